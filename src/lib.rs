@@ -1,0 +1,3 @@
+//! Tells, from the bytes of a container image, whether distributed PyTorch training in it will use NCCL, NVLink and RDMA.
+
+pub mod model;

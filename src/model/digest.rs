@@ -1,0 +1,158 @@
+//! Digests of content: `algorithm:hex`, as descriptors spell them (OCI image-spec, `descriptor.md`).
+
+use std::fmt;
+use std::str::FromStr;
+
+use sha2::{Digest as _, Sha256, Sha512};
+
+/// A digest of bytes as they are stored, such as `sha256:ab12…`. Only the algorithms that the specification registers
+/// and that can be checked here are accepted.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest {
+    text: String,
+    algorithm: Algorithm,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Algorithm {
+    Sha256,
+    Sha512,
+}
+
+impl Algorithm {
+    const ALL: [Self; 2] = [Self::Sha256, Self::Sha512];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Sha256 => "sha256",
+            Self::Sha512 => "sha512",
+        }
+    }
+
+    const fn hex_len(self) -> usize {
+        match self {
+            Self::Sha256 => 64,
+            Self::Sha512 => 128,
+        }
+    }
+}
+
+/// A text that is no digest.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not a digest: expected sha256: and 64, or sha512: and 128, lower-case hexadecimal digits")]
+pub struct DigestError(String);
+
+impl Digest {
+    /// The whole digest, `sha256:ab12…`.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// `sha256` or `sha512`.
+    pub const fn algorithm(&self) -> &'static str {
+        self.algorithm.name()
+    }
+
+    /// The digits behind the colon.
+    pub fn hex(&self) -> &str {
+        self.text.split_once(':').map_or("", |(_, hex)| hex)
+    }
+
+    /// The first twelve digits, enough for people to tell two digests apart.
+    pub fn short(&self) -> &str {
+        self.hex().get(..12).unwrap_or_default()
+    }
+
+    /// A hasher of this digest's algorithm, to compare with it.
+    pub fn hasher(&self) -> Hasher {
+        Hasher::of(self.algorithm)
+    }
+}
+
+impl FromStr for Digest {
+    type Err = DigestError;
+
+    fn from_str(text: &str) -> Result<Self, DigestError> {
+        let error = || DigestError(text.to_owned());
+        let (name, hex) = text.split_once(':').ok_or_else(error)?;
+        let algorithm = Algorithm::ALL.into_iter().find(|a| a.name() == name).ok_or_else(error)?;
+        let digits = hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        if !digits || hex.len() != algorithm.hex_len() {
+            return Err(error());
+        }
+        Ok(Self { text: text.to_owned(), algorithm })
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Computes a digest piece by piece.
+#[derive(Clone, Debug)]
+pub struct Hasher(State);
+
+#[derive(Clone, Debug)]
+enum State {
+    Sha256(Sha256),
+    Sha512(Sha512),
+}
+
+impl Hasher {
+    /// SHA-256, the algorithm of all digests that nobody chose otherwise.
+    pub fn sha256() -> Self {
+        Self::of(Algorithm::Sha256)
+    }
+
+    fn of(algorithm: Algorithm) -> Self {
+        Self(match algorithm {
+            Algorithm::Sha256 => State::Sha256(Sha256::new()),
+            Algorithm::Sha512 => State::Sha512(Sha512::new()),
+        })
+    }
+
+    /// Takes in the next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        match &mut self.0 {
+            State::Sha256(h) => h.update(bytes),
+            State::Sha512(h) => h.update(bytes),
+        }
+    }
+
+    /// The digest of all bytes taken in.
+    pub fn finish(self) -> Digest {
+        let (algorithm, hex) = match self.0 {
+            State::Sha256(h) => (Algorithm::Sha256, hex(&h.finalize())),
+            State::Sha512(h) => (Algorithm::Sha512, hex(&h.finalize())),
+        };
+        Digest { text: format!("{}:{hex}", algorithm.name()), algorithm }
+    }
+}
+
+/// Lower-case hexadecimal digits of `bytes`.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_are_parsed_strictly() {
+        let empty = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        let digest: Digest = empty.parse().unwrap();
+        assert_eq!(digest.short(), "e3b0c44298fc");
+        assert_eq!(Hasher::sha256().finish(), digest);
+        for bad in ["", "sha256:", "md5:00", &empty.to_uppercase(), empty.get(..70).unwrap()] {
+            assert!(bad.parse::<Digest>().is_err(), "{bad} was accepted");
+        }
+    }
+}

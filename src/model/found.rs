@@ -1,0 +1,27 @@
+//! What extractors find in the bytes of one file.
+
+use std::collections::BTreeSet;
+
+use super::ElfInfo;
+
+/// What one extractor found in one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The file is ELF, and says this.
+    Elf(Box<ElfInfo>),
+    /// The file holds NCCL's code.
+    Nccl(NcclStrings),
+    /// The file's whole content.
+    Text(Box<[u8]>),
+}
+
+/// Literals that NCCL leaves in the library that holds its code, whether `libnccl.so.2` or one that has it linked in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NcclStrings {
+    /// NCCL's version, such as `2.27.5`.
+    pub version: String,
+    /// The CUDA toolkit that it was built with, such as `12.9`; not PyTorch's.
+    pub cuda: String,
+    /// Names of the environment variables that this build reads: the exact vocabulary of this copy.
+    pub variables: BTreeSet<String>,
+}

@@ -1,0 +1,30 @@
+//! Words that every stage shares. Nothing here does any I/O.
+
+mod config;
+mod digest;
+mod elf;
+mod entry;
+mod fact;
+mod found;
+mod limits;
+mod path;
+mod platform;
+mod progress;
+mod severity;
+mod text;
+mod version;
+
+pub use config::ImageConfig;
+pub(crate) use digest::hex;
+pub use digest::{Digest, DigestError, Hasher};
+pub use elf::{DynamicSymbol, ElfInfo, Endian, VersionNeed};
+pub use entry::{Entry, Kind};
+pub use fact::{Fact, Gap, Site, Value};
+pub use found::{Found, NcclStrings};
+pub use limits::Limits;
+pub use path::ImagePath;
+pub use platform::{Platform, PlatformError};
+pub use progress::{Meter, NoProgress, Progress};
+pub use severity::Severity;
+pub use text::{escape, printable};
+pub use version::Version;

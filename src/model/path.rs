@@ -1,0 +1,127 @@
+//! Paths inside an image. They are bytes: tar names need not be UTF-8.
+
+use std::fmt;
+
+use super::text::escape;
+
+/// A path inside the image, normalised: components joined by single slashes, without a leading slash, without `.` and
+/// `..`. The root is empty. Printed with a leading slash and with everything that is not plain text escaped.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ImagePath(Box<[u8]>);
+
+impl ImagePath {
+    /// The root directory.
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// Normalises a name as an archive or a link spells it. `..` goes up and stops at the root, as the kernel does
+    /// inside a container.
+    pub fn normalise(raw: &[u8]) -> Self {
+        Self::default().join(raw)
+    }
+
+    /// This path followed by `raw`, normalised; an absolute `raw` starts at the root.
+    #[must_use]
+    pub fn join(&self, raw: &[u8]) -> Self {
+        let mut parts: Vec<&[u8]> = if raw.first() == Some(&b'/') { Vec::new() } else { self.components().collect() };
+        for part in raw.split(|&b| b == b'/') {
+            match part {
+                b"" | b"." => {}
+                b".." => {
+                    parts.pop();
+                }
+                name => parts.push(name),
+            }
+        }
+        Self(parts.join(&b'/').into())
+    }
+
+    /// The bytes, without a leading slash.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The components from the root down.
+    pub fn components(&self) -> impl DoubleEndedIterator<Item = &[u8]> {
+        self.0.split(|&b| b == b'/').filter(|part| !part.is_empty())
+    }
+
+    /// The last component; empty for the root.
+    pub fn file_name(&self) -> &[u8] {
+        self.0.rsplit(|&b| b == b'/').next().unwrap_or_default()
+    }
+
+    /// The directory that holds this path; the root's parent is the root.
+    #[must_use]
+    pub fn parent(&self) -> Self {
+        let end = self.0.iter().rposition(|&b| b == b'/').unwrap_or(0);
+        Self(self.0.get(..end).unwrap_or_default().into())
+    }
+
+    /// Whether this is the root.
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether the last components are those of `tail`.
+    pub fn ends_with(&self, tail: &str) -> bool {
+        match self.0.strip_suffix(tail.as_bytes()) {
+            Some(rest) => rest.is_empty() || rest.ends_with(b"/"),
+            None => false,
+        }
+    }
+
+    /// Whether this is `dir` or lies below it.
+    pub fn starts_with(&self, dir: &Self) -> bool {
+        dir.is_root() || self.0.strip_prefix(&*dir.0).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    }
+}
+
+impl From<&str> for ImagePath {
+    fn from(text: &str) -> Self {
+        Self::normalise(text.as_bytes())
+    }
+}
+
+impl fmt::Display for ImagePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "/{}", escape(&self.0))
+    }
+}
+
+impl fmt::Debug for ImagePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_normalised_and_stay_inside() {
+        for (raw, path) in [
+            ("./usr//lib/", "/usr/lib"),
+            ("/etc/passwd", "/etc/passwd"),
+            ("../../etc/./x/../passwd", "/etc/passwd"),
+            (".", "/"),
+        ] {
+            assert_eq!(ImagePath::from(raw).to_string(), path);
+        }
+        assert_eq!(ImagePath::from("usr/lib").join(b"../bin").to_string(), "/usr/bin");
+        assert_eq!(ImagePath::from("usr/lib").join(b"/bin").to_string(), "/bin");
+    }
+
+    #[test]
+    fn parts() {
+        let path = ImagePath::from("usr/lib/libnccl.so.2");
+        assert_eq!(path.file_name(), b"libnccl.so.2");
+        assert_eq!(path.parent().to_string(), "/usr/lib");
+        assert!(path.ends_with("lib/libnccl.so.2"));
+        assert!(!path.ends_with("ib/libnccl.so.2"));
+        assert!(path.starts_with(&"usr".into()));
+        assert!(!path.starts_with(&"us".into()));
+    }
+}

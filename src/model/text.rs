@@ -1,0 +1,55 @@
+//! Bytes of an image, made safe to print. Names, labels and variables of an image are written by strangers: they may
+//! hold terminal escapes, line breaks and bidirectional marks.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// `bytes` as text in which everything that is not plain printable text stands as `\xNN` or `\u{…}`, and a backslash as
+/// `\\`: one unambiguous line.
+pub fn escape(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            match character {
+                '\\' => text.push_str("\\\\"),
+                c if is_plain(c) => text.push(c),
+                c if c.is_ascii() => _ = write!(text, "\\x{:02x}", u32::from(c)),
+                c => _ = write!(text, "\\u{{{:x}}}", u32::from(c)),
+            }
+        }
+        for byte in chunk.invalid() {
+            _ = write!(text, "\\x{byte:02x}");
+        }
+    }
+    text
+}
+
+/// `text` with everything that could steer a terminal replaced by U+FFFD; line breaks and tabs stay.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if text.chars().all(|c| is_plain(c) || matches!(c, '\n' | '\t')) {
+        return Cow::Borrowed(text);
+    }
+    text.chars()
+        .map(|c| if is_plain(c) || matches!(c, '\n' | '\t') { c } else { char::REPLACEMENT_CHARACTER })
+        .collect::<String>()
+        .into()
+}
+
+/// Neither a control character nor one that changes the direction of text (UAX #9) or hides in it.
+fn is_plain(c: char) -> bool {
+    !c.is_control()
+        && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_text_cannot_steer_a_terminal() {
+        assert_eq!(escape(b"a\x1b[31m\xff\\"), "a\\x1b[31m\\xff\\\\");
+        assert_eq!(escape("a\u{202e}b".as_bytes()), "a\\u{202e}b");
+        assert_eq!(printable("a\x1b[2Jb\n"), "a\u{fffd}[2Jb\n");
+        assert!(matches!(printable("plain"), Cow::Borrowed(_)));
+    }
+}

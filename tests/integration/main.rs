@@ -1,0 +1,1 @@
+//! All tests of the whole program.
