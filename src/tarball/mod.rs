@@ -1,0 +1,444 @@
+//! Tar streams, read forward and bounded: ustar, PAX and GNU dialects (POSIX.1-2017 pax; GNU tar manual, "Standard
+//! Format" and "Storing Sparse Files"). Used for layers and for the archives that hold images.
+
+mod pax;
+mod sparse;
+
+use std::io::Read;
+
+use tar::{EntryType, Header};
+
+use crate::model::{Entry, ImagePath, Kind, Limits};
+
+use pax::Records;
+use sparse::Extent;
+
+const BLOCK: usize = 512;
+
+/// Bytes that are read ahead at once. Members are handed out of this buffer without a copy.
+const BUFFER: usize = 256 << 10;
+
+/// What is wrong with a tar stream, and where.
+#[derive(Debug, thiserror::Error)]
+#[error("at byte {offset} of the tar stream{}: {what}", member.as_ref().map(|m| format!(" (member {m})")).unwrap_or_default())]
+pub struct TarError {
+    /// Offset in the unpacked stream.
+    pub offset: u64,
+    /// The member that was being read, if its name was known.
+    pub member: Option<ImagePath>,
+    /// What is wrong.
+    #[source]
+    pub what: Fault,
+}
+
+/// The kinds of fault of a tar stream.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// The bytes below could not be had: a broken stream, a wrong digest, damaged compression.
+    #[error("{0}")]
+    Read(#[from] std::io::Error),
+    /// The bytes are no valid tar.
+    #[error("{0}")]
+    Malformed(String),
+    /// A bound of [`Limits`] was passed.
+    #[error("{0}")]
+    Limit(String),
+}
+
+/// Reads the members of a tar stream one after the other.
+#[derive(Debug)]
+pub struct TarReader<'l, R> {
+    input: R,
+    limits: &'l Limits,
+    buffer: Box<[u8]>,
+    start: usize,
+    end: usize,
+    /// Offset in the stream of `buffer[start]`.
+    offset: u64,
+    entries: u64,
+    global: Records,
+    current: Option<Body>,
+}
+
+/// What is left of the current member.
+#[derive(Debug)]
+struct Body {
+    path: ImagePath,
+    /// Stored bytes not yet read, without padding.
+    stored: u64,
+    padding: u64,
+    /// For a sparse file: extents not yet passed. Empty otherwise.
+    extents: std::collections::VecDeque<Extent>,
+    sparse: bool,
+    /// Offset in the file as its readers see it.
+    position: u64,
+}
+
+/// The next bytes of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunk<'a> {
+    /// Where they are in the file.
+    pub offset: u64,
+    /// The bytes. Holes of sparse files are never handed out: offsets jump over them.
+    pub bytes: &'a [u8],
+}
+
+impl<'l, R: Read> TarReader<'l, R> {
+    /// Reads `input`, which begins with a header block.
+    pub fn new(input: R, limits: &'l Limits) -> Self {
+        Self::with_buffer(input, limits, BUFFER)
+    }
+
+    /// The same, reading `size` bytes ahead.
+    pub fn with_buffer(input: R, limits: &'l Limits, size: usize) -> Self {
+        Self {
+            input,
+            limits,
+            buffer: vec![0; size].into(),
+            start: 0,
+            end: 0,
+            offset: 0,
+            entries: 0,
+            global: Records::default(),
+            current: None,
+        }
+    }
+
+    /// The next member, or `None` at the end of the archive. What was left unread of the one before is passed over.
+    /// The end is a block of zeros or the end of the stream.
+    pub fn next_member(&mut self) -> Result<Option<Entry>, TarError> {
+        self.skip_body()?;
+        let mut local = Records::default();
+        let mut extended = 0;
+        loop {
+            let at = self.offset;
+            let Some(header) = self.header()? else {
+                return Ok(None);
+            };
+            let size =
+                header.entry_size().map_err(|error| self.fault(at, malformed(format!("size field: {error}"))))?;
+            let kind = header.entry_type();
+            if !matches!(
+                kind,
+                EntryType::XHeader | EntryType::XGlobalHeader | EntryType::GNULongName | EntryType::GNULongLink
+            ) {
+                local.inherit(&self.global);
+                return self.member(&header, &local, at).map(Some);
+            }
+            extended = size.saturating_add(extended);
+            if extended > self.limits.extended_header {
+                let limit = self.limits.extended_header;
+                return Err(self.fault(at, over("extended headers of one member", extended, limit, "bytes")));
+            }
+            let data = self.take(size)?;
+            let taken = match kind {
+                EntryType::XHeader => local.add_pax(&data),
+                EntryType::XGlobalHeader => self.global.add_pax(&data),
+                EntryType::GNULongName => local.set_long_name(&data),
+                _ => local.set_long_link(&data),
+            };
+            taken.map_err(|what| self.fault(at, malformed(what)))?;
+        }
+    }
+
+    /// The next bytes of the current member; `None` when it is at its end.
+    pub fn chunk(&mut self) -> Result<Option<Chunk<'_>>, TarError> {
+        let Some(body) = &mut self.current else {
+            return Ok(None);
+        };
+        let mut want = body.stored;
+        if body.sparse {
+            while body.extents.front().is_some_and(|extent| extent.length == 0) {
+                body.extents.pop_front();
+            }
+            let Some(extent) = body.extents.front_mut() else {
+                return Ok(None);
+            };
+            body.position = extent.offset;
+            want = extent.length.min(body.stored);
+        }
+        if want == 0 {
+            return Ok(None);
+        }
+        if self.start == self.end && self.fill()? == 0 {
+            let left = self.current.as_ref().map_or(0, |body| body.stored);
+            return Err(self
+                .fault(self.offset, malformed(format!("the stream ends {left} bytes before the end of the member"))));
+        }
+        let Some(body) = &mut self.current else {
+            return Ok(None);
+        };
+        let count = usize::try_from(want).unwrap_or(usize::MAX).min(self.end - self.start);
+        let bytes = self.buffer.get(self.start..self.start + count).unwrap_or_default();
+        let offset = body.position;
+        body.stored -= count as u64;
+        body.position += count as u64;
+        if let Some(extent) = body.extents.front_mut() {
+            extent.offset += count as u64;
+            extent.length -= count as u64;
+        }
+        self.start += count;
+        self.offset += count as u64;
+        Ok(Some(Chunk { offset, bytes }))
+    }
+
+    /// Reads whatever stands behind the end marker, so that a reader below can verify the whole blob.
+    pub fn drain(mut self) -> Result<u64, TarError> {
+        self.skip_body()?;
+        loop {
+            self.offset += (self.end - self.start) as u64;
+            self.start = self.end;
+            if self.fill()? == 0 {
+                return Ok(self.offset);
+            }
+        }
+    }
+
+    /// How far the reader is in the stream, in bytes.
+    pub const fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// One header block, checked; `None` at the end of the archive.
+    fn header(&mut self) -> Result<Option<Header>, TarError> {
+        let at = self.offset;
+        let Some(block) = self.block()? else {
+            return Ok(None);
+        };
+        if block.iter().all(|&b| b == 0) {
+            return Ok(None);
+        }
+        let header = Header::from_byte_slice(&block).clone();
+        // The checksum counts its own field as spaces. Old tars summed signed bytes, and readers accept both.
+        let sum = |byte: fn(u8) -> i64| -> i64 {
+            block.iter().enumerate().map(|(index, &b)| if (148..156).contains(&index) { 32 } else { byte(b) }).sum()
+        };
+        let stored = header.cksum().ok().map(i64::from);
+        if stored != Some(sum(i64::from)) && stored != Some(sum(|b| i64::from(b.cast_signed()))) {
+            return Err(self.fault(
+                at,
+                malformed("the checksum of the member's header is wrong: this is no tar, or it is damaged".into()),
+            ));
+        }
+        Ok(Some(header))
+    }
+
+    /// The next 512 bytes; `None` at the end of the stream.
+    fn block(&mut self) -> Result<Option<[u8; BLOCK]>, TarError> {
+        let mut block = [0; BLOCK];
+        let mut have = 0;
+        while have < BLOCK {
+            if self.start == self.end && self.fill()? == 0 {
+                if have == 0 {
+                    return Ok(None);
+                }
+                let what = format!("the stream ends in the middle of a header block ({have} of {BLOCK} bytes)");
+                return Err(self.fault(self.offset, malformed(what)));
+            }
+            let count = (BLOCK - have).min(self.end - self.start);
+            if let (Some(to), Some(from)) =
+                (block.get_mut(have..have + count), self.buffer.get(self.start..self.start + count))
+            {
+                to.copy_from_slice(from);
+            }
+            have += count;
+            self.start += count;
+            self.offset += count as u64;
+        }
+        Ok(Some(block))
+    }
+
+    /// The content of an extended header, whose size was checked, with its padding.
+    fn take(&mut self, size: u64) -> Result<Vec<u8>, TarError> {
+        self.current = Some(Body::plain(ImagePath::root(), size));
+        let mut data = Vec::new();
+        while let Some(chunk) = self.chunk()? {
+            data.extend_from_slice(chunk.bytes);
+        }
+        self.skip_body()?;
+        Ok(data)
+    }
+
+    /// The member that a header and the extended headers before it describe.
+    fn member(&mut self, header: &Header, records: &Records, at: u64) -> Result<Entry, TarError> {
+        self.entries += 1;
+        if self.entries > self.limits.entries {
+            let limit = self.limits.entries;
+            return Err(self.fault(at, over("members of the archive", self.entries, limit, "members")));
+        }
+        let numbers = |what: &str, error: &std::io::Error| malformed(format!("{what} field: {error}"));
+        let raw = records.name().map_or_else(|| header.path_bytes().into_owned(), <[u8]>::to_vec);
+        let link =
+            records.link().map(<[u8]>::to_vec).or_else(|| header.link_name_bytes().map(std::borrow::Cow::into_owned));
+        let longest = raw.len().max(link.as_ref().map_or(0, Vec::len));
+        if longest > self.limits.path {
+            let limit = self.limits.path as u64;
+            return Err(self.fault(at, over("path", longest as u64, limit, "bytes")));
+        }
+        let path = ImagePath::normalise(&raw);
+        let fault = |what| TarError { offset: at, member: Some(path.clone()), what };
+        let link =
+            || link.clone().filter(|l| !l.is_empty()).ok_or_else(|| fault(malformed("a link without a target".into())));
+
+        let stored = match records.number("size").map_err(|what| fault(malformed(what)))? {
+            Some(size) => size,
+            None => header.entry_size().map_err(|error| fault(numbers("size", &error)))?,
+        };
+        let device = || -> Result<(u32, u32), TarError> {
+            let major = header.device_major().map_err(|error| fault(numbers("device major", &error)))?;
+            let minor = header.device_minor().map_err(|error| fault(numbers("device minor", &error)))?;
+            Ok((major.unwrap_or_default(), minor.unwrap_or_default()))
+        };
+        // Old archives (before ustar) mark a directory by a slash at the end of a regular file's name.
+        let old_directory = raw.ends_with(b"/");
+        let kind = match header.entry_type() {
+            EntryType::Regular if old_directory => Kind::Directory,
+            EntryType::Directory => Kind::Directory,
+            EntryType::Symlink => Kind::Symlink(link()?.into()),
+            EntryType::Link => Kind::Hardlink(ImagePath::normalise(&link()?)),
+            EntryType::Char => device().map(|(major, minor)| Kind::CharDevice(major, minor))?,
+            EntryType::Block => device().map(|(major, minor)| Kind::BlockDevice(major, minor))?,
+            EntryType::Fifo => Kind::Fifo,
+            // POSIX: an unknown type is read as a regular file. Contiguous files are one.
+            _ => Kind::File,
+        };
+        // Links, directories and devices have no content whatever their size field says (POSIX.1-2017, ustar). Some
+        // archivers do store a hard link's content behind it; its bytes are then passed over.
+        let stored = match kind {
+            Kind::File | Kind::Hardlink(_) => stored,
+            _ => 0,
+        };
+        let mode = header.mode().map_err(|error| fault(numbers("mode", &error)))? & 0o7777;
+        self.current = Some(Body::plain(path.clone(), stored));
+        let mut entry = Entry { path, kind, mode, size: 0 };
+        if entry.kind == Kind::File {
+            entry.size = self.sparse_size(header, records, &mut entry.path, at)?.unwrap_or(stored);
+        }
+        Ok(entry)
+    }
+
+    /// For a sparse file, sets up its extents and returns its real size; its name may be another one.
+    fn sparse_size(
+        &mut self,
+        header: &Header,
+        records: &Records,
+        path: &mut ImagePath,
+        at: u64,
+    ) -> Result<Option<u64>, TarError> {
+        let limit = self.limits.sparse_extents;
+        let member = path.clone();
+        let fault = |what: sparse::MapError| TarError { offset: at, member: Some(member.clone()), what: what.into() };
+        let (map, size) = if header.entry_type() == EntryType::GNUSparse {
+            let mut map = sparse::Map::new(limit);
+            let mut more = sparse::read_gnu_header(header, &mut map).map_err(fault)?;
+            let size = sparse::gnu_real_size(header).map_err(fault)?;
+            // Extension blocks stand between header and data and do not count in the size.
+            while more {
+                let Some(block) = self.block()? else {
+                    return Err(fault(sparse::MapError::malformed("the sparse map is cut off")));
+                };
+                more = sparse::read_gnu_extension(&block, &mut map).map_err(fault)?;
+            }
+            (map, size)
+        } else if records.sparse_version() == Some((1, 0)) {
+            // The map stands in front of the data, in blocks of its own.
+            let mut parser = sparse::TextMap::new(limit);
+            loop {
+                if self.current.as_ref().is_none_or(|body| body.stored < BLOCK as u64) {
+                    return Err(fault(sparse::MapError::malformed("the sparse map is cut off")));
+                }
+                let Some(block) = self.block()? else {
+                    return Err(fault(sparse::MapError::malformed("the sparse map is cut off")));
+                };
+                if let Some(body) = &mut self.current {
+                    body.stored -= BLOCK as u64;
+                }
+                if parser.feed(&block).map_err(fault)? {
+                    break;
+                }
+            }
+            let size = records.sparse_real_size().map_err(|what| fault(sparse::MapError::malformed(what)))?;
+            (parser.finish(), size)
+        } else if let Some(map) = records.sparse_map(limit).map_err(fault)? {
+            let size = records.sparse_real_size().map_err(|what| fault(sparse::MapError::malformed(what)))?;
+            (map, size)
+        } else {
+            return Ok(None);
+        };
+        if let Some(name) = records.sparse_name() {
+            *path = ImagePath::normalise(name);
+        }
+        let stored = self.current.as_ref().map_or(0, |body| body.stored);
+        let extents = map.finish(size, stored).map_err(fault)?;
+        if let Some(body) = &mut self.current {
+            body.path = path.clone();
+            body.extents = extents;
+            body.sparse = true;
+        }
+        Ok(Some(size))
+    }
+
+    /// Passes over what is left of the current member, and its padding.
+    fn skip_body(&mut self) -> Result<(), TarError> {
+        let Some(body) = &self.current else {
+            return Ok(());
+        };
+        let mut left = body.stored.saturating_add(body.padding);
+        let padding = body.padding;
+        while left > 0 {
+            if self.start == self.end && self.fill()? == 0 {
+                // The last member's padding may be missing: nothing of the member is.
+                if left <= padding {
+                    break;
+                }
+                let what = format!("the stream ends {} bytes before the end of the member", left - padding);
+                return Err(self.fault(self.offset, malformed(what)));
+            }
+            let count = usize::try_from(left).unwrap_or(usize::MAX).min(self.end - self.start);
+            self.start += count;
+            self.offset += count as u64;
+            left -= count as u64;
+        }
+        self.current = None;
+        Ok(())
+    }
+
+    fn fill(&mut self) -> Result<usize, TarError> {
+        self.start = 0;
+        self.end = 0;
+        loop {
+            match self.input.read(&mut self.buffer) {
+                Ok(count) => {
+                    self.end = count;
+                    return Ok(count);
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.fault(self.offset, error.into())),
+            }
+        }
+    }
+
+    fn fault(&self, offset: u64, what: Fault) -> TarError {
+        let member = self.current.as_ref().map(|body| body.path.clone()).filter(|path| !path.is_root());
+        TarError { offset, member, what }
+    }
+}
+
+impl Body {
+    fn plain(path: ImagePath, stored: u64) -> Self {
+        let padding = (BLOCK as u64 - stored % BLOCK as u64) % BLOCK as u64;
+        Self { path, stored, padding, extents: [].into(), sparse: false, position: 0 }
+    }
+}
+
+fn malformed(what: String) -> Fault {
+    Fault::Malformed(what)
+}
+
+/// The text of every limit: what, how much, how much is allowed.
+fn over(what: &str, found: u64, limit: u64, unit: &str) -> Fault {
+    Fault::Limit(format!("{what}: {found} {unit}, the limit is {limit}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! Maps of sparse files: which parts of the file are stored (GNU tar manual, "Storing Sparse Files").
+
+use std::collections::VecDeque;
+
+use tar::{GnuExtSparseHeader, GnuSparseHeader, Header};
+
+use super::{BLOCK, Fault, over};
+
+/// One stored part of a sparse file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Extent {
+    pub(super) offset: u64,
+    pub(super) length: u64,
+}
+
+/// Why a map is refused.
+#[derive(Debug)]
+pub(super) struct MapError(Fault);
+
+impl MapError {
+    pub(super) fn malformed(what: impl Into<String>) -> Self {
+        Self(Fault::Malformed(what.into()))
+    }
+}
+
+impl From<MapError> for Fault {
+    fn from(error: MapError) -> Self {
+        error.0
+    }
+}
+
+/// A map under construction: extents in ascending order that do not overlap.
+#[derive(Debug)]
+pub(super) struct Map {
+    extents: VecDeque<Extent>,
+    limit: usize,
+}
+
+impl Map {
+    pub(super) const fn new(limit: usize) -> Self {
+        Self { extents: VecDeque::new(), limit }
+    }
+
+    pub(super) fn push(&mut self, offset: u64, length: u64) -> Result<(), MapError> {
+        if self.extents.len() >= self.limit {
+            return Err(MapError(over(
+                "extents of one sparse file",
+                self.extents.len() as u64 + 1,
+                self.limit as u64,
+                "extents",
+            )));
+        }
+        let free = self.extents.back().map_or(0, |last| last.offset + last.length);
+        if offset < free || offset.checked_add(length).is_none() {
+            return Err(MapError::malformed(format!("the sparse map goes back at offset {offset}")));
+        }
+        self.extents.push_back(Extent { offset, length });
+        Ok(())
+    }
+
+    /// The extents, once they agree with the file's real size and with the bytes that are stored.
+    pub(super) fn finish(self, size: u64, stored: u64) -> Result<VecDeque<Extent>, MapError> {
+        let end = self.extents.back().map_or(0, |last| last.offset + last.length);
+        let mapped: u64 = self.extents.iter().map(|extent| extent.length).sum();
+        if end > size || mapped != stored {
+            let what = format!(
+                "the sparse map covers {mapped} bytes up to {end}; {stored} are stored and the file has {size}"
+            );
+            return Err(MapError::malformed(what));
+        }
+        Ok(self.extents)
+    }
+}
+
+/// The extents in a header of the old GNU format. True when extension blocks follow.
+pub(super) fn read_gnu_header(header: &Header, map: &mut Map) -> Result<bool, MapError> {
+    let gnu = header.as_gnu().ok_or_else(|| MapError::malformed("a GNU sparse member without a GNU header"))?;
+    read_extents(&gnu.sparse, map)?;
+    Ok(gnu.is_extended())
+}
+
+pub(super) fn gnu_real_size(header: &Header) -> Result<u64, MapError> {
+    let gnu = header.as_gnu().ok_or_else(|| MapError::malformed("a GNU sparse member without a GNU header"))?;
+    gnu.real_size().map_err(|error| MapError::malformed(format!("real size field: {error}")))
+}
+
+/// The extents in an extension block. True when another follows.
+pub(super) fn read_gnu_extension(block: &[u8; BLOCK], map: &mut Map) -> Result<bool, MapError> {
+    let mut extension = GnuExtSparseHeader::new();
+    extension.as_mut_bytes().copy_from_slice(block);
+    read_extents(&extension.sparse, map)?;
+    Ok(extension.is_extended())
+}
+
+fn read_extents(extents: &[GnuSparseHeader], map: &mut Map) -> Result<(), MapError> {
+    for extent in extents.iter().take_while(|extent| !extent.is_empty()) {
+        let wrong = |error| MapError::malformed(format!("sparse map: {error}"));
+        map.push(extent.offset().map_err(wrong)?, extent.length().map_err(wrong)?)?;
+    }
+    Ok(())
+}
+
+/// The map of PAX format 1.0: decimal numbers, a line each, padded to whole blocks: their count, then offsets and
+/// lengths.
+#[derive(Debug)]
+pub(super) struct TextMap {
+    map: Map,
+    digits: Vec<u8>,
+    /// Numbers still to come; `None` until the count was read.
+    left: Option<u64>,
+    offset: Option<u64>,
+}
+
+impl TextMap {
+    pub(super) const fn new(limit: usize) -> Self {
+        Self { map: Map::new(limit), digits: Vec::new(), left: None, offset: None }
+    }
+
+    /// Takes in a block; true when it was the last.
+    pub(super) fn feed(&mut self, block: &[u8; BLOCK]) -> Result<bool, MapError> {
+        for &byte in block {
+            if self.left == Some(0) {
+                return Ok(true);
+            }
+            match byte {
+                b'0'..=b'9' if self.digits.len() < 20 => self.digits.push(byte),
+                b'\n' => self.number()?,
+                _ => return Err(MapError::malformed("the sparse map is malformed")),
+            }
+        }
+        Ok(self.left == Some(0))
+    }
+
+    fn number(&mut self) -> Result<(), MapError> {
+        let text = String::from_utf8_lossy(&self.digits).into_owned();
+        let number: u64 =
+            text.parse().map_err(|_number| MapError::malformed(format!("the sparse map holds '{text}'")))?;
+        self.digits.clear();
+        match (&mut self.left, self.offset.take()) {
+            (None, _) => self.left = Some(number.saturating_mul(2)),
+            (Some(left), None) => {
+                self.offset = Some(number);
+                *left -= 1;
+            }
+            (Some(left), Some(offset)) => {
+                self.map.push(offset, number)?;
+                *left -= 1;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(self) -> Map {
+        self.map
+    }
+}

@@ -1,0 +1,87 @@
+use std::process::Command;
+
+use super::*;
+
+/// Everything that a reader sees: path, letter, mode, size, content of small files.
+fn list(bytes: &[u8]) -> Result<Vec<String>, TarError> {
+    let limits = Limits::default();
+    let mut tar = TarReader::new(bytes, &limits);
+    let mut lines = Vec::new();
+    while let Some(entry) = tar.next_member()? {
+        let mut content = vec![0; usize::try_from(entry.size.min(1 << 20)).unwrap()];
+        while let Some(chunk) = tar.chunk()? {
+            let at = usize::try_from(chunk.offset).unwrap();
+            content[at..at + chunk.bytes.len()].copy_from_slice(chunk.bytes);
+        }
+        let digest = {
+            let mut hasher = crate::model::Hasher::sha256();
+            hasher.update(&content);
+            hasher.finish().short().to_owned()
+        };
+        lines.push(format!("{} {} {:04o} {} {digest}", entry.path, entry.kind.letter(), entry.mode, entry.size));
+    }
+    tar.drain()?;
+    Ok(lines)
+}
+
+/// A folder with a sparse file, a long name and a large mode, and what GNU tar makes of it in one format.
+fn gnu_tar(format: &[&str]) -> Vec<u8> {
+    let dir = tempfile::tempdir().unwrap();
+    let long = format!("{0}/{0}/{0}", "long-name-".repeat(9));
+    let script = format!(
+        "set -e; mkdir -p {long}; echo hi > {long}/file; ln -s {long}/file link; ln {long}/file hard
+         truncate -s 700000 sparse; for at in 1 100 300 400 500 650; do
+           printf data-$at | dd of=sparse bs=1000 seek=$at conv=notrunc status=none; done
+         mkfifo pipe; chmod 4755 {long}/file
+         tar --sort=name --sparse {} -cf ../out.tar .",
+        format.join(" ")
+    );
+    std::fs::create_dir(dir.path().join("in")).unwrap();
+    #[expect(clippy::disallowed_methods, reason = "GNU tar is the authority on its formats")]
+    let status = Command::new("sh").arg("-c").arg(script).current_dir(dir.path().join("in")).status().unwrap();
+    assert!(status.success());
+    std::fs::read(dir.path().join("out.tar")).unwrap()
+}
+
+#[test]
+fn every_dialect_reads_the_same() {
+    let gnu = list(&gnu_tar(&["--format=gnu"])).unwrap();
+    assert_eq!(gnu.len(), 9, "{gnu:#?}");
+    assert!(gnu.iter().any(|line| line.starts_with("/sparse - 0644 700000 ")), "{gnu:#?}");
+    for version in ["0.0", "0.1", "1.0"] {
+        let pax = list(&gnu_tar(&["--format=pax", &format!("--sparse-version={version}")])).unwrap();
+        assert_eq!(pax, gnu, "sparse version {version}");
+    }
+}
+
+#[test]
+fn damage_is_told_with_its_place() {
+    let tar = gnu_tar(&["--format=gnu"]);
+    let error = list(&tar[..tar.len() / 2]).unwrap_err().to_string();
+    assert!(error.contains("the stream ends"), "{error}");
+    let mut flipped = tar.clone();
+    flipped[3] ^= 1;
+    let error = list(&flipped).unwrap_err().to_string();
+    assert!(error.contains("at byte 0 of the tar stream: the checksum"), "{error}");
+}
+
+#[test]
+fn limits_hold() {
+    let tar = gnu_tar(&["--format=pax"]);
+    for (limits, text) in [
+        (Limits { entries: 3, ..Limits::default() }, "members of the archive: 4 members, the limit is 3"),
+        (Limits { path: 100, ..Limits::default() }, "bytes, the limit is 100"),
+        (Limits { extended_header: 100, ..Limits::default() }, "extended headers of one member"),
+        (Limits { sparse_extents: 2, ..Limits::default() }, "extents of one sparse file: 3 extents, the limit is 2"),
+    ] {
+        let mut tar = TarReader::new(tar.as_slice(), &limits);
+        let error = loop {
+            match tar.next_member() {
+                Ok(Some(_)) => {}
+                Ok(None) => panic!("{text}: was not reported"),
+                Err(error) => break error.to_string(),
+            }
+        };
+        assert!(error.contains(text), "{error}");
+    }
+}
