@@ -1,4 +1,5 @@
 //! Tells, from the bytes of a container image, whether distributed PyTorch training in it will use NCCL, NVLink and RDMA.
 
 pub mod model;
+pub mod source;
 pub mod tarball;

@@ -1,0 +1,131 @@
+//! An image on its way out of an engine: the body of one response as a reader.
+
+use std::fmt;
+use std::io::{self, ErrorKind, Read};
+use std::pin::Pin;
+use std::time::Duration;
+
+use bollard::errors::Error;
+use bytes::{Buf, Bytes};
+use futures_util::{Stream, StreamExt};
+use tokio::runtime::Runtime;
+
+use super::trouble::{Kind, Trouble, complaint};
+
+/// The pieces of a body, as they arrive.
+pub(super) type Frames = Pin<Box<dyn Stream<Item = Result<Bytes, Error>> + Send>>;
+
+/// A tar archive ends with two blocks of zeros (POSIX pax, "ustar Interchange Format").
+const END: usize = 1024;
+/// The last bytes that are kept to see how the stream ended; an engine's error text has a few hundred.
+const TAIL: usize = 8 << 10;
+
+/// The tar stream of one image. It pulls: nothing is fetched that was not asked for, and dropping it closes the
+/// connection at once, for the connection runs only while somebody reads.
+pub(super) struct Export {
+    // Before the runtime that it runs on, so that it goes first.
+    frames: Frames,
+    runtime: Runtime,
+    patience: Duration,
+    frame: Bytes,
+    total: u64,
+    tail: Vec<u8>,
+    state: State,
+}
+
+enum State {
+    Flowing,
+    Ended,
+    /// Asked again after an error, it tells the same error: an end would look as if all had come.
+    Failed(ErrorKind, String),
+}
+
+impl Export {
+    /// Waits for the first bytes, however long the engine packs the image: until then the engine can still say in the
+    /// usual way that it has no such image. `patience` bounds every wait, not the whole transfer.
+    pub(super) fn open(runtime: Runtime, frames: Frames, patience: Duration) -> Result<Self, Trouble> {
+        let (frame, total, tail) = (Bytes::new(), 0, Vec::new());
+        let mut export = Self { frames, runtime, patience, frame, total, tail, state: State::Flowing };
+        export.frame = export.next()?.unwrap_or_default();
+        if export.frame.is_empty() {
+            return Err(Trouble::new(Kind::Odd, "the engine sent nothing"));
+        }
+        // No name in such an archive begins like this: it is an error text under the status of success.
+        if export.frame.starts_with(b"{") {
+            while export.tail.len() < TAIL && export.next()?.is_some() {}
+            let what =
+                complaint(&export.tail).unwrap_or_else(|| "the engine sent JSON in place of an archive".to_owned());
+            return Err(Trouble::new(Kind::Odd, what));
+        }
+        Ok(export)
+    }
+
+    /// The next piece; `None` at the end of the body.
+    fn next(&mut self) -> Result<Option<Bytes>, Trouble> {
+        let Self { frames, runtime, patience, .. } = self;
+        let next = runtime.block_on(async { tokio::time::timeout(*patience, frames.next()).await });
+        let Ok(next) = next else {
+            let why = format!("nothing came for {} seconds", patience.as_secs());
+            return Err(Trouble::new(Kind::Nobody, why));
+        };
+        let Some(frame) = next.transpose().map_err(|error| Trouble::from(&error))? else { return Ok(None) };
+        self.total = self.total.saturating_add(frame.len() as u64);
+        let kept = frame.get(frame.len().saturating_sub(TAIL)..).unwrap_or_default();
+        let surplus = (self.tail.len() + kept.len()).saturating_sub(TAIL);
+        self.tail.drain(..surplus.min(self.tail.len()));
+        self.tail.extend_from_slice(kept);
+        Ok(Some(frame))
+    }
+
+    /// Whether the body ended as an archive ends. HTTP's own framing shows a connection that broke, not an engine that
+    /// gave up: it writes its error behind what it has sent, and ends the response properly.
+    fn check_end(&self) -> Result<(), (ErrorKind, String)> {
+        let end = self.tail.get(self.tail.len().saturating_sub(END)..).unwrap_or_default();
+        if end.len() == END && end.iter().all(|&byte| byte == 0) {
+            return Ok(());
+        }
+        match complaint(&self.tail) {
+            Some(said) => Err((ErrorKind::Other, said)),
+            None => Err((ErrorKind::UnexpectedEof, "it ended without the archive's end marker".to_owned())),
+        }
+    }
+
+    fn fail(&mut self, kind: ErrorKind, why: &str) -> io::Error {
+        let text = format!("the engine broke off the export after {} bytes: {why}", self.total);
+        self.frame = Bytes::new();
+        self.state = State::Failed(kind, text.clone());
+        io::Error::new(kind, text)
+    }
+}
+
+impl Read for Export {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        while self.frame.is_empty() {
+            match &self.state {
+                State::Ended => return Ok(0),
+                State::Failed(kind, text) => return Err(io::Error::new(*kind, text.clone())),
+                State::Flowing => {}
+            }
+            match self.next() {
+                Ok(Some(frame)) => self.frame = frame,
+                Ok(None) => match self.check_end() {
+                    Ok(()) => self.state = State::Ended,
+                    Err((kind, why)) => return Err(self.fail(kind, &why)),
+                },
+                Err(trouble) => return Err(self.fail(ErrorKind::ConnectionAborted, &trouble.text)),
+            }
+        }
+        let count = buffer.len().min(self.frame.len());
+        self.frame.copy_to_slice(buffer.get_mut(..count).unwrap_or_default());
+        Ok(count)
+    }
+}
+
+impl fmt::Debug for Export {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Export").field("total", &self.total).finish_non_exhaustive()
+    }
+}

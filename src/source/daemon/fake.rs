@@ -1,0 +1,91 @@
+//! An engine for tests: a socket, and one answer for each request.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+use tempfile::TempDir;
+
+use crate::model::Limits;
+
+use super::super::Options;
+use super::Engine;
+
+/// Says who it is as Docker does, with the newest API at `{}`.
+const VERSION: &str = r#"{"Components":[{"Name":"Engine","Version":"28.2.2"}],"Version":"28.2.2","ApiVersion":"{}"}"#;
+
+pub(super) struct Fake {
+    folder: TempDir,
+    requests: Receiver<String>,
+}
+
+impl Fake {
+    /// Listens, and answers everything but `/version` with what `answer` writes for the request's target. The
+    /// connection is closed after each answer.
+    pub(super) fn new(api: &'static str, answer: impl Fn(&str, &mut UnixStream) + Send + 'static) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(folder.path().join("engine.sock")).unwrap();
+        let (sender, requests) = channel();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let head = BufReader::new(&stream).lines().map_while(Result::ok).take_while(|line| !line.is_empty());
+                let Some(first) = head.collect::<Vec<_>>().into_iter().next() else { continue };
+                let target = first.split(' ').nth(1).unwrap_or_default().to_owned();
+                if target.ends_with("/version") {
+                    respond(&mut stream, "200 OK", VERSION.replace("{}", api).as_bytes());
+                } else {
+                    answer(&target, &mut stream);
+                }
+                // Who made the fake may have gone.
+                let _ = sender.send(target);
+            }
+        });
+        Self { folder, requests }
+    }
+
+    pub(super) fn endpoint(&self) -> String {
+        format!("unix://{}", self.folder.path().join("engine.sock").display())
+    }
+
+    pub(super) fn engine(&self) -> Engine {
+        Engine::connect(&options(&[("DOCKER_HOST", &self.endpoint())])).unwrap()
+    }
+
+    /// The targets of all requests that were answered.
+    pub(super) fn requests(&self) -> Vec<String> {
+        self.requests.try_iter().collect()
+    }
+}
+
+/// A whole response.
+pub(super) fn respond(stream: &mut UnixStream, status: &str, body: &[u8]) {
+    // The other side may hang up whenever it likes.
+    let _ = write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+    let _ = stream.write_all(body);
+}
+
+/// A response in chunks, and whether it ends properly.
+pub(super) fn respond_chunked(stream: &mut UnixStream, chunks: &[&[u8]], ends: bool) {
+    let _ = write!(stream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n");
+    for chunk in chunks {
+        let _ = write!(stream, "{:x}\r\n", chunk.len());
+        let _ = stream.write_all(chunk);
+        let _ = stream.write_all(b"\r\n");
+    }
+    if ends {
+        let _ = stream.write_all(b"0\r\n\r\n");
+    }
+}
+
+/// The options of a run with these variables.
+pub(super) fn options(variables: &[(&str, &str)]) -> Options {
+    Options {
+        cert_dir: None,
+        authfile: None,
+        tls_verify: true,
+        limits: Limits::default(),
+        environment: variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+    }
+}

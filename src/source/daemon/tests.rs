@@ -1,0 +1,206 @@
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::net::UnixListener;
+use std::sync::mpsc::channel;
+
+use super::fake::{Fake, options, respond, respond_chunked};
+use super::*;
+
+const ID: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+/// A name, and nothing in it: enough of an archive.
+fn archive() -> Vec<u8> {
+    let mut bytes = vec![0; 3 * 512];
+    bytes[..13].copy_from_slice(b"manifest.json");
+    bytes
+}
+
+/// Everything of an export, and how it ended.
+fn drain(mut export: Box<dyn Read + Send>) -> (Vec<u8>, io::Result<u64>) {
+    let mut bytes = Vec::new();
+    let end = io::copy(&mut export, &mut bytes);
+    if let Err(error) = &end {
+        let again = export.read(&mut [0]).unwrap_err();
+        assert_eq!(again.to_string(), error.to_string(), "an error became an end");
+    }
+    (bytes, end)
+}
+
+#[test]
+fn an_image_is_found_and_exported() {
+    let fake = Fake::new("1.47", |target, stream| {
+        if target.ends_with("/images/torch:2.9/json") {
+            let json = format!(
+                r#"{{"Id":"{ID}","RepoTags":["torch:2.9","<none>:<none>"],"RepoDigests":null,"Size":7,
+                    "Os":"linux","Architecture":"arm64","Variant":"v8"}}"#
+            );
+            respond(stream, "200 OK", json.as_bytes());
+        } else {
+            let bytes = archive();
+            respond_chunked(stream, &[&bytes[..100], &bytes[100..]], true);
+        }
+    });
+    let engine = fake.engine();
+    assert_eq!(engine.describe(), format!("Docker 28.2.2 at {}", fake.endpoint()));
+    let image = engine.find("torch:2.9").unwrap();
+    assert_eq!(image.id.as_str(), ID);
+    assert_eq!((image.tags, image.digests, image.size), (vec!["torch:2.9".to_owned()], vec![], Some(7)));
+    assert_eq!(image.platform.unwrap().to_string(), "linux/arm64/v8");
+    let platform = "linux/arm64/v8".parse().unwrap();
+    let (bytes, end) = drain(engine.export("torch:2.9", Some(&platform)).unwrap());
+    assert_eq!((bytes, end.unwrap()), (archive(), 1536));
+    // The API of this engine takes no platform.
+    assert!(fake.requests().last().unwrap().ends_with("/images/torch:2.9/get"));
+}
+
+#[test]
+fn a_platform_is_asked_for_where_the_api_can() {
+    let fake = Fake::new("1.51", |_, stream| respond_chunked(stream, &[&archive()], true));
+    let platform = "linux/arm64/v8".parse().unwrap();
+    drain(fake.engine().export("torch:2.9", Some(&platform)).unwrap()).1.unwrap();
+    let request = fake.requests().pop().unwrap();
+    let (path, query) = request.split_once("?platform=").unwrap();
+    assert!(path.ends_with("/images/torch:2.9/get"), "{path}");
+    let hex = query.split('%').skip(1).map(|digits| u8::from_str_radix(digits, 16).unwrap()).collect();
+    let json: serde_json::Value = serde_json::from_str(&String::from_utf8(hex).unwrap()).unwrap();
+    assert_eq!(json, serde_json::json!({"os": "linux", "architecture": "arm64", "variant": "v8"}));
+}
+
+#[test]
+fn a_name_without_tag_does_not_export_every_tag() {
+    let fake = Fake::new("1.41", |target, stream| {
+        if target.ends_with("/json") {
+            respond(stream, "200 OK", format!(r#"{{"Id":"{ID}"}}"#).as_bytes());
+        } else {
+            respond_chunked(stream, &[&archive()], true);
+        }
+    });
+    drain(fake.engine().export("localhost:5000/torch", None).unwrap()).1.unwrap();
+    assert!(fake.requests().pop().unwrap().ends_with(&format!("/images/{ID}/get")));
+}
+
+#[test]
+fn an_export_that_breaks_off_is_no_end() {
+    let cases: [(&str, bool, &[u8], &str); 4] = [
+        ("cut", false, b"", "after 512 bytes: unexpected EOF"),
+        ("short", true, b"", "after 512 bytes: it ended without the archive's end marker"),
+        (
+            "complaint",
+            true,
+            b"{\"errorDetail\":{\"message\":\"disk\"},\"error\":\"disk\"}\r\n",
+            "after 563 bytes: disk",
+        ),
+        ("gone", false, b"12", "after 514 bytes: "),
+    ];
+    for (name, ends, last, text) in cases {
+        let fake = Fake::new("1.41", move |_, stream| {
+            let bytes = archive();
+            let chunks = [&bytes[..512], last];
+            respond_chunked(stream, if last.is_empty() { &chunks[..1] } else { &chunks }, ends);
+        });
+        let (bytes, end) = drain(fake.engine().export(&format!("torch:{name}"), None).unwrap());
+        assert_eq!(bytes, [&archive()[..512], last].concat());
+        let error = end.unwrap_err();
+        assert!(error.to_string().contains(text), "{name}: {error}");
+        assert_ne!(error.kind(), ErrorKind::Interrupted);
+    }
+}
+
+#[test]
+fn answers_that_are_no_export() {
+    for (status, body, text) in [
+        (
+            "404 Not Found",
+            r#"{"message":"No such image: torch:1"}"#,
+            "has no image 'torch:1': fetch it with docker pull torch:1, or name its registry with docker://torch:1",
+        ),
+        (
+            "500 Internal Server Error",
+            r#"{"message":"no space\u001b left"}"#,
+            "cannot export 'torch:1' from Docker 28.2.2 at",
+        ),
+        ("500 Internal Server Error", r#"{"message":"no space\u001b left"}"#, ": no space\u{fffd} left"),
+        ("403 Forbidden", "denied by a plugin", ": denied by a plugin"),
+        ("200 OK", r#"{"message":"no space left"}"#, ": no space left"),
+        ("200 OK", "{", ": the engine sent JSON in place of an archive"),
+        ("200 OK", "", ": the engine sent nothing"),
+    ] {
+        let fake = Fake::new("1.41", move |_, stream| respond(stream, status, body.as_bytes()));
+        let error = fake.engine().export("torch:1", None).err().unwrap();
+        match status {
+            "404 Not Found" => assert!(matches!(error, SourceError::NotFound(_)), "{error:?}"),
+            "403 Forbidden" => assert!(matches!(error, SourceError::Denied { .. }), "{error:?}"),
+            _ => assert!(matches!(error, SourceError::Invalid { .. }), "{error:?}"),
+        }
+        assert!(error.to_string().contains(text), "{error}");
+    }
+}
+
+#[test]
+fn answers_that_are_no_image() {
+    for (status, body, text) in [
+        ("404 Not Found", r#"{"message":"No such image: torch"}"#, "has no image 'torch'"),
+        ("200 OK", "[]", "its answer is not the API's"),
+        ("200 OK", "{}", "has no image ID"),
+        ("200 OK", r#"{"Id":"sha256:1"}"#, "has a strange image ID"),
+    ] {
+        let fake = Fake::new("1.41", move |_, stream| respond(stream, status, body.as_bytes()));
+        let error = fake.engine().find("torch").unwrap_err().to_string();
+        assert!(error.contains(text), "{error}");
+    }
+}
+
+#[test]
+fn a_dropped_export_hangs_up() {
+    let (sender, hung_up) = channel();
+    let fake = Fake::new("1.41", move |_, stream| {
+        let _ = write!(stream, "HTTP/1.1 200 OK\r\n\r\n");
+        while stream.write_all(&[1; 4096]).is_ok() {}
+        sender.send(()).unwrap();
+    });
+    let mut export = fake.engine().export("torch:1", None).unwrap();
+    export.read_exact(&mut [0; 10_000]).unwrap();
+    assert!(hung_up.try_recv().is_err());
+    drop(export);
+    hung_up.recv_timeout(Duration::from_secs(10)).unwrap();
+}
+
+#[test]
+fn names_cannot_reach_elsewhere() {
+    let fake = Fake::new("1.41", |_, stream| respond(stream, "200 OK", b"{}"));
+    let engine = fake.engine();
+    fake.requests();
+    for name in ["", "..", "a/../../info", "a//b", "/a", "a?b", "a#b", "a b", "a%2e", "a\u{1b}[2J"] {
+        let error = engine.find(name).unwrap_err().to_string();
+        assert!(error.ends_with("is neither the name nor the ID of an image"), "{error}");
+        assert!(engine.export(name, None).is_err());
+    }
+    assert_eq!(fake.requests(), [""; 0]);
+}
+
+#[test]
+fn nobody_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("old.sock");
+    drop(UnixListener::bind(&socket).unwrap());
+    let socket = format!("unix://{}", socket.display());
+    let failure = |host: &str| match Engine::connect(&options(&[("DOCKER_HOST", host)])) {
+        Err(SourceError::Unreachable { what, hint }) => (what, hint),
+        other => panic!("{other:?}"),
+    };
+    let (what, hint) = failure(&socket);
+    assert_eq!(what, format!("no engine answers at {socket} (DOCKER_HOST): connection refused, nothing listens there"));
+    assert!(hint.unwrap().starts_with("start it (systemctl start docker"));
+    assert!(failure("unix:///nowhere.sock").0.ends_with("(DOCKER_HOST): there is no such socket"));
+    let (what, hint) = failure("ssh://box");
+    assert!(what.starts_with("no engine answers at ssh://box (DOCKER_HOST): ssh is not supported"), "{what}");
+    assert_eq!(hint, None);
+    assert!(failure("https://box").0.contains("ca.pem"));
+}
+
+#[test]
+fn somebody_else_there() {
+    // Something that answers as if it were an engine, and tells no API.
+    let fake = Fake::new("", |_, stream| respond(stream, "404 Not Found", b""));
+    let error = Engine::connect(&options(&[("DOCKER_HOST", &fake.endpoint())])).unwrap_err().to_string();
+    assert!(error.contains("(DOCKER_HOST): what answers there is no engine"), "{error}");
+}

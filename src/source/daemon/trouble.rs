@@ -1,0 +1,148 @@
+//! What went wrong with an engine, in words for people. The client library's own texts name its layers; here stays what
+//! the system or the engine said.
+
+use std::io::{self, ErrorKind};
+
+use bollard::errors::Error;
+use serde::Deserialize;
+
+use crate::model::printable;
+
+use super::super::SourceError;
+
+/// Characters of an engine's message that are passed on.
+const MESSAGE: usize = 500;
+
+/// A failed request.
+#[derive(Debug)]
+pub(super) struct Trouble {
+    pub(super) kind: Kind,
+    /// The cause, without what was attempted.
+    pub(super) text: String,
+}
+
+/// Whose failure it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Nobody answered, or the answer broke off.
+    Nobody,
+    /// The system or the engine does not let us in.
+    Denied,
+    /// The engine does not have it.
+    Missing,
+    /// The engine answered with something else.
+    Odd,
+}
+
+impl Trouble {
+    pub(super) fn new(kind: Kind, text: impl Into<String>) -> Self {
+        Self { kind, text: text.into() }
+    }
+
+    /// The error of the stage, saying `what` was attempted.
+    pub(super) fn into_error(self, what: &str) -> SourceError {
+        let Self { kind, text } = self;
+        let what = format!("{what}: {text}");
+        match kind {
+            Kind::Nobody => SourceError::Unreachable { what, hint: None },
+            Kind::Denied => SourceError::Denied { what, hint: None },
+            Kind::Missing => SourceError::NotFound(what),
+            Kind::Odd => SourceError::invalid(what),
+        }
+    }
+}
+
+impl From<&io::Error> for Trouble {
+    fn from(error: &io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::NotFound => Self::new(Kind::Nobody, "there is no such socket"),
+            ErrorKind::ConnectionRefused => Self::new(Kind::Nobody, "connection refused, nothing listens there"),
+            ErrorKind::PermissionDenied => Self::new(Kind::Denied, "permission denied"),
+            _ => Self::new(Kind::Nobody, message(&error.to_string())),
+        }
+    }
+}
+
+impl From<&Error> for Trouble {
+    fn from(error: &Error) -> Self {
+        match error {
+            Error::DockerResponseServerError { status_code, message: said } => {
+                let kind = match status_code {
+                    401 | 403 => Kind::Denied,
+                    404 => Kind::Missing,
+                    _ => Kind::Odd,
+                };
+                let said = message(said);
+                Self::new(kind, if said.is_empty() { format!("HTTP status {status_code}") } else { said })
+            }
+            Error::JsonDataError { message: why, .. } => {
+                Self::new(Kind::Odd, format!("its answer is not the API's: {why}"))
+            }
+            Error::JsonSerdeError { err } => Self::new(Kind::Odd, format!("its answer is not the API's: {err}")),
+            Error::IOError { err } => err.into(),
+            Error::RequestTimeoutError => Self::new(Kind::Nobody, "no answer in time"),
+            other => {
+                // The innermost cause is the one that tells something: the rest are names of layers.
+                let mut cause: &(dyn std::error::Error + 'static) = other;
+                loop {
+                    if let Some(error) = cause.downcast_ref::<io::Error>() {
+                        return error.into();
+                    }
+                    match cause.source() {
+                        Some(source) => cause = source,
+                        None => return Self::new(Kind::Nobody, message(&cause.to_string())),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// How an engine spells an error: `{"message": …}` as a response, `{"errorDetail": …, "error": …}` in a stream.
+#[derive(Deserialize)]
+struct Complaint {
+    #[serde(alias = "error")]
+    message: String,
+}
+
+/// The error that an engine wrote at the end of `bytes` in place of what it should have sent.
+pub(super) fn complaint(bytes: &[u8]) -> Option<String> {
+    [&b"{\"errorDetail\""[..], b"{\"error\"", b"{\"message\"", b"{\"cause\""].iter().find_map(|start| {
+        let text = bytes.get(memchr::memmem::find(bytes, start)?..)?;
+        serde_json::from_slice::<Complaint>(text).ok().map(|complaint| message(&complaint.message))
+    })
+}
+
+/// What an engine says, as one harmless line.
+pub(super) fn message(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    printable(&line.chars().take(MESSAGE).collect::<String>()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn complaints_in_a_stream() {
+        let mut bytes = b"usr/lib\0\0{\"errorDetail\":1".to_vec();
+        assert_eq!(complaint(&bytes), None);
+        bytes = b"usr/lib\0\0".to_vec();
+        bytes.extend(b"{\"errorDetail\":{\"message\":\"no space\"},\"error\":\"no\\n \\u001bspace\"}\r\n");
+        assert_eq!(complaint(&bytes).unwrap(), "no \u{fffd}space");
+        assert_eq!(complaint(b"{\"cause\":\"x\",\"message\":\"gone\",\"response\":500}\n").unwrap(), "gone");
+    }
+
+    #[test]
+    fn statuses() {
+        for (status_code, said, kind, text) in [
+            (404, "No such image: x", Kind::Missing, "No such image: x"),
+            (403, "", Kind::Denied, "HTTP status 403"),
+            (500, "a\nb", Kind::Odd, "a b"),
+        ] {
+            let error = Error::DockerResponseServerError { status_code, message: said.to_owned() };
+            let trouble = Trouble::from(&error);
+            assert_eq!((trouble.kind, &*trouble.text), (kind, text));
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Requests that got no answer, and why: what the HTTP and TLS crates nest several errors deep, in one clause. Their own
+//! texts would show whole URLs, and the query of a signed URL is a credential.
+
+use std::error::Error;
+use std::io;
+
+use rustls::{AlertDescription, CertificateError};
+
+use crate::model::printable;
+
+/// What kind of failure it was, as far as that decides what to do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Somebody is there, but not on this port.
+    Refused,
+    /// The name has no address.
+    Name,
+    /// The server's certificate is nobody's whom we trust.
+    Issuer,
+    /// The server's certificate is wrong in another way: its dates, its names.
+    Certificate,
+    /// The server did not accept ours, or wants one.
+    ClientCertificate,
+    /// What answered does not speak TLS.
+    NotTls,
+    /// A redirect that must not be followed.
+    Redirect,
+    /// Nothing came for too long.
+    Timeout,
+    /// All the rest: connections that break.
+    Other,
+}
+
+impl Kind {
+    /// Whether it may be better the next time.
+    pub(super) fn passes(self) -> bool {
+        match self {
+            Self::Issuer | Self::Certificate | Self::ClientCertificate | Self::NotTls | Self::Redirect => false,
+            Self::Refused | Self::Name | Self::Timeout | Self::Other => true,
+        }
+    }
+}
+
+/// A request that got no answer.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) kind: Kind,
+    /// One clause for people.
+    pub(super) cause: String,
+}
+
+impl From<reqwest::Error> for Failure {
+    fn from(error: reqwest::Error) -> Self {
+        Self::of(&error)
+    }
+}
+
+impl From<&io::Error> for Failure {
+    fn from(error: &io::Error) -> Self {
+        Self::of(error)
+    }
+}
+
+impl Failure {
+    fn of(error: &(dyn Error + 'static)) -> Self {
+        let mut failure = Self { kind: Kind::Other, cause: String::new() };
+        let mut next = Some(error);
+        while let Some(error) = next {
+            failure.look_at(error);
+            // An I/O error hides what it was made of, and names that error's source as its own.
+            next = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+                Some(inner) => Some(inner),
+                None => error.source(),
+            };
+        }
+        failure.cause = match failure.kind {
+            Kind::Timeout => "nothing came back in time".to_owned(),
+            Kind::Refused => "connection refused".to_owned(),
+            _ if failure.cause.is_empty() => "the request failed".to_owned(),
+            _ => printable(&failure.cause).replace('\n', " "),
+        };
+        failure
+    }
+
+    /// Takes over what this link of the chain knows better than those before it.
+    fn look_at(&mut self, error: &(dyn Error + 'static)) {
+        if let Some(error) = error.downcast_ref::<reqwest::Error>() {
+            // Its text shows the URL.
+            if error.is_timeout() {
+                self.kind = Kind::Timeout;
+            } else if error.is_dns() {
+                self.kind = Kind::Name;
+            }
+            return;
+        }
+        if let Some(error) = error.downcast_ref::<rustls::Error>() {
+            (self.kind, self.cause) = tls(error);
+            return;
+        }
+        match error.downcast_ref::<io::Error>().map(io::Error::kind) {
+            Some(io::ErrorKind::ConnectionRefused) => self.kind = Kind::Refused,
+            Some(io::ErrorKind::TimedOut) => self.kind = Kind::Timeout,
+            _ => {}
+        }
+        if !matches!(self.kind, Kind::Issuer | Kind::Certificate | Kind::ClientCertificate | Kind::NotTls) {
+            self.cause = error.to_string();
+        }
+    }
+}
+
+fn tls(error: &rustls::Error) -> (Kind, String) {
+    match error {
+        rustls::Error::InvalidCertificate(error) => match error {
+            CertificateError::UnknownIssuer => (Kind::Issuer, certificate(error)),
+            _ => (Kind::Certificate, certificate(error)),
+        },
+        rustls::Error::InvalidMessage(_) => (Kind::NotTls, "it does not speak TLS on that port".to_owned()),
+        rustls::Error::AlertReceived(alert) => match alert {
+            AlertDescription::CertificateRequired
+            | AlertDescription::BadCertificate
+            | AlertDescription::UnsupportedCertificate
+            | AlertDescription::CertificateRevoked
+            | AlertDescription::CertificateExpired
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::UnknownCA
+            | AlertDescription::AccessDenied => (
+                Kind::ClientCertificate,
+                format!("it does not accept our client certificate, or the lack of one ({alert:?})"),
+            ),
+            alert => (Kind::Other, format!("it ended the TLS handshake with the alert {alert:?}")),
+        },
+        error => (Kind::Other, error.to_string()),
+    }
+}
+
+fn certificate(error: &CertificateError) -> String {
+    let days = |late: u64, early: u64| late.saturating_sub(early) / 86_400;
+    match error {
+        CertificateError::Expired => "its certificate has expired".to_owned(),
+        CertificateError::ExpiredContext { time, not_after } => {
+            format!("its certificate expired {} days ago", days(time.as_secs(), not_after.as_secs()))
+        }
+        CertificateError::NotValidYet => "its certificate is not valid yet".to_owned(),
+        CertificateError::NotValidYetContext { time, not_before } => {
+            format!("its certificate becomes valid only in {} days", days(not_before.as_secs(), time.as_secs()))
+        }
+        CertificateError::UnknownIssuer => "its certificate was issued by nobody whom this machine trusts".to_owned(),
+        CertificateError::NotValidForName => "its certificate is for another name".to_owned(),
+        CertificateError::NotValidForNameContext { presented, .. } if presented.is_empty() => {
+            "its certificate is for no name at all (it has no subjectAltName)".to_owned()
+        }
+        CertificateError::NotValidForNameContext { presented, .. } => {
+            // webpki presents them as Rust code: DnsName("registry.example").
+            let bare = |name: &String| name.split('"').nth(1).unwrap_or(name).to_owned();
+            let names: Vec<String> = presented.iter().map(bare).collect();
+            format!("its certificate is for other names: {}", names.join(", "))
+        }
+        CertificateError::Other(other) => format!("its certificate is not accepted: {}", other.0),
+        error => format!("its certificate is not accepted: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_is_found_under_its_wrappers() {
+        let inner = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
+        let failure = Failure::from(&io::Error::other(io::Error::new(io::ErrorKind::InvalidData, inner)));
+        assert_eq!(failure.kind, Kind::Issuer);
+        assert_eq!(failure.cause, "its certificate was issued by nobody whom this machine trusts");
+        let failure = Failure::from(&io::Error::from(io::ErrorKind::ConnectionRefused));
+        assert_eq!((failure.kind, failure.cause.as_str()), (Kind::Refused, "connection refused"));
+    }
+}

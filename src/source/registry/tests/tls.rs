@@ -1,0 +1,90 @@
+//! Whose certificates are believed. Those here are self-signed and marked as an authority's, as
+//! `openssl req -x509` makes them; they share one key.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+
+use super::*;
+
+const KEY: &str = include_str!("certs/self-signed.key");
+/// For 127.0.0.1, until 2120.
+const GOOD: &str = include_str!("certs/self-signed.crt");
+/// For 127.0.0.1, until 2021.
+const EXPIRED: &str = include_str!("certs/expired.crt");
+/// For another name.
+const MISNAMED: &str = include_str!("certs/misnamed.crt");
+
+/// A server that shows `certificate`, and that wants to see [`GOOD`] of its clients if `mutual`.
+fn server(certificate: &str, mutual: bool) -> Server {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
+    let builder = builder.unwrap();
+    let builder = if mutual {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(GOOD.as_bytes()).unwrap()).unwrap();
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build().unwrap();
+        builder.with_client_cert_verifier(verifier)
+    } else {
+        builder.with_no_client_auth()
+    };
+    let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
+    let config = builder.with_single_cert(chain, PrivateKeyDer::from_pem_slice(KEY.as_bytes()).unwrap()).unwrap();
+    Server::start_with(Some(Arc::new(config)), |_| Reply::new(200, MANIFEST.as_bytes()))
+}
+
+fn connect(server: &Server, folder: Option<&Path>, tls_verify: bool) -> Result<Document, SourceError> {
+    let options = Options { cert_dir: folder.map(Path::to_owned), tls_verify, ..options() };
+    open(&format!("{}/a/b", server.host()).parse().unwrap(), &options)?.top()
+}
+
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn only_known_certificates_are_believed() {
+    let all = folder(&[("a.crt", GOOD), ("b.crt", EXPIRED), ("c.crt", MISNAMED), ("README", "")]);
+    connect(&server(GOOD, false), Some(all.path()), true).unwrap();
+    let none = folder(&[]);
+    for (certificate, known, why) in [
+        (GOOD, &none, "issued by nobody whom this machine trusts\n  help: "),
+        (EXPIRED, &all, "expired"),
+        (MISNAMED, &all, "is for other names: registry.example\n  help: "),
+    ] {
+        let server = server(certificate, false);
+        let error = connect(&server, Some(known.path()), true).unwrap_err();
+        assert!(matches!(&error, SourceError::Invalid { .. }) && error.to_string().contains(why), "{error}");
+        // Nothing was asked, neither so nor without TLS.
+        assert!(server.asked("/v2/").is_empty());
+        connect(&server, None, false).unwrap();
+    }
+}
+
+#[test]
+fn a_client_certificate_that_is_wanted_is_asked_for() {
+    let server = server(GOOD, true);
+    let error = connect(&server, Some(folder(&[("ca.crt", GOOD)]).path()), true).unwrap_err().to_string();
+    assert!(error.contains("help: give a folder with a client certificate"), "{error}");
+    let keyless = folder(&[("ca.crt", GOOD), ("client.cert", GOOD)]);
+    let error = connect(&server, Some(keyless.path()), true).unwrap_err().to_string();
+    assert!(error.contains("client.key is missing"), "{error}");
+}
+
+#[test]
+fn folders_of_certificates_are_checked() {
+    let server = server(GOOD, false);
+    let error = connect(&server, Some(Path::new("/nowhere")), true).unwrap_err();
+    assert!(matches!(error, SourceError::Io { .. }), "{error}");
+    let error = connect(&server, Some(folder(&[("ca.crt", "text")]).path()), true).unwrap_err().to_string();
+    assert!(error.contains("ca.crt holds no certificate in PEM format"), "{error}");
+}
