@@ -1,0 +1,190 @@
+//! The tar inside a blob: compression is known by the blob's first bytes, whatever its media type says.
+
+use std::cell::Cell;
+use std::fmt;
+use std::io::{self, BufRead, Read};
+use std::rc::Rc;
+
+use crate::model::Limits;
+
+/// How a layer blob is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// A plain tar.
+    None,
+    /// gzip (RFC 1952), of one member or many; eStargz is read as this.
+    Gzip,
+    /// Zstandard (RFC 8878), of one frame or many, skippable ones among them.
+    Zstd,
+}
+
+impl Compression {
+    /// Lower-case name, as media types write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+        }
+    }
+
+    /// What a media type declares: `…tar+gzip`, `…tar.gzip`, `…tar+zstd`, `…tar`. `None` for one that is not known.
+    pub fn declared(media_type: &str) -> Option<Self> {
+        let (_, suffix) = media_type.rsplit_once(['+', '.'])?;
+        match suffix {
+            "gzip" => Some(Self::Gzip),
+            "zstd" => Some(Self::Zstd),
+            "tar" => Some(Self::None),
+            _ => None,
+        }
+    }
+
+    /// By the first bytes of a blob (RFC 1952 section 2.3.1, RFC 8878 sections 3.1.1 and 3.1.2).
+    fn detect(head: &[u8]) -> Result<Self, Damage> {
+        match *head {
+            [0x1f, 0x8b, ..] => Ok(Self::Gzip),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Ok(Self::Zstd),
+            [b'B', b'Z', b'h', ..] => Err(Damage::unsupported("bzip2")),
+            [0xfd, b'7', b'z', b'X', b'Z', ..] => Err(Damage::unsupported("xz")),
+            _ => Ok(Self::None),
+        }
+    }
+}
+
+/// Why a blob cannot be unpacked. Travels inside an [`io::Error`] through the tar reader.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Problem {
+    #[error("{0}")]
+    Damage(Damage),
+    #[error("{0}")]
+    Limit(String),
+}
+
+/// Compressed bytes that are not what they should be, and where.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub struct Damage {
+    what: String,
+}
+
+impl Damage {
+    fn unsupported(name: &str) -> Self {
+        Self { what: format!("the layer is compressed with {name}; image layers are plain tar, gzip or zstd") }
+    }
+}
+
+/// The bytes inside `blob`, bounded.
+pub(super) fn open<'a>(mut blob: impl BufRead + 'a, limits: &Limits) -> io::Result<Unpacked<'a>> {
+    let compression =
+        Compression::detect(blob.fill_buf()?).map_err(|damage| io::Error::other(Problem::Damage(damage)))?;
+    let stored = Rc::new(Cell::new(0));
+    let counted = Counted { inner: blob, count: Rc::clone(&stored) };
+    let inner: Box<dyn Read> = match compression {
+        Compression::None => Box::new(counted),
+        Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(counted)),
+        Compression::Zstd => {
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(counted)?;
+            decoder.window_log_max(limits.zstd_window_log)?;
+            Box::new(decoder)
+        }
+    };
+    Ok(Unpacked { compression, inner, stored, written: 0, most: limits.unpacked, expansion: limits.expansion })
+}
+
+/// The unpacked bytes. Counts both sides, and stops a blob that grows without measure.
+pub(super) struct Unpacked<'a> {
+    compression: Compression,
+    inner: Box<dyn Read + 'a>,
+    stored: Rc<Cell<u64>>,
+    written: u64,
+    most: u64,
+    expansion: u64,
+}
+
+impl Unpacked<'_> {
+    pub(super) const fn compression(&self) -> Compression {
+        self.compression
+    }
+
+    /// A bomb shows by its ratio long before it fills anything. Small blobs may well be all zeros.
+    fn check(&self) -> Result<(), String> {
+        const SMALL: u64 = 64 << 20;
+        let (stored, unpacked) = (self.stored.get(), self.written);
+        if unpacked > self.most {
+            return Err(format!("the layer unpacks to more than {} bytes, which is the limit", self.most));
+        }
+        if unpacked > SMALL && unpacked / self.expansion > stored {
+            let limit = self.expansion;
+            return Err(format!("the layer unpacks to {unpacked} bytes from {stored}, the limit is {limit} to 1"));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Unpacked<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unpacked")
+            .field("compression", &self.compression)
+            .field("written", &self.written)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Read for Unpacked<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer).map_err(|error| self.explain(error))?;
+        self.written += count as u64;
+        self.check().map_err(|limit| io::Error::other(Problem::Limit(limit)))?;
+        Ok(count)
+    }
+}
+
+impl Unpacked<'_> {
+    /// Errors of the decoder become damage with its place. What the medium below says passes as it is: it carries an
+    /// error of its own inside, while the decoders make theirs of a kind and a text.
+    fn explain(&self, error: io::Error) -> io::Error {
+        let ours = matches!(
+            error.kind(),
+            io::ErrorKind::InvalidData
+                | io::ErrorKind::InvalidInput
+                | io::ErrorKind::UnexpectedEof
+                | io::ErrorKind::Other
+        );
+        let from_below = error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<super::pipe::Broken>);
+        if self.compression == Compression::None || from_below || !ours {
+            return error;
+        }
+        let stored = self.stored.get();
+        let what = if error.kind() == io::ErrorKind::UnexpectedEof {
+            format!("the {} data end after {stored} bytes, in the middle", self.compression.name())
+        } else {
+            format!("the {} data are damaged near byte {stored} ({error})", self.compression.name())
+        };
+        io::Error::new(io::ErrorKind::InvalidData, Problem::Damage(Damage { what }))
+    }
+}
+
+/// Counts what is taken from the blob.
+struct Counted<R> {
+    inner: R,
+    count: Rc<Cell<u64>>,
+}
+
+impl<R: BufRead> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.count.set(self.count.get() + count as u64);
+        Ok(count)
+    }
+}
+
+impl<R: BufRead> BufRead for Counted<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.inner.fill_buf()
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.inner.consume(amount);
+        self.count.set(self.count.get() + amount as u64);
+    }
+}

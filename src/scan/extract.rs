@@ -1,0 +1,79 @@
+//! Extractors look into files as these go by: they say which they want, and are handed the bytes in order, once.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::model::{Entry, Found, Gap, Limits};
+
+/// Leading bytes that [`Extractor::wants`] gets to see, where the file has so many.
+pub(super) const HEAD: usize = 64;
+
+/// Someone who looks into files.
+#[derive(Debug)]
+pub(super) struct Extractor {
+    /// For messages.
+    pub(super) name: &'static str,
+    /// Whether a file of this name, with these leading bytes, is wanted. Cheap: it is asked for every file.
+    pub(super) wants: fn(&Entry, head: &[u8]) -> bool,
+    /// Begins with one file.
+    pub(super) start: fn(&Entry, &Limits) -> Box<dyn Collect>,
+}
+
+/// Looks at one file.
+pub(super) trait Collect: Send {
+    /// The next bytes. Offsets ascend; what is jumped over is a hole, and reads as zeros.
+    fn push(&mut self, offset: u64, bytes: &[u8]);
+
+    /// What was found: `None` when the file turned out not to be of interest, an error when it could not be read.
+    fn finish(self: Box<Self>) -> Result<Option<Found>, Gap>;
+}
+
+/// The extractors at work on one file.
+pub(super) struct Running {
+    path: String,
+    collectors: Vec<(&'static str, Box<dyn Collect>)>,
+    failed: Vec<Gap>,
+}
+
+impl Running {
+    /// Asks everyone. `head` begins at offset `at`: only at 0 are they leading bytes.
+    pub(super) fn start(extractors: &[Extractor], entry: &Entry, head: &[u8], at: u64, limits: &Limits) -> Self {
+        let head = if at == 0 { head } else { &[] };
+        let collectors = extractors
+            .iter()
+            .filter(|extractor| (extractor.wants)(entry, head))
+            .map(|extractor| (extractor.name, (extractor.start)(entry, limits)))
+            .collect();
+        Self { path: entry.path.to_string(), collectors, failed: Vec::new() }
+    }
+
+    /// Whether nobody wants more.
+    pub(super) const fn is_idle(&self) -> bool {
+        self.collectors.is_empty()
+    }
+
+    /// Hands out bytes. An extractor that panics loses its answer, and nobody else's.
+    pub(super) fn push(&mut self, offset: u64, bytes: &[u8]) {
+        let (path, failed) = (&self.path, &mut self.failed);
+        self.collectors.retain_mut(|(name, collector)| {
+            let survived = catch_unwind(AssertUnwindSafe(|| collector.push(offset, bytes))).is_ok();
+            if !survived {
+                failed.push(panicked(name, path));
+            }
+            survived
+        });
+    }
+
+    pub(super) fn finish(self) -> Vec<Result<Found, Gap>> {
+        let path = &self.path;
+        let answers = self.collectors.into_iter().filter_map(|(name, collector)| {
+            let answer = catch_unwind(AssertUnwindSafe(|| collector.finish()));
+            answer.unwrap_or_else(|_| Err(panicked(name, path))).transpose()
+        });
+        answers.chain(self.failed.into_iter().map(Err)).collect()
+    }
+}
+
+fn panicked(name: &str, path: &str) -> Gap {
+    Gap::new(format!("{path}: the {name} extractor failed"))
+        .settled_by("this is a defect of ncclcheck, please report it")
+}

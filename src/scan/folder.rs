@@ -1,0 +1,116 @@
+//! An unpacked root file system, scanned as if it were one layer. Nothing in it is executed, and no link is followed.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use crate::model::{Entry, Gap, ImagePath, Kind, Limits, Meter};
+
+use super::extract::{HEAD, Running};
+use super::{Cancel, Compression, EXTRACTORS, LayerScan, ScanError};
+
+/// Scans the files below `root`. Other file systems mounted in it (`/proc`, `/sys`) are passed over.
+pub fn scan_folder(root: &Path, limits: &Limits, meter: &dyn Meter, cancel: &Cancel) -> Result<LayerScan, ScanError> {
+    let read = |path: &Path| {
+        let path = path.display().to_string();
+        move |error: io::Error| ScanError::Read(io::Error::new(error.kind(), format!("{path}: {error}")))
+    };
+    let device = fs::metadata(root).map_err(read(root))?.dev();
+    let mut scan = LayerScan {
+        compression: Compression::None,
+        unpacked: 0,
+        diff_id: None,
+        entries: Vec::new(),
+        found: BTreeMap::new(),
+    };
+    let mut inodes = BTreeMap::new();
+    let mut waiting = vec![root.to_owned()];
+    while let Some(folder) = waiting.pop() {
+        let mut names: Vec<PathBuf> = Vec::new();
+        for entry in fs::read_dir(&folder).map_err(read(&folder))? {
+            names.push(entry.map_err(read(&folder))?.path());
+        }
+        names.sort();
+        for path in names {
+            if cancel.is_cancelled() {
+                return Err(ScanError::Read(io::Error::other("cancelled")));
+            }
+            let metadata = fs::symlink_metadata(&path).map_err(read(&path))?;
+            let inside = path.strip_prefix(root).unwrap_or(&path);
+            let name = ImagePath::normalise(inside.as_os_str().as_bytes());
+            let kind = kind(&path, &metadata).map_err(read(&path))?;
+            let Some(kind) = kind else { continue };
+            if kind == Kind::Directory && metadata.dev() == device {
+                waiting.push(path.clone());
+            }
+            let inode = (metadata.dev(), metadata.ino());
+            let known =
+                (kind == Kind::File && metadata.nlink() > 1).then(|| inodes.insert(inode, name.clone())).flatten();
+            let size = if kind == Kind::File { metadata.len() } else { 0 };
+            let kind = known.map_or(kind, Kind::Hardlink);
+            let entry = Entry { path: name, kind, mode: metadata.mode() & 0o7777, size };
+            if entry.kind == Kind::File && size > 0 {
+                let answers = look(&path, &entry, limits).unwrap_or_else(|error| {
+                    vec![Err(Gap::new(format!("{}: {error}", entry.path)).settled_by("run as a user who may read it"))]
+                });
+                if !answers.is_empty() {
+                    scan.found.insert(scan.entries.len(), answers);
+                }
+                meter.add(size);
+                scan.unpacked += size;
+            }
+            scan.entries.push(entry);
+            if scan.entries.len() as u64 > limits.entries {
+                return Err(ScanError::Limit(format!("{} has more than {} entries", root.display(), limits.entries)));
+            }
+        }
+    }
+    Ok(scan)
+}
+
+/// `None` for a socket, which no image holds.
+fn kind(path: &Path, metadata: &fs::Metadata) -> io::Result<Option<Kind>> {
+    let kind = metadata.file_type();
+    // Linux's encoding of device numbers (makedev(3)).
+    let number = metadata.rdev();
+    let major = u32::try_from(((number >> 8) & 0xfff) | ((number >> 32) & !0xfff)).unwrap_or(u32::MAX);
+    let minor = u32::try_from((number & 0xff) | ((number >> 12) & 0xffff_ff00)).unwrap_or(u32::MAX);
+    Ok(if kind.is_dir() {
+        Some(Kind::Directory)
+    } else if kind.is_symlink() {
+        Some(Kind::Symlink(fs::read_link(path)?.as_os_str().as_bytes().into()))
+    } else if kind.is_file() {
+        Some(Kind::File)
+    } else if kind.is_char_device() {
+        Some(Kind::CharDevice(major, minor))
+    } else if kind.is_block_device() {
+        Some(Kind::BlockDevice(major, minor))
+    } else if kind.is_fifo() {
+        Some(Kind::Fifo)
+    } else {
+        None
+    })
+}
+
+fn look(path: &Path, entry: &Entry, limits: &Limits) -> io::Result<Vec<Result<crate::model::Found, Gap>>> {
+    let mut file = File::open(path)?;
+    let mut buffer = vec![0; 256 << 10];
+    let mut at = 0;
+    let mut have = 0;
+    while have < HEAD {
+        match file.read(buffer.get_mut(have..).unwrap_or_default())? {
+            0 => break,
+            count => have += count,
+        }
+    }
+    let mut running = Running::start(EXTRACTORS, entry, buffer.get(..have).unwrap_or_default(), 0, limits);
+    while have > 0 && !running.is_idle() {
+        running.push(at, buffer.get(..have).unwrap_or_default());
+        at += have as u64;
+        have = file.read(&mut buffer)?;
+    }
+    Ok(running.finish())
+}

@@ -1,0 +1,177 @@
+//! Turns one layer blob into a [`LayerScan`] in one forward pass: what is in it, and what extractors found in the files
+//! they asked for. A pure function of the blob: nothing is extracted, nothing runs.
+
+mod decompress;
+mod elf;
+mod extract;
+mod folder;
+mod nccl;
+mod pipe;
+mod text;
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, Read};
+
+use crate::model::{Digest, Entry, Found, Gap, Hasher, Kind, Limits};
+use crate::tarball::{Fault, TarError, TarReader};
+
+use extract::{Extractor, Running};
+
+pub use decompress::Compression;
+pub use folder::scan_folder;
+pub use pipe::{Blocks, Cancel, Pipe, pipe, with_pipe};
+
+/// Everyone who looks into files: one file of this folder, one line here.
+const EXTRACTORS: &[Extractor] = &[elf::EXTRACTOR, nccl::EXTRACTOR, text::EXTRACTOR];
+
+/// What one layer holds.
+#[derive(Clone, Debug)]
+pub struct LayerScan {
+    /// How the blob is compressed, by its bytes.
+    pub compression: Compression,
+    /// Bytes of the tar inside.
+    pub unpacked: u64,
+    /// Digest of the tar inside, if it was asked for.
+    pub diff_id: Option<Digest>,
+    /// The tar's entries in its order, whiteouts among them.
+    pub entries: Vec<Entry>,
+    /// What was found in the content of an entry (by its index), and what could not be found out.
+    pub found: BTreeMap<usize, Vec<Result<Found, Gap>>>,
+}
+
+/// Why a layer could not be scanned.
+#[derive(Debug, thiserror::Error)]
+pub enum ScanError {
+    /// The blob could not be read, or is not what its descriptor says.
+    #[error("{0}")]
+    Read(io::Error),
+    /// The compressed bytes are damaged.
+    #[error("{0}")]
+    Compression(decompress::Damage),
+    /// The tar inside is damaged.
+    #[error("{0}")]
+    Tar(TarError),
+    /// A bound of [`Limits`] was passed.
+    #[error("{0}")]
+    Limit(String),
+}
+
+/// Scans one layer. `blob` is read to its last byte, so that whoever verifies it below has seen all of it.
+pub fn scan_layer(mut blob: impl BufRead, limits: &Limits, want_diff_id: bool) -> Result<LayerScan, ScanError> {
+    let result = scan_unpacked(&mut blob, limits, want_diff_id);
+    match result {
+        // Damage is a symptom: if the blob is not the promised one, that is the cause to tell.
+        Err(ScanError::Compression(_) | ScanError::Tar(_)) => drain(&mut blob).map_err(ScanError::Read).and(result),
+        Ok(scan) => drain(&mut blob).map_err(ScanError::Read).map(|()| scan),
+        Err(_) => result,
+    }
+}
+
+/// The bytes inside a compressed archive that is no layer itself; a plain one passes as it is.
+pub fn unpack<'a>(blob: impl BufRead + 'a, limits: &Limits) -> io::Result<impl Read + 'a> {
+    decompress::open(blob, limits)
+}
+
+fn drain(blob: &mut impl BufRead) -> io::Result<()> {
+    loop {
+        let count = blob.fill_buf()?.len();
+        if count == 0 {
+            return Ok(());
+        }
+        blob.consume(count);
+    }
+}
+
+fn scan_unpacked(blob: impl BufRead, limits: &Limits, want_diff_id: bool) -> Result<LayerScan, ScanError> {
+    let unpacked = decompress::open(blob, limits).map_err(cause)?;
+    let compression = unpacked.compression();
+    let mut hashed = Hashed { inner: unpacked, hasher: want_diff_id.then(Hasher::sha256) };
+    let mut tar = TarReader::new(&mut hashed, limits);
+    let mut entries = Vec::new();
+    let mut found = BTreeMap::new();
+    while let Some(entry) = tar.next_member().map_err(tar_cause)? {
+        if entry.kind == Kind::File && entry.size > 0 {
+            let answers = extract(&mut tar, &entry, limits).map_err(tar_cause)?;
+            if !answers.is_empty() {
+                found.insert(entries.len(), answers);
+            }
+        }
+        entries.push(entry);
+    }
+    let unpacked = tar.drain().map_err(tar_cause)?;
+    let diff_id = hashed.hasher.map(Hasher::finish);
+    Ok(LayerScan { compression, unpacked, diff_id, entries, found })
+}
+
+/// Shows the content of one file to every extractor that wants it.
+fn extract<R: Read>(
+    tar: &mut TarReader<'_, R>,
+    entry: &Entry,
+    limits: &Limits,
+) -> Result<Vec<Result<Found, Gap>>, TarError> {
+    // The leading bytes decide who wants the file. A chunk may be cut anywhere, so they are gathered first.
+    let mut head = Vec::new();
+    let mut at = 0;
+    while head.len() < extract::HEAD {
+        let Some(chunk) = tar.chunk()? else { break };
+        if head.is_empty() {
+            at = chunk.offset;
+        } else if at + head.len() as u64 != chunk.offset {
+            // A hole follows: what comes behind it is no leading byte.
+            let mut running = Running::start(EXTRACTORS, entry, &head, at, limits);
+            running.push(at, &head);
+            running.push(chunk.offset, chunk.bytes);
+            return rest(tar, running);
+        }
+        head.extend_from_slice(chunk.bytes);
+    }
+    let mut running = Running::start(EXTRACTORS, entry, &head, at, limits);
+    running.push(at, &head);
+    rest(tar, running)
+}
+
+fn rest<R: Read>(tar: &mut TarReader<'_, R>, mut running: Running) -> Result<Vec<Result<Found, Gap>>, TarError> {
+    if !running.is_idle() {
+        while let Some(chunk) = tar.chunk()? {
+            running.push(chunk.offset, chunk.bytes);
+        }
+    }
+    Ok(running.finish())
+}
+
+/// Hashes what goes through, if asked.
+#[derive(Debug)]
+struct Hashed<R> {
+    inner: R,
+    hasher: Option<Hasher>,
+}
+
+impl<R: Read> Read for Hashed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(buffer.get(..count).unwrap_or_default());
+        }
+        Ok(count)
+    }
+}
+
+/// An error from below the tar reader is told as what it is.
+fn tar_cause(error: TarError) -> ScanError {
+    match error.what {
+        Fault::Read(below) => cause(below),
+        Fault::Limit(_) => ScanError::Limit(error.to_string()),
+        Fault::Malformed(_) => ScanError::Tar(error),
+    }
+}
+
+fn cause(error: io::Error) -> ScanError {
+    match error.downcast::<decompress::Problem>() {
+        Ok(decompress::Problem::Damage(damage)) => ScanError::Compression(damage),
+        Ok(decompress::Problem::Limit(limit)) => ScanError::Limit(limit),
+        Err(error) => ScanError::Read(error),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+use std::io::{BufReader, Write as _};
+
+use super::*;
+
+fn tar_with(path: &str, content: &[u8]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_ustar();
+    header.set_size(content.len() as u64);
+    header.set_mode(0o644);
+    builder.append_data(&mut header, path, content).unwrap();
+    builder.into_inner().unwrap()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn scan(bytes: &[u8]) -> Result<LayerScan, ScanError> {
+    scan_layer(BufReader::new(bytes), &Limits::default(), true)
+}
+
+#[test]
+fn compression_is_known_by_bytes() {
+    let tar = tar_with("opt/torch/version.py", b"__version__ = '2.9.0'\n");
+    let (first, second) = tar.split_at(700);
+    let skippable = [&[0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0], &b"skip"[..]].concat();
+    let frame = |bytes: &[u8]| zstd::encode_all(bytes, 1).unwrap();
+    let blobs = [
+        (Compression::None, tar.clone()),
+        (Compression::Gzip, gzip(&tar)),
+        (Compression::Gzip, [gzip(first), gzip(second)].concat()),
+        (Compression::Zstd, frame(&tar)),
+        (Compression::Zstd, [skippable, frame(first), frame(second)].concat()),
+    ];
+    for (compression, blob) in blobs {
+        let scan = scan(&blob).unwrap();
+        assert_eq!(scan.compression, compression);
+        assert_eq!(scan.unpacked, tar.len() as u64);
+        let Some([Ok(Found::Text(text))]) = scan.found.get(&0).map(Vec::as_slice) else { panic!("{:?}", scan.found) };
+        assert!(text.starts_with(b"__version__"));
+    }
+}
+
+#[test]
+fn damage_is_told() {
+    let mut noise = fastrand::Rng::with_seed(1);
+    let tar = tar_with("a", &std::iter::repeat_with(|| noise.u8(..b'z')).take(5000).collect::<Vec<_>>());
+    let mut broken_sum = gzip(&tar);
+    let crc = broken_sum.len() - 8;
+    broken_sum[crc] ^= 1;
+    for (blob, text) in [
+        (gzip(&tar)[..30].to_vec(), "the gzip data end after 30 bytes, in the middle"),
+        (broken_sum, "the gzip data are damaged near byte"),
+        (zstd::encode_all(tar.as_slice(), 1).unwrap()[..20].to_vec(), "the zstd data end after 20 bytes"),
+        (b"BZh91AY".to_vec(), "compressed with bzip2"),
+        (b"hello, I am no layer".to_vec(), "in the middle of a header block"),
+        (vec![b'x'; 600], "this is no tar"),
+    ] {
+        let error = scan(&blob).unwrap_err().to_string();
+        assert!(error.contains(text), "{error}");
+    }
+}
+
+#[test]
+fn a_bomb_is_stopped() {
+    let mut zeros = zstd::Encoder::new(Vec::new(), 1).unwrap();
+    let tar = tar_with("a", b"");
+    zeros.write_all(&tar[..512]).unwrap();
+    for _ in 0..300 {
+        zeros.write_all(&vec![0; 1 << 20]).unwrap();
+    }
+    let error = scan(&zeros.finish().unwrap()).unwrap_err();
+    assert!(matches!(&error, ScanError::Limit(text) if text.contains("the limit is 1100 to 1")), "{error}");
+}

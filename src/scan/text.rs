@@ -1,0 +1,115 @@
+//! Small text files whose whole content matters: metadata of packages, PyTorch's version file, configuration.
+
+use crate::model::{Found, Gap, ImagePath};
+
+use super::extract::{Collect, Extractor};
+
+pub(super) const EXTRACTOR: Extractor = Extractor {
+    name: "text",
+    wants: |entry, _| is_wanted(&entry.path),
+    start: |entry, limits| {
+        Box::new(Text { path: entry.path.clone(), size: entry.size, limit: limits.text_file, bytes: Vec::new() })
+    },
+};
+
+/// Files that are wanted wherever they are: the last components of their path.
+const ANYWHERE: &[&str] = &["torch/version.py", "torch/include/caffe2/core/macros.h", "pyvenv.cfg"];
+
+/// Files that are wanted at one place.
+const FIXED: &[&str] = &[
+    "etc/os-release",
+    "usr/lib/os-release",
+    "etc/ld.so.cache",
+    "etc/ld.so.preload",
+    "etc/nccl.conf",
+    "var/lib/dpkg/status",
+];
+
+fn is_wanted(path: &ImagePath) -> bool {
+    let bytes = path.as_bytes();
+    let name = path.file_name();
+    FIXED.iter().any(|fixed| fixed.as_bytes() == bytes)
+        || ANYWHERE.iter().any(|tail| path.ends_with(tail))
+        || (matches!(name, b"METADATA" | b"RECORD") && is_of_interest(parent_name(path), b".dist-info"))
+        || (bytes.starts_with(b"var/lib/dpkg/info/") && name.ends_with(b".list") && is_of_interest(name, b""))
+        || (parent_name(path) == b"conda-meta" && name.ends_with(b".json") && is_of_interest(name, b""))
+        || (bytes.starts_with(b"etc/libibverbs.d/") && name.ends_with(b".driver"))
+}
+
+fn parent_name(path: &ImagePath) -> &[u8] {
+    path.components().rev().nth(1).unwrap_or_default()
+}
+
+/// Packages whose records are read: an image has hundreds of others. `name` ends in `suffix`.
+fn is_of_interest(name: &[u8], suffix: &[u8]) -> bool {
+    const PREFIXES: &[&str] = &[
+        "torch-",
+        "torch_",
+        "pytorch",
+        "libtorch",
+        "python3-torch",
+        "nvidia",
+        "nccl",
+        "libnccl",
+        "libcudart",
+        "cuda",
+        "libibverbs",
+        "ibverbs",
+        "rdma",
+        "libmlx",
+        "libfabric",
+        "aws",
+        "efa",
+        "mlnx",
+        "doca",
+        "libcuda",
+    ];
+    let lower = name.to_ascii_lowercase();
+    lower.ends_with(suffix) && PREFIXES.iter().any(|prefix| lower.starts_with(prefix.as_bytes()))
+}
+
+struct Text {
+    path: ImagePath,
+    size: u64,
+    limit: u64,
+    bytes: Vec<u8>,
+}
+
+impl Collect for Text {
+    fn push(&mut self, offset: u64, bytes: &[u8]) {
+        // A file over the limit is not gathered at all; finish says so. Below it, holes read as zeros.
+        if let (Ok(offset), true) = (usize::try_from(offset), self.size <= self.limit) {
+            self.bytes.resize(offset, 0);
+            self.bytes.extend_from_slice(bytes);
+        }
+    }
+
+    fn finish(self: Box<Self>) -> Result<Option<Found>, Gap> {
+        if self.size > self.limit {
+            return Err(Gap::new(format!("{}: {} bytes of text, the limit is {}", self.path, self.size, self.limit)));
+        }
+        Ok(Some(Found::Text(self.bytes.into())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wanted() {
+        for (path, wanted) in [
+            ("opt/conda/lib/python3.11/site-packages/torch/version.py", true),
+            ("usr/lib/python3/dist-packages/mytorch/version.py", false),
+            ("usr/local/lib/python3.11/dist-packages/nvidia_nccl_cu12-2.27.5.dist-info/METADATA", true),
+            ("usr/local/lib/python3.11/dist-packages/requests-2.0.dist-info/METADATA", false),
+            ("var/lib/dpkg/info/libibverbs1:amd64.list", true),
+            ("var/lib/dpkg/info/bash.list", false),
+            ("opt/conda/conda-meta/nccl-2.21.5.1-h0.json", true),
+            ("etc/libibverbs.d/mlx5.driver", true),
+            ("home/etc/os-release", false),
+        ] {
+            assert_eq!(is_wanted(&path.into()), wanted, "{path}");
+        }
+    }
+}
