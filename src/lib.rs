@@ -1,6 +1,7 @@
 //! Tells, from the bytes of a container image, whether distributed PyTorch training in it will use NCCL, NVLink and RDMA.
 
 pub mod model;
+pub mod rootfs;
 pub mod scan;
 pub mod source;
 pub mod tarball;

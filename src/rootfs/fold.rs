@@ -1,0 +1,146 @@
+//! Applying layers to each other (OCI image-spec, `layer.md`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::model::{Entry, ImagePath, Kind, Limits};
+use crate::scan::LayerScan;
+
+use super::{Node, NodeId, ROOT, RootFs, What};
+
+/// `layer.md`, "Whiteouts".
+const WHITEOUT: &[u8] = b".wh.";
+
+/// `layer.md`, "Opaque Whiteout".
+const OPAQUE: &[u8] = b".wh..wh..opq";
+
+/// Other names that begin so are AUFS's own bookkeeping, and no files of the image.
+const AUFS: &[u8] = b".wh..wh.";
+
+/// The mode of a directory that no layer describes, but that some path goes through.
+const IMPLICIT_DIRECTORY: u32 = 0o755;
+
+impl RootFs {
+    /// Folds layers, the lowest first.
+    pub fn fold(layers: Vec<Arc<LayerScan>>, limits: &Limits) -> Self {
+        let root = Node { mode: IMPLICIT_DIRECTORY, layer: 0, what: What::Directory(BTreeMap::new()) };
+        let mut rootfs =
+            Self { nodes: vec![root], layers: Vec::new(), symlink_limit: limits.symlinks, notes: Vec::new() };
+        for (index, layer) in layers.iter().enumerate() {
+            // Whiteouts apply to lower layers only, wherever they stand in their own: so all of them come first.
+            for entry in &layer.entries {
+                rootfs.white_out(entry, index);
+            }
+            for (number, entry) in layer.entries.iter().enumerate().filter(|(_, entry)| !is_marker(entry)) {
+                rootfs.apply(entry, index, number);
+            }
+        }
+        rootfs.layers = layers;
+        rootfs
+    }
+
+    fn white_out(&mut self, entry: &Entry, layer: usize) {
+        let name = entry.path.file_name();
+        let Some(hidden) = name.strip_prefix(WHITEOUT) else {
+            return;
+        };
+        let Ok((_, directory)) = self.resolve(&entry.path.parent()) else {
+            return;
+        };
+        let What::Directory(children) = &mut self.node_mut(directory).what else {
+            return;
+        };
+        if name == OPAQUE {
+            children.clear();
+        } else if !name.starts_with(AUFS) {
+            if matches!(hidden, b"" | b"." | b"..") {
+                self.notes.push(format!("layer {layer}: the whiteout {} names nothing", entry.path));
+                return;
+            }
+            children.remove(hidden);
+        }
+    }
+
+    fn apply(&mut self, entry: &Entry, layer: usize, number: usize) {
+        if entry.path.is_root() {
+            if entry.kind == Kind::Directory {
+                self.node_mut(ROOT).mode = entry.mode;
+            }
+            return;
+        }
+        let what = match &entry.kind {
+            Kind::Hardlink(target) => return self.link(entry, target, layer),
+            Kind::File => What::File { size: entry.size, entry: number },
+            Kind::Directory => What::Directory(BTreeMap::new()),
+            Kind::Symlink(target) => What::Symlink(target.clone()),
+            Kind::CharDevice(..) | Kind::BlockDevice(..) | Kind::Fifo => What::Special(entry.kind.clone()),
+        };
+        let parent = self.make_directory(&entry.path.parent(), layer);
+        let existing = self.child(parent, entry.path.file_name());
+        if let (What::Directory(_), Some(existing)) = (&what, existing)
+            && matches!(self.node(existing).what, What::Directory(_))
+        {
+            // A directory over a directory changes its attributes and keeps what is in it.
+            let node = self.node_mut(existing);
+            node.mode = entry.mode;
+            node.layer = layer;
+            return;
+        }
+        let id = self.push(Node { mode: entry.mode, layer, what });
+        self.name(parent, entry.path.file_name(), id);
+    }
+
+    /// A further name of a file. The target is found as a path of the merged tree: it may lie in a lower layer.
+    fn link(&mut self, entry: &Entry, target: &ImagePath, layer: usize) {
+        let found = self.resolve(&target.parent()).ok().and_then(|(_, dir)| self.child(dir, target.file_name()));
+        let Some(id) = found.filter(|&id| !matches!(self.node(id).what, What::Directory(_))) else {
+            self.notes.push(format!("layer {layer}: {} is a hard link to {target}, which is not there", entry.path));
+            return;
+        };
+        let parent = self.make_directory(&entry.path.parent(), layer);
+        self.name(parent, entry.path.file_name(), id);
+    }
+
+    /// The directory of this path, made where it is missing. Symbolic links on the way are followed, as an unpacking
+    /// runtime follows them inside the root; one that leads nowhere gives way, and so does anything else in the way.
+    fn make_directory(&mut self, path: &ImagePath, layer: usize) -> NodeId {
+        let mut place = ImagePath::root();
+        let mut here = ROOT;
+        for name in path.components() {
+            let next = place.join(name);
+            let resolved = self.resolve(&next).ok().filter(|&(_, id)| matches!(self.node(id).what, What::Directory(_)));
+            (place, here) = resolved.unwrap_or_else(|| {
+                let what = What::Directory(BTreeMap::new());
+                let id = self.push(Node { mode: IMPLICIT_DIRECTORY, layer, what });
+                self.name(here, name, id);
+                (next, id)
+            });
+        }
+        here
+    }
+
+    fn child(&self, directory: NodeId, name: &[u8]) -> Option<NodeId> {
+        match &self.node(directory).what {
+            What::Directory(children) => children.get(name).copied(),
+            _ => None,
+        }
+    }
+
+    fn name(&mut self, directory: NodeId, name: &[u8], id: NodeId) {
+        if let What::Directory(children) = &mut self.node_mut(directory).what {
+            children.insert(name.into(), id);
+        }
+    }
+
+    fn push(&mut self, node: Node) -> NodeId {
+        self.nodes.push(node);
+        self.nodes.len() - 1
+    }
+}
+
+fn is_marker(entry: &Entry) -> bool {
+    entry.path.file_name().starts_with(WHITEOUT)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::model::{Endian, Entry, Kind, Limits};
+use crate::scan::{Compression, LayerScan};
+
+use super::*;
+
+fn object(rpath: &[&str], runpath: &[&str], machine: u16) -> ElfInfo {
+    let list = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect();
+    ElfInfo { rpath: list(rpath), runpath: list(runpath), ..ElfInfo::bare(64, Endian::Little, machine) }
+}
+
+/// An image of libraries, each of a machine: 62 is ours.
+fn image(libraries: &[(&str, u16)]) -> RootFs {
+    let entries =
+        libraries.iter().map(|(path, _)| Entry { path: (*path).into(), kind: Kind::File, mode: 0o755, size: 1 });
+    let found = libraries
+        .iter()
+        .enumerate()
+        .map(|(index, (_, machine))| (index, vec![Ok(Found::Elf(Box::new(object(&[], &[], *machine))))]));
+    let layer = LayerScan {
+        compression: Compression::None,
+        unpacked: 0,
+        diff_id: None,
+        entries: entries.collect(),
+        found: found.collect::<BTreeMap<_, _>>(),
+    };
+    RootFs::fold(vec![Arc::new(layer)], &Limits::default())
+}
+
+fn find(rootfs: &RootFs, library_path: Option<&str>, object: &ElfInfo) -> String {
+    let bound = Loader::new(rootfs, library_path).find("libx.so", &"opt/torch/lib/libt.so".into(), object).unwrap();
+    bound.map_or("nothing".into(), |bound| format!("{} by {}", bound.path, bound.route))
+}
+
+#[test]
+fn order_of_the_search() {
+    let all = image(&[("opt/nccl/lib/libx.so", 62), ("env/libx.so", 62), ("usr/lib/libx.so", 62)]);
+    let path = &["$ORIGIN/../../nccl/lib"];
+    let (rpath, runpath, none) = (object(path, &[], 62), object(&[], path, 62), object(&[], &[], 62));
+    let both = object(&["/usr/lib"], path, 62);
+    assert_eq!(find(&all, Some("/env"), &rpath), "/opt/nccl/lib/libx.so by DT_RPATH $ORIGIN/../../nccl/lib");
+    assert_eq!(find(&all, Some("/env"), &runpath), "/env/libx.so by LD_LIBRARY_PATH /env");
+    assert_eq!(find(&all, None, &runpath), "/opt/nccl/lib/libx.so by DT_RUNPATH $ORIGIN/../../nccl/lib");
+    assert_eq!(find(&all, None, &both), "/opt/nccl/lib/libx.so by DT_RUNPATH $ORIGIN/../../nccl/lib");
+    assert_eq!(find(&all, Some(":/none;/env"), &none), "/env/libx.so by LD_LIBRARY_PATH /env");
+    assert_eq!(find(&all, None, &none), "/usr/lib/libx.so by default directory /usr/lib");
+    assert_eq!(find(&image(&[]), None, &none), "nothing");
+}
+
+#[test]
+fn another_machine_is_passed_over() {
+    let mixed = image(&[("env/libx.so", 183), ("usr/lib/libx.so", 62)]);
+    assert_eq!(find(&mixed, Some("/env"), &object(&[], &[], 62)), "/usr/lib/libx.so by default directory /usr/lib");
+}
+
+#[test]
+fn what_depends_on_the_processor_is_unknown() {
+    let gap =
+        Loader::new(&image(&[]), None).find("libx.so", &"a".into(), &object(&["/x/$PLATFORM"], &[], 62)).unwrap_err();
+    assert!(gap.why.contains("depends on the loader's build"), "{gap}");
+}

@@ -1,0 +1,191 @@
+//! The file system that a container would see: ordered layers folded into one tree, which remembers the layer that each
+//! file came from.
+
+mod fold;
+mod ld_cache;
+mod listing;
+pub mod loader;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::model::{Found, Gap, ImagePath, Kind, Site};
+use crate::scan::LayerScan;
+
+pub use listing::listing;
+
+/// The merged file system.
+#[derive(Debug)]
+pub struct RootFs {
+    nodes: Vec<Node>,
+    layers: Vec<Arc<LayerScan>>,
+    symlink_limit: usize,
+    /// Oddities of the layers that change nothing: whiteouts without a name, links to nowhere.
+    pub notes: Vec<String>,
+}
+
+type NodeId = usize;
+
+const ROOT: NodeId = 0;
+
+/// One inode. Names are in the directories, so that hard links are two names of one node.
+#[derive(Debug)]
+struct Node {
+    mode: u32,
+    /// The layer that brought it.
+    layer: usize,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    Directory(BTreeMap<Box<[u8]>, NodeId>),
+    /// Its content is that of an entry of the node's layer.
+    File {
+        size: u64,
+        entry: usize,
+    },
+    Symlink(Box<[u8]>),
+    /// Devices and pipes.
+    Special(Kind),
+}
+
+/// A file of the merged image.
+#[derive(Clone, Copy, Debug)]
+pub struct File<'a> {
+    /// Index of the layer that brought its content, from 0.
+    pub layer: usize,
+    /// Bytes.
+    pub size: u64,
+    /// What extractors found in it, and what they could not.
+    pub found: &'a [Result<Found, Gap>],
+    node: NodeId,
+}
+
+impl File<'_> {
+    /// Whether both are the same file under two names.
+    pub const fn is_same(&self, other: &File<'_>) -> bool {
+        self.node == other.node
+    }
+
+    /// The site of something read in this file.
+    pub fn site(&self, path: &ImagePath, within: Option<&str>) -> Site {
+        Site::File { layer: self.layer, path: path.clone(), within: within.map(ToOwned::to_owned) }
+    }
+}
+
+/// Why a path leads to no file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoFile {
+    /// Some component does not exist.
+    Missing,
+    /// Too many symbolic links.
+    Loop,
+    /// It is a directory, a device or a pipe.
+    NotAFile,
+}
+
+impl RootFs {
+    /// The file that a path leads to, following symbolic links inside the image as a process in the container would, and
+    /// the path that it has then.
+    pub fn open(&self, path: &ImagePath) -> Result<(ImagePath, File<'_>), NoFile> {
+        let (real, node) = self.resolve(path)?;
+        self.file(node).map(|file| (real, file)).ok_or(NoFile::NotAFile)
+    }
+
+    /// Whether a path leads to a directory.
+    pub fn is_directory(&self, path: &ImagePath) -> bool {
+        self.resolve(path).is_ok_and(|(_, node)| matches!(self.node(node).what, What::Directory(_)))
+    }
+
+    /// Names in a directory, sorted, if the path leads to one.
+    pub fn names(&self, path: &ImagePath) -> impl Iterator<Item = &[u8]> {
+        let children = self.resolve(path).ok().and_then(|(_, node)| match &self.node(node).what {
+            What::Directory(children) => Some(children),
+            _ => None,
+        });
+        children.into_iter().flat_map(|children| children.keys().map(|name| &**name))
+    }
+
+    /// All regular files under their own names (no symbolic link is followed), sorted by path.
+    pub fn files(&self) -> impl Iterator<Item = (ImagePath, File<'_>)> {
+        self.walk().filter_map(|(path, node)| self.file(node).map(|file| (path, file)))
+    }
+
+    /// Number of layers.
+    pub fn layer_count(&self) -> usize {
+        self.layers.len()
+    }
+
+    fn file(&self, id: NodeId) -> Option<File<'_>> {
+        let node = self.node(id);
+        let What::File { size, entry } = node.what else {
+            return None;
+        };
+        let found = self.layers.get(node.layer).and_then(|layer| layer.found.get(&entry));
+        Some(File { layer: node.layer, size, found: found.map_or(&[], Vec::as_slice), node: id })
+    }
+
+    /// Ids are only ever made by pushing a node, and nodes are never taken away.
+    #[expect(clippy::indexing_slicing, reason = "every id is the index of a node")]
+    fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id]
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "every id is the index of a node")]
+    fn node_mut(&mut self, id: NodeId) -> &mut Node {
+        &mut self.nodes[id]
+    }
+
+    /// Follows a path to its end, the last component's link too (path_resolution(7)).
+    fn resolve(&self, path: &ImagePath) -> Result<(ImagePath, NodeId), NoFile> {
+        let mut rest: Vec<Box<[u8]>> = path.components().rev().map(Into::into).collect();
+        let mut place = vec![ROOT];
+        let mut names: Vec<Box<[u8]>> = Vec::new();
+        let mut links = 0;
+        while let Some(name) = rest.pop() {
+            match &*name {
+                b"" | b"." => continue,
+                b".." => {
+                    names.pop();
+                    place.truncate(names.len() + 1);
+                    continue;
+                }
+                _ => {}
+            }
+            let here = place.last().copied().unwrap_or(ROOT);
+            let What::Directory(children) = &self.node(here).what else {
+                return Err(NoFile::Missing);
+            };
+            let id = *children.get(&name).ok_or(NoFile::Missing)?;
+            if let What::Symlink(target) = &self.node(id).what {
+                links += 1;
+                if links > self.symlink_limit {
+                    return Err(NoFile::Loop);
+                }
+                if target.first() == Some(&b'/') {
+                    names.clear();
+                    place.truncate(1);
+                }
+                rest.extend(target.split(|&b| b == b'/').rev().map(Into::into));
+            } else {
+                names.push(name);
+                place.push(id);
+            }
+        }
+        Ok((ImagePath::normalise(&names.join(&b'/')), place.last().copied().unwrap_or(ROOT)))
+    }
+
+    /// Every path with its node, sorted by the components of the path, without the root.
+    fn walk(&self) -> impl Iterator<Item = (ImagePath, NodeId)> {
+        let mut stack = vec![(ImagePath::root(), ROOT)];
+        std::iter::from_fn(move || {
+            let (path, id) = stack.pop()?;
+            if let What::Directory(children) = &self.node(id).what {
+                stack.extend(children.iter().rev().map(|(name, &child)| (path.join(name), child)));
+            }
+            Some((path, id))
+        })
+        .skip(1)
+    }
+}
