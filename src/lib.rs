@@ -1,5 +1,6 @@
 //! Tells, from the bytes of a container image, whether distributed PyTorch training in it will use NCCL, NVLink and RDMA.
 
+pub mod facts;
 pub mod model;
 pub mod rootfs;
 pub mod scan;

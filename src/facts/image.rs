@@ -1,0 +1,150 @@
+//! The image configuration and the distribution.
+
+use std::collections::BTreeMap;
+
+use crate::model::{Fact, Gap, ImageConfig, ImagePath, Site};
+
+use super::{Context, Facts, key, pattern, text};
+
+pattern!(PRETTY_NAME, r#"(?m)^PRETTY_NAME="?([^"\n]*)"?$"#);
+
+/// Families of variables that say something about GPUs, communication or the loader. Other variables may be secrets: their
+/// values are never shown.
+const FAMILIES: &[&str] = &[
+    "NCCL_",
+    "NVIDIA_",
+    "CUDA_",
+    "TORCH_",
+    "PYTORCH_",
+    "LD_",
+    "UCX_",
+    "OFI_",
+    "FI_",
+    "NVSHMEM_",
+    "GLOO_",
+    "IBV_",
+    "RDMAV_",
+    "MELLANOX_",
+    "SHARP_",
+    "HPCX_",
+    "OMPI_",
+    "UCC_",
+];
+
+/// Single variables of that kind.
+const SINGLE: &[&str] = &[
+    "PATH",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "RANK",
+    "WORLD_SIZE",
+    "LOCAL_RANK",
+    "OMP_NUM_THREADS",
+];
+
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
+    let os = text(context.rootfs, &ImagePath::from("etc/os-release")).and_then(|bytes, at| {
+        match PRETTY_NAME.captures(bytes) {
+            Some(captures) => Fact::Seen { value: String::from_utf8_lossy(&captures[1]).into_owned(), at },
+            None => Fact::Absent,
+        }
+    });
+    facts.insert(key::IMAGE_OS, os);
+
+    let config = |read: &dyn Fn(&ImageConfig) -> Fact| match context.config {
+        Some(config) => read(config),
+        None => Fact::Unknown(
+            Gap::new("an unpacked root file system has no image configuration").settled_by("check the image itself"),
+        ),
+    };
+    let list = |key: &'static str, values: &[String]| -> Fact {
+        if values.is_empty() {
+            Fact::Absent
+        } else {
+            Fact::seen(values.to_vec().into(), [Site::Config(key.to_owned())])
+        }
+    };
+    let line = |key: &'static str, value: &str| -> Fact {
+        if value.is_empty() { Fact::Absent } else { Fact::seen(value.into(), [Site::Config(key.to_owned())]) }
+    };
+    let variable = |config: &ImageConfig, name: &str| -> Option<(String, Site)> {
+        config.environment.get(name).map(|value| (value.clone(), Site::Config(format!("Env {name}"))))
+    };
+
+    facts.insert(
+        key::IMAGE_PLATFORM,
+        config(&|config| {
+            config.platform.as_ref().map_or(Fact::Absent, |platform| line("architecture", &platform.to_string()))
+        }),
+    );
+    facts.insert(key::IMAGE_USER, config(&|config| line("User", &config.user)));
+    facts.insert(key::IMAGE_ENTRYPOINT, config(&|config| list("Entrypoint", &config.entrypoint)));
+    facts.insert(key::IMAGE_COMMAND, config(&|config| list("Cmd", &config.command)));
+    facts.insert(key::IMAGE_WORKING_DIRECTORY, config(&|config| line("WorkingDir", &config.working_directory)));
+    facts.insert(
+        key::IMAGE_LABELS,
+        config(&|config| {
+            if config.labels.is_empty() {
+                Fact::Absent
+            } else {
+                Fact::seen(config.labels.clone().into(), [Site::Config("Labels".to_owned())])
+            }
+        }),
+    );
+    facts.insert(
+        key::IMAGE_ENV,
+        config(&|config| {
+            let shown: BTreeMap<_, _> = config
+                .environment
+                .iter()
+                .filter(|(name, _)| is_shown(name))
+                .map(|(k, v)| (k.clone(), v.clone()))
+                .collect();
+            let at: Vec<_> = shown.keys().map(|name| Site::Config(format!("Env {name}"))).collect();
+            Fact::Seen { value: shown.into(), at }
+        }),
+    );
+    facts.insert(
+        key::IMAGE_OTHER_ENV,
+        config(&|config| {
+            list("Env", &config.environment.keys().filter(|name| !is_shown(name)).cloned().collect::<Vec<_>>())
+        }),
+    );
+    facts.insert(
+        key::NVIDIA_VISIBLE_DEVICES,
+        config(&|config| {
+            variable(config, "NVIDIA_VISIBLE_DEVICES")
+                .map_or(Fact::Absent, |(value, at)| Fact::seen(value.into(), [at]))
+        }),
+    );
+    facts.insert(
+        key::NVIDIA_DRIVER_CAPABILITIES,
+        config(&|config| {
+            variable(config, "NVIDIA_DRIVER_CAPABILITIES").map_or(Fact::Absent, |(value, at)| {
+                let capabilities: Vec<_> = value.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+                Fact::seen(capabilities.into(), [at])
+            })
+        }),
+    );
+    facts.insert(
+        key::NVIDIA_REQUIRE,
+        config(&|config| {
+            let conditions: BTreeMap<_, _> = config
+                .environment
+                .iter()
+                .filter(|(name, _)| name.starts_with("NVIDIA_REQUIRE_"))
+                .map(|(k, v)| (k.clone(), v.clone()))
+                .collect();
+            let at: Vec<_> = conditions.keys().map(|name| Site::Config(format!("Env {name}"))).collect();
+            if conditions.is_empty() { Fact::Absent } else { Fact::Seen { value: conditions.into(), at } }
+        }),
+    );
+}
+
+fn is_shown(name: &str) -> bool {
+    SINGLE.contains(&name) || FAMILIES.iter().any(|family| name.starts_with(family))
+}

@@ -1,0 +1,115 @@
+//! The contract between facts and rules: every fact's name and type, and what it means. Names are published: they are
+//! never used for another meaning.
+
+use crate::model::Value;
+
+/// One question about an image.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Key {
+    /// Dotted name. No name is the beginning of another, so that names nest.
+    pub name: &'static str,
+    /// Type of the answer.
+    pub kind: Type,
+    /// What is asked, in one sentence.
+    pub about: &'static str,
+}
+
+/// Types of answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// Yes or no.
+    Bool,
+    /// Text.
+    Text,
+    /// A version: text in JSON and rules, compared by `version()`.
+    Version,
+    /// A list of texts.
+    Texts,
+    /// A list of whole numbers.
+    Numbers,
+    /// Texts by name.
+    Map,
+    /// A list of maps of texts.
+    Records,
+}
+
+impl Type {
+    /// Whether a value is of this type.
+    pub fn admits(self, value: &Value) -> bool {
+        let all = |kind: Self| matches!(value, Value::List(values) if values.iter().all(|value| kind.admits(value)));
+        match self {
+            Self::Bool => matches!(value, Value::Bool(_)),
+            Self::Text => matches!(value, Value::Text(_)),
+            Self::Version => matches!(value, Value::Version(_)),
+            Self::Texts => all(Self::Text),
+            Self::Numbers => {
+                matches!(value, Value::List(values) if values.iter().all(|value| matches!(value, Value::Int(_))))
+            }
+            Self::Map => {
+                matches!(value, Value::Map(map) if map.values().all(|value| Self::Text.admits(value)))
+            }
+            Self::Records => all(Self::Map),
+        }
+    }
+}
+
+/// Finds a question by its name.
+pub fn find(name: &str) -> Option<&'static Key> {
+    KEYS.iter().copied().find(|key| key.name == name)
+}
+
+macro_rules! keys {
+    ($($constant:ident $name:literal $kind:ident $about:literal;)*) => {
+        $(
+            #[doc = $about]
+            pub const $constant: &Key = &Key { name: $name, kind: Type::$kind, about: $about };
+        )*
+
+        /// All questions, in the order of reports.
+        pub const KEYS: &[&Key] = &[$($constant),*];
+    };
+}
+
+keys! {
+    IMAGE_PLATFORM "image.platform" Text "Platform that the configuration declares, os/arch[/variant]";
+    IMAGE_OS "image.os" Text "Distribution, PRETTY_NAME of /etc/os-release";
+    IMAGE_USER "image.user" Text "User that the container runs as; absent is root";
+    IMAGE_ENTRYPOINT "image.entrypoint" Texts "Entrypoint";
+    IMAGE_COMMAND "image.command" Texts "Command";
+    IMAGE_WORKING_DIRECTORY "image.working_directory" Text "Working directory";
+    IMAGE_LABELS "image.labels" Map "Labels";
+    IMAGE_ENV "image.env" Map "Variables of the image's environment that concern this check; values of others are not shown";
+    IMAGE_OTHER_ENV "image.other_env" Texts "Names of all other variables";
+    NVIDIA_VISIBLE_DEVICES "nvidia.visible_devices" Text "NVIDIA_VISIBLE_DEVICES: the GPUs that NVIDIA's container runtime hands over";
+    NVIDIA_DRIVER_CAPABILITIES "nvidia.driver_capabilities" Texts "NVIDIA_DRIVER_CAPABILITIES: the driver's libraries that NVIDIA's container runtime hands over";
+    NVIDIA_REQUIRE "nvidia.require" Map "NVIDIA_REQUIRE_*: conditions that the driver must meet";
+    PYTHON_PATH "python.path" Text "The interpreter that `python3` or `python` starts, by PATH";
+    PYTHON_SITE_PACKAGES "python.site_packages" Texts "Folders that this interpreter imports packages from, in its order";
+    TORCH_INSTALLS "torch.installs" Texts "Every installed torch package";
+    TORCH_PATH "torch.path" Text "The torch package that this check is about: the one that Python imports";
+    TORCH_VERSION "torch.version" Version "torch.__version__";
+    TORCH_GIT_VERSION "torch.git_version" Text "torch.version.git_version: the commit that torch was built from";
+    TORCH_CUDA_VERSION "torch.cuda.version" Version "torch.version.cuda: the CUDA release that torch was built with; absent in a build without CUDA";
+    TORCH_CUDA_BUILD "torch.cuda.build" Bool "Whether torch has its CUDA library, libtorch_cuda.so";
+    TORCH_BUILD "torch.build" Map "Options that torch was built with, as torch.__config__.show() lists them";
+    TORCH_USE_NCCL "torch.use_nccl" Bool "Whether the build option USE_NCCL is on";
+    TORCH_NCCL_LINKAGE "torch.nccl_linkage" Text "How libtorch_cuda has NCCL: shared, static or none";
+    TORCH_PROCESS_GROUP_NCCL "torch.process_group_nccl" Bool "Whether libtorch_cuda.so holds c10d's NCCL back end";
+    TORCH_CUDART_NEEDED "torch.cudart_needed" Texts "CUDA runtime libraries that the libraries of torch need, by soname";
+    TORCH_NCCL_PIN "torch.nccl_pin" Text "NCCL package that torch's metadata requires";
+    NCCL_AVAILABLE "nccl.available" Bool "What torch.distributed.is_nccl_available() would answer";
+    NCCL_COPIES "nccl.copies" Records "Every file that holds NCCL's code: path, version, cuda (that it was built with), soname, owner";
+    NCCL_LOADED_PATH "nccl.loaded.path" Text "The NCCL that torch would load; libtorch's own path where it is linked in";
+    NCCL_LOADED_VERSION "nccl.loaded.version" Version "Its version";
+    NCCL_LOADED_ROUTE "nccl.loaded.route" Text "The rule by which the dynamic loader finds it";
+    NCCL_NOT_LOADED "nccl.not_loaded" Texts "Shared copies of NCCL that torch would not load, with their versions";
+    NCCL_UNKNOWN_VARIABLES "nccl.unknown_variables" Texts "NCCL_* variables of the image that the NCCL it would load does not read";
+    CUDA_CUDART "cuda.cudart" Records "CUDA runtime libraries: path, soname, owner";
+    CUDA_CUDART_MAJORS "cuda.cudart_majors" Numbers "CUDA major versions of the runtime libraries that torch's libraries need";
+    CUDA_CUDART_MISSING "cuda.cudart_missing" Texts "CUDA runtime libraries that torch's libraries need and that are nowhere in the image";
+    CUDA_DRIVER_LIBRARIES "cuda.driver_libraries" Texts "Libraries of the NVIDIA driver in the image, stubs and forward-compatibility packages left out; they belong to the host";
+    RDMA_VERBS "rdma.verbs" Text "libibverbs as NCCL would open it";
+    RDMA_VERBS_OWNER "rdma.verbs_owner" Text "Package that brought it";
+    RDMA_PROVIDERS "rdma.providers" Texts "RDMA providers of user space: families of NICs that libibverbs could drive";
+    RDMA_DANGLING_DRIVERS "rdma.dangling_drivers" Texts "Providers that /etc/libibverbs.d names and whose library is missing";
+}

@@ -1,0 +1,125 @@
+//! Facts about an image, from its merged file system and its configuration. Each module answers for one area; what it may
+//! answer, and in which type, is the contract of [`key`].
+
+mod cuda;
+mod image;
+pub mod key;
+mod nccl;
+mod packages;
+mod python;
+mod rdma;
+mod torch;
+
+use std::collections::BTreeMap;
+
+use crate::model::{Fact, Gap, ImageConfig, ImagePath, Value};
+use crate::rootfs::RootFs;
+use crate::rootfs::loader::Loader;
+
+use key::Key;
+
+/// All that facts are made from.
+#[derive(Debug)]
+pub struct World<'a> {
+    /// The merged file system.
+    pub rootfs: &'a RootFs,
+    /// The image's configuration; `None` for an unpacked root file system, which has none.
+    pub config: Option<&'a ImageConfig>,
+}
+
+/// The answers, by the name of the question.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts(BTreeMap<&'static str, Fact>);
+
+impl Facts {
+    /// Answers every question of [`key::KEYS`].
+    pub fn collect(world: &World<'_>) -> Self {
+        let mut facts = Self::default();
+        let context = Context::new(world);
+        for produce in [image::produce, python::produce, torch::produce, nccl::produce, cuda::produce, rdma::produce] {
+            produce(&context, &mut facts);
+        }
+        for key in key::KEYS {
+            facts
+                .0
+                .entry(key.name)
+                .or_insert_with(|| Fact::Unknown(Gap::new("nobody answered: this is a defect of ncclcheck")));
+        }
+        facts
+    }
+
+    /// The answer to one question. One that nobody asked is absent.
+    pub fn get(&self, name: &str) -> &Fact {
+        self.0.get(name).unwrap_or(&Fact::Absent)
+    }
+
+    /// All answers, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Fact)> {
+        self.0.iter().map(|(name, fact)| (*name, fact))
+    }
+
+    /// Writes down an answer.
+    pub fn insert<T: Into<Value>>(&mut self, key: &'static Key, fact: Fact<T>) {
+        let fact = fact.map(Into::into);
+        debug_assert!(fact.value().is_none_or(|value| key.kind.admits(value)), "{} is not a {:?}", key.name, key.kind);
+        self.0.insert(key.name, fact);
+    }
+}
+
+/// What several areas need, worked out once.
+struct Context<'a> {
+    rootfs: &'a RootFs,
+    config: Option<&'a ImageConfig>,
+    loader: Loader<'a>,
+    packages: packages::Packages,
+    python: python::Python,
+    torch: torch::Installation,
+}
+
+impl<'a> Context<'a> {
+    fn new(world: &World<'a>) -> Self {
+        let rootfs = world.rootfs;
+        let library_path = world.config.and_then(|config| config.environment.get("LD_LIBRARY_PATH"));
+        let python = python::Python::find(rootfs, world.config);
+        Self {
+            rootfs,
+            config: world.config,
+            loader: Loader::new(rootfs, library_path.map(String::as_str)),
+            packages: packages::Packages::read(rootfs),
+            torch: torch::Installation::find(rootfs, &python),
+            python,
+        }
+    }
+}
+
+/// The text of a file that extractors read whole: absent when the path leads to no file, unknown when it was not read.
+fn text<'a>(rootfs: &'a RootFs, path: &ImagePath) -> Fact<&'a [u8]> {
+    use crate::model::Found;
+    let Ok((real, file)) = rootfs.open(path) else {
+        return Fact::Absent;
+    };
+    for found in file.found {
+        match found {
+            Ok(Found::Text(bytes)) => return Fact::seen(&**bytes, [file.site(&real, None)]),
+            Ok(_) => {}
+            Err(gap) => return Fact::Unknown(gap.clone()),
+        }
+    }
+    if file.size == 0 {
+        return Fact::seen(&[][..], [file.site(&real, None)]);
+    }
+    // A link under a name that is wanted may lead to a file whose own name is not.
+    Fact::Unknown(Gap::new(format!("{path} leads to {real}, whose content was not read")))
+}
+
+/// A constant pattern.
+macro_rules! pattern {
+    ($name:ident, $text:literal) => {
+        static $name: std::sync::LazyLock<regex::bytes::Regex> =
+            std::sync::LazyLock::new(|| regex::bytes::Regex::new($text).expect("a valid pattern"));
+    };
+}
+use pattern;
+
+#[cfg(test)]
+mod tests;
