@@ -3,6 +3,7 @@
 pub mod facts;
 pub mod model;
 pub mod rootfs;
+pub mod rules;
 pub mod scan;
 pub mod source;
 pub mod tarball;

@@ -1,0 +1,137 @@
+//! Rules: YAML documents with CEL conditions over facts. Each one yields exactly one judgement of an image.
+
+mod eval;
+mod expression;
+mod message;
+mod schema;
+
+use std::collections::BTreeMap;
+
+use include_dir::{Dir, include_dir};
+
+use crate::facts::Facts;
+use crate::facts::key::Key;
+use crate::model::{Gap, Severity, Site};
+
+use eval::Truth;
+use expression::Expression;
+use message::Message;
+
+pub use schema::{Example, Examples, RuleError};
+
+/// The rules that ship, one file each: the folder is the list.
+static BUILTIN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/rules");
+
+/// One rule.
+#[derive(Debug)]
+pub struct Rule {
+    /// `area/kebab-name`, published and never reused.
+    pub id: String,
+    /// What is wrong when it fails, in a few words.
+    pub title: String,
+    /// How bad that is.
+    pub severity: Severity,
+    /// The release of ncclcheck that brought it.
+    pub since: String,
+    /// Why it matters.
+    pub why: String,
+    /// What to write where.
+    pub fix: String,
+    /// Where this is known from.
+    pub references: Vec<String>,
+    /// Facts that pass, fail, do not apply and are unknown.
+    pub examples: Examples,
+    applies: Option<Expression>,
+    check: Expression,
+    message: Message,
+    evidence: Vec<&'static Key>,
+}
+
+/// Rules in the order of their ids.
+#[derive(Debug)]
+pub struct RuleSet(BTreeMap<String, Rule>);
+
+/// The one answer that a rule gives about an image.
+#[derive(Debug)]
+pub struct Judgement<'r> {
+    /// The rule.
+    pub rule: &'r Rule,
+    /// Its answer.
+    pub outcome: Outcome,
+}
+
+/// What a rule can answer. Nothing that could not be determined is ever a pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All is well.
+    Pass,
+    /// It is as bad as the rule says.
+    Fail(Finding),
+    /// The rule's question does not arise.
+    NotApplicable,
+    /// Something that the answer depends on is unknown.
+    Unknown(Vec<Gap>),
+}
+
+/// What is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The rule's message with this image's values.
+    pub message: String,
+    /// Where the values were read; for something missing, nothing.
+    pub at: Vec<Site>,
+}
+
+impl RuleSet {
+    /// The rules that ship with this program.
+    pub fn builtin() -> Result<Self, RuleError> {
+        let mut rules = BTreeMap::new();
+        let mut folders = vec![&BUILTIN];
+        while let Some(folder) = folders.pop() {
+            folders.extend(folder.dirs());
+            for file in
+                folder.files().filter(|file| file.path().extension().is_some_and(|extension| extension == "yaml"))
+            {
+                let id = file.path().with_extension("");
+                let rule = schema::parse(&id.to_string_lossy(), &String::from_utf8_lossy(file.contents()))?;
+                rules.insert(rule.id.clone(), rule);
+            }
+        }
+        Ok(Self(rules))
+    }
+
+    /// Every rule, by id.
+    pub fn iter(&self) -> impl Iterator<Item = &Rule> {
+        self.0.values()
+    }
+}
+
+/// Judges an image: one judgement for each rule, always.
+pub fn judge<'r>(rules: &'r RuleSet, facts: &Facts) -> Vec<Judgement<'r>> {
+    let scope = eval::Scope::new(facts);
+    rules.iter().map(|rule| Judgement { rule, outcome: rule.judge(&scope) }).collect()
+}
+
+impl Rule {
+    fn judge(&self, scope: &eval::Scope<'_>) -> Outcome {
+        match self.applies.as_ref().map_or(Truth::True, |applies| scope.eval(applies)) {
+            Truth::True => {}
+            Truth::False => return Outcome::NotApplicable,
+            Truth::Unknown(gaps) => return Outcome::Unknown(gaps),
+        }
+        match scope.eval(&self.check) {
+            Truth::True => Outcome::Pass,
+            Truth::Unknown(gaps) => Outcome::Unknown(gaps),
+            Truth::False => {
+                let mut at: Vec<Site> =
+                    self.evidence.iter().flat_map(|key| scope.facts().get(key.name).sites().iter().cloned()).collect();
+                at.sort();
+                at.dedup();
+                Outcome::Fail(Finding { message: self.message.fill(scope.facts()), at })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
