@@ -1,0 +1,20 @@
+//! For people.
+
+use std::io::{self, Write};
+
+use super::Report;
+
+/// How the terminal wants it.
+#[derive(Clone, Debug)]
+pub struct Style {
+    /// Whether colours are wanted.
+    pub color: bool,
+    /// Columns.
+    pub width: usize,
+    /// Whether to show what passed, and why rules do not apply.
+    pub verbose: bool,
+}
+
+pub(super) fn write(report: &Report<'_>, _style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", report.image.reference)
+}

@@ -1,0 +1,91 @@
+//! Renders what was found. Renderers format, they never decide: one file each, one line in [`Format`].
+
+mod human;
+pub mod json;
+mod verdict;
+
+use std::io::{self, Write};
+
+use crate::facts::Facts;
+use crate::model::{Digest, Platform, Severity};
+use crate::rules::Judgement;
+
+pub use human::Style;
+pub use verdict::Verdict;
+
+/// All that a report tells of one image.
+#[derive(Debug)]
+pub struct Report<'a> {
+    /// The image and its layers.
+    pub image: &'a ImageSummary,
+    /// What was read.
+    pub facts: &'a Facts,
+    /// What the rules say of it; `None` where nobody asked them (`inspect`).
+    pub judgements: Option<&'a [Judgement<'a>]>,
+    /// Findings from this severity on make the verdict a failure.
+    pub fail_on: Severity,
+}
+
+/// What was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageSummary {
+    /// What the user asked for.
+    pub reference: String,
+    /// Where it was found: a transport and a place, such as `docker://localhost:5000/torch:2.9.0`.
+    pub source: String,
+    /// Digest of its manifest, where it has one.
+    pub manifest: Option<Digest>,
+    /// Digest of its configuration: the image ID.
+    pub config: Option<Digest>,
+    /// The platform that was judged.
+    pub platform: Option<Platform>,
+    /// Layers with content, the lowest first. A site's layer is an index into these.
+    pub layers: Vec<LayerSummary>,
+    /// Build steps that made no layer, such as `ENV`, as the builder wrote them.
+    pub empty_steps: Vec<String>,
+    /// Things worth a word that change nothing: a media type that lies, an attestation that was passed over.
+    pub notes: Vec<String>,
+}
+
+/// One layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LayerSummary {
+    /// Digest of the blob as stored, where the medium tells it.
+    pub digest: Option<Digest>,
+    /// Digest of the tar inside, as the configuration has it.
+    pub diff_id: Option<Digest>,
+    /// `none`, `gzip` or `zstd`.
+    pub compression: &'static str,
+    /// Bytes as stored.
+    pub size: u64,
+    /// Bytes of the tar inside.
+    pub unpacked: u64,
+    /// Entries of the tar.
+    pub entries: usize,
+    /// The build step that made it (`created_by` of its history), as the builder wrote it.
+    pub history: Option<String>,
+}
+
+/// The forms of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    Human,
+    /// For programs: one JSON object on one line.
+    Json,
+}
+
+impl Report<'_> {
+    /// Writes the report in one form. `style` is for people's eyes only.
+    pub fn write(&self, format: Format, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+        match format {
+            Format::Human => human::write(self, style, out),
+            Format::Json => json::write(self, out),
+        }
+    }
+
+    /// What all judgements come to; `None` where there are none.
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.judgements.map(|judgements| Verdict::of(judgements, self.fail_on))
+    }
+}

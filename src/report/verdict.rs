@@ -1,0 +1,40 @@
+//! What all judgements of an image come to.
+
+use crate::model::Severity;
+use crate::rules::{Judgement, Outcome};
+
+/// The answer to the one question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Every rule that counts passed or does not apply.
+    Pass,
+    /// A rule that counts failed.
+    Fail,
+    /// No rule that counts failed, and one of them could not be answered.
+    Incomplete,
+}
+
+impl Verdict {
+    /// Counts rules of severity `fail_on` and worse. A known failure weighs more than an unknown.
+    pub fn of(judgements: &[Judgement<'_>], fail_on: Severity) -> Self {
+        let counts = |wanted: fn(&Outcome) -> bool| {
+            judgements.iter().any(|judgement| judgement.rule.severity >= fail_on && wanted(&judgement.outcome))
+        };
+        if counts(|outcome| matches!(outcome, Outcome::Fail(_))) {
+            Self::Fail
+        } else if counts(|outcome| matches!(outcome, Outcome::Unknown(_))) {
+            Self::Incomplete
+        } else {
+            Self::Pass
+        }
+    }
+
+    /// Lower-case name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::Incomplete => "incomplete",
+        }
+    }
+}
