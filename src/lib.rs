@@ -2,6 +2,7 @@
 
 pub mod facts;
 pub mod model;
+pub mod pipeline;
 pub mod report;
 pub mod rootfs;
 pub mod rules;

@@ -1,0 +1,145 @@
+//! Scanning the layers of an image: several at once, the largest first, each verified.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use crate::model::{Digest, Hasher, Limits, Progress};
+use crate::scan::{Cancel, Compression, LayerScan, ScanError, scan_layer, with_pipe};
+use crate::source::verify::Verified;
+use crate::source::{BlobRef, SourceError};
+
+use super::{Error, Place, Plan, PlannedLayer};
+
+/// A layer that was scanned, and whose bytes are the promised ones.
+#[derive(Clone, Debug)]
+pub(super) struct Scanned {
+    pub(super) scan: Arc<LayerScan>,
+    /// Digest of the blob as stored, computed here.
+    pub(super) stored: Digest,
+    pub(super) size: u64,
+}
+
+/// A layer's bytes: how many there will be, if that is known.
+type Opened<'a> = (Box<dyn Read + Send + 'a>, Option<u64>);
+
+/// Scans every layer of a plan. A layer that is listed several times is scanned once.
+pub(super) fn scan<'s>(
+    plan: &Plan,
+    open: &(dyn Fn(&Place) -> Result<Opened<'s>, SourceError> + Sync),
+    jobs: NonZeroUsize,
+    limits: &Limits,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<Vec<Scanned>, Error> {
+    let count = plan.layers.len();
+    let mut waiting: Vec<(usize, &PlannedLayer)> = Vec::new();
+    for (index, layer) in plan.layers.iter().enumerate() {
+        if !waiting.iter().any(|(_, known)| known.place == layer.place) {
+            waiting.push((index, layer));
+        }
+    }
+    // The largest decides how long it takes: it must not be the last to begin.
+    waiting.sort_by_key(|(_, layer)| layer.place.blob().map_or(0, |blob| blob.size));
+    let waiting = Mutex::new(waiting);
+    let done = Mutex::new(BTreeMap::new());
+    let failed = Mutex::new(None);
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    thread::scope(|scope| {
+        for _ in 0..jobs.get().min(count.max(1)) {
+            scope.spawn(|| {
+                while let Some((index, layer)) = next().filter(|_| !cancel.is_cancelled()) {
+                    let what = describe(index, count, layer);
+                    match scan_one(layer, open, limits, &what, progress, cancel) {
+                        Ok(scanned) => {
+                            done.lock().unwrap_or_else(PoisonError::into_inner).insert(&layer.place, scanned);
+                        }
+                        Err(error) => {
+                            // The first error is the one to tell; the others stop because of it.
+                            failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                            cancel.cancel();
+                        }
+                    }
+                }
+            });
+        }
+    });
+    if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(error);
+    }
+    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    plan.layers.iter().map(|layer| done.get(&layer.place).cloned().ok_or(Error::Cancelled)).collect()
+}
+
+/// For messages: which layer.
+pub(super) fn describe(index: usize, count: usize, layer: &PlannedLayer) -> String {
+    let digest = layer.place.blob().map_or_else(|| layer.diff_id.clone(), |blob| blob.digest);
+    format!("layer {} of {count} ({}:{})", index + 1, digest.algorithm(), digest.short())
+}
+
+fn scan_one<'s>(
+    layer: &PlannedLayer,
+    open: &(dyn Fn(&Place) -> Result<Opened<'s>, SourceError> + Sync),
+    limits: &Limits,
+    what: &str,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<Scanned, Error> {
+    let (reader, size) = open(&layer.place)?;
+    let expected = promised(&layer.place, size);
+    let meter = progress.begin(what, size.or(expected.as_ref().map(|blob| blob.size)));
+    let error = |error| Error::Layer { layer: what.to_owned(), error };
+    if let Some(expected) = expected {
+        let verified = Verified::new(reader, expected.clone());
+        let scan = with_pipe(verified, meter, cancel, |pipe| scan_layer(pipe, limits, false)).map_err(error)?;
+        return Ok(Scanned { scan: Arc::new(scan), stored: expected.digest, size: expected.size });
+    }
+    // Nobody says what the stored bytes are: the configuration says what the tar inside is.
+    let mut counted = Counted { inner: reader, size: 0, hasher: Hasher::sha256() };
+    let scan = with_pipe(&mut counted, meter, cancel, |pipe| scan_layer(pipe, limits, true)).map_err(error)?;
+    let scanned = Scanned { scan: Arc::new(scan), stored: counted.hasher.finish(), size: counted.size };
+    verify_diff_id(&scanned, &layer.diff_id, what)?;
+    Ok(scanned)
+}
+
+/// What the place itself promises of the stored bytes: a descriptor, or a member named by its digest.
+pub(super) fn promised(place: &Place, size: Option<u64>) -> Option<BlobRef> {
+    match place {
+        Place::Blob { .. } => place.blob(),
+        Place::Member(path) => {
+            let parts: Vec<&str> =
+                path.components().map(|part| std::str::from_utf8(part).unwrap_or_default()).collect();
+            let [.., "blobs", algorithm, hex] = *parts.as_slice() else { return None };
+            Some(BlobRef { digest: format!("{algorithm}:{hex}").parse().ok()?, size: size? })
+        }
+    }
+}
+
+/// The tar of a layer against the configuration.
+pub(super) fn verify_diff_id(scanned: &Scanned, diff_id: &Digest, what: &str) -> Result<(), Error> {
+    let plain = (scanned.scan.compression == Compression::None).then(|| scanned.stored.clone());
+    let Some(found) = scanned.scan.diff_id.clone().or(plain).filter(|found| found != diff_id) else { return Ok(()) };
+    let text = format!("the layer is corrupt: its tar has the digest {found}, the image configuration says {diff_id}");
+    Err(Error::Layer {
+        layer: what.to_owned(),
+        error: ScanError::Read(io::Error::new(io::ErrorKind::InvalidData, text)),
+    })
+}
+
+/// Counts and hashes what goes through.
+struct Counted<R> {
+    inner: R,
+    size: u64,
+    hasher: Hasher,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.hasher.update(buffer.get(..count).unwrap_or_default());
+        self.size += count as u64;
+        Ok(count)
+    }
+}

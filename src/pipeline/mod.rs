@@ -1,0 +1,209 @@
+//! From a reference to images whose layers are scanned and folded: source, scan and rootfs put together.
+
+mod archive;
+mod find;
+mod layers;
+mod oci;
+mod stream;
+
+use std::num::NonZeroUsize;
+
+use crate::model::{Digest, ImageConfig, Limits, Platform, Progress};
+use crate::report::{ImageSummary, LayerSummary};
+use crate::rootfs::RootFs;
+use crate::scan::{Cancel, ScanError};
+use crate::source::reference::Reference;
+use crate::source::{BlobRef, Options, SourceError};
+
+use layers::Scanned;
+
+/// What is asked for.
+#[derive(Debug)]
+pub struct Request {
+    /// Where the image is.
+    pub reference: Reference,
+    /// What the user typed, for reports.
+    pub text: String,
+    /// Which of an index's images.
+    pub choice: PlatformChoice,
+    /// Layers that are scanned at once.
+    pub jobs: NonZeroUsize,
+    /// Bounds.
+    pub limits: Limits,
+    /// How media are reached.
+    pub options: Options,
+}
+
+/// Which platforms of an image with several are wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlatformChoice {
+    /// This machine's, and whatever an image of one platform is for.
+    Host,
+    /// This one and no other.
+    One(Platform),
+    /// Each that is there.
+    All,
+}
+
+/// An image, read.
+#[derive(Debug)]
+pub struct Image {
+    /// What was looked at.
+    pub summary: ImageSummary,
+    /// Its configuration; `None` for an unpacked root file system.
+    pub config: Option<ImageConfig>,
+    /// Its merged file system.
+    pub rootfs: RootFs,
+}
+
+/// Why there is no image to judge. Never a verdict.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The medium.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// Several media were asked, and none has it.
+    #[error("no image '{name}' was found{}", list(places))]
+    Nowhere {
+        /// What was asked for.
+        name: String,
+        /// Every place that was tried, and what it said.
+        places: Vec<(String, SourceError)>,
+    },
+    /// One layer.
+    #[error("{layer}: {error}")]
+    Layer {
+        /// Which: its place among the image's layers, and its digest.
+        layer: String,
+        /// What is wrong with it.
+        #[source]
+        error: ScanError,
+    },
+    /// The run was stopped.
+    #[error("stopped")]
+    Cancelled,
+}
+
+/// One line for each place, those that follow indented under it.
+fn list(places: &[(String, SourceError)]) -> String {
+    places.iter().fold(String::new(), |text, (place, said)| {
+        text + &format!("\n  {place}: {said}").replace("\n  help", "\n    help")
+    })
+}
+
+impl Error {
+    fn invalid(what: impl Into<String>) -> Self {
+        Self::Source(SourceError::invalid(what))
+    }
+}
+
+/// An image as its documents describe it, before its layers are read.
+#[derive(Clone, Debug)]
+struct Plan {
+    manifest: Option<Digest>,
+    config_digest: Digest,
+    config: ImageConfig,
+    layers: Vec<PlannedLayer>,
+    /// Build steps that made no layer, such as `ENV`.
+    empty_steps: Vec<String>,
+    notes: Vec<String>,
+}
+
+#[derive(Clone, Debug)]
+struct PlannedLayer {
+    place: Place,
+    media_type: Option<String>,
+    diff_id: Digest,
+    history: Option<String>,
+}
+
+/// Where a layer's bytes are.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    /// In a medium that goes by digest.
+    Blob { digest: Digest, size: u64 },
+    /// A member of a docker archive.
+    Member(crate::model::ImagePath),
+}
+
+impl Place {
+    fn blob(&self) -> Option<BlobRef> {
+        match self {
+            Self::Blob { digest, size } => Some(BlobRef { digest: digest.clone(), size: *size }),
+            Self::Member(_) => None,
+        }
+    }
+}
+
+/// Opens what was asked for and reads it: one image, or one for each platform.
+pub fn load(request: &Request, progress: &dyn Progress, cancel: &Cancel) -> Result<Vec<Image>, Error> {
+    let found = find::find(request, progress, cancel)?;
+    let mut images = Vec::new();
+    for plan in found.plans(request)? {
+        let scanned = found.scan(&plan, request, progress, cancel)?;
+        images.push(assemble(plan, scanned, &found.name(), request));
+    }
+    if let Some((layer, name)) = found.folder() {
+        images.push(root(layer, name, request));
+    }
+    Ok(images)
+}
+
+fn assemble(plan: Plan, scanned: Vec<Scanned>, source: &str, request: &Request) -> Image {
+    let mut notes = plan.notes;
+    let mut layers = Vec::new();
+    for (index, (planned, scanned)) in plan.layers.iter().zip(&scanned).enumerate() {
+        let scan = &scanned.scan;
+        let declared = planned.media_type.as_deref().and_then(crate::scan::Compression::declared);
+        if let Some(declared) = declared.filter(|declared| *declared != scan.compression) {
+            let (is, says) = (scan.compression.name(), declared.name());
+            notes.push(format!("layer {}: its compression is {is}, its media type says {says}", index + 1));
+        }
+        layers.push(LayerSummary {
+            digest: Some(scanned.stored.clone()),
+            diff_id: Some(planned.diff_id.clone()),
+            compression: scan.compression.name(),
+            size: scanned.size,
+            unpacked: scan.unpacked,
+            entries: scan.entries.len(),
+            history: planned.history.clone(),
+        });
+    }
+    let rootfs = RootFs::fold(scanned.into_iter().map(|scanned| scanned.scan).collect(), &request.limits);
+    notes.extend(rootfs.notes.iter().cloned());
+    let summary = ImageSummary {
+        reference: request.text.clone(),
+        source: source.to_owned(),
+        manifest: plan.manifest,
+        config: Some(plan.config_digest),
+        platform: plan.config.platform.clone(),
+        layers,
+        empty_steps: plan.empty_steps,
+        notes,
+    };
+    Image { summary, config: Some(plan.config), rootfs }
+}
+
+/// An unpacked root file system: one layer, no configuration.
+fn root(scan: std::sync::Arc<crate::scan::LayerScan>, source: String, request: &Request) -> Image {
+    let layer = LayerSummary {
+        digest: None,
+        diff_id: None,
+        compression: scan.compression.name(),
+        size: scan.unpacked,
+        unpacked: scan.unpacked,
+        entries: scan.entries.len(),
+        history: None,
+    };
+    let summary = ImageSummary {
+        reference: request.text.clone(),
+        source,
+        manifest: None,
+        config: None,
+        platform: None,
+        layers: vec![layer],
+        empty_steps: Vec::new(),
+        notes: vec!["an unpacked root file system has no image configuration: its environment is unknown".to_owned()],
+    };
+    Image { summary, config: None, rootfs: RootFs::fold(vec![scan], &request.limits) }
+}
