@@ -1,5 +1,37 @@
 //! Tells, from the bytes of a container image, whether distributed PyTorch training in it will use NCCL, NVLink and RDMA.
+//!
+//! The pipeline, a module for each stage:
+//!
+//! ```text
+//! source ──► scan ──► rootfs ──► facts ──► rules ──► report
+//! (bytes)   (map)     (fold)
+//! ```
+//!
+//! - [`source`] opens an image wherever it is and hands out its documents and blobs; [`tarball`] reads tar streams.
+//! - [`scan`] turns one layer blob into a [`scan::LayerScan`]: its entries, and what extractors found in the files that they
+//!   asked for. One forward pass, a pure function of the blob.
+//! - [`rootfs`] folds the layers into the file system that a container would see, and knows how the dynamic loader searches
+//!   in it.
+//! - [`facts`] are typed answers with dotted names, and the places where they were read. What could not be determined is
+//!   [`model::Fact::Unknown`], and is never taken for an answer.
+//! - [`rules`] are YAML documents with CEL conditions over facts; each yields exactly one judgement.
+//! - [`report`] renders judgements and decides nothing.
+//! - [`pipeline`] puts the first three together; [`cli`] is the program.
+//!
+//! ```no_run
+//! use ncclcheck::{facts::{Facts, World}, model::NoProgress, pipeline, rules::{RuleSet, judge}, scan::Cancel};
+//! # fn request() -> pipeline::Request { unimplemented!() }
+//! let rules = RuleSet::builtin()?;
+//! for image in pipeline::load(&request(), &NoProgress, &Cancel::default())? {
+//!     let facts = Facts::collect(&World { rootfs: &image.rootfs, config: image.config.as_ref() });
+//!     for judgement in judge(&rules, &facts) {
+//!         println!("{}: {:?}", judgement.rule.id, judgement.outcome);
+//!     }
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
+pub mod cli;
 pub mod facts;
 pub mod model;
 pub mod pipeline;

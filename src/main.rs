@@ -1,3 +1,7 @@
 //! The program: parse, run, exit.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ncclcheck::cli::main()
+}

@@ -1,0 +1,155 @@
+//! What can be typed.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+
+use crate::model::Platform;
+
+/// Tells from the bytes of a PyTorch-CUDA container image, without running it, whether distributed training in it will use
+/// NCCL and RDMA.
+#[derive(Debug, Parser)]
+#[command(name = "ncclcheck", version, arg_required_else_help = true, max_term_width = 100)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Judge images by the rules
+    Check(Check),
+    /// Show what is in images, with no judgement
+    Inspect(Inspect),
+    /// The rules that images are judged by
+    #[command(subcommand)]
+    Rules(Rules),
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Rules {
+    /// List all rules
+    List(List),
+}
+
+const IMAGES: &str = "\
+An IMAGE is one of:
+  NAME                         looked for in the engine (Docker, Podman), then in the registry
+  PATH                         an archive, an OCI layout or a root file system, known by its content
+  docker://NAME                in a registry
+  docker-daemon:NAME           in an engine
+  docker-archive:PATH[:REF]    what `docker save` wrote
+  oci:DIR[:REF|@DIGEST]        an OCI image layout
+  oci-archive:FILE[:REF]       the same in a tar archive
+  root:DIR                     an unpacked root file system
+  -                            an archive on standard input";
+
+const EXIT: &str = "\
+Exit status:
+  0  pass        1  a rule failed        2  wrong usage, or our own failure
+  3  incomplete: no rule failed, but one could not be answered";
+
+#[derive(Debug, Args)]
+#[command(after_help = format!("{IMAGES}\n\n{EXIT}\n\nExamples:\n  ncclcheck check pytorch/pytorch:latest\n  ncclcheck check --format json=report.json oci:layout"))]
+pub(super) struct Check {
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// Findings from this severity on fail the check
+    #[arg(long, value_name = "SEVERITY", default_value = "error")]
+    pub(super) fail_on: FailOn,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = format!("{IMAGES}\n\nExamples:\n  ncclcheck inspect torch.tar\n  docker save torch:2.9.0 | ncclcheck inspect -"))]
+pub(super) struct Inspect {
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// List the merged file system instead: path, kind, mode, size and target of every entry
+    #[arg(long)]
+    pub(super) files: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct List {
+    /// Form of the list
+    #[arg(long, value_name = "FORM", default_value = "human")]
+    pub(super) format: Form,
+    #[command(flatten)]
+    pub(super) look: Look,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum FailOn {
+    Warning,
+    Error,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Form {
+    Human,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Common {
+    /// Images, as listed below
+    #[arg(required = true, value_name = "IMAGE")]
+    pub(super) images: Vec<String>,
+
+    /// human or json, or FORM=FILE to write there; may be given several times
+    #[arg(long, value_name = "FORM[=FILE]", help_heading = "Output")]
+    pub(super) format: Vec<String>,
+    /// Write the report to this file instead of standard output
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    pub(super) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) look: Look,
+    /// Only the report and errors
+    #[arg(short, long, help_heading = "Output")]
+    pub(super) quiet: bool,
+    /// No progress on standard error
+    #[arg(long, help_heading = "Output")]
+    pub(super) no_progress: bool,
+
+    /// Which image of several platforms: os/arch[/variant]; this machine's if not given
+    #[arg(long, value_name = "PLATFORM", conflicts_with = "all_platforms", help_heading = "Image")]
+    pub(super) platform: Option<Platform>,
+    /// Every platform's image
+    #[arg(long, help_heading = "Image")]
+    pub(super) all_platforms: bool,
+    /// Layers read at once [default: the number of processors]
+    #[arg(short, long, value_name = "N", help_heading = "Image")]
+    pub(super) jobs: Option<NonZeroUsize>,
+    /// Folder for temporary files; no check of today's needs any
+    #[arg(long, value_name = "DIR", help_heading = "Image")]
+    pub(super) tmp_dir: Option<PathBuf>,
+
+    /// Folder with the registry's CA certificates (*.crt) and client certificates (*.cert, *.key)
+    #[arg(long, value_name = "DIR", help_heading = "Registry")]
+    pub(super) cert_dir: Option<PathBuf>,
+    /// Credentials, in the format of Docker's config.json
+    #[arg(long, value_name = "FILE", help_heading = "Registry")]
+    pub(super) authfile: Option<PathBuf>,
+    /// false: do not check certificates, and try plain HTTP too
+    #[arg(long, value_name = "BOOL", default_value_t = true, default_missing_value = "true", num_args = 0..=1,
+          require_equals = true, action = ArgAction::Set, help_heading = "Registry")]
+    pub(super) tls_verify: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Look {
+    /// Colours: auto follows the terminal, NO_COLOR and CLICOLOR_FORCE
+    #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
+    pub(super) color: Color,
+    /// Also what passed, what does not apply, and where everything was read
+    #[arg(short, long, help_heading = "Output")]
+    pub(super) verbose: bool,
+}

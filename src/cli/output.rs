@@ -1,0 +1,132 @@
+//! Where reports go: standard output, and files that appear whole or not at all.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::report::{Format, Report, Style};
+use crate::rules::RuleSet;
+
+use super::Failure;
+use super::args::Form;
+use super::plan::Target;
+
+/// The open outputs of a run.
+pub(super) struct Outputs(Vec<Output>);
+
+struct Output {
+    format: Format,
+    sink: Sink,
+    /// Whether something was written: reports for people are parted by a blank line.
+    used: bool,
+}
+
+enum Sink {
+    Stdout,
+    /// A temporary file beside the wanted one, which it becomes in the end.
+    File(tempfile::NamedTempFile, PathBuf),
+}
+
+impl Outputs {
+    /// Opens all of them before the work begins: a folder that is not there is told at once.
+    pub(super) fn open(targets: &[(Format, Target)]) -> Result<Self, Failure> {
+        let open = |(format, target): &(Format, Target)| {
+            let sink = match target {
+                Target::Stdout => Sink::Stdout,
+                Target::File(path) => {
+                    let folder =
+                        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+                    let file = tempfile::Builder::new().prefix(".ncclcheck-").tempfile_in(folder);
+                    Sink::File(file.map_err(|error| failure(&path.display().to_string(), error))?, path.clone())
+                }
+            };
+            Ok(Output { format: *format, sink, used: false })
+        };
+        targets.iter().map(open).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Writes a report to each, in its form.
+    pub(super) fn report(&mut self, report: &Report<'_>, style: &Style) -> Result<(), Failure> {
+        for output in &mut self.0 {
+            let plain = Style { color: false, ..style.clone() };
+            let style = if matches!(output.sink, Sink::Stdout) { style } else { &plain };
+            let parted = output.used && output.format == Format::Human;
+            let format = output.format;
+            output.write(|out| {
+                if parted {
+                    writeln!(out)?;
+                }
+                report.write(format, style, out)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Writes a text to each.
+    pub(super) fn text(&mut self, text: &str) -> Result<(), Failure> {
+        self.0.iter_mut().try_for_each(|output| output.write(|out| out.write_all(text.as_bytes())))
+    }
+
+    /// Files take their names.
+    pub(super) fn finish(self) -> Result<(), Failure> {
+        for output in self.0 {
+            if let Sink::File(file, path) = output.sink {
+                file.persist(&path).map_err(|error| failure(&path.display().to_string(), error.error))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Output {
+    fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+        self.used = true;
+        match &mut self.sink {
+            Sink::Stdout => stdout(write),
+            Sink::File(file, path) => {
+                let mut buffered = io::BufWriter::new(file);
+                let written = write(&mut buffered).and_then(|()| buffered.flush());
+                written.map_err(|error| failure(&path.display().to_string(), error))
+            }
+        }
+    }
+}
+
+/// Who closes our standard output early has seen enough: that is no failure.
+fn stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    match write(&mut out).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result.map_err(|error| failure("standard output", error)),
+    }
+}
+
+fn failure(what: &str, error: io::Error) -> Failure {
+    Failure::Output { what: what.to_owned(), error }
+}
+
+/// The list of rules.
+pub(super) fn rules(rules: &RuleSet, form: Form, style: &Style) -> Result<(), Failure> {
+    stdout(|out| match form {
+        Form::Human => {
+            let width = rules.iter().map(|rule| rule.id.len()).max().unwrap_or_default();
+            let bold = if style.color { anstyle::Style::new().bold() } else { anstyle::Style::new() };
+            for rule in rules.iter() {
+                writeln!(out, "{bold}{:width$}{bold:#}  {:7}  {}", rule.id, rule.severity.name(), rule.title)?;
+            }
+            Ok(())
+        }
+        Form::Json => {
+            let list: Vec<_> = rules
+                .iter()
+                .map(|rule| {
+                    serde_json::json!({
+                        "rule": rule.id, "title": rule.title, "severity": rule.severity, "since": rule.since,
+                        "why": rule.why, "fix": rule.fix, "references": rule.references,
+                    })
+                })
+                .collect();
+            serde_json::to_writer(&mut *out, &list)?;
+            writeln!(out)
+        }
+    })
+}

@@ -1,0 +1,114 @@
+//! Progress on standard error: bars on a terminal, a line now and then elsewhere.
+
+use std::fmt;
+use std::io::{self, Write as _};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::model::{Meter, Progress};
+
+use super::plan::Talk;
+
+/// How long nothing is said where lines are written, and between lines.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Shows progress.
+#[derive(Clone, Debug)]
+pub(super) struct Terminal {
+    talk: Talk,
+    bars: MultiProgress,
+    /// When the last line was written.
+    last: Arc<Mutex<Instant>>,
+}
+
+impl Terminal {
+    pub(super) fn new(talk: Talk) -> Self {
+        let target = if talk == Talk::Bars { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        Self { talk, bars: MultiProgress::with_draw_target(target), last: Arc::new(Mutex::new(Instant::now())) }
+    }
+
+    /// Takes the bars off the screen.
+    pub(super) fn clear(&self) {
+        // A terminal that is gone needs no clearing.
+        let _ = self.bars.clear();
+    }
+}
+
+impl Progress for Terminal {
+    fn begin(&self, what: &str, total: Option<u64>) -> Box<dyn Meter> {
+        match self.talk {
+            Talk::Nothing => Box::new(crate::model::NoProgress),
+            Talk::Lines => Box::new(Lines {
+                what: what.to_owned(),
+                total,
+                done: AtomicU64::new(0),
+                begun: Instant::now(),
+                last: Arc::clone(&self.last),
+            }),
+            Talk::Bars => {
+                let bar = self.bars.add(total.map_or_else(ProgressBar::no_length, ProgressBar::new));
+                let template = match total {
+                    Some(_) => "{msg:38!} {wide_bar} {bytes:>10} of {total_bytes:10} {bytes_per_sec:12} {eta}",
+                    None => "{msg:38!} {spinner} {bytes:>10} {bytes_per_sec:12}",
+                };
+                // A template that does not parse would be a defect; the bar then has its plain look.
+                bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
+                bar.set_message(crate::model::printable(what).into_owned());
+                Box::new(Bar(bar))
+            }
+        }
+    }
+}
+
+struct Bar(ProgressBar);
+
+impl fmt::Debug for Bar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Bar({})", self.0.position())
+    }
+}
+
+impl Meter for Bar {
+    fn add(&self, bytes: u64) {
+        self.0.inc(bytes);
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+#[derive(Debug)]
+struct Lines {
+    what: String,
+    total: Option<u64>,
+    done: AtomicU64,
+    begun: Instant,
+    last: Arc<Mutex<Instant>>,
+}
+
+impl Meter for Lines {
+    fn add(&self, bytes: u64) {
+        let done = self.done.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.elapsed() < PAUSE {
+            return;
+        }
+        *last = Instant::now();
+        let of = self.total.map(|total| format!(" of {}", size(total))).unwrap_or_default();
+        let rate =
+            size(u64::try_from(u128::from(done) * 1000 / self.begun.elapsed().as_millis().max(1)).unwrap_or(u64::MAX));
+        let what = crate::model::printable(&self.what);
+        // Progress that nobody can see is no reason to stop.
+        let _ = writeln!(io::stderr(), "{what}: {}{of}, {rate}/s", size(done));
+    }
+}
+
+fn size(bytes: u64) -> indicatif::HumanBytes {
+    indicatif::HumanBytes(bytes)
+}
