@@ -128,6 +128,9 @@ pub(super) struct Common {
     /// Layers read at once [default: the number of processors]
     #[arg(short, long, value_name = "N", help_heading = "Image")]
     pub(super) jobs: Option<NonZeroUsize>,
+    /// Move one of the bounds on what an image may make us do; a name that is none lists them
+    #[arg(long, value_name = "NAME=N", help_heading = "Image")]
+    pub(super) limit: Vec<String>,
     /// Folder for temporary files; no check of today's needs any
     #[arg(long, value_name = "DIR", help_heading = "Image")]
     pub(super) tmp_dir: Option<PathBuf>,

@@ -21,7 +21,7 @@ pub use elf::{DynamicSymbol, ElfInfo, Endian, VersionNeed};
 pub use entry::{Entry, Kind};
 pub use fact::{Fact, Gap, Site, Value};
 pub use found::{Found, NcclStrings};
-pub use limits::Limits;
+pub use limits::{LimitError, Limits, OverLimit};
 pub use path::ImagePath;
 pub use platform::{Platform, PlatformError};
 pub use progress::{Meter, NoProgress, Progress};

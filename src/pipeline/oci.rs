@@ -6,14 +6,11 @@ use std::collections::BTreeMap;
 use oci_spec::image::{Descriptor, ImageConfiguration, ImageIndex, ImageManifest};
 use serde::Deserialize;
 
-use crate::model::{Digest, Hasher, ImageConfig, Limits, Platform, printable};
+use crate::model::{Digest, Hasher, ImageConfig, Limits, OverLimit, Platform, printable};
 use crate::source::reference::Selector;
 use crate::source::{BlobRef, Source};
 
 use super::{Error, Place, Plan, PlannedLayer, PlatformChoice};
-
-/// Indexes inside indexes are followed so deep: builders make two.
-const NESTING: usize = 4;
 
 /// `org.opencontainers.image.ref.name` (image-spec, `annotations.md`).
 const REF_NAME: &str = "org.opencontainers.image.ref.name";
@@ -68,7 +65,7 @@ impl<'a> Finder<'a> {
                 Ok(vec![plan])
             }
             Kind::Index => {
-                finder.index(&top.bytes, &[], NESTING)?;
+                finder.index(&top.bytes, &[], 0)?;
                 finder.choose(selector, choice)
             }
         }
@@ -111,11 +108,12 @@ impl<'a> Finder<'a> {
             names.extend([REF_NAME, CONTAINERD_NAME].iter().filter_map(|key| annotations.get(*key).cloned()));
             let media_type = descriptor.media_type().to_string();
             if media_type.ends_with("index.v1+json") || media_type.ends_with("manifest.list.v2+json") {
-                if depth == 0 {
-                    return Err(Error::invalid("image indexes are nested too deep"));
+                if depth >= self.limits.nesting {
+                    let what = format!("image indexes are nested {} deep", depth + 2);
+                    return Err(over(what, "nesting", self.limits.nesting as u64));
                 }
                 let bytes = self.document(&blob)?;
-                self.index(&bytes, &names, depth - 1)?;
+                self.index(&bytes, &names, depth + 1)?;
                 continue;
             }
             let platform = descriptor.platform().as_ref().map(|platform| Platform {
@@ -125,7 +123,8 @@ impl<'a> Finder<'a> {
             });
             self.candidates.push(Candidate { blob, platform, names });
             if self.candidates.len() > self.limits.layers {
-                return Err(Error::invalid(format!("the image index names more than {} images", self.limits.layers)));
+                let what = format!("the image index names {} images", self.candidates.len());
+                return Err(over(what, "layers", self.limits.layers as u64));
             }
         }
         Ok(())
@@ -201,10 +200,8 @@ impl<'a> Finder<'a> {
     /// A document by digest, verified.
     fn document(&self, blob: &BlobRef) -> Result<Vec<u8>, Error> {
         if blob.size > self.limits.document {
-            return Err(Error::invalid(format!(
-                "document {} has {} bytes, the limit is {}",
-                blob.digest, blob.size, self.limits.document
-            )));
+            let what = format!("document {} has {} bytes", blob.digest, blob.size);
+            return Err(over(what, "document", self.limits.document));
         }
         let bytes = self.source.manifest(blob)?;
         verify(&bytes, blob)?;
@@ -227,10 +224,8 @@ impl<'a> Finder<'a> {
         }
         let blob = blob_ref(manifest.config())?;
         if blob.size > self.limits.document {
-            return Err(Error::invalid(format!(
-                "configuration {} has {} bytes, the limit is {}",
-                blob.digest, blob.size, self.limits.document
-            )));
+            let what = format!("configuration {} has {} bytes", blob.digest, blob.size);
+            return Err(over(what, "document", self.limits.document));
         }
         let reader = self.source.open(&blob)?;
         let bytes = crate::source::read_bounded(
@@ -324,7 +319,7 @@ pub(super) fn configure(
         return Err(Error::invalid(what));
     }
     if places.len() > limits.layers {
-        return Err(Error::invalid(format!("the image has {} layers, the limit is {}", places.len(), limits.layers)));
+        return Err(over(format!("the image has {} layers", places.len()), "layers", limits.layers as u64));
     }
     let history = parsed.history().clone().unwrap_or_default();
     let step = |entry: &oci_spec::image::History| entry.created_by().clone().unwrap_or_default();
@@ -373,6 +368,10 @@ fn config(parsed: &ImageConfiguration) -> ImageConfig {
             config.labels().iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect::<BTreeMap<_, _>>();
     }
     image
+}
+
+fn over(what: String, limit: &'static str, value: u64) -> Error {
+    Error::invalid(OverLimit::new(what, limit, value).to_string())
 }
 
 /// The digest of small bytes.

@@ -63,7 +63,7 @@ pub(super) fn read(
 ) -> Result<Streamed, Error> {
     let meter = progress.begin(name, size);
     with_pipe(source, meter, cancel, |input| {
-        let unpacked = unpack(input, limits).map_err(|error| told(name, None, &error.to_string()))?;
+        let unpacked = unpack(input, limits).map_err(|error| Error::invalid(format!("{name}: {error}")))?;
         let mut reader = Reader {
             tar: TarReader::new(unpacked, limits),
             limits,
@@ -190,11 +190,10 @@ fn is_layer(entry: &Entry, head: &[u8]) -> bool {
 
 fn told_tar(name: &str, error: &TarError) -> Error {
     match &error.what {
-        Fault::Read(below) => told(name, None, &below.to_string()),
-        _ => told(name, Some("is damaged "), &error.to_string()),
+        Fault::Read(below) => Error::invalid(format!("{name}: {below}")),
+        _ if error.offset < 512 => {
+            Error::invalid(format!("{name} is no image archive, neither tar nor gzip nor zstd: {error}"))
+        }
+        _ => Error::invalid(format!("{name} is damaged {error}")),
     }
-}
-
-fn told(name: &str, how: Option<&str>, what: &str) -> Error {
-    Error::invalid(format!("{name}{}{what}", how.map_or(": ".to_owned(), |how| format!(" {how}"))))
 }

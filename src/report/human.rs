@@ -16,5 +16,8 @@ pub struct Style {
 }
 
 pub(super) fn write(report: &Report<'_>, _style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    for (n, f) in report.facts.iter() {
+        writeln!(out, "{n}: {f:?}")?;
+    }
     writeln!(out, "{}", report.image.reference)
 }

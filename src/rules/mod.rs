@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use include_dir::{Dir, include_dir};
 
 use crate::facts::Facts;
-use crate::facts::key::Key;
+use crate::facts::key::{self, Key};
 use crate::model::{Gap, Severity, Site};
 
 use eval::Truth;
@@ -44,7 +44,34 @@ pub struct Rule {
     applies: Option<Expression>,
     check: Expression,
     message: Message,
-    evidence: Vec<&'static Key>,
+    evidence: Vec<Evidence>,
+}
+
+/// A fact whose sites a finding shows, or one entry of a fact that is a map: `image.env.NCCL_DEBUG`.
+#[derive(Debug)]
+struct Evidence {
+    key: &'static Key,
+    entry: Option<String>,
+}
+
+impl Evidence {
+    fn parse(name: &str) -> Option<Self> {
+        if let Some(key) = key::find(name) {
+            return Some(Self { key, entry: None });
+        }
+        let (name, entry) = name.rsplit_once('.')?;
+        Some(Self { key: key::find(name)?, entry: Some(entry.to_owned()) })
+    }
+
+    fn sites(&self, facts: &Facts) -> Vec<Site> {
+        let sites = facts.get(self.key.name).sites().iter();
+        let wanted = |site: &&Site| match (&self.entry, site) {
+            (Some(entry), Site::Config(key)) => key.rsplit(' ').next() == Some(entry),
+            (Some(_), Site::File { .. }) => false,
+            (None, _) => true,
+        };
+        sites.filter(wanted).cloned().collect()
+    }
 }
 
 /// Rules in the order of their ids.
@@ -124,7 +151,7 @@ impl Rule {
             Truth::Unknown(gaps) => Outcome::Unknown(gaps),
             Truth::False => {
                 let mut at: Vec<Site> =
-                    self.evidence.iter().flat_map(|key| scope.facts().get(key.name).sites().iter().cloned()).collect();
+                    self.evidence.iter().flat_map(|evidence| evidence.sites(scope.facts())).collect();
                 at.sort();
                 at.dedup();
                 Outcome::Fail(Finding { message: self.message.fill(scope.facts()), at })

@@ -8,9 +8,9 @@ use crate::facts::Facts;
 use crate::facts::key::{self, Type};
 use crate::model::{Fact, Gap, Severity, Value, Version};
 
-use super::Rule;
 use super::expression::Expression;
 use super::message::Message;
+use super::{Evidence, Rule};
 
 /// A rule's file that is no rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -127,7 +127,7 @@ pub(super) fn parse(id: &str, text: &str) -> Result<Rule, RuleError> {
     let evidence = document
         .evidence
         .iter()
-        .map(|name| key::find(name).ok_or_else(|| error(format!("evidence: there is no fact '{name}'"))));
+        .map(|name| Evidence::parse(name).ok_or_else(|| error(format!("evidence: there is no fact '{name}'"))));
     Ok(Rule {
         applies: document.applies.as_deref().map(|source| compile("applies", source)).transpose()?,
         check: compile("check", &document.check)?,

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::{self, BufRead, Read};
 use std::rc::Rc;
 
-use crate::model::Limits;
+use crate::model::{Limits, OverLimit};
 
 /// How a layer blob is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,11 +111,14 @@ impl Unpacked<'_> {
         const SMALL: u64 = 64 << 20;
         let (stored, unpacked) = (self.stored.get(), self.written);
         if unpacked > self.most {
-            return Err(format!("the layer unpacks to more than {} bytes, which is the limit", self.most));
+            return Err(
+                OverLimit::new(format!("the layer unpacks to {unpacked} bytes"), "unpacked", self.most).to_string()
+            );
         }
         if unpacked > SMALL && unpacked / self.expansion > stored {
             let limit = self.expansion;
-            return Err(format!("the layer unpacks to {unpacked} bytes from {stored}, the limit is {limit} to 1"));
+            let what = format!("the layer unpacks to {} bytes for each of its {stored}", unpacked / stored.max(1));
+            return Err(OverLimit::new(what, "expansion", limit).to_string());
         }
         Ok(())
     }

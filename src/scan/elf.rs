@@ -12,7 +12,7 @@ use goblin::elf::{Sym, sym};
 use scroll::Pread;
 use scroll::ctx::{SizeWith, TryFromCtx};
 
-use crate::model::{DynamicSymbol, ElfInfo, Endian, Entry, Found, Gap, Limits, VersionNeed};
+use crate::model::{DynamicSymbol, ElfInfo, Endian, Entry, Found, Gap, Limits, OverLimit, VersionNeed};
 
 use super::extract::{Collect, Extractor};
 
@@ -117,11 +117,12 @@ impl Collect for Keeper {
     fn finish(self: Box<Self>) -> Result<Option<Found>, Gap> {
         let parts = self.plan.unwrap_or_default();
         let gap = |why: String| {
-            let hint = if self.over_limit {
-                format!(" (more than {} bytes of it would have to be kept)", self.limit)
-            } else {
-                String::new()
-            };
+            let over = OverLimit::new(
+                format!("more of it would have to be kept: {} bytes", self.kept),
+                "elf_kept",
+                self.limit as u64,
+            );
+            let hint = if self.over_limit { format!("; {over}") } else { String::new() };
             Gap::new(format!("{}: the ELF file cannot be read: {why}{hint}", self.path))
         };
         parse(&Kept { head: &self.head, parts: &parts }).map(|info| Some(Found::Elf(Box::new(info)))).map_err(gap)

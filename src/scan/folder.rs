@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::model::{Entry, Gap, ImagePath, Kind, Limits, Meter};
+use crate::model::{Entry, Gap, ImagePath, Kind, Limits, Meter, OverLimit};
 
 use super::extract::{HEAD, Running};
 use super::{Cancel, Compression, EXTRACTORS, LayerScan, ScanError};
@@ -64,7 +64,8 @@ pub fn scan_folder(root: &Path, limits: &Limits, meter: &dyn Meter, cancel: &Can
             }
             scan.entries.push(entry);
             if scan.entries.len() as u64 > limits.entries {
-                return Err(ScanError::Limit(format!("{} has more than {} entries", root.display(), limits.entries)));
+                let what = format!("{} has {} entries", root.display(), scan.entries.len());
+                return Err(ScanError::Limit(OverLimit::new(what, "entries", limits.entries).to_string()));
             }
         }
     }

@@ -72,5 +72,8 @@ fn a_bomb_is_stopped() {
         zeros.write_all(&vec![0; 1 << 20]).unwrap();
     }
     let error = scan(&zeros.finish().unwrap()).unwrap_err();
-    assert!(matches!(&error, ScanError::Limit(text) if text.contains("the limit is 1100 to 1")), "{error}");
+    assert!(
+        matches!(&error, ScanError::Limit(text) if text.contains("the limit is 1100 (--limit expansion=N moves it)")),
+        "{error}"
+    );
 }

@@ -1,6 +1,6 @@
 //! Small text files whose whole content matters: metadata of packages, PyTorch's version file, configuration.
 
-use crate::model::{Found, Gap, ImagePath};
+use crate::model::{Found, Gap, ImagePath, OverLimit};
 
 use super::extract::{Collect, Extractor};
 
@@ -86,7 +86,8 @@ impl Collect for Text {
 
     fn finish(self: Box<Self>) -> Result<Option<Found>, Gap> {
         if self.size > self.limit {
-            return Err(Gap::new(format!("{}: {} bytes of text, the limit is {}", self.path, self.size, self.limit)));
+            let what = format!("{}: {} bytes of text", self.path, self.size);
+            return Err(Gap::new(OverLimit::new(what, "text_file", self.limit).to_string()));
         }
         Ok(Some(Found::Text(self.bytes.into())))
     }

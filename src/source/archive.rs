@@ -36,9 +36,10 @@ impl Archive {
             file.seek(SeekFrom::Start(at)).map_err(io)?;
             // A small buffer: what lies between two headers is jumped over.
             let mut reader = TarReader::with_buffer(&file, limits, 4096);
-            let entry = reader
-                .next_member()
-                .map_err(|error| SourceError::invalid(format!("{} is damaged {error}", path.display())))?;
+            let entry = reader.next_member().map_err(|error| {
+                let what = if at == 0 { "is no image archive, neither tar nor gzip nor zstd:" } else { "is damaged" };
+                SourceError::invalid(format!("{} {what} {error}", path.display()))
+            })?;
             let Some(entry) = entry else { break };
             let offset = at + reader.offset();
             let end = offset.saturating_add(if entry.kind == Kind::File { entry.size } else { 0 });

@@ -8,7 +8,7 @@ use std::io::Read;
 
 use tar::{EntryType, Header};
 
-use crate::model::{Entry, ImagePath, Kind, Limits};
+use crate::model::{Entry, ImagePath, Kind, Limits, OverLimit};
 
 use pax::Records;
 use sparse::Extent;
@@ -128,7 +128,9 @@ impl<'l, R: Read> TarReader<'l, R> {
             extended = size.saturating_add(extended);
             if extended > self.limits.extended_header {
                 let limit = self.limits.extended_header;
-                return Err(self.fault(at, over("extended headers of one member", extended, limit, "bytes")));
+                return Err(
+                    self.fault(at, over(format!("extended headers of {extended} bytes"), "extended_header", limit))
+                );
             }
             let data = self.take(size)?;
             let taken = match kind {
@@ -264,7 +266,7 @@ impl<'l, R: Read> TarReader<'l, R> {
         self.entries += 1;
         if self.entries > self.limits.entries {
             let limit = self.limits.entries;
-            return Err(self.fault(at, over("members of the archive", self.entries, limit, "members")));
+            return Err(self.fault(at, over(format!("{} entries", self.entries), "entries", limit)));
         }
         let numbers = |what: &str, error: &std::io::Error| malformed(format!("{what} field: {error}"));
         let raw = records.name().map_or_else(|| header.path_bytes().into_owned(), <[u8]>::to_vec);
@@ -273,7 +275,7 @@ impl<'l, R: Read> TarReader<'l, R> {
         let longest = raw.len().max(link.as_ref().map_or(0, Vec::len));
         if longest > self.limits.path {
             let limit = self.limits.path as u64;
-            return Err(self.fault(at, over("path", longest as u64, limit, "bytes")));
+            return Err(self.fault(at, over(format!("a path of {longest} bytes"), "path", limit)));
         }
         let path = ImagePath::normalise(&raw);
         let fault = |what| TarError { offset: at, member: Some(path.clone()), what };
@@ -435,9 +437,8 @@ fn malformed(what: String) -> Fault {
     Fault::Malformed(what)
 }
 
-/// The text of every limit: what, how much, how much is allowed.
-fn over(what: &str, found: u64, limit: u64, unit: &str) -> Fault {
-    Fault::Limit(format!("{what}: {found} {unit}, the limit is {limit}"))
+fn over(what: String, limit: &'static str, value: u64) -> Fault {
+    Fault::Limit(OverLimit::new(what, limit, value).to_string())
 }
 
 #[cfg(test)]

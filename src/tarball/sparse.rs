@@ -43,12 +43,8 @@ impl Map {
 
     pub(super) fn push(&mut self, offset: u64, length: u64) -> Result<(), MapError> {
         if self.extents.len() >= self.limit {
-            return Err(MapError(over(
-                "extents of one sparse file",
-                self.extents.len() as u64 + 1,
-                self.limit as u64,
-                "extents",
-            )));
+            let what = format!("a sparse file of more than {} extents", self.limit);
+            return Err(MapError(over(what, "sparse_extents", self.limit as u64)));
         }
         let free = self.extents.back().map_or(0, |last| last.offset + last.length);
         if offset < free || offset.checked_add(length).is_none() {

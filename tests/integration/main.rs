@@ -1,1 +1,16 @@
-//! All tests of the whole program.
+//! Tests of the whole program, on the small worlds that ship.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::disallowed_methods,
+    reason = "a test that cannot go on fails"
+)]
+
+mod bad_input;
+mod imports;
+mod media;
+mod support;
+mod worlds;

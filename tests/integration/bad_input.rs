@@ -1,0 +1,136 @@
+//! Bad input: exit status 2, a clear text, no verdict, nothing left behind.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::support::{layout, run, stderr, world};
+
+/// Runs `check` and expects a refusal that says all of `texts`.
+fn refused(arguments: &[&str], input: Option<&[u8]>, texts: &[&str]) {
+    let arguments: Vec<&str> = ["check"].iter().chain(arguments).copied().collect();
+    let output = run(&arguments, input);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+    assert!(output.stdout.is_empty(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stdout));
+    for text in texts {
+        assert!(said.contains(text), "{arguments:?} does not say '{text}': {said}");
+    }
+}
+
+/// The largest blob of a layout: its largest layer.
+fn layer(layout: &Path) -> PathBuf {
+    let blobs = fs::read_dir(layout.join("blobs/sha256")).unwrap().map(|entry| entry.unwrap().path());
+    blobs.max_by_key(|path| fs::metadata(path).unwrap().len()).unwrap()
+}
+
+#[test]
+fn paths_and_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path.display().to_string()
+    };
+    refused(
+        &["/nonexistent/image.tar"],
+        None,
+        &["no image '/nonexistent/image.tar'", "there is no such file or folder"],
+    );
+    refused(&[&at("empty", b"")], None, &["is empty"]);
+    refused(&[&at("text", b"hello\n")], None, &["is no image archive, neither tar nor gzip nor zstd"]);
+    refused(&["-"], Some(b"hello\n"), &["standard input is no image archive"]);
+    refused(&[&format!("oci:{}", folder.path().display())], None, &["is no OCI image layout: it has no index.json"]);
+    let layout = layout("good");
+    refused(&[&format!("oci:{}:other", layout.path().display())], None, &["there is no image ':other' here"]);
+    refused(&["docker:debian"], None, &["write docker://NAME"]);
+    refused(&["root:/nonexistent"], None, &["is no folder"]);
+    refused(&["--format", "pdf", "x"], None, &["the forms are human and json"]);
+    refused(&["--limit", "entires=1", "x"], None, &["there is no limit 'entires'; there are document,"]);
+    refused(
+        &["--limit", "entries=3", world("good").to_str().unwrap()],
+        None,
+        &["4 entries, the limit is 3 (--limit entries=N"],
+    );
+    refused(&["--tmp-dir", "/nonexistent", "x"], None, &["--tmp-dir /nonexistent is no folder"]);
+}
+
+#[test]
+fn damaged_archives_and_layouts() {
+    let whole = fs::read(world("good")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let cut = folder.path().join("cut.tar");
+    fs::write(&cut, &whole[..whole.len() / 3]).unwrap();
+    refused(&[cut.to_str().unwrap()], None, &["is cut off"]);
+    refused(&["-"], Some(&whole[..whole.len() / 3]), &["the stream ends", "before the end of the member"]);
+
+    let layout = layout("good");
+    let reference = format!("oci:{}", layout.path().display());
+    let path = layer(layout.path());
+    let good = fs::read(&path).unwrap();
+    fs::write(&path, &good[..good.len() / 2]).unwrap();
+    refused(&[&reference], None, &["layer ", "bytes, its descriptor says"]);
+    let mut longer = good.clone();
+    longer.push(0);
+    fs::write(&path, longer).unwrap();
+    refused(&[&reference], None, &["has more than"]);
+    // The last byte lies behind everything that a reader of the tar inside would look at.
+    for at in [good.len() / 2, good.len() - 1] {
+        let mut flipped = good.clone();
+        flipped[at] ^= 1;
+        fs::write(&path, flipped).unwrap();
+        refused(&[&reference], None, &["is corrupt", "have the digest sha256:"]);
+    }
+    fs::remove_file(&path).unwrap();
+    refused(&[&reference], None, &["has no blob sha256:"]);
+}
+
+#[test]
+fn platforms_that_are_not_there() {
+    let layout = layout("good");
+    let reference = format!("oci:{}", layout.path().display());
+    let texts = ["there is no image for linux/arm64 here, but for linux/amd64", "--platform"];
+    refused(&["--platform", "linux/arm64", &reference], None, &texts);
+    refused(&["--platform", "arm64", &reference], None, &["'arm64' is not a platform"]);
+}
+
+#[test]
+fn documents_that_are_something_else() {
+    let layout = layout("good");
+    let reference = format!("oci:{}", layout.path().display());
+    let index = layout.path().join("index.json");
+    for (document, text) in [
+        ("{}", "neither an image manifest nor an index"),
+        ("[]", "is no JSON of the expected form"),
+        (r#"{"schemaVersion":1,"fsLayers":[]}"#, "schema 1"),
+        (r#"{"schemaVersion":2,"manifests":[],"layers":[],"config":{}}"#, "ambiguous"),
+        (r#"{"schemaVersion":2,"manifests":[]}"#, "there are 0"),
+    ] {
+        fs::write(&index, document).unwrap();
+        refused(&[&reference], None, &[text]);
+    }
+}
+
+#[test]
+fn engines_and_registries_that_do_not_answer() {
+    refused(&["docker-daemon:x"], None, &["/nonexistent/docker.sock", "set DOCKER_HOST"]);
+    // Port 1 of this machine: nobody listens there.
+    refused(&["docker://127.0.0.1:1/x"], None, &["connecting to 127.0.0.1:1: connection refused"]);
+    refused(
+        &["127.0.0.1:1/x"],
+        None,
+        &["no image '127.0.0.1:1/x' was found", "engine: ", "registry docker://127.0.0.1:1/x"],
+    );
+}
+
+#[test]
+fn reports_that_cannot_be_written_leave_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = world("good").display().to_string();
+    let report = folder.path().join("none/report.json").display().to_string();
+    refused(&["--output", &report, &image], None, &["writing ", "No such file or directory"]);
+    let report = folder.path().join("report.json");
+    let output = run(&["check", "--format", &format!("json={}", report.display()), "/nonexistent/x.tar", &image], None);
+    assert_eq!(output.status.code(), Some(2), "one image of two could not be had");
+    assert!(fs::read_to_string(&report).unwrap().contains("\"verdict\":\"pass\""));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}

@@ -1,0 +1,143 @@
+//! The same answers through every medium that needs no service. Registries and engines are in `fixtures/real/transports`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::support::{check, layout, world};
+
+/// What must not depend on the medium: verdict, facts without digests, judgements.
+fn comparable((report, exit): (Value, i32)) -> Value {
+    let mut report = report;
+    for fact in report["facts"].as_object_mut().unwrap().values_mut() {
+        for site in fact.get_mut("at").and_then(Value::as_array_mut).into_iter().flatten() {
+            site.as_object_mut().unwrap().remove("digest");
+        }
+    }
+    let judgements: Vec<Value> = report["judgements"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|judgement| json!([judgement["rule"], judgement["outcome"], judgement["message"]]))
+        .collect();
+    json!([exit, report["verdict"], report["facts"], judgements])
+}
+
+fn json_of(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+fn blob(layout: &Path, digest: &Value) -> std::path::PathBuf {
+    layout.join("blobs").join(digest.as_str().unwrap().replace(':', "/"))
+}
+
+/// What `docker save` writes, of several ages: the members and their order.
+fn docker_archive(layout: &Path, old: bool) -> Vec<u8> {
+    let index = json_of(&layout.join("index.json"));
+    let manifest = json_of(&blob(layout, &index["manifests"][0]["digest"]));
+    let config = fs::read(blob(layout, &manifest["config"]["digest"])).unwrap();
+    let mut members: Vec<(String, Vec<u8>)> = Vec::new();
+    let mut names = Vec::new();
+    for (number, layer) in manifest["layers"].as_array().unwrap().iter().enumerate() {
+        let stored = fs::read(blob(layout, &layer["digest"])).unwrap();
+        let name = if old {
+            format!("{number:064}/layer.tar")
+        } else {
+            layer["digest"].as_str().unwrap().replacen("sha256:", "blobs/sha256/", 1)
+        };
+        let bytes = if old { gunzip(&stored) } else { stored };
+        members.push((name.clone(), bytes));
+        names.push(name);
+    }
+    // Docker 20.10 writes layers in no order, before the configuration, and the manifest last.
+    members.reverse();
+    members.push(("config.json".to_owned(), config));
+    let manifest = json!([{"Config": "config.json", "RepoTags": ["test:1"], "Layers": names}]);
+    members.push(("manifest.json".to_owned(), manifest.to_string().into_bytes()));
+    let mut builder = tar::Builder::new(Vec::new());
+    for (name, bytes) in members {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        builder.append_data(&mut header, name, bytes.as_slice()).unwrap();
+    }
+    builder.into_inner().unwrap()
+}
+
+fn gunzip(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    std::io::copy(&mut flate2::read::MultiGzDecoder::new(bytes), &mut out).unwrap();
+    out
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn every_medium_gives_the_same_answers() {
+    for name in ["good", "no-nccl", "two-nccl"] {
+        let layout = layout(name);
+        let expected = comparable(check(&format!("oci:{}", layout.path().display()), None));
+        let archive = world(name).display().to_string();
+        let folder = tempfile::tempdir().unwrap();
+        let mut references = BTreeMap::new();
+        references.insert("oci-archive", format!("oci-archive:{archive}"));
+        references.insert("bare path", archive.clone());
+        for (kind, bytes) in [
+            ("docker-archive, old", docker_archive(layout.path(), true)),
+            ("docker-archive, new", docker_archive(layout.path(), false)),
+            ("docker-archive, compressed", gzip(&docker_archive(layout.path(), true))),
+        ] {
+            let path = folder.path().join(kind.replace(", ", "-"));
+            fs::write(&path, &bytes).unwrap();
+            references.insert(kind, format!("docker-archive:{}", path.display()));
+            let from_stdin = comparable(check("-", Some(&bytes)));
+            assert_eq!(from_stdin, expected, "{name} through standard input, {kind}");
+        }
+        for (kind, reference) in references {
+            assert_eq!(comparable(check(&reference, None)), expected, "{name} through {kind}");
+        }
+        let from_stdin = comparable(check("-", Some(&fs::read(world(name)).unwrap())));
+        assert_eq!(from_stdin, expected, "{name} through standard input");
+    }
+}
+
+#[test]
+fn an_archive_is_chosen_from_by_name_or_place() {
+    let layout = layout("good");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.tar");
+    fs::write(&path, docker_archive(layout.path(), true)).unwrap();
+    for selector in ["", ":test:1", ":@0", ":docker.io/test:1"] {
+        let (report, _) = check(&format!("docker-archive:{}{selector}", path.display()), None);
+        assert_eq!(report["verdict"], "pass", "{selector}");
+    }
+}
+
+#[test]
+fn an_unpacked_root_answers_as_its_image_does() {
+    let layout = layout("good");
+    let root = tempfile::tempdir().unwrap();
+    let index = json_of(&layout.path().join("index.json"));
+    let manifest = json_of(&blob(layout.path(), &index["manifests"][0]["digest"]));
+    for layer in manifest["layers"].as_array().unwrap() {
+        let tar = gunzip(&fs::read(blob(layout.path(), &layer["digest"])).unwrap());
+        tar::Archive::new(tar.as_slice()).unpack(root.path()).unwrap();
+    }
+    let (image, _) = check(&format!("oci:{}", layout.path().display()), None);
+    let (unpacked, _) = check(&format!("root:{}", root.path().display()), None);
+    for (name, fact) in image["facts"].as_object().unwrap() {
+        // Whatever comes from the configuration is unknown without one.
+        if unpacked["facts"][name]["state"] != "unknown" {
+            assert_eq!(unpacked["facts"][name]["value"], fact["value"], "{name}");
+        }
+    }
+    assert_eq!(unpacked["facts"]["nccl.loaded.version"]["value"], "2.27.5");
+    assert_eq!(unpacked["facts"]["image.env"]["state"], "unknown");
+}

@@ -1,0 +1,49 @@
+//! Running the program as a user does.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// The path of a small world that ships.
+pub(crate) fn world(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/images").join(format!("{name}.oci.tar"))
+}
+
+/// Runs the program without the environment of whoever runs the tests, so that no engine and no terminal of theirs matters.
+pub(crate) fn run(arguments: &[&str], input: Option<&[u8]>) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ncclcheck"))
+        .args(arguments)
+        .env_clear()
+        .env("DOCKER_HOST", "unix:///nonexistent/docker.sock")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let bytes = input.unwrap_or_default().to_vec();
+    let writer = std::thread::spawn(move || drop(stdin.write_all(&bytes)));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    output
+}
+
+/// What it wrote on standard error.
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The JSON report of one image, and the exit status.
+pub(crate) fn check(reference: &str, input: Option<&[u8]>) -> (serde_json::Value, i32) {
+    let output = run(&["check", "--format", "json", reference], input);
+    let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{reference}: {}", stderr(&output)));
+    (report, output.status.code().unwrap())
+}
+
+/// The image layout of a small world, unpacked.
+pub(crate) fn layout(name: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let file = std::fs::File::open(world(name)).unwrap();
+    tar::Archive::new(file).unpack(folder.path()).unwrap();
+    folder
+}
