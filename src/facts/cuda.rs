@@ -37,7 +37,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
         let is_driver = ["libcuda.so", "libnvidia-ml.so", "libnvidia-ptxjitcompiler.so"]
             .iter()
             .any(|prefix| name.starts_with(prefix));
-        let is_meant = path.components().any(|part| matches!(part, b"stubs" | b"compat"));
+        let is_meant = path.components().any(|part| part == b"stubs" || part.ends_with(b"compat"));
         if is_driver && !is_meant {
             driver.push(path.to_string());
             at.1.push(file.site(&path, None));
@@ -63,6 +63,10 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
                 sites.push(library.site(Some(&format!("DT_NEEDED {soname}"))));
                 *served |= found;
             }
+        }
+        let mut missing = needed.iter().filter(|(_, (_, served))| !served);
+        if let Some(gap) = missing.find_map(|(soname, _)| context.preloaded(b"cuda_runtime", soname)) {
+            return Fact::Unknown(gap);
         }
         if needed.is_empty() { Fact::Absent } else { Fact::seen(needed, []) }
     });

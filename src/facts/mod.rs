@@ -92,6 +92,22 @@ impl<'a> Context<'a> {
     }
 }
 
+impl Context<'_> {
+    /// The gap that is left when the loader finds nothing, and torch may: on a failure `torch/__init__.py` loads the
+    /// libraries of NVIDIA's wheels by path from wherever Python imports (`_preload_cuda_deps`), differently in each release.
+    fn preloaded(&self, wheel: &[u8], soname: &str) -> Option<Gap> {
+        let copies = self
+            .python
+            .site_packages
+            .iter()
+            .map(|folder| folder.join(b"nvidia").join(wheel).join(b"lib").join(soname.as_bytes()));
+        let copy = copies.into_iter().find(|path| self.rootfs.open(path).is_ok())?;
+        Some(Gap::new(format!(
+            "the loader does not find {soname}; torch may preload {copy} by itself, which some releases do"
+        )))
+    }
+}
+
 /// The text of a file that extractors read whole: absent when the path leads to no file, unknown when it was not read.
 fn text<'a>(rootfs: &'a RootFs, path: &ImagePath) -> Fact<&'a [u8]> {
     use crate::model::Found;

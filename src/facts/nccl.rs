@@ -172,7 +172,7 @@ fn loaded<'a>(context: &Context<'a>, facts: &Facts) -> Fact<Loaded<'a>> {
                     }
                 }
             }
-            Fact::Absent
+            context.preloaded(b"nccl", SONAME).map_or(Fact::Absent, Fact::Unknown)
         }
         _ => Fact::Absent,
     })

@@ -60,7 +60,7 @@ limits! {
     /// Bytes of one text file that an extractor reads whole.
     text_file: u64 = 16 << 20;
     /// Bytes of one ELF file that are kept in memory while it goes by.
-    elf_kept: usize = 48 << 20;
+    elf_kept: usize = 96 << 20;
     /// Symbolic links followed for one path. Linux follows 40.
     symlinks: usize = 40;
 }

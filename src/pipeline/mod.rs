@@ -171,6 +171,7 @@ fn assemble(plan: Plan, scanned: Vec<Scanned>, source: &str, request: &Request) 
     }
     let rootfs = RootFs::fold(scanned.into_iter().map(|scanned| scanned.scan).collect(), &request.limits);
     notes.extend(rootfs.notes.iter().cloned());
+    notes.extend(unread(&rootfs));
     let summary = ImageSummary {
         reference: request.text.clone(),
         source: source.to_owned(),
@@ -184,6 +185,18 @@ fn assemble(plan: Plan, scanned: Vec<Scanned>, source: &str, request: &Request) 
     Image { summary, config: Some(plan.config), rootfs }
 }
 
+/// Files that somebody wanted to look into and could not. A fact that needs one says so itself; the others are told here.
+fn unread(rootfs: &RootFs) -> Vec<String> {
+    const SHOWN: usize = 5;
+    let gaps: Vec<_> =
+        rootfs.files().flat_map(|(_, file)| file.found.iter().filter_map(|found| found.as_ref().err())).collect();
+    let mut notes: Vec<_> = gaps.iter().take(SHOWN).map(ToString::to_string).collect();
+    if gaps.len() > SHOWN {
+        notes.push(format!("{} more files could not be read", gaps.len() - SHOWN));
+    }
+    notes
+}
+
 /// An unpacked root file system: one layer, no configuration.
 fn root(scan: std::sync::Arc<crate::scan::LayerScan>, source: String, request: &Request) -> Image {
     let layer = LayerSummary {
@@ -195,6 +208,10 @@ fn root(scan: std::sync::Arc<crate::scan::LayerScan>, source: String, request: &
         entries: scan.entries.len(),
         history: None,
     };
+    let rootfs = RootFs::fold(vec![scan], &request.limits);
+    let mut notes =
+        vec!["an unpacked root file system has no image configuration: its environment is unknown".to_owned()];
+    notes.extend(unread(&rootfs));
     let summary = ImageSummary {
         reference: request.text.clone(),
         source,
@@ -203,7 +220,7 @@ fn root(scan: std::sync::Arc<crate::scan::LayerScan>, source: String, request: &
         platform: None,
         layers: vec![layer],
         empty_steps: Vec::new(),
-        notes: vec!["an unpacked root file system has no image configuration: its environment is unknown".to_owned()],
+        notes,
     };
-    Image { summary, config: None, rootfs: RootFs::fold(vec![scan], &request.limits) }
+    Image { summary, config: None, rootfs }
 }

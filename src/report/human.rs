@@ -16,6 +16,9 @@ pub struct Style {
 }
 
 pub(super) fn write(report: &Report<'_>, _style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    for n in &report.image.notes {
+        writeln!(out, "NOTE {n}")?;
+    }
     for (n, f) in report.facts.iter() {
         writeln!(out, "{n}: {f:?}")?;
     }

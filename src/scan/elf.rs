@@ -31,12 +31,13 @@ fn is_wanted_symbol(name: &str) -> bool {
         || name.contains("GetBuildOptions")
 }
 
-/// Leading bytes that are kept of every file: `.dynsym` and the version tables lie there, in whatever segment.
-const HEAD: usize = 16 << 20;
+/// Leading bytes that are kept of every file: `.dynsym` and the version tables lie there, in whatever segment. The
+/// furthest seen is `.gnu.version_r` of libcusparseLt 0.7.1, behind 29 MB of symbols and relocations.
+const HEAD: usize = 32 << 20;
 
 /// Segments up to this size are kept wherever they are: `.dynamic` in the data segment, and the segment at the end into
-/// which tools that repair wheels (patchelf) move `.dynstr`.
-const SMALL_SEGMENT: u64 = 16 << 20;
+/// which tools that repair wheels (patchelf) move `.dynstr`: 27 MB in libcusparseLt.
+const SMALL_SEGMENT: u64 = 32 << 20;
 
 /// Keeps the parts of one file that may be needed.
 struct Keeper {
@@ -56,10 +57,12 @@ struct Part {
 
 impl Keeper {
     fn new(entry: &Entry, limits: &Limits) -> Self {
+        // What the entry says of its size is bounded here, so it cannot ask for much.
+        let head = usize::try_from(entry.size).unwrap_or(HEAD).min(HEAD);
         Self {
             path: entry.path.to_string(),
             limit: limits.elf_kept,
-            head: Vec::new(),
+            head: Vec::with_capacity(head),
             plan: None,
             kept: 0,
             over_limit: false,
