@@ -1,9 +1,337 @@
-//! For programs.
+//! For programs: one JSON object on one line. The tree of structs below is this form and nothing else: it is published,
+//! so that it changes only by additions while [`FORM`] stays.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use super::Report;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::Serialize;
+use serde_json::ser::Formatter;
+
+use super::{ImageSummary, LayerSummary, Report, Verdict};
+use crate::model::{self, Severity, printable};
+use crate::rules;
+
+/// Name and major version of this form.
+const FORM: &str = "ncclcheck/1";
+
+/// What ncclcheck says of one image. Later versions of the same form may add keys.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "ncclcheck report")]
+struct Document<'a> {
+    /// Name and major version of this form.
+    #[schemars(extend("const" = FORM))]
+    schema: &'static str,
+    /// What was looked at.
+    image: Image<'a>,
+    /// What all judgements come to. Left out by `inspect`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "VerdictName")]
+    verdict: Option<VerdictName>,
+    /// What was read, by the name of the question.
+    facts: BTreeMap<&'a str, Fact<'a>>,
+    /// One judgement for each rule, by the rule's id. Left out by `inspect`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<Judgement<'_>>")]
+    judgements: Option<Vec<Judgement<'a>>>,
+}
+
+/// The image and its layers. What is not known is null.
+#[derive(Serialize, JsonSchema)]
+struct Image<'a> {
+    /// What the user asked for.
+    reference: &'a str,
+    /// Where it was found: a transport and a place.
+    source: &'a str,
+    /// Digest of the manifest.
+    manifest: Option<&'a str>,
+    /// Digest of the configuration: the image ID.
+    config: Option<&'a str>,
+    /// The platform that was judged: os/arch[/variant].
+    platform: Option<String>,
+    /// Layers with content, the lowest first.
+    layers: Vec<Layer<'a>>,
+    /// Things worth a word that change nothing.
+    notes: &'a [String],
+}
+
+/// One layer. What is not known is null.
+#[derive(Serialize, JsonSchema)]
+struct Layer<'a> {
+    /// Digest of the blob as stored.
+    digest: Option<&'a str>,
+    /// Digest of the tar inside.
+    diff_id: Option<&'a str>,
+    /// Compression of the blob: none, gzip or zstd.
+    compression: &'a str,
+    /// Bytes as stored.
+    size: u64,
+    /// Bytes of the tar inside.
+    unpacked: u64,
+    /// Entries of the tar.
+    entries: usize,
+    /// The build step that made it, as the builder wrote it.
+    history: Option<&'a str>,
+}
+
+/// The answer to the one question.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum VerdictName {
+    /// Every rule that counts passed or does not apply.
+    Pass,
+    /// A rule that counts failed.
+    Fail,
+    /// No rule that counts failed, and one of them could not be answered.
+    Incomplete,
+}
+
+/// The answer to one question about the image.
+#[derive(Serialize, JsonSchema)]
+#[serde(tag = "state", rename_all = "lowercase")]
+enum Fact<'a> {
+    /// It was read.
+    Seen {
+        /// The answer.
+        value: Value<'a>,
+        /// Where it was read.
+        at: Vec<Site<'a>>,
+    },
+    /// It was looked for where it would have to be, and is not there.
+    Absent,
+    /// It could not be determined.
+    Unknown {
+        /// Why, and what would settle it.
+        gap: String,
+    },
+}
+
+/// The answer to a question, in the type of the question. Versions are text.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+enum Value<'a> {
+    /// Yes or no.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// Text, or a version.
+    Text(&'a str),
+    /// Several values.
+    List(Vec<Value<'a>>),
+    /// Named values.
+    Map(BTreeMap<&'a str, Value<'a>>),
+}
+
+/// Where something was read.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+enum Site<'a> {
+    /// A file of the merged image.
+    File {
+        /// Index into the layers of the image, from 0: the layer that brought the file.
+        layer: usize,
+        /// Digest of that layer as stored, else of the tar inside; null where neither is known.
+        digest: Option<&'a str>,
+        /// Path in the image; bytes that are not plain text stand as `\xNN`, and a backslash as `\\`.
+        path: String,
+        /// What was read there, if not the whole file.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "String")]
+        within: Option<&'a str>,
+    },
+    /// A key of the image configuration.
+    Config {
+        /// The key, such as `Env NCCL_DEBUG`.
+        config: &'a str,
+    },
+}
+
+/// The one answer that a rule gives about an image.
+#[derive(Serialize, JsonSchema)]
+struct Judgement<'a> {
+    /// Id of the rule, never reused.
+    rule: &'a str,
+    /// What is wrong when the rule fails, in a few words.
+    title: &'a str,
+    /// The rule's answer.
+    outcome: OutcomeName,
+    /// How bad it is when the rule fails.
+    severity: Severity,
+    /// What is wrong in this image, or why that is unknown. Left out where the rule passed or does not apply.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    message: Option<String>,
+    /// Where the values behind a failure were read; for something missing, nothing.
+    at: Vec<Site<'a>>,
+}
+
+/// What a rule can answer.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum OutcomeName {
+    /// All is well.
+    Pass,
+    /// It is as bad as the severity says.
+    Fail,
+    /// The rule's question does not arise.
+    NotApplicable,
+    /// Something that the answer depends on is unknown.
+    Unknown,
+    /// Reserved: it fails, and somebody accepted that.
+    #[expect(dead_code, reason = "reserved in the schema, so that readers are ready for it")]
+    Waived,
+}
 
 pub(super) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}", report.image.reference)
+    let mut serializer = serde_json::Serializer::with_formatter(&mut *out, Plain);
+    Document::from(report).serialize(&mut serializer)?;
+    out.write_all(b"\n")
+}
+
+/// The JSON schema of the report.
+pub fn schema() -> String {
+    let schema = SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Document<'_>>();
+    format!("{:#}\n", schema.as_value())
+}
+
+/// Compact JSON whose strings steer neither a terminal nor a build log. Nothing is lost: JSON has escapes.
+struct Plain;
+
+impl Formatter for Plain {
+    fn write_string_fragment<W: Write + ?Sized>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
+        // CI services take `##[command]` for theirs wherever in a line it stands.
+        if matches!(printable(fragment), Cow::Borrowed(_)) && !fragment.contains("##") {
+            return out.write_all(fragment.as_bytes());
+        }
+        let mut buffer = [0; 4];
+        for character in fragment.chars() {
+            let text = &*character.encode_utf8(&mut buffer);
+            if character != '#' && matches!(printable(text), Cow::Borrowed(_)) {
+                out.write_all(text.as_bytes())?;
+            } else {
+                for unit in character.encode_utf16(&mut [0; 2]) {
+                    write!(out, "\\u{unit:04x}")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a> From<&'a Report<'a>> for Document<'a> {
+    fn from(report: &'a Report<'a>) -> Self {
+        let layers = &report.image.layers;
+        Self {
+            schema: FORM,
+            image: report.image.into(),
+            verdict: report.verdict().map(Into::into),
+            facts: report.facts.iter().map(|(name, fact)| (name, Fact::of(fact, layers))).collect(),
+            judgements: report
+                .judgements
+                .map(|judgements| judgements.iter().map(|judgement| Judgement::of(judgement, layers)).collect()),
+        }
+    }
+}
+
+impl<'a> From<&'a ImageSummary> for Image<'a> {
+    fn from(image: &'a ImageSummary) -> Self {
+        Self {
+            reference: &image.reference,
+            source: &image.source,
+            manifest: image.manifest.as_ref().map(model::Digest::as_str),
+            config: image.config.as_ref().map(model::Digest::as_str),
+            platform: image.platform.as_ref().map(ToString::to_string),
+            layers: image.layers.iter().map(Into::into).collect(),
+            notes: &image.notes,
+        }
+    }
+}
+
+impl<'a> From<&'a LayerSummary> for Layer<'a> {
+    fn from(layer: &'a LayerSummary) -> Self {
+        Self {
+            digest: layer.digest.as_ref().map(model::Digest::as_str),
+            diff_id: layer.diff_id.as_ref().map(model::Digest::as_str),
+            compression: layer.compression,
+            size: layer.size,
+            unpacked: layer.unpacked,
+            entries: layer.entries,
+            history: layer.history.as_deref(),
+        }
+    }
+}
+
+impl From<Verdict> for VerdictName {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Pass => Self::Pass,
+            Verdict::Fail => Self::Fail,
+            Verdict::Incomplete => Self::Incomplete,
+        }
+    }
+}
+
+impl<'a> Fact<'a> {
+    fn of(fact: &'a model::Fact, layers: &'a [LayerSummary]) -> Self {
+        match fact {
+            model::Fact::Seen { value, at } => Self::Seen { value: value.into(), at: sites(at, layers) },
+            model::Fact::Absent => Self::Absent,
+            model::Fact::Unknown(gap) => Self::Unknown { gap: gap.to_string() },
+        }
+    }
+}
+
+impl<'a> From<&'a model::Value> for Value<'a> {
+    fn from(value: &'a model::Value) -> Self {
+        match value {
+            model::Value::Bool(value) => Self::Bool(*value),
+            model::Value::Int(value) => Self::Int(*value),
+            model::Value::Text(value) => Self::Text(value),
+            model::Value::Version(value) => Self::Text(value.as_str()),
+            model::Value::List(values) => Self::List(values.iter().map(Into::into).collect()),
+            model::Value::Map(values) => {
+                Self::Map(values.iter().map(|(name, value)| (&**name, value.into())).collect())
+            }
+        }
+    }
+}
+
+fn sites<'a>(at: &'a [model::Site], layers: &'a [LayerSummary]) -> Vec<Site<'a>> {
+    at.iter()
+        .map(|site| match site {
+            model::Site::File { layer, path, within } => Site::File {
+                layer: *layer,
+                digest: layers.get(*layer).and_then(LayerSummary::name).map(model::Digest::as_str),
+                path: path.to_string(),
+                within: within.as_deref(),
+            },
+            model::Site::Config(key) => Site::Config { config: key },
+        })
+        .collect()
+}
+
+impl<'a> Judgement<'a> {
+    fn of(judgement: &'a rules::Judgement<'a>, layers: &'a [LayerSummary]) -> Self {
+        let (outcome, message, at) = match &judgement.outcome {
+            rules::Outcome::Pass => (OutcomeName::Pass, None, Vec::new()),
+            rules::Outcome::NotApplicable => (OutcomeName::NotApplicable, None, Vec::new()),
+            rules::Outcome::Fail(finding) => {
+                (OutcomeName::Fail, Some(finding.message.clone()), sites(&finding.at, layers))
+            }
+            rules::Outcome::Unknown(gaps) => {
+                let gaps: Vec<_> = gaps.iter().map(ToString::to_string).collect();
+                (OutcomeName::Unknown, Some(gaps.join("; ")), Vec::new())
+            }
+        };
+        Self {
+            rule: &judgement.rule.id,
+            title: &judgement.rule.title,
+            outcome,
+            severity: judgement.rule.severity,
+            message,
+            at,
+        }
+    }
 }

@@ -66,6 +66,13 @@ pub struct LayerSummary {
     pub history: Option<String>,
 }
 
+impl LayerSummary {
+    /// What it is called in reports: the digest of the blob, else of the tar inside.
+    fn name(&self) -> Option<&Digest> {
+        self.digest.as_ref().or(self.diff_id.as_ref())
+    }
+}
+
 /// The forms of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -89,3 +96,6 @@ impl Report<'_> {
         self.judgements.map(|judgements| Verdict::of(judgements, self.fail_on))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -127,6 +127,13 @@ impl RuleSet {
         Ok(Self(rules))
     }
 
+    /// Rules of a test: id and text of each.
+    #[cfg(test)]
+    pub(crate) fn from_yaml(documents: &[(&str, &str)]) -> Result<Self, RuleError> {
+        let rules = documents.iter().map(|(id, text)| Ok(((*id).to_owned(), schema::parse(id, text)?)));
+        rules.collect::<Result<_, _>>().map(Self)
+    }
+
     /// Every rule, by id.
     pub fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.0.values()

@@ -1,0 +1,99 @@
+//! All facts of an image, by area.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use anstyle::AnsiColor;
+
+use super::page::{self, Page, cut, label};
+use super::seen::{told, value_text};
+use super::site;
+use crate::facts::Facts;
+use crate::facts::key::{self, Key};
+use crate::model::{Fact, Site, Value};
+use crate::report::ImageSummary;
+
+/// Names in maps may be any text: longer ones do not push the values of the others away.
+const LONGEST_NAME: usize = 24;
+
+pub(super) fn write(facts: &Facts, image: &ImageSummary, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
+    let area = |key: &Key| key.name.split_once('.').map_or("", |(area, _)| area);
+    for keys in key::KEYS.chunk_by(|a, b| area(a) == area(b)) {
+        page.blank()?;
+        page.heading(keys.first().map_or("", |key| area(key)), page::bold(AnsiColor::Cyan), "")?;
+        let names = keys.iter().map(|key| name(key));
+        let column = 4 + names.clone().map(str::len).max().unwrap_or_default();
+        for (key, name) in keys.iter().zip(names) {
+            let fact = facts.get(key.name);
+            one(name, fact, column, verbose, page)?;
+            if verbose {
+                sites(fact.sites(), image, page)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A question's name inside its area.
+fn name(key: &Key) -> &'static str {
+    key.name.split_once('.').map_or(key.name, |(_, name)| name)
+}
+
+fn one(name: &str, fact: &Fact, column: usize, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
+    match fact.value() {
+        Some(Value::Map(entries)) if !entries.is_empty() => {
+            page.row(2, label(name), column, "")?;
+            map(entries, verbose, page)
+        }
+        Some(Value::List(values)) if values.iter().any(|value| matches!(value, Value::Map(_))) => {
+            page.row(2, label(name), column, "")?;
+            values.iter().try_for_each(|value| record(value, page))
+        }
+        Some(Value::List(values)) if values.len() > 1 && values.iter().any(stands_alone) => {
+            page.row(2, label(name), column, "")?;
+            values.iter().try_for_each(|value| page.text(4, &value_text(value)))
+        }
+        _ => page.row(2, label(name), column, &told(fact)),
+    }
+}
+
+/// Whether a text is not to be run together with others: a path, or one that has spaces of its own.
+fn stands_alone(value: &Value) -> bool {
+    matches!(value, Value::Text(text) if text.contains(['/', ' ']))
+}
+
+/// One entry a line; long values are cut unless all is wanted.
+fn map(entries: &BTreeMap<String, Value>, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
+    let longest = entries.keys().map(String::len).max().unwrap_or_default();
+    let column = 6 + longest.min(LONGEST_NAME);
+    for (name, value) in entries {
+        let text = value_text(value);
+        let used = column.max(6 + name.chars().count());
+        let text = if verbose { text } else { cut(&text, page.room(used).max(LONGEST_NAME)) };
+        page.row(4, label(name), column, &text)?;
+    }
+    Ok(())
+}
+
+/// The path, and below it what is known of it.
+fn record(value: &Value, page: &mut Page<'_>) -> io::Result<()> {
+    let Value::Map(entries) = value else { return page.text(4, &value_text(value)) };
+    let head = entries.get("path").map(value_text);
+    let rest: Vec<_> = entries
+        .iter()
+        .filter(|(name, _)| *name != "path")
+        .map(|(name, value)| format!("{name} {}", value_text(value)))
+        .collect();
+    page.text(4, &head.unwrap_or_else(|| "(no path)".to_owned()))?;
+    if rest.is_empty() { Ok(()) } else { page.text(6, &rest.join(", ")) }
+}
+
+fn sites(at: &[Site], image: &ImageSummary, page: &mut Page<'_>) -> io::Result<()> {
+    at.iter().try_for_each(|place| {
+        let text = match place {
+            Site::File { layer, .. } => format!("{place}, {}", site::layer(*layer, image)),
+            Site::Config(_) => place.to_string(),
+        };
+        page.row(4, label("at"), 8, &text)
+    })
+}

@@ -1,0 +1,108 @@
+//! What the rules say: failures, the worst first, then what could not be answered, then, if asked for, the rest.
+
+use std::io;
+
+use anstyle::AnsiColor;
+
+use super::page::{self, Page, label};
+use super::site;
+use crate::model::{Gap, Severity};
+use crate::report::ImageSummary;
+use crate::rules::{Finding, Judgement, Outcome, Rule};
+
+/// Where the text behind `at`, `why` and `fix` begins.
+const COLUMN: usize = 7;
+/// Where the text behind `why` and `settle` begins.
+const GAP_COLUMN: usize = 10;
+
+/// Instructions by which a line of a fix is known for one of a Dockerfile.
+const INSTRUCTIONS: [&str; 10] = ["ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "FROM", "LABEL", "RUN", "SHELL", "USER"];
+
+pub(super) fn write(
+    judgements: &[Judgement<'_>],
+    image: &ImageSummary,
+    verbose: bool,
+    page: &mut Page<'_>,
+) -> io::Result<()> {
+    for severity in [Severity::Error, Severity::Warning, Severity::Info] {
+        for judgement in judgements {
+            if let (true, Outcome::Fail(finding)) = (judgement.rule.severity == severity, &judgement.outcome) {
+                failure(judgement.rule, finding, image, verbose, page)?;
+            }
+        }
+    }
+    for judgement in judgements {
+        if let Outcome::Unknown(gaps) = &judgement.outcome {
+            unknown(judgement.rule, gaps, page)?;
+        }
+    }
+    if verbose {
+        rest("passed: none of this is the case", judgements, &|outcome| matches!(outcome, Outcome::Pass), page)?;
+        let not_applicable = |outcome: &_| matches!(outcome, Outcome::NotApplicable);
+        rest("not applicable: none of this can be the case", judgements, &not_applicable, page)?;
+    }
+    Ok(())
+}
+
+fn failure(rule: &Rule, finding: &Finding, image: &ImageSummary, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
+    let colour = match rule.severity {
+        Severity::Error => AnsiColor::Red,
+        Severity::Warning => AnsiColor::Yellow,
+        Severity::Info => AnsiColor::Cyan,
+    };
+    page.blank()?;
+    page.heading(&format!("{}[{}]:", rule.severity.name(), rule.id), page::bold(colour), &finding.message)?;
+    site::write(&finding.at, image, COLUMN, verbose, page)?;
+    page.row(2, label("why"), COLUMN, &one_line(&rule.why))?;
+    fix(&rule.fix, page)
+}
+
+/// The remedy. Lines stay lines, and what is to be copied into a Dockerfile stays as it is.
+fn fix(text: &str, page: &mut Page<'_>) -> io::Result<()> {
+    let mut continued = false;
+    for (index, line) in text.lines().enumerate() {
+        let instruction = line.split(' ').next().is_some_and(|word| INSTRUCTIONS.contains(&word));
+        let name = label(if index == 0 { "fix" } else { "" });
+        if instruction || continued || line.starts_with([' ', '\t']) {
+            page.verbatim(2, name, COLUMN, line)?;
+        } else {
+            page.row(2, name, COLUMN, line)?;
+        }
+        continued = line.ends_with('\\');
+    }
+    Ok(())
+}
+
+fn unknown(rule: &Rule, gaps: &[Gap], page: &mut Page<'_>) -> io::Result<()> {
+    page.blank()?;
+    page.heading(&format!("unknown[{}]:", rule.id), page::bold(AnsiColor::Magenta), &rule.title)?;
+    for gap in gaps {
+        page.row(2, label("why"), GAP_COLUMN, &gap.why)?;
+        if let Some(settle) = &gap.settle {
+            page.row(2, label("settle"), GAP_COLUMN, settle)?;
+        }
+    }
+    Ok(())
+}
+
+/// Rules that found nothing, by their titles, which say what is wrong when they fail.
+fn rest(
+    heading: &str,
+    judgements: &[Judgement<'_>],
+    wanted: &dyn Fn(&Outcome) -> bool,
+    page: &mut Page<'_>,
+) -> io::Result<()> {
+    let rules: Vec<_> =
+        judgements.iter().filter(|judgement| wanted(&judgement.outcome)).map(|judgement| judgement.rule).collect();
+    let column = 4 + rules.iter().map(|rule| rule.id.len()).max().unwrap_or_default();
+    if !rules.is_empty() {
+        page.blank()?;
+        page.text(0, heading)?;
+    }
+    rules.iter().try_for_each(|rule| page.row(2, label(&rule.id), column, &rule.title))
+}
+
+/// Prose of a rule, whose own line breaks mean nothing.
+fn one_line(text: &str) -> String {
+    text.lines().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,111 @@
+//! For people: the verdict, what was looked at, what is wrong, and counts, in this order, so that the first and the last
+//! line tell the most.
+
+mod facts;
+mod judgements;
+mod page;
+mod seen;
+mod site;
+
+use std::io::{self, Write};
+
+use anstyle::AnsiColor;
+
+use super::{Report, Verdict};
+use crate::rules::{Judgement, Outcome};
+use page::Page;
+
+/// How the terminal wants it.
+#[derive(Clone, Debug)]
+pub struct Style {
+    /// Whether colours are wanted.
+    pub color: bool,
+    /// Columns.
+    pub width: usize,
+    /// Whether to show what passed, which rules do not apply, and all that is cut short otherwise.
+    pub verbose: bool,
+}
+
+pub(super) fn write(report: &Report<'_>, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let mut page = Page::new(out, style);
+    headline(report, &mut page)?;
+    page.blank()?;
+    seen::image(report.image, style.verbose, &mut page)?;
+    match report.judgements {
+        Some(judgements) => {
+            seen::summary(report.facts, &mut page)?;
+            judgements::write(judgements, report.image, style.verbose, &mut page)?;
+        }
+        None => facts::write(report.facts, report.image, style.verbose, &mut page)?,
+    }
+    notes(&report.image.notes, &mut page)?;
+    match (report.verdict(), report.judgements) {
+        (Some(verdict), Some(judgements)) => counts(verdict, judgements, &mut page),
+        _ => Ok(()),
+    }
+}
+
+/// One line: the verdict, the image, and how much was looked at.
+fn headline(report: &Report<'_>, page: &mut Page<'_>) -> io::Result<()> {
+    let image = report.image;
+    let platform = image.platform.as_ref().map(|platform| format!(" ({platform})")).unwrap_or_default();
+    let asked = report.judgements.map(|judgements| format!(", {} asked", counted(judgements.len(), "rule", "rules")));
+    let text = format!(
+        "{}{platform}: {} read{}",
+        image.reference,
+        counted(image.layers.len(), "layer", "layers"),
+        asked.unwrap_or_default()
+    );
+    match report.verdict() {
+        None => page.text(0, &text),
+        Some(verdict) => {
+            let word = verdict.name().to_uppercase();
+            page.row(0, (&word, colour(verdict)), word.len() + 2, &text)
+        }
+    }
+}
+
+fn notes(notes: &[String], page: &mut Page<'_>) -> io::Result<()> {
+    if !notes.is_empty() {
+        page.blank()?;
+    }
+    notes.iter().try_for_each(|note| page.heading("note:", page::bold(AnsiColor::Cyan), note))
+}
+
+/// The last line, the one that people read and paste: one line at every width.
+fn counts(verdict: Verdict, judgements: &[Judgement<'_>], page: &mut Page<'_>) -> io::Result<()> {
+    use crate::model::Severity::{Error, Info, Warning};
+    let count =
+        |wanted: &dyn Fn(&Judgement<'_>) -> bool| judgements.iter().filter(|judgement| wanted(judgement)).count();
+    let failed = |severity| {
+        count(&|judgement| judgement.rule.severity == severity && matches!(judgement.outcome, Outcome::Fail(_)))
+    };
+    let mut parts = vec![counted(failed(Error), "error", "errors"), counted(failed(Warning), "warning", "warnings")];
+    // Rules of this severity are few: most images have none to count.
+    if failed(Info) > 0 {
+        parts.push(format!("{} info", failed(Info)));
+    }
+    parts.push(format!("{} unknown", count(&|judgement| matches!(judgement.outcome, Outcome::Unknown(_)))));
+    parts.push(format!("{} passed", count(&|judgement| matches!(judgement.outcome, Outcome::Pass))));
+    parts.push(format!("{} not applicable", count(&|judgement| matches!(judgement.outcome, Outcome::NotApplicable))));
+    let word = match verdict {
+        Verdict::Pass => "PASSED:",
+        Verdict::Fail => "FAILED:",
+        Verdict::Incomplete => "INCOMPLETE:",
+    };
+    page.blank()?;
+    page.verbatim(0, (word, colour(verdict)), word.len() + 1, &parts.join(", "))
+}
+
+fn colour(verdict: Verdict) -> anstyle::Style {
+    page::bold(match verdict {
+        Verdict::Pass => AnsiColor::Green,
+        Verdict::Fail => AnsiColor::Red,
+        Verdict::Incomplete => AnsiColor::Magenta,
+    })
+}
+
+/// `1 layer`, `2 layers`.
+fn counted(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}

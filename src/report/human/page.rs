@@ -1,0 +1,171 @@
+//! Lines on a terminal or in a build log. Everything that a report prints goes through here, and nothing that an image
+//! brought leaves as more than plain text in its place.
+
+use std::io::{self, Write};
+
+use anstyle::AnsiColor;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+use super::Style;
+use crate::model::printable;
+
+/// Below this nothing can be laid out, above it nobody can read.
+const WIDTHS: (usize, usize) = (40, 100);
+
+/// Beginnings of commands that CI services obey wherever in a line they stand (GitHub, Azure, `TeamCity`).
+const COMMANDS: [&str; 3] = ["##[", "##vso[", "##teamcity["];
+
+/// Where the report is written.
+pub(super) struct Page<'a> {
+    out: &'a mut dyn Write,
+    color: bool,
+    width: usize,
+}
+
+/// A line, its indentation apart.
+struct Line {
+    indent: usize,
+    text: String,
+}
+
+impl<'a> Page<'a> {
+    pub(super) fn new(out: &'a mut dyn Write, style: &Style) -> Self {
+        Self { out, color: style.color, width: style.width.clamp(WIDTHS.0, WIDTHS.1) }
+    }
+
+    /// Columns from `indent` to the right edge.
+    pub(super) fn room(&self, indent: usize) -> usize {
+        self.width.saturating_sub(indent)
+    }
+
+    pub(super) fn blank(&mut self) -> io::Result<()> {
+        writeln!(self.out)
+    }
+
+    /// Wrapped text.
+    pub(super) fn text(&mut self, indent: usize, text: &str) -> io::Result<()> {
+        self.paragraph(indent, ("", anstyle::Style::new()), indent, indent, text)
+    }
+
+    /// A word that stands out, and wrapped text behind it.
+    pub(super) fn heading(&mut self, word: &str, look: anstyle::Style, text: &str) -> io::Result<()> {
+        self.paragraph(0, (word, look), 0, 2, text)
+    }
+
+    /// A label, and wrapped text in a column of its own.
+    pub(super) fn row(
+        &mut self,
+        indent: usize,
+        label: (&str, anstyle::Style),
+        column: usize,
+        text: &str,
+    ) -> io::Result<()> {
+        self.paragraph(indent, label, column, column, text)
+    }
+
+    /// A label, and a line that people copy: not wrapped, whatever its length.
+    pub(super) fn verbatim(
+        &mut self,
+        indent: usize,
+        label: (&str, anstyle::Style),
+        column: usize,
+        line: &str,
+    ) -> io::Result<()> {
+        if label.0.is_empty() {
+            return self.line(column, &clean(line));
+        }
+        let padding = column.saturating_sub(indent + label.0.width());
+        self.lead(indent, &clean(label.0), label.1, padding, &clean(line))
+    }
+
+    fn paragraph(
+        &mut self,
+        indent: usize,
+        (label, look): (&str, anstyle::Style),
+        column: usize,
+        hang: usize,
+        text: &str,
+    ) -> io::Result<()> {
+        let label = clean(label);
+        let gap = if column == 0 { 1 } else { 2 };
+        let start = if label.is_empty() { column } else { column.max(indent + label.width() + gap) };
+        let mut lines = vec![Line { indent: start, text: String::new() }];
+        for word in clean(text).split(' ').filter(|word| !word.is_empty()) {
+            self.place(word, &mut lines, hang, indent + 2, label.is_empty());
+        }
+        let mut lines = lines.into_iter().peekable();
+        if let Some(first) = lines.next_if(|_| !label.is_empty()) {
+            let padding = if first.text.is_empty() { 0 } else { start - indent - label.width() };
+            self.lead(indent, &label, look, padding, &first.text)?;
+        }
+        lines.try_for_each(|line| self.line(line.indent, &line.text))
+    }
+
+    /// Puts a word where it fits: behind the others, else at the hanging indentation, else as far left as it may go. A
+    /// word is never broken: half a path is of no use to anybody.
+    fn place(&self, word: &str, lines: &mut Vec<Line>, hang: usize, least: usize, may_start: bool) {
+        let first = lines.len() == 1;
+        if let Some(line) = lines.last_mut() {
+            let begun = !line.text.is_empty();
+            let end = line.indent + line.text.width() + usize::from(begun) + word.width();
+            if end <= self.width || (first && !begun && may_start) {
+                line.text.push_str(if begun { " " } else { "" });
+                line.text.push_str(word);
+                return;
+            }
+        }
+        let indent = if hang + word.width() <= self.width { hang } else { least.min(hang) };
+        lines.push(Line { indent, text: word.to_owned() });
+    }
+
+    /// A line with a label, which alone is painted: colour adds to words and never stands for them.
+    fn lead(&mut self, indent: usize, label: &str, look: anstyle::Style, padding: usize, text: &str) -> io::Result<()> {
+        let look = if self.color { look } else { anstyle::Style::new() };
+        writeln!(self.out, "{:indent$}{}{look}{label}{look:#}{:padding$}{text}", "", guard(label), "")
+    }
+
+    fn line(&mut self, indent: usize, text: &str) -> io::Result<()> {
+        let indent = if text.is_empty() { 0 } else { indent };
+        writeln!(self.out, "{:indent$}{}{text}", "", guard(text))
+    }
+}
+
+/// What keeps a line from being a command: GitHub obeys lines that begin with two colons, spaces before them or not.
+fn guard(line: &str) -> &'static str {
+    if line.trim_start().starts_with("::") { "\\" } else { "" }
+}
+
+/// A bold colour.
+pub(super) fn bold(color: AnsiColor) -> anstyle::Style {
+    color.on_default().bold()
+}
+
+/// The look of labels.
+pub(super) fn label(text: &str) -> (&str, anstyle::Style) {
+    (text, anstyle::Style::new().dimmed())
+}
+
+/// `text` cut to `room` columns.
+pub(super) fn cut(text: &str, room: usize) -> String {
+    let text = clean(text);
+    if text.width() <= room {
+        return text;
+    }
+    let mut left = room.saturating_sub(1);
+    let fits = text.chars().take_while(|character| {
+        let width = character.width().unwrap_or_default();
+        let fits = width <= left;
+        left = left.saturating_sub(width);
+        fits
+    });
+    format!("{}…", fits.collect::<String>().trim_end())
+}
+
+/// One line of plain text, whoever wrote it.
+fn clean(text: &str) -> String {
+    let mut text = printable(text).replace('\n', "\\n").replace('\t', "\\t");
+    for command in COMMANDS {
+        text = text.replace(command, &format!("#\\{}", command.get(1..).unwrap_or_default()));
+    }
+    text
+}

@@ -1,0 +1,110 @@
+//! What was looked at, and what was seen, in a few lines: a clean report must show that something was examined.
+
+use std::io;
+
+use super::page::{Page, label};
+use crate::facts::Facts;
+use crate::facts::key;
+use crate::model::{Fact, Value};
+use crate::report::ImageSummary;
+
+/// Where the values begin.
+const COLUMN: usize = 14;
+
+/// Where the image comes from, and its layers.
+pub(super) fn image(image: &ImageSummary, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
+    let digest = image.manifest.as_ref().map(|digest| ("manifest", digest));
+    let digest = digest.or_else(|| image.config.as_ref().map(|digest| ("image ID", digest)));
+    row("source", &image.source, page)?;
+    if let Some((name, digest)) = digest {
+        let text = if verbose { digest.to_string() } else { format!("{}:{}", digest.algorithm(), digest.short()) };
+        row(name, &text, page)?;
+    }
+    row("layers", &layers(image), page)
+}
+
+/// What distributed training would find.
+pub(super) fn summary(facts: &Facts, page: &mut Page<'_>) -> io::Result<()> {
+    row("torch", &torch(facts), page)?;
+    row("NCCL", &nccl(facts), page)?;
+    row("linkage", &linkage(facts), page)?;
+    row("libibverbs", &told(facts.get(key::RDMA_VERBS.name)), page)?;
+    row("providers", &told(facts.get(key::RDMA_PROVIDERS.name)), page)
+}
+
+/// A fact in words; one that is not there, and one that could not be determined, say so.
+pub(super) fn told(fact: &Fact) -> String {
+    match fact {
+        Fact::Seen { value, .. } => value_text(value),
+        Fact::Absent => "absent".to_owned(),
+        Fact::Unknown(gap) => format!("unknown: {gap}"),
+    }
+}
+
+/// A value in words: nothing is not an empty place.
+pub(super) fn value_text(value: &Value) -> String {
+    let text = value.to_string();
+    match value {
+        _ if !text.is_empty() => text,
+        Value::List(_) | Value::Map(_) => "none".to_owned(),
+        Value::Bool(_) | Value::Int(_) | Value::Text(_) | Value::Version(_) => "(empty)".to_owned(),
+    }
+}
+
+fn row(name: &str, text: &str, page: &mut Page<'_>) -> io::Result<()> {
+    page.row(2, label(name), COLUMN, text)
+}
+
+fn layers(image: &ImageSummary) -> String {
+    let stored = size(image.layers.iter().map(|layer| layer.size).sum());
+    let unpacked = size(image.layers.iter().map(|layer| layer.unpacked).sum());
+    let unpacked = if unpacked == stored { String::new() } else { format!(" ({unpacked} unpacked)") };
+    format!("{}, {stored}{unpacked}", image.layers.len())
+}
+
+fn torch(facts: &Facts) -> String {
+    let version = told(facts.get(key::TORCH_VERSION.name));
+    match (facts.get(key::TORCH_VERSION.name), facts.get(key::TORCH_CUDA_VERSION.name)) {
+        (Fact::Absent, _) => version,
+        (_, Fact::Seen { value, .. }) => format!("{version}, built for CUDA {value}"),
+        (_, Fact::Absent) => format!("{version}, built without CUDA"),
+        (_, Fact::Unknown(gap)) => format!("{version}, CUDA unknown: {gap}"),
+    }
+}
+
+fn nccl(facts: &Facts) -> String {
+    let path = facts.get(key::NCCL_LOADED_PATH.name);
+    match (facts.get(key::NCCL_LOADED_VERSION.name), path) {
+        (version, Fact::Absent | Fact::Unknown(_)) if version.value().is_none() => told(path),
+        (Fact::Seen { value, .. }, _) => format!("{value}, {}", told(path)),
+        (version, _) => format!("version {}, {}", told(version), told(path)),
+    }
+}
+
+/// How torch has NCCL and, where there is more to tell, how the loader finds it.
+fn linkage(facts: &Facts) -> String {
+    let linkage = told(facts.get(key::TORCH_NCCL_LINKAGE.name));
+    match facts.get(key::NCCL_LOADED_ROUTE.name) {
+        Fact::Seen { value, .. } => format!("{linkage}, {value}"),
+        Fact::Absent | Fact::Unknown(_) => linkage,
+    }
+}
+
+/// Bytes, to one decimal place: `5.4 GiB`.
+fn size(bytes: u64) -> String {
+    let mut unit = 1_u64;
+    let mut name = "bytes";
+    for larger in ["KiB", "MiB", "GiB", "TiB"] {
+        if bytes / unit < 1024 {
+            break;
+        }
+        unit *= 1024;
+        name = larger;
+    }
+    if unit == 1 {
+        return format!("{bytes} {name}");
+    }
+    // Sizes of an image are its own claim, and may be anything.
+    let tenths = u128::from(bytes) * 10 / u128::from(unit);
+    format!("{}.{} {name}", tenths / 10, tenths % 10)
+}

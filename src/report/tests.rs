@@ -1,0 +1,178 @@
+//! Reports of images that exist on paper only, under rules of their own.
+
+mod hostile;
+mod human;
+mod json;
+
+use std::collections::BTreeMap;
+
+use crate::facts::{Facts, key};
+use crate::model::{Digest, Fact, Gap, Severity, Site, Value, Version};
+use crate::rules::{RuleSet, judge};
+
+use super::{Format, ImageSummary, LayerSummary, Report, Style};
+
+const TORCH: &str = "/usr/local/lib/python3.12/dist-packages/torch/lib/libtorch_cuda.so";
+const NCCL: &str = "/usr/local/lib/python3.12/dist-packages/nvidia/nccl/lib/libnccl.so.2";
+
+/// A rule's document. `rest` holds the conditions, the message and the evidence.
+fn rule(id: &str, severity: &str, title: &str, fix: &str, rest: &str) -> (String, String) {
+    let fix = fix.replace('\n', "\n  ");
+    let document = format!(
+        "id: {id}\ntitle: {title}\nseverity: {severity}\nsince: '0.1'\n{rest}\nfix: |\n  {fix}\nwhy: >-\n  Without it the \
+         ranks of a job talk over TCP sockets, and a step takes many times\n  as long as it should on the same hosts.\n\
+         references: [https://example.org]\nexamples: {{pass: [], fail: []}}\n"
+    );
+    (id.to_owned(), document)
+}
+
+/// Rules with every outcome among them.
+fn rules() -> RuleSet {
+    let documents = [
+        rule(
+            "nccl/missing-library",
+            "error",
+            "the NCCL that torch needs is missing",
+            "RUN apt-get update && apt-get install -y --no-install-recommends libnccl2=2.27.5-1+cuda12.9 \\\n && rm -rf \
+             /var/lib/apt/lists/*",
+            "check: has(nccl.loaded.path)\nmessage: torch needs libnccl.so.2, which is nowhere in the image\n\
+             evidence: [torch.nccl_linkage, torch.cuda.version]",
+        ),
+        rule(
+            "env/debug-on",
+            "warning",
+            "NCCL's log is on",
+            "Leave NCCL_DEBUG to the job that needs it, or write only what matters:\nENV NCCL_DEBUG=WARN",
+            "applies: has(image.env)\ncheck: \"!has(image.env.NCCL_DEBUG)\"\n\
+             message: \"NCCL_DEBUG={image.env.NCCL_DEBUG} is part of the image\"\nevidence: [image.env]",
+        ),
+        rule(
+            "rdma/no-provider",
+            "error",
+            "no RDMA provider in user space",
+            "RUN apt-get install -y ibverbs-providers",
+            "applies: has(rdma.verbs)\ncheck: size(rdma.providers) > 0\nmessage: there is no provider",
+        ),
+        rule(
+            "torch/not-found",
+            "error",
+            "no PyTorch in the image",
+            "RUN pip install torch",
+            "check: has(torch.version)\nmessage: no torch package was found",
+        ),
+    ];
+    let documents: Vec<_> = documents.iter().map(|(id, text)| (&**id, &**text)).collect();
+    RuleSet::from_yaml(&documents).unwrap()
+}
+
+fn digest(digit: char) -> Option<Digest> {
+    format!("sha256:{}", digit.to_string().repeat(64)).parse().ok()
+}
+
+fn layer(digit: char, size: u64, history: &str) -> LayerSummary {
+    LayerSummary {
+        digest: digest(digit),
+        diff_id: digest('f'),
+        compression: "gzip",
+        size,
+        unpacked: size * 5 / 2,
+        entries: 1200,
+        history: Some(history.to_owned()),
+    }
+}
+
+fn image() -> ImageSummary {
+    ImageSummary {
+        reference: "torch:2.9.0".to_owned(),
+        source: "docker://registry.example:5000/ml/torch:2.9.0".to_owned(),
+        manifest: digest('a'),
+        config: digest('b'),
+        platform: "linux/amd64".parse().ok(),
+        layers: vec![
+            layer('1', 29_000_000, "/bin/sh -c #(nop) ADD file:0f1e2d in / "),
+            layer(
+                '2',
+                3_900_000_000,
+                "RUN |1 VERSION=2.9.0 /bin/sh -c pip install --no-cache-dir --index-url \
+                 https://download.pytorch.org/whl/cu128   torch==2.9.0 # buildkit",
+            ),
+            layer('3', 512, "COPY train.py /workspace/ # buildkit"),
+        ],
+        empty_steps: vec![
+            "/bin/sh -c #(nop)  CMD [\"bash\"]".to_owned(),
+            "ENV TOKEN=secret NCCL_DEBUG=INFO NCCL_IB_HCA=mlx5".to_owned(),
+        ],
+        notes: Vec::new(),
+    }
+}
+
+fn file(layer: usize, path: &str, within: Option<&str>) -> Site {
+    Site::File { layer, path: path.into(), within: within.map(ToOwned::to_owned) }
+}
+
+fn version(text: &str) -> Version {
+    Version::parse(text).unwrap()
+}
+
+fn map(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
+    entries.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+/// What a good image shows.
+fn good() -> Facts {
+    let mut facts = Facts::default();
+    let torch = || [file(1, TORCH, Some("DT_NEEDED"))];
+    facts.insert(key::TORCH_VERSION, Fact::seen(version("2.9.0+cu128"), []));
+    facts.insert(key::TORCH_CUDA_VERSION, Fact::seen(version("12.8"), torch()));
+    facts.insert(key::TORCH_NCCL_LINKAGE, Fact::seen("shared", torch()));
+    facts.insert(key::NCCL_LOADED_VERSION, Fact::seen(version("2.27.5"), [file(1, NCCL, None)]));
+    facts.insert(key::NCCL_LOADED_PATH, Fact::seen(NCCL, [file(1, NCCL, None)]));
+    facts.insert(key::NCCL_LOADED_ROUTE, Fact::seen("DT_RUNPATH $ORIGIN/../../nvidia/nccl/lib", []));
+    facts.insert(key::RDMA_VERBS, Fact::seen("/usr/lib/x86_64-linux-gnu/libibverbs.so.1.14.39.0", []));
+    facts.insert(key::RDMA_PROVIDERS, Fact::seen(vec!["efa", "mlx5"], []));
+    facts
+}
+
+/// The same without NCCL, with its log on, and without RDMA.
+fn bad() -> Facts {
+    let mut facts = good();
+    for key in [key::NCCL_LOADED_VERSION, key::NCCL_LOADED_PATH, key::NCCL_LOADED_ROUTE, key::RDMA_VERBS] {
+        facts.insert::<Value>(key, Fact::Absent);
+    }
+    facts.insert::<Value>(key::RDMA_PROVIDERS, Fact::Absent);
+    let debug = Site::Config("Env NCCL_DEBUG".to_owned());
+    facts.insert(key::IMAGE_ENV, Fact::seen(map(&[("NCCL_DEBUG", "INFO")]), [debug]));
+    facts
+}
+
+/// The same with something that could not be read.
+fn hidden() -> Facts {
+    let mut facts = good();
+    let gap = Gap::new("the file system ends in the middle of layer 2").settled_by("check the whole image");
+    for key in [key::NCCL_LOADED_VERSION, key::NCCL_LOADED_PATH, key::NCCL_LOADED_ROUTE] {
+        facts.insert::<Value>(key, Fact::Unknown(gap.clone()));
+    }
+    facts
+}
+
+fn style(width: usize, verbose: bool) -> Style {
+    Style { color: false, width, verbose }
+}
+
+fn rendered(image: &ImageSummary, facts: &Facts, rules: Option<&RuleSet>, format: Format, style: &Style) -> String {
+    let judgements = rules.map(|rules| judge(rules, facts));
+    let report = Report { image, facts, judgements: judgements.as_deref(), fail_on: Severity::Error };
+    let mut out = Vec::new();
+    report.write(format, style, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// The report of a check, for people.
+fn check(facts: &Facts, style: &Style) -> String {
+    rendered(&image(), facts, Some(&rules()), Format::Human, style)
+}
+
+/// The report of an inspection, for people.
+fn inspect(facts: &Facts, style: &Style) -> String {
+    rendered(&image(), facts, None, Format::Human, style)
+}

@@ -1,0 +1,82 @@
+use super::*;
+
+/// Steers terminals and build logs, if it gets through.
+const HOSTILE: &str = "x\u{1b}[2J\u{9b}31m\u{7}\r\n::error::a\n ::set-output name=b::c ::stop-commands::d \u{202e}e\u{2066} ##[group]f \
+                       ##vso[task.complete]g\u{7f}";
+
+fn hostile_image() -> ImageSummary {
+    let text = || format!("::notice::h {HOSTILE}");
+    let mut image = image();
+    image.reference = text();
+    image.source = text();
+    image.platform = Some(crate::model::Platform { os: text(), architecture: text(), variant: Some(text()) });
+    for layer in &mut image.layers {
+        layer.history = Some(text());
+    }
+    image.empty_steps = vec![format!("ENV {HOSTILE}={HOSTILE}"), format!("ENV NCCL_DEBUG={HOSTILE}")];
+    image.notes = vec![text(), text()];
+    image
+}
+
+fn hostile_facts() -> Facts {
+    let text = || format!("::notice::h {HOSTILE}");
+    let entries = || BTreeMap::from([(text(), text()), ("NCCL_DEBUG".to_owned(), text())]);
+    let at = || [Site::Config(text()), file(1, HOSTILE, Some(HOSTILE)), Site::Config("Env NCCL_DEBUG".to_owned())];
+    let mut facts = bad();
+    facts.insert(key::IMAGE_ENV, Fact::seen(entries(), at()));
+    facts.insert(key::IMAGE_LABELS, Fact::seen(entries(), at()));
+    facts.insert(key::NCCL_COPIES, Fact::seen(Value::List(vec![entries().into(), entries().into()]), at()));
+    facts.insert(key::TORCH_NCCL_LINKAGE, Fact::seen(text(), at()));
+    facts.insert(key::TORCH_INSTALLS, Fact::seen(vec![text(), text()], at()));
+    facts.insert(key::TORCH_VERSION, Fact::seen(version(&format!("2.9{HOSTILE}")), at()));
+    facts.insert::<Value>(key::RDMA_VERBS, Fact::Unknown(Gap::new(text()).settled_by(text())));
+    facts.insert::<Value>(key::RDMA_PROVIDERS, Fact::Unknown(Gap::new(text()).settled_by(text())));
+    facts
+}
+
+#[test]
+fn hostile_images_steer_neither_terminals_nor_build_logs() {
+    let rules = rules();
+    for width in (40..=100).step_by(3) {
+        for verbose in [false, true] {
+            for (format, rules) in [(Format::Human, Some(&rules)), (Format::Human, None), (Format::Json, Some(&rules))]
+            {
+                let report = rendered(&hostile_image(), &hostile_facts(), rules, format, &style(width, verbose));
+                assert!(!report.contains(|c: char| c.is_control() && c != '\n'), "{report:?}");
+                assert!(!report.contains(['\u{202e}', '\u{2066}']), "{report:?}");
+                for line in report.lines() {
+                    assert!(!line.trim_start().starts_with("::"), "{line}");
+                    assert!(!line.contains("##[") && !line.contains("##vso["), "{line}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn line_breaks_of_values_break_no_lines() {
+    let mut facts = bad();
+    facts.insert(key::IMAGE_ENV, Fact::seen(map(&[("NCCL_DEBUG", "INFO\nFAILED: no\tlines")]), []));
+    let report = check(&facts, &style(80, false));
+    assert!(
+        report.contains("warning[env/debug-on]: NCCL_DEBUG=INFO\\nFAILED: no\\tlines is part of the image\n"),
+        "{report}"
+    );
+}
+
+#[test]
+fn programs_read_hostile_text_unchanged() {
+    let text = rendered(&hostile_image(), &hostile_facts(), None, Format::Json, &style(80, false));
+    let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(report["image"]["notes"][0], format!("::notice::h {HOSTILE}"));
+}
+
+#[test]
+fn endless_text_is_no_trouble() {
+    let mut facts = bad();
+    let wide = "a\u{301}".repeat(100_000);
+    let words = "字 ".repeat(50_000);
+    facts.insert(key::IMAGE_LABELS, Fact::seen(map(&[("a", &wide), ("b", &words)]), []));
+    let report = inspect(&facts, &style(80, false));
+    assert!(report.lines().all(|line| line.chars().count() < 400), "{}", report.len());
+}

@@ -1,0 +1,98 @@
+use serde_json::Value as Json;
+
+use super::*;
+use crate::report::json::schema;
+
+fn json(facts: &Facts, rules: Option<&RuleSet>) -> Json {
+    let text = rendered(&image(), facts, rules, Format::Json, &style(80, false));
+    assert_eq!(text.find('\n'), Some(text.len() - 1), "not one line: {text}");
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn its_shape() {
+    let rules = rules();
+    let text = rendered(&image(), &bad(), Some(&rules), Format::Json, &style(80, false));
+    assert!(text.starts_with(r#"{"schema":"ncclcheck/1","image":{"reference":"torch:2.9.0","source":"docker://"#));
+    let report = json(&bad(), Some(&rules));
+    assert_eq!(report["schema"], "ncclcheck/1");
+    assert_eq!(report["verdict"], "fail");
+    insta::assert_snapshot!(report["image"]["layers"][2], @r#"{"compression":"gzip","diff_id":"sha256:ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff","digest":"sha256:3333333333333333333333333333333333333333333333333333333333333333","entries":1200,"history":"COPY train.py /workspace/ # buildkit","size":512,"unpacked":1280}"#);
+    insta::assert_snapshot!(report["facts"]["torch.cuda.version"], @r#"{"at":[{"digest":"sha256:2222222222222222222222222222222222222222222222222222222222222222","layer":1,"path":"/usr/local/lib/python3.12/dist-packages/torch/lib/libtorch_cuda.so","within":"DT_NEEDED"}],"state":"seen","value":"12.8"}"#);
+    insta::assert_snapshot!(report["facts"]["image.env"], @r#"{"at":[{"config":"Env NCCL_DEBUG"}],"state":"seen","value":{"NCCL_DEBUG":"INFO"}}"#);
+    insta::assert_snapshot!(report["facts"]["rdma.verbs"], @r#"{"state":"absent"}"#);
+    insta::assert_snapshot!(json(&hidden(), None)["facts"]["nccl.loaded.path"], @r#"{"gap":"the file system ends in the middle of layer 2; check the whole image","state":"unknown"}"#);
+    insta::assert_snapshot!(report["judgements"][0], @r#"{"at":[{"config":"Env NCCL_DEBUG"}],"message":"NCCL_DEBUG=INFO is part of the image","outcome":"fail","rule":"env/debug-on","severity":"warning","title":"NCCL's log is on"}"#);
+    insta::assert_snapshot!(report["judgements"][2], @r#"{"at":[],"outcome":"not-applicable","rule":"rdma/no-provider","severity":"error","title":"no RDMA provider in user space"}"#);
+    insta::assert_snapshot!(json(&hidden(), Some(&rules))["judgements"][1], @r#"{"at":[],"message":"the file system ends in the middle of layer 2; check the whole image","outcome":"unknown","rule":"nccl/missing-library","severity":"error","title":"the NCCL that torch needs is missing"}"#);
+}
+
+#[test]
+fn an_inspection_judges_nothing() {
+    let report = json(&good(), None);
+    assert!(report.get("verdict").is_none() && report.get("judgements").is_none());
+}
+
+#[test]
+fn what_is_not_known_of_an_image_is_null() {
+    let mut image = image();
+    image.manifest = None;
+    image.platform = None;
+    image.layers[1].digest = None;
+    let text = rendered(&image, &good(), None, Format::Json, &style(80, false));
+    let report: Json = serde_json::from_str(&text).unwrap();
+    assert_eq!((&report["image"]["manifest"], &report["image"]["platform"]), (&Json::Null, &Json::Null));
+    let site = &report["facts"]["nccl.loaded.path"]["at"][0];
+    assert_eq!(site["digest"], report["image"]["layers"][1]["diff_id"]);
+}
+
+#[test]
+fn every_report_obeys_the_schema() {
+    let schema: Json = serde_json::from_str(&schema()).unwrap();
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    let rules = rules();
+    let mut outcomes = std::collections::BTreeSet::new();
+    for facts in [good(), bad(), hidden(), Facts::default()] {
+        for rules in [Some(&rules), None] {
+            let report = json(&facts, rules);
+            let errors: Vec<_> =
+                validator.iter_errors(&report).map(|error| format!("{}: {error}", error.instance_path())).collect();
+            assert!(errors.is_empty(), "{errors:#?}\n{report:#}");
+            let judgements = report["judgements"].as_array().into_iter().flatten();
+            outcomes.extend(judgements.filter_map(|judgement| judgement["outcome"].as_str().map(ToOwned::to_owned)));
+        }
+    }
+    assert_eq!(outcomes.into_iter().collect::<Vec<_>>(), ["fail", "not-applicable", "pass", "unknown"]);
+}
+
+#[test]
+fn the_schema_is_no_mere_formality() {
+    let schema: Json = serde_json::from_str(&schema()).unwrap();
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    let rules = rules();
+    let report = json(&bad(), Some(&rules));
+    let broken = |pointer: &str, value: Json| {
+        let mut report = report.clone();
+        *report.pointer_mut(pointer).unwrap() = value;
+        !validator.is_valid(&report)
+    };
+    assert!(broken("/schema", "ncclcheck/2".into()));
+    assert!(broken("/verdict", Json::Null));
+    assert!(broken("/judgements/0/outcome", "maybe".into()));
+    assert!(!broken("/judgements/0/outcome", "waived".into()));
+    assert!(broken("/facts/image.env/state", "guessed".into()));
+    assert!(broken("/image/layers/0/size", "large".into()));
+}
+
+#[test]
+fn the_schema_in_the_repository_is_this_one() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/report.schema.json");
+    if std::env::var_os("NCCLCHECK_BLESS").is_some_and(|value| value == "1") {
+        std::fs::write(path, schema()).unwrap();
+    }
+    let kept = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        kept == schema(),
+        "schema/report.schema.json is not the schema of the report: NCCLCHECK_BLESS=1 cargo test --lib schema"
+    );
+}
