@@ -103,6 +103,7 @@ keys! {
     NCCL_LOADED_VERSION "nccl.loaded.version" Version "Its version";
     NCCL_LOADED_ROUTE "nccl.loaded.route" Text "The rule by which the dynamic loader finds it";
     NCCL_NOT_LOADED "nccl.not_loaded" Texts "Shared copies of NCCL that torch would not load, with their versions";
+    NCCL_MISSING_SYMBOLS "nccl.missing_symbols" Texts "Functions of NCCL that torch imports and that the NCCL it would load does not have";
     NCCL_UNKNOWN_VARIABLES "nccl.unknown_variables" Texts "NCCL_* variables of the image that the NCCL it would load does not read";
     CUDA_CUDART "cuda.cudart" Records "CUDA runtime libraries: path, soname, owner";
     CUDA_CUDART_MAJORS "cuda.cudart_majors" Numbers "CUDA major versions of the runtime libraries that torch's libraries need";

@@ -97,6 +97,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
             if names.is_empty() { Fact::Absent } else { Fact::Seen { value: names.into(), at } }
         }),
     );
+    facts.insert(key::NCCL_MISSING_SYMBOLS, about(&|loaded| missing_symbols(context, loaded).map(Value::from)));
     facts.insert(
         key::NCCL_UNKNOWN_VARIABLES,
         match context.config {
@@ -120,6 +121,37 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
             }),
         },
     );
+}
+
+/// What the libraries of torch import of NCCL, and the copy that they would be bound to does not define.
+fn missing_symbols(context: &Context<'_>, loaded: &Loaded<'_>) -> Fact<Vec<String>> {
+    context.torch_cuda().and_then(|libraries, _| {
+        let Some(Ok(given)) = elf(&loaded.file).map(|elf| &elf.symbols) else {
+            return Fact::Unknown(Gap::new(format!("{}: its dynamic symbols could not be read", loaded.path)));
+        };
+        // Between libraries of torch: 1.13 defines NCCL in one and imports it in another.
+        let mut inside = Vec::new();
+        let mut wanted = Vec::new();
+        for library in &libraries {
+            match &library.elf.symbols {
+                Ok(symbols) => {
+                    inside.extend(symbols.iter().filter(|symbol| symbol.defined).map(|symbol| &symbol.name));
+                    let imported = symbols.iter().filter(|symbol| !symbol.defined && symbol.name.starts_with("nccl"));
+                    wanted.extend(imported.map(|symbol| (&symbol.name, library.site(Some("dynamic symbols")))));
+                }
+                Err(gap) => return Fact::Unknown(Gap::new(format!("{}: {}", library.path, gap.why))),
+            }
+        }
+        let is_given =
+            |name: &String| inside.contains(&name) || given.iter().any(|symbol| symbol.defined && symbol.name == *name);
+        let (mut names, mut at): (Vec<String>, Vec<Site>) =
+            wanted.into_iter().filter(|(name, _)| !is_given(name)).map(|(name, site)| (name.clone(), site)).unzip();
+        names.sort();
+        names.dedup();
+        at.sort();
+        at.dedup();
+        if names.is_empty() { Fact::Absent } else { Fact::Seen { value: names, at } }
+    })
 }
 
 fn record(context: &Context<'_>, path: &ImagePath, file: &File<'_>, strings: &NcclStrings) -> Value {

@@ -4,7 +4,22 @@ use crate::support::check;
 
 #[test]
 fn faults_are_found_and_nothing_else() {
-    for (world, exit, expected) in [("good", 0, &[][..]), ("no-torch", 1, &["torch/not-found"])] {
+    for (world, exit, expected) in [
+        ("good", 0, &[][..]),
+        ("cpu-only", 1, &["torch/cpu-only"]),
+        ("no-nccl", 1, &["nccl/missing-library"]),
+        ("use-nccl-off", 1, &["torch/no-nccl"]),
+        ("two-nccl", 0, &["nccl/several-copies"]),
+        ("shadowed-nccl", 1, &["nccl/several-copies", "nccl/shadowed-by-ld-library-path", "nccl/symbol-missing"]),
+        ("no-verbs", 0, &["rdma/libibverbs-missing"]),
+        ("no-provider", 0, &["rdma/no-provider"]),
+        ("env-disabled", 1, &["env/ib-disabled", "env/p2p-disabled"]),
+        ("env-unknown", 0, &["env/unknown-nccl-variable"]),
+        ("debug-on", 0, &["env/debug-on"]),
+        ("gpu-hidden", 1, &["cuda/driver-capabilities", "cuda/visible-devices"]),
+        ("cudart-mix", 0, &["cuda/cudart-major-mix"]),
+        ("no-torch", 1, &["torch/not-found"]),
+    ] {
         let (report, status) = check(&crate::support::world(world).display().to_string(), None);
         let failed: Vec<&str> = report["judgements"]
             .as_array()

@@ -14,7 +14,7 @@ use crate::model::{Fact, Site, Value};
 use crate::report::ImageSummary;
 
 /// Names in maps may be any text: longer ones do not push the values of the others away.
-const LONGEST_NAME: usize = 24;
+const LONGEST_NAME: usize = 30;
 
 pub(super) fn write(facts: &Facts, image: &ImageSummary, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
     let area = |key: &Key| key.name.split_once('.').map_or("", |(area, _)| area);

@@ -31,11 +31,7 @@ pub(super) fn write(
             }
         }
     }
-    for judgement in judgements {
-        if let Outcome::Unknown(gaps) = &judgement.outcome {
-            unknown(judgement.rule, gaps, page)?;
-        }
-    }
+    unknowns(judgements, page)?;
     if verbose {
         rest("passed: none of this is the case", judgements, &|outcome| matches!(outcome, Outcome::Pass), page)?;
         let not_applicable = |outcome: &_| matches!(outcome, Outcome::NotApplicable);
@@ -73,9 +69,24 @@ fn fix(text: &str, page: &mut Page<'_>) -> io::Result<()> {
     Ok(())
 }
 
-fn unknown(rule: &Rule, gaps: &[Gap], page: &mut Page<'_>) -> io::Result<()> {
+/// Rules without an answer. One gap can silence many of them: it is told once, below all of them.
+fn unknowns(judgements: &[Judgement<'_>], page: &mut Page<'_>) -> io::Result<()> {
+    let mut groups: Vec<(&[Gap], Vec<&Rule>)> = Vec::new();
+    for judgement in judgements {
+        let Outcome::Unknown(gaps) = &judgement.outcome else { continue };
+        match groups.iter_mut().find(|(known, _)| known == gaps) {
+            Some((_, rules)) => rules.push(judgement.rule),
+            None => groups.push((gaps, vec![judgement.rule])),
+        }
+    }
+    groups.iter().try_for_each(|(gaps, rules)| unknown(rules, gaps, page))
+}
+
+fn unknown(rules: &[&Rule], gaps: &[Gap], page: &mut Page<'_>) -> io::Result<()> {
     page.blank()?;
-    page.heading(&format!("unknown[{}]:", rule.id), page::bold(AnsiColor::Magenta), &rule.title)?;
+    for rule in rules {
+        page.heading(&format!("unknown[{}]:", rule.id), page::bold(AnsiColor::Magenta), &rule.title)?;
+    }
     for gap in gaps {
         page.row(2, label("why"), GAP_COLUMN, &gap.why)?;
         if let Some(settle) = &gap.settle {

@@ -45,22 +45,18 @@ pub(super) fn write(report: &Report<'_>, style: &Style, out: &mut dyn Write) -> 
     }
 }
 
-/// One line: the verdict, the image, and how much was looked at.
+/// One line at every width: the verdict, the image, and how much was looked at.
 fn headline(report: &Report<'_>, page: &mut Page<'_>) -> io::Result<()> {
     let image = report.image;
     let platform = image.platform.as_ref().map(|platform| format!(" ({platform})")).unwrap_or_default();
-    let asked = report.judgements.map(|judgements| format!(", {} asked", counted(judgements.len(), "rule", "rules")));
-    let text = format!(
-        "{}{platform}: {} read{}",
-        image.reference,
-        counted(image.layers.len(), "layer", "layers"),
-        asked.unwrap_or_default()
-    );
+    let layers = counted(image.layers.len(), "layer", "layers");
+    let rules = report.judgements.map(|judgements| format!(", {}", counted(judgements.len(), "rule", "rules")));
+    let text = format!("{}{platform}: {layers}{}", image.reference, rules.unwrap_or_default());
     match report.verdict() {
-        None => page.text(0, &text),
+        None => page.verbatim(0, ("", anstyle::Style::new()), 0, &text),
         Some(verdict) => {
             let word = verdict.name().to_uppercase();
-            page.row(0, (&word, colour(verdict)), word.len() + 2, &text)
+            page.verbatim(0, (&word, colour(verdict)), word.len() + 2, &text)
         }
     }
 }

@@ -105,16 +105,19 @@ impl<'a> Page<'a> {
     /// word is never broken: half a path is of no use to anybody.
     fn place(&self, word: &str, lines: &mut Vec<Line>, hang: usize, least: usize, may_start: bool) {
         let first = lines.len() == 1;
+        let indent = if hang + word.width() <= self.width { hang } else { least.min(hang) };
         if let Some(line) = lines.last_mut() {
             let begun = !line.text.is_empty();
-            let end = line.indent + line.text.width() + usize::from(begun) + word.width();
-            if end <= self.width || (first && !begun && may_start) {
+            if line.indent + line.text.width() + usize::from(begun) + word.width() <= self.width {
                 line.text.push_str(if begun { " " } else { "" });
                 line.text.push_str(word);
                 return;
             }
+            if first && !begun && may_start {
+                *line = Line { indent, text: word.to_owned() };
+                return;
+            }
         }
-        let indent = if hang + word.width() <= self.width { hang } else { least.min(hang) };
         lines.push(Line { indent, text: word.to_owned() });
     }
 

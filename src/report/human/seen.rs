@@ -26,7 +26,7 @@ pub(super) fn image(image: &ImageSummary, verbose: bool, page: &mut Page<'_>) ->
 /// What distributed training would find.
 pub(super) fn summary(facts: &Facts, page: &mut Page<'_>) -> io::Result<()> {
     row("torch", &torch(facts), page)?;
-    row("NCCL", &nccl(facts), page)?;
+    nccl(facts, page)?;
     row("linkage", &linkage(facts), page)?;
     row("libibverbs", &told(facts.get(key::RDMA_VERBS.name)), page)?;
     row("providers", &told(facts.get(key::RDMA_PROVIDERS.name)), page)
@@ -72,13 +72,15 @@ fn torch(facts: &Facts) -> String {
     }
 }
 
-fn nccl(facts: &Facts) -> String {
-    let path = facts.get(key::NCCL_LOADED_PATH.name);
-    match (facts.get(key::NCCL_LOADED_VERSION.name), path) {
-        (version, Fact::Absent | Fact::Unknown(_)) if version.value().is_none() => told(path),
-        (Fact::Seen { value, .. }, _) => format!("{value}, {}", told(path)),
-        (version, _) => format!("version {}, {}", told(version), told(path)),
-    }
+/// The NCCL that torch would load. Version and path share their absence and what hides them.
+fn nccl(facts: &Facts, page: &mut Page<'_>) -> io::Result<()> {
+    let (version, path) = (facts.get(key::NCCL_LOADED_VERSION.name), facts.get(key::NCCL_LOADED_PATH.name));
+    match (version.value(), path.value()) {
+        (None, None) => row("NCCL", &told(path), page),
+        (Some(_), _) => row("NCCL", &told(version), page),
+        (None, Some(_)) => row("NCCL", &format!("version {}", told(version)), page),
+    }?;
+    path.value().map_or(Ok(()), |path| row("", &value_text(path), page))
 }
 
 /// How torch has NCCL and, where there is more to tell, how the loader finds it.

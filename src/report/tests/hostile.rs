@@ -79,4 +79,6 @@ fn endless_text_is_no_trouble() {
     facts.insert(key::IMAGE_LABELS, Fact::seen(map(&[("a", &wide), ("b", &words)]), []));
     let report = inspect(&facts, &style(80, false));
     assert!(report.lines().all(|line| line.chars().count() < 400), "{}", report.len());
+    facts.insert(key::IMAGE_LABELS, Fact::seen(map(&[(&wide, &words), (&words, &wide)]), []));
+    assert!(inspect(&facts, &style(80, true)).contains("\n  labels\n"));
 }

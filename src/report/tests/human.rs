@@ -5,13 +5,13 @@ use super::*;
 #[test]
 fn a_good_image() {
     insta::assert_snapshot!(check(&good(), &style(80, false)), @"
-    PASS  torch:2.9.0 (linux/amd64): 3 layers read, 4 rules asked
+    PASS  torch:2.9.0 (linux/amd64): 3 layers, 4 rules
 
       source      docker://registry.example:5000/ml/torch:2.9.0
       manifest    sha256:aaaaaaaaaaaa
       layers      3, 3.6 GiB (9.1 GiB unpacked)
       torch       2.9.0+cu128, built for CUDA 12.8
-      NCCL        2.27.5,
+      NCCL        2.27.5
         /usr/local/lib/python3.12/dist-packages/nvidia/nccl/lib/libnccl.so.2
       linkage     shared, DT_RUNPATH $ORIGIN/../../nvidia/nccl/lib
       libibverbs  /usr/lib/x86_64-linux-gnu/libibverbs.so.1.14.39.0
@@ -20,13 +20,14 @@ fn a_good_image() {
     PASSED: 0 errors, 0 warnings, 0 unknown, 3 passed, 1 not applicable
     ");
     insta::assert_snapshot!(check(&good(), &style(120, true)), @"
-    PASS  torch:2.9.0 (linux/amd64): 3 layers read, 4 rules asked
+    PASS  torch:2.9.0 (linux/amd64): 3 layers, 4 rules
 
       source      docker://registry.example:5000/ml/torch:2.9.0
       manifest    sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
       layers      3, 3.6 GiB (9.1 GiB unpacked)
       torch       2.9.0+cu128, built for CUDA 12.8
-      NCCL        2.27.5, /usr/local/lib/python3.12/dist-packages/nvidia/nccl/lib/libnccl.so.2
+      NCCL        2.27.5
+                  /usr/local/lib/python3.12/dist-packages/nvidia/nccl/lib/libnccl.so.2
       linkage     shared, DT_RUNPATH $ORIGIN/../../nvidia/nccl/lib
       libibverbs  /usr/lib/x86_64-linux-gnu/libibverbs.so.1.14.39.0
       providers   efa, mlx5
@@ -46,7 +47,7 @@ fn a_good_image() {
 #[test]
 fn a_failing_image_at_80() {
     insta::assert_snapshot!(check(&bad(), &style(80, false)), @r"
-    FAIL  torch:2.9.0 (linux/amd64): 3 layers read, 4 rules asked
+    FAIL  torch:2.9.0 (linux/amd64): 3 layers, 4 rules
 
       source      docker://registry.example:5000/ml/torch:2.9.0
       manifest    sha256:aaaaaaaaaaaa
@@ -83,7 +84,7 @@ fn a_failing_image_at_80() {
 #[test]
 fn a_failing_image_at_120() {
     insta::assert_snapshot!(check(&bad(), &style(120, false)), @r"
-    FAIL  torch:2.9.0 (linux/amd64): 3 layers read, 4 rules asked
+    FAIL  torch:2.9.0 (linux/amd64): 3 layers, 4 rules
 
       source      docker://registry.example:5000/ml/torch:2.9.0
       manifest    sha256:aaaaaaaaaaaa
@@ -121,7 +122,7 @@ fn an_incomplete_one() {
     image.notes = vec!["the index offers linux/arm64/v8 as well".to_owned()];
     let report = rendered(&image, &hidden(), Some(&rules()), Format::Human, &style(80, false));
     insta::assert_snapshot!(report, @"
-    INCOMPLETE  torch:2.9.0 (linux/amd64): 3 layers read, 4 rules asked
+    INCOMPLETE  torch:2.9.0 (linux/amd64): 3 layers, 4 rules
 
       source      docker://registry.example:5000/ml/torch:2.9.0
       manifest    sha256:aaaaaaaaaaaa
@@ -140,6 +141,21 @@ fn an_incomplete_one() {
     note: the index offers linux/arm64/v8 as well
 
     INCOMPLETE: 0 errors, 0 warnings, 1 unknown, 2 passed, 1 not applicable
+    ");
+}
+
+#[test]
+fn what_silences_several_rules_is_told_once() {
+    let mut facts = hidden();
+    let gap = facts.get(key::NCCL_LOADED_PATH.name).clone();
+    facts.insert(key::TORCH_VERSION, gap);
+    let report = check(&facts, &style(80, false));
+    let unknowns = report.split("\n\n").find(|block| block.starts_with("unknown[")).unwrap();
+    insta::assert_snapshot!(unknowns, @"
+    unknown[nccl/missing-library]: the NCCL that torch needs is missing
+    unknown[torch/not-found]: no PyTorch in the image
+      why     the file system ends in the middle of layer 2
+      settle  check the whole image
     ");
 }
 
@@ -179,7 +195,7 @@ fn area(report: &str, name: &str) -> String {
 fn an_inspection() {
     let report = inspect(&inspected(), &style(80, false));
     insta::assert_snapshot!(report.split("\n\n").take(2).collect::<Vec<_>>().join("\n\n"), @"
-    torch:2.9.0 (linux/amd64): 3 layers read
+    torch:2.9.0 (linux/amd64): 3 layers
 
       source      docker://registry.example:5000/ml/torch:2.9.0
       manifest    sha256:aaaaaaaaaaaa
@@ -229,6 +245,7 @@ fn an_inspection() {
       loaded.version     absent
       loaded.route       absent
       not_loaded         absent
+      missing_symbols    absent
       unknown_variables  absent
     ");
     insta::assert_snapshot!(area(&report, "cuda"), @"
@@ -289,7 +306,7 @@ fn lines_end_where_the_terminal_does() {
     for width in [0, 40, 60, 80, 100, 200] {
         let room = width.clamp(40, 100);
         for report in [check(&good(), &style(width, true)), inspect(&inspected(), &style(width, true))] {
-            for line in report.lines() {
+            for line in report.lines().skip(1) {
                 let words = line.split_whitespace().count();
                 assert!(line.width() <= room || words == 1 || line.starts_with("PASSED"), "{width}: {line}");
                 assert_eq!(line.trim_end(), line);
