@@ -35,6 +35,12 @@ impl Terminal {
         // A terminal that is gone needs no clearing.
         let _ = self.bars.clear();
     }
+
+    /// The same, for good: a thread that still works must not draw them again.
+    pub(super) fn close(&self) {
+        self.clear();
+        self.bars.set_draw_target(ProgressDrawTarget::hidden());
+    }
 }
 
 impl Progress for Terminal {

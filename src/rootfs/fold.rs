@@ -1,6 +1,6 @@
 //! Applying layers to each other (OCI image-spec, `layer.md`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::model::{Entry, ImagePath, Kind, Limits};
@@ -28,8 +28,13 @@ impl RootFs {
             Self { nodes: vec![root], layers: Vec::new(), symlink_limit: limits.symlinks, notes: Vec::new() };
         for (index, layer) in layers.iter().enumerate() {
             // Whiteouts apply to lower layers only, wherever they stand in their own: so all of them come first.
-            for entry in &layer.entries {
-                rootfs.white_out(entry, index);
+            let markers: Vec<_> = layer.entries.iter().filter(|entry| is_marker(entry)).collect();
+            if !markers.is_empty() {
+                let directories = layer.entries.iter().filter(|entry| entry.kind == Kind::Directory);
+                let directories: BTreeSet<_> = directories.map(|entry| &entry.path).collect();
+                for marker in markers {
+                    rootfs.white_out(marker, &directories, index);
+                }
             }
             for (number, entry) in layer.entries.iter().enumerate().filter(|(_, entry)| !is_marker(entry)) {
                 rootfs.apply(entry, index, number);
@@ -39,14 +44,17 @@ impl RootFs {
         rootfs
     }
 
-    fn white_out(&mut self, entry: &Entry, layer: usize) {
+    /// `directories` are those that the marker's own layer describes.
+    fn white_out(&mut self, entry: &Entry, directories: &BTreeSet<&ImagePath>, layer: usize) {
         let name = entry.path.file_name();
-        let Some(hidden) = name.strip_prefix(WHITEOUT) else {
+        let Some(hidden) = name.strip_prefix(WHITEOUT) else { return };
+        let parent = entry.path.parent();
+        let Ok((real, directory)) = self.resolve(&parent) else { return };
+        // Where this layer puts a directory in the place of a lower link, the marker is about that directory, in which
+        // there is nothing from below; what the link led to is not meant.
+        if real != parent && self.replaces_link(&parent, directories) {
             return;
-        };
-        let Ok((_, directory)) = self.resolve(&entry.path.parent()) else {
-            return;
-        };
+        }
         let What::Directory(children) = &mut self.node_mut(directory).what else {
             return;
         };
@@ -59,6 +67,18 @@ impl RootFs {
             }
             children.remove(hidden);
         }
+    }
+
+    fn replaces_link(&self, path: &ImagePath, directories: &BTreeSet<&ImagePath>) -> bool {
+        let mut prefix = ImagePath::root();
+        path.components().any(|name| {
+            let parent = self.resolve(&prefix).ok().map(|(_, id)| id);
+            prefix = prefix.join(name);
+            let is_link = parent
+                .and_then(|id| self.child(id, name))
+                .is_some_and(|id| matches!(self.node(id).what, What::Symlink(_)));
+            is_link && directories.contains(&prefix)
+        })
     }
 
     fn apply(&mut self, entry: &Entry, layer: usize, number: usize) {
@@ -101,22 +121,41 @@ impl RootFs {
         self.name(parent, entry.path.file_name(), id);
     }
 
-    /// The directory of this path, made where it is missing. Symbolic links on the way are followed, as an unpacking
-    /// runtime follows them inside the root; one that leads nowhere gives way, and so does anything else in the way.
+    /// The directory of this path, made where it is missing. Symbolic links on the way are followed inside the root, to
+    /// places that do not exist yet too, as unpacking runtimes do it; anything else in the way gives way.
     fn make_directory(&mut self, path: &ImagePath, layer: usize) -> NodeId {
-        let mut place = ImagePath::root();
-        let mut here = ROOT;
-        for name in path.components() {
-            let next = place.join(name);
-            let resolved = self.resolve(&next).ok().filter(|&(_, id)| matches!(self.node(id).what, What::Directory(_)));
-            (place, here) = resolved.unwrap_or_else(|| {
-                let what = What::Directory(BTreeMap::new());
-                let id = self.push(Node { mode: IMPLICIT_DIRECTORY, layer, what });
-                self.name(here, name, id);
-                (next, id)
-            });
+        let mut rest: Vec<Box<[u8]>> = path.components().rev().map(Into::into).collect();
+        let mut place = vec![ROOT];
+        let mut links = 0;
+        while let Some(name) = rest.pop() {
+            let here = place.last().copied().unwrap_or(ROOT);
+            match &*name {
+                b"" | b"." => continue,
+                b".." => {
+                    place.truncate(place.len().saturating_sub(1).max(1));
+                    continue;
+                }
+                _ => {}
+            }
+            let child = self.child(here, &name);
+            match child.map(|id| (id, &self.node(id).what)) {
+                Some((id, What::Directory(_))) => place.push(id),
+                Some((_, What::Symlink(target))) if links < self.symlink_limit => {
+                    links += 1;
+                    if target.first() == Some(&b'/') {
+                        place.truncate(1);
+                    }
+                    rest.extend(target.split(|&b| b == b'/').rev().map(Into::into));
+                }
+                _ => {
+                    let what = What::Directory(BTreeMap::new());
+                    let id = self.push(Node { mode: IMPLICIT_DIRECTORY, layer, what });
+                    self.name(here, &name, id);
+                    place.push(id);
+                }
+            }
         }
-        here
+        place.last().copied().unwrap_or(ROOT)
     }
 
     fn child(&self, directory: NodeId, name: &[u8]) -> Option<NodeId> {

@@ -78,6 +78,20 @@ fn parents_may_be_links_and_links_may_leave_the_layer() {
 }
 
 #[test]
+fn a_parent_that_leads_nowhere_is_made_where_it_leads() {
+    let lower = layer(&[("var/run", symlink("/run"))]);
+    assert_eq!(paths(vec![lower, layer(&[("var/run/x", FILE)])]), ["/run/", "/run/x 1", "/var/", "/var/run 0"]);
+}
+
+#[test]
+fn a_marker_below_a_directory_that_replaces_a_link_hides_nothing_elsewhere() {
+    let lower = layer(&[("t/old", FILE), ("a", symlink("t"))]);
+    for upper in [layer(&[("a", DIR), ("a/.wh..wh..opq", FILE)]), layer(&[("a/.wh.old", FILE), ("a", DIR)])] {
+        assert_eq!(paths(vec![lower.clone(), upper]), ["/a/", "/t/", "/t/old 0"]);
+    }
+}
+
+#[test]
 fn loops_end() {
     let rootfs = RootFs::fold(vec![layer(&[("a", symlink("b")), ("b", symlink("/a"))])], &Limits::default());
     assert_eq!(rootfs.open(&"a/x".into()).unwrap_err(), crate::rootfs::NoFile::Loop);
