@@ -1,0 +1,81 @@
+"""OCI image layouts: read one, write one."""
+import contextlib, gzip, hashlib, json, pathlib, subprocess
+
+LAYER = "application/vnd.oci.image.layer.v1.tar"
+
+
+class Image:
+    """LAYOUT[:REF]: without REF, the layout's only image."""
+
+    def __init__(self, name):
+        folder, _, ref = name.rpartition(":")
+        if not folder:
+            folder, ref = name, None
+        self.folder = pathlib.Path(folder)
+        manifests = json.loads((self.folder / "index.json").read_text())["manifests"]
+        chosen = [m for m in manifests if ref in (None, (m.get("annotations") or {}).get(REF_NAME))]
+        if len(chosen) != 1:
+            raise SystemExit("%s: %d images match" % (name, len(chosen)))
+        self.descriptor = chosen[0]
+        self.manifest = json.loads(self.blob(chosen[0]))
+
+    def path(self, descriptor):
+        return self.folder.joinpath("blobs", *descriptor["digest"].split(":"))
+
+    def blob(self, descriptor):
+        return self.path(descriptor).read_bytes()
+
+REF_NAME = "org.opencontainers.image.ref.name"
+
+
+@contextlib.contextmanager
+def tar_of(path):
+    """A layer's tar as a stream, whatever it is compressed with."""
+    with open(path, "rb", buffering=0) as raw:
+        magic = raw.read(4)
+        raw.seek(0)
+        if magic[:2] == b"\x1f\x8b":
+            with gzip.open(raw) as stream:
+                yield stream
+        elif magic == b"\x28\xb5\x2f\xfd":
+            with subprocess.Popen(["zstd", "-qdc"], stdin=raw, stdout=subprocess.PIPE) as process:
+                yield process.stdout
+                process.stdout.read()
+            if process.returncode:
+                raise OSError("%s: zstd failed" % path)
+        else:
+            yield raw
+
+
+def zstd(data):
+    return subprocess.run(["zstd", "-q"], input=data, check=True, stdout=subprocess.PIPE).stdout
+
+
+def write(folder, layers):
+    """Writes a layout of one image, `latest`. `layers` are pairs of a tar and a compression: "", "gzip" or "zstd"."""
+    folder = pathlib.Path(folder)
+    (folder / "blobs/sha256").mkdir(parents=True)
+
+    def put(kind, data):
+        digest = hashlib.sha256(data).hexdigest()
+        (folder / "blobs/sha256" / digest).write_bytes(data)
+        return {"mediaType": kind, "digest": "sha256:" + digest, "size": len(data)}
+
+    def compressed(tar, how):
+        if how == "gzip":
+            half = len(tar) // 2  # two members, as parallel compressors write
+            return put(LAYER + "+gzip", gzip.compress(tar[:half], mtime=0) + gzip.compress(tar[half:], mtime=0))
+        return put(LAYER + "+zstd", zstd(tar)) if how == "zstd" else put(LAYER, tar)
+
+    descriptors = [compressed(*layer) for layer in layers]
+    config = put("application/vnd.oci.image.config.v1+json", json.dumps({
+        "architecture": "amd64", "os": "linux", "config": {},
+        "history": [{"created_by": "layer %d" % n} for n in range(len(layers))],
+        "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(t).hexdigest() for t, _ in layers]},
+    }).encode())
+    kind = "application/vnd.oci.image.manifest.v1+json"
+    manifest = put(kind, json.dumps(
+        {"schemaVersion": 2, "mediaType": kind, "config": config, "layers": descriptors}).encode())
+    manifest["annotations"] = {REF_NAME: "latest"}
+    (folder / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [manifest]}))
+    (folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
