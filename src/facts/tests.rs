@@ -1,4 +1,36 @@
+use std::sync::Arc;
+
+use crate::model::{Entry, Found, Kind, Limits};
+use crate::scan::{Compression, LayerScan};
+
 use super::*;
+
+/// An image of text files and symbolic links (`-> TARGET`), with an environment.
+fn facts_of(files: &[(&str, &str)], environment: &[(&str, &str)]) -> Facts {
+    let mut entries = Vec::new();
+    let mut found = BTreeMap::new();
+    for (index, (path, content)) in files.iter().enumerate() {
+        let kind = match content.strip_prefix("-> ") {
+            Some(target) => Kind::Symlink(target.as_bytes().into()),
+            None => Kind::File,
+        };
+        entries.push(Entry { path: (*path).into(), kind, mode: 0o755, size: content.len() as u64 });
+        found.insert(index, vec![Ok(Found::Text(content.as_bytes().into()))]);
+    }
+    let layer = LayerScan { compression: Compression::None, unpacked: 0, diff_id: None, entries, found };
+    let rootfs = RootFs::fold(vec![Arc::new(layer)], &Limits::default());
+    let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let config = ImageConfig { environment, ..ImageConfig::default() };
+    Facts::collect(&World { rootfs: &rootfs, config: Some(&config) })
+}
+
+fn text_of(facts: &Facts, name: &str) -> String {
+    match facts.get(name) {
+        Fact::Seen { value, .. } => value.to_string(),
+        Fact::Absent => "absent".to_owned(),
+        Fact::Unknown(gap) => format!("unknown: {gap}"),
+    }
+}
 
 #[test]
 fn names_nest_and_are_unique() {
@@ -14,10 +46,98 @@ fn names_nest_and_are_unique() {
 
 #[test]
 fn every_question_is_answered_for_an_empty_image() {
-    let rootfs = RootFs::fold(Vec::new(), &crate::model::Limits::default());
-    let config = ImageConfig::default();
-    let facts = Facts::collect(&World { rootfs: &rootfs, config: Some(&config) });
-    for (name, fact) in facts.iter() {
+    for (name, fact) in facts_of(&[], &[]).iter() {
         assert!(!matches!(fact, Fact::Unknown(_)), "{name}: {fact:?}");
     }
+}
+
+#[test]
+fn torch_tells_its_version_in_the_forms_of_its_releases() {
+    const OLD: &str =
+        "__version__ = '2.0.1+cu117'\ndebug = False\ncuda = '11.7'\ngit_version = 'e9ebda2'\nhip = None\n";
+    const NEW: &str = "from typing import Optional\n__version__ = '2.9.0+cu128'\ncuda: Optional[str] = '12.8'\n";
+    const CPU: &str = "__version__ = '2.9.0+cpu'\ncuda: Optional[str] = None\n";
+    for (text, version, cuda) in [
+        (OLD, "2.0.1+cu117", "11.7"),
+        (NEW, "2.9.0+cu128", "12.8"),
+        (CPU, "2.9.0+cpu", "absent"),
+        (
+            "__version__ = 2\n",
+            "unknown: torch/version.py does not say __version__",
+            "unknown: torch/version.py does not say cuda",
+        ),
+    ] {
+        let facts = facts_of(&[("usr/lib/python3/dist-packages/torch/version.py", text)], &[]);
+        assert!(text_of(&facts, "torch.version").starts_with(version), "{text}");
+        assert!(text_of(&facts, "torch.cuda.version").starts_with(cuda), "{text}");
+        assert_eq!(text_of(&facts, "torch.cuda.build"), "false");
+    }
+    for requirement in ["nvidia-nccl-cu11 (==2.14.3) ; x", "nvidia-nccl-cu11==2.14.3; x"] {
+        let facts = facts_of(
+            &[
+                ("usr/lib/python3/dist-packages/torch/version.py", OLD),
+                (
+                    "usr/lib/python3/dist-packages/torch-2.0.1.dist-info/METADATA",
+                    &format!("Requires-Dist: {requirement}\n"),
+                ),
+            ],
+            &[],
+        );
+        assert_eq!(text_of(&facts, "torch.nccl_pin"), "nvidia-nccl-cu11==2.14.3");
+    }
+}
+
+#[test]
+fn use_nccl_is_on_off_or_unknown() {
+    let with = |value: &str| {
+        let header = format!(
+            "#define CAFFE2_BUILD_STRINGS {{ \\\n  {{\"USE_NCCL\", \"{value}\"}}, \\\n  {{\"X\", \"1\"}}, \\\n}}\n"
+        );
+        let version = ("opt/site-packages/torch/version.py", "__version__ = '2.9.0'\ncuda = None\n");
+        facts_of(&[version, ("opt/site-packages/torch/include/caffe2/core/macros.h", &header)], &[])
+    };
+    for (value, expected) in
+        [("1", "true"), ("ON", "true"), ("OFF", "false"), ("0", "false"), ("", "false"), ("2", "unknown")]
+    {
+        assert!(text_of(&with(value), "torch.use_nccl").starts_with(expected), "{value}");
+    }
+}
+
+#[test]
+fn the_torch_that_python_imports_is_chosen() {
+    const VERSION: &str = "__version__ = '1'\ncuda = None\n";
+    let system = ("usr/lib/python3/dist-packages/torch/version.py", VERSION);
+    let local = ("usr/local/lib/python3.11/dist-packages/torch/version.py", VERSION);
+    let venv = ("opt/venv/lib/python3.11/site-packages/torch/version.py", VERSION);
+    let conda = ("opt/conda/lib/python3.10/site-packages/torch/version.py", VERSION);
+    let cached = ("opt/conda/pkgs/pytorch-1/lib/python3.10/site-packages/torch/version.py", VERSION);
+    let interpreters = [
+        ("usr/bin/python3", "-> python3.11"),
+        ("usr/bin/python3.11", "elf"),
+        ("opt/venv/bin/python", "-> /usr/bin/python3"),
+        ("opt/venv/pyvenv.cfg", "home = /usr/bin"),
+        ("opt/conda/bin/python", "-> python3.10"),
+        ("opt/conda/bin/python3.10", "elf"),
+    ];
+    for (path, installs, expected) in [
+        ("/usr/bin", &[system, local, venv][..], "/usr/local/lib/python3.11/dist-packages/torch"),
+        ("/usr/bin", &[system, venv], "/usr/lib/python3/dist-packages/torch"),
+        ("/opt/venv/bin:/usr/bin", &[system, venv], "/opt/venv/lib/python3.11/site-packages/torch"),
+        ("/opt/conda/bin:/usr/bin", &[system, conda, cached], "/opt/conda/lib/python3.10/site-packages/torch"),
+        ("/usr/bin", &[venv], "/opt/venv/lib/python3.11/site-packages/torch"),
+        ("/usr/bin", &[venv, conda], "unknown: there are 2 torch packages"),
+        ("/usr/bin", &[cached], "absent"),
+    ] {
+        let files: Vec<_> = interpreters.iter().chain(installs).copied().collect();
+        let facts = facts_of(&files, &[("PATH", path)]);
+        assert!(text_of(&facts, "torch.path").starts_with(expected), "{path}: {}", text_of(&facts, "torch.path"));
+    }
+}
+
+#[test]
+fn values_of_other_variables_are_never_shown() {
+    let facts = facts_of(&[], &[("NCCL_DEBUG", "INFO"), ("API_TOKEN", "secret"), ("PATH", "/bin")]);
+    assert_eq!(text_of(&facts, "image.env"), "NCCL_DEBUG=INFO, PATH=/bin");
+    assert_eq!(text_of(&facts, "image.other_env"), "API_TOKEN");
+    assert!(!format!("{facts:?}").contains("secret"));
 }

@@ -15,7 +15,8 @@ pattern!(GIT_VERSION, r"(?m)^git_version *= *'([^']+)'");
 pattern!(CUDA, r"(?m)^cuda *(?:: *Optional\[str\])? *= *(?:'([^']+)'|None)");
 // caffe2/core/macros.h.in: CAFFE2_BUILD_STRINGS.
 pattern!(BUILD_STRING, r#"\{"([A-Z0-9_]+)", "((?:[^"\\]|\\.)*)"\}"#);
-pattern!(NCCL_PIN, r"(?m)^Requires-Dist: *(nvidia-nccl-cu\d+ *(?:\(==|==) *[0-9.]+)");
+// Core metadata 2.0 put the specifier into parentheses.
+pattern!(NCCL_PIN, r"(?m)^Requires-Dist: *(nvidia-nccl-cu\d+) *\(?(==[0-9.]+)");
 
 /// The torch packages of an image.
 #[derive(Debug)]
@@ -271,7 +272,11 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     });
     facts.insert(
         key::TORCH_NCCL_PIN,
-        pin.and_then(|bytes, at| capture(bytes, &NCCL_PIN).map_or(Fact::Absent, |value| Fact::Seen { value, at })),
+        pin.and_then(|bytes, at| {
+            let text = |part: &[u8]| String::from_utf8_lossy(part).into_owned();
+            let pin = NCCL_PIN.captures(bytes).map(|captures| text(&captures[1]) + &text(&captures[2]));
+            pin.map_or(Fact::Absent, |value| Fact::Seen { value, at })
+        }),
     );
 }
 
