@@ -234,7 +234,7 @@ impl<'a> Finder<'a> {
             &format!("reading configuration {}", blob.digest),
         )?;
         verify(&bytes, &blob)?;
-        let mut notes = std::mem::take(&mut self.notes);
+        let mut notes = self.notes.clone();
         let mut places = Vec::new();
         for descriptor in manifest.layers() {
             let media_type = descriptor.media_type().to_string();

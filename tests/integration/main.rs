@@ -12,5 +12,6 @@
 mod bad_input;
 mod imports;
 mod media;
+mod platforms;
 mod support;
 mod worlds;

@@ -1,0 +1,96 @@
+//! Indexes: images of several platforms, indexes inside indexes, attestations, names.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::support::{layout, run, stderr};
+
+/// Stores a document as a blob and describes it.
+fn store(layout: &Path, document: &Value, media_type: &str) -> Value {
+    let bytes = document.to_string().into_bytes();
+    let mut hasher = ncclcheck::model::Hasher::sha256();
+    hasher.update(&bytes);
+    let digest = hasher.finish();
+    fs::write(layout.join("blobs/sha256").join(digest.hex()), &bytes).unwrap();
+    json!({"mediaType": media_type, "digest": digest.as_str(), "size": bytes.len()})
+}
+
+fn blob(layout: &Path, descriptor: &Value) -> Value {
+    let path = layout.join("blobs").join(descriptor["digest"].as_str().unwrap().replace(':', "/"));
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+
+/// A layout with the good world for amd64 and arm64 in an index of its own, an attestation, and another image beside it.
+fn several() -> tempfile::TempDir {
+    let folder = layout("good");
+    let path = folder.path();
+    let index: Value = serde_json::from_slice(&fs::read(path.join("index.json")).unwrap()).unwrap();
+    let manifest = blob(path, &index["manifests"][0]);
+    let described = |architecture: &str| {
+        let mut config = blob(path, &manifest["config"]);
+        config["architecture"] = json!(architecture);
+        let mut manifest = manifest.clone();
+        manifest["config"] = store(path, &config, "application/vnd.oci.image.config.v1+json");
+        let mut descriptor = store(path, &manifest, MANIFEST);
+        descriptor["platform"] = json!({"os": "linux", "architecture": architecture});
+        descriptor
+    };
+    let mut attestation = described("unknown");
+    attestation["annotations"] = json!({"vnd.docker.reference.type": "attestation-manifest"});
+    let inner = json!({"schemaVersion": 2, "manifests": [described("arm64"), described("amd64"), attestation]});
+    let mut inner = store(path, &inner, INDEX);
+    inner["annotations"] = json!({"org.opencontainers.image.ref.name": "localhost/team/train:1"});
+    let mut other = described("riscv64");
+    other["annotations"] = json!({"org.opencontainers.image.ref.name": "other"});
+    let top = json!({"schemaVersion": 2, "manifests": [inner, other]});
+    fs::write(path.join("index.json"), top.to_string()).unwrap();
+    folder
+}
+
+/// The platforms that are judged, or what is said instead.
+fn judged(layout: &Path, selector: &str, options: &[&str]) -> Result<Vec<String>, String> {
+    let reference = format!("oci:{}{selector}", layout.display());
+    let arguments: Vec<&str> =
+        ["check", "--format", "json"].iter().chain(options).copied().chain([reference.as_str()]).collect();
+    let output = run(&arguments, None);
+    if output.status.code() == Some(2) {
+        return Err(stderr(&output));
+    }
+    let lines = String::from_utf8(output.stdout).unwrap();
+    Ok(lines
+        .lines()
+        .map(|line| {
+            let report: Value = serde_json::from_str(line).unwrap();
+            assert!(report["image"]["notes"].to_string().contains("attestation manifest") || selector == ":other");
+            report["image"]["platform"].as_str().unwrap().to_owned()
+        })
+        .collect())
+}
+
+#[test]
+fn a_platform_is_chosen() {
+    let folder = several();
+    let path = folder.path();
+    assert_eq!(judged(path, ":1", &["--platform", "linux/amd64"]).unwrap(), ["linux/amd64"]);
+    assert_eq!(judged(path, ":1", &["--platform", "linux/arm64/v8"]).unwrap(), ["linux/arm64"]);
+    assert_eq!(judged(path, ":localhost/team/train:1", &["--all-platforms"]).unwrap(), ["linux/arm64", "linux/amd64"]);
+    assert_eq!(judged(path, ":other", &[]).unwrap(), ["linux/riscv64"], "the only one of its name");
+    let error = judged(path, ":1", &["--platform", "linux/s390x"]).unwrap_err();
+    assert!(error.contains("there is no image for linux/s390x here, but for linux/arm64, linux/amd64"), "{error}");
+    let error = judged(path, ":lost", &[]).unwrap_err();
+    assert!(error.contains("there is no image ':lost' here; there are 3: localhost/team/train:1"), "{error}");
+}
+
+#[test]
+fn of_several_names_one_must_be_said() {
+    let folder = several();
+    let error = judged(folder.path(), "", &["--all-platforms"]);
+    assert_eq!(error.unwrap().len(), 3);
+    let error = judged(folder.path(), "", &["--platform", "linux/s390x"]).unwrap_err();
+    assert!(error.contains("linux/riscv64"), "{error}");
+}
