@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::model::{Digest, Hasher, ImageConfig, Limits, OverLimit, Platform, printable};
 use crate::source::reference::Selector;
-use crate::source::{BlobRef, Source};
+use crate::source::{BlobRef, Source, SourceError, read_bounded};
 
 use super::{Error, Place, Plan, PlannedLayer, PlatformChoice};
 
@@ -104,6 +104,11 @@ impl<'a> Finder<'a> {
                 self.notes.push(format!("attestation manifest {} was passed over", blob.digest));
                 continue;
             }
+            if let Some(kind) = descriptor.artifact_type() {
+                let kind = kind.to_string();
+                self.notes.push(format!("artifact {} ({}) was passed over", blob.digest, printable(&kind)));
+                continue;
+            }
             let mut names = names.to_vec();
             names.extend([REF_NAME, CONTAINERD_NAME].iter().filter_map(|key| annotations.get(*key).cloned()));
             let media_type = descriptor.media_type().to_string();
@@ -133,67 +138,31 @@ impl<'a> Finder<'a> {
     /// By name or digest first, then by platform.
     fn choose(mut self, selector: Option<&Selector>, choice: &PlatformChoice) -> Result<Vec<Plan>, Error> {
         let all = std::mem::take(&mut self.candidates);
-        let names = || -> String {
-            let names: Vec<_> = all.iter().flat_map(|candidate| &candidate.names).map(|name| printable(name)).collect();
-            if names.is_empty() { "no names".to_owned() } else { names.join(", ") }
-        };
-        let wanted: Vec<&Candidate> = match selector {
-            Some(Selector::Name(name)) => all.iter().filter(|candidate| candidate.is_named(name)).collect(),
-            Some(Selector::Digest(digest)) => all.iter().filter(|candidate| candidate.blob.digest == *digest).collect(),
-            Some(Selector::Index(index)) => all.get(*index).into_iter().collect(),
-            None => all.iter().collect(),
-        };
-        if wanted.is_empty() {
-            let asked = selector.map(|selector| format!("{selector}")).unwrap_or_default();
+        let wanted = named(&all, selector)?;
+        let mut plans = Vec::new();
+        for candidate in wanted.iter().filter(|candidate| candidate.serves(choice, wanted.len() == 1)) {
+            let bytes = self.document(&candidate.blob)?;
+            let plan = self.plan(&bytes, candidate.blob.digest.clone())?;
+            if check_platform(&plan, choice).is_ok() {
+                plans.push(plan);
+            }
+        }
+        let Some(first) = plans.first() else { return Err(not_offered(&wanted, choice)) };
+        if *choice == PlatformChoice::All {
+            return Ok(plans);
+        }
+        // Variants of an architecture are in the index's order of preference; but two images for one platform are two
+        // different images.
+        let is_rival = |plan: &&Plan| plan.manifest != first.manifest && plan.config.platform == first.config.platform;
+        if plans.iter().any(|plan| is_rival(&plan)) {
+            let digests =
+                wanted.iter().map(|candidate| format!("{} {}", candidate.blob.digest, candidate.names.join(" ")));
+            let list = digests.map(|line| format!("\n  {}", printable(line.trim_end()))).collect::<String>();
             return Err(Error::invalid(format!(
-                "there is no image '{asked}' here; there are {}: {}",
-                all.len(),
-                names()
+                "several images here are meant; say which, by name or by @DIGEST:{list}"
             )));
         }
-        let mut plans = Vec::new();
-        for candidate in &wanted {
-            let served = match (choice, &candidate.platform) {
-                (PlatformChoice::One(asked), Some(offered)) => asked.is_served_by(offered),
-                (PlatformChoice::Host, Some(offered)) => wanted.len() == 1 || Platform::host().is_served_by(offered),
-                // What an index does not say, the configuration does.
-                (_, None) | (PlatformChoice::All, _) => true,
-            };
-            if served {
-                let bytes = self.document(&candidate.blob)?;
-                let plan = self.plan(&bytes, candidate.blob.digest.clone())?;
-                if check_platform(&plan, choice).is_ok() {
-                    plans.push(plan);
-                }
-            }
-        }
-        if plans.is_empty() {
-            let asked = match choice {
-                PlatformChoice::One(platform) => platform.to_string(),
-                PlatformChoice::Host | PlatformChoice::All => Platform::host().to_string(),
-            };
-            let offered: Vec<_> = wanted
-                .iter()
-                .filter_map(|candidate| candidate.platform.as_ref())
-                .map(|p| printable(&p.to_string()).into_owned())
-                .collect();
-            return Err(Error::Source(crate::source::SourceError::Invalid {
-                what: format!("there is no image for {asked} here, but for {}", offered.join(", ")),
-                hint: Some("choose one with --platform, or take each with --all-platforms".to_owned()),
-            }));
-        }
-        if plans.len() > 1 && *choice != PlatformChoice::All {
-            let distinct =
-                plans.iter().any(|plan| plan.manifest != plans.first().and_then(|first| first.manifest.clone()));
-            if distinct && wanted.iter().any(|candidate| !candidate.names.is_empty()) && selector.is_none() {
-                return Err(Error::invalid(format!(
-                    "there are {} images here; say which, by name or by @DIGEST: {}",
-                    plans.len(),
-                    names()
-                )));
-            }
-            plans.truncate(1);
-        }
+        plans.truncate(1);
         Ok(plans)
     }
 
@@ -228,11 +197,7 @@ impl<'a> Finder<'a> {
             return Err(over(what, "document", self.limits.document));
         }
         let reader = self.source.open(&blob)?;
-        let bytes = crate::source::read_bounded(
-            reader,
-            self.limits.document,
-            &format!("reading configuration {}", blob.digest),
-        )?;
+        let bytes = read_bounded(reader, self.limits.document, &format!("reading configuration {}", blob.digest))?;
         verify(&bytes, &blob)?;
         let mut notes = self.notes.clone();
         let mut places = Vec::new();
@@ -262,10 +227,50 @@ enum Kind {
 }
 
 impl Candidate {
+    /// Whether to look at it at all. What an index does not say, the configuration does.
+    fn serves(&self, choice: &PlatformChoice, is_only_one: bool) -> bool {
+        match (choice, &self.platform) {
+            (PlatformChoice::One(asked), Some(offered)) => asked.is_served_by(offered),
+            (PlatformChoice::Host, Some(offered)) => is_only_one || Platform::host().is_served_by(offered),
+            (_, None) | (PlatformChoice::All, _) => true,
+        }
+    }
+
     /// Podman writes whole names, and Docker tags alone: either is accepted.
     fn is_named(&self, asked: &str) -> bool {
         self.names.iter().any(|name| name == asked || name.rsplit_once(':').is_some_and(|(_, tag)| tag == asked))
     }
+}
+
+/// The candidates that a selector means.
+fn named<'c>(all: &'c [Candidate], selector: Option<&Selector>) -> Result<Vec<&'c Candidate>, Error> {
+    let wanted: Vec<_> = match selector {
+        Some(Selector::Name(name)) => all.iter().filter(|candidate| candidate.is_named(name)).collect(),
+        Some(Selector::Digest(digest)) => all.iter().filter(|candidate| candidate.blob.digest == *digest).collect(),
+        Some(Selector::Index(index)) => all.get(*index).into_iter().collect(),
+        None => all.iter().collect(),
+    };
+    if wanted.is_empty() {
+        let names: Vec<_> = all.iter().flat_map(|candidate| &candidate.names).map(|name| printable(name)).collect();
+        let asked = selector.map(ToString::to_string).unwrap_or_default();
+        let what = format!("there is no image '{asked}' here; there are {}: {}", all.len(), names.join(", "));
+        return Err(Error::invalid(what));
+    }
+    Ok(wanted)
+}
+
+/// None of the candidates is for the platform: which are there.
+fn not_offered(wanted: &[&Candidate], choice: &PlatformChoice) -> Error {
+    let asked = match choice {
+        PlatformChoice::One(platform) => platform.clone(),
+        PlatformChoice::Host | PlatformChoice::All => Platform::host(),
+    };
+    let offered: Vec<_> =
+        wanted.iter().filter_map(|candidate| candidate.platform.as_ref()).map(ToString::to_string).collect();
+    Error::Source(SourceError::Invalid {
+        what: format!("there is no image for {asked} here, but for {}", printable(&offered.join(", "))),
+        hint: Some("choose one with --platform, or take each with --all-platforms".to_owned()),
+    })
 }
 
 /// The digest and the size of bytes against their descriptor.
@@ -284,7 +289,7 @@ fn verify(bytes: &[u8], blob: &BlobRef) -> Result<(), Error> {
 }
 
 fn blob_ref(descriptor: &Descriptor) -> Result<BlobRef, Error> {
-    let digest = descriptor.digest().to_string().parse().map_err(crate::source::SourceError::from)?;
+    let digest = descriptor.digest().to_string().parse().map_err(SourceError::from)?;
     Ok(BlobRef { digest, size: descriptor.size() })
 }
 
@@ -340,7 +345,7 @@ pub(super) fn configure(
     let mut layers = Vec::new();
     for ((place, diff_id), history) in places.into_iter().zip(diff_ids).zip(steps) {
         if let Some((place, media_type)) = place {
-            let diff_id = diff_id.parse().map_err(crate::source::SourceError::from)?;
+            let diff_id = diff_id.parse().map_err(SourceError::from)?;
             layers.push(PlannedLayer { place, media_type, diff_id, history });
         }
     }

@@ -94,3 +94,17 @@ fn of_several_names_one_must_be_said() {
     let error = judged(folder.path(), "", &["--platform", "linux/s390x"]).unwrap_err();
     assert!(error.contains("linux/riscv64"), "{error}");
 }
+
+#[test]
+fn two_images_for_one_platform_are_not_guessed_between() {
+    let folder = several();
+    let path = folder.path();
+    let mut top: Value = serde_json::from_slice(&fs::read(path.join("index.json")).unwrap()).unwrap();
+    let mut twin = blob(path, &top["manifests"][1]);
+    twin["annotations"] = json!({"team": "other"});
+    let twin = store(path, &twin, MANIFEST);
+    top["manifests"].as_array_mut().unwrap().push(twin);
+    fs::write(path.join("index.json"), top.to_string()).unwrap();
+    let error = judged(path, "", &["--platform", "linux/riscv64"]).unwrap_err();
+    assert!(error.contains("several images here are meant") && error.contains(" other"), "{error}");
+}
