@@ -155,12 +155,11 @@ impl<'a> Finder<'a> {
         // different images.
         let is_rival = |plan: &&Plan| plan.manifest != first.manifest && plan.config.platform == first.config.platform;
         if plans.iter().any(|plan| is_rival(&plan)) {
-            let digests =
+            let lines =
                 wanted.iter().map(|candidate| format!("{} {}", candidate.blob.digest, candidate.names.join(" ")));
-            let list = digests.map(|line| format!("\n  {}", printable(line.trim_end()))).collect::<String>();
-            return Err(Error::invalid(format!(
-                "several images here are meant; say which, by name or by @DIGEST:{list}"
-            )));
+            let list: Vec<_> = lines.map(|line| printable(line.trim_end()).into_owned()).collect();
+            let what = "several images here are meant; say which, by name or by @DIGEST";
+            return Err(Error::invalid(format!("{what}:\n  {}", list.join("\n  "))));
         }
         plans.truncate(1);
         Ok(plans)
