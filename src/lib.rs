@@ -20,15 +20,17 @@
 //!
 //! ```no_run
 //! use ncclcheck::{facts::{Facts, World}, model::NoProgress, pipeline, rules::{RuleSet, judge}, scan::Cancel};
-//! # fn request() -> pipeline::Request { unimplemented!() }
-//! let rules = RuleSet::builtin()?;
-//! for image in pipeline::load(&request(), &NoProgress, &Cancel::default())? {
-//!     let facts = Facts::collect(&World { rootfs: &image.rootfs, config: image.config.as_ref() });
-//!     for judgement in judge(&rules, &facts) {
-//!         println!("{}: {:?}", judgement.rule.id, judgement.outcome);
+//!
+//! fn outcomes(request: &pipeline::Request) -> Result<(), Box<dyn std::error::Error>> {
+//!     let rules = RuleSet::builtin()?;
+//!     for image in pipeline::load(request, &NoProgress, &Cancel::default())? {
+//!         let facts = Facts::collect(&World { rootfs: &image.rootfs, config: image.config.as_ref() });
+//!         for judgement in judge(&rules, &facts) {
+//!             println!("{}: {:?}", judgement.rule.id, judgement.outcome);
+//!         }
 //!     }
+//!     Ok(())
 //! }
-//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 pub mod cli;
