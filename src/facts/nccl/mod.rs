@@ -1,0 +1,89 @@
+//! NCCL: every copy, the one that torch would load, and the variables that this one reads.
+
+mod loaded;
+mod variables;
+
+use std::collections::BTreeMap;
+
+use crate::model::{Fact, Found, ImagePath, NcclStrings, Site, Value, Version};
+use crate::rootfs::File;
+use crate::rootfs::loader::elf;
+
+use super::{Context, Facts, key};
+
+use loaded::{Loaded, loaded, missing_symbols};
+
+/// The name by which everything links to a shared NCCL.
+const SONAME: &str = "libnccl.so.2";
+
+fn strings<'a>(file: &File<'a>) -> Option<&'a NcclStrings> {
+    file.found.iter().find_map(|found| match found {
+        Ok(Found::Nccl(strings)) => Some(strings),
+        _ => None,
+    })
+}
+
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
+    let copies: Vec<_> =
+        context.rootfs.files().filter_map(|(path, file)| strings(&file).map(|strings| (path, file, strings))).collect();
+    facts.insert(
+        key::NCCL_COPIES,
+        if copies.is_empty() {
+            Fact::Absent
+        } else {
+            Fact::Seen {
+                value: copies
+                    .iter()
+                    .map(|(path, file, strings)| record(context, path, file, strings))
+                    .collect::<Vec<_>>(),
+                at: copies.iter().map(|(path, file, _)| file.site(path, None)).collect(),
+            }
+        },
+    );
+
+    let loaded = loaded(context, facts);
+    let site = |loaded: &Loaded<'_>| -> Vec<Site> { vec![loaded.file.site(&loaded.path, None)] };
+    let about = |what: &dyn Fn(&Loaded<'_>) -> Fact| match &loaded {
+        Fact::Seen { value, .. } => what(value),
+        Fact::Absent => Fact::Absent,
+        Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
+    };
+    facts.insert(key::NCCL_LOADED_PATH, about(&|loaded| Fact::seen((&loaded.path).into(), site(loaded))));
+    facts.insert(key::NCCL_LOADED_ROUTE, about(&|loaded| Fact::seen(loaded.route.as_str().into(), site(loaded))));
+    facts.insert(
+        key::NCCL_LOADED_VERSION,
+        about(&|loaded| {
+            let version = strings(&loaded.file).and_then(|strings| Version::parse(&strings.version));
+            version.map_or_else(|| loaded.no_banner(), |version| Fact::seen(version.into(), site(loaded)))
+        }),
+    );
+    facts.insert(
+        key::NCCL_NOT_LOADED,
+        about(&|loaded| {
+            let others = copies.iter().filter(|(_, file, _)| !file.is_same(&loaded.file));
+            let others =
+                others.filter(|(_, file, _)| elf(file).is_some_and(|elf| elf.soname.as_deref() == Some(SONAME)));
+            let (names, at): (Vec<_>, Vec<_>) = others
+                .map(|(path, file, strings)| (format!("{path} ({})", strings.version), file.site(path, None)))
+                .unzip();
+            if names.is_empty() { Fact::Absent } else { Fact::Seen { value: names.into(), at } }
+        }),
+    );
+    facts.insert(key::NCCL_MISSING_SYMBOLS, about(&|loaded| missing_symbols(context, loaded).map(Value::from)));
+    facts.insert(key::NCCL_UNKNOWN_VARIABLES, variables::unknown(context, &loaded));
+}
+
+fn record(context: &Context<'_>, path: &ImagePath, file: &File<'_>, strings: &NcclStrings) -> Value {
+    let mut record = BTreeMap::from([
+        ("path".to_owned(), path.to_string()),
+        ("version".to_owned(), strings.version.clone()),
+        ("cuda".to_owned(), strings.cuda.clone()),
+    ]);
+    if let Some(soname) = elf(file).and_then(|elf| elf.soname.clone()) {
+        record.insert("soname".to_owned(), soname);
+    }
+    if let Some(owner) = context.packages.owner(path) {
+        record.insert("owner".to_owned(), owner);
+    }
+    record.into()
+}

@@ -1,0 +1,99 @@
+//! The libraries that a torch package consists of.
+
+use crate::model::{DynamicSymbol, ElfInfo, Fact, Gap, ImagePath, Site};
+use crate::rootfs::File;
+use crate::rootfs::loader::elf;
+
+use super::super::{Context, text};
+
+/// A library of torch, with what the loader reads of it.
+#[derive(Clone, Debug)]
+pub(in crate::facts) struct Library<'a> {
+    pub(in crate::facts) path: ImagePath,
+    pub(in crate::facts) file: File<'a>,
+    pub(in crate::facts) elf: &'a ElfInfo,
+}
+
+impl Library<'_> {
+    pub(in crate::facts) fn site(&self, within: Option<&str>) -> Site {
+        self.file.site(&self.path, within)
+    }
+
+    /// Dynamic symbols of a kind, or why they are not known.
+    fn symbols(&self, wanted: impl Fn(&DynamicSymbol) -> bool) -> Result<bool, Gap> {
+        match &self.elf.symbols {
+            Ok(symbols) => Ok(symbols.iter().any(wanted)),
+            Err(gap) => Err(Gap::new(format!("{}: {}", self.path, gap.why))),
+        }
+    }
+}
+
+impl<'a> Context<'a> {
+    /// The text of a file of the torch package, by its path in there.
+    pub(super) fn in_torch(&self, name: &str) -> Fact<&'a [u8]> {
+        self.torch.chosen.clone().and_then(|package, _| text(self.rootfs, &package.join(name.as_bytes())))
+    }
+
+    /// The libraries of torch of these names, wherever its packaging puts them: a wheel in the package's `lib`, conda-forge
+    /// in the environment's, Debian in the system's. Unknown when one is there that could not be read.
+    pub(in crate::facts) fn torch_libraries(&self, names: impl Fn(&[u8]) -> bool) -> Fact<Vec<Library<'a>>> {
+        let package = match &self.torch.chosen {
+            Fact::Seen { value, .. } => value,
+            Fact::Absent => return Fact::Absent,
+            Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
+        };
+        let rootfs = self.rootfs;
+        let environment = package.parent().parent().parent();
+        let multiarch = ["usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu"].map(ImagePath::from);
+        let folders = [package.join(b"lib"), environment].into_iter().chain(multiarch);
+        for folder in folders {
+            let mut libraries: Vec<Library<'a>> = Vec::new();
+            for name in rootfs.names(&folder).filter(|name| names(name)) {
+                let Ok((path, file)) = rootfs.open(&folder.join(name)) else {
+                    continue;
+                };
+                let Some(elf) = elf(&file) else {
+                    let why = file.found.iter().find_map(|found| found.as_ref().err());
+                    return Fact::Unknown(why.cloned().unwrap_or_else(|| Gap::new(format!("{path} is no ELF file"))));
+                };
+                if !libraries.iter().any(|known| known.file.is_same(&file)) {
+                    libraries.push(Library { path, file, elf });
+                }
+            }
+            if !libraries.is_empty() {
+                let at = libraries.iter().map(|library| library.site(None)).collect();
+                return Fact::Seen { value: libraries, at };
+            }
+        }
+        Fact::Absent
+    }
+
+    /// The libraries that may hold or use NCCL: 1.13 split its CUDA code in two.
+    pub(in crate::facts) fn torch_cuda(&self) -> Fact<Vec<Library<'a>>> {
+        self.torch_libraries(|name| is_library(name, b"libtorch_cuda") || is_library(name, b"libtorch_cuda_cpp"))
+    }
+}
+
+/// `name.so` or `name.so.VERSION`.
+pub(super) fn is_library(file: &[u8], name: &[u8]) -> bool {
+    file.strip_prefix(name)
+        .and_then(|rest| rest.strip_prefix(b".so"))
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"."))
+}
+
+/// A yes or no from the symbols of several libraries: yes if one says so, unknown if none does and one cannot be read.
+pub(super) fn any_symbol(
+    libraries: &[Library<'_>],
+    within: &str,
+    wanted: impl Fn(&DynamicSymbol) -> bool,
+) -> Fact<bool> {
+    let mut gap = None;
+    for library in libraries {
+        match library.symbols(&wanted) {
+            Ok(true) => return Fact::seen(true, [library.site(Some(within))]),
+            Ok(false) => {}
+            Err(unread) => gap = gap.or(Some(unread)),
+        }
+    }
+    gap.map_or_else(|| Fact::seen(false, libraries.iter().map(|library| library.site(Some(within)))), Fact::Unknown)
+}

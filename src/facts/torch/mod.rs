@@ -1,0 +1,100 @@
+//! PyTorch: which one is imported, how it was built, and how it is linked to NCCL.
+
+mod build;
+mod installation;
+mod libraries;
+mod version;
+
+use crate::model::{DynamicSymbol, Fact};
+
+use super::{Context, Facts, key, pattern, text};
+
+pub(super) use installation::Installation;
+use libraries::{Library, any_symbol, is_library};
+
+// Core metadata 2.0 put the specifier into parentheses.
+pattern!(NCCL_PIN, r"(?m)^Requires-Dist: *(nvidia-nccl-cu\d+) *\(?(==[0-9.]+)");
+
+fn is_process_group(symbol: &DynamicSymbol) -> bool {
+    symbol.name.contains("16ProcessGroupNCCL")
+}
+
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
+    let installation = &context.torch;
+    let installs = match installation.all.as_slice() {
+        [] => Fact::Absent,
+        all => Fact::Seen {
+            value: all.iter().map(|(package, _)| package.to_string()).collect::<Vec<_>>(),
+            at: all.iter().map(|(_, site)| site.clone()).collect(),
+        },
+    };
+    facts.insert(key::TORCH_INSTALLS, installs);
+    facts.insert(key::TORCH_PATH, installation.chosen.clone().map(|package| package.to_string()));
+
+    version::produce(context, facts);
+    build::produce(context, facts);
+
+    let cuda = context.torch_cuda();
+    facts.insert(
+        key::TORCH_CUDA_BUILD,
+        match (&installation.chosen, &cuda) {
+            (Fact::Seen { at, .. }, Fact::Absent) => Fact::Seen { value: false, at: at.clone() },
+            (_, other) => other.clone().map(|_| true),
+        },
+    );
+    facts.insert(key::TORCH_NCCL_LINKAGE, linkage(&cuda));
+    facts.insert(
+        key::TORCH_PROCESS_GROUP_NCCL,
+        cuda.and_then(|libraries, _| {
+            any_symbol(&libraries, "dynamic symbols", |symbol| symbol.defined && is_process_group(symbol))
+        }),
+    );
+    let binding = context.torch_libraries(|name| is_library(name, b"libtorch_python"));
+    facts.insert(
+        key::NCCL_AVAILABLE,
+        binding.and_then(|libraries, _| any_symbol(&libraries, "dynamic symbols", is_process_group)),
+    );
+
+    let pin = installation.chosen.clone().and_then(|package, _| {
+        match facts.get(key::TORCH_VERSION.name) {
+            Fact::Seen { value, .. } => {
+                let version = value.to_string();
+                // The folder is named after the wheel's version, which on the default index has no +cuNNN.
+                let names = [version.as_str(), version.split('+').next().unwrap_or_default()];
+                let metadata = names.iter().map(|version| {
+                    text(
+                        context.rootfs,
+                        &package.parent().join(format!("torch-{version}.dist-info/METADATA").as_bytes()),
+                    )
+                });
+                metadata.into_iter().find(|fact| !matches!(fact, Fact::Absent)).unwrap_or(Fact::Absent)
+            }
+            Fact::Absent => Fact::Absent,
+            Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
+        }
+    });
+    facts.insert(
+        key::TORCH_NCCL_PIN,
+        pin.and_then(|bytes, at| {
+            let text = |part: &[u8]| String::from_utf8_lossy(part).into_owned();
+            let pin = NCCL_PIN.captures(bytes).map(|captures| text(&captures[1]) + &text(&captures[2]));
+            pin.map_or(Fact::Absent, |value| Fact::Seen { value, at })
+        }),
+    );
+}
+
+/// How NCCL's code is reached: defined inside, imported, or not at all.
+fn linkage(cuda: &Fact<Vec<Library<'_>>>) -> Fact<String> {
+    cuda.clone().and_then(|libraries, _| {
+        let within = "dynamic symbols";
+        let inside = any_symbol(&libraries, within, |symbol| symbol.defined && symbol.name == "ncclGetVersion");
+        let imported = any_symbol(&libraries, within, |symbol| !symbol.defined && symbol.name.starts_with("nccl"));
+        match (inside, imported) {
+            (Fact::Seen { value: true, at }, _) => Fact::Seen { value: "static".to_owned(), at },
+            (_, Fact::Seen { value: true, at }) => Fact::Seen { value: "shared".to_owned(), at },
+            (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+            (Fact::Seen { at, .. }, _) => Fact::Seen { value: "none".to_owned(), at },
+            (Fact::Absent, _) => Fact::Absent,
+        }
+    })
+}
