@@ -1,7 +1,7 @@
 //! Finds the medium that a reference means, and opens it.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -145,28 +145,33 @@ impl Opener<'_> {
         Ok(Found { name, selector: None, medium: Medium::Folder(Arc::new(scan)) })
     }
 
-    /// A path that exists is recognised by what is in it; a name is looked for in the engine, then in the registry.
+    /// A path that exists is recognised by what is in it.
+    fn path(&self, path: &Path, metadata: &fs::Metadata) -> Result<Found, Error> {
+        if metadata.is_file() {
+            return self.archive(path, None);
+        }
+        if path.join("index.json").exists() || path.join("oci-layout").exists() {
+            return Ok(self.layout(path, None)?);
+        }
+        if ["etc", "usr", "bin"].iter().any(|name| path.join(name).is_dir()) {
+            return self.root(path);
+        }
+        Err(Error::invalid(format!(
+            "{} is a folder with neither an image layout (index.json) nor a root file system (etc, usr) in it",
+            path.display()
+        )))
+    }
+
+    /// What a name alone means: a path if there is one, else an image of the engine, else one of a registry.
     fn bare(&self, text: &str) -> Result<Found, Error> {
         let path = Path::new(text);
-        if let Ok(metadata) = fs::metadata(path) {
-            if metadata.is_file() {
-                return self.archive(path, None);
-            }
-            if path.join("index.json").exists() || path.join("oci-layout").exists() {
-                return Ok(self.layout(path, None)?);
-            }
-            if ["etc", "usr", "bin"].iter().any(|name| path.join(name).is_dir()) {
-                return self.root(path);
-            }
-            let what = format!(
-                "{text} is a folder with neither an image layout (index.json) nor a root file system (etc, usr) in it"
-            );
-            return Err(Error::invalid(what));
-        }
-        let mut places = Vec::new();
+        let missing = match fs::metadata(path) {
+            Ok(metadata) => return self.path(path, &metadata),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let mut places = vec![("path".to_owned(), SourceError::NotFound(missing))];
         if text.starts_with(['/', '.', '~']) {
-            let missing = SourceError::NotFound("there is no such file or folder".to_owned());
-            places.push(("path".to_owned(), missing));
             return Err(Error::Nowhere { name: text.to_owned(), places });
         }
         match self.engine(text) {
