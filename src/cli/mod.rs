@@ -101,7 +101,7 @@ fn images(plan: &Plan) -> Result<Exit, Failure> {
     let bars = terminal.clone();
     // Nothing of ours outlives the process but the bars on the screen. That there is only one handler is certain here.
     let _ = ctrlc::set_handler(move || {
-        bars.close();
+        let _closed = bars.close();
         #[expect(clippy::exit, reason = "the only way to stop at once, whatever every thread is doing")]
         std::process::exit(130);
     });

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -20,6 +20,8 @@ const PAUSE: Duration = Duration::from_secs(5);
 pub(super) struct Terminal {
     talk: Talk,
     bars: MultiProgress,
+    /// Held while a bar is drawn.
+    drawing: Arc<Mutex<()>>,
     /// When the last line was written.
     last: Arc<Mutex<Instant>>,
 }
@@ -27,7 +29,12 @@ pub(super) struct Terminal {
 impl Terminal {
     pub(super) fn new(talk: Talk) -> Self {
         let target = if talk == Talk::Bars { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        Self { talk, bars: MultiProgress::with_draw_target(target), last: Arc::new(Mutex::new(Instant::now())) }
+        Self {
+            talk,
+            bars: MultiProgress::with_draw_target(target),
+            drawing: Arc::default(),
+            last: Arc::new(Mutex::new(Instant::now())),
+        }
     }
 
     /// Takes the bars off the screen.
@@ -36,10 +43,11 @@ impl Terminal {
         let _ = self.bars.clear();
     }
 
-    /// The same, for good: a thread that still works must not draw them again.
-    pub(super) fn close(&self) {
+    /// The same, and nothing is drawn again as long as the guard is held, whatever threads are still at work.
+    pub(super) fn close(&self) -> MutexGuard<'_, ()> {
+        let guard = self.drawing.lock().unwrap_or_else(PoisonError::into_inner);
         self.clear();
-        self.bars.set_draw_target(ProgressDrawTarget::hidden());
+        guard
     }
 }
 
@@ -57,35 +65,42 @@ impl Progress for Terminal {
             Talk::Bars => {
                 let bar = self.bars.add(total.map_or_else(ProgressBar::no_length, ProgressBar::new));
                 let template = match total {
-                    Some(_) => "{msg:38!} {wide_bar} {bytes:>10} of {total_bytes:10} {bytes_per_sec:12} {eta}",
-                    None => "{msg:38!} {spinner} {bytes:>10} {bytes_per_sec:12}",
+                    Some(_) => "{msg:20!} {wide_bar} {bytes:>10} of {total_bytes:10} {bytes_per_sec:12} {eta:>3}",
+                    None => "{msg:20!} {spinner} {bytes:>10} {bytes_per_sec:12}",
                 };
                 // A template that does not parse would be a defect; the bar then has its plain look.
                 bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
-                bar.set_message(crate::model::printable(what).into_owned());
-                Box::new(Bar(bar))
+                // What stands in parentheses, a digest, would leave no room for the bar.
+                let short = what.split(" (").next().unwrap_or(what);
+                bar.set_message(crate::model::printable(short).into_owned());
+                Box::new(Bar { bar, drawing: Arc::clone(&self.drawing) })
             }
         }
     }
 }
 
-struct Bar(ProgressBar);
+struct Bar {
+    bar: ProgressBar,
+    drawing: Arc<Mutex<()>>,
+}
 
 impl fmt::Debug for Bar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Bar({})", self.0.position())
+        write!(f, "Bar({})", self.bar.position())
     }
 }
 
 impl Meter for Bar {
     fn add(&self, bytes: u64) {
-        self.0.inc(bytes);
+        let _guard = self.drawing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.bar.inc(bytes);
     }
 }
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        let _guard = self.drawing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.bar.finish_and_clear();
     }
 }
 
