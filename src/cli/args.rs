@@ -125,6 +125,9 @@ pub(super) struct Common {
     /// Every platform's image
     #[arg(long, help_heading = "Image")]
     pub(super) all_platforms: bool,
+    /// Start it with this variable, as `docker run -e` would: over the image's own, or all that a root file system has
+    #[arg(short, long, value_name = "NAME=VALUE", help_heading = "Image")]
+    pub(super) env: Vec<String>,
     /// Layers read at once [default: the number of processors]
     #[arg(short, long, value_name = "N", help_heading = "Image")]
     pub(super) jobs: Option<NonZeroUsize>,

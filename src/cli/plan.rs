@@ -1,5 +1,6 @@
 //! What was typed, resolved: nothing is left to guess below.
 
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -88,6 +89,7 @@ impl Plan {
             let (name, value) = text.split_once('=').unwrap_or((text, ""));
             limits.set(name, value).map_err(|error| Failure::Usage(format!("--limit {text}: {error}")))?;
         }
+        let variables = common.env.iter().map(|text| variable(text)).collect::<Result<BTreeMap<_, _>, _>>()?;
         let options = Options {
             cert_dir: common.cert_dir,
             authfile: common.authfile,
@@ -103,11 +105,19 @@ impl Plan {
                 jobs,
                 limits: limits.clone(),
                 options: options.clone(),
+                environment: variables.clone(),
             })
         };
         let requests = common.images.iter().map(request).collect::<Result<_, _>>()?;
         Ok(Self { action, requests, outputs: outputs(&common.format, common.output)?, style, fail_on, talk })
     }
+}
+
+/// One `--env`. Engines take the value of a bare name from their own environment, which is not the one of the hosts here.
+fn variable(text: &str) -> Result<(String, String), Failure> {
+    let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, value) = pair.ok_or_else(|| Failure::Usage(format!("--env {text}: write NAME=VALUE")))?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 /// `--format` and `--output`, paired.

@@ -6,6 +6,7 @@ mod layers;
 mod oci;
 mod stream;
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
 use crate::model::{Digest, ImageConfig, Limits, Platform, Progress};
@@ -32,6 +33,8 @@ pub struct Request {
     pub limits: Limits,
     /// How media are reached.
     pub options: Options,
+    /// Variables that the container is started with, over those of its image.
+    pub environment: BTreeMap<String, String>,
 }
 
 /// Which platforms of an image with several are wanted.
@@ -50,7 +53,7 @@ pub enum PlatformChoice {
 pub struct Image {
     /// What was looked at.
     pub summary: ImageSummary,
-    /// Its configuration; `None` for an unpacked root file system.
+    /// Its configuration, with the variables that the user adds; `None` for an unpacked root file system without any.
     pub config: Option<ImageConfig>,
     /// Its merged file system.
     pub rootfs: RootFs,
@@ -172,17 +175,22 @@ fn assemble(plan: Plan, scanned: Vec<Scanned>, source: &str, request: &Request) 
     let rootfs = RootFs::fold(scanned.into_iter().map(|scanned| scanned.scan).collect(), &request.limits);
     notes.extend(rootfs.notes.iter().cloned());
     notes.extend(unread(&rootfs));
+    let mut config = plan.config;
+    if !request.environment.is_empty() {
+        notes.push(format!("variables given by --env, over the image's own: {}", names(&request.environment)));
+        config.environment.extend(request.environment.clone());
+    }
     let summary = ImageSummary {
         reference: request.text.clone(),
         source: source.to_owned(),
         manifest: plan.manifest,
         config: Some(plan.config_digest),
-        platform: plan.config.platform.clone(),
+        platform: config.platform.clone(),
         layers,
         empty_steps: plan.empty_steps,
         notes,
     };
-    Image { summary, config: Some(plan.config), rootfs }
+    Image { summary, config: Some(config), rootfs }
 }
 
 /// Files that somebody wanted to look into and could not. A fact that needs one says so itself; the others are told here.
@@ -197,7 +205,11 @@ fn unread(rootfs: &RootFs) -> Vec<String> {
     notes
 }
 
-/// An unpacked root file system: one layer, no configuration.
+fn names(environment: &BTreeMap<String, String>) -> String {
+    environment.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// An unpacked root file system: one layer, and no configuration but the environment that the user gives it.
 fn root(scan: std::sync::Arc<crate::scan::LayerScan>, source: String, request: &Request) -> Image {
     let layer = LayerSummary {
         digest: None,
@@ -209,8 +221,13 @@ fn root(scan: std::sync::Arc<crate::scan::LayerScan>, source: String, request: &
         history: None,
     };
     let rootfs = RootFs::fold(vec![scan], &request.limits);
-    let mut notes =
-        vec!["an unpacked root file system has no image configuration: its environment is unknown".to_owned()];
+    let (config, note) = if request.environment.is_empty() {
+        (None, "an unpacked root file system has no image configuration: its environment is unknown".to_owned())
+    } else {
+        let config = ImageConfig { environment: request.environment.clone(), ..ImageConfig::default() };
+        (Some(config), format!("the whole environment is what --env gave: {}", names(&request.environment)))
+    };
+    let mut notes = vec![note];
     notes.extend(unread(&rootfs));
     let summary = ImageSummary {
         reference: request.text.clone(),
@@ -222,5 +239,5 @@ fn root(scan: std::sync::Arc<crate::scan::LayerScan>, source: String, request: &
         empty_steps: Vec::new(),
         notes,
     };
-    Image { summary, config: None, rootfs }
+    Image { summary, config, rootfs }
 }

@@ -51,6 +51,7 @@ fn paths_and_names() {
         None,
         &["4 entries, the limit is 3 (--limit entries=N"],
     );
+    refused(&["--env", "NCCL_DEBUG", "x"], None, &["--env NCCL_DEBUG: write NAME=VALUE"]);
     refused(&["--tmp-dir", "/nonexistent", "x"], None, &["--tmp-dir /nonexistent is no folder"]);
 }
 

@@ -1,6 +1,6 @@
 //! Each small world has one fault, and it is found: the rules that do not pass are these and no others.
 
-use crate::support::check;
+use crate::support::{check, run, stderr, world};
 
 #[test]
 fn faults_are_found_and_nothing_else() {
@@ -20,7 +20,7 @@ fn faults_are_found_and_nothing_else() {
         ("cudart-mix", 0, &["cuda/cudart-major-mix"]),
         ("no-torch", 1, &["torch/not-found"]),
     ] {
-        let (report, status) = check(&crate::support::world(world).display().to_string(), None);
+        let (report, status) = check(&self::world(world).display().to_string(), None);
         let failed: Vec<&str> = report["judgements"]
             .as_array()
             .unwrap()
@@ -31,4 +31,17 @@ fn faults_are_found_and_nothing_else() {
         assert_eq!(failed, expected, "{world}");
         assert_eq!(status, exit, "{world}");
     }
+}
+
+#[test]
+fn variables_of_the_launch_count_over_those_of_the_image() {
+    let image = world("debug-on").display().to_string();
+    let debug = |arguments: &[&str]| {
+        let output = run(&[&["inspect", "--format", "json", &image], arguments].concat(), None);
+        let report: serde_json::Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+        report["facts"]["image.env"]["value"]["NCCL_DEBUG"].clone()
+    };
+    assert_eq!(debug(&[]), "INFO");
+    assert_eq!(debug(&["-e", "NCCL_DEBUG=WARN"]), "WARN");
 }
