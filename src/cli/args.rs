@@ -68,6 +68,15 @@ pub(super) struct Inspect {
     /// List the merged file system instead: path, kind, mode, size and target of every entry
     #[arg(long)]
     pub(super) files: bool,
+    /// Show instead how the dynamic loader comes to this library (libnccl.so.2) or file when torch is imported
+    #[arg(long, value_name = "NAME|FILE", conflicts_with = "files")]
+    pub(super) explain: Vec<String>,
+    /// With --explain: in the process of this program of the image, which need not be Python
+    #[arg(long, value_name = "FILE", requires = "explain")]
+    pub(super) program: Option<String>,
+    /// With --explain: as if this file, which the process has mapped, called dlopen
+    #[arg(long, value_name = "FILE", requires = "explain")]
+    pub(super) from: Option<String>,
 }
 
 #[derive(Debug, Args)]

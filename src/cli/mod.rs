@@ -11,9 +11,10 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
+use crate::facts::explain::explain;
 use crate::facts::{Facts, World};
 use crate::pipeline::{self, Image};
-use crate::report::{Report, Verdict};
+use crate::report::{Explanation, Report, Verdict};
 use crate::rootfs::listing;
 use crate::rules::{self, RuleSet};
 use crate::scan::Cancel;
@@ -130,7 +131,13 @@ fn report(image: &Image, plan: &Plan, rules: &RuleSet, outputs: &mut Outputs) ->
         outputs.text(&listing(&image.rootfs))?;
         return Ok(Exit::Pass);
     }
-    let facts = Facts::collect(&World { rootfs: &image.rootfs, config: image.config.as_ref() });
+    let world = World { rootfs: &image.rootfs, config: image.config.as_ref() };
+    if let Action::Explain(question) = &plan.action {
+        let accounts = explain(&world, question);
+        outputs.explanation(&Explanation { image: &image.summary, accounts: &accounts }, &plan.style)?;
+        return Ok(if accounts.is_ok() { Exit::Pass } else { Exit::Incomplete });
+    }
+    let facts = Facts::collect(&world);
     let judgements = (plan.action == Action::Check).then(|| rules::judge(rules, &facts));
     let report =
         Report { image: &image.summary, facts: &facts, judgements: judgements.as_deref(), fail_on: plan.fail_on };

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::report::{Format, Report, Style};
+use crate::report::{Explanation, Format, Report, Style};
 use crate::rules::RuleSet;
 
 use super::Failure;
@@ -46,6 +46,19 @@ impl Outputs {
 
     /// Writes a report to each, in its form.
     pub(super) fn report(&mut self, report: &Report<'_>, style: &Style) -> Result<(), Failure> {
+        self.each(style, |format, style, out| report.write(format, style, out))
+    }
+
+    /// Writes an explanation to each, in its form.
+    pub(super) fn explanation(&mut self, explanation: &Explanation<'_>, style: &Style) -> Result<(), Failure> {
+        self.each(style, |format, style, out| explanation.write(format, style, out))
+    }
+
+    fn each(
+        &mut self,
+        style: &Style,
+        write: impl Fn(Format, &Style, &mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Failure> {
         for output in &mut self.0 {
             let plain = Style { color: false, ..style.clone() };
             let style = if matches!(output.sink, Sink::Stdout) { style } else { &plain };
@@ -55,7 +68,7 @@ impl Outputs {
                 if parted {
                     writeln!(out)?;
                 }
-                report.write(format, style, out)
+                write(format, style, out)
             })?;
         }
         Ok(())

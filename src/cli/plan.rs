@@ -6,7 +6,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::thread;
 
-use crate::model::{Limits, Severity};
+use crate::facts::explain::Question;
+use crate::model::{ImagePath, Limits, Severity};
 use crate::pipeline::{PlatformChoice, Request};
 use crate::report::{Format, Style};
 use crate::source::{Environment, Options};
@@ -28,11 +29,12 @@ pub(super) struct Plan {
     pub(super) talk: Talk,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Check,
     Inspect,
     Files,
+    Explain(Question),
 }
 
 /// Where a report goes.
@@ -61,7 +63,15 @@ impl Plan {
     }
 
     pub(super) fn inspect(inspect: Inspect, environment: Environment) -> Result<Self, Failure> {
-        let action = if inspect.files { Action::Files } else { Action::Inspect };
+        let path = |text: Option<String>| text.map(|text| ImagePath::from(text.as_str()));
+        let action = if inspect.files {
+            Action::Files
+        } else if inspect.explain.is_empty() {
+            Action::Inspect
+        } else {
+            let (program, caller) = (path(inspect.program), path(inspect.from));
+            Action::Explain(Question { names: inspect.explain, program, caller })
+        };
         Self::new(action, inspect.common, Severity::Error, environment)
     }
 

@@ -83,8 +83,9 @@ keys! {
     NVIDIA_VISIBLE_DEVICES "nvidia.visible_devices" Text "NVIDIA_VISIBLE_DEVICES: the GPUs that NVIDIA's container runtime hands over";
     NVIDIA_DRIVER_CAPABILITIES "nvidia.driver_capabilities" Texts "NVIDIA_DRIVER_CAPABILITIES: the driver's libraries that NVIDIA's container runtime hands over";
     NVIDIA_REQUIRE "nvidia.require" Map "NVIDIA_REQUIRE_*: conditions that the driver must meet";
-    PYTHON_PATH "python.path" Text "The interpreter that `python3` or `python` starts, by PATH";
+    PYTHON_PATH "python.path" Text "The interpreter that runs: the one that the image's command names, else what `python` or `python3` starts, by PATH";
     PYTHON_SITE_PACKAGES "python.site_packages" Texts "Folders that this interpreter imports packages from, in its order";
+    PYTHON_STARTUP_CODE "python.startup_code" Texts "Files beside its packages that run code when this interpreter starts (.pth files with imports), which could change where it imports from";
     TORCH_INSTALLS "torch.installs" Texts "Every installed torch package";
     TORCH_PATH "torch.path" Text "The torch package that this check is about: the one that Python imports";
     TORCH_VERSION "torch.version" Version "torch.__version__";
@@ -96,12 +97,14 @@ keys! {
     TORCH_NCCL_LINKAGE "torch.nccl_linkage" Text "How libtorch_cuda has NCCL: shared, static or none";
     TORCH_PROCESS_GROUP_NCCL "torch.process_group_nccl" Bool "Whether libtorch_cuda.so holds c10d's NCCL back end";
     TORCH_CUDART_NEEDED "torch.cudart_needed" Texts "CUDA runtime libraries that the libraries of torch need, by soname";
+    TORCH_LOADED "torch.loaded" Texts "Every shared library that `import torch` maps from the image: the interpreter's and torch's own modules and libraries, and all that they need; other modules of Python (the standard library's, NumPy's) and what only they need are left out";
+    TORCH_IMPORT_ERROR "torch.import_error" Text "Why `import torch` fails, in the dynamic loader's words";
     TORCH_NCCL_PIN "torch.nccl_pin" Text "NCCL package that torch's metadata requires";
     NCCL_AVAILABLE "nccl.available" Bool "What torch.distributed.is_nccl_available() would answer";
     NCCL_COPIES "nccl.copies" Records "Every file that holds NCCL's code: path, version, cuda (that it was built with), soname, owner";
     NCCL_LOADED_PATH "nccl.loaded.path" Text "The NCCL that torch would load; libtorch's own path where it is linked in";
     NCCL_LOADED_VERSION "nccl.loaded.version" Version "Its version";
-    NCCL_LOADED_ROUTE "nccl.loaded.route" Text "The rule by which the dynamic loader finds it";
+    NCCL_LOADED_ROUTE "nccl.loaded.route" Text "How it gets into the process: the rule by which the dynamic loader finds it, LD_PRELOAD, or torch itself";
     NCCL_NOT_LOADED "nccl.not_loaded" Texts "Shared copies of NCCL that torch would not load, with their versions";
     NCCL_MISSING_SYMBOLS "nccl.missing_symbols" Texts "Functions of NCCL that torch imports and that the NCCL it would load does not have";
     NCCL_UNKNOWN_VARIABLES "nccl.unknown_variables" Texts "NCCL_* variables of the image that the NCCL it would load does not read";

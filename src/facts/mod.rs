@@ -2,8 +2,10 @@
 //! answer, and in which type, is the contract of [`key`].
 
 mod cuda;
+pub mod explain;
 mod image;
 pub mod key;
+mod linker;
 mod nccl;
 mod packages;
 mod python;
@@ -14,7 +16,6 @@ use std::collections::BTreeMap;
 
 use crate::model::{Fact, Gap, ImageConfig, ImagePath, Value};
 use crate::rootfs::RootFs;
-use crate::rootfs::loader::Loader;
 
 use key::Key;
 
@@ -70,23 +71,23 @@ impl Facts {
 struct Context<'a> {
     rootfs: &'a RootFs,
     config: Option<&'a ImageConfig>,
-    loader: Loader<'a>,
+    loader: linker::Linker<'a>,
     packages: packages::Packages,
-    python: python::Python,
+    python: Option<python::Python>,
     torch: torch::Installation,
 }
 
 impl<'a> Context<'a> {
     fn new(world: &World<'a>) -> Self {
         let rootfs = world.rootfs;
-        let library_path = world.config.and_then(|config| config.environment.get("LD_LIBRARY_PATH"));
         let python = python::Python::find(rootfs, world.config);
+        let torch = torch::Installation::find(rootfs, python.as_ref());
         Self {
             rootfs,
             config: world.config,
-            loader: Loader::new(rootfs, library_path.map(String::as_str)),
+            loader: linker::Linker::new(rootfs, world.config, python.as_ref(), &torch),
             packages: packages::Packages::read(rootfs),
-            torch: torch::Installation::find(rootfs, &python),
+            torch,
             python,
         }
     }
@@ -98,8 +99,8 @@ impl Context<'_> {
     fn preloaded(&self, wheel: &[u8], soname: &str) -> Option<Gap> {
         let copies = self
             .python
-            .site_packages
             .iter()
+            .flat_map(|python| &python.site_packages)
             .map(|folder| folder.join(b"nvidia").join(wheel).join(b"lib").join(soname.as_bytes()));
         let copy = copies.into_iter().find(|path| self.rootfs.open(path).is_ok())?;
         Some(Gap::new(format!(
@@ -130,8 +131,8 @@ fn text<'a>(rootfs: &'a RootFs, path: &ImagePath) -> Fact<&'a [u8]> {
 
 /// A constant pattern.
 macro_rules! pattern {
-    ($name:ident, $text:literal) => {
-        static $name: std::sync::LazyLock<regex::bytes::Regex> =
+    ($visible:vis $name:ident, $text:literal) => {
+        $visible static $name: std::sync::LazyLock<regex::bytes::Regex> =
             std::sync::LazyLock::new(|| regex::bytes::Regex::new($text).expect("a valid pattern"));
     };
 }

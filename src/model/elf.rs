@@ -23,6 +23,11 @@ pub struct ElfInfo {
     pub rpath: Vec<String>,
     /// `DT_RUNPATH`, split at colons.
     pub runpath: Vec<String>,
+    /// `DF_1_NODEFLIB`: what it needs is not looked for in the default directories.
+    pub no_default_libraries: bool,
+    /// Of a dynamic loader of glibc: the default directories that were built into it, in its order, each with a slash at
+    /// its end. Empty for every other file.
+    pub default_directories: Vec<String>,
     /// Symbol versions that it requires of other libraries (`.gnu.version_r`).
     pub version_needs: Vec<VersionNeed>,
     /// Symbol versions that it gives (`.gnu.version_d`), without the base version.
@@ -46,6 +51,8 @@ impl ElfInfo {
             needed: Vec::new(),
             rpath: Vec::new(),
             runpath: Vec::new(),
+            no_default_libraries: false,
+            default_directories: Vec::new(),
             version_needs: Vec::new(),
             version_gives: Vec::new(),
             symbols: Ok(Vec::new()),
@@ -71,6 +78,8 @@ pub struct VersionNeed {
     pub file: String,
     /// Names such as `GLIBC_2.34`.
     pub versions: Vec<String>,
+    /// Further names, which only weak references ask for (`VER_FLG_WEAK`): the loader lets them be missing.
+    pub weak: Vec<String>,
 }
 
 /// One entry of `.dynsym`.

@@ -61,6 +61,8 @@ limits! {
     text_file: u64 = 16 << 20;
     /// Bytes of one ELF file that are kept in memory while it goes by.
     elf_kept: usize = 96 << 20;
+    /// Places that the dynamic loader looks at for one process. `import torch` takes some thousands.
+    loader_steps: usize = 200_000;
     /// Symbolic links followed for one path. Linux follows 40.
     symlinks: usize = 40;
 }

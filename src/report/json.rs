@@ -190,6 +190,13 @@ pub(super) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
     out.write_all(b"\n")
 }
 
+/// Any value, in the same way.
+pub(super) fn write_value(value: &serde_json::Value, out: &mut dyn Write) -> io::Result<()> {
+    let mut serializer = serde_json::Serializer::with_formatter(&mut *out, Plain);
+    value.serialize(&mut serializer)?;
+    out.write_all(b"\n")
+}
+
 /// The JSON schema of the report.
 pub fn schema() -> String {
     let schema = SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Document<'_>>();

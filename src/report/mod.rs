@@ -1,5 +1,6 @@
 //! Renders what was found. Renderers format, they never decide: one file each, one line in [`Format`].
 
+mod explain;
 mod human;
 pub mod json;
 mod verdict;
@@ -10,6 +11,7 @@ use crate::facts::Facts;
 use crate::model::{Digest, Platform, Severity};
 use crate::rules::Judgement;
 
+pub use explain::Explanation;
 pub use human::Style;
 pub use verdict::Verdict;
 

@@ -24,8 +24,13 @@ impl RootFs {
     /// Folds layers, the lowest first.
     pub fn fold(layers: Vec<Arc<LayerScan>>, limits: &Limits) -> Self {
         let root = Node { mode: IMPLICIT_DIRECTORY, layer: 0, what: What::Directory(BTreeMap::new()) };
-        let mut rootfs =
-            Self { nodes: vec![root], layers: Vec::new(), symlink_limit: limits.symlinks, notes: Vec::new() };
+        let mut rootfs = Self {
+            nodes: vec![root],
+            layers: Vec::new(),
+            symlink_limit: limits.symlinks,
+            loader_steps: limits.loader_steps,
+            notes: Vec::new(),
+        };
         for (index, layer) in layers.iter().enumerate() {
             // Whiteouts apply to lower layers only, wherever they stand in their own: so all of them come first.
             let markers: Vec<_> = layer.entries.iter().filter(|entry| is_marker(entry)).collect();

@@ -2,7 +2,6 @@
 //! file came from.
 
 mod fold;
-mod ld_cache;
 mod listing;
 pub mod loader;
 
@@ -20,6 +19,7 @@ pub struct RootFs {
     nodes: Vec<Node>,
     layers: Vec<Arc<LayerScan>>,
     symlink_limit: usize,
+    loader_steps: usize,
     /// Oddities of the layers that change nothing: whiteouts without a name, links to nowhere.
     pub notes: Vec<String>,
 }
@@ -93,9 +93,34 @@ impl RootFs {
         self.file(node).map(|file| (real, file)).ok_or(NoFile::NotAFile)
     }
 
+    /// The same for a path as a program spells it: `..` goes up from where the links before it lead, which a normalised path
+    /// no longer knows. A path without a leading slash starts at the root.
+    pub fn open_raw(&self, path: &[u8]) -> Result<(ImagePath, File<'_>), NoFile> {
+        let (real, node) = self.follow(path)?;
+        self.file(node).map(|file| (real, file)).ok_or(NoFile::NotAFile)
+    }
+
+    /// Whether the last component of a path is itself a symbolic link.
+    pub fn is_link(&self, path: &[u8]) -> bool {
+        let end = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+        let (folder, name) = path.split_at(end);
+        self.follow(folder).is_ok_and(|(_, node)| match &self.node(node).what {
+            What::Directory(children) => {
+                children.get(name).is_some_and(|&child| matches!(self.node(child).what, What::Symlink(_)))
+            }
+            _ => false,
+        })
+    }
+
     /// Whether a path leads to a directory.
     pub fn is_directory(&self, path: &ImagePath) -> bool {
         self.resolve(path).is_ok_and(|(_, node)| matches!(self.node(node).what, What::Directory(_)))
+    }
+
+    /// The directory that a path leads to, by its path after symbolic links.
+    pub fn real_directory(&self, path: &ImagePath) -> Option<ImagePath> {
+        let (real, node) = self.resolve(path).ok()?;
+        matches!(self.node(node).what, What::Directory(_)).then_some(real)
     }
 
     /// Names in a directory, sorted, if the path leads to one.
@@ -139,7 +164,11 @@ impl RootFs {
 
     /// Follows a path to its end, the last component's link too (path_resolution(7)).
     fn resolve(&self, path: &ImagePath) -> Result<(ImagePath, NodeId), NoFile> {
-        let mut rest: Vec<Box<[u8]>> = path.components().rev().map(Into::into).collect();
+        self.follow(path.as_bytes())
+    }
+
+    fn follow(&self, path: &[u8]) -> Result<(ImagePath, NodeId), NoFile> {
+        let mut rest: Vec<Box<[u8]>> = path.split(|&byte| byte == b'/').rev().map(Into::into).collect();
         let mut place = vec![ROOT];
         let mut names: Vec<Box<[u8]>> = Vec::new();
         let mut links = 0;
@@ -147,6 +176,9 @@ impl RootFs {
             match &*name {
                 b"" | b"." => continue,
                 b".." => {
+                    if !matches!(self.node(place.last().copied().unwrap_or(ROOT)).what, What::Directory(_)) {
+                        return Err(NoFile::Missing);
+                    }
                     names.pop();
                     place.truncate(names.len() + 1);
                     continue;

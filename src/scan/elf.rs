@@ -288,6 +288,11 @@ impl<'a> Dynamic<'a> {
         info.needed = self.strings(dynamic::DT_NEEDED)?;
         info.rpath = paths(dynamic::DT_RPATH)?;
         info.runpath = paths(dynamic::DT_RUNPATH)?;
+        info.no_default_libraries =
+            self.value(dynamic::DT_FLAGS_1).is_some_and(|flags| flags & dynamic::DF_1_NODEFLIB != 0);
+        if info.soname.as_ref().is_some_and(|name| name.starts_with("ld-linux")) {
+            info.default_directories = default_directories(self.kept.head);
+        }
         info.version_needs = self.version_needs()?;
         info.version_gives = self.version_gives()?;
         // Names of symbols are worth having, but their absence must not cost the rest.
@@ -311,6 +316,7 @@ impl<'a> Dynamic<'a> {
     }
 
     fn version_needs(&self) -> Result<Vec<VersionNeed>, String> {
+        const WEAK: u16 = 2;
         let Some((bytes, header)) = self.section(dynamic::DT_VERNEED, dynamic::DT_VERNEEDNUM, SHT_GNU_VERNEED)? else {
             return Ok(Vec::new());
         };
@@ -320,8 +326,11 @@ impl<'a> Dynamic<'a> {
             .iter()
             .flat_map(IntoIterator::into_iter)
             .map(|need| {
-                let versions = need.iter().map(|aux| self.string(aux.vna_name as u64)).collect::<Result<_, _>>()?;
-                Ok(VersionNeed { file: self.string(need.vn_file as u64)?, versions })
+                let names = |is_weak: bool| {
+                    let wanted = need.iter().filter(|aux| (aux.vna_flags & WEAK != 0) == is_weak);
+                    wanted.map(|aux| self.string(aux.vna_name as u64)).collect::<Result<_, _>>()
+                };
+                Ok(VersionNeed { file: self.string(need.vn_file as u64)?, versions: names(false)?, weak: names(true)? })
             })
             .collect()
     }
@@ -395,6 +404,26 @@ impl<'a> Dynamic<'a> {
         }
         Ok(index + 1)
     }
+}
+
+/// The default directories in the code of a loader: one literal, in which directories with a slash at their ends follow each
+/// other, each with a zero behind it (glibc, `elf/dl-load.c`, `system_dirs`).
+fn default_directories(bytes: &[u8]) -> Vec<String> {
+    let is_directory = |name: &[u8]| {
+        name.len() > 1
+            && name.starts_with(b"/")
+            && name.ends_with(b"/")
+            && name.iter().all(|byte| byte.is_ascii_graphic())
+    };
+    for border in memchr::memmem::find_iter(bytes, b"/\0/") {
+        let begin = memchr::memrchr(0, bytes.get(..border).unwrap_or_default()).map_or(0, |zero| zero + 1);
+        let names = bytes.get(begin..).unwrap_or_default().split(|&byte| byte == 0);
+        let list: Vec<String> = names.take_while(|name| is_directory(name)).map(text).collect();
+        if list.len() > 1 {
+            return list;
+        }
+    }
+    Vec::new()
 }
 
 /// The description of the note `NT_GNU_BUILD_ID` of owner `GNU`, as hexadecimal digits.

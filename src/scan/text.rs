@@ -13,11 +13,13 @@ pub(super) const EXTRACTOR: Extractor = Extractor {
 };
 
 /// Files that are wanted wherever they are: the last components of their path.
-const ANYWHERE: &[&str] = &["torch/version.py", "torch/include/caffe2/core/macros.h", "pyvenv.cfg"];
+const ANYWHERE: &[&str] =
+    &["torch/__init__.py", "torch/version.py", "torch/include/caffe2/core/macros.h", "pyvenv.cfg"];
 
 /// Files that are wanted at one place.
 const FIXED: &[&str] = &[
     "etc/os-release",
+    "etc/passwd",
     "usr/lib/os-release",
     "etc/ld.so.cache",
     "etc/ld.so.preload",
@@ -33,6 +35,7 @@ fn is_wanted(path: &ImagePath) -> bool {
         || (matches!(name, b"METADATA" | b"RECORD") && is_of_interest(parent_name(path), b".dist-info"))
         || (bytes.starts_with(b"var/lib/dpkg/info/") && name.ends_with(b".list") && is_of_interest(name, b""))
         || (parent_name(path) == b"conda-meta" && name.ends_with(b".json") && is_of_interest(name, b""))
+        || (matches!(parent_name(path), b"site-packages" | b"dist-packages") && name.ends_with(b".pth"))
         || (bytes.starts_with(b"etc/libibverbs.d/") && name.ends_with(b".driver"))
 }
 
@@ -102,6 +105,8 @@ mod tests {
         for (path, wanted) in [
             ("opt/conda/lib/python3.11/site-packages/torch/version.py", true),
             ("usr/lib/python3/dist-packages/mytorch/version.py", false),
+            ("usr/lib/python3/dist-packages/local.pth", true),
+            ("usr/lib/python3/dist-packages/x/weights.pth", false),
             ("usr/local/lib/python3.11/dist-packages/nvidia_nccl_cu12-2.27.5.dist-info/METADATA", true),
             ("usr/local/lib/python3.11/dist-packages/requests-2.0.dist-info/METADATA", false),
             ("var/lib/dpkg/info/libibverbs1:amd64.list", true),

@@ -2,8 +2,9 @@
 
 use crate::model::{Fact, Gap, ImagePath, Site};
 use crate::rootfs::File;
-use crate::rootfs::loader::elf;
+use crate::rootfs::loader::{Asked, Object, elf};
 
+use super::super::torch::{Import, Library};
 use super::super::{Context, Facts, key};
 use super::{SONAME, strings};
 
@@ -44,21 +45,54 @@ pub(super) fn loaded<'a>(context: &Context<'a>, facts: &Facts) -> Fact<Loaded<'a
                 },
             )
         }
-        "shared" => {
-            for library in libraries.iter().filter(|library| library.elf.needed.iter().any(|name| name == SONAME)) {
-                match context.loader.find(SONAME, &library.path, library.elf) {
-                    Err(gap) => return Fact::Unknown(gap),
-                    Ok(None) => {}
-                    Ok(Some(bound)) => {
-                        let Ok((path, file)) = context.rootfs.open(&bound.path) else { continue };
-                        let site = file.site(&path, None);
-                        return Fact::seen(Loaded { path, file, route: bound.route.to_string() }, [site]);
-                    }
+        "shared" => context.loader.imports().clone().and_then(|imports, _| {
+            let mut fact = Fact::Absent;
+            for (index, import) in imports.iter().enumerate() {
+                let loaded = in_process(context, &libraries, import);
+                let path = |fact: &Fact<Loaded<'_>>| fact.value().map(|loaded| loaded.path.clone());
+                if index > 0 && path(&fact) != path(&loaded) {
+                    return Fact::Unknown(Gap::new("which NCCL is loaded depends on the processor"));
                 }
+                fact = loaded;
             }
-            context.preloaded(b"nccl", SONAME).map_or(Fact::Absent, Fact::Unknown)
-        }
+            fact
+        }),
         _ => Fact::Absent,
+    })
+}
+
+/// The NCCL of a process: the first object that defines its functions, in the order in which symbols are looked up. If the
+/// import fails before it comes to NCCL, the one that torch's libraries would be given.
+fn in_process<'a>(context: &Context<'a>, libraries: &[Library<'a>], import: &Import<'a>) -> Fact<Loaded<'a>> {
+    let is_nccl = |object: &&Object<'_>| match &object.elf.symbols {
+        Ok(symbols) => symbols.iter().any(|symbol| symbol.defined && symbol.name == "ncclGetVersion"),
+        Err(_) => object.elf.soname.as_deref() == Some(SONAME),
+    };
+    if import.failure.is_none() {
+        return import.objects().find(is_nccl).map_or(Fact::Absent, |object| {
+            let route = match object.asked {
+                Asked::Preload => "LD_PRELOAD".to_owned(),
+                Asked::PreloadFile => "/etc/ld.so.preload".to_owned(),
+                Asked::Dlopen(_) => "torch/__init__.py loads it by its path".to_owned(),
+                _ => object.route.to_string(),
+            };
+            at(context, &object.path, route)
+        });
+    }
+    for library in libraries.iter().filter(|library| library.elf.needed.iter().any(|name| name == SONAME)) {
+        match context.loader.find(SONAME, &library.path, library.elf) {
+            Err(gap) => return Fact::Unknown(gap),
+            Ok(None) => {}
+            Ok(Some(bound)) => return at(context, &bound.path, bound.route.to_string()),
+        }
+    }
+    Fact::Absent
+}
+
+fn at<'a>(context: &Context<'a>, path: &ImagePath, route: String) -> Fact<Loaded<'a>> {
+    context.rootfs.open(path).map_or(Fact::Absent, |(path, file)| {
+        let site = file.site(&path, None);
+        Fact::seen(Loaded { path, file, route }, [site])
     })
 }
 

@@ -11,10 +11,12 @@ pub(in crate::facts) struct Installation {
     pub(in crate::facts) all: Vec<(ImagePath, Site)>,
     /// The one that this check is about.
     pub(in crate::facts) chosen: Fact<ImagePath>,
+    /// The path that Python finds it under: links in it are not followed.
+    pub(in crate::facts) imported_as: Option<ImagePath>,
 }
 
 impl Installation {
-    pub(in crate::facts) fn find(rootfs: &RootFs, python: &Python) -> Self {
+    pub(in crate::facts) fn find(rootfs: &RootFs, python: Option<&Python>) -> Self {
         let mut all = Vec::new();
         for (path, file) in rootfs.files().filter(|(path, _)| path.ends_with("torch/version.py")) {
             let package = path.parent();
@@ -25,16 +27,27 @@ impl Installation {
                 all.push((package, file.site(&path, None)));
             }
         }
-        let chosen = Self::choose(rootfs, python, &all);
-        Self { all, chosen }
+        let first = python.into_iter().flat_map(|python| &python.path).map(|folder| folder.join(b"torch"));
+        let imported = first.into_iter().find(|package| rootfs.open(&package.join(b"version.py")).is_ok());
+        let chosen = Self::choose(rootfs, python, imported.as_ref(), &all);
+        let imported_as = imported.or_else(|| chosen.value().cloned());
+        Self { all, chosen, imported_as }
     }
 
     /// The first on the interpreter's path; else the only one there is.
-    fn choose(rootfs: &RootFs, python: &Python, all: &[(ImagePath, Site)]) -> Fact<ImagePath> {
-        let imported = python.site_packages.iter().find_map(|folder| {
-            let (real, file) = rootfs.open(&folder.join(b"torch/version.py")).ok()?;
+    fn choose(
+        rootfs: &RootFs,
+        python: Option<&Python>,
+        imported: Option<&ImagePath>,
+        all: &[(ImagePath, Site)],
+    ) -> Fact<ImagePath> {
+        let imported = imported.and_then(|package| {
+            let (real, file) = rootfs.open(&package.join(b"version.py")).ok()?;
             Some(Fact::seen(real.parent(), [file.site(&real, None)]))
         });
+        if let (Some(Err(gap)), false) = (python.map(|python| &python.program), all.is_empty()) {
+            return Fact::Unknown(gap.clone());
+        }
         imported.unwrap_or_else(|| match all {
             [] => Fact::Absent,
             [(package, site)] => Fact::seen(package.clone(), [site.clone()]),

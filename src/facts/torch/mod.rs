@@ -1,16 +1,21 @@
 //! PyTorch: which one is imported, how it was built, and how it is linked to NCCL.
 
 mod build;
+mod import;
 mod installation;
 mod libraries;
+mod loaded;
+mod preload;
 mod version;
 
 use crate::model::{DynamicSymbol, Fact};
 
 use super::{Context, Facts, key, pattern, text};
 
+pub(super) use import::{Import, import};
 pub(super) use installation::Installation;
-use libraries::{Library, any_symbol, is_library};
+pub(super) use libraries::Library;
+use libraries::{any_symbol, is_library};
 
 // Core metadata 2.0 put the specifier into parentheses.
 pattern!(NCCL_PIN, r"(?m)^Requires-Dist: *(nvidia-nccl-cu\d+) *\(?(==[0-9.]+)");
@@ -33,6 +38,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
 
     version::produce(context, facts);
     build::produce(context, facts);
+    loaded::produce(context, facts);
 
     let cuda = context.torch_cuda();
     facts.insert(

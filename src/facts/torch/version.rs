@@ -7,7 +7,7 @@ use super::super::{Context, Facts, key, pattern};
 // torch/version.py, as tools/generate_torch_version.py writes it; the annotation of `cuda` came with 2.2.
 pattern!(VERSION, r"(?m)^__version__ *= *'([^']+)'");
 pattern!(GIT_VERSION, r"(?m)^git_version *= *'([^']+)'");
-pattern!(CUDA, r"(?m)^cuda *(?:: *Optional\[str\])? *= *(?:'([^']+)'|None)");
+pattern!(pub(super) CUDA, r"(?m)^cuda *(?:: *Optional\[str\])? *= *(?:'([^']+)'|None)");
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let version_file = context.in_torch("version.py");

@@ -6,6 +6,7 @@ mod judgements;
 mod page;
 mod seen;
 mod site;
+pub(super) mod tree;
 
 use std::io::{self, Write};
 

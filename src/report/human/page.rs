@@ -78,6 +78,25 @@ impl<'a> Page<'a> {
         self.lead(indent, &clean(label.0), label.1, padding, &clean(line))
     }
 
+    /// A line of a tree: the branch, a text that people copy, and behind it, or under it where there is no room, what is said
+    /// of it. `below` stands in place of the branch under it.
+    pub(super) fn branch(
+        &mut self,
+        indent: usize,
+        branch: &str,
+        below: &str,
+        text: &str,
+        (end, look): (&str, anstyle::Style),
+    ) -> io::Result<()> {
+        let (text, end) = (clean(text), clean(end));
+        let look = if self.color { look } else { anstyle::Style::new() };
+        if indent + branch.width() + text.width() + 2 + end.width() <= self.width {
+            return writeln!(self.out, "{:indent$}{branch}{text}: {look}{end}{look:#}", "");
+        }
+        writeln!(self.out, "{:indent$}{branch}{text}", "")?;
+        writeln!(self.out, "{:indent$}{below}  {look}{end}{look:#}", "")
+    }
+
     fn paragraph(
         &mut self,
         indent: usize,

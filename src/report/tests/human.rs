@@ -231,6 +231,8 @@ fn an_inspection() {
       nccl_linkage        shared
       process_group_nccl  absent
       cudart_needed       absent
+      loaded              absent
+      import_error        absent
       nccl_pin            absent
     ");
     insta::assert_snapshot!(area(&report, "nccl"), @"
@@ -283,6 +285,8 @@ fn an_inspection_in_full() {
             (DT_NEEDED), layer 2 of 3 (sha256:222222222222)
       process_group_nccl  absent
       cudart_needed       absent
+      loaded              absent
+      import_error        absent
       nccl_pin            absent
     ");
 }

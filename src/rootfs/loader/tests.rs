@@ -30,13 +30,24 @@ fn image(libraries: &[(&str, u16)]) -> RootFs {
 }
 
 fn find(rootfs: &RootFs, library_path: Option<&str>, object: &ElfInfo) -> String {
-    let bound = Loader::new(rootfs, library_path).find("libx.so", &"opt/torch/lib/libt.so".into(), object).unwrap();
+    let settings = Settings {
+        library_path: library_path.map(ToOwned::to_owned),
+        working_directory: Some(ImagePath::root()),
+        ..Settings::default()
+    };
+    let bound =
+        Rc::new(Loader::new(rootfs, settings)).find("libx.so", &"opt/torch/lib/libt.so".into(), object).unwrap();
     bound.map_or("nothing".into(), |bound| format!("{} by {}", bound.path, bound.route))
 }
 
 #[test]
 fn order_of_the_search() {
-    let all = image(&[("opt/nccl/lib/libx.so", 62), ("env/libx.so", 62), ("usr/lib/libx.so", 62)]);
+    let all = image(&[
+        ("opt/torch/lib/libt.so", 62),
+        ("opt/nccl/lib/libx.so", 62),
+        ("env/libx.so", 62),
+        ("usr/lib/libx.so", 62),
+    ]);
     let path = &["$ORIGIN/../../nccl/lib"];
     let (rpath, runpath, none) = (object(path, &[], 62), object(&[], path, 62), object(&[], &[], 62));
     let both = object(&["/usr/lib"], path, 62);
@@ -56,8 +67,12 @@ fn another_machine_is_passed_over() {
 }
 
 #[test]
-fn what_depends_on_the_processor_is_unknown() {
-    let gap =
-        Loader::new(&image(&[]), None).find("libx.so", &"a".into(), &object(&["/x/$PLATFORM"], &[], 62)).unwrap_err();
-    assert!(gap.why.contains("depends on the loader's build"), "{gap}");
+fn tokens_are_replaced() {
+    let all = image(&[("opt/torch/lib/haswell/libx.so", 62)]);
+    let object = object(&["${ORIGIN}/$PLATFORM", "$ORIGINAL"], &[], 62);
+    assert_eq!(find(&all, None, &object), "/opt/torch/lib/haswell/libx.so by DT_RPATH ${ORIGIN}/$PLATFORM");
+    let empty = image(&[]);
+    let gap = Rc::new(Loader::new(&empty, Settings::default()));
+    let gap = gap.find("libx.so", &"a".into(), &self::object(&["/usr/$LIB"], &[], 62)).unwrap_err();
+    assert!(gap.why.contains("$LIB stands for depends on the build of the loader"), "{gap}");
 }

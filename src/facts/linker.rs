@@ -1,0 +1,70 @@
+//! Who asks the simulated loader: an object of the process that has imported torch, or one that no process is known for.
+
+use std::rc::Rc;
+
+use crate::model::{ElfInfo, Fact, Gap, ImageConfig, ImagePath};
+use crate::rootfs::RootFs;
+use crate::rootfs::loader::{Bound, Loader, Settings};
+
+use super::python::Python;
+use super::torch::{Import, Installation, import};
+
+/// The loader of the image, and the process that has imported torch.
+pub(super) struct Linker<'a> {
+    loader: Rc<Loader<'a>>,
+    /// One process, or one for each kind of processor where that makes a difference.
+    imports: Fact<Vec<Import<'a>>>,
+}
+
+impl<'a> Linker<'a> {
+    pub(super) fn new(
+        rootfs: &'a RootFs,
+        config: Option<&ImageConfig>,
+        python: Option<&Python>,
+        torch: &Installation,
+    ) -> Self {
+        let loader = Rc::new(Loader::new(rootfs, settings(config)));
+        let imports = import(rootfs, config, &loader, python, torch);
+        Self { loader, imports }
+    }
+
+    /// What a name is bound to when `object`, the file at `origin`, asks for it, as dlopen would: in the process that has
+    /// imported torch if the object is in it, else as if it were a program by itself. `None`: nothing.
+    pub(super) fn find(&self, name: &str, origin: &ImagePath, object: &ElfInfo) -> Result<Option<Bound>, Gap> {
+        let mut answers = self.imports.value().into_iter().flatten().filter_map(|import| import.dlopen(name, origin));
+        let Some(first) = answers.next() else { return self.loader.find(name, origin, object) };
+        if answers.all(|answer| answer == first) {
+            return first;
+        }
+        Err(Gap::new(format!("{name}: which file it is depends on the processor")))
+    }
+
+    /// The process that has imported torch; one for each kind of processor where that makes a difference.
+    pub(super) fn imports(&self) -> &Fact<Vec<Import<'a>>> {
+        &self.imports
+    }
+
+    /// What the import gives on every processor, or that it depends on it.
+    pub(super) fn agreed<T: PartialEq>(&self, ask: impl Fn(&Import<'a>) -> T) -> Fact<T> {
+        self.imports.clone().and_then(|imports, at| {
+            let mut answers = imports.iter().map(ask);
+            let Some(first) = answers.next() else { return Fact::Absent };
+            if answers.all(|answer| answer == first) {
+                return Fact::Seen { value: first, at };
+            }
+            let levels: Vec<_> = imports.iter().map(|import| import.process.level().to_string()).collect();
+            let why = format!("what is loaded is not the same on processors of {}", levels.join(" and "));
+            Fact::Unknown(Gap::new(why).settled_by("the image has libraries in folders of glibc-hwcaps"))
+        })
+    }
+}
+
+/// What the image's environment tells the loader.
+pub(super) fn settings(config: Option<&ImageConfig>) -> Settings {
+    let variable = |name: &str| config.and_then(|config| config.environment.get(name).cloned());
+    Settings {
+        library_path: variable("LD_LIBRARY_PATH"),
+        preload: variable("LD_PRELOAD"),
+        working_directory: config.map(|config| ImagePath::from(config.working_directory.as_str())),
+    }
+}

@@ -1,0 +1,89 @@
+//! Which Python the image starts, and where that imports from.
+
+mod path;
+mod program;
+
+use crate::model::{Fact, Gap, ImageConfig, ImagePath, Site};
+use crate::rootfs::RootFs;
+
+use super::{Context, Facts, key, pattern};
+
+pattern!(VERSIONED, r"^python3\.(\d+)t?$");
+
+/// An interpreter of the image.
+#[derive(Debug)]
+pub(super) struct Python {
+    /// As it is called.
+    name: ImagePath,
+    site: Site,
+    /// The file that runs, or why that is unknown.
+    pub(super) program: Result<ImagePath, Gap>,
+    /// Minor version of Python 3.
+    pub(super) minor: Option<u32>,
+    /// Existing folders of `sys.path`, in its order: first `PYTHONPATH`, then the standard library's, then those of packages.
+    pub(super) path: Vec<ImagePath>,
+    /// Those of them that packages are installed in.
+    pub(super) site_packages: Vec<ImagePath>,
+    /// Files that run code when this interpreter starts, which may change where it imports from.
+    pub(super) hooks: Vec<ImagePath>,
+}
+
+impl Python {
+    /// The interpreter that a container of this image would run.
+    pub(super) fn find(rootfs: &RootFs, config: Option<&ImageConfig>) -> Option<Self> {
+        program::choose(rootfs, config).and_then(|name| Self::at(rootfs, config, name))
+    }
+
+    /// The interpreter that is called by this path, if there is one.
+    pub(super) fn at(rootfs: &RootFs, config: Option<&ImageConfig>, name: ImagePath) -> Option<Self> {
+        let (real, file) = rootfs.open(&name).ok()?;
+        let site = file.site(&real, None);
+        let (name, program) = match program::behind_shim(rootfs, config, &name, &real) {
+            None => (name, Ok(real)),
+            Some(Ok(behind)) => {
+                let real = rootfs.open(&behind).ok()?.0;
+                (behind, Ok(real))
+            }
+            Some(Err(gap)) => (name, Err(gap)),
+        };
+        let layout = program.as_ref().ok().map(|real| path::layout(rootfs, config, &name, real)).unwrap_or_default();
+        let path::Layout { minor, path, site_packages, hooks } = layout;
+        Some(Self { name, site, program, minor, path, site_packages, hooks })
+    }
+}
+
+/// The minor version that the name of an interpreter's file tells, as in `python3.11`.
+fn minor_of(file: &ImagePath) -> Option<u32> {
+    let captures = VERSIONED.captures(file.file_name())?;
+    std::str::from_utf8(captures.get(1)?.as_bytes()).ok()?.parse().ok()
+}
+
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
+    let Some(python) = &context.python else {
+        for key in [key::PYTHON_PATH, key::PYTHON_SITE_PACKAGES, key::PYTHON_STARTUP_CODE] {
+            facts.insert::<String>(key, Fact::Absent);
+        }
+        return;
+    };
+    let seen = |value: String| Fact::seen(value, [python.site.clone()]);
+    facts.insert(key::PYTHON_PATH, seen(python.name.to_string()));
+    let folders: Vec<_> = python.site_packages.iter().map(ToString::to_string).collect();
+    let folders = match (&python.program, folders.is_empty()) {
+        (Err(gap), _) => Fact::Unknown(gap.clone()),
+        (Ok(_), true) => {
+            let why = format!("{} was found, and no folder that it would import packages from", python.name);
+            Fact::Unknown(Gap::new(why))
+        }
+        (Ok(_), false) => Fact::seen(folders, [python.site.clone()]),
+    };
+    facts.insert(key::PYTHON_SITE_PACKAGES, folders);
+    let hooks: Vec<_> = python.hooks.iter().map(ToString::to_string).collect();
+    facts.insert(
+        key::PYTHON_STARTUP_CODE,
+        match &python.program {
+            Err(gap) => Fact::Unknown(gap.clone()),
+            Ok(_) if hooks.is_empty() => Fact::Absent,
+            Ok(_) => Fact::seen(hooks, [python.site.clone()]),
+        },
+    );
+}

@@ -1,0 +1,231 @@
+//! `import torch`, carried out by the simulated loader: the interpreter, then each library in the order in which
+//! `torch/__init__.py` comes to it.
+
+use std::rc::Rc;
+
+use crate::model::{Fact, Gap, ImageConfig, ImagePath, escape};
+use crate::rootfs::RootFs;
+use crate::rootfs::loader::{Asked, Bound, Level, Loader, Object, Process, Stop};
+
+use super::super::python::Python;
+use super::super::text;
+use super::Installation;
+use super::preload::{Preload, Recipe, matches, recipe};
+
+/// The process after `import torch`.
+#[derive(Clone, Debug)]
+pub(in crate::facts) struct Import<'a> {
+    pub(in crate::facts) process: Process<'a>,
+    /// Objects that torch asked the loader for, in order.
+    asked_for: Vec<usize>,
+    /// Why the import fails, if it does: the loader's message.
+    pub(in crate::facts) failure: Option<String>,
+}
+
+/// What the import needs to know.
+struct Importer<'w> {
+    rootfs: &'w RootFs,
+    python: &'w Python,
+    /// The package, by the path that Python finds it under.
+    package: &'w ImagePath,
+    /// Major version of the CUDA release that torch was built with.
+    cuda: Option<String>,
+}
+
+/// Imports the torch that this check is about, on processors of every level: one process where they are all alike.
+pub(in crate::facts) fn import<'a>(
+    rootfs: &'a RootFs,
+    config: Option<&ImageConfig>,
+    loader: &Rc<Loader<'a>>,
+    python: Option<&Python>,
+    torch: &Installation,
+) -> Fact<Vec<Import<'a>>> {
+    let (package, at) = match (&torch.imported_as, &torch.chosen) {
+        (Some(package), Fact::Seen { at, .. }) => (package, at),
+        (_, Fact::Unknown(gap)) => return Fact::Unknown(gap.clone()),
+        _ => return Fact::Absent,
+    };
+    // A torch that the image's own interpreter does not import belongs to the one of its environment.
+    let own;
+    let python = match python.filter(|python| python.path.contains(&package.parent())) {
+        Some(python) => python,
+        None => {
+            let environment = package.parent().parent().parent().parent();
+            own = Python::at(rootfs, config, environment.join(b"bin/python3"));
+            match &own {
+                Some(python) if python.path.contains(&package.parent()) => python,
+                _ => return Fact::Unknown(Gap::new(format!("no interpreter was found that imports {package}"))),
+            }
+        }
+    };
+    let cuda = cuda_major(rootfs, package);
+    let importer = Importer { rootfs, python, package, cuda };
+    let run = |level| importer.run(loader, level);
+    let imports = run(Level::V3).and_then(|import| {
+        let more = import.process.depends_on_level().then(|| run(Level::V4)).transpose()?;
+        Ok([import].into_iter().chain(more).collect())
+    });
+    match imports {
+        Ok(imports) => Fact::Seen { value: imports, at: at.clone() },
+        Err(gap) => Fact::Unknown(gap),
+    }
+}
+
+impl<'a> Import<'a> {
+    /// The objects that the program and torch brought, each once: what other modules of Python bring is not among them.
+    pub(in crate::facts) fn objects(&self) -> impl Iterator<Item = &Object<'a>> {
+        let first = self.process.objects().iter().enumerate();
+        let first = first.filter(|(_, object)| !matches!(object.asked, Asked::Needed(_) | Asked::Dlopen(_)));
+        let roots = first.map(|(id, _)| id).chain(self.asked_for.iter().copied());
+        self.process.closure(roots).into_iter().filter_map(|id| self.process.objects().get(id))
+    }
+
+    /// What `dlopen` of a name gives when the object with this path calls it; `None` where there is no such object.
+    pub(in crate::facts) fn dlopen(&self, name: &str, caller: &ImagePath) -> Option<Result<Option<Bound>, Gap>> {
+        let caller = self.process.objects().iter().position(|object| object.path == *caller)?;
+        Some(self.process.bound(name, caller))
+    }
+}
+
+impl Importer<'_> {
+    fn run<'a>(&self, loader: &Rc<Loader<'a>>, level: Level) -> Result<Import<'a>, Gap> {
+        let program = self.python.program.as_ref().map_err(Clone::clone)?;
+        let process = Process::start(loader, level, program)?;
+        if let Some(why) = process.failure() {
+            return Err(Gap::new(format!("{program} does not start: {why}")));
+        }
+        let mut import = Import { process, asked_for: Vec::new(), failure: None };
+        match self.carry_out(&mut import) {
+            Ok(()) => {}
+            Err(Stop::Unknown(gap)) => return Err(gap),
+            Err(Stop::Fails(why)) => import.failure = Some(why),
+        }
+        Ok(import)
+    }
+
+    fn carry_out(&self, import: &mut Import<'_>) -> Result<(), Stop> {
+        // Modules are opened by the interpreter's own code, which may be in a library of its own.
+        let objects = import.process.objects();
+        let interpreter = objects.iter().position(|object| object.path.file_name().starts_with(b"libpython3"));
+        let interpreter = interpreter.unwrap_or(0);
+        // ctypes calls dlopen from its own module, unless that is built into the interpreter.
+        let caller = match self.module(&self.python.path, "_ctypes") {
+            Some(module) => import.process.dlopen(&module, interpreter)?,
+            None => interpreter,
+        };
+        self.load_global_deps(import, caller)?;
+        let folder = [self.package.clone()];
+        let module = self.module(&folder, "_C").ok_or_else(|| {
+            Stop::Unknown(Gap::new(format!("{} has no module _C for Python 3.{:?}", self.package, self.python.minor)))
+        })?;
+        load(import, &module, interpreter).map(|_| ())
+    }
+
+    /// `torch._load_global_deps`.
+    fn load_global_deps(&self, import: &mut Import<'_>, caller: usize) -> Result<(), Stop> {
+        let init = match text(self.rootfs, &self.package.join(b"__init__.py")) {
+            Fact::Seen { value, .. } => value,
+            Fact::Absent => return Ok(()),
+            Fact::Unknown(gap) => return Err(gap.into()),
+        };
+        let Some(recipe) = recipe(init) else { return Ok(()) };
+        let library = format!("{}/lib/libtorch_global_deps.so", spelled(self.package));
+        match load(import, &library, caller) {
+            Ok(_) => {
+                let Some((mark, preloads)) = &recipe.afterwards else { return Ok(()) };
+                let is_mapped = import.process.objects().iter().any(|object| object.path.to_string().contains(mark));
+                if is_mapped {
+                    for preload in preloads {
+                        match self.preload(import, preload, &recipe, caller) {
+                            // Whatever fails ends this, and nobody hears of it.
+                            Err(Stop::Fails(_)) => break,
+                            other => other?,
+                        }
+                    }
+                }
+                Ok(())
+            }
+            Err(Stop::Fails(why)) if recipe.errors.iter().any(|name| why.contains(name)) => {
+                for preload in &recipe.otherwise {
+                    self.preload(import, preload, &recipe, caller)?;
+                }
+                load(import, &library, caller).map(|_| ())
+            }
+            Err(stop) => Err(stop),
+        }
+    }
+
+    /// `torch._preload_cuda_deps`: the library of the first folder of `sys.path` that has it.
+    fn preload(&self, import: &mut Import<'_>, preload: &Preload, recipe: &Recipe, caller: usize) -> Result<(), Stop> {
+        let library = self.python.path.iter().map(|folder| self.candidates(folder, preload, recipe));
+        let Some(candidates) = library.into_iter().find(|candidates| !candidates.is_empty()) else {
+            let missing = format!("{} not found in the system path", preload.pattern);
+            return if preload.required { Err(Stop::Fails(missing)) } else { Ok(()) };
+        };
+        match candidates.as_slice() {
+            [only] => load(import, &spelled(only), caller).map(|_| ()),
+            several => {
+                let names: Vec<_> = several.iter().map(ToString::to_string).collect();
+                let why = format!("torch loads the first of {} that its folder happens to list", names.join(" and "));
+                Err(Gap::new(why).into())
+            }
+        }
+    }
+
+    fn candidates(&self, folder: &ImagePath, preload: &Preload, recipe: &Recipe) -> Vec<ImagePath> {
+        let nvidia = folder.join(b"nvidia");
+        let mut folders = vec![nvidia.join(preload.folder.as_bytes())];
+        if let Some(cuda) = self.cuda.as_ref().filter(|_| recipe.in_toolkit) {
+            folders.push(nvidia.join(format!("cu{cuda}").as_bytes()));
+        }
+        if recipe.beside {
+            folders.push(folder.join(preload.folder.as_bytes()));
+        }
+        // The first of these folders that has one counts.
+        let found = |folder: ImagePath| {
+            let lib = folder.join(b"lib");
+            let names = self.rootfs.names(&lib).filter(|name| matches(preload.pattern.as_bytes(), name));
+            names.map(|name| lib.join(name)).collect::<Vec<_>>()
+        };
+        folders.into_iter().map(found).find(|found| !found.is_empty()).unwrap_or_default()
+    }
+
+    /// The path of an extension module in the first of these folders that has it (CPython, `_imp.extension_suffixes`).
+    fn module(&self, folders: &[ImagePath], name: &str) -> Option<String> {
+        let minor = self.python.minor?;
+        let own = format!("{name}.cpython-3{minor}");
+        for folder in folders {
+            let mut names = self.rootfs.names(folder).map(|name| String::from_utf8_lossy(name).into_owned());
+            let is_own = |file: &String| {
+                let rest = file.strip_prefix(&own);
+                rest.is_some_and(|rest| rest.ends_with(".so") && rest.starts_with(['-', 't', 'm']))
+            };
+            let plain = [format!("{name}.abi3.so"), format!("{name}.so")];
+            let found = names
+                .find(is_own)
+                .or_else(|| plain.into_iter().find(|file| self.rootfs.open(&folder.join(file.as_bytes())).is_ok()));
+            if let Some(file) = found {
+                return Some(format!("{}/{file}", spelled(folder)));
+            }
+        }
+        None
+    }
+}
+
+fn load(import: &mut Import<'_>, path: &str, caller: usize) -> Result<usize, Stop> {
+    let id = import.process.dlopen(path, caller)?;
+    import.asked_for.push(id);
+    Ok(id)
+}
+
+/// A path as a program writes it.
+fn spelled(path: &ImagePath) -> String {
+    format!("/{}", String::from_utf8_lossy(path.as_bytes()))
+}
+
+fn cuda_major(rootfs: &RootFs, package: &ImagePath) -> Option<String> {
+    let version = text(rootfs, &package.join(b"version.py"));
+    let captures = super::version::CUDA.captures(version.value()?)?;
+    let cuda = captures.get(1)?.as_bytes();
+    Some(escape(cuda.split(|&byte| byte == b'.').next()?))
+}

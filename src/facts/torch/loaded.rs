@@ -1,0 +1,28 @@
+//! The libraries that `import torch` maps.
+
+use crate::model::{Fact, Gap};
+use crate::rootfs::loader::Asked;
+
+use super::super::{Context, Facts, key};
+use super::import::Import;
+
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
+    let failure = context.loader.agreed(|import| import.failure.clone());
+    facts.insert(
+        key::TORCH_IMPORT_ERROR,
+        failure.clone().and_then(|failure, at| failure.map_or(Fact::Absent, |value| Fact::Seen { value, at })),
+    );
+    let loaded = failure.and_then(|failure, _| match failure {
+        Some(why) => Fact::Unknown(Gap::new(format!("`import torch` fails: {why}"))),
+        None => context.loader.agreed(paths),
+    });
+    facts.insert(key::TORCH_LOADED, loaded);
+}
+
+fn paths(import: &Import<'_>) -> Vec<String> {
+    let libraries = import.objects().filter(|object| object.asked != Asked::Program);
+    let mut paths: Vec<_> = libraries.map(|object| object.path.to_string()).collect();
+    paths.sort();
+    paths.dedup();
+    paths
+}

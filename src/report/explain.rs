@@ -1,0 +1,84 @@
+//! Renders how the dynamic loader comes to a library.
+
+use std::io::{self, Write};
+
+use serde_json::json;
+
+use super::human::{Style, tree};
+use super::{Format, ImageSummary, json};
+use crate::facts::explain::{Account, Answer, End, Search};
+use crate::model::Gap;
+
+/// What was asked of one image, and what came of it.
+#[derive(Debug)]
+pub struct Explanation<'a> {
+    /// The image.
+    pub image: &'a ImageSummary,
+    /// An account for each kind of processor that makes a difference, or why there is none.
+    pub accounts: &'a Result<Vec<Account>, Gap>,
+}
+
+impl Explanation<'_> {
+    /// Writes the explanation in one form: for programs, one JSON object on one line.
+    pub fn write(&self, format: Format, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+        match format {
+            Format::Human => tree::write(self, style, out),
+            Format::Json => json::write_value(&self.value(), out),
+        }
+    }
+
+    fn value(&self) -> serde_json::Value {
+        let (accounts, gap) = match self.accounts {
+            Ok(accounts) => (accounts.as_slice(), None),
+            Err(gap) => (&[][..], Some(gap.to_string())),
+        };
+        json!({
+            "schema": "ncclcheck-explanation/1",
+            "image": self.image.reference,
+            "gap": gap,
+            "processes": accounts.iter().map(process).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn process(account: &Account) -> serde_json::Value {
+    json!({
+        "program": account.program.to_string(),
+        "imports_torch": account.imports_torch,
+        "processor": account.level.map(|level| level.to_string()),
+        "failure": account.failure,
+        "mapped": account.mapped.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "answers": account.answers.iter().map(answer).collect::<Vec<_>>(),
+    })
+}
+
+fn answer(answer: &Answer) -> serde_json::Value {
+    json!({
+        "name": answer.name,
+        "found": answer.found.as_ref().map(ToString::to_string),
+        "supposed": answer.is_supposed,
+        "gap": answer.gap.as_ref().map(ToString::to_string),
+        "searches": answer.searches.iter().map(search).collect::<Vec<_>>(),
+    })
+}
+
+fn search(search: &Search) -> serde_json::Value {
+    let steps = search.steps.iter().map(|step| {
+        let end = match &step.end {
+            End::Taken(_) | End::SameFile(_) => "taken",
+            End::Missing => "missing",
+            End::Dangling => "dangling",
+            End::Loop => "loop",
+            End::Foreign(_) => "foreign",
+            End::Refused(_) => "refused",
+            End::Undecided(_) => "undecided",
+        };
+        json!({ "rule": step.route.to_string(), "path": step.path, "end": end, "why": step.end.to_string() })
+    });
+    json!({
+        "name": search.name,
+        "by": search.by,
+        "found": search.found.as_ref().map(ToString::to_string),
+        "steps": steps.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,133 @@
+//! How the dynamic loader comes to a library, as a tree: who asks, and under that every place looked at, in order.
+
+use std::io::{self, Write};
+
+use anstyle::AnsiColor;
+
+use super::page::{self, Page, label};
+use super::{Style, notes};
+use crate::facts::explain::{Account, Answer, End, Route, Search, Step};
+use crate::report::explain::Explanation;
+
+pub(in crate::report) fn write(explanation: &Explanation<'_>, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let mut page = Page::new(out, style);
+    match explanation.accounts {
+        Ok(accounts) => accounts.iter().try_for_each(|account| process(account, style.verbose, &mut page))?,
+        Err(gap) => page.heading("unknown:", page::bold(AnsiColor::Magenta), &gap.to_string())?,
+    }
+    notes(&explanation.image.notes, &mut page)
+}
+
+fn process(account: &Account, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
+    let what = if account.imports_torch { " that imports torch" } else { "" };
+    let on = account.level.map(|level| format!(", on a processor of {level}")).unwrap_or_default();
+    page.text(0, &format!("In a process of {}{what}{on}:", account.program))?;
+    for answer in &account.answers {
+        page.blank()?;
+        one(answer, verbose, page)?;
+    }
+    if let Some(failure) = &account.failure {
+        page.blank()?;
+        page.heading("it fails:", page::bold(AnsiColor::Red), failure)?;
+    }
+    Ok(())
+}
+
+fn one(answer: &Answer, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
+    let (end, look) = match (&answer.found, &answer.gap) {
+        (Some(path), _) => (path.to_string(), AnsiColor::Green),
+        (None, Some(gap)) => (format!("unknown: {gap}"), AnsiColor::Magenta),
+        (None, None) => ("found nowhere".to_owned(), AnsiColor::Red),
+    };
+    page.heading(&answer.name, page::bold(look), &format!("→ {end}"))?;
+    if answer.is_supposed {
+        page.text(2, "Nobody asks for it before NCCL runs; dlopen would do this:")?;
+    }
+    // Whoever asks later is given the object that is there.
+    let is_repeated = |search: &&Search| matches!(search.steps.as_slice(), [only] if only.route == Route::Loaded);
+    for search in answer.searches.iter().filter(|search| !is_repeated(search)) {
+        steps(search, verbose, page)?;
+    }
+    let repeated: Vec<_> = answer.searches.iter().filter(is_repeated).collect();
+    if let [first, rest @ ..] = repeated.as_slice() {
+        let shown = if verbose { rest.len() } else { rest.len().min(2) };
+        page.text(2, "already loaded when it is")?;
+        for search in std::iter::once(first).chain(rest.iter().take(shown)) {
+            page.text(2, &format!("├─ {}", search.by))?;
+        }
+        match rest.len() - shown {
+            0 => page.text(2, "╵")?,
+            more => page.text(2, &format!("╰─ and {more} times more (-v lists them)"))?,
+        }
+    }
+    Ok(())
+}
+
+/// One search: the places of one rule under one heading.
+fn steps(search: &Search, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
+    let other = if search.name.contains('/') { format!(" as {}", search.name) } else { String::new() };
+    page.text(2, &format!("{}{other}", search.by))?;
+    let groups: Vec<&[Step]> = search.steps.chunk_by(|a, b| rule(&a.route) == rule(&b.route)).collect();
+    for (index, group) in groups.iter().enumerate() {
+        let is_last = index + 1 == groups.len();
+        let (branch, trunk) = if is_last { ("╰─ ", "   ") } else { ("├─ ", "│  ") };
+        let Some(first) = group.first() else { continue };
+        page.text(2, &format!("{branch}{}", rule(&first.route)))?;
+        for (index, step) in group.iter().enumerate() {
+            let is_last = index + 1 == group.len();
+            let (branch, below) = if is_last { ("╰─ ", "   ") } else { ("├─ ", "│  ") };
+            place(step, &format!("{trunk}{branch}"), &format!("{trunk}{below}"), verbose, page)?;
+        }
+    }
+    Ok(())
+}
+
+/// One place and what came of it. The path is told where it says more than the rule does.
+fn place(step: &Step, branch: &str, below: &str, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
+    let entry = match &step.route {
+        Route::Rpath(entry)
+        | Route::InheritedRpath(entry, _)
+        | Route::LibraryPath(entry)
+        | Route::Runpath(entry)
+        | Route::Default(entry)
+            if !entry.is_empty() =>
+        {
+            entry
+        }
+        _ => &step.path,
+    };
+    let look = match step.end {
+        End::Taken(_) | End::SameFile(_) => page::bold(AnsiColor::Green),
+        End::Missing => anstyle::Style::new().dimmed(),
+        _ => page::bold(AnsiColor::Yellow),
+    };
+    let is_long = matches!(step.end, End::Taken(_) | End::SameFile(_));
+    let end = match &step.end {
+        End::Taken(_) => "taken".to_owned(),
+        End::SameFile(_) => "taken, already loaded".to_owned(),
+        other => other.to_string(),
+    };
+    page.branch(2, branch, below, entry, (&end, look))?;
+    if let (true, End::Taken(path) | End::SameFile(path)) = (is_long, &step.end) {
+        page.verbatim(2, label(""), 2, &format!("{below}  = {path}"))?;
+    } else if verbose || !matches!(step.end, End::Missing) {
+        if entry != &step.path {
+            page.verbatim(2, label(""), 2, &format!("{below}  {}", step.path))?;
+        }
+    }
+    Ok(())
+}
+
+/// The heading that places of one rule share.
+fn rule(route: &Route) -> String {
+    match route {
+        Route::Loaded => "already loaded".to_owned(),
+        Route::Path => "by its path".to_owned(),
+        Route::Rpath(_) => "DT_RPATH".to_owned(),
+        Route::InheritedRpath(_, of) => format!("DT_RPATH of {of}"),
+        Route::LibraryPath(_) => "LD_LIBRARY_PATH".to_owned(),
+        Route::Runpath(_) => "DT_RUNPATH".to_owned(),
+        Route::Cache => "/etc/ld.so.cache".to_owned(),
+        Route::Default(_) => "default directories".to_owned(),
+    }
+}

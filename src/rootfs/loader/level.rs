@@ -1,0 +1,36 @@
+//! Processors, as far as they decide which of several builds of a library is loaded (glibc 2.33,
+//! `sysdeps/x86_64/dl-hwcaps_subdirs.c`; x86-64 psABI, "Micro-Architecture Levels").
+
+use std::fmt;
+
+/// A level of x86-64. Processors below the third have no AVX2; hosts of GPUs that anyone trains on have had it since 2013,
+/// so nothing lower is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// x86-64-v3: with AVX2.
+    V3,
+    /// x86-64-v4: with AVX-512.
+    V4,
+}
+
+impl Level {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::V3, Self::V4];
+
+    /// Folders below `glibc-hwcaps` that a processor of this level takes libraries from, best first.
+    pub const fn folders(self) -> &'static [&'static str] {
+        match self {
+            Self::V3 => &["x86-64-v3", "x86-64-v2"],
+            Self::V4 => &["x86-64-v4", "x86-64-v3", "x86-64-v2"],
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::V3 => "x86-64-v3",
+            Self::V4 => "x86-64-v4",
+        })
+    }
+}

@@ -1,0 +1,104 @@
+//! What glibc's dynamic loader would do in the merged image (ld.so(8); glibc, `elf/rtld.c`, `elf/dl-load.c`, `elf/dl-deps.c`).
+//!
+//! A [`Loader`] is what an image and an environment fix for every process; a [`Process`] is one of them, with the objects that
+//! it has mapped. Where the answer depends on the processor, there is a [`Process`] for each [`Level`].
+
+mod cache;
+mod level;
+mod process;
+mod search;
+mod system;
+mod tokens;
+mod trace;
+
+use std::rc::Rc;
+
+use crate::model::{ElfInfo, Found, Gap, ImagePath};
+
+use super::{File, RootFs};
+
+use cache::Cache;
+
+pub use level::Level;
+pub use process::{Asked, Object, Process, Stop};
+pub use trace::{End, Route, Search, Step};
+
+/// What the environment of a process tells its loader.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// `LD_LIBRARY_PATH`.
+    pub library_path: Option<String>,
+    /// `LD_PRELOAD`.
+    pub preload: Option<String>,
+    /// What an empty element of a search path is; `None` where nobody knows.
+    pub working_directory: Option<ImagePath>,
+}
+
+/// The loader of one image with one environment.
+#[derive(Debug)]
+pub struct Loader<'a> {
+    rootfs: &'a RootFs,
+    settings: Settings,
+    cache: Result<Cache<'a>, Gap>,
+    /// `/etc/ld.so.preload`.
+    preload_file: Result<&'a [u8], Gap>,
+}
+
+/// A library that would be bound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// Its path after symbolic links.
+    pub path: ImagePath,
+    /// Why this one.
+    pub route: Route,
+}
+
+impl<'a> Loader<'a> {
+    /// The loader of an image whose environment tells it this.
+    pub fn new(rootfs: &'a RootFs, settings: Settings) -> Self {
+        let cache = text(rootfs, "etc/ld.so.cache").and_then(|bytes| match bytes {
+            [] => Ok(Cache::default()),
+            bytes => Cache::parse(bytes).map_err(|why| Gap::new(format!("/etc/ld.so.cache cannot be read: {why}"))),
+        });
+        let preload_file = text(rootfs, "etc/ld.so.preload");
+        Self { rootfs, settings, cache, preload_file }
+    }
+
+    /// The library that `soname` binds to when `object`, loaded from `origin`, asks for it: `None` when there is none.
+    ///
+    /// The object is looked at by itself, as if it were a program: what its own users' `DT_RPATH` adds, and what its process
+    /// has already mapped, is for a [`Process`] to say.
+    pub fn find(self: &Rc<Self>, soname: &str, origin: &ImagePath, object: &ElfInfo) -> Result<Option<Bound>, Gap> {
+        let found = |level| Process::around(self, level, origin, object).bound(soname, 0);
+        let (low, high) = (found(Level::V3)?, found(Level::V4)?);
+        if low != high {
+            return Err(Gap::new(format!("{soname}: which file it is depends on the processor"))
+                .settled_by("libraries of glibc-hwcaps are for processors of some levels only"));
+        }
+        Ok(low)
+    }
+}
+
+/// The text of a file at a fixed place; empty where there is none.
+fn text<'a>(rootfs: &'a RootFs, path: &str) -> Result<&'a [u8], Gap> {
+    let Ok((path, file)) = rootfs.open(&ImagePath::from(path)) else {
+        return Ok(&[]);
+    };
+    match file.found {
+        [Ok(Found::Text(bytes)), ..] => Ok(bytes),
+        [Err(gap), ..] => Err(gap.clone()),
+        _ if file.size == 0 => Ok(&[]),
+        _ => Err(Gap::new(format!("{path}: its content was not read"))),
+    }
+}
+
+/// What the ELF extractor found in a file.
+pub fn elf<'a>(file: &File<'a>) -> Option<&'a ElfInfo> {
+    file.found.iter().find_map(|found| match found {
+        Ok(Found::Elf(info)) => Some(&**info),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,390 @@
+//! A process: the objects that it has mapped, and how one brings the next (glibc, `elf/rtld.c`, `elf/dl-deps.c`,
+//! `elf/dl-open.c`, `elf/dl-version.c`).
+
+use std::rc::Rc;
+
+use crate::model::{ElfInfo, Gap, ImagePath, escape};
+
+use super::super::File;
+use super::search::{Candidate, Hit, Machine};
+use super::system::{self, System};
+use super::{Bound, Level, Loader, Route, Search, elf};
+
+/// A process of the image.
+#[derive(Clone, Debug)]
+pub struct Process<'a> {
+    pub(super) loader: Rc<Loader<'a>>,
+    pub(super) system: System,
+    pub(super) level: Level,
+    pub(super) machine: Machine,
+    /// The program is the first.
+    pub(super) objects: Vec<Object<'a>>,
+    /// Whether a processor of another level might have been given another file.
+    pub(super) depends_on_level: bool,
+    pub(super) steps: usize,
+    searches: Vec<Search>,
+    failure: Option<String>,
+}
+
+/// A mapped file.
+#[derive(Clone, Debug)]
+pub struct Object<'a> {
+    /// Its path after symbolic links.
+    pub path: ImagePath,
+    /// The file; `None` for an object that stands for itself (see [`Loader::find`]).
+    pub file: Option<File<'a>>,
+    /// What the loader reads of it.
+    pub elf: &'a ElfInfo,
+    /// How it came into the process.
+    pub asked: Asked,
+    /// The rule by which it was found.
+    pub route: Route,
+    /// The objects that it needs, by their places among the process's objects.
+    pub needs: Vec<usize>,
+    /// The path that it was opened by.
+    pub(super) opened: Vec<u8>,
+    /// Names that it was asked for by.
+    pub(super) names: Vec<Vec<u8>>,
+    /// The object whose search for it was the first (`l_loader`).
+    pub(super) brought_by: Option<usize>,
+}
+
+/// Who asked for an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// It is the program.
+    Program,
+    /// `PT_INTERP` of the program.
+    Interpreter,
+    /// `LD_PRELOAD`.
+    Preload,
+    /// `/etc/ld.so.preload`.
+    PreloadFile,
+    /// `DT_NEEDED` of the object at this place.
+    Needed(usize),
+    /// A call of dlopen from the object at this place.
+    Dlopen(usize),
+}
+
+/// Why something is not loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// It fails, with this message of the loader.
+    Fails(String),
+    /// What would happen is not known.
+    Unknown(Gap),
+}
+
+impl From<Gap> for Stop {
+    fn from(gap: Gap) -> Self {
+        Self::Unknown(gap)
+    }
+}
+
+/// Libraries of the driver: the container runtime puts them into every container of the host's GPUs, so that an image need not
+/// have them (nvidia-container-toolkit, `libnvidia-container`, `src/nvc_info.c`).
+const OF_THE_DRIVER: &[&str] = &["libcuda.so", "libcudadebugger.so", "libnvcuvid.so", "libnvoptix.so", "libnvidia-"];
+
+impl<'a> Process<'a> {
+    /// Starts a program: everything that is mapped before its first instruction.
+    pub fn start(loader: &Rc<Loader<'a>>, level: Level, program: &ImagePath) -> Result<Self, Gap> {
+        let Ok((path, file)) = loader.rootfs.open(program) else {
+            return Err(Gap::new(format!("{program} leads to no file")));
+        };
+        let Some(elf) = elf(&file) else {
+            let why = file.found.iter().find_map(|found| found.as_ref().err()).cloned();
+            return Err(why.unwrap_or_else(|| Gap::new(format!("{path} is no ELF program: what it runs is unknown"))));
+        };
+        let Some(interpreter) = &elf.interpreter else {
+            return Err(Gap::new(format!("{path} asks for no dynamic loader")));
+        };
+        if system::is_musl(interpreter) {
+            let why = format!("{path} asks for musl's loader, {interpreter}, whose rules are not glibc's");
+            return Err(Gap::new(why).settled_by("PyTorch has no releases for musl"));
+        }
+        let system = System::read(loader.rootfs, interpreter.as_bytes());
+        let mut process = Self::new(loader, system, level, elf);
+        // The program's own folder is the one that its file really is in: the kernel tells it (/proc/self/exe).
+        let opened = [b"/", path.as_bytes()].concat();
+        process.objects.push(Object::new(path, Some(file), elf, opened, Asked::Program, Route::Path, None));
+        match process.add_interpreter(interpreter).and_then(|()| process.begin()) {
+            Ok(()) => {}
+            Err(Stop::Fails(why)) => process.failure = Some(why),
+            Err(Stop::Unknown(gap)) => return Err(gap),
+        }
+        Ok(process)
+    }
+
+    fn add_interpreter(&mut self, name: &str) -> Result<(), Stop> {
+        let opened = name.as_bytes().to_vec();
+        let Ok((path, file)) = self.loader.rootfs.open_raw(&opened) else {
+            return Err(Stop::Fails(format!("{name}: there is no such dynamic loader")));
+        };
+        let Some(elf) = elf(&file) else {
+            return Err(Gap::new(format!("{path}: this dynamic loader could not be read")).into());
+        };
+        let interpreter = Object::new(path, Some(file), elf, opened, Asked::Interpreter, Route::Path, None);
+        self.objects.push(interpreter);
+        Ok(())
+    }
+
+    /// An object by itself, as if it were the program.
+    pub(super) fn around(loader: &Rc<Loader<'a>>, level: Level, path: &ImagePath, elf: &'a ElfInfo) -> Self {
+        let mut process = Self::new(loader, System::usual(loader.rootfs, elf.machine), level, elf);
+        let opened = [b"/", path.as_bytes()].concat();
+        process.objects.push(Object::new(path.clone(), None, elf, opened, Asked::Program, Route::Path, None));
+        process
+    }
+
+    fn new(loader: &Rc<Loader<'a>>, system: System, level: Level, elf: &ElfInfo) -> Self {
+        Self {
+            loader: Rc::clone(loader),
+            system,
+            level,
+            machine: (elf.bits, elf.machine, elf.endian),
+            objects: Vec::new(),
+            depends_on_level: false,
+            steps: 0,
+            searches: Vec::new(),
+            failure: None,
+        }
+    }
+
+    /// The objects, the program first, in the order in which they were mapped.
+    pub fn objects(&self) -> &[Object<'a>] {
+        &self.objects
+    }
+
+    /// Whether a processor of another level might have been given another file.
+    pub fn depends_on_level(&self) -> bool {
+        self.depends_on_level
+    }
+
+    /// The level of the processor.
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
+    /// Why the program does not start, if it does not: the text with which the loader ends it.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
+    /// Every search so far, in order.
+    pub fn searches(&self) -> &[Search] {
+        &self.searches
+    }
+
+    /// The object that a name stands for.
+    pub fn named(&self, name: &str) -> Option<usize> {
+        self.objects.iter().position(|object| object.is_named(name.as_bytes()))
+    }
+
+    /// The objects that are reached from these by what they need, themselves first, breadth first.
+    pub fn closure(&self, roots: impl IntoIterator<Item = usize>) -> Vec<usize> {
+        let mut list: Vec<usize> = Vec::new();
+        let add = |list: &mut Vec<usize>, ids: &mut dyn Iterator<Item = usize>| {
+            for id in ids {
+                if !list.contains(&id) {
+                    list.push(id);
+                }
+            }
+        };
+        add(&mut list, &mut roots.into_iter());
+        let mut at = 0;
+        while let Some(&id) = list.get(at) {
+            at += 1;
+            if let Some(object) = self.objects.get(id) {
+                add(&mut list, &mut object.needs.iter().copied());
+            }
+        }
+        list
+    }
+
+    /// What dlopen of a name gives, called from the object at `caller`: the place of the object, or the message of dlerror. A
+    /// call that fails leaves nothing behind.
+    pub fn dlopen(&mut self, name: &str, caller: usize) -> Result<usize, Stop> {
+        let before = self.objects.len();
+        let loaded = self.map(name.as_bytes(), caller, Asked::Dlopen(caller)).and_then(|id| {
+            if id >= before {
+                self.bring_needed(vec![id])?;
+                self.check_versions(before)?;
+            }
+            Ok(id)
+        });
+        if loaded.is_err() {
+            self.objects.truncate(before);
+        }
+        loaded
+    }
+
+    /// What a name is bound to when the object at `by` asks for it; nothing is mapped.
+    pub fn bound(&self, name: &str, by: usize) -> Result<Option<Bound>, Gap> {
+        let mut process = self.clone();
+        process.searches.clear();
+        match process.map(name.as_bytes(), by, Asked::Dlopen(by)) {
+            Err(Stop::Unknown(gap)) => Err(gap),
+            Err(Stop::Fails(_)) => Ok(None),
+            Ok(id) => Ok(process.objects.get(id).map(|object| {
+                let route = if id < self.objects.len() { Route::Loaded } else { object.route.clone() };
+                Bound { path: object.path.clone(), route }
+            })),
+        }
+    }
+
+    /// Preloads, then what everything needs.
+    fn begin(&mut self) -> Result<(), Stop> {
+        let preload = self.loader.settings.preload.clone().unwrap_or_default();
+        let names = preload.split([' ', ':']).map(|name| (name.as_bytes().to_vec(), Asked::Preload));
+        let file = self.loader.preload_file.clone()?;
+        let lines =
+            file.split(|&byte| byte == b'\n').map(|line| line.split(|&byte| byte == b'#').next().unwrap_or_default());
+        let words = lines.flat_map(|line| line.split(|byte| matches!(byte, b' ' | b'\t' | b':')));
+        let words = words.map(|name| (name.to_vec(), Asked::PreloadFile));
+        let preloads: Vec<_> = names.chain(words).filter(|(name, _)| !name.is_empty()).collect();
+        let mut list = vec![0];
+        for (name, asked) in preloads {
+            // One that cannot be loaded is told on standard error, and the program starts without it.
+            match self.map(&name, 0, asked) {
+                Ok(id) if !list.contains(&id) => list.push(id),
+                Ok(_) | Err(Stop::Fails(_)) => {}
+                Err(stop) => return Err(stop),
+            }
+        }
+        self.bring_needed(list)?;
+        self.check_versions(0)
+    }
+
+    /// Maps what the objects of the list need, and what these need, breadth first.
+    fn bring_needed(&mut self, mut list: Vec<usize>) -> Result<(), Stop> {
+        let mut at = 0;
+        while let Some(&id) = list.get(at) {
+            at += 1;
+            let needed = self.objects.get(id).map_or(&[][..], |object| &object.elf.needed);
+            let mut needs = Vec::new();
+            for name in needed {
+                let name = self.expand(name.as_bytes(), id)?;
+                match self.map(&name, id, Asked::Needed(id)) {
+                    Ok(other) => {
+                        needs.push(other);
+                        if !list.contains(&other) {
+                            list.push(other);
+                        }
+                    }
+                    Err(Stop::Fails(_)) if is_of_the_driver(&name) => {}
+                    Err(stop) => return Err(stop),
+                }
+            }
+            if let Some(object) = self.objects.get_mut(id) {
+                object.needs = needs;
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds a name among the mapped objects, or maps the file that it is found to be.
+    fn map(&mut self, name: &[u8], by: usize, asked: Asked) -> Result<usize, Stop> {
+        if let Some(id) = self.objects.iter().position(|object| object.is_named(name)) {
+            self.note(name, asked, Vec::new(), Some(id));
+            return Ok(id);
+        }
+        let mut steps = Vec::new();
+        let mapped = match self.search(name, by, &mut steps) {
+            Ok(Hit::Found(candidate)) => Ok(self.add(candidate, name, asked, by)),
+            Ok(Hit::Refused(message)) => Err(Stop::Fails(message)),
+            Ok(Hit::Nothing) => {
+                let name = escape(name);
+                Err(Stop::Fails(format!("{name}: cannot open shared object file: No such file or directory")))
+            }
+            Err(gap) => Err(Stop::Unknown(gap)),
+        };
+        self.note(name, asked, steps, mapped.as_ref().ok().copied());
+        mapped
+    }
+
+    /// The object of a file: the one that it already is, or a new one.
+    fn add(&mut self, candidate: Candidate<'a>, name: &[u8], asked: Asked, by: usize) -> usize {
+        let same = |object: &Object<'_>| object.file.is_some_and(|file| file.is_same(&candidate.file));
+        let id = self.objects.iter().position(same).unwrap_or(self.objects.len());
+        if id == self.objects.len() {
+            self.objects.push(Object::of(candidate, asked, by));
+        }
+        if let Some(object) = self.objects.get_mut(id) {
+            object.names.push(name.to_vec());
+        }
+        id
+    }
+
+    /// Every version that an object from `first` on requires of another must be among those that this one gives.
+    fn check_versions(&self, first: usize) -> Result<(), Stop> {
+        for object in self.objects.iter().skip(first) {
+            for need in &object.elf.version_needs {
+                let Some(giver) = self.objects.iter().find(|other| other.is_named(need.file.as_bytes())) else {
+                    continue;
+                };
+                // A library without any versions passes with a warning.
+                let gives = &giver.elf.version_gives;
+                let missing = need.versions.iter().find(|version| !gives.is_empty() && !gives.contains(version));
+                if let Some(version) = missing {
+                    let (giver, object) = (&giver.path, &object.path);
+                    let why = format!("{giver}: version `{version}' not found (required by {object})");
+                    return Err(Stop::Fails(why));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, name: &[u8], asked: Asked, mut steps: Vec<super::Step>, id: Option<usize>) {
+        let object = id.and_then(|id| self.objects.get(id));
+        if let (Some(object), true) = (object, steps.is_empty()) {
+            let end = super::End::SameFile(object.path.clone());
+            steps.push(super::Step { route: Route::Loaded, path: escape(&object.opened), end });
+        }
+        let found = object.map(|object| object.path.clone());
+        self.searches.push(Search { name: escape(name), by: self.asker(asked), steps, found });
+    }
+
+    /// Who asks, in words.
+    fn asker(&self, asked: Asked) -> String {
+        let path = |id: usize| self.objects.get(id).map(|object| object.path.to_string()).unwrap_or_default();
+        match asked {
+            Asked::Program | Asked::Interpreter => "the kernel".to_owned(),
+            Asked::Preload => "LD_PRELOAD".to_owned(),
+            Asked::PreloadFile => "/etc/ld.so.preload".to_owned(),
+            Asked::Needed(by) => format!("needed by {}", path(by)),
+            Asked::Dlopen(by) => format!("dlopen from {}", path(by)),
+        }
+    }
+}
+
+impl<'a> Object<'a> {
+    fn new(
+        path: ImagePath,
+        file: Option<File<'a>>,
+        elf: &'a ElfInfo,
+        opened: Vec<u8>,
+        asked: Asked,
+        route: Route,
+        brought_by: Option<usize>,
+    ) -> Self {
+        Self { path, file, elf, asked, route, needs: Vec::new(), opened, names: Vec::new(), brought_by }
+    }
+
+    fn of(candidate: Candidate<'a>, asked: Asked, by: usize) -> Self {
+        let Candidate { opened, path, file, elf, route } = candidate;
+        Self::new(path, Some(file), elf, opened, asked, route, Some(by))
+    }
+
+    /// Whether a name stands for this object: one that it was asked for by, the path that it was opened by, or its own.
+    fn is_named(&self, name: &[u8]) -> bool {
+        let is_program = self.asked == Asked::Program;
+        self.names.iter().any(|known| known == name)
+            || (!is_program && self.opened == name)
+            || self.elf.soname.as_ref().is_some_and(|soname| soname.as_bytes() == name)
+    }
+}
+
+fn is_of_the_driver(name: &[u8]) -> bool {
+    OF_THE_DRIVER.iter().any(|prefix| name.starts_with(prefix.as_bytes()))
+}

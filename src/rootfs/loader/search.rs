@@ -1,0 +1,324 @@
+//! The search for one name: which places are looked at, in which order (glibc, `elf/dl-load.c`, `_dl_map_object`, `open_path`
+//! and `open_verify`).
+
+use crate::model::{ElfInfo, Endian, Found, Gap, ImagePath, OverLimit, escape};
+
+use super::super::{File, NoFile};
+use super::cache::Answer;
+use super::process::Process;
+use super::tokens::Tokens;
+use super::{End, Route, Step, elf};
+
+/// A file that the loader would map.
+pub(super) struct Candidate<'a> {
+    /// The path that it was opened by: links in it are not followed, and `$ORIGIN` is made of it.
+    pub(super) opened: Vec<u8>,
+    pub(super) path: ImagePath,
+    pub(super) file: File<'a>,
+    pub(super) elf: &'a ElfInfo,
+    pub(super) route: Route,
+}
+
+/// How a search ends.
+pub(super) enum Hit<'a> {
+    Found(Candidate<'a>),
+    Nothing,
+    /// A file of the name is there that the loader can do nothing with: it looks no further.
+    Refused(String),
+}
+
+/// What one path leads to.
+enum Look<'a> {
+    Usable(ImagePath, File<'a>, &'a ElfInfo),
+    Passed(End),
+    Refused(String),
+}
+
+/// One search path, with the rule that it stands for.
+struct List<'l> {
+    entries: &'l [String],
+    /// Who names it: the tokens in it are of this object.
+    object: usize,
+    route: &'l dyn Fn(&str) -> Route,
+}
+
+impl<'a> Process<'a> {
+    /// Looks for a name that no mapped object has.
+    pub(super) fn search(&mut self, name: &[u8], by: usize, steps: &mut Vec<Step>) -> Result<Hit<'a>, Gap> {
+        if name.contains(&b'/') {
+            return self.by_path(name, by, steps);
+        }
+        let Some(asking) = self.objects.get(by).map(|object| object.elf) else { return Ok(Hit::Nothing) };
+        for (id, elf, path) in self.rpath_chain(by) {
+            let route = |entry: &str| {
+                if id == by {
+                    Route::Rpath(entry.to_owned())
+                } else {
+                    Route::InheritedRpath(entry.to_owned(), path.clone())
+                }
+            };
+            let list = List { entries: &elf.rpath, object: id, route: &route };
+            if let Some(hit) = self.in_list(name, &list, steps)? {
+                return Ok(hit);
+            }
+        }
+        let library_path = self.loader.settings.library_path.clone().unwrap_or_default();
+        let entries: Vec<_> = library_path.split([':', ';']).map(ToOwned::to_owned).collect();
+        let list = List { entries: &entries, object: 0, route: &|entry| Route::LibraryPath(entry.to_owned()) };
+        if let Some(hit) = self.in_list(name, &list, steps)? {
+            return Ok(hit);
+        }
+        let list = List { entries: &asking.runpath, object: by, route: &|entry| Route::Runpath(entry.to_owned()) };
+        if let Some(hit) = self.in_list(name, &list, steps)? {
+            return Ok(hit);
+        }
+        if let Some(hit) = self.in_cache(name, asking.no_default_libraries, steps)? {
+            return Ok(hit);
+        }
+        if asking.no_default_libraries {
+            return Ok(Hit::Nothing);
+        }
+        self.in_default_directories(name, steps)
+    }
+
+    /// The objects whose `DT_RPATH` counts: the one that asks, those that brought each other up to it, and in the end the
+    /// program; none if the one that asks has a `DT_RUNPATH`. In an object that has both, only `DT_RUNPATH` counts.
+    fn rpath_chain(&self, by: usize) -> Vec<(usize, &'a ElfInfo, ImagePath)> {
+        let mut chain: Vec<usize> = std::iter::successors(Some(by), |&id| self.objects.get(id)?.brought_by).collect();
+        if !chain.contains(&0) {
+            chain.push(0);
+        }
+        let objects = chain.into_iter().filter_map(|id| Some((id, self.objects.get(id)?)));
+        let objects = objects.map(|(id, object)| (id, object.elf, object.path.clone()));
+        let asking_has_runpath = self.objects.get(by).is_some_and(|object| !object.elf.runpath.is_empty());
+        objects.filter(|(_, elf, _)| !asking_has_runpath && elf.runpath.is_empty()).collect()
+    }
+
+    fn by_path(&mut self, name: &[u8], by: usize, steps: &mut Vec<Step>) -> Result<Hit<'a>, Gap> {
+        let path = self.expand(name, by)?;
+        let path = self.absolute(path)?;
+        Ok(self.look(path, &Route::Path, steps)?.unwrap_or(Hit::Nothing))
+    }
+
+    /// Looks in the directories of one search path.
+    fn in_list(&mut self, name: &[u8], list: &List<'_>, steps: &mut Vec<Step>) -> Result<Option<Hit<'a>>, Gap> {
+        // A path that is empty as a whole is none; an empty element is the working directory.
+        if matches!(list.entries, [only] if only.is_empty()) {
+            return Ok(None);
+        }
+        let mut seen: Vec<Vec<u8>> = Vec::new();
+        for entry in list.entries {
+            let spelled: &[u8] = if entry.is_empty() { b"." } else { entry.as_bytes() };
+            let directory = self.expand(spelled, list.object)?;
+            let mut directory = self.absolute(directory)?;
+            while directory.len() > 1 && directory.ends_with(b"/") {
+                directory.pop();
+            }
+            if seen.contains(&directory) {
+                continue;
+            }
+            let hit = self.in_directory(name, &directory, &(list.route)(entry), steps)?;
+            if hit.is_some() {
+                return Ok(hit);
+            }
+            if steps.last().is_some_and(|step| step.end == End::Loop) {
+                // Only a file that is missing or forbidden lets the loader go on in the same search path.
+                return Ok(None);
+            }
+            seen.push(directory);
+        }
+        Ok(None)
+    }
+
+    /// Looks in one directory, and before that in those below it that are for this processor.
+    fn in_directory(
+        &mut self,
+        name: &[u8],
+        directory: &[u8],
+        route: &Route,
+        steps: &mut Vec<Step>,
+    ) -> Result<Option<Hit<'a>>, Gap> {
+        const LEVELS: [&str; 3] = ["x86-64-v4", "x86-64-v3", "x86-64-v2"];
+        // Folders named after features, before 2.37; all combinations of a few words were tried.
+        const FEATURES: [&str; 5] = ["tls", "haswell", "avx512_1", "xeon_phi", "x86_64"];
+        let below = |folder: &str| [directory, b"/", folder.as_bytes(), b"/", name].concat();
+        let rootfs = self.loader.rootfs;
+        let exists = |path: &[u8]| rootfs.open_raw(path).is_ok();
+        if self.machine.1 == X86_64 && self.system.has_levels() {
+            let folders = LEVELS.map(|level| format!("glibc-hwcaps/{level}"));
+            if folders.iter().any(|folder| exists(&below(folder))) {
+                self.depends_on_level = true;
+                for level in self.level.folders() {
+                    let path = below(&format!("glibc-hwcaps/{level}"));
+                    if let Some(hit) = self.look(path, route, steps)? {
+                        return Ok(Some(hit));
+                    }
+                }
+            }
+        }
+        if self.machine.1 == X86_64
+            && self.system.has_features()
+            && let Some(folder) = FEATURES.iter().find(|folder| exists(&below(folder)))
+        {
+            let path = escape(&below(folder));
+            let why = format!("{path} is for processors with certain features only, and this glibc looks there");
+            return Err(undecided(Step { route: route.clone(), path, end: End::Undecided(why) }, steps));
+        }
+        let slash: &[u8] = if directory == b"/" { b"" } else { b"/" };
+        self.look([directory, slash, name].concat(), route, steps)
+    }
+
+    fn in_cache(
+        &mut self,
+        name: &[u8],
+        no_default_libraries: bool,
+        steps: &mut Vec<Step>,
+    ) -> Result<Option<Hit<'a>>, Gap> {
+        let answer = self.loader.cache.as_ref().map_err(Clone::clone)?.find(name, self.machine.1, self.level);
+        match answer {
+            Answer::Nothing => {
+                let end = End::Missing;
+                steps.push(Step { route: Route::Cache, path: escape(name), end });
+                Ok(None)
+            }
+            Answer::Bits(path) => {
+                let path = escape(path);
+                let why = format!("/etc/ld.so.cache has a copy for certain processors only, {path}");
+                Err(undecided(Step { route: Route::Cache, path, end: End::Undecided(why) }, steps))
+            }
+            Answer::Path { path, depends_on_level } => {
+                self.depends_on_level |= depends_on_level;
+                let is_default = |directory: &String| {
+                    // Only what lies in a default directory itself, or below it.
+                    path.starts_with(directory.as_bytes())
+                };
+                if no_default_libraries && self.system.directories.iter().any(is_default) {
+                    let end = End::Foreign("DF_1_NODEFLIB forbids the default directories".to_owned());
+                    steps.push(Step { route: Route::Cache, path: escape(path), end });
+                    return Ok(None);
+                }
+                self.look(path.to_vec(), &Route::Cache, steps)
+            }
+        }
+    }
+
+    fn in_default_directories(&mut self, name: &[u8], steps: &mut Vec<Step>) -> Result<Hit<'a>, Gap> {
+        for directory in self.system.directories.clone() {
+            let path = directory.strip_suffix('/').unwrap_or(&directory).to_owned();
+            let hit = self.in_directory(name, path.as_bytes(), &Route::Default(path.clone()), steps)?;
+            if let Some(hit) = hit {
+                return Ok(hit);
+            }
+        }
+        Ok(Hit::Nothing)
+    }
+
+    /// Looks at one path: `None` lets the search go on.
+    fn look(&mut self, path: Vec<u8>, route: &Route, steps: &mut Vec<Step>) -> Result<Option<Hit<'a>>, Gap> {
+        self.steps += 1;
+        let limit = self.loader.rootfs.loader_steps;
+        if self.steps > limit {
+            let what = format!("{} places were looked at for one process", self.steps);
+            return Err(Gap::new(OverLimit::new(what, "loader_steps", limit as u64).to_string()));
+        }
+        let mut step = |end| steps.push(Step { route: route.clone(), path: escape(&path), end });
+        match self.examine(&path)? {
+            Look::Usable(real, file, elf) => {
+                let same = self.objects.iter().find(|object| object.file.is_some_and(|known| known.is_same(&file)));
+                step(match same {
+                    Some(object) => End::SameFile(object.path.clone()),
+                    None => End::Taken(real.clone()),
+                });
+                Ok(Some(Hit::Found(Candidate { opened: path, path: real, file, elf, route: route.clone() })))
+            }
+            Look::Passed(end) => {
+                step(end);
+                Ok(None)
+            }
+            Look::Refused(why) => {
+                step(End::Refused(why.clone()));
+                Ok(Some(Hit::Refused(format!("{}: {why}", escape(&path)))))
+            }
+        }
+    }
+
+    fn examine(&self, path: &[u8]) -> Result<Look<'a>, Gap> {
+        let rootfs = self.loader.rootfs;
+        let (real, file) = match rootfs.open_raw(path) {
+            Ok(opened) => opened,
+            Err(NoFile::Missing) if rootfs.is_link(path) => return Ok(Look::Passed(End::Dangling)),
+            Err(NoFile::Missing) => return Ok(Look::Passed(End::Missing)),
+            Err(NoFile::Loop) => return Ok(Look::Passed(End::Loop)),
+            Err(NoFile::NotAFile) => return Ok(Look::Refused("cannot read file data".to_owned())),
+        };
+        let Some(elf) = elf(&file) else {
+            if let Some(gap) = file.found.iter().find_map(|found: &Result<Found, Gap>| found.as_ref().err()) {
+                return Err(gap.clone());
+            }
+            let why = if file.size < 64 { "file too short" } else { "invalid ELF header" };
+            return Ok(Look::Refused(why.to_owned()));
+        };
+        let (bits, machine, endian) = self.machine;
+        if elf.bits != bits {
+            return Ok(Look::Passed(End::Foreign(format!("it is of class ELF{}", elf.bits))));
+        }
+        if elf.endian != endian {
+            return Ok(Look::Refused("ELF file data encoding is of another byte order".to_owned()));
+        }
+        if elf.machine != machine {
+            return Ok(Look::Passed(End::Foreign(format!("it is for {}", machine_name(elf.machine)))));
+        }
+        if !matches!(elf.kind, 2 | 3) {
+            return Ok(Look::Refused("only ET_DYN and ET_EXEC can be loaded".to_owned()));
+        }
+        Ok(Look::Usable(real, file, elf))
+    }
+
+    /// Replaces the tokens in a text of one object.
+    pub(super) fn expand(&self, text: &[u8], object: usize) -> Result<Vec<u8>, Gap> {
+        if !text.contains(&b'$') {
+            return Ok(text.to_vec());
+        }
+        let opened = self.objects.get(object).map_or(&b"/"[..], |object| &object.opened);
+        let folder = opened.iter().rposition(|&byte| byte == b'/').and_then(|slash| opened.get(..slash));
+        let origin = folder.filter(|folder| !folder.is_empty()).unwrap_or(b"/");
+        // Of glibc's names for processors, `haswell` has what x86-64-v3 has.
+        let platform: &[u8] = if self.machine.1 == X86_64 { b"haswell" } else { b"aarch64" };
+        let tokens = Tokens { origin, lib: self.system.lib(), platform };
+        tokens.expand(text).map_err(|token| {
+            Gap::new(format!("{}: what ${token} stands for depends on the build of the loader", escape(text)))
+        })
+    }
+
+    fn absolute(&self, path: Vec<u8>) -> Result<Vec<u8>, Gap> {
+        if path.starts_with(b"/") {
+            return Ok(path);
+        }
+        let folder = self.loader.settings.working_directory.as_ref().ok_or_else(|| {
+            Gap::new(format!("'{}' is searched for in the working directory, which is unknown", escape(&path)))
+        })?;
+        Ok([b"/", folder.as_bytes(), b"/", path.as_slice()].concat())
+    }
+}
+
+/// `e_machine` of x86-64.
+const X86_64: u16 = 62;
+
+fn machine_name(machine: u16) -> String {
+    match machine {
+        3 => "x86".to_owned(),
+        40 => "ARM".to_owned(),
+        62 => "x86-64".to_owned(),
+        183 => "AArch64".to_owned(),
+        other => format!("machine {other}"),
+    }
+}
+
+fn undecided(step: Step, steps: &mut Vec<Step>) -> Gap {
+    let gap = Gap::new(step.end.to_string()).settled_by("the processor decides at run time");
+    steps.push(step);
+    gap
+}
+
+/// Class, machine and byte order: what a process can map.
+pub(super) type Machine = (u8, u16, Endian);
