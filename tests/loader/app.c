@@ -7,7 +7,8 @@
 #include <string.h>
 
 static int show(struct dl_phdr_info *info, size_t size, void *data) {
-    if (strchr(info->dlpi_name, '/'))
+    /* The program itself has no name, and the kernel's own library no file. */
+    if (*info->dlpi_name && strncmp(info->dlpi_name, "linux-vdso", 10))
         printf("mapped %s\n", info->dlpi_name);
     return 0;
 }

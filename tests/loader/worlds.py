@@ -48,7 +48,7 @@ def rpath_beside_runpath(w):
     """DT_RPATH of an object that has DT_RUNPATH too counts for nothing, not even for what others need."""
     w.library("/one/liby.so")
     w.library("/one/libx.so", ["/one/liby.so"])
-    w.app(["/one/libx.so"], rpath="/one", flags=["-Wl,-z,spare-dynamic-tags=5"])
+    w.app(["/one/libx.so"], rpath="/one", flags=["-Wl,--spare-dynamic-tags=5"])
     w.add_runpath("/app")
 
 
@@ -406,14 +406,6 @@ def other_machine(w):
 
 
 @world
-def other_byte_order(w):
-    """A library of another byte order ends the process."""
-    two_copies(w)
-    w.app(["/two/libx.so"], runpath="/one:/two")
-    w.patch("/one/libx.so", 5, b"\2")
-
-
-@world
 def object_file(w):
     """What is no shared object ends the process."""
     two_copies(w)
@@ -560,51 +552,50 @@ def missing(w):
     w.app(["/one/libx.so"])
 
 
-VERSIONS = "/tmp/versions"
+def versioned(w, path, version):
+    """A library whose function has a version."""
+    w.text("/versions", "%s { global: unused; };" % version)
+    w.library(path, flags=["-Wl,--version-script=%s" % w.at("/versions")])
 
 
-def versioned(w, path, versions):
-    w.text(VERSIONS, "".join("%s { global: unused; };" % version for version in versions))
-    w.library(path, flags=["-Wl,--version-script=%s" % w.at(VERSIONS)])
+def user(w, path, of, how=""):
+    """A library that refers to the function of another one, and so to its version."""
+    w.text("/user.c", "extern void *unused(const char *) %s; void *use(void) { return unused; }" % how)
+    w.compile(w.at("/user.c"), path, ["-shared", "-fPIC", "-Wl,-soname," + path.rsplit("/")[-1]], [of])
 
 
 @world
 def version_missing(w):
     """A version that the library does not give ends the process."""
-    versioned(w, "/one/libx.so", ["V2"])
-    versioned(w, "/two/libx.so", ["V1"])
-    w.library("/one/liby.so", ["/one/libx.so"], flags=["-Wl,--defsym=use=unused"], opens="other", runpath="/one")
-    w.text("/use.c", "extern void *unused(const char *); void *use(void) { return unused(\"\"); }\n")
-    w.compile(w.at("/use.c"), "/one/liby.so", ["-shared", "-fPIC", "-Wl,-soname,liby.so"], ["/one/libx.so"])
+    versioned(w, "/one/libx.so", "V2")
+    versioned(w, "/two/libx.so", "V1")
+    user(w, "/one/liby.so", "/one/libx.so")
     w.app(["/one/liby.so", "/one/libx.so"], runpath="/two:/one")
 
 
 @world
 def version_there(w):
     """A version that the library gives among others."""
-    versioned(w, "/one/libx.so", ["V2"])
-    w.text("/use.c", "extern void *unused(const char *); void *use(void) { return unused(\"\"); }\n")
-    w.compile(w.at("/use.c"), "/one/liby.so", ["-shared", "-fPIC", "-Wl,-soname,liby.so"], ["/one/libx.so"])
+    versioned(w, "/one/libx.so", "V2")
+    user(w, "/one/liby.so", "/one/libx.so")
     w.app(["/one/liby.so", "/one/libx.so"], runpath="/one")
 
 
 @world
 def version_weak(w):
     """A version that only weak references ask for may be missing."""
-    versioned(w, "/one/libx.so", ["V2"])
-    versioned(w, "/two/libx.so", ["V1"])
-    w.text("/use.c", "extern void *unused(const char *) __attribute__((weak)); void *use(void) { return unused; }\n")
-    w.compile(w.at("/use.c"), "/one/liby.so", ["-shared", "-fPIC", "-Wl,-soname,liby.so"], ["/one/libx.so"])
+    versioned(w, "/one/libx.so", "V2")
+    versioned(w, "/two/libx.so", "V1")
+    user(w, "/one/liby.so", "/one/libx.so", "__attribute__((weak))")
     w.app(["/one/liby.so", "/one/libx.so"], runpath="/two:/one")
 
 
 @world
 def version_of_none(w):
     """A library without any versions passes."""
-    versioned(w, "/one/libx.so", ["V2"])
+    versioned(w, "/one/libx.so", "V2")
     w.library("/two/libx.so")
-    w.text("/use.c", "extern void *unused(const char *); void *use(void) { return unused(\"\"); }\n")
-    w.compile(w.at("/use.c"), "/one/liby.so", ["-shared", "-fPIC", "-Wl,-soname,liby.so"], ["/one/libx.so"])
+    user(w, "/one/liby.so", "/one/libx.so")
     w.app(["/one/liby.so", "/one/libx.so"], runpath="/two:/one")
 
 
@@ -690,10 +681,9 @@ def dlopen_of_what_needs_the_rpath(w):
 @world
 def dlopen_of_a_version_too_new(w):
     """dlopen of a library that requires a version which is not given fails."""
-    versioned(w, "/one/libx.so", ["V2"])
-    versioned(w, "/two/libx.so", ["V1"])
-    w.text("/use.c", "extern void *unused(const char *); void *use(void) { return unused(\"\"); }\n")
-    w.compile(w.at("/use.c"), "/one/liby.so", ["-shared", "-fPIC", "-Wl,-soname,liby.so"], ["/one/libx.so"])
+    versioned(w, "/one/libx.so", "V2")
+    versioned(w, "/two/libx.so", "V1")
+    user(w, "/one/liby.so", "/one/libx.so")
     w.app(["/two/libx.so"], runpath="/two:/one")
     w.opens = ["liby.so"]
 
