@@ -143,7 +143,7 @@ pub(super) struct Common {
     /// Move one of the bounds on what an image may make us do; a name that is none lists them
     #[arg(long, value_name = "NAME=N", help_heading = "Image")]
     pub(super) limit: Vec<String>,
-    /// Folder for temporary files; no check of today's needs any
+    /// Folder for temporary files, for libtorch_cpu.so as long as it is read [default: $TMPDIR or /tmp]
     #[arg(long, value_name = "DIR", help_heading = "Image")]
     pub(super) tmp_dir: Option<PathBuf>,
 

@@ -94,7 +94,7 @@ impl Plan {
             (None, false) => PlatformChoice::Host,
         };
         let jobs = common.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
-        let mut limits = Limits::default();
+        let mut limits = Limits { temporary: common.tmp_dir, ..Limits::default() };
         for text in &common.limit {
             let (name, value) = text.split_once('=').unwrap_or((text, ""));
             limits.set(name, value).map_err(|error| Failure::Usage(format!("--limit {text}: {error}")))?;

@@ -93,6 +93,11 @@ keys! {
     TORCH_CUDA_VERSION "torch.cuda.version" Version "torch.version.cuda: the CUDA release that torch was built with; absent in a build without CUDA";
     TORCH_CUDA_BUILD "torch.cuda.build" Bool "Whether torch has its CUDA library, libtorch_cuda.so";
     TORCH_BUILD "torch.build" Map "Options that torch was built with, as torch.__config__.show() lists them";
+    TORCH_BUILD_CODE "torch.build_code" Map "The same options as caffe2::GetBuildOptions() of libtorch_cpu.so returns them, by following its code";
+    TORCH_BUILD_HEADER "torch.build_header" Map "The same options as torch/include/caffe2/core/macros.h lists them; absent where it does not ship";
+    TORCH_BUILD_CONTRADICTIONS "torch.build_contradictions" Texts "Points on which torch's files do not agree how torch was built";
+    TORCH_CXX11_ABI "torch.cxx11_abi" Bool "torch._C._GLIBCXX_USE_CXX11_ABI: whether torch was built with the C++11 ABI of std::string";
+    TORCH_ARCH_LIST "torch.arch_list" Texts "GPU architectures that torch was built for, as torch._C._cuda_getArchFlags() lists them";
     TORCH_USE_NCCL "torch.use_nccl" Bool "Whether the build option USE_NCCL is on";
     TORCH_NCCL_LINKAGE "torch.nccl_linkage" Text "How libtorch_cuda has NCCL: shared, static or none";
     TORCH_PROCESS_GROUP_NCCL "torch.process_group_nccl" Bool "Whether libtorch_cuda.so holds c10d's NCCL back end";
@@ -101,6 +106,7 @@ keys! {
     TORCH_IMPORT_ERROR "torch.import_error" Text "Why `import torch` fails, in the dynamic loader's words";
     TORCH_NCCL_PIN "torch.nccl_pin" Text "NCCL package that torch's metadata requires";
     NCCL_AVAILABLE "nccl.available" Bool "What torch.distributed.is_nccl_available() would answer";
+    NCCL_TORCH_VERSION "nccl.torch_version" Text "What torch.cuda.nccl.version() would answer: the NCCL that torch was compiled with";
     NCCL_COPIES "nccl.copies" Records "Every file that holds NCCL's code: path, version, cuda (that it was built with), soname, owner";
     NCCL_LOADED_PATH "nccl.loaded.path" Text "The NCCL that torch would load; libtorch's own path where it is linked in";
     NCCL_LOADED_VERSION "nccl.loaded.version" Version "Its version";

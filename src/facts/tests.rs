@@ -7,6 +7,10 @@ use super::*;
 
 /// An image of text files and symbolic links (`-> TARGET`), with an environment.
 fn facts_of(files: &[(&str, &str)], environment: &[(&str, &str)]) -> Facts {
+    facts_of_layer(layer(files), environment)
+}
+
+fn layer(files: &[(&str, &str)]) -> LayerScan {
     let mut entries = Vec::new();
     let mut found = BTreeMap::new();
     for (index, (path, content)) in files.iter().enumerate() {
@@ -17,7 +21,10 @@ fn facts_of(files: &[(&str, &str)], environment: &[(&str, &str)]) -> Facts {
         entries.push(Entry { path: (*path).into(), kind, mode: 0o755, size: content.len() as u64 });
         found.insert(index, vec![Ok(Found::Text(content.as_bytes().into()))]);
     }
-    let layer = LayerScan { compression: Compression::None, unpacked: 0, diff_id: None, entries, found };
+    LayerScan { compression: Compression::None, unpacked: 0, diff_id: None, entries, found }
+}
+
+fn facts_of_layer(layer: LayerScan, environment: &[(&str, &str)]) -> Facts {
     let rootfs = RootFs::fold(vec![Arc::new(layer)], &Limits::default());
     let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let config = ImageConfig { environment, ..ImageConfig::default() };
@@ -101,6 +108,45 @@ fn use_nccl_is_on_off_or_unknown() {
     {
         assert!(text_of(&with(value), "torch.use_nccl").starts_with(expected), "{value}");
     }
+}
+
+#[test]
+fn what_torch_s_files_say_of_their_build_is_compared() {
+    use crate::model::BuildOptions;
+    const VERSION: &str = "__version__ = '2.9.0a0+git0fabc3b'\ncuda = '12.8'\n";
+    let options = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    };
+    let contradictions = |code: Option<&[(&str, &str)]>, header: &[(&str, &str)]| {
+        let header: String = header.iter().map(|(name, value)| format!("{{\"{name}\", \"{value}\"}}, ")).collect();
+        let header = format!("#define CAFFE2_BUILD_STRINGS {{ {header} }}\n");
+        let mut layer = layer(&[
+            ("opt/site-packages/torch/version.py", VERSION),
+            ("opt/site-packages/torch/include/caffe2/core/macros.h", &header),
+            ("opt/site-packages/torch/lib/libtorch_cpu.so", "elf"),
+        ]);
+        let code = code.map(|code| Found::BuildOptions(BuildOptions { options: options(code), cxx11_abi: true }));
+        let elf = Found::Elf(Box::new(crate::model::ElfInfo::bare(64, crate::model::Endian::Little, 62)));
+        let found = [Ok(elf), code.ok_or_else(|| Gap::new("the code is lost"))];
+        layer.found.insert(2, found.into());
+        facts_of_layer(layer, &[])
+    };
+    let same: &[_] = &[("TORCH_VERSION", "2.9.0"), ("CUDA_VERSION", "12.8"), ("ROCM_VERSION", "")];
+    let facts = contradictions(Some(same), same);
+    assert_eq!(text_of(&facts, "torch.build_contradictions"), "absent");
+    assert_eq!(text_of(&facts, "torch.build"), "CUDA_VERSION=12.8, TORCH_VERSION=2.9.0");
+    assert_eq!(text_of(&facts, "torch.cxx11_abi"), "true");
+    let facts = contradictions(Some(&[("USE_MPI", "ON"), ("CUDA_VERSION", "12.6")]), &[("USE_MPI", "OFF")]);
+    assert_eq!(
+        text_of(&facts, "torch.build_contradictions"),
+        "CUDA_VERSION is 12.6 in libtorch_cpu.so, not set in macros.h, USE_MPI is ON in libtorch_cpu.so, OFF in macros.h, \
+         CUDA_VERSION is 12.6, torch.cuda.version is 12.8"
+    );
+    let facts = contradictions(None, same);
+    assert_eq!(text_of(&facts, "torch.build"), "CUDA_VERSION=12.8, TORCH_VERSION=2.9.0");
+    assert_eq!(text_of(&facts, "torch.build_code"), "unknown: the code is lost");
+    assert_eq!(text_of(&facts, "torch.build_contradictions"), "unknown: the code is lost");
+    assert!(text_of(&facts, "torch.cxx11_abi").starts_with("unknown"));
 }
 
 #[test]

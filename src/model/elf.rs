@@ -89,4 +89,6 @@ pub struct DynamicSymbol {
     pub name: String,
     /// Whether this file defines it; otherwise it imports it.
     pub defined: bool,
+    /// Where in the file that which it names begins, if it is there.
+    pub offset: Option<u64>,
 }

@@ -1,6 +1,6 @@
 //! What extractors find in the bytes of one file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::ElfInfo;
 
@@ -11,6 +11,12 @@ pub enum Found {
     Elf(Box<ElfInfo>),
     /// The file holds NCCL's code.
     Nccl(NcclStrings),
+    /// The file holds `caffe2::GetBuildOptions()`, and this is what it returns.
+    BuildOptions(BuildOptions),
+    /// Literals that may be the architectures that torch was built for, as `torch._C._cuda_getArchFlags()` returns them.
+    ArchFlags(BTreeSet<String>),
+    /// Functions that return a constant in the form of `torch::cuda::nccl::version()`, by their offset in the file.
+    NcclVersions(BTreeMap<u64, [u32; 3]>),
     /// The file's whole content.
     Text(Box<[u8]>),
 }
@@ -24,4 +30,13 @@ pub struct NcclStrings {
     pub cuda: String,
     /// Names of the environment variables that this build reads: the exact vocabulary of this copy.
     pub variables: BTreeSet<String>,
+}
+
+/// What PyTorch's code says of how it was built.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BuildOptions {
+    /// Every option with its value, empty ones too.
+    pub options: BTreeMap<String, String>,
+    /// Whether its `std::string` is that of the C++11 ABI.
+    pub cxx11_abi: bool,
 }

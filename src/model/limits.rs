@@ -1,6 +1,7 @@
 //! Bounds on what an image may make us do. Every one has its own error text, which names the option that moves it.
 
 use std::fmt;
+use std::path::PathBuf;
 
 /// Declares the limits: name, type, default, meaning.
 macro_rules! limits {
@@ -9,11 +10,13 @@ macro_rules! limits {
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Limits {
             $($(#[doc = $about])+ pub $field: $type,)*
+            /// Folder for temporary files; the system's where none is given.
+            pub temporary: Option<PathBuf>,
         }
 
         impl Default for Limits {
             fn default() -> Self {
-                Self { $($field: $default,)* }
+                Self { $($field: $default,)* temporary: None }
             }
         }
 
@@ -63,6 +66,8 @@ limits! {
     elf_kept: usize = 96 << 20;
     /// Places that the dynamic loader looks at for one process. `import torch` takes some thousands.
     loader_steps: usize = 200_000;
+    /// Bytes of one library that are written to a temporary file, to be read in any order. libtorch_cpu.so has 0.4 to 0.6 GB.
+    spool: u64 = 4 << 30;
     /// Symbolic links followed for one path. Linux follows 40.
     symlinks: usize = 40;
 }

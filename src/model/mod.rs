@@ -20,7 +20,7 @@ pub use digest::{Digest, DigestError, Hasher};
 pub use elf::{DynamicSymbol, ElfInfo, Endian, VersionNeed};
 pub use entry::{Entry, Kind};
 pub use fact::{Fact, Gap, Site, Value};
-pub use found::{Found, NcclStrings};
+pub use found::{BuildOptions, Found, NcclStrings};
 pub use limits::{LimitError, Limits, OverLimit};
 pub use path::ImagePath;
 pub use platform::{Platform, PlatformError};

@@ -29,6 +29,7 @@ fn is_wanted_symbol(name: &str) -> bool {
         || name.starts_with("ibv_")
         || name.contains("16ProcessGroupNCCL")
         || name.contains("GetBuildOptions")
+        || name == "_ZN5torch4cuda4nccl7versionEv"
 }
 
 /// Leading bytes that are kept of every file: `.dynsym` and the version tables lie there, in whatever segment. The
@@ -367,7 +368,9 @@ impl<'a> Dynamic<'a> {
             }
             let name = self.name(symbol.st_name as u64)?;
             if is_wanted_symbol(name) {
-                symbols.push(DynamicSymbol { name: name.to_owned(), defined: symbol.st_shndx != 0 });
+                let defined = symbol.st_shndx != 0;
+                let offset = if defined { self.headers.offset("a symbol", symbol.st_value).ok() } else { None };
+                symbols.push(DynamicSymbol { name: name.to_owned(), defined, offset });
             }
         }
         Ok(symbols)

@@ -3,11 +3,13 @@
 
 mod decompress;
 mod elf;
+mod emulate;
 mod extract;
 mod folder;
 mod nccl;
 mod pipe;
 mod text;
+mod torch;
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
@@ -22,7 +24,8 @@ pub use folder::scan_folder;
 pub use pipe::{Blocks, Cancel, Pipe, pipe, with_pipe};
 
 /// Everyone who looks into files: one file of this folder, one line here.
-const EXTRACTORS: &[Extractor] = &[elf::EXTRACTOR, nccl::EXTRACTOR, text::EXTRACTOR];
+const EXTRACTORS: &[Extractor] =
+    &[elf::EXTRACTOR, nccl::EXTRACTOR, text::EXTRACTOR, torch::BUILD_OPTIONS, torch::ARCH_FLAGS, torch::NCCL_VERSION];
 
 /// What one layer holds.
 #[derive(Clone, Debug)]

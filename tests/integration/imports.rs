@@ -27,6 +27,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("docker_credential", &["source/registry"]),
     ("flate2", &["scan/decompress"]),
     ("goblin", &["scan/elf"]),
+    ("iced_x86", &["scan/emulate"]),
     ("indicatif", &["cli"]),
     ("reqwest", &["source/registry"]),
     ("serde_yaml", &["rules"]),

@@ -1,40 +1,128 @@
-//! The options that torch was built with.
+//! The options that torch was built with. Two witnesses list them: the code that `torch.__config__.show()` calls, and the
+//! header that this code was compiled from. What the code says is what torch says; the header answers where it cannot be read.
 
 use std::collections::BTreeMap;
 
-use crate::model::{Fact, Gap};
+use crate::model::{BuildOptions, Fact, Found, Gap, Site};
 
-use super::super::{Context, Facts, key, pattern};
+use super::super::{Context, Facts, key};
+use super::libraries::is_library;
+use super::macros;
 
-// caffe2/core/macros.h.in: CAFFE2_BUILD_STRINGS.
-pattern!(BUILD_STRING, r#"\{"([A-Z0-9_]+)", "((?:[^"\\]|\\.)*)"\}"#);
+/// Options with their values; those without are left out, as `torch.__config__.show()` does.
+pub(super) type Options = BTreeMap<String, String>;
 
-pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
-    let build = context.in_torch("include/caffe2/core/macros.h");
-    let build: Fact<BTreeMap<String, String>> = match build {
-        Fact::Absent if context.torch.chosen.value().is_some() => Fact::Unknown(Gap::new(
-            "torch/include/caffe2/core/macros.h does not ship in this build, and its options stand only in code",
+/// The witnesses, and what is made of them.
+pub(super) struct Build {
+    pub(super) code: Fact<Options>,
+    pub(super) header: Fact<Options>,
+    pub(super) options: Fact<Options>,
+}
+
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) -> Build {
+    let returned = returned(context);
+    let code = returned.clone().map(|returned| with_value(&returned.options));
+    let header = header(context);
+    let options = match (&code, &header) {
+        (Fact::Seen { .. }, _) | (Fact::Unknown(_), Fact::Absent) => code.clone(),
+        (_, Fact::Seen { .. }) | (Fact::Absent, Fact::Unknown(_)) => header.clone(),
+        (Fact::Unknown(code), Fact::Unknown(header)) => Fact::Unknown(Gap::new(format!("{code}; {header}"))),
+        (Fact::Absent, Fact::Absent) if context.torch.chosen.value().is_some() => Fact::Unknown(Gap::new(
+            "no library of torch holds caffe2::GetBuildOptions(), and torch/include/caffe2/core/macros.h does not ship in \
+             this build",
         )),
-        other => other.and_then(|bytes, at| {
-            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            let options = BUILD_STRING.captures_iter(bytes).map(|captures| (text(&captures[1]), text(&captures[2])));
-            let options: BTreeMap<_, _> = options.filter(|(_, value)| !value.is_empty()).collect();
-            if options.is_empty() {
-                return Fact::Unknown(Gap::new("torch/include/caffe2/core/macros.h holds no CAFFE2_BUILD_STRINGS"));
-            }
-            Fact::Seen { value: options, at }
-        }),
+        (Fact::Absent, Fact::Absent) => Fact::Absent,
     };
-    facts.insert(
-        key::TORCH_USE_NCCL,
-        build.clone().and_then(|options, at| {
-            // CMake's truths; an option without a value is off, and was left out above.
-            match options.get("USE_NCCL").map(|value| value.to_ascii_uppercase()).as_deref() {
-                Some("1" | "ON" | "TRUE" | "YES" | "Y") => Fact::Seen { value: true, at },
-                None | Some("0" | "OFF" | "FALSE" | "NO" | "N") => Fact::Seen { value: false, at },
-                Some(other) => Fact::Unknown(Gap::new(format!("USE_NCCL is '{other}', which is neither on nor off"))),
+    facts.insert(key::TORCH_BUILD_CODE, code.clone());
+    facts.insert(key::TORCH_BUILD_HEADER, header.clone());
+    facts.insert(key::TORCH_BUILD, options.clone());
+    facts.insert(key::TORCH_USE_NCCL, options.clone().and_then(|options, at| is_on(&options, "USE_NCCL").seen(at)));
+    facts.insert(key::TORCH_CXX11_ABI, cxx11_abi(context, &returned, &options));
+    Build { code, header, options }
+}
+
+/// What the code of torch returns.
+fn returned<'a>(context: &Context<'a>) -> Fact<&'a BuildOptions> {
+    let libraries = context.torch_libraries(|name| is_library(name, b"libtorch_cpu") || is_library(name, b"libtorch"));
+    libraries.and_then(|libraries, _| {
+        let mut gap = None;
+        for library in &libraries {
+            for found in library.file.found {
+                match found {
+                    Ok(Found::BuildOptions(returned)) => {
+                        return Fact::seen(returned, [library.site(Some("caffe2::GetBuildOptions()"))]);
+                    }
+                    Ok(_) => {}
+                    Err(unread) => gap = gap.or(Some(unread.clone())),
+                }
             }
-        }),
-    );
-    facts.insert(key::TORCH_BUILD, build);
+        }
+        gap.map_or(Fact::Absent, Fact::Unknown)
+    })
+}
+
+fn header(context: &Context<'_>) -> Fact<Options> {
+    const PATH: &str = "include/caffe2/core/macros.h";
+    context.in_torch(PATH).and_then(|bytes, at| match macros::options(bytes) {
+        Ok(options) => Fact::Seen { value: with_value(&options), at },
+        Err(why) => Fact::Unknown(Gap::new(format!("torch/{PATH} cannot be read: {why}"))),
+    })
+}
+
+fn with_value(options: &Options) -> Options {
+    options.iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// What an option says.
+pub(super) enum Switch {
+    On,
+    Off,
+    /// Something that is neither.
+    Odd(Gap),
+}
+
+impl Switch {
+    fn seen(self, at: Vec<Site>) -> Fact<bool> {
+        match self {
+            Self::On => Fact::Seen { value: true, at },
+            Self::Off => Fact::Seen { value: false, at },
+            Self::Odd(gap) => Fact::Unknown(gap),
+        }
+    }
+}
+
+/// CMake's truths; an option without a value is off, and is not listed.
+pub(super) fn is_on(options: &Options, name: &str) -> Switch {
+    match options.get(name).map(|value| value.to_ascii_uppercase()).as_deref() {
+        Some("1" | "ON" | "TRUE" | "YES" | "Y") => Switch::On,
+        None | Some("0" | "OFF" | "FALSE" | "NO" | "N") => Switch::Off,
+        Some(other) => Switch::Odd(Gap::new(format!("{name} is '{other}', which is neither on nor off"))),
+    }
+}
+
+/// The function's name tells the ABI; so do the compiler's flags, where they name it.
+fn cxx11_abi(context: &Context<'_>, returned: &Fact<&BuildOptions>, options: &Fact<Options>) -> Fact<bool> {
+    if let Fact::Seen { value, at } = returned {
+        return Fact::Seen { value: value.cxx11_abi, at: at.clone() };
+    }
+    let libraries = context.torch_libraries(|name| is_library(name, b"libtorch_cpu") || is_library(name, b"libtorch"));
+    for library in libraries.value().into_iter().flatten() {
+        for symbol in library.elf.symbols.iter().flatten().filter(|symbol| symbol.defined) {
+            let value = match symbol.name.as_str() {
+                "_ZN6caffe215GetBuildOptionsB5cxx11Ev" => true,
+                "_ZN6caffe215GetBuildOptionsEv" => false,
+                _ => continue,
+            };
+            return Fact::seen(value, [library.site(Some("dynamic symbols"))]);
+        }
+    }
+    options.clone().and_then(|options, at| {
+        let flags = options.get("CXX_FLAGS").map(String::as_str).unwrap_or_default();
+        let value = flags.split_whitespace().rev().find_map(|flag| flag.strip_prefix("-D_GLIBCXX_USE_CXX11_ABI="));
+        match value {
+            Some("0") => Fact::Seen { value: false, at },
+            Some("1") => Fact::Seen { value: true, at },
+            _ => Fact::Unknown(Gap::new("neither the symbols nor the compiler's flags of torch tell its C++ ABI")),
+        }
+    })
 }

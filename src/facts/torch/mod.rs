@@ -1,10 +1,13 @@
 //! PyTorch: which one is imported, how it was built, and how it is linked to NCCL.
 
 mod build;
+mod contradictions;
+mod gpu;
 mod import;
 mod installation;
 mod libraries;
 mod loaded;
+mod macros;
 mod preload;
 mod version;
 
@@ -37,7 +40,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     facts.insert(key::TORCH_PATH, installation.chosen.clone().map(|package| package.to_string()));
 
     version::produce(context, facts);
-    build::produce(context, facts);
+    let build = build::produce(context, facts);
     loaded::produce(context, facts);
 
     let cuda = context.torch_cuda();
@@ -55,6 +58,8 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
             any_symbol(&libraries, "dynamic symbols", |symbol| symbol.defined && is_process_group(symbol))
         }),
     );
+    gpu::produce(context, facts);
+    contradictions::produce(&build, facts);
     let binding = context.torch_libraries(|name| is_library(name, b"libtorch_python"));
     facts.insert(
         key::NCCL_AVAILABLE,

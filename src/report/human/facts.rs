@@ -23,15 +23,24 @@ pub(super) fn write(facts: &Facts, image: &ImageSummary, verbose: bool, page: &m
         page.heading(keys.first().map_or("", |key| area(key)), page::bold(AnsiColor::Cyan), "")?;
         let names = keys.iter().map(|key| name(key));
         let column = 4 + names.clone().map(str::len).max().unwrap_or_default();
-        for (key, name) in keys.iter().zip(names) {
+        for (index, (key, name)) in keys.iter().zip(names).enumerate() {
             let fact = facts.get(key.name);
-            one(name, fact, column, verbose, page)?;
+            match repeated(fact, keys.get(..index).unwrap_or_default(), facts) {
+                Some(before) => page.row(2, label(name), column, &format!("the same as {before}"))?,
+                None => one(name, fact, column, verbose, page)?,
+            }
             if verbose {
                 sites(fact.sites(), image, page)?;
             }
         }
     }
     Ok(())
+}
+
+/// The name of the fact before that is the same map: several witnesses of one thing mostly say the same.
+fn repeated(fact: &Fact, before: &[&'static Key], facts: &Facts) -> Option<&'static str> {
+    let map = fact.value().filter(|value| matches!(value, Value::Map(entries) if !entries.is_empty()))?;
+    before.iter().find(|key| facts.get(key.name).value() == Some(map)).map(|key| name(key))
 }
 
 /// A question's name inside its area.

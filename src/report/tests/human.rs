@@ -217,27 +217,33 @@ fn an_inspection() {
     ");
     insta::assert_snapshot!(area(&report, "torch"), @"
     torch
-      installs            absent
-      path                absent
-      version             2.9.0+cu128
-      git_version         absent
-      cuda.version        12.8
-      cuda.build          absent
+      installs              absent
+      path                  absent
+      version               2.9.0+cu128
+      git_version           absent
+      cuda.version          12.8
+      cuda.build            absent
       build
         BLAS_INFO  mkl
         CXX_FLAGS  -fvisibility-inlines-hidden -DUSE_PTHREADPOOL -DNDEBUG -DUSE_KIN…
         USE_NCCL   1
-      use_nccl            absent
-      nccl_linkage        shared
-      process_group_nccl  absent
-      cudart_needed       absent
-      loaded              absent
-      import_error        absent
-      nccl_pin            absent
+      build_code            absent
+      build_header          absent
+      build_contradictions  absent
+      cxx11_abi             absent
+      arch_list             absent
+      use_nccl              absent
+      nccl_linkage          shared
+      process_group_nccl    absent
+      cudart_needed         absent
+      loaded                absent
+      import_error          absent
+      nccl_pin              absent
     ");
     insta::assert_snapshot!(area(&report, "nccl"), @"
     nccl
       available          absent
+      torch_version      absent
       copies
         /usr/local/lib/python3.12/dist-packages/nvidia/nccl/lib/libnccl.so.2
           cuda 12.9, soname libnccl.so.2, version 2.27.5
@@ -264,14 +270,14 @@ fn an_inspection_in_full() {
     let report = inspect(&inspected(), &style(80, true));
     insta::assert_snapshot!(area(&report, "torch"), @"
     torch
-      installs            absent
-      path                absent
-      version             2.9.0+cu128
-      git_version         absent
-      cuda.version        12.8
+      installs              absent
+      path                  absent
+      version               2.9.0+cu128
+      git_version           absent
+      cuda.version          12.8
         at  /usr/local/lib/python3.12/dist-packages/torch/lib/libtorch_cuda.so
             (DT_NEEDED), layer 2 of 3 (sha256:222222222222)
-      cuda.build          absent
+      cuda.build            absent
       build
         BLAS_INFO  mkl
         CXX_FLAGS  -fvisibility-inlines-hidden -DUSE_PTHREADPOOL -DNDEBUG
@@ -279,15 +285,20 @@ fn an_inspection_in_full() {
         USE_NCCL   1
         at  /usr/local/lib/python3.12/dist-packages/torch/lib/libtorch_cuda.so,
             layer 2 of 3 (sha256:222222222222)
-      use_nccl            absent
-      nccl_linkage        shared
+      build_code            absent
+      build_header          absent
+      build_contradictions  absent
+      cxx11_abi             absent
+      arch_list             absent
+      use_nccl              absent
+      nccl_linkage          shared
         at  /usr/local/lib/python3.12/dist-packages/torch/lib/libtorch_cuda.so
             (DT_NEEDED), layer 2 of 3 (sha256:222222222222)
-      process_group_nccl  absent
-      cudart_needed       absent
-      loaded              absent
-      import_error        absent
-      nccl_pin            absent
+      process_group_nccl    absent
+      cudart_needed         absent
+      loaded                absent
+      import_error          absent
+      nccl_pin              absent
     ");
 }
 

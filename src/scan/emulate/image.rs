@@ -1,0 +1,403 @@
+//! An ELF file as its process would see it: bytes by address, relocated, and the symbols that calls lead to (System V gABI,
+//! chapters 4 and 5, with the supplements for x86-64 and AArch64). Read by range: little of a large library need be in memory.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+
+use memchr::memmem;
+
+/// A file whose bytes can be had in any order.
+pub(in crate::scan) trait ReadAt {
+    /// Fills the buffer from this offset on; an error where the file ends before.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
+}
+
+impl ReadAt for File {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.read_exact_at(buffer, offset)
+    }
+}
+
+impl ReadAt for &[u8] {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let bytes = usize::try_from(offset).ok().and_then(|at| self.get(at..)?.get(..buffer.len()));
+        buffer.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+}
+
+/// Machines whose code can be followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::scan) enum Machine {
+    X86,
+    Arm,
+}
+
+/// A mapped file.
+pub(in crate::scan) struct Image<'a> {
+    file: &'a dyn ReadAt,
+    pub(in crate::scan) machine: Machine,
+    segments: Vec<Segment>,
+    dynamic: Vec<(u64, u64)>,
+    relocations: Vec<Relocation>,
+    sections: Sections,
+}
+
+/// One `PT_LOAD`.
+struct Segment {
+    address: u64,
+    offset: u64,
+    in_file: u64,
+    in_memory: u64,
+}
+
+/// Where the section header table is.
+struct Sections {
+    offset: u64,
+    count: u16,
+}
+
+/// What is to be written at an address.
+pub(super) struct Relocation {
+    pub(super) address: u64,
+    pub(super) value: Target,
+}
+
+/// What a relocation comes to.
+#[derive(Clone, Copy)]
+pub(super) enum Target {
+    /// An address in this file.
+    Here(u64),
+    /// A dynamic symbol, and what is added to it.
+    Symbol { index: u32, addend: u64 },
+    /// Something that has no meaning here, such as thread-local storage.
+    Other,
+}
+
+/// An entry of `.dynsym`.
+pub(super) struct Symbol {
+    pub(super) name: String,
+    /// Address, if this file defines it.
+    pub(super) address: Option<u64>,
+    pub(super) is_weak: bool,
+}
+
+mod tag {
+    pub(super) const PLTRELSZ: u64 = 2;
+    pub(super) const HASH: u64 = 4;
+    pub(super) const STRTAB: u64 = 5;
+    pub(super) const SYMTAB: u64 = 6;
+    pub(super) const RELA: u64 = 7;
+    pub(super) const RELASZ: u64 = 8;
+    pub(super) const JMPREL: u64 = 23;
+    pub(super) const RELRSZ: u64 = 35;
+    pub(super) const RELR: u64 = 36;
+    pub(super) const GNU_HASH: u64 = 0x6fff_fef5;
+}
+
+/// Relocations that are kept, of 32 bytes each. libtorch_cpu.so 2.9.0 has 330,000.
+const MOST_RELOCATIONS: usize = 1 << 21;
+
+/// Bytes of the longest name that is compared. Mangled names of nested templates grow long.
+const LONGEST_NAME: usize = 1 << 16;
+
+impl<'a> Image<'a> {
+    /// Reads the headers and the relocations.
+    pub(in crate::scan) fn open(file: &'a dyn ReadAt) -> Result<Self, String> {
+        let mut header = [0; 64];
+        file.read_at(0, &mut header).map_err(|error| format!("the ELF header: {error}"))?;
+        if !header.starts_with(b"\x7fELF\x02\x01") {
+            return Err("it is no little-endian 64-bit ELF file".to_owned());
+        }
+        let machine = match half(&header, 18) {
+            62 => Machine::X86,
+            183 => Machine::Arm,
+            other => return Err(format!("code of machine {other} is not understood")),
+        };
+        let sections = Sections { offset: long(&header, 40), count: half(&header, 60) };
+        let mut image =
+            Self { file, machine, segments: Vec::new(), dynamic: Vec::new(), relocations: Vec::new(), sections };
+        let mut table = vec![0; usize::from(half(&header, 56)) * 56];
+        file.read_at(long(&header, 32), &mut table).map_err(|error| format!("the program headers: {error}"))?;
+        for header in table.chunks_exact(56) {
+            let (offset, address) = (long(header, 8), long(header, 16));
+            let (in_file, in_memory) = (long(header, 32), long(header, 40));
+            match word(header, 0) {
+                1 => image.segments.push(Segment { address, offset, in_file, in_memory }),
+                2 => image.dynamic = image.dynamic_section(offset, in_file)?,
+                _ => {}
+            }
+        }
+        image.relocations = image.read_relocations()?;
+        Ok(image)
+    }
+
+    fn dynamic_section(&self, offset: u64, size: u64) -> Result<Vec<(u64, u64)>, String> {
+        const LARGEST: u64 = 1 << 16;
+        let mut bytes = vec![0; usize::try_from(size.min(LARGEST)).unwrap_or_default()];
+        self.file.read_at(offset, &mut bytes).map_err(|error| format!("the dynamic section: {error}"))?;
+        let entries = bytes.chunks_exact(16).map(|entry| (long(entry, 0), long(entry, 8)));
+        Ok(entries.take_while(|(tag, _)| *tag != 0).collect())
+    }
+
+    fn dynamic(&self, wanted: u64) -> Option<u64> {
+        self.dynamic.iter().find(|(tag, _)| *tag == wanted).map(|(_, value)| *value)
+    }
+
+    /// Whether this address is inside the mapped file.
+    pub(super) fn holds(&self, address: u64) -> bool {
+        self.segment(address).is_some()
+    }
+
+    fn segment(&self, address: u64) -> Option<&Segment> {
+        self.segments.iter().find(|segment| {
+            address.checked_sub(segment.address).is_some_and(|within| within < segment.in_memory.max(segment.in_file))
+        })
+    }
+
+    /// Fills the buffer with what is mapped there, before relocation. What lies between segments reads as zeros.
+    pub(super) fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), String> {
+        buffer.fill(0);
+        let end = address.checked_add(buffer.len() as u64).ok_or("an address overflows")?;
+        for segment in &self.segments {
+            let from = segment.address.max(address);
+            let to = segment.address.saturating_add(segment.in_file).min(end);
+            if from >= to {
+                continue;
+            }
+            // Both lie inside the buffer.
+            let at = |address: u64| usize::try_from(address).unwrap_or_default();
+            let part = buffer.get_mut(at(from - address)..at(to - address)).unwrap_or_default();
+            let offset = segment.offset.checked_add(from - segment.address).ok_or("an offset overflows")?;
+            self.file.read_at(offset, part).map_err(|error| format!("reading {from:#x}: {error}"))?;
+        }
+        Ok(())
+    }
+
+    fn word_at(&self, address: u64) -> Result<u32, String> {
+        let mut bytes = [0; 4];
+        self.read(address, &mut bytes)?;
+        Ok(u32::from_le_bytes(bytes))
+    }
+
+    /// The relocations inside a range of addresses.
+    pub(super) fn relocations(&self, from: u64, to: u64) -> &[Relocation] {
+        let at = |limit| self.relocations.partition_point(|relocation| relocation.address < limit);
+        self.relocations.get(at(from)..at(to)).unwrap_or_default()
+    }
+
+    fn read_relocations(&self) -> Result<Vec<Relocation>, String> {
+        let mut relocations = Vec::new();
+        for (table, size) in [(tag::RELA, tag::RELASZ), (tag::JMPREL, tag::PLTRELSZ)] {
+            for entry in self.table(table, size)?.chunks_exact(24) {
+                let (info, addend) = (long(entry, 8), long(entry, 16));
+                let value = target(self.machine, info, addend);
+                relocations.push(Relocation { address: long(entry, 0), value });
+            }
+        }
+        self.relative(&self.table(tag::RELR, tag::RELRSZ)?, &mut relocations)?;
+        relocations.sort_by_key(|relocation| relocation.address);
+        Ok(relocations)
+    }
+
+    /// `DT_RELR`: an even entry is an address, an odd one a bitmap of the 63 words behind the last.
+    fn relative(&self, table: &[u8], relocations: &mut Vec<Relocation>) -> Result<(), String> {
+        let mut next = 0_u64;
+        for entry in table.chunks_exact(8).map(|entry| long(entry, 0)) {
+            let (first, bits) = if entry & 1 == 0 { (entry, 1) } else { (next, entry >> 1) };
+            for bit in (0..63).filter(|bit| bits >> bit & 1 == 1) {
+                let address = first.wrapping_add(bit * 8);
+                let mut place = [0; 8];
+                self.read(address, &mut place)?;
+                if relocations.len() >= MOST_RELOCATIONS {
+                    return Err(format!("more than {MOST_RELOCATIONS} relocations"));
+                }
+                relocations.push(Relocation { address, value: Target::Here(u64::from_le_bytes(place)) });
+            }
+            next = first.wrapping_add(if entry & 1 == 0 { 8 } else { 63 * 8 });
+        }
+        Ok(())
+    }
+
+    fn table(&self, table: u64, size: u64) -> Result<Vec<u8>, String> {
+        let (Some(address), Some(size)) = (self.dynamic(table), self.dynamic(size)) else { return Ok(Vec::new()) };
+        if size / 24 > MOST_RELOCATIONS as u64 {
+            return Err(format!("a relocation table of {size} bytes"));
+        }
+        let mut bytes = vec![0; usize::try_from(size).unwrap_or_default()];
+        self.read(address, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// A dynamic symbol by its index.
+    pub(super) fn symbol(&self, index: u32) -> Result<Symbol, String> {
+        let table = self.dynamic(tag::SYMTAB).ok_or("there is no dynamic symbol table")?;
+        let mut entry = [0; 24];
+        self.read(table.wrapping_add(u64::from(index) * 24), &mut entry)?;
+        let name = self.name(word(&entry, 0))?;
+        let is_weak = entry.get(4).is_some_and(|info| info >> 4 == 2);
+        Ok(Symbol { name, address: (half(&entry, 6) != 0).then(|| long(&entry, 8)), is_weak })
+    }
+
+    fn name(&self, offset: u32) -> Result<String, String> {
+        let strings = self.dynamic(tag::STRTAB).ok_or("there are no names of dynamic symbols")?;
+        let mut name = Vec::new();
+        let mut chunk = [0; 256];
+        while name.len() < LONGEST_NAME {
+            self.read(strings.wrapping_add(u64::from(offset) + name.len() as u64), &mut chunk)?;
+            let end = memchr::memchr(0, &chunk);
+            name.extend_from_slice(chunk.get(..end.unwrap_or(chunk.len())).unwrap_or_default());
+            if end.is_some() {
+                return Ok(String::from_utf8_lossy(&name).into_owned());
+            }
+        }
+        Err("a symbol's name has no end".to_owned())
+    }
+
+    /// The address of a function by its name: a dynamic symbol, or a local one where the file is not stripped.
+    pub(in crate::scan) fn function(&self, name: &str) -> Result<Option<u64>, String> {
+        match self.exported(name)? {
+            Some(address) => Ok(Some(address)),
+            None => self.local(name),
+        }
+    }
+
+    /// Looks a name up as the dynamic loader does.
+    fn exported(&self, name: &str) -> Result<Option<u64>, String> {
+        /// No chain of an honest table is longer.
+        const LONGEST_CHAIN: u32 = 1 << 16;
+        if let Some(table) = self.dynamic(tag::GNU_HASH) {
+            let hash = name.bytes().fold(5381_u32, |hash, byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)));
+            let (buckets, first, bloom) =
+                (self.word_at(table)?, self.word_at(table.wrapping_add(4))?, self.word_at(table.wrapping_add(8))?);
+            let slots = table.wrapping_add(16).wrapping_add(u64::from(bloom) * 8);
+            let Some(bucket) = hash.checked_rem(buckets) else { return Ok(None) };
+            let start = self.word_at(slots.wrapping_add(u64::from(bucket) * 4))?;
+            let chains = slots.wrapping_add(u64::from(buckets) * 4);
+            for index in start..start.saturating_add(LONGEST_CHAIN) {
+                let Some(link) = index.checked_sub(first) else { return Ok(None) };
+                let found = self.word_at(chains.wrapping_add(u64::from(link) * 4))?;
+                if found | 1 == hash | 1
+                    && let symbol = self.symbol(index)?
+                    && symbol.name == name
+                {
+                    return Ok(symbol.address);
+                }
+                if found & 1 == 1 {
+                    return Ok(None);
+                }
+            }
+        } else if let Some(table) = self.dynamic(tag::HASH) {
+            let hash = name.bytes().fold(0_u32, |hash, byte| {
+                let hash = (hash << 4).wrapping_add(u32::from(byte));
+                (hash ^ ((hash >> 24) & 0xf0)) & 0x0fff_ffff
+            });
+            let slot = |index: u32| self.word_at(table.wrapping_add(8 + u64::from(index) * 4));
+            let buckets = self.word_at(table)?;
+            let Some(bucket) = hash.checked_rem(buckets) else { return Ok(None) };
+            let mut index = slot(bucket)?;
+            for _ in 0..LONGEST_CHAIN {
+                if index == 0 {
+                    return Ok(None);
+                }
+                let symbol = self.symbol(index)?;
+                if symbol.name == name {
+                    return Ok(symbol.address);
+                }
+                index = slot(buckets.wrapping_add(index))?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Looks a name up in `.symtab`.
+    fn local(&self, name: &str) -> Result<Option<u64>, String> {
+        const SYMTAB: u32 = 2;
+        let mut headers = vec![0; usize::from(self.sections.count) * 64];
+        if self.file.read_at(self.sections.offset, &mut headers).is_err() {
+            // The section headers serve debuggers; a file without them is in order.
+            return Ok(None);
+        }
+        let headers: Vec<_> = headers.chunks_exact(64).collect();
+        let Some(table) = headers.iter().find(|header| word(header, 4) == SYMTAB) else { return Ok(None) };
+        let names = usize::try_from(word(table, 40)).ok().and_then(|link| headers.get(link));
+        let Some(names) = names else { return Ok(None) };
+        let wanted = [name.as_bytes(), b"\0"].concat();
+        let Some(offset) = self.search(long(names, 24), long(names, 32), &wanted)? else { return Ok(None) };
+        let mut address = None;
+        self.chunks(long(table, 24), long(table, 32), 0, &mut |_, bytes| {
+            let symbol =
+                bytes.chunks_exact(24).find(|entry| u64::from(word(entry, 0)) == offset && half(entry, 6) != 0);
+            address = symbol.map(|entry| long(entry, 8));
+            address.is_some()
+        })?;
+        Ok(address)
+    }
+
+    /// The first place of `wanted` in a part of the file, counted from its beginning.
+    fn search(&self, offset: u64, size: u64, wanted: &[u8]) -> Result<Option<u64>, String> {
+        let finder = memmem::Finder::new(wanted);
+        let mut place = None;
+        self.chunks(offset, size, wanted.len(), &mut |at, bytes| {
+            place = finder.find(bytes).map(|within| at + within as u64);
+            place.is_some()
+        })?;
+        Ok(place)
+    }
+
+    /// Shows a part of the file in chunks, each with `overlap` bytes of the next, until the visitor has seen enough.
+    fn chunks(
+        &self,
+        offset: u64,
+        size: u64,
+        overlap: usize,
+        visit: &mut dyn FnMut(u64, &[u8]) -> bool,
+    ) -> Result<(), String> {
+        /// A whole number of symbols.
+        const CHUNK: usize = 24 << 15;
+        let mut buffer = vec![0; CHUNK + overlap];
+        let mut at = 0;
+        while at < size {
+            let length = usize::try_from(size - at).unwrap_or(usize::MAX).min(buffer.len());
+            let part = buffer.get_mut(..length).unwrap_or_default();
+            self.file.read_at(offset.saturating_add(at), part).map_err(|error| format!("a symbol table: {error}"))?;
+            if visit(at, part) {
+                return Ok(());
+            }
+            at += CHUNK as u64;
+        }
+        Ok(())
+    }
+}
+
+/// Relocations of the psABI supplements, "Relocation Types".
+fn target(machine: Machine, info: u64, addend: u64) -> Target {
+    let (index, kind) = (info >> 32, info & 0xffff_ffff);
+    let index = u32::try_from(index).unwrap_or_default();
+    match (machine, kind) {
+        // R_X86_64_RELATIVE, R_AARCH64_RELATIVE
+        (Machine::X86, 8) | (Machine::Arm, 1027) => Target::Here(addend),
+        // R_X86_64_64, R_AARCH64_ABS64
+        (Machine::X86, 1) | (Machine::Arm, 257) => Target::Symbol { index, addend },
+        // R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT; R_AARCH64_GLOB_DAT, R_AARCH64_JUMP_SLOT
+        (Machine::X86, 6 | 7) | (Machine::Arm, 1025 | 1026) => Target::Symbol { index, addend: 0 },
+        _ => Target::Other,
+    }
+}
+
+fn bytes<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    bytes.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])
+}
+
+fn half(from: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes(bytes(from, at))
+}
+
+fn word(from: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes(from, at))
+}
+
+fn long(from: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes(from, at))
+}

@@ -1,0 +1,197 @@
+//! The memory of an emulated call: the mapped image, and regions of our own for the stack, the heap and what is imported.
+//! Pages come to be when they are touched; how many may be is bounded.
+
+use std::collections::BTreeMap;
+
+use super::image::{Image, Target};
+
+/// Memory is kept in pages of this size.
+const PAGE: usize = 4096;
+
+/// The same, as addresses count.
+const PAGE_BYTES: u64 = PAGE as u64;
+
+/// Pages that one call may touch: 32 MiB. `GetBuildOptions()` of torch 2.9.0 touches 20.
+const MOST_PAGES: usize = 8192;
+
+/// Bytes of one string or block that is moved at once.
+pub(super) const LARGEST_BLOCK: u64 = 1 << 20;
+
+/// Behind `fs` on x86-64 and `TPIDR_EL0` on AArch64: the stack protector's cookie.
+pub(super) const THREAD: u64 = 0x4000_0000_0000;
+/// What no other region means: a relocation that is not understood points here.
+const NOWHERE: u64 = 0x4800_0000_0000;
+/// Each imported symbol has a slot; a call into it is a call to whatever the name promises.
+const IMPORTS: u64 = 0x5000_0000_0000;
+/// Bytes of a slot. An imported object reads as zeros: the largest that is met is `std::string::_Rep`'s empty one.
+const SLOT: u64 = 64;
+/// Where the outermost call returns to.
+pub(super) const RETURN: u64 = 0x5800_0000_0000;
+const HEAP: u64 = 0x6000_0000_0000;
+/// The stack grows down from here.
+pub(super) const STACK: u64 = 0x7000_0000_0000;
+const REGION: u64 = 1 << 24;
+
+/// Memory by address.
+pub(super) struct Memory<'a> {
+    image: &'a Image<'a>,
+    pages: BTreeMap<u64, Box<[u8; PAGE]>>,
+    heap: u64,
+}
+
+impl<'a> Memory<'a> {
+    pub(super) const fn new(image: &'a Image<'a>) -> Self {
+        Self { image, pages: BTreeMap::new(), heap: HEAP }
+    }
+
+    /// The name of the import that an address stands for.
+    pub(super) fn import(&self, address: u64) -> Result<Option<String>, String> {
+        let slot = address.checked_sub(IMPORTS).map(|within| within / SLOT).and_then(|slot| u32::try_from(slot).ok());
+        slot.map(|index| self.image.symbol(index).map(|symbol| symbol.name)).transpose()
+    }
+
+    /// Fresh memory, zeroed.
+    pub(super) fn allocate(&mut self, size: u64) -> Result<u64, String> {
+        if size > LARGEST_BLOCK || self.heap - HEAP + size > REGION {
+            return Err(format!("it asks for {size} bytes of memory"));
+        }
+        let address = self.heap;
+        self.heap += size.next_multiple_of(16).max(16);
+        Ok(address)
+    }
+
+    pub(super) fn read(&mut self, address: u64, buffer: &mut [u8]) -> Result<(), String> {
+        let mut at = address;
+        let mut rest = buffer;
+        while !rest.is_empty() {
+            let source = self.page(at)?;
+            let count = source.len().min(rest.len());
+            let (now, later) = rest.split_at_mut(count);
+            now.copy_from_slice(source.get(..count).unwrap_or_default());
+            rest = later;
+            at = at.wrapping_add(count as u64);
+        }
+        Ok(())
+    }
+
+    pub(super) fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), String> {
+        let mut at = address;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let target = self.page(at)?;
+            let (now, later) = rest.split_at(target.len().min(rest.len()));
+            target.get_mut(..now.len()).unwrap_or_default().copy_from_slice(now);
+            rest = later;
+            at = at.wrapping_add(now.len() as u64);
+        }
+        Ok(())
+    }
+
+    /// A number of 1 to 8 bytes.
+    pub(super) fn load(&mut self, address: u64, size: usize) -> Result<u64, String> {
+        let mut bytes = [0; 8];
+        self.read(address, bytes.get_mut(..size).ok_or("a number of more than 8 bytes")?)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    pub(super) fn store(&mut self, address: u64, size: usize, value: u64) -> Result<(), String> {
+        self.write(address, value.to_le_bytes().get(..size).ok_or("a number of more than 8 bytes")?)
+    }
+
+    pub(super) fn pointer(&mut self, address: u64) -> Result<u64, String> {
+        self.load(address, 8)
+    }
+
+    pub(super) fn block(&mut self, address: u64, size: u64) -> Result<Vec<u8>, String> {
+        if size > LARGEST_BLOCK {
+            return Err(format!("a block of {size} bytes at {address:#x}"));
+        }
+        let mut bytes = vec![0; usize::try_from(size).unwrap_or_default()];
+        self.read(address, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// The bytes of a NUL-terminated string, without the NUL.
+    pub(super) fn c_string(&mut self, address: u64) -> Result<Vec<u8>, String> {
+        let mut text = Vec::new();
+        loop {
+            let page = self.page(address.wrapping_add(text.len() as u64))?;
+            let end = memchr::memchr(0, page);
+            text.extend_from_slice(page.get(..end.unwrap_or(page.len())).unwrap_or_default());
+            if end.is_some() {
+                return Ok(text);
+            }
+            if text.len() as u64 > LARGEST_BLOCK {
+                return Err(format!("the string at {address:#x} has no end"));
+            }
+        }
+    }
+
+    /// As many bytes of code as are there, up to the length of the longest instruction.
+    pub(super) fn code(&mut self, address: u64, longest: usize) -> Result<Vec<u8>, String> {
+        let mut code = self.page(address)?.iter().take(longest).copied().collect::<Vec<_>>();
+        let missing = longest - code.len();
+        if let (1.., Ok(next)) = (missing, self.page(address.wrapping_add(code.len() as u64))) {
+            code.extend(next.iter().take(missing));
+        }
+        Ok(code)
+    }
+
+    /// The page of an address, from that address on.
+    fn page(&mut self, address: u64) -> Result<&mut [u8], String> {
+        let number = address / PAGE_BYTES;
+        if !self.pages.contains_key(&number) {
+            if self.pages.len() >= MOST_PAGES {
+                return Err(format!("it touches more than {MOST_PAGES} pages of memory"));
+            }
+            let page = self.make(number * PAGE_BYTES, address)?;
+            self.pages.insert(number, page);
+        }
+        let page = self.pages.get_mut(&number).ok_or("a page is lost")?;
+        page.get_mut(usize::try_from(address % PAGE_BYTES).unwrap_or_default()..)
+            .ok_or_else(|| "a page is short".to_owned())
+    }
+
+    fn make(&self, start: u64, wanted: u64) -> Result<Box<[u8; PAGE]>, String> {
+        let mut page = Box::new([0; PAGE]);
+        let imports = SLOT << 32;
+        let is_ours = (THREAD..THREAD + PAGE_BYTES).contains(&wanted)
+            || (IMPORTS..IMPORTS + imports).contains(&wanted)
+            || (HEAP..HEAP + REGION).contains(&wanted)
+            || (STACK - REGION..STACK + PAGE_BYTES).contains(&wanted);
+        if is_ours {
+            return Ok(page);
+        }
+        if !self.image.holds(wanted) {
+            return Err(format!("it touches {wanted:#x}, where nothing is"));
+        }
+        self.image.read(start, page.as_mut_slice())?;
+        // A relocation may begin on the page before.
+        for relocation in self.image.relocations(start.saturating_sub(7), start.saturating_add(PAGE_BYTES)) {
+            let value = self.resolve(relocation.value)?.to_le_bytes();
+            for (index, byte) in value.into_iter().enumerate() {
+                let at = relocation.address.wrapping_add(index as u64).checked_sub(start);
+                if let Some(place) = at.and_then(|at| page.get_mut(usize::try_from(at).ok()?)) {
+                    *place = byte;
+                }
+            }
+        }
+        Ok(page)
+    }
+
+    fn resolve(&self, target: Target) -> Result<u64, String> {
+        Ok(match target {
+            Target::Here(address) => address,
+            Target::Other => NOWHERE,
+            Target::Symbol { index, addend } => {
+                let symbol = self.image.symbol(index)?;
+                match symbol.address {
+                    Some(address) => address.wrapping_add(addend),
+                    // Code asks whether a weak function is there: without threads, it is not.
+                    None if symbol.is_weak && symbol.name.contains("pthread") => 0,
+                    None => (IMPORTS + u64::from(index) * SLOT).wrapping_add(addend),
+                }
+            }
+        })
+    }
+}

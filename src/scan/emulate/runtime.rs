@@ -1,0 +1,61 @@
+//! What a function imports from the C and C++ runtimes, as far as the initialiser of a static map needs it. Each model does
+//! what its standard promises; a name that is not here is not guessed at.
+
+use super::memory::{LARGEST_BLOCK, Memory};
+use super::{strings, tree};
+
+/// The arguments of a call that fit into registers.
+pub(super) type Arguments = [u64; 6];
+
+/// Calls an imported function: its result, or why it cannot be followed.
+pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -> Result<u64, String> {
+    let &[first, second, third, ..] = arguments;
+    // Names of C++ as the Itanium ABI mangles them, decoded beside.
+    match name {
+        // operator new(size_t), operator new[](size_t)
+        "_Znwm" | "_Znam" | "malloc" => memory.allocate(first),
+        // operator delete in all its forms; destructors of allocators; what frees strings
+        "free" | "__cxa_guard_abort" | "_ZNSaIcEC1Ev" | "_ZNSaIcEC2Ev" | "_ZNSaIcED1Ev" | "_ZNSaIcED2Ev" => Ok(first),
+        _ if name.starts_with("_ZdlPv") || name.starts_with("_ZdaPv") => Ok(0),
+        // Itanium C++ ABI 3.3.3, "Once-time initialization API": the first byte of the guard says whether it is done.
+        "__cxa_guard_acquire" => Ok(u64::from(memory.load(first, 1)? == 0)),
+        "__cxa_guard_release" => memory.store(first, 1, 1).map(|()| 0),
+        "__cxa_atexit" => Ok(0),
+        "memcpy" | "memmove" | "__memcpy_chk" | "__memmove_chk" => {
+            let bytes = memory.block(second, third)?;
+            memory.write(first, &bytes).map(|()| first)
+        }
+        "memset" | "__memset_chk" => {
+            let length = usize::try_from(third.min(LARGEST_BLOCK + 1)).unwrap_or_default();
+            if length as u64 > LARGEST_BLOCK {
+                return Err(format!("it sets {third} bytes of memory"));
+            }
+            let [byte, ..] = second.to_le_bytes();
+            memory.write(first, &vec![byte; length]).map(|()| first)
+        }
+        "memcmp" | "bcmp" => {
+            let (left, right) = (memory.block(first, third)?, memory.block(second, third)?);
+            Ok(sign(left.cmp(&right)))
+        }
+        "strlen" => Ok(memory.c_string(first)?.len() as u64),
+        "strcmp" => {
+            let (left, right) = (memory.c_string(first)?, memory.c_string(second)?);
+            Ok(sign(left.cmp(&right)))
+        }
+        _ => match strings::call(name, arguments, memory)? {
+            Some(result) => Ok(result),
+            None => {
+                tree::call(name, arguments, memory)?.ok_or_else(|| format!("it calls {name}, which is not known here"))
+            }
+        },
+    }
+}
+
+/// An `int` that compares to zero as `order` says.
+pub(super) const fn sign(order: std::cmp::Ordering) -> u64 {
+    match order {
+        std::cmp::Ordering::Less => 0xffff_ffff,
+        std::cmp::Ordering::Equal => 0,
+        std::cmp::Ordering::Greater => 1,
+    }
+}

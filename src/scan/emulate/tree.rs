@@ -1,0 +1,130 @@
+//! `std::map` of libstdc++: a red-black tree (`bits/stl_tree.h`, `bits/stl_map.h`). Its colours only keep it balanced, so a
+//! tree that is small and short-lived does without them.
+
+use std::collections::BTreeMap;
+
+use super::memory::Memory;
+use super::runtime::Arguments;
+use super::strings::Abi;
+
+/// Entries of the largest map that is read. `GetBuildOptions()` of torch 2.15 has 39.
+const MOST_ENTRIES: u64 = 4096;
+
+// _Rb_tree_node_base: colour, parent, left, right; the value follows. The header has the root for its parent, the leftmost
+// node for its left, the rightmost for its right, and the count behind it.
+const PARENT: u64 = 8;
+const LEFT: u64 = 16;
+const RIGHT: u64 = 24;
+const BEHIND: u64 = 32;
+
+/// `std::map` begins with the comparator, which is empty and padded.
+const HEADER: u64 = 8;
+
+/// Calls a function of `tree.cc`; `None` when the name is none of those known.
+pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -> Result<Option<u64>, String> {
+    let &[first, second, third, fourth, ..] = arguments;
+    match name {
+        // _Rb_tree_insert_and_rebalance(bool left, node, parent, header)
+        "_ZSt29_Rb_tree_insert_and_rebalancebPSt18_Rb_tree_node_baseS0_RS_" => {
+            insert(first & 0xff != 0, second, third, fourth, memory).map(|()| Some(0))
+        }
+        "_ZSt18_Rb_tree_incrementPSt18_Rb_tree_node_base" | "_ZSt18_Rb_tree_incrementPKSt18_Rb_tree_node_base" => {
+            step(first, LEFT, RIGHT, memory).map(Some)
+        }
+        // Before the end, which is the header, stands the rightmost.
+        "_ZSt18_Rb_tree_decrementPSt18_Rb_tree_node_base" | "_ZSt18_Rb_tree_decrementPKSt18_Rb_tree_node_base" => {
+            let is_header = memory.load(first, 4)? == 0 && {
+                let root = memory.pointer(first.wrapping_add(PARENT))?;
+                root != 0 && memory.pointer(root.wrapping_add(PARENT))? == first
+            };
+            if is_header {
+                return memory.pointer(first.wrapping_add(RIGHT)).map(Some);
+            }
+            step(first, RIGHT, LEFT, memory).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+fn insert(left: bool, node: u64, parent: u64, header: u64, memory: &mut Memory<'_>) -> Result<(), String> {
+    memory.store(node.wrapping_add(PARENT), 8, parent)?;
+    memory.store(node.wrapping_add(LEFT), 8, 0)?;
+    memory.store(node.wrapping_add(RIGHT), 8, 0)?;
+    // Only the header is red and never inserted: that is how it is told from the root.
+    memory.store(node, 4, 1)?;
+    memory.store(parent.wrapping_add(if left { LEFT } else { RIGHT }), 8, node)?;
+    if parent == header {
+        memory.store(header.wrapping_add(PARENT), 8, node)?;
+        memory.store(header.wrapping_add(LEFT), 8, node)?;
+        return memory.store(header.wrapping_add(RIGHT), 8, node);
+    }
+    for side in [LEFT, RIGHT] {
+        let outermost = memory.pointer(header.wrapping_add(side))?;
+        if outermost == parent && left == (side == LEFT) {
+            memory.store(header.wrapping_add(side), 8, node)?;
+        }
+    }
+    Ok(())
+}
+
+/// The next node in order (`towards` right) or the one before (`towards` left).
+fn step(node: u64, back: u64, towards: u64, memory: &mut Memory<'_>) -> Result<u64, String> {
+    let mut at = memory.pointer(node.wrapping_add(towards))?;
+    if at != 0 {
+        for _ in 0..MOST_ENTRIES {
+            match memory.pointer(at.wrapping_add(back))? {
+                0 => return Ok(at),
+                next => at = next,
+            }
+        }
+        return Err("a map has no end".to_owned());
+    }
+    let mut child = node;
+    at = memory.pointer(node.wrapping_add(PARENT))?;
+    for _ in 0..MOST_ENTRIES {
+        if memory.pointer(at.wrapping_add(towards))? != child {
+            return Ok(at);
+        }
+        child = at;
+        at = memory.pointer(at.wrapping_add(PARENT))?;
+        // From the rightmost node the way goes over the root to the header, whose parent the root is.
+        if memory.pointer(at.wrapping_add(PARENT))? == child && memory.load(child, 4)? == 0 {
+            return Ok(child);
+        }
+    }
+    Err("a map has no end".to_owned())
+}
+
+/// The entries of a `std::map<std::string, std::string>`.
+pub(super) fn read(map: u64, abi: Abi, memory: &mut Memory<'_>) -> Result<BTreeMap<String, String>, String> {
+    let header = map.wrapping_add(HEADER);
+    let count = memory.pointer(header.wrapping_add(BEHIND))?;
+    if count > MOST_ENTRIES {
+        return Err(format!("what it returns would be a map of {count} entries"));
+    }
+    let mut entries = BTreeMap::new();
+    let mut waiting = vec![memory.pointer(header.wrapping_add(PARENT))?];
+    while let Some(node) = waiting.pop() {
+        if node == 0 {
+            continue;
+        }
+        if entries.len() as u64 >= count {
+            return Err("what it returns is no map: it has more entries than it counts".to_owned());
+        }
+        let mut text = |at: u64| -> Result<String, String> {
+            let bytes = abi.read(at, memory)?;
+            String::from_utf8(bytes).map_err(|_utf8| "what it returns is no map of texts".to_owned())
+        };
+        let name = text(node.wrapping_add(BEHIND))?;
+        let value = text(node.wrapping_add(BEHIND + abi.size()))?;
+        if entries.insert(name, value).is_some() {
+            return Err("what it returns is no map: a key stands twice".to_owned());
+        }
+        waiting.push(memory.pointer(node.wrapping_add(LEFT))?);
+        waiting.push(memory.pointer(node.wrapping_add(RIGHT))?);
+    }
+    if entries.len() as u64 != count {
+        return Err(format!("what it returns is no map: of {count} entries, {} are there", entries.len()));
+    }
+    Ok(entries)
+}

@@ -1,0 +1,129 @@
+//! `caffe2::GetBuildOptions()` (`caffe2/core/common.cc`) returns a map that its first call fills from literals: those of
+//! `CAFFE2_BUILD_STRINGS` in `macros.h`, which most builds do not ship. The compiler scatters them over the function: short
+//! ones are numbers stored to the stack, long ones are copied from somewhere. So the function is run, on memory of our own.
+
+use crate::model::{BuildOptions, Entry, Found, Gap, Limits};
+
+use super::super::emulate::{Abi, Image, ReadAt, call};
+use super::super::extract::{Collect, Extractor};
+use super::spool::Spool;
+
+pub(in super::super) const BUILD_OPTIONS: Extractor = Extractor {
+    name: "build options",
+    wants: |entry, head| head.starts_with(b"\x7fELF") && is_libtorch(entry.path.file_name()),
+    start: |entry, limits| Box::new(Options::new(entry, limits)),
+};
+
+/// `libtorch_cpu.so` holds the function since PyTorch 1.4, `libtorch.so` held it before; Debian's has a version.
+fn is_libtorch(name: &[u8]) -> bool {
+    [&b"libtorch_cpu.so"[..], b"libtorch.so"]
+        .iter()
+        .any(|library| name.strip_prefix(*library).is_some_and(|rest| rest.is_empty() || rest.starts_with(b".")))
+}
+
+/// The function's name, which tells the ABI of its strings.
+const NAMES: &[(&str, Abi)] =
+    &[("_ZN6caffe215GetBuildOptionsB5cxx11Ev", Abi::Cxx11), ("_ZN6caffe215GetBuildOptionsEv", Abi::Old)];
+
+struct Options {
+    path: String,
+    spool: Spool,
+}
+
+impl Options {
+    fn new(entry: &Entry, limits: &Limits) -> Self {
+        let path = entry.path.to_string();
+        Self { spool: Spool::new(path.clone(), entry.size, limits), path }
+    }
+}
+
+impl Collect for Options {
+    fn push(&mut self, offset: u64, bytes: &[u8]) {
+        self.spool.push(offset, bytes);
+    }
+
+    fn finish(self: Box<Self>) -> Result<Option<Found>, Gap> {
+        let file = self.spool.finish()?;
+        let found = build_options(&file).map_err(|why| Gap::new(format!("{}: {why}", self.path)))?;
+        Ok(found.map(Found::BuildOptions))
+    }
+}
+
+/// What the function of this library returns; `None` where it has no such function.
+pub(in super::super) fn build_options(file: &dyn ReadAt) -> Result<Option<BuildOptions>, String> {
+    let image = Image::open(file)?;
+    for (name, abi) in NAMES {
+        let Some(entry) = image.function(name)? else { continue };
+        let returned = call(&image, entry).map_err(|lost| {
+            format!("caffe2::GetBuildOptions() cannot be followed beyond {:#x}: {}", lost.at, lost.why)
+        })?;
+        let options = returned.map(*abi).map_err(|why| format!("caffe2::GetBuildOptions() at {entry:#x}: {why}"))?;
+        return Ok(Some(BuildOptions { options, cxx11_abi: *abi == Abi::Cxx11 }));
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    fn fixtures() -> &'static Path {
+        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/elf"))
+    }
+
+    /// What the libraries said of themselves when they were built and run.
+    fn expected() -> Vec<(String, String)> {
+        let text = fs::read_to_string(fixtures().join("build_options.txt")).unwrap();
+        let pair = |line: &str| line.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+        text.lines().filter_map(pair).collect()
+    }
+
+    #[test]
+    fn every_compiler_s_way_to_write_the_map_is_followed() {
+        let mut seen = 0;
+        for entry in fs::read_dir(fixtures()).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            if path.extension().is_none_or(|extension| extension != "so") {
+                continue;
+            }
+            let bytes = fs::read(&path).unwrap();
+            let found = build_options(&&*bytes).unwrap_or_else(|why| panic!("{name}: {why}")).unwrap();
+            assert_eq!(found.options.into_iter().collect::<Vec<_>>(), expected(), "{name}");
+            assert_eq!(found.cxx11_abi, name.starts_with("cxx11"), "{name}");
+            seen += 1;
+        }
+        assert!(seen >= 7, "{seen} libraries");
+    }
+
+    #[test]
+    fn a_library_without_the_function_has_no_options() {
+        let mut bytes = fs::read(fixtures().join("cxx11-O2.so")).unwrap();
+        let name = memchr::memmem::find(&bytes, b"GetBuildOptions").unwrap();
+        bytes[name] = b'g';
+        assert_eq!(build_options(&&*bytes), Ok(None));
+    }
+
+    #[test]
+    fn damage_is_told_with_its_address_or_does_not_matter_and_never_ends_in_a_panic() {
+        let bytes = fs::read(fixtures().join("cxx11-O2.so")).unwrap();
+        for length in (0..bytes.len()).step_by(97) {
+            let _ = build_options(&&bytes[..length]);
+        }
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut lost = 0;
+        for _ in 0..500 {
+            let mut damaged = bytes.clone();
+            for _ in 0..4 {
+                let at = random.usize(..damaged.len());
+                damaged[at] = random.u8(..);
+            }
+            lost +=
+                usize::from(build_options(&&*damaged).is_err_and(|why| why.contains("cannot be followed beyond 0x")));
+        }
+        assert!(lost > 20, "{lost}");
+    }
+}

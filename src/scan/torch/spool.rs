@@ -1,0 +1,83 @@
+//! A file that goes by once and must be read in any order: it is written to a temporary file without a name, which is gone
+//! when it is closed, whatever becomes of us.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use crate::model::{Gap, Limits, OverLimit};
+
+/// What of the file was written.
+pub(super) struct Spool {
+    path: String,
+    size: u64,
+    limit: u64,
+    state: Result<File, Gap>,
+}
+
+impl Spool {
+    /// For a file of this size. What goes wrong is told at the end.
+    pub(super) fn new(path: String, size: u64, limits: &Limits) -> Self {
+        let folder = limits.temporary.as_deref();
+        let state = if size > limits.spool {
+            let what = format!("{path}: it would take {size} bytes of temporary space");
+            Err(Gap::new(OverLimit::new(what, "spool", limits.spool).to_string()))
+        } else {
+            folder.map_or_else(tempfile::tempfile, tempfile::tempfile_in).map_err(|error| gap(&path, folder, &error))
+        };
+        Self { path, size, limit: limits.spool, state }
+    }
+
+    /// The next bytes. Holes are left out, and read as zeros.
+    pub(super) fn push(&mut self, offset: u64, bytes: &[u8]) {
+        if let Ok(file) = &self.state
+            && let Err(error) = file.write_all_at(bytes, offset)
+        {
+            self.state = Err(gap(&self.path, None, &error));
+        }
+    }
+
+    /// The whole file.
+    pub(super) fn finish(self) -> Result<File, Gap> {
+        let file = self.state?;
+        // A hole at the end was never written.
+        file.set_len(self.size.min(self.limit)).map_err(|error| gap(&self.path, None, &error))?;
+        Ok(file)
+    }
+}
+
+fn gap(path: &str, folder: Option<&Path>, error: &io::Error) -> Gap {
+    let place =
+        folder.map_or_else(|| "the folder for temporary files".to_owned(), |folder| folder.display().to_string());
+    Gap::new(format!("{path}: it must be read in any order, and could not be written to {place}: {error}"))
+        .settled_by("name a folder with as much room with --tmp-dir")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holes_are_zeros_and_the_file_has_no_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let limits = Limits { temporary: Some(folder.path().to_owned()), ..Limits::default() };
+        let mut spool = Spool::new("lib".to_owned(), 9, &limits);
+        spool.push(0, b"ab");
+        spool.push(4, b"cd");
+        let mut bytes = [1; 9];
+        spool.finish().unwrap().read_exact_at(&mut bytes, 0).unwrap();
+        assert_eq!(&bytes, b"ab\0\0cd\0\0\0");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_a_gap_that_names_the_way_out() {
+        let nowhere = Limits { temporary: Some("/nonexistent".into()), ..Limits::default() };
+        let gap = Spool::new("lib".to_owned(), 9, &nowhere).finish().unwrap_err().to_string();
+        assert!(gap.contains("could not be written to /nonexistent") && gap.ends_with("--tmp-dir"), "{gap}");
+        let small = Limits { spool: 8, ..Limits::default() };
+        let gap = Spool::new("lib".to_owned(), 9, &small).finish().unwrap_err().to_string();
+        assert!(gap.contains("the limit is 8 (--limit spool=N moves it)"), "{gap}");
+    }
+}
