@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::ElfInfo;
+use super::{ElfInfo, GpuCode};
 
 /// What one extractor found in one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub enum Found {
     ArchFlags(BTreeSet<String>),
     /// Functions that return a constant in the form of `torch::cuda::nccl::version()`, by their offset in the file.
     NcclVersions(BTreeMap<u64, [u32; 3]>),
+    /// The file holds GPU code for these architectures.
+    GpuCode(GpuCode),
     /// The file's whole content.
     Text(Box<[u8]>),
 }

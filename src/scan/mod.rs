@@ -5,6 +5,7 @@ mod decompress;
 mod elf;
 mod emulate;
 mod extract;
+mod fatbin;
 mod folder;
 mod nccl;
 mod pipe;
@@ -24,8 +25,15 @@ pub use folder::scan_folder;
 pub use pipe::{Blocks, Cancel, Pipe, pipe, with_pipe};
 
 /// Everyone who looks into files: one file of this folder, one line here.
-const EXTRACTORS: &[Extractor] =
-    &[elf::EXTRACTOR, nccl::EXTRACTOR, text::EXTRACTOR, torch::BUILD_OPTIONS, torch::ARCH_FLAGS, torch::NCCL_VERSION];
+const EXTRACTORS: &[Extractor] = &[
+    elf::EXTRACTOR,
+    fatbin::EXTRACTOR,
+    nccl::EXTRACTOR,
+    text::EXTRACTOR,
+    torch::BUILD_OPTIONS,
+    torch::ARCH_FLAGS,
+    torch::NCCL_VERSION,
+];
 
 /// What one layer holds.
 #[derive(Clone, Debug)]

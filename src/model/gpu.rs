@@ -1,0 +1,147 @@
+//! Architectures of GPU code.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+
+/// An architecture as the CUDA toolkit numbers it: ten times the major and the minor number of the compute capability,
+/// and a suffix (CUDA Programming Guide, "Compute Capabilities"). In order of their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Arch {
+    number: u16,
+    variant: Variant,
+}
+
+/// What code for an architecture may use, and so where else it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Variant {
+    /// Only what later ones also have.
+    Plain,
+    /// Suffix `a`: features of this architecture alone.
+    Specific,
+    /// Suffix `f`: features of this architecture and of later ones of its family, those of the same major number.
+    Family,
+}
+
+impl Arch {
+    /// An architecture by its number; `None` for a number that none can have.
+    pub fn new(number: u32, variant: Variant) -> Option<Self> {
+        let number = u16::try_from(number).ok().filter(|number| (10..1000).contains(number))?;
+        Some(Self { number, variant })
+    }
+
+    /// Whether machine code for this architecture runs on a GPU: on the same major number, from its minor number on.
+    pub fn runs_on(self, gpu: Self) -> bool {
+        match self.variant {
+            Variant::Specific => self.number == gpu.number,
+            Variant::Plain | Variant::Family => self.number / 10 == gpu.number / 10 && self.number <= gpu.number,
+        }
+    }
+
+    /// Whether the driver can compile PTX of this architecture for a GPU: for every later one, where nothing binds it.
+    pub fn compiles_for(self, gpu: Self) -> bool {
+        match self.variant {
+            Variant::Plain => self.number <= gpu.number,
+            Variant::Specific | Variant::Family => self.runs_on(gpu),
+        }
+    }
+}
+
+/// Without `sm_` or `compute_`: `90a`.
+impl fmt::Display for Arch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let suffix = match self.variant {
+            Variant::Plain => "",
+            Variant::Specific => "a",
+            Variant::Family => "f",
+        };
+        write!(f, "{}{suffix}", self.number)
+    }
+}
+
+/// A text that is no architecture.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no GPU architecture: expected one such as sm_90 or sm_90a")]
+pub struct ArchError(String);
+
+/// `sm_90a`.
+impl FromStr for Arch {
+    type Err = ArchError;
+
+    fn from_str(text: &str) -> Result<Self, ArchError> {
+        let arch = text.strip_prefix("sm_").and_then(|name| {
+            let (number, variant) = match name.as_bytes().last()? {
+                b'a' => (name.strip_suffix('a')?, Variant::Specific),
+                b'f' => (name.strip_suffix('f')?, Variant::Family),
+                _ => (name, Variant::Plain),
+            };
+            Self::new(number.parse().ok()?, variant)
+        });
+        arch.ok_or_else(|| ArchError(text.to_owned()))
+    }
+}
+
+/// The GPU code in one file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GpuCode {
+    /// Architectures with machine code.
+    pub cubin: BTreeSet<Arch>,
+    /// Architectures with PTX, and for each the newest version of the PTX language in it. The driver compiles only
+    /// versions that it knows (PTX ISA, "Release Notes").
+    pub ptx: BTreeMap<Arch, PtxVersion>,
+}
+
+impl GpuCode {
+    /// Adds PTX of one architecture.
+    pub fn add_ptx(&mut self, arch: Arch, version: PtxVersion) {
+        let newest = self.ptx.entry(arch).or_insert(version);
+        *newest = version.max(*newest);
+    }
+
+    /// Adds all that `other` holds.
+    pub fn add(&mut self, mut other: Self) {
+        self.cubin.append(&mut other.cubin);
+        for (arch, version) in other.ptx {
+            self.add_ptx(arch, version);
+        }
+    }
+}
+
+/// Version of the PTX language, major and minor.
+pub type PtxVersion = (u16, u16);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_code_runs() {
+        let arch = |text: &str| text.parse::<Arch>().unwrap();
+        for (code, gpu, runs, compiles) in [
+            ("sm_80", "sm_80", true, true),
+            ("sm_80", "sm_86", true, true),
+            ("sm_86", "sm_80", false, false),
+            ("sm_80", "sm_90", false, true),
+            ("sm_90a", "sm_90", true, true),
+            ("sm_90a", "sm_100", false, false),
+            ("sm_100a", "sm_103", false, false),
+            ("sm_100f", "sm_103", true, true),
+            ("sm_103f", "sm_100", false, false),
+            ("sm_100f", "sm_120", false, false),
+        ] {
+            assert_eq!(arch(code).runs_on(arch(gpu)), runs, "{code} on {gpu}");
+            assert_eq!(arch(code).compiles_for(arch(gpu)), compiles, "PTX for {code} on {gpu}");
+        }
+        for text in ["90", "sm_", "sm_a", "sm_5", "sm_90b", "sm_1000", "compute_90", "sm_-9"] {
+            assert!(text.parse::<Arch>().is_err(), "{text} was accepted");
+        }
+    }
+
+    #[test]
+    fn in_the_order_of_their_numbers() {
+        let names = ["sm_80", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_100f", "sm_120"];
+        let mut sorted: Vec<Arch> = names.iter().rev().map(|name| name.parse().unwrap()).collect();
+        sorted.sort();
+        assert_eq!(sorted.iter().map(|arch| format!("sm_{arch}")).collect::<Vec<_>>(), names);
+    }
+}
