@@ -31,12 +31,17 @@ pub enum Type {
     Map,
     /// A list of maps of texts.
     Records,
+    /// Lists of texts, each by two names.
+    Groups,
+    /// A whole number.
+    Number,
 }
 
 impl Type {
     /// Whether a value is of this type.
     pub fn admits(self, value: &Value) -> bool {
         let all = |kind: Self| matches!(value, Value::List(values) if values.iter().all(|value| kind.admits(value)));
+        let named = |admits: &dyn Fn(&Value) -> bool| matches!(value, Value::Map(map) if map.values().all(admits));
         match self {
             Self::Bool => matches!(value, Value::Bool(_)),
             Self::Text => matches!(value, Value::Text(_)),
@@ -45,10 +50,12 @@ impl Type {
             Self::Numbers => {
                 matches!(value, Value::List(values) if values.iter().all(|value| matches!(value, Value::Int(_))))
             }
-            Self::Map => {
-                matches!(value, Value::Map(map) if map.values().all(|value| Self::Text.admits(value)))
-            }
+            Self::Map => named(&|value| Self::Text.admits(value)),
             Self::Records => all(Self::Map),
+            Self::Groups => named(
+                &|group| matches!(group, Value::Map(lists) if lists.values().all(|list| Self::Texts.admits(list))),
+            ),
+            Self::Number => matches!(value, Value::Int(_)),
         }
     }
 }
@@ -83,6 +90,7 @@ keys! {
     NVIDIA_VISIBLE_DEVICES "nvidia.visible_devices" Text "NVIDIA_VISIBLE_DEVICES: the GPUs that NVIDIA's container runtime hands over";
     NVIDIA_DRIVER_CAPABILITIES "nvidia.driver_capabilities" Texts "NVIDIA_DRIVER_CAPABILITIES: the driver's libraries that NVIDIA's container runtime hands over";
     NVIDIA_REQUIRE "nvidia.require" Map "NVIDIA_REQUIRE_*: conditions that the driver must meet";
+    NVIDIA_REQUIREMENTS "nvidia.requirements" Groups "What NVIDIA's container runtime checks before it starts the container, by variable: terms, of which one must hold, each with factors, which all must hold";
     PYTHON_PATH "python.path" Text "The interpreter that runs: the one that the image's command names, else what `python` or `python3` starts, by PATH";
     PYTHON_SITE_PACKAGES "python.site_packages" Texts "Folders that this interpreter imports packages from, in its order";
     PYTHON_STARTUP_CODE "python.startup_code" Texts "Files beside its packages that run code when this interpreter starts (.pth files with imports), which could change where it imports from";
@@ -91,6 +99,7 @@ keys! {
     TORCH_VERSION "torch.version" Version "torch.__version__";
     TORCH_GIT_VERSION "torch.git_version" Text "torch.version.git_version: the commit that torch was built from";
     TORCH_CUDA_VERSION "torch.cuda.version" Version "torch.version.cuda: the CUDA release that torch was built with; absent in a build without CUDA";
+    TORCH_CUDA_DRIVER_MIN "torch.cuda.driver_min" Version "Oldest driver that CUDA's minor version compatibility allows for that release";
     TORCH_CUDA_BUILD "torch.cuda.build" Bool "Whether torch has its CUDA library, libtorch_cuda.so";
     TORCH_BUILD "torch.build" Map "Options that torch was built with, as torch.__config__.show() lists them";
     TORCH_BUILD_CODE "torch.build_code" Map "The same options as caffe2::GetBuildOptions() of libtorch_cpu.so returns them, by following its code";
@@ -114,6 +123,11 @@ keys! {
     NCCL_NOT_LOADED "nccl.not_loaded" Texts "Shared copies of NCCL that torch would not load, with their versions";
     NCCL_MISSING_SYMBOLS "nccl.missing_symbols" Texts "Functions of NCCL that torch imports and that the NCCL it would load does not have";
     NCCL_UNKNOWN_VARIABLES "nccl.unknown_variables" Texts "NCCL_* variables of the image that the NCCL it would load does not read";
+    CUDA_FATBIN "cuda.fatbin" Groups "GPU code in libraries, by path: architectures with machine code (cubin) and with PTX (ptx); CUDA's own libraries but NCCL left out";
+    CUDA_PTX "cuda.ptx" Map "Newest version of the PTX language in each of these libraries that has PTX";
+    CUDA_NOT_IN_NCCL "cuda.not_in_nccl" Texts "Architectures that torch's CUDA library has machine code for, and the NCCL that it would load no code";
+    CUDA_COMPAT "cuda.compat" Records "Forward-compatibility packages: path, driver (that it was built with), and as its ELF note has it cuda and branches (of drivers that it accepts)";
+    CUDA_LIBCUDA "cuda.libcuda" Text "libcuda.so.1 of the image itself, where LD_LIBRARY_PATH or torch's own search path puts it before the host's";
     CUDA_CUDART "cuda.cudart" Records "CUDA runtime libraries: path, soname, owner";
     CUDA_CUDART_MAJORS "cuda.cudart_majors" Numbers "CUDA major versions of the runtime libraries that torch's libraries need";
     CUDA_CUDART_MISSING "cuda.cudart_missing" Texts "CUDA runtime libraries that torch's libraries need and that are nowhere in the image";
@@ -122,4 +136,20 @@ keys! {
     RDMA_VERBS_OWNER "rdma.verbs_owner" Text "Package that brought it";
     RDMA_PROVIDERS "rdma.providers" Texts "RDMA providers of user space: families of NICs that libibverbs could drive";
     RDMA_DANGLING_DRIVERS "rdma.dangling_drivers" Texts "Providers that /etc/libibverbs.d names and whose library is missing";
+    HOST_NAME "host.name" Text "The host that the image is judged for, as it was described; the other facts of this area are absent without one";
+    HOST_DRIVER "host.driver" Version "Version of its NVIDIA driver";
+    HOST_CUDA "host.cuda" Version "CUDA release that this driver brings";
+    HOST_GPU "host.gpu" Text "Model of its GPUs";
+    HOST_GPU_ARCH "host.gpu_arch" Text "Architecture of its GPUs";
+    HOST_GPU_COUNT "host.gpu_count" Number "How many GPUs it has";
+    HOST_GPU_CLASS "host.gpu_class" Text "Market of its GPUs: datacenter, workstation or consumer";
+    HOST_FABRIC "host.fabric" Text "What connects its GPUs: nvswitch or pcie";
+    HOST_RDMA "host.rdma" Text "Its NICs for RDMA: mlx5, efa or none";
+    HOST_KERNEL "host.kernel" Version "Version of its Linux kernel";
+    HOST_TORCH_CODE "host.torch_code" Text "What torch's CUDA library has for its GPU: cubin, ptx, new-ptx (that the driver is too old to compile) or none";
+    HOST_NCCL_CODE "host.nccl_code" Text "The same of the NCCL that torch would load";
+    HOST_EXTENSIONS_WITHOUT_CODE "host.extensions_without_code" Texts "Python extensions with GPU code that have none for its GPU";
+    HOST_UNMET_REQUIREMENTS "host.unmet_requirements" Texts "Variables of nvidia.requirements that it does not meet";
+    HOST_COMPAT "host.compat" Text "The forward-compatibility package of the image that works there and is newer than its driver";
+    HOST_COMPAT_REFUSED "host.compat_refused" Text "Why cuda.libcuda, where that is one of forward compatibility, does not work there";
 }

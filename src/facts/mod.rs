@@ -3,6 +3,7 @@
 
 mod cuda;
 pub mod explain;
+mod host;
 mod image;
 pub mod key;
 mod linker;
@@ -40,6 +41,7 @@ impl Facts {
         for produce in [image::produce, python::produce, torch::produce, nccl::produce, cuda::produce, rdma::produce] {
             produce(&context, &mut facts);
         }
+        host::produce(&mut facts);
         for key in key::KEYS {
             facts
                 .0

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ElfInfo, GpuCode};
+use super::{ElfInfo, Gap, GpuCode};
 
 /// What one extractor found in one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,8 +17,10 @@ pub enum Found {
     ArchFlags(BTreeSet<String>),
     /// Functions that return a constant in the form of `torch::cuda::nccl::version()`, by their offset in the file.
     NcclVersions(BTreeMap<u64, [u32; 3]>),
-    /// The file holds GPU code for these architectures.
-    GpuCode(GpuCode),
+    /// The file holds GPU code for these architectures, or GPU code that could not be read.
+    GpuCode(Result<GpuCode, Gap>),
+    /// The file is a driver library of CUDA's forward compatibility, and says this.
+    Compat(CompatNote),
     /// The file's whole content.
     Text(Box<[u8]>),
 }
@@ -41,4 +43,13 @@ pub struct BuildOptions {
     pub options: BTreeMap<String, String>,
     /// Whether its `std::string` is that of the C++11 ABI.
     pub cxx11_abi: bool,
+}
+
+/// What a `libcuda.so` of a forward-compatibility package says of itself (ELF note `.note.cuda.fwd_compatibility`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompatNote {
+    /// The CUDA release that it brings, such as `12.9`.
+    pub cuda: String,
+    /// Branches of kernel drivers that it works with: first numbers of their versions. On Jetson it says none.
+    pub branches: Vec<u64>,
 }

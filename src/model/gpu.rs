@@ -30,6 +30,16 @@ impl Arch {
         Some(Self { number, variant })
     }
 
+    /// Whether it has no suffix: GPUs have none, code may have one.
+    pub const fn is_plain(self) -> bool {
+        matches!(self.variant, Variant::Plain)
+    }
+
+    /// The compute capability, major and minor.
+    pub const fn capability(self) -> (u16, u16) {
+        (self.number / 10, self.number % 10)
+    }
+
     /// Whether machine code for this architecture runs on a GPU: on the same major number, from its minor number on.
     pub fn runs_on(self, gpu: Self) -> bool {
         match self.variant {

@@ -102,15 +102,25 @@ fn typed(kind: Type, value: &serde_json::Value) -> Option<Value> {
         let entries = value.as_object()?.iter().map(|(name, value)| Some((name.clone(), plain(value)?)));
         entries.collect::<Option<BTreeMap<_, _>>>().map(Value::Map)
     };
+    let texts = |value: &Json| value.as_array()?.iter().map(plain).collect::<Option<Vec<_>>>().map(Value::List);
+    let group = |value: &Json| -> Option<Value> {
+        let lists = value.as_object()?.iter().map(|(name, value)| Some((name.clone(), texts(value)?)));
+        lists.collect::<Option<BTreeMap<_, _>>>().map(Value::Map)
+    };
+    let groups = || -> Option<Value> {
+        let groups = value.as_object()?.iter().map(|(name, value)| Some((name.clone(), group(value)?)));
+        groups.collect::<Option<BTreeMap<_, _>>>().map(Value::Map)
+    };
     let list = |each: &dyn Fn(&Json) -> Option<Value>| {
         value.as_array()?.iter().map(each).collect::<Option<Vec<_>>>().map(Value::List)
     };
     let value = match kind {
         Type::Version => Value::Version(Version::parse(value.as_str()?)?),
-        Type::Bool | Type::Text => plain(value)?,
+        Type::Bool | Type::Text | Type::Number => plain(value)?,
         Type::Texts | Type::Numbers => list(&plain)?,
         Type::Map => map(value)?,
         Type::Records => list(&map)?,
+        Type::Groups => groups()?,
     };
     kind.admits(&value).then_some(value)
 }

@@ -1,9 +1,9 @@
 //! GPU code in libraries, listed from the headers of its containers as they go by. Nothing is unpacked.
 //!
-//! A container is what `fatbinary` of the CUDA toolkit writes and a library holds in `.nv_fatbin`, or in `__nv_relfatbin`
-//! what was linked on the device to make that. It is a header of 16 bytes, and entries that fill it exactly, each a header
-//! and its payload. All numbers are little-endian. NVIDIA does not publish the layout; `tests/fatbin/compare` holds what is
-//! read here against `cuobjdump`.
+//! A container is what `fatbinary` of the CUDA toolkit writes: a header of 16 bytes, and entries that fill it exactly, each
+//! a header and its payload. All numbers are little-endian. Containers lie one behind the other in the section `.nv_fatbin`;
+//! those in `__nv_relfatbin` are what it was linked from, which no driver loads. NVIDIA does not publish the layout;
+//! `tests/fatbin/compare` holds what is read here against `cuobjdump`.
 //!
 //! ```text
 //! container  0 u32 magic   4 u16 version, 1   6 u16 size of this header, 16   8 u64 size of the entries
@@ -11,10 +11,13 @@
 //!            24 u16 minor, 26 u16 major version of the code's form   28 u32 architecture   40 u64 flags
 //! ```
 //!
-//! Section headers would say where containers are, and lie at the end of the file. So a container is known by its first
-//! eight bytes and a sound header of its first entry, which together do not occur by chance; what lies inside one is passed
-//! over.
+//! Section headers say where containers are, and lie near the end of the file. So a container is known by its first eight
+//! bytes and a sound header of its first entry, which together do not occur by chance; what lies inside one is passed over.
+//! Which of them count is settled in the end.
 
+mod sections;
+
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
@@ -22,6 +25,7 @@ use memchr::memmem::Finder;
 use crate::model::{Arch, Found, Gap, GpuCode, PtxVersion, Variant};
 
 use super::extract::{Collect, Extractor};
+use sections::{Sections, number};
 
 pub(super) const EXTRACTOR: Extractor = Extractor {
     name: "GPU code",
@@ -43,6 +47,12 @@ const ENTRY_HEADER: usize = 64;
 /// Bytes that are enough for any step.
 const STEP: usize = CONTAINER_HEADER + ENTRY_HEADER;
 
+/// Most stretches of containers that a file may have. Two sections hold them.
+const STRETCHES: usize = 256;
+
+/// The section of containers that no driver loads.
+const RELOCATABLE: &[u8] = b"__nv_relfatbin";
+
 /// Walks from container to container through one file.
 struct Walk {
     path: String,
@@ -52,7 +62,9 @@ struct Walk {
     inside: Option<Container>,
     /// Bytes from `next` on that came and were too few for a step.
     rest: Vec<u8>,
-    code: GpuCode,
+    /// Containers that lie one behind the other, and what they hold.
+    stretches: Vec<(Range<u64>, GpuCode)>,
+    sections: Sections,
     damage: Option<String>,
 }
 
@@ -66,7 +78,8 @@ struct Container {
 
 impl Walk {
     fn new(path: String) -> Self {
-        Self { path, next: 0, inside: None, rest: Vec::new(), code: GpuCode::default(), damage: None }
+        let (rest, stretches, sections) = (Vec::new(), Vec::new(), Sections::default());
+        Self { path, next: 0, inside: None, rest, stretches, sections, damage: None }
     }
 
     /// Takes every step that these bytes, which begin at `offset`, are enough for.
@@ -113,7 +126,7 @@ impl Walk {
     /// Reads one entry, or ends the container; false when the bytes are too few.
     fn entry(&mut self, mut container: Container, bytes: &[u8]) -> bool {
         if self.next == container.end {
-            self.code.add(container.code);
+            self.add(container);
             return true;
         }
         let Some(header) = bytes.first_chunk() else {
@@ -130,6 +143,39 @@ impl Walk {
         true
     }
 
+    /// Adds a container that was sound.
+    fn add(&mut self, container: Container) {
+        let Container { start, end, code } = container;
+        if let Some((range, known)) = self.stretches.last_mut().filter(|(range, _)| range.end == start) {
+            range.end = end;
+            known.add(code);
+        } else if self.stretches.len() < STRETCHES {
+            self.stretches.push((start..end, code));
+        } else {
+            self.damage.get_or_insert_with(|| format!("GPU code lies in more than {STRETCHES} places"));
+        }
+    }
+
+    /// What a driver would load.
+    fn loadable(self) -> Result<GpuCode, String> {
+        if let Some(damage) = self.damage {
+            return Err(damage);
+        }
+        let relocatable = match (self.sections.named(RELOCATABLE), self.stretches.len()) {
+            (Some(sections), _) => sections,
+            (None, 0 | 1) => Vec::new(),
+            (None, _) => return Err("GPU code lies in several places, and nothing says in which sections".to_owned()),
+        };
+        let mut loadable = GpuCode::default();
+        let mut others = GpuCode::default();
+        for (range, code) in self.stretches {
+            let is_relocatable = relocatable.iter().any(|section| section.contains(&range.start));
+            if is_relocatable { &mut others } else { &mut loadable }.add(code);
+        }
+        // An object that was not linked on the device yet, as `cuobjdump` lists it too.
+        Ok(if loadable == GpuCode::default() { others } else { loadable })
+    }
+
     fn damaged(&mut self, container: &Container) {
         let what = format!("the container of GPU code at {:#x} is damaged at {:#x}", container.start, self.next);
         self.damage.get_or_insert(what);
@@ -143,6 +189,7 @@ fn from(place: u64, offset: u64, bytes: &[u8]) -> Option<&[u8]> {
 
 impl Collect for Walk {
     fn push(&mut self, offset: u64, bytes: &[u8]) {
+        self.sections.push(offset, bytes);
         let begin = self.next;
         if begin + (self.rest.len() as u64) < offset {
             // A hole reads as zeros, which are no header.
@@ -170,11 +217,12 @@ impl Collect for Walk {
         if let Some(container) = self.inside.take() {
             self.damaged(&container);
         }
-        match self.damage {
-            Some(damage) => Err(Gap::new(format!("{}: {damage}", self.path))),
-            None if self.code == GpuCode::default() => Ok(None),
-            None => Ok(Some(Found::GpuCode(self.code))),
-        }
+        let path = std::mem::take(&mut self.path);
+        Ok(match self.loadable() {
+            Ok(code) if code == GpuCode::default() => None,
+            Ok(code) => Some(Found::GpuCode(Ok(code))),
+            Err(damage) => Some(Found::GpuCode(Err(Gap::new(format!("{path}: {damage}"))))),
+        })
     }
 }
 
@@ -228,13 +276,6 @@ const fn variant(flags: u64) -> Variant {
         0x20_0000 => Variant::Family,
         _ => Variant::Plain,
     }
-}
-
-/// The number of `size` bytes, at most eight, at `at`.
-fn number(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
-    let mut buffer = [0; 8];
-    buffer.get_mut(..size)?.copy_from_slice(bytes.get(at..at + size)?);
-    Some(u64::from_le_bytes(buffer))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Turns one layer blob into a [`LayerScan`] in one forward pass: what is in it, and what extractors found in the files
 //! they asked for. A pure function of the blob: nothing is extracted, nothing runs.
 
+mod compat;
 mod decompress;
 mod elf;
 mod emulate;
@@ -26,6 +27,7 @@ pub use pipe::{Blocks, Cancel, Pipe, pipe, with_pipe};
 
 /// Everyone who looks into files: one file of this folder, one line here.
 const EXTRACTORS: &[Extractor] = &[
+    compat::EXTRACTOR,
     elf::EXTRACTOR,
     fatbin::EXTRACTOR,
     nccl::EXTRACTOR,

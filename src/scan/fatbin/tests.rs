@@ -2,27 +2,37 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-/// What the toolkit's own compiler wrote, see `fixtures/elf/build`, and what `cuobjdump` says of it.
-const LIBRARY: &[u8] = include_bytes!("../../../fixtures/elf/gpu-code.so");
-const LISTED: &str = include_str!("../../../fixtures/elf/gpu-code.txt");
+/// What the toolkit's own compiler wrote, see `fixtures/elf/build-gpu-code`, and what `cuobjdump` says of it.
+const LIBRARIES: [(&[u8], &str); 2] = [
+    (include_bytes!("../../../fixtures/elf/gpu-code.so"), include_str!("../../../fixtures/elf/gpu-code.txt")),
+    // Only what was linked on the device counts.
+    (
+        include_bytes!("../../../fixtures/elf/gpu-code-linked.so"),
+        include_str!("../../../fixtures/elf/gpu-code-linked.txt"),
+    ),
+];
 
 /// What is found in pieces of a file, each with its offset.
-fn found(pieces: impl IntoIterator<Item = (u64, Vec<u8>)>) -> Result<Option<Found>, String> {
+fn found(pieces: impl IntoIterator<Item = (u64, Vec<u8>)>) -> Result<Option<GpuCode>, String> {
     let mut walk = Box::new(Walk::new("lib.so".to_owned()));
     for (offset, piece) in pieces {
         walk.push(offset, &piece);
         assert!(walk.rest.len() < STEP, "{} bytes are kept", walk.rest.len());
     }
-    walk.finish().map_err(|gap| gap.to_string())
+    match walk.finish() {
+        Ok(None) => Ok(None),
+        Ok(Some(Found::GpuCode(code))) => code.map(Some).map_err(|gap| gap.to_string()),
+        other => panic!("{other:?}"),
+    }
 }
 
-fn whole(bytes: &[u8]) -> Result<Option<Found>, String> {
+fn whole(bytes: &[u8]) -> Result<Option<GpuCode>, String> {
     found([(0, bytes.to_vec())])
 }
 
-fn listed() -> Found {
+fn listed(text: &str) -> GpuCode {
     let mut code = GpuCode::default();
-    let lines: Vec<&str> = LISTED.lines().collect();
+    let lines: Vec<&str> = text.lines().collect();
     for entry in lines.chunks(3) {
         let [kind, arch, version] = *entry else { panic!("{entry:?}") };
         let arch = arch.strip_prefix("arch = ").unwrap().parse().unwrap();
@@ -34,7 +44,7 @@ fn listed() -> Found {
             code.add_ptx(arch, (major.parse().unwrap(), minor.parse().unwrap()));
         }
     }
-    Found::GpuCode(code)
+    code
 }
 
 /// A container of a file's making.
@@ -53,29 +63,45 @@ fn container(entries: &[(u16, u32, u64, usize)]) -> Vec<u8> {
     [&MAGIC[..], &(body.len() as u64).to_le_bytes(), &body].concat()
 }
 
-fn cubins(found: Result<Option<Found>, String>) -> String {
+fn cubins(found: Result<Option<GpuCode>, String>) -> String {
     match found {
-        Ok(Some(Found::GpuCode(code))) => code.cubin.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
+        Ok(Some(code)) => code.cubin.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
         Ok(None) => "nothing".to_owned(),
         other => format!("{other:?}"),
     }
 }
 
 #[test]
-fn a_real_library_is_read_as_cuobjdump_reads_it_wherever_chunks_are_cut() {
-    assert_eq!(whole(LIBRARY), Ok(Some(listed())));
-    for size in [1, 2, 7, 63, 64, 79, 80, 81, 100, 4096, 8191] {
-        let pieces = LIBRARY.chunks(size).scan(0, |at, piece| {
-            let offset = *at;
-            *at += piece.len() as u64;
-            Some((offset, piece.to_vec()))
-        });
-        assert_eq!(found(pieces), Ok(Some(listed())), "pieces of {size}");
+fn real_libraries_are_read_as_cuobjdump_reads_them_wherever_chunks_are_cut() {
+    for (library, text) in LIBRARIES {
+        let listed = listed(text);
+        assert_eq!(whole(library), Ok(Some(listed.clone())));
+        for size in [1, 2, 7, 63, 64, 79, 80, 81, 100, 4096, 8191] {
+            let pieces = library.chunks(size).scan(0, |at, piece| {
+                let offset = *at;
+                *at += piece.len() as u64;
+                Some((offset, piece.to_vec()))
+            });
+            assert_eq!(found(pieces), Ok(Some(listed.clone())), "pieces of {size}");
+        }
+        for cut in (1..library.len()).step_by(37) {
+            let (first, second) = library.split_at(cut);
+            let pieces = [(0, first.to_vec()), (cut as u64, second.to_vec())];
+            assert_eq!(found(pieces), Ok(Some(listed.clone())), "cut at {cut}");
+        }
     }
-    for cut in (1..LIBRARY.len()).step_by(37) {
-        let (first, second) = LIBRARY.split_at(cut);
-        assert_eq!(found([(0, first.to_vec()), (cut as u64, second.to_vec())]), Ok(Some(listed())), "cut at {cut}");
-    }
+}
+
+#[test]
+fn without_section_headers_it_is_not_guessed_what_counts() {
+    let [(one, text), (two, _)] = LIBRARIES.map(|(library, text)| (library.to_vec(), text));
+    let without = |mut library: Vec<u8>| {
+        library[40..48].fill(0);
+        whole(&library)
+    };
+    assert_eq!(without(one), Ok(Some(listed(text))), "all of it lies in one place");
+    let said = cubins(without(two));
+    assert!(said.contains("nothing says in which sections"), "{said}");
 }
 
 #[test]
@@ -130,7 +156,8 @@ fn damage_is_told_and_never_guessed_around() {
 #[test]
 fn a_hole_between_containers_is_no_damage() {
     let (one, two) = (container(&[(2, 80, 0, 8)]), container(&[(2, 90, 0, 8)]));
-    assert_eq!(cubins(found(BTreeMap::from([(0, one), (1 << 40, two)]))), "80 90");
+    let said = cubins(found(BTreeMap::from([(0, one), (1 << 40, two)])));
+    assert!(said.contains("nothing says in which sections"), "{said}");
     // Nor is one inside a payload.
     let large = container(&[(2, 80, 0, 1000), (2, 90, 0, 8)]);
     assert_eq!(cubins(found([(0, large[..200].to_vec()), (900, large[900..].to_vec())])), "80 90");

@@ -1,11 +1,11 @@
-//! The CUDA runtime, and libraries of the driver that do not belong into an image.
+//! The CUDA runtime library: every copy, and those that torch's libraries need.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{Fact, Site, Value};
 use crate::rootfs::loader::elf;
 
-use super::{Context, Facts, key};
+use super::super::{Context, Facts, key};
 
 /// `libcudart.so.12`, and the names that tools which repair wheels give, such as `libcudart-e409450e.so.11.0`.
 fn is_cudart(name: &str) -> bool {
@@ -22,8 +22,7 @@ type Needed = BTreeMap<String, (Vec<Site>, bool)>;
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let mut copies = Vec::new();
-    let mut driver = Vec::new();
-    let mut at = (Vec::new(), Vec::new());
+    let mut at = Vec::new();
     for (path, file) in context.rootfs.files() {
         let name = String::from_utf8_lossy(path.file_name()).into_owned();
         let Some(elf) = elf(&file) else { continue };
@@ -32,22 +31,13 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
             record.extend(elf.soname.clone().map(|soname| ("soname".to_owned(), soname)));
             record.extend(context.packages.owner(&path).map(|owner| ("owner".to_owned(), owner)));
             copies.push(Value::from(record));
-            at.0.push(file.site(&path, None));
-        }
-        let is_driver = ["libcuda.so", "libnvidia-ml.so", "libnvidia-ptxjitcompiler.so"]
-            .iter()
-            .any(|prefix| name.starts_with(prefix));
-        let is_meant = path.components().any(|part| part == b"stubs" || part.ends_with(b"compat"));
-        if is_driver && !is_meant {
-            driver.push(path.to_string());
-            at.1.push(file.site(&path, None));
+            at.push(file.site(&path, None));
         }
     }
     let seen = |value: Value, at: Vec<Site>| {
         if at.is_empty() { Fact::Absent } else { Fact::Seen { value, at } }
     };
-    facts.insert(key::CUDA_CUDART, seen(Value::List(copies), at.0));
-    facts.insert(key::CUDA_DRIVER_LIBRARIES, seen(driver.into(), at.1));
+    facts.insert(key::CUDA_CUDART, seen(Value::List(copies), at));
 
     // Once loaded, a library serves all others that need its soname.
     let libraries = context.torch_libraries(|name| name.windows(3).any(|part| part == b".so"));

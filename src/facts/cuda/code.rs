@@ -1,0 +1,116 @@
+//! The GPU code of libraries.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::{Arch, Fact, Found, Gap, GpuCode, ImagePath, Value};
+use crate::rootfs::File;
+
+use super::super::{Context, Facts, key};
+
+/// CUDA's own libraries by the beginnings of their names. They have code for whatever their toolkit supports, in forms of
+/// their own; NCCL is known by what it holds.
+const OF_CUDA: [&str; 13] = [
+    "libcublas",
+    "libcuda.so",
+    "libcudart",
+    "libcudnn",
+    "libcufft",
+    "libcurand",
+    "libcusolver",
+    "libcusparse",
+    "libcutensor",
+    "libcupti",
+    "libnpp",
+    "libnvjpeg",
+    "libnvrtc",
+];
+
+/// Folders of its tools.
+const TOOLS: [&str; 2] = ["opt/nvidia", "usr/local"];
+
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
+    let mut groups = BTreeMap::new();
+    let mut versions = BTreeMap::new();
+    let mut at = (Vec::new(), Vec::new());
+    for (path, file) in context.rootfs.files().filter(|(path, file)| !is_of_cuda(path, file)) {
+        match code(&file) {
+            None => {}
+            Some(Err(gap)) => {
+                facts.insert::<Value>(key::CUDA_FATBIN, Fact::Unknown(gap.clone()));
+                facts.insert::<Value>(key::CUDA_PTX, Fact::Unknown(gap.clone()));
+                facts.insert::<Value>(key::CUDA_NOT_IN_NCCL, Fact::Unknown(gap.clone()));
+                return;
+            }
+            Some(Ok(code)) => {
+                groups.insert(path.to_string(), lists(code));
+                at.0.push(file.site(&path, None));
+                if let Some((major, minor)) = code.ptx.values().max() {
+                    versions.insert(path.to_string(), format!("{major}.{minor}"));
+                    at.1.push(file.site(&path, None));
+                }
+            }
+        }
+    }
+    let none = |empty: bool, fact: Fact| if empty { Fact::Absent } else { fact };
+    facts.insert(key::CUDA_FATBIN, none(groups.is_empty(), Fact::Seen { value: Value::Map(groups), at: at.0 }));
+    facts.insert(key::CUDA_PTX, none(versions.is_empty(), Fact::Seen { value: versions.into(), at: at.1 }));
+    let not_in_nccl = not_in_nccl(context, facts);
+    facts.insert(key::CUDA_NOT_IN_NCCL, not_in_nccl);
+}
+
+/// Architectures of torch on which NCCL would have nothing to run.
+fn not_in_nccl(context: &Context<'_>, facts: &Facts) -> Fact {
+    let nccl = facts.get(key::NCCL_LOADED_PATH.name).clone().and_then(|path, _| {
+        let opened = context.rootfs.open(&path.to_string().as_str().into());
+        match opened.ok().map(|(path, file)| (code(&file), file.site(&path, None))) {
+            Some((Some(Ok(code)), site)) => Fact::seen(code, [site]),
+            _ => Fact::Unknown(Gap::new(format!("no GPU code was seen in {path}"))),
+        }
+    });
+    nccl.and_then(|nccl, mut at| {
+        context.torch_cuda().and_then(|libraries, _| {
+            let mut missing = BTreeSet::new();
+            for library in &libraries {
+                let Some(Ok(torch)) = code(&library.file) else { continue };
+                let archs = torch.cubin.iter().filter(|arch| arch.is_plain() && !serves(nccl, **arch));
+                missing.extend(archs.map(|arch| format!("sm_{arch}")));
+                at.push(library.site(None));
+            }
+            let missing: Vec<_> = missing.into_iter().collect();
+            if missing.is_empty() { Fact::Absent } else { Fact::Seen { value: missing.into(), at } }
+        })
+    })
+}
+
+fn serves(code: &GpuCode, gpu: Arch) -> bool {
+    code.cubin.iter().any(|arch| arch.runs_on(gpu)) || code.ptx.keys().any(|arch| arch.compiles_for(gpu))
+}
+
+fn code<'a>(file: &File<'a>) -> Option<&'a Result<GpuCode, Gap>> {
+    file.found.iter().find_map(|found| match found {
+        Ok(Found::GpuCode(code)) => Some(code),
+        _ => None,
+    })
+}
+
+fn is_of_cuda(path: &ImagePath, file: &File<'_>) -> bool {
+    if file.found.iter().any(|found| matches!(found, Ok(Found::Nccl(_)))) {
+        return false;
+    }
+    let name = String::from_utf8_lossy(path.file_name());
+    let in_tools = TOOLS.iter().any(|folder| path.starts_with(&(*folder).into()))
+        && path.components().nth(2).is_some_and(|part| part.starts_with(b"nsight") || part.starts_with(b"cuda"));
+    // The folder of NVIDIA's wheels.
+    let is_wheel = path
+        .components()
+        .zip(path.components().skip(1))
+        .any(|(folder, part)| part == b"nvidia" && matches!(folder, b"site-packages" | b"dist-packages"));
+    in_tools || is_wheel || OF_CUDA.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// `{"cubin": ["sm_80"], "ptx": ["compute_90"]}`.
+fn lists(code: &GpuCode) -> Value {
+    let cubin: Vec<_> = code.cubin.iter().map(|arch| format!("sm_{arch}")).collect();
+    let ptx: Vec<_> = code.ptx.keys().map(|arch| format!("compute_{arch}")).collect();
+    Value::Map(BTreeMap::from([("cubin".to_owned(), cubin.into()), ("ptx".to_owned(), ptx.into())]))
+}

@@ -1,0 +1,27 @@
+//! Libraries of the driver that do not belong into an image.
+
+use crate::model::{Fact, ImagePath};
+use crate::rootfs::loader::elf;
+
+use super::super::{Context, Facts, key};
+
+/// What NVIDIA's container runtime brings from the host.
+const OF_THE_DRIVER: [&str; 3] = ["libcuda.so", "libnvidia-ml.so", "libnvidia-ptxjitcompiler.so"];
+
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
+    let libraries = context.rootfs.files().filter(|(path, file)| {
+        let name = String::from_utf8_lossy(path.file_name());
+        OF_THE_DRIVER.iter().any(|prefix| name.starts_with(prefix)) && !is_meant(path) && elf(file).is_some()
+    });
+    let (paths, at): (Vec<_>, Vec<_>) =
+        libraries.map(|(path, file)| (path.to_string(), file.site(&path, None))).unzip();
+    facts.insert(
+        key::CUDA_DRIVER_LIBRARIES,
+        if paths.is_empty() { Fact::Absent } else { Fact::Seen { value: paths, at } },
+    );
+}
+
+/// Stubs to link with, and forward compatibility.
+fn is_meant(path: &ImagePath) -> bool {
+    path.components().any(|part| part == b"stubs" || part.ends_with(b"compat"))
+}

@@ -1,0 +1,211 @@
+//! `NVIDIA_REQUIRE_*`: what NVIDIA's container runtime checks before it starts a container (nvidia-container-toolkit,
+//! `internal/config/image/cuda_image.go` and `internal/requirements`; libnvidia-container, `src/cli/dsl.c`).
+//!
+//! A requirement is terms with blanks between, of which one must hold; a term is factors with commas between, which all must
+//! hold; a factor is a property, an operator and a value: `cuda>=12.4 brand=tesla,driver>=470,driver<471`.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use crate::model::{Fact, Gap, Site, Value, Version};
+
+use super::super::{Context, Facts, key};
+
+/// As Go's `strconv.ParseBool` has it.
+const TRUE: [&str; 6] = ["1", "t", "T", "true", "TRUE", "True"];
+
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
+    facts.insert(
+        key::NVIDIA_REQUIREMENTS,
+        match context.config {
+            None => Fact::Unknown(
+                Gap::new("an unpacked root file system has no image configuration")
+                    .settled_by("check the image itself"),
+            ),
+            Some(config) => requirements(&config.environment),
+        },
+    );
+}
+
+/// What is checked in an environment, by the variable that says it.
+fn requirements(environment: &BTreeMap<String, String>) -> Fact {
+    if environment.get("NVIDIA_DISABLE_REQUIRE").is_some_and(|value| TRUE.contains(&&**value)) {
+        return Fact::Absent;
+    }
+    let is_requirement =
+        |name: &str| name.starts_with("NVIDIA_REQUIRE_") && !name.starts_with("NVIDIA_REQUIRE_JETPACK");
+    let mut said: BTreeMap<&str, String> = environment
+        .iter()
+        .filter(|(name, _)| is_requirement(name))
+        .map(|(name, value)| (&**name, value.clone()))
+        .collect();
+    // Images from before these variables.
+    let version = environment.get("CUDA_VERSION").filter(|version| !version.is_empty());
+    if let (Some(version), true) = (version, said.get("NVIDIA_REQUIRE_CUDA").is_none_or(String::is_empty)) {
+        let release: Vec<&str> = version.split('.').take(2).collect();
+        said.insert("CUDA_VERSION", format!("cuda>={}", release.join(".")));
+    }
+    let groups: BTreeMap<String, Value> = said
+        .iter()
+        .map(|(name, text)| ((*name).to_owned(), terms(text)))
+        .filter_map(|(name, terms)| Some((name, terms?)))
+        .collect();
+    let at = groups.keys().map(|name| Site::Config(format!("Env {name}"))).collect();
+    if groups.is_empty() { Fact::Absent } else { Fact::Seen { value: Value::Map(groups), at } }
+}
+
+/// Terms by their numbers, each a list of factors; `None` where there is nothing to check.
+fn terms(text: &str) -> Option<Value> {
+    let terms = text.split(' ').map(|term| term.split(',').filter(|factor| !factor.is_empty()).collect::<Vec<_>>());
+    let terms: Vec<_> = terms.filter(|factors| !factors.is_empty()).collect();
+    let width = terms.len().to_string().len();
+    let named = terms.into_iter().enumerate().map(|(index, term)| (format!("{:0width$}", index + 1), term.into()));
+    let named: BTreeMap<_, _> = named.collect();
+    (!named.is_empty()).then_some(Value::Map(named))
+}
+
+/// What is known of a host that requirements can ask for.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::facts) struct Properties<'a> {
+    pub(in crate::facts) cuda: Option<&'a Version>,
+    pub(in crate::facts) driver: Option<&'a Version>,
+    /// Compute capability.
+    pub(in crate::facts) arch: Option<&'a Version>,
+}
+
+/// Whether a requirement holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::facts) enum Truth {
+    Yes,
+    No,
+    /// It depends on this.
+    Unknown(String),
+}
+
+/// Checks the terms of one variable.
+pub(in crate::facts) fn check(terms: &Value, host: Properties<'_>) -> Truth {
+    let Value::Map(terms) = terms else { return Truth::Yes };
+    let mut result = Truth::No;
+    for term in terms.values() {
+        let factors: Vec<String> = match term {
+            Value::List(factors) => factors.iter().map(ToString::to_string).collect(),
+            _ => Vec::new(),
+        };
+        let mut holds = Truth::Yes;
+        for factor in &factors {
+            match factor_holds(factor, host) {
+                Truth::No => {
+                    holds = Truth::No;
+                    break;
+                }
+                unknown @ Truth::Unknown(_) => holds = unknown,
+                Truth::Yes => {}
+            }
+        }
+        match holds {
+            Truth::Yes => return Truth::Yes,
+            unknown @ Truth::Unknown(_) if result == Truth::No => result = unknown,
+            _ => {}
+        }
+    }
+    result
+}
+
+fn factor_holds(factor: &str, host: Properties<'_>) -> Truth {
+    let unknown = |what: &str| Truth::Unknown(format!("{what} in '{factor}'"));
+    let end = factor.find(['<', '>', '=', '!']).unwrap_or(factor.len());
+    let (property, rest) = factor.split_at(end);
+    let Some((holds, value)) = operator(rest) else {
+        return unknown("the container runtime knows no such operator as");
+    };
+    // libnvidia-container goes without regard to case, and refuses what it does not know, which newer ones pass over.
+    let known = match property.to_ascii_lowercase().as_str() {
+        "cuda" => host.cuda,
+        "driver" => host.driver,
+        "arch" => host.arch,
+        "brand" => return unknown("the brand of the GPU is not known, which is asked for"),
+        _ => return unknown("versions of the container runtime differ about what they do not know, as"),
+    };
+    let is_version = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    match (known, Version::parse(value).filter(|_| is_version)) {
+        (_, None) => unknown("there is no version"),
+        (None, Some(_)) => unknown(&format!("{property} of the host was not said, which is asked for")),
+        (Some(known), Some(asked)) => {
+            if holds(known.cmp(&asked)) {
+                Truth::Yes
+            } else {
+                Truth::No
+            }
+        }
+    }
+}
+
+/// An operator's meaning, and the value behind it.
+fn operator(text: &str) -> Option<(fn(Ordering) -> bool, &str)> {
+    let operators: [(&str, fn(Ordering) -> bool); 6] = [
+        ("!=", Ordering::is_ne),
+        ("<=", Ordering::is_le),
+        (">=", Ordering::is_ge),
+        ("=", Ordering::is_eq),
+        ("<", Ordering::is_lt),
+        (">", Ordering::is_gt),
+    ];
+    operators.into_iter().find_map(|(name, holds)| Some((holds, text.strip_prefix(name)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(pairs: &[(&str, &str)]) -> Fact {
+        requirements(&pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+    }
+
+    /// The first letter of yes, no or unknown.
+    fn answer(requirement: &str, cuda: &str, driver: &str) -> char {
+        let (cuda, driver, arch) = (Version::parse(cuda), Version::parse(driver), Version::parse("8.0"));
+        let host = Properties { cuda: cuda.as_ref(), driver: driver.as_ref(), arch: arch.as_ref() };
+        match check(&terms(requirement).unwrap(), host) {
+            Truth::Yes => 'y',
+            Truth::No => 'n',
+            Truth::Unknown(_) => 'u',
+        }
+    }
+
+    #[test]
+    fn variables_that_count() {
+        assert_eq!(said(&[("NVIDIA_REQUIRE_JETPACK", "csv-mounts=all"), ("PATH", "/bin")]), Fact::Absent);
+        assert_eq!(said(&[("NVIDIA_REQUIRE_CUDA", "cuda>=12.4"), ("NVIDIA_DISABLE_REQUIRE", "True")]), Fact::Absent);
+        assert_eq!(said(&[("NVIDIA_REQUIRE_CUDA", " ")]), Fact::Absent);
+        let fact =
+            said(&[("NVIDIA_REQUIRE_CUDA", "cuda>=12.4 brand=tesla,driver>=470"), ("NVIDIA_DISABLE_REQUIRE", "yes")]);
+        assert_eq!(fact.value().unwrap().to_string(), "NVIDIA_REQUIRE_CUDA=1=cuda>=12.4, 2=brand=tesla, driver>=470");
+        let legacy = said(&[("CUDA_VERSION", "10.1.243")]);
+        assert_eq!(legacy.value().unwrap().to_string(), "CUDA_VERSION=1=cuda>=10.1");
+    }
+
+    #[test]
+    fn requirements_are_checked() {
+        const IMAGE: &str = "cuda>=12.4 brand=tesla,driver>=470,driver<471 brand=geforce,driver>=535,driver<536";
+        for (requirement, cuda, driver, expected) in [
+            ("cuda>=12.4", "12.4", "550.54", 'y'),
+            ("cuda>=12.4", "12.2", "535.104", 'n'),
+            ("CUDA>=12.4", "12.8", "570.1", 'y'),
+            ("driver>=535,driver<536", "12.2", "535.104.05", 'y'),
+            ("driver>=535,driver<536", "12.4", "550.54", 'n'),
+            ("arch>=8.0", "12.4", "550.54", 'y'),
+            ("arch>8", "12.4", "550.54", 'n'),
+            ("cuda!=12.4.0", "12.4", "550.54", 'n'),
+            (IMAGE, "12.4", "550.54", 'y'),
+            (IMAGE, "12.3", "545.23", 'n'),
+            (IMAGE, "12.2", "535.104", 'u'),
+            ("cuda>=12.4 nonsense", "12.4", "550.54", 'y'),
+            ("nonsense", "12.4", "550.54", 'u'),
+            ("cuda~12", "12.4", "550.54", 'u'),
+            ("cuda>=latest", "12.4", "550.54", 'u'),
+            ("cuda>=12.4", "", "550.54", 'u'),
+        ] {
+            assert_eq!(answer(requirement, cuda, driver), expected, "{requirement} with CUDA {cuda}, driver {driver}");
+        }
+    }
+}

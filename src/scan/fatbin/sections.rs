@@ -1,0 +1,86 @@
+//! Where the sections of a library are, from its section header table, which lies near the end of the file (System V gABI,
+//! chapter 4). Linkers put the names of the sections right before the table, so that both can be kept as they go by.
+
+use std::ops::Range;
+
+/// Bytes of an ELF64 header, and of a section's header.
+const HEADER: usize = 64;
+
+/// Most sections that a table is read with. Libraries have some forty.
+const SECTIONS: u64 = 1024;
+
+/// Bytes before the table in which their names are looked for. They take some hundred.
+const NAMES: u64 = 16 << 10;
+
+/// Gathers what is needed of one file.
+#[derive(Debug, Default)]
+pub(super) struct Sections {
+    header: Vec<u8>,
+    /// The names and the table.
+    wanted: Range<u64>,
+    /// What came of them.
+    bytes: Vec<u8>,
+}
+
+impl Sections {
+    /// The next bytes of the file, in order.
+    pub(super) fn push(&mut self, offset: u64, bytes: &[u8]) {
+        if offset == self.header.len() as u64 && self.header.len() < HEADER {
+            let missing = HEADER - self.header.len();
+            self.header.extend_from_slice(bytes.get(..missing).unwrap_or(bytes));
+            self.wanted = self.table().map_or(0..0, |table| table.start.saturating_sub(NAMES)..table.end);
+        }
+        let from = self.wanted.start.max(offset);
+        let to = self.wanted.end.min(offset + bytes.len() as u64);
+        if from < to {
+            // Holes read as zeros. All differences are within what is wanted, which is small.
+            let index = |place: u64, base: u64| usize::try_from(place - base).unwrap_or(usize::MAX);
+            self.bytes.resize(index(from, self.wanted.start), 0);
+            self.bytes.extend_from_slice(bytes.get(index(from, offset)..index(to, offset)).unwrap_or_default());
+        }
+    }
+
+    /// Where the sections of this name are; `None` where the file does not tell.
+    pub(super) fn named(&self, name: &[u8]) -> Option<Vec<Range<u64>>> {
+        let table = self.table()?;
+        let names = self.section(&table, number(&self.header, 62, 2)?)?;
+        let mut found = Vec::new();
+        for index in 0..number(&self.header, 60, 2)? {
+            let at = table.start + index * HEADER as u64;
+            let start = names.start.checked_add(number(self.get(at)?, 0, 4)?)?;
+            let text = self.get(start)?.split(|byte| *byte == 0).next()?;
+            if start < names.end && text == name {
+                found.push(self.section(&table, index)?);
+            }
+        }
+        Some(found)
+    }
+
+    /// Where the table is: little-endian 64-bit files have one that is read here.
+    fn table(&self) -> Option<Range<u64>> {
+        let number = |at, size| number(&self.header, at, size);
+        let is_read = self.header.starts_with(b"\x7fELF\x02\x01") && number(58, 2)? == HEADER as u64;
+        let (start, count) = (number(40, 8)?, number(60, 2)?);
+        let end = start.checked_add(count * HEADER as u64)?;
+        (is_read && start > 0 && (1..=SECTIONS).contains(&count)).then_some(start..end)
+    }
+
+    /// Where a section is, by its index in the table.
+    fn section(&self, table: &Range<u64>, index: u64) -> Option<Range<u64>> {
+        let header = self.get(table.start + index * HEADER as u64)?;
+        let start = number(header, 24, 8)?;
+        Some(start..start.checked_add(number(header, 32, 8)?)?)
+    }
+
+    /// What was kept from an offset on.
+    fn get(&self, offset: u64) -> Option<&[u8]> {
+        self.bytes.get(usize::try_from(offset.checked_sub(self.wanted.start)?).ok()?..)
+    }
+}
+
+/// The little-endian number of `size` bytes, at most eight, at `at`.
+pub(super) fn number(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
+    let mut buffer = [0; 8];
+    buffer.get_mut(..size)?.copy_from_slice(bytes.get(at..at + size)?);
+    Some(u64::from_le_bytes(buffer))
+}
