@@ -16,6 +16,7 @@
 //!   [`model::Fact::Unknown`], and is never taken for an answer.
 //! - [`rules`] are YAML documents with CEL conditions over facts; each yields exactly one judgement.
 //! - [`report`] renders judgements and decides nothing.
+//! - [`launch`] reads the variables that a job's launch files set.
 //! - [`pipeline`] puts the first three together; [`cli`] is the program.
 //!
 //! ```no_run
@@ -24,7 +25,7 @@
 //! fn outcomes(request: &pipeline::Request) -> Result<(), Box<dyn std::error::Error>> {
 //!     let rules = RuleSet::builtin()?;
 //!     for image in pipeline::load(request, &NoProgress, &Cancel::default())? {
-//!         let facts = Facts::collect(&World { rootfs: &image.rootfs, config: image.config.as_ref() });
+//!         let facts = Facts::collect(&World { rootfs: &image.rootfs, config: image.config.as_ref(), launch: &[] });
 //!         for judgement in judge(&rules, &facts) {
 //!             println!("{}: {:?}", judgement.rule.id, judgement.outcome);
 //!         }
@@ -35,6 +36,7 @@
 
 pub mod cli;
 pub mod facts;
+pub mod launch;
 pub mod model;
 pub mod pipeline;
 pub mod report;

@@ -137,6 +137,10 @@ pub(super) struct Common {
     /// Start it with this variable, as `docker run -e` would: over the image's own, or all that a root file system has
     #[arg(short, long, value_name = "NAME=VALUE", help_heading = "Image")]
     pub(super) env: Vec<String>,
+    /// Also the variables that this file sets: a script (bash, Slurm), a Compose file, a Kubernetes manifest or NAME=VALUE
+    /// lines; nothing in it is executed
+    #[arg(long, value_name = "FILE", help_heading = "Image")]
+    pub(super) launch: Vec<PathBuf>,
     /// Layers read at once [default: the number of processors]
     #[arg(short, long, value_name = "N", help_heading = "Image")]
     pub(super) jobs: Option<NonZeroUsize>,

@@ -131,7 +131,7 @@ fn report(image: &Image, plan: &Plan, rules: &RuleSet, outputs: &mut Outputs) ->
         outputs.text(&listing(&image.rootfs))?;
         return Ok(Exit::Pass);
     }
-    let world = World { rootfs: &image.rootfs, config: image.config.as_ref() };
+    let world = World { rootfs: &image.rootfs, config: image.config.as_ref(), launch: &plan.launch };
     if let Action::Explain(question) = &plan.action {
         let accounts = explain(&world, question);
         outputs.explanation(&Explanation { image: &image.summary, accounts: &accounts }, &plan.style)?;

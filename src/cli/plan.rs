@@ -1,13 +1,16 @@
 //! What was typed, resolved: nothing is left to guess below.
 
 use std::collections::BTreeMap;
-use std::io::{self, IsTerminal as _};
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Read as _};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::thread;
 
 use crate::facts::explain::Question;
-use crate::model::{ImagePath, Limits, Severity};
+use crate::facts::is_shown;
+use crate::launch::{self, Assignment, Setting};
+use crate::model::{ImagePath, Limits, OverLimit, Severity};
 use crate::pipeline::{PlatformChoice, Request};
 use crate::report::{Format, Style};
 use crate::source::{Environment, Options};
@@ -23,6 +26,8 @@ const WIDTH: usize = 80;
 pub(super) struct Plan {
     pub(super) action: Action,
     pub(super) requests: Vec<Request>,
+    /// Variables that the job sets, from launch files and options.
+    pub(super) launch: Vec<Setting>,
     pub(super) outputs: Vec<(Format, Target)>,
     pub(super) style: Style,
     pub(super) fail_on: Severity,
@@ -99,7 +104,10 @@ impl Plan {
             let (name, value) = text.split_once('=').unwrap_or((text, ""));
             limits.set(name, value).map_err(|error| Failure::Usage(format!("--limit {text}: {error}")))?;
         }
-        let variables = common.env.iter().map(|text| variable(text)).collect::<Result<BTreeMap<_, _>, _>>()?;
+        let launch = launch(&common.launch, &common.env, &limits)?;
+        // Of a name that is set more than once, the last counts; a value that only a shell can tell changes nothing here.
+        let known = launch.iter().filter_map(|set| Some((set.name.clone(), set.value.clone()?)));
+        let variables: BTreeMap<_, _> = known.collect();
         let options = Options {
             cert_dir: common.cert_dir,
             authfile: common.authfile,
@@ -119,15 +127,41 @@ impl Plan {
             })
         };
         let requests = common.images.iter().map(request).collect::<Result<_, _>>()?;
-        Ok(Self { action, requests, outputs: outputs(&common.format, common.output)?, style, fail_on, talk })
+        let outputs = outputs(&common.format, common.output)?;
+        Ok(Self { action, requests, launch, outputs, style, fail_on, talk })
     }
 }
 
+/// What `--launch` and `--env` set, options last. Of files only what concerns this check is kept: the rest may be secrets.
+fn launch(files: &[PathBuf], options: &[String], limits: &Limits) -> Result<Vec<Setting>, Failure> {
+    let mut settings = Vec::new();
+    for path in files {
+        let name = path.display().to_string();
+        let wrong = |what: String| Failure::Usage(format!("--launch {name}: {what}"));
+        let mut bytes = Vec::new();
+        let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
+        #[expect(clippy::disallowed_methods, reason = "bounded by the limit")]
+        file.take(limits.text_file + 1).read_to_end(&mut bytes).map_err(|error| wrong(error.to_string()))?;
+        if bytes.len() as u64 > limits.text_file {
+            let over = OverLimit::new("it has more bytes of text", "text_file", limits.text_file);
+            return Err(wrong(over.to_string()));
+        }
+        let text = String::from_utf8(bytes).map_err(|_bytes| wrong("it is no UTF-8 text".to_owned()))?;
+        let read = launch::read(&text).map_err(wrong)?;
+        settings.extend(read.into_iter().filter(|given| is_shown(&given.name)).map(|given| given.in_launch(&name)));
+    }
+    for text in options {
+        let (name, value) = variable(text)?;
+        let given = Assignment { name: name.to_owned(), value: Some(value.to_owned()), line: None };
+        settings.push(given.in_launch("--env"));
+    }
+    Ok(settings)
+}
+
 /// One `--env`. Engines take the value of a bare name from their own environment, which is not the one of the hosts here.
-fn variable(text: &str) -> Result<(String, String), Failure> {
+fn variable(text: &str) -> Result<(&str, &str), Failure> {
     let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    let (name, value) = pair.ok_or_else(|| Failure::Usage(format!("--env {text}: write NAME=VALUE")))?;
-    Ok((name.to_owned(), value.to_owned()))
+    pair.ok_or_else(|| Failure::Usage(format!("--env {text}: write NAME=VALUE")))
 }
 
 /// `--format` and `--output`, paired.

@@ -71,8 +71,13 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let line = |key: &'static str, value: &str| -> Fact {
         if value.is_empty() { Fact::Absent } else { Fact::seen(value.into(), [Site::Config(key.to_owned())]) }
     };
+    // The launch sets variables over the image's own.
+    let place = |name: &str| {
+        let given = context.launch.iter().rev().find(|given| given.name == name && given.value.is_some());
+        given.map_or_else(|| Site::Config(format!("Env {name}")), |given| given.site.clone())
+    };
     let variable = |config: &ImageConfig, name: &str| -> Option<(String, Site)> {
-        config.environment.get(name).map(|value| (value.clone(), Site::Config(format!("Env {name}"))))
+        config.environment.get(name).map(|value| (value.clone(), place(name)))
     };
 
     facts.insert(
@@ -104,7 +109,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
                 .filter(|(name, _)| is_shown(name))
                 .map(|(k, v)| (k.clone(), v.clone()))
                 .collect();
-            let at: Vec<_> = shown.keys().map(|name| Site::Config(format!("Env {name}"))).collect();
+            let at: Vec<_> = shown.keys().map(|name| place(name)).collect();
             Fact::Seen { value: shown.into(), at }
         }),
     );
@@ -139,12 +144,13 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
                 .filter(|(name, _)| name.starts_with("NVIDIA_REQUIRE_"))
                 .map(|(k, v)| (k.clone(), v.clone()))
                 .collect();
-            let at: Vec<_> = conditions.keys().map(|name| Site::Config(format!("Env {name}"))).collect();
+            let at: Vec<_> = conditions.keys().map(|name| place(name)).collect();
             if conditions.is_empty() { Fact::Absent } else { Fact::Seen { value: conditions.into(), at } }
         }),
     );
 }
 
-fn is_shown(name: &str) -> bool {
+/// Whether a variable concerns this check: values of others may be secrets, and are neither kept nor shown.
+pub fn is_shown(name: &str) -> bool {
     SINGLE.contains(&name) || FAMILIES.iter().any(|family| name.starts_with(family))
 }

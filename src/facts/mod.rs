@@ -2,6 +2,7 @@
 //! answer, and in which type, is the contract of [`key`].
 
 mod cuda;
+mod environment;
 pub mod explain;
 mod host;
 mod image;
@@ -13,8 +14,11 @@ mod python;
 mod rdma;
 mod torch;
 
+pub use image::is_shown;
+
 use std::collections::BTreeMap;
 
+use crate::launch::Setting;
 use crate::model::{Fact, Gap, ImageConfig, ImagePath, Value};
 use crate::rootfs::RootFs;
 
@@ -27,6 +31,8 @@ pub struct World<'a> {
     pub rootfs: &'a RootFs,
     /// The image's configuration; `None` for an unpacked root file system, which has none.
     pub config: Option<&'a ImageConfig>,
+    /// Variables that the job sets, in the order of their files; the configuration already has those whose value is known.
+    pub launch: &'a [Setting],
 }
 
 /// The answers, by the name of the question.
@@ -38,7 +44,15 @@ impl Facts {
     pub fn collect(world: &World<'_>) -> Self {
         let mut facts = Self::default();
         let context = Context::new(world);
-        for produce in [image::produce, python::produce, torch::produce, nccl::produce, cuda::produce, rdma::produce] {
+        for produce in [
+            image::produce,
+            python::produce,
+            torch::produce,
+            nccl::produce,
+            environment::produce,
+            cuda::produce,
+            rdma::produce,
+        ] {
             produce(&context, &mut facts);
         }
         host::produce(&mut facts);
@@ -73,6 +87,7 @@ impl Facts {
 struct Context<'a> {
     rootfs: &'a RootFs,
     config: Option<&'a ImageConfig>,
+    launch: &'a [Setting],
     loader: linker::Linker<'a>,
     packages: packages::Packages,
     python: Option<python::Python>,
@@ -87,6 +102,7 @@ impl<'a> Context<'a> {
         Self {
             rootfs,
             config: world.config,
+            launch: world.launch,
             loader: linker::Linker::new(rootfs, world.config, python.as_ref(), &torch),
             packages: packages::Packages::read(rootfs),
             torch,

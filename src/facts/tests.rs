@@ -28,7 +28,7 @@ fn facts_of_layer(layer: LayerScan, environment: &[(&str, &str)]) -> Facts {
     let rootfs = RootFs::fold(vec![Arc::new(layer)], &Limits::default());
     let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let config = ImageConfig { environment, ..ImageConfig::default() };
-    Facts::collect(&World { rootfs: &rootfs, config: Some(&config) })
+    Facts::collect(&World { rootfs: &rootfs, config: Some(&config), launch: &[] })
 }
 
 fn text_of(facts: &Facts, name: &str) -> String {

@@ -159,6 +159,15 @@ pub enum Site {
     },
     /// A key of the image configuration, such as `Env NCCL_DEBUG`.
     Config(String),
+    /// Outside the image: where the job that starts it sets a variable.
+    Launch {
+        /// A launch file as the user named it, or the option of the command line.
+        file: String,
+        /// Line in that file, from 1, where it is known.
+        line: Option<usize>,
+        /// Name of the variable.
+        variable: String,
+    },
 }
 
 impl fmt::Display for Site {
@@ -167,6 +176,8 @@ impl fmt::Display for Site {
             Self::File { path, within: None, .. } => write!(f, "{path}"),
             Self::File { path, within: Some(within), .. } => write!(f, "{path} ({within})"),
             Self::Config(key) => write!(f, "image configuration, {key}"),
+            Self::Launch { file, line: Some(line), variable } => write!(f, "{file}, line {line} ({variable})"),
+            Self::Launch { file, line: None, variable } => write!(f, "{file} ({variable})"),
         }
     }
 }

@@ -34,6 +34,13 @@ pub struct NcclStrings {
     pub cuda: String,
     /// Names of the environment variables that this build reads: the exact vocabulary of this copy.
     pub variables: BTreeSet<String>,
+    /// Texts that end as such a name would and begin in the middle of other bytes: compilers put a literal behind
+    /// constants without a gap, so that only somebody who knows the names can tell where one begins.
+    pub joined: BTreeSet<String>,
+    /// Interfaces of plugins that this build looks for, by their symbols: `ncclNetPlugin_v10`.
+    pub interfaces: BTreeSet<String>,
+    /// Versions that this build asks the RDMA libraries for (`dlvsym`): `IBVERBS_1.12`, `MLX5_1.25`.
+    pub symbol_versions: BTreeSet<String>,
 }
 
 /// What PyTorch's code says of how it was built.

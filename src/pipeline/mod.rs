@@ -177,7 +177,7 @@ fn assemble(plan: Plan, scanned: Vec<Scanned>, source: &str, request: &Request) 
     notes.extend(unread(&rootfs));
     let mut config = plan.config;
     if !request.environment.is_empty() {
-        notes.push(format!("variables given by --env, over the image's own: {}", names(&request.environment)));
+        notes.push(format!("variables of the launch, over the image's own: {}", names(&request.environment)));
         config.environment.extend(request.environment.clone());
     }
     let summary = ImageSummary {
@@ -225,7 +225,7 @@ fn root(scan: std::sync::Arc<crate::scan::LayerScan>, source: String, request: &
         (None, "an unpacked root file system has no image configuration: its environment is unknown".to_owned())
     } else {
         let config = ImageConfig { environment: request.environment.clone(), ..ImageConfig::default() };
-        (Some(config), format!("the whole environment is what --env gave: {}", names(&request.environment)))
+        (Some(config), format!("the whole environment is that of the launch: {}", names(&request.environment)))
     };
     let mut notes = vec![note];
     notes.extend(unread(&rootfs));

@@ -146,6 +146,17 @@ enum Site<'a> {
         /// The key, such as `Env NCCL_DEBUG`.
         config: &'a str,
     },
+    /// Outside the image: where the job that starts it sets a variable.
+    Launch {
+        /// A launch file as the user named it, or the option of the command line.
+        launch: &'a str,
+        /// Line in that file, from 1, where it is known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "usize")]
+        line: Option<usize>,
+        /// Name of the variable.
+        variable: &'a str,
+    },
 }
 
 /// The one answer that a rule gives about an image.
@@ -315,6 +326,7 @@ fn sites<'a>(at: &'a [model::Site], layers: &'a [LayerSummary]) -> Vec<Site<'a>>
                 within: within.as_deref(),
             },
             model::Site::Config(key) => Site::Config { config: key },
+            model::Site::Launch { file, line, variable } => Site::Launch { launch: file, line: *line, variable },
         })
         .collect()
 }

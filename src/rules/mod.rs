@@ -67,6 +67,7 @@ impl Evidence {
         let sites = facts.get(self.key.name).sites().iter();
         let wanted = |site: &&Site| match (&self.entry, site) {
             (Some(entry), Site::Config(key)) => key.rsplit(' ').next() == Some(entry),
+            (Some(entry), Site::Launch { variable, .. }) => variable == entry,
             (Some(_), Site::File { .. }) => false,
             (None, _) => true,
         };

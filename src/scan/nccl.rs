@@ -2,9 +2,10 @@
 //! linked into another library (as in PyTorch 1.13).
 //!
 //! `NCCL version 2.27.5+cuda12.9` is one NUL-terminated literal of `src/init.cc`; other strings begin alike. The names of
-//! the variables come from `NCCL_PARAM` (`src/include/param.h`), which pastes `NCCL_` before each.
+//! the variables come from `NCCL_PARAM` (`src/include/param.h`), which pastes `NCCL_` before each. The symbols of plugins
+//! (`src/plugin`, before 2.27 `src/net.cc` and `src/misc/tuner.cc`) and the versions of RDMA's functions
+//! (`src/misc/ibvsymbols.cc`, `src/misc/mlx5dvsymbols.cc`) are looked up by name, so they are literals too.
 
-use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
@@ -17,7 +18,7 @@ use super::extract::{Collect, Extractor};
 pub(super) const EXTRACTOR: Extractor = Extractor {
     name: "NCCL",
     wants: |entry, head| head.starts_with(b"\x7fELF") && entry.size >= SMALLEST,
-    start: |_, _| Box::new(Search { version: None, variables: BTreeSet::new(), tail: Vec::new(), end: 0 }),
+    start: |_, _| Box::new(Search::default()),
 };
 
 /// Smaller files cannot even hold the names.
@@ -26,16 +27,27 @@ const SMALLEST: u64 = 2048;
 /// Longest literal that is matched; so much of one chunk is looked at again with the next.
 const LONGEST: usize = 96;
 
-static NAME: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\0NCCL_"));
-static BANNER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"NCCL version "));
+/// What the banner and the names of variables have in common: one search for both.
+static NCCL: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"NCCL"));
+static INTERFACE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\0nccl"));
+static VERBS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\0IBVERBS_1."));
+static MLX5: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\0MLX5_1."));
 #[expect(clippy::expect_used, reason = "a constant pattern, compiled by a test")]
 static VERSION: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"^NCCL version (\d+\.\d+\.\d+[0-9A-Za-z.~_-]*)\+cuda(\d+\.\d+)\x00").expect("a valid pattern")
 });
+#[expect(clippy::expect_used, reason = "a constant pattern, compiled by a test")]
+static PLUGIN: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"^\x00(nccl(?:(?:Net|CollNet|Tuner|Env|Gin|Rma)Plugin|Profiler)_v\d{1,3})\x00")
+        .expect("a valid pattern")
+});
+#[expect(clippy::expect_used, reason = "a constant pattern, compiled by a test")]
+static SYMBOL_VERSION: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"^\x00((?:IBVERBS|MLX5)_1\.\d{1,3})\x00").expect("a valid pattern"));
 
+#[derive(Default)]
 struct Search {
-    version: Option<(String, String)>,
-    variables: BTreeSet<String>,
+    found: NcclStrings,
     /// The end of what was seen, which may be the beginning of a literal.
     tail: Vec<u8>,
     end: u64,
@@ -43,22 +55,44 @@ struct Search {
 
 impl Search {
     fn look(&mut self, bytes: &[u8]) {
-        for at in BANNER.find_iter(bytes) {
-            let literal = bytes.get(at..).unwrap_or_default();
-            if let Some([version, cuda]) = VERSION.captures(literal).map(|c| c.extract().1) {
-                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-                self.version.get_or_insert_with(|| (text(version), text(cuda)));
+        let from = |at: usize| {
+            let rest = bytes.get(at..).unwrap_or_default();
+            rest.get(..rest.len().min(LONGEST)).unwrap_or_default()
+        };
+        for at in NCCL.find_iter(bytes) {
+            match from(at).get(4) {
+                Some(b' ') => self.banner(from(at)),
+                // At the very beginning nobody knows what went before; the next look at this seam does.
+                Some(b'_') if at > 0 => self.name(bytes.get(at - 1) == Some(&0), from(at)),
+                _ => {}
             }
         }
-        for at in NAME.find_iter(bytes) {
-            let name = bytes.get(at + 1..).unwrap_or_default();
-            let name = name.get(..name.len().min(LONGEST)).unwrap_or_default();
-            let length = name.iter().take_while(|b| matches!(b, b'A'..=b'Z' | b'0'..=b'9' | b'_')).count();
-            if let (Some(name), Some(0)) = (name.get(..length), name.get(length)) {
-                self.variables.insert(String::from_utf8_lossy(name).into_owned());
-            }
+        let literal = |at: usize, pattern: &Regex| pattern.captures(from(at)).map(|captures| text(&captures[1]));
+        self.found.interfaces.extend(INTERFACE.find_iter(bytes).filter_map(|at| literal(at, &PLUGIN)));
+        let versions = VERBS.find_iter(bytes).chain(MLX5.find_iter(bytes));
+        self.found.symbol_versions.extend(versions.filter_map(|at| literal(at, &SYMBOL_VERSION)));
+    }
+
+    fn banner(&mut self, literal: &[u8]) {
+        if let Some([version, cuda]) = VERSION.captures(literal).map(|captures| captures.extract().1)
+            && self.found.version.is_empty()
+        {
+            self.found.version = text(version);
+            self.found.cuda = text(cuda);
         }
     }
+
+    fn name(&mut self, begins_here: bool, literal: &[u8]) {
+        let length = literal.iter().take_while(|b| matches!(b, b'A'..=b'Z' | b'0'..=b'9' | b'_')).count();
+        if let (Some(name), Some(0)) = (literal.get(..length), literal.get(length)) {
+            let set = if begins_here { &mut self.found.variables } else { &mut self.found.joined };
+            set.insert(text(name));
+        }
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 impl Collect for Search {
@@ -86,8 +120,7 @@ impl Collect for Search {
     }
 
     fn finish(self: Box<Self>) -> Result<Option<Found>, Gap> {
-        let variables = self.variables;
-        Ok(self.version.map(|(version, cuda)| Found::Nccl(NcclStrings { version, cuda, variables })))
+        Ok((!self.found.version.is_empty()).then_some(Found::Nccl(self.found)))
     }
 }
 
@@ -96,12 +129,13 @@ mod tests {
     use super::*;
 
     const LIBRARY: &[u8] = b"..\0NCCL version mismatch with remote peer\0NCCL version 2.27.5 compiled with CUDA 12.9\0\
-        NCCL version 2.27.5+cuda12.9\0NCCL_IB_DISABLE\0NCCL_ALGO is unset\0NCCL_P2P_LEVEL\0xNCCL_NOT_ONE\0\0";
+        NCCL version 2.27.5+cuda12.9\0NCCL_IB_DISABLE\0NCCL_ALGO is unset\0NCCL_P2P_LEVEL\0/dev/shm/nccl-XXNCCL_NET_PLUGIN\0\
+        \0ncclNetPlugin_v10\0ncclNetPlugin_vX\0ncclProfiler_v4\0ncclCommInitAll\0IBVERBS_1.12\0IBVERBS_1.1\0MLX5_1.25\0\0";
 
     #[test]
     fn literals_are_found_wherever_chunks_are_cut() {
         for size in 1..LIBRARY.len() {
-            let mut search = Search { version: None, variables: BTreeSet::new(), tail: Vec::new(), end: 0 };
+            let mut search = Search::default();
             let mut at = 0;
             for chunk in LIBRARY.chunks(size) {
                 search.push(at, chunk);
@@ -111,8 +145,14 @@ mod tests {
                 panic!("nothing found, chunks of {size}")
             };
             assert_eq!((&*found.version, &*found.cuda), ("2.27.5", "12.9"));
-            let names: Vec<_> = found.variables.iter().map(String::as_str).collect();
-            assert_eq!(names, ["NCCL_IB_DISABLE", "NCCL_P2P_LEVEL"], "chunks of {size}");
+            for (set, expected) in [
+                (&found.variables, &["NCCL_IB_DISABLE", "NCCL_P2P_LEVEL"][..]),
+                (&found.joined, &["NCCL_NET_PLUGIN"]),
+                (&found.interfaces, &["ncclNetPlugin_v10", "ncclProfiler_v4"]),
+                (&found.symbol_versions, &["IBVERBS_1.1", "IBVERBS_1.12", "MLX5_1.25"]),
+            ] {
+                assert_eq!(set.iter().collect::<Vec<_>>(), expected, "chunks of {size}");
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ pub(super) const EXTRACTOR: Extractor = Extractor {
 
 /// Files that are wanted wherever they are: the last components of their path.
 const ANYWHERE: &[&str] =
-    &["torch/__init__.py", "torch/version.py", "torch/include/caffe2/core/macros.h", "pyvenv.cfg"];
+    &["torch/__init__.py", "torch/version.py", "torch/include/caffe2/core/macros.h", "pyvenv.cfg", ".nccl.conf"];
 
 /// Files that are wanted at one place.
 const FIXED: &[&str] = &[
@@ -23,7 +23,9 @@ const FIXED: &[&str] = &[
     "usr/lib/os-release",
     "etc/ld.so.cache",
     "etc/ld.so.preload",
+    "etc/environment",
     "etc/nccl.conf",
+    "etc/passwd",
     "var/lib/dpkg/status",
 ];
 
@@ -37,6 +39,15 @@ fn is_wanted(path: &ImagePath) -> bool {
         || (parent_name(path) == b"conda-meta" && name.ends_with(b".json") && is_of_interest(name, b""))
         || (matches!(parent_name(path), b"site-packages" | b"dist-packages") && name.ends_with(b".pth"))
         || (bytes.starts_with(b"etc/libibverbs.d/") && name.ends_with(b".driver"))
+        || (name.ends_with(b".sh") && is_sourced(path))
+        // NCCL_CONF_FILE may name any file; nobody calls it by a name without these two.
+        || (name.ends_with(b".conf") && name.windows(4).any(|part| part.eq_ignore_ascii_case(b"nccl")))
+}
+
+/// Shell files that login shells and `conda activate` read.
+fn is_sourced(path: &ImagePath) -> bool {
+    let parent = path.parent();
+    parent == ImagePath::from("etc/profile.d") || parent.ends_with("etc/conda/activate.d")
 }
 
 fn parent_name(path: &ImagePath) -> &[u8] {
@@ -114,6 +125,11 @@ mod tests {
             ("opt/conda/conda-meta/nccl-2.21.5.1-h0.json", true),
             ("etc/libibverbs.d/mlx5.driver", true),
             ("home/etc/os-release", false),
+            ("etc/profile.d/nccl.sh", true),
+            ("opt/conda/envs/x/etc/conda/activate.d/env.sh", true),
+            ("opt/x/env.sh", false),
+            ("root/.nccl.conf", true),
+            ("opt/site/nccl-h100.conf", true),
         ] {
             assert_eq!(is_wanted(&path.into()), wanted, "{path}");
         }

@@ -12,11 +12,12 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("source", &["model", "tarball"]),
     ("scan", &["model", "tarball"]),
     ("rootfs", &["model", "scan"]),
-    ("facts", &["model", "rootfs"]),
+    ("launch", &["model"]),
+    ("facts", &["model", "rootfs", "launch"]),
     ("rules", &["model", "facts"]),
     ("report", &["model", "facts", "rules"]),
     ("pipeline", &["model", "tarball", "source", "scan", "rootfs", "report"]),
-    ("cli", &["model", "source", "scan", "rootfs", "facts", "rules", "report", "pipeline"]),
+    ("cli", &["model", "source", "scan", "rootfs", "launch", "facts", "rules", "report", "pipeline"]),
 ];
 
 /// The only modules that may name a crate.
@@ -30,7 +31,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("iced_x86", &["scan/emulate"]),
     ("indicatif", &["cli"]),
     ("reqwest", &["source/registry"]),
-    ("serde_yaml", &["rules"]),
+    ("serde_yaml", &["rules", "launch/manifest", "facts/environment/vocabulary"]),
     ("tokio", &["source/daemon"]),
     ("zstd", &["scan/decompress"]),
 ];

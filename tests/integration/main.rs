@@ -11,6 +11,7 @@
 
 mod bad_input;
 mod imports;
+mod launch;
 mod media;
 mod platforms;
 mod support;

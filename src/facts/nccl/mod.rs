@@ -1,11 +1,10 @@
-//! NCCL: every copy, the one that torch would load, and the variables that this one reads.
+//! NCCL: every copy, and the one that torch would load.
 
 mod loaded;
-mod variables;
 
 use std::collections::BTreeMap;
 
-use crate::model::{Fact, Found, ImagePath, NcclStrings, Site, Value, Version};
+use crate::model::{Fact, Found, Gap, ImagePath, NcclStrings, Site, Value, Version};
 use crate::rootfs::File;
 use crate::rootfs::loader::elf;
 
@@ -20,6 +19,17 @@ fn strings<'a>(file: &File<'a>) -> Option<&'a NcclStrings> {
     file.found.iter().find_map(|found| match found {
         Ok(Found::Nccl(strings)) => Some(strings),
         _ => None,
+    })
+}
+
+/// What the NCCL that torch would load holds, once [`produce`] has found it.
+pub(super) fn loaded_strings<'a>(context: &Context<'a>, facts: &Facts) -> Fact<&'a NcclStrings> {
+    facts.get(key::NCCL_LOADED_PATH.name).clone().and_then(|path, at| {
+        let path = ImagePath::from(path.to_string().as_str());
+        match context.rootfs.open(&path).ok().and_then(|(_, file)| strings(&file)) {
+            Some(value) => Fact::Seen { value, at },
+            None => Fact::Unknown(Gap::new(format!("{path} holds no literal with NCCL's version"))),
+        }
     })
 }
 
@@ -70,7 +80,6 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
         }),
     );
     facts.insert(key::NCCL_MISSING_SYMBOLS, about(&|loaded| missing_symbols(context, loaded).map(Value::from)));
-    facts.insert(key::NCCL_UNKNOWN_VARIABLES, variables::unknown(context, &loaded));
 }
 
 fn record(context: &Context<'_>, path: &ImagePath, file: &File<'_>, strings: &NcclStrings) -> Value {

@@ -84,13 +84,19 @@ fn map(entries: &BTreeMap<String, Value>, verbose: bool, page: &mut Page<'_>) ->
     Ok(())
 }
 
-/// The path, and below it what is known of it.
+/// The path or the setting, and below it what is known of it.
 fn record(value: &Value, page: &mut Page<'_>) -> io::Result<()> {
     let Value::Map(entries) = value else { return page.text(4, &value_text(value)) };
-    let head = entries.get("path").map(value_text);
+    let setting = || {
+        let value = entries.get("value").map(|value| format!("={value}")).unwrap_or_default();
+        Some(format!("{}{value}", entries.get("name")?))
+    };
+    let path = entries.get("path").map(value_text);
+    let in_head: &[&str] = if path.is_some() { &["path"] } else { &["name", "value"] };
+    let head = path.or_else(setting);
     let rest: Vec<_> = entries
         .iter()
-        .filter(|(name, _)| *name != "path")
+        .filter(|(name, _)| !in_head.contains(&name.as_str()))
         .map(|(name, value)| format!("{name} {}", value_text(value)))
         .collect();
     page.text(4, &head.unwrap_or_else(|| "(no path)".to_owned()))?;
@@ -101,7 +107,7 @@ fn sites(at: &[Site], image: &ImageSummary, page: &mut Page<'_>) -> io::Result<(
     at.iter().try_for_each(|place| {
         let text = match place {
             Site::File { layer, .. } => format!("{place}, {}", site::layer(*layer, image)),
-            Site::Config(_) => place.to_string(),
+            Site::Config(_) | Site::Launch { .. } => place.to_string(),
         };
         page.row(4, label("at"), 8, &text)
     })

@@ -255,6 +255,9 @@ fn an_inspection() {
       not_loaded         absent
       missing_symbols    absent
       unknown_variables  absent
+      config_files       absent
+      config_problems    absent
+      config_missing     absent
     ");
     insta::assert_snapshot!(area(&report, "cuda"), @"
     cuda

@@ -1,0 +1,141 @@
+//! NCCL's own configuration files (`src/misc/param.cc`): `NAME=VALUE` lines that are put into the environment where it does
+//! not have the name yet. First the user's file, then `/etc/nccl.conf`.
+
+use crate::launch::Setting;
+use crate::model::{Fact, Gap, ImagePath, Site, Version};
+
+use super::super::{Context, text};
+use super::sources::in_line;
+
+/// Bytes of a name or a value that NCCL keeps.
+const LONGEST: usize = 1023;
+
+/// What this NCCL would read.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    /// Files that are there, in the order in which they are read.
+    pub(super) paths: Vec<ImagePath>,
+    pub(super) at: Vec<Site>,
+    /// Their settings, of each name the first.
+    pub(super) settings: Vec<Setting>,
+    /// Lines that do something else than their writer meant.
+    pub(super) problems: Vec<(String, Site)>,
+    /// What `NCCL_CONF_FILE` names and the image does not have.
+    pub(super) missing: Option<String>,
+    pub(super) gap: Option<Gap>,
+}
+
+impl Files {
+    pub(super) fn read(context: &Context<'_>, version: Option<&Version>) -> Self {
+        let mut files = Self::default();
+        let dialect = Dialect::of(version);
+        match user_file(context, &dialect) {
+            UserFile::Named(name) => {
+                let path = ImagePath::from(name.as_str());
+                // A relative path begins wherever the program runs.
+                if !name.starts_with('/') || context.rootfs.open(&path).is_err() {
+                    files.missing = Some(name);
+                }
+                files.file(context, &path, &dialect);
+            }
+            UserFile::Home(home) => files.file(context, &home.join(b".nccl.conf"), &dialect),
+            UserFile::None => {}
+        }
+        files.file(context, &ImagePath::from("etc/nccl.conf"), &dialect);
+        files
+    }
+
+    fn file(&mut self, context: &Context<'_>, path: &ImagePath, dialect: &Dialect) {
+        match text(context.rootfs, path) {
+            Fact::Seen { value, at } => {
+                let Some(site) = at.first() else { return };
+                if let Site::File { path, .. } = site {
+                    self.paths.push(path.clone());
+                }
+                self.at.push(site.clone());
+                for (index, line) in value.split(|&b| b == b'\n').enumerate() {
+                    self.line(&String::from_utf8_lossy(line), &in_line(site, Some(index + 1)), dialect);
+                }
+            }
+            Fact::Absent => {}
+            Fact::Unknown(gap) => self.gap = self.gap.take().or(Some(gap)),
+        }
+    }
+
+    fn line(&mut self, line: &str, site: &Site, dialect: &Dialect) {
+        let mut problem = |what: String| self.problems.push((format!("{site}: {what}"), site.clone()));
+        let line = if dialect.strips_returns { line.strip_suffix('\r').unwrap_or(line) } else { line };
+        if line.starts_with('#') {
+            if !dialect.has_comments && line.contains('=') {
+                problem("comments begin with NCCL 2.26; this one sets a variable whose name begins with #".to_owned());
+            }
+            return;
+        }
+        let Some((name, value)) = line.split_once('=') else {
+            if !line.trim().is_empty() {
+                problem("without '=' the line is ignored".to_owned());
+            }
+            return;
+        };
+        let value = value.get(..LONGEST).unwrap_or(value);
+        if name.trim() != name || name.contains(' ') || name.is_empty() {
+            problem(format!("it sets a variable named '{name}', spaces included, which nothing reads"));
+            return;
+        }
+        if value.starts_with(['"', '\'', ' ']) || value.ends_with(['\r', ' ', '"', '\'']) {
+            problem(format!("the value of {name} is taken as it stands, with its quotes and spaces"));
+        }
+        if self.settings.iter().any(|set| set.name == name) {
+            problem(format!("{name} is already set further up, and the first counts"));
+            return;
+        }
+        self.settings.push(Setting { name: name.to_owned(), value: Some(value.to_owned()), site: site.clone() });
+    }
+}
+
+/// How one release reads the files.
+struct Dialect {
+    /// 2.23.4: `NCCL_CONF_FILE` instead of the user's file.
+    has_variable: bool,
+    /// 2.26.2: lines that begin with `#` are passed over.
+    has_comments: bool,
+    /// 2.30.3: carriage returns are taken away, and the home directory is the variable `HOME`.
+    strips_returns: bool,
+}
+
+impl Dialect {
+    /// Without a version, that of new releases.
+    fn of(version: Option<&Version>) -> Self {
+        let from =
+            |first: &str| version.is_none_or(|version| Version::parse(first).is_some_and(|first| *version >= first));
+        Self { has_variable: from("2.23.4"), has_comments: from("2.26.2"), strips_returns: from("2.30.3") }
+    }
+}
+
+enum UserFile {
+    Named(String),
+    Home(ImagePath),
+    None,
+}
+
+fn user_file(context: &Context<'_>, dialect: &Dialect) -> UserFile {
+    let variable =
+        |name: &str| context.config.and_then(|config| config.environment.get(name)).filter(|value| !value.is_empty());
+    if let (true, Some(name)) = (dialect.has_variable, variable("NCCL_CONF_FILE")) {
+        return UserFile::Named(name.clone());
+    }
+    let home = variable("HOME").filter(|_| dialect.strips_returns).cloned();
+    home.or_else(|| password_home(context))
+        .map_or(UserFile::None, |home| UserFile::Home(ImagePath::from(home.as_str())))
+}
+
+/// The home directory of the user that the image names (passwd(5)), from which runtimes set `HOME` too.
+fn password_home(context: &Context<'_>) -> Option<String> {
+    let user = context.config.map_or("", |config| config.user.as_str()).split(':').next().unwrap_or_default();
+    let user = if user.is_empty() { "0" } else { user };
+    let Fact::Seen { value, .. } = text(context.rootfs, &ImagePath::from("etc/passwd")) else { return None };
+    let value = String::from_utf8_lossy(value).into_owned();
+    let mut entries = value.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let entry = entries.find(|fields| fields.first() == Some(&user) || fields.get(2) == Some(&user))?;
+    entry.get(5).map(|home| (*home).to_owned())
+}

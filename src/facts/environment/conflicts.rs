@@ -1,0 +1,64 @@
+//! Settings that take each other's effect.
+
+use std::collections::BTreeMap;
+
+use crate::launch::Setting;
+use crate::model::Site;
+
+use super::value::strtoll;
+
+/// The settings that count, by name.
+pub(super) type Effective<'s> = BTreeMap<&'s str, &'s Setting>;
+
+/// Sentences about contradictions, each with its places.
+pub(super) fn find(effective: &Effective<'_>) -> Vec<(String, Vec<Site>)> {
+    let mut found = Vec::new();
+    let text =
+        |name: &str| effective.get(name).and_then(|setting| setting.value.as_deref()).filter(|text| !text.is_empty());
+    let number = |name: &str| text(name).and_then(|text| strtoll(text).number);
+    let mut tell = |names: &[&str], what: String| {
+        let at = names.iter().filter_map(|name| effective.get(name)).map(|setting| setting.site.clone()).collect();
+        found.push((what, at));
+    };
+
+    let off = ["NCCL_IB_DISABLE"].into_iter().find(|name| number(name).is_some_and(|number| number != 0));
+    let sockets = text("NCCL_NET").filter(|net| net.eq_ignore_ascii_case("socket")).map(|_| "NCCL_NET");
+    if let Some(switch) = off.or(sockets) {
+        for name in effective.keys().filter(|name| is_for_infiniband(name)) {
+            tell(&[switch, name], format!("{name} has no effect: {switch} switches InfiniBand and RoCE off"));
+        }
+    }
+    if let (Some(_), Some(true)) = (off, text("NCCL_NET").map(|net| net.eq_ignore_ascii_case("IB"))) {
+        tell(
+            &["NCCL_IB_DISABLE", "NCCL_NET"],
+            "NCCL_NET=IB asks for the network that NCCL_IB_DISABLE switches off".to_owned(),
+        );
+    }
+    if number("NCCL_P2P_DISABLE") == Some(1) && text("NCCL_P2P_LEVEL").is_some() {
+        tell(&["NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL"], "NCCL_P2P_LEVEL has no effect: NCCL_P2P_DISABLE wins".to_owned());
+    }
+    for (least, most) in [("NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS"), ("NCCL_MIN_CTAS", "NCCL_MAX_CTAS")] {
+        if let (Some(low), Some(high)) = (number(least), number(most))
+            && low > high
+            && high > 0
+        {
+            tell(&[least, most], format!("{least}={low} is above {most}={high}"));
+        }
+    }
+    // src/transport/net_socket.cc: MAX_SOCKETS.
+    if let (Some(threads), Some(sockets)) = (number("NCCL_SOCKET_NTHREADS"), number("NCCL_NSOCKS_PERTHREAD"))
+        && threads > 0
+        && threads.saturating_mul(sockets) > 64
+    {
+        tell(
+            &["NCCL_SOCKET_NTHREADS", "NCCL_NSOCKS_PERTHREAD"],
+            format!("{threads} threads with {sockets} sockets each are more than the 64 sockets that NCCL allows"),
+        );
+    }
+    found
+}
+
+/// NCCL's variables of its InfiniBand transport, but for its switch. Plugins read some of them too, and are not meant.
+fn is_for_infiniband(name: &str) -> bool {
+    name.starts_with("NCCL_IB_") && name != "NCCL_IB_DISABLE"
+}

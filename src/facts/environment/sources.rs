@@ -1,0 +1,101 @@
+//! Every place that sets variables for the processes of a job: the launch, the image's configuration, and files of the image.
+
+use std::collections::BTreeMap;
+
+use crate::launch::{self, Assignment, Setting};
+use crate::model::{Fact, Gap, ImagePath, Site, Version};
+
+use super::super::{Context, text};
+use super::conf_file;
+
+/// All settings, and what could not be read.
+pub(super) struct Settings {
+    pub(super) all: Vec<Setting>,
+    pub(super) gap: Option<Gap>,
+    /// What NCCL would read of its own files.
+    pub(super) files: conf_file::Files,
+}
+
+impl Settings {
+    /// `version` is that of the NCCL that would be loaded.
+    pub(super) fn gather(context: &Context<'_>, version: Option<&Version>) -> Self {
+        let mut settings = Self { all: context.launch.to_vec(), gap: None, files: conf_file::Files::default() };
+        settings.configuration(context);
+        settings.shell_files(context);
+        settings.files = conf_file::Files::read(context, version);
+        settings.all.extend(settings.files.settings.iter().cloned());
+        settings.gap = settings.gap.take().or_else(|| settings.files.gap.clone());
+        settings
+    }
+
+    /// The environment that a process of a container starts with, and what NCCL adds to it: of a name that is set at several
+    /// places, the first counts that is written here.
+    pub(super) fn effective(&self) -> BTreeMap<&str, &Setting> {
+        let mut effective = BTreeMap::new();
+        // Of the launch the last counts: later files and options override earlier ones.
+        let (launch, others): (Vec<_>, Vec<_>) =
+            self.all.iter().partition(|setting| matches!(setting.site, Site::Launch { .. }));
+        let is_read = |setting: &&Setting| match &setting.site {
+            Site::Config(_) => true,
+            Site::File { path, .. } => self.files.paths.contains(path),
+            Site::Launch { .. } => false,
+        };
+        for setting in launch.into_iter().rev().chain(others.into_iter().filter(is_read)) {
+            effective.entry(setting.name.as_str()).or_insert(setting);
+        }
+        effective
+    }
+
+    /// The image's own variables; those that the launch sets are its.
+    fn configuration(&mut self, context: &Context<'_>) {
+        let Some(config) = context.config else {
+            self.gap = Some(
+                Gap::new("an unpacked root file system has no image configuration")
+                    .settled_by("check the image itself"),
+            );
+            return;
+        };
+        let given = |name: &str| context.launch.iter().any(|set| set.name == name && set.value.is_some());
+        for (name, value) in config.environment.iter().filter(|(name, _)| !given(name)) {
+            let site = Site::Config(format!("Env {name}"));
+            self.all.push(Setting { name: name.clone(), value: Some(value.clone()), site });
+        }
+    }
+
+    /// `/etc/environment`, which logins read (pam_env(8)), and what login shells and `conda activate` source.
+    fn shell_files(&mut self, context: &Context<'_>) {
+        self.file(context, &ImagePath::from("etc/environment"), launch::lines);
+        let is_sourced = |path: &ImagePath| {
+            let parent = path.parent();
+            let is_folder = parent == ImagePath::from("etc/profile.d") || parent.ends_with("etc/conda/activate.d");
+            is_folder && path.file_name().ends_with(b".sh")
+        };
+        let paths: Vec<_> = context.rootfs.files().map(|(path, _)| path).filter(is_sourced).collect();
+        for path in &paths {
+            self.file(context, path, launch::script);
+        }
+    }
+
+    fn file(&mut self, context: &Context<'_>, path: &ImagePath, read: fn(&str) -> Vec<Assignment>) {
+        match text(context.rootfs, path) {
+            Fact::Seen { value, at } => {
+                for given in read(&String::from_utf8_lossy(value)) {
+                    let site = at.first().map(|site| in_line(site, given.line));
+                    self.all.extend(site.map(|site| Setting { name: given.name, value: given.value, site }));
+                }
+            }
+            Fact::Absent => {}
+            Fact::Unknown(gap) => self.gap = self.gap.take().or(Some(gap)),
+        }
+    }
+}
+
+/// The site of one line of a file.
+pub(super) fn in_line(site: &Site, line: Option<usize>) -> Site {
+    match (site, line) {
+        (Site::File { layer, path, .. }, Some(line)) => {
+            Site::File { layer: *layer, path: path.clone(), within: Some(format!("line {line}")) }
+        }
+        _ => site.clone(),
+    }
+}

@@ -1,0 +1,194 @@
+use std::sync::Arc;
+
+use crate::model::{Entry, Found, ImageConfig, Kind, Limits, NcclStrings};
+use crate::rootfs::RootFs;
+use crate::scan::{Compression, LayerScan};
+
+use super::super::World;
+use super::name::Family;
+use super::*;
+
+fn names(names: &[&str]) -> std::collections::BTreeSet<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+fn copy() -> NcclStrings {
+    NcclStrings {
+        version: "2.27.5".to_owned(),
+        variables: names(&[
+            "NCCL_IB_HCA",
+            "NCCL_IB_DISABLE",
+            "NCCL_DEBUG",
+            "NCCL_NCHANNELS_PER_NET_PEER",
+            "NCCL_INIT",
+            "NCCL_VENDOR_X",
+        ]),
+        joined: names(&["NCCL_NET_PLUGIN", "NCCL_NOT_A_NAME"]),
+        ..NcclStrings::default()
+    }
+}
+
+#[test]
+fn names_are_looked_up_in_the_copy_first() {
+    let copy = copy();
+    let readers = Readers {
+        nccl: Some(&copy),
+        nccl_version: Version::parse("2.27.5"),
+        torch_version: Version::parse("2.9.0+cu128"),
+    };
+    let meant = |name: &str| State::Misspelt(name.to_owned());
+    for (name, expected) in [
+        ("NCCL_IB_HCA", State::Known),
+        // A fork's own, which no table has.
+        ("NCCL_VENDOR_X", State::Known),
+        ("NCCL_NET_PLUGIN", State::Known),
+        ("NCCL_NOT_A_NAME", State::Unknown(None)),
+        // A constant's name, not a variable's.
+        ("NCCL_INIT", State::Unknown(None)),
+        ("NCCL_IB_HAC", meant("NCCL_IB_HCA")),
+        ("NCCL_IB_ENABLE", State::Unknown(Some("NCCL_IB_DISABLE (inverted)".to_owned()))),
+        ("NCCL_NCHANNELS", State::Unknown(Some("NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS".to_owned()))),
+        ("NCCL_CUDA_PATH", State::Removed("2.20.5".to_owned())),
+        ("NCCL_GIN_PLUGIN", State::NotYet("2.29.7".to_owned())),
+        // In the table for this release, and not in this copy: what the copy has counts.
+        ("NCCL_ALGO", State::Unknown(None)),
+        ("NCCL_VERSION", State::Foreign),
+        ("NCCL_FASTRAK_IFNAME", State::Foreign),
+        ("NCCL_ASYNC_ERROR_HANDLING", State::Old("TORCH_NCCL_ASYNC_ERROR_HANDLING".to_owned())),
+        ("TORCH_NCCL_BLOCKING_WAIT", State::Known),
+        ("TORCH_NCCL_BLOKING_WAIT", meant("TORCH_NCCL_BLOCKING_WAIT")),
+        ("TORCH_NCCL_TEARDOWN_ON_TIMEOUT", State::NotYet("2.15".to_owned())),
+        ("TORCH_NCCL_SOMETHING_ELSE", State::Unchecked),
+        ("NVIDIA_VISIBLE_DEVICE", meant("NVIDIA_VISIBLE_DEVICES")),
+        ("CUDA_SOMETHING", State::Unchecked),
+    ] {
+        assert_eq!(readers.look_up(name).unwrap().state, expected, "{name}");
+    }
+    assert!(readers.look_up("PATH").is_none());
+    let old = Readers { torch_version: Version::parse("2.1.2"), nccl: None, nccl_version: None };
+    assert_eq!(old.look_up("NCCL_BLOCKING_WAIT").unwrap().state, State::Known);
+    assert_eq!(old.look_up("TORCH_NCCL_BLOCKING_WAIT").unwrap().state, State::NotYet("2.2".to_owned()));
+    assert_eq!(old.look_up("NCCL_IB_HCA").unwrap().state, State::Unchecked);
+    assert_eq!(Family::of("FI_PROVIDER").unwrap().name(), "libfabric");
+}
+
+/// Facts of an image that holds texts, with an environment and what a launch sets.
+fn facts_of(files: &[(&str, &str)], environment: &[(&str, &str)], launch: &[Setting]) -> Facts {
+    let entry = |path: &str, size: usize| Entry { path: path.into(), kind: Kind::File, mode: 0o644, size: size as u64 };
+    let entries = files.iter().map(|(path, text)| entry(path, text.len())).collect();
+    let found =
+        files.iter().enumerate().map(|(index, (_, text))| (index, vec![Ok(Found::Text(text.as_bytes().into()))]));
+    let layer =
+        LayerScan { compression: Compression::None, unpacked: 0, diff_id: None, entries, found: found.collect() };
+    let rootfs = RootFs::fold(vec![Arc::new(layer)], &Limits::default());
+    let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let config = ImageConfig { environment, user: "trainer".to_owned(), ..ImageConfig::default() };
+    Facts::collect(&World { rootfs: &rootfs, config: Some(&config), launch })
+}
+
+fn told(facts: &Facts, key: &Key) -> Vec<String> {
+    match facts.get(key.name) {
+        Fact::Seen { value: Value::List(values), .. } => values.iter().map(ToString::to_string).collect(),
+        Fact::Absent => Vec::new(),
+        other => panic!("{}: {other:?}", key.name),
+    }
+}
+
+fn places(facts: &Facts, key: &Key) -> Vec<String> {
+    facts.get(key.name).sites().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn every_place_is_read() {
+    let launch = [Setting {
+        name: "NCCL_PROTO".to_owned(),
+        value: None,
+        site: Site::Launch { file: "job.sh".to_owned(), line: Some(3), variable: "NCCL_PROTO".to_owned() },
+    }];
+    let facts = facts_of(
+        &[
+            ("etc/environment", "NCCL_ALGO=\"Ring\"\nSECRET=1\n"),
+            ("etc/profile.d/nccl.sh", "# x\nexport NCCL_NTHREADS=$(nproc)\nNCCL_UNEXPORTED=1\n"),
+            ("opt/conda/etc/conda/activate.d/env.sh", "export FI_PROVIDER=efa"),
+            ("etc/nccl.conf", "NCCL_BUFFSIZE=4M\n"),
+        ],
+        &[("NCCL_DEBUG", "WARN"), ("TOKEN", "secret")],
+        &launch,
+    );
+    assert_eq!(
+        places(&facts, key::ENV_VARIABLES),
+        [
+            "job.sh, line 3 (NCCL_PROTO)",
+            "image configuration, Env NCCL_DEBUG",
+            "/etc/environment (line 1)",
+            "/etc/profile.d/nccl.sh (line 2)",
+            "/opt/conda/etc/conda/activate.d/env.sh (line 1)",
+            "/etc/nccl.conf (line 1)",
+        ]
+    );
+    assert!(!format!("{facts:?}").contains("secret"));
+    assert_eq!(told(&facts, key::LAUNCH_VARIABLES), ["NCCL_PROTO"]);
+}
+
+#[test]
+fn values_that_cost_and_contradictions() {
+    let facts = facts_of(
+        &[("etc/nccl.conf", "NCCL_IB_DISABLE=1\n")],
+        &[
+            ("NCCL_IB_HCA", "mlx5_0"),
+            ("NCCL_P2P_DISABLE", "1"),
+            ("CUDA_LAUNCH_BLOCKING", "1"),
+            ("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0"),
+            ("TORCH_NCCL_NAN_CHECK", "on"),
+            ("NCCL_SOCKET_NTHREADS", "16"),
+            ("NCCL_NSOCKS_PERTHREAD", "8"),
+        ],
+        &[],
+    );
+    // NCCL is not known here, so its names are not judged; the others are.
+    assert_eq!(
+        told(&facts, key::ENV_COSTLY),
+        [
+            "CUDA_LAUNCH_BLOCKING=1 (every kernel launch waits for the kernel)",
+            "TORCH_NCCL_ASYNC_ERROR_HANDLING=0 (a rank that fails becomes an endless hang)",
+        ]
+    );
+    assert_eq!(
+        told(&facts, key::ENV_BAD_VALUES),
+        ["TORCH_NCCL_NAN_CHECK=on (PyTorch stops with `Invalid value for environment variable`)"]
+    );
+    assert_eq!(
+        told(&facts, key::ENV_CONTRADICTIONS),
+        [
+            "NCCL_IB_HCA has no effect: NCCL_IB_DISABLE switches InfiniBand and RoCE off",
+            "16 threads with 8 sockets each are more than the 64 sockets that NCCL allows",
+        ]
+    );
+}
+
+#[test]
+fn configuration_files_are_read_as_nccl_does() {
+    const PASSWD: &str = "root:x:0:0::/root:/bin/sh\ntrainer:x:1000:1000::/home/trainer:/bin/sh\n";
+    let files = [
+        ("etc/passwd", PASSWD),
+        ("home/trainer/.nccl.conf", "NCCL_DEBUG=WARN\nNCCL_ALGO = Ring\n\nNCCL_IB_HCA\n# NCCL_NET=IB\n"),
+        ("root/.nccl.conf", "NCCL_NET=Socket\n"),
+        ("etc/nccl.conf", "NCCL_DEBUG=INFO\nNCCL_SOCKET_IFNAME=\"eth0\"\n"),
+        ("etc/site-nccl.conf", ""),
+    ];
+    let facts = facts_of(&files, &[], &[]);
+    assert_eq!(told(&facts, key::NCCL_CONFIG_FILES), ["/home/trainer/.nccl.conf", "/etc/nccl.conf"]);
+    assert_eq!(
+        told(&facts, key::NCCL_CONFIG_PROBLEMS),
+        [
+            "/home/trainer/.nccl.conf (line 2): it sets a variable named 'NCCL_ALGO ', spaces included, which nothing reads",
+            "/home/trainer/.nccl.conf (line 4): without '=' the line is ignored",
+            "/etc/nccl.conf (line 1): NCCL_DEBUG is already set further up, and the first counts",
+            "/etc/nccl.conf (line 2): the value of NCCL_SOCKET_IFNAME is taken as it stands, with its quotes and spaces",
+        ]
+    );
+    let named = facts_of(&files, &[("NCCL_CONF_FILE", "/etc/site-nccl.conf")], &[]);
+    assert_eq!(told(&named, key::NCCL_CONFIG_FILES), ["/etc/site-nccl.conf", "/etc/nccl.conf"]);
+    let missing = facts_of(&files, &[("NCCL_CONF_FILE", "/mnt/nccl.conf")], &[]);
+    assert_eq!(missing.get(key::NCCL_CONFIG_MISSING.name).value(), Some(&Value::from("/mnt/nccl.conf")));
+}

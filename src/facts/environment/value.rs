@@ -1,0 +1,202 @@
+//! Values as their readers take them.
+
+use crate::model::Version;
+
+use super::vocabulary::{About, Reads};
+
+/// Distances between devices, in the only spelling that NCCL knows (`src/graph/topo.h`).
+const LEVELS: &[&str] = &["LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS"];
+
+/// What is wrong with a value, in the words of a report; `None` when its reader takes it for what it says. `version` is the
+/// reader's.
+pub(super) fn problem(about: &About, value: &str, version: Option<&Version>) -> Option<String> {
+    match about.reads {
+        Reads::Switch => switch(value, version),
+        Reads::Integer => integer(value).is_none().then(|| STOPS.to_owned()),
+        // For NCCL, empty counts as not set.
+        _ if value.is_empty() => None,
+        Reads::Text => None,
+        Reads::Number => number(value, about.range),
+        Reads::Flag => number(value, Some(about.range.unwrap_or((0, 1)))),
+        Reads::Word => word(about, value).map(|word| format!("{word} is none of {}", about.of.join(", "))),
+        Reads::Words => {
+            let list = value.strip_prefix('^').unwrap_or(value);
+            let unknown = list.split(',').filter(|part| !part.is_empty()).find_map(|part| word(about, part));
+            unknown.map(|word| format!("{word} is none of {}", about.of.join(", ")))
+        }
+        Reads::Level if LEVELS.contains(&value) || value.starts_with(|c: char| c.is_ascii_digit()) => None,
+        Reads::Level => Some(format!("NCCL ignores it: distances are {}, in capitals", LEVELS.join(", "))),
+    }
+}
+
+const STOPS: &str = "PyTorch stops with `Invalid value for environment variable`";
+
+fn word<'v>(about: &About, value: &'v str) -> Option<&'v str> {
+    let is = |word: &String| if about.exact { word == value } else { word.eq_ignore_ascii_case(value) };
+    (!about.of.iter().any(is)).then_some(value)
+}
+
+fn number(value: &str, range: Option<(i64, i64)>) -> Option<String> {
+    let read = strtoll(value);
+    match read {
+        Read { number: None, .. } => Some("it fits no 64 bits, so NCCL takes its default".to_owned()),
+        Read { digits: "", .. } => Some("it holds no number, so NCCL takes 0".to_owned()),
+        Read { number: Some(number), rest, .. } if !rest.trim().is_empty() => {
+            Some(format!("NCCL takes it for {number} and ignores '{rest}'"))
+        }
+        Read { number: Some(number), octal: true, .. } => {
+            Some(format!("NCCL takes it for {number}: a number that begins with 0 is octal"))
+        }
+        Read { number: Some(number), .. } => {
+            let (least, most) = range?;
+            (!(least..=most).contains(&number)).then(|| format!("{number} is not between {least} and {most}"))
+        }
+    }
+}
+
+/// What C's strtoll, base 0, makes of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Read<'v> {
+    /// `None` beyond 64 bits; 0 where there are no digits.
+    pub(super) number: Option<i64>,
+    pub(super) digits: &'v str,
+    /// What it leaves.
+    pub(super) rest: &'v str,
+    /// Whether a leading 0 changed the value.
+    octal: bool,
+}
+
+/// Reads as strtoll(3) does with base 0.
+pub(super) fn strtoll(text: &str) -> Read<'_> {
+    let start = text.trim_start_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']);
+    let (negative, unsigned) = match start.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, start.strip_prefix('+').unwrap_or(start)),
+    };
+    let hexadecimal = unsigned
+        .strip_prefix("0x")
+        .or_else(|| unsigned.strip_prefix("0X"))
+        .filter(|rest| rest.starts_with(|c: char| c.is_ascii_hexdigit()));
+    let (base, body) = match hexadecimal {
+        Some(body) => (16, body),
+        None => (if unsigned.starts_with('0') { 8 } else { 10 }, unsigned),
+    };
+    let length = body.bytes().take_while(|b| char::from(*b).is_digit(base)).count();
+    let (digits, rest) = body.split_at(length);
+    if digits.is_empty() {
+        return Read { number: Some(0), digits, rest: text, octal: false };
+    }
+    let magnitude = i128::from_str_radix(digits, base).ok();
+    let number =
+        magnitude.map(|number| if negative { -number } else { number }).and_then(|number| i64::try_from(number).ok());
+    Read { number, digits, rest, octal: base == 8 && digits.len() > 1 && digits.bytes().any(|b| b != b'0') }
+}
+
+/// PyTorch's booleans are words since 2.2, and the numbers 0 and 1 before.
+fn switch(value: &str, version: Option<&Version>) -> Option<String> {
+    const WORDS: &[&str] = &["y", "yes", "1", "t", "true", "n", "no", "0", "f", "false"];
+    let has_words = version.is_none_or(|version| Version::parse("2.2").is_some_and(|first| *version >= first));
+    let is_read = if has_words {
+        WORDS.contains(&value.to_ascii_lowercase().as_str())
+    } else {
+        integer(value).is_some_and(|number| (0..=1).contains(&number))
+    };
+    (!is_read).then(|| STOPS.to_owned())
+}
+
+/// C++'s `std::stoi`: a decimal number, and whatever follows it.
+fn integer(value: &str) -> Option<i32> {
+    let text = value.trim_start();
+    let length = text
+        .bytes()
+        .enumerate()
+        .take_while(|(index, b)| b.is_ascii_digit() || (*index == 0 && matches!(b, b'-' | b'+')))
+        .count();
+    text.get(..length)?.parse().ok()
+}
+
+/// Whether a value is one of those that cost something.
+pub(super) fn is_costly(when: &str, about: &About, value: &str) -> bool {
+    let number = || if about.reads == Reads::Switch { truth(value) } else { strtoll(value).number };
+    match when {
+        "set" => !value.is_empty(),
+        _ if value.is_empty() => false,
+        "zero" => number() == Some(0),
+        "one" => number() == Some(1),
+        "nonzero" => number().is_some_and(|number| number != 0),
+        "not-negative" => number().is_some_and(|number| number >= 0),
+        words => words.split(' ').any(|word| word.eq_ignore_ascii_case(value)),
+    }
+}
+
+fn truth(value: &str) -> Option<i64> {
+    match value.to_ascii_lowercase().as_str() {
+        "y" | "yes" | "1" | "t" | "true" => Some(1),
+        "n" | "no" | "0" | "f" | "false" => Some(0),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(reads: Reads, value: &str) -> String {
+        let about = About { reads, of: vec!["WARN".to_owned(), "INFO".to_owned()], ..About::default() };
+        problem(&about, value, None).unwrap_or_else(|| "-".to_owned())
+    }
+
+    #[test]
+    fn numbers_are_strtolls() {
+        // The numbers are those that glibc's strtoll gives.
+        for (text, number, rest) in [
+            ("1", Some(1), ""),
+            (" +0x10", Some(16), ""),
+            ("-2", Some(-2), ""),
+            ("010", Some(8), ""),
+            ("018", Some(1), "8"),
+            ("0x", Some(0), "x"),
+            ("4M", Some(4), "M"),
+            ("true", Some(0), "true"),
+            ("", Some(0), ""),
+            ("9223372036854775807", Some(i64::MAX), ""),
+            ("9223372036854775808", None, ""),
+            ("-9223372036854775808", Some(i64::MIN), ""),
+            ("99999999999999999999999999999999999999999999", None, ""),
+        ] {
+            let read = strtoll(text);
+            assert_eq!((read.number, read.rest), (number, rest), "{text}");
+        }
+    }
+
+    #[test]
+    fn problems() {
+        for (reads, value, expected) in [
+            (Reads::Flag, "1", "-"),
+            (Reads::Flag, "", "-"),
+            (Reads::Flag, "true", "it holds no number, so NCCL takes 0"),
+            (Reads::Flag, "2", "2 is not between 0 and 1"),
+            (Reads::Number, "4M", "NCCL takes it for 4 and ignores 'M'"),
+            (Reads::Number, "010", "NCCL takes it for 8: a number that begins with 0 is octal"),
+            (Reads::Number, "00", "-"),
+            (Reads::Number, "9223372036854775808", "it fits no 64 bits, so NCCL takes its default"),
+            (Reads::Word, "warn", "-"),
+            (Reads::Word, "WARNING", "WARNING is none of WARN, INFO"),
+            (Reads::Words, "^INFO,warn", "-"),
+            (Reads::Words, "INFO,NETWORK", "NETWORK is none of WARN, INFO"),
+            (Reads::Level, "NVL", "-"),
+            (Reads::Level, "2", "-"),
+            (Reads::Switch, "True", "-"),
+            (Reads::Switch, "on", STOPS),
+            (Reads::Switch, "", STOPS),
+            (Reads::Integer, "600s", "-"),
+            (Reads::Integer, "ten", STOPS),
+            (Reads::Text, "anything", "-"),
+        ] {
+            assert_eq!(told(reads, value), expected, "{value}");
+        }
+        assert!(told(Reads::Level, "nvl").starts_with("NCCL ignores it"));
+        let about = About { reads: Reads::Switch, ..About::default() };
+        assert!(problem(&about, "true", Version::parse("2.1.2").as_ref()).is_some());
+    }
+}

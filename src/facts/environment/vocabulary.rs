@@ -1,0 +1,226 @@
+//! What is known of variables: the table `variables.yaml`, and how far a name is from the names that exist.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use crate::model::Version;
+
+/// The table.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Table {
+    /// NCCL's variables; a name that changed its form has several rows.
+    pub(super) nccl: Vec<Row>,
+    /// Texts of the library that are no variables.
+    pub(super) constants: Vec<String>,
+    /// Names that no release has read, and what was meant.
+    pub(super) mistaken: BTreeMap<String, String>,
+    /// PyTorch's own.
+    pub(super) torch: Vec<Row>,
+    /// Families without a complete list.
+    pub(super) others: BTreeMap<String, About>,
+}
+
+/// A variable whose releases are known.
+#[derive(Debug, Deserialize)]
+pub(super) struct Row {
+    pub(super) name: String,
+    /// First release that reads it.
+    pub(super) since: String,
+    /// Last release that reads it, if a later one does not.
+    pub(super) until: Option<String>,
+    /// The name that took its place.
+    pub(super) old_name_of: Option<String>,
+    #[serde(flatten)]
+    pub(super) about: About,
+}
+
+/// How a variable is read, and what it does.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct About {
+    #[serde(default)]
+    pub(super) reads: Reads,
+    /// Words that it takes.
+    #[serde(default)]
+    pub(super) of: Vec<String>,
+    /// Whether case counts in them.
+    #[serde(default)]
+    pub(super) exact: bool,
+    /// Least and greatest number.
+    pub(super) range: Option<(i64, i64)>,
+    /// The value where it is not set.
+    pub(super) default: Option<String>,
+    /// Its effect, in one sentence.
+    pub(super) what: Option<String>,
+    pub(super) costs: Option<Costs>,
+    /// Where this is known from: a file of its reader's source.
+    pub(super) source: Option<String>,
+}
+
+/// Forms of values; the table says what each means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Reads {
+    Number,
+    Flag,
+    Word,
+    Words,
+    Level,
+    Switch,
+    Integer,
+    #[default]
+    Text,
+}
+
+/// What it costs to set a variable.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Costs {
+    /// `set`, `zero`, `one`, `nonzero`, `not-negative`, or the words that cost.
+    pub(super) when: String,
+    #[serde(rename = "where")]
+    pub(super) place: Place,
+    /// The rule that tells it of the environment that the container starts with.
+    pub(super) rule: Option<String>,
+    pub(super) why: String,
+}
+
+/// Where a setting costs something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Place {
+    /// In an image, which is for more than one site and job.
+    Image,
+    Anywhere,
+}
+
+#[expect(clippy::expect_used, reason = "a constant document, read by a test")]
+static TABLE: LazyLock<Table> =
+    LazyLock::new(|| serde_yaml::from_str(include_str!("variables.yaml")).expect("a valid table"));
+
+/// The table that ships.
+pub(super) fn table() -> &'static Table {
+    &TABLE
+}
+
+/// When a name is read, as far as a table tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Release {
+    /// This release reads it.
+    Now,
+    /// It came with that one.
+    Since(String),
+    /// That one was the last.
+    Until(String),
+}
+
+/// The row of a name for one release, or else the nearest one, and what the table says of that release.
+pub(super) fn row<'t>(rows: &'t [Row], name: &str, version: Option<&Version>) -> Option<(&'t Row, Release)> {
+    let mut last = None;
+    for row in rows.iter().filter(|row| row.name == name) {
+        let release = version.map_or(Release::Now, |version| row.release(version));
+        if release == Release::Now {
+            return Some((row, release));
+        }
+        last = Some((row, release));
+    }
+    last
+}
+
+impl Row {
+    fn release(&self, version: &Version) -> Release {
+        let before = |bound: &str| Version::parse(bound).is_some_and(|bound| *version < bound);
+        // A bound such as `2.14` stands for all of its patch releases.
+        let after = |bound: &str| Version::parse(&format!("{bound}.99999")).is_some_and(|bound| *version > bound);
+        match &self.until {
+            Some(until) if after(until) => Release::Until(until.clone()),
+            _ if before(&self.since) => Release::Since(self.since.clone()),
+            _ => Release::Now,
+        }
+    }
+}
+
+/// The name that a misspelt one is nearest to, if it is near: one edit, two in a long name. An edit is a letter too many, one
+/// too few, another one, or two that changed places.
+pub(super) fn nearest<'n>(name: &str, prefix: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+    let own = name.strip_prefix(prefix)?;
+    let allowed = if own.len() >= 10 { 2 } else { 1 };
+    names
+        .into_iter()
+        .filter_map(|known| Some((edits(own.as_bytes(), known.strip_prefix(prefix)?.as_bytes()), known)))
+        .filter(|(distance, _)| (1..=allowed).contains(distance))
+        .min()
+        .map(|(_, known)| known)
+}
+
+/// Damerau's distance, in the form that edits no letter twice ("optimal string alignment").
+fn edits(a: &[u8], b: &[u8]) -> usize {
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    let at = |row: &[usize], index: usize| row.get(index).copied().unwrap_or(usize::MAX);
+    for (i, &x) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, &y) in b.iter().enumerate() {
+            let mut least = (at(&last, j + 1) + 1).min(at(&row, j) + 1).min(at(&last, j) + usize::from(x != y));
+            let swapped = i > 0 && j > 0 && a.get(i - 1) == Some(&y) && b.get(j - 1) == Some(&x);
+            if swapped {
+                least = least.min(at(&before, j - 1) + 1);
+            }
+            row.push(least);
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    at(&last, b.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sound() {
+        let table = table();
+        for row in table.nccl.iter().chain(&table.torch) {
+            for bound in std::iter::once(&row.since).chain(&row.until) {
+                assert!(Version::parse(bound).is_some(), "{}: {bound}", row.name);
+            }
+            let needs_words = matches!(row.about.reads, Reads::Word | Reads::Words);
+            assert_eq!(needs_words, !row.about.of.is_empty(), "{}", row.name);
+        }
+        for name in table.mistaken.keys().chain(&table.constants) {
+            assert!(!table.nccl.iter().any(|row| row.name == *name), "{name} is a variable and is none");
+        }
+    }
+
+    #[test]
+    fn near_names() {
+        let known =
+            ["NCCL_IB_HCA", "NCCL_SOCKET_IFNAME", "NCCL_NET", "NCCL_NCHANNELS_PER_NET_PEER", "NCCL_MAX_NCHANNELS"];
+        for (name, expected) in [
+            ("NCCL_IB_HAC", Some("NCCL_IB_HCA")),
+            ("NCCL_SOCKET_IF_NAME", Some("NCCL_SOCKET_IFNAME")),
+            ("NCCL_SOCKET_IFNAMES", Some("NCCL_SOCKET_IFNAME")),
+            ("NCCL_SCOKET_IFNAM", Some("NCCL_SOCKET_IFNAME")),
+            ("NCCL_NETS", Some("NCCL_NET")),
+            ("NCCL_NCHANNELS", None),
+            ("NCCL_PET_DOG", None),
+            ("NCCL_NET", None),
+        ] {
+            assert_eq!(nearest(name, "NCCL_", known), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn releases() {
+        let version = |text| Version::parse(text).unwrap();
+        let release = |name, at| row(&table().nccl, name, Some(&version(at))).map(|(_, release)| release);
+        assert_eq!(release("NCCL_CONF_FILE", "2.21.5"), Some(Release::Since("2.23.4".to_owned())));
+        assert_eq!(release("NCCL_CONF_FILE", "2.27.5"), Some(Release::Now));
+        assert_eq!(release("NCCL_CUDA_PATH", "2.27.5"), Some(Release::Until("2.20.5".to_owned())));
+        assert_eq!(release("NCCL_NCHANNELS", "2.27.5"), None);
+        let (row, release) = row(&table().torch, "TORCH_NCCL_AVOID_RECORD_STREAMS", Some(&version("2.14.3"))).unwrap();
+        assert_eq!((release, row.about.reads), (Release::Now, Reads::Switch));
+    }
+}

@@ -1,0 +1,235 @@
+//! What the commands of a script hand to the programs that they start: exports, assignments before a command, and the
+//! options by which launchers take variables.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Assignment;
+use super::lines::is_name;
+use super::shell::{Command, Lexer, NESTING, Word};
+
+/// Reserved words that may stand before a command (POSIX, "Reserved Words").
+const RESERVED: &[&str] = &["then", "do", "else", "elif", "if", "while", "until", "!", "{", "}", "time"];
+
+/// Programs that take variables by options of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Launcher {
+    /// Open MPI: `-x NAME[=VALUE]`. MPICH and Intel MPI: `-genv NAME VALUE`.
+    Mpi,
+    /// `-e NAME[=VALUE]`, `--env NAME[=VALUE]`.
+    Container,
+    /// `--export=ALL,NAME=VALUE`.
+    Slurm,
+    /// `env NAME=VALUE program`.
+    Env,
+    /// `bash -c SCRIPT`.
+    Shell,
+}
+
+impl Launcher {
+    fn of(word: &Word) -> Option<Self> {
+        Some(match word.known()?.rsplit('/').next()? {
+            "mpirun" | "mpiexec" | "mpiexec.hydra" | "orterun" | "prterun" => Self::Mpi,
+            "docker" | "podman" | "nerdctl" | "singularity" | "apptainer" | "enroot" | "kubectl" | "flux" => {
+                Self::Container
+            }
+            "srun" | "sbatch" | "salloc" => Self::Slurm,
+            "env" => Self::Env,
+            "sh" | "bash" | "zsh" | "dash" => Self::Shell,
+            _ => return None,
+        })
+    }
+}
+
+/// The variables of a script while it is read.
+#[derive(Debug, Default)]
+pub(super) struct Shell {
+    /// Those of the shell itself, by their latest value.
+    own: BTreeMap<String, Assignment>,
+    exported: BTreeSet<String>,
+    /// `set -a`: every assignment is an export.
+    exports_all: bool,
+    handed: Vec<Assignment>,
+}
+
+impl Shell {
+    /// Reads a script that begins at this line.
+    pub(super) fn run(&mut self, text: &str, line: usize, depth: usize) {
+        if depth <= NESTING {
+            for command in Lexer::new(text, line) {
+                self.command(&command, depth);
+            }
+        }
+    }
+
+    /// What the programs get, each once.
+    pub(super) fn finish(mut self) -> Vec<Assignment> {
+        let mut seen = BTreeSet::new();
+        self.handed.retain(|given| seen.insert((given.name.clone(), given.value.clone(), given.line)));
+        self.handed
+    }
+
+    fn command(&mut self, command: &Command, depth: usize) {
+        let reserved = |word: &&Word| word.known().is_some_and(|text| RESERVED.contains(&text));
+        let words: Vec<&Word> = command.words.iter().skip_while(reserved).collect();
+        let leading: Vec<Assignment> = words.iter().map_while(|word| word.assignment()).collect();
+        let words = words.get(leading.len()..).unwrap_or_default();
+        if let Some(name) = words.first() {
+            match name.known() {
+                Some("export") => return self.export(words),
+                Some("declare" | "typeset") if words.iter().any(|word| word.known() == Some("-x")) => {
+                    return self.export(words);
+                }
+                Some("setenv") => return self.setenv(words),
+                Some("set") => self.exports_all |= is_allexport(words),
+                _ => {}
+            }
+            self.handed.extend(leading);
+            self.launchers(words, depth);
+            if let (Some((text, line)), true) =
+                (&command.input, words.iter().any(|word| Launcher::of(word) == Some(Launcher::Shell)))
+            {
+                self.run(text, *line, depth + 1);
+            }
+        } else {
+            for given in leading {
+                self.set(given);
+            }
+        }
+    }
+
+    /// `NAME=VALUE` alone: the shell's own, unless it is exported.
+    fn set(&mut self, given: Assignment) {
+        if self.exports_all || self.exported.contains(&given.name) {
+            self.handed.push(given.clone());
+        }
+        self.own.insert(given.name.clone(), given);
+    }
+
+    fn export(&mut self, words: &[&Word]) {
+        for word in words.iter().skip(1) {
+            if let Some(given) = word.assignment() {
+                self.exported.insert(given.name.clone());
+                self.set(given);
+            } else if let Some(name) = word.known().filter(|name| is_name(name)) {
+                self.exported.insert(name.to_owned());
+                self.handed.push(self.taken_over(name, word.line));
+            }
+        }
+    }
+
+    /// csh: `setenv NAME VALUE`.
+    fn setenv(&mut self, words: &[&Word]) {
+        if let (Some(name), Some(value)) =
+            (words.get(1).and_then(|word| word.known()).filter(|name| is_name(name)), words.get(2))
+        {
+            let value_known = value.known().map(ToOwned::to_owned);
+            self.handed.push(Assignment { name: name.to_owned(), value: value_known, line: Some(value.line) });
+        }
+    }
+
+    /// A variable that is passed on by its name: what the script gave it, else what only its user knows.
+    fn taken_over(&self, name: &str, line: usize) -> Assignment {
+        let value = self.own.get(name).and_then(|own| own.value.clone());
+        Assignment { name: name.to_owned(), value, line: Some(line) }
+    }
+
+    /// Options of launchers, wherever the launcher stands: `srun … docker run … mpirun …` is usual.
+    fn launchers(&mut self, words: &[&Word], depth: usize) {
+        let mut launcher = None;
+        let mut words = words.iter().copied().peekable();
+        while let Some(word) = words.next() {
+            if let Some(found) = Launcher::of(word) {
+                launcher = Some(found);
+                continue;
+            }
+            let option = word.text.split_once('=').map_or(&*word.text, |(option, _)| option);
+            match (launcher, option) {
+                (Some(Launcher::Mpi), "-x")
+                | (Some(Launcher::Container), "-e" | "--env")
+                | (Some(Launcher::Slurm), "--export") => {
+                    let separate = (word.text.len() == option.len()).then(|| words.next()).flatten();
+                    let value = separate.cloned().unwrap_or_else(|| after(word, option.len() + 1));
+                    self.list(&value, launcher == Some(Launcher::Slurm));
+                }
+                (Some(Launcher::Mpi), "-genv" | "-env") => {
+                    if let Some(name) = words.next() {
+                        self.pair(name, words.next());
+                    }
+                }
+                // Options of env(1) that take a word of their own.
+                (Some(Launcher::Env), "-u" | "--unset" | "-C" | "--chdir") if word.text.len() == option.len() => {
+                    words.next();
+                }
+                (Some(Launcher::Env), _) => match word.assignment() {
+                    Some(given) => self.handed.push(given),
+                    None if option.starts_with('-') => {}
+                    None => launcher = None,
+                },
+                (Some(Launcher::Shell), "-c" | "-lc" | "-ec" | "-xc") => {
+                    if let Some(script) = words.next() {
+                        // What is known of it: a `$` of the outer shell hides the rest.
+                        self.run(&script.text, script.line, depth + 1);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// `NAME=VALUE` or `NAME`; Slurm takes several parted by commas, Singularity several assignments. Elsewhere a comma
+    /// belongs to the value.
+    fn list(&mut self, word: &Word, is_slurm: bool) {
+        let mut parts: Vec<String> = Vec::new();
+        for part in word.text.split(',') {
+            let begins = part.split('=').next().is_some_and(is_name);
+            match parts.last_mut() {
+                Some(last) if !begins || (!is_slurm && !part.contains('=')) => {
+                    last.push(',');
+                    last.push_str(part);
+                }
+                _ => parts.push(part.to_owned()),
+            }
+        }
+        let count = parts.len();
+        for (index, text) in parts.into_iter().enumerate() {
+            let part = Word { text, computed: word.computed && index + 1 == count, line: word.line };
+            if let Some(given) = part.assignment() {
+                self.handed.push(given);
+            } else if let Some(name) =
+                part.known().filter(|name| is_name(name) && !matches!(*name, "ALL" | "NONE" | "NIL"))
+            {
+                self.handed.push(self.taken_over(name, part.line));
+            }
+        }
+    }
+
+    fn pair(&mut self, name: &Word, value: Option<&Word>) {
+        if let Some(given) = name.assignment() {
+            self.handed.push(given);
+        } else if let Some(name) = name.known().filter(|name| is_name(name)) {
+            let value = value.and_then(|word| word.known()).map(ToOwned::to_owned);
+            self.handed.push(Assignment { name: name.to_owned(), value, line: None });
+        }
+    }
+}
+
+/// The word behind its first bytes.
+fn after(word: &Word, length: usize) -> Word {
+    Word { text: word.text.get(length..).unwrap_or_default().to_owned(), ..word.clone() }
+}
+
+fn is_allexport(words: &[&Word]) -> bool {
+    words.iter().any(|word| matches!(word.known(), Some("-a" | "allexport" | "-ae" | "-ea" | "-aeu")))
+}
+
+/// The variables that a command line hands over, given as its words: the form of Kubernetes' `command` and `args`.
+pub(super) fn of_words(words: &[String]) -> Vec<Assignment> {
+    let words: Vec<_> = words.iter().map(|text| Word { text: text.clone(), computed: false, line: 0 }).collect();
+    let mut shell = Shell::default();
+    shell.command(&Command { words, input: None }, 0);
+    let mut handed = shell.finish();
+    for given in &mut handed {
+        given.line = None;
+    }
+    handed
+}

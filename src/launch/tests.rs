@@ -1,0 +1,153 @@
+use super::*;
+
+/// `NAME=VALUE@line`, `?` for what is not known.
+fn told(text: &str) -> Vec<String> {
+    let told = |given: Assignment| {
+        let value = given.value.unwrap_or_else(|| "?".to_owned());
+        format!("{}={value}@{}", given.name, given.line.map_or("?".to_owned(), |line| line.to_string()))
+    };
+    read(text).unwrap().into_iter().map(told).collect()
+}
+
+#[test]
+fn a_slurm_script() {
+    let script = r#"#!/bin/bash
+#SBATCH --nodes=2 --export=ALL,NCCL_DEBUG=WARN
+# export NCCL_COMMENTED=1
+export NCCL_IB_HCA=mlx5_0:1,mlx5_1:1 NCCL_SOCKET_IFNAME="$(ip route | awk '{print $5}')"
+NCCL_NOT_EXPORTED=1
+NCCL_LATER=2; export NCCL_LATER
+if true; then export NCCL_P2P_LEVEL='NVL'; fi
+NCCL_ALGO=Ring srun --export=ALL,NCCL_PROTO=Simple,UCX_NET_DEVICES=mlx5_0:1,mlx5_1:1 \
+    docker run --gpus all -e NCCL_IB_TC=106 --env=NCCL_DEBUG_SUBSYS=INIT,NET -e NCCL_LATER image \
+    mpirun -np 16 -x NCCL_IB_GID_INDEX=3 -x NCCL_LATER -x PATH -genv FI_PROVIDER efa \
+    bash -c 'export NCCL_NET=IB; python train.py'
+srun bash <<EOF
+export NCCL_CROSS_NIC=$X
+export NCCL_MIN_CTAS=8
+EOF
+cat <<'EOF' > note
+export NCCL_NOT_RUN=1
+EOF
+env -u FOO NCCL_BUFFSIZE=0x400000 torchrun train.py --x -e NCCL_NO=1
+set -a
+NCCL_MAX_CTAS="16"
+"#;
+    assert_eq!(
+        told(script),
+        [
+            "NCCL_DEBUG=WARN@2",
+            "NCCL_IB_HCA=mlx5_0:1,mlx5_1:1@4",
+            "NCCL_SOCKET_IFNAME=?@4",
+            "NCCL_LATER=2@6",
+            "NCCL_P2P_LEVEL=NVL@7",
+            "NCCL_ALGO=Ring@8",
+            "NCCL_PROTO=Simple@8",
+            "UCX_NET_DEVICES=mlx5_0:1,mlx5_1:1@8",
+            "NCCL_IB_TC=106@9",
+            "NCCL_DEBUG_SUBSYS=INIT,NET@9",
+            "NCCL_LATER=2@9",
+            "NCCL_IB_GID_INDEX=3@10",
+            "NCCL_LATER=2@10",
+            "PATH=?@10",
+            "FI_PROVIDER=efa@?",
+            "NCCL_NET=IB@11",
+            "NCCL_CROSS_NIC=?@13",
+            "NCCL_MIN_CTAS=8@14",
+            "NCCL_BUFFSIZE=0x400000@19",
+            "NCCL_MAX_CTAS=16@21",
+        ]
+    );
+}
+
+#[test]
+fn quotes_and_expansions() {
+    for (line, expected) in [
+        ("export A='a b'\"c\\\"d\"e\\ f", "A=a bc\"de f@1"),
+        ("export A=\"x${Y:-z}w\" B=1", "A=?@1 B=1@1"),
+        ("export A=`date +%s` B=2", "A=?@1 B=2@1"),
+        ("export A=$((1 + (2)))x B=3", "A=?@1 B=3@1"),
+        ("export A=$(echo ')' \"}\") B=4", "A=?@1 B=4@1"),
+        ("export A=5$ B=\\$X", "A=5$@1 B=$X@1"),
+        ("export A=1>/dev/null 2>&1 B=6", "A=1@1 B=6@1"),
+        ("export A=a#b # c=d", "A=a#b@1"),
+        ("export \\\n  A=7", "A=7@2"),
+        ("A=8 cmd & B=9 cmd && C=10", "A=8@1 B=9@1"),
+        ("export A='unclosed", "A=unclosed\n@1"),
+        ("declare -x A=11; setenv B 12", "A=11@1 B=12@1"),
+        ("export 1A=13 -n", ""),
+    ] {
+        let script = format!("{line}\n");
+        assert_eq!(script_told(&script), expected, "{line}");
+    }
+}
+
+fn script_told(text: &str) -> String {
+    let told = |given: Assignment| {
+        format!("{}={}@{}", given.name, given.value.as_deref().unwrap_or("?"), given.line.unwrap_or_default())
+    };
+    script(text).into_iter().map(told).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn manifests() {
+    let kubernetes = r#"
+apiVersion: v1
+kind: Secret
+---
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+spec:
+  pytorchReplicaSpecs:
+    Worker:
+      template:
+        spec:
+          containers:
+            - name: pytorch
+              # NCCL_DEBUG used to be INFO
+              env:
+                - {name: NCCL_DEBUG, value: WARN}
+                - name: NCCL_IB_DISABLE
+                  value: "1"
+                - name: NCCL_SOCKET_IFNAME
+                  valueFrom: {fieldRef: {fieldPath: metadata.name}}
+                - name: NCCL_HOSTID
+                  value: $(NODE_NAME)
+                - name: NCCL_EMPTY
+              command: [mpirun, -x, NCCL_ALGO=Ring, bash, -c, "export NCCL_PROTO=LL && train"]
+"#;
+    assert_eq!(
+        told(kubernetes),
+        [
+            "NCCL_DEBUG=WARN@16",
+            "NCCL_IB_DISABLE=1@17",
+            "NCCL_SOCKET_IFNAME=?@19",
+            "NCCL_HOSTID=?@21",
+            "NCCL_EMPTY=@23",
+            "NCCL_ALGO=Ring@24",
+            "NCCL_PROTO=LL@24",
+        ]
+    );
+    let compose = "services:\n  a:\n    environment:\n      NCCL_DEBUG: INFO\n      NCCL_NTHREADS: 256\n      NCCL_NET:\n  b:\n    \
+                   environment:\n      - NCCL_DEBUG=${LEVEL:-WARN}\n      - UCX_TLS=rc,$$x\n      - FI_PROVIDER\n";
+    assert_eq!(
+        told(compose),
+        [
+            "NCCL_DEBUG=INFO@4",
+            "NCCL_NTHREADS=256@5",
+            "NCCL_NET=?@6",
+            "NCCL_DEBUG=?@9",
+            "UCX_TLS=rc,$x@10",
+            "FI_PROVIDER=?@11"
+        ]
+    );
+    assert_eq!(told("{\"kind\": \"Pod\", \"env\": [{\"name\": \"A\", \"value\": \"1\"}]}"), ["A=1@1"]);
+    assert!(read("kind: Pod\n  x: [\n").unwrap_err().starts_with("this is no valid YAML: "));
+}
+
+#[test]
+fn lists_of_lines() {
+    assert_eq!(told("# a note\nNCCL_DEBUG=INFO\n\nNCCL_NET=\"IB\"\n"), ["NCCL_DEBUG=INFO@2", "NCCL_NET=IB@4"]);
+    // A script's own variables are not its children's.
+    assert_eq!(told("NCCL_DEBUG=INFO\npython train.py\n"), Vec::<String>::new());
+}

@@ -1,0 +1,93 @@
+//! Variables that a job sets: where they come from, what the NCCL of the image makes of them, and which rules hear of it.
+
+use std::io::Write as _;
+
+use serde_json::Value;
+
+use crate::support::{run, stderr, world};
+
+fn report(command: &str, arguments: &[&str]) -> Value {
+    let image = world("good").display().to_string();
+    let output = run(&[&[command, "--format", "json", &image], arguments].concat(), None);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)))
+}
+
+fn failed(report: &Value) -> Vec<&str> {
+    let judgements = report["judgements"].as_array().unwrap().iter();
+    judgements.filter(|one| one["outcome"] == "fail").map(|one| one["rule"].as_str().unwrap()).collect()
+}
+
+fn file(text: &str) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file
+}
+
+#[test]
+fn a_script_is_judged_by_the_copy_of_nccl_in_the_image() {
+    let script = file(
+        "#!/bin/bash\n#SBATCH --nodes=2\nexport NCCL_IB_HAC=mlx5_0 NCCL_GIN_PLUGIN=x NCCL_CUDA_PATH=/x\nexport API_TOKEN=secret\n\
+         srun --export=ALL,NCCL_CUMEM_ENABLE=0 docker run -e NCCL_NCHANNELS=4 -e NCCL_BUFFSIZE=4M -e NCCL_ASYNC_ERROR_HANDLING=1 x\n",
+    );
+    let path = script.path().to_str().unwrap();
+    let report = report("check", &["--launch", path]);
+    assert_eq!(
+        failed(&report),
+        [
+            "env/costly-setting",
+            "env/deprecated-torch-variable",
+            "env/misspelt-variable",
+            "env/removed-variable",
+            "env/unknown-nccl-variable",
+            "env/value-not-read",
+            "env/variable-not-yet-read",
+        ]
+    );
+    let misspelt = &report["facts"]["env.misspelt"];
+    assert_eq!(misspelt["value"], serde_json::json!(["NCCL_IB_HAC (did you mean NCCL_IB_HCA?)"]));
+    assert_eq!(misspelt["at"], serde_json::json!([{"launch": path, "line": 3, "variable": "NCCL_IB_HAC"}]));
+    assert_eq!(report["facts"]["nccl.unknown_variables"]["value"].as_array().unwrap().len(), 4);
+    assert!(!report.to_string().contains("secret"));
+}
+
+#[test]
+fn what_a_job_may_set_and_an_image_may_not() {
+    let job = [
+        "-e",
+        "NCCL_DEBUG=INFO",
+        "-e",
+        "NCCL_SOCKET_IFNAME=eth0",
+        "-e",
+        "MASTER_ADDR=10.0.0.1",
+        "-e",
+        "NCCL_IB_HCA=mlx5",
+    ];
+    assert_eq!(failed(&report("check", &job)), [""; 0]);
+    let off = report("check", &["-e", "NCCL_IB_DISABLE=1", "-e", "NCCL_IB_HCA=mlx5"]);
+    assert_eq!(failed(&off), ["env/contradiction", "env/ib-disabled"]);
+}
+
+#[test]
+fn options_count_over_files_and_files_over_the_image() {
+    let first = file("NCCL_DEBUG=INFO\nNCCL_NTHREADS=128\n");
+    let second = file("services:\n  train:\n    environment: {NCCL_DEBUG: TRACE}\n");
+    let path = |file: &tempfile::NamedTempFile| file.path().display().to_string();
+    let (first, second) = (path(&first), path(&second));
+    let report = report("inspect", &["--launch", &first, "--launch", &second, "-e", "NCCL_NTHREADS=256"]);
+    let environment = &report["facts"]["image.env"]["value"];
+    assert_eq!((&environment["NCCL_DEBUG"], &environment["NCCL_NTHREADS"]), (&"TRACE".into(), &"256".into()));
+}
+
+#[test]
+fn files_that_cannot_be_read_are_told() {
+    let broken = file("kind: Pod\n  a: [\n");
+    let path = broken.path().display().to_string();
+    for (arguments, why) in [
+        (["--launch", "/nonexistent"], "--launch /nonexistent: No such file"),
+        (["--launch", &path], "this is no valid YAML"),
+    ] {
+        let output = run(&[&["check", "x"], &arguments[..]].concat(), None);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(why), "{}", stderr(&output));
+    }
+}
