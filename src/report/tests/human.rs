@@ -222,6 +222,7 @@ fn an_inspection() {
       version               2.9.0+cu128
       git_version           absent
       cuda.version          12.8
+      cuda.driver_min       absent
       cuda.build            absent
       build
         BLAS_INFO  mkl
@@ -280,6 +281,7 @@ fn an_inspection_in_full() {
       cuda.version          12.8
         at  /usr/local/lib/python3.12/dist-packages/torch/lib/libtorch_cuda.so
             (DT_NEEDED), layer 2 of 3 (sha256:222222222222)
+      cuda.driver_min       absent
       cuda.build            absent
       build
         BLAS_INFO  mkl
