@@ -24,6 +24,12 @@ use crate::rootfs::RootFs;
 
 use key::Key;
 
+/// The build options in the text of PyTorch's `macros.h`. Here for fuzzing: otherwise it is a part of the facts.
+#[doc(hidden)]
+pub fn header_options(header: &[u8]) -> Result<BTreeMap<String, String>, String> {
+    torch::header_options(header)
+}
+
 /// All that facts are made from.
 #[derive(Debug)]
 pub struct World<'a> {

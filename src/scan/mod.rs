@@ -16,7 +16,7 @@ mod torch;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
 
-use crate::model::{Digest, Entry, Found, Gap, Hasher, Kind, Limits};
+use crate::model::{BuildOptions, Digest, Entry, Found, Gap, Hasher, Kind, Limits};
 use crate::tarball::{Fault, TarError, TarReader};
 
 use extract::{Extractor, Running};
@@ -83,6 +83,13 @@ pub fn scan_layer(mut blob: impl BufRead, limits: &Limits, want_diff_id: bool) -
 /// The bytes inside a compressed archive that is no layer itself; a plain one passes as it is.
 pub fn unpack<'a>(blob: impl BufRead + 'a, limits: &Limits) -> io::Result<impl Read + 'a> {
     decompress::open(blob, limits)
+}
+
+/// What the code of a libtorch says of how it was built; `None` where it says nothing. Here for fuzzing: otherwise the bytes
+/// of a file only come to it through [`scan_layer`].
+#[doc(hidden)]
+pub fn build_options(library: &[u8]) -> Result<Option<BuildOptions>, String> {
+    torch::build_options(&library)
 }
 
 fn drain(blob: &mut impl BufRead) -> io::Result<()> {

@@ -19,6 +19,7 @@ pub(super) use import::{Import, import};
 pub(super) use installation::Installation;
 pub(super) use libraries::Library;
 use libraries::{any_symbol, is_library};
+pub(super) use macros::options as header_options;
 
 // Core metadata 2.0 put the specifier into parentheses.
 pattern!(NCCL_PIN, r"(?m)^Requires-Dist: *(nvidia-nccl-cu\d+) *\(?(==[0-9.]+)");

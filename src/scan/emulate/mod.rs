@@ -2,6 +2,7 @@
 //! function returns is what this returns, or there is no answer: an instruction, a call or an address that is not
 //! understood ends the run, and so do too many steps.
 
+mod arm;
 mod image;
 mod memory;
 mod runtime;
@@ -64,7 +65,7 @@ pub(super) fn call<'a>(image: &'a Image<'a>, entry: u64) -> Result<Returned<'a>,
     let mut memory = Memory::new(image);
     let mut cpu: Box<dyn Cpu> = match image.machine {
         Machine::X86 => Box::new(x86::X86::default()),
-        Machine::Arm => return Err(Lost { at: entry, why: "code of AArch64 is not understood yet".to_owned() }),
+        Machine::Arm => Box::new(arm::Arm::default()),
     };
     let lost = |at: u64| move |why: String| Lost { at, why };
     cpu.enter(entry, &mut memory).map_err(lost(entry))?;

@@ -5,4 +5,4 @@ mod options;
 mod spool;
 
 pub(super) use literals::{ARCH_FLAGS, NCCL_VERSION};
-pub(super) use options::BUILD_OPTIONS;
+pub(super) use options::{BUILD_OPTIONS, build_options};
