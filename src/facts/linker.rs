@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::model::{ElfInfo, Fact, Gap, ImageConfig, ImagePath};
 use crate::rootfs::RootFs;
-use crate::rootfs::loader::{Bound, Loader, Settings};
+use crate::rootfs::loader::{Bound, Loader, Settings, Stop};
 
 use super::python::Python;
 use super::torch::{Import, Installation, import};
@@ -37,6 +37,33 @@ impl<'a> Linker<'a> {
             return first;
         }
         Err(Gap::new(format!("{name}: which file it is depends on the processor")))
+    }
+
+    /// What a chain of calls of dlopen gives in the process that has imported torch: the first is made by the object with this
+    /// path, each further one by what the one before gave. The path of the last object, or the message of dlerror. Absent
+    /// where no such process or object is known.
+    pub(super) fn dlopen(&self, caller: &ImagePath, names: &[&str]) -> Fact<Result<ImagePath, String>> {
+        self.imports.clone().and_then(|imports, at| {
+            let mut answer = None;
+            for import in &imports {
+                let mut process = import.process.clone();
+                let Some(mut by) = process.objects().iter().position(|object| object.path == *caller) else {
+                    return Fact::Absent;
+                };
+                let opened = names.iter().try_for_each(|name| process.dlopen(name, by).map(|id| by = id));
+                let this = match opened {
+                    Ok(()) => Ok(process.objects().get(by).map_or_else(ImagePath::root, |object| object.path.clone())),
+                    Err(Stop::Fails(why)) => Err(why),
+                    Err(Stop::Unknown(gap)) => return Fact::Unknown(gap),
+                };
+                if answer.as_ref().is_some_and(|other| *other != this) {
+                    let name = names.last().copied().unwrap_or_default();
+                    return Fact::Unknown(Gap::new(format!("{name}: which file it is depends on the processor")));
+                }
+                answer = Some(this);
+            }
+            answer.map_or(Fact::Absent, |value| Fact::Seen { value, at })
+        })
     }
 
     /// The process that has imported torch; one for each kind of processor where that makes a difference.

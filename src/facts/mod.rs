@@ -56,6 +56,7 @@ impl Facts {
             torch::produce,
             nccl::produce,
             environment::produce,
+            nccl::produce_plugins,
             cuda::produce,
             rdma::produce,
         ] {

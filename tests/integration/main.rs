@@ -14,5 +14,6 @@ mod imports;
 mod launch;
 mod media;
 mod platforms;
+mod plugins;
 mod support;
 mod worlds;

@@ -67,6 +67,18 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     configuration_files(settings, facts);
 }
 
+/// The variables that NCCL finds in its process, with those of its own files; values that are computed are left out.
+pub(super) fn effective(context: &Context<'_>, version: Option<&Version>) -> BTreeMap<String, String> {
+    let settings = Settings::gather(context, version);
+    let known = settings.effective().into_values();
+    known.filter_map(|setting| Some((setting.name.clone(), setting.value.clone()?))).collect()
+}
+
+/// The number that NCCL takes a value for; `None` where it fits no 64 bits.
+pub(super) fn number(value: &str) -> Option<i64> {
+    value::strtoll(value).number
+}
+
 /// The names that the job sets itself.
 fn launch(context: &Context<'_>, facts: &mut Facts) {
     let mut list = List::default();

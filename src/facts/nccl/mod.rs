@@ -1,6 +1,7 @@
 //! NCCL: every copy, and the one that torch would load.
 
 mod loaded;
+mod plugins;
 
 use std::collections::BTreeMap;
 
@@ -9,6 +10,8 @@ use crate::rootfs::File;
 use crate::rootfs::loader::elf;
 
 use super::{Context, Facts, key};
+
+pub(super) use plugins::produce as produce_plugins;
 
 use loaded::{Loaded, loaded, missing_symbols};
 

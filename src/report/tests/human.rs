@@ -259,6 +259,12 @@ fn an_inspection() {
       config_files       absent
       config_problems    absent
       config_missing     absent
+      plugin_interfaces  absent
+      plugins            absent
+      net_plugin         absent
+      plugins_refused    absent
+      plugins_broken     absent
+      plugins_not_found  absent
     ");
     insta::assert_snapshot!(area(&report, "cuda"), @"
     cuda

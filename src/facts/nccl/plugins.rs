@@ -1,0 +1,249 @@
+//! NCCL's plugins: what each offers, which of them this NCCL opens, and whether it accepts what it finds there
+//! (`src/plugin/plugin_open.cc`, `src/plugin/net.cc`; before 2.26 `src/net.cc` and `src/misc/tuner.cc`).
+
+use std::collections::BTreeMap;
+
+use crate::model::{DynamicSymbol, Fact, Gap, ImagePath, NcclStrings, Site, Value, Version};
+use crate::rootfs::File;
+use crate::rootfs::loader::elf;
+
+use super::super::{Context, Facts, environment, key, pattern};
+use super::{loaded_strings, strings};
+
+pattern!(INTERFACE, r"^nccl(?:(?:Net|CollNet|Tuner|Env|Gin|Rma)Plugin|Profiler)_v\d+$");
+pattern!(FILE_NAME, r"^libnccl-(?:net|tuner|profiler|env|gin|rma)[^/]*\.so(?:\.|$)");
+
+/// A place where NCCL lets others in.
+struct Kind {
+    /// The variable that names the plugin.
+    variable: &'static str,
+    /// The file is `LIBRARY.so`, or `LIBRARY-NAME.so`.
+    library: &'static str,
+    /// The symbol, without its version.
+    symbol: &'static str,
+    /// First release that takes several, parted by commas.
+    list_since: &'static str,
+}
+
+const KINDS: &[Kind] = &[
+    Kind { variable: "NCCL_NET_PLUGIN", library: "libnccl-net", symbol: "ncclNetPlugin_v", list_since: "2.27.3" },
+    Kind { variable: "NCCL_TUNER_PLUGIN", library: "libnccl-tuner", symbol: "ncclTunerPlugin_v", list_since: "999" },
+    Kind { variable: "NCCL_PROFILER_PLUGIN", library: "libnccl-profiler", symbol: "ncclProfiler_v", list_since: "999" },
+    Kind { variable: "NCCL_ENV_PLUGIN", library: "libnccl-env", symbol: "ncclEnvPlugin_v", list_since: "999" },
+    Kind { variable: "NCCL_GIN_PLUGIN", library: "libnccl-gin", symbol: "ncclGinPlugin_v", list_since: "2.29.7" },
+    Kind { variable: "NCCL_RMA_PLUGIN", library: "libnccl-rma", symbol: "ncclRmaPlugin_v", list_since: "2.30.3" },
+];
+
+/// What came of opening one plugin.
+#[derive(Default)]
+struct Outcomes {
+    /// Paths of the files that were opened, and for what.
+    opened: BTreeMap<ImagePath, Vec<&'static str>>,
+    network: Option<(ImagePath, String)>,
+    refused: Vec<(String, Site)>,
+    broken: Vec<String>,
+    not_found: Vec<String>,
+    gap: Option<Gap>,
+}
+
+/// What NCCL and its loader are asked.
+struct Opener<'c, 'a> {
+    context: &'c Context<'a>,
+    /// The object that calls dlopen.
+    caller: ImagePath,
+    copy: &'a NcclStrings,
+    version: Option<Version>,
+    environment: BTreeMap<String, String>,
+}
+
+pub(in crate::facts) fn produce(context: &Context<'_>, facts: &mut Facts) {
+    let copy = loaded_strings(context, facts);
+    let interfaces = copy.clone().map(|copy| copy.interfaces.iter().cloned().collect::<Vec<_>>());
+    facts.insert(
+        key::NCCL_PLUGIN_INTERFACES,
+        interfaces.and_then(|names, at| if names.is_empty() { Fact::Absent } else { Fact::Seen { value: names, at } }),
+    );
+    let caller = facts.get(key::NCCL_LOADED_PATH.name).value().map(|path| ImagePath::from(path.to_string().as_str()));
+    let outcomes = match (&copy, caller) {
+        (Fact::Seen { value: copy, .. }, Some(caller)) => {
+            let version = Version::parse(&copy.version);
+            let environment = environment::effective(context, version.as_ref());
+            Opener { context, caller, copy, version, environment }.open_all()
+        }
+        (Fact::Unknown(gap), _) => Outcomes { gap: Some(gap.clone()), ..Outcomes::default() },
+        _ => Outcomes::default(),
+    };
+
+    let plugins: Vec<_> = context.rootfs.files().filter(|(path, file)| is_plugin(path, file)).collect();
+    let records = plugins.iter().map(|(path, file)| record(context, path, file, copy.value().copied(), &outcomes));
+    let at = plugins.iter().map(|(path, file)| file.site(path, None)).collect();
+    facts.insert(
+        key::NCCL_PLUGINS,
+        if plugins.is_empty() { Fact::Absent } else { Fact::Seen { value: records.collect::<Vec<Value>>(), at } },
+    );
+
+    // Without a plugin in the image, what is not known of NCCL makes no difference.
+    let gap = outcomes.gap.as_ref().filter(|_| !plugins.is_empty());
+    let list = |texts: Vec<String>, at: Vec<Site>| match gap {
+        _ if !texts.is_empty() => Fact::Seen { value: texts, at },
+        Some(gap) => Fact::Unknown(gap.clone()),
+        None => Fact::Absent,
+    };
+    let site = |path: &ImagePath| context.rootfs.open(path).ok().map(|(real, file)| file.site(&real, None));
+    facts.insert(
+        key::NCCL_NET_PLUGIN,
+        match (&outcomes.network, gap) {
+            (Some((path, interface)), _) => Fact::seen(format!("{path} ({interface})"), site(path)),
+            (None, Some(gap)) => Fact::Unknown(gap.clone()),
+            (None, None) => Fact::Absent,
+        },
+    );
+    let (refused, at) = outcomes.refused.into_iter().unzip();
+    facts.insert(key::NCCL_PLUGINS_REFUSED, list(refused, at));
+    facts.insert(key::NCCL_PLUGINS_BROKEN, list(outcomes.broken, Vec::new()));
+    facts.insert(key::NCCL_PLUGINS_NOT_FOUND, list(outcomes.not_found, Vec::new()));
+}
+
+fn is_plugin(path: &ImagePath, file: &File<'_>) -> bool {
+    let exports = || elf(file).is_some_and(|elf| !exports(elf.symbols.as_deref().unwrap_or_default()).is_empty());
+    let has_name = || FILE_NAME.is_match(path.file_name()) && elf(file).is_some();
+    strings(file).is_none() && (has_name() || exports())
+}
+
+/// Interfaces that a library defines.
+fn exports(symbols: &[DynamicSymbol]) -> Vec<&str> {
+    let mut names: Vec<_> = symbols
+        .iter()
+        .filter(|symbol| symbol.defined && INTERFACE.is_match(symbol.name.as_bytes()))
+        .map(|symbol| symbol.name.as_str())
+        .collect();
+    names.sort_by_key(|name| (name.trim_end_matches(|c: char| c.is_ascii_digit()), number(name)));
+    names
+}
+
+fn number(interface: &str) -> u32 {
+    interface.rsplit_once("_v").and_then(|(_, number)| number.parse().ok()).unwrap_or_default()
+}
+
+fn record(
+    context: &Context<'_>,
+    path: &ImagePath,
+    file: &File<'_>,
+    copy: Option<&NcclStrings>,
+    outcomes: &Outcomes,
+) -> Value {
+    let symbols = elf(file).and_then(|elf| elf.symbols.as_deref().ok()).unwrap_or_default();
+    let offered = exports(symbols);
+    let mut record = BTreeMap::from([
+        ("path".to_owned(), path.to_string()),
+        ("exports".to_owned(), if offered.is_empty() { "nothing".to_owned() } else { offered.join(" ") }),
+        ("opened".to_owned(), outcomes.opened.get(path).map_or("no".to_owned(), |kinds| kinds.join(", "))),
+    ]);
+    if let Some(copy) = copy.filter(|copy| !copy.interfaces.is_empty()) {
+        let accepted: Vec<_> = offered.iter().copied().filter(|name| copy.interfaces.contains(*name)).collect();
+        record.insert("accepted".to_owned(), if accepted.is_empty() { "none".to_owned() } else { accepted.join(" ") });
+    }
+    record.extend(context.packages.owner(path).map(|owner| ("owner".to_owned(), owner)));
+    record.into()
+}
+
+impl Opener<'_, '_> {
+    fn open_all(&self) -> Outcomes {
+        let mut outcomes = Outcomes::default();
+        if self.copy.interfaces.is_empty() {
+            outcomes.gap = Some(Gap::new(format!("{} names no interface of plugins", self.caller)));
+        }
+        for kind in KINDS.iter().filter(|kind| self.copy.interfaces.iter().any(|name| name.starts_with(kind.symbol))) {
+            let value = self.environment.get(kind.variable).map(String::as_str);
+            for names in self.names(kind, value) {
+                self.open(kind, value, &names, &mut outcomes);
+            }
+        }
+        outcomes
+    }
+
+    fn is_from(&self, release: &str) -> bool {
+        let first = Version::parse(release);
+        self.version.as_ref().is_none_or(|version| first.is_some_and(|first| *version >= first))
+    }
+
+    /// The plugins that NCCL looks for, each by the names that it tries.
+    fn names(&self, kind: &Kind, value: Option<&str>) -> Vec<Vec<String>> {
+        let takes_list = self.is_from(kind.list_since);
+        let value = match value {
+            Some("") if !takes_list => None,
+            other => other,
+        };
+        let Some(value) = value else { return vec![vec![format!("{}.so", kind.library)]] };
+        // Before 2.28 `none` was a name like others, and nobody has a library of this name.
+        if value.is_empty() || value.eq_ignore_ascii_case("none") || value.eq_ignore_ascii_case("STATIC_PLUGIN") {
+            return Vec::new();
+        }
+        let several = value.split(',').filter(|name| !name.is_empty());
+        let wanted: Vec<&str> = if takes_list { several.collect() } else { vec![value] };
+        wanted.into_iter().map(|name| self.spellings(kind, name)).collect()
+    }
+
+    /// One plugin's names: as it was given, and inside NCCL's pattern.
+    fn spellings(&self, kind: &Kind, name: &str) -> Vec<String> {
+        let inside = format!("{}-{name}.so", kind.library);
+        #[expect(clippy::case_sensitive_file_extension_comparisons, reason = "as NCCL compares it")]
+        let is_file = name.contains('/') || (name.starts_with("lib") && name.ends_with(".so"));
+        if kind.library == "libnccl-net" && !self.is_from("2.21.5") {
+            vec![inside]
+        } else if is_file && self.is_from("2.26.2") {
+            vec![name.to_owned()]
+        } else {
+            vec![name.to_owned(), inside]
+        }
+    }
+
+    fn open(&self, kind: &Kind, value: Option<&str>, names: &[String], outcomes: &mut Outcomes) {
+        for name in names {
+            match self.context.loader.dlopen(&self.caller, &[name]) {
+                Fact::Seen { value: Ok(path), .. } => return self.judge(kind, path, outcomes),
+                // The text of dlerror names the file that is missing.
+                Fact::Seen { value: Err(why), .. } if why.starts_with(&format!("{name}: ")) => {}
+                Fact::Seen { value: Err(why), .. } => return outcomes.broken.push(format!("{name}: {why}")),
+                Fact::Absent => {}
+                Fact::Unknown(gap) => {
+                    outcomes.gap.get_or_insert(gap);
+                }
+            }
+        }
+        if let Some(value) = value {
+            outcomes.not_found.push(format!("{}={value} (no {})", kind.variable, names.join(", no ")));
+        }
+    }
+
+    fn judge(&self, kind: &Kind, path: ImagePath, outcomes: &mut Outcomes) {
+        outcomes.opened.entry(path.clone()).or_default().push(kind.variable);
+        let Ok((_, file)) = self.context.rootfs.open(&path) else { return };
+        let symbols = match elf(&file).map(|elf| &elf.symbols) {
+            Some(Ok(symbols)) => symbols.as_slice(),
+            Some(Err(gap)) => {
+                outcomes.gap.get_or_insert_with(|| Gap::new(format!("{path}: {}", gap.why)));
+                return;
+            }
+            None => &[],
+        };
+        let of_kind = |names: Vec<&str>| -> Vec<String> {
+            names.into_iter().filter(|name| name.starts_with(kind.symbol)).map(ToOwned::to_owned).collect()
+        };
+        let offered = of_kind(exports(symbols));
+        let mut wanted = of_kind(self.copy.interfaces.iter().map(String::as_str).collect());
+        wanted.sort_by_key(|name| number(name));
+        let best = offered.iter().rfind(|name| wanted.contains(name));
+        match best {
+            Some(interface) if kind.library == "libnccl-net" && outcomes.network.is_none() => {
+                outcomes.network = Some((path, interface.clone()));
+            }
+            Some(_) => {}
+            None => {
+                let offered = if offered.is_empty() { format!("no {}N", kind.symbol) } else { offered.join(", ") };
+                let text = format!("{path} exports {offered}, and NCCL looks for {}", wanted.join(", "));
+                outcomes.refused.push((text, file.site(&path, Some("dynamic symbols"))));
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The user space of RDMA: libibverbs, which NCCL opens by name at run time, and the providers that it opens in turn
+//! (rdma-core, `libibverbs/dynamic_driver.c`).
+
+mod providers;
+mod versions;
+
+use std::collections::BTreeMap;
+
+use crate::model::{ElfInfo, Endian, Fact, ImagePath, Site, Value, Version};
+use crate::rootfs::loader::elf;
+
+use super::{Context, Facts, environment, key, nccl};
+
+/// In NCCL's order (`src/misc/ibvsymbols.cc`). The first name exists only with a development package.
+const NAMES: [&str; 2] = ["libibverbs.so", "libibverbs.so.1"];
+
+/// The same for direct verbs (`src/misc/mlx5dvsymbols.cc`).
+const MLX5_NAMES: [&str; 2] = ["libmlx5.so", "libmlx5.so.1"];
+
+/// Libraries of other ways to fast networks, and of connection management.
+const OTHERS: &[&str] = &["librdmacm.so.1", "libefa.so.1", "libfabric.so.1", "libucp.so.0", "libsharp_coll.so."];
+
+/// `e_machine` of the two architectures that PyTorch has CUDA builds for.
+const X86_64: u16 = 62;
+const AARCH64: u16 = 183;
+
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
+    let version = nccl::loaded_strings(context, facts).value().and_then(|copy| Version::parse(&copy.version));
+    let environment = environment::effective(context, version.as_ref());
+    let first = version.filter(|version| Version::parse("2.30.3").is_some_and(|first| *version >= first));
+    let own = first.and_then(|_| environment.get("NCCL_IBVERBS_LIB")).map(String::as_str);
+    let verbs = opened(context, facts, own.into_iter().chain(NAMES));
+    let mlx5 = match &verbs {
+        Fact::Seen { .. } => opened(context, facts, MLX5_NAMES),
+        other => other.clone(),
+    };
+    facts.insert(
+        key::RDMA_VERBS_OWNER,
+        verbs
+            .clone()
+            .and_then(|path, at| context.packages.owner(&path).map_or(Fact::Absent, |value| Fact::Seen { value, at })),
+    );
+    facts.insert(key::RDMA_VERBS, verbs.clone().map(|path| path.to_string()));
+    facts.insert(key::RDMA_MLX5, mlx5.clone().map(|path| path.to_string()));
+
+    versions::produce(context, &verbs, &mlx5, facts);
+    providers::produce(context, &verbs, facts);
+    libraries(context, facts);
+    forbidden(&environment, context, facts);
+    runtime_needs(facts);
+}
+
+/// The library that a dlopen of NCCL's would give, by the first of these names that there is.
+fn opened<'n>(context: &Context<'_>, facts: &Facts, names: impl IntoIterator<Item = &'n str>) -> Fact<ImagePath> {
+    let loaded = facts.get(key::NCCL_LOADED_PATH.name).value().map(|path| ImagePath::from(path.to_string().as_str()));
+    let caller = loaded.and_then(|path| context.rootfs.open(&path).ok());
+    // Without NCCL: whatever runs on the image's own machine.
+    let known = caller.as_ref().and_then(|(path, file)| Some((path.clone(), elf(file)?.clone())));
+    let (path, object) = known.unwrap_or_else(|| {
+        let platform = context.config.and_then(|config| config.platform.as_ref());
+        let machine = if platform.is_some_and(|platform| platform.architecture == "arm64") { AARCH64 } else { X86_64 };
+        (ImagePath::root(), ElfInfo::bare(64, Endian::Little, machine))
+    });
+    for name in names {
+        match context.loader.find(name, &path, &object) {
+            Err(gap) => return Fact::Unknown(gap),
+            Ok(None) => {}
+            Ok(Some(bound)) => {
+                let Ok((real, file)) = context.rootfs.open(&bound.path) else {
+                    continue;
+                };
+                let site = file.site(&real, Some(&bound.route.to_string()));
+                return Fact::seen(real, [site]);
+            }
+        }
+    }
+    Fact::Absent
+}
+
+/// Libraries of the same trade, wherever they are.
+fn libraries(context: &Context<'_>, facts: &mut Facts) {
+    let mut records: Vec<Value> = Vec::new();
+    let mut at = Vec::new();
+    for (path, file) in context.rootfs.files() {
+        let soname = elf(&file).and_then(|elf| elf.soname.as_deref()).unwrap_or_default();
+        if OTHERS.iter().any(|name| soname.starts_with(name)) {
+            let mut record =
+                BTreeMap::from([("path".to_owned(), path.to_string()), ("soname".to_owned(), soname.to_owned())]);
+            record.extend(context.packages.owner(&path).map(|owner| ("owner".to_owned(), owner)));
+            records.push(record.into());
+            at.push(file.site(&path, None));
+        }
+    }
+    facts
+        .insert(key::RDMA_LIBRARIES, if records.is_empty() { Fact::Absent } else { Fact::Seen { value: records, at } });
+}
+
+/// Settings of the process that keep NCCL from it.
+fn forbidden(environment: &BTreeMap<String, String>, context: &Context<'_>, facts: &mut Facts) {
+    let off = |name: &str, value: &str| match name {
+        "NCCL_IB_DISABLE" => environment::number(value).is_some_and(|number| number != 0),
+        "NCCL_NET" => value.eq_ignore_ascii_case("socket"),
+        _ => false,
+    };
+    let found: Vec<_> = environment.iter().filter(|(name, value)| off(name, value)).collect();
+    let given = |name: &str| context.launch.iter().rev().find(|set| set.name == name).map(|set| set.site.clone());
+    let at = found.iter().map(|(name, _)| given(name).unwrap_or_else(|| Site::Config(format!("Env {name}"))));
+    let texts: Vec<_> = found.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let fact = if texts.is_empty() { Fact::Absent } else { Fact::seen(texts, at) };
+    facts.insert(key::RDMA_FORBIDDEN, fact);
+}
+
+/// Device nodes, limits and capabilities come from whoever starts the container.
+fn runtime_needs(facts: &mut Facts) {
+    const NEEDS: &[&str] = &[
+        "the devices: docker run --device=/dev/infiniband, or NVIDIA_MOFED=enabled with NVIDIA's runtime, or a device plugin",
+        "locked memory: docker run --ulimit memlock=-1, or --cap-add=IPC_LOCK",
+        "the host's network, whose addresses RoCE uses: docker run --network=host",
+    ];
+    let fact = match facts.get(key::RDMA_PROVIDERS.name) {
+        Fact::Seen { at, .. } => Fact::Seen { value: NEEDS.to_vec(), at: at.clone() },
+        Fact::Absent => Fact::Absent,
+        Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
+    };
+    facts.insert(key::RDMA_RUNTIME_NEEDS, fact);
+}

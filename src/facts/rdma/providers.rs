@@ -1,0 +1,126 @@
+//! The providers of libibverbs: which are named, which are there, and which it could use.
+
+use crate::model::{Fact, Gap, ImagePath, Site};
+
+use super::super::{Context, Facts, key, pattern, text};
+
+pattern!(PROVIDER, r"^lib(.+)-rdmav(\d+)\.so$");
+pattern!(DRIVER, r"(?m)^driver[ \t]+([^\s]+)");
+
+/// A driver that a file names, and the file.
+type Named = (String, Site);
+
+/// A provider library beside libibverbs.
+struct Library {
+    name: String,
+    abi: String,
+    path: ImagePath,
+}
+
+pub(super) fn produce(context: &Context<'_>, verbs: &Fact<ImagePath>, facts: &mut Facts) {
+    let abi = facts.get(key::RDMA_PRIVATE_ABI.name).value().map(ToString::to_string);
+    // libibverbs opens the providers of its own private interface; where that is not known, any will do.
+    let fits = |library: &Library| abi.as_ref().is_none_or(|abi| *abi == library.abi);
+    let libraries = verbs.clone().map(|path| libraries(context, &path));
+    let named = drivers(context);
+    let both = libraries.and_then(|libraries, _| match &named {
+        Ok(named) => Fact::seen((libraries, named.as_slice()), []),
+        Err(gap) => Fact::Unknown(gap.clone()),
+    });
+    let list = |keep: &dyn Fn(&[Library], &str) -> bool| match &both {
+        Fact::Seen { value: (libraries, named), .. } => {
+            let (names, at): (Vec<_>, Vec<_>) = named.iter().filter(|(name, _)| keep(libraries, name)).cloned().unzip();
+            if names.is_empty() { Fact::Absent } else { Fact::Seen { value: names, at } }
+        }
+        Fact::Absent => Fact::Absent,
+        Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
+    };
+    facts.insert(
+        key::RDMA_PROVIDERS,
+        list(&|libraries, name| libraries.iter().any(|library| is(library, name) && fits(library))),
+    );
+    facts.insert(
+        key::RDMA_DANGLING_DRIVERS,
+        list(&|libraries, name| !libraries.iter().any(|library| is(library, name))),
+    );
+    facts.insert(key::RDMA_BROKEN_PROVIDERS, broken(context, verbs, &both, abi.as_deref(), facts));
+}
+
+/// A driver's name, or the beginning of its library's path.
+fn is(library: &Library, driver: &str) -> bool {
+    library.name == driver || (driver.starts_with('/') && driver.ends_with(&format!("/lib{}", library.name)))
+}
+
+/// The folder of providers lies beside libibverbs. A link whose target is gone is no library.
+fn libraries(context: &Context<'_>, verbs: &ImagePath) -> Vec<Library> {
+    let folder = verbs.parent().join(b"libibverbs");
+    let found = context.rootfs.names(&folder).filter_map(|file| {
+        let captures = PROVIDER.captures(file)?;
+        let text = |part: usize| captures.get(part).map(|part| String::from_utf8_lossy(part.as_bytes()).into_owned());
+        let path = folder.join(file);
+        context.rootfs.open(&path).ok()?;
+        Some(Library { name: text(1)?, abi: text(2)?, path })
+    });
+    found.collect()
+}
+
+/// Named providers that are there and of no use: made for another libibverbs, or refused by the dynamic loader.
+fn broken(
+    context: &Context<'_>,
+    verbs: &Fact<ImagePath>,
+    both: &Fact<(Vec<Library>, &[Named])>,
+    abi: Option<&str>,
+    facts: &Facts,
+) -> Fact<Vec<String>> {
+    let (libraries, named) = match both {
+        Fact::Seen { value, .. } => value,
+        Fact::Absent => return Fact::Absent,
+        Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
+    };
+    let caller = facts.get(key::NCCL_LOADED_PATH.name).value().map(|path| ImagePath::from(path.to_string().as_str()));
+    let mut found: Vec<(String, Site)> = Vec::new();
+    for (name, site) in *named {
+        let own: Vec<_> = libraries.iter().filter(|library| is(library, name)).collect();
+        let fitting = own.iter().find(|library| abi.is_none_or(|abi| abi == library.abi));
+        match (fitting, own.first(), abi, verbs.value(), &caller) {
+            (None, Some(other), Some(abi), ..) => found.push((
+                format!(
+                    "{} is for a libibverbs with IBVERBS_PRIVATE_{}, and this one has {abi}",
+                    other.path, other.abi
+                ),
+                site.clone(),
+            )),
+            (Some(library), _, _, Some(verbs), Some(caller)) => {
+                let chain = [verbs.to_string(), library.path.to_string()];
+                match context.loader.dlopen(caller, &chain.each_ref().map(String::as_str)) {
+                    Fact::Seen { value: Err(why), .. } => {
+                        found.push((format!("{}: {why}", library.path), site.clone()));
+                    }
+                    Fact::Unknown(gap) => return Fact::Unknown(gap),
+                    Fact::Seen { value: Ok(_), .. } | Fact::Absent => {}
+                }
+            }
+            _ => {}
+        }
+    }
+    let (value, at): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+    if value.is_empty() { Fact::Absent } else { Fact::Seen { value, at } }
+}
+
+/// The providers that `/etc/libibverbs.d` names, sorted.
+fn drivers(context: &Context<'_>) -> Result<Vec<Named>, Gap> {
+    let folder = ImagePath::from("etc/libibverbs.d");
+    let mut named = Vec::new();
+    for name in context.rootfs.names(&folder).filter(|name| name.ends_with(b".driver")) {
+        match text(context.rootfs, &folder.join(name)) {
+            Fact::Seen { value, at } => named.extend(DRIVER.captures_iter(value).flat_map(|captures| {
+                let driver = String::from_utf8_lossy(&captures[1]).into_owned();
+                at.iter().map(move |site| (driver.clone(), site.clone())).collect::<Vec<_>>()
+            })),
+            Fact::Absent => {}
+            Fact::Unknown(gap) => return Err(gap),
+        }
+    }
+    named.sort();
+    Ok(named)
+}

@@ -1,0 +1,74 @@
+//! Of which release the RDMA libraries are, and whether they have what NCCL asks them for by version (`dlvsym`).
+
+use crate::model::{ElfInfo, Fact, Gap, ImagePath, Site};
+use crate::rootfs::loader::elf;
+
+use super::super::{Context, Facts, key, nccl, pattern};
+
+// libibverbs.so.1.14.44.0: the ABI, then the release of rdma-core.
+pattern!(RELEASE, r"^libibverbs\.so\.1\.\d+\.(\d[0-9A-Za-z.]*)$");
+
+/// What NCCL loses where a version is not there (`src/misc/ibvsymbols.cc`, `src/misc/mlx5dvsymbols.cc`).
+const LOST: &[(&str, &str)] = &[
+    ("IBVERBS_1.1", "InfiniBand and RoCE"),
+    ("IBVERBS_1.8", "relaxed ordering"),
+    ("IBVERBS_1.10", "enhanced connection establishment"),
+    ("IBVERBS_1.12", "DMA-BUF, without which GPUDirect RDMA needs nvidia_peermem"),
+    ("IBVERBS_1.16", "the speed of ports as new devices tell it"),
+    ("MLX5_1.8", "direct verbs of ConnectX"),
+    ("MLX5_1.25", "Data Direct, and DMA-BUF over it"),
+];
+
+pub(super) fn produce(context: &Context<'_>, verbs: &Fact<ImagePath>, mlx5: &Fact<ImagePath>, facts: &mut Facts) {
+    let release = verbs.clone().and_then(|path, at| {
+        let release = RELEASE.captures(path.file_name()).and_then(|captures| captures.get(1));
+        let text = release.map(|release| String::from_utf8_lossy(release.as_bytes()).into_owned());
+        text.map_or(Fact::Absent, |value| Fact::Seen { value, at })
+    });
+    let owner = facts.get(key::RDMA_VERBS_OWNER.name).value().map(ToString::to_string);
+    let is_mellanox = owner.is_some_and(|owner| owner.contains("mlnx") || owner.contains("OFED"));
+    facts.insert(
+        key::RDMA_ORIGIN,
+        release.clone().map(|release| if is_mellanox || release.contains("mlnx") { "MLNX_OFED" } else { "rdma-core" }),
+    );
+    facts.insert(key::RDMA_VERSION, release);
+
+    let of_verbs = table(context, verbs);
+    facts.insert(
+        key::RDMA_PRIVATE_ABI,
+        of_verbs.clone().and_then(|elf, at| {
+            let number = elf.version_gives.iter().find_map(|version| version.strip_prefix("IBVERBS_PRIVATE_"));
+            number.map_or(Fact::Absent, |value| Fact::Seen { value: value.to_owned(), at })
+        }),
+    );
+
+    let copy = nccl::loaded_strings(context, facts);
+    let missing = match (&copy, &of_verbs) {
+        (Fact::Seen { value: copy, .. }, Fact::Seen { .. }) => {
+            let mut missing: Vec<(String, Site)> = Vec::new();
+            for (prefix, library) in [("IBVERBS_", &of_verbs), ("MLX5_", &table(context, mlx5))] {
+                let Fact::Seen { value: elf, at } = library else { continue };
+                let asked = copy.symbol_versions.iter().filter(|version| version.starts_with(prefix));
+                for version in asked.filter(|version| !elf.version_gives.contains(version)) {
+                    let lost = LOST.iter().find(|(name, _)| name == version).map_or("a function", |(_, lost)| lost);
+                    missing.extend(at.first().map(|site| (format!("{version} ({lost})"), site.clone())));
+                }
+            }
+            let (value, at): (Vec<_>, Vec<_>) = missing.into_iter().unzip();
+            if value.is_empty() { Fact::Absent } else { Fact::Seen { value, at } }
+        }
+        (_, Fact::Unknown(gap)) | (Fact::Unknown(gap), Fact::Seen { .. }) => Fact::Unknown(gap.clone()),
+        _ => Fact::Absent,
+    };
+    facts.insert(key::RDMA_MISSING_VERSIONS, missing);
+}
+
+fn table<'a>(context: &Context<'a>, path: &Fact<ImagePath>) -> Fact<&'a ElfInfo> {
+    path.clone().and_then(|path, at| {
+        let read = context.rootfs.open(&path).ok().and_then(|(_, file)| elf(&file));
+        read.map_or_else(
+            || Fact::Unknown(Gap::new(format!("{path} could not be read"))),
+            |value| Fact::Seen { value, at },
+        )
+    })
+}
