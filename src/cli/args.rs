@@ -50,11 +50,19 @@ Exit status:
   0  pass        1  a rule failed        2  wrong usage, or our own failure
   3  incomplete: no rule failed, but one could not be answered";
 
+const HOSTS: &str = "\
+A HOST is driver=VERSION,gpu=MODEL[xCOUNT] (h100x8, or by architecture sm_90x8), and what else is known of it:
+  cuda=VERSION  fabric=nvswitch|pcie  rdma=mlx5|efa|none  kernel=VERSION  name=TEXT";
+
 #[derive(Debug, Args)]
-#[command(after_help = format!("{IMAGES}\n\n{EXIT}\n\nExamples:\n  ncclcheck check pytorch/pytorch:latest\n  ncclcheck check --format json=report.json oci:layout"))]
+#[command(after_help = format!("{IMAGES}\n\n{HOSTS}\n\n{EXIT}\n\nExamples:\n  ncclcheck check pytorch/pytorch:latest\n  ncclcheck check --format json=report.json oci:layout\n  ncclcheck check --host driver=550.54,gpu=h100x8,rdma=mlx5 --host driver=580.95,gpu=b200x8 torch.tar"))]
 pub(super) struct Check {
     #[command(flatten)]
     pub(super) common: Common,
+    /// Judge for a host that is not here: KEY=VALUE,... as below, or a YAML file with a list of such maps; may be given
+    /// several times
+    #[arg(long, value_name = "HOST|FILE")]
+    pub(super) host: Vec<String>,
     /// Findings from this severity on fail the check
     #[arg(long, value_name = "SEVERITY", default_value = "error")]
     pub(super) fail_on: FailOn,

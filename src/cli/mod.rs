@@ -2,6 +2,7 @@
 //! writes to a terminal.
 
 mod args;
+mod hosts;
 mod output;
 mod plan;
 mod progress;
@@ -13,6 +14,7 @@ use clap::Parser as _;
 
 use crate::facts::explain::explain;
 use crate::facts::{Facts, World};
+use crate::model::Host;
 use crate::pipeline::{self, Image};
 use crate::report::{Explanation, Report, Verdict};
 use crate::rootfs::listing;
@@ -138,11 +140,29 @@ fn report(image: &Image, plan: &Plan, rules: &RuleSet, outputs: &mut Outputs) ->
         return Ok(if accounts.is_ok() { Exit::Pass } else { Exit::Incomplete });
     }
     let facts = Facts::collect(&world);
-    let judgements = (plan.action == Action::Check).then(|| rules::judge(rules, &facts));
-    let report =
-        Report { image: &image.summary, facts: &facts, judgements: judgements.as_deref(), fail_on: plan.fail_on };
-    outputs.report(&report, &plan.style)?;
-    Ok(report.verdict().map_or(Exit::Pass, Exit::from))
+    // Without a host, the image is judged alone.
+    let hosts: Vec<Option<&Host>> =
+        if plan.hosts.is_empty() { vec![None] } else { plan.hosts.iter().map(Some).collect() };
+    let judged: Vec<_> = hosts
+        .into_iter()
+        .map(|host| {
+            let facts = host.map_or_else(|| facts.clone(), |host| facts.on(host));
+            let judgements = (plan.action == Action::Check).then(|| rules::judge(rules, &facts));
+            (host, facts, judgements)
+        })
+        .collect();
+    let reports: Vec<_> = judged
+        .iter()
+        .map(|(host, facts, judgements)| Report {
+            image: &image.summary,
+            host: *host,
+            facts,
+            judgements: judgements.as_deref(),
+            fail_on: plan.fail_on,
+        })
+        .collect();
+    outputs.report(&reports, &plan.style)?;
+    Ok(reports.iter().filter_map(Report::verdict).map(Exit::from).max().unwrap_or(Exit::Pass))
 }
 
 /// Tells an error on standard error. If that is gone as well, nobody is left to be told.

@@ -44,9 +44,9 @@ impl Outputs {
         targets.iter().map(open).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Writes a report to each, in its form.
-    pub(super) fn report(&mut self, report: &Report<'_>, style: &Style) -> Result<(), Failure> {
-        self.each(style, |format, style, out| report.write(format, style, out))
+    /// Writes the reports on one image to each, in its form: one, or one for each host.
+    pub(super) fn report(&mut self, reports: &[Report<'_>], style: &Style) -> Result<(), Failure> {
+        self.each(style, |format, style, out| format.write(reports, style, out))
     }
 
     /// Writes an explanation to each, in its form.

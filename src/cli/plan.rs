@@ -10,13 +10,14 @@ use std::thread;
 use crate::facts::explain::Question;
 use crate::facts::is_shown;
 use crate::launch::{self, Assignment, Setting};
-use crate::model::{ImagePath, Limits, OverLimit, Severity};
+use crate::model::{Host, ImagePath, Limits, OverLimit, Severity};
 use crate::pipeline::{PlatformChoice, Request};
 use crate::report::{Format, Style};
 use crate::source::{Environment, Options};
 
 use super::Failure;
 use super::args::{Check, Color, Common, FailOn, Inspect, Look};
+use super::hosts::hosts;
 
 /// Columns where nobody says how many there are, as in a CI log.
 const WIDTH: usize = 80;
@@ -32,6 +33,7 @@ pub(super) struct Plan {
     pub(super) style: Style,
     pub(super) fail_on: Severity,
     pub(super) talk: Talk,
+    pub(super) hosts: Vec<Host>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +66,8 @@ impl Plan {
             FailOn::Warning => Severity::Warning,
             FailOn::Error => Severity::Error,
         };
-        Self::new(Action::Check, check.common, fail_on, environment)
+        let hosts = hosts(&check.host)?;
+        Ok(Self { hosts, ..Self::new(Action::Check, check.common, fail_on, environment)? })
     }
 
     pub(super) fn inspect(inspect: Inspect, environment: Environment) -> Result<Self, Failure> {
@@ -128,7 +131,7 @@ impl Plan {
         };
         let requests = common.images.iter().map(request).collect::<Result<_, _>>()?;
         let outputs = outputs(&common.format, common.output)?;
-        Ok(Self { action, requests, launch, outputs, style, fail_on, talk })
+        Ok(Self { action, requests, launch, outputs, style, fail_on, talk, hosts: Vec::new() })
     }
 }
 

@@ -143,6 +143,7 @@ keys! {
     ENV_COSTLY "env.costly" Texts "Settings that cost a job its speed or its hold on errors, or that fit one host and stand in an image, without those that other rules tell";
     ENV_CONTRADICTIONS "env.contradictions" Texts "Settings that take each other's effect";
     ENV_NCCL_VERSION_NOTE "env.nccl_version_note" Text "NCCL_VERSION, a note of packagers, where it is not the version that would be loaded";
+    NCCL_OFI_PLUGINS "nccl.ofi_plugins" Texts "aws-ofi-nccl, NCCL's network plugin for libfabric";
     CUDA_FATBIN "cuda.fatbin" Groups "GPU code in libraries, by path: architectures with machine code (cubin) and with PTX (ptx); CUDA's own libraries but NCCL left out";
     CUDA_PTX "cuda.ptx" Map "Newest version of the PTX language in each of these libraries that has PTX";
     CUDA_NOT_IN_NCCL "cuda.not_in_nccl" Texts "Architectures that torch's CUDA library has machine code for, and the NCCL that it would load no code";

@@ -9,6 +9,7 @@ mod image;
 pub mod key;
 mod linker;
 mod nccl;
+mod ofi;
 mod packages;
 mod python;
 mod rdma;
@@ -59,6 +60,7 @@ impl Facts {
             nccl::produce_plugins,
             cuda::produce,
             rdma::produce,
+            ofi::produce,
         ] {
             produce(&context, &mut facts);
         }

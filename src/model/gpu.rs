@@ -109,10 +109,10 @@ impl GpuCode {
     }
 
     /// Adds all that `other` holds.
-    pub fn add(&mut self, mut other: Self) {
-        self.cubin.append(&mut other.cubin);
-        for (arch, version) in other.ptx {
-            self.add_ptx(arch, version);
+    pub fn add(&mut self, other: &Self) {
+        self.cubin.extend(&other.cubin);
+        for (arch, version) in &other.ptx {
+            self.add_ptx(*arch, *version);
         }
     }
 }

@@ -152,7 +152,10 @@ impl Host {
             return Err(HostError::Empty);
         }
         if host.name.is_empty() {
-            host.name = seen.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",");
+            // In one order, whoever wrote it.
+            let said = |key: &&str| seen.iter().find(|(other, _)| other == key);
+            let pairs = Self::KEYS.iter().filter_map(said).map(|(key, value)| format!("{key}={value}"));
+            host.name = pairs.collect::<Vec<_>>().join(",");
         }
         Ok(host)
     }

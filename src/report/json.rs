@@ -26,6 +26,10 @@ struct Document<'a> {
     schema: &'static str,
     /// What was looked at.
     image: Image<'a>,
+    /// The host that it was judged for: there is one report for each. Left out where none was described.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Host<'_>")]
+    host: Option<Host<'a>>,
     /// What all judgements come to. Left out by `inspect`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "VerdictName")]
@@ -74,6 +78,29 @@ struct Layer<'a> {
     entries: usize,
     /// The build step that made it, as the builder wrote it.
     history: Option<&'a str>,
+}
+
+/// A host as the user described it. What was not said is null.
+#[derive(Serialize, JsonSchema)]
+struct Host<'a> {
+    /// What it is called.
+    name: &'a str,
+    /// Version of the NVIDIA driver.
+    driver: Option<&'a str>,
+    /// CUDA release of that driver.
+    cuda: Option<&'a str>,
+    /// Model of its GPUs.
+    gpu: Option<&'a str>,
+    /// Their architecture.
+    gpu_arch: Option<String>,
+    /// How many there are.
+    gpu_count: Option<u16>,
+    /// What connects them: nvswitch or pcie.
+    fabric: Option<&'a str>,
+    /// NICs for RDMA: mlx5, efa or none.
+    rdma: Option<&'a str>,
+    /// Version of the Linux kernel.
+    kernel: Option<&'a str>,
 }
 
 /// The answer to the one question.
@@ -244,6 +271,7 @@ impl<'a> From<&'a Report<'a>> for Document<'a> {
         Self {
             schema: FORM,
             image: report.image.into(),
+            host: report.host.map(Into::into),
             verdict: report.verdict().map(Into::into),
             facts: report.facts.iter().map(|(name, fact)| (name, Fact::of(fact, layers))).collect(),
             judgements: report
@@ -263,6 +291,23 @@ impl<'a> From<&'a ImageSummary> for Image<'a> {
             platform: image.platform.as_ref().map(ToString::to_string),
             layers: image.layers.iter().map(Into::into).collect(),
             notes: &image.notes,
+        }
+    }
+}
+
+impl<'a> From<&'a model::Host> for Host<'a> {
+    fn from(host: &'a model::Host) -> Self {
+        let gpu = host.gpu.as_ref();
+        Self {
+            name: &host.name,
+            driver: host.driver.as_ref().map(model::Version::as_str),
+            cuda: host.cuda.as_ref().map(model::Version::as_str),
+            gpu: gpu.map(|gpu| &*gpu.name),
+            gpu_arch: gpu.map(|gpu| format!("sm_{}", gpu.arch)),
+            gpu_count: gpu.and_then(|gpu| gpu.count),
+            fabric: host.fabric.map(model::Fabric::name),
+            rdma: host.rdma.map(model::Nic::name),
+            kernel: host.kernel.as_ref().map(model::Version::as_str),
         }
     }
 }

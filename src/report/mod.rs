@@ -8,7 +8,7 @@ mod verdict;
 use std::io::{self, Write};
 
 use crate::facts::Facts;
-use crate::model::{Digest, Platform, Severity};
+use crate::model::{Digest, Host, Platform, Severity};
 use crate::rules::Judgement;
 
 pub use explain::Explanation;
@@ -20,6 +20,8 @@ pub use verdict::Verdict;
 pub struct Report<'a> {
     /// The image and its layers.
     pub image: &'a ImageSummary,
+    /// The host that it was judged for, if for one.
+    pub host: Option<&'a Host>,
     /// What was read.
     pub facts: &'a Facts,
     /// What the rules say of it; `None` where nobody asked them (`inspect`).
@@ -84,15 +86,17 @@ pub enum Format {
     Json,
 }
 
-impl Report<'_> {
-    /// Writes the report in one form. `style` is for people's eyes only.
-    pub fn write(&self, format: Format, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-        match format {
-            Format::Human => human::write(self, style, out),
-            Format::Json => json::write(self, out),
+impl Format {
+    /// Writes the reports on one image: one, or one for each host. `style` is for people's eyes only.
+    pub fn write(self, reports: &[Report<'_>], style: &Style, out: &mut dyn Write) -> io::Result<()> {
+        match self {
+            Self::Human => human::write(reports, style, out),
+            Self::Json => reports.iter().try_for_each(|report| json::write(report, out)),
         }
     }
+}
 
+impl Report<'_> {
     /// What all judgements come to; `None` where there are none.
     pub fn verdict(&self) -> Option<Verdict> {
         self.judgements.map(|judgements| Verdict::of(judgements, self.fail_on))

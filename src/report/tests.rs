@@ -1,6 +1,7 @@
 //! Reports of images that exist on paper only, under rules of their own.
 
 mod hostile;
+mod hosts;
 mod human;
 mod json;
 
@@ -161,9 +162,9 @@ fn style(width: usize, verbose: bool) -> Style {
 
 fn rendered(image: &ImageSummary, facts: &Facts, rules: Option<&RuleSet>, format: Format, style: &Style) -> String {
     let judgements = rules.map(|rules| judge(rules, facts));
-    let report = Report { image, facts, judgements: judgements.as_deref(), fail_on: Severity::Error };
+    let report = Report { image, host: None, facts, judgements: judgements.as_deref(), fail_on: Severity::Error };
     let mut out = Vec::new();
-    report.write(format, style, &mut out).unwrap();
+    format.write(&[report], style, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

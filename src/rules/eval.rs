@@ -2,14 +2,15 @@
 //! where the answer depends on it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use cel::common::ast::{Expr, IdedExpr};
 use cel::objects::{Key as CelKey, Map};
-use cel::{Context, Value as Cel};
+use cel::{Context, ExecutionError, Value as Cel};
 
 use crate::facts::Facts;
 use crate::facts::key;
-use crate::model::{Fact, Gap, Value};
+use crate::model::{Fact, Gap, Value, Version};
 
 use super::expression::{Expression, facts_of};
 
@@ -42,6 +43,8 @@ impl<'f> Scope<'f> {
             root.insert(key.name, facts.get(key.name).value());
         }
         let mut context = Context::default();
+        // Whether the first version is older than the second. A name that is taken twice would be a defect of ours.
+        let _ = context.add_function("older", older);
         for (name, tree) in root.children {
             context.add_variable_from_value(name, tree.into_cel());
         }
@@ -117,6 +120,14 @@ impl<'f> Scope<'f> {
     }
 }
 
+/// Compares versions, which CEL knows as text.
+fn older(one: Arc<String>, other: Arc<String>) -> Result<bool, ExecutionError> {
+    let version = |text: &String| {
+        Version::parse(text).ok_or_else(|| ExecutionError::function_error("older", format!("'{text}' is no version")))
+    };
+    Ok(version(&one)? < version(&other)?)
+}
+
 /// A condition that cannot be evaluated says nothing of the image.
 fn defect(why: &str) -> Truth {
     Truth::Unknown(vec![
@@ -159,5 +170,5 @@ fn cel(value: &Value) -> Cel {
 
 fn map(entries: impl Iterator<Item = (String, Cel)>) -> Cel {
     let entries: Vec<(CelKey, Cel)> = entries.map(|(name, value)| (CelKey::from(name), value)).collect();
-    Cel::Map(Map { map: std::sync::Arc::new(entries.into_iter().collect()) })
+    Cel::Map(Map { map: Arc::new(entries.into_iter().collect()) })
 }

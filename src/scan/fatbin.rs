@@ -47,8 +47,11 @@ const ENTRY_HEADER: usize = 64;
 /// Bytes that are enough for any step.
 const STEP: usize = CONTAINER_HEADER + ENTRY_HEADER;
 
-/// Most stretches of containers that a file may have. Two sections hold them.
-const STRETCHES: usize = 256;
+/// Most containers that a file may have. PyTorch's libraries have some hundred.
+const CONTAINERS: usize = 1 << 16;
+
+/// Most differing contents of containers.
+const CODES: usize = 1 << 10;
 
 /// The section of containers that no driver loads.
 const RELOCATABLE: &[u8] = b"__nv_relfatbin";
@@ -62,8 +65,10 @@ struct Walk {
     inside: Option<Container>,
     /// Bytes from `next` on that came and were too few for a step.
     rest: Vec<u8>,
-    /// Containers that lie one behind the other, and what they hold.
-    stretches: Vec<(Range<u64>, GpuCode)>,
+    /// Containers that were sound, each with the index of what it holds.
+    containers: Vec<(Range<u64>, usize)>,
+    /// What containers hold: most of a library's hold the same.
+    codes: Vec<GpuCode>,
     sections: Sections,
     damage: Option<String>,
 }
@@ -78,8 +83,9 @@ struct Container {
 
 impl Walk {
     fn new(path: String) -> Self {
-        let (rest, stretches, sections) = (Vec::new(), Vec::new(), Sections::default());
-        Self { path, next: 0, inside: None, rest, stretches, sections, damage: None }
+        let sections = Sections::default();
+        let (rest, containers, codes) = (Vec::new(), Vec::new(), Vec::new());
+        Self { path, next: 0, inside: None, rest, containers, codes, sections, damage: None }
     }
 
     /// Takes every step that these bytes, which begin at `offset`, are enough for.
@@ -145,14 +151,17 @@ impl Walk {
 
     /// Adds a container that was sound.
     fn add(&mut self, container: Container) {
-        let Container { start, end, code } = container;
-        if let Some((range, known)) = self.stretches.last_mut().filter(|(range, _)| range.end == start) {
-            range.end = end;
-            known.add(code);
-        } else if self.stretches.len() < STRETCHES {
-            self.stretches.push((start..end, code));
-        } else {
-            self.damage.get_or_insert_with(|| format!("GPU code lies in more than {STRETCHES} places"));
+        let known = self.codes.iter().position(|code| *code == container.code);
+        let code = known.unwrap_or(self.codes.len());
+        if known.is_none() {
+            self.codes.push(container.code);
+        }
+        self.containers.push((container.start..container.end, code));
+        if self.containers.len() > CONTAINERS || self.codes.len() > CODES {
+            let count = self.containers.len();
+            self.damage.get_or_insert_with(|| format!("it has more than {} containers of GPU code", count - 1));
+            self.containers.clear();
+            self.codes.clear();
         }
     }
 
@@ -161,16 +170,20 @@ impl Walk {
         if let Some(damage) = self.damage {
             return Err(damage);
         }
-        let relocatable = match (self.sections.named(RELOCATABLE), self.stretches.len()) {
-            (Some(sections), _) => sections,
-            (None, 0 | 1) => Vec::new(),
-            (None, _) => return Err("GPU code lies in several places, and nothing says in which sections".to_owned()),
+        let starts = self.containers.iter().map(|(range, _)| range.start);
+        let is_one_place = starts.skip(1).eq(self.containers.iter().rev().skip(1).rev().map(|(range, _)| range.end));
+        let relocatable = match self.sections.named(RELOCATABLE) {
+            Some(sections) => sections,
+            None if is_one_place => Vec::new(),
+            None => return Err("GPU code lies in several places, and nothing says in which sections".to_owned()),
         };
         let mut loadable = GpuCode::default();
         let mut others = GpuCode::default();
-        for (range, code) in self.stretches {
+        for (range, code) in self.containers {
             let is_relocatable = relocatable.iter().any(|section| section.contains(&range.start));
-            if is_relocatable { &mut others } else { &mut loadable }.add(code);
+            if let Some(code) = self.codes.get(code) {
+                if is_relocatable { &mut others } else { &mut loadable }.add(code);
+            }
         }
         // An object that was not linked on the device yet, as `cuobjdump` lists it too.
         Ok(if loadable == GpuCode::default() { others } else { loadable })

@@ -31,7 +31,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("iced_x86", &["scan/emulate"]),
     ("indicatif", &["cli"]),
     ("reqwest", &["source/registry"]),
-    ("serde_yaml", &["rules", "launch/manifest", "facts/environment/vocabulary"]),
+    ("serde_yaml", &["rules", "cli/hosts", "launch/manifest", "facts/environment/vocabulary"]),
     ("tokio", &["source/daemon"]),
     ("zstd", &["scan/decompress"]),
 ];

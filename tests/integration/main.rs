@@ -10,6 +10,7 @@
 )]
 
 mod bad_input;
+mod hosts;
 mod imports;
 mod launch;
 mod media;

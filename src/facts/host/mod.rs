@@ -55,7 +55,7 @@ fn release(host: &Host) -> Fact {
         (None, Some(driver)) => release_of(driver).map_or_else(
             || {
                 Fact::Unknown(
-                    Gap::new(format!("which CUDA release driver {driver} of {host} brings is not known here"))
+                    Gap::new(format!("which CUDA release driver {driver} brings is not known here"))
                         .settled_by("add cuda=X.Y to the host, which nvidia-smi shows there"),
                 )
             },

@@ -19,6 +19,10 @@ const LONGEST_NAME: usize = 30;
 pub(super) fn write(facts: &Facts, image: &ImageSummary, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
     let area = |key: &Key| key.name.split_once('.').map_or("", |(area, _)| area);
     for keys in key::KEYS.chunk_by(|a, b| area(a) == area(b)) {
+        // Of a host nobody asked.
+        if keys.contains(&key::HOST_NAME) && matches!(facts.get(key::HOST_NAME.name), Fact::Absent) {
+            continue;
+        }
         page.blank()?;
         page.heading(keys.first().map_or("", |key| area(key)), page::bold(AnsiColor::Cyan), "")?;
         let names = keys.iter().map(|key| name(key));
@@ -50,6 +54,10 @@ fn name(key: &Key) -> &'static str {
 
 fn one(name: &str, fact: &Fact, column: usize, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
     match fact.value() {
+        Some(Value::Map(groups)) if groups.values().any(|group| matches!(group, Value::Map(_))) => {
+            page.row(2, label(name), column, "")?;
+            groups.iter().try_for_each(|(name, group)| lists(name, group, page))
+        }
         Some(Value::Map(entries)) if !entries.is_empty() => {
             page.row(2, label(name), column, "")?;
             map(entries, verbose, page)
@@ -82,6 +90,13 @@ fn map(entries: &BTreeMap<String, Value>, verbose: bool, page: &mut Page<'_>) ->
         page.row(4, label(name), column, &text)?;
     }
     Ok(())
+}
+
+/// A name, and below it the lists that it has.
+fn lists(name: &str, group: &Value, page: &mut Page<'_>) -> io::Result<()> {
+    page.text(4, name)?;
+    let Value::Map(lists) = group else { return page.text(6, &value_text(group)) };
+    lists.iter().try_for_each(|(name, list)| page.row(6, label(name), 8 + name.chars().count(), &value_text(list)))
 }
 
 /// The path or the setting, and below it what is known of it.

@@ -41,16 +41,57 @@ pub(super) fn write(
 }
 
 fn failure(rule: &Rule, finding: &Finding, image: &ImageSummary, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
+    page.blank()?;
+    message(rule, finding, page)?;
+    site::write(&finding.at, image, COLUMN, verbose, page)?;
+    remedy(rule, page)
+}
+
+fn message(rule: &Rule, finding: &Finding, page: &mut Page<'_>) -> io::Result<()> {
     let colour = match rule.severity {
         Severity::Error => AnsiColor::Red,
         Severity::Warning => AnsiColor::Yellow,
         Severity::Info => AnsiColor::Cyan,
     };
-    page.blank()?;
-    page.heading(&format!("{}[{}]:", rule.severity.name(), rule.id), page::bold(colour), &finding.message)?;
-    site::write(&finding.at, image, COLUMN, verbose, page)?;
+    page.heading(&format!("{}[{}]:", rule.severity.name(), rule.id), page::bold(colour), &finding.message)
+}
+
+fn remedy(rule: &Rule, page: &mut Page<'_>) -> io::Result<()> {
     page.row(2, label("why"), COLUMN, &one_line(&rule.why))?;
     fix(&rule.fix, page)
+}
+
+/// One rule on several hosts: what it found or could not answer on each, and the remedy once.
+pub(super) fn on_hosts(
+    rule: &Rule,
+    groups: &[(&Outcome, Vec<&str>)],
+    image: &ImageSummary,
+    verbose: bool,
+    page: &mut Page<'_>,
+) -> io::Result<()> {
+    let failures = groups.iter().filter_map(|(outcome, hosts)| match outcome {
+        Outcome::Fail(finding) => Some((finding, hosts)),
+        _ => None,
+    });
+    let failures: Vec<_> = failures.collect();
+    if !failures.is_empty() {
+        page.blank()?;
+        for (finding, hosts) in failures {
+            message(rule, finding, page)?;
+            page.row(2, label("on"), COLUMN, &hosts.join("; "))?;
+            site::write(&finding.at, image, COLUMN, verbose, page)?;
+        }
+        remedy(rule, page)?;
+    }
+    for (outcome, hosts) in groups {
+        if let Outcome::Unknown(gaps) = outcome {
+            page.blank()?;
+            page.heading(&format!("unknown[{}]:", rule.id), page::bold(AnsiColor::Magenta), &rule.title)?;
+            page.row(2, label("on"), GAP_COLUMN, &hosts.join("; "))?;
+            reasons(gaps, page)?;
+        }
+    }
+    Ok(())
 }
 
 /// The remedy. Lines stay lines, and what is to be copied into a Dockerfile stays as it is.
@@ -87,6 +128,10 @@ fn unknown(rules: &[&Rule], gaps: &[Gap], page: &mut Page<'_>) -> io::Result<()>
     for rule in rules {
         page.heading(&format!("unknown[{}]:", rule.id), page::bold(AnsiColor::Magenta), &rule.title)?;
     }
+    reasons(gaps, page)
+}
+
+fn reasons(gaps: &[Gap], page: &mut Page<'_>) -> io::Result<()> {
     for gap in gaps {
         page.row(2, label("why"), GAP_COLUMN, &gap.why)?;
         if let Some(settle) = &gap.settle {

@@ -2,6 +2,7 @@
 //! line tell the most.
 
 mod facts;
+mod hosts;
 mod judgements;
 mod page;
 mod seen;
@@ -27,33 +28,44 @@ pub struct Style {
     pub verbose: bool,
 }
 
-pub(super) fn write(report: &Report<'_>, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(reports: &[Report<'_>], style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let Some(report) = reports.first() else { return Ok(()) };
     let mut page = Page::new(out, style);
-    headline(report, &mut page)?;
+    headline(report, reports, &mut page)?;
     page.blank()?;
     seen::image(report.image, style.verbose, &mut page)?;
     match report.judgements {
         Some(judgements) => {
             seen::summary(report.facts, &mut page)?;
-            judgements::write(judgements, report.image, style.verbose, &mut page)?;
+            if reports.len() > 1 {
+                hosts::write(reports, style.verbose, &mut page)?;
+            } else {
+                judgements::write(judgements, report.image, style.verbose, &mut page)?;
+            }
         }
         None => facts::write(report.facts, report.image, style.verbose, &mut page)?,
     }
     notes(&report.image.notes, &mut page)?;
     match (report.verdict(), report.judgements) {
+        (Some(_), Some(_)) if reports.len() > 1 => hosts::counts(reports, &mut page),
         (Some(verdict), Some(judgements)) => counts(verdict, judgements, &mut page),
         _ => Ok(()),
     }
 }
 
 /// One line at every width: the verdict, the image, and how much was looked at.
-fn headline(report: &Report<'_>, page: &mut Page<'_>) -> io::Result<()> {
+fn headline(report: &Report<'_>, reports: &[Report<'_>], page: &mut Page<'_>) -> io::Result<()> {
     let image = report.image;
     let platform = image.platform.as_ref().map(|platform| format!(" ({platform})")).unwrap_or_default();
     let layers = counted(image.layers.len(), "layer", "layers");
     let rules = report.judgements.map(|judgements| format!(", {}", counted(judgements.len(), "rule", "rules")));
-    let text = format!("{}{platform}: {layers}{}", image.reference, rules.unwrap_or_default());
-    match report.verdict() {
+    let hosts = match (report.host, reports.len()) {
+        (None, _) => String::new(),
+        (Some(host), 1) => format!(", for {host}"),
+        (Some(_), several) => format!(", {several} hosts"),
+    };
+    let text = format!("{}{platform}: {layers}{}{hosts}", image.reference, rules.unwrap_or_default());
+    match hosts::worst(reports) {
         None => page.verbatim(0, ("", anstyle::Style::new()), 0, &text),
         Some(verdict) => {
             let word = verdict.name().to_uppercase();
@@ -85,13 +97,17 @@ fn counts(verdict: Verdict, judgements: &[Judgement<'_>], page: &mut Page<'_>) -
     parts.push(format!("{} unknown", count(&|judgement| matches!(judgement.outcome, Outcome::Unknown(_)))));
     parts.push(format!("{} passed", count(&|judgement| matches!(judgement.outcome, Outcome::Pass))));
     parts.push(format!("{} not applicable", count(&|judgement| matches!(judgement.outcome, Outcome::NotApplicable))));
-    let word = match verdict {
+    let word = last_word(verdict);
+    page.blank()?;
+    page.verbatim(0, (word, colour(verdict)), word.len() + 1, &parts.join(", "))
+}
+
+const fn last_word(verdict: Verdict) -> &'static str {
+    match verdict {
         Verdict::Pass => "PASSED:",
         Verdict::Fail => "FAILED:",
         Verdict::Incomplete => "INCOMPLETE:",
-    };
-    page.blank()?;
-    page.verbatim(0, (word, colour(verdict)), word.len() + 1, &parts.join(", "))
+    }
 }
 
 fn colour(verdict: Verdict) -> anstyle::Style {
