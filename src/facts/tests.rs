@@ -118,7 +118,8 @@ fn what_torch_s_files_say_of_their_build_is_compared() {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     };
     let contradictions = |code: Option<&[(&str, &str)]>, header: &[(&str, &str)]| {
-        let header: String = header.iter().map(|(name, value)| format!("{{\"{name}\", \"{value}\"}}, ")).collect();
+        let header: String =
+            header.iter().map(|(name, value)| ["{\"", name, "\", \"", value, "\"}, "].concat()).collect();
         let header = format!("#define CAFFE2_BUILD_STRINGS {{ {header} }}\n");
         let mut layer = layer(&[
             ("opt/site-packages/torch/version.py", VERSION),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 const MACRO: &[u8] = b"CAFFE2_BUILD_STRINGS";
 
 /// The options of the header, empty ones too.
-pub(super) fn options(header: &[u8]) -> Result<BTreeMap<String, String>, String> {
+pub(in crate::facts) fn options(header: &[u8]) -> Result<BTreeMap<String, String>, String> {
     let body = definition(header).ok_or("it does not define CAFFE2_BUILD_STRINGS")?;
     let mut text = Cursor { rest: body };
     let mut options = BTreeMap::new();
