@@ -268,6 +268,11 @@ fn an_inspection() {
     ");
     insta::assert_snapshot!(area(&report, "cuda"), @"
     cuda
+      fatbin            absent
+      ptx               absent
+      not_in_nccl       absent
+      compat            absent
+      libcuda           absent
       cudart            absent
       cudart_majors     12
       cudart_missing    none
