@@ -38,7 +38,11 @@ fn listed(yaml: &str) -> Result<Vec<Host>, String> {
     type Pairs = BTreeMap<String, String>;
     let pairs: Vec<Pairs> = match serde_yaml::from_str(yaml) {
         Ok(pairs) => pairs,
-        Err(why) => vec![serde_yaml::from_str::<Pairs>(yaml).map_err(|_| format!("it is no list of hosts: {why}"))?],
+        // What is wrong is told of the list: one map is the lesser form.
+        Err(why) => match serde_yaml::from_str::<Pairs>(yaml) {
+            Ok(pairs) => vec![pairs],
+            Err(_) => return Err(format!("it is no list of hosts: {why}")),
+        },
     };
     if pairs.is_empty() {
         return Err("there is no host in it".to_owned());

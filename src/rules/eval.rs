@@ -121,6 +121,7 @@ impl<'f> Scope<'f> {
 }
 
 /// Compares versions, which CEL knows as text.
+#[expect(clippy::needless_pass_by_value, reason = "CEL hands them over so")]
 fn older(one: Arc<String>, other: Arc<String>) -> Result<bool, ExecutionError> {
     let version = |text: &String| {
         Version::parse(text).ok_or_else(|| ExecutionError::function_error("older", format!("'{text}' is no version")))

@@ -2,7 +2,7 @@
 //!
 //! A container is what `fatbinary` of the CUDA toolkit writes: a header of 16 bytes, and entries that fill it exactly, each
 //! a header and its payload. All numbers are little-endian. Containers lie one behind the other in the section `.nv_fatbin`;
-//! those in `__nv_relfatbin` are what it was linked from, which no driver loads. NVIDIA does not publish the layout;
+//! those in `__nv_relfatbin` are what it was linked from, and elsewhere is code that libraries load by themselves. NVIDIA does not publish the layout;
 //! `tests/fatbin/compare` holds what is read here against `cuobjdump`.
 //!
 //! ```text
@@ -50,11 +50,14 @@ const STEP: usize = CONTAINER_HEADER + ENTRY_HEADER;
 /// Most containers that a file may have. PyTorch's libraries have some hundred.
 const CONTAINERS: usize = 1 << 16;
 
+/// Most damaged containers that are told apart.
+const NOTED: usize = 64;
+
 /// Most differing contents of containers.
 const CODES: usize = 1 << 10;
 
-/// The section of containers that no driver loads.
-const RELOCATABLE: &[u8] = b"__nv_relfatbin";
+/// Sections of containers: those that are loaded, and those that are linked on the device to make them.
+const SECTIONS: [&[u8]; 2] = [b".nv_fatbin", b"__nv_relfatbin"];
 
 /// Walks from container to container through one file.
 struct Walk {
@@ -70,7 +73,10 @@ struct Walk {
     /// What containers hold: most of a library's hold the same.
     codes: Vec<GpuCode>,
     sections: Sections,
-    damage: Option<String>,
+    /// What is wrong with containers, by their offsets.
+    damage: Vec<(u64, String)>,
+    /// Whether one of the bounds above was passed.
+    too_much: bool,
 }
 
 /// A container that is being walked through.
@@ -85,7 +91,7 @@ impl Walk {
     fn new(path: String) -> Self {
         let sections = Sections::default();
         let (rest, containers, codes) = (Vec::new(), Vec::new(), Vec::new());
-        Self { path, next: 0, inside: None, rest, containers, codes, sections, damage: None }
+        Self { path, next: 0, inside: None, rest, containers, codes, sections, damage: Vec::new(), too_much: false }
     }
 
     /// Takes every step that these bytes, which begin at `offset`, are enough for.
@@ -153,45 +159,59 @@ impl Walk {
     fn add(&mut self, container: Container) {
         let known = self.codes.iter().position(|code| *code == container.code);
         let code = known.unwrap_or(self.codes.len());
+        self.too_much |= self.containers.len() == CONTAINERS || code == CODES;
+        if self.too_much {
+            return;
+        }
         if known.is_none() {
             self.codes.push(container.code);
         }
         self.containers.push((container.start..container.end, code));
-        if self.containers.len() > CONTAINERS || self.codes.len() > CODES {
-            let count = self.containers.len();
-            self.damage.get_or_insert_with(|| format!("it has more than {} containers of GPU code", count - 1));
-            self.containers.clear();
-            self.codes.clear();
-        }
     }
 
-    /// What a driver would load.
+    /// What a driver would load, as `cuobjdump` lists it too: what lies in `.nv_fatbin`; in an object that was not linked
+    /// on the device, what is there for that. Elsewhere, libraries keep code that they load by themselves.
     fn loadable(self) -> Result<GpuCode, String> {
-        if let Some(damage) = self.damage {
-            return Err(damage);
+        if self.too_much {
+            return Err(format!("it has more than {CONTAINERS} containers of GPU code, or {CODES} kinds of them"));
         }
-        let starts = self.containers.iter().map(|(range, _)| range.start);
-        let is_one_place = starts.skip(1).eq(self.containers.iter().rev().skip(1).rev().map(|(range, _)| range.end));
-        let relocatable = match self.sections.named(RELOCATABLE) {
+        let named = SECTIONS.iter().map(|name| self.sections.named(name)).collect::<Option<Vec<_>>>();
+        let sections = match named {
             Some(sections) => sections,
-            None if is_one_place => Vec::new(),
+            None if self.is_one_place() => vec![vec![0..u64::MAX]],
             None => return Err("GPU code lies in several places, and nothing says in which sections".to_owned()),
         };
-        let mut loadable = GpuCode::default();
-        let mut others = GpuCode::default();
-        for (range, code) in self.containers {
-            let is_relocatable = relocatable.iter().any(|section| section.contains(&range.start));
-            if let Some(code) = self.codes.get(code) {
-                if is_relocatable { &mut others } else { &mut loadable }.add(code);
+        for section in sections {
+            let within = |place: u64| section.iter().any(|range: &Range<u64>| range.contains(&place));
+            if let Some((_, damage)) = self.damage.iter().find(|(place, _)| within(*place)) {
+                return Err(damage.clone());
+            }
+            let mut code = GpuCode::default();
+            let containers = self.containers.iter().filter(|(range, _)| within(range.start));
+            containers.filter_map(|(_, held)| self.codes.get(*held)).for_each(|held| code.add(held));
+            if code != GpuCode::default() {
+                return Ok(code);
             }
         }
-        // An object that was not linked on the device yet, as `cuobjdump` lists it too.
-        Ok(if loadable == GpuCode::default() { others } else { loadable })
+        Ok(GpuCode::default())
+    }
+
+    /// Whether all containers lie one behind the other.
+    fn is_one_place(&self) -> bool {
+        let ends = self.containers.iter().map(|(range, _)| range.end);
+        ends.zip(self.containers.iter().skip(1)).all(|(end, (next, _))| end == next.start)
     }
 
     fn damaged(&mut self, container: &Container) {
         let what = format!("the container of GPU code at {:#x} is damaged at {:#x}", container.start, self.next);
-        self.damage.get_or_insert(what);
+        self.note(container.start, what);
+    }
+
+    fn note(&mut self, place: u64, what: String) {
+        self.too_much |= self.damage.len() == NOTED;
+        if !self.too_much {
+            self.damage.push((place, what));
+        }
     }
 }
 
@@ -218,12 +238,12 @@ impl Collect for Walk {
             seam.extend_from_slice(bytes.get(..STEP).unwrap_or(bytes));
             self.walk(begin, &seam);
             if bytes.len() <= STEP {
-                self.rest = from(self.next, begin, &seam).unwrap_or_default().to_owned();
+                from(self.next, begin, &seam).unwrap_or_default().clone_into(&mut self.rest);
                 return;
             }
         }
         self.walk(offset, bytes);
-        self.rest = from(self.next, offset, bytes).unwrap_or_default().to_owned();
+        from(self.next, offset, bytes).unwrap_or_default().clone_into(&mut self.rest);
     }
 
     fn finish(mut self: Box<Self>) -> Result<Option<Found>, Gap> {

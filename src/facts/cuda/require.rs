@@ -140,9 +140,12 @@ fn factor_holds(factor: &str, host: Properties<'_>) -> Truth {
     }
 }
 
-/// An operator's meaning, and the value behind it.
-fn operator(text: &str) -> Option<(fn(Ordering) -> bool, &str)> {
-    let operators: [(&str, fn(Ordering) -> bool); 6] = [
+/// Whether an operator holds for how the host's version compares with the one asked for.
+type Operator = fn(Ordering) -> bool;
+
+/// An operator, and the value behind it.
+fn operator(text: &str) -> Option<(Operator, &str)> {
+    let operators: [(&str, Operator); 6] = [
         ("!=", Ordering::is_ne),
         ("<=", Ordering::is_le),
         (">=", Ordering::is_ge),

@@ -38,9 +38,9 @@ pub(super) fn produce(host: &Host, facts: &mut Facts) {
         (Some(gpu), Value::Map(libraries)) => Fact::Seen { value: Libraries::new(libraries, gpu, host, facts), at },
         _ => Fact::Absent,
     });
-    let torch = answers.clone().and_then(|libraries, at| libraries.torch(facts, at));
-    let nccl = answers.clone().and_then(|libraries, at| libraries.nccl(facts, at));
-    let extensions = answers.and_then(|libraries, at| libraries.extensions_without(facts, at));
+    let torch = answers.clone().and_then(|libraries, at| libraries.torch(facts, &at));
+    let nccl = answers.clone().and_then(|libraries, at| libraries.nccl(facts, &at));
+    let extensions = answers.and_then(|libraries, at| libraries.extensions_without(facts, &at));
     // A library that must have code and shows none was not read right.
     let none_seen = host.gpu.is_some() && matches!(facts.get(key::CUDA_FATBIN.name), Fact::Absent);
     let unread = |fact: Fact, what: &'static key::Key| match facts.get(what.name) {
@@ -54,6 +54,9 @@ pub(super) fn produce(host: &Host, facts: &mut Facts) {
     facts.insert(key::HOST_NCCL_CODE, nccl);
     facts.insert(key::HOST_EXTENSIONS_WITHOUT_CODE, extensions);
 }
+
+/// A library's path, and what it has.
+type Judged<'a> = (&'a String, &'a Result<Has, Gap>);
 
 /// What the libraries of an image have for one GPU.
 #[derive(Clone, Debug)]
@@ -76,7 +79,7 @@ impl Libraries {
     }
 
     /// The best of torch's libraries: which of them has the kernels differs between releases.
-    fn torch(&self, facts: &Facts, at: Vec<Site>) -> Fact {
+    fn torch(&self, facts: &Facts, at: &[Site]) -> Fact {
         if facts.get(key::TORCH_CUDA_BUILD.name).value() != Some(&Value::Bool(true)) {
             return facts.get(key::TORCH_CUDA_BUILD.name).clone().and_then(|_, _| Fact::Absent);
         }
@@ -100,23 +103,23 @@ impl Libraries {
                 _ => best,
             };
         }
-        let at = sites(&at, |path| libraries.iter().any(|(library, _)| *library == path));
+        let at = sites(at, |path| libraries.iter().any(|(library, _)| *library == path));
         answer(best, "torch's CUDA library", at)
     }
 
-    fn nccl(&self, facts: &Facts, at: Vec<Site>) -> Fact {
+    fn nccl(&self, facts: &Facts, at: &[Site]) -> Fact {
         facts.get(key::NCCL_LOADED_PATH.name).clone().and_then(|path, _| {
             let path = path.to_string();
-            answer(self.0.get(&path), &path, sites(&at, |site| site == path))
+            answer(self.0.get(&path), &path, sites(at, |site| site == path))
         })
     }
 
     /// Extensions of Python packages of which none has code. A package may have some for certain GPUs alone.
-    fn extensions_without(&self, facts: &Facts, at: Vec<Site>) -> Fact {
+    fn extensions_without(&self, facts: &Facts, at: &[Site]) -> Fact {
         let torch = facts.get(key::TORCH_PATH.name).value().map(ToString::to_string).unwrap_or_default();
-        let mut packages: BTreeMap<String, Vec<(&String, &Result<Has, Gap>)>> = BTreeMap::new();
+        let mut packages: BTreeMap<String, Vec<Judged<'_>>> = BTreeMap::new();
         for (path, has) in &self.0 {
-            if let Some(package) = package(path).filter(|package| *package != torch) {
+            if let Some(package) = package(path).filter(|package| *package != torch && !package.ends_with("/nvidia")) {
                 packages.entry(package).or_default().push((path, has));
             }
         }
@@ -130,7 +133,7 @@ impl Libraries {
             }
             without.extend(extensions.iter().map(|(path, _)| (*path).clone()));
         }
-        let at = sites(&at, |path| without.iter().any(|extension| extension == path));
+        let at = sites(at, |path| without.iter().any(|extension| extension == path));
         if without.is_empty() { Fact::Absent } else { Fact::Seen { value: without.into(), at } }
     }
 }
@@ -185,7 +188,7 @@ fn compiled(path: &str, ptx: &str, host: &Host, facts: &Facts) -> Result<Has, Ga
         Fact::Unknown(gap) => return Err(gap.clone()),
         // Nothing was said of the driver: what it could not do is not asked.
         Fact::Absent => return Ok(Has::Ptx),
-        fact => version(fact),
+        fact @ Fact::Seen { .. } => version(fact),
     };
     let needed = release_for_ptx(ptx).ok_or_else(|| {
         Gap::new(format!("{path}: which CUDA release compiles PTX {ptx} on {host} is not known here"))

@@ -4,7 +4,7 @@
 mod code;
 mod compat;
 
-use crate::model::{Fact, Gap, Host, Value, Version};
+use crate::model::{Class, Fabric, Fact, Gap, Host, Nic, Value, Version};
 
 use super::cuda::toolkit::release_of;
 use super::cuda::{Properties, Truth, check};
@@ -41,9 +41,9 @@ fn describe(host: &Host, facts: &mut Facts) {
     facts.insert(key::HOST_GPU, said(gpu.map(|gpu| &*gpu.name)));
     facts.insert(key::HOST_GPU_ARCH, said(gpu.map(|gpu| format!("sm_{}", gpu.arch))));
     facts.insert(key::HOST_GPU_COUNT, said(gpu.and_then(|gpu| gpu.count).map(|count| Value::Int(count.into()))));
-    facts.insert(key::HOST_GPU_CLASS, said(gpu.and_then(|gpu| gpu.class).map(|class| class.name())));
-    facts.insert(key::HOST_FABRIC, said(host.fabric.map(|fabric| fabric.name())));
-    facts.insert(key::HOST_RDMA, said(host.rdma.map(|nic| nic.name())));
+    facts.insert(key::HOST_GPU_CLASS, said(gpu.and_then(|gpu| gpu.class).map(Class::name)));
+    facts.insert(key::HOST_FABRIC, said(host.fabric.map(Fabric::name)));
+    facts.insert(key::HOST_RDMA, said(host.rdma.map(Nic::name)));
     facts.insert(key::HOST_KERNEL, said(host.kernel.clone()));
 }
 

@@ -1,2 +1,142 @@
+use std::collections::BTreeMap;
+
+use super::*;
+
+const SITE: &str = "/opt/site-packages";
+
+fn list(names: &[&str]) -> Value {
+    names.to_vec().into()
+}
+
+/// An image with torch and NCCL, and the libraries that are given: name below the folder of packages, cubin, PTX.
+fn image(libraries: &[(&str, &[&str], &[&str])], ptx: &str) -> Facts {
+    let groups = libraries.iter().map(|(name, cubin, ptx)| {
+        let lists = BTreeMap::from([("cubin".to_owned(), list(cubin)), ("ptx".to_owned(), list(ptx))]);
+        (format!("{SITE}/{name}"), Value::Map(lists))
+    });
+    let with_ptx = libraries.iter().filter(|(_, _, ptx)| !ptx.is_empty());
+    let versions: BTreeMap<_, _> = with_ptx.map(|(name, _, _)| (format!("{SITE}/{name}"), ptx.to_owned())).collect();
+    let mut facts = Facts::default();
+    facts.insert(key::CUDA_FATBIN, Fact::seen(Value::Map(groups.collect()), []));
+    facts.insert(key::CUDA_PTX, Fact::seen(versions, []));
+    facts.insert(key::TORCH_PATH, Fact::seen(format!("{SITE}/torch"), []));
+    facts.insert(key::TORCH_CUDA_BUILD, Fact::seen(true, []));
+    facts.insert(key::NCCL_LOADED_PATH, Fact::seen(format!("{SITE}/nvidia/nccl/lib/libnccl.so.2"), []));
+    facts
+}
+
+fn said(facts: &Facts, key: &key::Key) -> String {
+    match facts.get(key.name) {
+        Fact::Seen { value, .. } => value.to_string(),
+        Fact::Absent => "absent".to_owned(),
+        Fact::Unknown(gap) => format!("unknown: {gap}"),
+    }
+}
+
+fn host(text: &str) -> Host {
+    text.parse().unwrap()
+}
+
+const TORCH: &str = "torch/lib/libtorch_cuda.so";
+const NCCL: &str = "nvidia/nccl/lib/libnccl.so.2";
+
 #[test]
-fn t() {}
+fn code_for_the_gpu_of_a_host() {
+    let image = image(&[(TORCH, &["sm_80", "sm_90", "sm_90a"], &[]), (NCCL, &["sm_80"], &["compute_90"])], "8.4");
+    for (text, torch, nccl) in [
+        ("driver=550.54,gpu=a100", "cubin", "cubin"),
+        ("driver=550.54,gpu=l4", "cubin", "cubin"),
+        ("driver=550.54,gpu=h100", "cubin", "ptx"),
+        ("driver=535.54,gpu=h100", "cubin", "new-ptx"),
+        ("gpu=h100", "cubin", "ptx"),
+        ("driver=570.1,gpu=b200", "none", "ptx"),
+        ("driver=570.1,gpu=v100", "none", "none"),
+        ("driver=570.1", "absent", "absent"),
+        ("driver=999.1,gpu=h100", "cubin", "unknown: which CUDA release driver 999.1 brings"),
+    ] {
+        let facts = image.on(&host(text));
+        assert_eq!(said(&facts, key::HOST_TORCH_CODE), torch, "{text}");
+        assert!(said(&facts, key::HOST_NCCL_CODE).starts_with(nccl), "{text}: {}", said(&facts, key::HOST_NCCL_CODE));
+    }
+}
+
+#[test]
+fn a_library_without_code_that_must_have_some_is_not_guessed_about() {
+    let facts = image(&[("apex/amp_C.so", &["sm_80"], &[])], "").on(&host("gpu=a100"));
+    assert!(said(&facts, key::HOST_TORCH_CODE).contains("no GPU code was seen in torch's CUDA library"));
+    assert!(said(&facts, key::HOST_NCCL_CODE).contains("no GPU code was seen in /opt/site-packages/nvidia/nccl"));
+    let mut none = image(&[], "");
+    none.insert::<Value>(key::CUDA_FATBIN, Fact::Absent);
+    let facts = none.on(&host("gpu=a100"));
+    assert!(said(&facts, key::HOST_TORCH_CODE).starts_with("unknown: no library of the image"));
+}
+
+#[test]
+fn packages_with_code_for_other_gpus_alone() {
+    let image = image(
+        &[
+            (TORCH, &["sm_80"], &[]),
+            (NCCL, &["sm_75"], &[]),
+            // torch's own are not asked for: some are for certain GPUs alone.
+            ("torch/lib/libtorch_nvshmem.so", &["sm_90"], &[]),
+            ("flash_attn_3/_C.so", &["sm_90a"], &[]),
+            ("vllm/_C.so", &["sm_80"], &[]),
+            ("vllm/_flashmla_C.so", &["sm_90a"], &[]),
+            ("flash_attn_2_cuda.so", &["sm_90"], &["compute_80"]),
+        ],
+        "8.0",
+    );
+    for (text, expected) in [
+        ("gpu=a100", "/opt/site-packages/flash_attn_3/_C.so"),
+        ("gpu=h100", "absent"),
+        // A driver of CUDA 11 does not compile what 12.0 wrote.
+        ("driver=470.57,gpu=a100", "/opt/site-packages/flash_attn_2_cuda.so, /opt/site-packages/flash_attn_3/_C.so"),
+    ] {
+        assert_eq!(said(&image.on(&host(text)), key::HOST_EXTENSIONS_WITHOUT_CODE), expected, "{text}");
+    }
+}
+
+#[test]
+fn what_the_container_runtime_would_refuse() {
+    let mut image = Facts::default();
+    let terms = BTreeMap::from([("1".to_owned(), list(&["cuda>=12.8"]))]);
+    let variables = BTreeMap::from([("NVIDIA_REQUIRE_CUDA".to_owned(), Value::Map(terms))]);
+    image.insert(key::NVIDIA_REQUIREMENTS, Fact::seen(Value::Map(variables), []));
+    for (text, expected) in [
+        ("driver=570.1", "absent"),
+        ("driver=550.54", "NVIDIA_REQUIRE_CUDA"),
+        ("driver=550.54,cuda=12.8", "absent"),
+        ("driver=999.1", "unknown: NVIDIA_REQUIRE_CUDA"),
+    ] {
+        let said = said(&image.on(&host(text)), key::HOST_UNMET_REQUIREMENTS);
+        assert!(said.starts_with(expected), "{text}: {said}");
+    }
+}
+
+#[test]
+fn forward_compatibility() {
+    const LIBRARY: &str = "/usr/local/cuda-12.9/compat/libcuda.so.575.57.08";
+    let with = |branches: Option<&str>| {
+        let mut package = BTreeMap::from([("path", LIBRARY), ("driver", "575.57.08")]);
+        package.extend(branches.map(|branches| ("branches", branches)));
+        let package: BTreeMap<_, _> = package.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
+        let mut image = Facts::default();
+        image.insert(key::CUDA_COMPAT, Fact::seen(Value::List(vec![package.into()]), []));
+        image.insert(key::CUDA_LIBCUDA, Fact::seen(LIBRARY, []));
+        image
+    };
+    let noted = with(Some("535 550 575"));
+    for (image, text, usable, refused) in [
+        (&noted, "driver=535.104,gpu=a100", LIBRARY, "absent"),
+        (&noted, "driver=545.23,gpu=a100", "absent", "it accepts drivers of the branches 535 550 575"),
+        (&noted, "driver=590.44,gpu=a100", "absent", "it accepts drivers of the branches"),
+        (&noted, "driver=535.104,gpu=rtx4090", "absent", "CUDA's forward compatibility is for GPUs of data centres"),
+        (&noted, "gpu=a100", "absent", "absent"),
+        (&with(None), "driver=545.23,gpu=a100", LIBRARY, "absent"),
+        (&with(None), "driver=590.44,gpu=a100", "absent", "it is older, of driver 575.57.08"),
+    ] {
+        let facts = image.on(&host(text));
+        assert_eq!(said(&facts, key::HOST_COMPAT), usable, "{text}");
+        assert!(said(&facts, key::HOST_COMPAT_REFUSED).starts_with(refused), "{text}");
+    }
+}

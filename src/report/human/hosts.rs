@@ -67,7 +67,8 @@ const fn tells(outcome: &Outcome) -> bool {
 fn table(rows: &[Row<'_>], hosts: usize, page: &mut Page<'_>) -> io::Result<()> {
     let column = 4 + rows.iter().map(|row| row.rule.id.len()).max().unwrap_or_default();
     let line = |cells: &mut dyn Iterator<Item = String>| {
-        cells.map(|cell| format!("{cell:CELL$}")).collect::<String>().trim_end().to_owned()
+        let text = cells.fold(String::new(), |text, cell| text + &format!("{cell:CELL$}"));
+        text.trim_end().to_owned()
     };
     page.blank()?;
     page.verbatim(2, label("host"), column, &line(&mut (1..=hosts).map(|number| number.to_string())))?;
