@@ -133,6 +133,7 @@ keys! {
     NCCL_PLUGINS_REFUSED "nccl.plugins_refused" Texts "Plugins that this NCCL opens, and whose interfaces it does not know";
     NCCL_PLUGINS_BROKEN "nccl.plugins_broken" Texts "Plugins that this NCCL tries to open, and why the dynamic loader refuses them";
     NCCL_PLUGINS_NOT_FOUND "nccl.plugins_not_found" Texts "Plugins that variables name and the dynamic loader does not find";
+    NCCL_OFI_PLUGINS "nccl.ofi_plugins" Texts "aws-ofi-nccl, NCCL's network plugin for libfabric";
     ENV_VARIABLES "env.variables" Records "Settings of NCCL_*, TORCH_NCCL_*, CUDA_*, NVIDIA_*, UCX_*, FI_* and GLOO_* in the configuration, in files of the image and at the launch: name, value, source, family, state (known, foreign, other-version, misspelt, unknown, unchecked), meaning, default, read_in, since, until, problem";
     ENV_UNKNOWN "env.unknown" Texts "Variables that nothing reads and that are no misspelling of another";
     ENV_MISSPELT "env.misspelt" Texts "Variables that nothing reads and that are nearly others, which it names";
@@ -143,7 +144,6 @@ keys! {
     ENV_COSTLY "env.costly" Texts "Settings that cost a job its speed or its hold on errors, or that fit one host and stand in an image, without those that other rules tell";
     ENV_CONTRADICTIONS "env.contradictions" Texts "Settings that take each other's effect";
     ENV_NCCL_VERSION_NOTE "env.nccl_version_note" Text "NCCL_VERSION, a note of packagers, where it is not the version that would be loaded";
-    NCCL_OFI_PLUGINS "nccl.ofi_plugins" Texts "aws-ofi-nccl, NCCL's network plugin for libfabric";
     CUDA_FATBIN "cuda.fatbin" Groups "GPU code in libraries, by path: architectures with machine code (cubin) and with PTX (ptx); CUDA's own libraries but NCCL left out";
     CUDA_PTX "cuda.ptx" Map "Newest version of the PTX language in each of these libraries that has PTX";
     CUDA_NOT_IN_NCCL "cuda.not_in_nccl" Texts "Architectures that torch's CUDA library has machine code for, and the NCCL that it would load no code";
