@@ -134,10 +134,9 @@ fn answer(world: &World<'_>, question: &Question, process: &Process<'_>, name: &
     if answer.is_supposed {
         let caller = caller(world, question, process)?;
         let wanted = if question.caller.is_some() { name } else { soname.as_deref().unwrap_or(name) };
-        let mut process = process.clone();
-        let first = process.searches().len();
+        let mut process = process.fork();
         let opened = process.dlopen(wanted, caller);
-        answer.searches = process.searches().get(first..first + 1).unwrap_or_default().to_vec();
+        answer.searches = process.searches().first().cloned().into_iter().collect();
         answer.found = match opened {
             Ok(id) => process.objects().get(id).map(|object| object.path.clone()),
             Err(Stop::Fails(_)) => None,

@@ -73,16 +73,19 @@ impl<'a> Linker<'a> {
 
     /// What the import gives on every processor, or that it depends on it.
     pub(super) fn agreed<T: PartialEq>(&self, ask: impl Fn(&Import<'a>) -> T) -> Fact<T> {
-        self.imports.clone().and_then(|imports, at| {
-            let mut answers = imports.iter().map(ask);
-            let Some(first) = answers.next() else { return Fact::Absent };
-            if answers.all(|answer| answer == first) {
-                return Fact::Seen { value: first, at };
-            }
-            let levels: Vec<_> = imports.iter().map(|import| import.process.level().to_string()).collect();
-            let why = format!("what is loaded is not the same on processors of {}", levels.join(" and "));
-            Fact::Unknown(Gap::new(why).settled_by("the image has libraries in folders of glibc-hwcaps"))
-        })
+        let (imports, at) = match &self.imports {
+            Fact::Seen { value, at } => (value, at.clone()),
+            Fact::Absent => return Fact::Absent,
+            Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
+        };
+        let mut answers = imports.iter().map(ask);
+        let Some(first) = answers.next() else { return Fact::Absent };
+        if answers.all(|answer| answer == first) {
+            return Fact::Seen { value: first, at };
+        }
+        let levels: Vec<_> = imports.iter().map(|import| import.process.level().to_string()).collect();
+        let why = format!("what is loaded is not the same on processors of {}", levels.join(" and "));
+        Fact::Unknown(Gap::new(why).settled_by("the image has libraries in folders of glibc-hwcaps"))
     }
 }
 

@@ -64,8 +64,9 @@ limits! {
     text_file: u64 = 16 << 20;
     /// Bytes of one ELF file that are kept in memory while it goes by.
     elf_kept: usize = 96 << 20;
-    /// Places that the dynamic loader looks at for one process. `import torch` takes some thousands.
-    loader_steps: usize = 200_000;
+    /// Names that are asked for and places that the dynamic loader looks at for them, in one process. `import torch` takes
+    /// some thousands.
+    loader_steps: usize = 100_000;
     /// Bytes of one library that are written to a temporary file, to be read in any order. libtorch_cpu.so has 0.4 to 0.6 GB.
     spool: u64 = 4 << 30;
     /// Symbolic links followed for one path. Linux follows 40.

@@ -413,10 +413,7 @@ impl<'a> Dynamic<'a> {
 /// other, each with a zero behind it (glibc, `elf/dl-load.c`, `system_dirs`).
 fn default_directories(bytes: &[u8]) -> Vec<String> {
     let is_directory = |name: &[u8]| {
-        name.len() > 1
-            && name.starts_with(b"/")
-            && name.ends_with(b"/")
-            && name.iter().all(|byte| byte.is_ascii_graphic())
+        name.len() > 1 && name.starts_with(b"/") && name.ends_with(b"/") && name.iter().all(u8::is_ascii_graphic)
     };
     for border in memchr::memmem::find_iter(bytes, b"/\0/") {
         let begin = memchr::memrchr(0, bytes.get(..border).unwrap_or_default()).map_or(0, |zero| zero + 1);

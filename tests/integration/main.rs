@@ -10,6 +10,7 @@
 )]
 
 mod bad_input;
+mod explain;
 mod hosts;
 mod imports;
 mod launch;

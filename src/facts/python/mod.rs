@@ -87,3 +87,6 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
         },
     );
 }
+
+#[cfg(test)]
+mod tests;

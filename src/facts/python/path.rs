@@ -51,16 +51,16 @@ pub(super) fn layout(rootfs: &RootFs, config: Option<&ImageConfig>, name: &Image
 
     if let Some(environment) = &environment {
         let folder = environment.prefix.join(b"lib").join(version.as_bytes()).join(b"site-packages");
-        layout.add_site(rootfs, folder);
+        layout.add_site(rootfs, &folder);
     }
     if environment.as_ref().is_none_or(|environment| environment.sees_system) {
         if variable("PYTHONNOUSERSITE").is_none() {
             let base = variable("PYTHONUSERBASE").map(|base| ImagePath::from(base.as_str()));
             let base = base.unwrap_or_else(|| home(rootfs, config).join(b".local"));
-            layout.add_site(rootfs, base.join(b"lib").join(version.as_bytes()).join(b"site-packages"));
+            layout.add_site(rootfs, &base.join(b"lib").join(version.as_bytes()).join(b"site-packages"));
         }
         for folder in site_folders(rootfs, &prefix, &libraries, &version) {
-            layout.add_site(rootfs, folder);
+            layout.add_site(rootfs, &folder);
         }
     }
     layout
@@ -76,13 +76,13 @@ impl Layout {
     }
 
     /// Adds a folder of packages, and the folders that its `.pth` files name.
-    fn add_site(&mut self, rootfs: &RootFs, folder: ImagePath) {
+    fn add_site(&mut self, rootfs: &RootFs, folder: &ImagePath) {
         if !self.add(rootfs, folder.clone()) {
             return;
         }
         self.site_packages.push(folder.clone());
         let names: Vec<_> =
-            rootfs.names(&folder).filter(|name| name.ends_with(b".pth") && !name.starts_with(b".")).collect();
+            rootfs.names(folder).filter(|name| name.ends_with(b".pth") && !name.starts_with(b".")).collect();
         for name in names {
             let file = folder.join(name);
             let Fact::Seen { value, .. } = text(rootfs, &file) else {

@@ -46,17 +46,15 @@ pub(in crate::facts) fn import<'a>(
         _ => return Fact::Absent,
     };
     // A torch that the image's own interpreter does not import belongs to the one of its environment.
-    let own;
-    let python = match python.filter(|python| python.path.contains(&package.parent())) {
-        Some(python) => python,
-        None => {
-            let environment = package.parent().parent().parent().parent();
-            own = Python::at(rootfs, config, environment.join(b"bin/python3"));
-            match &own {
-                Some(python) if python.path.contains(&package.parent()) => python,
-                _ => return Fact::Unknown(Gap::new(format!("no interpreter was found that imports {package}"))),
-            }
-        }
+    let folder = package.parent();
+    let finds_it = |python: &&Python| python.path.contains(&folder);
+    let environment = folder.parent().parent().parent();
+    let other = match python.filter(finds_it) {
+        Some(_) => None,
+        None => Python::at(rootfs, config, environment.join(b"bin/python3")),
+    };
+    let Some(python) = python.filter(finds_it).or(other.as_ref().filter(finds_it)) else {
+        return Fact::Unknown(Gap::new(format!("no interpreter was found that imports {package}")));
     };
     let cuda = cuda_major(rootfs, package);
     let importer = Importer { rootfs, python, package, cuda };
@@ -116,7 +114,7 @@ impl Importer<'_> {
         self.load_global_deps(import, caller)?;
         let folder = [self.package.clone()];
         let module = self.module(&folder, "_C").ok_or_else(|| {
-            Stop::Unknown(Gap::new(format!("{} has no module _C for Python 3.{:?}", self.package, self.python.minor)))
+            Stop::Unknown(Gap::new(format!("{} has no module _C for the Python that imports it", self.package)))
         })?;
         load(import, &module, interpreter).map(|_| ())
     }
@@ -197,8 +195,8 @@ impl Importer<'_> {
         for folder in folders {
             let mut names = self.rootfs.names(folder).map(|name| String::from_utf8_lossy(name).into_owned());
             let is_own = |file: &String| {
-                let rest = file.strip_prefix(&own);
-                rest.is_some_and(|rest| rest.ends_with(".so") && rest.starts_with(['-', 't', 'm']))
+                let rest = file.strip_prefix(&own).and_then(|rest| rest.strip_suffix(".so"));
+                rest.is_some_and(|rest| rest.starts_with(['-', 't', 'm']))
             };
             let plain = [format!("{name}.abi3.so"), format!("{name}.so")];
             let found = names

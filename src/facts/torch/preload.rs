@@ -14,7 +14,7 @@ pattern!(LIST, r"(?s)cuda_libs\b[^=\n]*= [\[{](.*?)\n *[\]}]");
 pattern!(ENTRY, r#"['"]([\w/]+)['"][:,] ['"](lib[^'"]+)['"]"#);
 pattern!(IN_MAPS, r#"if ['"]([^'"]+)['"] not in _maps"#);
 // 1.13: cublas_path = os.path.join(nvidia_path, 'cublas', 'lib', 'libcublas.so.11')
-pattern!(PATH, r#"os\.path\.join\(nvidia_path, '(\w+)', 'lib', '(lib[^']+)'\)"#);
+pattern!(PATH, r"os\.path\.join\(nvidia_path, '(\w+)', 'lib', '(lib[^']+)'\)");
 pattern!(IN_ERROR, r#"if ['"](lib[^'"]+)['"] not in err"#);
 
 /// A library that is loaded from the wheels of NVIDIA, by the folder and the shell pattern of its name.

@@ -53,7 +53,7 @@ fn one(answer: &Answer, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
         let shown = if verbose { rest.len() } else { rest.len().min(2) };
         page.text(2, "already loaded when it is")?;
         for search in std::iter::once(first).chain(rest.iter().take(shown)) {
-            page.text(2, &format!("├─ {}", search.by))?;
+            page.verbatim(2, label(""), 2, &format!("├─ {}", search.by))?;
         }
         match rest.len() - shown {
             0 => page.text(2, "╵")?,
@@ -66,13 +66,13 @@ fn one(answer: &Answer, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
 /// One search: the places of one rule under one heading.
 fn steps(search: &Search, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
     let other = if search.name.contains('/') { format!(" as {}", search.name) } else { String::new() };
-    page.text(2, &format!("{}{other}", search.by))?;
+    page.verbatim(2, label(""), 2, &format!("{}{other}", search.by))?;
     let groups: Vec<&[Step]> = search.steps.chunk_by(|a, b| rule(&a.route) == rule(&b.route)).collect();
     for (index, group) in groups.iter().enumerate() {
         let is_last = index + 1 == groups.len();
         let (branch, trunk) = if is_last { ("╰─ ", "   ") } else { ("├─ ", "│  ") };
         let Some(first) = group.first() else { continue };
-        page.text(2, &format!("{branch}{}", rule(&first.route)))?;
+        page.verbatim(2, label(""), 2, &format!("{branch}{}", rule(&first.route)))?;
         for (index, step) in group.iter().enumerate() {
             let is_last = index + 1 == group.len();
             let (branch, below) = if is_last { ("╰─ ", "   ") } else { ("├─ ", "│  ") };
@@ -101,21 +101,18 @@ fn place(step: &Step, branch: &str, below: &str, verbose: bool, page: &mut Page<
         End::Missing => anstyle::Style::new().dimmed(),
         _ => page::bold(AnsiColor::Yellow),
     };
-    let is_long = matches!(step.end, End::Taken(_) | End::SameFile(_));
     let end = match &step.end {
         End::Taken(_) => "taken".to_owned(),
         End::SameFile(_) => "taken, already loaded".to_owned(),
         other => other.to_string(),
     };
     page.branch(2, branch, below, entry, (&end, look))?;
-    if let (true, End::Taken(path) | End::SameFile(path)) = (is_long, &step.end) {
-        page.verbatim(2, label(""), 2, &format!("{below}  = {path}"))?;
-    } else if verbose || !matches!(step.end, End::Missing) {
-        if entry != &step.path {
-            page.verbatim(2, label(""), 2, &format!("{below}  {}", step.path))?;
-        }
+    match &step.end {
+        End::Taken(path) | End::SameFile(path) => page.verbatim(2, label(""), 2, &format!("{below}  = {path}")),
+        End::Missing if !verbose => Ok(()),
+        _ if *entry == step.path => Ok(()),
+        _ => page.verbatim(2, label(""), 2, &format!("{below}  {}", step.path)),
     }
-    Ok(())
 }
 
 /// The heading that places of one rule share.

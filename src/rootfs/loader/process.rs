@@ -220,8 +220,7 @@ impl<'a> Process<'a> {
 
     /// What a name is bound to when the object at `by` asks for it; nothing is mapped.
     pub fn bound(&self, name: &str, by: usize) -> Result<Option<Bound>, Gap> {
-        let mut process = self.clone();
-        process.searches.clear();
+        let mut process = self.fork();
         match process.map(name.as_bytes(), by, Asked::Dlopen(by)) {
             Err(Stop::Unknown(gap)) => Err(gap),
             Err(Stop::Fails(_)) => Ok(None),
@@ -229,6 +228,19 @@ impl<'a> Process<'a> {
                 let route = if id < self.objects.len() { Route::Loaded } else { object.route.clone() };
                 Bound { path: object.path.clone(), route }
             })),
+        }
+    }
+
+    /// The same process, without its past searches: what is tried in it does not change this one.
+    pub fn fork(&self) -> Self {
+        Self {
+            loader: Rc::clone(&self.loader),
+            system: self.system.clone(),
+            objects: self.objects.clone(),
+            failure: self.failure.clone(),
+            searches: Vec::new(),
+            steps: 0,
+            ..*self
         }
     }
 
@@ -284,6 +296,7 @@ impl<'a> Process<'a> {
 
     /// Finds a name among the mapped objects, or maps the file that it is found to be.
     fn map(&mut self, name: &[u8], by: usize, asked: Asked) -> Result<usize, Stop> {
+        self.count_step()?;
         if let Some(id) = self.objects.iter().position(|object| object.is_named(name)) {
             self.note(name, asked, Vec::new(), Some(id));
             return Ok(id);

@@ -88,10 +88,15 @@ impl<'a> Process<'a> {
         if !chain.contains(&0) {
             chain.push(0);
         }
+        if self.objects.get(by).is_some_and(|object| !object.elf.runpath.is_empty()) {
+            return Vec::new();
+        }
         let objects = chain.into_iter().filter_map(|id| Some((id, self.objects.get(id)?)));
-        let objects = objects.map(|(id, object)| (id, object.elf, object.path.clone()));
-        let asking_has_runpath = self.objects.get(by).is_some_and(|object| !object.elf.runpath.is_empty());
-        objects.filter(|(_, elf, _)| !asking_has_runpath && elf.runpath.is_empty()).collect()
+        let counts = |elf: &ElfInfo| elf.runpath.is_empty() && !elf.rpath.is_empty();
+        objects
+            .filter(|(_, object)| counts(object.elf))
+            .map(|(id, object)| (id, object.elf, object.path.clone()))
+            .collect()
     }
 
     fn by_path(&mut self, name: &[u8], by: usize, steps: &mut Vec<Step>) -> Result<Hit<'a>, Gap> {
@@ -215,12 +220,7 @@ impl<'a> Process<'a> {
 
     /// Looks at one path: `None` lets the search go on.
     fn look(&mut self, path: Vec<u8>, route: &Route, steps: &mut Vec<Step>) -> Result<Option<Hit<'a>>, Gap> {
-        self.steps += 1;
-        let limit = self.loader.rootfs.loader_steps;
-        if self.steps > limit {
-            let what = format!("{} places were looked at for one process", self.steps);
-            return Err(Gap::new(OverLimit::new(what, "loader_steps", limit as u64).to_string()));
-        }
+        self.count_step()?;
         let mut step = |end| steps.push(Step { route: route.clone(), path: escape(&path), end });
         match self.examine(&path)? {
             Look::Usable(real, file, elf) => {
@@ -240,6 +240,17 @@ impl<'a> Process<'a> {
                 Ok(Some(Hit::Refused(format!("{}: {why}", escape(&path)))))
             }
         }
+    }
+
+    /// Counts a name that is asked for, or a place that is looked at.
+    pub(super) fn count_step(&mut self) -> Result<(), Gap> {
+        self.steps += 1;
+        let limit = self.loader.rootfs.loader_steps;
+        if self.steps > limit {
+            let what = format!("{} names and places were looked at for one process", self.steps);
+            return Err(Gap::new(OverLimit::new(what, "loader_steps", limit as u64).to_string()));
+        }
+        Ok(())
     }
 
     fn examine(&self, path: &[u8]) -> Result<Look<'a>, Gap> {
