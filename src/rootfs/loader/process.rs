@@ -232,6 +232,7 @@ impl<'a> Process<'a> {
     }
 
     /// The same process, without its past searches: what is tried in it does not change this one.
+    #[must_use]
     pub fn fork(&self) -> Self {
         Self {
             loader: Rc::clone(&self.loader),

@@ -84,12 +84,12 @@ impl<'a> Process<'a> {
     /// The objects whose `DT_RPATH` counts: the one that asks, those that brought each other up to it, and in the end the
     /// program; none if the one that asks has a `DT_RUNPATH`. In an object that has both, only `DT_RUNPATH` counts.
     fn rpath_chain(&self, by: usize) -> Vec<(usize, &'a ElfInfo, ImagePath)> {
+        if self.objects.get(by).is_some_and(|object| !object.elf.runpath.is_empty()) {
+            return Vec::new();
+        }
         let mut chain: Vec<usize> = std::iter::successors(Some(by), |&id| self.objects.get(id)?.brought_by).collect();
         if !chain.contains(&0) {
             chain.push(0);
-        }
-        if self.objects.get(by).is_some_and(|object| !object.elf.runpath.is_empty()) {
-            return Vec::new();
         }
         let objects = chain.into_iter().filter_map(|id| Some((id, self.objects.get(id)?)));
         let counts = |elf: &ElfInfo| elf.runpath.is_empty() && !elf.rpath.is_empty();
