@@ -45,3 +45,15 @@ fn variables_of_the_launch_count_over_those_of_the_image() {
     assert_eq!(debug(&[]), "INFO");
     assert_eq!(debug(&["-e", "NCCL_DEBUG=WARN"]), "WARN");
 }
+
+#[test]
+fn the_code_of_torch_tells_what_its_header_tells() {
+    for world in ["good", "cpu-only", "use-nccl-off"] {
+        let (report, _) = check(&crate::support::world(world).display().to_string(), None);
+        let [code, header, both] =
+            ["torch.build_code", "torch.build_header", "torch.build"].map(|name| &report["facts"][name]["value"]);
+        assert!(code["TORCH_VERSION"].is_string(), "{world}: {code}");
+        assert_eq!(code, header, "{world}");
+        assert_eq!(code, both, "{world}");
+    }
+}

@@ -11,7 +11,7 @@ const PAGE: usize = 4096;
 /// The same, as addresses count.
 const PAGE_BYTES: u64 = PAGE as u64;
 
-/// Pages that one call may touch: 32 MiB. `GetBuildOptions()` of torch 2.9.0 touches 20.
+/// Pages that one call may touch: 32 MiB. `GetBuildOptions()` of torch 2.9.0 touches 31.
 const MOST_PAGES: usize = 8192;
 
 /// Bytes of one string or block that is moved at once.

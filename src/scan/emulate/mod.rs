@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use image::Machine;
 use memory::{Memory, RETURN};
 
-/// Instructions of one run. `GetBuildOptions()` of torch 2.9.0 takes 21,000.
+/// Instructions of one run. `GetBuildOptions()` of torch 2.9.0 takes 12,408; unoptimised code, some six times as many.
 const MOST_STEPS: u32 = 1_000_000;
 
 /// A processor.
