@@ -2,13 +2,16 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-/// What the toolkit's own compiler wrote, see `fixtures/elf/build-gpu-code`, and what `cuobjdump` says of it.
+/// What the toolkit's own compiler wrote, see `fixtures/elf/gpu-code/build`, and what `cuobjdump` says of it.
 const LIBRARIES: [(&[u8], &str); 2] = [
-    (include_bytes!("../../../fixtures/elf/gpu-code.so"), include_str!("../../../fixtures/elf/gpu-code.txt")),
+    (
+        include_bytes!("../../../fixtures/elf/gpu-code/gpu-code.so"),
+        include_str!("../../../fixtures/elf/gpu-code/gpu-code.txt"),
+    ),
     // Only what was linked on the device counts.
     (
-        include_bytes!("../../../fixtures/elf/gpu-code-linked.so"),
-        include_str!("../../../fixtures/elf/gpu-code-linked.txt"),
+        include_bytes!("../../../fixtures/elf/gpu-code/gpu-code-linked.so"),
+        include_str!("../../../fixtures/elf/gpu-code/gpu-code-linked.txt"),
     ),
 ];
 
