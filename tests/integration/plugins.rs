@@ -33,7 +33,7 @@ fn root() -> tempfile::TempDir {
 
 /// Makes a library that defines `symbols` and needs `needed`.
 fn library(path: &Path, symbols: &[&str], needed: &[&Path]) {
-    let source: String = symbols.iter().map(|symbol| format!("int {symbol}[4] = {{1}};\n")).collect();
+    let source = symbols.iter().fold(String::new(), |text, symbol| text + "int " + symbol + "[4] = {1};\n");
     let file = path.with_extension("c");
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&file, source).unwrap();
