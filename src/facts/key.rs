@@ -92,6 +92,7 @@ keys! {
     NVIDIA_REQUIRE "nvidia.require" Map "NVIDIA_REQUIRE_*: conditions that the driver must meet";
     NVIDIA_REQUIREMENTS "nvidia.requirements" Groups "What NVIDIA's container runtime checks before it starts the container, by variable: terms, of which one must hold, each with factors, which all must hold";
     LAUNCH_VARIABLES "launch.variables" Texts "Variables that the job sets when it starts the container, by --env and --launch";
+    LAUNCH_COMPUTED "launch.computed" Texts "Those of them whose value is only computed at the start; the image's own, if any, is taken for it";
     PYTHON_PATH "python.path" Text "The interpreter that runs: the one that the image's command names, else what `python` or `python3` starts, by PATH";
     PYTHON_SITE_PACKAGES "python.site_packages" Texts "Folders that this interpreter imports packages from, in its order";
     PYTHON_STARTUP_CODE "python.startup_code" Texts "Files beside its packages that run code when this interpreter starts (.pth files with imports), which could change where it imports from";

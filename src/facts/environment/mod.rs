@@ -15,7 +15,7 @@ use crate::model::{Fact, Gap, Site, Value, Version};
 use super::key::Key;
 use super::{Context, Facts, key, nccl};
 
-use name::{Name, Readers, State};
+use name::{Family, Name, Readers, State};
 use sources::Settings;
 use vocabulary::{Place, Row};
 
@@ -60,18 +60,24 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
 
     launch(context, facts);
     variables(&judged, &readers, &settings, facts);
-    names(&judged, &copy, settings.gap.as_ref(), facts);
-    values(&judged, &readers, settings.gap.as_ref(), facts);
+    // A name that could not be checked is no reason to say that all is well.
+    let is_unchecked = |name: &Name| name.family == Family::Nccl && name.state == State::Unchecked;
+    let unchecked = match &copy {
+        Fact::Unknown(gap) if judged.iter().any(|(_, name)| is_unchecked(name)) => Some(gap),
+        _ => None,
+    };
+    let gap = settings.gap.as_ref().or(unchecked);
+    names(&judged, gap, facts);
+    values(&judged, &readers, gap, facts);
     conflicts(&settings, facts);
     note(&judged, &readers, facts);
     configuration_files(settings, facts);
 }
 
-/// The variables that NCCL finds in its process, with those of its own files; values that are computed are left out.
-pub(super) fn effective(context: &Context<'_>, version: Option<&Version>) -> BTreeMap<String, String> {
+/// The variables that NCCL finds in its process, with those of its own files.
+pub(super) fn effective(context: &Context<'_>, version: Option<&Version>) -> BTreeMap<String, Setting> {
     let settings = Settings::gather(context, version);
-    let known = settings.effective().into_values();
-    known.filter_map(|setting| Some((setting.name.clone(), setting.value.clone()?))).collect()
+    settings.effective().into_values().map(|setting| (setting.name.clone(), setting.clone())).collect()
 }
 
 /// The number that NCCL takes a value for; `None` where it fits no 64 bits.
@@ -81,9 +87,15 @@ pub(super) fn number(value: &str) -> Option<i64> {
 
 /// The names that the job sets itself.
 fn launch(context: &Context<'_>, facts: &mut Facts) {
-    let mut list = List::default();
-    context.launch.iter().for_each(|set| list.push(set.name.clone(), [set.site.clone()]));
-    facts.insert(key::LAUNCH_VARIABLES, list.fact(None));
+    let (mut all, mut computed) = (List::default(), List::default());
+    for set in context.launch {
+        all.push(set.name.clone(), [set.site.clone()]);
+        if set.value.is_none() {
+            computed.push(set.name.clone(), [set.site.clone()]);
+        }
+    }
+    facts.insert(key::LAUNCH_VARIABLES, all.fact(None));
+    facts.insert(key::LAUNCH_COMPUTED, computed.fact(None));
 }
 
 /// One record for each setting.
@@ -134,7 +146,7 @@ fn sentence(state: &State) -> Option<String> {
 }
 
 /// Lists of names, by what is wrong with them.
-fn names(judged: &[(&Setting, Name)], copy: &Fact<&crate::model::NcclStrings>, gap: Option<&Gap>, facts: &mut Facts) {
+fn names(judged: &[(&Setting, Name)], gap: Option<&Gap>, facts: &mut Facts) {
     let mut lists: BTreeMap<&str, (&'static Key, List)> = BTreeMap::new();
     for key in [
         key::NCCL_UNKNOWN_VARIABLES,
@@ -151,16 +163,11 @@ fn names(judged: &[(&Setting, Name)], copy: &Fact<&crate::model::NcclStrings>, g
             list.push(text, [setting.site.clone()]);
         }
     };
-    let mut is_unchecked = false;
     for (setting, name) in judged {
         let own = &setting.name;
         let detailed = || sentence(&name.state).map_or_else(|| own.clone(), |what| format!("{own} ({what})"));
         let key = match &name.state {
-            State::Known | State::Foreign => continue,
-            State::Unchecked => {
-                is_unchecked |= name.family == name::Family::Nccl;
-                continue;
-            }
+            State::Known | State::Foreign | State::Unchecked => continue,
             State::Old(_) => key::ENV_DEPRECATED,
             State::NotYet(_) => key::ENV_NOT_YET,
             State::Removed(_) => key::ENV_REMOVED,
@@ -169,17 +176,12 @@ fn names(judged: &[(&Setting, Name)], copy: &Fact<&crate::model::NcclStrings>, g
         };
         let text = if name.state == State::Unknown(None) { own.clone() } else { detailed() };
         push(key, text, setting);
-        if name.family == name::Family::Nccl && key != key::ENV_DEPRECATED {
+        if name.family == Family::Nccl && key != key::ENV_DEPRECATED {
             push(key::NCCL_UNKNOWN_VARIABLES, own.clone(), setting);
         }
     }
-    // A name that could not be checked is no reason to say that all is well.
-    let unchecked = match copy {
-        Fact::Unknown(gap) if is_unchecked => Some(gap),
-        _ => None,
-    };
     for (key, list) in lists.into_values() {
-        facts.insert(key, list.fact(gap.or(unchecked)));
+        facts.insert(key, list.fact(gap));
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::launch::Setting;
 use crate::model::{DynamicSymbol, Fact, Gap, ImagePath, NcclStrings, Site, Value, Version};
 use crate::rootfs::File;
 use crate::rootfs::loader::elf;
@@ -53,7 +54,7 @@ struct Opener<'c, 'a> {
     caller: ImagePath,
     copy: &'a NcclStrings,
     version: Option<Version>,
-    environment: BTreeMap<String, String>,
+    environment: BTreeMap<String, Setting>,
 }
 
 pub(in crate::facts) fn produce(context: &Context<'_>, facts: &mut Facts) {
@@ -154,7 +155,13 @@ impl Opener<'_, '_> {
             outcomes.gap = Some(Gap::new(format!("{} names no interface of plugins", self.caller)));
         }
         for kind in KINDS.iter().filter(|kind| self.copy.interfaces.iter().any(|name| name.starts_with(kind.symbol))) {
-            let value = self.environment.get(kind.variable).map(String::as_str);
+            let setting = self.environment.get(kind.variable);
+            if setting.is_some_and(|setting| setting.value.is_none()) {
+                let why = format!("{} is computed when the job starts", kind.variable);
+                outcomes.gap.get_or_insert(Gap::new(why));
+                continue;
+            }
+            let value = setting.and_then(|setting| setting.value.as_deref());
             for names in self.names(kind, value) {
                 self.open(kind, value, &names, &mut outcomes);
             }

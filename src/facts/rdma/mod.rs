@@ -6,7 +6,8 @@ mod versions;
 
 use std::collections::BTreeMap;
 
-use crate::model::{ElfInfo, Endian, Fact, ImagePath, Site, Value, Version};
+use crate::launch::Setting;
+use crate::model::{ElfInfo, Endian, Fact, ImagePath, Value, Version};
 use crate::rootfs::loader::elf;
 
 use super::{Context, Facts, environment, key, nccl};
@@ -28,7 +29,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let version = nccl::loaded_strings(context, facts).value().and_then(|copy| Version::parse(&copy.version));
     let environment = environment::effective(context, version.as_ref());
     let first = version.filter(|version| Version::parse("2.30.3").is_some_and(|first| *version >= first));
-    let own = first.and_then(|_| environment.get("NCCL_IBVERBS_LIB")).map(String::as_str);
+    let own = first.and_then(|_| environment.get("NCCL_IBVERBS_LIB")).and_then(|set| set.value.as_deref());
     let verbs = opened(context, facts, own.into_iter().chain(NAMES));
     let mlx5 = match &verbs {
         Fact::Seen { .. } => opened(context, facts, MLX5_NAMES),
@@ -46,7 +47,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     versions::produce(context, &verbs, &mlx5, facts);
     providers::produce(context, &verbs, facts);
     libraries(context, facts);
-    forbidden(&environment, context, facts);
+    forbidden(&environment, facts);
     runtime_needs(facts);
 }
 
@@ -96,17 +97,18 @@ fn libraries(context: &Context<'_>, facts: &mut Facts) {
 }
 
 /// Settings of the process that keep NCCL from it.
-fn forbidden(environment: &BTreeMap<String, String>, context: &Context<'_>, facts: &mut Facts) {
+fn forbidden(environment: &BTreeMap<String, Setting>, facts: &mut Facts) {
     let off = |name: &str, value: &str| match name {
         "NCCL_IB_DISABLE" => environment::number(value).is_some_and(|number| number != 0),
         "NCCL_NET" => value.eq_ignore_ascii_case("socket"),
         _ => false,
     };
-    let found: Vec<_> = environment.iter().filter(|(name, value)| off(name, value)).collect();
-    let given = |name: &str| context.launch.iter().rev().find(|set| set.name == name).map(|set| set.site.clone());
-    let at = found.iter().map(|(name, _)| given(name).unwrap_or_else(|| Site::Config(format!("Env {name}"))));
-    let texts: Vec<_> = found.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let fact = if texts.is_empty() { Fact::Absent } else { Fact::seen(texts, at) };
+    let found = environment.values().filter_map(|set| {
+        let value = set.value.as_ref().filter(|value| off(&set.name, value))?;
+        Some((format!("{}={value}", set.name), set.site.clone()))
+    });
+    let (texts, at): (Vec<_>, Vec<_>) = found.unzip();
+    let fact = if texts.is_empty() { Fact::Absent } else { Fact::Seen { value: texts, at } };
     facts.insert(key::RDMA_FORBIDDEN, fact);
 }
 
