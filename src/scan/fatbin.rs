@@ -73,8 +73,8 @@ struct Walk {
     /// What containers hold: most of a library's hold the same.
     codes: Vec<GpuCode>,
     sections: Sections,
-    /// What is wrong with containers, by their offsets.
-    damage: Vec<(u64, String)>,
+    /// What is wrong with containers, and what they would have reached over.
+    damage: Vec<(Range<u64>, String)>,
     /// Whether one of the bounds above was passed.
     too_much: bool,
 }
@@ -183,7 +183,10 @@ impl Walk {
         };
         for section in sections {
             let within = |place: u64| section.iter().any(|range: &Range<u64>| range.contains(&place));
-            if let Some((_, damage)) = self.damage.iter().find(|(place, _)| within(*place)) {
+            let overlaps = |damaged: &Range<u64>| {
+                section.iter().any(|range| range.start < damaged.end && damaged.start < range.end)
+            };
+            if let Some((_, damage)) = self.damage.iter().find(|(range, _)| overlaps(range)) {
                 return Err(damage.clone());
             }
             let mut code = GpuCode::default();
@@ -204,14 +207,25 @@ impl Walk {
 
     fn damaged(&mut self, container: &Container) {
         let what = format!("the container of GPU code at {:#x} is damaged at {:#x}", container.start, self.next);
-        self.note(container.start, what);
-    }
-
-    fn note(&mut self, place: u64, what: String) {
         self.too_much |= self.damage.len() == NOTED;
         if !self.too_much {
-            self.damage.push((place, what));
+            self.damage.push((container.start..container.end, what));
         }
+    }
+}
+
+/// The GPU code of a library whose bytes come in pieces, or what is wrong with it. Here for fuzzing: otherwise the bytes come
+/// from a layer.
+pub fn gpu_code<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Option<GpuCode>, Gap> {
+    let mut walk = Box::new(Walk::new("library".to_owned()));
+    let mut offset = 0;
+    for piece in pieces {
+        walk.push(offset, piece);
+        offset += piece.len() as u64;
+    }
+    match walk.finish()? {
+        Some(Found::GpuCode(code)) => code.map(Some),
+        _ => Ok(None),
     }
 }
 

@@ -22,6 +22,7 @@ use crate::tarball::{Fault, TarError, TarReader};
 use extract::{Extractor, Running};
 
 pub use decompress::Compression;
+pub use fatbin::gpu_code;
 pub use folder::scan_folder;
 pub use pipe::{Blocks, Cancel, Pipe, pipe, with_pipe};
 

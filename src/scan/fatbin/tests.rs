@@ -156,6 +156,24 @@ fn damage_is_told_and_never_guessed_around() {
     assert_eq!(cubins(whole(&end_of_numbers)), "nothing");
 }
 
+/// Damage that reaches over the sections in question counts, wherever it begins; what lies elsewhere does not.
+#[test]
+fn damage_counts_where_it_reaches() {
+    let (library, text) = LIBRARIES[1];
+    let mut bad = container(&[(2, 80, 0, 8), (2, 80, 0, 8)]);
+    bad[16 + 72] = 9;
+    bad[16 + 74] = 9;
+    // Right behind the header of the file is a table that is not read here.
+    let mut with = |size: u64| {
+        bad[8..16].copy_from_slice(&size.to_le_bytes());
+        let mut library = library.to_vec();
+        library[64..64 + bad.len()].copy_from_slice(&bad);
+        whole(&library)
+    };
+    assert_eq!(with(144), Ok(Some(listed(text))));
+    assert!(cubins(with(0x4000)).contains("is damaged at"));
+}
+
 #[test]
 fn a_hole_between_containers_is_no_damage() {
     let (one, two) = (container(&[(2, 80, 0, 8)]), container(&[(2, 90, 0, 8)]));
