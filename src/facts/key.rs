@@ -181,6 +181,6 @@ keys! {
     HOST_NCCL_CODE "host.nccl_code" Text "The same of the NCCL that torch would load";
     HOST_EXTENSIONS_WITHOUT_CODE "host.extensions_without_code" Texts "Python extensions with GPU code that have none for its GPU";
     HOST_UNMET_REQUIREMENTS "host.unmet_requirements" Texts "Variables of nvidia.requirements that it does not meet";
-    HOST_COMPAT "host.compat" Text "The forward-compatibility package of the image that works there and is newer than its driver";
+    HOST_COMPAT "host.compat" Text "The newest forward-compatibility package of the image that works there, is newer than its driver and new enough for torch";
     HOST_COMPAT_REFUSED "host.compat_refused" Text "Why cuda.libcuda, where that is one of forward compatibility, does not work there";
 }

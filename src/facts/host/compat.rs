@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crate::model::{Class, Fact, Gap, Host, Value, Version};
 
 use super::super::{Facts, key};
+use super::version;
 
 pub(super) fn produce(host: &Host, facts: &mut Facts) {
     let packages = facts.get(key::CUDA_COMPAT.name).clone();
@@ -13,11 +14,14 @@ pub(super) fn produce(host: &Host, facts: &mut Facts) {
         // Nothing was said that could be compared.
         return;
     };
+    let needed = version(facts.get(key::TORCH_CUDA_DRIVER_MIN.name));
     let usable = packages.clone().and_then(|packages, at| {
-        let found = records(&packages).into_iter().find(|package| {
-            matches!(refusal(package, driver, host), Ok(None))
-                && text(package, "driver").is_some_and(|own| own > *driver)
-        });
+        let works = |package: &BTreeMap<String, Value>| {
+            let is_newer = text(package, "driver")
+                .is_some_and(|own| own > *driver && needed.as_ref().is_none_or(|needed| own >= *needed));
+            is_newer && matches!(refusal(package, driver, host), Ok(None))
+        };
+        let found = records(&packages).into_iter().filter(works).max_by_key(|package| text(package, "driver"));
         let path = found.and_then(|package| package.get("path").map(ToString::to_string));
         path.map_or(Fact::Absent, |path| Fact::Seen { value: path, at })
     });

@@ -139,4 +139,8 @@ fn forward_compatibility() {
         assert_eq!(said(&facts, key::HOST_COMPAT), usable, "{text}");
         assert!(said(&facts, key::HOST_COMPAT_REFUSED).starts_with(refused), "{text}");
     }
+    // One that is too old for torch makes up for nothing.
+    let mut newer = noted;
+    newer.insert(key::TORCH_CUDA_DRIVER_MIN, Fact::seen(Version::parse("580.65.06").unwrap(), []));
+    assert_eq!(said(&newer.on(&host("driver=535.104,gpu=a100")), key::HOST_COMPAT), "absent");
 }
