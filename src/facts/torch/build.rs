@@ -28,7 +28,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) -> Build {
         (_, Fact::Seen { .. }) | (Fact::Absent, Fact::Unknown(_)) => header.clone(),
         (Fact::Unknown(code), Fact::Unknown(header)) => Fact::Unknown(Gap::new(format!("{code}; {header}"))),
         (Fact::Absent, Fact::Absent) if context.torch.chosen.value().is_some() => Fact::Unknown(Gap::new(
-            "no library of torch holds caffe2::GetBuildOptions(), and torch/include/caffe2/core/macros.h does not ship in \
+            "no library of torch has a symbol caffe2::GetBuildOptions(), and torch/include/caffe2/core/macros.h does not ship in \
              this build",
         )),
         (Fact::Absent, Fact::Absent) => Fact::Absent,

@@ -173,10 +173,9 @@ fn inspected() -> Facts {
         ),
     );
     let flags = "-fvisibility-inlines-hidden -DUSE_PTHREADPOOL -DNDEBUG -DUSE_KINETO -O2 -fPIC -Wall -Wextra";
-    facts.insert(
-        key::TORCH_BUILD,
-        Fact::seen(map(&[("CXX_FLAGS", flags), ("USE_NCCL", "1"), ("BLAS_INFO", "mkl")]), [file(1, TORCH, None)]),
-    );
+    let build = map(&[("CXX_FLAGS", flags), ("USE_NCCL", "1"), ("BLAS_INFO", "mkl")]);
+    facts.insert(key::TORCH_BUILD, Fact::seen(build.clone(), [file(1, TORCH, None)]));
+    facts.insert(key::TORCH_BUILD_CODE, Fact::seen(build, [file(1, TORCH, None)]));
     let names = ["HOME", "LANG", "PATH", "PYTHONUNBUFFERED", "DEBIAN_FRONTEND", "LIBRARY_PATH", "CUDA_HOME", "SHELL"];
     facts.insert(key::IMAGE_OTHER_ENV, Fact::seen(names.to_vec(), []));
     facts.insert(key::CUDA_CUDART_MAJORS, Fact::seen(Value::List(vec![Value::Int(12)]), []));
@@ -228,7 +227,7 @@ fn an_inspection() {
         BLAS_INFO  mkl
         CXX_FLAGS  -fvisibility-inlines-hidden -DUSE_PTHREADPOOL -DNDEBUG -DUSE_KIN…
         USE_NCCL   1
-      build_code            absent
+      build_code            the same as build
       build_header          absent
       build_contradictions  absent
       cxx11_abi             absent
@@ -302,7 +301,9 @@ fn an_inspection_in_full() {
         USE_NCCL   1
         at  /usr/local/lib/python3.12/dist-packages/torch/lib/libtorch_cuda.so,
             layer 2 of 3 (sha256:222222222222)
-      build_code            absent
+      build_code            the same as build
+        at  /usr/local/lib/python3.12/dist-packages/torch/lib/libtorch_cuda.so,
+            layer 2 of 3 (sha256:222222222222)
       build_header          absent
       build_contradictions  absent
       cxx11_abi             absent
