@@ -1,11 +1,11 @@
 //! An ELF file as its process would see it: bytes by address, relocated, and the symbols that calls lead to (System V gABI,
 //! chapters 4 and 5, with the supplements for x86-64 and AArch64). Read by range: little of a large library need be in memory.
 
+mod symbols;
+
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
-
-use memchr::memmem;
 
 /// A file whose bytes can be had in any order.
 pub(in crate::scan) trait ReadAt {
@@ -75,14 +75,6 @@ pub(super) enum Target {
     Other,
 }
 
-/// An entry of `.dynsym`.
-pub(super) struct Symbol {
-    pub(super) name: String,
-    /// Address, if this file defines it.
-    pub(super) address: Option<u64>,
-    pub(super) is_weak: bool,
-}
-
 mod tag {
     pub(super) const PLTRELSZ: u64 = 2;
     pub(super) const HASH: u64 = 4;
@@ -98,9 +90,6 @@ mod tag {
 
 /// Relocations that are kept, of 32 bytes each. libtorch_cpu.so 2.9.0 has 326,000.
 const MOST_RELOCATIONS: usize = 1 << 21;
-
-/// Bytes of the longest name that is compared. Mangled names of nested templates grow long.
-const LONGEST_NAME: usize = 1 << 16;
 
 impl<'a> Image<'a> {
     /// Reads the headers and the relocations.
@@ -228,146 +217,6 @@ impl<'a> Image<'a> {
         let mut bytes = vec![0; usize::try_from(size).unwrap_or_default()];
         self.read(address, &mut bytes)?;
         Ok(bytes)
-    }
-
-    /// A dynamic symbol by its index.
-    pub(super) fn symbol(&self, index: u32) -> Result<Symbol, String> {
-        let table = self.dynamic(tag::SYMTAB).ok_or("there is no dynamic symbol table")?;
-        let mut entry = [0; 24];
-        self.read(table.wrapping_add(u64::from(index) * 24), &mut entry)?;
-        let name = self.name(word(&entry, 0))?;
-        let is_weak = entry.get(4).is_some_and(|info| info >> 4 == 2);
-        Ok(Symbol { name, address: (half(&entry, 6) != 0).then(|| long(&entry, 8)), is_weak })
-    }
-
-    fn name(&self, offset: u32) -> Result<String, String> {
-        let strings = self.dynamic(tag::STRTAB).ok_or("there are no names of dynamic symbols")?;
-        let mut name = Vec::new();
-        let mut chunk = [0; 256];
-        while name.len() < LONGEST_NAME {
-            self.read(strings.wrapping_add(u64::from(offset) + name.len() as u64), &mut chunk)?;
-            let end = memchr::memchr(0, &chunk);
-            name.extend_from_slice(chunk.get(..end.unwrap_or(chunk.len())).unwrap_or_default());
-            if end.is_some() {
-                return Ok(String::from_utf8_lossy(&name).into_owned());
-            }
-        }
-        Err("a symbol's name has no end".to_owned())
-    }
-
-    /// The address of a function by its name: a dynamic symbol, or a local one where the file is not stripped.
-    pub(in crate::scan) fn function(&self, name: &str) -> Result<Option<u64>, String> {
-        match self.exported(name)? {
-            Some(address) => Ok(Some(address)),
-            None => self.local(name),
-        }
-    }
-
-    /// Looks a name up as the dynamic loader does.
-    fn exported(&self, name: &str) -> Result<Option<u64>, String> {
-        /// No chain of an honest table is longer.
-        const LONGEST_CHAIN: u32 = 1 << 16;
-        if let Some(table) = self.dynamic(tag::GNU_HASH) {
-            let hash = name.bytes().fold(5381_u32, |hash, byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)));
-            let (buckets, first, bloom) =
-                (self.word_at(table)?, self.word_at(table.wrapping_add(4))?, self.word_at(table.wrapping_add(8))?);
-            let slots = table.wrapping_add(16).wrapping_add(u64::from(bloom) * 8);
-            let Some(bucket) = hash.checked_rem(buckets) else { return Ok(None) };
-            let start = self.word_at(slots.wrapping_add(u64::from(bucket) * 4))?;
-            let chains = slots.wrapping_add(u64::from(buckets) * 4);
-            for index in start..start.saturating_add(LONGEST_CHAIN) {
-                let Some(link) = index.checked_sub(first) else { return Ok(None) };
-                let found = self.word_at(chains.wrapping_add(u64::from(link) * 4))?;
-                if found | 1 == hash | 1
-                    && let symbol = self.symbol(index)?
-                    && symbol.name == name
-                {
-                    return Ok(symbol.address);
-                }
-                if found & 1 == 1 {
-                    return Ok(None);
-                }
-            }
-        } else if let Some(table) = self.dynamic(tag::HASH) {
-            let hash = name.bytes().fold(0_u32, |hash, byte| {
-                let hash = (hash << 4).wrapping_add(u32::from(byte));
-                (hash ^ ((hash >> 24) & 0xf0)) & 0x0fff_ffff
-            });
-            let slot = |index: u32| self.word_at(table.wrapping_add(8 + u64::from(index) * 4));
-            let buckets = self.word_at(table)?;
-            let Some(bucket) = hash.checked_rem(buckets) else { return Ok(None) };
-            let mut index = slot(bucket)?;
-            for _ in 0..LONGEST_CHAIN {
-                if index == 0 {
-                    return Ok(None);
-                }
-                let symbol = self.symbol(index)?;
-                if symbol.name == name {
-                    return Ok(symbol.address);
-                }
-                index = slot(buckets.wrapping_add(index))?;
-            }
-        }
-        Ok(None)
-    }
-
-    /// Looks a name up in `.symtab`.
-    fn local(&self, name: &str) -> Result<Option<u64>, String> {
-        const SYMTAB: u32 = 2;
-        let mut headers = vec![0; usize::from(self.sections.count) * 64];
-        if self.file.read_at(self.sections.offset, &mut headers).is_err() {
-            // The section headers serve debuggers; a file without them is in order.
-            return Ok(None);
-        }
-        let headers: Vec<_> = headers.chunks_exact(64).collect();
-        let Some(table) = headers.iter().find(|header| word(header, 4) == SYMTAB) else { return Ok(None) };
-        let names = usize::try_from(word(table, 40)).ok().and_then(|link| headers.get(link));
-        let Some(names) = names else { return Ok(None) };
-        let wanted = [name.as_bytes(), b"\0"].concat();
-        let Some(offset) = self.search(long(names, 24), long(names, 32), &wanted)? else { return Ok(None) };
-        let mut address = None;
-        self.chunks(long(table, 24), long(table, 32), 0, &mut |_, bytes| {
-            let symbol =
-                bytes.chunks_exact(24).find(|entry| u64::from(word(entry, 0)) == offset && half(entry, 6) != 0);
-            address = symbol.map(|entry| long(entry, 8));
-            address.is_some()
-        })?;
-        Ok(address)
-    }
-
-    /// The first place of `wanted` in a part of the file, counted from its beginning.
-    fn search(&self, offset: u64, size: u64, wanted: &[u8]) -> Result<Option<u64>, String> {
-        let finder = memmem::Finder::new(wanted);
-        let mut place = None;
-        self.chunks(offset, size, wanted.len(), &mut |at, bytes| {
-            place = finder.find(bytes).map(|within| at + within as u64);
-            place.is_some()
-        })?;
-        Ok(place)
-    }
-
-    /// Shows a part of the file in chunks, each with `overlap` bytes of the next, until the visitor has seen enough.
-    fn chunks(
-        &self,
-        offset: u64,
-        size: u64,
-        overlap: usize,
-        visit: &mut dyn FnMut(u64, &[u8]) -> bool,
-    ) -> Result<(), String> {
-        /// A whole number of symbols.
-        const CHUNK: usize = 24 << 15;
-        let mut buffer = vec![0; CHUNK + overlap];
-        let mut at = 0;
-        while at < size {
-            let length = usize::try_from(size - at).unwrap_or(usize::MAX).min(buffer.len());
-            let part = buffer.get_mut(..length).unwrap_or_default();
-            self.file.read_at(offset.saturating_add(at), part).map_err(|error| format!("a symbol table: {error}"))?;
-            if visit(at, part) {
-                return Ok(());
-            }
-            at += CHUNK as u64;
-        }
-        Ok(())
     }
 }
 

@@ -14,6 +14,9 @@ const PAGE_BYTES: u64 = PAGE as u64;
 /// Pages that one call may touch: 32 MiB. `GetBuildOptions()` of torch 2.9.0 touches 31.
 const MOST_PAGES: usize = 8192;
 
+/// Bytes that one call may read and write, so that few instructions cannot make endless work.
+const MOST_BYTES: u64 = 64 << 20;
+
 /// Bytes of one string or block that is moved at once.
 pub(super) const LARGEST_BLOCK: u64 = 1 << 20;
 
@@ -37,11 +40,13 @@ pub(super) struct Memory<'a> {
     image: &'a Image<'a>,
     pages: BTreeMap<u64, Box<[u8; PAGE]>>,
     heap: u64,
+    /// Bytes read and written.
+    moved: u64,
 }
 
 impl<'a> Memory<'a> {
     pub(super) const fn new(image: &'a Image<'a>) -> Self {
-        Self { image, pages: BTreeMap::new(), heap: HEAP }
+        Self { image, pages: BTreeMap::new(), heap: HEAP, moved: 0 }
     }
 
     /// The name of the import that an address stands for.
@@ -60,7 +65,16 @@ impl<'a> Memory<'a> {
         Ok(address)
     }
 
+    fn spend(&mut self, bytes: usize) -> Result<(), String> {
+        self.moved += bytes as u64;
+        if self.moved > MOST_BYTES {
+            return Err(format!("it reads and writes more than {MOST_BYTES} bytes"));
+        }
+        Ok(())
+    }
+
     pub(super) fn read(&mut self, address: u64, buffer: &mut [u8]) -> Result<(), String> {
+        self.spend(buffer.len())?;
         let mut at = address;
         let mut rest = buffer;
         while !rest.is_empty() {
@@ -75,6 +89,7 @@ impl<'a> Memory<'a> {
     }
 
     pub(super) fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), String> {
+        self.spend(bytes.len())?;
         let mut at = address;
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -119,6 +134,7 @@ impl<'a> Memory<'a> {
             let end = memchr::memchr(0, page);
             text.extend_from_slice(page.get(..end.unwrap_or(page.len())).unwrap_or_default());
             if end.is_some() {
+                self.spend(text.len())?;
                 return Ok(text);
             }
             if text.len() as u64 > LARGEST_BLOCK {

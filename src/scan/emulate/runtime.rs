@@ -14,7 +14,7 @@ pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -
     match name {
         // operator new(size_t), operator new[](size_t)
         "_Znwm" | "_Znam" | "malloc" => memory.allocate(first),
-        // operator delete in all its forms; destructors of allocators; what frees strings
+        // What does nothing, or need not be done: constructors and destructors of allocators, operator delete in all its forms
         "free" | "__cxa_guard_abort" | "_ZNSaIcEC1Ev" | "_ZNSaIcEC2Ev" | "_ZNSaIcED1Ev" | "_ZNSaIcED2Ev" => Ok(first),
         _ if name.starts_with("_ZdlPv") || name.starts_with("_ZdaPv") => Ok(0),
         // Itanium C++ ABI 3.3.3, "Once-time initialization API": the first byte of the guard says whether it is done.
