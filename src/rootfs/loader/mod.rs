@@ -17,7 +17,7 @@ use crate::model::{ElfInfo, Found, Gap, ImagePath};
 
 use super::{File, RootFs};
 
-use cache::Cache;
+use cache::{Answer, Cache};
 
 pub use level::Level;
 pub use process::{Asked, Object, Process, Stop};
@@ -42,6 +42,17 @@ pub struct Loader<'a> {
     cache: Result<Cache<'a>, Gap>,
     /// `/etc/ld.so.preload`.
     preload_file: Result<&'a [u8], Gap>,
+}
+
+/// The path that the text of an `ld.so.cache` has for a soname on x86-64, or what is wrong with it. Here for fuzzing: otherwise
+/// the cache is the image's own.
+#[doc(hidden)]
+pub fn look_up(cache: &[u8], soname: &[u8]) -> Result<Option<Vec<u8>>, String> {
+    const X86_64: u16 = 62;
+    Ok(match Cache::parse(cache)?.find(soname, X86_64, Level::V3) {
+        Answer::Path { path, .. } | Answer::Bits(path) => Some(path.to_vec()),
+        Answer::Nothing => None,
+    })
 }
 
 /// A library that would be bound.
