@@ -8,7 +8,6 @@
 
 use std::sync::LazyLock;
 
-use memchr::memmem::Finder;
 use regex::bytes::Regex;
 
 use crate::model::{Found, Gap, NcclStrings};
@@ -27,11 +26,10 @@ const SMALLEST: u64 = 2048;
 /// Longest literal that is matched; so much of one chunk is looked at again with the next.
 const LONGEST: usize = 96;
 
-/// What the banner and the names of variables have in common: one search for both.
-static NCCL: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"NCCL"));
-static INTERFACE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\0nccl"));
-static VERBS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\0IBVERBS_1."));
-static MLX5: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\0MLX5_1."));
+/// How all that is looked for begins: one search, since it goes over gigabytes.
+#[expect(clippy::expect_used, reason = "a constant pattern, compiled by a test")]
+static BEGINNING: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"(?-u)NCCL|\x00nccl|\x00IBVERBS_1\.|\x00MLX5_1\.").expect("a valid pattern"));
 #[expect(clippy::expect_used, reason = "a constant pattern, compiled by a test")]
 static VERSION: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"^NCCL version (\d+\.\d+\.\d+[0-9A-Za-z.~_-]*)\+cuda(\d+\.\d+)\x00").expect("a valid pattern")
@@ -59,18 +57,20 @@ impl Search {
             let rest = bytes.get(at..).unwrap_or_default();
             rest.get(..rest.len().min(LONGEST)).unwrap_or_default()
         };
-        for at in NCCL.find_iter(bytes) {
-            match from(at).get(4) {
-                Some(b' ') => self.banner(from(at)),
-                // At the very beginning nobody knows what went before; the next look at this seam does.
-                Some(b'_') if at > 0 => self.name(bytes.get(at - 1) == Some(&0), from(at)),
-                _ => {}
+        let literal = |at: usize, pattern: &Regex| pattern.captures(from(at)).map(|captures| text(&captures[1]));
+        for found in BEGINNING.find_iter(bytes) {
+            let at = found.start();
+            match found.as_bytes() {
+                b"NCCL" => match bytes.get(found.end()) {
+                    Some(b' ') => self.banner(from(at)),
+                    // At the very beginning nobody knows what went before; the next look at this seam does.
+                    Some(b'_') if at > 0 => self.name(bytes.get(at - 1) == Some(&0), from(at)),
+                    _ => {}
+                },
+                b"\0nccl" => self.found.interfaces.extend(literal(at, &PLUGIN)),
+                _ => self.found.symbol_versions.extend(literal(at, &SYMBOL_VERSION)),
             }
         }
-        let literal = |at: usize, pattern: &Regex| pattern.captures(from(at)).map(|captures| text(&captures[1]));
-        self.found.interfaces.extend(INTERFACE.find_iter(bytes).filter_map(|at| literal(at, &PLUGIN)));
-        let versions = VERBS.find_iter(bytes).chain(MLX5.find_iter(bytes));
-        self.found.symbol_versions.extend(versions.filter_map(|at| literal(at, &SYMBOL_VERSION)));
     }
 
     fn banner(&mut self, literal: &[u8]) {

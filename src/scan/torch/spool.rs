@@ -5,15 +5,25 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
 
 use crate::model::{Gap, Limits, OverLimit};
+
+/// Pieces that may wait to be written.
+const WAITING: usize = 16;
 
 /// What of the file was written.
 pub(super) struct Spool {
     path: String,
     size: u64,
-    limit: u64,
-    state: Result<File, Gap>,
+    state: Result<Writer, Gap>,
+}
+
+/// Writes beside the scan, which must not wait for a disk.
+struct Writer {
+    pieces: SyncSender<(u64, Vec<u8>)>,
+    thread: JoinHandle<io::Result<File>>,
 }
 
 impl Spool {
@@ -24,27 +34,40 @@ impl Spool {
             let what = format!("{path}: it would take {size} bytes of temporary space");
             Err(Gap::new(OverLimit::new(what, "spool", limits.spool).to_string()))
         } else {
-            folder.map_or_else(tempfile::tempfile, tempfile::tempfile_in).map_err(|error| gap(&path, folder, &error))
+            folder
+                .map_or_else(tempfile::tempfile, tempfile::tempfile_in)
+                .map(|file| {
+                    let (pieces, received) = sync_channel(WAITING);
+                    Writer { pieces, thread: thread::spawn(move || write(file, &received)) }
+                })
+                .map_err(|error| gap(&path, folder, &error))
         };
-        Self { path, size, limit: limits.spool, state }
+        Self { path, size, state }
     }
 
     /// The next bytes. Holes are left out, and read as zeros.
     pub(super) fn push(&mut self, offset: u64, bytes: &[u8]) {
-        if let Ok(file) = &self.state
-            && let Err(error) = file.write_all_at(bytes, offset)
-        {
-            self.state = Err(gap(&self.path, None, &error));
+        if let Ok(writer) = &self.state {
+            // A writer that has gone took its error along.
+            let _ = writer.pieces.send((offset, bytes.to_vec()));
         }
     }
 
     /// The whole file.
     pub(super) fn finish(self) -> Result<File, Gap> {
-        let file = self.state?;
+        let Writer { pieces, thread } = self.state?;
+        drop(pieces);
+        let written = thread.join().unwrap_or_else(|_panic| Err(io::Error::other("the writing thread failed")));
         // A hole at the end was never written.
-        file.set_len(self.size.min(self.limit)).map_err(|error| gap(&self.path, None, &error))?;
-        Ok(file)
+        written.and_then(|file| file.set_len(self.size).map(|()| file)).map_err(|error| gap(&self.path, None, &error))
     }
+}
+
+fn write(file: File, pieces: &Receiver<(u64, Vec<u8>)>) -> io::Result<File> {
+    for (offset, bytes) in pieces {
+        file.write_all_at(&bytes, offset)?;
+    }
+    Ok(file)
 }
 
 fn gap(path: &str, folder: Option<&Path>, error: &io::Error) -> Gap {
