@@ -108,17 +108,17 @@ fn the_command_names_the_interpreter() {
 #[test]
 fn shims_of_pyenv_are_followed_where_there_is_one_version() {
     let shims = [
-        ("root/.pyenv/shims/python", "#!/usr/bin/env bash"),
-        ("root/.pyenv/versions/3.11.7/bin/python", "-> python3.11"),
-        ("root/.pyenv/versions/3.11.7/bin/python3.11", "elf"),
-        ("root/.pyenv/versions/3.11.7/lib/python3.11/os.py", "#"),
+        ("opt/pyenv/shims/python", "#!/usr/bin/env bash"),
+        ("opt/pyenv/versions/3.11.7/bin/python", "-> python3.11"),
+        ("opt/pyenv/versions/3.11.7/bin/python3.11", "elf"),
+        ("opt/pyenv/versions/3.11.7/lib/python3.11/os.py", "#"),
     ];
-    let other = ("root/.pyenv/versions/3.12.1/bin/python", "elf");
-    let path = ("PATH", "/root/.pyenv/shims");
-    assert_eq!(python(&shims, &config(&[path], &[])).0, "/root/.pyenv/versions/3.11.7/bin/python");
+    let other = ("opt/pyenv/versions/3.12.1/bin/python", "elf");
+    let path = ("PATH", "/opt/pyenv/shims");
+    assert_eq!(python(&shims, &config(&[path], &[])).0, "/opt/pyenv/versions/3.11.7/bin/python");
     let both = [&shims[..], &[other]].concat();
     let unknown = Python::find(&image(&both), Some(&config(&[path], &[]))).unwrap();
     assert!(unknown.program.unwrap_err().why.contains("shim of pyenv"));
     let chosen = config(&[path, ("PYENV_VERSION", "3.11.7")], &[]);
-    assert_eq!(python(&both, &chosen).0, "/root/.pyenv/versions/3.11.7/bin/python");
+    assert_eq!(python(&both, &chosen).0, "/opt/pyenv/versions/3.11.7/bin/python");
 }
