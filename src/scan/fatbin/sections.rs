@@ -29,6 +29,10 @@ impl Sections {
             let missing = HEADER - self.header.len();
             self.header.extend_from_slice(bytes.get(..missing).unwrap_or(bytes));
             self.wanted = self.table().map_or(0..0, |table| table.start.saturating_sub(NAMES)..table.end);
+            // What came by before the header was whole is in it.
+            let index = |place: u64| usize::try_from(place).unwrap_or(usize::MAX);
+            let before = index(self.wanted.start)..index(self.wanted.end.min(offset));
+            self.bytes = self.header.get(before).unwrap_or_default().to_vec();
         }
         let from = self.wanted.start.max(offset);
         let to = self.wanted.end.min(offset + bytes.len() as u64);
@@ -83,4 +87,24 @@ pub(super) fn number(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
     let mut buffer = [0; 8];
     buffer.get_mut(..size)?.copy_from_slice(bytes.get(at..at + size)?);
     Some(u64::from_le_bytes(buffer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_near_the_beginning_is_kept_wherever_the_header_is_cut() {
+        let mut file = vec![0; 2 * HEADER];
+        file[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        for (at, number) in [(40, HEADER as u8), (58, HEADER as u8), (60, 1)] {
+            file[at] = number;
+        }
+        for cut in 1..file.len() {
+            let mut sections = Sections::default();
+            sections.push(0, &file[..cut]);
+            sections.push(cut as u64, &file[cut..]);
+            assert_eq!(sections.get(0), Some(&*file), "cut at {cut}");
+        }
+    }
 }
