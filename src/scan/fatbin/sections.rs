@@ -97,7 +97,7 @@ mod tests {
     fn a_table_near_the_beginning_is_kept_wherever_the_header_is_cut() {
         let mut file = vec![0; 2 * HEADER];
         file[..6].copy_from_slice(b"\x7fELF\x02\x01");
-        for (at, number) in [(40, HEADER as u8), (58, HEADER as u8), (60, 1)] {
+        for (at, number) in [(40, 64), (58, 64), (60, 1)] {
             file[at] = number;
         }
         for cut in 1..file.len() {
