@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
@@ -17,6 +17,7 @@ const WAITING: usize = 16;
 pub(super) struct Spool {
     path: String,
     size: u64,
+    folder: Option<PathBuf>,
     state: Result<Writer, Gap>,
 }
 
@@ -42,7 +43,7 @@ impl Spool {
                 })
                 .map_err(|error| gap(&path, folder, &error))
         };
-        Self { path, size, state }
+        Self { path, size, folder: limits.temporary.clone(), state }
     }
 
     /// The next bytes. Holes are left out, and read as zeros.
@@ -59,7 +60,9 @@ impl Spool {
         drop(pieces);
         let written = thread.join().unwrap_or_else(|_panic| Err(io::Error::other("the writing thread failed")));
         // A hole at the end was never written.
-        written.and_then(|file| file.set_len(self.size).map(|()| file)).map_err(|error| gap(&self.path, None, &error))
+        written
+            .and_then(|file| file.set_len(self.size).map(|()| file))
+            .map_err(|error| gap(&self.path, self.folder.as_deref(), &error))
     }
 }
 
