@@ -1,6 +1,7 @@
 //! An ELF file as its process would see it: bytes by address, relocated, and the symbols that calls lead to (System V gABI,
 //! chapters 4 and 5, with the supplements for x86-64 and AArch64). Read by range: little of a large library need be in memory.
 
+mod references;
 mod symbols;
 
 use std::fs::File;
@@ -42,6 +43,8 @@ pub(in crate::scan) struct Image<'a> {
     dynamic: Vec<(u64, u64)>,
     relocations: Vec<Relocation>,
     sections: Sections,
+    /// Address of the table of functions that unwinding searches, `PT_GNU_EH_FRAME`.
+    frame_table: Option<u64>,
 }
 
 /// One `PT_LOAD`.
@@ -50,6 +53,7 @@ struct Segment {
     offset: u64,
     in_file: u64,
     in_memory: u64,
+    executable: bool,
 }
 
 /// Where the section header table is.
@@ -106,15 +110,19 @@ impl<'a> Image<'a> {
         };
         let sections = Sections { offset: long(&header, 40), count: half(&header, 60) };
         let mut image =
-            Self { file, machine, segments: Vec::new(), dynamic: Vec::new(), relocations: Vec::new(), sections };
+            Self { file, machine, segments: Vec::new(), dynamic: Vec::new(), relocations: Vec::new(), sections, frame_table: None };
         let mut table = vec![0; usize::from(half(&header, 56)) * 56];
         file.read_at(long(&header, 32), &mut table).map_err(|error| format!("the program headers: {error}"))?;
         for header in table.chunks_exact(56) {
             let (offset, address) = (long(header, 8), long(header, 16));
             let (in_file, in_memory) = (long(header, 32), long(header, 40));
             match word(header, 0) {
-                1 => image.segments.push(Segment { address, offset, in_file, in_memory }),
+                1 => {
+                    let executable = word(header, 4) & 1 == 1;
+                    image.segments.push(Segment { address, offset, in_file, in_memory, executable });
+                }
                 2 => image.dynamic = image.dynamic_section(offset, in_file)?,
+                0x6474_e550 => image.frame_table = Some(address),
                 _ => {}
             }
         }

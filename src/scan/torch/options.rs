@@ -25,6 +25,9 @@ fn is_libtorch(name: &[u8]) -> bool {
 const NAMES: &[(&str, Abi)] =
     &[("_ZN6caffe215GetBuildOptionsB5cxx11Ev", Abi::Cxx11), ("_ZN6caffe215GetBuildOptionsEv", Abi::Old)];
 
+/// What stands in the literal of one option, `CXX_FLAGS`: PyTorch's `CMakeLists.txt` gives it to every build.
+const WORDS: &[u8] = b"-fvisibility-inlines-hidden";
+
 struct Options {
     path: String,
     spool: Spool,
@@ -53,14 +56,34 @@ impl Collect for Options {
 pub(in super::super) fn build_options(file: &dyn ReadAt) -> Result<Option<BuildOptions>, String> {
     let image = Image::open(file)?;
     for (name, abi) in NAMES {
-        let Some(entry) = image.function(name)? else { continue };
-        let returned = call(&image, entry).map_err(|lost| {
-            format!("caffe2::GetBuildOptions() cannot be followed beyond {:#x}: {}", lost.at, lost.why)
-        })?;
-        let options = returned.map(*abi).map_err(|why| format!("caffe2::GetBuildOptions() at {entry:#x}: {why}"))?;
-        return Ok(Some(BuildOptions { options, cxx11_abi: *abi == Abi::Cxx11 }));
+        if let Some(entry) = image.function(name)? {
+            return returned(&image, entry, *abi).map(Some);
+        }
     }
-    Ok(None)
+    nameless(&image)
+}
+
+/// What a function returns.
+fn returned(image: &Image<'_>, entry: u64, abi: Abi) -> Result<BuildOptions, String> {
+    let returned = call(image, entry)
+        .map_err(|lost| format!("caffe2::GetBuildOptions() cannot be followed beyond {:#x}: {}", lost.at, lost.why))?;
+    let options = returned.map(abi).map_err(|why| format!("caffe2::GetBuildOptions() at {entry:#x}: {why}"))?;
+    Ok(BuildOptions { options, cxx11_abi: abi == Abi::Cxx11 })
+}
+
+/// The same of a library whose symbols were taken away: the function is the one that puts these flags into such a map.
+fn nameless(image: &Image<'_>) -> Result<Option<BuildOptions>, String> {
+    let mut lost = None;
+    for entry in image.functions_that_refer_to(WORDS)? {
+        for (_, abi) in NAMES {
+            match returned(image, entry, *abi) {
+                Ok(found) if found.options.contains_key("CXX_FLAGS") => return Ok(Some(found)),
+                Ok(_) => {}
+                Err(why) => lost = lost.or(Some(format!("no symbol names the function, and what may be it: {why}"))),
+            }
+        }
+    }
+    lost.map_or(Ok(None), Err)
 }
 
 #[cfg(test)]
@@ -100,10 +123,30 @@ mod tests {
     }
 
     #[test]
+    fn the_function_is_found_by_what_it_refers_to_where_nothing_names_it() {
+        for entry in fs::read_dir(fixtures()).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|extension| extension != "so") {
+                continue;
+            }
+            let mut bytes = fs::read(&path).unwrap();
+            erase(&mut bytes, b"GetBuildOptions");
+            let found = build_options(&&*bytes).unwrap_or_else(|why| panic!("{}: {why}", path.display())).unwrap();
+            assert_eq!(found.options.into_iter().collect::<Vec<_>>(), expected(), "{}", path.display());
+        }
+    }
+
+    fn erase(bytes: &mut [u8], word: &[u8]) {
+        while let Some(at) = memchr::memmem::find(bytes, word) {
+            bytes[at..at + word.len()].make_ascii_uppercase();
+        }
+    }
+
+    #[test]
     fn a_library_without_the_function_has_no_options() {
         let mut bytes = fs::read(fixtures().join("cxx11-O2.so")).unwrap();
-        let name = memchr::memmem::find(&bytes, b"GetBuildOptions").unwrap();
-        bytes[name] = b'g';
+        erase(&mut bytes, b"GetBuildOptions");
+        erase(&mut bytes, b"-fvisibility-inlines-hidden");
         assert_eq!(build_options(&&*bytes), Ok(None));
     }
 

@@ -133,7 +133,7 @@ impl Image<'_> {
     }
 
     /// Shows a part of the file in chunks, each with `overlap` bytes of the next, until the visitor has seen enough.
-    fn chunks(
+    pub(super) fn chunks(
         &self,
         offset: u64,
         size: u64,
@@ -147,7 +147,7 @@ impl Image<'_> {
         while at < size {
             let length = usize::try_from(size - at).unwrap_or(usize::MAX).min(buffer.len());
             let part = buffer.get_mut(..length).unwrap_or_default();
-            self.file.read_at(offset.saturating_add(at), part).map_err(|error| format!("a symbol table: {error}"))?;
+            self.file.read_at(offset.saturating_add(at), part).map_err(|error| format!("its bytes from {at:#x} on: {error}"))?;
             if visit(at, part) {
                 return Ok(());
             }

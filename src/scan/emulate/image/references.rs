@@ -1,0 +1,135 @@
+//! Functions that no symbol names, by a literal that their code refers to. Where functions begin stands in the table that
+//! unwinding needs, which no stripping takes away (Linux Standard Base, Core, 10.6.2 "The .eh_frame_hdr section").
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use memchr::memmem;
+
+use super::{Image, Machine, word};
+
+/// Functions that are given: more than one is already rare.
+const MOST_FUNCTIONS: usize = 16;
+
+/// Bytes before a literal's words in which its beginning is looked for.
+const LONGEST_LITERAL: u64 = 1 << 13;
+
+/// Instructions between the two halves of an address that AArch64 code computes.
+const ADDRESS_HALVES: usize = 8;
+
+impl Image<'_> {
+    /// Where the functions begin that refer to a literal in which these words stand, the first ones by address.
+    pub(in crate::scan) fn functions_that_refer_to(&self, words: &[u8]) -> Result<Vec<u64>, String> {
+        let literals = self.literals(words)?;
+        let mut starts = BTreeSet::new();
+        if literals.is_empty() {
+            return Ok(Vec::new());
+        }
+        for place in self.references(&literals)? {
+            starts.extend(self.function_around(place)?);
+        }
+        Ok(starts.into_iter().take(MOST_FUNCTIONS).collect())
+    }
+
+    /// Addresses of the literals, each from its first byte to the zero behind it.
+    fn literals(&self, words: &[u8]) -> Result<Vec<Range<u64>>, String> {
+        let finder = memmem::Finder::new(words);
+        let mut places = Vec::new();
+        for segment in &self.segments {
+            self.chunks(segment.offset, segment.in_file, words.len(), &mut |at, bytes| {
+                places.extend(finder.find_iter(bytes).map(|within| segment.address + at + within as u64));
+                false
+            })?;
+        }
+        places.sort_unstable();
+        places.dedup();
+        let ends = |place: u64| -> Result<Range<u64>, String> {
+            let mut before = vec![0; usize::try_from(LONGEST_LITERAL.min(place)).unwrap_or_default()];
+            self.read(place - before.len() as u64, &mut before)?;
+            let start = memchr::memrchr(0, &before).map_or(before.len(), |zero| before.len() - zero - 1);
+            let mut behind = vec![0; before.len()];
+            self.read(place, &mut behind)?;
+            let end = memchr::memchr(0, &behind).unwrap_or(behind.len());
+            Ok(place - start as u64..place + end as u64)
+        };
+        places.into_iter().map(ends).collect()
+    }
+
+    /// Addresses of code that computes an address inside one of the literals.
+    fn references(&self, literals: &[Range<u64>]) -> Result<Vec<u64>, String> {
+        let is_inside = |address: u64| literals.iter().any(|literal| literal.contains(&address));
+        let mut places = Vec::new();
+        for segment in self.segments.iter().filter(|segment| segment.executable) {
+            let overlap = 4 * ADDRESS_HALVES;
+            self.chunks(segment.offset, segment.in_file, overlap, &mut |at, bytes| {
+                let base = segment.address + at;
+                match self.machine {
+                    Machine::X86 => x86_references(base, bytes, &is_inside, &mut places),
+                    Machine::Arm => arm_references(base, bytes, &is_inside, &mut places),
+                }
+                false
+            })?;
+        }
+        Ok(places)
+    }
+
+    /// Where the function begins in which this address lies.
+    fn function_around(&self, place: u64) -> Result<Option<u64>, String> {
+        /// Version 1; a count of four bytes; entries of four bytes each, relative to the table's beginning.
+        const FORMAT: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
+        let Some(table) = self.frame_table else { return Ok(None) };
+        let mut header = [0; 12];
+        self.read(table, &mut header)?;
+        if !header.starts_with(&FORMAT) {
+            return Ok(None);
+        }
+        let start = |index: u32| Ok::<_, String>(offset(table, self.word_at(table + 12 + 8 * u64::from(index))?));
+        // Entries are sorted: the last that is not behind the place.
+        let (mut low, mut high) = (0, word(&header, 8));
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if start(middle)? <= place { low = middle + 1 } else { high = middle }
+        }
+        low.checked_sub(1).map(start).transpose()
+    }
+}
+
+/// An address by its signed distance from another.
+fn offset(from: u64, distance: u32) -> u64 {
+    from.wrapping_add_signed(i64::from(distance.cast_signed()))
+}
+
+/// Operands that are relative to the instruction pointer (Intel SDM, volume 2, 2.2.1.6): such a byte of kind, and then the
+/// distance from the instruction's end, which is the operand's wherever no immediate follows.
+fn x86_references(base: u64, code: &[u8], is_inside: &dyn Fn(u64) -> bool, places: &mut Vec<u64>) {
+    for (at, window) in code.windows(5).enumerate() {
+        let [kind, a, b, c, d] = *window else { continue };
+        if kind & 0xc7 == 0x05 {
+            let place = base + at as u64;
+            if is_inside(offset(place + 5, u32::from_le_bytes([a, b, c, d]))) {
+                places.push(place);
+            }
+        }
+    }
+}
+
+/// ADRP gives a page, ADD the place in it (Arm ARM, C6.2).
+fn arm_references(base: u64, code: &[u8], is_inside: &dyn Fn(u64) -> bool, places: &mut Vec<u64>) {
+    let instructions: Vec<_> = code.chunks_exact(4).map(|bytes| word(bytes, 0)).collect();
+    for (index, window) in instructions.windows(2).enumerate() {
+        let Some(&adrp) = window.first().filter(|instruction| **instruction & 0x9f00_0000 == 0x9000_0000) else {
+            continue;
+        };
+        let place = base + 4 * index as u64;
+        let pages = (adrp >> 5 & 0x7_ffff) << 2 | adrp >> 29 & 3;
+        // 21 bits with a sign.
+        let pages = i64::from((pages << 11).cast_signed() >> 11);
+        let page = (place & !0xfff).wrapping_add_signed(pages << 12);
+        let register = adrp & 0x1f;
+        let halves = instructions.iter().skip(index + 1).take(ADDRESS_HALVES);
+        let adds = halves.filter(|add| **add & 0xffc0_0000 == 0x9100_0000 && **add >> 5 & 0x1f == register);
+        if adds.map(|add| page + u64::from(add >> 10 & 0xfff)).any(is_inside) {
+            places.push(place);
+        }
+    }
+}
