@@ -3,6 +3,7 @@
 
 mod args;
 mod hosts;
+mod margin;
 mod output;
 mod plan;
 mod progress;

@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use console::Term;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::model::{Meter, Progress};
 
+use super::margin::WithMargin;
 use super::plan::Talk;
 
 /// How long nothing is said where lines are written, and between lines.
@@ -28,7 +30,10 @@ pub(super) struct Terminal {
 
 impl Terminal {
     pub(super) fn new(talk: Talk) -> Self {
-        let target = if talk == Talk::Bars { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let target = match talk {
+            Talk::Bars => ProgressDrawTarget::term_like(Box::new(WithMargin(Term::buffered_stderr()))),
+            Talk::Lines | Talk::Nothing => ProgressDrawTarget::hidden(),
+        };
         Self {
             talk,
             bars: MultiProgress::with_draw_target(target),
