@@ -129,12 +129,11 @@ keys! {
     NCCL_CONFIG_PROBLEMS "nccl.config_problems" Texts "Lines of them that do something else than they seem to";
     NCCL_CONFIG_MISSING "nccl.config_missing" Text "File that NCCL_CONF_FILE names and that the image does not have";
     NCCL_PLUGIN_INTERFACES "nccl.plugin_interfaces" Texts "Interfaces of plugins that the NCCL that torch would load looks for, by their symbols";
-    NCCL_PLUGINS "nccl.plugins" Records "Plugins of NCCL in the image: path, exports (their interfaces), accepted (those that this NCCL looks for), opened (by which variable's rule, or no), owner";
+    NCCL_PLUGINS "nccl.plugins" Records "Plugins of NCCL in the image: path, exports (their interfaces), accepted (those that this NCCL looks for), opened (by which variable's rule, or no), libfabric (the soname it needs, as aws-ofi-nccl does), owner";
     NCCL_NET_PLUGIN "nccl.net_plugin" Text "Network plugin that this NCCL would use before its own networks, with the interface";
     NCCL_PLUGINS_REFUSED "nccl.plugins_refused" Texts "Plugins that this NCCL opens, and whose interfaces it does not know";
     NCCL_PLUGINS_BROKEN "nccl.plugins_broken" Texts "Plugins that this NCCL tries to open, and why the dynamic loader refuses them";
     NCCL_PLUGINS_NOT_FOUND "nccl.plugins_not_found" Texts "Plugins that variables name and the dynamic loader does not find";
-    NCCL_OFI_PLUGINS "nccl.ofi_plugins" Texts "aws-ofi-nccl, NCCL's network plugin for libfabric";
     ENV_VARIABLES "env.variables" Records "Settings of NCCL_*, TORCH_NCCL_*, CUDA_*, NVIDIA_*, UCX_*, FI_* and GLOO_* in the configuration, in files of the image and at the launch: name, value, source, family, state (known, foreign, other-version, misspelt, unknown, unchecked), meaning, default, read_in, since, until, problem";
     ENV_UNKNOWN "env.unknown" Texts "Variables that nothing reads and that are no misspelling of another";
     ENV_MISSPELT "env.misspelt" Texts "Variables that nothing reads and that are nearly others, which it names";

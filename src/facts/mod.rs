@@ -9,7 +9,6 @@ mod image;
 pub mod key;
 mod linker;
 mod nccl;
-mod ofi;
 mod packages;
 mod python;
 mod rdma;
@@ -60,7 +59,6 @@ impl Facts {
             nccl::produce_plugins,
             cuda::produce,
             rdma::produce,
-            ofi::produce,
         ] {
             produce(&context, &mut facts);
         }

@@ -83,6 +83,7 @@ fn a_plugin_is_named_found_or_missed() {
     assert_eq!(broken["nccl.plugins_broken"]["value"], json!([why]));
     let whole = facts(root.path(), &["-e", "NCCL_NET_PLUGIN=ofi", "-e", "LD_LIBRARY_PATH=/opt/ofi/lib:/elsewhere"]);
     assert_eq!(whole["nccl.net_plugin"]["value"], "/opt/ofi/lib/libnccl-net-ofi.so (ncclNetPlugin_v10)");
+    assert_eq!(whole["nccl.plugins"]["value"][0]["libfabric"], "libfabric.so.1");
     let by_path = facts(
         root.path(),
         &["-e", "NCCL_NET_PLUGIN=/opt/ofi/lib/libnccl-net-ofi.so", "-e", "LD_LIBRARY_PATH=/elsewhere"],

@@ -140,6 +140,9 @@ fn record(
         ("exports".to_owned(), if offered.is_empty() { "nothing".to_owned() } else { offered.join(" ") }),
         ("opened".to_owned(), outcomes.opened.get(path).map_or("no".to_owned(), |kinds| kinds.join(", "))),
     ]);
+    let needed = elf(file).map(|elf| elf.needed.as_slice()).unwrap_or_default();
+    let fabric = needed.iter().find(|soname| soname.starts_with("libfabric.so"));
+    record.extend(fabric.map(|soname| ("libfabric".to_owned(), soname.clone())));
     if let Some(copy) = copy.filter(|copy| !copy.interfaces.is_empty()) {
         let accepted: Vec<_> = offered.iter().copied().filter(|name| copy.interfaces.contains(*name)).collect();
         record.insert("accepted".to_owned(), if accepted.is_empty() { "none".to_owned() } else { accepted.join(" ") });

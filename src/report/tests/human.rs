@@ -264,7 +264,6 @@ fn an_inspection() {
       plugins_refused    absent
       plugins_broken     absent
       plugins_not_found  absent
-      ofi_plugins        absent
     ");
     insta::assert_snapshot!(area(&report, "cuda"), @"
     cuda
