@@ -109,8 +109,15 @@ impl<'a> Image<'a> {
             other => return Err(format!("code of machine {other} is not understood")),
         };
         let sections = Sections { offset: long(&header, 40), count: half(&header, 60) };
-        let mut image =
-            Self { file, machine, segments: Vec::new(), dynamic: Vec::new(), relocations: Vec::new(), sections, frame_table: None };
+        let mut image = Self {
+            file,
+            machine,
+            segments: Vec::new(),
+            dynamic: Vec::new(),
+            relocations: Vec::new(),
+            sections,
+            frame_table: None,
+        };
         let mut table = vec![0; usize::from(half(&header, 56)) * 56];
         file.read_at(long(&header, 32), &mut table).map_err(|error| format!("the program headers: {error}"))?;
         for header in table.chunks_exact(56) {

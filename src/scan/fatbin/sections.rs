@@ -71,7 +71,7 @@ impl Sections {
 
     /// Where a section is, by its index in the table.
     fn section(&self, table: &Range<u64>, index: u64) -> Option<Range<u64>> {
-        let header = self.get(table.start + index * HEADER as u64)?;
+        let header = self.get(table.start.checked_add(index * HEADER as u64)?)?;
         let start = number(header, 24, 8)?;
         Some(start..start.checked_add(number(header, 32, 8)?)?)
     }

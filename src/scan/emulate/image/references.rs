@@ -37,7 +37,9 @@ impl Image<'_> {
         let mut places = Vec::new();
         for segment in &self.segments {
             self.chunks(segment.offset, segment.in_file, words.len(), &mut |at, bytes| {
-                places.extend(finder.find_iter(bytes).map(|within| segment.address + at + within as u64));
+                places.extend(
+                    finder.find_iter(bytes).map(|within| segment.address.wrapping_add(at).wrapping_add(within as u64)),
+                );
                 false
             })?;
         }
@@ -50,7 +52,7 @@ impl Image<'_> {
             let mut behind = vec![0; before.len()];
             self.read(place, &mut behind)?;
             let end = memchr::memchr(0, &behind).unwrap_or(behind.len());
-            Ok(place - start as u64..place + end as u64)
+            Ok(place.saturating_sub(start as u64)..place.saturating_add(end as u64))
         };
         places.into_iter().map(ends).collect()
     }
@@ -62,7 +64,7 @@ impl Image<'_> {
         for segment in self.segments.iter().filter(|segment| segment.executable) {
             let overlap = 4 * ADDRESS_HALVES;
             self.chunks(segment.offset, segment.in_file, overlap, &mut |at, bytes| {
-                let base = segment.address + at;
+                let base = segment.address.wrapping_add(at);
                 match self.machine {
                     Machine::X86 => x86_references(base, bytes, &is_inside, &mut places),
                     Machine::Arm => arm_references(base, bytes, &is_inside, &mut places),
@@ -83,7 +85,8 @@ impl Image<'_> {
         if !header.starts_with(&FORMAT) {
             return Ok(None);
         }
-        let start = |index: u32| Ok::<_, String>(offset(table, self.word_at(table + 12 + 8 * u64::from(index))?));
+        let start =
+            |index: u32| Ok::<_, String>(offset(table, self.word_at(table.wrapping_add(12 + 8 * u64::from(index)))?));
         // Entries are sorted: the last that is not behind the place.
         let (mut low, mut high) = (0, word(&header, 8));
         while low < high {
@@ -105,8 +108,8 @@ fn x86_references(base: u64, code: &[u8], is_inside: &dyn Fn(u64) -> bool, place
     for (at, window) in code.windows(5).enumerate() {
         let [kind, a, b, c, d] = *window else { continue };
         if kind & 0xc7 == 0x05 {
-            let place = base + at as u64;
-            if is_inside(offset(place + 5, u32::from_le_bytes([a, b, c, d]))) {
+            let place = base.wrapping_add(at as u64);
+            if is_inside(offset(place.wrapping_add(5), u32::from_le_bytes([a, b, c, d]))) {
                 places.push(place);
             }
         }
@@ -120,7 +123,7 @@ fn arm_references(base: u64, code: &[u8], is_inside: &dyn Fn(u64) -> bool, place
         let Some(&adrp) = window.first().filter(|instruction| **instruction & 0x9f00_0000 == 0x9000_0000) else {
             continue;
         };
-        let place = base + 4 * index as u64;
+        let place = base.wrapping_add(4 * index as u64);
         let pages = (adrp >> 5 & 0x7_ffff) << 2 | adrp >> 29 & 3;
         // 21 bits with a sign.
         let pages = i64::from((pages << 11).cast_signed() >> 11);
@@ -128,7 +131,7 @@ fn arm_references(base: u64, code: &[u8], is_inside: &dyn Fn(u64) -> bool, place
         let register = adrp & 0x1f;
         let halves = instructions.iter().skip(index + 1).take(ADDRESS_HALVES);
         let adds = halves.filter(|add| **add & 0xffc0_0000 == 0x9100_0000 && **add >> 5 & 0x1f == register);
-        if adds.map(|add| page + u64::from(add >> 10 & 0xfff)).any(is_inside) {
+        if adds.map(|add| page.wrapping_add(u64::from(add >> 10 & 0xfff))).any(is_inside) {
             places.push(place);
         }
     }

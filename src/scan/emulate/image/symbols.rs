@@ -147,7 +147,9 @@ impl Image<'_> {
         while at < size {
             let length = usize::try_from(size - at).unwrap_or(usize::MAX).min(buffer.len());
             let part = buffer.get_mut(..length).unwrap_or_default();
-            self.file.read_at(offset.saturating_add(at), part).map_err(|error| format!("its bytes from {at:#x} on: {error}"))?;
+            self.file
+                .read_at(offset.saturating_add(at), part)
+                .map_err(|error| format!("its bytes from {at:#x} on: {error}"))?;
             if visit(at, part) {
                 return Ok(());
             }
