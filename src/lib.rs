@@ -39,6 +39,7 @@ pub mod facts;
 pub mod launch;
 pub mod model;
 pub mod pipeline;
+pub mod probe;
 pub mod report;
 pub mod rootfs;
 pub mod rules;

@@ -160,6 +160,6 @@ pub(crate) fn read_bounded(reader: impl Read, limit: u64, what: &str) -> Result<
 }
 
 /// The line that tells what to do, under an error.
-fn help(hint: Option<&str>) -> String {
+pub(crate) fn help(hint: Option<&str>) -> String {
     hint.map(|hint| format!("\n  help: {hint}")).unwrap_or_default()
 }

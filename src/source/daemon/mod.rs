@@ -27,7 +27,8 @@ use crate::model::{Digest, Platform, printable};
 pub use self::endpoint::{Address, Endpoint, endpoints};
 
 use self::export::Export;
-use self::trouble::{Kind, Trouble, message};
+use self::trouble::message;
+pub(crate) use self::trouble::{Kind, Trouble};
 use super::{Options, SourceError};
 
 /// How long an engine may take to say who it is.
@@ -79,6 +80,21 @@ impl Engine {
     /// Which engine this is, where: `Docker 28.2.2 at unix:///var/run/docker.sock`.
     pub fn describe(&self) -> String {
         format!("{} {} at {}", self.product, self.version, self.endpoint.text)
+    }
+
+    /// Whose product it is: `Docker` or `Podman`.
+    pub const fn product(&self) -> &'static str {
+        self.product
+    }
+
+    /// Whether it runs on this machine.
+    pub const fn is_local(&self) -> bool {
+        matches!(self.endpoint.address, Address::Unix(_))
+    }
+
+    /// The client that talks to it.
+    pub(crate) const fn client(&self) -> &Docker {
+        &self.docker
     }
 
     /// What the engine knows of the image `name`: a name with or without tag or digest, or an ID.
@@ -232,7 +248,7 @@ fn product(version: &SystemVersion) -> &'static str {
 }
 
 /// The answer to one request, or what was wrong with it.
-fn ask<T>(limit: Duration, request: impl Future<Output = Result<T, Error>>) -> Result<T, Trouble> {
+pub(crate) fn ask<T>(limit: Duration, request: impl Future<Output = Result<T, Error>>) -> Result<T, Trouble> {
     match runtime()?.block_on(async { tokio::time::timeout(limit, request).await }) {
         Ok(answer) => answer.map_err(|error| Trouble::from(&error)),
         Err(_) => Err(Trouble::new(Kind::Nobody, format!("no answer within {} seconds", limit.as_secs()))),

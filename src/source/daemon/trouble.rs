@@ -15,15 +15,15 @@ const MESSAGE: usize = 500;
 
 /// A failed request.
 #[derive(Debug)]
-pub(super) struct Trouble {
-    pub(super) kind: Kind,
+pub(crate) struct Trouble {
+    pub(crate) kind: Kind,
     /// The cause, without what was attempted.
-    pub(super) text: String,
+    pub(crate) text: String,
 }
 
 /// Whose failure it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// Nobody answered, or the answer broke off.
     Nobody,
     /// The system or the engine does not let us in.

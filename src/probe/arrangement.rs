@@ -1,0 +1,189 @@
+//! How the container is to be run: all that `docker run` would be told. One value, from which both the engine's request and
+//! the command line that equals it are made, so that what a security team reads is what happens.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A container's arrangement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrangement {
+    /// Name or ID of the image, as the engine knows it.
+    pub image: String,
+    /// The interpreter in the image, by path or by name on its PATH.
+    pub python: String,
+    /// What the interpreter is given.
+    pub arguments: Vec<String>,
+    /// The GPUs that are asked for.
+    pub gpus: Gpus,
+    /// In which way they are asked for.
+    pub way: GpuWay,
+    /// Network mode: `host`, `bridge`, `none`, a network's name.
+    pub network: String,
+    /// IPC mode; the engine's default (a private /dev/shm) if not given.
+    pub ipc: Option<String>,
+    /// PID mode; the engine's default (private) if not given.
+    pub pid: Option<String>,
+    /// Host name of the container; on the host's network it is the host's if not given.
+    pub hostname: Option<String>,
+    /// Bytes of /dev/shm; the engine's default (64 MiB) if not given.
+    pub shm_size: Option<u64>,
+    /// Resource limits.
+    pub ulimits: Vec<Ulimit>,
+    /// Device nodes of the host, by path.
+    pub devices: Vec<String>,
+    /// Variables over those of the image.
+    pub env: Vec<(String, String)>,
+    /// Mounts that the user asked for, as `docker run -v` takes them.
+    pub volumes: Vec<String>,
+    /// User in the container; the image's own if not given.
+    pub user: Option<String>,
+    /// Capabilities that are kept. All others are dropped.
+    pub capabilities: Vec<String>,
+    /// Bound on memory in bytes.
+    pub memory: Option<u64>,
+    /// Bound on processes and threads.
+    pub pids: u32,
+    /// Labels by which a container of ours is known.
+    pub labels: Vec<(String, String)>,
+}
+
+/// Which GPUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Gpus {
+    /// All of the host's.
+    All,
+    /// The first so many.
+    Count(u32),
+    /// These, by index, UUID or MIG name.
+    These(Vec<String>),
+}
+
+/// How an engine is asked for GPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GpuWay {
+    /// As `docker run --gpus`: a device request with an empty driver, which NVIDIA's container toolkit answers.
+    Request,
+    /// By the names of the Container Device Interface, `nvidia.com/gpu=all`.
+    Cdi,
+    /// The device nodes alone; the driver's libraries are not brought by anybody.
+    Devices,
+    /// Not at all.
+    None,
+}
+
+/// A resource limit, with -1 for none (getrlimit(2)).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ulimit {
+    /// `memlock`, `nofile`, ...
+    pub name: String,
+    /// Soft limit, in the resource's unit.
+    pub soft: i64,
+    /// Hard limit.
+    pub hard: i64,
+}
+
+impl Gpus {
+    /// Names of the Container Device Interface for these GPUs.
+    pub(super) fn cdi_names(&self) -> Vec<String> {
+        let name = |which: &str| format!("nvidia.com/gpu={which}");
+        match self {
+            Self::All => vec![name("all")],
+            Self::Count(count) => (0..*count).map(|index| name(&index.to_string())).collect(),
+            Self::These(ids) => ids.iter().map(|id| name(id)).collect(),
+        }
+    }
+}
+
+impl FromStr for Gpus {
+    type Err = String;
+
+    /// As `docker run --gpus` takes it: `all`, a number, `device=0,2`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, text.strip_prefix("device=")) {
+            ("all", _) => Ok(Self::All),
+            (_, Some(ids)) if ids.split(',').all(|id| !id.is_empty()) => {
+                Ok(Self::These(ids.split(',').map(ToOwned::to_owned).collect()))
+            }
+            _ => match text.parse() {
+                Ok(0) | Err(_) => Err("write all, a number from 1 on, or device=ID,...".to_owned()),
+                Ok(count) => Ok(Self::Count(count)),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Gpus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("all"),
+            Self::Count(count) => write!(f, "{count}"),
+            // Docker's command line reads the value as CSV.
+            Self::These(ids) => write!(f, "\"device={}\"", ids.join(",")),
+        }
+    }
+}
+
+impl FromStr for Ulimit {
+    type Err = String;
+
+    /// `NAME=SOFT[:HARD]`, as `docker run --ulimit` takes it.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let usage = || "write NAME=SOFT[:HARD], such as memlock=-1".to_owned();
+        let (name, values) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(usage)?;
+        let (soft, hard) = values.split_once(':').unwrap_or((values, values));
+        let number = |text: &str| text.parse::<i64>().ok().filter(|number| *number >= -1).ok_or_else(usage);
+        Ok(Self { name: name.to_owned(), soft: number(soft)?, hard: number(hard)? })
+    }
+}
+
+impl fmt::Display for Ulimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}:{}", self.name, self.soft, self.hard)
+    }
+}
+
+/// Bytes, as Docker's command line takes them: `64m`, `1g`, `8GiB`, `1048576`.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor = match text.get(digits.len()..).unwrap_or_default().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kb" | "kib" => 1 << 10,
+        "m" | "mb" | "mib" => 1 << 20,
+        "g" | "gb" | "gib" => 1 << 30,
+        "t" | "tb" | "tib" => 1_u64 << 40,
+        _ => return Err("write bytes, with k, m, g or t behind them for powers of 1024".to_owned()),
+    };
+    let number: Option<u64> = digits.parse().ok();
+    number.and_then(|number| number.checked_mul(factor)).ok_or_else(|| "that is no number of bytes".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gpus_as_docker_takes_them() {
+        let these = |ids: &[&str]| Ok(Gpus::These(ids.iter().map(|id| (*id).to_owned()).collect()));
+        assert_eq!("all".parse(), Ok(Gpus::All));
+        assert_eq!("2".parse(), Ok(Gpus::Count(2)));
+        assert_eq!("device=0,GPU-1a".parse(), these(&["0", "GPU-1a"]));
+        assert_eq!("device=1".parse::<Gpus>().unwrap().to_string(), "\"device=1\"");
+        assert_eq!(Gpus::Count(2).cdi_names(), ["nvidia.com/gpu=0", "nvidia.com/gpu=1"]);
+        for odd in ["", "0", "none", "device=", "device=0,", "-1"] {
+            assert!(odd.parse::<Gpus>().is_err(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn limits_and_sizes() {
+        assert_eq!("memlock=-1".parse::<Ulimit>().unwrap().to_string(), "memlock=-1:-1");
+        assert_eq!("nofile=1024:4096".parse::<Ulimit>().unwrap().to_string(), "nofile=1024:4096");
+        for odd in ["memlock", "=1", "memlock=x", "memlock=-2", "memlock=1:"] {
+            assert!(odd.parse::<Ulimit>().is_err(), "{odd}");
+        }
+        assert_eq!(bytes("64m"), Ok(64 << 20));
+        assert_eq!(bytes("8GiB"), Ok(8 << 30));
+        assert_eq!(bytes("7"), Ok(7));
+        assert!(bytes("1x").is_err() && bytes("").is_err() && bytes("99999999999t").is_err());
+    }
+}

@@ -1,0 +1,183 @@
+//! One container, from its creation to its end.
+
+use std::fmt;
+use std::time::Duration;
+
+use bollard::Docker;
+use bollard::container::LogOutput;
+use bollard::errors::Error;
+use bollard::models::ContainerInspectResponse;
+use bollard::query_parameters::{
+    AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, InspectContainerOptions,
+    RemoveContainerOptionsBuilder, StartContainerOptions,
+};
+use futures_util::StreamExt as _;
+use tokio::io::AsyncWriteExt as _;
+
+use crate::source::daemon::{Kind, Trouble, ask};
+
+use super::super::ProbeError;
+use super::super::arrangement::Arrangement;
+use super::body::body;
+use super::{Launcher, PATIENCE, explain};
+
+/// Bytes of a line of the program's output, at most; its protocol allows half as many.
+const LONGEST_LINE: usize = 1 << 17;
+/// Bytes that are kept of what came on standard error, the last ones.
+const STDERR: usize = 1 << 14;
+
+/// How a container ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Finished {
+    /// The last that it wrote to standard error.
+    pub stderr: String,
+    /// What the engine says that it gave, as it wrote it: its answer to ContainerInspect while the container ran.
+    pub given: Option<serde_json::Value>,
+    /// Why the output ended early, where it did.
+    pub broken: Option<String>,
+}
+
+/// Ends a container from wherever it is called.
+#[derive(Clone)]
+pub struct Killer {
+    pub(super) docker: Docker,
+    pub(super) container: String,
+}
+
+impl Killer {
+    /// Removes the container, running or not. One that is gone already is as wanted.
+    pub fn remove(&self) -> Result<(), ProbeError> {
+        let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
+        match ask(PATIENCE, self.docker.remove_container(&self.container, Some(options))) {
+            Ok(()) => Ok(()),
+            // 409: its removal is already in progress.
+            Err(trouble) if trouble.kind == Kind::Missing || trouble.text.contains("already in progress") => Ok(()),
+            Err(trouble) => Err(ProbeError::Engine {
+                what: format!("the container {} could not be removed: {}", self.container, trouble.text),
+                help: Some(format!("remove it with docker rm --force {}", self.container)),
+            }),
+        }
+    }
+}
+
+impl fmt::Debug for Killer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Killer({})", self.container)
+    }
+}
+
+/// Removes its container when it goes out of scope, whatever happened until then.
+struct Guard(Killer);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // The engine removes it by itself as well; who is still asked about it is `clean`.
+        let _ = self.0.remove();
+    }
+}
+
+impl Launcher {
+    /// Runs a container, gives the program to its standard input, and hands out what it writes line by line. `started` is
+    /// given what ends it. The container is gone when this returns.
+    pub fn run(
+        &self,
+        name: &str,
+        arrangement: &Arrangement,
+        program: &str,
+        limit: Duration,
+        started: &dyn Fn(Killer),
+        line: &mut dyn FnMut(&[u8]),
+    ) -> Result<Finished, ProbeError> {
+        let docker = self.engine.client();
+        let failed = |trouble: &Trouble| explain::start(arrangement, trouble, &self.offers);
+        let options = CreateContainerOptionsBuilder::new().name(name).build();
+        let created = docker.create_container(Some(options), body(arrangement));
+        // Known by its name from before it is there.
+        let killer = self.killer(name);
+        started(killer.clone());
+        let guard = Guard(killer);
+        ask(PATIENCE, created).map_err(|trouble| failed(&trouble))?;
+        let talk = async { Ok::<_, Error>(converse(docker, name, program, limit, line).await) };
+        let finished = ask(limit + PATIENCE, talk).map_err(|trouble| failed(&trouble))?;
+        drop(guard);
+        finished.map_err(|error| failed(&Trouble::from(&error)))
+    }
+}
+
+/// Starts the container and reads it to its end.
+async fn converse(
+    docker: &Docker,
+    name: &str,
+    program: &str,
+    limit: Duration,
+    line: &mut dyn FnMut(&[u8]),
+) -> Result<Finished, Error> {
+    let options = AttachContainerOptionsBuilder::new().stream(true).stdin(true).stdout(true).stderr(true).build();
+    let mut attached = docker.attach_container(name, Some(options)).await?;
+    docker.start_container(name, None::<StartContainerOptions>).await?;
+    let mut finished = Finished::default();
+    // It may end before it has read its program; why will be on its standard error.
+    let _ = attached.input.write_all(program.as_bytes()).await;
+    let _ = attached.input.flush().await;
+    let given = docker.inspect_container(name, None::<InspectContainerOptions>).await;
+    finished.given = given.ok().and_then(|given: ContainerInspectResponse| serde_json::to_value(given).ok());
+    let mut lines = Lines::default();
+    let end = tokio::time::sleep(limit);
+    tokio::pin!(end);
+    loop {
+        let piece = tokio::select! {
+            piece = attached.output.next() => piece,
+            () = &mut end => {
+                finished.broken = Some(format!("it had not ended after {} seconds", limit.as_secs()));
+                break;
+            }
+        };
+        match piece {
+            Some(Ok(LogOutput::StdErr { message })) => keep_end(&mut finished.stderr, &message),
+            Some(Ok(LogOutput::StdOut { message } | LogOutput::Console { message })) => lines.push(&message, line),
+            Some(Ok(LogOutput::StdIn { .. })) => {}
+            Some(Err(error)) => {
+                finished.broken = Some(Trouble::from(&error).text);
+                break;
+            }
+            None => break,
+        }
+    }
+    // Standard input stays open until here: its end would be the program's.
+    drop(attached.input);
+    Ok(finished)
+}
+
+/// Cuts a stream into lines. One that is too long is left out.
+#[derive(Default)]
+struct Lines {
+    rest: Vec<u8>,
+    is_too_long: bool,
+}
+
+impl Lines {
+    fn push(&mut self, bytes: &[u8], line: &mut dyn FnMut(&[u8])) {
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            if self.rest.len() + part.len() > LONGEST_LINE {
+                self.is_too_long = true;
+                self.rest.clear();
+            } else if !self.is_too_long {
+                self.rest.extend(part);
+            }
+            if part.ends_with(b"\n") {
+                if !std::mem::take(&mut self.is_too_long) {
+                    line(self.rest.trim_ascii_end());
+                }
+                self.rest.clear();
+            }
+        }
+    }
+}
+
+fn keep_end(text: &mut String, bytes: &[u8]) {
+    text.push_str(&String::from_utf8_lossy(bytes));
+    if text.len() > 2 * STDERR {
+        let cut = (text.len() - STDERR..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.drain(..cut);
+    }
+}

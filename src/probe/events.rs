@@ -1,0 +1,190 @@
+//! The lines that the program in the container writes: one JSON object each. What they mean stands in `payload/wire.py`.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The version of the protocol.
+const PROTOCOL: u64 = 1;
+
+/// A JSON object as the program wrote it.
+pub type Body = Map<String, Value>;
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+pub enum Event {
+    /// How the container was launched; written by us, the first line of a recording.
+    Launch(Launch),
+    /// Who speaks.
+    Hello(Body),
+    /// A step begins.
+    Start {
+        /// Its name.
+        step: String,
+        /// Seconds that it may take.
+        deadline: f64,
+    },
+    /// A partial result of a step.
+    Part {
+        /// The step.
+        step: String,
+        /// What it is.
+        body: Body,
+    },
+    /// One line of NCCL's own output.
+    Log(Log),
+    /// A step is done.
+    Result {
+        /// The step.
+        step: String,
+        /// How long it took.
+        seconds: f64,
+        /// What it found.
+        body: Body,
+        /// How its process ended after it had delivered, if not well.
+        #[serde(default)]
+        unclean_exit: Option<String>,
+    },
+    /// A step is lost.
+    Failed(Failed),
+    /// A step could not be run.
+    Skipped {
+        /// The step.
+        step: String,
+        /// What is missing, and what would make it run.
+        why: String,
+    },
+    /// Nothing follows.
+    End {},
+}
+
+/// How a container was launched.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Launch {
+    /// The engine: `Docker 28.2.2 at unix:///var/run/docker.sock`.
+    pub engine: String,
+    /// The image, as it was asked for.
+    pub image: String,
+    /// Its ID in the engine.
+    pub image_id: String,
+    /// The command line that would do the same.
+    pub command: String,
+    /// Whether GPUs were asked for.
+    pub gpus: bool,
+    /// What the engine said that it gave (its answer to ContainerInspect), where it said something.
+    #[serde(default)]
+    pub given: Option<Value>,
+}
+
+/// One line of NCCL's own output.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Log {
+    /// The step.
+    pub step: String,
+    /// Which run of the step.
+    #[serde(default)]
+    pub run: u32,
+    /// Whose output it is.
+    pub rank: Option<u32>,
+    /// The line.
+    pub line: String,
+    /// In a rank's last line: how many were too many to be told.
+    #[serde(default)]
+    pub left_out: Option<u64>,
+}
+
+/// How a step was lost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Failed {
+    /// The step.
+    pub step: String,
+    /// How long it took.
+    pub seconds: f64,
+    /// `exception`, `signal`, `exit`, `deadline`, `protocol`.
+    pub how: String,
+    /// The exception's type.
+    #[serde(rename = "type", default)]
+    pub kind: Option<String>,
+    /// What is wrong, in words.
+    pub message: String,
+    /// The signal's name.
+    #[serde(default)]
+    pub signal: Option<String>,
+    /// The exit status.
+    #[serde(default)]
+    pub code: Option<i64>,
+    /// The rank that failed first.
+    #[serde(default)]
+    pub rank: Option<u32>,
+    /// The last lines of its standard error.
+    #[serde(default)]
+    pub stderr: Vec<String>,
+    /// Stacks of processes that hung.
+    #[serde(default)]
+    pub stacks: Vec<Value>,
+    /// Which phase each rank had entered.
+    #[serde(default)]
+    pub ranks: Vec<Value>,
+}
+
+/// A line, with what every line has.
+#[derive(Serialize, Deserialize)]
+struct Envelope {
+    ncclcheck: u64,
+    /// Seconds since the program started.
+    #[serde(default)]
+    at: f64,
+    #[serde(flatten)]
+    event: Event,
+}
+
+/// What a line is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Line {
+    /// An event, and the seconds since the program's start.
+    Event(f64, Box<Event>),
+    /// Something else that the image wrote to standard output.
+    Noise(String),
+}
+
+impl Line {
+    /// Reads a line; an error where it is ours and is not understood.
+    pub fn read(line: &[u8]) -> Result<Self, String> {
+        let text = String::from_utf8_lossy(line);
+        let is_ours = text.starts_with("{\"ncclcheck\"");
+        if !is_ours {
+            return Ok(Self::Noise(text.into_owned()));
+        }
+        let envelope: Envelope = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        if envelope.ncclcheck != PROTOCOL {
+            return Err(format!("it is of version {} of the protocol, {PROTOCOL} is read here", envelope.ncclcheck));
+        }
+        Ok(Self::Event(envelope.at, Box::new(envelope.event)))
+    }
+}
+
+/// A line that the next run can read.
+pub fn write(event: &Event) -> serde_json::Result<String> {
+    serde_json::to_string(&Envelope { ncclcheck: PROTOCOL, at: 0.0, event: event.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_and_noise() {
+        let noise = Line::read(b"hello").unwrap();
+        assert_eq!(noise, Line::Noise("hello".to_owned()));
+        let Line::Event(at, event) =
+            Line::read(br#"{"ncclcheck": 1, "event": "skipped", "at": 1.5, "step": "rdma", "why": "none"}"#).unwrap()
+        else {
+            panic!("no event")
+        };
+        assert_eq!((at, &*event), (1.5, &Event::Skipped { step: "rdma".to_owned(), why: "none".to_owned() }));
+        assert_eq!(Line::read(write(&event).unwrap().as_bytes()).unwrap(), Line::Event(0.0, event));
+        assert!(Line::read(br#"{"ncclcheck": 2, "event": "end"}"#).unwrap_err().contains("version 2"));
+        assert!(Line::read(br#"{"ncclcheck": 1, "event": "start"}"#).unwrap_err().contains("step"));
+        assert!(Line::read(br#"{"ncclcheck": 1, "event": "sta"#).is_err());
+    }
+}

@@ -1,0 +1,37 @@
+//! Runs the image on this host's GPUs, and tells what NCCL, the topology and RDMA really do there: a container of the user's
+//! own image, and in it a program that is sent in and answers in JSON lines.
+
+pub mod arrangement;
+pub mod command;
+pub mod engine;
+pub mod events;
+pub mod nccl_log;
+mod owner;
+pub mod payload;
+pub mod recording;
+
+use crate::source::SourceError;
+
+/// The label of our containers. Its value tells who launched it.
+pub(crate) const LABEL: &str = "io.ncclcheck.owner";
+
+/// Why nothing could be probed.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// No engine answers.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The engine did not do what it was asked.
+    #[error("{what}{}", crate::source::help(help.as_deref()))]
+    Engine {
+        /// What was asked, and the answer.
+        what: String,
+        /// What the user can do.
+        help: Option<String>,
+    },
+}
+
+/// The labels of a container that this process launches.
+pub fn labels() -> Vec<(String, String)> {
+    vec![(LABEL.to_owned(), owner::this())]
+}

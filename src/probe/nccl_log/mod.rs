@@ -1,0 +1,284 @@
+//! NCCL's debug output, read. The forms of its lines are data, `patterns.yaml`, each with an example and the source file that
+//! writes it; here stands what is made of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex, RegexSet};
+use serde::{Deserialize, Serialize};
+
+/// The form of a line.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pattern {
+    id: String,
+    /// First release whose source has this form.
+    #[expect(dead_code, reason = "for readers of the table")]
+    since: String,
+    /// Last one.
+    #[serde(default)]
+    #[expect(dead_code, reason = "for readers of the table")]
+    until: Option<String>,
+    regex: String,
+    #[cfg_attr(not(test), expect(dead_code, reason = "the tests read it"))]
+    example: String,
+    meaning: String,
+    #[expect(dead_code, reason = "for readers of the table")]
+    source: String,
+}
+
+struct Table {
+    patterns: Vec<Pattern>,
+    regexes: Vec<Regex>,
+    set: RegexSet,
+}
+
+#[expect(clippy::expect_used, reason = "the table is a part of the program, and a test reads it")]
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    let patterns: Vec<Pattern> = serde_yaml::from_str(include_str!("patterns.yaml")).expect("a table that parses");
+    let set = RegexSet::new(patterns.iter().map(|pattern| &pattern.regex)).expect("patterns that parse");
+    let regexes = patterns.iter().map(|pattern| Regex::new(&pattern.regex).expect("a pattern that parses")).collect();
+    Table { patterns, regexes, set }
+});
+
+/// What the ranks of one run said.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct NcclLog {
+    /// Version of the library that ran.
+    pub version: Option<String>,
+    /// The CUDA release that it was built with.
+    pub cuda: Option<String>,
+    /// How many hosts NCCL counted, the most of all communicators.
+    pub nodes: Option<u32>,
+    /// How many ranks it counted.
+    pub ranks: Option<u32>,
+    /// Network that the communicator used: `IB`, `Socket`, a plugin's name.
+    pub network: BTreeSet<String>,
+    /// Interface of the rendezvous.
+    pub bootstrap: BTreeSet<String>,
+    /// Interfaces that the socket transport may use.
+    pub sockets: BTreeSet<String>,
+    /// RDMA devices that NCCL took: `mlx5_0:1/IB`.
+    pub ib_devices: BTreeSet<String>,
+    /// Why there is none, in NCCL's words.
+    pub ib_none: BTreeSet<String>,
+    /// HCAs that reach GPU memory by themselves, and those that do not.
+    pub gpu_direct: BTreeMap<String, bool>,
+    /// Transports between ranks, each as `P2P/CUMEM`, `SHM`, `NET/IB/GDRDMA`, `NET/Socket`.
+    pub pairs: BTreeMap<(u32, u32), BTreeSet<String>>,
+    /// Rings, as lists of ranks, and how many channels use each.
+    pub rings: BTreeMap<String, u32>,
+    /// Channels of collectives, of NVLS and of point-to-point calls.
+    pub channels: Option<(u32, u32, u32)>,
+    /// Plugins that were loaded: `AWS Libfabric (net v10)`.
+    pub plugins: BTreeSet<String>,
+    /// Plugins that were there and could not be used.
+    pub plugin_errors: BTreeSet<String>,
+    /// Variables that NCCL found and read.
+    pub variables: BTreeMap<String, String>,
+    /// Variables whose value it could not read.
+    pub invalid_variables: BTreeSet<String>,
+    /// Warnings, and what is known of them.
+    pub warnings: BTreeMap<String, Option<String>>,
+    /// Lines that NCCL wrote and that have no known form.
+    pub unknown: BTreeSet<String>,
+    /// How many lines were left out before they came here.
+    pub left_out: u64,
+}
+
+impl NcclLog {
+    /// Reads the lines of all ranks of one run.
+    pub fn read<'l>(lines: impl IntoIterator<Item = &'l str>) -> Self {
+        let mut log = Self::default();
+        lines.into_iter().for_each(|line| log.line(line));
+        log
+    }
+
+    fn line(&mut self, line: &str) {
+        let table = &*TABLE;
+        let found = table.set.matches(line);
+        let mut is_known = false;
+        for index in &found {
+            let (Some(pattern), Some(regex)) = (table.patterns.get(index), table.regexes.get(index)) else { continue };
+            let Some(captures) = regex.captures(line) else { continue };
+            if pattern.id == "line.prefix" {
+                continue;
+            }
+            is_known = true;
+            self.take(&pattern.id, &captures);
+        }
+        if let Some((_, text)) = line.split_once("NCCL WARN ") {
+            let meaning =
+                found.iter().filter_map(|index| table.patterns.get(index)).find(|known| known.id != "line.prefix");
+            self.warnings.insert(text.trim().to_owned(), meaning.map(|known| known.meaning.clone()));
+        } else if let Some((_, text)) = line.split_once("NCCL INFO ")
+            && !is_known
+        {
+            self.unknown.insert(text.trim().to_owned());
+        }
+    }
+
+    fn take(&mut self, id: &str, captures: &Captures<'_>) {
+        let text = |name: &str| captures.name(name).map_or("", |found| found.as_str());
+        let owned = |name: &str| text(name).trim().to_owned();
+        let number = |name: &str| text(name).parse::<u32>().ok();
+        match id {
+            "version.bare" | "version.info" => {
+                self.version = Some(owned("version"));
+                self.cuda = Some(owned("cuda"));
+            }
+            "init.start" | "init.start.rank_first" | "init.complete" => self.ranks = self.ranks.max(number("nranks")),
+            "comm.shape" => self.nodes = self.nodes.max(number("nnodes")),
+            "env.int" | "env.text" => {
+                self.variables.insert(owned("name"), owned("value"));
+            }
+            "env.hca" => {
+                self.variables.insert("NCCL_IB_HCA".to_owned(), owned("value"));
+            }
+            "env.invalid" => {
+                self.invalid_variables.insert(format!("{}={}", text("name"), text("value")));
+            }
+            "bootstrap.if" => {
+                self.bootstrap.insert(owned("ifname"));
+            }
+            "net.using" | "net.using.ancient" => {
+                self.network.insert(owned("name"));
+            }
+            "ib.none" => {
+                self.ib_none.insert("No device found.".to_owned());
+            }
+            "ib.libmissing" | "ib.libmissing.230" => {
+                self.ib_none.insert(format!("Failed to open {}", text("lib")));
+            }
+            "ib.using" => self.ib_devices.extend(devices(text("devices"))),
+            "socket.using" => {
+                let interface = |device: String| device.split(':').next().unwrap_or_default().to_owned();
+                self.sockets.extend(devices(text("devices")).map(interface));
+            }
+            "ib.gdr" => {
+                self.gpu_direct.insert(owned("name"), text("state") == "Enabled");
+            }
+            "plugin.net_loaded" => {
+                self.plugins.insert(format!("{} ({} v{})", text("name"), text("what"), text("api")));
+            }
+            "plugin.open_error" => {
+                self.plugin_errors.insert(format!("{}: {}", text("lib"), text("error")));
+            }
+            "plugin.ext_unsupported" => {
+                self.plugin_errors.insert(format!("{} is of no interface that this NCCL knows", text("lib")));
+            }
+            "chan.list" => {
+                *self.rings.entry(owned("order")).or_default() += 1;
+            }
+            "channels.count" => {
+                let count = |name| number(name).unwrap_or_default();
+                self.channels = Some((count("coll"), count("nvls"), count("p2p")));
+            }
+            "chan.p2p" => self.pair(captures, format!("P2P/{}", text("how"))),
+            "chan.p2p.indirect" => self.pair(captures, "P2P/indirect".to_owned()),
+            "chan.shm" | "chan.shm.old" => self.pair(captures, "SHM".to_owned()),
+            "chan.net" => {
+                let direct = if text("gdr").is_empty() { "" } else { "/GDRDMA" };
+                self.pair(captures, format!("NET/{}{direct}", text("net")));
+            }
+            "chan.ring.old" => {
+                // `P2P/IPC`, `direct shared memory`, `NET/IB/0/GDRDMA`.
+                let how = text("how");
+                let transport = if how == "direct shared memory" { "SHM".to_owned() } else { without_number(how) };
+                self.pair(captures, transport);
+            }
+            _ => {}
+        }
+    }
+
+    fn pair(&mut self, captures: &Captures<'_>, transport: String) {
+        let rank = |name| captures.name(name).and_then(|found| found.as_str().parse().ok());
+        if let (Some(from), Some(to)) = (rank("src"), rank("dst")) {
+            self.pairs.entry((from, to)).or_default().insert(transport);
+        }
+    }
+
+    /// All transports between ranks.
+    pub fn transports(&self) -> BTreeSet<&str> {
+        self.pairs.values().flatten().map(String::as_str).collect()
+    }
+}
+
+/// The entries of `[0]mlx5_0:1/IB [1]mlx5_1:1/RoCE`.
+fn devices(list: &str) -> impl Iterator<Item = String> {
+    list.split('[').filter_map(|entry| entry.split_once(']')).map(|(_, device)| device.trim().to_owned())
+}
+
+/// `NET/IB/0/GDRDMA` without the device's number.
+fn without_number(transport: &str) -> String {
+    let parts = transport.split('/').filter(|part| part.parse::<u32>().is_err());
+    parts.collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    fn recorded(name: &str) -> NcclLog {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/probe/nccl-log").join(name);
+        NcclLog::read(fs::read_to_string(path).unwrap().lines())
+    }
+
+    #[test]
+    fn every_form_matches_its_example() {
+        for (pattern, regex) in TABLE.patterns.iter().zip(&TABLE.regexes) {
+            assert!(regex.is_match(&pattern.example), "{}: {}", pattern.id, pattern.example);
+        }
+        assert!(TABLE.patterns.len() > 90);
+    }
+
+    #[test]
+    fn two_gpus_with_nvlink() {
+        let log = recorded("nccl-2.28.9-2xH200.log");
+        assert_eq!((log.version.as_deref(), log.cuda.as_deref()), (Some("2.28.9"), Some("13.0")));
+        assert_eq!((log.nodes, log.ranks), (Some(1), Some(2)));
+        assert_eq!(log.transports(), BTreeSet::from(["P2P/CUMEM"]));
+        assert_eq!(log.pairs.keys().copied().collect::<Vec<_>>(), [(0, 1), (1, 0)]);
+        assert_eq!(log.network, BTreeSet::from(["Socket".to_owned()]));
+        assert_eq!(log.sockets, BTreeSet::from(["eth0".to_owned()]));
+        assert_eq!(log.rings, BTreeMap::from([("0 1".to_owned(), 24)]));
+        assert_eq!(log.variables, BTreeMap::from([("NCCL_NVLS_ENABLE".to_owned(), "0".to_owned())]));
+        assert!(log.warnings.is_empty() && log.unknown.is_empty(), "{log:?}");
+    }
+
+    #[test]
+    fn eight_gpus_over_sockets() {
+        let log = recorded("forced-sockets-8xH200.log");
+        assert_eq!(log.transports(), BTreeSet::from(["NET/Socket"]));
+        // Ranks that share nothing are counted as nodes of their own.
+        assert_eq!((log.nodes, log.ranks), (Some(8), Some(8)));
+        assert_eq!(log.ib_none, BTreeSet::from(["No device found.".to_owned()]));
+    }
+
+    #[test]
+    fn a_warning_is_told_with_its_meaning() {
+        let log = recorded("isolated-ipc-host-fails.log");
+        let (text, meaning) = log.warnings.first_key_value().unwrap();
+        assert_eq!(text, "Cuda failure 101 'invalid device ordinal'");
+        assert!(meaning.is_some());
+    }
+
+    #[test]
+    fn older_and_other_lines() {
+        let log = NcclLog::read([
+            "NCCL version 2.18.1+cuda12.1",
+            "a:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB eth0:192.0.2.2<0>",
+            "a:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0(7)/GDRDMA",
+            "a:1:2 [0] NCCL INFO Ring 00 : 0[0] -> 1[1] via direct shared memory",
+            "a:1:2 [0] NCCL INFO something that nobody has seen",
+            "what a program prints",
+        ]);
+        assert_eq!(log.version.as_deref(), Some("2.18.1"));
+        assert_eq!(log.ib_devices, BTreeSet::from(["mlx5_0:1/IB".to_owned(), "mlx5_1:1/RoCE".to_owned()]));
+        assert_eq!(log.transports(), BTreeSet::from(["NET/IB/GDRDMA", "SHM"]));
+        assert_eq!(log.unknown, BTreeSet::from(["something that nobody has seen".to_owned()]));
+    }
+}
