@@ -1,0 +1,59 @@
+"""Steps collectives and forced-network: one process for each GPU, as training starts them, and what they measure."""
+import os
+
+from ncclcheck_probe.plan import FULL_SIZES, QUICK_SIZES
+from ncclcheck_probe.supervise import Run, Supervisor
+from ncclcheck_probe.world import logging_variables, world_of
+
+FULL_SECONDS, QUICK_SECONDS = 0.4, 0.15  # for the timed calls of one operation at one size
+SHARE_OF_DEADLINE = 0.9  # the rest is for naming a hang before the step's own deadline ends it without words
+
+
+def probe_collectives(arguments, report):
+    return collectives_body(arguments, report, completed_options(arguments["collectives"]))
+
+
+def probe_forced_network(arguments, report):
+    """The same, with NCCL kept from what connects GPUs inside one machine: so one machine proves its network."""
+    forced = arguments["forced_network"]
+    options = dict(completed_options(arguments["collectives"]), operations=forced["operations"], sizes=forced["sizes"],
+                   point_to_point=False)
+    return collectives_body(arguments, report, options, forced["env"])
+
+
+def completed_options(options):
+    """Options with those filled in that follow from `quick`; sizes ascend, since each is judged by the one before."""
+    quick = options["quick"]
+    return dict(options, sizes=sorted(options["sizes"] or (QUICK_SIZES if quick else FULL_SIZES)),
+                seconds_per_size=options["seconds_per_size"] or (QUICK_SECONDS if quick else FULL_SECONDS))
+
+
+def collectives_body(arguments, report, options, extra_env=None):
+    world = world_of(options)
+    applied = rank_settings(options, extra_env or {})
+    report.part(setup_part(options, world, applied))
+    run = run_of(arguments, options, world, applied, arguments["deadline"] * SHARE_OF_DEADLINE)
+    results, unclean_exits = Supervisor(run, report, report.part).results()
+    first = results[world.offset]
+    return {"world_size": world.size, "local_ranks": world.local, "left_out": first["left_out"],
+            "unclean_exits": unclean_exits}
+
+
+def rank_settings(options, extra_env):
+    """What this run sets for its ranks above the image's variables; the plan's own word comes last."""
+    return dict(logging_variables(options["debug_subsystems"]), **dict(extra_env, **options["env"]))
+
+
+def run_of(arguments, options, world, applied, seconds, run=0):
+    env = dict(os.environ, **applied)
+    return Run(arguments["program"], world, env, options, seconds, options["stall_seconds"], run)
+
+
+def setup_part(options, world, applied):
+    """What is going to run, and which variables of the image gave way for it."""
+    replaced = {name: os.environ[name] for name in list(applied) + ["NCCL_DEBUG_FILE"]
+                if name in os.environ and os.environ[name] != applied.get(name)}
+    return {"kind": "setup", "backend": options["backend"], "world_size": world.size, "first_rank": world.offset,
+            "local_ranks": world.local, "master_addr": world.master_addr, "master_port": world.master_port,
+            "operations": options["operations"], "sizes": options["sizes"], "dtype": options["dtype"], "env": applied,
+            "replaced": replaced}

@@ -1,0 +1,139 @@
+"""Step limits: what the container really got. Read and tried, from within, without any library of the image."""
+import glob
+import os
+import pwd
+import resource
+import socket
+import tempfile
+
+from ncclcheck_probe.cgroup import cgroup_body
+from ncclcheck_probe.facts import Facts, Unread, in_words, read_text
+from ncclcheck_probe.interfaces import default_routes, interface_bodies
+from ncclcheck_probe.mounts import mount_at
+
+RESOURCES = ("memlock", "nofile", "nproc", "stack", "core", "as")
+NAMESPACES = ("net", "ipc", "pid", "uts", "mnt", "user", "cgroup")
+SECCOMP_MODES = {"0": "disabled", "1": "strict", "2": "filter"}
+DEVICE_NODES = ("/dev/nvidia*", "/dev/nvidia-caps/*", "/dev/nvidia-caps-imex-channels/*", "/dev/infiniband/*",
+                "/dev/gdrdrv", "/dev/dxg")
+RUNTIME_MARKS = ("/.dockerenv", "/run/.containerenv", "/.singularity.d")
+# Only these: other variables may be secrets.
+VARIABLE_FAMILIES = ("NCCL_", "TORCH_NCCL_", "CUDA_", "NVIDIA_", "UCX_", "FI_", "GLOO_", "LD_")
+VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS")
+# capabilities(7), by bit
+CAPABILITIES = (
+    "CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE "
+    "NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT SYS_ADMIN "
+    "SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL SETFCAP "
+    "MAC_OVERRIDE MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE").split()
+
+
+def probe_limits(_plan, _report):
+    facts = Facts()
+    facts.read("shm", shm_body)
+    facts.read("rlimits", rlimits)
+    facts.read("affinity", lambda: sorted(os.sched_getaffinity(0)))
+    facts.body["processors"] = os.cpu_count()
+    facts.read("cgroup", cgroup_body)
+    facts.read("memory", machine_memory)
+    facts.read("user", user_body)
+    facts.read("capabilities", capability_sets)
+    facts.read("seccomp", lambda: SECCOMP_MODES.get(status_field("Seccomp"), status_field("Seccomp")))
+    facts.read("no_new_privileges", lambda: status_field("NoNewPrivs") == "1")
+    facts.read("hostname", socket.gethostname)
+    facts.read("kernel", lambda: " ".join(os.uname()[index] for index in (0, 2, 3, 4)))
+    facts.read("boot_id", read_text, "/proc/sys/kernel/random/boot_id")
+    facts.read("namespaces", namespace_inodes)
+    facts.read("process_1", process_1)
+    facts.read("interfaces", interface_bodies)
+    facts.read("default_routes", default_routes)
+    facts.read("devices", device_nodes)
+    facts.read("writable", lambda: [writable_place(place) for place in ("/", "/tmp", os.environ.get("HOME")) if place])
+    facts.body["working_folder"] = os.getcwd()
+    facts.body["runtime_marks"] = [mark for mark in RUNTIME_MARKS if os.path.exists(mark)]
+    facts.body["variables"] = variables_of_interest()
+    return facts.body
+
+
+def shm_body():
+    """What NCCL's shared memory and PyTorch's data loaders have."""
+    room = os.statvfs("/dev/shm")
+    mount = mount_at("/dev/shm")
+    return {"size_bytes": room.f_frsize * room.f_blocks, "free_bytes": room.f_frsize * room.f_bavail,
+            "mount": mount and mount.kind, "options": mount and mount.options, "device": os.stat("/dev/shm").st_dev}
+
+
+def rlimits():
+    """{name: {soft, hard}}; -1 is unlimited."""
+    found = {}
+    for name in RESOURCES:
+        soft, hard = resource.getrlimit(getattr(resource, "RLIMIT_" + name.upper()))
+        found[name] = {"soft": soft, "hard": hard}
+    return found
+
+
+def machine_memory():
+    """The machine's, whatever the control group allows."""
+    lines = (line.split(":", 1) for line in read_text("/proc/meminfo").splitlines())
+    kib = {name: int(rest.split()[0]) for name, rest in lines}
+    return {"total_bytes": kib["MemTotal"] << 10, "available_bytes": kib["MemAvailable"] << 10}
+
+
+def user_body():
+    facts = Facts()
+    facts.body.update(uid=os.getuid(), gid=os.getgid(), groups=os.getgroups(), home=os.environ.get("HOME"))
+    try:
+        facts.body["name"] = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        facts.missing("name", "/etc/passwd has no entry for user %d" % os.getuid())
+    return facts.body
+
+
+def status_field(name):
+    for line in read_text("/proc/self/status").splitlines():
+        key, _, value = line.partition(":")
+        if key == name:
+            return value.strip()
+    raise Unread("/proc/self/status has no %s: an old kernel, or one that imitates Linux" % name)
+
+
+def capability_sets():
+    return {name: capability_names(int(status_field(field), 16)) for name, field in
+            (("effective", "CapEff"), ("permitted", "CapPrm"), ("bounding", "CapBnd"))}
+
+
+def capability_names(bits):
+    return ["CAP_" + (CAPABILITIES[bit] if bit < len(CAPABILITIES) else str(bit))
+            for bit in range(bits.bit_length()) if bits >> bit & 1]
+
+
+def namespace_inodes():
+    """{name: inode}: equal numbers are the same namespace, also between containers of one host."""
+    return {name: os.stat("/proc/self/ns/" + name).st_ino for name in NAMESPACES
+            if os.path.exists("/proc/self/ns/" + name)}
+
+
+def process_1():
+    """Its name and the first word of its command: the others may be secrets."""
+    return {"name": read_text("/proc/1/comm"), "command": read_text("/proc/1/cmdline").split("\0")[0]}
+
+
+def device_nodes():
+    """Device nodes of GPUs and of RDMA, and whether their modes let this user read and write. They are not opened:
+    for some (issm) that alone changes the port's state."""
+    paths = sorted(path for pattern in DEVICE_NODES for path in glob.glob(pattern) if not os.path.isdir(path))
+    return [{"path": path, "permitted": os.access(path, os.R_OK | os.W_OK)} for path in paths]
+
+
+def writable_place(place):
+    """Whether a file can be made there, by making one without a name."""
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            return {"path": place, "writable": True, "why": None}
+    except OSError as error:
+        return {"path": place, "writable": False, "why": in_words(error)}
+
+
+def variables_of_interest():
+    return {name: value for name, value in sorted(os.environ.items())
+            if name.startswith(VARIABLE_FAMILIES) or name in VARIABLES}

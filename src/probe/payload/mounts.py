@@ -1,0 +1,28 @@
+"""The mounts that this process sees."""
+from collections import namedtuple
+
+from ncclcheck_probe.facts import read_text
+
+Mount = namedtuple("Mount", "root point options kind source super_options")
+
+
+def mounts():
+    """/proc/self/mountinfo, in its order: a later mount on the same point hides an earlier one (see proc(5))."""
+    found = []
+    for line in read_text("/proc/self/mountinfo", limit=16 << 20).splitlines():
+        fields, _, rest = line.partition(" - ")
+        fields, rest = fields.split(), rest.split(" ")
+        found.append(Mount(unescaped(fields[3]), unescaped(fields[4]), fields[5].split(","), rest[0],
+                           unescaped(rest[1]), rest[2].split(",")))
+    return found
+
+
+def unescaped(name):
+    for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        name = name.replace(code, character)
+    return name
+
+
+def mount_at(point):
+    """The mount on this very folder; None where it is an ordinary folder of the file system above it."""
+    return next((mount for mount in reversed(mounts()) if mount.point == point), None)

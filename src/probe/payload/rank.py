@@ -1,0 +1,100 @@
+"""One rank: what a training process does from its start to its first collectives, timed, and then measurements."""
+import datetime
+import inspect
+import os
+import time
+
+from ncclcheck_probe.facts import Facts
+from ncclcheck_probe.group import Group
+from ncclcheck_probe.libraries import libraries_part
+from ncclcheck_probe.pair import measure_pair
+from ncclcheck_probe.phases import Phases
+from ncclcheck_probe.timing import measure_all
+from ncclcheck_probe.torch_import import import_torch
+
+MEASURING_SHARE = 0.8  # of the run's time; a size that would not fit into it is left out
+PATIENCE = 60
+
+
+def run_rank(arguments, report):
+    """The task of a rank's process; its environment says which rank it is, as torchrun's would."""
+    started = time.monotonic()
+    options = arguments["options"]
+    group, times = join(arguments, report)
+    report.part(times)
+    if group.rank == 0:
+        report.part(libraries_part("collective"))
+    left_out = alone(options)
+    if group.size > 1:
+        if options["point_to_point"]:
+            measure_pair(group, report)
+        left_out = measure_all(group, options, started + arguments["seconds"] * MEASURING_SHARE, report)
+    group.phases.enter("leaving the group")
+    group.dist.destroy_process_group()
+    return {"rank": group.rank, "left_out": left_out}
+
+
+def alone(options):
+    why = "one rank alone has nobody to talk to: give the container a second GPU, or join containers"
+    return [{"operation": name, "bytes": None, "why": why} for name in options["operations"]]
+
+
+def join(arguments, report):
+    """The group, and the body of a `times` part: seconds for each thing that training waits for before its first
+    step."""
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    options = arguments["options"]
+    phases = Phases(report, rank, options["sleep_rank"])
+    facts = Facts()
+    facts.body.update(kind="times", rank=rank)
+
+    phases.enter("import of torch")
+    torch, facts.body["import_seconds"] = import_torch()
+    facts.body["torch_version"] = torch.__version__
+
+    phases.enter("device")
+    started = time.monotonic()
+    device = own_device(torch, options["backend"])
+    group = Group(torch, rank, size, device, phases)
+    group.synchronize()
+    facts.body["device_seconds"] = time.monotonic() - started
+
+    phases.enter("rendezvous")
+    started = time.monotonic()
+    # Longer than the run: its supervisor knows more of a hang than torch's own time-out, and must come first.
+    patience = datetime.timedelta(seconds=arguments["seconds"] + PATIENCE)
+    store = torch.distributed.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), size, rank == 0,
+                                       timeout=patience)
+    facts.body["rendezvous_seconds"] = time.monotonic() - started
+
+    phases.enter("communicator")
+    eager = options["eager"] and device.type == "cuda" and takes_device(torch)
+    started = time.monotonic()
+    torch.distributed.init_process_group(options["backend"], store=store, rank=rank, world_size=size, timeout=patience,
+                                         **({"device_id": device} if eager else {}))
+    facts.body.update(init_seconds=time.monotonic() - started, eager=eager)
+
+    tensor = torch.ones(1, device=device)
+    for call in ("first", "second"):
+        phases.enter("%s call" % call)
+        facts.body[call + "_call_seconds"] = group.seconds_for(lambda: torch.distributed.all_reduce(tensor))
+    if not eager:
+        facts.missing("communicator_seconds", "without eager initialization it is created in the first call")
+    else:
+        facts.body["communicator_seconds"] = facts.body["init_seconds"]
+    return group, facts.body
+
+
+def own_device(torch, backend):
+    """The GPU of this local rank, with its context created; or the CPU."""
+    if backend == "gloo":
+        return torch.device("cpu")
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    torch.cuda.set_device(device)
+    torch.zeros(1, device=device)
+    return device
+
+
+def takes_device(torch):
+    """From torch 2.3 on, a process group that knows its device creates its communicator at once."""
+    return "device_id" in inspect.signature(torch.distributed.init_process_group).parameters

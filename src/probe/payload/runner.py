@@ -1,0 +1,108 @@
+"""Runs one step after the other, each as a child process with a deadline, and tells how it went."""
+import json
+import os
+import time
+from collections import Counter
+
+from ncclcheck_probe.child import Child, stacks_of, watch
+from ncclcheck_probe.facts import in_words
+from ncclcheck_probe.task import failure
+
+EXIT_GRACE = 10  # seconds for a process that has delivered its result to end
+
+
+class ProtocolError(Exception):
+    """A child said something that is no message."""
+
+
+class Runner:
+    """Runs steps and counts how they ended."""
+
+    def __init__(self, wire, program_fd, plan):
+        self.wire, self.program_fd, self.plan = wire, program_fd, plan
+        self.child = None
+        self.counts = Counter()
+
+    def run(self, step):
+        deadline = self.plan["deadlines"][step]
+        self.wire.event("start", step=step, deadline=deadline)
+        started = time.monotonic()
+        arguments = dict(self.plan, deadline=deadline, program=self.program_fd)
+        try:
+            event, fields = self.outcome(step, arguments, started + deadline)
+        finally:
+            self.stop()
+        if event != "skipped":
+            fields["seconds"] = round(time.monotonic() - started, 3)
+        self.counts[event] += 1
+        self.wire.event(event, step=step, **fields)
+
+    def outcome(self, step, arguments, until):
+        """Starts the child and follows it to its end: the event that closes the step, and its fields."""
+        try:
+            self.child = Child(self.program_fd, step, arguments, dict(os.environ, **self.plan["env"]))
+        except OSError as error:  # a limit on processes, memory or descriptors
+            message = "cannot start a process for the step: " + in_words(error)
+            return "failed", failure("exception", message, type=type(error).__name__)
+        said = None
+        try:
+            for message in watch([self.child]):
+                if message and message.channel == "report":
+                    kind, body = parsed(message.line)
+                    if kind in ("part", "log"):
+                        self.wire.event(kind, step=step, **({"body": body} if kind == "part" else body))
+                    else:
+                        said = kind, body
+                        until = min(until, time.monotonic() + EXIT_GRACE)
+                elif time.monotonic() > until:
+                    return self.late(said)
+        except ProtocolError as error:
+            return "failed", failure("protocol", str(error), stderr=list(self.child.tail))
+        return self.ended(said)
+
+    def late(self, said):
+        """The time is over: for the step, or for the process of a step that has delivered."""
+        if said:
+            return self.closing(said, "it did not end within %d seconds" % EXIT_GRACE)
+        message = "not done at its deadline; the stack shows where it hangs"
+        return "failed", failure("deadline", message, stacks=stacks_of([self.child]), stderr=list(self.child.tail))
+
+    def ended(self, said):
+        ending = self.child.ending()
+        if said:
+            clean = (ending.how, ending.code) == ("exit", 0)
+            return self.closing(said, None if clean else ending.words)
+        message = "the process ended by %s before the step was done" % ending.words
+        how = "protocol" if ending.code == 0 else ending.how
+        return "failed", failure(how, message, signal=ending.signal, code=ending.code, stderr=list(self.child.tail))
+
+    def closing(self, said, unclean_exit):
+        kind, body = said
+        if kind == "result":
+            return kind, {"body": body, "unclean_exit": unclean_exit}
+        if kind == "failed":
+            body["stderr"] = body["stderr"] or list(self.child.tail)
+        return kind, body
+
+    def stop(self):
+        """Kills what the step has left, and takes in the processes that became ours (as process 1 we get them all)."""
+        if self.child:
+            self.child.kill()
+            self.child.close()
+            self.child = None
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            pass
+
+
+def parsed(line):
+    """(kind, body) of a child's message."""
+    try:
+        (kind, body), = json.loads(line).items()
+        if kind in ("part", "log", "result", "failed", "skipped") and isinstance(body, dict):
+            return kind, body
+    except (ValueError, AttributeError):
+        pass
+    raise ProtocolError("the step's process wrote something that is no message: %.200r" % line)

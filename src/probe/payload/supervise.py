@@ -1,0 +1,167 @@
+"""Runs all ranks of this container, and says who is to blame when they do not come to an end."""
+import json
+import time
+from collections import namedtuple
+
+from ncclcheck_probe.child import Child, stacks_of, watch
+from ncclcheck_probe.task import StepFailed, failure
+from ncclcheck_probe.world import rank_variables
+
+OTHERS_GRACE = 3  # seconds for the other ranks to fail by themselves when one has
+LEAVE_GRACE = 10  # seconds for ranks to end when all have delivered
+LOG_LINES, LOG_BYTES = 4000, 512 << 10  # of one rank
+
+# seconds: for the whole run; stall: for a single phase; run: tells the log lines of several runs apart
+Run = namedtuple("Run", "program world env options seconds stall run")
+
+
+class RankProcess:
+    """One rank's process and what is known of it."""
+
+    def __init__(self, run, local_rank):
+        self.rank, self.run = run.world.offset + local_rank, run.run
+        arguments = {"options": run.options, "seconds": run.seconds}
+        env = dict(run.env, **rank_variables(run.world, local_rank))
+        self.child = Child(run.program, "rank", arguments, env, leads_group=False, with_log=True,
+                           name="rank %d" % self.rank)
+        self.number, self.phase = 0, "start"
+        self.result = self.failed = None
+        self.lines = self.bytes = self.left_out = 0
+
+    def log(self, line, report):
+        """Hands on a line of NCCL's log, as long as there are not too many."""
+        self.lines, self.bytes = self.lines + 1, self.bytes + len(line)
+        if self.lines <= LOG_LINES and self.bytes <= LOG_BYTES:
+            report.log(self.run, self.rank, line)
+        else:
+            self.left_out += 1
+
+    def end(self, report):
+        """The process is over: without a result it has failed."""
+        if self.left_out:
+            report.log(self.run, self.rank, "%d more lines were left out" % self.left_out, self.left_out)
+        if not (self.result or self.failed):
+            ending = self.child.ending()
+            message = "ended by %s in phase %r" % (ending.words, self.phase)
+            self.failed = failure(ending.how, message, signal=ending.signal, code=ending.code)
+
+    def state(self):
+        ending = self.child.ending()
+        word = "failed" if self.failed else "done" if self.result else "running"
+        error = self.failed["message"] if self.failed else None
+        return {"rank": self.rank, "phase": self.phase, "number": self.number, "error": error,
+                "state": word if not ending or word != "running" else ending.words}
+
+
+class Hang(Exception):
+    """The ranks do not come on."""
+
+
+class Supervisor:
+    """The ranks of one run."""
+
+    def __init__(self, run, report, forward):
+        self.report, self.forward, self.run = report, forward, run
+        self.ranks = []
+        self.first_failed = None
+        self.progress = time.monotonic()
+        self.until = self.progress + run.seconds
+
+    def results(self):
+        """Results of all ranks by rank, and how processes ended that had delivered but did not end well. Raises
+        StepFailed."""
+        try:
+            for local_rank in range(self.run.world.local):
+                self.ranks.append(RankProcess(self.run, local_rank))
+            try:
+                self.follow()
+            except Hang as hang:
+                raise StepFailed(self.hang_body(str(hang)))
+            if self.first_failed:
+                raise StepFailed(self.failed_body())
+            return {rank.rank: rank.result for rank in self.ranks}, self.unclean_exits()
+        finally:
+            for rank in self.ranks:
+                rank.child.kill()
+                rank.child.close()
+
+    def follow(self):
+        """Takes in messages until all ranks are over, or one has failed and the others had time to say why."""
+        rank_of = {rank.child: rank for rank in self.ranks}
+        for message in watch([rank.child for rank in self.ranks]):
+            if message is None:
+                if self.over(time.monotonic()):
+                    return
+            elif message.channel == "log":
+                rank_of[message.child].log(message.line, self.report)
+            elif message.channel == "end":
+                rank_of[message.child].end(self.report)
+                self.notice(rank_of[message.child])
+            else:
+                self.take(rank_of[message.child], message.line)
+
+    def take(self, rank, line):
+        (kind, body), = json.loads(line).items()
+        if kind == "phase":
+            rank.number, rank.phase = body["number"], body["name"]
+            self.progress = time.monotonic()
+        elif kind == "part":
+            self.forward(body)
+        elif kind == "result":
+            rank.result = body
+            if all(other.result for other in self.ranks):
+                self.until = time.monotonic() + LEAVE_GRACE
+        elif kind == "failed":
+            rank.failed = body
+            self.notice(rank)
+
+    def notice(self, rank):
+        """The first to fail is the cause; what the others say then is mostly that they lost it."""
+        if rank.failed and not self.first_failed:
+            self.first_failed = rank
+            self.until = time.monotonic() + OTHERS_GRACE
+
+    def over(self, now):
+        if now > self.until:
+            if self.first_failed or all(rank.result for rank in self.ranks):
+                return True
+            raise Hang("the step's time is over")
+        if now - self.progress > self.run.stall and not self.first_failed:
+            raise Hang("no rank has entered a new phase for %g seconds" % self.run.stall)
+        return False
+
+    def failed_body(self):
+        rank = self.first_failed
+        stacks = stacks_of([other.child for other in self.ranks if other is not rank])
+        body = dict(rank.failed, rank=rank.rank, stacks=stacks, ranks=[other.state() for other in self.ranks],
+                    stderr=list(rank.child.tail))
+        body["message"] = "rank %d: %s" % (rank.rank, body["message"])
+        return body
+
+    def hang_body(self, why):
+        stacks = stacks_of([rank.child for rank in self.ranks])
+        behind = self.behind()
+        blamed = behind[0] if behind else None
+        return failure("deadline", "%s: %s" % (why, self.where()), rank=blamed and blamed.rank, stacks=stacks,
+                       stderr=list(blamed.child.tail) if blamed else [], ranks=[rank.state() for rank in self.ranks])
+
+    def behind(self):
+        """Ranks that have not come as far as others."""
+        furthest = max(rank.number for rank in self.ranks)
+        return [rank for rank in self.ranks if rank.number < furthest]
+
+    def where(self):
+        """Who has not come to where the others wait."""
+        furthest = max(self.ranks, key=lambda rank: rank.number)
+        late = ["rank %d has not come to %r (it is in %r)" % (rank.rank, furthest.phase, rank.phase)
+                for rank in self.behind()]
+        words = "; ".join(late) + "; the others wait in it" if late else (
+            "all ranks here are in %r, and none comes out of it" % furthest.phase)
+        if self.run.world.local < self.run.world.size:
+            words += "; ranks of other containers are not seen from here"
+        return words
+
+    def unclean_exits(self):
+        endings = [(rank.rank, rank.child.ending()) for rank in self.ranks]
+        return [{"rank": rank, "ending": ending.words if ending else "it did not end"}
+                for rank, ending in endings if not ending or ending.code != 0]

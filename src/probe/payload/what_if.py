@@ -1,0 +1,82 @@
+"""Step what-if: the same measurement under variants of the environment, taken in turns, so that a machine that slows
+down or speeds up meanwhile does so for all of them. Whether a difference is one is not decided here."""
+import statistics
+import time
+
+from ncclcheck_probe.collectives import SHARE_OF_DEADLINE, completed_options, rank_settings, run_of
+from ncclcheck_probe.supervise import Supervisor
+from ncclcheck_probe.task import Report, Skipped, StepFailed
+from ncclcheck_probe.world import world_of
+
+
+def probe_what_if(arguments, report):
+    asked = arguments["what_if"]
+    if not asked["variants"]:
+        raise Skipped("the plan names no variants: give what_if.variants, a list of objects of variables")
+    options = dict(completed_options(arguments["collectives"]), operations=[asked["operation"]],
+                   sizes=sorted(asked["sizes"]), point_to_point=False)
+    world = world_of(options)
+    until = time.monotonic() + arguments["deadline"] * SHARE_OF_DEADLINE
+    variants = [Variant(index, env) for index, env in enumerate([{}] + asked["variants"])]
+    left_out = []
+    for round_number, variant in turns(asked["rounds"], variants):
+        if variant.failed:
+            continue
+        left = until - time.monotonic()
+        if variant.turn_seconds > left:
+            left_out.append({"variant": variant.index, "round": round_number,
+                             "why": "a turn takes %.0f seconds, and %.0f are left; raise the step's deadline"
+                                    % (variant.turn_seconds, left)})
+            continue
+        variant.take_turn(arguments, options, world, left, round_number, report)
+    return {"world_size": world.size, "local_ranks": world.local, "operation": asked["operation"],
+            "variants": [variant.body() for variant in variants], "left_out": left_out}
+
+
+def turns(rounds, variants):
+    """The variants forward, then backward, and so on: (round, variant)."""
+    for round_number in range(rounds):
+        for variant in variants if round_number % 2 == 0 else reversed(variants):
+            yield round_number, variant
+
+
+class Variant:
+    """One environment: index 0 is the run without changes. A variant that fails is left alone from then on, since
+    that is its answer; the run without changes fails the step."""
+
+    def __init__(self, index, env):
+        self.index, self.env = index, env
+        self.samples = {}  # by size
+        self.failed = None
+        self.turn_seconds = 0.0
+
+    def take_turn(self, arguments, options, world, seconds, round_number, report):
+        started = time.monotonic()
+        applied = rank_settings(options, self.env)
+        run = run_of(arguments, options, world, applied, seconds, self.index)
+
+        def forward(part):
+            if part["kind"] == "measurement":
+                self.samples.setdefault(part["bytes"], []).extend(part["samples"])
+            report.part(dict(part, variant=self.index, round=round_number))
+        # The log of the first turn tells what the variant changed; the others would repeat it.
+        log = report if round_number == 0 else Silent(report.fd)
+        try:
+            Supervisor(run, log, forward).results()
+        except StepFailed as failed:
+            if self.index == 0:
+                raise
+            self.failed = failed.body
+        self.turn_seconds = time.monotonic() - started
+
+    def body(self):
+        sizes = [{"bytes": size, "median_seconds": statistics.median(samples), "samples": samples}
+                 for size, samples in sorted(self.samples.items())]
+        return {"index": self.index, "env": self.env, "sizes": sizes, "failed": self.failed}
+
+
+class Silent(Report):
+    """A report without NCCL's log."""
+
+    def log(self, run, rank, line, left_out=None):
+        pass
