@@ -1,0 +1,59 @@
+"""C libraries, by ctypes: found by dlopen as training would find them, and never called without a declaration."""
+
+import ctypes
+import errno
+
+from ncclcheck_probe.readings import Unread
+
+
+class ForeignLibrary:
+    """A C library in this process; `signatures` maps each function that may be called to (result, parameters...)."""
+
+    def __init__(self, soname, signatures):
+        self.soname = soname
+        self.signatures = signatures
+        try:
+            self.handle = ctypes.CDLL(soname, use_errno=True)
+        except OSError as error:
+            raise Unread("dlopen: %s" % error) from None
+
+    def function(self, name):
+        """The declared function `name`."""
+        try:
+            function = getattr(self.handle, name)
+        except AttributeError:
+            raise Unread("this %s has no %s" % (self.soname, name)) from None
+        function.restype, *function.argtypes = self.signatures[name]
+        return function
+
+    def has(self, name):
+        """Whether the library exports `name`."""
+        return hasattr(self.handle, name)
+
+    def path(self, name):
+        """The file that holds the code of the function `name`: what dlopen chose, with symbolic links resolved."""
+        address = ctypes.cast(self.function(name), ctypes.c_void_p).value
+        for first, last, path in mapped_files():
+            if first <= address < last:
+                return path
+        raise Unread("/proc/self/maps names no file at the address of %s" % name)
+
+
+def mapped_files():
+    """(first address, address after the last, path) of each file that is mapped into this process."""
+    try:
+        with open("/proc/self/maps", errors="surrogateescape") as maps:
+            lines = maps.read().splitlines()
+    except OSError as error:
+        raise Unread("/proc/self/maps: %s" % error.strerror) from None
+    for line in lines:
+        # address perms offset dev inode path: proc(5); the path may hold spaces.
+        words = line.split(None, 5)
+        if len(words) == 6 and words[5].startswith("/"):
+            first, last = words[0].split("-")
+            yield int(first, 16), int(last, 16), words[5]
+
+
+def errno_name(number):
+    """`ENOMEM` for 12."""
+    return errno.errorcode.get(number, "errno %d" % number)

@@ -1,0 +1,383 @@
+"""The step `gpus`: the driver and every GPU as NVML tells them, and whether CUDA sees the same ones."""
+
+import os
+import re
+import uuid
+
+from ncclcheck_probe.cuda_driver import CudaDriver
+from ncclcheck_probe.nvml import nvlink_states, nvml_gpu_count, nvml_word, open_nvml
+from ncclcheck_probe.nvml import NVML_ARCHITECTURES, NVML_CLOCKS, NVML_COMPUTE_MODES
+from ncclcheck_probe.nvml import NVML_CLOCKS_EVENT_REASONS, NVML_ECC_COUNTERS, NVML_ECC_ERROR_TYPES, NVML_FABRIC_STATES
+from ncclcheck_probe.nvml import NVML_FABRIC_CONFIGURATION_SHIFT, NVML_FABRIC_CONFIGURATIONS, NVML_FABRIC_HEALTH_ANSWERS
+from ncclcheck_probe.nvml import NVML_FIELD_MEMORY_TEMPERATURE, NVML_FIELD_NVLINK_SPEED, NVML_NOT_FOUND, NvmlError
+from ncclcheck_probe.nvml import NVML_NVLINK_COUNT_FIELDS, NVML_NVLINK_ERROR_COUNTERS, NVML_NVLINK_REMOTE_TYPES
+from ncclcheck_probe.nvml import NVML_NVLINK_VERSIONS, NVML_RETIREMENT_CAUSES, NVML_RETURN_NAMES
+from ncclcheck_probe.nvml import NVML_TEMPERATURE_SENSOR_GPU, NVML_TEMPERATURE_THRESHOLDS
+from ncclcheck_probe.pci import pci_link_gts
+from ncclcheck_probe.readings import Readings, Unread, first_readable, known
+from ncclcheck_probe.sysfs import kernel_text
+
+# Set by whoever started the container or the job; they choose and number the GPUs that NVML and CUDA show.
+GPU_VARIABLES = ["NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"]
+KERNEL_LOG = "/dev/kmsg"
+KERNEL_LOG_RECORD_BYTES = 8192  # CONSOLE_EXT_LOG_MAX of kernel/printk: no record is longer.
+
+
+def gpus(plan):
+    """The body of the step. `plan` has nothing for it: every GPU that reached this process is looked at."""
+    nvml = open_nvml()
+    seen, unreachable = gpu_bodies(nvml)
+    return {
+        "driver": driver_body(nvml),
+        "environment": {name: os.environ[name] for name in GPU_VARIABLES if name in os.environ},
+        "gpus": seen,
+        "unreachable_gpus": unreachable,
+        "cuda": cuda_body(seen),
+        "xid": xid_body(),
+    }
+
+
+def driver_body(nvml):
+    """The driver's user-space library, and the kernel module below it."""
+    driver = Readings()
+    driver.read("version", nvml.text, "nvmlSystemGetDriverVersion")
+    driver.read("nvml_version", nvml.text, "nvmlSystemGetNVMLVersion")
+    driver.read("cuda_version", lambda: cuda_release(nvml.value("nvmlSystemGetCudaDriverVersion_v2")))
+    driver.read("nvml_library", nvml.library.path, "nvmlInit_v2")
+    driver.read("kernel_module_version", kernel_text, "/sys/module/nvidia/version")
+    driver.read("kernel_module", lambda: kernel_text("/proc/driver/nvidia/version").splitlines()[0])
+    return driver.body()
+
+
+def cuda_release(number):
+    """`12.8` for 12080."""
+    return "%d.%d" % (number // 1000, number % 1000 // 10)
+
+
+def gpu_bodies(nvml):
+    """(a body for each GPU that NVML can open, index and reason of each other one)."""
+    seen, unreachable = [], []
+    for index in range(nvml_gpu_count(nvml)):
+        try:
+            seen.append(gpu_body(nvml, index, nvml.device(index)))
+        except Unread as why:
+            unreachable.append({"index": index, "why": str(why)})
+    return seen, unreachable
+
+
+def gpu_body(nvml, index, device):
+    """Everything about one GPU."""
+    gpu = Readings(index=index)
+    gpu.read("uuid", nvml.text, "nvmlDeviceGetUUID", device)
+    gpu.read("name", nvml.text, "nvmlDeviceGetName", device)
+    address = gpu.read("pci_bus_id", nvml.pci_bus_id, "nvmlDeviceGetPciInfo_v3", device)
+    gpu.read("serial", nvml.text, "nvmlDeviceGetSerial", device)
+    gpu.read("minor_number", nvml.value, "nvmlDeviceGetMinorNumber", device)
+    gpu.read("compute_capability", lambda: "%d.%d" % tuple(nvml.values("nvmlDeviceGetCudaComputeCapability", device)))
+    gpu.read("architecture", lambda: nvml_word(NVML_ARCHITECTURES, nvml.value("nvmlDeviceGetArchitecture", device)))
+    gpu.read("persistence_mode", nvml.flag, "nvmlDeviceGetPersistenceMode", device)
+    gpu.read("compute_mode", lambda: nvml_word(NVML_COMPUTE_MODES, nvml.value("nvmlDeviceGetComputeMode", device)))
+    gpu.read("compute_processes", nvml.count, "nvmlDeviceGetComputeRunningProcesses_v3", device)
+    gpu.fields["memory"] = gpu_memory(nvml, device)
+    gpu.fields["mig"] = gpu_mig(nvml, device)
+    gpu.fields["ecc"] = gpu_ecc(nvml, device)
+    gpu.fields["remapped_rows"] = gpu_remapped_rows(nvml, device)
+    gpu.fields["retired_pages"] = gpu_retired_pages(nvml, device)
+    gpu.fields["clocks"] = gpu_clocks(nvml, device)
+    gpu.fields["temperature"] = gpu_temperature(nvml, device)
+    gpu.fields["power"] = gpu_power(nvml, device)
+    gpu.fields["pcie"] = gpu_pcie(nvml, device, address)
+    gpu.read("nvlinks", gpu_nvlinks, nvml, device)
+    gpu.fields["fabric"] = gpu_fabric(nvml, device)
+    return gpu.body()
+
+
+def gpu_memory(nvml, device):
+    """Device memory in bytes; what the driver keeps for itself is `reserved`, and no part of `used`."""
+    memory = Readings()
+    memory.read_together(["total_bytes", "reserved_bytes", "free_bytes", "used_bytes"], nvml.memory, device)
+    return memory.body()
+
+
+def gpu_mig(nvml, device):
+    """Multi-Instance GPU: whether it is on, will be on after a reset, and the instances that can be seen here."""
+    mig = Readings()
+    mig.read_together(["enabled", "pending"], nvml.flags, "nvmlDeviceGetMigMode", device)
+    mig.read("devices", lambda: list(mig_devices(nvml, device)))
+    return mig.body()
+
+
+def mig_devices(nvml, device):
+    """The MIG devices of a GPU. Their indices may have gaps."""
+    for index in range(nvml.value("nvmlDeviceGetMaxMigDeviceCount", device)):
+        try:
+            instance = nvml.value("nvmlDeviceGetMigDeviceHandleByIndex", device, index)
+        except NvmlError as error:
+            if error.code == NVML_NOT_FOUND:
+                continue
+            raise
+        body = Readings(index=index)
+        body.read("uuid", nvml.text, "nvmlDeviceGetUUID", instance)
+        body.read("name", nvml.text, "nvmlDeviceGetName", instance)
+        body.read("gpu_instance", nvml.value, "nvmlDeviceGetGpuInstanceId", instance)
+        body.read("compute_instance", nvml.value, "nvmlDeviceGetComputeInstanceId", instance)
+        body.fields["memory"] = gpu_memory(nvml, instance)
+        yield body.body()
+
+
+def gpu_ecc(nvml, device):
+    """Error correction; its counts since the driver was loaded are volatile, those of the GPU's life aggregate."""
+    ecc = Readings()
+    ecc.read_together(["enabled", "pending"], nvml.flags, "nvmlDeviceGetEccMode", device)
+    for counter, counter_number in NVML_ECC_COUNTERS.items():
+        for kind, kind_number in NVML_ECC_ERROR_TYPES.items():
+            ecc.read("%s_%s" % (counter, kind), nvml.value, "nvmlDeviceGetTotalEccErrors", device, kind_number,
+                     counter_number)
+    return ecc.body()
+
+
+def gpu_remapped_rows(nvml, device):
+    """Rows of memory that spares replaced (Ampere on); `pending`: at the next reset; `failure`: no spare was left."""
+    rows = Readings()
+    rows.read_together(["correctable", "uncorrectable", "pending", "failure"], gpu_row_counts, nvml, device)
+    return rows.body()
+
+
+def gpu_row_counts(nvml, device):
+    """Two counts and two flags."""
+    correctable, uncorrectable, pending, failure = nvml.values("nvmlDeviceGetRemappedRows", device)
+    return correctable, uncorrectable, bool(pending), bool(failure)
+
+
+def gpu_retired_pages(nvml, device):
+    """Pages of memory that are out of use, by cause: before Ampere."""
+    pages = Readings()
+    for cause, number in NVML_RETIREMENT_CAUSES.items():
+        pages.read(cause, nvml.count, "nvmlDeviceGetRetiredPages", device, number)
+    pages.read("pending", nvml.flag, "nvmlDeviceGetRetiredPagesPendingStatus", device)
+    return pages.body()
+
+
+def gpu_clocks(nvml, device):
+    """Clocks now, at most, and as applications set them; and why they are not higher now."""
+    clocks = Readings()
+    for name, number in NVML_CLOCKS.items():
+        clocks.read("%s_mhz" % name, nvml.value, "nvmlDeviceGetClockInfo", device, number)
+        clocks.read("%s_max_mhz" % name, nvml.value, "nvmlDeviceGetMaxClockInfo", device, number)
+        clocks.read("%s_application_mhz" % name, nvml.value, "nvmlDeviceGetApplicationsClock", device, number)
+    mask = clocks.read("event_reasons_mask", gpu_clocks_event_mask, nvml, device)
+    if mask is None:
+        clocks.give_up(["event_reasons"], clocks.unread["event_reasons_mask"])
+    else:
+        clocks.fields["event_reasons"] = [nvml_word(NVML_CLOCKS_EVENT_REASONS, 1 << bit)
+                                          for bit in range(mask.bit_length()) if mask >> bit & 1]
+    return clocks.body()
+
+
+def gpu_clocks_event_mask(nvml, device):
+    """Clocks event reasons as bits; before driver 535 they were called throttle reasons."""
+    return first_readable(lambda: nvml.value("nvmlDeviceGetCurrentClocksEventReasons", device),
+                          lambda: nvml.value("nvmlDeviceGetCurrentClocksThrottleReasons", device))
+
+
+def gpu_temperature(nvml, device):
+    """Degrees Celsius now, and where the GPU slows down or shuts down."""
+    temperature = Readings()
+    temperature.read("gpu_celsius", nvml.value, "nvmlDeviceGetTemperature", device, NVML_TEMPERATURE_SENSOR_GPU)
+    temperature.read("memory_celsius", nvml.field, device, NVML_FIELD_MEMORY_TEMPERATURE)
+    for name, number in NVML_TEMPERATURE_THRESHOLDS.items():
+        temperature.read("%s_celsius" % name, nvml.value, "nvmlDeviceGetTemperatureThreshold", device, number)
+    return temperature.body()
+
+
+def gpu_power(nvml, device):
+    """Power drawn now, the limit in force (the lowest of all that were set) and the limit of a GPU left alone."""
+    power = Readings()
+    power.read("now_milliwatts", nvml.value, "nvmlDeviceGetPowerUsage", device)
+    power.read("limit_milliwatts", nvml.value, "nvmlDeviceGetEnforcedPowerLimit", device)
+    power.read("default_limit_milliwatts", nvml.value, "nvmlDeviceGetPowerManagementDefaultLimit", device)
+    return power.body()
+
+
+def gpu_pcie(nvml, device, address):
+    """
+    The PCIe link now, at most as this system has it, and at most as the GPU has it.
+
+    An idle GPU lowers its generation, never its width.
+    """
+    pcie = Readings()
+    pcie.read("generation", nvml.value, "nvmlDeviceGetCurrPcieLinkGeneration", device)
+    pcie.read("generation_max", nvml.value, "nvmlDeviceGetMaxPcieLinkGeneration", device)
+    pcie.read("generation_gpu_max", nvml.value, "nvmlDeviceGetGpuMaxPcieLinkGeneration", device)
+    pcie.read("width", nvml.value, "nvmlDeviceGetCurrPcieLinkWidth", device)
+    pcie.read("width_max", nvml.value, "nvmlDeviceGetMaxPcieLinkWidth", device)
+    pcie.read("replays", nvml.value, "nvmlDeviceGetPcieReplayCounter", device)
+    pcie.read("speed_gts", lambda: pci_link_gts(known(address, "its PCI address"), "current"))
+    pcie.read("speed_max_gts", lambda: pci_link_gts(known(address, "its PCI address"), "max"))
+    return pcie.body()
+
+
+def gpu_nvlinks(nvml, device):
+    """Every NVLink of the GPU; none where it has no NVLink."""
+    return [gpu_nvlink(nvml, device, link, state) for link, state in nvlink_states(nvml, device)]
+
+
+def gpu_nvlink(nvml, device, link, state):
+    """One NVLink; `state` is a bool, or the NvmlError by which it could not be read."""
+    body = Readings(link=link)
+    if isinstance(state, NvmlError):
+        body.give_up(["active"], state)
+    else:
+        body.fields["active"] = state
+    body.read("version", lambda: nvml_word(NVML_NVLINK_VERSIONS, nvml.value(
+        "nvmlDeviceGetNvLinkVersion", device, link)))
+    body.read("speed_mbytes_per_s", nvml.field, device, NVML_FIELD_NVLINK_SPEED, link)
+    body.read("remote_type", lambda: nvml_word(NVML_NVLINK_REMOTE_TYPES, nvml.value(
+        "nvmlDeviceGetNvLinkRemoteDeviceType", device, link)))
+    body.read("remote_pci_bus_id", nvml.pci_bus_id, "nvmlDeviceGetNvLinkRemotePciInfo_v2", device, link)
+    errors = Readings()
+    for name, counter in NVML_NVLINK_ERROR_COUNTERS.items():
+        errors.read(name, nvml.value, "nvmlDeviceGetNvLinkErrorCounter", device, link, counter)
+    for name, field in NVML_NVLINK_COUNT_FIELDS.items():
+        errors.read(name, nvml.field, device, field, link)
+    body.fields["errors"] = errors.body()
+    return body.body()
+
+
+def gpu_fabric(nvml, device):
+    """The GPU's registration with the fabric manager, without which GPUs behind NVSwitches reach no other."""
+    fabric = Readings()
+    info = fabric.read("state", nvml.fabric, device)
+    if info is None:
+        fabric.give_up(["status", "cluster_uuid", "clique", "configuration", *NVML_FABRIC_HEALTH_ANSWERS],
+                       fabric.unread["state"])
+        return fabric.body()
+    fabric.fields["state"] = nvml_word(NVML_FABRIC_STATES, info.state)
+    fabric.fields["status"] = "SUCCESS" if info.status == 0 else nvml_word(NVML_RETURN_NAMES, info.status)
+    fabric.fields["cluster_uuid"] = str(uuid.UUID(bytes=bytes(info.clusterUuid)))
+    fabric.fields["clique"] = info.cliqueId
+    for name, shift in NVML_FABRIC_HEALTH_ANSWERS.items():
+        fabric.read(name, fabric_health_answer, info.healthMask >> shift & 3)
+    fabric.read("configuration", fabric_configuration, info.healthMask >> NVML_FABRIC_CONFIGURATION_SHIFT & 0xF)
+    return fabric.body()
+
+
+def fabric_health_answer(bits):
+    """A two-bit answer of the health mask, as a bool."""
+    if bits not in (1, 2):
+        raise Unread("the fabric's health mask has no answer: %d" % bits)
+    return bits == 1
+
+
+def fabric_configuration(number):
+    """`correct`, or what is not."""
+    if number == 0:
+        raise Unread("the fabric's health mask has no answer: 0")
+    return nvml_word(NVML_FABRIC_CONFIGURATIONS, number)
+
+
+def cuda_body(seen):
+    """CUDA's own list of GPUs, and how it differs from NVML's `seen`."""
+    cuda = Readings()
+    try:
+        driver = CudaDriver()
+    except Unread as why:
+        cuda.give_up(["library", "library_version", "in_compat_folder", "cuda_version", "devices", "only_nvml_sees",
+                      "only_cuda_sees"], why)
+        return cuda.body()
+    cuda.read("library", driver.library.path, "cuInit")
+    cuda.read("library_version", lambda: library_release(known(cuda.fields["library"], "its file")))
+    cuda.read("in_compat_folder", lambda: "compat" in known(cuda.fields["library"], "its file").split("/"))
+    cuda.read("cuda_version", lambda: cuda_release(driver.number("cuDriverGetVersion")))
+    devices = cuda.read("devices", cuda_devices, driver)
+    if devices is None:
+        cuda.give_up(["only_nvml_sees", "only_cuda_sees"], cuda.unread["devices"])
+    else:
+        cuda.fields.update(cuda_differences(devices, seen))
+    return cuda.body()
+
+
+def library_release(path):
+    """
+    The driver release in the name of its library: 580.95.05 of libcuda.so.580.95.05.
+
+    Another one than the driver's own is a library of forward compatibility, from the image.
+    """
+    match = re.search(r"\.so\.(\d+\.[\d.]+)$", path)
+    if not match:
+        raise Unread("the name of %s holds no release" % path)
+    return match.group(1)
+
+
+def cuda_devices(driver):
+    """CUDA's devices by ordinal."""
+    driver.initialize()
+    bodies = []
+    for ordinal, device in enumerate(driver.devices()):
+        body = Readings(ordinal=ordinal)
+        body.read("uuid", driver.uuid, device)
+        body.read("name", driver.text, "cuDeviceGetName", device)
+        body.read("pci_bus_id", driver.pci_bus_id, device)
+        bodies.append(body.body())
+    return bodies
+
+
+def cuda_differences(devices, seen):
+    """UUIDs of GPUs (of MIG devices, where a GPU is cut into such) that only one of the two knows."""
+    nvml_uuids = {bare_uuid(name): name for gpu in seen for name in schedulable_uuids(gpu)}
+    cuda_uuids = [device["uuid"] for device in devices if device["uuid"]]
+    return {
+        "only_nvml_sees": [name for bare, name in nvml_uuids.items() if bare not in cuda_uuids],
+        "only_cuda_sees": [bare for bare in cuda_uuids if bare not in nvml_uuids],
+    }
+
+
+def schedulable_uuids(gpu):
+    """What of a GPU a program can be given: its MIG devices, or the GPU itself."""
+    devices = gpu["mig"]["devices"] if gpu["mig"]["enabled"] else [gpu]
+    return [device["uuid"] for device in devices or [] if device["uuid"]]
+
+
+def bare_uuid(name):
+    """NVML's GPU-… or MIG-… without its prefix."""
+    return name.split("-", 1)[1]
+
+
+def xid_body():
+    """Xid errors, which the driver writes to the kernel's log and keeps nowhere else: NVML has no history of them."""
+    xid = Readings()
+    xid.read("events", lambda: [event for event in map(xid_event, kernel_messages()) if event])
+    return xid.body()
+
+
+def xid_event(record):
+    """The Xid in a record of /dev/kmsg (`priority,sequence,microseconds since boot,flags;text`), or None."""
+    head, _, text = record.partition(";")
+    match = re.match(r"NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\): (\d+)", text)
+    if not match:
+        return None
+    return {"pci": match.group(1).lower(), "xid": int(match.group(2)), "boot_time_us": int(head.split(",")[2]),
+            "text": text.splitlines()[0]}
+
+
+def kernel_messages():
+    """The records of the kernel's log."""
+    try:
+        log = os.open(KERNEL_LOG, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            return list(log_records(log))
+        finally:
+            os.close(log)
+    except OSError as error:
+        raise Unread("%s: %s. Only the host's log tells of Xid errors." % (KERNEL_LOG, error.strerror)) from None
+
+
+def log_records(log):
+    """One record for each read(2), until there is none left."""
+    while True:
+        try:
+            yield os.read(log, KERNEL_LOG_RECORD_BYTES).decode("utf-8", "replace")
+        except BrokenPipeError:
+            continue  # The record was overwritten before it was read; the next read goes on behind it.
+        except BlockingIOError:
+            return

@@ -1,0 +1,51 @@
+"""What the kernel tells in files: /sys above all, a little of /proc."""
+
+import errno
+import os
+import re
+
+from ncclcheck_probe.readings import Unread
+
+
+def kernel_text(path):
+    """The text of a file of /sys or /proc, without the white space around it."""
+    try:
+        with open(path, errors="replace") as file:
+            return file.read().strip()
+    except OSError as error:
+        raise Unread("%s: %s" % (path, errno.errorcode.get(error.errno, error.strerror))) from None
+
+
+def kernel_number(path):
+    """The number in such a file."""
+    text = kernel_text(path)
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise Unread("%s holds no number: %r" % (path, text)) from None
+
+
+def folder_names(path):
+    """The names in a folder, mlx5_2 before mlx5_10; none where there is no such folder."""
+    try:
+        return sorted(os.listdir(path), key=natural_order)
+    except OSError as error:
+        if error.errno == errno.ENOENT:
+            return []
+        raise Unread("%s: %s" % (path, errno.errorcode.get(error.errno, error.strerror))) from None
+
+
+def natural_order(name):
+    """A sorting key by which digits count as numbers."""
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name)]
+
+
+def number_ranges(numbers):
+    """`0-3,8` for {0, 1, 2, 3, 8}: the kernel's and nvidia-smi's way to write a set of processors or nodes."""
+    ranges = []
+    for number in sorted(numbers):
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ",".join(str(first) if first == last else "%d-%d" % (first, last) for first, last in ranges)
