@@ -5,6 +5,8 @@ import errno
 
 from ncclcheck_probe.readings import Unread
 
+ERRNO_KERNEL_NAMES = {errno.EOPNOTSUPP: "EOPNOTSUPP", errno.EAGAIN: "EAGAIN", errno.EDEADLK: "EDEADLK"}
+
 
 class ForeignLibrary:
     """A C library in this process; `signatures` maps each function that may be called to (result, parameters...)."""
@@ -55,5 +57,5 @@ def mapped_files():
 
 
 def errno_name(number):
-    """`ENOMEM` for 12."""
-    return errno.errorcode.get(number, "errno %d" % number)
+    """`ENOMEM` for 12; of two names of one number, the kernel's."""
+    return ERRNO_KERNEL_NAMES.get(number) or errno.errorcode.get(number, "errno %d" % number)
