@@ -2,7 +2,6 @@
 
 import contextlib
 import ctypes
-import errno
 import mmap
 import os
 import resource
@@ -12,7 +11,7 @@ from ncclcheck_probe.infiniband import VERBS_CLASS, rdma_device_folder, rdma_dev
 from ncclcheck_probe.infiniband import rdma_port_numbers, rdma_port_readings
 from ncclcheck_probe.nccl_gid import NcclGidTable, nccl_gid_choices, nccl_gid_type_reader
 from ncclcheck_probe.rdma_providers import provider_body, provider_missing
-from ncclcheck_probe.readings import Readings, Unread, known
+from ncclcheck_probe.readings import Readings, Unread, errno_name, known
 from ncclcheck_probe.sysfs import folder_names, kernel_text
 from ncclcheck_probe.verbs import VERBS_ACCESS_LOCAL_WRITE, VERBS_ACCESS_REMOTE_READ, VERBS_ACCESS_REMOTE_WRITE
 from ncclcheck_probe.verbs import VERBS_LINK_LAYERS, VERBS_PORT_STATES, Verbs, VerbsError, verbs_mtu_bytes
@@ -95,7 +94,7 @@ class RdmaDevice:
         """What sysfs tells of it, and what it does; `stack` keeps it open until every device was looked at."""
         device = self.readings
         context = self.open(stack)
-        device.fields["ports"] = [self.port(number, context) for number in rdma_port_numbers(self.name)]
+        device.read("ports", lambda: [self.port(number, context) for number in rdma_port_numbers(self.name)])
         if context is None:
             device.give_up(["attributes", "steps", "memory_regions"], "the device is not open")
             return device.body()
@@ -106,7 +105,7 @@ class RdmaDevice:
             return device.body()
         self.host.opened[self.name] = pd
         device.fields["memory_regions"] = [memory_region(self.host.verbs, pd, size) for size in sizes]
-        for port in device.fields["ports"]:
+        for port in device.fields["ports"] or []:
             port["ping"] = self.ping(context, pd, port)
             del port["unread"]["ping"]
         return device.body()
@@ -209,9 +208,12 @@ def verbs_pkeys(verbs, context, number, length):
 
 def memory_region(verbs, pd, size):
     """Whether so many bytes of this process can be registered: what RLIMIT_MEMLOCK or CAP_IPC_LOCK decide."""
-    memory = mmap.mmap(-1, size)
-    view = ctypes.c_char.from_buffer(memory)
     access = VERBS_ACCESS_LOCAL_WRITE | VERBS_ACCESS_REMOTE_WRITE | VERBS_ACCESS_REMOTE_READ
+    try:
+        memory = mmap.mmap(-1, size)
+    except OSError as error:
+        return {"bytes": size, "ok": False, "error": "mmap: %s" % errno_name(error.errno)}
+    view = ctypes.c_char.from_buffer(memory)
     try:
         region = verbs.new("ibv_reg_mr", pd, ctypes.addressof(view), size, access)
     except VerbsError as error:
@@ -264,5 +266,5 @@ def device_node(name):
             os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))
             node["opens"] = True
         except OSError as error:
-            node.update(opens=False, error=errno.errorcode.get(error.errno, str(error.errno)))
+            node.update(opens=False, error=errno_name(error.errno))
     return node

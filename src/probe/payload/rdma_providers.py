@@ -8,7 +8,7 @@ import ctypes
 import os
 import re
 
-from ncclcheck_probe.readings import Readings, Unread, known
+from ncclcheck_probe.readings import Readings, Unread, errno_name, known
 from ncclcheck_probe.sysfs import folder_names, kernel_text
 
 
@@ -34,7 +34,7 @@ def provider_places(libibverbs):
         with open(libibverbs, "rb") as file:
             content = file.read()
     except OSError as error:
-        raise Unread("%s: %s" % (libibverbs, error.strerror)) from None
+        raise Unread("%s: %s" % (libibverbs, errno_name(error.errno))) from None
     folder = re.search(rb"\0(/[^\0%\s]*/libibverbs\.d)\0", content)
     pattern = re.search(rb"\0((?:/[^\0%\s]*/)?lib%s-rdmav\d+\.so)\0", content)
     if not folder or not pattern:

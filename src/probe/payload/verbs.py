@@ -10,8 +10,11 @@ import ctypes
 import fcntl
 import os
 
-from ncclcheck_probe.foreign import ForeignLibrary, errno_name
-from ncclcheck_probe.readings import Unread
+from ncclcheck_probe.foreign import ForeignLibrary
+from ncclcheck_probe.readings import Unread, errno_name, first_readable
+
+# By these names, in this order, NCCL opens it (src/misc/ibvsymbols.cc).
+VERBS_SONAMES = ["libibverbs.so", "libibverbs.so.1"]
 
 VERBS_PORT_STATES = {1: "DOWN", 2: "INIT", 3: "ARMED", 4: "ACTIVE", 5: "ACTIVE_DEFER"}
 VERBS_LINK_LAYERS = {0: "unspecified", 1: "InfiniBand", 2: "Ethernet"}
@@ -209,7 +212,8 @@ class Verbs:
     """libibverbs. Every method raises Unread (mostly VerbsError) where a verb fails."""
 
     def __init__(self):
-        self.library = ForeignLibrary("libibverbs.so.1", VERBS_SIGNATURES)
+        self.library = first_readable(*[lambda name=name: ForeignLibrary(name, VERBS_SIGNATURES)
+                                        for name in VERBS_SONAMES])
 
     def new(self, name, *arguments):
         """Calls a function that returns a pointer, NULL with errno where it fails."""
