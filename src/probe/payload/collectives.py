@@ -16,8 +16,8 @@ def probe_collectives(arguments, report):
 def probe_forced_network(arguments, report):
     """The same, with NCCL kept from what connects GPUs inside one machine: so one machine proves its network."""
     forced = arguments["forced_network"]
-    options = dict(completed_options(arguments["collectives"]), operations=forced["operations"], sizes=forced["sizes"],
-                   point_to_point=False)
+    options = dict(completed_options(arguments["collectives"]), operations=forced["operations"],
+                   sizes=sorted(forced["sizes"]), point_to_point=False)
     return collectives_body(arguments, report, options, forced["env"])
 
 

@@ -1,9 +1,8 @@
 """C libraries, by ctypes: found by dlopen as training would find them, and never called without a declaration."""
 
 import ctypes
-import errno
 
-from ncclcheck_probe.readings import Unread
+from ncclcheck_probe.readings import Unread, errno_name
 
 
 class ForeignLibrary:
@@ -45,15 +44,10 @@ def mapped_files():
         with open("/proc/self/maps", errors="surrogateescape") as maps:
             lines = maps.read().splitlines()
     except OSError as error:
-        raise Unread("/proc/self/maps: %s" % error.strerror) from None
+        raise Unread("/proc/self/maps: %s" % errno_name(error.errno)) from None
     for line in lines:
         # address perms offset dev inode path: proc(5); the path may hold spaces.
         words = line.split(None, 5)
         if len(words) == 6 and words[5].startswith("/"):
             first, last = words[0].split("-")
             yield int(first, 16), int(last, 16), words[5]
-
-
-def errno_name(number):
-    """`ENOMEM` for 12."""
-    return errno.errorcode.get(number, "errno %d" % number)

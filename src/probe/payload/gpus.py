@@ -14,7 +14,7 @@ from ncclcheck_probe.nvml import NVML_NVLINK_COUNT_FIELDS, NVML_NVLINK_ERROR_COU
 from ncclcheck_probe.nvml import NVML_NVLINK_VERSIONS, NVML_RETIREMENT_CAUSES, NVML_RETURN_NAMES
 from ncclcheck_probe.nvml import NVML_TEMPERATURE_SENSOR_GPU, NVML_TEMPERATURE_THRESHOLDS
 from ncclcheck_probe.pci import pci_link_gts
-from ncclcheck_probe.readings import Readings, Unread, first_readable, known
+from ncclcheck_probe.readings import Readings, Unread, errno_name, first_readable, known
 from ncclcheck_probe.sysfs import kernel_text
 
 # Set by whoever started the container or the job; they choose and number the GPUs that NVML and CUDA show.
@@ -175,7 +175,7 @@ def gpu_clocks(nvml, device):
 
 
 def gpu_clocks_event_mask(nvml, device):
-    """Clocks event reasons as bits; before driver 535 they were called throttle reasons."""
+    """Clocks event reasons as bits; older drivers know them as throttle reasons only."""
     return first_readable(lambda: nvml.value("nvmlDeviceGetCurrentClocksEventReasons", device),
                           lambda: nvml.value("nvmlDeviceGetCurrentClocksThrottleReasons", device))
 
@@ -203,7 +203,7 @@ def gpu_pcie(nvml, device, address):
     """
     The PCIe link now, at most as this system has it, and at most as the GPU has it.
 
-    An idle GPU lowers its generation, never its width.
+    Generation and width may be lower now while the GPU is not in use (the manual of nvidia-smi).
     """
     pcie = Readings()
     pcie.read("generation", nvml.value, "nvmlDeviceGetCurrPcieLinkGeneration", device)
@@ -369,7 +369,8 @@ def kernel_messages():
         finally:
             os.close(log)
     except OSError as error:
-        raise Unread("%s: %s. Only the host's log tells of Xid errors." % (KERNEL_LOG, error.strerror)) from None
+        why = errno_name(error.errno)
+        raise Unread("%s: %s. Only the host's log tells of Xid errors." % (KERNEL_LOG, why)) from None
 
 
 def log_records(log):

@@ -41,7 +41,7 @@ NVML_TEMPERATURE_THRESHOLDS = {"shutdown": 0, "slowdown": 1}
 
 NVML_NVLINK_MAX_LINKS = 36
 NVML_NVLINK_VERSIONS = {1: "1.0", 2: "2.0", 3: "2.2", 4: "3.0", 5: "3.1", 6: "4.0", 7: "5.0", 8: "6.0"}
-NVML_NVLINK_REMOTE_TYPES = {0: "gpu", 1: "ibm_npu", 2: "switch"}
+NVML_NVLINK_REMOTE_TYPES = {0: "gpu", 1: "ibm_npu", 2: "switch", 255: "unknown"}
 NVML_NVLINK_ERROR_COUNTERS = {"replay": 0, "recovery": 1, "crc_flit": 2, "crc_data": 3, "ecc_data": 4}
 
 # NVML_FI_DEV_*: the values that nvmlDeviceGetFieldValues reads. Those of a link have the link as scope; Blackwell has

@@ -4,7 +4,7 @@ import os
 import re
 import struct
 
-from ncclcheck_probe.readings import Readings, Unread
+from ncclcheck_probe.readings import Readings, Unread, errno_name
 from ncclcheck_probe.sysfs import folder_names, kernel_number, kernel_text
 
 PCI_DEVICES = "/sys/bus/pci/devices"
@@ -97,7 +97,7 @@ def pci_acs_controls(address):
         with open(path, "rb") as file:
             config = file.read()
     except OSError as error:
-        raise Unread("%s: %s" % (path, error.strerror)) from None
+        raise Unread("%s: %s" % (path, errno_name(error.errno))) from None
     if len(config) <= PCI_EXTENDED_CAPABILITIES:
         raise Unread("%s: only %d bytes can be read: the rest needs CAP_SYS_ADMIN" % (path, len(config)))
     offset = pci_extended_capability(config, PCI_CAPABILITY_ACS)

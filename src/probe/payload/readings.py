@@ -1,5 +1,9 @@
 """How every step reads: field by field, so that one that cannot be read costs only itself, and says why."""
 
+import errno
+
+ERRNO_KERNEL_NAMES = {errno.EOPNOTSUPP: "EOPNOTSUPP", errno.EAGAIN: "EAGAIN", errno.EDEADLK: "EDEADLK"}
+
 
 class Unread(Exception):
     """Why a value could not be read, as one sentence."""
@@ -57,3 +61,8 @@ def first_readable(*attempts):
         except Unread as why:
             reasons.append(str(why))
     raise Unread("; ".join(reasons))
+
+
+def errno_name(number):
+    """`ENOMEM` for 12; of two names of one number, the kernel's."""
+    return ERRNO_KERNEL_NAMES.get(number) or errno.errorcode.get(number, "errno %d" % number)

@@ -46,11 +46,13 @@ class RankProcess:
             self.failed = failure(ending.how, message, signal=ending.signal, code=ending.code)
 
     def state(self):
-        ending = self.child.ending()
-        word = "failed" if self.failed else "done" if self.result else "running"
-        error = self.failed["message"] if self.failed else None
-        return {"rank": self.rank, "phase": self.phase, "number": self.number, "error": error,
-                "state": word if not ending or word != "running" else ending.words}
+        """What became of it: done, running, failed (by an exception), or how the process ended."""
+        if self.failed:
+            word = "failed" if self.failed["how"] == "exception" else self.child.ending().words
+        else:
+            word = "done" if self.result else "running"
+        return {"rank": self.rank, "phase": self.phase, "number": self.number, "state": word,
+                "error": self.failed and self.failed["message"]}
 
 
 class Hang(Exception):

@@ -4,7 +4,7 @@ import errno
 import os
 import re
 
-from ncclcheck_probe.readings import Unread
+from ncclcheck_probe.readings import Unread, errno_name
 
 
 def kernel_text(path):
@@ -13,7 +13,7 @@ def kernel_text(path):
         with open(path, errors="replace") as file:
             return file.read().strip()
     except OSError as error:
-        raise Unread("%s: %s" % (path, errno.errorcode.get(error.errno, error.strerror))) from None
+        raise Unread("%s: %s" % (path, errno_name(error.errno))) from None
 
 
 def kernel_number(path):
@@ -32,7 +32,7 @@ def folder_names(path):
     except OSError as error:
         if error.errno == errno.ENOENT:
             return []
-        raise Unread("%s: %s" % (path, errno.errorcode.get(error.errno, error.strerror))) from None
+        raise Unread("%s: %s" % (path, errno_name(error.errno))) from None
 
 
 def natural_order(name):

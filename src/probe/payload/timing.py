@@ -13,6 +13,7 @@ WARM_UP_CALLS = 2
 BATCHES = 5
 MOST_CALLS = 100  # in a batch; more makes no answer better
 CALLS_AT_LEAST = WARM_UP_CALLS + 1 + BATCHES + 1  # of each operation and size, the checked one included
+LINEAR_FROM = MIB
 RESERVE = 512 * MIB  # memory left for the communicator's buffers and for checking
 
 
@@ -28,7 +29,7 @@ def measure_all(group, options, until, report):
     for name in options["operations"]:
         seconds, size_before = 0.0, 1
         for size in options["sizes"]:
-            why = too_large(size, largest) or too_slow(seconds * size / size_before, seconds_left(group, until))
+            why = too_large(size, largest) or too_slow(seconds * growth(size_before, size), seconds_left(group, until))
             if why:
                 left_out.append({"operation": name, "bytes": size, "why": why})
                 continue
@@ -59,6 +60,11 @@ def free_bytes(group):
     lines = read_text("/proc/meminfo").splitlines()
     available, = (line for line in lines if line.startswith("MemAvailable:"))
     return (int(available.split()[1]) << 10) // int(os.environ["LOCAL_WORLD_SIZE"])
+
+
+def growth(size, larger):
+    """How much longer a larger size may take: below LINEAR_FROM latency, not size, makes the time."""
+    return max(1.0, larger / max(size, LINEAR_FROM))
 
 
 def too_large(size, largest):

@@ -96,9 +96,15 @@ def topology_nvlink_ends(nvml, handle):
 
 
 def topology_nvlink_end(nvml, handle, link):
-    """What one active NVLink leads to."""
+    """
+    What one active NVLink leads to.
+
+    A virtual machine may hide its other end; then it is taken for a switch, as NCCL takes it (src/graph/xml.cc).
+    """
     kind = nvml_word(NVML_NVLINK_REMOTE_TYPES, nvml.value("nvmlDeviceGetNvLinkRemoteDeviceType", handle, link))
-    return nvml.pci_bus_id("nvmlDeviceGetNvLinkRemotePciInfo_v2", handle, link) if kind == "gpu" else kind
+    if kind == "gpu":
+        return nvml.pci_bus_id("nvmlDeviceGetNvLinkRemotePciInfo_v2", handle, link)
+    return "switch" if kind == "unknown" else kind
 
 
 def topology_gpu_pairs(nvml, gpus_seen, handles):

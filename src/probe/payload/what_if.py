@@ -3,7 +3,7 @@ down or speeds up meanwhile does so for all of them. Whether a difference is one
 import statistics
 import time
 
-from ncclcheck_probe.collectives import SHARE_OF_DEADLINE, completed_options, rank_settings, run_of
+from ncclcheck_probe.collectives import SHARE_OF_DEADLINE, completed_options, rank_settings, run_of, setup_part
 from ncclcheck_probe.supervise import Supervisor
 from ncclcheck_probe.task import Report, Skipped, StepFailed
 from ncclcheck_probe.world import world_of
@@ -16,21 +16,14 @@ def probe_what_if(arguments, report):
     options = dict(completed_options(arguments["collectives"]), operations=[asked["operation"]],
                    sizes=sorted(asked["sizes"]), point_to_point=False)
     world = world_of(options)
+    report.part(setup_part(options, world, rank_settings(options, {})))
     until = time.monotonic() + arguments["deadline"] * SHARE_OF_DEADLINE
     variants = [Variant(index, env) for index, env in enumerate([{}] + asked["variants"])]
-    left_out = []
     for round_number, variant in turns(asked["rounds"], variants):
-        if variant.failed:
-            continue
-        left = until - time.monotonic()
-        if variant.turn_seconds > left:
-            left_out.append({"variant": variant.index, "round": round_number,
-                             "why": "a turn takes %.0f seconds, and %.0f are left; raise the step's deadline"
-                                    % (variant.turn_seconds, left)})
-            continue
-        variant.take_turn(arguments, options, world, left, round_number, report)
+        if not variant.failed:
+            variant.take_turn(arguments, options, world, until - time.monotonic(), round_number, report)
     return {"world_size": world.size, "local_ranks": world.local, "operation": asked["operation"],
-            "variants": [variant.body() for variant in variants], "left_out": left_out}
+            "variants": [variant.body() for variant in variants]}
 
 
 def turns(rounds, variants):
@@ -47,10 +40,17 @@ class Variant:
     def __init__(self, index, env):
         self.index, self.env = index, env
         self.samples = {}  # by size
+        self.left_out, self.unclean_exits = [], []
         self.failed = None
         self.turn_seconds = 0.0
 
     def take_turn(self, arguments, options, world, seconds, round_number, report):
+        if self.turn_seconds > seconds:
+            self.left_out.append({
+                "round": round_number, "bytes": None,
+                "why": "a turn takes %.0f seconds, and the step has %.0f left; raise its deadline"
+                       % (self.turn_seconds, seconds)})
+            return
         started = time.monotonic()
         applied = rank_settings(options, self.env)
         run = run_of(arguments, options, world, applied, seconds, self.index)
@@ -62,7 +62,10 @@ class Variant:
         # The log of the first turn tells what the variant changed; the others would repeat it.
         log = report if round_number == 0 else Silent(report.fd)
         try:
-            Supervisor(run, log, forward).results()
+            results, unclean_exits = Supervisor(run, log, forward).results()
+            self.unclean_exits += unclean_exits
+            self.left_out += [{"round": round_number, "bytes": size["bytes"], "why": size["why"]}
+                              for size in results[world.offset]["left_out"]]
         except StepFailed as failed:
             if self.index == 0:
                 raise
@@ -72,7 +75,8 @@ class Variant:
     def body(self):
         sizes = [{"bytes": size, "median_seconds": statistics.median(samples), "samples": samples}
                  for size, samples in sorted(self.samples.items())]
-        return {"index": self.index, "env": self.env, "sizes": sizes, "failed": self.failed}
+        return {"index": self.index, "env": self.env, "sizes": sizes, "failed": self.failed,
+                "left_out": self.left_out, "unclean_exits": self.unclean_exits}
 
 
 class Silent(Report):

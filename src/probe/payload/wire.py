@@ -87,7 +87,8 @@ def fitted(event, limit):
 
 
 def longest(value, place):
-    """(place, holder, key) of the text or list that takes the most bytes by itself, not by what it holds deeper."""
+    """(place, holder, key) of the text or list whose cut is the least loss: the one that takes the most bytes, where
+    a list's largest item is not counted, so that one long text is cut and not the list around it."""
     best, best_size = None, -1
     waiting = [(value, place)]
     while waiting:
@@ -96,9 +97,8 @@ def longest(value, place):
             inside = "%s.%s" % (place, key) if place else str(key)
             if isinstance(item, (dict, list)):
                 waiting.append((item, inside))
-            if isinstance(item, (str, list)) and item:
-                size = len(item) if isinstance(item, str) else sum(len(encode(part)) for part in item)
-                # Of a list and the long text in it, the text is cut; of a list of many short things, the list is.
-                if len(item) > 1 and size > best_size:
+            if isinstance(item, (str, list)) and len(item) > 1:
+                size = len(item) if isinstance(item, str) else sum(sorted(len(encode(part)) for part in item)[:-1])
+                if size > best_size:
                     best, best_size = (inside, holder, key), size
     return best

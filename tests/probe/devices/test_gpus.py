@@ -145,10 +145,9 @@ class Words(unittest.TestCase):
         self.assertEqual(nvml.sysfs_pci_address("10000:01:00.0"), "10000:01:00.0")
 
     def test_xid_events(self):
-        record = "4,1234,98765432,-;NVRM: Xid (PCI:0000:3B:00): 79, pid='<unknown>', GPU has fallen off the bus.\n SUB=pci"
-        self.assertEqual(gpus.xid_event(record), {
-            "pci": "0000:3b:00", "xid": 79, "boot_time_us": 98765432,
-            "text": "NVRM: Xid (PCI:0000:3B:00): 79, pid='<unknown>', GPU has fallen off the bus."})
+        text = "NVRM: Xid (PCI:0000:3B:00): 79, pid='<unknown>', GPU has fallen off the bus."
+        self.assertEqual(gpus.xid_event("4,1234,98765432,-;%s\n SUBSYSTEM=pci" % text),
+                         {"pci": "0000:3b:00", "xid": 79, "boot_time_us": 98765432, "text": text})
         self.assertIsNone(gpus.xid_event("6,1,2,-;eth0: link up"))
 
     def test_libcuda_of_forward_compatibility_has_its_own_release(self):
