@@ -7,6 +7,8 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use crate::model::Platform;
 
+pub(super) use super::probe::args::{Preflight, Probe};
+
 /// Tells from the bytes of a PyTorch-CUDA container image, without running it, whether distributed training in it will use
 /// NCCL and RDMA.
 #[derive(Debug, Parser)]
@@ -22,6 +24,10 @@ pub(super) enum Command {
     Check(Check),
     /// Show what is in images, with no judgement
     Inspect(Inspect),
+    /// Run an image on this host's GPUs, and tell what NCCL, the topology and RDMA really do
+    Probe(Box<Probe>),
+    /// Check an image and probe it: the step before a training job
+    Preflight(Box<Preflight>),
     /// The rules that images are judged by
     #[command(subcommand)]
     Rules(Rules),
@@ -121,20 +127,8 @@ pub(super) struct Common {
     #[arg(required = true, value_name = "IMAGE")]
     pub(super) images: Vec<String>,
 
-    /// human or json, or FORM=FILE to write there; may be given several times
-    #[arg(long, value_name = "FORM[=FILE]", help_heading = "Output")]
-    pub(super) format: Vec<String>,
-    /// Write the report to this file instead of standard output
-    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
-    pub(super) output: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) look: Look,
-    /// Only the report and errors
-    #[arg(short, long, help_heading = "Output")]
-    pub(super) quiet: bool,
-    /// No progress on standard error
-    #[arg(long, help_heading = "Output")]
-    pub(super) no_progress: bool,
+    pub(super) output: Output,
 
     /// Which image of several platforms: os/arch[/variant]; this machine's if not given
     #[arg(long, value_name = "PLATFORM", conflicts_with = "all_platforms", help_heading = "Image")]
@@ -169,6 +163,24 @@ pub(super) struct Common {
     #[arg(long, value_name = "BOOL", default_value_t = true, default_missing_value = "true", num_args = 0..=1,
           require_equals = true, action = ArgAction::Set, help_heading = "Registry")]
     pub(super) tls_verify: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Output {
+    /// human or json, or FORM=FILE to write there; may be given several times
+    #[arg(long, value_name = "FORM[=FILE]", help_heading = "Output")]
+    pub(super) format: Vec<String>,
+    /// Write the report to this file instead of standard output
+    #[arg(short, long = "output", value_name = "FILE", help_heading = "Output")]
+    pub(super) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) look: Look,
+    /// Only the report and errors
+    #[arg(short, long, help_heading = "Output")]
+    pub(super) quiet: bool,
+    /// No progress on standard error
+    #[arg(long, help_heading = "Output")]
+    pub(super) no_progress: bool,
 }
 
 #[derive(Debug, Args)]

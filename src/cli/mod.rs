@@ -6,6 +6,7 @@ mod hosts;
 mod margin;
 mod output;
 mod plan;
+mod probe;
 mod progress;
 
 use std::io::{self, IsTerminal as _, Write as _};
@@ -81,6 +82,8 @@ enum Failure {
     Image(#[from] pipeline::Error),
     #[error(transparent)]
     Rules(#[from] rules::RuleError),
+    #[error(transparent)]
+    Probe(#[from] crate::probe::ProbeError),
     #[error("writing {what}: {error}")]
     Output { what: String, error: io::Error },
 }
@@ -93,6 +96,8 @@ fn run(arguments: Arguments, environment: Environment) -> Result<Exit, Failure> 
             Ok(Exit::Pass)
         }
         Command::Check(check) => images(&Plan::check(check, environment)?),
+        Command::Probe(probe) => probe::probe(&probe, &environment),
+        Command::Preflight(_) => Err(Failure::Usage("preflight".to_owned())),
         Command::Inspect(inspect) => images(&Plan::inspect(inspect, environment)?),
     }
 }

@@ -16,7 +16,7 @@ use crate::report::{Format, Style};
 use crate::source::{Environment, Options};
 
 use super::Failure;
-use super::args::{Check, Color, Common, FailOn, Inspect, Look};
+use super::args::{Check, Color, Common, FailOn, Inspect, Look, Output};
 use super::hosts::hosts;
 
 /// Columns where nobody says how many there are, as in a CI log.
@@ -60,6 +60,19 @@ pub(super) enum Talk {
     Bars,
 }
 
+impl Talk {
+    pub(super) fn of(output: &Output, environment: &Environment) -> Self {
+        let is_dumb = environment.get("TERM") == Some("dumb") || environment.get("CI").is_some();
+        if output.quiet || output.no_progress {
+            Self::Nothing
+        } else if io::stderr().is_terminal() && !is_dumb {
+            Self::Bars
+        } else {
+            Self::Lines
+        }
+    }
+}
+
 impl Plan {
     pub(super) fn check(check: Check, environment: Environment) -> Result<Self, Failure> {
         let fail_on = match check.fail_on {
@@ -87,15 +100,8 @@ impl Plan {
         if let Some(folder) = common.tmp_dir.as_ref().filter(|folder| !folder.is_dir()) {
             return Err(Failure::Usage(format!("--tmp-dir {} is no folder", folder.display())));
         }
-        let style = style(&common.look, &environment);
-        let is_dumb = environment.get("TERM") == Some("dumb") || environment.get("CI").is_some();
-        let talk = if common.quiet || common.no_progress {
-            Talk::Nothing
-        } else if io::stderr().is_terminal() && !is_dumb {
-            Talk::Bars
-        } else {
-            Talk::Lines
-        };
+        let style = style(&common.output.look, &environment);
+        let talk = Talk::of(&common.output, &environment);
         let choice = match (common.platform, common.all_platforms) {
             (Some(platform), _) => PlatformChoice::One(platform),
             (None, true) => PlatformChoice::All,
@@ -130,7 +136,7 @@ impl Plan {
             })
         };
         let requests = common.images.iter().map(request).collect::<Result<_, _>>()?;
-        let outputs = outputs(&common.format, common.output)?;
+        let outputs = outputs(&common.output)?;
         Ok(Self { action, requests, launch, outputs, style, fail_on, talk, hosts: Vec::new() })
     }
 }
@@ -168,10 +174,10 @@ fn variable(text: &str) -> Result<(&str, &str), Failure> {
 }
 
 /// `--format` and `--output`, paired.
-fn outputs(formats: &[String], output: Option<PathBuf>) -> Result<Vec<(Format, Target)>, Failure> {
-    let mut rest = output.map_or(Target::Stdout, Target::File);
+pub(super) fn outputs(output: &Output) -> Result<Vec<(Format, Target)>, Failure> {
+    let mut rest = output.file.clone().map_or(Target::Stdout, Target::File);
     let mut outputs: Vec<(Format, Target)> = Vec::new();
-    for text in formats {
+    for text in &output.format {
         let (name, file) = text.split_once('=').map_or((text.as_str(), None), |(name, file)| (name, Some(file)));
         let format = match name {
             "human" => Format::Human,
@@ -219,11 +225,19 @@ pub(super) fn style(look: &Look, environment: &Environment) -> Style {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
+    use super::super::args::{Arguments, Command};
     use super::*;
 
     fn pair(formats: &[&str], output: Option<&str>) -> Result<Vec<(Format, Target)>, String> {
-        let formats: Vec<_> = formats.iter().map(|format| (*format).to_owned()).collect();
-        outputs(&formats, output.map(PathBuf::from)).map_err(|error| error.to_string())
+        let words = formats
+            .iter()
+            .flat_map(|format| ["--format", format])
+            .chain(output.iter().flat_map(|file| ["--output", file]));
+        let arguments = Arguments::parse_from(["ncclcheck", "inspect", "x"].into_iter().chain(words));
+        let Command::Inspect(inspect) = arguments.command else { unreachable!() };
+        outputs(&inspect.common.output).map_err(|error| error.to_string())
     }
 
     #[test]

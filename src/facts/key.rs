@@ -37,6 +37,13 @@ pub enum Type {
     Number,
 }
 
+impl Key {
+    /// Whether only a run of the image tells it: a probe.
+    pub fn is_of_run(&self) -> bool {
+        self.name.starts_with("run.")
+    }
+}
+
 impl Type {
     /// Whether a value is of this type.
     pub fn admits(self, value: &Value) -> bool {
@@ -182,4 +189,73 @@ keys! {
     HOST_UNMET_REQUIREMENTS "host.unmet_requirements" Texts "Variables of nvidia.requirements that it does not meet";
     HOST_COMPAT "host.compat" Text "The newest forward-compatibility package of the image that works there, is newer than its driver and new enough for torch";
     HOST_COMPAT_REFUSED "host.compat_refused" Text "Why cuda.libcuda, where that is one of forward compatibility, does not work there";
+    RUN_ENGINE "run.engine" Text "The engine that ran the probe; absent where the program was run in place";
+    RUN_GPUS_ASKED "run.gpus_asked" Bool "Whether the container was to have GPUs";
+    RUN_UNFINISHED "run.unfinished" Text "Why the probe's program did not come to its end";
+    RUN_FAILED_STEPS "run.failed_steps" Records "Steps that were lost: step, how (exception, signal, exit, deadline, protocol), message";
+    RUN_SKIPPED_STEPS "run.skipped_steps" Records "Steps that could not be run: step, why";
+    RUN_UNCLEAN_EXITS "run.unclean_exits" Texts "Steps and ranks whose process ended badly after it had delivered";
+    RUN_GIVEN_OTHERWISE "run.given_otherwise" Texts "What the container was to get and did not";
+    RUN_SHM "run.shm_bytes" Number "Bytes of /dev/shm";
+    RUN_MEMLOCK "run.memlock_bytes" Number "Soft limit of locked memory in bytes; -1 is unlimited";
+    RUN_NOFILE "run.nofile" Number "Soft limit of open files";
+    RUN_PROCESSORS "run.processors" Number "Processors that the container may use";
+    RUN_RUNTIME_VARIABLES "run.variables" Map "Variables of NCCL, CUDA and RDMA that the probe's processes found";
+    RUN_DRIVER "run.driver" Version "Version of the driver, by NVML";
+    RUN_GPU_COUNT "run.gpu.count" Number "GPUs that the container has, by NVML";
+    RUN_GPU_MODELS "run.gpu.models" Texts "Models of these GPUs";
+    RUN_GPU_UNREACHABLE "run.gpu.unreachable" Texts "GPUs that NVML counts and cannot open, and why";
+    RUN_GPU_CUDA_MISSES "run.gpu.cuda_misses" Texts "GPUs that NVML shows and CUDA does not";
+    RUN_GPU_SLOWED "run.gpu.slowed" Texts "GPUs whose clocks are held down by heat or power supply, and by what";
+    RUN_GPU_PCIE "run.gpu.pcie_narrow" Texts "GPUs whose PCIe link has fewer lanes than it could";
+    RUN_GPU_NVLINK_DOWN "run.gpu.nvlinks_down" Texts "GPUs with NVLinks that are not active";
+    RUN_GPU_ECC "run.gpu.ecc_errors" Texts "GPUs with uncorrected memory errors since the driver was loaded";
+    RUN_GPU_ROWS "run.gpu.row_remapping" Texts "GPUs whose memory rows wait for a reset to be remapped, or could not be";
+    RUN_GPU_MIG "run.gpu.mig" Texts "GPUs that are cut into MIG instances";
+    RUN_GPU_FABRIC "run.gpu.fabric_incomplete" Texts "GPUs whose registration with the NVLink fabric is not complete";
+    RUN_GPU_XID "run.gpu.xid" Texts "Xid errors in the kernel's log";
+    RUN_GPU_PERSISTENCE "run.gpu.persistence_off" Texts "GPUs without persistence mode";
+    RUN_LIBCUDA "run.cuda.libcuda" Text "The libcuda that is mapped";
+    RUN_LIBCUDA_COMPAT "run.cuda.is_compat" Bool "Whether that is one of forward compatibility, from the image";
+    RUN_NVLINK_PAIRS "run.topology.nvlink_pairs" Texts "Pairs of GPUs that NVLinks bind, with how many";
+    RUN_PEER_REFUSED "run.topology.peer_refused" Texts "Pairs of GPUs of which one cannot reach the memory of the other, by CUDA";
+    RUN_NVLINK_GB_S "run.topology.nvlink_gb_s" Number "GB/s in one direction that the active NVLinks of the GPU with the fewest carry";
+    RUN_RDMA_DEVICES "run.rdma.devices" Texts "RDMA devices that the container can open";
+    RUN_RDMA_CLOSED "run.rdma.closed" Records "RDMA devices that it sees and cannot open: device, cause, why";
+    RUN_RDMA_PORTS_DOWN "run.rdma.ports_down" Texts "Ports of opened devices that are not active";
+    RUN_RDMA_REGISTRATION "run.rdma.registration_fails" Texts "Memory that could not be registered: device, bytes, the system's answer";
+    RUN_RDMA_GID "run.rdma.gid_unfit" Texts "RoCE ports where the GID that NCCL takes is none of RoCE v2, or none at all";
+    RUN_RDMA_PING "run.rdma.ping_fails" Texts "Ports over which two queue pairs of this host did not reach each other";
+    RUN_RDMA_GPU_DIRECT "run.rdma.gpu_direct" Text "How an RDMA device reaches GPU memory here: dma-buf, peermem or none";
+    RUN_TORCH_ERROR "run.torch.error" Text "Why torch could not be imported";
+    RUN_TORCH_VERSION "run.torch.version" Text "Version of the torch that was imported";
+    RUN_TORCH_FILE "run.torch.file" Text "Where it was imported from";
+    RUN_TORCH_NCCL "run.torch.nccl_available" Bool "What torch.distributed.is_nccl_available() says";
+    RUN_TORCH_LOADED "run.torch.loaded" Texts "Libraries that the process had mapped after the import";
+    RUN_TORCH_CUDA_ERROR "run.torch.cuda_error" Text "Why torch cannot use CUDA";
+    RUN_TORCH_NO_CODE "run.torch.gpus_without_code" Texts "GPUs for which this torch has no code";
+    RUN_TORCH_PTX "run.torch.gpus_by_ptx" Texts "GPUs for which this torch has PTX alone";
+    RUN_TORCH_KERNELS "run.torch.kernel_errors" Texts "GPUs on which a small kernel of torch fails or gives a wrong result";
+    RUN_TORCH_UNPREDICTED "run.torch.unpredicted" Texts "Libraries that the check of the image's bytes did not predict, or that it predicted and that were not loaded";
+    RUN_NCCL_WORKS "run.nccl.works" Bool "Whether the ranks came through their first collective";
+    RUN_NCCL_ERROR "run.nccl.error" Text "Why the collectives failed";
+    RUN_NCCL_HANG "run.nccl.hang" Text "Who did not come, where the collectives hung";
+    RUN_NCCL_RANKS "run.nccl.ranks" Number "Ranks that took part";
+    RUN_NCCL_VERSION "run.nccl.version" Version "Version of the NCCL that ran, as it says itself";
+    RUN_NCCL_PATHS "run.nccl.paths" Texts "Copies of libnccl that were mapped in a rank";
+    RUN_NCCL_NODES "run.nccl.nodes" Number "Hosts that NCCL counted";
+    RUN_NCCL_TRANSPORTS "run.nccl.transports" Texts "Transports between the ranks: P2P/CUMEM, P2P/IPC, SHM, NET/IB/GDRDMA, NET/Socket, ...";
+    RUN_NCCL_NETWORK "run.nccl.network" Texts "Network that NCCL chose: IB, Socket, a plugin";
+    RUN_NCCL_INTERFACES "run.nccl.interfaces" Texts "Interfaces that NCCL uses for its rendezvous and for sockets";
+    RUN_NCCL_WARNINGS "run.nccl.warnings" Texts "Warnings that NCCL wrote";
+    RUN_NCCL_PLUGIN_ERRORS "run.nccl.plugin_errors" Texts "Plugins that NCCL found and could not use";
+    RUN_NCCL_WRONG "run.nccl.wrong_values" Texts "Operations whose result was wrong";
+    RUN_NCCL_BUSBW "run.nccl.busbw" Map "Bus bandwidth in GB/s of each operation at its largest size";
+    RUN_NCCL_ALL_REDUCE "run.nccl.all_reduce_mb_s" Number "Bus bandwidth of all_reduce in MB/s at the largest size of at least 64 MiB";
+    RUN_NCCL_INIT "run.nccl.first_call_ms" Number "Milliseconds from the rendezvous to the end of the first collective";
+    RUN_NCCL_PAIR "run.nccl.first_sendrecv_ms" Number "Milliseconds of the first call between two ranks without a warm-up";
+    RUN_FORCED_ERROR "run.network.error" Text "Why the run over the network alone failed";
+    RUN_FORCED_TRANSPORTS "run.network.transports" Texts "Transports of the run over the network alone";
+    RUN_FORCED_MB_S "run.network.all_reduce_mb_s" Number "Bus bandwidth of all_reduce in that run, in MB/s";
+    RUN_WHAT_IF "run.what_if" Records "What other variables change: variables, size, ratio (of speed), differs (yes, no), error";
 }

@@ -46,7 +46,7 @@ pub struct World<'a> {
 pub struct Facts(BTreeMap<&'static str, Fact>);
 
 impl Facts {
-    /// Answers every question of [`key::KEYS`].
+    /// Answers every question of [`key::KEYS`] about an image. What only a run of it tells is absent.
     pub fn collect(world: &World<'_>) -> Self {
         let mut facts = Self::default();
         let context = Context::new(world);
@@ -63,7 +63,7 @@ impl Facts {
             produce(&context, &mut facts);
         }
         host::produce(&mut facts);
-        for key in key::KEYS {
+        for key in key::KEYS.iter().filter(|key| !key.is_of_run()) {
             facts
                 .0
                 .entry(key.name)

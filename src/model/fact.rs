@@ -159,6 +159,8 @@ pub enum Site {
     },
     /// A key of the image configuration, such as `Env NCCL_DEBUG`.
     Config(String),
+    /// A step of a probe, by its name.
+    Probe(String),
     /// Outside the image: where the job that starts it sets a variable.
     Launch {
         /// A launch file as the user named it, or the option of the command line.
@@ -176,6 +178,7 @@ impl fmt::Display for Site {
             Self::File { path, within: None, .. } => write!(f, "{path}"),
             Self::File { path, within: Some(within), .. } => write!(f, "{path} ({within})"),
             Self::Config(key) => write!(f, "image configuration, {key}"),
+            Self::Probe(step) => write!(f, "probe, {step}"),
             Self::Launch { file, line: Some(line), variable } => write!(f, "{file}, line {line} ({variable})"),
             Self::Launch { file, line: None, variable } => write!(f, "{file} ({variable})"),
         }

@@ -5,9 +5,12 @@ pub mod arrangement;
 pub mod command;
 pub mod engine;
 pub mod events;
+pub mod facts;
+pub mod local;
 pub mod nccl_log;
 mod owner;
 pub mod payload;
+pub mod plan;
 pub mod recording;
 
 use crate::source::SourceError;

@@ -1,9 +1,44 @@
-//! The program that runs in the container: the modules beside this file, as one.
+//! The program that runs in the container: the modules of the folder `payload`, one behind the other. They are real modules,
+//! so that Python's tools can be used on them; sent in is one text, which a security team can read from top to bottom.
 
-/// Modules in the order in which they build on each other.
-const MODULES: &[&str] = &[];
+use include_dir::{Dir, include_dir};
 
-/// The whole program.
+static MODULES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/src/probe/payload");
+
+/// How one module imports from another: what is not needed in one text.
+const OWN_IMPORT: &str = "from ncclcheck_probe.";
+
+/// The whole program, in the order of the list `MODULES`.
 pub fn program() -> String {
-    MODULES.concat()
+    let text = |name: &str| MODULES.get_file(name).and_then(|file| file.contents_utf8()).unwrap_or_default();
+    let modules = text("MODULES").split_whitespace().map(|name| text(&format!("{name}.py")));
+    let lines = modules.flat_map(str::lines).filter(|line| !line.starts_with(OWN_IMPORT));
+    lines.fold(String::new(), |program, line| program + line + "\n")
+}
+
+/// What the interpreter is given to run a program of so many bytes from its standard input: not more than these are read,
+/// so that the end of standard input can tell the end of who started it.
+pub fn start(program: &str, plan: &str) -> Vec<String> {
+    let bootstrap = format!(
+        "import sys; SOURCE = sys.stdin.buffer.read({}).decode(); \
+         exec(compile(SOURCE, 'ncclcheck-probe', 'exec'))",
+        program.len()
+    );
+    ["-c", &bootstrap, "--plan", plan].map(ToOwned::to_owned).to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_program_is_whole_and_imports_nothing_of_its_own() {
+        let program = program();
+        assert!(program.contains("def main(") && program.ends_with("sys.exit(main(sys.argv[1:]))\n"));
+        assert!(!program.contains("ncclcheck_probe."));
+        for file in MODULES.files().filter(|file| file.path().extension().is_some_and(|extension| extension == "py")) {
+            let first = file.contents_utf8().unwrap().lines().next().unwrap();
+            assert!(program.contains(first), "{} is not in MODULES", file.path().display());
+        }
+    }
 }

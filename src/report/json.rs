@@ -173,6 +173,11 @@ enum Site<'a> {
         /// The key, such as `Env NCCL_DEBUG`.
         config: &'a str,
     },
+    /// A step of a probe.
+    Probe {
+        /// Its name.
+        probe: &'a str,
+    },
     /// Outside the image: where the job that starts it sets a variable.
     Launch {
         /// A launch file as the user named it, or the option of the command line.
@@ -371,6 +376,7 @@ fn sites<'a>(at: &'a [model::Site], layers: &'a [LayerSummary]) -> Vec<Site<'a>>
                 within: within.as_deref(),
             },
             model::Site::Config(key) => Site::Config { config: key },
+            model::Site::Probe(step) => Site::Probe { probe: step },
             model::Site::Launch { file, line, variable } => Site::Launch { launch: file, line: *line, variable },
         })
         .collect()

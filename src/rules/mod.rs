@@ -68,7 +68,7 @@ impl Evidence {
         let wanted = |site: &&Site| match (&self.entry, site) {
             (Some(entry), Site::Config(key)) => key.rsplit(' ').next() == Some(entry),
             (Some(entry), Site::Launch { variable, .. }) => variable == entry,
-            (Some(_), Site::File { .. }) => false,
+            (Some(_), Site::File { .. } | Site::Probe(_)) => false,
             (None, _) => true,
         };
         sites.filter(wanted).cloned().collect()

@@ -38,7 +38,7 @@ impl Settings {
         let is_read = |setting: &&Setting| match &setting.site {
             Site::Config(_) => true,
             Site::File { path, .. } => self.files.paths.contains(path),
-            Site::Launch { .. } => false,
+            Site::Launch { .. } | Site::Probe(_) => false,
         };
         for setting in launch.into_iter().rev().chain(others.into_iter().filter(is_read)) {
             effective.entry(setting.name.as_str()).or_insert(setting);

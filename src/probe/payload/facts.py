@@ -1,8 +1,6 @@
 """A body that never invents: what cannot be read is null, with the reason beside it."""
 
-
-class Unread(Exception):
-    """Why something could not be read, in words."""
+from ncclcheck_probe.readings import Unread
 
 
 class Facts:

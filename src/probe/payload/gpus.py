@@ -28,7 +28,7 @@ def gpus(plan):
     nvml = open_nvml()
     seen, unreachable = gpu_bodies(nvml)
     return {
-        "driver": driver_body(nvml),
+        "driver": gpu_driver_body(nvml),
         "environment": {name: os.environ[name] for name in GPU_VARIABLES if name in os.environ},
         "gpus": seen,
         "unreachable_gpus": unreachable,
@@ -37,7 +37,7 @@ def gpus(plan):
     }
 
 
-def driver_body(nvml):
+def gpu_driver_body(nvml):
     """The driver's user-space library, and the kernel module below it."""
     driver = Readings()
     driver.read("version", nvml.text, "nvmlSystemGetDriverVersion")
@@ -339,7 +339,7 @@ def schedulable_uuids(gpu):
 
 
 def bare_uuid(name):
-    """NVML's GPU-… or MIG-… without its prefix."""
+    """NVML's GPU-... or MIG-... without its prefix."""
     return name.split("-", 1)[1]
 
 

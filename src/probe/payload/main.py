@@ -13,21 +13,28 @@ import platform
 import signal
 import socket
 import sys
+import threading
 
 from ncclcheck_probe.child import keep_program
 from ncclcheck_probe.collectives import probe_collectives, probe_forced_network
+from ncclcheck_probe.gpus import gpus
 from ncclcheck_probe.limits import probe_limits
 from ncclcheck_probe.plan import PlanError, complete_plan
 from ncclcheck_probe.pytorch import probe_pytorch
 from ncclcheck_probe.rank import run_rank
+from ncclcheck_probe.rdma import rdma
 from ncclcheck_probe.runner import Runner
 from ncclcheck_probe.task import Report, Step, run_task
+from ncclcheck_probe.topology import topology
 from ncclcheck_probe.what_if import probe_what_if
 from ncclcheck_probe.wire import Wire
 
 # In the order in which a plan that names none runs them; deadlines in seconds.
 STEPS = (
     Step("limits", probe_limits, 20, True),
+    Step("gpus", lambda plan, _report: gpus(plan), 60, True),
+    Step("topology", lambda plan, _report: topology(plan), 60, True),
+    Step("rdma", lambda plan, _report: rdma(plan), 90, True),
     Step("pytorch", probe_pytorch, 180, True),
     Step("collectives", probe_collectives, 420, True),
     Step("forced-network", probe_forced_network, 300, False),
@@ -74,6 +81,8 @@ def run_plan(plan):
     runner = Runner(wire, keep_program(own_source()), plan)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda received, _frame: leave(runner, received))
+    if plan["lifeline"]:
+        threading.Thread(target=await_end_of_input, args=(runner,), daemon=True).start()
     try:
         wire.event("hello", python=platform.python_version(), executable=sys.executable, platform=platform.platform(),
                    hostname=socket.gethostname(), pid=os.getpid(), uid=os.getuid(), gid=os.getgid(),
@@ -85,6 +94,13 @@ def run_plan(plan):
     except BrokenPipeError:  # nobody listens any more, so there is nothing left to do
         return 1
     return 0
+
+
+def await_end_of_input(runner):
+    """Whoever started us holds our standard input open, and is gone when it ends: then nothing of ours stays behind."""
+    while os.read(0, 1024):
+        pass
+    leave(runner, signal.SIGTERM)
 
 
 def leave(runner, received):

@@ -8,7 +8,7 @@ import re
 
 from ncclcheck_probe.foreign import ForeignLibrary
 from ncclcheck_probe.readings import Unread
-from ncclcheck_probe.wire import Skip
+from ncclcheck_probe.task import Skipped
 
 NVML_RETURN_NAMES = {
     1: "UNINITIALIZED", 2: "INVALID_ARGUMENT", 3: "NOT_SUPPORTED", 4: "NO_PERMISSION", 5: "ALREADY_INITIALIZED",
@@ -286,20 +286,20 @@ class Nvml:
 
 
 def open_nvml():
-    """NVML, or Skip where this container has none."""
+    """NVML, or Skipped where this container has none."""
     try:
         return Nvml()
     except Unread as why:
-        raise Skip("NVIDIA's driver cannot be asked: %s. Its libraries come from the host: run with --gpus all or the "
+        raise Skipped("NVIDIA's driver cannot be asked: %s. Its libraries come from the host: run with --gpus all or the "
                    "CDI device nvidia.com/gpu=all, and with `utility` in NVIDIA_DRIVER_CAPABILITIES." % why) from None
 
 
 def nvml_gpu_count(nvml):
-    """How many GPUs the driver shows here, or Skip where it does not tell."""
+    """How many GPUs the driver shows here, or Skipped where it does not tell."""
     try:
         return nvml.value("nvmlDeviceGetCount_v2")
     except Unread as why:
-        raise Skip("NVIDIA's driver does not tell how many GPUs there are: %s." % why) from None
+        raise Skipped("NVIDIA's driver does not tell how many GPUs there are: %s." % why) from None
 
 
 def nvml_struct_version(structure, version):

@@ -84,6 +84,7 @@ SIZES_KEY = list_of(positive_whole)
 
 PLAN_KEYS = {
     "env": Key(variables, {}),  # for every process that runs a step
+    "lifeline": Key(boolean, False),  # end when standard input does
     "collectives": {
         "backend": Key(one_of("nccl", "gloo"), "nccl"),  # gloo takes CPU tensors: a rehearsal without GPUs
         "operations": Key(OPERATIONS_KEY, list(OPERATION_NAMES)),

@@ -17,7 +17,7 @@ from ncclcheck_probe.verbs import VERBS_ACCESS_LOCAL_WRITE, VERBS_ACCESS_REMOTE_
 from ncclcheck_probe.verbs import VERBS_LINK_LAYERS, VERBS_PORT_STATES, Verbs, VerbsError, verbs_mtu_bytes
 from ncclcheck_probe.verbs_ping import ping_body
 
-DEVICE_NODES = "/dev/infiniband"
+RDMA_NODES = "/dev/infiniband"
 CAP_IPC_LOCK = 14
 # NCCL registers rings of a few kB, and buffers of megabytes; 64 MiB is beyond the 8 MiB that many systems allow.
 REGION_SIZES = [4 << 10, 1 << 20, 64 << 20]
@@ -74,10 +74,10 @@ class RdmaHost:
         """(cause, sentence) where the device's node is none, is not here or does not open; else None."""
         if uverbs is None:
             return "no_uverbs", "the kernel offers no verbs for it"
-        path = "%s/%s" % (DEVICE_NODES, uverbs)
+        path = "%s/%s" % (RDMA_NODES, uverbs)
         node = next((node for node in self.nodes if node["path"] == path), None)
         if node is None or not node["exists"]:
-            return "no_device_node", "%s is not in this container: run with --device %s" % (path, DEVICE_NODES)
+            return "no_device_node", "%s is not in this container: run with --device %s" % (path, RDMA_NODES)
         if not node["opens"]:
             return "device_node_denied", "%s cannot be opened: %s" % (path, node["error"])
         return None
@@ -247,7 +247,7 @@ def device_node_names():
     """The nodes that the kernel's devices need, and those that are there."""
     try:
         needed = [name for name in folder_names(VERBS_CLASS) if name.startswith("uverbs")]
-        present = folder_names(DEVICE_NODES)
+        present = folder_names(RDMA_NODES)
     except Unread:
         return []
     return needed + ["rdma_cm"] * bool(needed) + [name for name in present if name not in needed + ["rdma_cm"]]
@@ -259,7 +259,7 @@ def device_node(name):
 
     Only nodes that NCCL's libraries open are opened: opening an issm node would announce a subnet manager.
     """
-    path = "%s/%s" % (DEVICE_NODES, name)
+    path = "%s/%s" % (RDMA_NODES, name)
     node = {"path": path, "exists": os.path.exists(path)}
     if node["exists"] and (name.startswith("uverbs") or name == "rdma_cm"):
         try:

@@ -17,7 +17,7 @@ PING_BYTES = 4096
 PING_ROUNDS = 100
 PING_SECONDS = 20
 PING_CQ_ENTRIES = 16
-# 4.096 µs * 2^14 = 67 ms to an acknowledgement, and 7 retries: both queue pairs are near. A receiver that is not ready
+# 4.096 us * 2^14 = 67 ms to an acknowledgement, and 7 retries: both queue pairs are near. A receiver that is not ready
 # is tried 6 times; 7 would mean for ever.
 PING_TIMEOUT, PING_RETRIES, PING_RNR_RETRIES = 14, 7, 6
 # As NCCL sets them: 0.64 ms to the next try at a receiver that is not ready, and no limit to hops.

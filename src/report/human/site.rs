@@ -50,7 +50,7 @@ pub(super) fn layer(index: usize, image: &ImageSummary) -> String {
 fn layer_of(site: &Site) -> Option<usize> {
     match site {
         Site::File { layer, .. } => Some(*layer),
-        Site::Config(_) | Site::Launch { .. } => None,
+        Site::Config(_) | Site::Probe(_) | Site::Launch { .. } => None,
     }
 }
 
@@ -62,7 +62,7 @@ fn step(site: &Site, image: &ImageSummary) -> Option<String> {
             let layers = image.layers.iter().filter_map(|layer| layer.history.as_ref());
             image.empty_steps.iter().rev().chain(layers.rev()).find_map(|step| sets(&tidy(step), key))
         }
-        Site::Launch { .. } => None,
+        Site::Launch { .. } | Site::Probe(_) => None,
     }
 }
 

@@ -1,0 +1,189 @@
+//! What can be typed behind `probe` and `preflight`.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, ValueEnum};
+
+use crate::probe::arrangement::{Gpus, Ulimit, bytes};
+
+use super::super::args::{Check, Output};
+
+const STEPS: &str = "\
+Steps:
+  limits          what the container got: /dev/shm, memlock, processors, memory, capabilities, network
+  gpus            driver and GPUs, as NVML and the CUDA driver have them
+  topology        what lies between GPUs and NICs, and which GPUs reach each other
+  rdma            devices, ports, GIDs, providers, memory registration, a ping between two queue pairs
+  pytorch         what is imported from where, whether its kernels run on each GPU
+  collectives     one process for each GPU: initialisation, bandwidth and right values of each operation
+  forced-network  the same with GPUs kept from reaching each other, so that one host proves its network path (on request)
+  what-if         the same under other variables (on request)";
+
+const EXIT: &str = "\
+Exit status:
+  0  pass        1  a rule failed        2  wrong usage, or nothing could be probed
+  3  incomplete: no rule failed, but one could not be answered";
+
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("what").required(true).args(["image", "in_place", "from", "print_payload", "clean"]))]
+#[command(after_help = format!("{STEPS}\n\n{EXIT}\n\nExamples:\n  ncclcheck probe --quick pytorch/pytorch:latest\n  ncclcheck probe --dry-run --gpus 2 --ipc host my/image\n  ncclcheck probe --what-if NCCL_ALGO=Ring --what-if NCCL_P2P_DISABLE=1 my/image\n  srun --container-image=my/image ncclcheck probe --in-place --record probe.jsonl"))]
+pub(in super::super) struct Probe {
+    /// Image, by name or ID as the engine knows it
+    #[arg(value_name = "IMAGE")]
+    pub(super) image: Option<String>,
+    /// Run the program here instead: on this host or in the container that this is
+    #[arg(long, help_heading = "Instead of an image")]
+    pub(super) in_place: bool,
+    /// Judge what was recorded with --record; - is standard input
+    #[arg(long, value_name = "FILE", help_heading = "Instead of an image")]
+    pub(super) from: Option<PathBuf>,
+    /// Print the program that would run in the container
+    #[arg(long, help_heading = "Instead of an image")]
+    pub(super) print_payload: bool,
+    /// Remove containers of ours that a killed ncclcheck left
+    #[arg(long, help_heading = "Instead of an image")]
+    pub(super) clean: bool,
+    #[command(flatten)]
+    pub(super) launch: Launch,
+    /// Variable of the container
+    #[arg(short, long, value_name = "NAME=VALUE", help_heading = "Container")]
+    pub(super) env: Vec<String>,
+    #[command(flatten)]
+    pub(super) steps: Steps,
+    #[command(flatten)]
+    pub(super) judging: Judging,
+    /// Findings from this severity on fail the probe
+    #[arg(long, value_name = "SEVERITY", default_value = "error")]
+    pub(super) fail_on: super::super::args::FailOn,
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(in super::super) struct Preflight {
+    #[command(flatten)]
+    pub(super) check: Check,
+    #[command(flatten)]
+    pub(super) launch: Launch,
+    #[command(flatten)]
+    pub(super) steps: Steps,
+    #[command(flatten)]
+    pub(super) judging: Judging,
+}
+
+/// How the container is run.
+#[derive(Clone, Debug, Args)]
+pub(in super::super) struct Launch {
+    /// GPUs: all, a number, or device=ID,...
+    #[arg(long, value_name = "GPUS", default_value = "all", help_heading = "Container")]
+    pub(super) gpus: Gpus,
+    /// How the engine is asked for them: as docker run --gpus (request), by the Container Device Interface (cdi), as bare
+    /// device nodes (devices), or not at all (none)
+    #[arg(long, value_name = "MODE", default_value = "auto", help_heading = "Container")]
+    pub(super) gpu_mode: GpuMode,
+    /// Network of the container
+    #[arg(long, value_name = "NETWORK", default_value = "host", help_heading = "Container")]
+    pub(super) network: String,
+    /// IPC namespace: private (the engine's default), host, shareable, container:NAME
+    #[arg(long, value_name = "MODE", help_heading = "Container")]
+    pub(super) ipc: Option<String>,
+    /// PID namespace: host, container:NAME
+    #[arg(long, value_name = "MODE", help_heading = "Container")]
+    pub(super) pid: Option<String>,
+    /// Size of /dev/shm [default: the engine's, 64m]
+    #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Container")]
+    pub(super) shm_size: Option<u64>,
+    /// Resource limit, NAME=SOFT[:HARD] [default: memlock=-1]
+    #[arg(long, value_name = "LIMIT", help_heading = "Container")]
+    pub(super) ulimit: Vec<Ulimit>,
+    /// Whether the container gets /dev/infiniband: auto if this host has it
+    #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Container")]
+    pub(super) rdma: Rdma,
+    /// Another device of the host
+    #[arg(long, value_name = "PATH", help_heading = "Container")]
+    pub(super) device: Vec<String>,
+    /// Mount, as docker run takes it; there is none that was not asked for
+    #[arg(long, value_name = "HOST:CONTAINER[:ro]", help_heading = "Container")]
+    pub(super) volume: Vec<String>,
+    /// User in the container [default: the image's]
+    #[arg(long, value_name = "USER", help_heading = "Container")]
+    pub(super) user: Option<String>,
+    /// A capability to keep; all are dropped
+    #[arg(long, value_name = "NAME", help_heading = "Container")]
+    pub(super) cap_add: Vec<String>,
+    /// Bound on memory; 0 is none [default: three quarters of the engine's]
+    #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Container")]
+    pub(super) memory: Option<u64>,
+    /// Bound on processes and threads; 0 is none
+    #[arg(long, value_name = "N", default_value_t = 32768, help_heading = "Container")]
+    pub(super) pids_limit: u32,
+    /// The image's Python [default: python3 on its PATH]
+    #[arg(long, value_name = "PROGRAM", help_heading = "Container")]
+    pub(super) python: Option<String>,
+    /// When the engine fetches the image
+    #[arg(long, value_name = "WHEN", default_value = "missing", help_heading = "Container")]
+    pub(super) pull: Pull,
+    /// Print the docker run line that equals the launch, and do nothing
+    #[arg(long, help_heading = "Container")]
+    pub(super) dry_run: bool,
+}
+
+/// What runs inside.
+#[derive(Clone, Debug, Args)]
+pub(in super::super) struct Steps {
+    /// Only these steps, parted by commas
+    #[arg(long, value_name = "STEP,...", value_delimiter = ',', help_heading = "Steps")]
+    pub(super) steps: Vec<String>,
+    /// Few sizes, none above 256 MiB, and little time for each
+    #[arg(long, help_heading = "Steps")]
+    pub(super) quick: bool,
+    /// Sizes of the collectives, parted by commas: 8, 1m, 1g
+    #[arg(long, value_name = "BYTES,...", value_delimiter = ',', value_parser = bytes, help_heading = "Steps")]
+    pub(super) sizes: Vec<u64>,
+    /// Also run with GPUs kept from reaching each other, so that the network path is proved on one host
+    #[arg(long, help_heading = "Steps")]
+    pub(super) forced_network: bool,
+    /// Also measure under these variables, NAME=VALUE[,NAME=VALUE...]; may be given several times
+    #[arg(long, value_name = "VARIABLES", help_heading = "Steps")]
+    pub(super) what_if: Vec<String>,
+    /// Let this rank sleep before this operation, to see how a hang is told: RANK:OPERATION
+    #[arg(long, value_name = "RANK:OPERATION", hide = true)]
+    pub(super) sleep_rank: Option<String>,
+    /// Seconds without progress after which ranks are taken to hang
+    #[arg(long, value_name = "SECONDS", help_heading = "Steps")]
+    pub(super) stall: Option<u32>,
+    /// Write what the program tells to this file, as it comes
+    #[arg(long, value_name = "FILE", help_heading = "Steps")]
+    pub(super) record: Option<PathBuf>,
+}
+
+/// What counts.
+#[derive(Clone, Debug, Args)]
+pub(in super::super) struct Judging {
+    /// Whose findings set the exit status: image, host, arrangement
+    #[arg(long, value_name = "WHOSE,...", value_delimiter = ',', default_values = ["image", "host", "arrangement"])]
+    pub(super) fail_for: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum GpuMode {
+    Auto,
+    Request,
+    Cdi,
+    Devices,
+    None,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Rdma {
+    Auto,
+    Yes,
+    No,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Pull {
+    Missing,
+    Never,
+    Always,
+}

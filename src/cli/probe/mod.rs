@@ -1,0 +1,230 @@
+//! `probe` and `preflight`.
+
+pub(super) mod args;
+mod plan;
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::model::Limits;
+use crate::model::printable;
+use crate::probe::arrangement::Arrangement;
+use crate::probe::engine::{Finished, Killer, Launcher};
+use crate::probe::events::{self, Event, Launch};
+use crate::probe::recording::{Outcome, Recording};
+use crate::probe::{command, local, payload, plan::Plan};
+use crate::source::{Environment, Options};
+
+use super::plan::Talk;
+use super::{Exit, Failure};
+use args::Probe;
+
+/// `ncclcheck probe`.
+pub(super) fn probe(probe: &Probe, environment: &Environment) -> Result<Exit, Failure> {
+    let talk = Talk::of(&probe.output, environment);
+    if probe.print_payload {
+        return print(&payload::program());
+    }
+    let options = options(environment);
+    if probe.clean {
+        let removed = Launcher::connect(&options)?.clean()?;
+        return print(&removed.iter().fold(String::new(), |text, name| text + "removed " + name + "\n"));
+    }
+    let plan = plan::plan(&probe.steps)?;
+    let recording = if let Some(file) = &probe.from {
+        recorded(file)?
+    } else if probe.in_place {
+        let python = probe.launch.python.as_deref().unwrap_or("python3");
+        let plan = Plan { lifeline: true, ..plan };
+        let mut listener = Listener::new(talk, probe.steps.record.as_deref())?;
+        let finished = local::run(python, &payload::program(), &plan.json(), &mut |line| listener.line(line))?;
+        listener.finish(finished)?
+    } else {
+        let image = probe.image.as_deref().unwrap_or_default();
+        match container(image, &probe.launch, &probe.env, plan, talk, probe.steps.record.as_deref(), &options)? {
+            Some(recording) => recording,
+            None => return Ok(Exit::Pass),
+        }
+    };
+    print(&format!("{recording:#?}\n"))
+}
+
+/// Runs the image in a container; `None` where only the command line was asked for.
+fn container(
+    image: &str,
+    launch: &args::Launch,
+    env: &[String],
+    plan: Plan,
+    talk: Talk,
+    record: Option<&Path>,
+    options: &Options,
+) -> Result<Option<Recording>, Failure> {
+    let program = payload::program();
+    let image = plan::image(image)?;
+    let launcher = Launcher::connect(options)?;
+    let mut arrangement = plan::arrangement(&image, launch, env, &launcher)?;
+    if launch.dry_run {
+        arrangement.arguments = payload::start(&program, &plan.json());
+        let line = command::docker_run(&arrangement, "payload.py");
+        print(&format!("ncclcheck probe --print-payload > payload.py\n{line}\n"))?;
+        return Ok(None);
+    }
+    launcher.clean()?;
+    let held = launcher.image(&image, plan::pull(launch.pull))?;
+    arrangement.labels = crate::probe::labels();
+    let plan = Plan { lifeline: true, ..plan };
+    arrangement.arguments = payload::start(&program, &plan.json());
+    let mut listener = Listener::new(talk, record)?;
+    listener.launch = Some(Launch {
+        engine: launcher.offers().engine.clone(),
+        image_id: held.id,
+        gpus: arrangement.way != crate::probe::arrangement::GpuWay::None,
+        command: command::docker_run(&arrangement, "payload.py"),
+        image,
+        given: None,
+    });
+    let finished = run(&launcher, &arrangement, &program, &plan, &mut listener)?;
+    listener.finish(finished).map(Some)
+}
+
+/// Runs the container, and removes it if we are interrupted.
+fn run(
+    launcher: &Launcher,
+    arrangement: &Arrangement,
+    program: &str,
+    plan: &Plan,
+    listener: &mut Listener,
+) -> Result<Finished, Failure> {
+    let killer: Arc<Mutex<Option<Killer>>> = Arc::default();
+    let held = Arc::clone(&killer);
+    // There is only one handler in the process, so that it cannot fail to be set.
+    let _ = ctrlc::set_handler(move || {
+        let killer = held.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Err(error)) = killer.map(|killer| killer.remove()) {
+            super::complain(&error);
+        }
+        #[expect(clippy::exit, reason = "the only way to stop at once, whatever every thread is doing")]
+        std::process::exit(130);
+    });
+    let name = format!("ncclcheck-{:08x}", fastrand::u32(..));
+    let started = |started: Killer| {
+        killer.lock().unwrap_or_else(PoisonError::into_inner).replace(started);
+    };
+    let finished =
+        launcher.run(&name, arrangement, program, plan.limit(), &started, &mut |line| listener.line(line))?;
+    Ok(finished)
+}
+
+/// Takes the program's lines as they come: into the recording, to the file, and a word about each step to the user.
+struct Listener {
+    recording: Recording,
+    launch: Option<Launch>,
+    talk: Talk,
+    file: Option<(File, PathBuf)>,
+    lines: Vec<Vec<u8>>,
+}
+
+impl Listener {
+    fn new(talk: Talk, record: Option<&Path>) -> Result<Self, Failure> {
+        let file = record.map(|path| File::create(path).map(|file| (file, path.to_owned()))).transpose();
+        let failed =
+            |error| Failure::Output { what: record.map_or(String::new(), |path| path.display().to_string()), error };
+        Ok(Self { recording: Recording::default(), launch: None, talk, file: file.map_err(failed)?, lines: Vec::new() })
+    }
+
+    fn line(&mut self, line: &[u8]) {
+        let before = self.done();
+        self.recording.push(line);
+        if self.file.is_some() {
+            self.lines.push(line.to_owned());
+        }
+        if self.talk != Talk::Nothing && self.done() > before {
+            self.tell();
+        }
+    }
+
+    fn done(&self) -> usize {
+        self.recording.steps.iter().filter(|step| step.outcome != Outcome::Open).count()
+    }
+
+    /// One line for a step that is over.
+    fn tell(&self) {
+        let over = self.recording.steps.iter().rev().find(|step| step.outcome != Outcome::Open);
+        let Some(step) = over else { return };
+        let seconds = step.seconds.map(|seconds| format!(" ({seconds:.1} s)")).unwrap_or_default();
+        let text = match &step.outcome {
+            Outcome::Done { .. } | Outcome::Open => format!("{}: done{seconds}", step.name),
+            Outcome::Failed(failed) => format!("{}: failed{seconds}: {}", step.name, failed.message),
+            Outcome::Skipped(why) => format!("{}: skipped: {why}", step.name),
+        };
+        // Progress that nobody can see is no reason to stop.
+        let _ = writeln!(io::stderr(), "{}", printable(&text));
+    }
+
+    fn finish(mut self, finished: Finished) -> Result<Recording, Failure> {
+        if let Some(launch) = &mut self.launch {
+            launch.given = finished.given;
+        }
+        if let Some((file, path)) = &mut self.file {
+            let first = self.launch.clone().and_then(|launch| events::write(&Event::Launch(launch)).ok());
+            let lines = first.into_iter().map(String::into_bytes).chain(self.lines.iter().cloned());
+            let text = lines.fold(Vec::new(), |text, line| [text, line, b"\n".to_vec()].concat());
+            file.write_all(&text).map_err(|error| Failure::Output { what: path.display().to_string(), error })?;
+        }
+        self.recording.launch = self.launch;
+        if !self.recording.ended {
+            let stderr = finished.stderr.trim();
+            let last: Vec<_> = stderr.lines().rev().take(5).collect();
+            let said = last.into_iter().rev().collect::<Vec<_>>().join("\n    ");
+            let why = finished.broken.unwrap_or_else(|| "it ended before its end".to_owned());
+            let said = if said.is_empty() { said } else { format!("; its last words:\n    {said}") };
+            self.recording.broken = Some(format!("{why}{said}"));
+        }
+        if self.recording.hello.is_none() {
+            let why = self.recording.broken.unwrap_or_else(|| "it said nothing".to_owned());
+            return Err(Failure::Probe(crate::probe::ProbeError::Engine {
+                what: format!("the program did not begin in the container: {why}"),
+                help: Some("it needs a Python from 3.8 on: name the image's with --python".to_owned()),
+            }));
+        }
+        Ok(self.recording)
+    }
+}
+
+/// What was recorded before.
+fn recorded(file: &Path) -> Result<Recording, Failure> {
+    let name = file.display().to_string();
+    let mut text = Vec::new();
+    let read = if name == "-" {
+        io::stdin().lock().read_to_end(&mut text)
+    } else {
+        File::open(file).and_then(|mut file| file.read_to_end(&mut text))
+    };
+    read.map_err(|error| Failure::Usage(format!("--from {name}: {error}")))?;
+    let mut recording = Recording::read(&text);
+    if recording.hello.is_none() {
+        let why = "there is no line of a probe in it; write one with --record, or with ncclcheck probe --in-place";
+        return Err(Failure::Usage(format!("--from {name}: {why}")));
+    }
+    if !recording.ended {
+        recording.broken = Some("the recording ends before the probe did".to_owned());
+    }
+    Ok(recording)
+}
+
+fn options(environment: &Environment) -> Options {
+    Options {
+        cert_dir: None,
+        authfile: None,
+        tls_verify: true,
+        limits: Limits::default(),
+        environment: environment.clone(),
+    }
+}
+
+fn print(text: &str) -> Result<Exit, Failure> {
+    super::output::stdout(|out| out.write_all(text.as_bytes()))?;
+    Ok(Exit::Pass)
+}

@@ -1,0 +1,87 @@
+//! Facts of a probe: what the steps told, by the names that rules ask for. One file for each step. What a step could not
+//! tell is unknown, with the step's own reason.
+
+mod collectives;
+mod container;
+mod gpus;
+mod pytorch;
+mod rdma;
+mod reading;
+mod topology;
+
+use crate::facts::Facts;
+use crate::facts::key::{self, Key};
+use crate::model::{Fact, Gap, Host, Site, Value};
+
+use super::recording::{Outcome, Recording, Step};
+
+pub use collectives::log;
+
+/// Adds what a probe found to the facts about an image; of an image that was not looked at there are none.
+pub fn add(recording: &Recording, facts: &mut Facts) {
+    container::produce(recording, facts);
+    gpus::produce(recording, facts);
+    topology::produce(recording, facts);
+    rdma::produce(recording, facts);
+    pytorch::produce(recording, facts);
+    collectives::produce(recording, facts);
+}
+
+/// The host that the probe ran on, as far as it told of one.
+pub fn host(recording: &Recording) -> Option<Host> {
+    gpus::host(recording)
+}
+
+/// A step's site.
+fn site(step: &str) -> Site {
+    Site::Probe(step.to_owned())
+}
+
+/// A fact of a step.
+fn seen(step: &Step, value: impl Into<Value>) -> Fact {
+    Fact::seen(value.into(), [site(&step.name)])
+}
+
+/// A list of texts; none is absent.
+fn texts(step: &Step, texts: Vec<String>) -> Fact {
+    if texts.is_empty() { Fact::Absent } else { seen(step, texts) }
+}
+
+/// Why a step told nothing: a fact that it would have told is unknown for this reason. A step that was not to run leaves
+/// its facts absent.
+fn untold(recording: &Recording, name: &str) -> Fact {
+    let Some(step) = recording.find(name) else {
+        return match &recording.broken {
+            Some(why) if was_planned(recording, name) => {
+                Fact::Unknown(Gap::new(format!("the step {name} was not come to: {why}")))
+            }
+            _ => Fact::Absent,
+        };
+    };
+    let gap = |text: String| Fact::Unknown(Gap::new(text));
+    match &step.outcome {
+        Outcome::Open => gap(format!("the step {name} was not ended")),
+        Outcome::Failed(failed) => gap(format!("the step {name} failed: {}", failed.message)),
+        Outcome::Skipped(why) => gap(format!("the step {name} was skipped: {why}")),
+        Outcome::Done { .. } => Fact::Absent,
+    }
+}
+
+fn was_planned(recording: &Recording, name: &str) -> bool {
+    let plan = recording.hello.as_ref().and_then(|hello| hello.get("plan")?.get("steps")?.as_array());
+    plan.is_some_and(|steps| steps.iter().any(|step| step == name))
+}
+
+/// All of these facts, unknown or absent alike.
+fn none_of(keys: &[&'static Key], fact: &Fact, facts: &mut Facts) {
+    for key in keys {
+        facts.insert(key, fact.clone());
+    }
+}
+
+/// Facts about the comparison of what was predicted with what was loaded. They need both.
+pub fn compare(facts: &mut Facts) {
+    let predicted = facts.get(key::TORCH_LOADED.name).clone();
+    let loaded = facts.get(key::RUN_TORCH_LOADED.name).clone();
+    facts.insert(key::RUN_TORCH_UNPREDICTED, pytorch::differences(&predicted, &loaded));
+}

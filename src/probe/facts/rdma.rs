@@ -1,0 +1,114 @@
+//! RDMA devices, by what the container can do with them.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+
+use crate::facts::Facts;
+use crate::facts::key::{self, Key};
+use crate::model::{Fact, Value};
+
+use super::super::recording::Recording;
+use super::reading::Reading;
+use super::{none_of, seen, texts, untold};
+
+const KEYS: &[&Key] = &[
+    key::RUN_RDMA_DEVICES,
+    key::RUN_RDMA_CLOSED,
+    key::RUN_RDMA_PORTS_DOWN,
+    key::RUN_RDMA_REGISTRATION,
+    key::RUN_RDMA_GID,
+    key::RUN_RDMA_PING,
+    key::RUN_RDMA_GPU_DIRECT,
+];
+
+pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
+    let Some((step, body)) = recording.find("rdma").and_then(|step| Some((step, step.body()?))) else {
+        return none_of(KEYS, &untold(recording, "rdma"), facts);
+    };
+    let object = Json::Object(body.clone());
+    let body = Reading::new(&object);
+    let devices: Vec<_> = body.list("devices").collect();
+    let open: Vec<_> = devices.iter().filter(|device| device.flag("opens") == Some(true)).copied().collect();
+    let names = open.iter().filter_map(|device| device.text("name")).map(ToOwned::to_owned);
+    facts.insert(key::RUN_RDMA_DEVICES, texts(step, names.collect()));
+    let closed = devices.iter().filter(|device| device.flag("opens") == Some(false)).map(|device| {
+        let fields = [("device", "name"), ("cause", "closed_cause"), ("why", "closed_because")];
+        let record = fields.map(|(field, name)| (field.to_owned(), device.text(name).unwrap_or_default().to_owned()));
+        BTreeMap::from(record).into()
+    });
+    let closed: Vec<Value> = closed.collect();
+    facts.insert(key::RUN_RDMA_CLOSED, if closed.is_empty() { Fact::Absent } else { seen(step, closed) });
+
+    let ports = || {
+        open.iter().flat_map(|device| {
+            let name = device.text("name").unwrap_or_default();
+            device.list("ports").map(move |port| (format!("{name}:{}", port.number("port").unwrap_or_default()), port))
+        })
+    };
+    let down = ports().filter_map(|(name, port)| {
+        let state = port.object("verbs").text("state").or_else(|| port.text("state"))?;
+        (state != "ACTIVE").then(|| format!("{name} is {state}"))
+    });
+    facts.insert(key::RUN_RDMA_PORTS_DOWN, texts(step, down.collect()));
+    facts.insert(key::RUN_RDMA_GID, texts(step, ports().filter_map(|(name, port)| unfit_gid(&name, port)).collect()));
+    let pings = ports().filter(|(_, port)| port.object("verbs").text("state") == Some("ACTIVE"));
+    let fails = pings.filter_map(|(name, port)| {
+        let ping = port.object("ping");
+        let error = ping.text("error").map(|error| format!(": {error}")).unwrap_or_default();
+        Some(format!("{name} fails at {}{error}", ping.text("failed")?))
+    });
+    facts.insert(key::RUN_RDMA_PING, texts(step, fails.collect()));
+    let regions = open.iter().flat_map(|device| {
+        let name = device.text("name").unwrap_or_default();
+        device.list("memory_regions").filter(|region| region.flag("ok") == Some(false)).map(move |region| {
+            let (bytes, error) = (region.number("bytes").unwrap_or_default(), region.text("error").unwrap_or_default());
+            format!("{name}: {bytes} bytes: {error}")
+        })
+    });
+    facts.insert(key::RUN_RDMA_REGISTRATION, texts(step, regions.collect()));
+    facts.insert(
+        key::RUN_RDMA_GPU_DIRECT,
+        gpu_direct(body.object("gpu_direct")).map_or(Fact::Absent, |how| seen(step, how)),
+    );
+}
+
+/// RoCE needs a GID of version 2 to be routed; InfiniBand addresses by LID. The last choice is that of today's NCCL.
+fn unfit_gid(name: &str, port: Reading<'_>) -> Option<String> {
+    if port.text("link_layer") != Some("Ethernet") {
+        return None;
+    }
+    let choice = port.list("nccl_gid").last()?;
+    let because = choice.text("because").unwrap_or_default();
+    let Some(index) = choice.number("index") else {
+        return Some(format!("{name}: NCCL finds no GID: {because}"));
+    };
+    let gid = port.list("gids").find(|gid| gid.number("index") == Some(index));
+    match gid {
+        None => Some(format!("{name}: NCCL takes GID {index} ({because}), which is empty")),
+        Some(gid) if gid.text("type") != Some("RoCE v2") => Some(format!(
+            "{name}: NCCL takes GID {index} ({because}), which is {}",
+            gid.text("type").unwrap_or("of no known type")
+        )),
+        Some(gid) if gid.text("gid").is_some_and(|gid| gid.starts_with("fe80:")) => {
+            Some(format!("{name}: NCCL takes GID {index} ({because}), which is link-local: it reaches no other subnet"))
+        }
+        Some(_) => None,
+    }
+}
+
+/// How GPU memory is reached: by what was tried where GPU and device are both there.
+fn gpu_direct(body: Reading<'_>) -> Option<&'static str> {
+    let tries: Vec<_> = body.list("gpus").flat_map(|gpu| gpu.list("registrations")).collect();
+    if tries.is_empty() {
+        return None;
+    }
+    let works = |way: &str| tries.iter().all(|registration| registration.object(way).flag("ok") == Some(true));
+    Some(if works("dmabuf") {
+        "dma-buf"
+    } else if works("peermem") {
+        "peermem"
+    } else {
+        "none"
+    })
+}

@@ -1,0 +1,35 @@
+//! What lies between GPUs.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value as Json;
+
+use crate::facts::Facts;
+use crate::facts::key;
+
+use super::super::recording::Recording;
+use super::reading::Reading;
+use super::{none_of, texts, untold};
+
+pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
+    let Some((step, body)) = recording.find("topology").and_then(|step| Some((step, step.body()?))) else {
+        let keys = &[key::RUN_NVLINK_PAIRS, key::RUN_PEER_REFUSED];
+        return none_of(keys, &untold(recording, "topology"), facts);
+    };
+    let object = Json::Object(body.clone());
+    let pairs: Vec<_> = Reading::new(&object).list("gpu_pairs").collect();
+    // Each two GPUs once.
+    let bound: BTreeSet<String> = pairs
+        .iter()
+        .filter_map(|pair| {
+            let (from, to, links) = (pair.text("from")?, pair.text("to")?, pair.number("nvlinks")?);
+            (links > 0 && from < to).then(|| format!("{from}-{to}: NV{links}"))
+        })
+        .collect();
+    facts.insert(key::RUN_NVLINK_PAIRS, texts(step, bound.into_iter().collect()));
+    let refused = pairs.iter().filter_map(|pair| {
+        let (from, to) = (pair.text("from")?, pair.text("to")?);
+        (!pair.flag("cuda_can_access")?).then(|| format!("{from} to {to}"))
+    });
+    facts.insert(key::RUN_PEER_REFUSED, texts(step, refused.collect()));
+}

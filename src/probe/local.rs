@@ -1,0 +1,58 @@
+//! Runs the program here, without an engine: on this host, or in the container in which we are ourselves.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use super::ProbeError;
+use super::engine::Finished;
+use super::payload;
+
+/// Bytes that are kept of what came on standard error.
+const STDERR: usize = 1 << 14;
+
+/// Runs the program to its end, and hands out what it writes line by line. Where this process ends before, the end of its
+/// standard input tells the program.
+pub fn run(python: &str, program: &str, plan: &str, line: &mut dyn FnMut(&[u8])) -> Result<Finished, ProbeError> {
+    let failed = |error: std::io::Error| ProbeError::Engine {
+        what: format!("{python} does not run the program: {error}"),
+        help: Some("name the Python that has torch, with --python".to_owned()),
+    };
+    let mut child = Command::new(python)
+        .args(payload::start(program, plan))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    let finished = converse(&mut child, program, line);
+    child.wait().map_err(failed)?;
+    Ok(finished)
+}
+
+fn converse(child: &mut Child, program: &str, line: &mut dyn FnMut(&[u8])) -> Finished {
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let errors = thread::spawn(move || {
+        let mut text = Vec::new();
+        // What cannot be read of it is missing from a message, no more.
+        let _ = stderr.map(|mut stderr| stderr.read_to_end(&mut text));
+        String::from_utf8_lossy(text.get(text.len().saturating_sub(STDERR)..).unwrap_or_default()).into_owned()
+    });
+    let mut lifeline = stdin;
+    // A program that is gone before it was read tells why on standard error.
+    let _ = lifeline.as_mut().map(|stdin| stdin.write_all(program.as_bytes()).and_then(|()| stdin.flush()));
+    let mut finished = Finished::default();
+    let lines = stdout.map(BufReader::new).into_iter().flat_map(|stdout| stdout.split(b'\n'));
+    for read in lines {
+        match read {
+            Ok(bytes) => line(bytes.trim_ascii_end()),
+            Err(error) => {
+                finished.broken = Some(error.to_string());
+                break;
+            }
+        }
+    }
+    drop(lifeline);
+    finished.stderr = errors.join().unwrap_or_default();
+    finished
+}
