@@ -11,7 +11,7 @@ use include_dir::{Dir, include_dir};
 
 use crate::facts::Facts;
 use crate::facts::key::{self, Key};
-use crate::model::{Gap, Severity, Site};
+use crate::model::{Gap, Owner, Severity, Site};
 
 use eval::Truth;
 use expression::Expression;
@@ -31,6 +31,8 @@ pub struct Rule {
     pub title: String,
     /// How bad that is.
     pub severity: Severity,
+    /// Who has to mend it.
+    pub owner: Owner,
     /// The release of ncclcheck that brought it.
     pub since: String,
     /// Why it matters.

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::facts::Facts;
 use crate::facts::key::{self, Type};
-use crate::model::{Fact, Gap, Severity, Value, Version};
+use crate::model::{Fact, Gap, Owner, Severity, Value, Version};
 
 use super::expression::Expression;
 use super::message::Message;
@@ -28,6 +28,9 @@ struct Document {
     id: String,
     title: String,
     severity: Severity,
+    /// Whose a finding is; the image's if not said.
+    #[serde(default)]
+    owner: Owner,
     since: String,
     /// CEL: when false, the rule does not apply.
     applies: Option<String>,
@@ -146,6 +149,7 @@ pub(super) fn parse(id: &str, text: &str) -> Result<Rule, RuleError> {
         id: document.id,
         title: document.title,
         severity: document.severity,
+        owner: document.owner,
         since: document.since,
         why: document.why.trim_end().to_owned(),
         fix: document.fix.trim_end().to_owned(),
