@@ -16,7 +16,7 @@ use clap::Parser as _;
 
 use crate::facts::explain::explain;
 use crate::facts::{Facts, World};
-use crate::model::Host;
+use crate::model::{Host, Owner};
 use crate::pipeline::{self, Image};
 use crate::report::{Explanation, Report, Verdict};
 use crate::rootfs::listing;
@@ -104,7 +104,7 @@ fn run(arguments: Arguments, environment: Environment) -> Result<Exit, Failure> 
 
 /// Loads each image and reports on it. One that cannot be had does not keep the others from it.
 fn images(plan: &Plan) -> Result<Exit, Failure> {
-    let rules = RuleSet::builtin()?;
+    let rules = RuleSet::builtin()?.only(|rule| !rule.is_of_run());
     let mut outputs = Outputs::open(&plan.outputs)?;
     let terminal = Terminal::new(plan.talk);
     let bars = terminal.clone();
@@ -165,6 +165,8 @@ fn report(image: &Image, plan: &Plan, rules: &RuleSet, outputs: &mut Outputs) ->
             facts,
             judgements: judgements.as_deref(),
             fail_on: plan.fail_on,
+            fail_for: &Owner::ALL,
+            probe: None,
         })
         .collect();
     outputs.report(&reports, &plan.style)?;

@@ -60,6 +60,15 @@ pub(super) enum Talk {
     Bars,
 }
 
+impl From<FailOn> for Severity {
+    fn from(fail_on: FailOn) -> Self {
+        match fail_on {
+            FailOn::Warning => Self::Warning,
+            FailOn::Error => Self::Error,
+        }
+    }
+}
+
 impl Talk {
     pub(super) fn of(output: &Output, environment: &Environment) -> Self {
         let is_dumb = environment.get("TERM") == Some("dumb") || environment.get("CI").is_some();
@@ -75,10 +84,7 @@ impl Talk {
 
 impl Plan {
     pub(super) fn check(check: Check, environment: Environment) -> Result<Self, Failure> {
-        let fail_on = match check.fail_on {
-            FailOn::Warning => Severity::Warning,
-            FailOn::Error => Severity::Error,
-        };
+        let fail_on = check.fail_on.into();
         let hosts = hosts(&check.host)?;
         Ok(Self { hosts, ..Self::new(Action::Check, check.common, fail_on, environment)? })
     }

@@ -11,7 +11,10 @@ use serde::Serialize;
 use serde_json::ser::Formatter;
 
 use super::{ImageSummary, LayerSummary, Report, Verdict};
-use crate::model::{self, Severity, printable};
+use crate::model::{self, Owner, Severity, printable};
+use crate::probe::events::{Body, Failed};
+use crate::probe::facts::log;
+use crate::probe::recording::{self, Recording, Step};
 use crate::rules;
 
 /// Name and major version of this form.
@@ -34,6 +37,10 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "VerdictName")]
     verdict: Option<VerdictName>,
+    /// What the image told as it ran. Left out where it was not run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Probe<'_>")]
+    probe: Option<Probe<'a>>,
     /// What was read, by the name of the question.
     facts: BTreeMap<&'a str, Fact<'a>>,
     /// One judgement for each rule, by the rule's id. Left out by `inspect`.
@@ -202,12 +209,83 @@ struct Judgement<'a> {
     outcome: OutcomeName,
     /// How bad it is when the rule fails.
     severity: Severity,
+    /// Who has to mend it.
+    owner: Owner,
     /// What is wrong in this image, or why that is unknown. Left out where the rule passed or does not apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     message: Option<String>,
     /// Where the values behind a failure were read; for something missing, nothing.
     at: Vec<Site<'a>>,
+}
+
+/// What a probe told.
+#[derive(Serialize, JsonSchema)]
+struct Probe<'a> {
+    /// The engine, where one ran it.
+    engine: Option<&'a str>,
+    /// The command line that would run the same container.
+    command: Option<&'a str>,
+    /// What the engine said of the container: its answer to ContainerInspect.
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
+    given: Option<&'a serde_json::Value>,
+    /// Why the program did not come to its end, if it did not.
+    unfinished: Option<&'a str>,
+    /// The steps, in their order.
+    steps: Vec<ProbeStep<'a>>,
+    /// What NCCL said in the step `collectives`.
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
+    nccl: Option<serde_json::Value>,
+}
+
+/// One step of a probe. What is in its bodies stands in the program's own schema (src/probe/payload/events.schema.json).
+#[derive(Serialize, JsonSchema)]
+struct ProbeStep<'a> {
+    /// Its name.
+    step: &'a str,
+    /// done, failed, skipped or open: its end was not told.
+    outcome: &'a str,
+    /// How long it took.
+    seconds: Option<f64>,
+    /// Why it was skipped, or how it failed.
+    why: Option<&'a str>,
+    /// What it found.
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
+    body: Option<&'a Body>,
+    /// Partial results.
+    #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
+    parts: &'a [Body],
+    /// All that is known of its failure.
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
+    failure: Option<&'a Failed>,
+}
+
+impl<'a> From<&'a Recording> for Probe<'a> {
+    fn from(probe: &'a Recording) -> Self {
+        let launch = probe.launch.as_ref();
+        let collectives = probe.find("collectives").filter(|step| !step.log.is_empty());
+        Self {
+            engine: launch.map(|launch| &*launch.engine),
+            command: launch.map(|launch| &*launch.command),
+            given: launch.and_then(|launch| launch.given.as_ref()),
+            unfinished: probe.broken.as_deref().filter(|_| !probe.ended),
+            steps: probe.steps.iter().map(Into::into).collect(),
+            nccl: collectives.and_then(|step| serde_json::to_value(log(step)).ok()),
+        }
+    }
+}
+
+impl<'a> From<&'a Step> for ProbeStep<'a> {
+    fn from(step: &'a Step) -> Self {
+        let (outcome, why, failure) = match &step.outcome {
+            recording::Outcome::Open => ("open", None, None),
+            recording::Outcome::Done { unclean_exit, .. } => ("done", unclean_exit.as_deref(), None),
+            recording::Outcome::Failed(failed) => ("failed", Some(&*failed.message), Some(&**failed)),
+            recording::Outcome::Skipped(why) => ("skipped", Some(&**why), None),
+        };
+        let (seconds, body) = (step.seconds, step.body());
+        Self { step: &step.name, outcome, seconds, why, body, parts: &step.parts, failure }
+    }
 }
 
 /// What a rule can answer.
@@ -278,6 +356,7 @@ impl<'a> From<&'a Report<'a>> for Document<'a> {
             image: report.image.into(),
             host: report.host.map(Into::into),
             verdict: report.verdict().map(Into::into),
+            probe: report.probe.map(Into::into),
             facts: report.facts.iter().map(|(name, fact)| (name, Fact::of(fact, layers))).collect(),
             judgements: report
                 .judgements
@@ -400,6 +479,7 @@ impl<'a> Judgement<'a> {
             title: &judgement.rule.title,
             outcome,
             severity: judgement.rule.severity,
+            owner: judgement.rule.owner,
             message,
             at,
         }

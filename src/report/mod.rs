@@ -8,7 +8,8 @@ mod verdict;
 use std::io::{self, Write};
 
 use crate::facts::Facts;
-use crate::model::{Digest, Host, Platform, Severity};
+use crate::model::{Digest, Host, Owner, Platform, Severity};
+use crate::probe::recording::Recording;
 use crate::rules::Judgement;
 
 pub use explain::Explanation;
@@ -28,6 +29,10 @@ pub struct Report<'a> {
     pub judgements: Option<&'a [Judgement<'a>]>,
     /// Findings from this severity on make the verdict a failure.
     pub fail_on: Severity,
+    /// Findings of others make no failure.
+    pub fail_for: &'a [Owner],
+    /// What was told by the image as it ran, if it did.
+    pub probe: Option<&'a Recording>,
 }
 
 /// What was looked at.
@@ -99,7 +104,7 @@ impl Format {
 impl Report<'_> {
     /// What all judgements come to; `None` where there are none.
     pub fn verdict(&self) -> Option<Verdict> {
-        self.judgements.map(|judgements| Verdict::of(judgements, self.fail_on))
+        self.judgements.map(|judgements| Verdict::of(judgements, self.fail_on, self.fail_for))
     }
 }
 

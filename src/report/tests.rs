@@ -162,7 +162,15 @@ fn style(width: usize, verbose: bool) -> Style {
 
 fn rendered(image: &ImageSummary, facts: &Facts, rules: Option<&RuleSet>, format: Format, style: &Style) -> String {
     let judgements = rules.map(|rules| judge(rules, facts));
-    let report = Report { image, host: None, facts, judgements: judgements.as_deref(), fail_on: Severity::Error };
+    let report = Report {
+        image,
+        host: None,
+        facts,
+        judgements: judgements.as_deref(),
+        fail_on: Severity::Error,
+        fail_for: &Owner::ALL,
+        probe: None,
+    };
     let mut out = Vec::new();
     format.write(&[report], style, &mut out).unwrap();
     String::from_utf8(out).unwrap()

@@ -1,6 +1,6 @@
 //! What all judgements of an image come to.
 
-use crate::model::Severity;
+use crate::model::{Owner, Severity};
 use crate::rules::{Judgement, Outcome};
 
 /// The answer to the one question.
@@ -15,10 +15,14 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Counts rules of severity `fail_on` and worse. A known failure weighs more than an unknown.
-    pub fn of(judgements: &[Judgement<'_>], fail_on: Severity) -> Self {
+    /// Counts rules of severity `fail_on` and worse whose findings are somebody's of `fail_for`. A known failure weighs more
+    /// than an unknown.
+    pub fn of(judgements: &[Judgement<'_>], fail_on: Severity, fail_for: &[Owner]) -> Self {
         let counts = |wanted: fn(&Outcome) -> bool| {
-            judgements.iter().any(|judgement| judgement.rule.severity >= fail_on && wanted(&judgement.outcome))
+            judgements.iter().any(|judgement| {
+                let rule = judgement.rule;
+                rule.severity >= fail_on && fail_for.contains(&rule.owner) && wanted(&judgement.outcome)
+            })
         };
         if counts(|outcome| matches!(outcome, Outcome::Fail(_))) {
             Self::Fail

@@ -56,6 +56,13 @@ struct Evidence {
     entry: Option<String>,
 }
 
+impl Rule {
+    /// Whether it judges what an image does as it runs.
+    pub fn is_of_run(&self) -> bool {
+        self.id.starts_with("runtime/")
+    }
+}
+
 impl Evidence {
     fn parse(name: &str) -> Option<Self> {
         if let Some(key) = key::find(name) {
@@ -135,6 +142,13 @@ impl RuleSet {
     pub(crate) fn from_yaml(documents: &[(&str, &str)]) -> Result<Self, RuleError> {
         let rules = documents.iter().map(|(id, text)| Ok(((*id).to_owned(), schema::parse(id, text)?)));
         rules.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The same without those that another filter does not want.
+    #[must_use]
+    pub fn only(mut self, wanted: impl Fn(&Rule) -> bool) -> Self {
+        self.0.retain(|_, rule| wanted(rule));
+        self
     }
 
     /// Every rule, by id.

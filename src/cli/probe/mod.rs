@@ -8,47 +8,84 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::model::Limits;
-use crate::model::printable;
-use crate::probe::arrangement::Arrangement;
+use crate::facts::Facts;
+use crate::model::{Limits, printable};
+use crate::probe::arrangement::{Arrangement, GpuWay};
 use crate::probe::engine::{Finished, Killer, Launcher};
 use crate::probe::events::{self, Event, Launch};
+use crate::probe::plan::Plan;
 use crate::probe::recording::{Outcome, Recording};
-use crate::probe::{command, local, payload, plan::Plan};
+use crate::probe::{self, ProbeError, command, local, payload};
+use crate::report::{ImageSummary, Report};
+use crate::rules::{self, Rule, RuleSet};
 use crate::source::{Environment, Options};
 
+use super::output::Outputs;
 use super::plan::Talk;
 use super::{Exit, Failure};
 use args::Probe;
 
 /// `ncclcheck probe`.
-pub(super) fn probe(probe: &Probe, environment: &Environment) -> Result<Exit, Failure> {
-    let talk = Talk::of(&probe.output, environment);
-    if probe.print_payload {
+pub(super) fn probe(asked: &Probe, environment: &Environment) -> Result<Exit, Failure> {
+    let talk = Talk::of(&asked.output, environment);
+    if asked.print_payload {
         return print(&payload::program());
     }
     let options = options(environment);
-    if probe.clean {
+    if asked.clean {
         let removed = Launcher::connect(&options)?.clean()?;
         return print(&removed.iter().fold(String::new(), |text, name| text + "removed " + name + "\n"));
     }
-    let plan = plan::plan(&probe.steps)?;
-    let recording = if let Some(file) = &probe.from {
+    let plan = plan::plan(&asked.steps)?;
+    let recording = if let Some(file) = &asked.from {
         recorded(file)?
-    } else if probe.in_place {
-        let python = probe.launch.python.as_deref().unwrap_or("python3");
+    } else if asked.in_place {
+        let python = asked.launch.python.as_deref().unwrap_or("python3");
         let plan = Plan { lifeline: true, ..plan };
-        let mut listener = Listener::new(talk, probe.steps.record.as_deref())?;
+        let mut listener = Listener::new(talk, asked.steps.record.as_deref())?;
         let finished = local::run(python, &payload::program(), &plan.json(), &mut |line| listener.line(line))?;
         listener.finish(finished)?
     } else {
-        let image = probe.image.as_deref().unwrap_or_default();
-        match container(image, &probe.launch, &probe.env, plan, talk, probe.steps.record.as_deref(), &options)? {
+        let image = asked.image.as_deref().unwrap_or_default();
+        match container(image, &asked.launch, &asked.env, plan, talk, asked.steps.record.as_deref(), &options)? {
             Some(recording) => recording,
             None => return Ok(Exit::Pass),
         }
     };
-    print(&format!("{recording:#?}\n"))
+    let mut facts = Facts::default();
+    probe::facts::add(&recording, &mut facts);
+    let rules = RuleSet::builtin()?.only(Rule::is_of_run);
+    let judgements = rules::judge(&rules, &facts);
+    let image = summary(&recording);
+    let report = Report {
+        image: &image,
+        host: None,
+        facts: &facts,
+        judgements: Some(&judgements),
+        fail_on: asked.fail_on.into(),
+        fail_for: &plan::owners(&asked.judging)?,
+        probe: Some(&recording),
+    };
+    let mut outputs = Outputs::open(&super::plan::outputs(&asked.output)?)?;
+    outputs.report(std::slice::from_ref(&report), &super::plan::style(&asked.output.look, environment))?;
+    outputs.finish()?;
+    Ok(report.verdict().map_or(Exit::Pass, Exit::from))
+}
+
+/// What was run, as a report names it.
+fn summary(recording: &Recording) -> ImageSummary {
+    let launch = recording.launch.as_ref();
+    let place = || recording.hello.as_ref().and_then(|hello| hello.get("hostname")?.as_str()).unwrap_or("here");
+    ImageSummary {
+        reference: launch.map_or_else(|| format!("in place on {}", place()), |launch| launch.image.clone()),
+        source: launch.map_or_else(String::new, |launch| launch.engine.clone()),
+        manifest: None,
+        config: launch.and_then(|launch| launch.image_id.parse().ok()),
+        platform: None,
+        layers: Vec::new(),
+        empty_steps: Vec::new(),
+        notes: Vec::new(),
+    }
 }
 
 /// Runs the image in a container; `None` where only the command line was asked for.
@@ -73,14 +110,14 @@ fn container(
     }
     launcher.clean()?;
     let held = launcher.image(&image, plan::pull(launch.pull))?;
-    arrangement.labels = crate::probe::labels();
+    arrangement.labels = probe::labels();
     let plan = Plan { lifeline: true, ..plan };
     arrangement.arguments = payload::start(&program, &plan.json());
     let mut listener = Listener::new(talk, record)?;
     listener.launch = Some(Launch {
         engine: launcher.offers().engine.clone(),
         image_id: held.id,
-        gpus: arrangement.way != crate::probe::arrangement::GpuWay::None,
+        gpus: arrangement.way != GpuWay::None,
         command: command::docker_run(&arrangement, "payload.py"),
         image,
         given: None,
@@ -184,7 +221,7 @@ impl Listener {
         }
         if self.recording.hello.is_none() {
             let why = self.recording.broken.unwrap_or_else(|| "it said nothing".to_owned());
-            return Err(Failure::Probe(crate::probe::ProbeError::Engine {
+            return Err(Failure::Probe(ProbeError::Engine {
                 what: format!("the program did not begin in the container: {why}"),
                 help: Some("it needs a Python from 3.8 on: name the image's with --python".to_owned()),
             }));

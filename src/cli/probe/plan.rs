@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::model::Owner;
 use crate::probe::arrangement::{Arrangement, GpuWay, Ulimit};
 use crate::probe::engine::{self, Launcher};
 use crate::probe::plan::{Plan, SleepRank, WhatIf};
 
 use super::super::Failure;
-use super::args::{GpuMode, Launch, Pull, Rdma, Steps};
+use super::args::{GpuMode, Judging, Launch, Pull, Rdma, Steps};
 
 const RDMA_DEVICES: &str = "/dev/infiniband";
 
@@ -46,6 +47,12 @@ fn sleeper(text: &str) -> Result<SleepRank, Failure> {
         .split_once(':')
         .and_then(|(rank, before)| Some(SleepRank { rank: rank.parse().ok()?, before: before.to_owned() }));
     parsed.ok_or_else(|| Failure::Usage(format!("--sleep-rank {text}: write RANK:OPERATION")))
+}
+
+/// Whose findings set the exit status.
+pub(super) fn owners(judging: &Judging) -> Result<Vec<Owner>, Failure> {
+    let owner = |text: &String| text.parse().map_err(|why| Failure::Usage(format!("--fail-for: {why}")));
+    judging.fail_for.iter().map(owner).collect()
 }
 
 /// The name by which an engine knows the image of this reference.

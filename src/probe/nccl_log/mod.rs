@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex, RegexSet};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// The form of a line.
 #[derive(Deserialize)]
@@ -65,6 +65,7 @@ pub struct NcclLog {
     /// HCAs that reach GPU memory by themselves, and those that do not.
     pub gpu_direct: BTreeMap<String, bool>,
     /// Transports between ranks, each as `P2P/CUMEM`, `SHM`, `NET/IB/GDRDMA`, `NET/Socket`.
+    #[serde(serialize_with = "pairs")]
     pub pairs: BTreeMap<(u32, u32), BTreeSet<String>>,
     /// Rings, as lists of ranks, and how many channels use each.
     pub rings: BTreeMap<String, u32>,
@@ -202,6 +203,11 @@ impl NcclLog {
     pub fn transports(&self) -> BTreeSet<&str> {
         self.pairs.values().flatten().map(String::as_str).collect()
     }
+}
+
+/// As `0 -> 1`: JSON's names are texts.
+fn pairs<S: Serializer>(pairs: &BTreeMap<(u32, u32), BTreeSet<String>>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(pairs.iter().map(|((from, to), ways)| (format!("{from} -> {to}"), ways)))
 }
 
 /// The entries of `[0]mlx5_0:1/IB [1]mlx5_1:1/RoCE`.

@@ -5,6 +5,7 @@ mod facts;
 mod hosts;
 mod judgements;
 mod page;
+mod probe;
 mod seen;
 mod site;
 pub(super) mod tree;
@@ -33,10 +34,15 @@ pub(super) fn write(reports: &[Report<'_>], style: &Style, out: &mut dyn Write) 
     let mut page = Page::new(out, style);
     headline(report, reports, &mut page)?;
     page.blank()?;
-    seen::image(report.image, style.verbose, &mut page)?;
+    if !report.image.layers.is_empty() || report.probe.is_none() {
+        seen::image(report.image, style.verbose, &mut page)?;
+    }
     match report.judgements {
         Some(judgements) => {
-            seen::summary(report.facts, &mut page)?;
+            match report.probe {
+                Some(probe) => probe::summary(probe, report.facts, &mut page)?,
+                None => seen::summary(report.facts, &mut page)?,
+            }
             if reports.len() > 1 {
                 hosts::write(reports, style.verbose, &mut page)?;
             } else {
@@ -44,6 +50,9 @@ pub(super) fn write(reports: &[Report<'_>], style: &Style, out: &mut dyn Write) 
             }
         }
         None => facts::write(report.facts, report.image, style.verbose, &mut page)?,
+    }
+    if let Some(probe) = report.probe {
+        probe::tables(probe, &mut page)?;
     }
     notes(&report.image.notes, &mut page)?;
     match (report.verdict(), report.judgements) {
@@ -57,7 +66,10 @@ pub(super) fn write(reports: &[Report<'_>], style: &Style, out: &mut dyn Write) 
 fn headline(report: &Report<'_>, reports: &[Report<'_>], page: &mut Page<'_>) -> io::Result<()> {
     let image = report.image;
     let platform = image.platform.as_ref().map(|platform| format!(" ({platform})")).unwrap_or_default();
-    let layers = counted(image.layers.len(), "layer", "layers");
+    let layers = match report.probe {
+        Some(probe) => counted(probe.steps.len(), "step", "steps"),
+        None => counted(image.layers.len(), "layer", "layers"),
+    };
     let rules = report.judgements.map(|judgements| format!(", {}", counted(judgements.len(), "rule", "rules")));
     let hosts = match (report.host, reports.len()) {
         (None, _) => String::new(),

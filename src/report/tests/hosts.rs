@@ -43,6 +43,8 @@ fn on(hosts: &[&str], format: Format, width: usize) -> String {
             facts,
             judgements: Some(judgements),
             fail_on: Severity::Error,
+            fail_for: &Owner::ALL,
+            probe: None,
         })
         .collect();
     let mut out = Vec::new();

@@ -1,0 +1,237 @@
+//! What a probe measured: who ran it, the topology as a matrix, the transports between ranks, and the bandwidths.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use anstyle::AnsiColor;
+use serde_json::Value as Json;
+
+use super::page::{self, Page, label};
+use super::seen::told;
+use crate::facts::Facts;
+use crate::facts::key::{self, Key};
+use crate::model::Fact;
+use crate::probe::events::Body;
+use crate::probe::facts::log;
+use crate::probe::recording::{Outcome, Recording, Step};
+
+/// Where the values begin.
+const COLUMN: usize = 14;
+
+/// Who ran it, and what it found, in a few lines.
+pub(super) fn summary(probe: &Recording, facts: &Facts, page: &mut Page<'_>) -> io::Result<()> {
+    let mut row = |name: &str, text: &str| page.row(2, label(name), COLUMN, text);
+    row("engine", &probe.launch.as_ref().map_or("none: run in place".to_owned(), |launch| launch.engine.clone()))?;
+    row("GPUs", &gpus(facts))?;
+    row("torch", &torch(facts))?;
+    row("NCCL", &nccl(facts))?;
+    row("RDMA", &rdma(facts))?;
+    row("steps", &probe.steps.iter().map(step).collect::<Vec<_>>().join(", "))
+}
+
+fn value(facts: &Facts, key: &Key) -> Option<String> {
+    facts.get(key.name).value().map(ToString::to_string)
+}
+
+fn gpus(facts: &Facts) -> String {
+    let Some(models) = value(facts, key::RUN_GPU_MODELS) else {
+        return told(facts.get(key::RUN_GPU_COUNT.name));
+    };
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for model in models.split(", ") {
+        *counts.entry(model).or_default() += 1;
+    }
+    let counts: Vec<_> = counts.iter().map(|(model, count)| format!("{count} x {model}")).collect();
+    let driver = value(facts, key::RUN_DRIVER).map(|driver| format!(", driver {driver}")).unwrap_or_default();
+    format!("{}{driver}", counts.join(", "))
+}
+
+fn torch(facts: &Facts) -> String {
+    match (value(facts, key::RUN_TORCH_VERSION), value(facts, key::RUN_TORCH_FILE)) {
+        (Some(version), Some(file)) => format!("{version} from {file}"),
+        (Some(version), None) => version,
+        (None, _) => match facts.get(key::RUN_TORCH_ERROR.name) {
+            Fact::Absent => told(facts.get(key::RUN_TORCH_VERSION.name)),
+            error => told(error),
+        },
+    }
+}
+
+fn nccl(facts: &Facts) -> String {
+    let Some(version) = value(facts, key::RUN_NCCL_VERSION) else {
+        return told(facts.get(key::RUN_NCCL_WORKS.name));
+    };
+    let part = |key: &Key, before: &str| value(facts, key).map(|text| format!(", {before}{text}")).unwrap_or_default();
+    let ranks = value(facts, key::RUN_NCCL_RANKS).map(|ranks| format!(", {ranks} ranks")).unwrap_or_default();
+    let hosts = match value(facts, key::RUN_NCCL_NODES).as_deref() {
+        None => String::new(),
+        Some("1") => " on 1 host".to_owned(),
+        Some(hosts) => format!(" on {hosts} hosts, as NCCL counts"),
+    };
+    let network = part(key::RUN_NCCL_NETWORK, "network ");
+    format!("{version}{ranks}{hosts}{}{network}", part(key::RUN_NCCL_TRANSPORTS, ""))
+}
+
+fn rdma(facts: &Facts) -> String {
+    match (facts.get(key::RUN_RDMA_DEVICES.name), facts.get(key::RUN_RDMA_CLOSED.name).value()) {
+        (Fact::Absent, None) => "no device".to_owned(),
+        (Fact::Absent, Some(_)) => "devices that the container cannot open".to_owned(),
+        (devices, _) => told(devices),
+    }
+}
+
+fn step(step: &Step) -> String {
+    match (&step.outcome, step.seconds) {
+        (Outcome::Done { .. }, Some(seconds)) => format!("{} {seconds:.1} s", step.name),
+        (Outcome::Done { .. }, None) => step.name.clone(),
+        (Outcome::Failed(failed), _) => format!("{} failed ({})", step.name, failed.how),
+        (Outcome::Skipped(_), _) => format!("{} skipped", step.name),
+        (Outcome::Open, _) => format!("{} not ended", step.name),
+    }
+}
+
+/// The matrices and tables.
+pub(super) fn tables(probe: &Recording, page: &mut Page<'_>) -> io::Result<()> {
+    if let Some(body) = probe.find("topology").and_then(Step::body) {
+        topology(body, page)?;
+    }
+    for (name, title) in [("collectives", "transports"), ("forced-network", "transports over the network alone")] {
+        if let Some(step) = probe.find(name) {
+            transports(step, title, page)?;
+            bandwidths(step, page)?;
+        }
+    }
+    hung(probe, page)
+}
+
+fn heading(title: &str, page: &mut Page<'_>) -> io::Result<()> {
+    page.blank()?;
+    page.heading(title, page::bold(AnsiColor::Cyan), "")
+}
+
+/// Lines of cells, each column as wide as its widest cell; the first is the label.
+fn table(rows: &[Vec<String>], page: &mut Page<'_>) -> io::Result<()> {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<_> = (0..columns).map(|column| width(column).unwrap_or_default()).collect();
+    for row in rows {
+        let cells = row.iter().zip(&widths).enumerate().skip(1);
+        let text: Vec<_> = cells.map(|(_, (cell, width))| format!("{cell:>width$}")).collect();
+        let first = row.first().map_or("", String::as_str);
+        let column = 4 + widths.first().copied().unwrap_or_default();
+        page.verbatim(2, label(if first.is_empty() { " " } else { first }), column, &text.join("  "))?;
+    }
+    Ok(())
+}
+
+fn topology(body: &Body, page: &mut Page<'_>) -> io::Result<()> {
+    let texts = |value: Option<&Json>| -> Vec<String> {
+        let list = value.and_then(Json::as_array).into_iter().flatten();
+        list.map(|cell| cell.as_str().unwrap_or("?").to_owned()).collect()
+    };
+    let Some(matrix) = body.get("matrix") else { return Ok(()) };
+    let names = texts(matrix.get("names"));
+    if names.len() < 2 {
+        return Ok(());
+    }
+    heading("topology", page)?;
+    let mut rows = vec![[vec![String::new()], names.clone()].concat()];
+    let cells = matrix.get("rows").and_then(Json::as_array).into_iter().flatten();
+    rows.extend(names.into_iter().zip(cells).map(|(name, row)| [vec![name], texts(Some(row))].concat()));
+    table(&rows, page)
+}
+
+/// Rank by rank; where all ways are the same, in one line.
+fn transports(step: &Step, title: &str, page: &mut Page<'_>) -> io::Result<()> {
+    let log = log(step);
+    let all = log.transports();
+    if all.is_empty() {
+        return Ok(());
+    }
+    heading(title, page)?;
+    if let [only] = *all.iter().collect::<Vec<_>>() {
+        let rings =
+            log.rings.iter().map(|(ring, channels)| format!("{} ({channels} channels)", ring.replace(' ', "-")));
+        page.row(
+            2,
+            label(only),
+            4 + only.len(),
+            &format!("between all ranks; rings {}", rings.collect::<Vec<_>>().join(", ")),
+        )?;
+        return Ok(());
+    }
+    let ranks: BTreeSet<u32> = log.pairs.keys().flat_map(|(from, to)| [*from, *to]).collect();
+    let mut rows = vec![std::iter::once("from/to".to_owned()).chain(ranks.iter().map(ToString::to_string)).collect()];
+    for from in &ranks {
+        let cell = |to: &u32| {
+            let ways = log.pairs.get(&(*from, *to)).map(|ways| ways.iter().cloned().collect::<Vec<_>>().join("+"));
+            ways.unwrap_or_else(|| "-".to_owned())
+        };
+        rows.push(std::iter::once(from.to_string()).chain(ranks.iter().map(cell)).collect());
+    }
+    table(&rows, page)
+}
+
+/// Bus bandwidth of each operation by size, and the time of the least size.
+fn bandwidths(step: &Step, page: &mut Page<'_>) -> io::Result<()> {
+    let mut operations: Vec<&str> = Vec::new();
+    let mut cells: BTreeMap<(&str, u64), &Body> = BTreeMap::new();
+    for part in &step.parts {
+        let operation = part.get("operation").and_then(Json::as_str);
+        let bytes = part.get("bytes").and_then(Json::as_u64);
+        let measured = part.contains_key("busbw_bytes_per_second");
+        if let (Some(operation), Some(bytes), true) = (operation, bytes, measured) {
+            if !operations.contains(&operation) {
+                operations.push(operation);
+            }
+            cells.insert((operation, bytes), part);
+        }
+    }
+    let sizes: BTreeSet<u64> = cells.keys().map(|(_, bytes)| *bytes).collect();
+    let (Some(least), true) = (sizes.first(), !operations.is_empty()) else { return Ok(()) };
+    // Small sizes tell latency: of them the first, in microseconds; the larger ones tell bandwidth.
+    let large: Vec<u64> = sizes.iter().rev().filter(|bytes| **bytes >= 1 << 20).take(4).copied().collect();
+    heading("bus bandwidth in GB/s", page)?;
+    let mut first = vec![String::new(), format!("{} us", size(*least))];
+    first.extend(large.iter().rev().map(|bytes| size(*bytes)));
+    let mut rows = vec![first];
+    let number = |operation: &str, bytes: u64, field: &str| cells.get(&(operation, bytes))?.get(field)?.as_f64();
+    for operation in operations {
+        let time = number(operation, *least, "seconds_median").map(|seconds| format!("{:.1}", seconds * 1e6));
+        let mut row = vec![operation.to_owned(), time.unwrap_or_else(|| "-".to_owned())];
+        row.extend(large.iter().rev().map(|bytes| {
+            let speed = number(operation, *bytes, "busbw_bytes_per_second");
+            speed.map_or("-".to_owned(), |speed| format!("{:.1}", speed / 1e9))
+        }));
+        rows.push(row);
+    }
+    table(&rows, page)
+}
+
+/// Where ranks hung, and in what.
+fn hung(probe: &Recording, page: &mut Page<'_>) -> io::Result<()> {
+    for step in &probe.steps {
+        let Outcome::Failed(failed) = &step.outcome else { continue };
+        if failed.ranks.is_empty() {
+            continue;
+        }
+        heading(&format!("ranks of {}", step.name), page)?;
+        for rank in &failed.ranks {
+            let text = |name: &str| rank.get(name).and_then(Json::as_str).unwrap_or_default();
+            let number = rank.get("rank").and_then(Json::as_u64).unwrap_or_default();
+            let error = text("error");
+            let error = if error.is_empty() { String::new() } else { format!(": {error}") };
+            page.row(2, label(&format!("rank {number}")), 11, &format!("{}, {}{error}", text("state"), text("phase")))?;
+        }
+    }
+    Ok(())
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        _ if bytes >= 1 << 30 => format!("{} GiB", bytes >> 30),
+        _ if bytes >= 1 << 20 => format!("{} MiB", bytes >> 20),
+        _ if bytes >= 1 << 10 => format!("{} KiB", bytes >> 10),
+        _ => format!("{bytes} B"),
+    }
+}
