@@ -97,7 +97,7 @@ fn run(arguments: Arguments, environment: Environment) -> Result<Exit, Failure> 
         }
         Command::Check(check) => images(&Plan::check(check, environment)?),
         Command::Probe(probe) => probe::probe(&probe, &environment),
-        Command::Preflight(_) => Err(Failure::Usage("preflight".to_owned())),
+        Command::Preflight(preflight) => probe::preflight(*preflight, &environment),
         Command::Inspect(inspect) => images(&Plan::inspect(inspect, environment)?),
     }
 }

@@ -257,5 +257,6 @@ keys! {
     RUN_FORCED_ERROR "run.network.error" Text "Why the run over the network alone failed";
     RUN_FORCED_TRANSPORTS "run.network.transports" Texts "Transports of the run over the network alone";
     RUN_FORCED_MB_S "run.network.all_reduce_mb_s" Number "Bus bandwidth of all_reduce in that run, in MB/s";
+    RUN_ISOLATED "run.isolated" Records "One container for each GPU, by arrangement; the first record is all GPUs in one container: arrangement, transports, gb_s (of all_reduce), percent (of the first), error";
     RUN_WHAT_IF "run.what_if" Records "What other variables change: variables, size, ratio (of speed), differs (yes, no), error";
 }

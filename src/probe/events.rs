@@ -71,7 +71,7 @@ pub struct Launch {
     pub command: String,
     /// Whether GPUs were asked for.
     pub gpus: bool,
-    /// What the engine said that it gave (its answer to ContainerInspect), where it said something.
+    /// What the engine said that it gave (of its answer to ContainerInspect, `HostConfig`), where it said something.
     #[serde(default)]
     pub given: Option<Value>,
 }

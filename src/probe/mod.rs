@@ -6,6 +6,7 @@ pub mod command;
 pub mod engine;
 pub mod events;
 pub mod facts;
+pub mod isolation;
 pub mod local;
 pub mod nccl_log;
 mod owner;
@@ -32,6 +33,18 @@ pub enum ProbeError {
         /// What the user can do.
         help: Option<String>,
     },
+}
+
+impl ProbeError {
+    /// Whether the engine refused to set a resource limit.
+    pub fn concerns_limits(&self) -> bool {
+        matches!(self, Self::Engine { what, .. } if what.contains("setting rlimit"))
+    }
+}
+
+/// A name for a container of ours.
+pub fn name() -> String {
+    format!("ncclcheck-{:08x}", fastrand::u32(..))
 }
 
 /// The labels of a container that this process launches.

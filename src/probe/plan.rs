@@ -47,6 +47,28 @@ pub struct Collectives {
     /// A hang on purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sleep_rank: Option<SleepRank>,
+    /// Names of operations, if not all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<String>,
+    /// Whether the cost of the first call between two ranks is measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub point_to_point: Option<bool>,
+    /// The ranks of this container among those of others; if not given, all are here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub world: Option<World>,
+}
+
+/// Ranks of one container among those of others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct World {
+    /// How many are here.
+    pub gpus: u32,
+    /// The first of them.
+    pub offset: u32,
+    /// How many there are in all.
+    pub size: u32,
+    /// The port at which all meet.
+    pub master_port: u16,
 }
 
 /// A rank that sleeps.

@@ -226,7 +226,7 @@ struct Probe<'a> {
     engine: Option<&'a str>,
     /// The command line that would run the same container.
     command: Option<&'a str>,
-    /// What the engine said of the container: its answer to ContainerInspect.
+    /// What the engine said of the container: of its answer to ContainerInspect, `HostConfig`.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     given: Option<&'a serde_json::Value>,
     /// Why the program did not come to its end, if it did not.

@@ -146,6 +146,11 @@ pub(in super::super) struct Steps {
     /// Also measure under these variables, NAME=VALUE[,NAME=VALUE...]; may be given several times
     #[arg(long, value_name = "VARIABLES", help_heading = "Steps")]
     pub(super) what_if: Vec<String>,
+    /// Also run one container for each GPU, joined over the host's network: each with its own GPU (own), each with all of
+    /// them and CUDA_VISIBLE_DEVICES (all), with the --ipc that was asked for; or all arrangements in turn (matrix)
+    #[arg(long, value_name = "HOW", num_args = 0..=1, default_missing_value = "own", require_equals = true,
+          help_heading = "Steps")]
+    pub(super) isolate_gpus: Option<Isolation>,
     /// Let this rank sleep before this operation, to see how a hang is told: RANK:OPERATION
     #[arg(long, value_name = "RANK:OPERATION", hide = true)]
     pub(super) sleep_rank: Option<String>,
@@ -172,6 +177,13 @@ pub(super) enum GpuMode {
     Cdi,
     Devices,
     None,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Isolation {
+    Own,
+    All,
+    Matrix,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

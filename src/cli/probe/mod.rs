@@ -7,23 +7,27 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
-use crate::facts::Facts;
+use crate::facts::{Facts, World, key};
 use crate::model::{Limits, printable};
 use crate::probe::arrangement::{Arrangement, GpuWay};
 use crate::probe::engine::{Finished, Killer, Launcher};
-use crate::probe::events::{self, Event, Launch};
+use crate::probe::events::{self, Event};
+use crate::probe::isolation::{self, Way};
 use crate::probe::plan::Plan;
 use crate::probe::recording::{Outcome, Recording};
 use crate::probe::{self, ProbeError, command, local, payload};
 use crate::report::{ImageSummary, Report};
 use crate::rules::{self, Rule, RuleSet};
+use crate::scan::Cancel;
 use crate::source::{Environment, Options};
 
 use super::output::Outputs;
 use super::plan::Talk;
+use super::progress::Terminal;
 use super::{Exit, Failure};
-use args::Probe;
+use args::{Launch, Preflight, Probe, Steps};
 
 /// `ncclcheck probe`.
 pub(super) fn probe(asked: &Probe, environment: &Environment) -> Result<Exit, Failure> {
@@ -36,18 +40,17 @@ pub(super) fn probe(asked: &Probe, environment: &Environment) -> Result<Exit, Fa
         let removed = Launcher::connect(&options)?.clean()?;
         return print(&removed.iter().fold(String::new(), |text, name| text + "removed " + name + "\n"));
     }
-    let plan = plan::plan(&asked.steps)?;
     let recording = if let Some(file) = &asked.from {
         recorded(file)?
     } else if asked.in_place {
         let python = asked.launch.python.as_deref().unwrap_or("python3");
-        let plan = Plan { lifeline: true, ..plan };
+        let plan = Plan { lifeline: true, ..plan::plan(&asked.steps)? };
         let mut listener = Listener::new(talk, asked.steps.record.as_deref())?;
         let finished = local::run(python, &payload::program(), &plan.json(), &mut |line| listener.line(line))?;
         listener.finish(finished)?
     } else {
         let image = asked.image.as_deref().unwrap_or_default();
-        match container(image, &asked.launch, &asked.env, plan, talk, asked.steps.record.as_deref(), &options)? {
+        match container(image, &asked.launch, &asked.env, talk, &asked.steps, &options)? {
             Some(recording) => recording,
             None => return Ok(Exit::Pass),
         }
@@ -88,17 +91,63 @@ fn summary(recording: &Recording) -> ImageSummary {
     }
 }
 
+/// `ncclcheck preflight`: what the image's bytes say, what it does when it runs, and whether the one told the other.
+pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<Exit, Failure> {
+    let Preflight { check, launch, steps, judging } = asked;
+    let env = check.common.env.clone();
+    let plan = super::plan::Plan::check(check, environment.clone())?;
+    let owners = plan::owners(&judging)?;
+    let options = options(environment);
+    let rules = RuleSet::builtin()?;
+    let mut outputs = Outputs::open(&plan.outputs)?;
+    let terminal = Terminal::new(plan.talk);
+    let mut exit = Exit::Pass;
+    for request in &plan.requests {
+        let images = crate::pipeline::load(request, &terminal, &Cancel::default());
+        terminal.clear();
+        let [image] = &*images? else {
+            let why = "a probe runs one platform's image: leave out --all-platforms";
+            return Err(Failure::Usage(format!("{}: {why}", request.text)));
+        };
+        let world = World { rootfs: &image.rootfs, config: image.config.as_ref(), launch: &plan.launch };
+        let facts = Facts::collect(&world);
+        // The Python whose torch was looked at is the one that runs.
+        let python = facts.get(key::PYTHON_PATH.name).value().map(ToString::to_string);
+        let launch = Launch { python: launch.python.clone().or(python), ..launch.clone() };
+        let told = container(&request.text, &launch, &env, plan.talk, &steps, &options)?;
+        let Some(recording) = told else { continue };
+        let mut facts = probe::facts::host(&recording).map_or_else(|| facts.clone(), |host| facts.on(&host));
+        probe::facts::add(&recording, &mut facts);
+        probe::facts::compare(&mut facts);
+        let judgements = rules::judge(&rules, &facts);
+        let report = Report {
+            image: &image.summary,
+            host: None,
+            facts: &facts,
+            judgements: Some(&judgements),
+            fail_on: plan.fail_on,
+            fail_for: &owners,
+            probe: Some(&recording),
+        };
+        outputs.report(std::slice::from_ref(&report), &plan.style)?;
+        exit = exit.max(report.verdict().map_or(Exit::Pass, Exit::from));
+    }
+    outputs.finish()?;
+    Ok(exit)
+}
+
 /// Runs the image in a container; `None` where only the command line was asked for.
 fn container(
     image: &str,
-    launch: &args::Launch,
+    launch: &Launch,
     env: &[String],
-    plan: Plan,
     talk: Talk,
-    record: Option<&Path>,
+    steps: &Steps,
     options: &Options,
 ) -> Result<Option<Recording>, Failure> {
+    let plan = plan::plan(steps)?;
     let program = payload::program();
+    let ways = &plan::ways(steps, launch)?;
     let image = plan::image(image)?;
     let launcher = Launcher::connect(options)?;
     let mut arrangement = plan::arrangement(&image, launch, env, &launcher)?;
@@ -113,17 +162,48 @@ fn container(
     arrangement.labels = probe::labels();
     let plan = Plan { lifeline: true, ..plan };
     arrangement.arguments = payload::start(&program, &plan.json());
-    let mut listener = Listener::new(talk, record)?;
-    listener.launch = Some(Launch {
+    let mut listener = Listener::new(talk, steps.record.as_deref())?;
+    listener.launch = Some(events::Launch {
         engine: launcher.offers().engine.clone(),
         image_id: held.id,
         gpus: arrangement.way != GpuWay::None,
-        command: command::docker_run(&arrangement, "payload.py"),
+        command: command::docker_run(&plan::shown(&arrangement), "payload.py"),
         image,
         given: None,
     });
-    let finished = run(&launcher, &arrangement, &program, &plan, &mut listener)?;
+    let killers: Killers = Arc::default();
+    handle_interrupt(&killers);
+    let finished = match run(&launcher, &arrangement, &program, &plan, &killers, &mut listener) {
+        // Of our own accord we ask for no limit on locked memory; an engine that may not give that gives its own.
+        Err(Failure::Probe(error)) if error.concerns_limits() && launch.ulimit.is_empty() => {
+            arrangement.ulimits.clear();
+            say(talk, "the engine may not raise limits: without --ulimit memlock=-1");
+            run(&launcher, &arrangement, &program, &plan, &killers, &mut listener)?
+        }
+        finished => finished?,
+    };
+    if !ways.is_empty() {
+        isolate(ways, &launcher, &arrangement, &killers, &mut listener)?;
+    }
     listener.finish(finished).map(Some)
+}
+
+/// What ends the containers that run.
+type Killers = Arc<Mutex<Vec<Killer>>>;
+
+/// Ctrl-C ends the containers before it ends us.
+fn handle_interrupt(killers: &Killers) {
+    let killers = Arc::clone(killers);
+    // A handler that is there already does the same.
+    let _ = ctrlc::set_handler(move || {
+        for killer in &*killers.lock().unwrap_or_else(PoisonError::into_inner) {
+            if let Err(error) = killer.remove() {
+                super::complain(&error);
+            }
+        }
+        #[expect(clippy::exit, reason = "the only way to stop at once, whatever every thread is doing")]
+        std::process::exit(130);
+    });
 }
 
 /// Runs the container, and removes it if we are interrupted.
@@ -132,32 +212,59 @@ fn run(
     arrangement: &Arrangement,
     program: &str,
     plan: &Plan,
+    killers: &Killers,
     listener: &mut Listener,
 ) -> Result<Finished, Failure> {
-    let killer: Arc<Mutex<Option<Killer>>> = Arc::default();
-    let held = Arc::clone(&killer);
-    // There is only one handler in the process, so that it cannot fail to be set.
-    let _ = ctrlc::set_handler(move || {
-        let killer = held.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Err(error)) = killer.map(|killer| killer.remove()) {
-            super::complain(&error);
-        }
-        #[expect(clippy::exit, reason = "the only way to stop at once, whatever every thread is doing")]
-        std::process::exit(130);
-    });
-    let name = format!("ncclcheck-{:08x}", fastrand::u32(..));
-    let started = |started: Killer| {
-        killer.lock().unwrap_or_else(PoisonError::into_inner).replace(started);
-    };
+    let started = |killer| remember(killers, killer);
     let finished =
-        launcher.run(&name, arrangement, program, plan.limit(), &started, &mut |line| listener.line(line))?;
+        launcher.run(&probe::name(), arrangement, program, plan.limit(), &started, &mut |line| listener.line(line))?;
     Ok(finished)
+}
+
+fn remember(killers: &Killers, killer: Killer) {
+    killers.lock().unwrap_or_else(PoisonError::into_inner).push(killer);
+}
+
+/// Runs one container for each GPU, as a step that follows the others.
+fn isolate(
+    ways: &[Way],
+    launcher: &Launcher,
+    arrangement: &Arrangement,
+    killers: &Killers,
+    listener: &mut Listener,
+) -> Result<(), Failure> {
+    let count = gpu_count(&listener.recording);
+    let step = "isolated".to_owned();
+    let Some(count) = count.filter(|count| *count > 1) else {
+        let why = "it needs several GPUs, as the step gpus sees them".to_owned();
+        listener.event(&Event::Skipped { step, why });
+        return Ok(());
+    };
+    listener.event(&Event::Start { step: step.clone(), deadline: 0.0 });
+    let (started, began) = (|killer| remember(killers, killer), Instant::now());
+    let talk = listener.talk;
+    let body = isolation::run(launcher, arrangement, count, ways, &started, &|text| say(talk, text))?;
+    let seconds = began.elapsed().as_secs_f64();
+    listener.event(&Event::Result { step, seconds, body, unclean_exit: None });
+    Ok(())
+}
+
+fn gpu_count(recording: &Recording) -> Option<u32> {
+    let gpus = recording.find("gpus")?.body()?.get("gpus")?.as_array()?;
+    u32::try_from(gpus.len()).ok()
+}
+
+fn say(talk: Talk, text: &str) {
+    if talk != Talk::Nothing {
+        // Progress that nobody can see is no reason to stop.
+        let _ = writeln!(io::stderr(), "{}", printable(text));
+    }
 }
 
 /// Takes the program's lines as they come: into the recording, to the file, and a word about each step to the user.
 struct Listener {
     recording: Recording,
-    launch: Option<Launch>,
+    launch: Option<events::Launch>,
     talk: Talk,
     file: Option<(File, PathBuf)>,
     lines: Vec<Vec<u8>>,
@@ -177,7 +284,7 @@ impl Listener {
         if self.file.is_some() {
             self.lines.push(line.to_owned());
         }
-        if self.talk != Talk::Nothing && self.done() > before {
+        if self.done() > before {
             self.tell();
         }
     }
@@ -196,8 +303,14 @@ impl Listener {
             Outcome::Failed(failed) => format!("{}: failed{seconds}: {}", step.name, failed.message),
             Outcome::Skipped(why) => format!("{}: skipped: {why}", step.name),
         };
-        // Progress that nobody can see is no reason to stop.
-        let _ = writeln!(io::stderr(), "{}", printable(&text));
+        say(self.talk, &text);
+    }
+
+    /// An event of our own, as if the program had told it.
+    fn event(&mut self, event: &Event) {
+        if let Ok(line) = events::write(event) {
+            self.line(line.as_bytes());
+        }
     }
 
     fn finish(mut self, finished: Finished) -> Result<Recording, Failure> {

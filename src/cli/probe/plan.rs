@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::facts::is_shown;
 use crate::model::Owner;
 use crate::probe::arrangement::{Arrangement, GpuWay, Ulimit};
 use crate::probe::engine::{self, Launcher};
+use crate::probe::isolation::{self, Share, Way};
 use crate::probe::plan::{Plan, SleepRank, WhatIf};
 
 use super::super::Failure;
-use super::args::{GpuMode, Judging, Launch, Pull, Rdma, Steps};
+use super::args::{GpuMode, Isolation, Judging, Launch, Pull, Rdma, Steps};
 
 const RDMA_DEVICES: &str = "/dev/infiniband";
 
@@ -29,6 +31,21 @@ pub(super) fn plan(steps: &Steps) -> Result<Plan, Failure> {
     plan.collectives.stall_seconds = steps.stall;
     plan.collectives.sleep_rank = steps.sleep_rank.as_deref().map(sleeper).transpose()?;
     Ok(plan)
+}
+
+/// The arrangements of one container for each GPU that are to be run.
+pub(super) fn ways(steps: &Steps, launch: &Launch) -> Result<Vec<Way>, Failure> {
+    let Some(how) = steps.isolate_gpus else { return Ok(Vec::new()) };
+    if launch.network != "host" {
+        let why = "the containers meet over the host's network, so --network must be host";
+        return Err(Failure::Usage(format!("--isolate-gpus: {why}")));
+    }
+    let ipc = launch.ipc.clone().unwrap_or_else(|| "private".to_owned());
+    Ok(match how {
+        Isolation::Own => vec![Way { share: Share::Own, ipc }],
+        Isolation::All => vec![Way { share: Share::All, ipc }],
+        Isolation::Matrix => isolation::matrix(),
+    })
 }
 
 /// `NAME=VALUE,NAME=VALUE`.
@@ -75,6 +92,18 @@ pub(super) fn image(text: &str) -> Result<String, Failure> {
         return Err(Failure::Usage(format!("{text}: {why}")));
     }
     Ok(text.to_owned())
+}
+
+/// The same without the values of variables that are nobody's business.
+pub(super) fn shown(arrangement: &Arrangement) -> Arrangement {
+    let mut shown = arrangement.clone();
+    for (name, value) in &mut shown.env {
+        if !is_shown(name) {
+            "...".clone_into(value);
+        }
+    }
+    shown.labels.clear();
+    shown
 }
 
 pub(super) const fn pull(pull: Pull) -> engine::Pull {

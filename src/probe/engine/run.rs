@@ -1,6 +1,7 @@
 //! One container, from its creation to its end.
 
 use std::fmt;
+use std::thread;
 use std::time::Duration;
 
 use bollard::Docker;
@@ -23,6 +24,9 @@ use super::{Launcher, PATIENCE, explain};
 
 /// Bytes of a line of the program's output, at most; its protocol allows half as many.
 const LONGEST_LINE: usize = 1 << 17;
+/// How long a removal by the engine itself may take, and how often it is looked at.
+const REMOVAL: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(50);
 /// Bytes that are kept of what came on standard error, the last ones.
 const STDERR: usize = 1 << 14;
 
@@ -50,12 +54,28 @@ impl Killer {
         let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
         match ask(PATIENCE, self.docker.remove_container(&self.container, Some(options))) {
             Ok(()) => Ok(()),
-            // 409: its removal is already in progress.
-            Err(trouble) if trouble.kind == Kind::Missing || trouble.text.contains("already in progress") => Ok(()),
+            Err(trouble) if trouble.kind == Kind::Missing => Ok(()),
+            Err(trouble) if trouble.text.contains("already in progress") => {
+                self.wait_until_gone();
+                Ok(())
+            }
             Err(trouble) => Err(ProbeError::Engine {
                 what: format!("the container {} could not be removed: {}", self.container, trouble.text),
                 help: Some(format!("remove it with docker rm --force {}", self.container)),
             }),
+        }
+    }
+}
+
+impl Killer {
+    /// Waits for a removal that the engine does by itself.
+    fn wait_until_gone(&self) {
+        for _ in 0..REMOVAL.as_millis() / PAUSE.as_millis() {
+            let seen = ask(PATIENCE, self.docker.inspect_container(&self.container, None::<InspectContainerOptions>));
+            if seen.is_err() {
+                return;
+            }
+            thread::sleep(PAUSE);
         }
     }
 }
@@ -120,7 +140,9 @@ async fn converse(
     let _ = attached.input.write_all(program.as_bytes()).await;
     let _ = attached.input.flush().await;
     let given = docker.inspect_container(name, None::<InspectContainerOptions>).await;
-    finished.given = given.ok().and_then(|given: ContainerInspectResponse| serde_json::to_value(given).ok());
+    // Of its answer the environment is left out: it may hold secrets.
+    let given = given.ok().and_then(|given: ContainerInspectResponse| given.host_config);
+    finished.given = given.map(|host| serde_json::json!({ "HostConfig": host }));
     let mut lines = Lines::default();
     let end = tokio::time::sleep(limit);
     tokio::pin!(end);

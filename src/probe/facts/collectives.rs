@@ -44,12 +44,20 @@ pub fn log(step: &Step) -> NcclLog {
     log
 }
 
+/// Bus bandwidth of an operation at the largest size that was measured, in bytes per second.
+pub fn bandwidth(step: &Step, operation: &str) -> Option<f64> {
+    let of_operation = step.parts.iter().filter(|part| part.get("operation").and_then(Json::as_str) == Some(operation));
+    let largest = of_operation.max_by_key(|part| part.get("bytes").and_then(Json::as_u64));
+    largest?.get("busbw_bytes_per_second")?.as_f64()
+}
+
 pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     match recording.find("collectives") {
         Some(step) if !matches!(step.outcome, Outcome::Skipped(_)) => collectives(step, facts),
         _ => none_of(KEYS, &untold(recording, "collectives"), facts),
     }
     forced(recording, facts);
+    isolated(recording, facts);
     what_if(recording, facts);
 }
 
@@ -169,11 +177,35 @@ fn forced(recording: &Recording, facts: &mut Facts) {
     let log = log(step);
     facts
         .insert(key::RUN_FORCED_TRANSPORTS, texts(step, log.transports().into_iter().map(ToOwned::to_owned).collect()));
-    let parts: Vec<_> = step.parts.iter().map(|part| Json::Object(part.clone())).collect();
-    let all_reduce = parts.iter().map(Reading::new).filter(|part| part.text("operation") == Some("all_reduce"));
-    let largest = all_reduce.max_by_key(|part| part.number("bytes"));
-    let speed = largest.and_then(|part| part.float("busbw_bytes_per_second"));
-    facts.insert(key::RUN_FORCED_MB_S, speed.map_or(Fact::Absent, |speed| seen(step, Value::Int(whole(speed / 1e6)))));
+    let speed = bandwidth(step, "all_reduce").map(|speed| seen(step, Value::Int(whole(speed / 1e6))));
+    facts.insert(key::RUN_FORCED_MB_S, speed.unwrap_or(Fact::Absent));
+}
+
+/// One record for each arrangement of containers.
+fn isolated(recording: &Recording, facts: &mut Facts) {
+    let Some((step, body)) = recording.find("isolated").and_then(|step| Some((step, step.body()?))) else {
+        return none_of(&[key::RUN_ISOLATED], &untold(recording, "isolated"), facts);
+    };
+    let object = Json::Object(body.clone());
+    let rows: Vec<_> = Reading::new(&object).list("rows").collect();
+    let speed = |row: &Reading<'_>| row.float("all_reduce_bytes_per_second");
+    let together = rows.first().and_then(speed);
+    let records = rows.iter().map(|row| {
+        let text = |name: &str| row.text(name).unwrap_or_default().to_owned();
+        let error = [text("error"), text("warning")].into_iter().filter(|_| row.text("error").is_some());
+        let percent = speed(row).zip(together).map(|(speed, together)| format!("{:.0}", speed / together * 100.0));
+        let fields = [
+            ("arrangement", text("arrangement")),
+            ("transports", row.texts("transports").join(", ")),
+            ("gb_s", speed(row).map_or_else(String::new, |speed| format!("{:.1}", speed / 1e9))),
+            ("percent", percent.unwrap_or_default()),
+            ("error", error.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ")),
+        ];
+        let record: BTreeMap<_, _> = fields.into_iter().filter(|(_, text)| !text.is_empty()).collect();
+        record.into_iter().map(|(name, text)| (name.to_owned(), text)).collect::<BTreeMap<_, _>>().into()
+    });
+    let records: Vec<Value> = records.collect();
+    facts.insert(key::RUN_ISOLATED, if records.is_empty() { Fact::Absent } else { seen(step, records) });
 }
 
 /// One record for each variant and size. Times are compared as whole samples: only if the slowest of one is faster than the

@@ -15,7 +15,7 @@ use crate::model::{Fact, Gap, Host, Site, Value};
 
 use super::recording::{Outcome, Recording, Step};
 
-pub use collectives::log;
+pub use collectives::{bandwidth, log};
 
 /// Adds what a probe found to the facts about an image; of an image that was not looked at there are none.
 pub fn add(recording: &Recording, facts: &mut Facts) {

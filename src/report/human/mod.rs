@@ -52,7 +52,7 @@ pub(super) fn write(reports: &[Report<'_>], style: &Style, out: &mut dyn Write) 
         None => facts::write(report.facts, report.image, style.verbose, &mut page)?,
     }
     if let Some(probe) = report.probe {
-        probe::tables(probe, &mut page)?;
+        probe::tables(probe, report.facts, &mut page)?;
     }
     notes(&report.image.notes, &mut page)?;
     match (report.verdict(), report.judgements) {

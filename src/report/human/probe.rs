@@ -10,7 +10,7 @@ use super::page::{self, Page, label};
 use super::seen::told;
 use crate::facts::Facts;
 use crate::facts::key::{self, Key};
-use crate::model::Fact;
+use crate::model::{Fact, Value};
 use crate::probe::events::Body;
 use crate::probe::facts::log;
 use crate::probe::recording::{Outcome, Recording, Step};
@@ -91,7 +91,7 @@ fn step(step: &Step) -> String {
 }
 
 /// The matrices and tables.
-pub(super) fn tables(probe: &Recording, page: &mut Page<'_>) -> io::Result<()> {
+pub(super) fn tables(probe: &Recording, facts: &Facts, page: &mut Page<'_>) -> io::Result<()> {
     if let Some(body) = probe.find("topology").and_then(Step::body) {
         topology(body, page)?;
     }
@@ -101,7 +101,39 @@ pub(super) fn tables(probe: &Recording, page: &mut Page<'_>) -> io::Result<()> {
             bandwidths(step, page)?;
         }
     }
+    records(facts, key::RUN_ISOLATED, "one container for each GPU", &ISOLATED, page)?;
+    records(facts, key::RUN_WHAT_IF, "under other variables", &WHAT_IF, page)?;
     hung(probe, page)
+}
+
+/// Columns of tables of records: the field, and what stands above it.
+const ISOLATED: [(&str, &str); 4] =
+    [("arrangement", ""), ("gb_s", "GB/s"), ("percent", "%"), ("transports", "transports")];
+const WHAT_IF: [(&str, &str); 4] = [("variables", ""), ("size", "bytes"), ("ratio", "speed"), ("differs", "differs")];
+
+/// A fact of records as a table, with what failed under it.
+fn records(facts: &Facts, key: &Key, title: &str, columns: &[(&str, &str)], page: &mut Page<'_>) -> io::Result<()> {
+    let Some(Value::List(records)) = facts.get(key.name).value() else { return Ok(()) };
+    heading(title, page)?;
+    let field = |record: &Value, name: &str| match record {
+        Value::Map(fields) => fields.get(name).map(ToString::to_string),
+        _ => None,
+    };
+    let mut rows = vec![columns.iter().map(|(_, title)| (*title).to_owned()).collect::<Vec<_>>()];
+    rows.extend(
+        records.iter().map(|record| {
+            columns.iter().map(|(name, _)| field(record, name).unwrap_or_else(|| "-".to_owned())).collect()
+        }),
+    );
+    table(&rows, page)?;
+    for record in records {
+        if let (Some(name), Some(error)) =
+            (field(record, columns.first().map_or("", |(name, _)| name)), field(record, "error"))
+        {
+            page.text(2, &format!("{name}: {error}"))?;
+        }
+    }
+    Ok(())
 }
 
 fn heading(title: &str, page: &mut Page<'_>) -> io::Result<()> {
