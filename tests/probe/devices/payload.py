@@ -8,7 +8,6 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
 PAYLOAD = REPOSITORY / "src/probe/payload"
 
 package = types.ModuleType("ncclcheck_probe")
-# `stand_in` has a wire.py, for as long as the payload's folder has none.
-package.__path__ = [str(PAYLOAD), str(pathlib.Path(__file__).with_name("stand_in"))]
+package.__path__ = [str(PAYLOAD)]
 sys.modules["ncclcheck_probe"] = package
 sys.dont_write_bytecode = True
