@@ -15,7 +15,7 @@ from ncclcheck_probe.nvml import NVML_NVLINK_VERSIONS, NVML_RETIREMENT_CAUSES, N
 from ncclcheck_probe.nvml import NVML_TEMPERATURE_SENSOR_GPU, NVML_TEMPERATURE_THRESHOLDS
 from ncclcheck_probe.pci import pci_link_gts
 from ncclcheck_probe.readings import Readings, Unread, errno_name, first_readable, known
-from ncclcheck_probe.sysfs import kernel_text
+from ncclcheck_probe.sysfs import kernel_text, number_ranges
 
 # Set by whoever started the container or the job; they choose and number the GPUs that NVML and CUDA show.
 GPU_VARIABLES = ["NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"]
@@ -87,7 +87,7 @@ def gpu_body(nvml, index, device):
     gpu.fields["temperature"] = gpu_temperature(nvml, device)
     gpu.fields["power"] = gpu_power(nvml, device)
     gpu.fields["pcie"] = gpu_pcie(nvml, device, address)
-    gpu.read("nvlinks", gpu_nvlinks, nvml, device)
+    gpu.read_together(["nvlinks", "nvlinks_unread"], gpu_nvlinks, nvml, device)
     gpu.fields["fabric"] = gpu_fabric(nvml, device)
     return gpu.body()
 
@@ -218,30 +218,61 @@ def gpu_pcie(nvml, device, address):
 
 
 def gpu_nvlinks(nvml, device):
-    """Every NVLink of the GPU; none where it has no NVLink."""
-    return [gpu_nvlink(nvml, device, link, state) for link, state in nvlink_states(nvml, device)]
+    """
+    (the GPU's NVLinks, why fields of them are left out).
+
+    Eight GPUs have 144 links, mostly with the same gaps for the same reasons: so the reasons stand beside the list,
+    once for all links. `errors` has the counters that are not zero.
+    """
+    states = dict(nvlink_states(nvml, device))
+    links, unread = {link: {"link": link, "errors": {}} for link in states}, {}
+    fields = {
+        "active": lambda link: nvlink_state(states[link]),
+        "version": lambda link: nvml_word(NVML_NVLINK_VERSIONS, nvml.value("nvmlDeviceGetNvLinkVersion", device, link)),
+        "speed_mbytes_per_s": lambda link: nvml.field(device, NVML_FIELD_NVLINK_SPEED, link),
+        "remote_type": lambda link: nvml_word(NVML_NVLINK_REMOTE_TYPES, nvml.value(
+            "nvmlDeviceGetNvLinkRemoteDeviceType", device, link)),
+        "remote_pci_bus_id": lambda link: nvml.pci_bus_id("nvmlDeviceGetNvLinkRemotePciInfo_v2", device, link),
+    }
+    for name, read in fields.items():
+        for link, value in gpu_nvlink_values(links, name, read, unread):
+            links[link][name] = value
+    for name, read in gpu_nvlink_counters(nvml, device).items():
+        for link, value in gpu_nvlink_values(links, "errors." + name, read, unread):
+            if value:
+                links[link]["errors"][name] = value
+    return list(links.values()), unread
 
 
-def gpu_nvlink(nvml, device, link, state):
-    """One NVLink; `state` is a bool, or the NvmlError by which it could not be read."""
-    body = Readings(link=link)
-    if isinstance(state, NvmlError):
-        body.give_up(["active"], state)
-    else:
-        body.fields["active"] = state
-    body.read("version", lambda: nvml_word(NVML_NVLINK_VERSIONS, nvml.value(
-        "nvmlDeviceGetNvLinkVersion", device, link)))
-    body.read("speed_mbytes_per_s", nvml.field, device, NVML_FIELD_NVLINK_SPEED, link)
-    body.read("remote_type", lambda: nvml_word(NVML_NVLINK_REMOTE_TYPES, nvml.value(
-        "nvmlDeviceGetNvLinkRemoteDeviceType", device, link)))
-    body.read("remote_pci_bus_id", nvml.pci_bus_id, "nvmlDeviceGetNvLinkRemotePciInfo_v2", device, link)
-    errors = Readings()
+def gpu_nvlink_counters(nvml, device):
+    """For each error counter the function that reads it from a link."""
+    counters = {}
     for name, counter in NVML_NVLINK_ERROR_COUNTERS.items():
-        errors.read(name, nvml.value, "nvmlDeviceGetNvLinkErrorCounter", device, link, counter)
+        counters[name] = lambda link, number=counter: nvml.value(
+            "nvmlDeviceGetNvLinkErrorCounter", device, link, number)
     for name, field in NVML_NVLINK_COUNT_FIELDS.items():
-        errors.read(name, nvml.field, device, field, link)
-    body.fields["errors"] = errors.body()
-    return body.body()
+        counters[name] = lambda link, number=field: nvml.field(device, number, link)
+    return counters
+
+
+def gpu_nvlink_values(links, name, read, unread):
+    """[(link, value)] of the links that tell; `unread` gets each reason of the others once, with its links."""
+    values, failures = [], {}
+    for link in links:
+        try:
+            values.append((link, read(link)))
+        except Unread as why:
+            failures.setdefault(str(why), []).append(link)
+    if failures:
+        unread[name] = "; ".join("links %s: %s" % (number_ranges(failed), why) for why, failed in failures.items())
+    return values
+
+
+def nvlink_state(state):
+    """The bool of nvlink_states, or its NvmlError raised."""
+    if isinstance(state, NvmlError):
+        raise state
+    return state
 
 
 def gpu_fabric(nvml, device):

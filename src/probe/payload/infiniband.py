@@ -119,7 +119,7 @@ def rdma_gids(folder):
 
 
 def rdma_counters(folder):
-    """Every counter of a port, errors and traffic, as the driver names them."""
+    """The counters of a port that are not zero, errors and traffic, as the driver names them."""
     counters = {}
     for name in folder_names(folder):
         if name == "lifespan":
@@ -128,4 +128,4 @@ def rdma_counters(folder):
             counters[name] = kernel_number("%s/%s" % (folder, name))
         except Unread:
             continue  # The device does not have this one, or has it in another form.
-    return counters
+    return {name: value for name, value in counters.items() if value}

@@ -290,8 +290,9 @@ def open_nvml():
     try:
         return Nvml()
     except Unread as why:
-        raise Skipped("NVIDIA's driver cannot be asked: %s. Its libraries come from the host: run with --gpus all or the "
-                   "CDI device nvidia.com/gpu=all, and with `utility` in NVIDIA_DRIVER_CAPABILITIES." % why) from None
+        raise Skipped("NVIDIA's driver cannot be asked: %s. Its libraries come from the host: run with --gpus all or "
+                      "the CDI device nvidia.com/gpu=all, and with `utility` in NVIDIA_DRIVER_CAPABILITIES."
+                      % why) from None
 
 
 def nvml_gpu_count(nvml):

@@ -93,21 +93,18 @@ class RdmaDevice:
     def body(self, stack, sizes):
         """What sysfs tells of it, and what it does; `stack` keeps it open until every device was looked at."""
         device = self.readings
-        context = self.open(stack)
-        device.read("ports", lambda: [self.port(number, context) for number in rdma_port_numbers(self.name)])
+        context, pd = self.open(stack), None
         if context is None:
             device.give_up(["attributes", "steps", "memory_regions"], "the device is not open")
-            return device.body()
-        device.read("attributes", self.attributes, context)
-        device.fields["steps"], pd = self.steps(stack, context)
-        if pd is None:
+        else:
+            device.read("attributes", self.attributes, context)
+            device.fields["steps"], pd = self.steps(stack, context)
+        if pd is not None:
+            self.host.opened[self.name] = pd
+            device.fields["memory_regions"] = [memory_region(self.host.verbs, pd, size) for size in sizes]
+        elif context is not None:
             device.give_up(["memory_regions"], "there is no protection domain")
-            return device.body()
-        self.host.opened[self.name] = pd
-        device.fields["memory_regions"] = [memory_region(self.host.verbs, pd, size) for size in sizes]
-        for port in device.fields["ports"] or []:
-            port["ping"] = self.ping(context, pd, port)
-            del port["unread"]["ping"]
+        device.read("ports", lambda: [self.port(number, context, pd) for number in rdma_port_numbers(self.name)])
         return device.body()
 
     def open(self, stack):
@@ -154,7 +151,7 @@ class RdmaDevice:
             outcomes.append({"step": "create_cq" if pd else "alloc_pd", "ok": False, "error": str(why)})
         return outcomes, pd
 
-    def port(self, number, context):
+    def port(self, number, context, pd):
         """One port: sysfs, then verbs, then the GID index that NCCL would take."""
         port = rdma_port_readings(self.name, number)
         if context is None:
@@ -162,7 +159,10 @@ class RdmaDevice:
             return port.body()
         port.read("verbs", verbs_port, self.host.verbs, context, number)
         port.read("nccl_gid", self.nccl_gid, context, port.fields)
-        port.give_up(["ping"], "there is no protection domain")
+        if pd is None:
+            port.give_up(["ping"], "there is no protection domain")
+        else:
+            port.fields["ping"] = self.ping(context, pd, port.fields)
         return port.body()
 
     def nccl_gid(self, context, port):

@@ -10,7 +10,7 @@ class Unread(Exception):
 
 
 class Readings:
-    """The fields of one JSON object; a field that could not be read is null, and `unread` holds its reason."""
+    """The fields of one JSON object; a field that could not be read is null, and `unread` has its reason."""
 
     def __init__(self, **known):
         self.fields = known
@@ -41,8 +41,8 @@ class Readings:
             self.unread[field] = str(why)
 
     def body(self):
-        """The JSON object."""
-        return dict(self.fields, unread=self.unread)
+        """The JSON object; without `unread`, where everything was read."""
+        return dict(self.fields, unread=self.unread) if self.unread else dict(self.fields)
 
 
 def known(value, what):
