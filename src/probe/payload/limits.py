@@ -7,7 +7,7 @@ import socket
 import tempfile
 
 from ncclcheck_probe.cgroup import cgroup_body
-from ncclcheck_probe.facts import Facts, Unread, in_words, read_text
+from ncclcheck_probe.facts import Facts, Unread, read_text
 from ncclcheck_probe.interfaces import default_routes, interface_bodies
 from ncclcheck_probe.mounts import mount_at
 
@@ -131,7 +131,7 @@ def writable_place(place):
         with tempfile.TemporaryFile(dir=place):
             return {"path": place, "writable": True, "why": None}
     except OSError as error:
-        return {"path": place, "writable": False, "why": in_words(error)}
+        return {"path": place, "writable": False, "why": error.strerror}
 
 
 def variables_of_interest():

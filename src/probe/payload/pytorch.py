@@ -19,9 +19,8 @@ Code = namedtuple("Code", "kind capability suffix text")
 def probe_pytorch(_plan, report):
     torch, seconds = import_torch()
     report.part(libraries_part("import"))
+    report.part(build_part(torch, seconds))  # before CUDA is touched, which may hang or crash
     facts = Facts()
-    facts.body["import_seconds"] = seconds
-    build_facts(facts, torch)
     facts.body["driver"] = driver_body()
     cuda_facts(facts, torch)
     facts.read("nccl_loaded_version", loaded_nccl_version)
@@ -29,9 +28,10 @@ def probe_pytorch(_plan, report):
     return facts.body
 
 
-def build_facts(facts, torch):
-    """What the files say, with or without a GPU."""
-    facts.body["version"] = torch.__version__
+def build_part(torch, import_seconds):
+    """What torch's files say, with or without a GPU."""
+    facts = Facts()
+    facts.body.update(kind="build", import_seconds=import_seconds, version=torch.__version__)
     facts.read("file", lambda: torch.__file__)
     facts.read("git_version", lambda: torch.version.git_version)
     facts.read("cuda_version", lambda: torch.version.cuda)
@@ -40,8 +40,13 @@ def build_facts(facts, torch):
     facts.read("nccl_available", lambda: torch.distributed.is_nccl_available())
     facts.read("nccl_version", lambda: version_text(torch.cuda.nccl.version()))
     facts.read("cudnn_version", torch.backends.cudnn.version)
-    # torch.cuda.get_arch_list() is empty without a GPU; this is what it reads
-    facts.read("arch_list", lambda: torch._C._cuda_getArchFlags().split())
+    facts.read("arch_list", arch_list, torch)
+    return facts.body
+
+
+def arch_list(torch):
+    """The architectures that torch has code for; torch.cuda.get_arch_list() is empty without a GPU."""
+    return torch._C._cuda_getArchFlags().split()
 
 
 def version_text(version):
@@ -75,7 +80,7 @@ def cuda_facts(facts, torch):
         facts.body.update(cuda_available=available, cuda_error=None if available else cuda_error(torch))
     facts.body["warnings"] = [str(warning.message) for warning in caught]
     devices = range(torch.cuda.device_count()) if available else range(0)
-    facts.body["devices"] = [device_body(torch, index, facts.body["arch_list"] or []) for index in devices]
+    facts.read("devices", lambda: [device_body(torch, index) for index in devices])
     facts.read("peer_access", lambda: [[None if one == other else torch.cuda.can_device_access_peer(one, other)
                                         for other in devices] for one in devices])
 
@@ -89,16 +94,15 @@ def cuda_error(torch):
     return "torch.cuda.is_available() is False, yet CUDA initializes: %d devices" % torch.cuda.device_count()
 
 
-def device_body(torch, index, arch_list):
+def device_body(torch, index):
     facts = Facts()
     properties = torch.cuda.get_device_properties(index)
     capability = (properties.major, properties.minor)
     facts.body.update(index=index, name=properties.name, capability="%d.%d" % capability,
                       memory_bytes=properties.total_memory, multiprocessors=properties.multi_processor_count)
-    kind, code = code_for(capability, arch_list)
-    facts.body.update(code=kind, code_from=code)
-    facts.body.update(kernel_correct=None, context_seconds=None, first_kernel_seconds=None, second_kernel_seconds=None,
-                      error=None)
+    kind, code = code_for(capability, arch_list(torch))
+    facts.body.update(code=kind, code_from=code, kernel_correct=None, context_seconds=None, first_kernel_seconds=None,
+                      second_kernel_seconds=None, error=None)
     try:
         facts.body.update(run_kernel(torch, index))
     except RuntimeError as error:
@@ -120,12 +124,12 @@ def run_kernel(torch, index):
             "second_kernel_seconds": seconds[2]}
 
 
-def code_for(capability, arch_list):
+def code_for(capability, architectures):
     """Which code of the build a GPU of this capability runs, by the rules of CUDA's programming guide: ("exact", its
     machine code), ("compatible", that of a lesser minor of its major), ("ptx", compiled when it is loaded), each with
     the name of the code; or ("none", None)."""
     major, minor = capability
-    codes = [code for code in map(parsed_code, arch_list) if code]
+    codes = [code for code in map(parsed_code, architectures) if code]
     machine = [code for code in codes if code.kind == "sm" and code.capability[0] == major
                and (code.capability[1] == minor or code.capability[1] < minor and code.suffix != "a")]
     if machine:

@@ -36,10 +36,12 @@ class RankProcess:
         else:
             self.left_out += 1
 
-    def end(self, report):
-        """The process is over: without a result it has failed."""
+    def end_log(self, report):
         if self.left_out:
             report.log(self.run, self.rank, "%d more lines were left out" % self.left_out, self.left_out)
+
+    def end(self):
+        """The process is over: without a result it has failed."""
         if not (self.result or self.failed):
             ending = self.child.ending()
             message = "ended by %s in phase %r" % (ending.words, self.phase)
@@ -84,6 +86,7 @@ class Supervisor:
             return {rank.rank: rank.result for rank in self.ranks}, self.unclean_exits()
         finally:
             for rank in self.ranks:
+                rank.end_log(self.report)
                 rank.child.kill()
                 rank.child.close()
 
@@ -97,7 +100,7 @@ class Supervisor:
             elif message.channel == "log":
                 rank_of[message.child].log(message.line, self.report)
             elif message.channel == "end":
-                rank_of[message.child].end(self.report)
+                rank_of[message.child].end()
                 self.notice(rank_of[message.child])
             else:
                 self.take(rank_of[message.child], message.line)
