@@ -121,7 +121,7 @@ class Supervisor:
             self.notice(rank)
 
     def notice(self, rank):
-        """The first to fail is the cause; what the others say then is mostly that they lost it."""
+        """From the first failure on, the others have a short time to fail as well."""
         if rank.failed and not self.first_failed:
             self.first_failed = rank
             self.until = time.monotonic() + OTHERS_GRACE
@@ -136,12 +136,18 @@ class Supervisor:
         return False
 
     def failed_body(self):
-        rank = self.first_failed
+        rank = self.culprit()
         stacks = stacks_of([other.child for other in self.ranks if other is not rank])
         body = dict(rank.failed, rank=rank.rank, stacks=stacks, ranks=[other.state() for other in self.ranks],
                     stderr=list(rank.child.tail))
         body["message"] = "rank %d: %s" % (rank.rank, body["message"])
         return body
+
+    def culprit(self):
+        """The rank whose process died, since an exception elsewhere may only say that the connection to it was lost,
+        and may be heard of earlier; else the first to fail."""
+        died = [rank for rank in self.ranks if rank.failed and rank.failed["how"] != "exception"]
+        return died[0] if died else self.first_failed
 
     def hang_body(self, why):
         stacks = stacks_of([rank.child for rank in self.ranks])

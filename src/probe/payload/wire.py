@@ -19,7 +19,7 @@ Every line is ASCII, shorter than LINE_LIMIT bytes, flushed at once, and has
              type     the exception's type, else null
              message  what is wrong, in words
              signal   the signal's name, else null; code: the exit status, else null
-             rank     the rank that failed first, null where no rank did
+             rank     the rank to blame: whose process died, or that failed first, or that is behind; else null
              stderr   the last lines of that process's output
              stacks   of processes that hung: [{process, state, stack}], Python stacks by faulthandler, and the
                       kernel's state of the process
