@@ -8,7 +8,7 @@ mod json;
 use std::collections::BTreeMap;
 
 use crate::facts::{Facts, key};
-use crate::model::{Digest, Fact, Gap, Severity, Site, Value, Version};
+use crate::model::{Digest, Fact, Gap, Owner, Severity, Site, Value, Version};
 use crate::rules::{RuleSet, judge};
 
 use super::{Format, ImageSummary, LayerSummary, Report, Style};

@@ -17,5 +17,6 @@ mod launch;
 mod media;
 mod platforms;
 mod plugins;
+mod probe;
 mod support;
 mod worlds;

@@ -75,6 +75,15 @@ pub(super) fn probe(asked: &Probe, environment: &Environment) -> Result<Exit, Fa
     Ok(report.verdict().map_or(Exit::Pass, Exit::from))
 }
 
+/// What changes nothing and is worth a word.
+fn notes(recording: &Recording) -> Vec<String> {
+    let odd = recording.odd.first().map(|first| {
+        format!("{} lines of the program were not understood, the first of them: {first}", recording.odd.len())
+    });
+    let noise = recording.noise.first().map(|first| format!("the image writes to standard output: {first}"));
+    odd.into_iter().chain(noise).collect()
+}
+
 /// What was run, as a report names it.
 fn summary(recording: &Recording) -> ImageSummary {
     let launch = recording.launch.as_ref();
@@ -87,7 +96,7 @@ fn summary(recording: &Recording) -> ImageSummary {
         platform: None,
         layers: Vec::new(),
         empty_steps: Vec::new(),
-        notes: Vec::new(),
+        notes: notes(recording),
     }
 }
 

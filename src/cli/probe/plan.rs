@@ -114,6 +114,12 @@ pub(super) const fn pull(pull: Pull) -> engine::Pull {
     }
 }
 
+/// Whether a folder of device nodes has one that verbs are called through; without hardware it may be there and empty.
+fn has_verbs(folder: &Path) -> bool {
+    let mut nodes = folder.read_dir().into_iter().flatten().flatten();
+    nodes.any(|node| node.file_name().to_string_lossy().starts_with("uverbs"))
+}
+
 /// How the container is run.
 pub(super) fn arrangement(
     image: &str,
@@ -130,7 +136,7 @@ pub(super) fn arrangement(
         GpuMode::None => GpuWay::None,
     };
     let mut devices = launch.device.clone();
-    let has_rdma = offers.is_local && Path::new(RDMA_DEVICES).is_dir();
+    let has_rdma = offers.is_local && has_verbs(Path::new(RDMA_DEVICES));
     if launch.rdma == Rdma::Yes || (launch.rdma == Rdma::Auto && has_rdma) {
         devices.push(RDMA_DEVICES.to_owned());
     }

@@ -76,8 +76,11 @@ fn collectives(step: &Step, facts: &mut Facts) {
     facts.insert(key::RUN_NCCL_WORKS, works);
     let hang = failed.filter(|failed| failed.how == "deadline");
     let error = failed.filter(|failed| failed.how != "deadline");
-    let worded =
-        |message: &str, kind: Option<&String>| kind.map_or(message.to_owned(), |kind| format!("{kind}: {message}"));
+    // NCCL's errors are several lines.
+    let worded = |message: &str, kind: Option<&String>| {
+        let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
+        kind.map_or_else(|| line.clone(), |kind| format!("{kind}: {line}"))
+    };
     facts.insert(
         key::RUN_NCCL_ERROR,
         error.map_or(Fact::Absent, |failed| seen(step, worded(&failed.message, failed.kind.as_ref()))),

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use crate::facts::Facts;
 use crate::facts::key::{self, Key};
-use crate::model::{Fact, Value, Version};
+use crate::model::{Fact, Value};
 
 use super::super::events::Body;
 use super::super::recording::{Outcome, Recording, Step};
@@ -30,8 +30,8 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
         None => none_of(BUILD, &untold, facts),
         Some(build) => {
             let build = Reading::new(build);
-            let version = build.text("version").and_then(Version::parse);
-            facts.insert(key::RUN_TORCH_VERSION, version.map_or(Fact::Absent, |version| seen(step, version)));
+            let version = build.text("version").map_or(Fact::Absent, |version| seen(step, version));
+            facts.insert(key::RUN_TORCH_VERSION, version);
             facts.insert(key::RUN_TORCH_FILE, build.text("file").map_or(Fact::Absent, |file| seen(step, file)));
             let nccl = build
                 .get("nccl_available")

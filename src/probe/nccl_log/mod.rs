@@ -67,7 +67,7 @@ pub struct NcclLog {
     /// Transports between ranks, each as `P2P/CUMEM`, `SHM`, `NET/IB/GDRDMA`, `NET/Socket`.
     #[serde(serialize_with = "pairs")]
     pub pairs: BTreeMap<(u32, u32), BTreeSet<String>>,
-    /// Rings, as lists of ranks, and how many channels use each.
+    /// Rings, as lists of ranks, and the channels of the communicator that has most.
     pub rings: BTreeMap<String, u32>,
     /// Channels of collectives, of NVLS and of point-to-point calls.
     pub channels: Option<(u32, u32, u32)>,
@@ -169,7 +169,9 @@ impl NcclLog {
                 self.plugin_errors.insert(format!("{} is of no interface that this NCCL knows", text("lib")));
             }
             "chan.list" => {
-                *self.rings.entry(owned("order")).or_default() += 1;
+                // Each communicator lists its channels anew; of how many each is one stands behind it.
+                let channels = self.rings.entry(owned("order")).or_default();
+                *channels = number("nchannels").max(Some(*channels)).unwrap_or_default();
             }
             "channels.count" => {
                 let count = |name| number(name).unwrap_or_default();

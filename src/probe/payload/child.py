@@ -37,9 +37,9 @@ def keep_program(source):
 def interpreter_command(program_fd):
     """A fresh interpreter that runs the program. By -c and not by the file's path, since a script's folder comes
     first in sys.path, and /proc/self/fd is no place to import from; so it is the working directory, as for
-    `python -m`."""
+    `python -m`. Without a PATH, Python cannot tell its own name, and the kernel does."""
     program = 'exec(compile(open("/proc/self/fd/%d", "rb").read(), "ncclcheck-probe", "exec"))' % program_fd
-    return [sys.executable, "-c", program]
+    return [sys.executable or os.readlink("/proc/self/exe"), "-c", program]
 
 
 class Channel:

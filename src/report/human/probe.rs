@@ -22,10 +22,11 @@ const COLUMN: usize = 14;
 pub(super) fn summary(probe: &Recording, facts: &Facts, page: &mut Page<'_>) -> io::Result<()> {
     let mut row = |name: &str, text: &str| page.row(2, label(name), COLUMN, text);
     row("engine", &probe.launch.as_ref().map_or("none: run in place".to_owned(), |launch| launch.engine.clone()))?;
-    row("GPUs", &gpus(facts))?;
-    row("torch", &torch(facts))?;
-    row("NCCL", &nccl(facts))?;
-    row("RDMA", &rdma(facts))?;
+    let looked = |step: &str, text: String| if probe.find(step).is_some() { text } else { "not looked at".to_owned() };
+    row("GPUs", &looked("gpus", gpus(facts)))?;
+    row("torch", &looked("pytorch", torch(facts)))?;
+    row("NCCL", &looked("collectives", nccl(facts)))?;
+    row("RDMA", &looked("rdma", rdma(facts)))?;
     row("steps", &probe.steps.iter().map(step).collect::<Vec<_>>().join(", "))
 }
 
@@ -109,7 +110,7 @@ pub(super) fn tables(probe: &Recording, facts: &Facts, page: &mut Page<'_>) -> i
 /// Columns of tables of records: the field, and what stands above it.
 const ISOLATED: [(&str, &str); 4] =
     [("arrangement", ""), ("gb_s", "GB/s"), ("percent", "%"), ("transports", "transports")];
-const WHAT_IF: [(&str, &str); 4] = [("variables", ""), ("size", "bytes"), ("ratio", "speed"), ("differs", "differs")];
+const WHAT_IF: [(&str, &str); 4] = [("variables", ""), ("size", "size"), ("ratio", "speed"), ("differs", "differs")];
 
 /// A fact of records as a table, with what failed under it.
 fn records(facts: &Facts, key: &Key, title: &str, columns: &[(&str, &str)], page: &mut Page<'_>) -> io::Result<()> {
@@ -120,17 +121,19 @@ fn records(facts: &Facts, key: &Key, title: &str, columns: &[(&str, &str)], page
         _ => None,
     };
     let mut rows = vec![columns.iter().map(|(_, title)| (*title).to_owned()).collect::<Vec<_>>()];
-    rows.extend(
-        records.iter().map(|record| {
-            columns.iter().map(|(name, _)| field(record, name).unwrap_or_else(|| "-".to_owned())).collect()
-        }),
-    );
+    rows.extend(records.iter().map(|record| {
+        let cell = |(name, _): &(&str, &str)| match (*name, field(record, name)) {
+            ("size", Some(bytes)) => bytes.parse().map_or(bytes, size),
+            (_, text) => text.unwrap_or_else(|| "-".to_owned()),
+        };
+        columns.iter().map(cell).collect()
+    }));
     table(&rows, page)?;
     for record in records {
         if let (Some(name), Some(error)) =
             (field(record, columns.first().map_or("", |(name, _)| name)), field(record, "error"))
         {
-            page.text(2, &format!("{name}: {error}"))?;
+            page.text(2, &format!("{name}: {}", one_line(&error)))?;
         }
     }
     Ok(())
@@ -252,11 +255,16 @@ fn hung(probe: &Recording, page: &mut Page<'_>) -> io::Result<()> {
             let text = |name: &str| rank.get(name).and_then(Json::as_str).unwrap_or_default();
             let number = rank.get("rank").and_then(Json::as_u64).unwrap_or_default();
             let error = text("error");
-            let error = if error.is_empty() { String::new() } else { format!(": {error}") };
+            let error = if error.is_empty() { String::new() } else { format!(": {}", one_line(error)) };
             page.row(2, label(&format!("rank {number}")), 11, &format!("{}, {}{error}", text("state"), text("phase")))?;
         }
     }
     Ok(())
+}
+
+/// NCCL's errors are several lines.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn size(bytes: u64) -> String {

@@ -33,13 +33,13 @@ impl Fake {
                 let head = BufReader::new(&stream).lines().map_while(Result::ok).take_while(|line| !line.is_empty());
                 let Some(first) = head.collect::<Vec<_>>().into_iter().next() else { continue };
                 let target = first.split(' ').nth(1).unwrap_or_default().to_owned();
+                // Before the answer: who has it may ask at once what was requested.
+                let _ = sender.send(target.clone());
                 if target.ends_with("/version") {
                     respond(&mut stream, "200 OK", VERSION.replace("{}", api).as_bytes());
                 } else {
                     answer(&target, &mut stream);
                 }
-                // Who made the fake may have gone.
-                let _ = sender.send(target);
             }
         });
         Self { folder, requests }
@@ -53,7 +53,7 @@ impl Fake {
         Engine::connect(&options(&[("DOCKER_HOST", &self.endpoint())])).unwrap()
     }
 
-    /// The targets of all requests that were answered.
+    /// The targets of all requests.
     pub(super) fn requests(&self) -> Vec<String> {
         self.requests.try_iter().collect()
     }

@@ -1,0 +1,94 @@
+//! Probes that were recorded on real machines, judged again.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::support::run;
+
+/// The report about a recording, and the exit status.
+fn report(recording: &str) -> (Value, i32) {
+    let path = format!("{}/fixtures/probe/{recording}.jsonl", env!("CARGO_MANIFEST_DIR"));
+    let output = run(&["probe", "--from", &path, "--format", "json"], None);
+    let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+        panic!("{error}: {}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    });
+    (report, output.status.code().unwrap())
+}
+
+fn fact<'r>(report: &'r Value, name: &str) -> &'r Value {
+    &report["facts"][name]["value"]
+}
+
+#[test]
+fn two_healthy_gpus() {
+    let (report, _) = report("h200-x2/quick");
+    assert_eq!(fact(&report, "run.gpu.models"), &serde_json::json!(["NVIDIA H200", "NVIDIA H200"]));
+    assert_eq!(fact(&report, "run.topology.nvlink_pairs"), &serde_json::json!(["GPU0-GPU1: NV18"]));
+    assert_eq!(fact(&report, "run.topology.nvlink_gb_s"), 478);
+    assert_eq!(fact(&report, "run.nccl.transports"), &serde_json::json!(["P2P/CUMEM"]));
+    assert_eq!(fact(&report, "run.nccl.version"), "2.28.9");
+    assert_eq!(fact(&report, "run.nccl.nodes"), 1);
+    assert!(fact(&report, "run.nccl.all_reduce_mb_s").as_i64().unwrap() > 290_000);
+    for name in ["run.nccl.wrong_values", "run.gpu.slowed", "run.torch.kernel_errors", "run.nccl.warnings"] {
+        assert_eq!(report["facts"][name]["state"], "absent", "{name}: {}", report["facts"][name]);
+    }
+}
+
+#[test]
+fn containers_of_one_gpu_each() {
+    let (report, _) = report("h200-x2/full");
+    let isolated = fact(&report, "run.isolated").as_array().unwrap();
+    let percent: Vec<_> = isolated.iter().map(|record| record["percent"].as_str().unwrap_or("fails")).collect();
+    assert_eq!(percent, ["100", "1", "fails", "1", "100"]);
+    assert!(isolated[2]["error"].as_str().unwrap().contains("invalid device ordinal"));
+    assert!(fact(&report, "run.network.error").as_str().unwrap().contains("No space left on device"));
+    let differs: Vec<_> =
+        fact(&report, "run.what_if").as_array().unwrap().iter().map(|record| &record["differs"]).collect();
+    assert_eq!(differs, ["no", "no", "no", "no", "yes", "yes"]);
+}
+
+#[test]
+fn a_rank_that_does_not_come_is_named() {
+    let (report, _) = report("h200-x2/hang");
+    assert!(
+        fact(&report, "run.nccl.hang")
+            .as_str()
+            .unwrap()
+            .contains("rank 1 has not come to 'all_reduce of 8 bytes, warm-up'")
+    );
+    assert_eq!(report["facts"]["run.nccl.wrong_values"]["state"], "unknown");
+}
+
+#[test]
+fn what_is_no_recording_is_said() {
+    let output = run(&["probe", "--from", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")], None);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no line of a probe in it"));
+}
+
+/// The program as it is printed, by the Python that is here.
+#[test]
+fn the_printed_program_runs() {
+    let payload = run(&["probe", "--print-payload"], None).stdout;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("payload.py");
+    std::fs::write(&file, payload).unwrap();
+    let run = Command::new("python3").arg(&file).args(["--plan", r#"{"steps":["limits"]}"#]).output().unwrap();
+    let lines: Vec<Value> = run
+        .stdout
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect();
+    let events: Vec<_> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();
+    assert_eq!(events, ["hello", "start", "result", "end"], "{}", String::from_utf8_lossy(&run.stderr));
+}
+
+#[test]
+fn in_place() {
+    let output = run(&["probe", "--in-place", "--steps", "limits", "--format", "json"], None);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["probe"]["steps"][0]["outcome"], "done");
+    assert!(fact(&report, "run.processors").as_i64().unwrap() > 0);
+}
