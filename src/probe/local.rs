@@ -1,15 +1,13 @@
 //! Runs the program here, without an engine: on this host, or in the container in which we are ourselves.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use super::ProbeError;
 use super::engine::Finished;
 use super::payload;
-
-/// Bytes that are kept of what came on standard error.
-const STDERR: usize = 1 << 14;
+use super::tail::Tail;
 
 /// Runs the program to its end, and hands out what it writes line by line. Where this process ends before, the end of its
 /// standard input tells the program.
@@ -18,6 +16,7 @@ pub fn run(python: &str, program: &str, plan: &str, line: &mut dyn FnMut(&[u8]))
         what: format!("{python} does not run the program: {error}"),
         help: Some("name the Python that has torch, with --python".to_owned()),
     };
+    #[expect(clippy::disallowed_methods, reason = "this is what the user asked for: to run it here")]
     let mut child = Command::new(python)
         .args(payload::start(program, plan))
         .stdin(Stdio::piped())
@@ -33,10 +32,11 @@ pub fn run(python: &str, program: &str, plan: &str, line: &mut dyn FnMut(&[u8]))
 fn converse(child: &mut Child, program: &str, line: &mut dyn FnMut(&[u8])) -> Finished {
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let errors = thread::spawn(move || {
-        let mut text = Vec::new();
+        let mut tail = Tail::default();
+        let lines = stderr.map(BufReader::new).into_iter().flat_map(|stderr| stderr.split(b'\n'));
         // What cannot be read of it is missing from a message, no more.
-        let _ = stderr.map(|mut stderr| stderr.read_to_end(&mut text));
-        String::from_utf8_lossy(text.get(text.len().saturating_sub(STDERR)..).unwrap_or_default()).into_owned()
+        lines.map_while(Result::ok).for_each(|line| tail.push(&[line, b"\n".to_vec()].concat()));
+        tail.text()
     });
     let mut lifeline = stdin;
     // A program that is gone before it was read tells why on standard error.

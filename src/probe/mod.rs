@@ -13,6 +13,7 @@ mod owner;
 pub mod payload;
 pub mod plan;
 pub mod recording;
+mod tail;
 
 use crate::source::SourceError;
 

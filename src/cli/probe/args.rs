@@ -132,8 +132,8 @@ pub(in super::super) struct Launch {
 #[derive(Clone, Debug, Args)]
 pub(in super::super) struct Steps {
     /// Only these steps, parted by commas
-    #[arg(long, value_name = "STEP,...", value_delimiter = ',', help_heading = "Steps")]
-    pub(super) steps: Vec<String>,
+    #[arg(long = "steps", value_name = "STEP,...", value_delimiter = ',', help_heading = "Steps")]
+    pub(super) only: Vec<String>,
     /// Few sizes, none above 256 MiB, and little time for each
     #[arg(long, help_heading = "Steps")]
     pub(super) quick: bool,

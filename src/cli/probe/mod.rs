@@ -4,7 +4,7 @@ pub(super) mod args;
 mod plan;
 
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -21,7 +21,7 @@ use crate::probe::{self, ProbeError, command, local, payload};
 use crate::report::{ImageSummary, Report};
 use crate::rules::{self, Rule, RuleSet};
 use crate::scan::Cancel;
-use crate::source::{Environment, Options};
+use crate::source::{Environment, Options, read_bounded};
 
 use super::output::Outputs;
 use super::plan::Talk;
@@ -352,16 +352,19 @@ impl Listener {
     }
 }
 
+/// Bytes of a recording that is read. Those of eight GPUs with every step have some two million.
+const LARGEST: u64 = 256 << 20;
+
 /// What was recorded before.
 fn recorded(file: &Path) -> Result<Recording, Failure> {
     let name = file.display().to_string();
-    let mut text = Vec::new();
     let read = if name == "-" {
-        io::stdin().lock().read_to_end(&mut text)
+        read_bounded(io::stdin().lock(), LARGEST, &name)
     } else {
-        File::open(file).and_then(|mut file| file.read_to_end(&mut text))
+        let opened = File::open(file).map_err(|error| Failure::Usage(format!("--from {name}: {error}")))?;
+        read_bounded(opened, LARGEST, &name)
     };
-    read.map_err(|error| Failure::Usage(format!("--from {name}: {error}")))?;
+    let text = read.map_err(|error| Failure::Usage(format!("--from {error}")))?;
     let mut recording = Recording::read(&text);
     if recording.hello.is_none() {
         let why = "there is no line of a probe in it; write one with --record, or with ncclcheck probe --in-place";

@@ -17,7 +17,7 @@ const RDMA_DEVICES: &str = "/dev/infiniband";
 
 /// What the program is asked to do.
 pub(super) fn plan(steps: &Steps) -> Result<Plan, Failure> {
-    let mut plan = Plan::new(&steps.steps).map_err(|why| Failure::Usage(format!("--steps: {why}")))?;
+    let mut plan = Plan::new(&steps.only).map_err(|why| Failure::Usage(format!("--steps: {why}")))?;
     if steps.forced_network {
         plan = plan.and("forced-network");
     }

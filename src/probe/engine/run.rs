@@ -19,6 +19,7 @@ use crate::source::daemon::{Kind, Trouble, ask};
 
 use super::super::ProbeError;
 use super::super::arrangement::Arrangement;
+use super::super::tail::Tail;
 use super::body::body;
 use super::{Launcher, PATIENCE, explain};
 
@@ -27,8 +28,6 @@ const LONGEST_LINE: usize = 1 << 17;
 /// How long a removal by the engine itself may take, and how often it is looked at.
 const REMOVAL: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
-/// Bytes that are kept of what came on standard error, the last ones.
-const STDERR: usize = 1 << 14;
 
 /// How a container ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -143,7 +142,7 @@ async fn converse(
     // Of its answer the environment is left out: it may hold secrets.
     let given = given.ok().and_then(|given: ContainerInspectResponse| given.host_config);
     finished.given = given.map(|host| serde_json::json!({ "HostConfig": host }));
-    let mut lines = Lines::default();
+    let (mut lines, mut stderr) = (Lines::default(), Tail::default());
     let end = tokio::time::sleep(limit);
     tokio::pin!(end);
     loop {
@@ -155,7 +154,7 @@ async fn converse(
             }
         };
         match piece {
-            Some(Ok(LogOutput::StdErr { message })) => keep_end(&mut finished.stderr, &message),
+            Some(Ok(LogOutput::StdErr { message })) => stderr.push(&message),
             Some(Ok(LogOutput::StdOut { message } | LogOutput::Console { message })) => lines.push(&message, line),
             Some(Ok(LogOutput::StdIn { .. })) => {}
             Some(Err(error)) => {
@@ -167,6 +166,7 @@ async fn converse(
     }
     // Standard input stays open until here: its end would be the program's.
     drop(attached.input);
+    finished.stderr = stderr.text();
     Ok(finished)
 }
 
@@ -193,13 +193,5 @@ impl Lines {
                 self.rest.clear();
             }
         }
-    }
-}
-
-fn keep_end(text: &mut String, bytes: &[u8]) {
-    text.push_str(&String::from_utf8_lossy(bytes));
-    if text.len() > 2 * STDERR {
-        let cut = (text.len() - STDERR..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-        text.drain(..cut);
     }
 }

@@ -57,7 +57,10 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     facts.insert(key::RUN_GIVEN_OTHERWISE, if otherwise.is_empty() { Fact::Absent } else { seen(step, otherwise) });
 }
 
-fn records(recording: &Recording, record: fn(&Step) -> Option<[(&'static str, String); 3]>) -> Fact {
+/// Fields of a record; one without text is left out.
+type Fields = [(&'static str, String); 3];
+
+fn records(recording: &Recording, record: fn(&Step) -> Option<Fields>) -> Fact {
     let found = recording.steps.iter().filter_map(|step| Some((step, record(step)?)));
     let (at, records): (Vec<_>, Vec<Value>) = found
         .map(|(step, fields)| {
@@ -69,7 +72,7 @@ fn records(recording: &Recording, record: fn(&Step) -> Option<[(&'static str, St
     if records.is_empty() { Fact::Absent } else { Fact::Seen { value: Value::List(records), at } }
 }
 
-fn failed(step: &Step) -> Option<[(&'static str, String); 3]> {
+fn failed(step: &Step) -> Option<Fields> {
     let Outcome::Failed(failed) = &step.outcome else { return None };
     let message = match &failed.kind {
         Some(kind) => format!("{kind}: {}", failed.message),
@@ -78,7 +81,7 @@ fn failed(step: &Step) -> Option<[(&'static str, String); 3]> {
     Some([("step", step.name.clone()), ("how", failed.how.clone()), ("message", message)])
 }
 
-fn skipped(step: &Step) -> Option<[(&'static str, String); 3]> {
+fn skipped(step: &Step) -> Option<Fields> {
     let Outcome::Skipped(why) = &step.outcome else { return None };
     Some([("step", step.name.clone()), ("why", why.clone()), ("", String::new())])
 }
