@@ -112,3 +112,66 @@ fn gpu_direct(body: Reading<'_>) -> Option<&'static str> {
         "none"
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    /// Facts of a recorded body.
+    fn facts(name: &str) -> Facts {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/probe/soft-roce").join(format!("{name}.json"));
+        let body: Json = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+        let line = format!(r#"{{"ncclcheck":1,"event":"result","step":"rdma","seconds":1.0,"body":{body}}}"#);
+        let mut facts = Facts::default();
+        produce(&Recording::read(line.as_bytes()), &mut facts);
+        facts
+    }
+
+    fn told(facts: &Facts, key: &Key) -> String {
+        facts.get(key.name).value().map(ToString::to_string).unwrap_or_default()
+    }
+
+    #[test]
+    fn containers_with_all_that_rdma_needs() {
+        for name in ["host-network", "bridge", "user", "memlock-64k-ipc-lock"] {
+            let facts = facts(name);
+            assert_eq!(told(&facts, key::RUN_RDMA_DEVICES), "rxe0", "{name}");
+            let troubles = [key::RUN_RDMA_CLOSED, key::RUN_RDMA_REGISTRATION, key::RUN_RDMA_GID, key::RUN_RDMA_PING];
+            for key in troubles {
+                assert_eq!(facts.get(key.name), &Fact::Absent, "{name}: {}", key.name);
+            }
+        }
+    }
+
+    #[test]
+    fn containers_that_cannot_open_the_device() {
+        for (name, cause) in [
+            ("no-device", "no_device_node"),
+            ("rdma-cm-only", "no_device_node"),
+            ("device-denied", "device_node_denied"),
+            ("no-libibverbs", "no_libibverbs"),
+            ("no-providers", "no_provider_config"),
+            ("no-provider-libraries", "no_provider_loads"),
+            ("no-rxe-config", "provider_not_configured"),
+            ("no-rxe-library", "provider_not_loaded"),
+        ] {
+            let facts = facts(name);
+            assert_eq!(facts.get(key::RUN_RDMA_DEVICES.name), &Fact::Absent, "{name}");
+            assert!(told(&facts, key::RUN_RDMA_CLOSED).contains(&format!("cause={cause}, device=rxe0")), "{name}");
+        }
+    }
+
+    #[test]
+    fn limits_and_gids() {
+        let small = told(&facts("memlock-64k"), key::RUN_RDMA_REGISTRATION);
+        assert_eq!(small, "rxe0: 1048576 bytes: ENOMEM, rxe0: 67108864 bytes: ENOMEM");
+        assert_eq!(told(&facts("memlock-8m"), key::RUN_RDMA_REGISTRATION), "rxe0: 67108864 bytes: ENOMEM");
+        let empty = facts("gid-index-empty");
+        assert!(told(&empty, key::RUN_RDMA_GID).contains("which is empty"));
+        assert!(told(&empty, key::RUN_RDMA_PING).starts_with("rxe0:1 fails at rtr"));
+        assert!(told(&facts("gid-index-link-local"), key::RUN_RDMA_GID).contains("link-local"));
+    }
+}
