@@ -258,5 +258,9 @@ keys! {
     RUN_FORCED_TRANSPORTS "run.network.transports" Texts "Transports of the run over the network alone";
     RUN_FORCED_MB_S "run.network.all_reduce_mb_s" Number "Bus bandwidth of all_reduce in that run, in MB/s";
     RUN_ISOLATED "run.isolated" Records "One container for each GPU, by arrangement; the first record is all GPUs in one container: arrangement, transports, gb_s (of all_reduce), percent (of the first), error";
+    RUN_EXPECTED "run.expected" Bool "Whether the user said, by --expect, what the run must tell";
+    RUN_BASELINE "run.has_baseline" Bool "Whether there is the recording of a good run, by --baseline";
+    RUN_UNEXPECTED "run.unexpected" Texts "Facts that are otherwise than the file of --expect has them";
+    RUN_WORSE "run.worse_than_baseline" Texts "What is slower than in the recording of --baseline, or goes other ways";
     RUN_WHAT_IF "run.what_if" Records "What other variables change: variables, size, ratio (of speed), differs (yes, no), error";
 }

@@ -5,6 +5,7 @@ pub mod arrangement;
 pub mod command;
 pub mod engine;
 pub mod events;
+pub mod expect;
 pub mod facts;
 pub mod isolation;
 pub mod local;

@@ -32,7 +32,10 @@ const DOORS: &[(&str, &[&str])] = &[
     ("iced_x86", &["scan/emulate"]),
     ("indicatif", &["cli"]),
     ("reqwest", &["source/registry"]),
-    ("serde_yaml", &["rules", "cli/hosts", "launch/manifest", "facts/environment/vocabulary", "probe/nccl_log"]),
+    (
+        "serde_yaml",
+        &["rules", "cli/hosts", "launch/manifest", "facts/environment/vocabulary", "probe/nccl_log", "probe/expect"],
+    ),
     ("tokio", &["source/daemon", "probe/engine"]),
     ("zstd", &["scan/decompress"]),
 ];

@@ -168,6 +168,12 @@ pub(in super::super) struct Judging {
     /// Whose findings set the exit status: image, host, arrangement
     #[arg(long, value_name = "WHOSE,...", value_delimiter = ',', default_values = ["image", "host", "arrangement"])]
     pub(super) fail_for: Vec<String>,
+    /// What is expected: a YAML map from names of facts to values, {at_least: N} or {at_most: N}
+    #[arg(long, value_name = "FILE")]
+    pub(super) expect: Option<PathBuf>,
+    /// The recording of a good run, than which this one must not be slower
+    #[arg(long, value_name = "FILE")]
+    pub(super) baseline: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -10,10 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::facts::{Facts, World, key};
-use crate::model::{Limits, printable};
+use crate::model::{Fact, Limits, printable};
 use crate::probe::arrangement::{Arrangement, GpuWay};
 use crate::probe::engine::{Finished, Killer, Launcher};
 use crate::probe::events::{self, Event};
+use crate::probe::expect::{self, Expectations};
 use crate::probe::isolation::{self, Way};
 use crate::probe::plan::Plan;
 use crate::probe::recording::{Outcome, Recording};
@@ -27,7 +28,7 @@ use super::output::Outputs;
 use super::plan::Talk;
 use super::progress::Terminal;
 use super::{Exit, Failure};
-use args::{Launch, Preflight, Probe, Steps};
+use args::{Judging, Launch, Preflight, Probe, Steps};
 
 /// `ncclcheck probe`.
 pub(super) fn probe(asked: &Probe, environment: &Environment) -> Result<Exit, Failure> {
@@ -36,12 +37,13 @@ pub(super) fn probe(asked: &Probe, environment: &Environment) -> Result<Exit, Fa
         return print(&payload::program());
     }
     let options = options(environment);
+    let expectations = Expected::read(&asked.judging)?;
     if asked.clean {
         let removed = Launcher::connect(&options)?.clean()?;
         return print(&removed.iter().fold(String::new(), |text, name| text + "removed " + name + "\n"));
     }
     let recording = if let Some(file) = &asked.from {
-        recorded(file)?
+        recorded("--from", file)?
     } else if asked.in_place {
         let python = asked.launch.python.as_deref().unwrap_or("python3");
         let plan = Plan { lifeline: true, ..plan::plan(&asked.steps)? };
@@ -57,6 +59,7 @@ pub(super) fn probe(asked: &Probe, environment: &Environment) -> Result<Exit, Fa
     };
     let mut facts = Facts::default();
     probe::facts::add(&recording, &mut facts);
+    expectations.compare(&recording, &mut facts);
     let rules = RuleSet::builtin()?.only(Rule::is_of_run);
     let judgements = rules::judge(&rules, &facts);
     let image = summary(&recording);
@@ -73,6 +76,35 @@ pub(super) fn probe(asked: &Probe, environment: &Environment) -> Result<Exit, Fa
     outputs.report(std::slice::from_ref(&report), &super::plan::style(&asked.output.look, environment))?;
     outputs.finish()?;
     Ok(report.verdict().map_or(Exit::Pass, Exit::from))
+}
+
+/// What the user expects to be told.
+struct Expected {
+    values: Option<Expectations>,
+    baseline: Option<Recording>,
+}
+
+impl Expected {
+    fn read(judging: &Judging) -> Result<Self, Failure> {
+        let values = judging.expect.as_ref().map(|file| {
+            let failed = |why: String| Failure::Usage(format!("--expect {}: {why}", file.display()));
+            let text = std::fs::read_to_string(file).map_err(|error| failed(error.to_string()))?;
+            Expectations::read(&text).map_err(failed)
+        });
+        let baseline = judging.baseline.as_deref().map(|file| recorded("--baseline", file));
+        Ok(Self { values: values.transpose()?, baseline: baseline.transpose()? })
+    }
+
+    fn compare(&self, recording: &Recording, facts: &mut Facts) {
+        if let Some(good) = &self.baseline {
+            facts.insert(key::RUN_BASELINE, Fact::seen(true, []));
+            expect::compare(good, recording, facts);
+        }
+        if let Some(values) = &self.values {
+            facts.insert(key::RUN_EXPECTED, Fact::seen(true, []));
+            values.compare(facts);
+        }
+    }
 }
 
 /// What changes nothing and is worth a word.
@@ -105,7 +137,7 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
     let Preflight { check, launch, steps, judging } = asked;
     let env = check.common.env.clone();
     let plan = super::plan::Plan::check(check, environment.clone())?;
-    let owners = plan::owners(&judging)?;
+    let (owners, expectations) = (plan::owners(&judging)?, Expected::read(&judging)?);
     let options = options(environment);
     let rules = RuleSet::builtin()?;
     let mut outputs = Outputs::open(&plan.outputs)?;
@@ -128,6 +160,7 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
         let mut facts = probe::facts::host(&recording).map_or_else(|| facts.clone(), |host| facts.on(&host));
         probe::facts::add(&recording, &mut facts);
         probe::facts::compare(&mut facts);
+        expectations.compare(&recording, &mut facts);
         let judgements = rules::judge(&rules, &facts);
         let report = Report {
             image: &image.summary,
@@ -356,19 +389,19 @@ impl Listener {
 const LARGEST: u64 = 256 << 20;
 
 /// What was recorded before.
-fn recorded(file: &Path) -> Result<Recording, Failure> {
+fn recorded(option: &str, file: &Path) -> Result<Recording, Failure> {
     let name = file.display().to_string();
     let read = if name == "-" {
         read_bounded(io::stdin().lock(), LARGEST, &name)
     } else {
-        let opened = File::open(file).map_err(|error| Failure::Usage(format!("--from {name}: {error}")))?;
+        let opened = File::open(file).map_err(|error| Failure::Usage(format!("{option} {name}: {error}")))?;
         read_bounded(opened, LARGEST, &name)
     };
-    let text = read.map_err(|error| Failure::Usage(format!("--from {error}")))?;
+    let text = read.map_err(|error| Failure::Usage(format!("{option} {error}")))?;
     let mut recording = Recording::read(&text);
     if recording.hello.is_none() {
         let why = "there is no line of a probe in it; write one with --record, or with ncclcheck probe --in-place";
-        return Err(Failure::Usage(format!("--from {name}: {why}")));
+        return Err(Failure::Usage(format!("{option} {name}: {why}")));
     }
     if !recording.ended {
         recording.broken = Some("the recording ends before the probe did".to_owned());

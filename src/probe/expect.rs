@@ -1,0 +1,187 @@
+//! What a probe is expected to tell: by a file of facts, or by the recording of a good run.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::facts::Facts;
+use crate::facts::key::{self, Key};
+use crate::model::{Fact, Gap, Value};
+
+use super::recording::{Recording, Step};
+
+/// How much of the baseline's bandwidth is still as good as it. Runs of one machine differ by a few percent.
+const AS_GOOD: f64 = 0.9;
+
+/// Expected values, by the names of facts.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(transparent)]
+pub struct Expectations(BTreeMap<String, Expected>);
+
+/// One expected value.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+enum Expected {
+    AtLeast { at_least: i64 },
+    AtMost { at_most: i64 },
+    Equal(serde_json::Value),
+}
+
+impl Expectations {
+    /// Reads a YAML map from names of facts to values, `{at_least: N}` or `{at_most: N}`.
+    pub fn read(yaml: &str) -> Result<Self, String> {
+        let expectations: Self = serde_yaml::from_str(yaml).map_err(|error| error.to_string())?;
+        match expectations.0.keys().find(|name| key::find(name).is_none()) {
+            Some(odd) => Err(format!("there is no fact '{odd}'; ncclcheck probe --format json shows those there are")),
+            None => Ok(expectations),
+        }
+    }
+
+    /// Adds what is otherwise than expected.
+    pub fn compare(&self, facts: &mut Facts) {
+        let mut otherwise = Vec::new();
+        let mut gap = None;
+        for (name, expected) in &self.0 {
+            match facts.get(name) {
+                Fact::Unknown(why) => gap = gap.or_else(|| Some(Gap::new(format!("{name}: {}", why.why)))),
+                fact => otherwise.extend(expected.missed(name, fact.value())),
+            }
+        }
+        let fact = match gap {
+            _ if !otherwise.is_empty() => Fact::seen(otherwise.into(), []),
+            Some(gap) => Fact::<Value>::Unknown(gap),
+            None => Fact::Absent,
+        };
+        facts.insert(key::RUN_UNEXPECTED, fact);
+    }
+}
+
+impl Expected {
+    fn missed(&self, name: &str, found: Option<&Value>) -> Option<String> {
+        let is = found.map_or_else(|| "absent".to_owned(), ToString::to_string);
+        let number = match found {
+            Some(Value::Int(number)) => Some(*number),
+            _ => None,
+        };
+        let (holds, wanted) = match self {
+            Self::AtLeast { at_least } => (number >= Some(*at_least), format!("at least {at_least}")),
+            Self::AtMost { at_most } => (number.is_some_and(|number| number <= *at_most), format!("at most {at_most}")),
+            Self::Equal(value) => {
+                let wanted = plain(value);
+                (is == wanted, wanted)
+            }
+        };
+        (!holds).then(|| format!("{name} is {is}, expected was {wanted}"))
+    }
+}
+
+/// A value as facts are written.
+fn plain(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join(", "),
+        serde_json::Value::Null => "absent".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// Adds where a run is slower than a good one, or goes other ways.
+pub fn compare(good: &Recording, now: &Recording, facts: &mut Facts) {
+    let mut before = Facts::default();
+    super::facts::add(good, &mut before);
+    let mut worse = Vec::new();
+    let ways: &[&Key] = &[key::RUN_GPU_MODELS, key::RUN_NCCL_TRANSPORTS, key::RUN_NCCL_NETWORK, key::RUN_NCCL_NODES];
+    for key in ways {
+        if let (Some(before), Some(now)) = (before.get(key.name).value(), facts.get(key.name).value())
+            && before != now
+        {
+            worse.push(format!("{} is {now}, in the baseline {before}", key.name));
+        }
+    }
+    let Some((good, now)) = good.find("collectives").zip(now.find("collectives")) else {
+        let gap = Gap::new("the baseline and this run do not both have the step collectives");
+        return facts.insert::<Value>(key::RUN_WORSE, Fact::Unknown(gap));
+    };
+    let (good, now) = (speeds(good), speeds(now));
+    for ((operation, bytes), before) in &good {
+        if let Some(speed) = now.get(&(operation.clone(), *bytes))
+            && *speed < before * AS_GOOD
+        {
+            let (now, before) = (speed / 1e9, before / 1e9);
+            worse.push(format!("{operation} of {bytes} bytes: {now:.1} GB/s, in the baseline {before:.1}"));
+        }
+    }
+    facts.insert(key::RUN_WORSE, if worse.is_empty() { Fact::Absent } else { Fact::seen(worse, []) });
+}
+
+/// Bytes from which on bandwidth is compared: below, latency is what is measured, and varies more.
+const LARGE: u64 = 1 << 20;
+
+fn speeds(step: &Step) -> BTreeMap<(String, u64), f64> {
+    let measured = step.parts.iter().filter_map(|part| {
+        let operation = part.get("operation")?.as_str()?.to_owned();
+        let bytes = part.get("bytes")?.as_u64().filter(|bytes| *bytes >= LARGE)?;
+        Some(((operation, bytes), part.get("busbw_bytes_per_second")?.as_f64()?))
+    });
+    measured.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recorded(name: &str) -> Recording {
+        let path = format!("{}/fixtures/probe/h200-x2/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
+        Recording::read(&std::fs::read(path).unwrap())
+    }
+
+    fn facts(recording: &Recording) -> Facts {
+        let mut facts = Facts::default();
+        super::super::facts::add(recording, &mut facts);
+        facts
+    }
+
+    fn told(facts: &Facts, key: &Key) -> String {
+        facts.get(key.name).value().map(ToString::to_string).unwrap_or_default()
+    }
+
+    #[test]
+    fn values_that_were_expected() {
+        let mut facts = facts(&recorded("quick"));
+        let good = "run.gpu.count: 2\nrun.nccl.all_reduce_mb_s: {at_least: 250000}\nrun.nccl.transports: [P2P/CUMEM]\n\
+                    run.nccl.wrong_values: null\nrun.nccl.version: 2.28.9\n";
+        Expectations::read(good).unwrap().compare(&mut facts);
+        assert_eq!(told(&facts, key::RUN_UNEXPECTED), "");
+        let bad = "run.gpu.count: 8\nrun.nccl.all_reduce_mb_s: {at_least: 350000}\nrun.nccl.network: [IB]\n";
+        Expectations::read(bad).unwrap().compare(&mut facts);
+        let text = told(&facts, key::RUN_UNEXPECTED);
+        assert!(text.contains("run.gpu.count is 2, expected was 8"), "{text}");
+        assert!(text.contains("expected was at least 350000") && text.contains("is Socket, expected was IB"), "{text}");
+        assert!(Expectations::read("run.gpus: 8").unwrap_err().contains("no fact 'run.gpus'"));
+    }
+
+    #[test]
+    fn a_run_against_a_good_one() {
+        let good = recorded("quick");
+        let mut same = facts(&good);
+        compare(&good, &good, &mut same);
+        assert_eq!(told(&same, key::RUN_WORSE), "");
+        let full = recorded("full");
+        let mut other = facts(&full);
+        compare(&good, &full, &mut other);
+        assert_eq!(told(&other, key::RUN_WORSE), "", "two runs of one machine");
+        let text =
+            std::fs::read_to_string(format!("{}/fixtures/probe/h200-x2/quick.jsonl", env!("CARGO_MANIFEST_DIR")))
+                .unwrap();
+        let slow = Recording::read(
+            text.replace("P2P/CUMEM", "SHM/direct/direct")
+                .replace("\"busbw_bytes_per_second\":2", "\"busbw_bytes_per_second\":1")
+                .as_bytes(),
+        );
+        let mut worse = facts(&slow);
+        compare(&good, &slow, &mut worse);
+        let text = told(&worse, key::RUN_WORSE);
+        assert!(text.contains("run.nccl.transports is SHM, in the baseline P2P/CUMEM"), "{text}");
+        assert!(text.contains("all_reduce of 268435456 bytes: 199.1 GB/s, in the baseline 299.1"), "{text}");
+    }
+}
