@@ -65,7 +65,7 @@ pub enum GpuWay {
     Request,
     /// By the names of the Container Device Interface, `nvidia.com/gpu=all`.
     Cdi,
-    /// The device nodes alone; the driver's libraries are not brought by anybody.
+    /// By device nodes and mounts that are listed one by one; the engine need know nothing of GPUs.
     Devices,
     /// Not at all.
     None,

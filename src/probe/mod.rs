@@ -3,6 +3,7 @@
 
 pub mod arrangement;
 pub mod command;
+pub mod devices;
 pub mod engine;
 pub mod events;
 pub mod expect;

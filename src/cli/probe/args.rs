@@ -77,8 +77,8 @@ pub(in super::super) struct Launch {
     /// GPUs: all, a number, or device=ID,...
     #[arg(long, value_name = "GPUS", default_value = "all", help_heading = "Container")]
     pub(super) gpus: Gpus,
-    /// How the engine is asked for them: as docker run --gpus (request), by the Container Device Interface (cdi), as bare
-    /// device nodes (devices), or not at all (none)
+    /// How the engine is asked for them: as docker run --gpus (request), by the Container Device Interface (cdi), by this
+    /// host's device nodes and driver libraries without help of the engine (devices), or not at all (none)
     #[arg(long, value_name = "MODE", default_value = "auto", help_heading = "Container")]
     pub(super) gpu_mode: GpuMode,
     /// Network of the container

@@ -18,7 +18,7 @@ use crate::probe::expect::{self, Expectations};
 use crate::probe::isolation::{self, Way};
 use crate::probe::plan::Plan;
 use crate::probe::recording::{Outcome, Recording};
-use crate::probe::{self, ProbeError, command, local, payload};
+use crate::probe::{self, ProbeError, command, devices, local, payload};
 use crate::report::{ImageSummary, Report};
 use crate::rules::{self, Rule, RuleSet};
 use crate::scan::Cancel;
@@ -193,6 +193,11 @@ fn container(
     let image = plan::image(image)?;
     let launcher = Launcher::connect(options)?;
     let mut arrangement = plan::arrangement(&image, launch, env, &launcher)?;
+    let held = launcher.image(&image, plan::pull(launch.pull))?;
+    if arrangement.way == GpuWay::Devices {
+        let added = devices::add(&mut arrangement, held.library_path.as_deref());
+        added.map_err(|why| Failure::Usage(format!("--gpu-mode devices: {why}")))?;
+    }
     if launch.dry_run {
         arrangement.arguments = payload::start(&program, &plan.json());
         let line = command::docker_run(&arrangement, "payload.py");
@@ -200,7 +205,6 @@ fn container(
         return Ok(None);
     }
     launcher.clean()?;
-    let held = launcher.image(&image, plan::pull(launch.pull))?;
     arrangement.labels = probe::labels();
     let plan = Plan { lifeline: true, ..plan };
     arrangement.arguments = payload::start(&program, &plan.json());

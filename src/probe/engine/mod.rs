@@ -70,6 +70,8 @@ pub struct Held {
     pub id: String,
     /// What it was built for.
     pub platform: Option<Platform>,
+    /// Its variable `LD_LIBRARY_PATH`.
+    pub library_path: Option<String>,
 }
 
 impl Launcher {
@@ -155,8 +157,10 @@ fn offers(engine: &Engine, info: SystemInfo) -> Offers {
 fn held(image: ImageInspect) -> Held {
     let some = |text: Option<String>| text.filter(|text| !text.is_empty());
     let platform = some(image.os).zip(some(image.architecture));
+    let env = image.config.and_then(|config| config.env).unwrap_or_default();
     Held {
         id: image.id.unwrap_or_default(),
+        library_path: env.iter().find_map(|pair| pair.strip_prefix("LD_LIBRARY_PATH=").map(ToOwned::to_owned)),
         platform: platform.map(|(os, architecture)| Platform { os, architecture, variant: some(image.variant) }),
     }
 }
