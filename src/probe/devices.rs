@@ -1,7 +1,6 @@
 //! GPUs for a container of an engine that knows nothing of them: their device nodes, and the driver's libraries of this host, each
 //! mounted by its name. NVIDIA's toolkit does the same and more (libnvidia-container, src/nvc_info.c).
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::arrangement::{Arrangement, Gpus};
@@ -75,6 +74,8 @@ fn libraries(folder: &Path) -> Vec<(String, PathBuf)> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
