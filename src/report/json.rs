@@ -1,6 +1,8 @@
 //! For programs: one JSON object on one line. The tree of structs below is this form and nothing else: it is published,
 //! so that it changes only by additions while [`FORM`] stays.
 
+mod probe;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -12,10 +14,8 @@ use serde_json::ser::Formatter;
 
 use super::{ImageSummary, LayerSummary, Report, Verdict};
 use crate::model::{self, Owner, Severity, printable};
-use crate::probe::events::{Body, Failed};
-use crate::probe::facts::log;
-use crate::probe::recording::{self, Recording, Step};
 use crate::rules;
+use probe::Probe;
 
 /// Name and major version of this form.
 const FORM: &str = "ncclcheck/1";
@@ -217,75 +217,6 @@ struct Judgement<'a> {
     message: Option<String>,
     /// Where the values behind a failure were read; for something missing, nothing.
     at: Vec<Site<'a>>,
-}
-
-/// What a probe told.
-#[derive(Serialize, JsonSchema)]
-struct Probe<'a> {
-    /// The engine, where one ran it.
-    engine: Option<&'a str>,
-    /// The command line that would run the same container.
-    command: Option<&'a str>,
-    /// What the engine said of the container: of its answer to ContainerInspect, `HostConfig`.
-    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
-    given: Option<&'a serde_json::Value>,
-    /// Why the program did not come to its end, if it did not.
-    unfinished: Option<&'a str>,
-    /// The steps, in their order.
-    steps: Vec<ProbeStep<'a>>,
-    /// What NCCL said in the step `collectives`.
-    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
-    nccl: Option<serde_json::Value>,
-}
-
-/// One step of a probe. What is in its bodies stands in the program's own schema (src/probe/payload/events.schema.json).
-#[derive(Serialize, JsonSchema)]
-struct ProbeStep<'a> {
-    /// Its name.
-    step: &'a str,
-    /// done, failed, skipped or open: its end was not told.
-    outcome: &'a str,
-    /// How long it took.
-    seconds: Option<f64>,
-    /// Why it was skipped, or how it failed.
-    why: Option<&'a str>,
-    /// What it found.
-    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
-    body: Option<&'a Body>,
-    /// Partial results.
-    #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
-    parts: &'a [Body],
-    /// All that is known of its failure.
-    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
-    failure: Option<&'a Failed>,
-}
-
-impl<'a> From<&'a Recording> for Probe<'a> {
-    fn from(probe: &'a Recording) -> Self {
-        let launch = probe.launch.as_ref();
-        let collectives = probe.find("collectives").filter(|step| !step.log.is_empty());
-        Self {
-            engine: launch.map(|launch| &*launch.engine),
-            command: launch.map(|launch| &*launch.command),
-            given: launch.and_then(|launch| launch.given.as_ref()),
-            unfinished: probe.broken.as_deref().filter(|_| !probe.ended),
-            steps: probe.steps.iter().map(Into::into).collect(),
-            nccl: collectives.and_then(|step| serde_json::to_value(log(step)).ok()),
-        }
-    }
-}
-
-impl<'a> From<&'a Step> for ProbeStep<'a> {
-    fn from(step: &'a Step) -> Self {
-        let (outcome, why, failure) = match &step.outcome {
-            recording::Outcome::Open => ("open", None, None),
-            recording::Outcome::Done { unclean_exit, .. } => ("done", unclean_exit.as_deref(), None),
-            recording::Outcome::Failed(failed) => ("failed", Some(&*failed.message), Some(&**failed)),
-            recording::Outcome::Skipped(why) => ("skipped", Some(&**why), None),
-        };
-        let (seconds, body) = (step.seconds, step.body());
-        Self { step: &step.name, outcome, seconds, why, body, parts: &step.parts, failure }
-    }
 }
 
 /// What a rule can answer.

@@ -1,0 +1,39 @@
+//! What the user expects to be told: `--expect`, `--baseline`.
+
+use crate::facts::{Facts, key};
+use crate::model::Fact;
+use crate::probe::expect::{self, Expectations};
+use crate::probe::recording::Recording;
+
+use super::super::Failure;
+use super::args::Judging;
+use super::listener::recorded;
+
+/// What is expected.
+pub(super) struct Expected {
+    values: Option<Expectations>,
+    baseline: Option<Recording>,
+}
+
+impl Expected {
+    pub(super) fn read(judging: &Judging) -> Result<Self, Failure> {
+        let values = judging.expect.as_ref().map(|file| {
+            let failed = |why: String| Failure::Usage(format!("--expect {}: {why}", file.display()));
+            let text = std::fs::read_to_string(file).map_err(|error| failed(error.to_string()))?;
+            Expectations::read(&text).map_err(failed)
+        });
+        let baseline = judging.baseline.as_deref().map(|file| recorded("--baseline", file));
+        Ok(Self { values: values.transpose()?, baseline: baseline.transpose()? })
+    }
+
+    pub(super) fn compare(&self, recording: &Recording, facts: &mut Facts) {
+        if let Some(good) = &self.baseline {
+            facts.insert(key::RUN_BASELINE, Fact::seen(true, []));
+            expect::compare(good, recording, facts);
+        }
+        if let Some(values) = &self.values {
+            facts.insert(key::RUN_EXPECTED, Fact::seen(true, []));
+            values.compare(facts);
+        }
+    }
+}
