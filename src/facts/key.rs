@@ -213,6 +213,7 @@ keys! {
     RUN_GPU_ROWS "run.gpu.row_remapping" Texts "GPUs whose memory rows wait for a reset to be remapped, or could not be";
     RUN_GPU_MIG "run.gpu.mig" Texts "GPUs that are cut into MIG instances";
     RUN_GPU_FABRIC "run.gpu.fabric_incomplete" Texts "GPUs whose registration with the NVLink fabric is not complete";
+    RUN_GPU_LOG "run.gpu.log_readable" Bool "Whether the kernel's log could be read, where the driver writes Xid errors";
     RUN_GPU_XID "run.gpu.xid" Texts "Xid errors in the kernel's log";
     RUN_GPU_PERSISTENCE "run.gpu.persistence_off" Texts "GPUs without persistence mode";
     RUN_LIBCUDA "run.cuda.libcuda" Text "The libcuda that is mapped";

@@ -76,9 +76,8 @@ fn collectives(step: &Step, facts: &mut Facts) {
     facts.insert(key::RUN_NCCL_WORKS, works);
     let hang = failed.filter(|failed| failed.how == "deadline");
     let error = failed.filter(|failed| failed.how != "deadline");
-    // NCCL's errors are several lines.
     let worded = |message: &str, kind: Option<&String>| {
-        let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = one_line(message);
         kind.map_or_else(|| line.clone(), |kind| format!("{kind}: {line}"))
     };
     facts.insert(
@@ -96,6 +95,11 @@ fn collectives(step: &Step, facts: &mut Facts) {
     facts.insert(key::RUN_NCCL_PATHS, texts(step, copies.collect()));
     said(step, facts);
     measured(step, first.as_ref(), facts);
+}
+
+/// NCCL's errors are several lines.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// What NCCL's log tells.
@@ -172,7 +176,7 @@ fn forced(recording: &Recording, facts: &mut Facts) {
         return none_of(keys, &untold(recording, "forced-network"), facts);
     };
     let error = match &step.outcome {
-        Outcome::Failed(failed) => seen(step, failed.message.clone()),
+        Outcome::Failed(failed) => seen(step, one_line(&failed.message)),
         Outcome::Open => Fact::Unknown(Gap::new("the step was not ended")),
         _ => Fact::Absent,
     };
@@ -194,7 +198,7 @@ fn isolated(recording: &Recording, facts: &mut Facts) {
     let speed = |row: &Reading<'_>| row.float("all_reduce_bytes_per_second");
     let together = rows.first().and_then(speed);
     let records = rows.iter().map(|row| {
-        let text = |name: &str| row.text(name).unwrap_or_default().to_owned();
+        let text = |name: &str| one_line(row.text(name).unwrap_or_default());
         let error = [text("error"), text("warning")].into_iter().filter(|_| row.text("error").is_some());
         let percent = speed(row).zip(together).map(|(speed, together)| format!("{:.0}", speed / together * 100.0));
         let fields = [

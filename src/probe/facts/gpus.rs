@@ -25,6 +25,7 @@ const KEYS: &[&Key] = &[
     key::RUN_GPU_ROWS,
     key::RUN_GPU_MIG,
     key::RUN_GPU_FABRIC,
+    key::RUN_GPU_LOG,
     key::RUN_GPU_XID,
     key::RUN_GPU_PERSISTENCE,
     key::RUN_LIBCUDA,
@@ -73,6 +74,8 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     let events = xid.list("events").map(|event| {
         format!("Xid {} on {}", event.number("xid").unwrap_or_default(), event.text("pci").unwrap_or("a GPU"))
     });
+    // Few containers see the kernel's log; NVML keeps no history.
+    facts.insert(key::RUN_GPU_LOG, seen(step, xid.get("events").value().is_some()));
     facts.insert(key::RUN_GPU_XID, xid.get("events").and_then(|_, _| texts(step, events.collect())));
     facts.insert(
         key::RUN_GPU_PERSISTENCE,
@@ -92,7 +95,7 @@ fn slowed(gpu: Reading<'_>) -> Option<String> {
     (!trouble.is_empty()).then(|| format!("{}{celsius}", trouble.join(", ")))
 }
 
-/// An idle GPU lowers the generation of its link, never the width.
+/// An idle GPU may lower the generation of its link, and some its width (nvidia-smi(1), "PCIe link info").
 fn narrow(gpu: Reading<'_>) -> Option<String> {
     let pcie = gpu.object("pcie");
     let (now, most) = (pcie.number("width")?, pcie.number("width_max")?);

@@ -51,8 +51,9 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
         (state != "ACTIVE").then(|| format!("{name} is {state}"))
     });
     facts.insert(key::RUN_RDMA_PORTS_DOWN, texts(step, down.collect()));
-    facts.insert(key::RUN_RDMA_GID, texts(step, ports().filter_map(|(name, port)| unfit_gid(&name, port)).collect()));
-    let pings = ports().filter(|(_, port)| port.object("verbs").text("state") == Some("ACTIVE"));
+    let active = || ports().filter(|(_, port)| port.object("verbs").text("state") == Some("ACTIVE"));
+    facts.insert(key::RUN_RDMA_GID, texts(step, active().filter_map(|(name, port)| unfit_gid(&name, port)).collect()));
+    let pings = active();
     let fails = pings.filter_map(|(name, port)| {
         let ping = port.object("ping");
         let error = ping.text("error").map(|error| format!(": {error}")).unwrap_or_default();

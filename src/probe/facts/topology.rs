@@ -1,7 +1,5 @@
 //! What lies between GPUs.
 
-use std::collections::BTreeSet;
-
 use serde_json::Value as Json;
 
 use crate::facts::Facts;
@@ -19,14 +17,12 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     let object = Json::Object(body.clone());
     let pairs: Vec<_> = Reading::new(&object).list("gpu_pairs").collect();
     // Each two GPUs once.
-    let bound: BTreeSet<String> = pairs
-        .iter()
-        .filter_map(|pair| {
-            let (from, to, links) = (pair.text("from")?, pair.text("to")?, pair.number("nvlinks")?);
-            (links > 0 && from < to).then(|| format!("{from}-{to}: NV{links}"))
-        })
-        .collect();
-    facts.insert(key::RUN_NVLINK_PAIRS, texts(step, bound.into_iter().collect()));
+    let index = |name: &str| name.trim_start_matches("GPU").parse::<u32>().unwrap_or(u32::MAX);
+    let bound = pairs.iter().filter_map(|pair| {
+        let (from, to, links) = (pair.text("from")?, pair.text("to")?, pair.number("nvlinks")?);
+        (links > 0 && index(from) < index(to)).then(|| format!("{from}-{to}: NV{links}"))
+    });
+    facts.insert(key::RUN_NVLINK_PAIRS, texts(step, bound.collect()));
     let refused = pairs.iter().filter_map(|pair| {
         let (from, to) = (pair.text("from")?, pair.text("to")?);
         (!pair.flag("cuda_can_access")?).then(|| format!("{from} to {to}"))

@@ -47,7 +47,7 @@ pub(super) struct Returned<'a> {
 
 impl Returned<'_> {
     /// The entries of the `std::map<std::string, std::string>` to which it returned a reference.
-    pub(super) fn map(mut self, abi: Abi) -> Result<BTreeMap<String, String>, String> {
+    pub(super) fn map(&mut self, abi: Abi) -> Result<BTreeMap<String, String>, String> {
         tree::read(self.value, abi, &mut self.memory)
     }
 }

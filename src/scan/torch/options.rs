@@ -4,7 +4,7 @@
 
 use crate::model::{BuildOptions, Entry, Found, Gap, Limits};
 
-use super::super::emulate::{Abi, Image, ReadAt, call};
+use super::super::emulate::{Abi, Image, ReadAt, Returned, call};
 use super::super::extract::{Collect, Extractor};
 use super::spool::Spool;
 
@@ -57,16 +57,21 @@ pub(in super::super) fn build_options(file: &dyn ReadAt) -> Result<Option<BuildO
     let image = Image::open(file)?;
     for (name, abi) in NAMES {
         if let Some(entry) = image.function(name)? {
-            return returned(&image, entry, *abi).map(Some);
+            let mut returned = run(&image, entry)?;
+            return options(&mut returned, entry, *abi).map(Some);
         }
     }
     nameless(&image)
 }
 
-/// What a function returns.
-fn returned(image: &Image<'_>, entry: u64, abi: Abi) -> Result<BuildOptions, String> {
-    let returned = call(image, entry)
-        .map_err(|lost| format!("caffe2::GetBuildOptions() cannot be followed beyond {:#x}: {}", lost.at, lost.why))?;
+/// Runs the function.
+fn run<'a>(image: &'a Image<'a>, entry: u64) -> Result<Returned<'a>, String> {
+    call(image, entry)
+        .map_err(|lost| format!("caffe2::GetBuildOptions() cannot be followed beyond {:#x}: {}", lost.at, lost.why))
+}
+
+/// The map that it returned.
+fn options(returned: &mut Returned<'_>, entry: u64, abi: Abi) -> Result<BuildOptions, String> {
     let options = returned.map(abi).map_err(|why| format!("caffe2::GetBuildOptions() at {entry:#x}: {why}"))?;
     Ok(BuildOptions { options, cxx11_abi: abi == Abi::Cxx11 })
 }
@@ -75,8 +80,9 @@ fn returned(image: &Image<'_>, entry: u64, abi: Abi) -> Result<BuildOptions, Str
 fn nameless(image: &Image<'_>) -> Result<Option<BuildOptions>, String> {
     let mut lost = None;
     for entry in image.functions_that_refer_to(WORDS)? {
+        let mut returned = run(image, entry);
         for (_, abi) in NAMES {
-            match returned(image, entry, *abi) {
+            match returned.as_mut().map_err(|why| why.clone()).and_then(|returned| options(returned, entry, *abi)) {
                 Ok(found) if found.options.contains_key("CXX_FLAGS") => return Ok(Some(found)),
                 Ok(_) => {}
                 Err(why) => lost = lost.or(Some(format!("no symbol names the function, and what may be it: {why}"))),

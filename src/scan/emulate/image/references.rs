@@ -9,7 +9,7 @@ use memchr::memmem;
 use super::{Image, Machine, word};
 
 /// Functions that are given: more than one is already rare.
-const MOST_FUNCTIONS: usize = 16;
+const MOST_FUNCTIONS: usize = 4;
 
 /// Bytes before a literal's words in which its beginning is looked for.
 const LONGEST_LITERAL: u64 = 1 << 13;
