@@ -158,8 +158,33 @@ pub fn bytes(text: &str) -> Result<u64, String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// An arrangement with a bit of everything.
+    pub(in super::super) fn plain() -> Arrangement {
+        Arrangement {
+            image: "my/image".to_owned(),
+            python: "python3".to_owned(),
+            arguments: vec!["-c".to_owned(), "print('it')".to_owned()],
+            gpus: Gpus::These(vec!["0".to_owned(), "2".to_owned()]),
+            way: GpuWay::Request,
+            network: "host".to_owned(),
+            ipc: Some("host".to_owned()),
+            pid: None,
+            hostname: None,
+            shm_size: Some(8 << 30),
+            ulimits: vec!["memlock=-1".parse().unwrap()],
+            devices: vec!["/dev/infiniband".to_owned()],
+            env: vec![("NCCL_DEBUG".to_owned(), "WARN".to_owned())],
+            volumes: vec!["/data:/data:ro".to_owned()],
+            user: Some("1000".to_owned()),
+            capabilities: vec!["IPC_LOCK".to_owned()],
+            memory: Some(1 << 30),
+            pids: 4096,
+            labels: vec![("io.ncclcheck.owner".to_owned(), "x".to_owned())],
+        }
+    }
 
     #[test]
     fn gpus_as_docker_takes_them() {

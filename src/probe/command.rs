@@ -67,3 +67,23 @@ fn quote(word: &str) -> String {
         format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::arrangement::Gpus;
+    use super::super::arrangement::tests::plain;
+    use super::*;
+
+    #[test]
+    fn the_line_that_equals_the_launch() {
+        insta::assert_snapshot!(docker_run(&plain(), "payload.py"), @r#"docker run --rm --interactive --gpus '"device=0,2"' --device /dev/infiniband --network host --ipc host --shm-size 8589934592 --ulimit memlock=-1:-1 --memory 1073741824 --pids-limit 4096 --cap-drop ALL --cap-add IPC_LOCK --security-opt no-new-privileges --read-only --tmpfs /tmp:rw,nosuid,nodev,mode=1777 --user 1000 --volume /data:/data:ro --env NCCL_DEBUG=WARN --label io.ncclcheck.owner=x --entrypoint python3 my/image -c 'print('\''it'\'')' < payload.py"#);
+    }
+
+    #[test]
+    fn gpus_by_name() {
+        let cdi = Arrangement { way: GpuWay::Cdi, gpus: Gpus::Count(2), ..plain() };
+        let line = docker_run(&cdi, "a file");
+        assert!(line.contains("--device nvidia.com/gpu=0 --device nvidia.com/gpu=1 ") && line.ends_with("< 'a file'"));
+        assert!(!docker_run(&Arrangement { way: GpuWay::None, ..plain() }, "p").contains("gpu"));
+    }
+}

@@ -83,3 +83,35 @@ fn device(path: &str) -> DeviceMapping {
 fn ulimit(limit: &Ulimit) -> ResourcesUlimits {
     ResourcesUlimits { name: Some(limit.name.clone()), soft: Some(limit.soft), hard: Some(limit.hard) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::arrangement::tests::plain;
+    use super::*;
+
+    #[test]
+    fn the_request_has_least_privilege_and_all_that_was_asked() {
+        let request = serde_json::to_value(body(&plain())).unwrap();
+        let host = &request["HostConfig"];
+        for (name, value) in [
+            ("CapDrop", serde_json::json!(["ALL"])),
+            ("CapAdd", serde_json::json!(["IPC_LOCK"])),
+            ("SecurityOpt", serde_json::json!(["no-new-privileges"])),
+            ("ReadonlyRootfs", true.into()),
+            ("AutoRemove", true.into()),
+            ("NetworkMode", "host".into()),
+            ("IpcMode", "host".into()),
+            ("ShmSize", (8_u64 << 30).into()),
+            ("Memory", (1_u64 << 30).into()),
+            ("PidsLimit", 4096.into()),
+            ("Binds", serde_json::json!(["/data:/data:ro"])),
+            ("Ulimits", serde_json::json!([{"Name": "memlock", "Soft": -1, "Hard": -1}])),
+        ] {
+            assert_eq!(host[name], value, "{name}");
+        }
+        assert_eq!(host["DeviceRequests"][0]["DeviceIDs"], serde_json::json!(["0", "2"]));
+        assert_eq!(host["DeviceRequests"][0]["Driver"], "");
+        assert!(host.get("Privileged").is_none());
+        assert_eq!((&request["User"], &request["StdinOnce"]), (&"1000".into(), &true.into()));
+    }
+}

@@ -163,3 +163,56 @@ pub(super) fn image(name: &str, pull: Pull, trouble: &Trouble, engine: &str) -> 
 pub(super) fn request(about: &str, trouble: &Trouble, engine: &str) -> ProbeError {
     ProbeError::Engine { what: format!("{engine} does not say {about}: {}", trouble.text), help: None }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What engines said, and words of what is told of it. Docker 20.10, Podman 4.3 and Docker 28 said these when they were
+    /// asked for the impossible; those of nvidia-container-cli are made from the forms in its source.
+    const SAID: &[(&str, &str)] = &[
+        (r#"could not select device driver "" with capabilities: [[gpu]]"#, "nvidia-ctk runtime configure"),
+        (r#"could not select device driver "cdi" with capabilities: []"#, "\"cdi\": true"),
+        ("CDI device injection failed: unresolvable CDI devices nvidia.com/gpu=9", "nvidia-ctk cdi generate"),
+        (
+            "failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: \
+             error during container init: error setting rlimits for ready process: error setting rlimit type 8: operation \
+             not permitted: unknown",
+            "LimitMEMLOCK",
+        ),
+        (
+            r#"unable to start container process: exec: "nope": executable file not found in $PATH: unknown"#,
+            "ncclcheck inspect shows it as python.path",
+        ),
+        (
+            r#"error gathering device information while adding custom device "/dev/infiniband": no such file or directory"#,
+            "--rdma no",
+        ),
+        ("OCI runtime create failed: exec /usr/bin/python3: exec format error", "made for another architecture"),
+        (
+            "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=13.0, please update your driver",
+            "NVIDIA_REQUIRE_",
+        ),
+        ("nvidia-container-cli: initialization error: nvml error: driver not loaded", "kernel module"),
+        ("nvidia-container-cli: device error: 9: unknown device", "nvidia-smi -L"),
+        ("crun: controller `pids` is not available under /sys/fs/cgroup/user.slice", "Delegate="),
+        ("write /var/lib/docker/tmp/x: no space left on device", "disk is full"),
+    ];
+
+    #[test]
+    fn engines_are_explained() {
+        let arrangement = super::super::super::arrangement::tests::plain();
+        for (said, wanted) in SAID {
+            let trouble = Trouble::new(Kind::Odd, *said);
+            let text = start(&arrangement, &trouble, &Offers::default()).to_string();
+            assert!(text.contains(said) && text.contains("\n  cause: ") && text.contains(wanted), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_passed_on_alone() {
+        let arrangement = super::super::super::arrangement::tests::plain();
+        let error = start(&arrangement, &Trouble::new(Kind::Odd, "something new"), &Offers::default());
+        assert_eq!(error.to_string(), " does not run my/image: something new");
+    }
+}

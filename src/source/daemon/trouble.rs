@@ -35,7 +35,7 @@ pub(crate) enum Kind {
 }
 
 impl Trouble {
-    pub(super) fn new(kind: Kind, text: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: Kind, text: impl Into<String>) -> Self {
         Self { kind, text: text.into() }
     }
 
