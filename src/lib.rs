@@ -1,10 +1,13 @@
-//! Tells, from the bytes of a container image, whether distributed PyTorch training in it will use NCCL, NVLink and RDMA.
+//! Tells, from the bytes of a container image and from running it, whether distributed PyTorch training in it will use NCCL,
+//! NVLink and RDMA.
 //!
 //! The pipeline, a module for each stage:
 //!
 //! ```text
 //! source ──► scan ──► rootfs ──► facts ──► rules ──► report
-//! (bytes)   (map)     (fold)
+//! (bytes)   (map)     (fold)       ▲
+//!                                probe
+//!                           (the image, running)
 //! ```
 //!
 //! - [`source`] opens an image wherever it is and hands out its documents and blobs; [`tarball`] reads tar streams.
@@ -16,6 +19,8 @@
 //!   [`model::Fact::Unknown`], and is never taken for an answer.
 //! - [`rules`] are YAML documents with CEL conditions over facts; each yields exactly one judgement.
 //! - [`report`] renders judgements and decides nothing.
+//! - [`probe`] runs the image on this host's GPUs, by an engine or in place, and adds facts; rules do not care where a fact
+//!   came from. What runs inside is a Python program, `src/probe/payload`.
 //! - [`launch`] reads the variables that a job's launch files set.
 //! - [`pipeline`] puts the first three together; [`cli`] is the program.
 //!

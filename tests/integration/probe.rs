@@ -92,3 +92,20 @@ fn in_place() {
     assert_eq!(report["probe"]["steps"][0]["outcome"], "done");
     assert!(fact(&report, "run.processors").as_i64().unwrap() > 0);
 }
+
+#[test]
+fn what_is_typed_wrong_is_told_before_anything_runs() {
+    for (arguments, wanted) in [
+        (&["--in-place", "--steps", "nccl"][..], "there is no step 'nccl'; there are limits, gpus"),
+        (&["--in-place", "--fail-for", "me"], "there is no 'me'; there are image, host, arrangement"),
+        (&["--in-place", "--what-if", "NCCL_ALGO"], "write NAME=VALUE"),
+        (&["--in-place", "--expect", "/nonexistent"], "--expect /nonexistent: No such file"),
+        (&["oci:layout"], "which an engine must have"),
+        (&["--isolate-gpus", "--network", "bridge", "my/image"], "--network must be host"),
+    ] {
+        let output = run(&[&["probe"][..], arguments].concat(), None);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(wanted), "{stderr}");
+    }
+}

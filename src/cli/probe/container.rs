@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::probe::arrangement::{Arrangement, GpuWay};
-use crate::probe::engine::{Finished, Killer, Launcher};
+use crate::probe::engine::{Finished, Killer, Launcher, Pull};
 use crate::probe::events::{self, Event};
 use crate::probe::isolation::{self, Way};
 use crate::probe::plan::Plan;
@@ -33,7 +33,12 @@ pub(super) fn container(
     let image = plan::image(image)?;
     let launcher = Launcher::connect(options)?;
     let mut arrangement = plan::arrangement(&image, launch, env, &launcher)?;
-    let held = launcher.image(&image, plan::pull(launch.pull))?;
+    let held = if launch.dry_run {
+        // Nothing is fetched to print a line.
+        launcher.image(&image, Pull::Never).unwrap_or_default()
+    } else {
+        launcher.image(&image, plan::pull(launch.pull))?
+    };
     if arrangement.way == GpuWay::Devices {
         let added = devices::add(&mut arrangement, held.library_path.as_deref());
         added.map_err(|why| Failure::Usage(format!("--gpu-mode devices: {why}")))?;

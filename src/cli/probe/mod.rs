@@ -33,11 +33,13 @@ pub(super) fn probe(asked: &Probe, environment: &Environment) -> Result<Exit, Fa
         return print(&payload::program());
     }
     let options = options(environment);
-    let expectations = Expected::read(&asked.judging)?;
     if asked.clean {
         let removed = Launcher::connect(&options)?.clean()?;
         return print(&removed.iter().fold(String::new(), |text, name| text + "removed " + name + "\n"));
     }
+    // All that can be wrong in what was typed is told before anything runs.
+    let (owners, expectations) = (plan::owners(&asked.judging)?, Expected::read(&asked.judging)?);
+    let mut outputs = Outputs::open(&super::plan::outputs(&asked.output)?)?;
     let recording = if let Some(file) = &asked.from {
         recorded("--from", file)?
     } else if asked.in_place {
@@ -65,10 +67,9 @@ pub(super) fn probe(asked: &Probe, environment: &Environment) -> Result<Exit, Fa
         facts: &facts,
         judgements: Some(&judgements),
         fail_on: asked.fail_on.into(),
-        fail_for: &plan::owners(&asked.judging)?,
+        fail_for: &owners,
         probe: Some(&recording),
     };
-    let mut outputs = Outputs::open(&super::plan::outputs(&asked.output)?)?;
     outputs.report(std::slice::from_ref(&report), &super::plan::style(&asked.output.look, environment))?;
     outputs.finish()?;
     Ok(report.verdict().map_or(Exit::Pass, Exit::from))
@@ -102,6 +103,10 @@ fn summary(recording: &Recording) -> ImageSummary {
 /// `ncclcheck preflight`: what the image's bytes say, what it does when it runs, and whether the one told the other.
 pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<Exit, Failure> {
     let Preflight { check, launch, steps, judging } = asked;
+    if !check.host.is_empty() {
+        let why = "a preflight judges for the host that it runs on; ncclcheck check judges for others";
+        return Err(Failure::Usage(format!("--host: {why}")));
+    }
     let env = check.common.env.clone();
     let plan = super::plan::Plan::check(check, environment.clone())?;
     let (owners, expectations) = (plan::owners(&judging)?, Expected::read(&judging)?);
