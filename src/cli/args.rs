@@ -171,7 +171,7 @@ pub(super) struct Output {
     #[arg(long, value_name = "FORM[=FILE]", help_heading = "Output")]
     pub(super) format: Vec<String>,
     /// Write the report to this file instead of standard output
-    #[arg(short, long = "output", value_name = "FILE", help_heading = "Output")]
+    #[arg(short = 'o', long = "output", value_name = "FILE", help_heading = "Output")]
     pub(super) file: Option<PathBuf>,
     #[command(flatten)]
     pub(super) look: Look,

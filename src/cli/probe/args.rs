@@ -10,13 +10,13 @@ use super::super::args::{Check, Output};
 
 const STEPS: &str = "\
 Steps:
-  limits          what the container got: /dev/shm, memlock, processors, memory, capabilities, network
+  limits          what the container got: /dev/shm, memlock, processors, memory, network
   gpus            driver and GPUs, as NVML and the CUDA driver have them
   topology        what lies between GPUs and NICs, and which GPUs reach each other
-  rdma            devices, ports, GIDs, providers, memory registration, a ping between two queue pairs
+  rdma            devices, ports, GIDs, providers, memory registration, a ping
   pytorch         what is imported from where, whether its kernels run on each GPU
-  collectives     one process for each GPU: initialisation, bandwidth and right values of each operation
-  forced-network  the same with GPUs kept from reaching each other, so that one host proves its network path (on request)
+  collectives     one process for each GPU: start, bandwidth, right values of each operation
+  forced-network  the same over the network alone (on request)
   what-if         the same under other variables (on request)";
 
 const EXIT: &str = "\

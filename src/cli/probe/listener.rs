@@ -20,7 +20,8 @@ pub(super) struct Listener {
     pub(super) launch: Option<events::Launch>,
     pub(super) talk: Talk,
     file: Option<(File, PathBuf)>,
-    lines: Vec<Vec<u8>>,
+    /// Whether the file has all of it.
+    kept: io::Result<()>,
 }
 
 impl Listener {
@@ -28,17 +29,22 @@ impl Listener {
         let file = record.map(|path| File::create(path).map(|file| (file, path.to_owned()))).transpose();
         let failed =
             |error| Failure::Output { what: record.map_or(String::new(), |path| path.display().to_string()), error };
-        Ok(Self { recording: Recording::default(), launch: None, talk, file: file.map_err(failed)?, lines: Vec::new() })
+        Ok(Self { recording: Recording::default(), launch: None, talk, file: file.map_err(failed)?, kept: Ok(()) })
     }
 
     pub(super) fn line(&mut self, line: &[u8]) {
         let before = self.done();
         self.recording.push(line);
-        if self.file.is_some() {
-            self.lines.push(line.to_owned());
-        }
+        self.keep(line);
         if self.done() > before {
             self.tell();
+        }
+    }
+
+    /// Writes a line to the file; the first failure is told in the end.
+    fn keep(&mut self, line: &[u8]) {
+        if let (Some((file, _)), Ok(())) = (&mut self.file, &self.kept) {
+            self.kept = file.write_all(&[line, b"\n"].concat());
         }
     }
 
@@ -70,11 +76,12 @@ impl Listener {
         if let Some(launch) = &mut self.launch {
             launch.given = finished.given;
         }
-        if let Some((file, path)) = &mut self.file {
-            let first = self.launch.clone().and_then(|launch| events::write(&Event::Launch(launch)).ok());
-            let lines = first.into_iter().map(String::into_bytes).chain(self.lines.iter().cloned());
-            let text = lines.fold(Vec::new(), |text, line| [text, line, b"\n".to_vec()].concat());
-            file.write_all(&text).map_err(|error| Failure::Output { what: path.display().to_string(), error })?;
+        // What the engine gave is known only now; where in a recording this line stands makes no difference.
+        if let Some(launch) = self.launch.clone().and_then(|launch| events::write(&Event::Launch(launch)).ok()) {
+            self.keep(launch.as_bytes());
+        }
+        if let (Err(error), Some((_, path))) = (std::mem::replace(&mut self.kept, Ok(())), &self.file) {
+            return Err(Failure::Output { what: path.display().to_string(), error });
         }
         self.recording.launch = self.launch;
         if !self.recording.ended {
