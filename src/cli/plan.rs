@@ -237,10 +237,8 @@ mod tests {
     use super::*;
 
     fn pair(formats: &[&str], output: Option<&str>) -> Result<Vec<(Format, Target)>, String> {
-        let words = formats
-            .iter()
-            .flat_map(|format| ["--format", format])
-            .chain(output.iter().flat_map(|file| ["-o", file]));
+        let words =
+            formats.iter().flat_map(|format| ["--format", format]).chain(output.iter().flat_map(|file| ["-o", file]));
         let arguments = Arguments::parse_from(["ncclcheck", "inspect", "x"].into_iter().chain(words));
         let Command::Inspect(inspect) = arguments.command else { unreachable!() };
         outputs(&inspect.common.output).map_err(|error| error.to_string())

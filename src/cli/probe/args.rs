@@ -90,6 +90,9 @@ pub(in super::super) struct Launch {
     /// PID namespace: host, container:NAME
     #[arg(long, value_name = "MODE", help_heading = "Container")]
     pub(super) pid: Option<String>,
+    /// Host name of the container [default: the host's on its network, else the engine's choice]
+    #[arg(long, value_name = "NAME", help_heading = "Container")]
+    pub(super) hostname: Option<String>,
     /// Size of /dev/shm [default: the engine's, 64m]
     #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Container")]
     pub(super) shm_size: Option<u64>,

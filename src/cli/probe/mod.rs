@@ -6,7 +6,9 @@ mod expected;
 mod listener;
 mod plan;
 
-use crate::facts::{Facts, World, key};
+use std::thread;
+
+use crate::facts::{Facts, World};
 use crate::model::Limits;
 use crate::probe::engine::Launcher;
 use crate::probe::plan::Plan;
@@ -21,7 +23,7 @@ use super::output::Outputs;
 use super::plan::Talk;
 use super::progress::Terminal;
 use super::{Exit, Failure};
-use args::{Launch, Preflight, Probe};
+use args::{Preflight, Probe};
 use container::container;
 use expected::Expected;
 use listener::{Listener, recorded};
@@ -113,22 +115,34 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
     let options = options(environment);
     let rules = RuleSet::builtin()?;
     let mut outputs = Outputs::open(&plan.outputs)?;
-    let terminal = Terminal::new(plan.talk);
+    // Bars and the words of steps would write over each other.
+    let talk = if plan.talk == Talk::Bars { Talk::Lines } else { plan.talk };
+    let terminal = Terminal::new(talk);
     let mut exit = Exit::Pass;
     for request in &plan.requests {
-        let images = crate::pipeline::load(request, &terminal, &Cancel::default());
-        terminal.clear();
-        let [image] = &*images? else {
+        let run = || container(&request.text, &launch, &env, talk, &steps, &options);
+        if launch.dry_run {
+            run()?;
+            continue;
+        }
+        // The bytes are read while the image runs: neither waits for the other.
+        let cancel = Cancel::default();
+        let (images, told) = thread::scope(|scope| {
+            let reading = scope.spawn(|| crate::pipeline::load(request, &terminal, &cancel));
+            let told = run();
+            if told.is_err() {
+                cancel.cancel();
+            }
+            (reading.join(), told)
+        });
+        let Some(recording) = told? else { continue };
+        let images = images.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let [image] = &*images else {
             let why = "a probe runs one platform's image: leave out --all-platforms";
             return Err(Failure::Usage(format!("{}: {why}", request.text)));
         };
         let world = World { rootfs: &image.rootfs, config: image.config.as_ref(), launch: &plan.launch };
         let facts = Facts::collect(&world);
-        // The Python whose torch was looked at is the one that runs.
-        let python = facts.get(key::PYTHON_PATH.name).value().map(ToString::to_string);
-        let launch = Launch { python: launch.python.clone().or(python), ..launch.clone() };
-        let told = container(&request.text, &launch, &env, plan.talk, &steps, &options)?;
-        let Some(recording) = told else { continue };
         let mut facts = probe::facts::host(&recording).map_or_else(|| facts.clone(), |host| facts.on(&host));
         probe::facts::add(&recording, &mut facts);
         probe::facts::compare(&mut facts);

@@ -157,7 +157,7 @@ pub(super) fn arrangement(
         network: launch.network.clone(),
         ipc: launch.ipc.clone(),
         pid: launch.pid.clone(),
-        hostname: None,
+        hostname: launch.hostname.clone(),
         shm_size: launch.shm_size,
         ulimits: if launch.ulimit.is_empty() { vec![unlimited] } else { launch.ulimit.clone() },
         devices,
