@@ -12,7 +12,7 @@ use super::super::nccl_log::NcclLog;
 use super::super::recording::{Outcome, Recording, Step};
 use super::pytorch::part;
 use super::reading::Reading;
-use super::{none_of, seen, texts, untold};
+use super::{none_of, seen, texts, untold, whole};
 
 const KEYS: &[&Key] = &[
     key::RUN_NCCL_WORKS,
@@ -265,9 +265,4 @@ fn differ(base: Reading<'_>, other: Reading<'_>) -> bool {
     };
     let ((least, most), (other_least, other_most)) = (range(base), range(other));
     most < other_least || other_most < least
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "a float saturates, and no speed or time comes near")]
-fn whole(number: f64) -> i64 {
-    number.round() as i64
 }

@@ -45,8 +45,7 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     let limit = |name| body.object("rlimits").object(name).number("soft");
     facts.insert(key::RUN_MEMLOCK, number(limit("memlock"), "rlimits"));
     facts.insert(key::RUN_NOFILE, number(limit("nofile"), "rlimits"));
-    let processors = body.list("affinity").count();
-    facts.insert(key::RUN_PROCESSORS, number(i64::try_from(processors).ok().filter(|count| *count > 0), "affinity"));
+    facts.insert(key::RUN_PROCESSORS, number(processors(body), "affinity"));
     let variables: BTreeMap<String, String> = body
         .object("variables")
         .entries()
@@ -70,6 +69,17 @@ fn records(recording: &Recording, record: fn(&Step) -> Option<Fields>) -> Fact {
         })
         .unzip();
     if records.is_empty() { Fact::Absent } else { Fact::Seen { value: Value::List(records), at } }
+}
+
+/// How many GPUs a device request names; `None` where it is all of them, or where one name may be several.
+fn gpus_asked(host: Reading<'_>) -> Option<usize> {
+    let request = host.list("DeviceRequests").next()?;
+    let names = request.texts("DeviceIDs");
+    match request.number("Count") {
+        Some(count) if count > 0 => usize::try_from(count).ok(),
+        _ if names.is_empty() || names.iter().any(|name| name.ends_with("all")) => None,
+        _ => Some(names.len()),
+    }
 }
 
 fn failed(step: &Step) -> Option<Fields> {
@@ -99,6 +109,14 @@ fn unclean(step: &Step) -> Vec<String> {
     own.chain(ranks).collect()
 }
 
+/// Processors that the container may use: those it is bound to, and no more than its quota of time comes to.
+fn processors(body: Reading<'_>) -> Option<i64> {
+    let bound = i64::try_from(body.list("affinity").count()).ok().filter(|count| *count > 0)?;
+    let quota = body.object("cgroup").float("cpu_quota").filter(|quota| *quota > 0.0);
+    // A part of one counts as one: there is no less.
+    Some(quota.map_or(bound, |quota| bound.min(super::whole(quota.floor()).max(1))))
+}
+
 /// What the engine was asked for, by its own account of the container, against what is seen from within.
 fn given_otherwise(recording: &Recording, body: Reading<'_>) -> Vec<String> {
     let mut otherwise = Vec::new();
@@ -110,6 +128,13 @@ fn given_otherwise(recording: &Recording, body: Reading<'_>) -> Vec<String> {
     }
     let Some(given) = &launch.given else { return otherwise };
     let host = Reading::new(given).object("HostConfig");
+    let seen = recording.find("gpus").and_then(|step| step.body()?.get("gpus")?.as_array().map(Vec::len));
+    if let (Some(asked), Some(seen)) = (gpus_asked(host), seen)
+        && seen > 0
+        && asked != seen
+    {
+        otherwise.push(format!("{asked} GPUs were asked for, and there are {seen}"));
+    }
     if let (Some(asked), Some(got)) = (host.number("ShmSize"), body.object("shm").number("size_bytes"))
         && host.text("IpcMode") != Some("host")
         && asked > 0
@@ -132,4 +157,54 @@ fn given_otherwise(recording: &Recording, body: Reading<'_>) -> Vec<String> {
         otherwise.push("/dev/infiniband was to be there, and is not".to_owned());
     }
     otherwise
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Facts of a container by what the engine gave and what was seen in it.
+    fn facts(host: &str, limits: &str, gpus: &str) -> Facts {
+        let launch = format!(
+            r#"{{"ncclcheck":1,"event":"launch","engine":"Docker","image":"x","image_id":"","command":"","gpus":true,"given":{{"HostConfig":{host}}}}}"#
+        );
+        let step = |name: &str, body: &str| {
+            format!(r#"{{"ncclcheck":1,"event":"result","step":"{name}","seconds":1.0,"body":{body}}}"#)
+        };
+        let lines = [launch, step("limits", limits), step("gpus", gpus)].join("\n");
+        let mut facts = Facts::default();
+        produce(&Recording::read(lines.as_bytes()), &mut facts);
+        facts
+    }
+
+    const LIMITS: &str = r#"{"shm":{"size_bytes":67108864},"rlimits":{"memlock":{"soft":65536,"hard":65536}},
+        "affinity":[0,1,2,3],"cgroup":{"cpu_quota":2.5},"devices":[{"path":"/dev/nvidia0","permitted":true}]}"#;
+
+    #[test]
+    fn what_was_asked_and_not_given() {
+        let limits = LIMITS.replace('\n', "");
+        let host = r#"{"ShmSize":8589934592,"Ulimits":[{"Name":"memlock","Soft":-1,"Hard":-1}],
+            "Devices":[{"PathOnHost":"/dev/infiniband"}],"DeviceRequests":[{"Count":2}]}"#
+            .replace('\n', "");
+        let facts = facts(&host, &limits, r#"{"gpus":[{"index":0}]}"#);
+        let told = facts.get(key::RUN_GIVEN_OTHERWISE.name).value().unwrap().to_string();
+        for wanted in [
+            "2 GPUs were asked for, and there are 1",
+            "/dev/shm was to have 8589934592 bytes, and has 67108864",
+            "the limit memlock was to be -1, and is 65536",
+            "/dev/infiniband was to be there, and is not",
+        ] {
+            assert!(told.contains(wanted), "{told}");
+        }
+        assert_eq!(facts.get(key::RUN_PROCESSORS.name).value(), Some(&Value::Int(2)));
+    }
+
+    #[test]
+    fn what_was_given_as_asked() {
+        let limits = LIMITS.replace('\n', "");
+        let host = r#"{"ShmSize":67108864,"DeviceRequests":[{"DeviceIDs":["nvidia.com/gpu=0"]}]}"#;
+        let facts = facts(host, &limits, r#"{"gpus":[{"index":0}]}"#);
+        assert_eq!(facts.get(key::RUN_GIVEN_OTHERWISE.name), &Fact::Absent);
+        assert_eq!(gpus_asked(Reading::new(&serde_json::json!({"DeviceRequests": [{"Count": -1}]}))), None);
+    }
 }

@@ -85,3 +85,9 @@ pub fn compare(facts: &mut Facts) {
     let loaded = facts.get(key::RUN_TORCH_LOADED.name).clone();
     facts.insert(key::RUN_TORCH_UNPREDICTED, pytorch::differences(&predicted, &loaded));
 }
+
+/// The nearest whole number.
+#[expect(clippy::cast_possible_truncation, reason = "a float saturates, and no speed or time comes near")]
+fn whole(number: f64) -> i64 {
+    number.round() as i64
+}
