@@ -88,7 +88,7 @@ fn handle_interrupt(killers: &Killers) {
     // A handler that is there already does the same.
     let _ = ctrlc::set_handler(move || {
         for killer in &*killers.lock().unwrap_or_else(PoisonError::into_inner) {
-            if let Err(error) = killer.remove() {
+            if let Err(error) = killer.end() {
                 super::super::complain(&error);
             }
         }

@@ -5,6 +5,7 @@ mod body;
 mod explain;
 mod run;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bollard::models::{ContainerSummary, CreateImageInfo, ImageInspect, SystemInfo};
@@ -135,7 +136,7 @@ impl Launcher {
     }
 
     fn killer(&self, container: &str) -> Killer {
-        Killer { docker: self.engine.client().clone(), container: container.to_owned() }
+        Killer { docker: self.engine.client().clone(), container: container.to_owned(), created: Arc::default() }
     }
 }
 

@@ -1,6 +1,8 @@
 //! One container, from its creation to its end.
 
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -27,6 +29,8 @@ use super::{Launcher, PATIENCE, explain};
 const LONGEST_LINE: usize = 1 << 17;
 /// How long a removal by the engine itself may take, and how often it is looked at.
 const REMOVAL: Duration = Duration::from_secs(30);
+/// How long the engine is waited for that was asked for a container when we were interrupted.
+const CREATION: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// How a container ended.
@@ -45,9 +49,24 @@ pub struct Finished {
 pub struct Killer {
     pub(super) docker: Docker,
     pub(super) container: String,
+    /// Whether the engine has said that it made it. The request may be under way, and is not taken back by our end.
+    pub(super) created: Arc<AtomicBool>,
 }
 
 impl Killer {
+    /// Removes the container, also one that the engine is just about to make.
+    pub fn end(&self) -> Result<(), ProbeError> {
+        for _ in 0..CREATION.as_millis() / PAUSE.as_millis() {
+            let is_there = self.created.load(Ordering::SeqCst);
+            self.remove()?;
+            if is_there {
+                break;
+            }
+            thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+
     /// Removes the container, running or not. One that is gone already is as wanted.
     pub fn remove(&self) -> Result<(), ProbeError> {
         let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
@@ -114,8 +133,10 @@ impl Launcher {
         // Known by its name from before it is there.
         let killer = self.killer(name);
         started(killer.clone());
+        let made = Arc::clone(&killer.created);
         let guard = Guard(killer);
         ask(PATIENCE, created).map_err(|trouble| failed(&trouble))?;
+        made.store(true, Ordering::SeqCst);
         let talk = async { Ok::<_, Error>(converse(docker, name, program, limit, line).await) };
         let finished = ask(limit + PATIENCE, talk).map_err(|trouble| failed(&trouble))?;
         drop(guard);
