@@ -1,5 +1,7 @@
 //! The lines that the program in the container writes: one JSON object each. What they mean stands in `payload/wire.py`.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -74,6 +76,9 @@ pub struct Launch {
     /// What the engine said that it gave (of its answer to ContainerInspect, `HostConfig`), where it said something.
     #[serde(default)]
     pub given: Option<Value>,
+    /// Inodes of this host's own namespaces, `net`, `ipc` and `pid`, where the engine runs on it.
+    #[serde(default)]
+    pub namespaces: BTreeMap<String, u64>,
 }
 
 /// One line of NCCL's own output.

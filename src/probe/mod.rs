@@ -17,6 +17,10 @@ pub mod plan;
 pub mod recording;
 mod tail;
 
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+
 use crate::source::SourceError;
 
 /// The label of our containers. Its value tells who launched it.
@@ -43,6 +47,12 @@ impl ProbeError {
     pub fn concerns_limits(&self) -> bool {
         matches!(self, Self::Engine { what, .. } if what.contains("setting rlimit"))
     }
+}
+
+/// Inodes of the namespaces of this process that a container may be given (namespaces(7)).
+pub fn namespaces() -> BTreeMap<String, u64> {
+    let inode = |name: &str| Some((name.to_owned(), fs::metadata(format!("/proc/self/ns/{name}")).ok()?.ino()));
+    ["net", "ipc", "pid"].into_iter().filter_map(inode).collect()
 }
 
 /// A name for a container of ours.

@@ -1,5 +1,6 @@
 //! Runs the image in a container, or in one for each GPU.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -61,6 +62,7 @@ pub(super) fn container(
         command: command::docker_run(&plan::shown(&arrangement), "payload.py"),
         image,
         given: None,
+        namespaces: if launcher.offers().is_local { probe::namespaces() } else { BTreeMap::new() },
     });
     let killers: Killers = Arc::default();
     handle_interrupt(&killers);

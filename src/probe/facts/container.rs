@@ -150,6 +150,15 @@ fn given_otherwise(recording: &Recording, body: Reading<'_>) -> Vec<String> {
             otherwise.push(format!("the limit {name} was to be {asked}, and is {got}"));
         }
     }
+    for (mode, namespace) in [("NetworkMode", "net"), ("IpcMode", "ipc"), ("PidMode", "pid")] {
+        let ours = launch.namespaces.get(namespace).and_then(|inode| i64::try_from(*inode).ok());
+        let theirs = body.object("namespaces").number(namespace);
+        if host.text(mode) == Some("host") && ours.is_some() && theirs.is_some() && ours != theirs {
+            otherwise.push(format!(
+                "the host's {namespace} namespace was to be shared, and is not: the engine has one of its own"
+            ));
+        }
+    }
     let wants_rdma = host
         .list("Devices")
         .any(|device| device.text("PathOnHost").is_some_and(|path| path.starts_with("/dev/infiniband")));
@@ -166,7 +175,7 @@ mod tests {
     /// Facts of a container by what the engine gave and what was seen in it.
     fn facts(host: &str, limits: &str, gpus: &str) -> Facts {
         let launch = format!(
-            r#"{{"ncclcheck":1,"event":"launch","engine":"Docker","image":"x","image_id":"","command":"","gpus":true,"given":{{"HostConfig":{host}}}}}"#
+            r#"{{"ncclcheck":1,"event":"launch","engine":"Docker","image":"x","image_id":"","command":"","gpus":true,"given":{{"HostConfig":{host}}},"namespaces":{{"net":7,"ipc":8}}}}"#
         );
         let step = |name: &str, body: &str| {
             format!(r#"{{"ncclcheck":1,"event":"result","step":"{name}","seconds":1.0,"body":{body}}}"#)
@@ -178,12 +187,12 @@ mod tests {
     }
 
     const LIMITS: &str = r#"{"shm":{"size_bytes":67108864},"rlimits":{"memlock":{"soft":65536,"hard":65536}},
-        "affinity":[0,1,2,3],"cgroup":{"cpu_quota":2.5},"devices":[{"path":"/dev/nvidia0","permitted":true}]}"#;
+        "affinity":[0,1,2,3],"namespaces":{"net":9,"ipc":8},"cgroup":{"cpu_quota":2.5},"devices":[{"path":"/dev/nvidia0","permitted":true}]}"#;
 
     #[test]
     fn what_was_asked_and_not_given() {
         let limits = LIMITS.replace('\n', "");
-        let host = r#"{"ShmSize":8589934592,"Ulimits":[{"Name":"memlock","Soft":-1,"Hard":-1}],
+        let host = r#"{"NetworkMode":"host","ShmSize":8589934592,"Ulimits":[{"Name":"memlock","Soft":-1,"Hard":-1}],
             "Devices":[{"PathOnHost":"/dev/infiniband"}],"DeviceRequests":[{"Count":2}]}"#
             .replace('\n', "");
         let facts = facts(&host, &limits, r#"{"gpus":[{"index":0}]}"#);
@@ -193,6 +202,7 @@ mod tests {
             "/dev/shm was to have 8589934592 bytes, and has 67108864",
             "the limit memlock was to be -1, and is 65536",
             "/dev/infiniband was to be there, and is not",
+            "the host's net namespace was to be shared, and is not",
         ] {
             assert!(told.contains(wanted), "{told}");
         }
@@ -202,7 +212,7 @@ mod tests {
     #[test]
     fn what_was_given_as_asked() {
         let limits = LIMITS.replace('\n', "");
-        let host = r#"{"ShmSize":67108864,"DeviceRequests":[{"DeviceIDs":["nvidia.com/gpu=0"]}]}"#;
+        let host = r#"{"NetworkMode":"bridge","IpcMode":"host","ShmSize":67108864,"DeviceRequests":[{"DeviceIDs":["nvidia.com/gpu=0"]}]}"#;
         let facts = facts(host, &limits, r#"{"gpus":[{"index":0}]}"#);
         assert_eq!(facts.get(key::RUN_GIVEN_OTHERWISE.name), &Fact::Absent);
         assert_eq!(gpus_asked(Reading::new(&serde_json::json!({"DeviceRequests": [{"Count": -1}]}))), None);
