@@ -93,7 +93,13 @@ pub fn run(
 fn alone(arrangement: &Arrangement, way: &Way, rank: u32) -> Arrangement {
     let mut alone = Arrangement { ipc: Some(way.ipc.clone()), ..arrangement.clone() };
     match way.share {
-        Share::Own => alone.gpus = Gpus::These(vec![rank.to_string()]),
+        Share::Own => {
+            let id = match &arrangement.gpus {
+                Gpus::These(ids) => ids.get(rank as usize).cloned(),
+                Gpus::All | Gpus::Count(_) => None,
+            };
+            alone.gpus = Gpus::These(vec![id.unwrap_or_else(|| rank.to_string())]);
+        }
         Share::All => alone.env.push(("CUDA_VISIBLE_DEVICES".to_owned(), rank.to_string())),
     }
     alone
@@ -174,4 +180,22 @@ fn row(name: &str, told: &[Recording]) -> serde_json::Value {
         "error": failure.or(broken),
         "warning": warning,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::arrangement::tests::plain;
+    use super::*;
+
+    #[test]
+    fn each_container_has_a_gpu_of_those_that_were_asked_for() {
+        let own = Way { share: Share::Own, ipc: "host".to_owned() };
+        let asked = Arrangement { gpus: Gpus::These(vec!["2".to_owned(), "5".to_owned()]), ..plain() };
+        assert_eq!(alone(&asked, &own, 1).gpus, Gpus::These(vec!["5".to_owned()]));
+        let all = Arrangement { gpus: Gpus::All, ..plain() };
+        assert_eq!(alone(&all, &own, 1).gpus, Gpus::These(vec!["1".to_owned()]));
+        let shared = alone(&asked, &Way { share: Share::All, ..own }, 1);
+        assert_eq!(shared.gpus, asked.gpus);
+        assert_eq!(shared.env.last().unwrap(), &("CUDA_VISIBLE_DEVICES".to_owned(), "1".to_owned()));
+    }
 }

@@ -1,7 +1,5 @@
 //! What a probe has told, gathered by step.
 
-use std::collections::BTreeMap;
-
 use super::events::{Body, Event, Failed, Launch, Line, Log};
 
 /// Lines of noise that are kept.
@@ -128,13 +126,4 @@ impl Step {
             _ => None,
         }
     }
-}
-
-/// The lines of NCCL's output by rank, of one run of a step.
-pub fn by_rank(step: &Step, run: u32) -> BTreeMap<u32, Vec<&str>> {
-    let mut ranks: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
-    for log in step.log.iter().filter(|log| log.run == run) {
-        ranks.entry(log.rank.unwrap_or_default()).or_default().push(&log.line);
-    }
-    ranks
 }

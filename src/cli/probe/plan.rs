@@ -40,6 +40,10 @@ pub(super) fn ways(steps: &Steps, launch: &Launch) -> Result<Vec<Way>, Failure> 
         let why = "the containers meet over the host's network, so --network must be host";
         return Err(Failure::Usage(format!("--isolate-gpus: {why}")));
     }
+    if launch.gpu_mode == GpuMode::Devices {
+        let why = "with --gpu-mode devices every container would have every node; ask the engine for GPUs";
+        return Err(Failure::Usage(format!("--isolate-gpus: {why}")));
+    }
     let ipc = launch.ipc.clone().unwrap_or_else(|| "private".to_owned());
     Ok(match how {
         Isolation::Own => vec![Way { share: Share::Own, ipc }],

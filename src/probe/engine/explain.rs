@@ -1,5 +1,5 @@
-//! What engines say when they do not start a container, in words that tell the cause and what to do. The texts were seen on
-//! Docker 20.10 and 28 and Podman 4.3, those of NVIDIA's toolkit stand in its source (libnvidia-container, src/error.c,
+//! What engines say when they do not start a container, in words that tell the cause and what to do. Some texts were
+//! seen on Docker 20.10 and Podman 4.3, those of NVIDIA's toolkit stand in its source (libnvidia-container, src/error.c,
 //! src/nvc.c; nvidia-container-toolkit, internal/modifier).
 
 use crate::source::daemon::{Kind, Trouble};
@@ -20,7 +20,7 @@ const KNOWN: &[Known] = &[
     Known {
         words: &["could not select device driver", "cdi"],
         cause: "this engine does not know the Container Device Interface, or it is switched off (Docker has it from 25 \
-                on, by default from 28.3 on)",
+                on)",
         help: "set {\"features\": {\"cdi\": true}} in /etc/docker/daemon.json and restart Docker, or use --gpu-mode request",
     },
     Known {
@@ -168,8 +168,8 @@ pub(super) fn request(about: &str, trouble: &Trouble, engine: &str) -> ProbeErro
 mod tests {
     use super::*;
 
-    /// What engines said, and words of what is told of it. Docker 20.10, Podman 4.3 and Docker 28 said these when they were
-    /// asked for the impossible; those of nvidia-container-cli are made from the forms in its source.
+    /// What engines say, and words of what is told of it. Docker 20.10 said the texts about device drivers, limits, programs
+    /// and devices; the others are made from the forms in the sources of their engines and tools.
     const SAID: &[(&str, &str)] = &[
         (r#"could not select device driver "" with capabilities: [[gpu]]"#, "nvidia-ctk runtime configure"),
         (r#"could not select device driver "cdi" with capabilities: []"#, "\"cdi\": true"),

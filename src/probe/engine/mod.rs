@@ -12,7 +12,6 @@ use bollard::models::{ContainerSummary, CreateImageInfo, ImageInspect, SystemInf
 use bollard::query_parameters::{CreateImageOptionsBuilder, ListContainersOptionsBuilder};
 use futures_util::TryStreamExt as _;
 
-use crate::model::Platform;
 use crate::source::Options;
 use crate::source::daemon::{Engine, Kind, ask};
 
@@ -41,16 +40,10 @@ pub struct Offers {
     pub engine: String,
     /// Devices of the Container Device Interface that it has found, `nvidia.com/gpu=all`; `None` where it does not tell.
     pub cdi: Option<Vec<String>>,
-    /// Names of its OCI runtimes.
-    pub runtimes: Vec<String>,
-    /// It runs without root's rights.
-    pub is_rootless: bool,
     /// It runs on this machine, so that the device nodes seen here are the ones that it can give.
     pub is_local: bool,
     /// Bytes of memory of its machine.
     pub memory: Option<u64>,
-    /// Its machine's kernel.
-    pub kernel: Option<String>,
 }
 
 /// When an image is fetched.
@@ -69,8 +62,6 @@ pub enum Pull {
 pub struct Held {
     /// Its ID.
     pub id: String,
-    /// What it was built for.
-    pub platform: Option<Platform>,
     /// Its variable `LD_LIBRARY_PATH`.
     pub library_path: Option<String>,
 }
@@ -142,26 +133,18 @@ impl Launcher {
 
 fn offers(engine: &Engine, info: SystemInfo) -> Offers {
     let devices = info.discovered_devices.map(|devices| devices.into_iter().filter_map(|device| device.id).collect());
-    let mut runtimes: Vec<_> = info.runtimes.unwrap_or_default().into_keys().collect();
-    runtimes.sort();
     Offers {
         engine: engine.describe(),
         cdi: devices,
-        runtimes,
-        is_rootless: info.security_options.unwrap_or_default().iter().any(|option| option.contains("rootless")),
         is_local: engine.is_local(),
         memory: info.mem_total.and_then(|bytes| u64::try_from(bytes).ok()).filter(|bytes| *bytes > 0),
-        kernel: info.kernel_version,
     }
 }
 
 fn held(image: ImageInspect) -> Held {
-    let some = |text: Option<String>| text.filter(|text| !text.is_empty());
-    let platform = some(image.os).zip(some(image.architecture));
     let env = image.config.and_then(|config| config.env).unwrap_or_default();
     Held {
         id: image.id.unwrap_or_default(),
         library_path: env.iter().find_map(|pair| pair.strip_prefix("LD_LIBRARY_PATH=").map(ToOwned::to_owned)),
-        platform: platform.map(|(os, architecture)| Platform { os, architecture, variant: some(image.variant) }),
     }
 }

@@ -83,9 +83,7 @@ impl Killer {
             }),
         }
     }
-}
 
-impl Killer {
     /// Waits for a removal that the engine does by itself.
     fn wait_until_gone(&self) {
         for _ in 0..REMOVAL.as_millis() / PAUSE.as_millis() {

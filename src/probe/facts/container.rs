@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use crate::facts::Facts;
 use crate::facts::key;
-use crate::model::{Fact, Value};
+use crate::model::{Fact, Gap, Value};
 
 use super::super::recording::{Outcome, Recording, Step};
 use super::reading::Reading;
@@ -53,7 +53,16 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
         .collect();
     facts.insert(key::RUN_RUNTIME_VARIABLES, if variables.is_empty() { Fact::Absent } else { seen(step, variables) });
     let otherwise = given_otherwise(recording, body);
-    facts.insert(key::RUN_GIVEN_OTHERWISE, if otherwise.is_empty() { Fact::Absent } else { seen(step, otherwise) });
+    facts.insert(
+        key::RUN_GIVEN_OTHERWISE,
+        match launch {
+            _ if !otherwise.is_empty() => seen(step, otherwise),
+            Some(launch) if launch.given.is_none() => {
+                Fact::Unknown(Gap::new(format!("{} does not say what it gave", launch.engine)))
+            }
+            _ => Fact::Absent,
+        },
+    );
 }
 
 /// Fields of a record; one without text is left out.
