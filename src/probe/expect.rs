@@ -103,6 +103,10 @@ pub fn compare(good: &Recording, now: &Recording, facts: &mut Facts) {
         return facts.insert::<Value>(key::RUN_WORSE, Fact::Unknown(gap));
     };
     let (good, now) = (speeds(good), speeds(now));
+    if worse.is_empty() && !good.keys().any(|measured| now.contains_key(measured)) {
+        let gap = Gap::new("the baseline and this run have no operation measured at the same size, from 1 MiB on");
+        return facts.insert::<Value>(key::RUN_WORSE, Fact::Unknown(gap));
+    }
     for ((operation, bytes), before) in &good {
         if let Some(speed) = now.get(&(operation.clone(), *bytes))
             && *speed < before * AS_GOOD

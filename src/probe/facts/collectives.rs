@@ -109,7 +109,13 @@ fn said(step: &Step, facts: &mut Facts) {
         part(step, "kind", "setup").and_then(|setup| setup.get("backend")).is_none_or(|backend| backend == "nccl");
     let silent = step.log.is_empty() && uses_nccl;
     let gap = || Fact::Unknown(Gap::new("NCCL wrote no debug output"));
-    let list = |values: Vec<String>| if silent { gap() } else { texts(step, values) };
+    let list = |values: Vec<String>| match log.left_out {
+        _ if silent => gap(),
+        left_out if left_out > 0 && values.is_empty() => {
+            Fact::Unknown(Gap::new(format!("{left_out} lines of NCCL's debug output were left out")))
+        }
+        _ => texts(step, values),
+    };
     let version = log.version.as_deref().and_then(Version::parse);
     facts.insert(key::RUN_NCCL_VERSION, version.map_or_else(|| list(Vec::new()), |version| seen(step, version)));
     let nodes = log.nodes.map_or_else(|| list(Vec::new()), |nodes| seen(step, Value::Int(nodes.into())));
@@ -142,7 +148,19 @@ fn measured(step: &Step, first: Option<&Json>, facts: &mut Facts) {
         let (operation, bytes) = (part.text("operation").unwrap_or("?"), part.number("bytes").unwrap_or_default());
         format!("{operation} of {bytes} bytes: {} wrong values", part.number("wrong").unwrap_or_default())
     });
-    facts.insert(key::RUN_NCCL_WRONG, or_gap(texts(step, wrong.collect())));
+    // Nothing wrong was found: is that since all was looked at?
+    let unchecked = measurements.iter().find_map(|part| part.known("wrong").err());
+    let left_out = || {
+        let body = Json::Object(step.body()?.clone());
+        let why = Reading::new(&body).list("left_out").next()?.text("why")?.to_owned();
+        Some(Gap::new(format!("nothing was measured: {why}")))
+    };
+    let unchecked = unchecked.or_else(|| if measurements.is_empty() { left_out() } else { None });
+    let wrong = match (texts(step, wrong.collect()), unchecked) {
+        (Fact::Absent, Some(gap)) => Fact::Unknown(gap),
+        (wrong, _) => or_gap(wrong),
+    };
+    facts.insert(key::RUN_NCCL_WRONG, wrong);
     let mut largest: BTreeMap<String, Reading<'_>> = BTreeMap::new();
     for part in &measurements {
         let name = part.text("operation").unwrap_or_default().to_owned();

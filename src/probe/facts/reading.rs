@@ -26,6 +26,16 @@ impl<'b> Reading<'b> {
         }
     }
 
+    /// A field that matters: why it is not known, if the program could not read it. What NVML says that a GPU does not have
+    /// is none.
+    pub(super) fn known(self, name: &str) -> Result<Option<&'b Value>, Gap> {
+        match self.get(name) {
+            Fact::Seen { value, .. } => Ok(Some(value)),
+            Fact::Unknown(gap) if !gap.why.contains("NOT_SUPPORTED") => Err(gap),
+            Fact::Unknown(_) | Fact::Absent => Ok(None),
+        }
+    }
+
     pub(super) fn text(self, name: &str) -> Option<&'b str> {
         self.object.get(name)?.as_str()
     }

@@ -4,6 +4,7 @@ use serde_json::Value as Json;
 
 use crate::facts::Facts;
 use crate::facts::key;
+use crate::model::{Fact, Gap};
 
 use super::super::recording::Recording;
 use super::reading::Reading;
@@ -23,9 +24,15 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
         (links > 0 && index(from) < index(to)).then(|| format!("{from}-{to}: NV{links}"))
     });
     facts.insert(key::RUN_NVLINK_PAIRS, texts(step, bound.collect()));
-    let refused = pairs.iter().filter_map(|pair| {
-        let (from, to) = (pair.text("from")?, pair.text("to")?);
-        (!pair.flag("cuda_can_access")?).then(|| format!("{from} to {to}"))
-    });
-    facts.insert(key::RUN_PEER_REFUSED, texts(step, refused.collect()));
+    let (mut refused, mut gap) = (Vec::new(), None);
+    for pair in &pairs {
+        let name = format!("{} to {}", pair.text("from").unwrap_or("?"), pair.text("to").unwrap_or("?"));
+        match pair.known("cuda_can_access") {
+            Ok(Some(can)) if can.as_bool() == Some(false) => refused.push(name),
+            Ok(_) => {}
+            Err(why) => gap = gap.or(Some(Gap::new(format!("{name}: {}", why.why)))),
+        }
+    }
+    let refused = gap.filter(|_| refused.is_empty()).map_or_else(|| texts(step, refused), Fact::Unknown);
+    facts.insert(key::RUN_PEER_REFUSED, refused);
 }
