@@ -189,28 +189,34 @@ async fn converse(
     Ok(finished)
 }
 
-/// Cuts a stream into lines. One that is too long is left out.
+/// Cuts a stream into lines. Of one that is too long the beginning is handed out, which is then told as not understood.
 #[derive(Default)]
-struct Lines {
-    rest: Vec<u8>,
-    is_too_long: bool,
-}
+struct Lines(Vec<u8>);
 
 impl Lines {
     fn push(&mut self, bytes: &[u8], line: &mut dyn FnMut(&[u8])) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-            if self.rest.len() + part.len() > LONGEST_LINE {
-                self.is_too_long = true;
-                self.rest.clear();
-            } else if !self.is_too_long {
-                self.rest.extend(part);
-            }
+            let room = LONGEST_LINE.saturating_sub(self.0.len());
+            self.0.extend(part.iter().take(room));
             if part.ends_with(b"\n") {
-                if !std::mem::take(&mut self.is_too_long) {
-                    line(self.rest.trim_ascii_end());
-                }
-                self.rest.clear();
+                line(self.0.trim_ascii_end());
+                self.0.clear();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_however_they_are_cut_and_however_long() {
+        let (mut lines, mut seen) = (Lines::default(), Vec::new());
+        let long = vec![b'x'; 2 * LONGEST_LINE];
+        for piece in [&b"one\ntw"[..], b"o\r\n", &long, b"\nthree\nrest"] {
+            lines.push(piece, &mut |line| seen.push(line.to_vec()));
+        }
+        assert_eq!(seen.iter().map(Vec::len).collect::<Vec<_>>(), [3, 3, LONGEST_LINE, 5]);
     }
 }
