@@ -166,6 +166,7 @@ fn report(image: &Image, plan: &Plan, rules: &RuleSet, outputs: &mut Outputs) ->
             judgements: judgements.as_deref(),
             fail_on: plan.fail_on,
             fail_for: &Owner::ALL,
+            notices: &[],
             probe: None,
         })
         .collect();

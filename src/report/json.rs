@@ -47,6 +47,8 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<Judgement<'_>>")]
     judgements: Option<Vec<Judgement<'a>>>,
+    /// What became of the policy's waivers that changed nothing.
+    notices: &'a [String],
 }
 
 /// The image and its layers. What is not known is null.
@@ -217,6 +219,18 @@ struct Judgement<'a> {
     message: Option<String>,
     /// Where the values behind a failure were read; for something missing, nothing.
     at: Vec<Site<'a>>,
+    /// What a reader must know besides, such as that a waiver of it expired.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    note: Option<&'a str>,
+    /// The same for the same failure of an image that was built again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    fingerprint: Option<String>,
+    /// Who accepted the problem, and why, where somebody did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Waiver<'_>")]
+    waiver: Option<Waiver<'a>>,
 }
 
 /// What a rule can answer.
@@ -231,9 +245,23 @@ enum OutcomeName {
     NotApplicable,
     /// Something that the answer depends on is unknown.
     Unknown,
-    /// Reserved: it fails, and somebody accepted that.
-    #[expect(dead_code, reason = "reserved in the schema, so that readers are ready for it")]
+    /// It fails, or cannot be answered, and somebody accepted that.
     Waived,
+}
+
+/// Who accepted a problem, and why.
+#[derive(Serialize, JsonSchema)]
+struct Waiver<'a> {
+    /// What was accepted: fail or unknown.
+    of: OutcomeName,
+    /// Why, in the words of who accepted it.
+    reason: &'a str,
+    /// The last day, as 2027-01-31; left out where it was accepted for good.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    expires: Option<&'a str>,
+    /// Where that was written: file and line.
+    place: &'a str,
 }
 
 pub(super) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
@@ -292,6 +320,7 @@ impl<'a> From<&'a Report<'a>> for Document<'a> {
             judgements: report
                 .judgements
                 .map(|judgements| judgements.iter().map(|judgement| Judgement::of(judgement, layers)).collect()),
+            notices: report.notices,
         }
     }
 }
@@ -394,25 +423,49 @@ fn sites<'a>(at: &'a [model::Site], layers: &'a [LayerSummary]) -> Vec<Site<'a>>
 
 impl<'a> Judgement<'a> {
     fn of(judgement: &'a rules::Judgement<'a>, layers: &'a [LayerSummary]) -> Self {
-        let (outcome, message, at) = match &judgement.outcome {
-            rules::Outcome::Pass => (OutcomeName::Pass, None, Vec::new()),
-            rules::Outcome::NotApplicable => (OutcomeName::NotApplicable, None, Vec::new()),
-            rules::Outcome::Fail(finding) => {
-                (OutcomeName::Fail, Some(finding.message.clone()), sites(&finding.at, layers))
-            }
-            rules::Outcome::Unknown(gaps) => {
-                let gaps: Vec<_> = gaps.iter().map(ToString::to_string).collect();
-                (OutcomeName::Unknown, Some(gaps.join("; ")), Vec::new())
-            }
-        };
+        let finding = judgement.outcome.finding();
+        let gaps: Vec<_> = judgement.outcome.gaps().iter().map(ToString::to_string).collect();
+        let message = finding.map(|finding| finding.message.clone());
         Self {
             rule: &judgement.rule.id,
             title: &judgement.rule.title,
-            outcome,
+            outcome: (&judgement.outcome).into(),
             severity: judgement.rule.severity,
             owner: judgement.rule.owner,
-            message,
-            at,
+            message: message.or_else(|| (!gaps.is_empty()).then(|| gaps.join("; "))),
+            at: finding.map(|finding| sites(&finding.at, layers)).unwrap_or_default(),
+            note: finding.and_then(|finding| finding.note.as_deref()),
+            fingerprint: judgement.fingerprint(),
+            waiver: match &judgement.outcome {
+                rules::Outcome::Waived(waived) => Some(waived.into()),
+                _ => None,
+            },
+        }
+    }
+}
+
+impl From<&rules::Outcome> for OutcomeName {
+    fn from(outcome: &rules::Outcome) -> Self {
+        match outcome {
+            rules::Outcome::Pass => Self::Pass,
+            rules::Outcome::Fail(_) => Self::Fail,
+            rules::Outcome::NotApplicable => Self::NotApplicable,
+            rules::Outcome::Unknown(_) => Self::Unknown,
+            rules::Outcome::Waived(_) => Self::Waived,
+        }
+    }
+}
+
+impl<'a> From<&'a rules::Waived> for Waiver<'a> {
+    fn from(waived: &'a rules::Waived) -> Self {
+        Self {
+            of: match waived.problem {
+                rules::Problem::Failure(_) => OutcomeName::Fail,
+                rules::Problem::Unknown(_) => OutcomeName::Unknown,
+            },
+            reason: &waived.reason,
+            expires: waived.expires.as_deref(),
+            place: &waived.place,
         }
     }
 }

@@ -31,6 +31,8 @@ pub struct Report<'a> {
     pub fail_on: Severity,
     /// Findings of others make no failure.
     pub fail_for: &'a [Owner],
+    /// What became of the policy's waivers that changed nothing.
+    pub notices: &'a [String],
     /// What was told by the image as it ran, if it did.
     pub probe: Option<&'a Recording>,
 }

@@ -169,6 +169,7 @@ fn rendered(image: &ImageSummary, facts: &Facts, rules: Option<&RuleSet>, format
         judgements: judgements.as_deref(),
         fail_on: Severity::Error,
         fail_for: &Owner::ALL,
+        notices: &[],
         probe: None,
     };
     let mut out = Vec::new();

@@ -3,6 +3,7 @@
 mod eval;
 mod expression;
 mod message;
+mod outcome;
 mod schema;
 
 use std::collections::BTreeMap;
@@ -11,12 +12,13 @@ use include_dir::{Dir, include_dir};
 
 use crate::facts::Facts;
 use crate::facts::key::{self, Key};
-use crate::model::{Gap, Owner, Severity, Site};
+use crate::model::{Owner, Severity, Site};
 
 use eval::Truth;
 use expression::Expression;
 use message::Message;
 
+pub use outcome::{Finding, Judgement, Outcome, Problem, Waived};
 pub use schema::{Example, Examples, RuleError};
 
 /// The rules that ship, one file each: the folder is the list.
@@ -88,37 +90,6 @@ impl Evidence {
 #[derive(Debug)]
 pub struct RuleSet(BTreeMap<String, Rule>);
 
-/// The one answer that a rule gives about an image.
-#[derive(Debug)]
-pub struct Judgement<'r> {
-    /// The rule.
-    pub rule: &'r Rule,
-    /// Its answer.
-    pub outcome: Outcome,
-}
-
-/// What a rule can answer. Nothing that could not be determined is ever a pass.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// All is well.
-    Pass,
-    /// It is as bad as the rule says.
-    Fail(Finding),
-    /// The rule's question does not arise.
-    NotApplicable,
-    /// Something that the answer depends on is unknown.
-    Unknown(Vec<Gap>),
-}
-
-/// What is wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// The rule's message with this image's values.
-    pub message: String,
-    /// Where the values were read; for something missing, nothing.
-    pub at: Vec<Site>,
-}
-
 impl RuleSet {
     /// The rules that ship with this program.
     pub fn builtin() -> Result<Self, RuleError> {
@@ -178,7 +149,7 @@ impl Rule {
                     self.evidence.iter().flat_map(|evidence| evidence.sites(scope.facts())).collect();
                 at.sort();
                 at.dedup();
-                Outcome::Fail(Finding { message: self.message.fill(scope.facts()), at })
+                Outcome::Fail(Finding { message: self.message.fill(scope.facts()), at, note: None })
             }
         }
     }

@@ -1,4 +1,4 @@
-use crate::model::{Fact, Value};
+use crate::model::{Fact, Gap, Value};
 
 use super::*;
 
@@ -8,6 +8,7 @@ fn name(outcome: &Outcome) -> &'static str {
         Outcome::Fail(_) => "fail",
         Outcome::NotApplicable => "not-applicable",
         Outcome::Unknown(_) => "unknown",
+        Outcome::Waived(_) => "waived",
     }
 }
 
@@ -90,3 +91,17 @@ fn mistakes_in_a_rule_are_told() {
 }
 
 use crate::facts::key;
+
+#[test]
+fn a_fingerprint_survives_a_new_build_and_no_other_place() {
+    let rules = RuleSet::builtin().unwrap();
+    let of = |path: &str, layer: usize| {
+        let at = vec![Site::File { layer, path: path.into(), within: Some("line 3".to_owned()) }];
+        let finding = Finding { message: path.to_owned(), at, note: None };
+        let rule = rules.iter().next().unwrap();
+        Judgement { rule, outcome: Outcome::Fail(finding) }.fingerprint().unwrap()
+    };
+    let old = of("/usr/lib/python3.11/site-packages/torch-2.8.0.dist-info/libnccl.so.2.27.3", 3);
+    assert_eq!(of("/usr/lib/python3.12/site-packages/torch-2.9.0.dist-info/libnccl.so.2", 5), old);
+    assert_ne!(of("/opt/lib/libnccl.so.2", 3), old);
+}

@@ -70,6 +70,7 @@ pub(super) fn probe(asked: &Probe, environment: &Environment) -> Result<Exit, Fa
         judgements: Some(&judgements),
         fail_on: asked.fail_on.into(),
         fail_for: &owners,
+        notices: &[],
         probe: Some(&recording),
     };
     outputs.report(std::slice::from_ref(&report), &super::plan::style(&asked.output.look, environment))?;
@@ -155,6 +156,7 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
             judgements: Some(&judgements),
             fail_on: plan.fail_on,
             fail_for: &owners,
+            notices: &[],
             probe: Some(&recording),
         };
         outputs.report(std::slice::from_ref(&report), &plan.style)?;

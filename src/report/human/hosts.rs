@@ -78,6 +78,7 @@ fn table(rows: &[Row<'_>], hosts: usize, page: &mut Page<'_>) -> io::Result<()> 
             Outcome::Fail(_) => row.rule.severity.name().to_owned(),
             Outcome::NotApplicable => "-".to_owned(),
             Outcome::Unknown(_) => "unknown".to_owned(),
+            Outcome::Waived(_) => "waived".to_owned(),
         });
         page.verbatim(2, label(&row.rule.id), column, &line(&mut cells))?;
     }

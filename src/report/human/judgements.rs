@@ -8,7 +8,7 @@ use super::page::{self, Page, label};
 use super::site;
 use crate::model::{Gap, Severity};
 use crate::report::ImageSummary;
-use crate::rules::{Finding, Judgement, Outcome, Rule};
+use crate::rules::{Finding, Judgement, Outcome, Problem, Rule, Waived};
 
 /// Where the text behind `at`, `why` and `fix` begins.
 const COLUMN: usize = 7;
@@ -32,6 +32,10 @@ pub(super) fn write(
         }
     }
     unknowns(judgements, page)?;
+    judgements.iter().try_for_each(|judgement| match &judgement.outcome {
+        Outcome::Waived(waived) => accepted(judgement.rule, waived, page),
+        _ => Ok(()),
+    })?;
     if verbose {
         rest("passed: none of this is the case", judgements, &|outcome| matches!(outcome, Outcome::Pass), page)?;
         let not_applicable = |outcome: &_| matches!(outcome, Outcome::NotApplicable);
@@ -44,7 +48,22 @@ fn failure(rule: &Rule, finding: &Finding, image: &ImageSummary, verbose: bool, 
     page.blank()?;
     message(rule, finding, page)?;
     site::write(&finding.at, image, COLUMN, verbose, page)?;
+    if let Some(note) = &finding.note {
+        page.row(2, label("note"), COLUMN, note)?;
+    }
     remedy(rule, page)
+}
+
+/// What somebody accepted: in two lines, since it is nobody's task today.
+fn accepted(rule: &Rule, waived: &Waived, page: &mut Page<'_>) -> io::Result<()> {
+    let what = match &waived.problem {
+        Problem::Failure(finding) => finding.message.clone(),
+        Problem::Unknown(gaps) => gaps.first().map_or_else(String::new, ToString::to_string),
+    };
+    let until = waived.expires.as_ref().map(|date| format!(", until {date}")).unwrap_or_default();
+    page.blank()?;
+    page.heading(&format!("waived[{}]:", rule.id), page::bold(AnsiColor::Blue), &what)?;
+    page.row(2, label("why"), COLUMN, &format!("{} ({}{until})", waived.reason, waived.place))
 }
 
 fn message(rule: &Rule, finding: &Finding, page: &mut Page<'_>) -> io::Result<()> {

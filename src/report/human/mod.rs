@@ -54,7 +54,7 @@ pub(super) fn write(reports: &[Report<'_>], style: &Style, out: &mut dyn Write) 
     if let Some(probe) = report.probe {
         probe::tables(probe, report.facts, &mut page)?;
     }
-    notes(&report.image.notes, &mut page)?;
+    notes(report.image.notes.iter().chain(report.notices), &mut page)?;
     match (report.verdict(), report.judgements) {
         (Some(_), Some(_)) if reports.len() > 1 => hosts::counts(reports, &mut page),
         (Some(verdict), Some(judgements)) => counts(verdict, judgements, &mut page),
@@ -86,11 +86,12 @@ fn headline(report: &Report<'_>, reports: &[Report<'_>], page: &mut Page<'_>) ->
     }
 }
 
-fn notes(notes: &[String], page: &mut Page<'_>) -> io::Result<()> {
-    if !notes.is_empty() {
+fn notes<'n>(notes: impl IntoIterator<Item = &'n String>, page: &mut Page<'_>) -> io::Result<()> {
+    let mut notes = notes.into_iter().peekable();
+    if notes.peek().is_some() {
         page.blank()?;
     }
-    notes.iter().try_for_each(|note| page.heading("note:", page::bold(AnsiColor::Cyan), note))
+    notes.try_for_each(|note| page.heading("note:", page::bold(AnsiColor::Cyan), note))
 }
 
 /// The last line, the one that people read and paste: one line at every width.
@@ -105,6 +106,11 @@ fn counts(verdict: Verdict, judgements: &[Judgement<'_>], page: &mut Page<'_>) -
     // Rules of this severity are few: most images have none to count.
     if failed(Info) > 0 {
         parts.push(format!("{} info", failed(Info)));
+    }
+    // Nor does anybody but who waives something want to read of it.
+    let waived = count(&|judgement| matches!(judgement.outcome, Outcome::Waived(_)));
+    if waived > 0 {
+        parts.push(format!("{waived} waived"));
     }
     parts.push(format!("{} unknown", count(&|judgement| matches!(judgement.outcome, Outcome::Unknown(_)))));
     parts.push(format!("{} passed", count(&|judgement| matches!(judgement.outcome, Outcome::Pass))));

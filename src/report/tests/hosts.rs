@@ -44,6 +44,7 @@ fn on(hosts: &[&str], format: Format, width: usize) -> String {
             judgements: Some(judgements),
             fail_on: Severity::Error,
             fail_for: &Owner::ALL,
+            notices: &[],
             probe: None,
         })
         .collect();

@@ -22,7 +22,7 @@ fn its_shape() {
     insta::assert_snapshot!(report["facts"]["image.env"], @r#"{"at":[{"config":"Env NCCL_DEBUG"}],"state":"seen","value":{"NCCL_DEBUG":"INFO"}}"#);
     insta::assert_snapshot!(report["facts"]["rdma.verbs"], @r#"{"state":"absent"}"#);
     insta::assert_snapshot!(json(&hidden(), None)["facts"]["nccl.loaded.path"], @r#"{"gap":"the file system ends in the middle of layer 2; check the whole image","state":"unknown"}"#);
-    insta::assert_snapshot!(report["judgements"][0], @r#"{"at":[{"config":"Env NCCL_DEBUG"}],"message":"NCCL_DEBUG=INFO is part of the image","outcome":"fail","owner":"image","rule":"env/debug-on","severity":"warning","title":"NCCL's log is on"}"#);
+    insta::assert_snapshot!(report["judgements"][0], @r#"{"at":[{"config":"Env NCCL_DEBUG"}],"fingerprint":"2500802ca19ee17bad36ccd7c86bdfe574c3d236463cb28dcbe12ced15db96d0","message":"NCCL_DEBUG=INFO is part of the image","outcome":"fail","owner":"image","rule":"env/debug-on","severity":"warning","title":"NCCL's log is on"}"#);
     insta::assert_snapshot!(report["judgements"][2], @r#"{"at":[],"outcome":"not-applicable","owner":"image","rule":"rdma/no-provider","severity":"error","title":"no RDMA provider in user space"}"#);
     insta::assert_snapshot!(json(&hidden(), Some(&rules))["judgements"][1], @r#"{"at":[],"message":"the file system ends in the middle of layer 2; check the whole image","outcome":"unknown","owner":"image","rule":"nccl/missing-library","severity":"error","title":"the NCCL that torch needs is missing"}"#);
 }
