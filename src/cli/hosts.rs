@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use crate::document::Document;
 use crate::model::{Host, HostError};
 
 use super::Failure;
@@ -27,19 +28,19 @@ fn one(text: &str) -> Result<Vec<Host>, String> {
         None if text.contains('=') => Ok(vec![text.parse().map_err(|error: HostError| error.to_string())?]),
         file => {
             let content = fs::read_to_string(file.unwrap_or(text)).map_err(|error| error.to_string())?;
-            listed(&content)
+            listed(Document { name: file.unwrap_or(text), text: &content })
         }
     }
 }
 
 /// A file's hosts: a list of maps, or one map.
-fn listed(yaml: &str) -> Result<Vec<Host>, String> {
+fn listed(document: Document<'_>) -> Result<Vec<Host>, String> {
     // As text, a version keeps what a number would lose: 535.10 is not 535.1.
     type Pairs = BTreeMap<String, String>;
-    let pairs: Vec<Pairs> = match serde_yaml::from_str(yaml) {
+    let pairs: Vec<Pairs> = match document.parse() {
         Ok(pairs) => pairs,
         // What is wrong is told of the list: one map is the lesser form.
-        Err(why) => match serde_yaml::from_str::<Pairs>(yaml) {
+        Err(why) => match document.parse::<Pairs>() {
             Ok(pairs) => vec![pairs],
             Err(_) => return Err(format!("it is no list of hosts: {why}")),
         },
@@ -58,19 +59,23 @@ fn listed(yaml: &str) -> Result<Vec<Host>, String> {
 mod tests {
     use super::*;
 
+    fn of(text: &str) -> Result<Vec<Host>, String> {
+        listed(Document { name: "hosts.yaml", text })
+    }
+
     #[test]
     fn files_of_hosts() {
-        let hosts = listed("- name: old\n  driver: 535.10\n  gpu: a100x8\n- {gpu: h100, rdma: none}\n").unwrap();
+        let hosts = of("- name: old\n  driver: 535.10\n  gpu: a100x8\n- {gpu: h100, rdma: none}\n").unwrap();
         assert_eq!(hosts[0].driver.as_ref().unwrap().as_str(), "535.10");
         assert_eq!(hosts.iter().map(|host| &*host.name).collect::<Vec<_>>(), ["old", "gpu=h100,rdma=none"]);
-        assert_eq!(listed("driver: '550.54'\n").unwrap().len(), 1);
+        assert_eq!(of("driver: '550.54'\n").unwrap().len(), 1);
         for (yaml, why) in [
             ("- driver: 5\n", "host 1: driver=5 is no version"),
             ("- [a]\n", "it is no list of hosts"),
             ("[]", "there is no host in it"),
             ("", "there is no host in it"),
         ] {
-            let error = listed(yaml).unwrap_err();
+            let error = of(yaml).unwrap_err();
             assert!(error.contains(why), "{yaml}: {error}");
         }
     }

@@ -14,6 +14,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
+use crate::document::Mistake;
 use crate::facts::explain::explain;
 use crate::facts::{Facts, World};
 use crate::model::{Host, Owner};
@@ -81,7 +82,7 @@ enum Failure {
     #[error(transparent)]
     Image(#[from] pipeline::Error),
     #[error(transparent)]
-    Rules(#[from] rules::RuleError),
+    Document(#[from] Mistake),
     #[error(transparent)]
     Probe(#[from] crate::probe::ProbeError),
     #[error("writing {what}: {error}")]

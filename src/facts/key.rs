@@ -1,6 +1,8 @@
 //! The contract between facts and rules: every fact's name and type, and what it means. Names are published: they are
 //! never used for another meaning.
 
+use std::fmt;
+
 use crate::model::Value;
 
 /// One question about an image.
@@ -29,8 +31,8 @@ pub enum Type {
     Numbers,
     /// Texts by name.
     Map,
-    /// A list of maps of texts.
-    Records,
+    /// A list of maps of texts, with these names; a record may lack some.
+    Records(&'static [&'static str]),
     /// Lists of texts, each by two names.
     Groups,
     /// A whole number.
@@ -45,6 +47,14 @@ impl Key {
 }
 
 impl Type {
+    /// The names that a record of this type may have.
+    pub const fn fields(self) -> &'static [&'static str] {
+        match self {
+            Self::Records(fields) => fields,
+            _ => &[],
+        }
+    }
+
     /// Whether a value is of this type.
     pub fn admits(self, value: &Value) -> bool {
         let all = |kind: Self| matches!(value, Value::List(values) if values.iter().all(|value| kind.admits(value)));
@@ -58,11 +68,30 @@ impl Type {
                 matches!(value, Value::List(values) if values.iter().all(|value| matches!(value, Value::Int(_))))
             }
             Self::Map => named(&|value| Self::Text.admits(value)),
-            Self::Records => all(Self::Map),
+            Self::Records(fields) => {
+                let is_record = |value: &Value| matches!(value, Value::Map(map) if map.keys().all(|name| fields.contains(&&**name)));
+                all(Self::Map) && matches!(value, Value::List(values) if values.iter().all(is_record))
+            }
             Self::Groups => named(
                 &|group| matches!(group, Value::Map(lists) if lists.values().all(|list| Self::Texts.admits(list))),
             ),
             Self::Number => matches!(value, Value::Int(_)),
+        }
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool => f.write_str("true or false"),
+            Self::Text => f.write_str("a text"),
+            Self::Version => f.write_str("a version, as text"),
+            Self::Texts => f.write_str("a list of texts"),
+            Self::Numbers => f.write_str("a list of whole numbers"),
+            Self::Map => f.write_str("a map of texts"),
+            Self::Records(fields) => write!(f, "a list of maps with the texts {}", fields.join(", ")),
+            Self::Groups => f.write_str("a map of maps of lists of texts"),
+            Self::Number => f.write_str("a whole number"),
         }
     }
 }
@@ -73,10 +102,10 @@ pub fn find(name: &str) -> Option<&'static Key> {
 }
 
 macro_rules! keys {
-    ($($constant:ident $name:literal $kind:ident $about:literal;)*) => {
+    ($($constant:ident $name:literal $kind:ident $([$($field:literal),+])? $about:literal;)*) => {
         $(
             #[doc = $about]
-            pub const $constant: &Key = &Key { name: $name, kind: Type::$kind, about: $about };
+            pub const $constant: &Key = &Key { name: $name, kind: Type::$kind $((&[$($field),+]))?, about: $about };
         )*
 
         /// All questions, in the order of reports.
@@ -125,7 +154,7 @@ keys! {
     TORCH_NCCL_PIN "torch.nccl_pin" Text "NCCL package that torch's metadata requires";
     NCCL_AVAILABLE "nccl.available" Bool "What torch.distributed.is_nccl_available() would answer";
     NCCL_TORCH_VERSION "nccl.torch_version" Text "What torch.cuda.nccl.version() would answer: the NCCL that torch was compiled with";
-    NCCL_COPIES "nccl.copies" Records "Every file that holds NCCL's code: path, version, cuda (that it was built with), soname, owner";
+    NCCL_COPIES "nccl.copies" Records["path", "version", "cuda", "soname", "owner"] "Every file that holds NCCL's code: path, version, cuda (that it was built with), soname, owner";
     NCCL_LOADED_PATH "nccl.loaded.path" Text "The NCCL that torch would load; libtorch's own path where it is linked in";
     NCCL_LOADED_VERSION "nccl.loaded.version" Version "Its version";
     NCCL_LOADED_ROUTE "nccl.loaded.route" Text "How it gets into the process: the rule by which the dynamic loader finds it, LD_PRELOAD, or torch itself";
@@ -136,12 +165,12 @@ keys! {
     NCCL_CONFIG_PROBLEMS "nccl.config_problems" Texts "Lines of them that do something else than they seem to";
     NCCL_CONFIG_MISSING "nccl.config_missing" Text "File that NCCL_CONF_FILE names and that the image does not have";
     NCCL_PLUGIN_INTERFACES "nccl.plugin_interfaces" Texts "Interfaces of plugins that the NCCL that torch would load looks for, by their symbols";
-    NCCL_PLUGINS "nccl.plugins" Records "Plugins of NCCL in the image: path, exports (their interfaces), accepted (those that this NCCL looks for), opened (by which variable's rule, or no), libfabric (the soname it needs, as aws-ofi-nccl does), owner";
+    NCCL_PLUGINS "nccl.plugins" Records["path", "exports", "accepted", "opened", "libfabric", "owner"] "Plugins of NCCL in the image: path, exports (their interfaces), accepted (those that this NCCL looks for), opened (by which variable's rule, or no), libfabric (the soname it needs, as aws-ofi-nccl does), owner";
     NCCL_NET_PLUGIN "nccl.net_plugin" Text "Network plugin that this NCCL would use before its own networks, with the interface";
     NCCL_PLUGINS_REFUSED "nccl.plugins_refused" Texts "Plugins that this NCCL opens, and whose interfaces it does not know";
     NCCL_PLUGINS_BROKEN "nccl.plugins_broken" Texts "Plugins that this NCCL tries to open, and why the dynamic loader refuses them";
     NCCL_PLUGINS_NOT_FOUND "nccl.plugins_not_found" Texts "Plugins that variables name and the dynamic loader does not find";
-    ENV_VARIABLES "env.variables" Records "Settings of NCCL_*, TORCH_NCCL_*, CUDA_*, NVIDIA_*, UCX_*, FI_* and GLOO_* in the configuration, in files of the image and at the launch: name, value, source, family, state (known, foreign, other-version, misspelt, unknown, unchecked), meaning, default, read_in, since, until, problem";
+    ENV_VARIABLES "env.variables" Records["name", "value", "source", "family", "state", "meaning", "default", "read_in", "since", "until", "problem"] "Settings of NCCL_*, TORCH_NCCL_*, CUDA_*, NVIDIA_*, UCX_*, FI_* and GLOO_* in the configuration, in files of the image and at the launch: name, value, source, family, state (known, foreign, other-version, misspelt, unknown, unchecked), meaning, default, read_in, since, until, problem";
     ENV_UNKNOWN "env.unknown" Texts "Variables that nothing reads and that are no misspelling of another";
     ENV_MISSPELT "env.misspelt" Texts "Variables that nothing reads and that are nearly others, which it names";
     ENV_REMOVED "env.removed" Texts "Variables that only older releases than the one in the image read";
@@ -154,9 +183,9 @@ keys! {
     CUDA_FATBIN "cuda.fatbin" Groups "GPU code in libraries, by path: architectures with machine code (cubin) and with PTX (ptx); CUDA's own libraries but NCCL left out";
     CUDA_PTX "cuda.ptx" Map "Newest version of the PTX language in each of these libraries that has PTX";
     CUDA_NOT_IN_NCCL "cuda.not_in_nccl" Texts "Architectures that torch's CUDA library has machine code for, and the NCCL that it would load no code";
-    CUDA_COMPAT "cuda.compat" Records "Forward-compatibility packages: path, driver (that it was built with), and as its ELF note has it cuda and branches (of drivers that it accepts)";
+    CUDA_COMPAT "cuda.compat" Records["path", "driver", "cuda", "branches"] "Forward-compatibility packages: path, driver (that it was built with), and as its ELF note has it cuda and branches (of drivers that it accepts)";
     CUDA_LIBCUDA "cuda.libcuda" Text "libcuda.so.1 of the image itself, where LD_LIBRARY_PATH or torch's own search path puts it before the host's";
-    CUDA_CUDART "cuda.cudart" Records "CUDA runtime libraries: path, soname, owner";
+    CUDA_CUDART "cuda.cudart" Records["path", "soname", "owner"] "CUDA runtime libraries: path, soname, owner";
     CUDA_CUDART_MAJORS "cuda.cudart_majors" Numbers "CUDA major versions of the runtime libraries that torch's libraries need";
     CUDA_CUDART_MISSING "cuda.cudart_missing" Texts "CUDA runtime libraries that torch's libraries need and that are nowhere in the image";
     CUDA_DRIVER_LIBRARIES "cuda.driver_libraries" Texts "Libraries of the NVIDIA driver in the image, stubs and forward-compatibility packages left out; they belong to the host";
@@ -169,7 +198,7 @@ keys! {
     RDMA_MLX5 "rdma.mlx5" Text "libmlx5 as NCCL would open it";
     RDMA_PROVIDERS "rdma.providers" Texts "RDMA providers of user space: families of NICs that libibverbs could drive";
     RDMA_BROKEN_PROVIDERS "rdma.broken_providers" Texts "Providers that are there and cannot be used, and why";
-    RDMA_LIBRARIES "rdma.libraries" Records "Other libraries for fast networks: path, soname, owner";
+    RDMA_LIBRARIES "rdma.libraries" Records["path", "soname", "owner"] "Other libraries for fast networks: path, soname, owner";
     RDMA_FORBIDDEN "rdma.forbidden" Texts "Settings that keep NCCL from RDMA";
     RDMA_RUNTIME_NEEDS "rdma.runtime_needs" Texts "What RDMA needs of the container's start, since no image can give it to itself";
     RDMA_DANGLING_DRIVERS "rdma.dangling_drivers" Texts "Providers that /etc/libibverbs.d names and whose library is missing";
@@ -192,8 +221,8 @@ keys! {
     RUN_ENGINE "run.engine" Text "The engine that ran the probe; absent where the program was run in place";
     RUN_GPUS_ASKED "run.gpus_asked" Bool "Whether the container was to have GPUs";
     RUN_UNFINISHED "run.unfinished" Text "Why the probe's program did not come to its end";
-    RUN_FAILED_STEPS "run.failed_steps" Records "Steps that were lost: step, how (exception, signal, exit, deadline, protocol), message";
-    RUN_SKIPPED_STEPS "run.skipped_steps" Records "Steps that could not be run: step, why";
+    RUN_FAILED_STEPS "run.failed_steps" Records["step", "how", "message"] "Steps that were lost: step, how (exception, signal, exit, deadline, protocol), message";
+    RUN_SKIPPED_STEPS "run.skipped_steps" Records["step", "why"] "Steps that could not be run: step, why";
     RUN_UNCLEAN_EXITS "run.unclean_exits" Texts "Steps and ranks whose process ended badly after it had delivered";
     RUN_GIVEN_OTHERWISE "run.given_otherwise" Texts "What the container was to get and did not";
     RUN_SHM "run.shm_bytes" Number "Bytes of /dev/shm";
@@ -222,7 +251,7 @@ keys! {
     RUN_PEER_REFUSED "run.topology.peer_refused" Texts "Pairs of GPUs of which one cannot reach the memory of the other, by CUDA";
     RUN_NVLINK_GB_S "run.topology.nvlink_gb_s" Number "GB/s in one direction that the active NVLinks of the GPU with the fewest carry";
     RUN_RDMA_DEVICES "run.rdma.devices" Texts "RDMA devices that the container can open";
-    RUN_RDMA_CLOSED "run.rdma.closed" Records "RDMA devices that it sees and cannot open: device, cause, why";
+    RUN_RDMA_CLOSED "run.rdma.closed" Records["device", "cause", "why"] "RDMA devices that it sees and cannot open: device, cause, why";
     RUN_RDMA_PORTS_DOWN "run.rdma.ports_down" Texts "Ports of opened devices that are not active";
     RUN_RDMA_REGISTRATION "run.rdma.registration_fails" Texts "Memory that could not be registered: device, bytes, the system's answer";
     RUN_RDMA_GID "run.rdma.gid_unfit" Texts "RoCE ports where the GID that NCCL takes is none of RoCE v2, or none at all";
@@ -258,10 +287,10 @@ keys! {
     RUN_FORCED_ERROR "run.network.error" Text "Why the run over the network alone failed";
     RUN_FORCED_TRANSPORTS "run.network.transports" Texts "Transports of the run over the network alone";
     RUN_FORCED_MB_S "run.network.all_reduce_mb_s" Number "Bus bandwidth of all_reduce in that run, in MB/s";
-    RUN_ISOLATED "run.isolated" Records "One container for each GPU, by arrangement; the first record is all GPUs in one container: arrangement, transports, gb_s (of all_reduce), percent (of the first), error";
+    RUN_ISOLATED "run.isolated" Records["arrangement", "transports", "gb_s", "percent", "error"] "One container for each GPU, by arrangement; the first record is all GPUs in one container: arrangement, transports, gb_s (of all_reduce), percent (of the first), error";
     RUN_EXPECTED "run.expected" Bool "Whether the user said, by --expect, what the run must tell";
     RUN_BASELINE "run.has_baseline" Bool "Whether there is the recording of a good run, by --baseline";
     RUN_UNEXPECTED "run.unexpected" Texts "Facts that are otherwise than the file of --expect has them";
     RUN_WORSE "run.worse_than_baseline" Texts "What is slower than in the recording of --baseline, or goes other ways";
-    RUN_WHAT_IF "run.what_if" Records "What other variables change: variables, size, ratio (of speed), differs (yes, no), error";
+    RUN_WHAT_IF "run.what_if" Records["variables", "size", "ratio", "differs", "error"] "What other variables change: variables, size, ratio (of speed), differs (yes, no), error";
 }

@@ -1,8 +1,7 @@
 //! Kubernetes manifests (pods, and everything that has a pod in it: Job, Deployment, PyTorchJob, MPIJob …) and Compose
 //! files, one or more documents of YAML or JSON.
 
-use serde::Deserialize as _;
-use serde_yaml::{Mapping, Value};
+use crate::document::{Document, Node};
 
 use super::Assignment;
 use super::command::of_words;
@@ -23,8 +22,8 @@ pub(super) fn is_manifest(text: &str) -> bool {
 /// The variables of all containers, in the order of the text.
 pub(super) fn read(text: &str) -> Result<Vec<Assignment>, String> {
     let mut found = Found { text, line: 0, assignments: Vec::new() };
-    for document in serde_yaml::Deserializer::from_str(text) {
-        let document = Value::deserialize(document).map_err(|error| format!("this is no valid YAML: {error}"))?;
+    let documents = Document { name: "line", text }.parse_all::<Node>();
+    for document in documents.map_err(|mistake| format!("this is no valid YAML: {mistake}"))? {
         found.walk(&document);
     }
     Ok(found.assignments)
@@ -38,42 +37,42 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    fn walk(&mut self, value: &Value) {
+    fn walk(&mut self, value: &Node) {
         match value {
-            Value::Sequence(values) => values.iter().for_each(|value| self.walk(value)),
-            Value::Mapping(entries) => {
+            Node::List(values) => values.iter().for_each(|value| self.walk(value)),
+            Node::Map(entries) => {
                 for (key, value) in entries {
-                    match (key.as_str(), value) {
-                        (Some("env" | "environment"), Value::Sequence(values)) => {
+                    match (&**key, value) {
+                        ("env" | "environment", Node::List(values)) => {
                             for value in values {
                                 self.item(value);
                             }
                         }
-                        (Some("environment"), Value::Mapping(values)) => self.pairs(values),
-                        (Some("command" | "args"), Value::Sequence(values)) => self.command(values),
-                        (Some("command" | "entrypoint"), Value::String(line)) => self.several(super::script(line)),
+                        ("environment", Node::Map(values)) => self.pairs(values),
+                        ("command" | "args", Node::List(values)) => self.command(values),
+                        ("command" | "entrypoint", Node::Scalar(line)) => self.several(super::script(line)),
                         _ => self.walk(value),
                     }
                 }
             }
-            Value::Tagged(tagged) => self.walk(&tagged.value),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+            Node::Null | Node::Scalar(_) => {}
         }
     }
 
     /// `{name: N, value: V}` of Kubernetes, `N=V` or `N` of Compose.
-    fn item(&mut self, value: &Value) {
+    fn item(&mut self, value: &Node) {
         match value {
-            Value::Mapping(entry) => {
-                if let Some(name) = entry.get("name").and_then(Value::as_str) {
+            Node::Map(_) => {
+                if let Some(name) = value.get("name").and_then(Node::as_str) {
                     // A value from a secret or a field of the pod is known to the cluster alone; none at all is empty.
-                    let given = if entry.contains_key("valueFrom") { None } else { entry.get("value") };
-                    let empty = Value::String(String::new());
-                    let given = given.or((!entry.contains_key("valueFrom")).then_some(&empty));
-                    self.push(name, given.and_then(scalar).filter(|text| !text.contains("$(")));
+                    let given = match (value.get("valueFrom"), value.get("value")) {
+                        (Some(_), _) => None,
+                        (None, given) => given.map_or(Some(""), Node::as_str),
+                    };
+                    self.push(name, given.filter(|text| !text.contains("$(")).map(ToOwned::to_owned));
                 }
             }
-            Value::String(text) => match text.split_once('=') {
+            Node::Scalar(text) => match text.split_once('=') {
                 Some((name, value)) => self.push(name, interpolated(value)),
                 None => self.push(text, None),
             },
@@ -82,16 +81,14 @@ impl Found<'_> {
     }
 
     /// `N: V` of Compose; without a value it is taken from whoever starts it.
-    fn pairs(&mut self, entries: &Mapping) {
+    fn pairs(&mut self, entries: &[(String, Node)]) {
         for (name, value) in entries {
-            if let Some(name) = name.as_str() {
-                self.push(name, scalar(value).and_then(|text| interpolated(&text)));
-            }
+            self.push(name, value.as_str().and_then(interpolated));
         }
     }
 
-    fn command(&mut self, words: &[Value]) {
-        let words: Vec<_> = words.iter().filter_map(scalar).collect();
+    fn command(&mut self, words: &[Node]) {
+        let words: Vec<_> = words.iter().filter_map(Node::as_str).map(ToOwned::to_owned).collect();
         self.several(of_words(&words));
     }
 
@@ -123,16 +120,6 @@ impl Found<'_> {
         let line = found.map(|(index, _)| index + 1);
         self.line = line.unwrap_or(self.line);
         line
-    }
-}
-
-/// A scalar as the container gets it.
-fn scalar(value: &Value) -> Option<String> {
-    match value {
-        Value::Bool(value) => Some(value.to_string()),
-        Value::Number(value) => Some(value.to_string()),
-        Value::String(value) => Some(value.clone()),
-        _ => None,
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::document::Document;
 use crate::facts::Facts;
 use crate::facts::key::{self, Key};
 use crate::model::{Fact, Gap, Value};
@@ -29,8 +30,8 @@ enum Expected {
 
 impl Expectations {
     /// Reads a YAML map from names of facts to values, `{at_least: N}` or `{at_most: N}`.
-    pub fn read(yaml: &str) -> Result<Self, String> {
-        let expectations: Self = serde_yaml::from_str(yaml).map_err(|error| error.to_string())?;
+    pub fn read(document: Document<'_>) -> Result<Self, String> {
+        let expectations: Self = document.parse().map_err(|mistake| mistake.to_string())?;
         match expectations.0.keys().find(|name| key::find(name).is_none()) {
             Some(odd) => Err(format!("there is no fact '{odd}'; ncclcheck probe --format json shows those there are")),
             None => Ok(expectations),
@@ -149,19 +150,23 @@ mod tests {
         facts.get(key.name).value().map(ToString::to_string).unwrap_or_default()
     }
 
+    fn read(text: &str) -> Result<Expectations, String> {
+        Expectations::read(Document { name: "expected.yaml", text })
+    }
+
     #[test]
     fn values_that_were_expected() {
         let mut facts = facts(&recorded("quick"));
         let good = "run.gpu.count: 2\nrun.nccl.all_reduce_mb_s: {at_least: 250000}\nrun.nccl.transports: [P2P/CUMEM]\n\
                     run.nccl.wrong_values: null\nrun.nccl.version: 2.28.9\n";
-        Expectations::read(good).unwrap().compare(&mut facts);
+        read(good).unwrap().compare(&mut facts);
         assert_eq!(told(&facts, key::RUN_UNEXPECTED), "");
         let bad = "run.gpu.count: 8\nrun.nccl.all_reduce_mb_s: {at_least: 350000}\nrun.nccl.network: [IB]\n";
-        Expectations::read(bad).unwrap().compare(&mut facts);
+        read(bad).unwrap().compare(&mut facts);
         let text = told(&facts, key::RUN_UNEXPECTED);
         assert!(text.contains("run.gpu.count is 2, expected was 8"), "{text}");
         assert!(text.contains("expected was at least 350000") && text.contains("is Socket, expected was IB"), "{text}");
-        assert!(Expectations::read("run.gpus: 8").unwrap_err().contains("no fact 'run.gpus'"));
+        assert!(read("run.gpus: 8").unwrap_err().contains("no fact 'run.gpus'"));
     }
 
     #[test]

@@ -2,17 +2,18 @@
 //! where the answer depends on it.
 
 use std::collections::BTreeMap;
+use std::ops::Not;
 use std::sync::Arc;
 
-use cel::common::ast::{Expr, IdedExpr};
+use cel::common::ast::{ComprehensionExpr, Expr, IdedExpr, operators as op};
 use cel::objects::{Key as CelKey, Map};
-use cel::{Context, ExecutionError, Value as Cel};
+use cel::{Context, Value as Cel};
 
 use crate::facts::Facts;
 use crate::facts::key;
-use crate::model::{Fact, Gap, Value, Version};
+use crate::model::{Fact, Gap, Value};
 
-use super::expression::{Expression, facts_of};
+use super::condition::{self, Condition, facts_of};
 
 /// What a condition comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +30,18 @@ impl From<bool> for Truth {
     }
 }
 
+impl Not for Truth {
+    type Output = Self;
+
+    fn not(self) -> Self {
+        match self {
+            Self::True => Self::False,
+            Self::False => Self::True,
+            unknown @ Self::Unknown(_) => unknown,
+        }
+    }
+}
+
 /// The facts of one image, as CEL sees them: each dotted name a field of nested maps. An absent fact is a field that is
 /// not there, which `has()` tells.
 pub(super) struct Scope<'f> {
@@ -42,9 +55,7 @@ impl<'f> Scope<'f> {
         for key in key::KEYS {
             root.insert(key.name, facts.get(key.name).value());
         }
-        let mut context = Context::default();
-        // Whether the first version is older than the second. A name that is taken twice would be a defect of ours.
-        let _ = context.add_function("older", older);
+        let mut context = condition::context();
         for (name, tree) in root.children {
             context.add_variable_from_value(name, tree.into_cel());
         }
@@ -55,85 +66,113 @@ impl<'f> Scope<'f> {
         self.facts
     }
 
-    pub(super) fn eval(&self, expression: &Expression) -> Truth {
-        self.truth(expression.root())
+    pub(super) fn eval(&self, condition: &Condition) -> Truth {
+        self.truth(condition.root(), &self.context)
     }
 
-    fn truth(&self, expression: &IdedExpr) -> Truth {
-        if let Expr::Call(call) = &expression.expr {
-            match (call.func_name.as_str(), call.args.as_slice()) {
-                ("_&&_", [left, right]) => return self.both(left, right, &Truth::False),
-                ("_||_", [left, right]) => return self.both(left, right, &Truth::True),
-                ("!_", [operand]) => {
-                    return match self.truth(operand) {
-                        Truth::True => Truth::False,
-                        Truth::False => Truth::True,
-                        unknown @ Truth::Unknown(_) => unknown,
-                    };
+    fn truth(&self, expression: &IdedExpr, context: &Context<'_, '_>) -> Truth {
+        match &expression.expr {
+            Expr::Call(call) => match (call.func_name.as_str(), call.args.as_slice()) {
+                (op::LOGICAL_AND, [left, right]) => {
+                    return both(self.truth(left, context), &Truth::False, || self.truth(right, context));
                 }
-                ("_?_:_", [condition, yes, no]) => {
-                    return match self.truth(condition) {
-                        Truth::True => self.truth(yes),
-                        Truth::False => self.truth(no),
+                (op::LOGICAL_OR, [left, right]) => {
+                    return both(self.truth(left, context), &Truth::True, || self.truth(right, context));
+                }
+                (op::LOGICAL_NOT, [operand]) => return !self.truth(operand, context),
+                (op::CONDITIONAL, [condition, yes, no]) => {
+                    return match self.truth(condition, context) {
+                        Truth::True => self.truth(yes, context),
+                        Truth::False => self.truth(no, context),
                         unknown @ Truth::Unknown(_) => unknown,
                     };
                 }
                 _ => {}
+            },
+            Expr::Comprehension(each) if !self.gaps(&each.loop_step).is_empty() => {
+                if let Some(truth) = self.each(each, context) {
+                    return truth;
+                }
             }
+            _ => {}
         }
-        self.leaf(expression)
+        self.leaf(expression, context)
     }
 
-    /// `&&` and `||`: one side may decide alone; else what is unknown on either side counts.
-    fn both(&self, left: &IdedExpr, right: &IdedExpr, decides: &Truth) -> Truth {
-        let first = self.truth(left);
-        if first == *decides {
-            return first;
+    /// `exists` and `all`, whose question holds something unknown: one element may decide without it. `None` for other
+    /// loops, and for a list that is unknown itself.
+    fn each(&self, each: &ComprehensionExpr, context: &Context<'_, '_>) -> Option<Truth> {
+        let Expr::Call(step) = &each.loop_step.expr else { return None };
+        let decides = match step.func_name.as_str() {
+            op::LOGICAL_AND => Truth::False,
+            op::LOGICAL_OR => Truth::True,
+            _ => return None,
+        };
+        let question = step.args.get(1)?;
+        if !self.gaps(&each.iter_range).is_empty() {
+            return None;
         }
-        match (first, self.truth(right)) {
-            (_, second) if second == *decides => second,
-            (Truth::Unknown(mut gaps), Truth::Unknown(more)) => {
-                gaps.extend(more.into_iter().filter(|gap| !gaps.contains(gap)).collect::<Vec<_>>());
-                Truth::Unknown(gaps)
-            }
-            (unknown @ Truth::Unknown(_), _) | (_, unknown) => unknown,
-        }
+        let elements = match context.resolve(&each.iter_range).ok()? {
+            Cel::List(elements) => elements.iter().cloned().collect(),
+            Cel::Map(map) => map.map.keys().map(|key| Cel::from(key.clone())).collect::<Vec<_>>(),
+            _ => return None,
+        };
+        let neutral = !decides.clone();
+        Some(elements.into_iter().fold(neutral, |truth, element| {
+            both(truth, &decides, || {
+                let mut inner = context.new_inner_scope();
+                inner.add_variable_from_value(each.iter_var.as_str(), element);
+                self.truth(question, &inner)
+            })
+        }))
     }
 
-    fn leaf(&self, expression: &IdedExpr) -> Truth {
+    /// What is unknown of all that a part of a condition asks for.
+    fn gaps(&self, expression: &IdedExpr) -> Vec<Gap> {
         let mut gaps: Vec<Gap> = Vec::new();
-        for key in facts_of(expression).unwrap_or_default() {
+        for key in facts_of(expression) {
             if let Fact::Unknown(gap) = self.facts.get(key.name)
                 && !gaps.contains(gap)
             {
                 gaps.push(gap.clone());
             }
         }
+        gaps
+    }
+
+    fn leaf(&self, expression: &IdedExpr, context: &Context<'_, '_>) -> Truth {
+        let gaps = self.gaps(expression);
         if !gaps.is_empty() {
             return Truth::Unknown(gaps);
         }
-        match self.context.resolve(expression) {
-            Ok(Cel::Bool(value)) => value.into(),
-            Ok(other) => defect(&format!("it comes to {:?}, which is neither true nor false", other.type_of())),
-            Err(error) => defect(&error.to_string()),
-        }
+        let error = match context.resolve(expression) {
+            Ok(Cel::Bool(value)) => return value.into(),
+            Ok(other) => format!("it comes to {:?}, which is neither true nor false", other.type_of()),
+            Err(error) => error.to_string(),
+        };
+        let absent = facts_of(expression).into_iter().find(|key| matches!(self.facts.get(key.name), Fact::Absent));
+        Truth::Unknown(vec![match absent {
+            Some(key) => Gap::new(format!("the rule asks for the value of {}, which there is not", key.name))
+                .settled_by(format!("write has({}) before it in the rule's condition", key.name)),
+            None => Gap::new(format!("the rule's condition cannot be evaluated: {error}"))
+                .settled_by("mend the rule, or the value that it asks for"),
+        }])
     }
 }
 
-/// Compares versions, which CEL knows as text.
-#[expect(clippy::needless_pass_by_value, reason = "CEL hands them over so")]
-fn older(one: Arc<String>, other: Arc<String>) -> Result<bool, ExecutionError> {
-    let version = |text: &String| {
-        Version::parse(text).ok_or_else(|| ExecutionError::function_error("older", format!("'{text}' is no version")))
-    };
-    Ok(version(&one)? < version(&other)?)
-}
-
-/// A condition that cannot be evaluated says nothing of the image.
-fn defect(why: &str) -> Truth {
-    Truth::Unknown(vec![
-        Gap::new(format!("the rule's condition cannot be evaluated: {why}")).settled_by("this is a defect of the rule"),
-    ])
+/// `&&` and `||`: one side may decide alone; else what is unknown on either side counts.
+fn both(first: Truth, decides: &Truth, second: impl FnOnce() -> Truth) -> Truth {
+    if first == *decides {
+        return first;
+    }
+    match (first, second()) {
+        (_, second) if second == *decides => second,
+        (Truth::Unknown(mut gaps), Truth::Unknown(more)) => {
+            gaps.extend(more.into_iter().filter(|gap| !gaps.contains(gap)).collect::<Vec<_>>());
+            Truth::Unknown(gaps)
+        }
+        (unknown @ Truth::Unknown(_), _) | (_, unknown) => unknown,
+    }
 }
 
 /// Facts by the parts of their names.

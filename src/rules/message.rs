@@ -1,8 +1,11 @@
 //! Messages of rules: text with facts in braces.
 
+use crate::document::suggestion;
 use crate::facts::Facts;
-use crate::facts::key::{self, Key};
+use crate::facts::key::{self, KEYS, Key, Type};
 use crate::model::{Fact, Value};
+
+use super::condition::Wrong;
 
 /// A message with its places.
 #[derive(Debug)]
@@ -17,20 +20,20 @@ enum Part {
 
 impl Message {
     /// Takes a message apart, and makes sure that every fact in it exists.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub(super) fn parse(text: &str) -> Result<Self, Wrong> {
         let mut parts = Vec::new();
         let mut rest = text;
         while let Some((before, place)) = rest.split_once('{') {
-            let (name, after) = place.split_once('}').ok_or("a brace is not closed")?;
+            let start = text.len() - place.len() - 1;
+            let wrong = |length: usize, what: String, help| Wrong { part: start..start + length + 1, what, help };
+            let (name, after) = place.split_once('}').ok_or_else(|| {
+                wrong(1, "this brace is not closed".to_owned(), Some("write {name.of.a.fact}".to_owned()))
+            })?;
             parts.push(Part::Text(before.to_owned()));
-            let entry = || {
-                let (name, entry) = name.rsplit_once('.')?;
-                Some((key::find(name)?, Some(entry.to_owned())))
-            };
-            let (key, entry) = key::find(name)
-                .map(|key| (key, None))
-                .or_else(entry)
-                .ok_or_else(|| format!("there is no fact '{name}'"))?;
+            let (key, entry) = named(name).ok_or_else(|| {
+                let help = suggestion(name, KEYS.iter().map(|key| key.name));
+                wrong(name.len().max(1), format!("there is no fact '{name}'"), help)
+            })?;
             parts.push(Part::Fact(key, entry));
             rest = after;
         }
@@ -54,4 +57,14 @@ impl Message {
             })
             .collect()
     }
+}
+
+/// A fact by its name, or an entry of one that is a map.
+pub(super) fn named(name: &str) -> Option<(&'static Key, Option<String>)> {
+    if let Some(key) = key::find(name) {
+        return Some((key, None));
+    }
+    let (name, entry) = name.rsplit_once('.')?;
+    let key = key::find(name).filter(|key| key.kind == Type::Map)?;
+    Some((key, Some(entry.to_owned())))
 }

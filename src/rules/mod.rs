@@ -1,25 +1,28 @@
 //! Rules: YAML documents with CEL conditions over facts. Each one yields exactly one judgement of an image.
 
+mod condition;
 mod eval;
-mod expression;
 mod message;
 mod outcome;
 mod schema;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use include_dir::{Dir, include_dir};
 
+use crate::document::{Document, Mistake};
 use crate::facts::Facts;
-use crate::facts::key::{self, Key};
+use crate::facts::key::Key;
 use crate::model::{Owner, Severity, Site};
 
+use condition::Condition;
 use eval::Truth;
-use expression::Expression;
 use message::Message;
 
+pub use condition::{FUNCTIONS, Function};
 pub use outcome::{Finding, Judgement, Outcome, Problem, Waived};
-pub use schema::{Example, Examples, RuleError};
+pub use schema::{Example, Examples};
 
 /// The rules that ship, one file each: the folder is the list.
 static BUILTIN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/rules");
@@ -45,8 +48,8 @@ pub struct Rule {
     pub references: Vec<String>,
     /// Facts that pass, fail, do not apply and are unknown.
     pub examples: Examples,
-    applies: Option<Expression>,
-    check: Expression,
+    applies: Option<Condition>,
+    check: Condition,
     message: Message,
     evidence: Vec<Evidence>,
 }
@@ -66,14 +69,6 @@ impl Rule {
 }
 
 impl Evidence {
-    fn parse(name: &str) -> Option<Self> {
-        if let Some(key) = key::find(name) {
-            return Some(Self { key, entry: None });
-        }
-        let (name, entry) = name.rsplit_once('.')?;
-        Some(Self { key: key::find(name)?, entry: Some(entry.to_owned()) })
-    }
-
     fn sites(&self, facts: &Facts) -> Vec<Site> {
         let sites = facts.get(self.key.name).sites().iter();
         let wanted = |site: &&Site| match (&self.entry, site) {
@@ -92,16 +87,15 @@ pub struct RuleSet(BTreeMap<String, Rule>);
 
 impl RuleSet {
     /// The rules that ship with this program.
-    pub fn builtin() -> Result<Self, RuleError> {
+    pub fn builtin() -> Result<Self, Mistake> {
         let mut rules = BTreeMap::new();
         let mut folders = vec![&BUILTIN];
         while let Some(folder) = folders.pop() {
             folders.extend(folder.dirs());
-            for file in
-                folder.files().filter(|file| file.path().extension().is_some_and(|extension| extension == "yaml"))
-            {
-                let id = file.path().with_extension("");
-                let rule = schema::parse(&id.to_string_lossy(), &String::from_utf8_lossy(file.contents()))?;
+            for file in folder.files().filter(|file| file.path().extension() == Some("yaml".as_ref())) {
+                let name = format!("rules/{}", file.path().display());
+                let text = String::from_utf8_lossy(file.contents());
+                let rule = Rule::parse(&id_of(file.path()), Document { name: &name, text: &text })?;
                 rules.insert(rule.id.clone(), rule);
             }
         }
@@ -110,8 +104,10 @@ impl RuleSet {
 
     /// Rules of a test: id and text of each.
     #[cfg(test)]
-    pub(crate) fn from_yaml(documents: &[(&str, &str)]) -> Result<Self, RuleError> {
-        let rules = documents.iter().map(|(id, text)| Ok(((*id).to_owned(), schema::parse(id, text)?)));
+    pub(crate) fn from_yaml(documents: &[(&str, &str)]) -> Result<Self, Mistake> {
+        let rules = documents
+            .iter()
+            .map(|(id, text)| Ok(((*id).to_owned(), Rule::parse(id, Document { name: &format!("{id}.yaml"), text })?)));
         rules.collect::<Result<_, _>>().map(Self)
     }
 
@@ -126,6 +122,11 @@ impl RuleSet {
     pub fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.0.values()
     }
+}
+
+/// What a rule in this file, below its folder of rules, must be called.
+fn id_of(path: &Path) -> String {
+    path.with_extension("").to_string_lossy().into_owned()
 }
 
 /// Judges an image: one judgement for each rule, always.

@@ -4,45 +4,40 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::document::{Document, Entries, Mistake, Spanned, suggestion};
 use crate::facts::Facts;
-use crate::facts::key::{self, Type};
+use crate::facts::key::{self, KEYS, Key, Type};
 use crate::model::{Fact, Gap, Owner, Severity, Value, Version};
 
-use super::expression::Expression;
-use super::message::Message;
+use super::condition::{Condition, Wrong};
+use super::message::{Message, named};
 use super::{Evidence, Rule};
-
-/// A rule's file that is no rule.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("rule {file}: {what}")]
-pub struct RuleError {
-    /// The file, by its path below the rules folder.
-    pub file: String,
-    /// What is wrong in it, where.
-    pub what: String,
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document {
-    id: String,
-    title: String,
+struct File {
+    id: Spanned<String>,
+    title: Spanned<String>,
     severity: Severity,
     /// Whose a finding is; the image's if not said.
     #[serde(default)]
     owner: Owner,
+    /// The release that brought it; empty for a rule that does not ship.
+    #[serde(default)]
     since: String,
     /// CEL: when false, the rule does not apply.
-    applies: Option<String>,
+    applies: Option<Spanned<String>>,
     /// CEL: true is a pass, false is a finding.
-    check: String,
-    message: String,
+    check: Spanned<String>,
+    message: Spanned<String>,
     /// Facts whose sites a finding shows.
     #[serde(default)]
-    evidence: Vec<String>,
+    evidence: Vec<Spanned<String>>,
     why: String,
     fix: String,
+    #[serde(default)]
     references: Vec<String>,
+    #[serde(default)]
     examples: Examples,
 }
 
@@ -51,15 +46,17 @@ struct Document {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Examples {
     /// The rule passes.
-    pub pass: Vec<Example>,
+    #[serde(default)]
+    pub pass: Vec<Spanned<Example>>,
     /// The rule fails.
-    pub fail: Vec<Example>,
+    #[serde(default)]
+    pub fail: Vec<Spanned<Example>>,
     /// The rule does not apply.
     #[serde(default)]
-    pub not_applicable: Vec<Example>,
+    pub not_applicable: Vec<Spanned<Example>>,
     /// The rule cannot tell.
     #[serde(default)]
-    pub unknown: Vec<Example>,
+    pub unknown: Vec<Spanned<Example>>,
 }
 
 /// The facts of one example; those that are not named are absent.
@@ -67,30 +64,62 @@ pub struct Examples {
 #[serde(deny_unknown_fields)]
 pub struct Example {
     #[serde(default)]
-    facts: BTreeMap<String, serde_json::Value>,
+    facts: Entries<serde_json::Value>,
     /// Facts that could not be determined.
     #[serde(default)]
-    unknown: Vec<String>,
+    unknown: Vec<Spanned<String>>,
     /// The message that the finding shows.
     pub message: Option<String>,
 }
 
 impl Example {
-    /// The facts, typed by the contract.
-    pub fn facts(&self) -> Result<Facts, String> {
-        let mut facts = Facts::default();
-        for (name, value) in &self.facts {
-            let key = key::find(name).ok_or_else(|| format!("there is no fact '{name}'"))?;
-            let value =
-                typed(key.kind, value).ok_or_else(|| format!("{name}: {value} is not of its type, {:?}", key.kind))?;
-            facts.insert(key, Fact::seen(value, []));
-        }
-        for name in &self.unknown {
-            let key = key::find(name).ok_or_else(|| format!("there is no fact '{name}'"))?;
-            facts.insert::<Value>(key, Fact::Unknown(Gap::new(format!("{name} was not determined"))));
-        }
-        Ok(facts)
+    /// What it says of facts, as it is written.
+    pub fn said(&self) -> impl Iterator<Item = (&str, &serde_json::Value)> {
+        self.facts.0.iter().map(|(name, value)| (&*name.value, &value.value))
     }
+
+    /// Facts that it calls unknown.
+    pub fn unknown(&self) -> impl Iterator<Item = &str> {
+        self.unknown.iter().map(|name| &*name.value)
+    }
+
+    /// The facts, which were checked when the rule was read.
+    pub fn facts(&self) -> Facts {
+        let mut facts = Facts::default();
+        for (name, value) in self.said() {
+            if let Some((key, value)) = key::find(name).and_then(|key| Some((key, typed(key.kind, value)?))) {
+                facts.insert(key, Fact::seen(value, []));
+            }
+        }
+        for key in self.unknown().filter_map(key::find) {
+            facts.insert::<Value>(key, Fact::Unknown(Gap::new(format!("{} was not determined", key.name))));
+        }
+        facts
+    }
+
+    fn check(&self, document: Document<'_>) -> Result<(), Mistake> {
+        let names = self.facts.0.iter().map(|(name, _)| name).chain(&self.unknown);
+        names.map(|name| fact(name, document)).collect::<Result<Vec<_>, _>>()?;
+        for (name, value) in &self.facts.0 {
+            if let Some(key) = key::find(&name.value)
+                && typed(key.kind, &value.value).is_none()
+            {
+                let help = value.value.is_number() && key.kind == Type::Version;
+                let what = format!("{} is {}", name.value, key.kind);
+                let mistake = document.mistake(value, what);
+                return Err(mistake.help(help.then(|| "write it in quotes".to_owned())));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A fact that somebody names.
+fn fact(name: &Spanned<String>, document: Document<'_>) -> Result<&'static Key, Mistake> {
+    key::find(&name.value).ok_or_else(|| {
+        let help = suggestion(&name.value, KEYS.iter().map(|key| key.name));
+        document.mistake(name, format!("there is no fact '{}'", name.value)).help(help)
+    })
 }
 
 fn typed(kind: Type, value: &serde_json::Value) -> Option<Value> {
@@ -122,38 +151,56 @@ fn typed(kind: Type, value: &serde_json::Value) -> Option<Value> {
         Type::Bool | Type::Text | Type::Number => plain(value)?,
         Type::Texts | Type::Numbers => list(&plain)?,
         Type::Map => map(value)?,
-        Type::Records => list(&map)?,
+        Type::Records(_) => list(&map)?,
         Type::Groups => groups()?,
     };
     kind.admits(&value).then_some(value)
 }
 
-/// Reads one rule. `id` is what its file's name says it must be.
-pub(super) fn parse(id: &str, text: &str) -> Result<Rule, RuleError> {
-    let error = |what: String| RuleError { file: format!("{id}.yaml"), what };
-    let document: Document = serde_yaml::from_str(text).map_err(|what| error(what.to_string()))?;
-    if document.id != id {
-        return Err(error(format!("its id is {}, its file's name says {id}", document.id)));
+impl Rule {
+    /// Reads one rule. `id` is what its file's name says it must be.
+    pub(super) fn parse(id: &str, document: Document<'_>) -> Result<Self, Mistake> {
+        let file: File = document.parse()?;
+        if file.id.value != id {
+            let what = format!("the id is '{}', and by its folder and name the file is '{id}'", file.id.value);
+            return Err(document.mistake(&file.id, what).help(Some("rename the file, or the rule".to_owned())));
+        }
+        let is_name = |part: &str| !part.is_empty() && part.chars().all(|c| matches!(c, 'a'..='z' | '0'..='9' | '-'));
+        if !id.split_once('/').is_some_and(|(area, name)| is_name(area) && is_name(name)) {
+            let what = format!("'{id}' is no id such as nccl/missing-library: an area and a name of small letters");
+            return Err(document.mistake(&file.id, what));
+        }
+        if file.title.value.trim().is_empty() {
+            return Err(document.mistake(&file.title, "the title is empty"));
+        }
+        let within = |text: &Spanned<String>, wrong: Wrong| {
+            document.mistake_within(text, wrong.part, wrong.what).help(wrong.help)
+        };
+        let condition = |text: &Spanned<String>| Condition::compile(&text.value).map_err(|wrong| within(text, wrong));
+        let evidence = file.evidence.iter().map(|name| match named(&name.value) {
+            Some((key, entry)) => Ok(Evidence { key, entry }),
+            None => fact(name, document).map(|key| Evidence { key, entry: None }),
+        });
+        let examples = &file.examples;
+        for example in
+            [&examples.pass, &examples.fail, &examples.not_applicable, &examples.unknown].into_iter().flatten()
+        {
+            example.value.check(document)?;
+        }
+        Ok(Self {
+            applies: file.applies.as_ref().map(condition).transpose()?,
+            check: condition(&file.check)?,
+            message: Message::parse(file.message.value.trim_end()).map_err(|wrong| within(&file.message, wrong))?,
+            evidence: evidence.collect::<Result<_, _>>()?,
+            id: file.id.value,
+            title: file.title.value,
+            severity: file.severity,
+            owner: file.owner,
+            since: file.since,
+            why: file.why.trim_end().to_owned(),
+            fix: file.fix.trim_end().to_owned(),
+            references: file.references,
+            examples: file.examples,
+        })
     }
-    let compile =
-        |name: &str, source: &str| Expression::compile(source).map_err(|what| error(format!("{name}: {what}")));
-    let evidence = document
-        .evidence
-        .iter()
-        .map(|name| Evidence::parse(name).ok_or_else(|| error(format!("evidence: there is no fact '{name}'"))));
-    Ok(Rule {
-        applies: document.applies.as_deref().map(|source| compile("applies", source)).transpose()?,
-        check: compile("check", &document.check)?,
-        message: Message::parse(document.message.trim_end()).map_err(|what| error(format!("message: {what}")))?,
-        evidence: evidence.collect::<Result<_, _>>()?,
-        id: document.id,
-        title: document.title,
-        severity: document.severity,
-        owner: document.owner,
-        since: document.since,
-        why: document.why.trim_end().to_owned(),
-        fix: document.fix.trim_end().to_owned(),
-        references: document.references,
-        examples: document.examples,
-    })
 }

@@ -1,3 +1,4 @@
+use crate::facts::key;
 use crate::model::{Fact, Gap, Value};
 
 use super::*;
@@ -23,7 +24,8 @@ fn every_example_of_every_rule_comes_out_as_it_says() {
             ("unknown", &examples.unknown),
         ] {
             for example in examples {
-                let facts = example.facts().unwrap_or_else(|why| panic!("{}, {expected}: {why}", rule.id));
+                let example = &example.value;
+                let facts = example.facts();
                 let outcome = rule.judge(&eval::Scope::new(&facts));
                 assert_eq!(name(&outcome), expected, "{}: {outcome:?} for {example:?}", rule.id);
                 if let (Outcome::Fail(finding), Some(message)) = (&outcome, &example.message) {
@@ -66,31 +68,101 @@ fn what_is_unknown_counts_only_where_it_decides() {
         ("has(torch.version) && torch.version == '2.9.0'", "True"),
         ("torch.use_nccl ? true : false", "Unknown([Gap { why: \"code\", settle: None }])"),
     ] {
-        let truth = scope.eval(&Expression::compile(condition).unwrap());
+        let truth = scope.eval(&Condition::compile(condition).unwrap());
         assert_eq!(format!("{truth:?}"), expected, "{condition}");
     }
-    let truth = scope.eval(&Expression::compile("nccl.loaded.path == 'x'").unwrap());
-    assert!(format!("{truth:?}").contains("cannot be evaluated"), "{truth:?}");
+    let truth = scope.eval(&Condition::compile("nccl.loaded.path == 'x'").unwrap());
+    assert!(format!("{truth:?}").contains("asks for the value of nccl.loaded.path, which there is not"), "{truth:?}");
+}
+
+const GOOD: &str = "\
+id: a/b
+title: t
+severity: error
+check: 'true'
+message: m
+why: w
+fix: f
+";
+
+fn mistake(from: &str, to: &str) -> String {
+    let text = GOOD.replace(from, to);
+    Rule::parse("a/b", Document { name: "a/b.yaml", text: &text }).unwrap_err().to_string()
 }
 
 #[test]
-fn mistakes_in_a_rule_are_told() {
-    let good = "id: a/b\ntitle: t\nseverity: error\nsince: '0.1'\ncheck: 'true'\nmessage: m\nwhy: w\nfix: f\nreferences: [r]\nexamples: {pass: [], fail: []}\n";
-    assert!(schema::parse("a/b", good).is_ok());
-    for (from, to, why) in [
-        ("id: a/b", "id: a/c", "its file's name says a/b"),
-        ("'true'", "torch.versoin", "there is no fact 'torch.versoin'"),
-        ("'true'", "'1 +'", "check: "),
-        ("message: m", "message: '{nccl.lost}'", "there is no fact 'nccl.lost'"),
-        ("message: m", "mesage: m", "unknown field `mesage`"),
-        ("severity: error", "severity: fatal", "unknown variant `fatal`"),
+fn mistakes_in_a_rule_are_told_with_their_place() {
+    assert!(Rule::parse("a/b", Document { name: "a/b.yaml", text: GOOD }).is_ok());
+    for (from, to, told) in [
+        ("id: a/b", "id: a/c", "a/b.yaml:1:5: the id is 'a/c', and by its folder and name the file is 'a/b'"),
+        (
+            "'true'",
+            "torch.versoin == '2'",
+            "a/b.yaml:4:8: there is no fact 'torch.versoin'\n  4 | check: torch.versoin == '2'\n    |        ^^^^^^^^^^^^^\n  help: did you mean torch.version?",
+        ),
+        ("'true'", "1 +", "a/b.yaml:4:11: this is no CEL: "),
+        (
+            "'true'",
+            "\"has(torch.version) && torch.version < '2.6'\"",
+            "a/b.yaml:4:31: text would be compared by its letters: '2.10' before '2.9'\n",
+        ),
+        ("'true'", "torch.version >= 2.6", "help: write version(torch.version) and version('2.6')"),
+        ("'true'", "version(torch.version) >= 2.6", "a/b.yaml:4:34: a version and a number have no order"),
+        ("'true'", "version('x') == version('2')", "'x' is no version"),
+        ("'true'", "torch.version", "a/b.yaml:4:8: it comes to text, and a condition is true or false"),
+        ("'true'", "torch.use_nccl == 'yes'", "true or false is never equal to text"),
+        ("'true'", "nccl.copies.exists(c, c.pth == '/')", "a/b.yaml:4:30: records of nccl.copies have no 'pth'"),
+        ("'true'", "nccl.copies.exist(c, true)", "there is no function 'exist'"),
+        ("'true'", "torch.path.mathces('x')", "did you mean matches?"),
+        ("'true'", "torch.path.matches('(')", "this is no regular expression: unclosed group"),
+        ("'true'", "torch.path.contains(3)", "contains takes text, and this is a whole number"),
+        ("'true'", "size(torch.path, 2) > 1", "size takes 1 values"),
+        ("'true'", "\"'sm_90' in torch.path\"", "help: ask text.contains(part)"),
+        ("'true'", "90 in torch.arch_list", "the list has text, and never a whole number"),
+        ("'true'", "torch", "facts of 'torch' are "),
+        ("'true'", "size(torch) > 1", "there is no fact 'torch'"),
+        ("'true'", "torch.version.major == '2'", "text has no entries such as 'major'"),
+        ("'true'", "torch.path && true", "this is text, and not true or false"),
+        ("'true'", "torch.path == null", "ask has() whether one is there"),
+        ("message: m", "message: '{nccl.lost}'", "a/b.yaml:5:11: there is no fact 'nccl.lost'"),
+        ("message: m", "message: 'a {nccl.copies'", "a/b.yaml:5:13: this brace is not closed"),
+        ("message: m", "mesage: m", "a/b.yaml:5:1: unknown field `mesage`"),
+        ("severity: error", "severity: fatal", "a/b.yaml:3:11: unknown variant `fatal`"),
+        ("fix: f", "fix: f\nevidence: [nccl.copys]", "did you mean nccl.copies?"),
+        (
+            "fix: f",
+            "fix: f\nexamples: {pass: [{facts: {torch.version: 2.6}}]}",
+            "a/b.yaml:8:43: torch.version is a version, as text",
+        ),
+        ("fix: f", "fix: f\nexamples: {pass: [{facts: {torch.use_nccl: on}}]}", "torch.use_nccl is true or false"),
+        ("fix: f", "fix: f\nexamples: {pass: [{unknown: [torch.use]}]}", "there is no fact 'torch.use'"),
     ] {
-        let error = schema::parse("a/b", &good.replace(from, to)).unwrap_err().to_string();
-        assert!(error.starts_with("rule a/b.yaml: ") && error.contains(why), "{error}");
+        let error = mistake(from, to);
+        assert!(error.contains(told), "{to}:\n{error}\nand not\n{told}");
     }
 }
 
-use crate::facts::key;
+#[test]
+fn a_loop_asks_only_as_far_as_it_must() {
+    let mut facts = Facts::default();
+    facts.insert(key::TORCH_ARCH_LIST, Fact::seen(vec!["sm_80", "sm_90"], []));
+    facts.insert(key::CUDA_CUDART_MISSING, Fact::seen(Vec::<&str>::new(), []));
+    facts.insert::<bool>(key::TORCH_USE_NCCL, Fact::Unknown(Gap::new("code")));
+    let scope = eval::Scope::new(&facts);
+    for (condition, expected) in [
+        ("torch.arch_list.exists(a, a == 'sm_90' || torch.use_nccl)", "True"),
+        ("torch.arch_list.exists(a, a == 'sm_70' || torch.use_nccl)", "Unknown"),
+        ("torch.arch_list.all(a, a == 'sm_90' && torch.use_nccl)", "False"),
+        ("torch.arch_list.all(a, torch.use_nccl)", "Unknown"),
+        ("cuda.cudart_missing.all(a, torch.use_nccl)", "True"),
+        ("cuda.cudart_missing.exists(a, torch.use_nccl)", "False"),
+        ("size(torch.arch_list.filter(a, a == 'x' || torch.use_nccl)) == 2", "Unknown"),
+    ] {
+        let condition = Condition::compile(condition).unwrap();
+        let truth = format!("{:?}", scope.eval(&condition));
+        assert!(truth.starts_with(expected), "{condition:?}: {truth}");
+    }
+}
 
 #[test]
 fn a_fingerprint_survives_a_new_build_and_no_other_place() {

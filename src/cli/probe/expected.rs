@@ -1,5 +1,6 @@
 //! What the user expects to be told: `--expect`, `--baseline`.
 
+use crate::document::Document;
 use crate::facts::{Facts, key};
 use crate::model::Fact;
 use crate::probe::expect::{self, Expectations};
@@ -20,7 +21,7 @@ impl Expected {
         let values = judging.expect.as_ref().map(|file| {
             let failed = |why: String| Failure::Usage(format!("--expect {}: {why}", file.display()));
             let text = std::fs::read_to_string(file).map_err(|error| failed(error.to_string()))?;
-            Expectations::read(&text).map_err(failed)
+            Expectations::read(Document { name: &file.display().to_string(), text: &text }).map_err(Failure::Usage)
         });
         let baseline = judging.baseline.as_deref().map(|file| recorded("--baseline", file));
         Ok(Self { values: values.transpose()?, baseline: baseline.transpose()? })

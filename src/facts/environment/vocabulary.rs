@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use crate::document::Document;
 use crate::model::Version;
 
 /// The table.
@@ -97,8 +98,9 @@ pub(super) enum Place {
 }
 
 #[expect(clippy::expect_used, reason = "a constant document, read by a test")]
-static TABLE: LazyLock<Table> =
-    LazyLock::new(|| serde_yaml::from_str(include_str!("variables.yaml")).expect("a valid table"));
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    Document { name: "variables.yaml", text: include_str!("variables.yaml") }.parse().expect("a valid table")
+});
 
 /// The table that ships.
 pub(super) fn table() -> &'static Table {
@@ -149,30 +151,10 @@ pub(super) fn nearest<'n>(name: &str, prefix: &str, names: impl IntoIterator<Ite
     let allowed = if own.len() >= 10 { 2 } else { 1 };
     names
         .into_iter()
-        .filter_map(|known| Some((edits(own.as_bytes(), known.strip_prefix(prefix)?.as_bytes()), known)))
+        .filter_map(|known| Some((strsim::osa_distance(own, known.strip_prefix(prefix)?), known)))
         .filter(|(distance, _)| (1..=allowed).contains(distance))
         .min()
         .map(|(_, known)| known)
-}
-
-/// Damerau's distance, in the form that edits no letter twice ("optimal string alignment").
-fn edits(a: &[u8], b: &[u8]) -> usize {
-    let mut before: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    let at = |row: &[usize], index: usize| row.get(index).copied().unwrap_or(usize::MAX);
-    for (i, &x) in a.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, &y) in b.iter().enumerate() {
-            let mut least = (at(&last, j + 1) + 1).min(at(&row, j) + 1).min(at(&last, j) + usize::from(x != y));
-            let swapped = i > 0 && j > 0 && a.get(i - 1) == Some(&y) && b.get(j - 1) == Some(&x);
-            if swapped {
-                least = least.min(at(&before, j - 1) + 1);
-            }
-            row.push(least);
-        }
-        before = std::mem::replace(&mut last, row);
-    }
-    at(&last, b.len())
 }
 
 #[cfg(test)]

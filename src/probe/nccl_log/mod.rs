@@ -7,6 +7,8 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex, RegexSet};
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::document::Document;
+
 /// The form of a line.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -35,7 +37,8 @@ struct Table {
 
 #[expect(clippy::expect_used, reason = "the table is a part of the program, and a test reads it")]
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let patterns: Vec<Pattern> = serde_yaml::from_str(include_str!("patterns.yaml")).expect("a table that parses");
+    let document = Document { name: "patterns.yaml", text: include_str!("patterns.yaml") };
+    let patterns: Vec<Pattern> = document.parse().expect("a table that parses");
     let set = RegexSet::new(patterns.iter().map(|pattern| &pattern.regex)).expect("patterns that parse");
     let regexes = patterns.iter().map(|pattern| Regex::new(&pattern.regex).expect("a pattern that parses")).collect();
     Table { patterns, regexes, set }

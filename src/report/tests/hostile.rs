@@ -25,7 +25,8 @@ fn hostile_facts() -> Facts {
     let mut facts = bad();
     facts.insert(key::IMAGE_ENV, Fact::seen(entries(), at()));
     facts.insert(key::IMAGE_LABELS, Fact::seen(entries(), at()));
-    facts.insert(key::NCCL_COPIES, Fact::seen(Value::List(vec![entries().into(), entries().into()]), at()));
+    let copy = || BTreeMap::from([("path".to_owned(), text()), ("version".to_owned(), text())]);
+    facts.insert(key::NCCL_COPIES, Fact::seen(Value::List(vec![copy().into(), copy().into()]), at()));
     facts.insert(key::TORCH_NCCL_LINKAGE, Fact::seen(text(), at()));
     facts.insert(key::TORCH_INSTALLS, Fact::seen(vec![text(), text()], at()));
     facts.insert(key::TORCH_VERSION, Fact::seen(version(&format!("2.9{HOSTILE}")), at()));

@@ -15,7 +15,7 @@ fn rules() -> RuleSet {
             "error",
             "the host's driver is too old",
             "Update the driver.",
-            "applies: has(host.driver)\ncheck: \"!older(host.driver, '525.60.13')\"\n\
+            "applies: has(host.driver)\ncheck: \"version(host.driver) >= version('525.60.13')\"\n\
              message: \"driver {host.driver} is too old\"",
         ),
         rule(
@@ -23,7 +23,7 @@ fn rules() -> RuleSet {
             "info",
             "the host's driver is of an older release",
             "Update the driver.",
-            "applies: has(host.driver)\ncheck: \"!older(host.cuda, '12.8')\"\nmessage: \"it brings CUDA {host.cuda}\"",
+            "applies: has(host.driver)\ncheck: \"version(host.cuda) >= version('12.8')\"\nmessage: \"it brings CUDA {host.cuda}\"",
         ),
         rule("rdma/no-provider", "error", "no provider", "Install one.", "check: 'true'\nmessage: none"),
     ];

@@ -1,0 +1,338 @@
+//! Checks a condition against the contract of facts: names, types, functions. What passes comes to true or false whenever
+//! all facts in it are there.
+
+use std::ops::Range;
+
+use cel::common::ast::operators as op;
+use cel::common::ast::{CallExpr, ComprehensionExpr, Expr, IdedExpr, LiteralValue, SourceInfo};
+use regex::Regex;
+
+use crate::document::suggestion;
+use crate::facts::key::KEYS;
+use crate::model::Version;
+
+use super::functions::{FUNCTIONS, Function};
+use super::kind::Kind;
+use super::names::{entry, fact, operands, path};
+use super::{Wrong, bytes};
+
+/// Makes sure that a condition is one.
+pub(super) fn check(root: &IdedExpr, source: &str, info: &SourceInfo) -> Result<(), Wrong> {
+    let mut checker = Checker { source, info, bound: Vec::new() };
+    match checker.kind(root)? {
+        Kind::Bool => Ok(()),
+        kind => Err(checker.wrong(root, format!("it comes to {kind}, and a condition is true or false"))),
+    }
+}
+
+struct Checker<'s> {
+    source: &'s str,
+    info: &'s SourceInfo,
+    /// Variables of comprehensions (`exists`, `all` …) around the place.
+    bound: Vec<(String, Kind)>,
+}
+
+impl Checker<'_> {
+    fn kind(&mut self, expression: &IdedExpr) -> Result<Kind, Wrong> {
+        match &expression.expr {
+            Expr::Literal(literal) => Ok(match literal {
+                LiteralValue::Boolean(_) => Kind::Bool,
+                LiteralValue::Int(_) | LiteralValue::UInt(_) => Kind::Int,
+                LiteralValue::Double(_) => Kind::Double,
+                LiteralValue::String(_) => Kind::Text,
+                _ => return Err(self.wrong(expression, "facts are never this; ask has() whether one is there")),
+            }),
+            Expr::Ident(_) => self.name(expression),
+            Expr::Select(_) if path(expression).0.is_some() => self.name(expression),
+            Expr::Select(select) => {
+                let kind = entry_of(&self.kind(&select.operand)?, &select.field)
+                    .map_err(|(what, help)| Wrong { help, ..self.wrong(expression, what) })?;
+                Ok(if select.test { Kind::Bool } else { kind })
+            }
+            Expr::Call(call) => self.call(expression, call),
+            Expr::List(list) => {
+                let mut of = Kind::Any;
+                for element in &list.elements {
+                    let kind = self.kind(element)?;
+                    if !of.meets(&kind) {
+                        return Err(self.wrong(element, format!("this is {kind}, and the elements before it are {of}")));
+                    }
+                    of = of.or(kind);
+                }
+                Ok(Kind::List(Box::new(of)))
+            }
+            Expr::Map(map) => {
+                let mut of = Kind::Any;
+                for (key, value) in map.entries.iter().filter_map(entry) {
+                    self.kind(key)?;
+                    of = of.or(self.kind(value)?);
+                }
+                Ok(Kind::Map(Box::new(of)))
+            }
+            Expr::Comprehension(each) => self.each(each),
+            Expr::Struct(_) | Expr::Unspecified => Err(self.wrong(expression, "a condition makes no structures")),
+        }
+    }
+
+    /// `a.b.c`: a fact, or something inside a fact's value or a variable's.
+    fn name(&mut self, expression: &IdedExpr) -> Result<Kind, Wrong> {
+        let (root, parts) = path(expression);
+        let root = root.unwrap_or_default();
+        let variable = self.bound.iter().rev().find(|(name, _)| name == root).map(|(_, kind)| kind.clone());
+        let (mut kind, own) = match variable {
+            Some(kind) => (kind, 0),
+            None => match fact(root, &parts) {
+                Some((key, own)) => (Kind::of(key), own),
+                None => return Err(self.no_fact(expression, root, &parts)),
+            },
+        };
+        let rest = parts.get(own..).unwrap_or_default();
+        for (index, part) in rest.iter().enumerate() {
+            kind = entry_of(&kind, part).map_err(|(what, help)| {
+                let whole = [&[root], parts.get(..own + index + 1).unwrap_or_default()].concat().join(".");
+                Wrong { help, ..self.wrong_name(expression, &whole, what) }
+            })?;
+        }
+        let is_test = matches!(&expression.expr, Expr::Select(select) if select.test);
+        Ok(if is_test { Kind::Bool } else { kind })
+    }
+
+    fn no_fact(&self, expression: &IdedExpr, root: &str, parts: &[&str]) -> Wrong {
+        let whole = [&[root], parts].concat().join(".");
+        let near = (1..=parts.len()).rev().find_map(|length| {
+            let name = [&[root], parts.get(..length)?].concat().join(".");
+            suggestion(&name, KEYS.iter().map(|key| key.name))
+        });
+        let area: Vec<_> =
+            KEYS.iter().map(|key| key.name).filter(|name| name.starts_with(&format!("{whole}."))).collect();
+        let help = near.or_else(|| (!area.is_empty()).then(|| format!("facts of '{whole}' are {}", area.join(", "))));
+        let all = || Some("`ncclcheck rules schema --facts` lists all facts".to_owned());
+        Wrong { help: help.or_else(all), ..self.wrong_name(expression, &whole, format!("there is no fact '{whole}'")) }
+    }
+
+    fn call(&mut self, expression: &IdedExpr, call: &CallExpr) -> Result<Kind, Wrong> {
+        if call.func_name.starts_with(char::is_alphabetic) && Function::find(&call.func_name).is_none() {
+            let known: Vec<_> = FUNCTIONS.iter().map(|function| function.name).collect();
+            let what = format!("there is no function '{}'; there are {}", call.func_name, known.join(", "));
+            let help = suggestion(&call.func_name, known.into_iter());
+            return Err(Wrong { help, ..self.wrong(expression, what) });
+        }
+        let arguments: Vec<_> = operands(call).collect();
+        let kinds = arguments.iter().map(|part| self.kind(part)).collect::<Result<Vec<_>, _>>()?;
+        match (call.func_name.as_str(), arguments.as_slice(), kinds.as_slice()) {
+            (op::LOGICAL_AND | op::LOGICAL_OR | op::LOGICAL_NOT | op::NOT_STRICTLY_FALSE, ..) => {
+                match arguments.iter().zip(&kinds).find(|(_, kind)| !matches!(kind, Kind::Bool)) {
+                    Some((part, kind)) => Err(self.wrong(part, format!("this is {kind}, and not true or false"))),
+                    None => Ok(Kind::Bool),
+                }
+            }
+            (op::CONDITIONAL, [condition, ..], [Kind::Bool, yes, no]) => {
+                if yes.meets(no) {
+                    Ok(yes.clone().or(no.clone()))
+                } else {
+                    Err(self.wrong(condition, format!("one way this is {yes}, the other {no}")))
+                }
+            }
+            (op::EQUALS | op::NOT_EQUALS, [left, right], [one, other]) => {
+                self.comparable(expression, (left, one), (right, other))
+            }
+            (op::LESS | op::LESS_EQUALS | op::GREATER | op::GREATER_EQUALS, [left, right], [one, other]) => {
+                self.ordered((left, one), (right, other))
+            }
+            (op::IN, [_, right], [one, Kind::List(of)]) => {
+                if one.meets(of) {
+                    Ok(Kind::Bool)
+                } else {
+                    Err(self.wrong(right, format!("the list has {of}, and never {one}")))
+                }
+            }
+            (op::IN, _, [one, Kind::Map(_) | Kind::Record(_)]) if one.is_text() => Ok(Kind::Bool),
+            (op::IN, [_, right], [_, kind]) => {
+                let help = kind.is_text().then(|| "ask text.contains(part)".to_owned());
+                Err(Wrong { help, ..self.wrong(right, format!("`in` asks a list or a map, and this is {kind}")) })
+            }
+            (op::INDEX, _, [Kind::List(of), Kind::Int]) => Ok((**of).clone()),
+            (op::INDEX, _, [Kind::Map(of), key]) if key.is_text() => Ok((**of).clone()),
+            (op::INDEX, _, [Kind::Record(_), key]) if key.is_text() => Ok(Kind::Text),
+            (op::ADD, _, [Kind::List(one), Kind::List(other)]) if one.meets(other) => {
+                Ok(Kind::List(Box::new((**one).clone().or((**other).clone()))))
+            }
+            (op::ADD, _, [one, other]) if one.is_text() && other.is_text() => Ok(Kind::Text),
+            (op::ADD | op::SUBSTRACT | op::MULTIPLY | op::DIVIDE | op::MODULO, _, [one, other])
+                if one == other && one.is_number() =>
+            {
+                Ok(one.clone())
+            }
+            (op::NEGATE, _, [one]) if one.is_number() => Ok(one.clone()),
+            (name, ..) => self.function(expression, name, &arguments, &kinds),
+        }
+    }
+
+    fn comparable(
+        &self,
+        expression: &IdedExpr,
+        (left, one): (&IdedExpr, &Kind),
+        (right, other): (&IdedExpr, &Kind),
+    ) -> Result<Kind, Wrong> {
+        if one.meets(other) {
+            return Ok(Kind::Bool);
+        }
+        let what = format!("{one} is never equal to {other}");
+        Err(Wrong { help: self.as_version((left, one), (right, other)), ..self.wrong(expression, what) })
+    }
+
+    /// `<` and its like: of numbers, and of versions that are told for such.
+    fn ordered(&self, left: (&IdedExpr, &Kind), right: (&IdedExpr, &Kind)) -> Result<Kind, Wrong> {
+        let (one, other) = (left.1, right.1);
+        if one.is_number() && other.is_number() || (one, other) == (&Kind::Version, &Kind::Version) {
+            return Ok(Kind::Bool);
+        }
+        let help = self.as_version(left, right);
+        let odd = if one.is_number() || *one == Kind::Version { right } else { left };
+        let what = if one.is_text() && other.is_text() {
+            "text would be compared by its letters: '2.10' before '2.9'".to_owned()
+        } else {
+            format!("{one} and {other} have no order")
+        };
+        Err(Wrong { help, ..self.wrong(odd.0, what) })
+    }
+
+    /// How to compare two values as versions, if one of them is one.
+    fn as_version(&self, left: (&IdedExpr, &Kind), right: (&IdedExpr, &Kind)) -> Option<String> {
+        let is_version = |kind: &Kind| matches!(kind, Kind::Version | Kind::VersionText);
+        if !is_version(left.1) && !is_version(right.1) {
+            return None;
+        }
+        let written = |(part, kind): (&IdedExpr, &Kind)| {
+            let text = match &part.expr {
+                Expr::Ident(_) | Expr::Select(_) => {
+                    let (root, parts) = path(part);
+                    [&[root?], &*parts].concat().join(".")
+                }
+                _ => self.source.get(self.part(part))?.to_owned(),
+            };
+            match kind {
+                Kind::Version => None,
+                Kind::Text | Kind::VersionText => Some(format!("version({text})")),
+                _ => Some(format!("version('{text}')")),
+            }
+        };
+        let words: Vec<_> = [written(left), written(right)].into_iter().flatten().collect();
+        Some(format!("write {}", words.join(" and ")))
+    }
+
+    fn function(
+        &self,
+        expression: &IdedExpr,
+        name: &str,
+        arguments: &[&IdedExpr],
+        kinds: &[Kind],
+    ) -> Result<Kind, Wrong> {
+        let Some(function) = Function::find(name) else {
+            let what = match kinds {
+                [one, other] => format!("this is not defined between {one} and {other}"),
+                _ => "this is not defined here".to_owned(),
+            };
+            return Err(self.wrong(expression, what));
+        };
+        let kind = function.apply(kinds).map_err(|(index, what)| {
+            self.wrong(index.and_then(|index| arguments.get(index).copied()).unwrap_or(expression), what)
+        })?;
+        let literal = |index: usize| match &arguments.get(index)?.expr {
+            Expr::Literal(LiteralValue::String(text)) => Some((*arguments.get(index)?, text.inner().to_owned())),
+            _ => None,
+        };
+        match (name, literal(0), literal(1)) {
+            ("version", Some((part, text)), _) if Version::parse(&text).is_none() => {
+                Err(self.wrong(part, format!("'{text}' is no version: it begins with no number")))
+            }
+            ("matches", _, Some((part, text))) => match Regex::new(&text) {
+                Ok(_) => Ok(kind),
+                Err(error) => {
+                    let why = error.to_string();
+                    let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+                    Err(self.wrong(part, format!("this is no regular expression: {why}")))
+                }
+            },
+            _ => Ok(kind),
+        }
+    }
+
+    /// `exists`, `all`, `filter` and their like, which the parser has taken apart into a loop.
+    fn each(&mut self, each: &ComprehensionExpr) -> Result<Kind, Wrong> {
+        let element = match self.kind(&each.iter_range)? {
+            Kind::List(of) => *of,
+            Kind::Map(_) | Kind::Record(_) => Kind::Text,
+            Kind::Any => Kind::Any,
+            kind => return Err(self.wrong(&each.iter_range, format!("this is {kind}, and no list or map"))),
+        };
+        let start = self.kind(&each.accu_init)?;
+        let depth = self.bound.len();
+        self.bound.extend([(each.iter_var.clone(), element), (each.accu_var.clone(), start.clone())]);
+        let step = self.kind(&each.loop_step);
+        self.bound.truncate(depth);
+        self.bound.push((each.accu_var.clone(), start.or(step?)));
+        let result = self.kind(&each.result);
+        self.bound.truncate(depth);
+        result
+    }
+
+    fn wrong(&self, expression: &IdedExpr, what: impl Into<String>) -> Wrong {
+        Wrong { part: self.part(expression), what: what.into(), help: None }
+    }
+
+    /// Something wrong in a dotted name, as far as `whole` goes.
+    fn wrong_name(&self, expression: &IdedExpr, whole: &str, what: String) -> Wrong {
+        let mut at = expression;
+        while let Expr::Select(select) = &at.expr {
+            at = &select.operand;
+        }
+        let start = self.part(at).start;
+        Wrong { part: start..start + whole.len(), what, help: None }
+    }
+
+    /// Bytes of the source.
+    fn part(&self, expression: &IdedExpr) -> Range<usize> {
+        // The place of `a.b` is its dot.
+        if let Expr::Select(select) = &expression.expr {
+            let operand = self.part(&select.operand);
+            return operand.start..(operand.end + 1 + select.field.len()).min(self.source.len());
+        }
+        let place = |number: u32| bytes(self.source, usize::try_from(number).unwrap_or_default());
+        match self.info.offset_for(expression.id) {
+            Some((start, stop)) => {
+                let (start, stop) = (place(start), place(stop.saturating_add(1)));
+                // A call's place is its parenthesis.
+                let name = match &expression.expr {
+                    Expr::Call(call) if call.func_name.starts_with(char::is_alphabetic) => call.func_name.as_str(),
+                    _ => "",
+                };
+                let is_before = self.source.get(..start).is_some_and(|before| before.ends_with(name));
+                if is_before { start - name.len()..stop } else { start..stop }
+            }
+            // A part of a macro has no place: the first of its operands has.
+            None => match &expression.expr {
+                Expr::Call(call) => operands(call).next().map_or(0..0, |first| self.part(first)),
+                Expr::Comprehension(each) => self.part(&each.iter_range),
+                _ => 0..0,
+            },
+        }
+    }
+}
+
+/// What `value.name` is.
+fn entry_of(kind: &Kind, name: &str) -> Result<Kind, (String, Option<String>)> {
+    match kind {
+        Kind::Map(of) => Ok((**of).clone()),
+        Kind::Any => Ok(Kind::Any),
+        Kind::Record(key) => {
+            let fields = key.kind.fields();
+            if fields.contains(&name) {
+                return Ok(Kind::Text);
+            }
+            let what = format!("records of {} have no '{name}'; they have {}", key.name, fields.join(", "));
+            Err((what, suggestion(name, fields.iter().copied())))
+        }
+        kind => Err((format!("{kind} has no entries such as '{name}'"), None)),
+    }
+}

@@ -1,0 +1,84 @@
+//! Types of the values in conditions.
+
+use std::fmt;
+
+use crate::facts::key::{Key, Type};
+
+/// The type of a part of a condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Bool,
+    Int,
+    Double,
+    Text,
+    /// A fact that is a version: text, which must not be compared by its letters.
+    VersionText,
+    /// What `version()` makes of it.
+    Version,
+    List(Box<Kind>),
+    /// By names.
+    Map(Box<Kind>),
+    /// Texts by the names that this fact's records have.
+    Record(&'static Key),
+    /// An element of a list that has none.
+    Any,
+}
+
+impl Kind {
+    /// The type of a fact.
+    pub(super) fn of(key: &'static Key) -> Self {
+        let list = |of| Self::List(Box::new(of));
+        let map = |of| Self::Map(Box::new(of));
+        match key.kind {
+            Type::Bool => Self::Bool,
+            Type::Text => Self::Text,
+            Type::Version => Self::VersionText,
+            Type::Texts => list(Self::Text),
+            Type::Numbers => list(Self::Int),
+            Type::Map => map(Self::Text),
+            Type::Records(_) => list(Self::Record(key)),
+            Type::Groups => map(map(list(Self::Text))),
+            Type::Number => Self::Int,
+        }
+    }
+
+    pub(super) fn is_text(&self) -> bool {
+        matches!(self, Self::Text | Self::VersionText | Self::Any)
+    }
+
+    pub(super) fn is_number(&self) -> bool {
+        matches!(self, Self::Int | Self::Double | Self::Any)
+    }
+
+    /// Whether values of both types can be equal.
+    pub(super) fn meets(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Any, _) | (_, Self::Any) => true,
+            (Self::List(one), Self::List(other)) | (Self::Map(one), Self::Map(other)) => one.meets(other),
+            _ => self == other || self.is_text() && other.is_text() || self.is_number() && other.is_number(),
+        }
+    }
+
+    /// What the list of both has for elements.
+    pub(super) fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::List(one), Self::List(other)) => Self::List(Box::new(one.or(*other))),
+            (Self::Any, kind) | (kind, _) => kind,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool => f.write_str("true or false"),
+            Self::Int => f.write_str("a whole number"),
+            Self::Double => f.write_str("a number"),
+            Self::Text | Self::VersionText => f.write_str("text"),
+            Self::Version => f.write_str("a version"),
+            Self::List(_) => f.write_str("a list"),
+            Self::Map(_) | Self::Record(_) => f.write_str("a map"),
+            Self::Any => f.write_str("nothing"),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! `version(text)`: a value of CEL that is compared by its numbers.
+
+use std::any::Any;
+use std::cmp::Ordering;
+
+use cel::common::traits::Comparer;
+use cel::common::types::{CelString, Type};
+use cel::common::value::{StaticVal, Val};
+use cel::{Env, ExecutionError};
+
+use crate::model::Version;
+
+static VERSION: Type = Type::new_unspecified_type("version");
+
+/// CEL with our one function. A name that is taken twice would be a defect of ours, which every test would show.
+pub(super) fn environment() -> Env {
+    let mut env = Env::stdlib();
+    let _ = env.add_type(VERSION.to_owned());
+    let _ = cel::add_overload!(env, fn version: (CelString<'_>) -> Result<Comparable>);
+    env
+}
+
+fn version(text: &CelString<'_>) -> Result<Comparable, ExecutionError> {
+    let version = Version::parse(text.inner());
+    version.map(Comparable).ok_or_else(|| {
+        ExecutionError::function_error("version", format!("'{}' is no version: it begins with no number", text.inner()))
+    })
+}
+
+#[derive(Clone, Debug)]
+struct Comparable(Version);
+
+impl Val for Comparable {
+    fn get_type(&self) -> &Type {
+        &VERSION
+    }
+
+    fn cel_type() -> &'static Type {
+        &VERSION
+    }
+
+    fn as_comparer(&self) -> Option<&dyn Comparer> {
+        Some(self)
+    }
+
+    fn equals(&self, other: &dyn Val) -> bool {
+        other.downcast_ref::<Self>().is_some_and(|other| self.0 == other.0)
+    }
+
+    fn clone_as_boxed<'v>(&self) -> Box<dyn Val + 'v> {
+        Box::new(self.clone())
+    }
+
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
+}
+
+impl StaticVal for Comparable {}
+
+impl Comparer for Comparable {
+    fn compare(&self, other: &dyn Val) -> Result<Ordering, ExecutionError> {
+        let other = other.downcast_ref::<Self>();
+        other.map(|other| self.0.cmp(&other.0)).ok_or_else(|| ExecutionError::function_error("version", "no version"))
+    }
+}
