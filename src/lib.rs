@@ -18,6 +18,7 @@
 //! - [`facts`] are typed answers with dotted names, and the places where they were read. What could not be determined is
 //!   [`model::Fact::Unknown`], and is never taken for an answer.
 //! - [`rules`] are YAML documents with CEL conditions over facts; each yields exactly one judgement.
+//! - [`policy`] is what an organisation makes of the rules: severities, requirements, waivers.
 //! - [`report`] renders judgements and decides nothing.
 //! - [`probe`] runs the image on this host's GPUs, by an engine or in place, and adds facts; rules do not care where a fact
 //!   came from. What runs inside is a Python program, `src/probe/payload`.
@@ -46,6 +47,7 @@ pub mod facts;
 pub mod launch;
 pub mod model;
 pub mod pipeline;
+pub mod policy;
 pub mod probe;
 pub mod report;
 pub mod rootfs;

@@ -7,6 +7,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use crate::model::Platform;
 
+use super::policy::Judged;
 pub(super) use super::probe::args::{Preflight, Probe};
 
 /// Tells from the bytes of a PyTorch-CUDA container image, without running it, whether distributed training in it will use
@@ -28,6 +29,13 @@ pub(super) enum Command {
     Probe(Box<Probe>),
     /// Check an image and probe it: the step before a training job
     Preflight(Box<Preflight>),
+    /// Tell two images apart: what is in them, and which rules fail for one of them
+    Diff(Box<Diff>),
+    /// Accept what is wrong today, and fail on what comes new
+    #[command(subcommand)]
+    Baseline(Box<Baseline>),
+    /// Tell all about a rule or a fact
+    Explain(Explain),
     /// The rules that images are judged by
     #[command(subcommand)]
     Rules(Rules),
@@ -35,8 +43,18 @@ pub(super) enum Command {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Rules {
-    /// List all rules
+    /// List the rules that count
     List(List),
+    /// List the profiles
+    Profiles,
+    /// Show a rule's file
+    Show(Show),
+    /// Try rules by their examples
+    Test(Test),
+    /// Print the JSON schema of a file, for editors, or list the facts that conditions can ask for
+    Schema(Schema),
+    /// Write a page in Markdown for each rule
+    Docs(Docs),
 }
 
 const IMAGES: &str = "\
@@ -69,9 +87,11 @@ pub(super) struct Check {
     /// several times
     #[arg(long, value_name = "HOST|FILE")]
     pub(super) host: Vec<String>,
-    /// Findings from this severity on fail the check
-    #[arg(long, value_name = "SEVERITY", default_value = "error")]
-    pub(super) fail_on: FailOn,
+    /// Findings from this severity on fail the check [default: error, or as the policy says]
+    #[arg(long, value_name = "SEVERITY")]
+    pub(super) fail_on: Option<FailOn>,
+    #[command(flatten)]
+    pub(super) judged: Judged,
 }
 
 #[derive(Debug, Args)]
@@ -99,7 +119,96 @@ pub(super) struct List {
     #[arg(long, value_name = "FORM", default_value = "human")]
     pub(super) format: Form,
     #[command(flatten)]
+    pub(super) judged: Judged,
+    #[command(flatten)]
     pub(super) look: Look,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Schema {
+    /// Of what
+    #[arg(value_name = "WHAT", default_value = "policy")]
+    pub(super) what: SchemaOf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum SchemaOf {
+    /// ncclcheck.yaml
+    Policy,
+    /// A rule's file
+    Rule,
+    /// What `--format json` writes
+    Report,
+    /// No schema: names and types of facts, and functions of conditions
+    Facts,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Docs {
+    /// Folder for the pages
+    pub(super) folder: PathBuf,
+    #[command(flatten)]
+    pub(super) judged: Judged,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Explain {
+    /// A rule (nccl/missing-library) or a fact (nccl.loaded.version)
+    pub(super) name: String,
+    #[command(flatten)]
+    pub(super) judged: Judged,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = format!("{IMAGES}\n\nExit status:\n  0  nothing is worse      1  a rule fails that did not      2  wrong usage, or our own failure\n  3  a rule cannot be answered that could\n\nExamples:\n  ncclcheck diff registry.example/train:2024.1 registry.example/train:2024.2"))]
+pub(super) struct Diff {
+    #[command(flatten)]
+    pub(super) check: Check,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Baseline {
+    /// Write down what is wrong now
+    Write(BaselineWrite),
+    /// Judge images; what was written down does not fail them
+    Check(BaselineCheck),
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  ncclcheck baseline write known.json my/image:1\n  ncclcheck baseline check known.json my/image:2"
+)]
+pub(super) struct BaselineWrite {
+    /// File to write
+    #[arg(value_name = "FILE")]
+    pub(super) baseline: PathBuf,
+    #[command(flatten)]
+    pub(super) check: Check,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct BaselineCheck {
+    /// File that `baseline write` wrote
+    #[arg(value_name = "FILE")]
+    pub(super) baseline: PathBuf,
+    #[command(flatten)]
+    pub(super) check: Check,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Show {
+    /// Id, such as nccl/missing-library
+    pub(super) rule: String,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  ncclcheck rules test our-rules\n  ncclcheck rules test --mutate our-rules")]
+pub(super) struct Test {
+    /// Folders of rules, or files in such; the rules that ship if none is given
+    pub(super) folders: Vec<PathBuf>,
+    /// Also change each condition in every small way, and see that an example notices it
+    #[arg(long)]
+    pub(super) mutate: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

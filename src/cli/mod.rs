@@ -6,28 +6,32 @@ mod hosts;
 mod margin;
 mod output;
 mod plan;
+mod policy;
 mod probe;
 mod progress;
+mod rules;
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use crate::document::Mistake;
+use crate::document::{Document, Mistake};
 use crate::facts::explain::explain;
 use crate::facts::{Facts, World};
 use crate::model::{Host, Owner};
 use crate::pipeline::{self, Image};
-use crate::report::{Explanation, Report, Verdict};
+use crate::policy as known;
+use crate::report::{Difference, Explanation, Report, Side, Verdict};
 use crate::rootfs::listing;
-use crate::rules::{self, RuleSet};
 use crate::scan::Cancel;
 use crate::source::Environment;
 
-use args::{Arguments, Command, Rules};
+use args::{Arguments, Baseline, Command};
 use output::Outputs;
 use plan::{Action, Plan};
+use policy::Book;
 use progress::Terminal;
 
 /// How a run ended. More of these than one: the first in this order counts.
@@ -91,22 +95,71 @@ enum Failure {
 
 fn run(arguments: Arguments, environment: Environment) -> Result<Exit, Failure> {
     match arguments.command {
-        Command::Rules(Rules::List(list)) => {
-            let rules = RuleSet::builtin()?;
-            output::rules(&rules, list.format, &plan::style(&list.look, &environment))?;
-            Ok(Exit::Pass)
-        }
-        Command::Check(check) => images(&Plan::check(check, environment)?),
+        Command::Rules(command) => rules::run(&command, &environment),
+        Command::Explain(asked) => rules::explain(&asked),
+        Command::Check(check) => images(&Plan::check(check, environment)?, Use::Nothing),
+        Command::Diff(diff) => difference(&Plan::check(diff.check, environment)?),
+        Command::Baseline(command) => match *command {
+            Baseline::Write(write) => {
+                let file = write.baseline;
+                images(&Plan::check(write.check, environment)?, Use::Write(file, known::Baseline::default()))
+            }
+            Baseline::Check(check) => {
+                let (name, text) = (check.baseline.display().to_string(), rules::read(&check.baseline)?);
+                let known = known::Baseline::read(Document { name: &name, text: &text })?;
+                images(&Plan::check(check.check, environment)?, Use::Accept(known))
+            }
+        },
         Command::Probe(probe) => probe::probe(&probe, &environment),
         Command::Preflight(preflight) => probe::preflight(*preflight, &environment),
-        Command::Inspect(inspect) => images(&Plan::inspect(inspect, environment)?),
+        Command::Inspect(inspect) => images(&Plan::inspect(inspect, environment)?, Use::Nothing),
     }
 }
 
+/// What is done with a baseline.
+enum Use {
+    Nothing,
+    /// Problems are gathered for this file.
+    Write(PathBuf, known::Baseline),
+    /// Those that it has are accepted.
+    Accept(known::Baseline),
+}
+
 /// Loads each image and reports on it. One that cannot be had does not keep the others from it.
-fn images(plan: &Plan) -> Result<Exit, Failure> {
-    let rules = RuleSet::builtin()?.only(|rule| !rule.is_of_run());
+fn images(plan: &Plan, mut baseline: Use) -> Result<Exit, Failure> {
+    let book = Book::open(&plan.judged)?.only(|rule| !rule.is_of_run());
     let mut outputs = Outputs::open(&plan.outputs)?;
+    let mut exit = Exit::Pass;
+    each(plan, |loaded| {
+        match loaded {
+            Ok(images) => {
+                for image in &images {
+                    exit = exit.max(report(image, plan, &book, &mut baseline, &mut outputs)?);
+                }
+            }
+            Err(error) => {
+                complain(&error);
+                exit = Exit::Error;
+            }
+        }
+        Ok(())
+    })?;
+    outputs.finish()?;
+    match baseline {
+        // What is wrong is written down and no reason to fail; an image that could not be had is.
+        Use::Write(file, known) => {
+            output::file(&file, &known.text().map_err(|error| Failure::Usage(error.to_string()))?)?;
+            Ok(if exit == Exit::Error { exit } else { Exit::Pass })
+        }
+        Use::Nothing | Use::Accept(_) => Ok(exit),
+    }
+}
+
+/// Loads the images of a plan, one after the other.
+fn each(
+    plan: &Plan,
+    mut take: impl FnMut(Result<Vec<Image>, pipeline::Error>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let terminal = Terminal::new(plan.talk);
     let bars = terminal.clone();
     // Nothing of ours outlives the process but the bars on the screen. That there is only one handler is certain here.
@@ -115,27 +168,15 @@ fn images(plan: &Plan) -> Result<Exit, Failure> {
         #[expect(clippy::exit, reason = "the only way to stop at once, whatever every thread is doing")]
         std::process::exit(130);
     });
-    let mut exit = Exit::Pass;
     for request in &plan.requests {
         let loaded = pipeline::load(request, &terminal, &Cancel::default());
         terminal.clear();
-        match loaded {
-            Ok(images) => {
-                for image in &images {
-                    exit = exit.max(report(image, plan, &rules, &mut outputs)?);
-                }
-            }
-            Err(error) => {
-                complain(&error);
-                exit = Exit::Error;
-            }
-        }
+        take(loaded)?;
     }
-    outputs.finish()?;
-    Ok(exit)
+    Ok(())
 }
 
-fn report(image: &Image, plan: &Plan, rules: &RuleSet, outputs: &mut Outputs) -> Result<Exit, Failure> {
+fn report(image: &Image, plan: &Plan, book: &Book, baseline: &mut Use, outputs: &mut Outputs) -> Result<Exit, Failure> {
     if plan.action == Action::Files {
         outputs.text(&listing(&image.rootfs))?;
         return Ok(Exit::Pass);
@@ -154,25 +195,71 @@ fn report(image: &Image, plan: &Plan, rules: &RuleSet, outputs: &mut Outputs) ->
         .into_iter()
         .map(|host| {
             let facts = host.map_or_else(|| facts.clone(), |host| facts.on(host));
-            let judgements = (plan.action == Action::Check).then(|| rules::judge(rules, &facts));
+            let judgements = (plan.action == Action::Check).then(|| {
+                let (judgements, mut notices) = book.judge(&facts, &image.summary);
+                match baseline {
+                    Use::Nothing => (judgements, notices),
+                    Use::Write(_, known) => {
+                        known.add(&judgements);
+                        (judgements, notices)
+                    }
+                    Use::Accept(known) => {
+                        let (judgements, more) = known.accept(judgements);
+                        notices.extend(more);
+                        (judgements, notices)
+                    }
+                }
+            });
             (host, facts, judgements)
         })
         .collect();
     let reports: Vec<_> = judged
         .iter()
-        .map(|(host, facts, judgements)| Report {
+        .map(|(host, facts, judged)| Report {
             image: &image.summary,
             host: *host,
             facts,
-            judgements: judgements.as_deref(),
-            fail_on: plan.fail_on,
+            judgements: judged.as_ref().map(|(judgements, _)| &**judgements),
+            fail_on: book.fail_on(plan.fail_on),
             fail_for: &Owner::ALL,
-            notices: &[],
+            notices: judged.as_ref().map_or(&[], |(_, notices)| notices),
             probe: None,
         })
         .collect();
     outputs.report(&reports, &plan.style)?;
     Ok(reports.iter().filter_map(Report::verdict).map(Exit::from).max().unwrap_or(Exit::Pass))
+}
+
+/// `ncclcheck diff`.
+fn difference(plan: &Plan) -> Result<Exit, Failure> {
+    if plan.requests.len() != 2 || plan.hosts.len() > 1 {
+        let what = "a diff is of two images, the older first, and for one host at most";
+        return Err(Failure::Usage(what.to_owned()));
+    }
+    let book = Book::open(&plan.judged)?.only(|rule| !rule.is_of_run());
+    let mut outputs = Outputs::open(&plan.outputs)?;
+    let mut sides = Vec::new();
+    each(plan, |loaded| {
+        for image in loaded? {
+            let world = World { rootfs: &image.rootfs, config: image.config.as_ref(), launch: &plan.launch };
+            let facts = Facts::collect(&world);
+            let facts = plan.hosts.first().map_or_else(|| facts.clone(), |host| facts.on(host));
+            let (judgements, _) = book.judge(&facts, &image.summary);
+            sides.push((image.summary, facts, judgements));
+        }
+        Ok(())
+    })?;
+    let [before, after] = &*sides else {
+        return Err(Failure::Usage("a diff is of one platform: leave out --all-platforms".to_owned()));
+    };
+    let difference = Difference {
+        before: Side { reference: &before.0.reference, facts: &before.1, judgements: &before.2 },
+        after: Side { reference: &after.0.reference, facts: &after.1, judgements: &after.2 },
+        fail_on: book.fail_on(plan.fail_on),
+    };
+    outputs.difference(&difference, &plan.style)?;
+    outputs.finish()?;
+    Ok(difference.verdict().into())
 }
 
 /// Tells an error on standard error. If that is gone as well, nobody is left to be told.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::report::{Explanation, Format, Report, Style};
+use crate::report::{Difference, Explanation, Format, Report, Style};
 use crate::rules::RuleSet;
 
 use super::Failure;
@@ -47,6 +47,11 @@ impl Outputs {
     /// Writes the reports on one image to each, in its form: one, or one for each host.
     pub(super) fn report(&mut self, reports: &[Report<'_>], style: &Style) -> Result<(), Failure> {
         self.each(style, |format, style, out| format.write(reports, style, out))
+    }
+
+    /// Writes what tells two images apart to each, in its form.
+    pub(super) fn difference(&mut self, difference: &Difference<'_>, style: &Style) -> Result<(), Failure> {
+        self.each(style, |format, style, out| difference.write(format, style, out))
     }
 
     /// Writes an explanation to each, in its form.
@@ -102,6 +107,15 @@ impl Output {
             }
         }
     }
+}
+
+/// Writes a file, which appears whole or not at all.
+pub(super) fn file(path: &Path, text: &str) -> Result<(), Failure> {
+    let failed = |error| failure(&path.display().to_string(), error);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new().prefix(".ncclcheck-").tempfile_in(folder).map_err(failed)?;
+    file.write_all(text.as_bytes()).map_err(failed)?;
+    file.persist(path).map(drop).map_err(|error| failed(error.error))
 }
 
 /// Who closes our standard output early has seen enough: that is no failure.

@@ -18,6 +18,7 @@ use crate::source::{Environment, Options};
 use super::Failure;
 use super::args::{Check, Color, Common, FailOn, Inspect, Look, Output};
 use super::hosts::hosts;
+use super::policy::Judged;
 
 /// Columns where nobody says how many there are, as in a CI log.
 const WIDTH: usize = 80;
@@ -31,7 +32,9 @@ pub(super) struct Plan {
     pub(super) launch: Vec<Setting>,
     pub(super) outputs: Vec<(Format, Target)>,
     pub(super) style: Style,
-    pub(super) fail_on: Severity,
+    /// If typed.
+    pub(super) fail_on: Option<Severity>,
+    pub(super) judged: Judged,
     pub(super) talk: Talk,
     pub(super) hosts: Vec<Host>,
 }
@@ -84,9 +87,8 @@ impl Talk {
 
 impl Plan {
     pub(super) fn check(check: Check, environment: Environment) -> Result<Self, Failure> {
-        let fail_on = check.fail_on.into();
-        let hosts = hosts(&check.host)?;
-        Ok(Self { hosts, ..Self::new(Action::Check, check.common, fail_on, environment)? })
+        let (hosts, fail_on) = (hosts(&check.host)?, check.fail_on.map(Into::into));
+        Ok(Self { hosts, fail_on, judged: check.judged, ..Self::new(Action::Check, check.common, environment)? })
     }
 
     pub(super) fn inspect(inspect: Inspect, environment: Environment) -> Result<Self, Failure> {
@@ -99,10 +101,12 @@ impl Plan {
             let (program, caller) = (path(inspect.program), path(inspect.from));
             Action::Explain(Question { names: inspect.explain, program, caller })
         };
-        Self::new(action, inspect.common, Severity::Error, environment)
+        // Nothing is judged: a policy that is wrong must not be in the way.
+        let judged = Judged { no_config: true, ..Judged::default() };
+        Ok(Self { judged, ..Self::new(action, inspect.common, environment)? })
     }
 
-    fn new(action: Action, common: Common, fail_on: Severity, environment: Environment) -> Result<Self, Failure> {
+    fn new(action: Action, common: Common, environment: Environment) -> Result<Self, Failure> {
         if let Some(folder) = common.tmp_dir.as_ref().filter(|folder| !folder.is_dir()) {
             return Err(Failure::Usage(format!("--tmp-dir {} is no folder", folder.display())));
         }
@@ -143,7 +147,17 @@ impl Plan {
         };
         let requests = common.images.iter().map(request).collect::<Result<_, _>>()?;
         let outputs = outputs(&common.output)?;
-        Ok(Self { action, requests, launch, outputs, style, fail_on, talk, hosts: Vec::new() })
+        Ok(Self {
+            action,
+            requests,
+            launch,
+            outputs,
+            style,
+            fail_on: None,
+            judged: Judged::default(),
+            talk,
+            hosts: Vec::new(),
+        })
     }
 }
 

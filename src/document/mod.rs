@@ -83,6 +83,14 @@ impl Document<'_> {
         self.mistake_in(extent, what)
     }
 
+    /// A mistake in a text as a whole, told at the line that begins with a key.
+    pub fn mistake_of(self, key: &str, what: impl Into<String>) -> Mistake {
+        let lines = self.text.split_inclusive('\n');
+        let before = lines.take_while(|line| !line.starts_with(&format!("{key}:"))).map(str::len).sum::<usize>();
+        let start = if before < self.text.len() { before } else { 0 };
+        self.mistake_in(start..start + key.len(), what)
+    }
+
     fn mistake_in(self, extent: Range<usize>, what: impl Into<String>) -> Mistake {
         let before = self.text.get(..extent.start).unwrap_or(self.text);
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);

@@ -1,8 +1,10 @@
 //! Renders what was found. Renderers format, they never decide: one file each, one line in [`Format`].
 
+mod difference;
 mod explain;
 mod human;
 pub mod json;
+pub mod pages;
 mod verdict;
 
 use std::io::{self, Write};
@@ -12,6 +14,7 @@ use crate::model::{Digest, Host, Owner, Platform, Severity};
 use crate::probe::recording::Recording;
 use crate::rules::Judgement;
 
+pub use difference::{Difference, Side};
 pub use explain::Explanation;
 pub use human::Style;
 pub use verdict::Verdict;

@@ -67,7 +67,11 @@ impl<'f> Scope<'f> {
     }
 
     pub(super) fn eval(&self, condition: &Condition) -> Truth {
-        self.truth(condition.root(), &self.context)
+        self.truth_of(condition.root())
+    }
+
+    pub(super) fn truth_of(&self, expression: &IdedExpr) -> Truth {
+        self.truth(expression, &self.context)
     }
 
     fn truth(&self, expression: &IdedExpr, context: &Context<'_, '_>) -> Truth {

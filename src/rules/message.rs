@@ -41,6 +41,12 @@ impl Message {
         Ok(Self(parts))
     }
 
+    /// The same with text behind it, braces and all.
+    pub(super) fn and_text(mut self, text: &str) -> Self {
+        self.0.push(Part::Text(text.to_owned()));
+        self
+    }
+
     pub(super) fn fill(&self, facts: &Facts) -> String {
         self.0
             .iter()

@@ -3,8 +3,11 @@
 mod condition;
 mod eval;
 mod message;
+mod mutation;
 mod outcome;
+mod required;
 mod schema;
+mod trial;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,9 +23,11 @@ use condition::Condition;
 use eval::Truth;
 use message::Message;
 
-pub use condition::{FUNCTIONS, Function};
+pub use condition::{FUNCTIONS, Function, Wrong};
 pub use outcome::{Finding, Judgement, Outcome, Problem, Waived};
-pub use schema::{Example, Examples};
+pub use required::Required;
+pub use schema::{Example, Examples, schema};
+pub use trial::Trial;
 
 /// The rules that ship, one file each: the folder is the list.
 static BUILTIN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/rules");
@@ -32,6 +37,8 @@ static BUILTIN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/rules");
 pub struct Rule {
     /// `area/kebab-name`, published and never reused.
     pub id: String,
+    /// The file that it was read from.
+    pub file: String,
     /// What is wrong when it fails, in a few words.
     pub title: String,
     /// How bad that is.
@@ -62,6 +69,25 @@ struct Evidence {
 }
 
 impl Rule {
+    /// Whether a policy made it of what it requires.
+    pub fn is_required(&self) -> bool {
+        self.id.starts_with("require/")
+    }
+
+    /// Its conditions in CEL: where it applies, if that is not everywhere, and where it passes.
+    pub fn conditions(&self) -> (Option<&str>, &str) {
+        (self.applies.as_ref().map(Condition::text), self.check.text())
+    }
+
+    /// The facts that its conditions ask for, each once.
+    pub fn asks(&self) -> Vec<&'static Key> {
+        let conditions = self.applies.iter().chain([&self.check]);
+        let mut keys: Vec<_> = conditions.flat_map(|condition| condition::facts_of(condition.root())).collect();
+        keys.sort_by_key(|key| key.name);
+        keys.dedup_by_key(|key| key.name);
+        keys
+    }
+
     /// Whether it judges what an image does as it runs.
     pub fn is_of_run(&self) -> bool {
         self.id.starts_with("runtime/")
@@ -82,7 +108,7 @@ impl Evidence {
 }
 
 /// Rules in the order of their ids.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct RuleSet(BTreeMap<String, Rule>);
 
 impl RuleSet {
@@ -91,7 +117,7 @@ impl RuleSet {
         let mut rules = BTreeMap::new();
         let mut folders = vec![&BUILTIN];
         while let Some(folder) = folders.pop() {
-            folders.extend(folder.dirs());
+            folders.extend(folder.dirs().filter(|folder| folder.path() != Path::new("profiles")));
             for file in folder.files().filter(|file| file.path().extension() == Some("yaml".as_ref())) {
                 let name = format!("rules/{}", file.path().display());
                 let text = String::from_utf8_lossy(file.contents());
@@ -100,6 +126,11 @@ impl RuleSet {
             }
         }
         Ok(Self(rules))
+    }
+
+    /// The file of a rule that ships.
+    pub fn source(id: &str) -> Option<&'static str> {
+        BUILTIN.get_file(format!("{id}.yaml"))?.contents_utf8()
     }
 
     /// Rules of a test: id and text of each.
@@ -111,11 +142,42 @@ impl RuleSet {
         rules.collect::<Result<_, _>>().map(Self)
     }
 
+    /// Adds the rule of a document, which its folder and name call `id`.
+    pub fn add(&mut self, id: &str, document: Document<'_>) -> Result<(), Mistake> {
+        let rule = Rule::parse(id, document)?;
+        if let Some(other) = self.0.get(&rule.id) {
+            let what = format!("there is a rule of this id already, in {}", other.file);
+            let help = Some("give it another name: ids stand in waivers and baselines".to_owned());
+            return Err(document.mistake_of("id", what).help(help));
+        }
+        self.0.insert(rule.id.clone(), rule);
+        Ok(())
+    }
+
     /// The same without those that another filter does not want.
     #[must_use]
     pub fn only(mut self, wanted: impl Fn(&Rule) -> bool) -> Self {
         self.0.retain(|_, rule| wanted(rule));
         self
+    }
+
+    /// One of them.
+    pub fn get(&self, id: &str) -> Option<&Rule> {
+        self.0.get(id)
+    }
+
+    /// Adds a rule that was made, unless there is one of its id.
+    pub fn insert(&mut self, rule: Rule) -> bool {
+        let is_new = !self.0.contains_key(&rule.id);
+        if is_new {
+            self.0.insert(rule.id.clone(), rule);
+        }
+        is_new
+    }
+
+    /// Every rule, by id, to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Rule> {
+        self.0.values_mut()
     }
 
     /// Every rule, by id.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::Deserialize;
 
 use crate::document::{Document, Entries, Mistake, Spanned, suggestion};
@@ -13,11 +15,18 @@ use super::condition::{Condition, Wrong};
 use super::message::{Message, named};
 use super::{Evidence, Rule};
 
-#[derive(Deserialize)]
+/// A rule of ncclcheck.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(title = "ncclcheck rule")]
 struct File {
+    /// The area and the name, as its folder and its file have them: nccl/missing-library.
+    #[schemars(with = "String", regex(pattern = "^[a-z0-9-]+/[a-z0-9-]+$"))]
     id: Spanned<String>,
+    /// What is wrong when it fails, in a few words.
+    #[schemars(with = "String")]
     title: Spanned<String>,
+    /// How bad that is.
     severity: Severity,
     /// Whose a finding is; the image's if not said.
     #[serde(default)]
@@ -26,47 +35,63 @@ struct File {
     #[serde(default)]
     since: String,
     /// CEL: when false, the rule does not apply.
+    #[schemars(with = "Option<String>")]
     applies: Option<Spanned<String>>,
     /// CEL: true is a pass, false is a finding.
+    #[schemars(with = "String")]
     check: Spanned<String>,
+    /// What the finding says; {name.of.a.fact} becomes its value.
+    #[schemars(with = "String")]
     message: Spanned<String>,
-    /// Facts whose sites a finding shows.
+    /// Facts whose places a finding shows.
     #[serde(default)]
+    #[schemars(with = "Vec<String>")]
     evidence: Vec<Spanned<String>>,
+    /// Why it matters.
     why: String,
+    /// What to write where.
     fix: String,
+    /// Where this is known from.
     #[serde(default)]
     references: Vec<String>,
+    /// Facts for which the answer is known: documentation and test.
     #[serde(default)]
     examples: Examples,
 }
 
 /// Facts for which a rule's answer is known. They are its documentation and its tests.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Examples {
     /// The rule passes.
     #[serde(default)]
+    #[schemars(with = "Vec<Example>")]
     pub pass: Vec<Spanned<Example>>,
     /// The rule fails.
     #[serde(default)]
+    #[schemars(with = "Vec<Example>")]
     pub fail: Vec<Spanned<Example>>,
     /// The rule does not apply.
     #[serde(default)]
+    #[schemars(with = "Vec<Example>")]
     pub not_applicable: Vec<Spanned<Example>>,
     /// The rule cannot tell.
     #[serde(default)]
+    #[schemars(with = "Vec<Example>")]
     pub unknown: Vec<Spanned<Example>>,
 }
 
 /// The facts of one example; those that are not named are absent.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Example {
+    /// Values by the names of facts.
     #[serde(default)]
+    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     facts: Entries<serde_json::Value>,
     /// Facts that could not be determined.
     #[serde(default)]
+    #[schemars(with = "Vec<String>")]
     unknown: Vec<Spanned<String>>,
     /// The message that the finding shows.
     pub message: Option<String>,
@@ -157,6 +182,12 @@ fn typed(kind: Type, value: &serde_json::Value) -> Option<Value> {
     kind.admits(&value).then_some(value)
 }
 
+/// The JSON schema of rules, for editors.
+pub fn schema() -> String {
+    let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<File>();
+    format!("{:#}\n", schema.as_value())
+}
+
 impl Rule {
     /// Reads one rule. `id` is what its file's name says it must be.
     pub(super) fn parse(id: &str, document: Document<'_>) -> Result<Self, Mistake> {
@@ -193,6 +224,7 @@ impl Rule {
             message: Message::parse(file.message.value.trim_end()).map_err(|wrong| within(&file.message, wrong))?,
             evidence: evidence.collect::<Result<_, _>>()?,
             id: file.id.value,
+            file: document.name.to_owned(),
             title: file.title.value,
             severity: file.severity,
             owner: file.owner,

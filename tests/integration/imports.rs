@@ -16,12 +16,16 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("launch", &["model", "document"]),
     ("facts", &["model", "document", "rootfs", "launch"]),
     ("rules", &["model", "document", "facts"]),
+    ("policy", &["model", "document", "facts", "rules"]),
     ("report", &["model", "facts", "probe", "rules"]),
     ("probe", &["model", "document", "source", "facts"]),
     ("pipeline", &["model", "tarball", "source", "scan", "rootfs", "report"]),
     (
         "cli",
-        &["model", "document", "source", "scan", "rootfs", "launch", "facts", "probe", "rules", "report", "pipeline"],
+        &[
+            "model", "document", "source", "scan", "rootfs", "launch", "facts", "probe", "rules", "policy", "report",
+            "pipeline",
+        ],
     ),
 ];
 

@@ -7,6 +7,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use crate::probe::arrangement::{Gpus, Ulimit, bytes};
 
 use super::super::args::{Check, Output};
+use super::super::policy::Judged;
 
 const STEPS: &str = "\
 Steps:
@@ -52,9 +53,11 @@ pub(in super::super) struct Probe {
     pub(super) steps: Steps,
     #[command(flatten)]
     pub(super) judging: Judging,
-    /// Findings from this severity on fail the probe
-    #[arg(long, value_name = "SEVERITY", default_value = "error")]
-    pub(super) fail_on: super::super::args::FailOn,
+    /// Findings from this severity on fail the probe [default: error, or as the policy says]
+    #[arg(long, value_name = "SEVERITY")]
+    pub(super) fail_on: Option<super::super::args::FailOn>,
+    #[command(flatten)]
+    pub(super) judged: Judged,
     #[command(flatten)]
     pub(super) output: Output,
 }

@@ -15,12 +15,13 @@ use crate::probe::plan::Plan;
 use crate::probe::recording::Recording;
 use crate::probe::{self, local, payload};
 use crate::report::{ImageSummary, Report};
-use crate::rules::{self, Rule, RuleSet};
+use crate::rules::Rule;
 use crate::scan::Cancel;
 use crate::source::{Environment, Options};
 
 use super::output::Outputs;
 use super::plan::Talk;
+use super::policy::Book;
 use super::progress::Terminal;
 use super::{Exit, Failure};
 use args::{Preflight, Probe};
@@ -41,6 +42,7 @@ pub(super) fn probe(asked: &Probe, environment: &Environment) -> Result<Exit, Fa
     }
     // All that can be wrong in what was typed is told before anything runs.
     let (owners, expectations) = (plan::owners(&asked.judging)?, Expected::read(&asked.judging)?);
+    let book = Book::open(&asked.judged)?.only(Rule::is_of_run);
     let mut outputs = Outputs::open(&super::plan::outputs(&asked.output)?)?;
     let recording = if let Some(file) = &asked.from {
         recorded("--from", file)?
@@ -60,17 +62,16 @@ pub(super) fn probe(asked: &Probe, environment: &Environment) -> Result<Exit, Fa
     let mut facts = Facts::default();
     probe::facts::add(&recording, &mut facts);
     expectations.compare(&recording, &mut facts);
-    let rules = RuleSet::builtin()?.only(Rule::is_of_run);
-    let judgements = rules::judge(&rules, &facts);
     let image = summary(&recording);
+    let (judgements, notices) = book.judge(&facts, &image);
     let report = Report {
         image: &image,
         host: None,
         facts: &facts,
         judgements: Some(&judgements),
-        fail_on: asked.fail_on.into(),
+        fail_on: book.fail_on(asked.fail_on.map(Into::into)),
         fail_for: &owners,
-        notices: &[],
+        notices: &notices,
         probe: Some(&recording),
     };
     outputs.report(std::slice::from_ref(&report), &super::plan::style(&asked.output.look, environment))?;
@@ -114,7 +115,7 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
     let plan = super::plan::Plan::check(check, environment.clone())?;
     let (owners, expectations) = (plan::owners(&judging)?, Expected::read(&judging)?);
     let options = options(environment);
-    let rules = RuleSet::builtin()?;
+    let book = Book::open(&plan.judged)?;
     let mut outputs = Outputs::open(&plan.outputs)?;
     // Bars and the words of steps would write over each other.
     let talk = if plan.talk == Talk::Bars { Talk::Lines } else { plan.talk };
@@ -148,15 +149,15 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
         probe::facts::add(&recording, &mut facts);
         probe::facts::compare(&mut facts);
         expectations.compare(&recording, &mut facts);
-        let judgements = rules::judge(&rules, &facts);
+        let (judgements, notices) = book.judge(&facts, &image.summary);
         let report = Report {
             image: &image.summary,
             host: None,
             facts: &facts,
             judgements: Some(&judgements),
-            fail_on: plan.fail_on,
+            fail_on: book.fail_on(plan.fail_on),
             fail_for: &owners,
-            notices: &[],
+            notices: &notices,
             probe: Some(&recording),
         };
         outputs.report(std::slice::from_ref(&report), &plan.style)?;

@@ -49,7 +49,7 @@ fn failure(rule: &Rule, finding: &Finding, image: &ImageSummary, verbose: bool, 
     message(rule, finding, page)?;
     site::write(&finding.at, image, COLUMN, verbose, page)?;
     if let Some(note) = &finding.note {
-        page.row(2, label("note"), COLUMN, note)?;
+        page.row(2, label("but"), COLUMN, note)?;
     }
     remedy(rule, page)
 }

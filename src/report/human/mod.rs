@@ -4,7 +4,7 @@
 mod facts;
 mod hosts;
 mod judgements;
-mod page;
+pub(super) mod page;
 mod probe;
 mod seen;
 mod site;

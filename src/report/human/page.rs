@@ -16,7 +16,7 @@ const WIDTHS: (usize, usize) = (40, 100);
 const COMMANDS: [&str; 3] = ["##[", "##vso[", "##teamcity["];
 
 /// Where the report is written.
-pub(super) struct Page<'a> {
+pub(in crate::report) struct Page<'a> {
     out: &'a mut dyn Write,
     color: bool,
     width: usize,
@@ -29,31 +29,31 @@ struct Line {
 }
 
 impl<'a> Page<'a> {
-    pub(super) fn new(out: &'a mut dyn Write, style: &Style) -> Self {
+    pub(in crate::report) fn new(out: &'a mut dyn Write, style: &Style) -> Self {
         Self { out, color: style.color, width: style.width.clamp(WIDTHS.0, WIDTHS.1) }
     }
 
     /// Columns from `indent` to the right edge.
-    pub(super) fn room(&self, indent: usize) -> usize {
+    pub(in crate::report) fn room(&self, indent: usize) -> usize {
         self.width.saturating_sub(indent)
     }
 
-    pub(super) fn blank(&mut self) -> io::Result<()> {
+    pub(in crate::report) fn blank(&mut self) -> io::Result<()> {
         writeln!(self.out)
     }
 
     /// Wrapped text.
-    pub(super) fn text(&mut self, indent: usize, text: &str) -> io::Result<()> {
+    pub(in crate::report) fn text(&mut self, indent: usize, text: &str) -> io::Result<()> {
         self.paragraph(indent, ("", anstyle::Style::new()), indent, indent, text)
     }
 
     /// A word that stands out, and wrapped text behind it.
-    pub(super) fn heading(&mut self, word: &str, look: anstyle::Style, text: &str) -> io::Result<()> {
+    pub(in crate::report) fn heading(&mut self, word: &str, look: anstyle::Style, text: &str) -> io::Result<()> {
         self.paragraph(0, (word, look), 0, 2, text)
     }
 
     /// A label, and wrapped text in a column of its own.
-    pub(super) fn row(
+    pub(in crate::report) fn row(
         &mut self,
         indent: usize,
         label: (&str, anstyle::Style),
@@ -64,7 +64,7 @@ impl<'a> Page<'a> {
     }
 
     /// A label, and a line that people copy: not wrapped, whatever its length.
-    pub(super) fn verbatim(
+    pub(in crate::report) fn verbatim(
         &mut self,
         indent: usize,
         label: (&str, anstyle::Style),
@@ -80,7 +80,7 @@ impl<'a> Page<'a> {
 
     /// A line of a tree: the branch, a text that people copy, and behind it, or under it where there is no room, what is said
     /// of it. `below` stands in place of the branch under it.
-    pub(super) fn branch(
+    pub(in crate::report) fn branch(
         &mut self,
         indent: usize,
         branch: &str,
@@ -158,12 +158,12 @@ fn guard(line: &str) -> &'static str {
 }
 
 /// A bold colour.
-pub(super) fn bold(color: AnsiColor) -> anstyle::Style {
+pub(in crate::report) fn bold(color: AnsiColor) -> anstyle::Style {
     color.on_default().bold()
 }
 
 /// The look of labels.
-pub(super) fn label(text: &str) -> (&str, anstyle::Style) {
+pub(in crate::report) fn label(text: &str) -> (&str, anstyle::Style) {
     (text, anstyle::Style::new().dimmed())
 }
 

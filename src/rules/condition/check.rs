@@ -1,24 +1,23 @@
 //! Checks a condition against the contract of facts: names, types, functions. What passes comes to true or false whenever
 //! all facts in it are there.
 
-use std::ops::Range;
-
 use cel::common::ast::operators as op;
-use cel::common::ast::{CallExpr, ComprehensionExpr, Expr, IdedExpr, LiteralValue, SourceInfo};
+use cel::common::ast::{CallExpr, ComprehensionExpr, Expr, IdedExpr, LiteralValue};
 use regex::Regex;
 
 use crate::document::suggestion;
 use crate::facts::key::KEYS;
 use crate::model::Version;
 
+use super::Wrong;
 use super::functions::{FUNCTIONS, Function};
 use super::kind::Kind;
 use super::names::{entry, fact, operands, path};
-use super::{Wrong, bytes};
+use super::places::Places;
 
 /// Makes sure that a condition is one.
-pub(super) fn check(root: &IdedExpr, source: &str, info: &SourceInfo) -> Result<(), Wrong> {
-    let mut checker = Checker { source, info, bound: Vec::new() };
+pub(super) fn check(root: &IdedExpr, places: &Places) -> Result<(), Wrong> {
+    let mut checker = Checker { places, bound: Vec::new() };
     match checker.kind(root)? {
         Kind::Bool => Ok(()),
         kind => Err(checker.wrong(root, format!("it comes to {kind}, and a condition is true or false"))),
@@ -26,8 +25,7 @@ pub(super) fn check(root: &IdedExpr, source: &str, info: &SourceInfo) -> Result<
 }
 
 struct Checker<'s> {
-    source: &'s str,
-    info: &'s SourceInfo,
+    places: &'s Places,
     /// Variables of comprehensions (`exists`, `all` …) around the place.
     bound: Vec<(String, Kind)>,
 }
@@ -209,7 +207,7 @@ impl Checker<'_> {
                     let (root, parts) = path(part);
                     [&[root?], &*parts].concat().join(".")
                 }
-                _ => self.source.get(self.part(part))?.to_owned(),
+                _ => self.places.text(part).to_owned(),
             };
             match kind {
                 Kind::Version => None,
@@ -278,7 +276,7 @@ impl Checker<'_> {
     }
 
     fn wrong(&self, expression: &IdedExpr, what: impl Into<String>) -> Wrong {
-        Wrong { part: self.part(expression), what: what.into(), help: None }
+        Wrong { part: self.places.part(expression), what: what.into(), help: None }
     }
 
     /// Something wrong in a dotted name, as far as `whole` goes.
@@ -287,36 +285,8 @@ impl Checker<'_> {
         while let Expr::Select(select) = &at.expr {
             at = &select.operand;
         }
-        let start = self.part(at).start;
+        let start = self.places.part(at).start;
         Wrong { part: start..start + whole.len(), what, help: None }
-    }
-
-    /// Bytes of the source.
-    fn part(&self, expression: &IdedExpr) -> Range<usize> {
-        // The place of `a.b` is its dot.
-        if let Expr::Select(select) = &expression.expr {
-            let operand = self.part(&select.operand);
-            return operand.start..(operand.end + 1 + select.field.len()).min(self.source.len());
-        }
-        let place = |number: u32| bytes(self.source, usize::try_from(number).unwrap_or_default());
-        match self.info.offset_for(expression.id) {
-            Some((start, stop)) => {
-                let (start, stop) = (place(start), place(stop.saturating_add(1)));
-                // A call's place is its parenthesis.
-                let name = match &expression.expr {
-                    Expr::Call(call) if call.func_name.starts_with(char::is_alphabetic) => call.func_name.as_str(),
-                    _ => "",
-                };
-                let is_before = self.source.get(..start).is_some_and(|before| before.ends_with(name));
-                if is_before { start - name.len()..stop } else { start..stop }
-            }
-            // A part of a macro has no place: the first of its operands has.
-            None => match &expression.expr {
-                Expr::Call(call) => operands(call).next().map_or(0..0, |first| self.part(first)),
-                Expr::Comprehension(each) => self.part(&each.iter_range),
-                _ => 0..0,
-            },
-        }
     }
 }
 

@@ -5,6 +5,7 @@ mod check;
 mod functions;
 mod kind;
 mod names;
+mod places;
 mod version;
 
 use std::ops::Range;
@@ -14,8 +15,11 @@ use cel::common::ast::IdedExpr;
 use cel::parser::Parser;
 use cel::{Context, Env};
 
+use places::bytes;
+
 pub use functions::{FUNCTIONS, Function};
 pub(super) use names::facts_of;
+pub(super) use places::Places;
 
 static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(version::environment()));
 
@@ -28,15 +32,18 @@ pub(super) fn context() -> Context<'static, 'static> {
 #[derive(Debug)]
 pub(super) struct Condition {
     root: IdedExpr,
+    places: Places,
 }
 
 /// What is wrong in a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wrong {
+pub struct Wrong {
     /// Where: bytes of the condition.
-    pub(super) part: Range<usize>,
-    pub(super) what: String,
-    pub(super) help: Option<String>,
+    pub part: Range<usize>,
+    /// What.
+    pub what: String,
+    /// What to write instead, where that is near.
+    pub help: Option<String>,
 }
 
 impl Condition {
@@ -52,18 +59,23 @@ impl Condition {
             let what = first.map_or_else(String::new, |error| error.msg);
             Wrong { part: start..start, what: format!("this is no CEL: {}", plain(&what)), help: None }
         })?;
-        check::check(&root, source, &info)?;
-        Ok(Self { root })
+        let places = Places::new(info);
+        check::check(&root, &places)?;
+        Ok(Self { root, places })
     }
 
     pub(super) const fn root(&self) -> &IdedExpr {
         &self.root
     }
-}
 
-/// How many bytes the first characters of a text have.
-fn bytes(text: &str, characters: usize) -> usize {
-    text.chars().take(characters).map(char::len_utf8).sum()
+    /// As it is written.
+    pub(super) fn text(&self) -> &str {
+        self.places.all()
+    }
+
+    pub(super) const fn places(&self) -> &Places {
+        &self.places
+    }
 }
 
 /// The parser's message without the names of its tokens.

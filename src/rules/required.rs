@@ -1,0 +1,107 @@
+//! Rules that a policy makes of the facts that it requires.
+
+use std::sync::LazyLock;
+
+use cel::common::ast::{Expr, IdedExpr};
+use regex::Regex;
+
+use super::condition::{Condition, Wrong, facts_of};
+use super::message::Message;
+use super::schema::Examples;
+use super::{Evidence, Rule};
+use crate::facts::key::{self, Key, Type};
+use crate::model::{Owner, Severity, Version};
+
+/// What a policy requires.
+#[derive(Clone, Debug)]
+pub struct Required<'p> {
+    /// Name of the rule, without its area `require`; made of the condition if not given.
+    pub id: Option<&'p str>,
+    /// `torch.version >= 2.6`, or a condition in CEL.
+    pub that: &'p str,
+    /// Why, in the words of who wrote it.
+    pub because: Option<&'p str>,
+    /// How bad it is where it does not hold.
+    pub severity: Severity,
+    /// Where it stands: file and line.
+    pub place: &'p str,
+}
+
+impl Rule {
+    /// The rule of a requirement. A fact that is asked for and not there fails it.
+    pub fn required(required: &Required<'_>) -> Result<Self, super::Wrong> {
+        let source = in_cel(required.that);
+        // What is wrong in the short form is told of it as a whole: it is not where CEL has it.
+        let told = |wrong: Wrong| {
+            let part = if source == required.that { wrong.part } else { 0..required.that.len() };
+            Wrong { part, ..wrong }
+        };
+        let asked = facts_of(Condition::compile(&source).map_err(told)?.root());
+        let condition = Condition::compile(&source).map_err(told)?;
+        let unguarded = asked.into_iter().filter(|key| !is_asked_for(condition.root(), key));
+        let guarded = unguarded.fold(format!("({source})"), |check, key| format!("has({}) && {check}", key.name));
+        let check = Condition::compile(&guarded).map_err(told)?;
+        let keys = unique(facts_of(check.root()));
+        let named: Vec<String> = keys.iter().map(|key| format!("{} is {{{}}}", key.name, key.name)).collect();
+        let message = format!("{}; {} requires ", named.join(", "), required.place);
+        let id = required.id.map_or_else(|| slug(required.that), ToOwned::to_owned);
+        Ok(Self {
+            id: format!("require/{id}"),
+            file: required.place.to_owned(),
+            title: format!("the policy requires {}", required.that),
+            severity: required.severity,
+            owner: Owner::Image,
+            since: String::new(),
+            why: required.because.unwrap_or("The policy requires it.").to_owned(),
+            fix: format!("Build the image so that it holds, or change the policy ({}).", required.place),
+            references: Vec::new(),
+            examples: Examples::default(),
+            applies: None,
+            check,
+            message: Message::parse(&message)?.and_text(required.that),
+            evidence: keys.into_iter().map(|key| Evidence { key, entry: None }).collect(),
+        })
+    }
+}
+
+/// The short form, a version and what it is compared with, in CEL; anything else is CEL.
+fn in_cel(that: &str) -> String {
+    static SHORT: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"^\s*([a-z_.0-9]+)\s*(==|!=|>=|<=|<|>)\s*([0-9][^\s'()]*)\s*$").ok());
+    let short = SHORT.as_ref().and_then(|form| form.captures(that)).and_then(|parts| {
+        let (name, operator, text) = (parts.get(1)?.as_str(), parts.get(2)?.as_str(), parts.get(3)?.as_str());
+        let is_version = key::find(name).is_some_and(|key| key.kind == Type::Version);
+        (is_version && Version::parse(text).is_some()).then(|| format!("version({name}) {operator} version('{text}')"))
+    });
+    short.unwrap_or_else(|| that.to_owned())
+}
+
+/// Whether a condition asks itself if a fact is there.
+fn is_asked_for(expression: &IdedExpr, key: &Key) -> bool {
+    match &expression.expr {
+        Expr::Select(select) if select.test => facts_of(expression).iter().any(|asked| asked.name == key.name),
+        Expr::Select(select) => is_asked_for(&select.operand, key),
+        Expr::Call(call) => {
+            call.target.iter().map(|target| &**target).chain(&call.args).any(|part| is_asked_for(part, key))
+        }
+        Expr::Comprehension(each) => is_asked_for(&each.iter_range, key) || is_asked_for(&each.loop_step, key),
+        _ => false,
+    }
+}
+
+fn unique(keys: Vec<&'static Key>) -> Vec<&'static Key> {
+    let mut unique: Vec<&'static Key> = Vec::new();
+    for key in keys {
+        if !unique.iter().any(|known| known.name == key.name) {
+            unique.push(key);
+        }
+    }
+    unique
+}
+
+/// `torch.version >= 2.6` as `torch-version-2-6`.
+fn slug(text: &str) -> String {
+    let plain: String =
+        text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
+    plain.split('-').filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-")
+}

@@ -1,0 +1,114 @@
+//! Rules are tried by their own examples, and the examples by changes of the rule that they must notice.
+
+use super::condition::Condition;
+use super::eval::{Scope, Truth};
+use super::mutation::mutants;
+use super::{Example, Outcome, Rule};
+use crate::document::Spanned;
+
+use cel::common::ast::IdedExpr;
+
+/// What came of trying a rule.
+#[derive(Debug, Default)]
+pub struct Trial {
+    /// How many examples it has.
+    pub examples: usize,
+    /// What came out otherwise, or is missing: where, and what.
+    pub failures: Vec<String>,
+    /// How many changed rules were tried.
+    pub mutants: usize,
+    /// Changes of the rule that no example notices.
+    pub survivors: Vec<String>,
+}
+
+impl Rule {
+    /// Judges every example; with `mutate`, under every small change of the rule too.
+    pub fn try_out(&self, mutate: bool) -> Trial {
+        let mut trial = Trial::default();
+        for (wanted, examples) in self.groups() {
+            trial.examples += examples.len();
+            if examples.is_empty() && (wanted != "not-applicable" || self.applies.is_some()) {
+                trial.failures.push(format!("{}: {} has no example under '{wanted}'", self.file, self.id));
+            }
+            for example in examples {
+                let place = format!("{}:{}", self.file, example.referenced.line());
+                trial.failures.extend(self.differs(wanted, &example.value).map(|what| format!("{place}: {what}")));
+            }
+        }
+        if mutate && trial.failures.is_empty() {
+            self.mutate(&mut trial);
+        }
+        trial
+    }
+
+    fn groups(&self) -> [(&'static str, &[Spanned<Example>]); 4] {
+        let examples = &self.examples;
+        [
+            ("pass", &examples.pass),
+            ("fail", &examples.fail),
+            ("not-applicable", &examples.not_applicable),
+            ("unknown", &examples.unknown),
+        ]
+    }
+
+    /// How an example comes out otherwise than it should.
+    fn differs(&self, wanted: &str, example: &Example) -> Option<String> {
+        let facts = example.facts();
+        let outcome = self.judge(&Scope::new(&facts));
+        let (told, detail) = match &outcome {
+            Outcome::Pass => ("pass", String::new()),
+            Outcome::Fail(finding) => ("fail", format!(": {}", finding.message)),
+            Outcome::NotApplicable => ("not-applicable", String::new()),
+            Outcome::Unknown(gaps) => ("unknown", gaps.first().map(|gap| format!(": {gap}")).unwrap_or_default()),
+            Outcome::Waived(_) => ("waived", String::new()),
+        };
+        if told != wanted {
+            return Some(format!("this example of '{wanted}' comes out as '{told}'{detail}"));
+        }
+        match (&outcome, &example.message) {
+            (Outcome::Fail(finding), Some(message)) if finding.message != *message => {
+                Some(format!("the message is\n    {}\n  and the example has\n    {message}", finding.message))
+            }
+            _ => None,
+        }
+    }
+
+    fn mutate(&self, trial: &mut Trial) {
+        let facts: Vec<_> = self
+            .groups()
+            .into_iter()
+            .flat_map(|(wanted, examples)| examples.iter().map(move |example| (wanted, example.value.facts())))
+            .collect();
+        let scopes: Vec<_> = facts.iter().map(|(wanted, facts)| (*wanted, Scope::new(facts))).collect();
+        let notices = |applies: Option<&IdedExpr>, check: &IdedExpr| {
+            scopes.iter().any(|(wanted, scope)| outcome(scope, applies, check) != *wanted)
+        };
+        let applies = self.applies.as_ref().map(Condition::root);
+        let mut record = |name: &str, what: String, is_noticed: bool| {
+            trial.mutants += 1;
+            if !is_noticed {
+                trial.survivors.push(format!("{}: {name}: no example notices {what}", self.file));
+            }
+        };
+        for mutant in self.applies.iter().flat_map(mutants) {
+            record("applies", mutant.what, notices(Some(&mutant.root), self.check.root()));
+        }
+        for mutant in mutants(&self.check) {
+            record("check", mutant.what, notices(applies, &mutant.root));
+        }
+    }
+}
+
+/// The outcome's name under other conditions.
+fn outcome(scope: &Scope<'_>, applies: Option<&IdedExpr>, check: &IdedExpr) -> &'static str {
+    match applies.map_or(Truth::True, |applies| scope.truth_of(applies)) {
+        Truth::True => {}
+        Truth::False => return "not-applicable",
+        Truth::Unknown(_) => return "unknown",
+    }
+    match scope.truth_of(check) {
+        Truth::True => "pass",
+        Truth::False => "fail",
+        Truth::Unknown(_) => "unknown",
+    }
+}
