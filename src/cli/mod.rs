@@ -30,7 +30,7 @@ use crate::source::Environment;
 
 use args::{Arguments, Baseline, Command};
 use output::Outputs;
-use plan::{Action, Plan};
+use plan::{Action, Plan, Talk};
 use policy::Book;
 use progress::Terminal;
 
@@ -149,6 +149,9 @@ fn images(plan: &Plan, mut baseline: Use) -> Result<Exit, Failure> {
         // What is wrong is written down and no reason to fail; an image that could not be had is.
         Use::Write(file, known) => {
             output::file(&file, &known.text().map_err(|error| Failure::Usage(error.to_string()))?)?;
+            if plan.talk != Talk::Nothing {
+                say(&format!("{}: {} problems are known from now on", file.display(), known.len()));
+            }
             Ok(if exit == Exit::Error { exit } else { Exit::Pass })
         }
         Use::Nothing | Use::Accept(_) => Ok(exit),
@@ -260,6 +263,11 @@ fn difference(plan: &Plan) -> Result<Exit, Failure> {
     outputs.difference(&difference, &plan.style)?;
     outputs.finish()?;
     Ok(difference.verdict().into())
+}
+
+/// Tells what was done on standard error, which is no part of a report.
+fn say(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", crate::model::printable(text));
 }
 
 /// Tells an error on standard error. If that is gone as well, nobody is left to be told.

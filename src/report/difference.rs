@@ -6,7 +6,10 @@ use std::io::{self, Write};
 use anstyle::AnsiColor;
 use serde_json::{Value as Json, json};
 
-use super::human::page::{self, Page, label};
+use super::human::{
+    self,
+    page::{self, Page},
+};
 use super::{Format, Style, Verdict, json as form};
 use crate::facts::Facts;
 use crate::facts::key::KEYS;
@@ -118,12 +121,9 @@ impl Difference<'_> {
             let text = turn.after.outcome.finding().or_else(|| turn.before.outcome.finding());
             let text = text.map_or(&turn.after.rule.title, |finding| &finding.message);
             let word = if before == after { format!("{after}, otherwise") } else { format!("{before} → {after}") };
-            page.row(
-                0,
-                label(&format!("{} {}", turn.after.rule.severity.name(), turn.after.rule.id)),
-                0,
-                &format!("{word}: {text}"),
-            )?;
+            let rule = turn.after.rule;
+            let heading = format!("{}[{}]:", rule.severity.name(), rule.id);
+            page.heading(&heading, page::severity(rule.severity), &format!("{word}: {text}"))?;
         }
         page.blank()?;
         let count = |before: &str, after: &str| {
@@ -145,7 +145,11 @@ impl Difference<'_> {
             Verdict::Fail => ("WORSE:", AnsiColor::Red),
             Verdict::Incomplete => ("INCOMPLETE:", AnsiColor::Magenta),
         };
-        let text = format!("{new} new findings, {fixed} fixed, {} changed", count("fail", "fail"));
+        let text = format!(
+            "{}, {fixed} fixed, {} changed",
+            human::counted(new, "new finding", "new findings"),
+            count("fail", "fail")
+        );
         page.verbatim(0, (word, page::bold(color)), word.len() + 1, &text)
     }
 

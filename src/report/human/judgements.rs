@@ -67,12 +67,7 @@ fn accepted(rule: &Rule, waived: &Waived, page: &mut Page<'_>) -> io::Result<()>
 }
 
 fn message(rule: &Rule, finding: &Finding, page: &mut Page<'_>) -> io::Result<()> {
-    let colour = match rule.severity {
-        Severity::Error => AnsiColor::Red,
-        Severity::Warning => AnsiColor::Yellow,
-        Severity::Info => AnsiColor::Cyan,
-    };
-    page.heading(&format!("{}[{}]:", rule.severity.name(), rule.id), page::bold(colour), &finding.message)
+    page.heading(&format!("{}[{}]:", rule.severity.name(), rule.id), page::severity(rule.severity), &finding.message)
 }
 
 fn remedy(rule: &Rule, page: &mut Page<'_>) -> io::Result<()> {

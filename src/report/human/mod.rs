@@ -137,6 +137,6 @@ fn colour(verdict: Verdict) -> anstyle::Style {
 }
 
 /// `1 layer`, `2 layers`.
-fn counted(number: usize, one: &str, many: &str) -> String {
+pub(super) fn counted(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }

@@ -7,7 +7,7 @@ use anstyle::AnsiColor;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::Style;
-use crate::model::printable;
+use crate::model::{Severity, printable};
 
 /// Below this nothing can be laid out, above it nobody can read.
 const WIDTHS: (usize, usize) = (40, 100);
@@ -160,6 +160,15 @@ fn guard(line: &str) -> &'static str {
 /// A bold colour.
 pub(in crate::report) fn bold(color: AnsiColor) -> anstyle::Style {
     color.on_default().bold()
+}
+
+/// The look of a severity's name.
+pub(in crate::report) fn severity(severity: Severity) -> anstyle::Style {
+    bold(match severity {
+        Severity::Error => AnsiColor::Red,
+        Severity::Warning => AnsiColor::Yellow,
+        Severity::Info => AnsiColor::Cyan,
+    })
 }
 
 /// The look of labels.
