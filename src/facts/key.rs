@@ -157,8 +157,13 @@ keys! {
     NCCL_COPIES "nccl.copies" Records["path", "version", "cuda", "soname", "owner"] "Every file that holds NCCL's code: path, version, cuda (that it was built with), soname, owner";
     NCCL_LOADED_PATH "nccl.loaded.path" Text "The NCCL that torch would load; libtorch's own path where it is linked in";
     NCCL_LOADED_VERSION "nccl.loaded.version" Version "Its version";
+    NCCL_LOADED_CUDA "nccl.loaded.cuda" Version "The CUDA release that it was built with";
     NCCL_LOADED_ROUTE "nccl.loaded.route" Text "How it gets into the process: the rule by which the dynamic loader finds it, LD_PRELOAD, or torch itself";
     NCCL_NOT_LOADED "nccl.not_loaded" Texts "Shared copies of NCCL that torch would not load, with their versions";
+    NCCL_OVERWRITTEN "nccl.overwritten" Texts "Copies of NCCL that several installed packages claim as theirs, and which: the last one to be installed wrote the file";
+    NCCL_OTHER_USERS "nccl.other_users" Texts "Modules of other Python packages that need libnccl.so.2 and, where they are imported before torch, load another version of it";
+    NCCL_FAULTS "nccl.faults" Texts "Known faults of the NCCL that it would load that an ordinary job can meet, with the release that mends each";
+    NCCL_RARE_FAULTS "nccl.rare_faults" Texts "Known faults of it that need special hosts or programs";
     NCCL_MISSING_SYMBOLS "nccl.missing_symbols" Texts "Functions of NCCL that torch imports and that the NCCL it would load does not have";
     NCCL_UNKNOWN_VARIABLES "nccl.unknown_variables" Texts "NCCL_* variables that are set and that the NCCL it would load does not read";
     NCCL_CONFIG_FILES "nccl.config_files" Texts "NCCL's configuration files in the image, in the order in which it reads them";
@@ -178,6 +183,8 @@ keys! {
     ENV_DEPRECATED "env.deprecated" Texts "Variables in a spelling that PyTorch replaced";
     ENV_BAD_VALUES "env.bad_values" Texts "Values that their readers take for something else than they look like";
     ENV_COSTLY "env.costly" Texts "Settings that cost a job its speed or its hold on errors, or that fit one host and stand in an image, without those that other rules tell";
+    ENV_ALGORITHMS_REFUSED "env.algorithms_refused" Texts "What NCCL 2.24 and later refuse of NCCL_ALGO: functions that it leaves without an algorithm, and words that it does not know";
+    ENV_TOPOLOGY_FILES_MISSING "env.topology_files_missing" Texts "NCCL_TOPO_FILE and NCCL_GRAPH_FILE of the image, where it does not have the file";
     ENV_CONTRADICTIONS "env.contradictions" Texts "Settings that take each other's effect";
     ENV_NCCL_VERSION_NOTE "env.nccl_version_note" Text "NCCL_VERSION, a note of packagers, where it is not the version that would be loaded";
     CUDA_FATBIN "cuda.fatbin" Groups "GPU code in libraries, by path: architectures with machine code (cubin) and with PTX (ptx); CUDA's own libraries but NCCL left out";
@@ -190,6 +197,7 @@ keys! {
     CUDA_CUDART_MISSING "cuda.cudart_missing" Texts "CUDA runtime libraries that torch's libraries need and that are nowhere in the image";
     CUDA_DRIVER_LIBRARIES "cuda.driver_libraries" Texts "Libraries of the NVIDIA driver in the image, stubs and forward-compatibility packages left out; they belong to the host";
     RDMA_VERBS "rdma.verbs" Text "libibverbs as NCCL would open it";
+    RDMA_NOT_LOADED "rdma.not_loaded" Texts "Copies of libibverbs that NCCL would not open, with the number of their private interface";
     RDMA_VERBS_OWNER "rdma.verbs_owner" Text "Package that brought it";
     RDMA_VERSION "rdma.version" Text "Release of the RDMA libraries that it is from, by its file's name";
     RDMA_ORIGIN "rdma.origin" Text "Who made it: rdma-core (the distribution's) or MLNX_OFED";

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Found, ImagePath};
+use crate::model::{Found, Gap, ImagePath};
 use crate::rootfs::{File, RootFs};
 
 use super::pattern;
@@ -15,6 +15,8 @@ pattern!(VERSION, r"(?m)^Version: *(\S+) *\r?$");
 #[derive(Debug, Default)]
 pub(super) struct Packages {
     owners: BTreeMap<ImagePath, Vec<String>>,
+    /// Why a wheel's record was not read, if one was not.
+    unread: Option<Gap>,
 }
 
 impl Packages {
@@ -22,7 +24,13 @@ impl Packages {
         let mut packages = Self::default();
         let versions = dpkg_versions(rootfs);
         for (path, file) in rootfs.files() {
-            let Some(bytes) = whole(&file) else { continue };
+            let Some(bytes) = whole(&file) else {
+                if path.file_name() == b"RECORD" {
+                    packages.unread =
+                        packages.unread.or_else(|| file.found.iter().find_map(|found| found.clone().err()));
+                }
+                continue;
+            };
             let parent = path.parent();
             if path.file_name() == b"RECORD" {
                 packages.wheel(rootfs, &parent, bytes);
@@ -38,6 +46,16 @@ impl Packages {
     /// The packages that claim a file, several when one overwrote another.
     pub(super) fn owner(&self, path: &ImagePath) -> Option<String> {
         self.owners.get(path).map(|owners| owners.join(", "))
+    }
+
+    /// The same, each by itself.
+    pub(super) fn owners(&self, path: &ImagePath) -> &[String] {
+        self.owners.get(path).map_or(&[], Vec::as_slice)
+    }
+
+    /// What is left to say of files that no package claims: a wheel may be one whose record was not read.
+    pub(super) const fn unread(&self) -> Option<&Gap> {
+        self.unread.as_ref()
     }
 
     fn own(&mut self, rootfs: &RootFs, path: &ImagePath, owner: &str) {

@@ -1,5 +1,6 @@
 //! Variables that are set for a job, and what the libraries that it would load make of them.
 
+mod algorithms;
 mod conf_file;
 mod conflicts;
 mod name;
@@ -70,6 +71,8 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     names(&judged, gap, facts);
     values(&judged, &readers, gap, facts);
     conflicts(&settings, facts);
+    algorithms(&settings, facts);
+    topology_files(context, &settings, facts);
     note(&judged, &readers, facts);
     configuration_files(settings, facts);
 }
@@ -218,6 +221,35 @@ fn conflicts(settings: &Settings, facts: &mut Facts) {
         list.push(text, at);
     }
     facts.insert(key::ENV_CONTRADICTIONS, list.fact(settings.gap.as_ref()));
+}
+
+fn algorithms(settings: &Settings, facts: &mut Facts) {
+    let mut list = List::default();
+    if let Some(setting) = settings.effective().get("NCCL_ALGO")
+        && let Some(value) = &setting.value
+    {
+        let refused = algorithms::refused(value);
+        refused.into_iter().for_each(|text| list.push(text, [setting.site.clone()]));
+    }
+    facts.insert(key::ENV_ALGORITHMS_REFUSED, list.fact(settings.gap.as_ref()));
+}
+
+/// Descriptions of a machine that an image names and does not have. A job may name what it mounts.
+fn topology_files(context: &Context<'_>, settings: &Settings, facts: &mut Facts) {
+    let folder = context.config.map_or("", |config| config.working_directory.as_str());
+    let effective = settings.effective();
+    let mut list = List::default();
+    for name in ["NCCL_TOPO_FILE", "NCCL_GRAPH_FILE"] {
+        let setting = effective.get(name).filter(|setting| !matches!(setting.site, Site::Launch { .. }));
+        let Some((setting, value)) = setting.and_then(|setting| Some((setting, setting.value.as_deref()?))) else {
+            continue;
+        };
+        let path = if value.starts_with('/') { value.to_owned() } else { format!("{folder}/{value}") };
+        if !value.is_empty() && context.rootfs.open_raw(path.as_bytes()).is_err() {
+            list.push(format!("{name}={value}"), [setting.site.clone()]);
+        }
+    }
+    facts.insert(key::ENV_TOPOLOGY_FILES_MISSING, list.fact(settings.gap.as_ref()));
 }
 
 /// `NCCL_VERSION` of CUDA's base images is what their packages brought, which need not be what torch loads.

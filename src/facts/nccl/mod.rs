@@ -1,7 +1,9 @@
 //! NCCL: every copy, and the one that torch would load.
 
+mod faults;
 mod loaded;
 mod plugins;
+mod users;
 
 use std::collections::BTreeMap;
 
@@ -82,7 +84,16 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
             if names.is_empty() { Fact::Absent } else { Fact::Seen { value: names.into(), at } }
         }),
     );
+    facts.insert(
+        key::NCCL_LOADED_CUDA,
+        about(&|loaded| {
+            let cuda = strings(&loaded.file).and_then(|strings| Version::parse(&strings.cuda));
+            cuda.map_or_else(|| loaded.no_banner(), |cuda| Fact::seen(cuda.into(), site(loaded)))
+        }),
+    );
     facts.insert(key::NCCL_MISSING_SYMBOLS, about(&|loaded| missing_symbols(context, loaded).map(Value::from)));
+    users::produce(context, facts);
+    faults::produce(context, facts);
 }
 
 fn record(context: &Context<'_>, path: &ImagePath, file: &File<'_>, strings: &NcclStrings) -> Value {

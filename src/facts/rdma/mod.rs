@@ -41,6 +41,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
             .clone()
             .and_then(|path, at| context.packages.owner(&path).map_or(Fact::Absent, |value| Fact::Seen { value, at })),
     );
+    facts.insert(key::RDMA_NOT_LOADED, not_loaded(context, &verbs));
     facts.insert(key::RDMA_VERBS, verbs.clone().map(|path| path.to_string()));
     facts.insert(key::RDMA_MLX5, mlx5.clone().map(|path| path.to_string()));
 
@@ -76,6 +77,22 @@ fn opened<'n>(context: &Context<'_>, facts: &Facts, names: impl IntoIterator<Ite
         }
     }
     Fact::Absent
+}
+
+/// Other copies than the one that NCCL would open.
+fn not_loaded(context: &Context<'_>, verbs: &Fact<ImagePath>) -> Fact<Vec<String>> {
+    verbs.clone().and_then(|verbs, _| {
+        let opened = context.rootfs.open(&verbs).ok();
+        let others = context.rootfs.files().filter_map(|(path, file)| {
+            let is_opened = opened.as_ref().is_some_and(|(_, opened)| file.is_same(opened));
+            let elf = elf(&file).filter(|elf| elf.soname.as_deref() == Some("libibverbs.so.1") && !is_opened)?;
+            let private = elf.version_gives.iter().find(|version| version.starts_with("IBVERBS_PRIVATE_"));
+            let private = private.map_or("no private interface", String::as_str);
+            Some((format!("{path} ({private})"), file.site(&path, None)))
+        });
+        let (value, at): (Vec<_>, Vec<_>) = others.unzip();
+        if value.is_empty() { Fact::Absent } else { Fact::Seen { value, at } }
+    })
 }
 
 /// Libraries of the same trade, wherever they are.

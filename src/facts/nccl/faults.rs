@@ -1,0 +1,142 @@
+//! Faults of NCCL's releases that are known and mended in later ones: the table `faults.yaml`.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use crate::document::Document;
+use crate::launch::Setting;
+use crate::model::{Fact, Version};
+
+use super::super::{Context, Facts, environment, key};
+
+/// A fault of a range of releases.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fault {
+    /// The first release that has it.
+    since: String,
+    /// The first one that does not.
+    mended: String,
+    meets: Meets,
+    /// How NCCL must be linked to torch for it.
+    linkage: Option<String>,
+    /// What happens.
+    what: String,
+    /// The setting that avoids it: `NAME=0`, or a name alone for any value.
+    off: Option<String>,
+    source: String,
+}
+
+/// Who meets a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Meets {
+    /// Any job on common hosts can.
+    Ordinary,
+    /// It needs special hosts or programs.
+    Rare,
+}
+
+#[expect(clippy::expect_used, reason = "a constant document, read by a test")]
+static TABLE: LazyLock<Vec<Fault>> = LazyLock::new(|| {
+    Document { name: "faults.yaml", text: include_str!("faults.yaml") }.parse().expect("a valid table")
+});
+
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
+    let version = facts.get(key::NCCL_LOADED_VERSION.name).clone();
+    let linkage = facts.get(key::TORCH_NCCL_LINKAGE.name).value().map(ToString::to_string);
+    for (key, meets) in [(key::NCCL_FAULTS, Meets::Ordinary), (key::NCCL_RARE_FAULTS, Meets::Rare)] {
+        let fact = version.clone().and_then(|version, at| {
+            let Some(version) = Version::parse(&version.to_string()) else { return Fact::Absent };
+            let environment = environment::effective(context, Some(&version));
+            let told: Vec<String> = TABLE
+                .iter()
+                .filter(|fault| fault.meets == meets && fault.is_in(&version, linkage.as_deref()))
+                .filter(|fault| !fault.is_avoided(&environment))
+                .map(Fault::sentence)
+                .collect();
+            if told.is_empty() { Fact::Absent } else { Fact::Seen { value: told, at } }
+        });
+        facts.insert(key, fact);
+    }
+}
+
+impl Fault {
+    fn is_in(&self, version: &Version, linkage: Option<&str>) -> bool {
+        let bound = |text: &str| Version::parse(text);
+        bound(&self.since).is_some_and(|first| *version >= first)
+            && bound(&self.mended).is_some_and(|end| *version < end)
+            && self.linkage.as_deref().is_none_or(|needed| linkage == Some(needed))
+    }
+
+    fn is_avoided(&self, environment: &BTreeMap<String, Setting>) -> bool {
+        let Some(off) = &self.off else { return false };
+        let (name, value) = off.split_once('=').map_or((off.as_str(), None), |(name, value)| (name, Some(value)));
+        let set = environment.get(name).and_then(|setting| setting.value.as_deref());
+        set.filter(|set| !set.is_empty()).is_some_and(|set| {
+            value.is_none_or(|value| environment::number(set).is_some_and(|number| number.to_string() == value))
+        })
+    }
+
+    fn sentence(&self) -> String {
+        let off = self.off.as_ref().filter(|off| off.contains('='));
+        let until = off.map_or(String::new(), |off| format!(" (until then {off})"));
+        format!("{}; mended in {}{until}: {}", self.what, self.mended, self.source)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sound() {
+        for fault in TABLE.iter() {
+            let [since, mended] = [&fault.since, &fault.mended].map(|text| Version::parse(text).unwrap());
+            assert!(since < mended && fault.source.starts_with("https://"), "{fault:?}");
+            assert!(fault.linkage.as_deref().is_none_or(|linkage| linkage == "static"), "{fault:?}");
+        }
+    }
+
+    #[test]
+    fn faults_of_releases() {
+        let told = |version: &str, linkage: &str, set: &[(&str, &str)]| -> Vec<&str> {
+            let version = Version::parse(version).unwrap();
+            let setting = |(name, value): &(&str, &str)| Setting {
+                name: (*name).to_owned(),
+                value: Some((*value).to_owned()),
+                site: crate::model::Site::Config(String::new()),
+            };
+            let environment = set.iter().map(|set| (set.0.to_owned(), setting(set))).collect();
+            let faults = TABLE.iter().filter(|fault| fault.is_in(&version, Some(linkage)));
+            faults.filter(|fault| !fault.is_avoided(&environment)).map(|fault| fault.what.as_str()).collect()
+        };
+        let has = |faults: Vec<&str>, what: &str| faults.iter().any(|fault| fault.starts_with(what));
+        assert!(told("2.17.1", "shared", &[]).is_empty() && told("2.30.7", "static", &[]).is_empty());
+        for (version, set, expected) in [
+            ("2.23.4", &[][..], false),
+            ("2.24.3", &[], true),
+            ("2.26.2", &[], true),
+            ("2.26.3", &[], false),
+            ("2.26.2", &[("NCCL_CUMEM_HOST_ENABLE", "0")], false),
+            ("2.26.2", &[("NCCL_CUMEM_HOST_ENABLE", "1")], true),
+            ("2.26.2", &[("NCCL_CUMEM_HOST_ENABLE", "")], true),
+        ] {
+            assert_eq!(has(told(version, "shared", set), "in a Docker container"), expected, "{version} {set:?}");
+        }
+        for (linkage, expected) in [("shared", false), ("static", true)] {
+            assert_eq!(has(told("2.28.3", linkage, &[]), "CUDA's error"), expected, "{linkage}");
+        }
+        for (value, expected) in [("3", false), ("", true)] {
+            assert_eq!(has(told("2.21.5", "shared", &[("NCCL_IB_GID_INDEX", value)]), "on RoCE"), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_sentence_names_the_release_and_the_way_round() {
+        let fault = TABLE.iter().find(|fault| fault.off.as_deref() == Some("NCCL_NVLS_ENABLE=0")).unwrap();
+        assert!(fault.sentence().contains("; mended in 2.29.2 (until then NCCL_NVLS_ENABLE=0): https://"));
+    }
+}

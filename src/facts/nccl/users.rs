@@ -1,0 +1,66 @@
+//! Who else has to do with libnccl.so.2: packages that wrote the same file, and modules of Python that need it.
+
+use crate::model::{Fact, Gap, Site};
+use crate::rootfs::loader::elf;
+
+use super::super::{Context, Facts, key};
+use super::{SONAME, strings};
+
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
+    facts.insert(key::NCCL_OVERWRITTEN, overwritten(context));
+    facts.insert(key::NCCL_OTHER_USERS, other_users(context, facts));
+}
+
+/// Wheels for several CUDA releases install to one path.
+fn overwritten(context: &Context<'_>) -> Fact<Vec<String>> {
+    let copies = context.rootfs.files().filter(|(_, file)| strings(file).is_some());
+    let (texts, at): (Vec<_>, Vec<_>) = copies
+        .filter_map(|(path, file)| {
+            let owners = context.packages.owners(&path);
+            (owners.len() > 1).then(|| (format!("{path} is of {}", owners.join(" and ")), file.site(&path, None)))
+        })
+        .unzip();
+    match context.packages.unread() {
+        _ if !texts.is_empty() => Fact::Seen { value: texts, at },
+        Some(gap) => Fact::Unknown(gap.clone()),
+        None => Fact::Absent,
+    }
+}
+
+/// What a module would load if it were imported first: then torch is given the same.
+fn other_users(context: &Context<'_>, facts: &Facts) -> Fact<Vec<String>> {
+    let loaded = match facts.get(key::NCCL_LOADED_VERSION.name) {
+        Fact::Seen { value, .. } => value.to_string(),
+        Fact::Absent => return Fact::Absent,
+        Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
+    };
+    let folders = context.python.as_ref().map_or(&[][..], |python| &python.site_packages);
+    let own = context.torch.chosen.value();
+    let mut found: Vec<(String, Site)> = Vec::new();
+    let mut gap: Option<Gap> = None;
+    for (path, file) in context.rootfs.files() {
+        let is_module = folders.iter().any(|folder| path.starts_with(folder));
+        let is_own = own.is_some_and(|package| path.starts_with(package));
+        let Some(object) = elf(&file).filter(|elf| elf.needed.iter().any(|name| name == SONAME)) else { continue };
+        if !is_module || is_own || strings(&file).is_some() {
+            continue;
+        }
+        let bound = match context.loader.find(SONAME, &path, object) {
+            Err(unknown) => {
+                gap.get_or_insert(unknown);
+                continue;
+            }
+            Ok(bound) => bound.and_then(|bound| context.rootfs.open(&bound.path).ok()),
+        };
+        let Some((other, copy)) = bound else { continue };
+        if let Some(copy) = strings(&copy).filter(|copy| copy.version != loaded) {
+            found.push((format!("{path} would load NCCL {} from {other}", copy.version), file.site(&path, None)));
+        }
+    }
+    let (texts, at): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+    match gap {
+        _ if !texts.is_empty() => Fact::Seen { value: texts, at },
+        Some(gap) => Fact::Unknown(gap),
+        None => Fact::Absent,
+    }
+}
