@@ -188,3 +188,88 @@ fn values_of_other_variables_are_never_shown() {
     assert_eq!(text_of(&facts, "image.other_env"), "API_TOKEN");
     assert!(!format!("{facts:?}").contains("secret"));
 }
+
+/// A library that needs others, and what else was found in it.
+fn library(soname: &str, needed: &[&str], found: Option<Found>) -> Vec<Result<Found, Gap>> {
+    let mut elf = crate::model::ElfInfo::bare(64, crate::model::Endian::Little, 62);
+    elf.soname = Some(soname.to_owned());
+    elf.needed = needed.iter().map(|name| (*name).to_owned()).collect();
+    [Found::Elf(Box::new(elf))].into_iter().chain(found).map(Ok).collect()
+}
+
+fn nccl_of(version: &str) -> Option<Found> {
+    Some(Found::Nccl(crate::model::NcclStrings { version: version.to_owned(), ..Default::default() }))
+}
+
+#[test]
+fn wheels_that_wrote_one_file_are_told() {
+    const SITE: &str = "usr/lib/python3/dist-packages";
+    let told = |wheels: &[(&str, &str)], unread: bool| {
+        let library = format!("{SITE}/nvidia/nccl/lib/libnccl.so.2");
+        let mut files = vec![(library, "elf".to_owned())];
+        for (name, version) in wheels {
+            let info = format!("{SITE}/{}-{version}.dist-info", name.replace('-', "_"));
+            files.push((format!("{info}/METADATA"), format!("Name: {name}\nVersion: {version}\n")));
+            files.push((format!("{info}/RECORD"), "nvidia/nccl/lib/libnccl.so.2,sha256=x,1\n".to_owned()));
+        }
+        let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        let mut layer = layer(&files);
+        layer.found.insert(0, self::library("libnccl.so.2", &[], nccl_of("2.27.5")));
+        if unread {
+            layer.found.insert(2, vec![Err(Gap::new("too long"))]);
+        }
+        text_of(&facts_of_layer(layer, &[]), "nccl.overwritten")
+    };
+    let (eleven, twelve) = (("nvidia-nccl-cu11", "2.14.3"), ("nvidia-nccl-cu12", "2.27.5"));
+    assert_eq!(told(&[twelve], false), "absent");
+    assert_eq!(told(&[twelve], true), "unknown: too long");
+    assert_eq!(
+        told(&[eleven, twelve], false),
+        "/usr/lib/python3/dist-packages/nvidia/nccl/lib/libnccl.so.2 is of nvidia-nccl-cu11 2.14.3 (wheel) and \
+         nvidia-nccl-cu12 2.27.5 (wheel)"
+    );
+}
+
+#[test]
+fn modules_that_would_load_another_nccl_are_told() {
+    let told = |module: &str, version: &str| {
+        let mut layer = layer(&[
+            ("usr/bin/python3", "-> python3.11"),
+            ("usr/bin/python3.11", "elf"),
+            ("usr/lib/python3/dist-packages/torch/version.py", "__version__ = '1'\ncuda = '12.8'\n"),
+            ("usr/lib/libnccl.so.2", "elf"),
+            (module, "elf"),
+        ]);
+        layer.found.insert(3, library("libnccl.so.2", &[], nccl_of(version)));
+        layer.found.insert(4, library("nccl.so", &["libnccl.so.2"], None));
+        let rootfs = RootFs::fold(vec![Arc::new(layer)], &Limits::default());
+        let config =
+            ImageConfig { environment: [("PATH".to_owned(), "/usr/bin".to_owned())].into(), ..ImageConfig::default() };
+        let world = World { rootfs: &rootfs, config: Some(&config), launch: &[] };
+        let context = Context::new(&world);
+        let mut facts = Facts::default();
+        facts.insert(key::NCCL_LOADED_VERSION, Fact::seen(crate::model::Version::parse("2.27.5").unwrap(), []));
+        nccl::other_users(&context, &facts).value().map(|texts| texts.join(", ")).unwrap_or_default()
+    };
+    const CUPY: &str = "usr/lib/python3/dist-packages/cupy_backends/nccl.so";
+    assert_eq!(
+        told(CUPY, "2.16.2"),
+        "/usr/lib/python3/dist-packages/cupy_backends/nccl.so would load NCCL 2.16.2 from /usr/lib/libnccl.so.2"
+    );
+    assert_eq!(told(CUPY, "2.27.5"), "");
+    assert_eq!(told("usr/lib/python3/dist-packages/torch/lib/libtorch_cuda.so", "2.16.2"), "");
+    assert_eq!(told("opt/nccl-tests/all_reduce_perf", "2.16.2"), "");
+}
+
+#[test]
+fn copies_of_libibverbs_that_nccl_does_not_open_are_told() {
+    let mut layer = layer(&[("usr/lib/libibverbs.so.1", "elf"), ("opt/x/libibverbs.so.1", "elf")]);
+    layer.found.insert(0, library("libibverbs.so.1", &[], None));
+    layer.found.insert(1, library("libibverbs.so.1", &[], None));
+    if let Some(Ok(Found::Elf(elf))) = layer.found.get_mut(&1).and_then(|found| found.first_mut()) {
+        elf.version_gives = vec!["IBVERBS_1.1".to_owned(), "IBVERBS_PRIVATE_59".to_owned()];
+    }
+    let facts = facts_of_layer(layer, &[]);
+    assert_eq!(text_of(&facts, "rdma.verbs"), "/usr/lib/libibverbs.so.1");
+    assert_eq!(text_of(&facts, "rdma.not_loaded"), "/opt/x/libibverbs.so.1 (IBVERBS_PRIVATE_59)");
+}

@@ -137,6 +137,9 @@ fn values_that_cost_and_contradictions() {
         &[
             ("NCCL_IB_HCA", "mlx5_0"),
             ("NCCL_P2P_DISABLE", "1"),
+            ("TORCH_NCCL_BLOCKING_WAIT", "1"),
+            ("TORCH_NCCL_ENABLE_MONITORING", "0"),
+            // Rules of their own tell these.
             ("CUDA_LAUNCH_BLOCKING", "1"),
             ("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0"),
             ("TORCH_NCCL_NAN_CHECK", "on"),
@@ -149,8 +152,8 @@ fn values_that_cost_and_contradictions() {
     assert_eq!(
         told(&facts, key::ENV_COSTLY),
         [
-            "CUDA_LAUNCH_BLOCKING=1 (every kernel launch waits for the kernel)",
-            "TORCH_NCCL_ASYNC_ERROR_HANDLING=0 (a rank that fails becomes an endless hang)",
+            "TORCH_NCCL_BLOCKING_WAIT=1 (the CPU waits for every collective)",
+            "TORCH_NCCL_ENABLE_MONITORING=0 (a stuck watchdog goes unseen)",
         ]
     );
     assert_eq!(
@@ -191,4 +194,40 @@ fn configuration_files_are_read_as_nccl_does() {
     assert_eq!(told(&named, key::NCCL_CONFIG_FILES), ["/etc/site-nccl.conf", "/etc/nccl.conf"]);
     let missing = facts_of(&files, &[("NCCL_CONF_FILE", "/mnt/nccl.conf")], &[]);
     assert_eq!(missing.get(key::NCCL_CONFIG_MISSING.name).value(), Some(&Value::from("/mnt/nccl.conf")));
+}
+
+#[test]
+fn algorithms_are_judged_by_what_nccl_would_see() {
+    let launch = |value: Option<&str>| Setting {
+        name: "NCCL_ALGO".to_owned(),
+        value: value.map(ToOwned::to_owned),
+        site: Site::Launch { file: "job.sh".to_owned(), line: Some(3), variable: "NCCL_ALGO".to_owned() },
+    };
+    let conf = [("etc/nccl.conf", "NCCL_ALGO=broadcast:tree\n")];
+    for (environment, launch, expected) in [
+        (&[][..], vec![], &["no algorithm is left for Broadcast"][..]),
+        (&[("NCCL_ALGO", "Ring")], vec![], &[]),
+        (&[("NCCL_ALGO", "Ring")], vec![launch(Some("reduce:tree"))], &["no algorithm is left for Reduce"]),
+        (&[("NCCL_ALGO", "Tree")], vec![launch(None)], &[]),
+    ] {
+        let facts = facts_of(&conf, environment, &launch);
+        assert_eq!(told(&facts, key::ENV_ALGORITHMS_REFUSED), expected, "{environment:?} {launch:?}");
+    }
+}
+
+#[test]
+fn topology_files_are_in_the_image_or_not() {
+    let files = [("opt/topo.xml", "<system/>")];
+    let missing = |environment: &[(&str, &str)], launch: &[Setting]| {
+        told(&facts_of(&files, environment, launch), key::ENV_TOPOLOGY_FILES_MISSING)
+    };
+    assert_eq!(missing(&[("NCCL_TOPO_FILE", "/opt/topo.xml"), ("NCCL_GRAPH_FILE", "")], &[]), [""; 0]);
+    assert_eq!(missing(&[("NCCL_TOPO_FILE", "opt/topo.xml")], &[]), [""; 0]);
+    assert_eq!(
+        missing(&[("NCCL_TOPO_FILE", "/mnt/topo.xml"), ("NCCL_GRAPH_FILE", "graph.xml")], &[]),
+        ["NCCL_TOPO_FILE=/mnt/topo.xml", "NCCL_GRAPH_FILE=graph.xml"]
+    );
+    let site = Site::Launch { file: "job.sh".to_owned(), line: Some(3), variable: "NCCL_TOPO_FILE".to_owned() };
+    let given = Setting { name: "NCCL_TOPO_FILE".to_owned(), value: Some("/mnt/topo.xml".to_owned()), site };
+    assert_eq!(missing(&[], &[given]), [""; 0]);
 }

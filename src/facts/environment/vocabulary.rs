@@ -171,6 +171,11 @@ mod tests {
             let needs_words = matches!(row.about.reads, Reads::Word | Reads::Words);
             assert_eq!(needs_words, !row.about.of.is_empty(), "{}", row.name);
         }
+        let costs = table.nccl.iter().chain(&table.torch).map(|row| &row.about).chain(table.others.values());
+        for rule in costs.filter_map(|about| about.costs.as_ref()?.rule.as_ref()) {
+            let file = format!("{}/rules/{rule}.yaml", env!("CARGO_MANIFEST_DIR"));
+            assert!(std::path::Path::new(&file).is_file(), "there is no rule {rule}");
+        }
         for name in table.mistaken.keys().chain(&table.constants) {
             assert!(!table.nccl.iter().any(|row| row.name == *name), "{name} is a variable and is none");
         }

@@ -14,6 +14,8 @@ use crate::rootfs::loader::elf;
 use super::{Context, Facts, key};
 
 pub(super) use plugins::produce as produce_plugins;
+#[cfg(test)]
+pub(super) use users::other_users;
 
 use loaded::{Loaded, loaded, missing_symbols};
 

@@ -28,7 +28,7 @@ fn overwritten(context: &Context<'_>) -> Fact<Vec<String>> {
 }
 
 /// What a module would load if it were imported first: then torch is given the same.
-fn other_users(context: &Context<'_>, facts: &Facts) -> Fact<Vec<String>> {
+pub(in crate::facts) fn other_users(context: &Context<'_>, facts: &Facts) -> Fact<Vec<String>> {
     let loaded = match facts.get(key::NCCL_LOADED_VERSION.name) {
         Fact::Seen { value, .. } => value.to_string(),
         Fact::Absent => return Fact::Absent,
