@@ -34,7 +34,7 @@ fn a_script_is_judged_by_the_copy_of_nccl_in_the_image() {
     assert_eq!(
         failed(&report),
         [
-            "env/costly-setting",
+            "env/cumem-disabled",
             "env/deprecated-torch-variable",
             "env/misspelt-variable",
             "env/removed-variable",

@@ -251,8 +251,13 @@ fn an_inspection() {
           version 2.18.1
       loaded.path        absent
       loaded.version     absent
+      loaded.cuda        absent
       loaded.route       absent
       not_loaded         absent
+      overwritten        absent
+      other_users        absent
+      faults             absent
+      rare_faults        absent
       missing_symbols    absent
       unknown_variables  absent
       config_files       absent
