@@ -197,8 +197,8 @@ fn library(soname: &str, needed: &[&str], found: Option<Found>) -> Vec<Result<Fo
     [Found::Elf(Box::new(elf))].into_iter().chain(found).map(Ok).collect()
 }
 
-fn nccl_of(version: &str) -> Option<Found> {
-    Some(Found::Nccl(crate::model::NcclStrings { version: version.to_owned(), ..Default::default() }))
+fn nccl_of(version: &str) -> Found {
+    Found::Nccl(crate::model::NcclStrings { version: version.to_owned(), ..Default::default() })
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn wheels_that_wrote_one_file_are_told() {
         }
         let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
         let mut layer = layer(&files);
-        layer.found.insert(0, self::library("libnccl.so.2", &[], nccl_of("2.27.5")));
+        layer.found.insert(0, self::library("libnccl.so.2", &[], Some(nccl_of("2.27.5"))));
         if unread {
             layer.found.insert(2, vec![Err(Gap::new("too long"))]);
         }
@@ -232,6 +232,7 @@ fn wheels_that_wrote_one_file_are_told() {
 
 #[test]
 fn modules_that_would_load_another_nccl_are_told() {
+    const CUPY: &str = "usr/lib/python3/dist-packages/cupy_backends/nccl.so";
     let told = |module: &str, version: &str| {
         let mut layer = layer(&[
             ("usr/bin/python3", "-> python3.11"),
@@ -240,7 +241,7 @@ fn modules_that_would_load_another_nccl_are_told() {
             ("usr/lib/libnccl.so.2", "elf"),
             (module, "elf"),
         ]);
-        layer.found.insert(3, library("libnccl.so.2", &[], nccl_of(version)));
+        layer.found.insert(3, library("libnccl.so.2", &[], Some(nccl_of(version))));
         layer.found.insert(4, library("nccl.so", &["libnccl.so.2"], None));
         let rootfs = RootFs::fold(vec![Arc::new(layer)], &Limits::default());
         let config =
@@ -251,7 +252,6 @@ fn modules_that_would_load_another_nccl_are_told() {
         facts.insert(key::NCCL_LOADED_VERSION, Fact::seen(crate::model::Version::parse("2.27.5").unwrap(), []));
         nccl::other_users(&context, &facts).value().map(|texts| texts.join(", ")).unwrap_or_default()
     };
-    const CUPY: &str = "usr/lib/python3/dist-packages/cupy_backends/nccl.so";
     assert_eq!(
         told(CUPY, "2.16.2"),
         "/usr/lib/python3/dist-packages/cupy_backends/nccl.so would load NCCL 2.16.2 from /usr/lib/libnccl.so.2"

@@ -228,8 +228,9 @@ fn algorithms(settings: &Settings, facts: &mut Facts) {
     if let Some(setting) = settings.effective().get("NCCL_ALGO")
         && let Some(value) = &setting.value
     {
-        let refused = algorithms::refused(value);
-        refused.into_iter().for_each(|text| list.push(text, [setting.site.clone()]));
+        for text in algorithms::refused(value) {
+            list.push(text, [setting.site.clone()]);
+        }
     }
     facts.insert(key::ENV_ALGORITHMS_REFUSED, list.fact(settings.gap.as_ref()));
 }
