@@ -150,38 +150,37 @@ fn test(asked: &Test) -> Result<Exit, Failure> {
 /// A rule's file.
 #[derive(Clone)]
 pub(super) struct RuleFile {
-    /// What the rule must be called: the path below the folder.
+    /// What the rule must be called: its folder's name and its own.
     pub(super) id: String,
     pub(super) path: PathBuf,
 }
 
-/// All rules of a folder, or one file, whose folder is the rule's area.
+/// All rules of a folder, or one file.
 pub(super) fn files(place: &Path) -> Result<Vec<RuleFile>, Failure> {
     let failed = |path: &Path, why: &dyn std::fmt::Display| Failure::Usage(format!("{}: {why}", path.display()));
-    let id = |path: &Path, root: &Path| {
-        path.strip_prefix(root).unwrap_or(path).with_extension("").to_string_lossy().into_owned()
-    };
-    if place.is_file() {
-        let root = place.parent().and_then(Path::parent).unwrap_or(Path::new(""));
-        return Ok(vec![RuleFile { id: id(place, root), path: place.to_owned() }]);
-    }
-    let mut found = Vec::new();
-    let mut folders = vec![place.to_owned()];
+    let (mut found, mut folders) =
+        if place.is_file() { (vec![place.to_owned()], Vec::new()) } else { (Vec::new(), vec![place.to_owned()]) };
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).map_err(|error| failed(&folder, &error))? {
             let path = entry.map_err(|error| failed(&folder, &error))?.path();
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml") {
-                found.push(RuleFile { id: id(&path, place), path });
+                found.push(path);
             }
         }
     }
     if found.is_empty() {
         return Err(failed(place, &"there is no rule in it: no file AREA/NAME.yaml"));
     }
-    found.sort_by(|one, other| one.path.cmp(&other.path));
-    Ok(found)
+    found.sort();
+    let file = |path: PathBuf| {
+        let whole = path.canonicalize().map_err(|error| failed(&path, &error))?;
+        let name = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+        let area = name(whole.parent().and_then(Path::file_name));
+        Ok(RuleFile { id: format!("{area}/{}", name(whole.file_stem())), path })
+    };
+    found.into_iter().map(file).collect()
 }
 
 /// The text of a file that a person wrote, within the limit for such.
