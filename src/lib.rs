@@ -23,6 +23,7 @@
 //! - [`probe`] runs the image on this host's GPUs, by an engine or in place, and adds facts; rules do not care where a fact
 //!   came from. What runs inside is a Python program, `src/probe/payload`.
 //! - [`document`] reads the YAML that people write, and tells their mistakes with their places.
+//! - [`host`] reads what a machine says of itself, here or in a record of another.
 //! - [`launch`] reads the variables that a job's launch files set.
 //! - [`pipeline`] puts the first three together; [`cli`] is the program.
 //!
@@ -44,6 +45,7 @@
 pub mod cli;
 pub mod document;
 pub mod facts;
+pub mod host;
 pub mod launch;
 pub mod model;
 pub mod pipeline;

@@ -36,6 +36,8 @@ pub(super) enum Command {
     Baseline(Box<Baseline>),
     /// Tell all about a rule or a fact
     Explain(Explain),
+    /// Show what this machine says of itself: driver, GPUs, fabric, RDMA, limits; `check --host-facts` judges by it
+    Host(HostFacts),
     /// The rules that images are judged by
     #[command(subcommand)]
     Rules(Rules),
@@ -87,6 +89,10 @@ pub(super) struct Check {
     /// several times
     #[arg(long, value_name = "HOST|FILE")]
     pub(super) host: Vec<String>,
+    /// Judge for the host that this record is of, which `ncclcheck host --format json -o FILE` wrote there; may be given
+    /// several times
+    #[arg(long, value_name = "FILE")]
+    pub(super) host_facts: Vec<PathBuf>,
     /// Findings from this severity on fail the check [default: error, or as the policy says]
     #[arg(long, value_name = "SEVERITY")]
     pub(super) fail_on: Option<FailOn>,
@@ -111,6 +117,31 @@ pub(super) struct Inspect {
     /// With --explain: as if this file, which the process has mapped, called dlopen
     #[arg(long, value_name = "FILE", requires = "explain")]
     pub(super) from: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Nothing is run, and root is not needed; what only root may read is told as unknown.\n\nExamples:\n  ncclcheck host\n  ncclcheck host --format json -o node1.json\n  ncclcheck check --host-facts node1.json torch.tar"
+)]
+pub(super) struct HostFacts {
+    /// Form of the record
+    #[arg(long, value_name = "FORM", default_value = "human")]
+    pub(super) format: RecordForm,
+    /// Write it to this file instead of standard output
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    pub(super) file: Option<PathBuf>,
+    /// Where the machine's root is mounted, as in a container; NVML is not asked then, which speaks for this process's machine
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    pub(super) root: PathBuf,
+    #[command(flatten)]
+    pub(super) look: Look,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum RecordForm {
+    Human,
+    Json,
+    Yaml,
 }
 
 #[derive(Debug, Args)]

@@ -1,25 +1,62 @@
-//! `--host`: hosts that an image is judged for, typed or in a file.
+//! `--host` and `--host-facts`: hosts that an image is judged for, typed, in a file, or recorded.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use crate::document::Document;
+use crate::facts::Facts;
+use crate::host::Record;
 use crate::model::{Host, HostError};
 
 use super::Failure;
 
-/// All hosts, in the order in which they were given.
-pub(super) fn hosts(texts: &[String]) -> Result<Vec<Host>, Failure> {
-    let mut hosts: Vec<Host> = Vec::new();
-    for text in texts {
-        for host in one(text).map_err(|why| Failure::Usage(format!("--host {text}: {why}")))? {
-            if hosts.iter().any(|other| other.name == host.name) {
-                return Err(Failure::Usage(format!("--host {text}: two hosts are called '{host}'")));
-            }
-            hosts.push(host);
+/// A host, as somebody described it or as it was recorded.
+#[derive(Debug)]
+pub(super) struct Described {
+    pub(super) host: Host,
+    record: Option<Record>,
+}
+
+impl Described {
+    /// The facts about an image, with those about this host and about the image on it.
+    pub(super) fn add_to(&self, facts: &Facts) -> Facts {
+        match &self.record {
+            Some(record) => facts.on_recorded(&self.host, record),
+            None => facts.on(&self.host),
         }
     }
+}
+
+/// All hosts, in the order in which they were given, the described ones first.
+pub(super) fn hosts(texts: &[String], records: &[PathBuf]) -> Result<Vec<Described>, Failure> {
+    let mut hosts: Vec<Described> = Vec::new();
+    let mut add = |option: &str, found: Result<Vec<Described>, String>| {
+        for described in found.map_err(|why| Failure::Usage(format!("{option}: {why}")))? {
+            if hosts.iter().any(|other| other.host.name == described.host.name) {
+                return Err(Failure::Usage(format!("{option}: two hosts are called '{}'", described.host)));
+            }
+            hosts.push(described);
+        }
+        Ok(())
+    };
+    for text in texts {
+        let described = |host| Described { host, record: None };
+        add(&format!("--host {text}"), one(text).map(|hosts| hosts.into_iter().map(described).collect()))?;
+    }
+    for path in records {
+        add(&format!("--host-facts {}", path.display()), recorded(path).map(|host| vec![host]))?;
+    }
     Ok(hosts)
+}
+
+/// A record's file.
+fn recorded(path: &Path) -> Result<Described, String> {
+    let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let name = path.display().to_string();
+    let record = Record::parse(Document { name: &name, text: &text })
+        .map_err(|mistake| format!("it is no record as `ncclcheck host` writes it: {mistake}"))?;
+    Ok(Described { host: record.host(), record: Some(record) })
 }
 
 /// `KEY=VALUE,…`, or a file's path, which may have an `@` before it.
@@ -83,9 +120,9 @@ mod tests {
     #[test]
     fn hosts_have_names_of_their_own() {
         let text = "gpu=t4".to_owned();
-        let error = hosts(&[text.clone(), text]).unwrap_err().to_string();
+        let error = hosts(&[text.clone(), text], &[]).unwrap_err().to_string();
         assert!(error.contains("two hosts are called 'gpu=t4'"), "{error}");
-        let error = hosts(&["/nonexistent/hosts.yaml".to_owned()]).unwrap_err().to_string();
+        let error = hosts(&["/nonexistent/hosts.yaml".to_owned()], &[]).unwrap_err().to_string();
         assert!(error.contains("--host /nonexistent/hosts.yaml: No such file"), "{error}");
     }
 }

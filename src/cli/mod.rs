@@ -2,6 +2,7 @@
 //! writes to a terminal.
 
 mod args;
+mod host;
 mod hosts;
 mod margin;
 mod output;
@@ -20,7 +21,7 @@ use clap::Parser as _;
 use crate::document::{Document, Mistake};
 use crate::facts::explain::explain;
 use crate::facts::{Facts, World};
-use crate::model::{Host, Owner};
+use crate::model::Owner;
 use crate::pipeline::{self, Image};
 use crate::policy as known;
 use crate::report::{Difference, Explanation, Report, Side, Verdict};
@@ -29,6 +30,7 @@ use crate::scan::Cancel;
 use crate::source::Environment;
 
 use args::{Arguments, Baseline, Command};
+use hosts::Described;
 use output::Outputs;
 use plan::{Action, Plan, Talk};
 use policy::Book;
@@ -95,6 +97,7 @@ enum Failure {
 
 fn run(arguments: Arguments, environment: Environment) -> Result<Exit, Failure> {
     match arguments.command {
+        Command::Host(host) => host::host(&host, &environment),
         Command::Rules(command) => rules::run(&command, &environment),
         Command::Explain(asked) => rules::explain(&asked),
         Command::Check(check) => images(&Plan::check(check, environment)?, Use::Nothing),
@@ -192,12 +195,12 @@ fn report(image: &Image, plan: &Plan, book: &Book, baseline: &mut Use, outputs: 
     }
     let facts = Facts::collect(&world);
     // Without a host, the image is judged alone.
-    let hosts: Vec<Option<&Host>> =
+    let hosts: Vec<Option<&Described>> =
         if plan.hosts.is_empty() { vec![None] } else { plan.hosts.iter().map(Some).collect() };
     let judged: Vec<_> = hosts
         .into_iter()
         .map(|host| {
-            let facts = host.map_or_else(|| facts.clone(), |host| facts.on(host));
+            let facts = host.map_or_else(|| facts.clone(), |host| host.add_to(&facts));
             let judgements = (plan.action == Action::Check).then(|| {
                 let (judgements, mut notices) = book.judge(&facts, &image.summary);
                 match baseline {
@@ -213,7 +216,7 @@ fn report(image: &Image, plan: &Plan, book: &Book, baseline: &mut Use, outputs: 
                     }
                 }
             });
-            (host, facts, judgements)
+            (host.map(|host| &host.host), facts, judgements)
         })
         .collect();
     let reports: Vec<_> = judged
@@ -246,7 +249,7 @@ fn difference(plan: &Plan) -> Result<Exit, Failure> {
         for image in loaded? {
             let world = World { rootfs: &image.rootfs, config: image.config.as_ref(), launch: &plan.launch };
             let facts = Facts::collect(&world);
-            let facts = plan.hosts.first().map_or_else(|| facts.clone(), |host| facts.on(host));
+            let facts = plan.hosts.first().map_or_else(|| facts.clone(), |host| host.add_to(&facts));
             let (judgements, _) = book.judge(&facts, &image.summary);
             sides.push((image.summary, facts, judgements));
         }

@@ -10,14 +10,14 @@ use std::thread;
 use crate::facts::explain::Question;
 use crate::facts::is_shown;
 use crate::launch::{self, Assignment, Setting};
-use crate::model::{Host, ImagePath, Limits, OverLimit, Severity};
+use crate::model::{ImagePath, Limits, OverLimit, Severity};
 use crate::pipeline::{PlatformChoice, Request};
 use crate::report::{Format, Style};
 use crate::source::{Environment, Options};
 
 use super::Failure;
 use super::args::{Check, Color, Common, FailOn, Inspect, Look, Output};
-use super::hosts::hosts;
+use super::hosts::{Described, hosts};
 use super::policy::Judged;
 
 /// Columns where nobody says how many there are, as in a CI log.
@@ -36,7 +36,7 @@ pub(super) struct Plan {
     pub(super) fail_on: Option<Severity>,
     pub(super) judged: Judged,
     pub(super) talk: Talk,
-    pub(super) hosts: Vec<Host>,
+    pub(super) hosts: Vec<Described>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl Talk {
 
 impl Plan {
     pub(super) fn check(check: Check, environment: Environment) -> Result<Self, Failure> {
-        let (hosts, fail_on) = (hosts(&check.host)?, check.fail_on.map(Into::into));
+        let (hosts, fail_on) = (hosts(&check.host, &check.host_facts)?, check.fail_on.map(Into::into));
         Ok(Self { hosts, fail_on, judged: check.judged, ..Self::new(Action::Check, check.common, environment)? })
     }
 

@@ -7,6 +7,7 @@ mod node;
 use std::fmt;
 use std::ops::Range;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_yaml::Location;
 pub use serde_yaml::Spanned;
@@ -136,6 +137,15 @@ impl Mistake {
     pub fn help(self, help: Option<String>) -> Self {
         Self { help, ..self }
     }
+}
+
+/// A value as YAML.
+///
+/// # Errors
+///
+/// What of the value YAML cannot tell.
+pub fn to_yaml<T: Serialize>(value: &T) -> Result<String, String> {
+    serde_yaml::to_string(value).map_err(|error| error.to_string())
 }
 
 /// YAML 1.2: `yes`, `no`, `on` and `off` are text.

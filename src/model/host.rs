@@ -160,6 +160,20 @@ impl Host {
         Ok(host)
     }
 
+    /// This description, and where it says nothing, another one's.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            name: self.name,
+            driver: self.driver.or(other.driver),
+            cuda: self.cuda.or(other.cuda),
+            gpu: self.gpu.or(other.gpu),
+            fabric: self.fabric.or(other.fabric),
+            rdma: self.rdma.or(other.rdma),
+            kernel: self.kernel.or(other.kernel),
+        }
+    }
+
     fn set(&mut self, key: &str, value: &str) -> Result<(), HostError> {
         let unknown = |names| HostError::Name { key: key.to_owned(), value: value.to_owned(), names };
         match key {
@@ -176,6 +190,20 @@ impl Host {
             _ => return Err(HostError::Key(key.to_owned())),
         }
         Ok(())
+    }
+}
+
+impl Gpu {
+    /// A GPU by NVIDIA's name for the product, `NVIDIA H100 80GB HBM3`, and the architecture that it says itself, if it was
+    /// asked; `None` where neither tells the architecture.
+    pub fn of_model(product: &str, arch: Option<Arch>) -> Option<Self> {
+        match (models::spoken_of(product), arch) {
+            (Some((name, known, class)), arch) => {
+                Some(Self { name: name.to_owned(), arch: arch.unwrap_or(known), class: Some(class), count: None })
+            }
+            (None, Some(arch)) => Some(Self { name: product.to_owned(), arch, class: None, count: None }),
+            (None, None) => None,
+        }
     }
 }
 
@@ -260,6 +288,25 @@ mod tests {
             let gpu: Gpu = text.parse().unwrap();
             assert_eq!((gpu.arch.to_string().as_str(), gpu.count), (arch, count), "{text}");
         }
+    }
+
+    #[test]
+    fn products_are_models() {
+        for (product, name, class) in [
+            ("NVIDIA H100 80GB HBM3", "h100", "datacenter"),
+            ("NVIDIA A100-SXM4-80GB", "a100", "datacenter"),
+            ("Tesla V100-SXM2-32GB", "v100", "datacenter"),
+            ("NVIDIA GH200 480GB", "gh200", "datacenter"),
+            ("NVIDIA GeForce RTX 4090", "rtx4090", "consumer"),
+            ("NVIDIA RTX 6000 Ada Generation", "rtx6000ada", "workstation"),
+            ("Quadro RTX 6000", "quadrortx6000", "workstation"),
+            ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "rtxpro6000", "workstation"),
+        ] {
+            let gpu = Gpu::of_model(product, None).unwrap();
+            assert_eq!((&*gpu.name, gpu.class.map(Class::name)), (name, Some(class)), "{product}");
+        }
+        assert_eq!(Gpu::of_model("NVIDIA X900", None), None);
+        assert_eq!(Gpu::of_model("NVIDIA X900", "sm_90".parse().ok()).unwrap().arch.to_string(), "90");
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod verdict;
 use std::io::{self, Write};
 
 use crate::facts::Facts;
+use crate::host::Record;
 use crate::model::{Digest, Host, Owner, Platform, Severity};
 use crate::probe::recording::Recording;
 use crate::rules::Judgement;
@@ -111,6 +112,13 @@ impl Report<'_> {
     pub fn verdict(&self) -> Option<Verdict> {
         self.judgements.map(|judgements| Verdict::of(judgements, self.fail_on, self.fail_for))
     }
+}
+
+/// What a machine says of itself, for people.
+pub fn machine(record: &Record, style: &Style) -> io::Result<String> {
+    let mut page = Vec::new();
+    human::machine(record, style, &mut page)?;
+    Ok(String::from_utf8_lossy(&page).into_owned())
 }
 
 #[cfg(test)]

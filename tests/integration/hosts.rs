@@ -45,7 +45,7 @@ fn each_host_has_its_verdict() {
                 "host/torch-no-code-for-gpu",
             ],
         ),
-        ("incomplete", &["host/minor-version-compatibility", "host/requirement-unmet"]),
+        ("incomplete", &["host/minor-version-compatibility", "host/nccl-newer-than-driver", "host/requirement-unmet"]),
     ];
     let (judged, status) = judged("good", &hosts);
     for ((host, (verdict, rules)), (said, failed)) in hosts.iter().zip(expected).zip(&judged) {

@@ -11,6 +11,7 @@
 
 mod bad_input;
 mod explain;
+mod host_facts;
 mod hosts;
 mod imports;
 mod launch;
@@ -19,4 +20,5 @@ mod platforms;
 mod plugins;
 mod probe;
 mod support;
+mod tree;
 mod worlds;

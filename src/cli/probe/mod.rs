@@ -9,6 +9,7 @@ mod plan;
 use std::thread;
 
 use crate::facts::{Facts, World};
+use crate::host::{Item, Record};
 use crate::model::Limits;
 use crate::probe::engine::Launcher;
 use crate::probe::plan::Plan;
@@ -107,9 +108,9 @@ fn summary(recording: &Recording) -> ImageSummary {
 /// `ncclcheck preflight`: what the image's bytes say, what it does when it runs, and whether the one told the other.
 pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<Exit, Failure> {
     let Preflight { check, launch, steps, judging } = asked;
-    if !check.host.is_empty() {
+    if !check.host.is_empty() || !check.host_facts.is_empty() {
         let why = "a preflight judges for the host that it runs on; ncclcheck check judges for others";
-        return Err(Failure::Usage(format!("--host: {why}")));
+        return Err(Failure::Usage(format!("--host, --host-facts: {why}")));
     }
     let env = check.common.env.clone();
     let plan = super::plan::Plan::check(check, environment.clone())?;
@@ -145,7 +146,7 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
         };
         let world = World { rootfs: &image.rootfs, config: image.config.as_ref(), launch: &plan.launch };
         let facts = Facts::collect(&world);
-        let mut facts = probe::facts::host(&recording).map_or_else(|| facts.clone(), |host| facts.on(&host));
+        let mut facts = on_its_host(&facts, &recording);
         probe::facts::add(&recording, &mut facts);
         probe::facts::compare(&mut facts);
         expectations.compare(&recording, &mut facts);
@@ -165,6 +166,21 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
     }
     outputs.finish()?;
     Ok(exit)
+}
+
+/// The facts, with those about the host that the image ran on: what the probe saw of it, and what it says of itself where the
+/// engine runs here and this program sees all of it.
+fn on_its_host(facts: &Facts, recording: &Recording) -> Facts {
+    let probed = probe::facts::host(recording);
+    // Where the engine runs elsewhere, there are none to compare.
+    let is_here = recording.launch.as_ref().is_some_and(|launch| !launch.namespaces.is_empty());
+    let record = is_here.then(Record::here).filter(|record| record.system.container == Item::Absent);
+    match (probed, record) {
+        (Some(host), Some(record)) => facts.on_recorded(&host.or(record.host()), &record),
+        (None, Some(record)) => facts.on_recorded(&record.host(), &record),
+        (Some(host), None) => facts.on(&host),
+        (None, None) => facts.clone(),
+    }
 }
 
 fn options(environment: &Environment) -> Options {

@@ -1,8 +1,10 @@
-//! What a host that is not here would make of an image. Everything is concluded from the description of the host and from
-//! facts about the image.
+//! What a host would make of an image. Everything is concluded from the description or the record of the host, and from facts
+//! about the image.
 
 mod code;
 mod compat;
+mod nccl;
+mod recorded;
 
 use crate::model::{Class, Fabric, Fact, Gap, Host, Nic, Value, Version};
 
@@ -19,6 +21,7 @@ impl Facts {
         facts.insert(key::HOST_UNMET_REQUIREMENTS, unmet(host, &facts));
         code::produce(host, &mut facts);
         compat::produce(host, &mut facts);
+        nccl::produce(&mut facts);
         facts
     }
 }

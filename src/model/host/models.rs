@@ -65,6 +65,16 @@ pub(super) fn find(text: &str) -> Option<(Arch, Option<Class>)> {
     })
 }
 
+/// The model that NVIDIA's name for a product speaks of: `NVIDIA H100 80GB HBM3` of h100. The longest name counts.
+pub(super) fn spoken_of(product: &str) -> Option<(&'static str, Arch, Class)> {
+    let words: Vec<String> = product.split([' ', '-']).map(str::to_ascii_lowercase).collect();
+    let runs = (0..words.len()).flat_map(|from| (from + 1..=words.len()).map(move |to| (from, to)));
+    let joined: Vec<String> = runs.filter_map(|(from, to)| Some(words.get(from..to)?.concat())).collect();
+    let models = MODELS.iter().flat_map(|(number, class, names)| names.iter().map(|name| (*name, *number, *class)));
+    let found = models.filter(|(name, ..)| joined.iter().any(|run| run == name)).max_by_key(|(name, ..)| name.len());
+    found.and_then(|(name, number, class)| Some((name, Arch::new(number, Variant::Plain)?, class)))
+}
+
 /// All names, for messages.
 pub(super) fn names() -> String {
     let mut names: Vec<&str> = MODELS.iter().flat_map(|(_, _, names)| names.iter().copied()).collect();

@@ -4,6 +4,7 @@
 mod facts;
 mod hosts;
 mod judgements;
+mod machine;
 pub(super) mod page;
 mod probe;
 mod seen;
@@ -15,6 +16,7 @@ use std::io::{self, Write};
 use anstyle::AnsiColor;
 
 use super::{Report, Verdict};
+use crate::host::Record;
 use crate::rules::{Judgement, Outcome};
 use page::Page;
 
@@ -27,6 +29,11 @@ pub struct Style {
     pub width: usize,
     /// Whether to show what passed, which rules do not apply, and all that is cut short otherwise.
     pub verbose: bool,
+}
+
+/// The page of a machine.
+pub(super) fn machine(record: &Record, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    machine::write(record, &mut Page::new(out, style))
 }
 
 pub(super) fn write(reports: &[Report<'_>], style: &Style, out: &mut dyn Write) -> io::Result<()> {

@@ -1,0 +1,34 @@
+//! `ncclcheck host`.
+
+use std::fs;
+use std::path::Path;
+
+use crate::host::{Record, Tree};
+use crate::report;
+use crate::source::Environment;
+
+use super::args::{HostFacts, RecordForm};
+use super::plan::style;
+use super::{Exit, Failure, output};
+
+/// Shows or writes what a machine says of itself.
+pub(super) fn host(asked: &HostFacts, environment: &Environment) -> Result<Exit, Failure> {
+    if !asked.root.is_dir() {
+        return Err(Failure::Usage(format!("--root {} is no folder", asked.root.display())));
+    }
+    let record = if asked.root == Path::new("/") { Record::here() } else { Record::collect(&Tree::new(&asked.root)) };
+    let mut style = style(&asked.look, environment);
+    style.color &= asked.file.is_none();
+    let failure = |error| Failure::Output { what: "the record".to_owned(), error };
+    let text = match asked.format {
+        RecordForm::Human => report::machine(&record, &style).map_err(failure)?,
+        RecordForm::Json => serde_json::to_string(&record).map_err(|error| failure(error.into()))? + "\n",
+        RecordForm::Yaml => record.to_yaml().map_err(|why| failure(std::io::Error::other(why)))?,
+    };
+    if let Some(path) = &asked.file {
+        fs::write(path, text).map_err(|error| Failure::Output { what: path.display().to_string(), error })?;
+    } else {
+        output::stdout(|out| out.write_all(text.as_bytes()))?;
+    }
+    Ok(Exit::Pass)
+}

@@ -1,0 +1,94 @@
+//! Specifications of the Container Device Interface, by which engines and runtimes know devices
+//! (<https://github.com/cncf-tags/container-device-interface/blob/main/SPEC.md>).
+
+use serde::{Deserialize, Serialize};
+
+use super::{Item, Tree};
+use crate::document::{Document, Node};
+
+/// Where they are looked for; /var/run is the other name of /run.
+const FOLDERS: &[&str] = &["/etc/cdi", "/run/cdi"];
+
+/// The specifications.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Cdi {
+    /// One for each file; absent where there is no folder of them.
+    pub specifications: Item<Vec<Specification>>,
+}
+
+/// A specification.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Specification {
+    /// Its file.
+    pub file: String,
+    /// The kind of its devices, `nvidia.com/gpu`; unknown where the file cannot be read.
+    pub kind: Item<String>,
+    /// Names of its devices.
+    pub devices: Vec<String>,
+    /// Files and nodes of this machine that it names and that are not there.
+    pub missing: Vec<String>,
+}
+
+impl Cdi {
+    pub(super) fn collect(tree: &Tree) -> Self {
+        let mut specifications: Item<Vec<Specification>> = Item::Absent;
+        for folder in FOLDERS {
+            match tree.names(folder) {
+                Item::Absent => {}
+                Item::Unknown(why) => return Self { specifications: Item::Unknown(why) },
+                Item::Known(names) => {
+                    let is_one = |name: &&String| matches!(name.rsplit_once('.'), Some((_, "yaml" | "json")));
+                    let read = names.iter().filter(is_one).map(|name| specification(format!("{folder}/{name}"), tree));
+                    let before = specifications.known().cloned().unwrap_or_default();
+                    specifications = Item::Known(before.into_iter().chain(read).collect());
+                }
+            }
+        }
+        Self { specifications }
+    }
+}
+
+fn specification(file: String, tree: &Tree) -> Specification {
+    // JSON is YAML too.
+    let document = tree.text(&file).and_then(|text| {
+        let document = Document { name: &file, text: &text }.parse::<Node>();
+        document.map_or_else(|mistake| Item::unknown(format!("line {}: {}", mistake.line, mistake.what)), Item::Known)
+    });
+    let kind = document.clone().and_then(|document| {
+        let kind = text(&document, "kind").map(ToOwned::to_owned);
+        kind.map_or_else(|| Item::unknown("it names no kind of device"), Item::Known)
+    });
+    let mut specification = Specification { file, kind, devices: Vec::new(), missing: Vec::new() };
+    let Item::Known(document) = document else { return specification };
+    let mut edits = vec![document.get("containerEdits")];
+    for device in list(&document, "devices") {
+        specification.devices.extend(text(device, "name").map(ToOwned::to_owned));
+        edits.push(device.get("containerEdits"));
+    }
+    for path in edits.into_iter().flatten().flat_map(host_paths) {
+        if tree.has(path) == Item::Known(false) && !specification.missing.iter().any(|known| known == path) {
+            specification.missing.push(path.to_owned());
+        }
+    }
+    specification
+}
+
+/// What edits take from this machine. A node without a path of its own here has the one of the container.
+fn host_paths(edits: &Node) -> impl Iterator<Item = &str> {
+    let mounts = list(edits, "mounts").filter_map(|mount| text(mount, "hostPath"));
+    mounts.chain(list(edits, "deviceNodes").filter_map(|node| text(node, "hostPath").or_else(|| text(node, "path"))))
+}
+
+fn list<'n>(value: &'n Node, name: &str) -> impl Iterator<Item = &'n Node> {
+    let values = match value.get(name) {
+        Some(Node::List(values)) => values.as_slice(),
+        _ => &[],
+    };
+    values.iter()
+}
+
+fn text<'n>(value: &'n Node, name: &str) -> Option<&'n str> {
+    value.get(name)?.as_str()
+}

@@ -1,0 +1,90 @@
+//! Container engines and what they give to every container.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use super::limits::{Limit, Limits};
+use super::processes::Processes;
+use super::{Item, Tree};
+
+const CONFIG: &str = "/etc/docker/daemon.json";
+/// Engines whose containers inherit their limits.
+const ENGINES: &[&str] = &["containerd", "dockerd", "crio"];
+
+/// Container engines.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Containers {
+    /// Docker's configuration.
+    pub docker: Item<Docker>,
+    /// Whether NVIDIA's container runtime is configured.
+    pub nvidia_runtime: Item<bool>,
+    /// Limits of the engines that run, which containers get where nobody says otherwise.
+    pub engines: BTreeMap<String, Limits>,
+}
+
+/// What Docker's configuration says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Docker {
+    /// Runtimes besides its own.
+    pub runtimes: Vec<String>,
+    /// The one that containers get.
+    pub default_runtime: Item<String>,
+    /// Limits that containers get.
+    pub default_ulimits: BTreeMap<String, Limit>,
+    /// Size of /dev/shm that containers get.
+    pub default_shm_size: Item<String>,
+}
+
+impl Containers {
+    pub(super) fn collect(tree: &Tree) -> Self {
+        let processes = Processes::read(tree);
+        let running = ENGINES.iter().filter_map(|name| Some((*name, *processes.find(name).known()?)));
+        let docker = tree.text(CONFIG).and_then(|text| match serde_json::from_str::<Json>(&text) {
+            Ok(config) => docker(&config),
+            Err(error) => Item::unknown(format!("{CONFIG}: {error}")),
+        });
+        Self {
+            docker,
+            nvidia_runtime: tree.has("/etc/nvidia-container-runtime/config.toml"),
+            engines: running.map(|(name, id)| (name.to_owned(), Limits::of(tree, &id.to_string()))).collect(),
+        }
+    }
+
+    /// Locked memory that a container gets where nobody says otherwise; absent where no engine runs.
+    pub fn memlock(&self) -> Item<Limit> {
+        let docker = self.docker.as_ref().and_then(|docker| docker.default_ulimits.get("memlock").copied().into());
+        docker.or_else(|| {
+            let engine = ENGINES.iter().find_map(|name| self.engines.get(*name));
+            engine.map_or(Item::Absent, |limits| limits.memlock.clone())
+        })
+    }
+}
+
+fn docker(config: &Json) -> Item<Docker> {
+    let text = |name: &str| {
+        let value = config.get(name)?;
+        Some(value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned))
+    };
+    let entries = |name: &str| config.get(name).and_then(Json::as_object).into_iter().flatten();
+    let limit = |value: &Json| {
+        let bound = |name: &str| value.get(name).or_else(|| value.get(name.to_ascii_lowercase()))?.as_i64();
+        Some(Limit { soft: bound("Soft")?, hard: bound("Hard")? })
+    };
+    let mut limits = BTreeMap::new();
+    for (name, value) in entries("default-ulimits") {
+        let Some(limit) = limit(value) else {
+            return Item::unknown(format!("{CONFIG}: default-ulimits has {value} for {name}"));
+        };
+        limits.insert(name.clone(), limit);
+    }
+    Item::Known(Docker {
+        runtimes: entries("runtimes").map(|(name, _)| name.clone()).collect(),
+        default_runtime: text("default-runtime").into(),
+        default_ulimits: limits,
+        default_shm_size: text("default-shm-size").into(),
+    })
+}

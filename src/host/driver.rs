@@ -1,0 +1,58 @@
+//! NVIDIA's kernel driver.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Item, Tree};
+
+/// The driver that is loaded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Driver {
+    /// Its version.
+    pub version: Item<String>,
+    /// Which of the two kernel modules it is.
+    pub flavour: Item<Flavour>,
+}
+
+/// Kernel modules of one driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Flavour {
+    /// The open one, which alone shares memory by DMA-BUF.
+    Open,
+    /// The other.
+    Proprietary,
+}
+
+impl Flavour {
+    /// Lower-case name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Proprietary => "proprietary",
+        }
+    }
+}
+
+impl Driver {
+    pub(super) fn collect(tree: &Tree) -> Self {
+        let banner = tree.text("/proc/driver/nvidia/version");
+        let version = banner.clone().and_then(|text| {
+            let version = version(&text).map(ToOwned::to_owned);
+            version.map_or_else(|| Item::unknown(format!("/proc/driver/nvidia/version has '{text}'")), Item::Known)
+        });
+        Self {
+            version: version.or_else(|| tree.text("/sys/module/nvidia/version")),
+            flavour: banner.map(|text| {
+                if text.contains("Open Kernel Module") { Flavour::Open } else { Flavour::Proprietary }
+            }),
+        }
+    }
+}
+
+/// `NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.124.06  Release Build …`
+fn version(banner: &str) -> Option<&str> {
+    let line = banner.lines().find(|line| line.starts_with("NVRM version:"))?;
+    let is_version = |word: &&str| word.contains('.') && word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    line.split_whitespace().find(is_version)
+}

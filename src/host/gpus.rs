@@ -1,0 +1,155 @@
+//! GPUs as the driver tells of them: its management library, and where that is not to be had, its files.
+
+use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::{Device, Nvml};
+use serde::{Deserialize, Serialize};
+
+use super::driver::Driver;
+use super::{Item, Tree};
+
+const GPUS: &str = "/proc/driver/nvidia/gpus";
+/// Where distributions, and NVIDIA's own installer, put the driver's libraries.
+const FOLDERS: &[&str] = &["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"];
+
+/// What the driver tells of its GPUs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Gpus {
+    /// The GPUs in the order of NVML, or of their addresses where only the driver's files tell of them.
+    pub list: Item<Vec<Gpu>>,
+    /// The CUDA release that the driver brings.
+    pub cuda: Item<String>,
+    /// Whether the driver's libraries are of another version than its kernel module.
+    pub library_mismatch: Item<bool>,
+}
+
+/// One GPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Gpu {
+    /// Address on the PCI bus.
+    pub address: Item<String>,
+    /// Model.
+    pub model: Item<String>,
+    /// Compute capability, `9.0`.
+    pub capability: Item<String>,
+    /// Whether the driver keeps it initialized while nobody uses it.
+    pub persistence: Item<bool>,
+    /// Whether it is cut into instances; absent where it cannot be.
+    pub mig: Item<bool>,
+}
+
+impl Gpus {
+    pub(super) fn collect(tree: &Tree) -> Self {
+        const WHY: &str = "NVML was not asked, which alone tells it";
+        let gpu = |address: &String| {
+            let text = tree.text(&format!("{GPUS}/{address}/information"));
+            let model = text.and_then(|text| {
+                let line = text.lines().find_map(|line| line.strip_prefix("Model:"));
+                line.map(|model| model.trim().to_owned()).into()
+            });
+            let untold = || Item::unknown(WHY);
+            let address = Item::Known(address.clone());
+            Gpu { address, model, capability: Item::unknown(WHY), persistence: untold(), mig: untold() }
+        };
+        Self {
+            list: tree.names(GPUS).map(|names| names.iter().map(gpu).collect()),
+            cuda: Item::unknown(WHY),
+            library_mismatch: mismatch(tree),
+        }
+    }
+
+    /// Asks NVML, which knows more than the driver's files; without it these stand, and the rest says why.
+    pub(super) fn ask(&mut self) {
+        match Nvml::init() {
+            Ok(nvml) => *self = Self::of(&nvml),
+            Err(NvmlError::DriverNotLoaded) => {
+                *self = Self { list: Item::Absent, cuda: Item::Absent, library_mismatch: Item::Absent };
+            }
+            Err(error) => {
+                let why = format!("NVML: {}", cause(&error));
+                if matches!(error, NvmlError::LibRmVersionMismatch) {
+                    self.library_mismatch = Item::Known(true);
+                }
+                // Without a driver there is nothing that a library could tell.
+                self.cuda = if self.list == Item::Absent { Item::Absent } else { Item::unknown(&*why) };
+                if let Item::Known(gpus) = &mut self.list {
+                    for gpu in gpus {
+                        gpu.capability = Item::unknown(&*why);
+                        (gpu.persistence, gpu.mig) = (Item::unknown(&*why), Item::unknown(&*why));
+                    }
+                }
+            }
+        }
+    }
+
+    fn of(nvml: &Nvml) -> Self {
+        let cuda = item(nvml.sys_cuda_driver_version());
+        let list = item(nvml.device_count()).and_then(|count| {
+            let gpus = (0..count).map(|index| nvml.device_by_index(index).map(|device| gpu(&device)));
+            item(gpus.collect::<Result<Vec<_>, _>>())
+        });
+        Self {
+            list,
+            // NVML's number is 1000 times the major and 10 times the minor one.
+            cuda: cuda.map(|number| format!("{}.{}", number / 1000, number % 1000 / 10)),
+            library_mismatch: Item::Known(false),
+        }
+    }
+}
+
+/// By the name of the file behind libnvidia-ml.so.1; absent where there is none, or no driver.
+fn mismatch(tree: &Tree) -> Item<bool> {
+    Driver::collect(tree).version.and_then(|driver| {
+        let library = FOLDERS.iter().find_map(|folder| {
+            let file = tree.link_name(&format!("{folder}/libnvidia-ml.so.1")).known()?.clone();
+            file.strip_prefix("libnvidia-ml.so.").map(ToOwned::to_owned)
+        });
+        library.map_or(Item::Absent, |library| Item::Known(library != driver))
+    })
+}
+
+fn gpu(device: &Device<'_>) -> Gpu {
+    let capability = item(device.cuda_compute_capability());
+    Gpu {
+        address: item(device.pci_info()).map(|pci| address(&pci.bus_id)),
+        model: item(device.name()),
+        capability: capability.map(|capability| format!("{}.{}", capability.major, capability.minor)),
+        persistence: item(device.is_in_persistent_mode()),
+        mig: item(device.mig_mode()).map(|mode| mode.current == 1),
+    }
+}
+
+/// `00000000:17:00.0` of NVML, as the kernel writes it.
+fn address(bus_id: &str) -> String {
+    let short = bus_id.strip_prefix("0000").filter(|rest| rest.find(':') == Some(4));
+    short.unwrap_or(bus_id).to_ascii_lowercase()
+}
+
+/// What NVML answers: what a GPU does not have is absent.
+fn item<T>(answer: Result<T, NvmlError>) -> Item<T> {
+    match answer {
+        Ok(value) => Item::Known(value),
+        Err(NvmlError::NotSupported | NvmlError::FunctionNotFound) => Item::Absent,
+        Err(error) => Item::unknown(format!("NVML: {}", cause(&error))),
+    }
+}
+
+fn cause(error: &NvmlError) -> String {
+    match error {
+        NvmlError::LibloadingError(error) => error.to_string(),
+        error => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_the_kernels() {
+        assert_eq!(address("00000000:C7:00.0"), "0000:c7:00.0");
+        assert_eq!(address("00010000:00:00.0"), "00010000:00:00.0");
+        assert_eq!(address("0000:17:00.0"), "0000:17:00.0");
+    }
+}

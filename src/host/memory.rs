@@ -1,0 +1,107 @@
+//! Memory, and the nodes that it belongs to.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Item, Tree};
+
+const NODES: &str = "/sys/devices/system/node";
+
+/// The machine's memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Memory {
+    /// KiB of all memory.
+    pub total_kib: Item<u64>,
+    /// Bytes that /dev/shm may hold.
+    pub shm_bytes: Item<u64>,
+    /// Huge pages that are set aside.
+    pub huge_pages: Item<u64>,
+    /// KiB of one of them.
+    pub huge_page_kib: Item<u64>,
+    /// NUMA nodes.
+    pub nodes: Item<Vec<Node>>,
+}
+
+/// A NUMA node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Node {
+    /// Its number.
+    pub number: u32,
+    /// Its processors, `0-31,64-95`; absent where it has none.
+    pub processors: Item<String>,
+    /// KiB of its memory.
+    pub memory_kib: Item<u64>,
+}
+
+impl Memory {
+    pub(super) fn collect(tree: &Tree) -> Self {
+        let table = tree.text("/proc/meminfo");
+        let entry = |name: &str| table.as_ref().and_then(|text| number(text, name).into());
+        let total_kib = entry("MemTotal");
+        Self {
+            shm_bytes: shm(tree, &total_kib),
+            total_kib,
+            huge_pages: entry("HugePages_Total"),
+            huge_page_kib: entry("Hugepagesize"),
+            nodes: tree.names(NODES).map(|names| {
+                let mut numbers: Vec<u32> = names.iter().filter_map(|name| name.strip_prefix("node")?.parse().ok()).collect();
+                numbers.sort_unstable();
+                numbers.into_iter().map(|number| node(number, tree)).collect()
+            }),
+        }
+    }
+}
+
+/// `MemTotal:       16301324 kB`, also behind `Node 0`.
+fn number(table: &str, name: &str) -> Option<u64> {
+    let line = table.lines().find(|line| line.split_whitespace().any(|word| word.strip_suffix(':') == Some(name)))?;
+    line.split_once(&format!("{name}:"))?.1.split_whitespace().next()?.parse().ok()
+}
+
+fn node(number: u32, tree: &Tree) -> Node {
+    let at = format!("{NODES}/node{number}");
+    let processors = tree.text(&format!("{at}/cpulist"));
+    let table = tree.text(&format!("{at}/meminfo"));
+    Node {
+        number,
+        processors: processors.and_then(|list| Some(list).filter(|list| !list.is_empty()).into()),
+        memory_kib: table.and_then(|text| self::number(&text, "MemTotal").into()),
+    }
+}
+
+/// A tmpfs without a size has half of the memory (tmpfs(5)). Of several that are mounted there, the last is seen.
+fn shm(tree: &Tree, total_kib: &Item<u64>) -> Item<u64> {
+    tree.text("/proc/self/mountinfo").and_then(|table| {
+        let line = table.lines().rfind(|line| line.split(' ').nth(4) == Some("/dev/shm"));
+        let Some((_, filesystem)) = line.and_then(|line| line.split_once(" - ")) else { return Item::Absent };
+        let options = filesystem.split(' ').nth(2).unwrap_or_default();
+        match options.split(',').find_map(|option| option.strip_prefix("size=")) {
+            Some(size) => bytes(size).map_or_else(|| Item::unknown(format!("its size is '{size}'")), Item::Known),
+            None => total_kib.clone().map(|kib| kib * 1024 / 2),
+        }
+    })
+}
+
+/// `65536k`.
+fn bytes(size: &str) -> Option<u64> {
+    match size.strip_suffix('k') {
+        Some(kib) => kib.parse::<u64>().ok()?.checked_mul(1024),
+        None => size.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_tables() {
+        let table = "MemTotal:       16301324 kB\nHugePages_Total:       8\nHugepagesize:       2048 kB";
+        assert_eq!(number(table, "MemTotal"), Some(16_301_324));
+        assert_eq!(number(table, "HugePages_Total"), Some(8));
+        assert_eq!(number("Node 1 MemTotal:        0 kB", "MemTotal"), Some(0));
+        assert_eq!(number(table, "Hugetlb"), None);
+        assert_eq!((bytes("65536k"), bytes("4096"), bytes("50%")), (Some(67_108_864), Some(4096), None));
+    }
+}

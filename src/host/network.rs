@@ -1,0 +1,76 @@
+//! Network interfaces.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Item, Tree};
+
+const INTERFACES: &str = "/sys/class/net";
+
+/// The network.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Network {
+    /// Its interfaces.
+    pub interfaces: Item<Vec<Interface>>,
+}
+
+/// An interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// `up`, `down`, `unknown` (which a loopback says) …
+    pub state: Item<String>,
+    /// Bytes of its largest packet.
+    pub mtu: Item<u32>,
+    /// Mb/s; interfaces that are down or virtual have none.
+    pub speed: Item<u32>,
+    /// Ethernet, InfiniBand, loopback or the number of another kind (ARPHRD_*, linux/if_arp.h).
+    pub kind: Item<String>,
+    /// The kernel driver of the card; absent for a virtual one.
+    pub driver: Item<String>,
+    /// The interface that it belongs to: a bond, a bridge, or of a virtual machine the one that its host made.
+    pub master: Item<String>,
+}
+
+impl Network {
+    pub(super) fn collect(tree: &Tree) -> Self {
+        let interface = |name: String| {
+            let at = format!("{INTERFACES}/{name}");
+            let state = tree.text(&format!("{at}/operstate"));
+            Interface {
+                speed: speed(&at, &state, tree),
+                mtu: tree.parsed(&format!("{at}/mtu")),
+                kind: tree.text(&format!("{at}/type")).map(|number| kind(&number)),
+                driver: tree.link_name(&format!("{at}/device/driver")),
+                master: tree.link_name(&format!("{at}/master")),
+                state,
+                name,
+            }
+        };
+        Self { interfaces: tree.names(INTERFACES).map(|names| names.into_iter().map(interface).collect()) }
+    }
+}
+
+/// The file cannot be read of an interface that is down, and has -1 where nothing is known.
+fn speed(at: &str, state: &Item<String>, tree: &Tree) -> Item<u32> {
+    if state.known().is_some_and(|state| state != "up") {
+        return Item::Absent;
+    }
+    match tree.parsed::<i64>(&format!("{at}/speed")) {
+        Item::Known(speed) => u32::try_from(speed).ok().into(),
+        Item::Absent => Item::Absent,
+        Item::Unknown(why) => Item::Unknown(why),
+    }
+}
+
+fn kind(number: &str) -> String {
+    match number {
+        "1" => "Ethernet",
+        "32" => "InfiniBand",
+        "772" => "loopback",
+        number => number,
+    }
+    .to_owned()
+}

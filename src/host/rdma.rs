@@ -1,0 +1,103 @@
+//! RDMA devices.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Item, Tree};
+
+const DEVICES: &str = "/sys/class/infiniband";
+
+/// What the kernel tells of RDMA.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Rdma {
+    /// The devices.
+    pub devices: Item<Vec<Device>>,
+    /// Nodes in /dev/infiniband.
+    pub nodes: Item<Vec<String>>,
+}
+
+/// A device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Device {
+    /// Its name.
+    pub name: String,
+    /// The kernel driver of the card; absent for one in software.
+    pub driver: Item<String>,
+    /// Name of its interface for user space, `uverbs0`; absent where the kernel gives it none.
+    pub verbs: Item<String>,
+    /// Its ports.
+    pub ports: Item<Vec<Port>>,
+}
+
+/// A port.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Port {
+    /// Its number, from 1.
+    pub number: String,
+    /// `ACTIVE`, `DOWN`, `INIT` …
+    pub state: Item<String>,
+    /// `InfiniBand` or `Ethernet`.
+    pub link_layer: Item<String>,
+    /// `400 Gb/sec (4X NDR)`.
+    pub rate: Item<String>,
+    /// The network interface of the same port.
+    pub interface: Item<String>,
+    /// Entries of its table of addresses that are in use.
+    pub gids: Item<usize>,
+}
+
+impl Rdma {
+    pub(super) fn collect(tree: &Tree) -> Self {
+        let device = |name: String| {
+            let at = format!("{DEVICES}/{name}");
+            let ports = tree.names(&format!("{at}/ports"));
+            Device {
+                driver: tree.link_name(&format!("{at}/device/driver")),
+                verbs: verbs(&name, tree),
+                ports: ports.map(|numbers| numbers.into_iter().map(|number| port(&at, number, tree)).collect()),
+                name,
+            }
+        };
+        Self {
+            devices: tree.names(DEVICES).map(|names| names.into_iter().map(device).collect()),
+            nodes: tree.names("/dev/infiniband"),
+        }
+    }
+}
+
+/// The interface for user space that says that it is of this device.
+fn verbs(device: &str, tree: &Tree) -> Item<String> {
+    const CLASS: &str = "/sys/class/infiniband_verbs";
+    tree.names(CLASS).and_then(|names| {
+        let is_its = |name: &String| tree.text(&format!("{CLASS}/{name}/ibdev")).known().is_some_and(|of| of == device);
+        names.into_iter().find(is_its).into()
+    })
+}
+
+fn port(device: &str, number: String, tree: &Tree) -> Port {
+    let at = format!("{device}/ports/{number}");
+    let read = |name: &str| tree.text(&format!("{at}/{name}"));
+    let by_table = || read("gid_attrs/ndevs/0");
+    let by_card = tree.names(&format!("{device}/device/net")).and_then(|names| match names.as_slice() {
+        [name] => Item::Known(name.clone()),
+        // A card of several ports lists the interfaces of all.
+        _ => Item::Absent,
+    });
+    Port {
+        // `4: ACTIVE`.
+        state: read("state").map(|text| text.split(' ').next_back().unwrap_or_default().to_owned()),
+        link_layer: read("link_layer"),
+        rate: read("rate"),
+        interface: by_card.or_else(by_table),
+        gids: tree.names(&format!("{at}/gids")).map(|names| names.iter().filter(|name| is_used(&at, name, tree)).count()),
+        number,
+    }
+}
+
+/// An entry that is not in use is all zeros, or cannot be read.
+fn is_used(port: &str, index: &str, tree: &Tree) -> bool {
+    let gid = tree.text(&format!("{port}/gids/{index}"));
+    gid.known().is_some_and(|gid| gid.bytes().any(|byte| !matches!(byte, b'0' | b':')))
+}

@@ -1,0 +1,63 @@
+//! Settings of the kernel and of systemd.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Item, Tree};
+
+/// Settings of the kernel that NCCL's and NVIDIA's guides name.
+const NAMES: &[&str] = &[
+    "kernel.numa_balancing",
+    "net.core.rmem_max",
+    "net.core.wmem_max",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.ip_local_port_range",
+];
+
+const LOGIND: &str = "/etc/systemd/logind.conf";
+
+/// The settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Settings of the kernel by their names.
+    pub kernel: BTreeMap<String, Item<String>>,
+    /// RemoveIPC of systemd-logind, which takes the shared memory of users who log out; absent where systemd's default
+    /// counts.
+    pub remove_ipc: Item<String>,
+}
+
+impl Settings {
+    pub(super) fn collect(tree: &Tree) -> Self {
+        let value = |name: &&str| {
+            let text = tree.text(&format!("/proc/sys/{}", name.replace('.', "/")));
+            ((*name).to_owned(), text.map(|text| text.replace('\t', " ")))
+        };
+        Self { kernel: NAMES.iter().map(value).collect(), remove_ipc: remove_ipc(tree) }
+    }
+}
+
+/// The last file counts (logind.conf(5)).
+fn remove_ipc(tree: &Tree) -> Item<String> {
+    let folder = format!("{LOGIND}.d");
+    let mut files = vec![LOGIND.to_owned()];
+    match tree.names(&folder) {
+        Item::Known(names) => files.extend(names.iter().map(|name| format!("{folder}/{name}"))),
+        Item::Absent => {}
+        Item::Unknown(why) => return Item::Unknown(why),
+    }
+    let mut found = Item::Absent;
+    for file in files {
+        match tree.text(&file) {
+            Item::Known(text) => {
+                let value = text.lines().filter_map(|line| line.trim().strip_prefix("RemoveIPC=")).next_back();
+                found = value.map_or(found, |value| Item::Known(value.to_owned()));
+            }
+            Item::Absent => {}
+            Item::Unknown(why) => return Item::Unknown(why),
+        }
+    }
+    found
+}

@@ -1,0 +1,95 @@
+//! What a machine says of itself: a heading for each subject, a line for each item.
+
+use std::io;
+
+use anstyle::AnsiColor;
+
+use super::page::{self, Page, label};
+use crate::document::Node;
+use crate::host::Record;
+
+/// Columns that names have before their values.
+const COLUMN: usize = 20;
+
+pub(super) fn write(record: &Record, page: &mut Page<'_>) -> io::Result<()> {
+    // In the order of the types.
+    let subjects: Node = serde_json::from_str(&serde_json::to_string(record)?)?;
+    let subjects = members(&subjects).iter().filter(|(_, value)| matches!(value, Node::Map(_)));
+    for (number, (name, items)) in subjects.enumerate() {
+        if number > 0 {
+            page.blank()?;
+        }
+        page.heading(&title(name), page::bold(AnsiColor::Cyan), "")?;
+        members(items).iter().try_for_each(|(name, value)| item(2, &title(name), value, page))?;
+    }
+    Ok(())
+}
+
+/// A line, and one more for each member of what has several.
+fn item(indent: usize, name: &str, value: &Node, page: &mut Page<'_>) -> io::Result<()> {
+    let column = indent + COLUMN;
+    match value {
+        Node::Map(members) if members.len() > 2 || members.iter().any(|(_, value)| is_deep(value)) => {
+            page.row(indent, label(name), column, "")?;
+            members.iter().try_for_each(|(name, value)| item(indent + 2, &title(name), value, page))
+        }
+        Node::List(values) if values.iter().any(is_deep) => {
+            page.row(indent, label(name), column, "")?;
+            values.iter().try_for_each(|value| page.text(indent + 2, &text(value)))
+        }
+        value => page.row(indent, label(name), column, &text(value)),
+    }
+}
+
+/// Names of settings are the kernel's, and have dots.
+fn title(name: &str) -> String {
+    if name.contains('.') { name.to_owned() } else { name.replace('_', " ") }
+}
+
+fn members(value: &Node) -> &[(String, Node)] {
+    if let Node::Map(members) = value { members } else { &[] }
+}
+
+fn is_deep(value: &Node) -> bool {
+    matches!(value, Node::Map(_)) && reason(value).is_none()
+}
+
+/// Why something is not known.
+fn reason(value: &Node) -> Option<&str> {
+    match members(value) {
+        [(name, why)] if name == "unknown" => why.as_str(),
+        _ => None,
+    }
+}
+
+fn text(value: &Node) -> String {
+    match value {
+        Node::Null => "absent".to_owned(),
+        Node::Scalar(text) => match text.as_str() {
+            "true" => "yes".to_owned(),
+            "false" => "no".to_owned(),
+            "-1" => "unlimited".to_owned(),
+            text => text.to_owned(),
+        },
+        Node::List(values) if values.is_empty() => "none".to_owned(),
+        Node::List(values) => values.iter().map(text).collect::<Vec<_>>().join(", "),
+        Node::Map(members) => match reason(value) {
+            Some(why) => format!("unknown: {why}"),
+            None if members.is_empty() => "none".to_owned(),
+            None => members.iter().filter_map(|(name, value)| member(name, value)).collect::<Vec<_>>().join(", "),
+        },
+    }
+}
+
+/// A member on the line of the whole. What is absent there is left out: the line is long enough.
+fn member(name: &str, value: &Node) -> Option<String> {
+    match (name, value) {
+        (_, Node::Null) => None,
+        ("name" | "address" | "file", Node::Scalar(text)) => Some(text.clone()),
+        (_, Node::List(values)) if values.iter().any(is_deep) => {
+            let all: Vec<_> = values.iter().map(|value| format!("({})", text(value))).collect();
+            Some(format!("{} {}", title(name), all.join(" ")))
+        }
+        (_, value) => Some(format!("{} {}", title(name), text(value))),
+    }
+}
