@@ -93,6 +93,9 @@ pub(super) struct Check {
     /// several times
     #[arg(long, value_name = "FILE")]
     pub(super) host_facts: Vec<PathBuf>,
+    /// What the image was built from: sarif, github, gitlab show findings beside its lines
+    #[arg(long, value_name = "FILE")]
+    pub(super) dockerfile: Option<PathBuf>,
     /// Findings from this severity on fail the check [default: error, or as the policy says]
     #[arg(long, value_name = "SEVERITY")]
     pub(super) fail_on: Option<FailOn>,
@@ -307,7 +310,8 @@ pub(super) struct Common {
 
 #[derive(Debug, Args)]
 pub(super) struct Output {
-    /// human or json, or FORM=FILE to write there; may be given several times
+    /// human, json or, of judgements, sarif, junit, github, gitlab, markdown; FORM=FILE writes there; may be given several
+    /// times
     #[arg(long, value_name = "FORM[=FILE]", help_heading = "Output")]
     pub(super) format: Vec<String>,
     /// Write the report to this file instead of standard output

@@ -24,7 +24,7 @@ use crate::facts::{Facts, World};
 use crate::model::Owner;
 use crate::pipeline::{self, Image};
 use crate::policy as known;
-use crate::report::{Difference, Explanation, Report, Side, Verdict};
+use crate::report::{Difference, Explanation, Format, Report, Side, Verdict};
 use crate::rootfs::listing;
 use crate::scan::Cancel;
 use crate::source::Environment;
@@ -131,9 +131,9 @@ enum Use {
 /// Loads each image and reports on it. One that cannot be had does not keep the others from it.
 fn images(plan: &Plan, mut baseline: Use) -> Result<Exit, Failure> {
     let book = Book::open(&plan.judged)?.only(|rule| !rule.is_of_run());
-    let mut outputs = Outputs::open(&plan.outputs)?;
+    let mut outputs = Outputs::open(&plan.outputs, plan.dockerfile.as_ref())?;
     let mut exit = Exit::Pass;
-    each(plan, |loaded| {
+    each(plan, |reference, loaded| {
         match loaded {
             Ok(images) => {
                 for image in &images {
@@ -142,6 +142,7 @@ fn images(plan: &Plan, mut baseline: Use) -> Result<Exit, Failure> {
             }
             Err(error) => {
                 complain(&error);
+                outputs.missing(reference, &error.to_string());
                 exit = Exit::Error;
             }
         }
@@ -164,7 +165,7 @@ fn images(plan: &Plan, mut baseline: Use) -> Result<Exit, Failure> {
 /// Loads the images of a plan, one after the other.
 fn each(
     plan: &Plan,
-    mut take: impl FnMut(Result<Vec<Image>, pipeline::Error>) -> Result<(), Failure>,
+    mut take: impl FnMut(&str, Result<Vec<Image>, pipeline::Error>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let terminal = Terminal::new(plan.talk);
     let bars = terminal.clone();
@@ -177,7 +178,7 @@ fn each(
     for request in &plan.requests {
         let loaded = pipeline::load(request, &terminal, &Cancel::default());
         terminal.clear();
-        take(loaded)?;
+        take(&request.text, loaded)?;
     }
     Ok(())
 }
@@ -242,10 +243,13 @@ fn difference(plan: &Plan) -> Result<Exit, Failure> {
         let what = "a diff is of two images, the older first, and for one host at most";
         return Err(Failure::Usage(what.to_owned()));
     }
+    if let Some((format, _)) = plan.outputs.iter().find(|(format, _)| !Format::GENERAL.contains(format)) {
+        return Err(Failure::Usage(format!("--format {}: a diff is human or json", format.name())));
+    }
     let book = Book::open(&plan.judged)?.only(|rule| !rule.is_of_run());
-    let mut outputs = Outputs::open(&plan.outputs)?;
+    let mut outputs = Outputs::open(&plan.outputs, None)?;
     let mut sides = Vec::new();
-    each(plan, |loaded| {
+    each(plan, |_, loaded| {
         for image in loaded? {
             let world = World { rootfs: &image.rootfs, config: image.config.as_ref(), launch: &plan.launch };
             let facts = Facts::collect(&world);

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::report::{Difference, Explanation, Format, Report, Style};
+use crate::report::{Collection, Difference, Dockerfile, Explanation, Format, Report, Style};
 use crate::rules::RuleSet;
 
 use super::Failure;
@@ -11,7 +11,11 @@ use super::args::Form;
 use super::plan::Target;
 
 /// The open outputs of a run.
-pub(super) struct Outputs(Vec<Output>);
+pub(super) struct Outputs {
+    outputs: Vec<Output>,
+    /// What was reported, for forms that are one document.
+    collection: Collection,
+}
 
 struct Output {
     format: Format,
@@ -28,7 +32,7 @@ enum Sink {
 
 impl Outputs {
     /// Opens all of them before the work begins: a folder that is not there is told at once.
-    pub(super) fn open(targets: &[(Format, Target)]) -> Result<Self, Failure> {
+    pub(super) fn open(targets: &[(Format, Target)], dockerfile: Option<&Dockerfile>) -> Result<Self, Failure> {
         let open = |(format, target): &(Format, Target)| {
             let sink = match target {
                 Target::Stdout => Sink::Stdout,
@@ -41,17 +45,24 @@ impl Outputs {
             };
             Ok(Output { format: *format, sink, used: false })
         };
-        targets.iter().map(open).collect::<Result<_, _>>().map(Self)
+        let outputs = targets.iter().map(open).collect::<Result<_, Failure>>()?;
+        Ok(Self { outputs, collection: Collection::new(dockerfile.cloned()) })
     }
 
     /// Writes the reports on one image to each, in its form: one, or one for each host.
     pub(super) fn report(&mut self, reports: &[Report<'_>], style: &Style) -> Result<(), Failure> {
+        self.collection.add(reports);
         self.each(style, |format, style, out| format.write(reports, style, out))
     }
 
     /// Writes what tells two images apart to each, in its form.
     pub(super) fn difference(&mut self, difference: &Difference<'_>, style: &Style) -> Result<(), Failure> {
         self.each(style, |format, style, out| difference.write(format, style, out))
+    }
+
+    /// Tells documents on all images that there is one that could not be had.
+    pub(super) fn missing(&mut self, reference: &str, why: &str) {
+        self.collection.miss(reference, why);
     }
 
     /// Writes an explanation to each, in its form.
@@ -64,7 +75,7 @@ impl Outputs {
         style: &Style,
         write: impl Fn(Format, &Style, &mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {
-        for output in &mut self.0 {
+        for output in &mut self.outputs {
             let plain = Style { color: false, ..style.clone() };
             let style = if matches!(output.sink, Sink::Stdout) { style } else { &plain };
             let parted = output.used && output.format == Format::Human;
@@ -81,12 +92,14 @@ impl Outputs {
 
     /// Writes a text to each.
     pub(super) fn text(&mut self, text: &str) -> Result<(), Failure> {
-        self.0.iter_mut().try_for_each(|output| output.write(|out| out.write_all(text.as_bytes())))
+        self.outputs.iter_mut().try_for_each(|output| output.write(|out| out.write_all(text.as_bytes())))
     }
 
-    /// Files take their names.
+    /// Writes the documents, and files take their names.
     pub(super) fn finish(self) -> Result<(), Failure> {
-        for output in self.0 {
+        for mut output in self.outputs {
+            let format = output.format;
+            output.write(|out| format.finish(&self.collection, out))?;
             if let Sink::File(file, path) = output.sink {
                 file.persist(&path).map_err(|error| failure(&path.display().to_string(), error.error))?;
             }

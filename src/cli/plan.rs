@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use crate::facts::explain::Question;
@@ -12,7 +12,7 @@ use crate::facts::is_shown;
 use crate::launch::{self, Assignment, Setting};
 use crate::model::{ImagePath, Limits, OverLimit, Severity};
 use crate::pipeline::{PlatformChoice, Request};
-use crate::report::{Format, Style};
+use crate::report::{self, Dockerfile, Format, Style};
 use crate::source::{Environment, Options};
 
 use super::Failure;
@@ -37,6 +37,8 @@ pub(super) struct Plan {
     pub(super) judged: Judged,
     pub(super) talk: Talk,
     pub(super) hosts: Vec<Described>,
+    /// What the image was built from, where findings are shown in it.
+    pub(super) dockerfile: Option<Dockerfile>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,7 +90,9 @@ impl Talk {
 impl Plan {
     pub(super) fn check(check: Check, environment: Environment) -> Result<Self, Failure> {
         let (hosts, fail_on) = (hosts(&check.host, &check.host_facts)?, check.fail_on.map(Into::into));
-        Ok(Self { hosts, fail_on, judged: check.judged, ..Self::new(Action::Check, check.common, environment)? })
+        let dockerfile = check.dockerfile.as_deref().map(dockerfile).transpose()?;
+        let plan = Self::new(Action::Check, check.common, environment)?;
+        Ok(Self { hosts, fail_on, dockerfile, judged: check.judged, ..plan })
     }
 
     pub(super) fn inspect(inspect: Inspect, environment: Environment) -> Result<Self, Failure> {
@@ -146,7 +150,8 @@ impl Plan {
             })
         };
         let requests = common.images.iter().map(request).collect::<Result<_, _>>()?;
-        let outputs = outputs(&common.output)?;
+        let forms = if action == Action::Check { Format::ALL } else { Format::GENERAL };
+        let outputs = outputs(&common.output, forms)?;
         Ok(Self {
             action,
             requests,
@@ -157,6 +162,7 @@ impl Plan {
             judged: Judged::default(),
             talk,
             hosts: Vec::new(),
+            dockerfile: None,
         })
     }
 }
@@ -167,15 +173,7 @@ fn launch(files: &[PathBuf], options: &[String], limits: &Limits) -> Result<Vec<
     for path in files {
         let name = path.display().to_string();
         let wrong = |what: String| Failure::Usage(format!("--launch {name}: {what}"));
-        let mut bytes = Vec::new();
-        let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
-        #[expect(clippy::disallowed_methods, reason = "bounded by the limit")]
-        file.take(limits.text_file + 1).read_to_end(&mut bytes).map_err(|error| wrong(error.to_string()))?;
-        if bytes.len() as u64 > limits.text_file {
-            let over = OverLimit::new("it has more bytes of text", "text_file", limits.text_file);
-            return Err(wrong(over.to_string()));
-        }
-        let text = String::from_utf8(bytes).map_err(|_bytes| wrong("it is no UTF-8 text".to_owned()))?;
+        let text = text_file(path, limits).map_err(wrong)?;
         let read = launch::read(&text).map_err(wrong)?;
         settings.extend(read.into_iter().filter(|given| is_shown(&given.name)).map(|given| given.in_launch(&name)));
     }
@@ -187,22 +185,43 @@ fn launch(files: &[PathBuf], options: &[String], limits: &Limits) -> Result<Vec<
     Ok(settings)
 }
 
+/// A file of the user's, which may be the wrong one and large.
+fn text_file(path: &Path, limits: &Limits) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    #[expect(clippy::disallowed_methods, reason = "bounded by the limit")]
+    file.take(limits.text_file + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > limits.text_file {
+        return Err(OverLimit::new("it has more bytes of text", "text_file", limits.text_file).to_string());
+    }
+    String::from_utf8(bytes).map_err(|_bytes| "it is no UTF-8 text".to_owned())
+}
+
+/// `--dockerfile`. Services know it by its path in the repository, which is taken to be the current folder.
+fn dockerfile(path: &Path) -> Result<Dockerfile, Failure> {
+    let wrong = |what: String| Failure::Usage(format!("--dockerfile {}: {what}", path.display()));
+    let text = text_file(path, &Limits::default()).map_err(wrong)?;
+    let here = std::env::current_dir().unwrap_or_default();
+    let inside = path.strip_prefix(&here).unwrap_or(path).to_str().and_then(report::relative);
+    let why = "services know files by their path in the repository: run this in its root, with the file below it";
+    Dockerfile::parse(inside.ok_or_else(|| wrong(why.to_owned()))?, &text).map_err(wrong)
+}
+
 /// One `--env`. Engines take the value of a bare name from their own environment, which is not the one of the hosts here.
 fn variable(text: &str) -> Result<(&str, &str), Failure> {
     let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
     pair.ok_or_else(|| Failure::Usage(format!("--env {text}: write NAME=VALUE")))
 }
 
-/// `--format` and `--output`, paired.
-pub(super) fn outputs(output: &Output) -> Result<Vec<(Format, Target)>, Failure> {
+/// `--format` and `--output`, paired. `forms` are those that there can be.
+pub(super) fn outputs(output: &Output, forms: &[Format]) -> Result<Vec<(Format, Target)>, Failure> {
     let mut rest = output.file.clone().map_or(Target::Stdout, Target::File);
     let mut outputs: Vec<(Format, Target)> = Vec::new();
     for text in &output.format {
         let (name, file) = text.split_once('=').map_or((text.as_str(), None), |(name, file)| (name, Some(file)));
-        let format = match name {
-            "human" => Format::Human,
-            "json" => Format::Json,
-            _ => return Err(Failure::Usage(format!("--format {text}: the forms are human and json"))),
+        let Some(format) = name.parse().ok().filter(|format| forms.contains(format)) else {
+            let names: Vec<_> = forms.iter().map(|format| format.name()).collect();
+            return Err(Failure::Usage(format!("--format {text}: here the forms are {}", names.join(", "))));
         };
         let target = match file {
             Some("") => return Err(Failure::Usage(format!("--format {text}: there is no file behind '='"))),
@@ -253,9 +272,9 @@ mod tests {
     fn pair(formats: &[&str], output: Option<&str>) -> Result<Vec<(Format, Target)>, String> {
         let words =
             formats.iter().flat_map(|format| ["--format", format]).chain(output.iter().flat_map(|file| ["-o", file]));
-        let arguments = Arguments::parse_from(["ncclcheck", "inspect", "x"].into_iter().chain(words));
-        let Command::Inspect(inspect) = arguments.command else { unreachable!() };
-        outputs(&inspect.common.output).map_err(|error| error.to_string())
+        let arguments = Arguments::parse_from(["ncclcheck", "check", "x"].into_iter().chain(words));
+        let Command::Check(check) = arguments.command else { unreachable!() };
+        outputs(&check.common.output, Format::ALL).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -267,7 +286,7 @@ mod tests {
         let both = [(Format::Human, Target::Stdout), (Format::Json, file("r.json"))];
         assert_eq!(pair(&["human", "json=r.json"], None).unwrap(), both);
         for (formats, output, why) in [
-            (&["sarif"][..], None, "the forms are human and json"),
+            (&["toml"][..], None, "the forms are human, json, sarif, junit, github, gitlab, markdown"),
             (&["json="], None, "no file behind '='"),
             (&["json", "human"], None, "another form goes to the same place"),
             (&["json=a"], Some("b"), "every --format has a file of its own"),

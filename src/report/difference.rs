@@ -65,11 +65,11 @@ impl Difference<'_> {
         }
     }
 
-    /// Writes it: for people, or as one JSON object.
+    /// Writes it: as one JSON object, else for people.
     pub fn write(&self, format: Format, style: &Style, out: &mut dyn Write) -> io::Result<()> {
         match format {
             Format::Json => form::write_value(&self.json(), out),
-            Format::Human => self.human(style, out),
+            _ => self.human(style, out),
         }
     }
 

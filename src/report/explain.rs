@@ -19,11 +19,11 @@ pub struct Explanation<'a> {
 }
 
 impl Explanation<'_> {
-    /// Writes the explanation in one form: for programs, one JSON object on one line.
+    /// Writes the explanation: for programs, one JSON object on one line, else for people.
     pub fn write(&self, format: Format, style: &Style, out: &mut dyn Write) -> io::Result<()> {
         match format {
-            Format::Human => tree::write(self, style, out),
             Format::Json => json::write_value(&self.value(), out),
+            _ => tree::write(self, style, out),
         }
     }
 

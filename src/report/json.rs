@@ -12,7 +12,7 @@ use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde_json::ser::Formatter;
 
-use super::{ImageSummary, LayerSummary, Report, Verdict};
+use super::{ImageSummary, LayerSummary, Report, Style, Verdict};
 use crate::model::{self, Owner, Severity, printable};
 use crate::rules;
 use probe::Probe;
@@ -264,14 +264,12 @@ struct Waiver<'a> {
     place: &'a str,
 }
 
-pub(super) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let mut serializer = serde_json::Serializer::with_formatter(&mut *out, Plain);
-    Document::from(report).serialize(&mut serializer)?;
-    out.write_all(b"\n")
+pub(super) fn write(reports: &[Report<'_>], _: &Style, out: &mut dyn Write) -> io::Result<()> {
+    reports.iter().try_for_each(|report| write_value(&Document::from(report), out))
 }
 
-/// Any value, in the same way.
-pub(super) fn write_value(value: &serde_json::Value, out: &mut dyn Write) -> io::Result<()> {
+/// Any value, on one line.
+pub(super) fn write_value(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
     let mut serializer = serde_json::Serializer::with_formatter(&mut *out, Plain);
     value.serialize(&mut serializer)?;
     out.write_all(b"\n")

@@ -1,13 +1,25 @@
 //! Renders what was found. Renderers format, they never decide: one file each, one line in [`Format`].
 
+mod collected;
 mod difference;
+mod dockerfile;
 mod explain;
+mod github;
+mod gitlab;
+mod history;
 mod human;
 pub mod json;
+mod junit;
+mod markdown;
 pub mod pages;
+mod place;
+mod plain;
+mod remedy;
+mod sarif;
 mod verdict;
 
 use std::io::{self, Write};
+use std::str::FromStr;
 
 use crate::facts::Facts;
 use crate::host::Record;
@@ -15,9 +27,12 @@ use crate::model::{Digest, Host, Owner, Platform, Severity};
 use crate::probe::recording::Recording;
 use crate::rules::Judgement;
 
+pub use collected::Collection;
 pub use difference::{Difference, Side};
+pub use dockerfile::Dockerfile;
 pub use explain::Explanation;
 pub use human::Style;
+pub(crate) use place::relative;
 pub use verdict::Verdict;
 
 /// All that a report tells of one image.
@@ -88,22 +103,80 @@ impl LayerSummary {
     }
 }
 
-/// The forms of a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// For people.
-    Human,
-    /// For programs: one JSON object on one line.
-    Json,
+/// How a form comes to be.
+enum Form {
+    /// From the reports on one image after the other.
+    Each(fn(&[Report<'_>], &Style, &mut dyn Write) -> io::Result<()>),
+    /// From all of them at once: it is one document.
+    Whole(fn(&Collection, &mut dyn Write) -> io::Result<()>),
+}
+
+macro_rules! formats {
+    ($($about:literal $variant:ident $name:literal $form:expr;)*) => {
+        /// The forms of a report.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Format {
+            $(#[doc = $about] $variant,)*
+        }
+
+        impl Format {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// What it is called on the command line.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+
+            const fn form(self) -> Form {
+                match self {
+                    $(Self::$variant => $form,)*
+                }
+            }
+        }
+    };
+}
+
+formats! {
+    "For people." Human "human" Form::Each(human::write);
+    "For programs: one JSON object on one line for each report." Json "json" Form::Each(json::write);
+    "For code scanning: SARIF 2.1.0." Sarif "sarif" Form::Whole(sarif::write);
+    "For CI services that show tests: JUnit XML." Junit "junit" Form::Whole(junit::write);
+    "For GitHub: workflow commands that make annotations." Github "github" Form::Whole(github::write);
+    "For GitLab: code quality report." Gitlab "gitlab" Form::Whole(gitlab::write);
+    "For comments and summaries: Markdown." Markdown "markdown" Form::Whole(markdown::write);
 }
 
 impl Format {
-    /// Writes the reports on one image: one, or one for each host. `style` is for people's eyes only.
+    /// Those that show anything; the others know judgements of images alone.
+    pub const GENERAL: &[Self] = &[Self::Human, Self::Json];
+
+    /// Writes the reports on one image, one or one for each host, if this form is written piece by piece. `style` is for
+    /// people's eyes only.
     pub fn write(self, reports: &[Report<'_>], style: &Style, out: &mut dyn Write) -> io::Result<()> {
-        match self {
-            Self::Human => human::write(reports, style, out),
-            Self::Json => reports.iter().try_for_each(|report| json::write(report, out)),
+        match self.form() {
+            Form::Each(write) => write(reports, style, out),
+            Form::Whole(_) => Ok(()),
         }
+    }
+
+    /// Writes the document on all images, if this form is one.
+    pub fn finish(self, collection: &Collection, out: &mut dyn Write) -> io::Result<()> {
+        match self.form() {
+            Form::Each(_) => Ok(()),
+            Form::Whole(write) => write(collection, out),
+        }
+    }
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|format| format.name() == text);
+        found.copied().ok_or_else(|| format!("there is no form '{text}'"))
     }
 }
 

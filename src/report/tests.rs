@@ -1,17 +1,22 @@
 //! Reports of images that exist on paper only, under rules of their own.
 
+mod github;
+mod gitlab;
 mod hostile;
 mod hosts;
 mod human;
 mod json;
+mod junit;
+mod markdown;
+mod sarif;
 
 use std::collections::BTreeMap;
 
 use crate::facts::{Facts, key};
 use crate::model::{Digest, Fact, Gap, Owner, Severity, Site, Value, Version};
-use crate::rules::{RuleSet, judge};
+use crate::rules::{Finding, Judgement, Outcome, Problem, RuleSet, Waived, judge};
 
-use super::{Format, ImageSummary, LayerSummary, Report, Style};
+use super::{Collection, Dockerfile, Format, ImageSummary, LayerSummary, Report, Style};
 
 const TORCH: &str = "/usr/local/lib/python3.12/dist-packages/torch/lib/libtorch_cuda.so";
 const NCCL: &str = "/usr/local/lib/python3.12/dist-packages/nvidia/nccl/lib/libnccl.so.2";
@@ -162,19 +167,96 @@ fn style(width: usize, verbose: bool) -> Style {
 
 fn rendered(image: &ImageSummary, facts: &Facts, rules: Option<&RuleSet>, format: Format, style: &Style) -> String {
     let judgements = rules.map(|rules| judge(rules, facts));
-    let report = Report {
+    let report = report_of(image, facts, judgements.as_deref());
+    let mut collection = Collection::default();
+    collection.add(std::slice::from_ref(&report));
+    let mut out = Vec::new();
+    format.write(&[report], style, &mut out).unwrap();
+    format.finish(&collection, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// One document on images, each with its judgements.
+fn document(format: Format, images: &[(ImageSummary, Vec<Judgement<'_>>)], dockerfile: Option<&str>) -> String {
+    let dockerfile = dockerfile.map(|text| Dockerfile::parse("docker/Dockerfile".to_owned(), text).unwrap());
+    let mut collection = Collection::new(dockerfile);
+    let facts = bad();
+    for (image, judgements) in images {
+        collection.add(&[report_of(image, &facts, Some(judgements))]);
+    }
+    finished(format, &collection)
+}
+
+fn finished(format: Format, collection: &Collection) -> String {
+    let mut out = Vec::new();
+    format.finish(collection, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// Judgements with every outcome among them: an error, a warning and an info that failed, two that were accepted, one that
+/// counts and one that does not without an answer, one that does not apply and one that passed.
+fn outcomes(rules: &RuleSet) -> Vec<Judgement<'_>> {
+    let failed = |message: &str, at: Vec<Site>| Finding { message: message.to_owned(), at, note: None };
+    let accept = |problem| {
+        Outcome::Waived(Waived {
+            problem,
+            reason: "the lab's switch has no RDMA".to_owned(),
+            expires: Some("2027-01-31".to_owned()),
+            place: "ncclcheck.yaml, line 4".to_owned(),
+        })
+    };
+    let gap = || vec![Gap::new("layer 2 ends early").settled_by("check the whole image")];
+    let at = vec![file(1, TORCH, Some("DT_NEEDED"))];
+    let debug = vec![Site::Config("Env NCCL_DEBUG".to_owned())];
+    let outcomes = [
+        Outcome::Fail(Finding {
+            note: Some("a waiver of it expired".to_owned()),
+            ..failed("NCCL_DEBUG=INFO is part of the image", debug)
+        }),
+        Outcome::Fail(failed("it is noted", Vec::new())),
+        Outcome::Unknown(gap()),
+        Outcome::Fail(failed("torch needs libnccl.so.2, which is nowhere in the image", at.clone())),
+        accept(Problem::Failure(failed("there is no provider", at))),
+        Outcome::NotApplicable,
+        accept(Problem::Unknown(gap())),
+        Outcome::Unknown(gap()),
+        Outcome::Pass,
+    ];
+    let judgements = rules.iter().zip(outcomes).map(|(rule, outcome)| Judgement { rule, outcome });
+    judgements.collect()
+}
+
+/// Rules for [`outcomes`].
+fn nine_rules() -> RuleSet {
+    let ids = [
+        ("env/debug-on", "warning"),
+        ("env/noted", "info"),
+        ("env/warned", "warning"),
+        ("nccl/missing-library", "error"),
+        ("rdma/no-provider", "error"),
+        ("rdma/not-here", "error"),
+        ("rdma/open", "error"),
+        ("rdma/unknown", "error"),
+        ("torch/found", "error"),
+    ];
+    let documents = ids.map(|(id, severity)| {
+        rule(id, severity, &format!("title of {id}"), "Do it:\nENV A=1", "check: 'true'\nmessage: m")
+    });
+    let documents: Vec<_> = documents.iter().map(|(id, text)| (&**id, &**text)).collect();
+    RuleSet::from_yaml(&documents).unwrap()
+}
+
+fn report_of<'a>(image: &'a ImageSummary, facts: &'a Facts, judgements: Option<&'a [Judgement<'a>]>) -> Report<'a> {
+    Report {
         image,
         host: None,
         facts,
-        judgements: judgements.as_deref(),
+        judgements,
         fail_on: Severity::Error,
         fail_for: &Owner::ALL,
         notices: &[],
         probe: None,
-    };
-    let mut out = Vec::new();
-    format.write(&[report], style, &mut out).unwrap();
-    String::from_utf8(out).unwrap()
+    }
 }
 
 /// The report of a check, for people.

@@ -1,5 +1,6 @@
 //! What all judgements of an image come to.
 
+use super::Report;
 use crate::model::{Owner, Severity};
 use crate::rules::{Judgement, Outcome};
 
@@ -31,6 +32,12 @@ impl Verdict {
         } else {
             Self::Pass
         }
+    }
+
+    /// What one image comes to on all its hosts: the worst of them.
+    pub(super) fn worst(reports: &[Report<'_>]) -> Option<Self> {
+        let verdicts: Vec<_> = reports.iter().filter_map(Report::verdict).collect();
+        [Self::Fail, Self::Incomplete, Self::Pass].into_iter().find(|verdict| verdicts.contains(verdict))
     }
 
     /// Lower-case name.

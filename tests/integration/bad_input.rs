@@ -44,7 +44,7 @@ fn paths_and_names() {
     refused(&[&format!("oci:{}:other", layout.path().display())], None, &["there is no image ':other' here"]);
     refused(&["docker:debian"], None, &["write docker://NAME"]);
     refused(&["root:/nonexistent"], None, &["is no folder"]);
-    refused(&["--format", "pdf", "x"], None, &["the forms are human and json"]);
+    refused(&["--format", "pdf", "x"], None, &["here the forms are human, json"]);
     refused(&["--limit", "entires=1", "x"], None, &["there is no limit 'entires'; there are document,"]);
     refused(
         &["--limit", "entries=3", world("good").to_str().unwrap()],

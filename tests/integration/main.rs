@@ -19,6 +19,7 @@ mod media;
 mod platforms;
 mod plugins;
 mod probe;
+mod services;
 mod support;
 mod tree;
 mod worlds;

@@ -15,7 +15,7 @@ use crate::probe::engine::Launcher;
 use crate::probe::plan::Plan;
 use crate::probe::recording::Recording;
 use crate::probe::{self, local, payload};
-use crate::report::{ImageSummary, Report};
+use crate::report::{Format, ImageSummary, Report};
 use crate::rules::Rule;
 use crate::scan::Cancel;
 use crate::source::{Environment, Options};
@@ -44,7 +44,7 @@ pub(super) fn probe(asked: &Probe, environment: &Environment) -> Result<Exit, Fa
     // All that can be wrong in what was typed is told before anything runs.
     let (owners, expectations) = (plan::owners(&asked.judging)?, Expected::read(&asked.judging)?);
     let book = Book::open(&asked.judged)?.only(Rule::is_of_run);
-    let mut outputs = Outputs::open(&super::plan::outputs(&asked.output)?)?;
+    let mut outputs = Outputs::open(&super::plan::outputs(&asked.output, Format::ALL)?, None)?;
     let recording = if let Some(file) = &asked.from {
         recorded("--from", file)?
     } else if asked.in_place {
@@ -117,7 +117,7 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
     let (owners, expectations) = (plan::owners(&judging)?, Expected::read(&judging)?);
     let options = options(environment);
     let book = Book::open(&plan.judged)?;
-    let mut outputs = Outputs::open(&plan.outputs)?;
+    let mut outputs = Outputs::open(&plan.outputs, plan.dockerfile.as_ref())?;
     // Bars and the words of steps would write over each other.
     let talk = if plan.talk == Talk::Bars { Talk::Lines } else { plan.talk };
     let terminal = Terminal::new(talk);

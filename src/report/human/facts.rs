@@ -7,11 +7,11 @@ use anstyle::AnsiColor;
 
 use super::page::{self, Page, cut, label};
 use super::seen::{told, value_text};
-use super::site;
 use crate::facts::Facts;
 use crate::facts::key::{self, Key};
 use crate::model::{Fact, Site, Value};
 use crate::report::ImageSummary;
+use crate::report::history;
 
 /// Names in maps may be any text: longer ones do not push the values of the others away.
 const LONGEST_NAME: usize = 30;
@@ -121,7 +121,7 @@ fn record(value: &Value, page: &mut Page<'_>) -> io::Result<()> {
 fn sites(at: &[Site], image: &ImageSummary, page: &mut Page<'_>) -> io::Result<()> {
     at.iter().try_for_each(|place| {
         let text = match place {
-            Site::File { layer, .. } => format!("{place}, {}", site::layer(*layer, image)),
+            Site::File { layer, .. } => format!("{place}, {}", history::layer(*layer, image)),
             Site::Config(_) | Site::Probe(_) | Site::Launch { .. } => place.to_string(),
         };
         page.row(4, label("at"), 8, &text)

@@ -19,12 +19,6 @@ struct Row<'a> {
     outcomes: Vec<&'a Outcome>,
 }
 
-/// What all hosts come to: the worst of them, where a known failure weighs more than an unknown.
-pub(super) fn worst(reports: &[Report<'_>]) -> Option<Verdict> {
-    let verdicts: Vec<_> = reports.iter().filter_map(Report::verdict).collect();
-    [Verdict::Fail, Verdict::Incomplete, Verdict::Pass].into_iter().find(|verdict| verdicts.contains(verdict))
-}
-
 pub(super) fn write(reports: &[Report<'_>], verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
     let Some(first) = reports.first() else { return Ok(()) };
     let (common, rows) = parted(reports);
@@ -101,7 +95,7 @@ fn details(row: &Row<'_>, reports: &[Report<'_>], verbose: bool, page: &mut Page
 
 /// The last line: how many hosts fared how.
 pub(super) fn counts(reports: &[Report<'_>], page: &mut Page<'_>) -> io::Result<()> {
-    let Some(worst) = worst(reports) else { return Ok(()) };
+    let Some(worst) = Verdict::worst(reports) else { return Ok(()) };
     let count = |verdict| reports.iter().filter(|report| report.verdict() == Some(verdict)).count();
     let parts: Vec<_> = [(Verdict::Fail, "failed"), (Verdict::Incomplete, "incomplete"), (Verdict::Pass, "passed")]
         .into_iter()

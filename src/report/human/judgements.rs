@@ -8,15 +8,13 @@ use super::page::{self, Page, label};
 use super::site;
 use crate::model::{Gap, Severity};
 use crate::report::ImageSummary;
+use crate::report::remedy::{self, one_line};
 use crate::rules::{Finding, Judgement, Outcome, Problem, Rule, Waived};
 
 /// Where the text behind `at`, `why` and `fix` begins.
 const COLUMN: usize = 7;
 /// Where the text behind `why` and `settle` begins.
 const GAP_COLUMN: usize = 10;
-
-/// Instructions by which a line of a fix is known for one of a Dockerfile.
-const INSTRUCTIONS: [&str; 10] = ["ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "FROM", "LABEL", "RUN", "SHELL", "USER"];
 
 pub(super) fn write(
     judgements: &[Judgement<'_>],
@@ -51,7 +49,7 @@ fn failure(rule: &Rule, finding: &Finding, image: &ImageSummary, verbose: bool, 
     if let Some(note) = &finding.note {
         page.row(2, label("but"), COLUMN, note)?;
     }
-    remedy(rule, page)
+    advice(rule, page)
 }
 
 /// What somebody accepted: in two lines, since it is nobody's task today.
@@ -70,7 +68,7 @@ fn message(rule: &Rule, finding: &Finding, page: &mut Page<'_>) -> io::Result<()
     page.heading(&format!("{}[{}]:", rule.severity.name(), rule.id), page::severity(rule.severity), &finding.message)
 }
 
-fn remedy(rule: &Rule, page: &mut Page<'_>) -> io::Result<()> {
+fn advice(rule: &Rule, page: &mut Page<'_>) -> io::Result<()> {
     page.row(2, label("why"), COLUMN, &one_line(&rule.why))?;
     fix(&rule.fix, page)
 }
@@ -95,7 +93,7 @@ pub(super) fn on_hosts(
             page.row(2, label("on"), COLUMN, &hosts.join("; "))?;
             site::write(&finding.at, image, COLUMN, verbose, page)?;
         }
-        remedy(rule, page)?;
+        advice(rule, page)?;
     }
     for (outcome, hosts) in groups {
         if let Outcome::Unknown(gaps) = outcome {
@@ -110,16 +108,13 @@ pub(super) fn on_hosts(
 
 /// The remedy. Lines stay lines, and what is to be copied into a Dockerfile stays as it is.
 fn fix(text: &str, page: &mut Page<'_>) -> io::Result<()> {
-    let mut continued = false;
-    for (index, line) in text.lines().enumerate() {
-        let instruction = line.split(' ').next().is_some_and(|word| INSTRUCTIONS.contains(&word));
+    for (index, (line, copied)) in remedy::lines(text).into_iter().enumerate() {
         let name = label(if index == 0 { "fix" } else { "" });
-        if instruction || continued || line.starts_with([' ', '\t']) {
+        if copied {
             page.verbatim(2, name, COLUMN, line)?;
         } else {
             page.row(2, name, COLUMN, line)?;
         }
-        continued = line.ends_with('\\');
     }
     Ok(())
 }
@@ -170,9 +165,4 @@ fn rest(
         page.text(0, heading)?;
     }
     rules.iter().try_for_each(|rule| page.row(2, label(&rule.id), column, &rule.title))
-}
-
-/// Prose of a rule, whose own line breaks mean nothing.
-fn one_line(text: &str) -> String {
-    text.lines().collect::<Vec<_>>().join(" ")
 }

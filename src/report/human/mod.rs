@@ -7,7 +7,7 @@ mod judgements;
 mod machine;
 pub(super) mod page;
 mod probe;
-mod seen;
+pub(super) mod seen;
 mod site;
 pub(super) mod tree;
 
@@ -84,7 +84,7 @@ fn headline(report: &Report<'_>, reports: &[Report<'_>], page: &mut Page<'_>) ->
         (Some(_), several) => format!(", {several} hosts"),
     };
     let text = format!("{}{platform}: {layers}{}{hosts}", image.reference, rules.unwrap_or_default());
-    match hosts::worst(reports) {
+    match Verdict::worst(reports) {
         None => page.verbatim(0, ("", anstyle::Style::new()), 0, &text),
         Some(verdict) => {
             let word = verdict.name().to_uppercase();

@@ -7,13 +7,11 @@ use anstyle::AnsiColor;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::Style;
-use crate::model::{Severity, printable};
+use crate::model::Severity;
+use crate::report::plain::{clean, guard};
 
 /// Below this nothing can be laid out, above it nobody can read.
 const WIDTHS: (usize, usize) = (40, 100);
-
-/// Beginnings of commands that CI services obey wherever in a line they stand (GitHub, Azure, `TeamCity`).
-const COMMANDS: [&str; 3] = ["##[", "##vso[", "##teamcity["];
 
 /// Where the report is written.
 pub(in crate::report) struct Page<'a> {
@@ -152,11 +150,6 @@ impl<'a> Page<'a> {
     }
 }
 
-/// What keeps a line from being a command: GitHub obeys lines that begin with two colons, spaces before them or not.
-fn guard(line: &str) -> &'static str {
-    if line.trim_start().starts_with("::") { "\\" } else { "" }
-}
-
 /// A bold colour.
 pub(in crate::report) fn bold(color: AnsiColor) -> anstyle::Style {
     color.on_default().bold()
@@ -190,13 +183,4 @@ pub(super) fn cut(text: &str, room: usize) -> String {
         fits
     });
     format!("{}…", fits.collect::<String>().trim_end())
-}
-
-/// One line of plain text, whoever wrote it.
-fn clean(text: &str) -> String {
-    let mut text = printable(text).replace('\n', "\\n").replace('\t', "\\t");
-    for command in COMMANDS {
-        text = text.replace(command, &format!("#\\{}", command.get(1..).unwrap_or_default()));
-    }
-    text
 }

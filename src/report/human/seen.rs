@@ -25,11 +25,17 @@ pub(super) fn image(image: &ImageSummary, verbose: bool, page: &mut Page<'_>) ->
 
 /// What distributed training would find.
 pub(super) fn summary(facts: &Facts, page: &mut Page<'_>) -> io::Result<()> {
-    row("torch", &torch(facts), page)?;
-    nccl(facts, page)?;
-    row("linkage", &linkage(facts), page)?;
-    row("libibverbs", &told(facts.get(key::RDMA_VERBS.name)), page)?;
-    row("providers", &told(facts.get(key::RDMA_PROVIDERS.name)), page)
+    rows(facts).iter().try_for_each(|(name, text)| row(name, text, page))
+}
+
+/// The same by name; what has none belongs to the one before it.
+pub(in crate::report) fn rows(facts: &Facts) -> Vec<(&'static str, String)> {
+    let mut rows = vec![("torch", torch(facts))];
+    rows.extend(nccl(facts));
+    rows.push(("linkage", linkage(facts)));
+    rows.push(("libibverbs", told(facts.get(key::RDMA_VERBS.name))));
+    rows.push(("providers", told(facts.get(key::RDMA_PROVIDERS.name))));
+    rows
 }
 
 /// A fact in words; one that is not there, and one that could not be determined, say so.
@@ -73,14 +79,15 @@ fn torch(facts: &Facts) -> String {
 }
 
 /// The NCCL that torch would load. Version and path share their absence and what hides them.
-fn nccl(facts: &Facts, page: &mut Page<'_>) -> io::Result<()> {
+fn nccl(facts: &Facts) -> Vec<(&'static str, String)> {
     let (version, path) = (facts.get(key::NCCL_LOADED_VERSION.name), facts.get(key::NCCL_LOADED_PATH.name));
-    match (version.value(), path.value()) {
-        (None, None) => row("NCCL", &told(path), page),
-        (Some(_), _) => row("NCCL", &told(version), page),
-        (None, Some(_)) => row("NCCL", &format!("version {}", told(version)), page),
-    }?;
-    path.value().map_or(Ok(()), |path| row("", &value_text(path), page))
+    let told = match (version.value(), path.value()) {
+        (None, None) => told(path),
+        (Some(_), _) => told(version),
+        (None, Some(_)) => format!("version {}", told(version)),
+    };
+    let path = path.value().map(|path| ("", value_text(path)));
+    std::iter::once(("NCCL", told)).chain(path).collect()
 }
 
 /// How torch has NCCL and, where there is more to tell, how the loader finds it.

@@ -1,0 +1,329 @@
+//! What is kept of each image until the last one was judged: many services want one document for all of them.
+
+use super::dockerfile::Dockerfile;
+use super::history;
+use super::human::seen;
+use super::place::Place;
+use super::plain::{clean, short};
+use super::{ImageSummary, Report, Verdict};
+use crate::model::{Hasher, Severity, Site};
+use crate::rules::{Judgement, Outcome, Problem, Rule};
+
+/// Characters of a text with an image's values in it: services refuse or cut longer ones.
+const LONGEST: usize = 1000;
+/// Characters of a build step.
+const LONGEST_STEP: usize = 200;
+/// Places of one finding.
+const SHOWN: usize = 6;
+
+/// All images of a run. Whatever an image brought is plain text in here, one line each.
+#[derive(Debug, Default)]
+pub struct Collection {
+    /// Those that were judged.
+    pub(super) images: Vec<Collected>,
+    /// Those that could not be had: what was asked for, and why not.
+    pub(super) missing: Vec<(String, String)>,
+    dockerfile: Option<Dockerfile>,
+}
+
+/// One image, judged for all its hosts.
+#[derive(Debug)]
+pub(super) struct Collected {
+    /// What it is called from build to build: without tag and digest, as long as that is nobody else's name in this run.
+    pub(super) name: String,
+    /// What the user asked for.
+    pub(super) reference: String,
+    /// With its platform and digest, for people.
+    pub(super) title: String,
+    pub(super) platform: Option<String>,
+    pub(super) digest: Option<String>,
+    /// The worst of all hosts.
+    pub(super) verdict: Verdict,
+    /// Where hosts were described.
+    pub(super) hosts: Vec<(String, Verdict)>,
+    /// What distributed training would find, by name.
+    pub(super) facts: Vec<(&'static str, String)>,
+    /// In the order of rules.
+    pub(super) entries: Vec<Entry>,
+    pub(super) notices: Vec<String>,
+}
+
+/// What one rule says, on all hosts or on some of them.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) rule: About,
+    pub(super) state: State,
+    /// Whether the verdict hangs on it.
+    pub(super) counts: bool,
+    /// The hosts on which it is so, where it is not so on all.
+    pub(super) hosts: Vec<String>,
+    /// What is wrong, or why that is unknown; empty where nothing is.
+    pub(super) message: String,
+    pub(super) note: Option<String>,
+    /// Where it was read, with the layer and the build step.
+    pub(super) sites: Vec<String>,
+    pub(super) place: Place,
+    identity: String,
+}
+
+/// An outcome without its texts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Passed,
+    Failed,
+    NotApplicable,
+    Unknown,
+    Waived {
+        /// What was accepted: a failure, or an answer that could not be had.
+        failed: bool,
+        reason: String,
+        /// Until when, and where that was written.
+        terms: String,
+    },
+}
+
+/// A rule's own words.
+#[derive(Clone, Debug)]
+pub(super) struct About {
+    pub(super) id: String,
+    pub(super) title: String,
+    pub(super) severity: Severity,
+    pub(super) why: String,
+    pub(super) fix: String,
+    pub(super) references: Vec<String>,
+}
+
+impl Collection {
+    /// An empty one. Places are looked for in the Dockerfile, if there is one.
+    pub fn new(dockerfile: Option<Dockerfile>) -> Self {
+        Self { dockerfile, ..Self::default() }
+    }
+
+    /// Takes in the reports on one image: one, or one for each host.
+    pub fn add(&mut self, reports: &[Report<'_>]) {
+        self.images.extend(Collected::of(reports, self.dockerfile.as_ref()));
+        self.name();
+    }
+
+    /// Takes in that an image could not be had.
+    pub fn miss(&mut self, reference: &str, why: &str) {
+        let why = why.lines().map(str::trim).collect::<Vec<_>>().join("; ");
+        self.missing.push((short(reference, LONGEST), short(&why, LONGEST)));
+    }
+
+    /// Names that no two images share: as short as they can be, then with tags, then with numbers.
+    fn name(&mut self) {
+        for name in [stable_name as fn(&Collected) -> String, full_name] {
+            let names: Vec<_> = self.images.iter().map(name).collect();
+            for (image, name) in self.images.iter_mut().zip(names) {
+                image.name = name;
+            }
+            if !self.images.iter().enumerate().any(|(index, image)| self.before(index, &image.name) > 0) {
+                return;
+            }
+        }
+        let numbers: Vec<_> =
+            self.images.iter().enumerate().map(|(index, image)| self.before(index, &image.name)).collect();
+        for (image, before) in self.images.iter_mut().zip(numbers).filter(|(_, before)| *before > 0) {
+            image.name = format!("{} #{}", image.name, before + 1);
+        }
+    }
+
+    fn before(&self, index: usize, name: &str) -> usize {
+        self.images.iter().take(index).filter(|other| other.name == name).count()
+    }
+}
+
+fn full_name(image: &Collected) -> String {
+    image.platform.iter().fold(image.reference.clone(), |name, platform| name + " " + platform)
+}
+
+fn stable_name(image: &Collected) -> String {
+    let name = untagged(&image.reference).to_owned();
+    image.platform.iter().fold(name, |name, platform| name + " " + platform)
+}
+
+/// A reference to a registry or an engine without tag and digest; others as they are.
+fn untagged(reference: &str) -> &str {
+    let of_engine = ["docker://", "docker-daemon:"].iter().find_map(|transport| reference.strip_prefix(transport));
+    let is_file = ["docker-archive:", "oci:", "oci-archive:", "root:"].iter().any(|kind| reference.starts_with(kind));
+    if of_engine.is_none() && is_file {
+        return reference;
+    }
+    let name = of_engine.unwrap_or(reference).split('@').next().unwrap_or_default();
+    let last = name.rfind('/').map_or(0, |slash| slash + 1);
+    let colon = name.get(last..).and_then(|last| last.find(':'));
+    colon.and_then(|colon| name.get(..last + colon)).unwrap_or(name)
+}
+
+impl Collected {
+    fn of(reports: &[Report<'_>], dockerfile: Option<&Dockerfile>) -> Option<Self> {
+        let first = reports.first()?;
+        let image = first.image;
+        let digest = image.manifest.as_ref().or(image.config.as_ref()).map(ToString::to_string);
+        let platform = image.platform.as_ref().map(|platform| short(&platform.to_string(), LONGEST));
+        let reference = short(&image.reference, LONGEST);
+        let more: Vec<&str> = platform.as_deref().into_iter().chain(digest.as_deref()).collect();
+        let title = if more.is_empty() { reference.clone() } else { format!("{reference} ({})", more.join(", ")) };
+        let hosts = reports.iter().filter_map(|report| Some((clean(&report.host?.name), report.verdict()?)));
+        let entries = (0..first.judgements?.len()).flat_map(|index| answers(index, reports, dockerfile)).collect();
+        let facts = seen::rows(first.facts).into_iter().map(|(name, text)| (name, short(&text, LONGEST))).collect();
+        Some(Self {
+            name: String::new(),
+            reference,
+            title,
+            platform,
+            digest,
+            verdict: Verdict::worst(reports)?,
+            hosts: hosts.collect(),
+            facts,
+            entries,
+            notices: first.notices.iter().map(|notice| short(notice, LONGEST)).collect(),
+        })
+    }
+
+    /// Entries of one kind, the worst first.
+    pub(super) fn of_state(&self, wanted: impl Fn(&State) -> bool) -> Vec<&Entry> {
+        let mut entries: Vec<_> = self.entries.iter().filter(|entry| wanted(&entry.state)).collect();
+        entries.sort_by_key(|entry| std::cmp::Reverse(entry.rule.severity));
+        entries
+    }
+
+    pub(super) fn count(&self, wanted: impl Fn(&Entry) -> bool) -> usize {
+        self.entries.iter().filter(|entry| wanted(entry)).count()
+    }
+}
+
+/// What a rule says on each host, those together that it says the same of.
+fn answers(index: usize, reports: &[Report<'_>], dockerfile: Option<&Dockerfile>) -> Vec<Entry> {
+    let mut groups: Vec<(&Report<'_>, &Judgement<'_>, Vec<String>)> = Vec::new();
+    for report in reports {
+        let Some(judgement) = report.judgements.and_then(|judgements| judgements.get(index)) else { continue };
+        let host = report.host.map(|host| clean(&host.name));
+        match groups.iter_mut().find(|(_, known, _)| known.outcome == judgement.outcome) {
+            Some((_, _, hosts)) => hosts.extend(host),
+            None => groups.push((report, judgement, host.into_iter().collect())),
+        }
+    }
+    let everywhere = groups.len() == 1;
+    let entry = |(report, judgement, hosts): (&Report<'_>, &Judgement<'_>, Vec<String>)| {
+        let hosts = if everywhere { Vec::new() } else { hosts };
+        Entry::of(report, judgement, hosts, dockerfile)
+    };
+    groups.into_iter().map(entry).collect()
+}
+
+impl Entry {
+    fn of(report: &Report<'_>, judgement: &Judgement<'_>, hosts: Vec<String>, dockerfile: Option<&Dockerfile>) -> Self {
+        let (rule, outcome) = (judgement.rule, &judgement.outcome);
+        let finding = outcome.finding();
+        let at = finding.map(|finding| &*finding.at).unwrap_or_default();
+        let gaps = || outcome.gaps().iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        let message = finding.map_or_else(gaps, |finding| finding.message.clone());
+        Self {
+            rule: rule.into(),
+            state: outcome.into(),
+            counts: rule.severity >= report.fail_on && report.fail_for.contains(&rule.owner),
+            hosts,
+            message: short(&message, LONGEST),
+            note: finding.and_then(|finding| finding.note.as_ref()).map(|note| short(note, LONGEST)),
+            sites: sites(at, report.image),
+            place: Place::of(at, report.image, dockerfile),
+            identity: judgement.fingerprint().unwrap_or_else(|| format!("unknown {}", rule.id)),
+        }
+    }
+
+    /// Everything in a few lines, which tell the image too: services show findings far from the report's head.
+    pub(super) fn text(&self, image: &Collected) -> String {
+        let mut lines = vec![self.message.clone()];
+        lines.extend(self.note.clone());
+        if let State::Waived { reason, terms, .. } = &self.state {
+            lines.push(format!("waived: {reason} ({terms})"));
+        }
+        lines.push(format!("image: {}", image.title));
+        if !self.hosts.is_empty() {
+            lines.push(format!("on: {}", short(&self.hosts.join("; "), LONGEST)));
+        }
+        lines.extend(self.sites.iter().map(|site| format!("at: {site}")));
+        lines.join("\n")
+    }
+
+    /// The same for the same finding of the same image that was built again: 64 hexadecimal digits.
+    pub(super) fn fingerprint(&self, image: &Collected) -> String {
+        let mut hasher = Hasher::sha256();
+        for part in [&self.identity, &image.name].into_iter().chain(&self.hosts) {
+            hasher.update(part.as_bytes());
+            hasher.update(b"\0");
+        }
+        hasher.finish().hex().to_owned()
+    }
+}
+
+/// Places, each with the layer and the build step that brought it.
+fn sites(at: &[Site], image: &ImageSummary) -> Vec<String> {
+    let text = |site: &Site| {
+        let layer = match site {
+            Site::File { layer, .. } => Some(history::layer(*layer, image)),
+            Site::Config(_) | Site::Probe(_) | Site::Launch { .. } => None,
+        };
+        let step = history::step(site, image).map(|step| short(&step, LONGEST_STEP));
+        let parts = [Some(short(&site.to_string(), LONGEST)), layer, step];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    };
+    let more = at.len().checked_sub(SHOWN).filter(|more| *more > 0).map(|more| format!("and {more} more places"));
+    at.iter().take(SHOWN).map(text).chain(more).collect()
+}
+
+impl From<&Rule> for About {
+    fn from(rule: &Rule) -> Self {
+        Self {
+            id: rule.id.clone(),
+            title: rule.title.clone(),
+            severity: rule.severity,
+            why: rule.why.clone(),
+            fix: rule.fix.clone(),
+            references: rule.references.clone(),
+        }
+    }
+}
+
+impl From<&Outcome> for State {
+    fn from(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Pass => Self::Passed,
+            Outcome::Fail(_) => Self::Failed,
+            Outcome::NotApplicable => Self::NotApplicable,
+            Outcome::Unknown(_) => Self::Unknown,
+            Outcome::Waived(waived) => {
+                let until = waived.expires.as_ref().map(|date| format!(", until {date}")).unwrap_or_default();
+                Self::Waived {
+                    failed: matches!(waived.problem, Problem::Failure(_)),
+                    reason: short(&waived.reason, LONGEST),
+                    terms: clean(&format!("{}{until}", waived.place)),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_outlive_builds() {
+        for (reference, name) in [
+            ("torch:2.9.0", "torch"),
+            ("torch", "torch"),
+            ("docker://localhost:5000/ml/torch:2.9.0@sha256:00", "localhost:5000/ml/torch"),
+            ("docker-daemon:train:abc", "train"),
+            ("localhost:5000/torch", "localhost:5000/torch"),
+            ("oci:layout:2.9.0", "oci:layout:2.9.0"),
+            ("docker-archive:a.tar", "docker-archive:a.tar"),
+            ("./image.tar", "./image.tar"),
+            ("-", "-"),
+        ] {
+            assert_eq!(untagged(reference), name, "{reference}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! GitHub's workflow commands: annotations beside the lines of a pull request and in the summary of a run.
+
+use std::io::{self, Write};
+
+use super::collected::{Collected, Collection, Entry, State};
+use crate::model::Severity;
+
+/// Annotations of one kind that a step may make. GitHub drops the rest without a word, in the order of printing.
+const SHOWN: usize = 10;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Error,
+    Warning,
+    Notice,
+}
+
+impl Kind {
+    const fn command(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Notice => "notice",
+        }
+    }
+}
+
+struct Annotation {
+    kind: Kind,
+    title: String,
+    place: Option<(String, usize)>,
+    message: String,
+}
+
+pub(super) fn write(collection: &Collection, out: &mut dyn Write) -> io::Result<()> {
+    let missing = collection.missing.iter().map(|(reference, why)| Annotation {
+        kind: Kind::Error,
+        title: "ncclcheck".to_owned(),
+        place: None,
+        message: format!("{reference} could not be checked: {why}"),
+    });
+    let told = [failed, open, notices].into_iter().flat_map(|of| collection.images.iter().flat_map(of));
+    let annotations: Vec<_> = missing.chain(told).collect();
+    // The worst of all images first: failures, what has no answer, notices.
+    for kind in [Kind::Error, Kind::Warning, Kind::Notice] {
+        let of_kind: Vec<_> = annotations.iter().filter(|annotation| annotation.kind == kind).collect();
+        let shown = if of_kind.len() > SHOWN { SHOWN - 1 } else { of_kind.len() };
+        of_kind.iter().take(shown).try_for_each(|annotation| annotation.write(out))?;
+        let more = of_kind.len() - shown;
+        if more > 0 {
+            let message =
+                format!("{more} more are left out, since GitHub shows {SHOWN} of a kind in a step: see the report");
+            Annotation { kind, title: "ncclcheck".to_owned(), place: None, message }.write(out)?;
+        }
+    }
+    Ok(())
+}
+
+fn failed(image: &Collected) -> Vec<Annotation> {
+    let annotation = |entry: &Entry| {
+        let kind = match entry.rule.severity {
+            Severity::Error => Kind::Error,
+            Severity::Warning => Kind::Warning,
+            Severity::Info => Kind::Notice,
+        };
+        annotation(kind, entry.rule.id.clone(), entry, image)
+    };
+    image.of_state(|state| *state == State::Failed).into_iter().map(annotation).collect()
+}
+
+fn open(image: &Collected) -> Vec<Annotation> {
+    let annotation = |entry: &Entry| {
+        let kind = if entry.counts { Kind::Warning } else { Kind::Notice };
+        annotation(kind, format!("unknown: {}", entry.rule.id), entry, image)
+    };
+    image.of_state(|state| *state == State::Unknown).into_iter().map(annotation).collect()
+}
+
+/// What the policy did besides.
+fn notices(image: &Collected) -> Vec<Annotation> {
+    let annotation = |notice: &String| Annotation {
+        kind: Kind::Notice,
+        title: "ncclcheck".to_owned(),
+        place: None,
+        message: notice.clone(),
+    };
+    image.notices.iter().map(annotation).collect()
+}
+
+fn annotation(kind: Kind, title: String, entry: &Entry, image: &Collected) -> Annotation {
+    let place = entry.place.in_repository.then(|| (entry.place.path.clone(), entry.place.line));
+    Annotation { kind, title, place, message: entry.text(image) }
+}
+
+impl Annotation {
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let place = self.place.as_ref().map(|(path, line)| format!("file={},line={line},", property(path)));
+        let (command, title) = (self.kind.command(), property(&self.title));
+        writeln!(out, "::{command} {}title={title}::{}", place.unwrap_or_default(), data(&self.message))
+    }
+}
+
+/// What a command says, on one line (actions/toolkit, `command.ts`).
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}

@@ -1,0 +1,73 @@
+//! GitLab's code quality report: a list of findings (GitLab, "Code Quality report format").
+//!
+//! It knows findings alone. So a rule that counts and has no answer is one too, of a lesser degree: an empty list would say
+//! that all is well.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::collected::{Collected, Collection, Entry, State};
+use super::json;
+use crate::model::{Hasher, Severity};
+
+#[derive(Serialize)]
+struct Issue {
+    description: String,
+    check_name: String,
+    fingerprint: String,
+    severity: &'static str,
+    location: Location,
+}
+
+#[derive(Serialize)]
+struct Location {
+    path: String,
+    lines: Lines,
+}
+
+#[derive(Serialize)]
+struct Lines {
+    begin: usize,
+}
+
+pub(super) fn write(collection: &Collection, out: &mut dyn Write) -> io::Result<()> {
+    let told = |image: &'_ Collected| {
+        let failed = image.of_state(|state| *state == State::Failed);
+        let open = image.of_state(|state| *state == State::Unknown).into_iter().filter(|entry| entry.counts);
+        failed.into_iter().chain(open).map(|entry| issue(entry, image)).collect::<Vec<_>>()
+    };
+    let missing = collection.missing.iter().map(|(reference, why)| missing(reference, why));
+    let issues: Vec<_> = collection.images.iter().flat_map(told).chain(missing).collect();
+    json::write_value(&issues, out)
+}
+
+fn issue(entry: &Entry, image: &Collected) -> Issue {
+    let (severity, what) = match (&entry.state, entry.rule.severity) {
+        (State::Unknown, _) => ("minor", format!("unknown: {}: ", entry.rule.title)),
+        (_, Severity::Error) => ("critical", String::new()),
+        (_, Severity::Warning) => ("major", String::new()),
+        (_, Severity::Info) => ("info", String::new()),
+    };
+    Issue {
+        description: format!("{what}{}", entry.text(image).replace('\n', "; ")),
+        check_name: entry.rule.id.clone(),
+        // Of issues with the same one, GitLab shows the first: it names the image and the hosts.
+        fingerprint: entry.fingerprint(image),
+        severity,
+        location: Location { path: entry.place.path.clone(), lines: Lines { begin: entry.place.line } },
+    }
+}
+
+/// An image that was not judged is not one without findings.
+fn missing(reference: &str, why: &str) -> Issue {
+    let mut hasher = Hasher::sha256();
+    hasher.update(reference.as_bytes());
+    Issue {
+        description: format!("{reference} could not be checked: {why}"),
+        check_name: "ncclcheck".to_owned(),
+        fingerprint: hasher.finish().hex().to_owned(),
+        severity: "blocker",
+        location: Location { path: "image".to_owned(), lines: Lines { begin: 1 } },
+    }
+}

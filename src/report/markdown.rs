@@ -1,0 +1,173 @@
+//! Markdown for a comment on a pull request or the summary of a workflow run, in GitHub's dialect, which GitLab reads too.
+//!
+//! What an image brought stands in code spans and nowhere else: in them nothing is markup, a link or a mention.
+
+use std::io::{self, Write};
+
+use super::Verdict;
+use super::collected::{Collected, Collection, Entry, State};
+use super::human::counted;
+use super::plain::short;
+use super::remedy::{self, one_line};
+use crate::model::Severity;
+
+/// Characters of a comment on GitHub are 65,536; some are left for what others put around this.
+const LONGEST: usize = 64_000;
+/// Characters of a value.
+const VALUE: usize = 400;
+/// Kept free for the last line.
+const RESERVE: usize = 200;
+
+/// Text that stops before it is too long. Sections are whole in it or not there.
+#[derive(Default)]
+struct Text {
+    written: String,
+    length: usize,
+    left_out: usize,
+}
+
+impl Text {
+    fn section(&mut self, section: &str) {
+        let length = section.chars().count();
+        // Once one is left out, so are those behind it: they are worth less.
+        if self.left_out > 0 || self.length + length + RESERVE > LONGEST {
+            self.left_out += 1;
+            return;
+        }
+        self.written.push_str(section);
+        self.length += length;
+    }
+
+    fn finish(mut self) -> String {
+        if self.left_out > 0 {
+            let parts = counted(self.left_out, "more part", "more parts");
+            let note = format!("\n**{parts} of this report left out**, to stay below the size of a comment.\n");
+            self.written.push_str(&note);
+        }
+        self.written
+    }
+}
+
+pub(super) fn write(collection: &Collection, out: &mut dyn Write) -> io::Result<()> {
+    let mut text = Text::default();
+    for (reference, why) in &collection.missing {
+        text.section(&format!("### ❌ {} could not be checked\n\n{}\n\n", code(reference), code(why)));
+    }
+    // Of several images, the verdicts come first: there may be no room for more.
+    if collection.images.len() > 1 {
+        text.section("| image | verdict |\n| --- | --- |\n");
+        for image in &collection.images {
+            let (mark, word) = sign(image.verdict);
+            text.section(&format!("| {} | {mark} {word}: {} |\n", cell(&image.title), counts(image)));
+        }
+        text.section("\n");
+    }
+    for image in &collection.images {
+        about(image, &mut text);
+    }
+    out.write_all(text.finish().as_bytes())
+}
+
+fn about(image: &Collected, text: &mut Text) {
+    let (mark, word) = sign(image.verdict);
+    text.section(&format!("### {mark} {word}: {}\n\n{}\n\n{}", code(&image.title), counts(image), table(image)));
+    for entry in image.of_state(|state| *state == State::Failed) {
+        text.section(&finding(entry));
+    }
+    for entry in image.of_state(|state| *state == State::Unknown) {
+        text.section(&folded(&format!("❔ unknown: {}", heading(entry)), &told(entry)));
+    }
+    for entry in image.of_state(|state| matches!(state, State::Waived { .. })) {
+        if let State::Waived { reason, terms, .. } = &entry.state {
+            let body = format!("{}\n\nwaived: {} ({})", told(entry), code(reason), code(terms));
+            text.section(&folded(&format!("☑️ waived: {}", heading(entry)), &body));
+        }
+    }
+    let notices: Vec<_> = image.notices.iter().map(|notice| format!("- note: {}", code(notice))).collect();
+    if !notices.is_empty() {
+        text.section(&format!("{}\n\n", notices.join("\n")));
+    }
+}
+
+fn finding(entry: &Entry) -> String {
+    let note = entry.note.as_ref().map(|note| format!("note: {}", code(note)));
+    let sites: Vec<_> = entry.sites.iter().map(|site| format!("- at {}", code(site))).collect();
+    let sites = (!sites.is_empty()).then(|| sites.join("\n"));
+    let why = format!("**Why:** {}", one_line(&entry.rule.why));
+    let fix = format!("**Fix:**\n\n{}", remedy::markdown(&entry.rule.fix));
+    let body: Vec<_> = [Some(told(entry)), note, sites, Some(why), Some(fix)].into_iter().flatten().collect();
+    let mark = match entry.rule.severity {
+        Severity::Error => "🔴",
+        Severity::Warning => "🟡",
+        Severity::Info => "🔵",
+    };
+    folded(&format!("{mark} {}: {}", entry.rule.severity.name(), heading(entry)), &body.join("\n\n"))
+}
+
+/// A rule's own words, which no image had a hand in.
+fn heading(entry: &Entry) -> String {
+    format!("<code>{}</code> {}", html(&entry.rule.id), html(&entry.rule.title))
+}
+
+/// An element that opens at a click. Markdown in HTML wants blank lines around it.
+fn folded(summary: &str, body: &str) -> String {
+    format!("<details><summary>{summary}</summary>\n\n{}\n\n</details>\n\n", body.trim_end())
+}
+
+/// What is wrong or not known, and on which hosts.
+fn told(entry: &Entry) -> String {
+    let message = code(&entry.message);
+    if entry.hosts.is_empty() { message } else { format!("on {}\n\n{message}", code(&entry.hosts.join("; "))) }
+}
+
+/// What was looked at, and where it was judged for.
+fn table(image: &Collected) -> String {
+    let facts = image.facts.iter().map(|(name, text)| format!("| {name} | {} |\n", cell(text)));
+    let hosts = image.hosts.iter().map(|(host, verdict)| {
+        let (mark, word) = sign(*verdict);
+        format!("| host {} | {mark} {word} |\n", cell(host))
+    });
+    format!("| | |\n| --- | --- |\n{}\n", facts.chain(hosts).collect::<String>())
+}
+
+fn counts(image: &Collected) -> String {
+    let failed = |severity| image.count(|entry| entry.state == State::Failed && entry.rule.severity == severity);
+    let parts = [
+        (failed(Severity::Error), "error", "errors"),
+        (failed(Severity::Warning), "warning", "warnings"),
+        (failed(Severity::Info), "info", "info"),
+        (image.count(|entry| matches!(entry.state, State::Waived { .. })), "waived", "waived"),
+        (image.count(|entry| entry.state == State::Unknown), "unknown", "unknown"),
+        (image.count(|entry| entry.state == State::Passed), "passed", "passed"),
+        (image.count(|entry| entry.state == State::NotApplicable), "not applicable", "not applicable"),
+    ];
+    let parts = parts.iter().filter(|(count, ..)| *count > 0).map(|(count, one, many)| counted(*count, one, many));
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+const fn sign(verdict: Verdict) -> (&'static str, &'static str) {
+    match verdict {
+        Verdict::Pass => ("✅", "Passed"),
+        Verdict::Fail => ("❌", "Failed"),
+        Verdict::Incomplete => ("❔", "Incomplete"),
+    }
+}
+
+/// A code span (CommonMark, section 6.1): its fence is longer than any run of backticks in it.
+fn code(text: &str) -> String {
+    let text = short(text, VALUE);
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat(longest + 1);
+    let blank = if text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']) || text.is_empty() { " " } else { "" };
+    format!("{fence}{blank}{text}{blank}{fence}")
+}
+
+/// A code span in a table. There a pipe ends the cell even so, unless a backslash is before it and none before that; and
+/// since a code span has no way to write a backslash, another character has to stand for it.
+fn cell(text: &str) -> String {
+    code(text).replace('\\', "\u{29f5}").replace('|', "\\|")
+}
+
+fn html(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}

@@ -1,0 +1,31 @@
+//! What rules say about mending: prose, and lines to copy.
+
+/// Instructions by which a line of a fix is known for one of a Dockerfile.
+const INSTRUCTIONS: [&str; 10] = ["ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "FROM", "LABEL", "RUN", "SHELL", "USER"];
+
+/// The lines of a fix, each with whether it is to be copied as it is.
+pub(super) fn lines(text: &str) -> Vec<(&str, bool)> {
+    let mut continued = false;
+    let told = |line: &'_ str| {
+        let instruction = line.split(' ').next().is_some_and(|word| INSTRUCTIONS.contains(&word));
+        let copied = instruction || continued || line.starts_with([' ', '\t']);
+        continued = line.ends_with('\\');
+        copied
+    };
+    text.lines().zip(text.lines().map(told)).collect()
+}
+
+/// Prose, whose own line breaks mean nothing.
+pub(super) fn one_line(text: &str) -> String {
+    text.lines().collect::<Vec<_>>().join(" ")
+}
+
+/// A fix in Markdown: what is to be copied is code.
+pub(super) fn markdown(fix: &str) -> String {
+    let lines = lines(fix);
+    let groups = lines.chunk_by(|(_, a), (_, b)| a == b).map(|group| {
+        let text = group.iter().map(|(line, _)| *line).collect::<Vec<_>>().join("\n");
+        if group.iter().all(|(_, copied)| *copied) { format!("```dockerfile\n{text}\n```") } else { text }
+    });
+    groups.collect::<Vec<_>>().join("\n\n")
+}
