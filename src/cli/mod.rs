@@ -154,7 +154,9 @@ fn images(plan: &Plan, mut baseline: Use) -> Result<Exit, Failure> {
         Use::Write(file, known) => {
             output::file(&file, &known.text().map_err(|error| Failure::Usage(error.to_string()))?)?;
             if plan.talk != Talk::Nothing {
-                say(&format!("{}: {} problems are known from now on", file.display(), known.len()));
+                let count =
+                    if known.len() == 1 { "1 problem is".to_owned() } else { format!("{} problems are", known.len()) };
+                say(&format!("{}: {count} known from now on", file.display()));
             }
             Ok(if exit == Exit::Error { exit } else { Exit::Pass })
         }

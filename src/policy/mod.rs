@@ -73,16 +73,18 @@ impl Profile {
 
 /// A name that no profile has, and what is near.
 #[derive(Debug, thiserror::Error)]
-#[error("there is no profile '{name}'; there are {known}")]
+#[error("there is no profile '{name}'; there are {known}{}", help.as_ref().map(|help| format!("\n  help: {help}")).unwrap_or_default())]
 pub struct NoProfile {
     name: String,
     known: String,
+    help: Option<String>,
 }
 
 impl NoProfile {
     fn new(name: &str) -> Self {
         let known: Vec<_> = Profile::all().into_iter().map(|profile| profile.name).collect();
-        Self { name: name.to_owned(), known: known.join(", ") }
+        let help = suggestion(name, known.iter().copied());
+        Self { name: name.to_owned(), known: known.join(", "), help }
     }
 }
 
@@ -98,8 +100,9 @@ impl Policy {
         let layer = Layer::read(document)?;
         if let (Some(name), true) = (&layer.file.profile, self.layers.is_empty()) {
             let profile = Profile::find(&name.value).ok_or_else(|| {
-                let help = suggestion(&name.value, Profile::all().into_iter().map(|profile| profile.name));
-                document.mistake(name, NoProfile::new(&name.value).to_string()).help(help)
+                let mut error = NoProfile::new(&name.value);
+                let help = error.help.take();
+                document.mistake(name, error.to_string()).help(help)
             })?;
             self.layers.push(profile.layer()?);
         }

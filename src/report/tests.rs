@@ -8,6 +8,7 @@ mod human;
 mod json;
 mod junit;
 mod markdown;
+mod pages;
 mod sarif;
 
 use std::collections::BTreeMap;

@@ -18,6 +18,7 @@ mod launch;
 mod media;
 mod platforms;
 mod plugins;
+mod policy;
 mod probe;
 mod services;
 mod support;

@@ -1,0 +1,141 @@
+//! Policies, profiles, baselines and rules of one's own, as their users meet them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::support::{run, stderr, world};
+
+fn text(output: &std::process::Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn policies() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/policies")
+}
+
+/// Exit status, and the rules that failed or could not be answered.
+fn judged(policy: &str, name: &str) -> (i32, Vec<String>) {
+    let config = policies().join(policy).join("ncclcheck.yaml").display().to_string();
+    let image = world(name).display().to_string();
+    let output = run(&["check", "--format", "json", "--config", &config, &image], None);
+    let report: serde_json::Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+    let open = report["judgements"].as_array().unwrap().iter();
+    let open = open.filter(|judgement| matches!(judgement["outcome"].as_str(), Some("fail" | "unknown")));
+    let open = open.map(|judgement| judgement["rule"].as_str().unwrap().to_owned()).collect();
+    (output.status.code().unwrap(), open)
+}
+
+#[test]
+fn examples_of_strangers_rules_notice_every_change_of_them() {
+    for policy in ["ci", "audit", "cluster"] {
+        let rules = policies().join(policy).join("rules").display().to_string();
+        let output = run(&["rules", "test", "--mutate", &rules], None);
+        assert_eq!(output.status.code(), Some(0), "{policy}: {}{}", text(&output), stderr(&output));
+    }
+}
+
+#[test]
+fn strangers_policies_come_out_as_their_authors_mean_them() {
+    for (policy, image, exit, open) in [
+        ("ci", "good", 0, &[][..]),
+        ("ci", "no-nccl", 1, &["nccl/missing-library", "require/nccl-loaded-version-2-21-5"]),
+        ("ci", "no-verbs", 0, &[]),
+        ("ci", "debug-on", 1, &["env/debug-on"]),
+        (
+            "ci",
+            "cpu-only",
+            1,
+            &["acme/build-options", "require/hopper", "require/nccl-loaded-version-2-21-5", "torch/cpu-only"],
+        ),
+        ("audit", "good", 0, &[]),
+        // A waiver for this digest accepts one of two findings.
+        ("audit", "env-disabled", 1, &["env/ib-disabled"]),
+        // A waiver of this one has expired.
+        ("audit", "debug-on", 1, &["env/debug-on"]),
+        ("audit", "env-unknown", 1, &["bank/unexplained-variable", "env/unknown-nccl-variable"]),
+        ("audit", "two-nccl", 1, &["nccl/several-copies"]),
+        ("cluster", "good", 0, &[]),
+        ("cluster", "no-verbs", 1, &["rdma/libibverbs-missing", "require/mlx5-provider"]),
+        ("cluster", "debug-on", 0, &[]),
+        ("cluster", "env-unknown", 0, &[]),
+        ("cluster", "two-nccl", 0, &["nccl/several-copies"]),
+    ] {
+        assert_eq!(judged(policy, image), (exit, open.iter().map(ToString::to_string).collect()), "{policy}, {image}");
+    }
+}
+
+#[test]
+fn a_policy_is_found_upward_until_the_repository_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let deep = folder.path().join("repository/deep");
+    fs::create_dir_all(deep.join("deeper")).unwrap();
+    fs::write(folder.path().join("ncclcheck.yaml"), "profile: none\n").unwrap();
+    fs::create_dir(folder.path().join("repository/.git")).unwrap();
+    let check = |from: &Path, more: &[&str]| {
+        let image = world("good").display().to_string();
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_ncclcheck"));
+        command.env_clear().current_dir(from).args(["check", "--quiet"]).args(more).arg(image).output().unwrap()
+    };
+    // The one above the repository is nobody's of this one.
+    assert_eq!(check(&deep, &[]).status.code(), Some(0));
+    fs::write(deep.join("ncclcheck.yaml"), "require: [torch.version >= 99]\n").unwrap();
+    let output = check(&deep.join("deeper"), &[]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = text(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("torch.version is 2.9.0+cu128; ../ncclcheck.yaml:1 requires torch.version >= 99"), "{told}");
+    assert_eq!(check(&deep, &["--no-config"]).status.code(), Some(0));
+    fs::write(deep.join("ncclcheck.yaml"), "requires: []\n").unwrap();
+    let output = check(&deep, &[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("ncclcheck.yaml:1:1: unknown field `requires`"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("did you mean require?"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_baseline_fails_for_what_is_new_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let known = folder.path().join("known.json").display().to_string();
+    let (bad, other) = (world("no-nccl").display().to_string(), world("use-nccl-off").display().to_string());
+    let output = run(&["baseline", "write", &known, &bad], None);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stderr(&output).contains("1 problem is known from now on"), "{}", stderr(&output));
+    assert_eq!(run(&["baseline", "check", &known, &bad], None).status.code(), Some(0));
+    let output = run(&["baseline", "check", &known, &other], None);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output).contains("nccl/missing-library is mended"), "{}", text(&output));
+    fs::write(&known, "{\"schema\": \"ncclcheck-baseline/1\", \"known\": [{}]}").unwrap();
+    let output = run(&["baseline", "check", &known, &bad], None);
+    assert!(stderr(&output).contains("known.json:1:"), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn a_difference_tells_facts_and_findings() {
+    let (good, bad) = (world("good").display().to_string(), world("no-nccl").display().to_string());
+    let output = run(&["diff", &good, &bad], None);
+    assert_eq!(output.status.code(), Some(1));
+    let told = text(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("nccl.loaded.version - 2.27.5"), "{told}");
+    assert!(told.contains("error[nccl/missing-library]: pass → fail: torch 2.9.0+cu128 needs libnccl.so.2"), "{told}");
+    assert!(told.contains("WORSE: 1 new finding, 0 fixed"), "{told}");
+    let output = run(&["diff", "--format", "json", &bad, &good], None);
+    assert_eq!(output.status.code(), Some(0));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["verdict"], "not-worse");
+    assert_eq!(run(&["diff", &good, &good], None).status.code(), Some(0));
+    assert_eq!(run(&["diff", &good], None).status.code(), Some(2));
+}
+
+#[test]
+fn rules_and_facts_are_explained() {
+    for (name, told) in [("nccl/several-copies", "## Fix"), ("nccl.copies", "Type: a list of maps")] {
+        let output = run(&["explain", name], None);
+        assert!(text(&output).contains(told) && output.status.success(), "{}", text(&output));
+    }
+    let output = run(&["explain", "nccl/several-copys"], None);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("did you mean nccl/several-copies?"), "{}", stderr(&output));
+    let output = run(&["rules", "list", "--profile", "sigle-node"], None);
+    assert!(stderr(&output).contains("did you mean single-node?"), "{}", stderr(&output));
+}
