@@ -37,8 +37,10 @@ pub struct Mistake {
     pub what: String,
     /// What to write instead, where that is near.
     pub help: Option<String>,
-    /// The line.
+    /// The line, or what of a long one is around the place.
     excerpt: String,
+    /// Characters of it before the place.
+    indent: usize,
     /// How many characters of it the mistake takes.
     width: usize,
 }
@@ -47,12 +49,12 @@ impl std::error::Error for Mistake {}
 
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, line, column, what, help, excerpt, width } = self;
+        let Self { file, line, column, what, help, excerpt, indent, width } = self;
         write!(f, "{file}:{line}:{column}: {what}")?;
         if !excerpt.trim().is_empty() {
             let margin = line.to_string();
             // Tabs stay tabs under tabs, so that the caret is where the terminal shows the place.
-            let before: String = excerpt.chars().take(column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+            let before: String = excerpt.chars().take(*indent).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
             write!(f, "\n  {margin} | {excerpt}\n  {:1$} | {before}{2}", "", margin.len(), "^".repeat(*width))?;
         }
         help.iter().try_for_each(|help| write!(f, "\n  help: {help}"))
@@ -98,14 +100,16 @@ impl Document<'_> {
         let excerpt = self.text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or_default();
         let column = before.get(start..).map_or(0, |indent| indent.chars().count());
         let wanted = self.text.get(extent).and_then(|text| text.lines().next()).map_or(0, |text| text.chars().count());
-        let room = excerpt.chars().count().saturating_sub(column);
+        let (excerpt, indent) = window(excerpt, column);
+        let room = excerpt.chars().count().saturating_sub(indent);
         Mistake {
             file: self.name.to_owned(),
             line: before.matches('\n').count() + 1,
             column: column + 1,
             what: what.into(),
             help: None,
-            excerpt: excerpt.to_owned(),
+            excerpt,
+            indent,
             width: wanted.clamp(1, room.max(1)),
         }
     }
@@ -123,7 +127,7 @@ impl Document<'_> {
         let error = error.without_snippet();
         let text = error.to_string();
         // The place is told apart.
-        let what = text.rfind(" at line ").and_then(|end| text.get(..end)).unwrap_or(&text);
+        let what = &plain(text.rfind(" at line ").and_then(|end| text.get(..end)).unwrap_or(&text));
         let extent = error.location().map_or(0..0, |location| self.extent(&location));
         let mistake = self.mistake_in(extent, what);
         let help = choice(what).and_then(|(wrong, right)| suggestion(wrong, right.into_iter()));
@@ -178,6 +182,29 @@ fn locate(raw: &str, value: &str, part: Range<usize>) -> Option<Range<usize>> {
     // Behind the last character, where something is missing.
     let end = end?;
     Some(start.unwrap_or(end)..end.max(start.unwrap_or(end)))
+}
+
+/// What the reader of YAML says to programmers, said to users.
+fn plain(message: &str) -> String {
+    if let Some(key) = message.strip_prefix("duplicate mapping key: ") {
+        return format!("the key {} is there twice", key.split(", set ").next().unwrap_or(key));
+    }
+    if message.contains("null into string") {
+        return "there is nothing here, and a text is needed".to_owned();
+    }
+    if message.contains("multiple YAML documents") || message.contains("from_str_multiple") {
+        return "there is more than one document in this file: a line of three dashes parts them".to_owned();
+    }
+    message.to_owned()
+}
+
+/// As much of a line as a terminal shows, with the column in it; and where the column is then.
+fn window(line: &str, column: usize) -> (String, usize) {
+    const BEFORE: usize = 60;
+    const WIDTH: usize = 120;
+    let start = if line.chars().count() > WIDTH { column.saturating_sub(BEFORE) } else { 0 };
+    let text: String = line.chars().skip(start).take(WIDTH).collect();
+    (text, column - start)
 }
 
 /// What a message of serde says was written, and what could be: ``unknown field `a`, expected one of b, c``.

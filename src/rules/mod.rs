@@ -117,7 +117,7 @@ impl RuleSet {
         let mut rules = BTreeMap::new();
         let mut folders = vec![&BUILTIN];
         while let Some(folder) = folders.pop() {
-            folders.extend(folder.dirs().filter(|folder| folder.path() != Path::new("profiles")));
+            folders.extend(folder.dirs());
             for file in folder.files().filter(|file| file.path().extension() == Some("yaml".as_ref())) {
                 let name = format!("rules/{}", file.path().display());
                 let text = String::from_utf8_lossy(file.contents());

@@ -49,6 +49,7 @@ pub struct Wrong {
 impl Condition {
     /// Reads and checks a condition.
     pub(super) fn compile(source: &str) -> Result<Self, Wrong> {
+        bounded(source)?;
         // cel's errors count columns, by characters of a line; its expressions count characters from the beginning.
         let (root, info) = Parser::default().parse_with_source_info(source).map_err(|errors| {
             let first = errors.errors.into_iter().next();
@@ -76,6 +77,31 @@ impl Condition {
     pub(super) const fn places(&self) -> &Places {
         &self.places
     }
+}
+
+/// Conditions are walked by functions that call themselves: what no person writes must not exhaust their stack.
+fn bounded(source: &str) -> Result<(), Wrong> {
+    const LENGTH: usize = 4000;
+    const DEPTH: usize = 50;
+    if source.len() > LENGTH {
+        let what = format!("the condition has {} bytes, and {LENGTH} are the most that are read", source.len());
+        return Err(Wrong { part: 0..1, what, help: Some("make several rules of it".to_owned()) });
+    }
+    let (mut depth, mut quote) = (0_usize, None);
+    for (at, character) in source.char_indices() {
+        match (quote, character) {
+            (Some(open), _) if open == character => quote = None,
+            (None, '"' | '\'') => quote = Some(character),
+            (None, '(' | '[' | '{') => depth += 1,
+            (None, ')' | ']' | '}') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEPTH {
+            let what = format!("more than {DEPTH} brackets are open here");
+            return Err(Wrong { part: at..at + 1, what, help: None });
+        }
+    }
+    Ok(())
 }
 
 /// The parser's message without the names of its tokens.
