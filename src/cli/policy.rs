@@ -59,7 +59,8 @@ impl Book {
             policy.add(document)?;
             let base = file.parent().unwrap_or(Path::new(""));
             for folder in policy.folders() {
-                for found in files(&base.join(folder))? {
+                let misplaced = |error: Failure| Failure::Document(document.mistake(folder, error.to_string()));
+                for found in files(&base.join(&folder.value)).map_err(misplaced)? {
                     let text = read(&found.path)?;
                     rules.add(&found.id, Document { name: &found.path.display().to_string(), text: &text })?;
                 }
@@ -68,8 +69,15 @@ impl Book {
         }
         let all = rules.iter().count();
         let rules = policy.apply(rules)?;
+        if rules.iter().next().is_none() {
+            return Err(Failure::Usage("the policy leaves no rule: nothing would be judged".to_owned()));
+        }
         let off = all - rules.iter().filter(|rule| !rule.is_required()).count();
-        let off = if off > 0 { format!(", {off} rules are off") } else { String::new() };
+        let off = if off > 0 {
+            format!(", {off} {} off", if off == 1 { "rule is" } else { "rules are" })
+        } else {
+            String::new()
+        };
         let about = (!about.is_empty()).then(|| format!("judged by {}{off}", about.join(" and ")));
         Ok(Self { policy, rules, about })
     }
@@ -95,15 +103,17 @@ impl Book {
     }
 }
 
-/// The policy file that is nearest, upward from the working directory; a repository's top is the end.
+/// The policy file that is nearest: in the working directory, or, in a repository, in a folder above it up to the repository's
+/// top. Outside of repositories, folders above are anybody's.
 fn found() -> Option<PathBuf> {
-    let mut folder = PathBuf::new();
     let here = std::env::current_dir().ok()?;
+    let is_in_repository = here.ancestors().any(|above| above.join(".git").exists());
+    let mut folder = PathBuf::new();
     for above in here.ancestors() {
         if let Some(name) = NAMES.iter().find(|name| above.join(name).is_file()) {
             return Some(folder.join(name));
         }
-        if above.join(".git").exists() {
+        if !is_in_repository || above.join(".git").exists() {
             return None;
         }
         folder.push("..");

@@ -140,7 +140,11 @@ fn test(asked: &Test) -> Result<Exit, Failure> {
             write!(out, "; {noticed} of {} changes of their conditions are noticed", sum.mutants)?;
         }
         if unread > 0 {
-            write!(out, "; {unread} files are no rules")?;
+            write!(
+                out,
+                "; {}",
+                if unread == 1 { "1 file is no rule".to_owned() } else { format!("{unread} files are no rules") }
+            )?;
         }
         writeln!(out)
     })?;
@@ -162,10 +166,15 @@ pub(super) fn files(place: &Path) -> Result<Vec<RuleFile>, Failure> {
         if place.is_file() { (vec![place.to_owned()], Vec::new()) } else { (Vec::new(), vec![place.to_owned()]) };
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).map_err(|error| failed(&folder, &error))? {
-            let path = entry.map_err(|error| failed(&folder, &error))?.path();
-            if path.is_dir() {
+            let entry = entry.map_err(|error| failed(&folder, &error))?;
+            // A link to a folder is not followed: it may lead back.
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let path = entry.path();
+            if is_folder {
                 folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml") {
+            } else if path.is_file()
+                && path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
+            {
                 found.push(path);
             }
         }

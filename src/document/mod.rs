@@ -37,8 +37,14 @@ pub struct Mistake {
     pub what: String,
     /// What to write instead, where that is near.
     pub help: Option<String>,
+    excerpt: Box<Excerpt>,
+}
+
+/// What a message shows of a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Excerpt {
     /// The line, or what of a long one is around the place.
-    excerpt: String,
+    line: String,
     /// Characters of it before the place.
     indent: usize,
     /// How many characters of it the mistake takes.
@@ -49,7 +55,8 @@ impl std::error::Error for Mistake {}
 
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, line, column, what, help, excerpt, indent, width } = self;
+        let Self { file, line, column, what, help, excerpt } = self;
+        let Excerpt { line: excerpt, indent, width } = &**excerpt;
         write!(f, "{file}:{line}:{column}: {what}")?;
         if !excerpt.trim().is_empty() {
             let margin = line.to_string();
@@ -108,9 +115,7 @@ impl Document<'_> {
             column: column + 1,
             what: what.into(),
             help: None,
-            excerpt,
-            indent,
-            width: wanted.clamp(1, room.max(1)),
+            excerpt: Box::new(Excerpt { line: excerpt, indent, width: wanted.clamp(1, room.max(1)) }),
         }
     }
 
@@ -131,6 +136,7 @@ impl Document<'_> {
         let extent = error.location().map_or(0..0, |location| self.extent(&location));
         let mistake = self.mistake_in(extent, what);
         let help = choice(what).and_then(|(wrong, right)| suggestion(wrong, right.into_iter()));
+        let help = help.or_else(|| unquoted(what, &mistake.excerpt.line).map(ToOwned::to_owned));
         Mistake { help, ..mistake }
     }
 }
@@ -195,7 +201,24 @@ fn plain(message: &str) -> String {
     if message.contains("multiple YAML documents") || message.contains("from_str_multiple") {
         return "there is more than one document in this file: a line of three dashes parts them".to_owned();
     }
-    message.to_owned()
+    match message {
+        "expected mapping start" => "there must be a map here, KEY: VALUE".to_owned(),
+        "expected sequence start" => "there must be a list here".to_owned(),
+        _ => message.to_owned(),
+    }
+}
+
+/// What must be quoted in YAML and was not.
+fn unquoted(what: &str, line: &str) -> Option<&'static str> {
+    let begins =
+        |mark: &str| [": ", "- ", "[", ", ", "{"].iter().any(|before| line.contains(&format!("{before}{mark}")));
+    if begins("!") {
+        return Some("quote it: an unquoted ! begins a tag of YAML");
+    }
+    if what.contains("anchor") && (begins("*") || line.trim_start().starts_with('*')) {
+        return Some("quote it: an unquoted * names an anchor of YAML");
+    }
+    what.contains("trailing content").then_some("put the whole value in quotes of the other kind")
 }
 
 /// As much of a line as a terminal shows, with the column in it; and where the column is then.

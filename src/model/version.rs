@@ -41,6 +41,31 @@ impl Version {
         &self.text
     }
 
+    /// Compares as who asks for a release means it (PEP 440): what is built of a release, `2.9.0+cu128`, is that release
+    /// unless both name a build, and what comes before it, `2.9.0rc1` or `2.9.0.dev3`, is older.
+    pub fn cmp_release(&self, other: &Self) -> Ordering {
+        let length = self.numbers.len().max(other.numbers.len());
+        let number = |version: &Self, index| version.numbers.get(index).copied().unwrap_or_default();
+        let (own, others) = (self.suffix(), other.suffix());
+        let local = |suffix: &str| suffix.split_once('+').map(|(_, local)| local.to_owned());
+        let is_before = |suffix: &str| {
+            let word: String =
+                suffix.trim_start_matches(['.', '-', '_']).chars().take_while(char::is_ascii_alphabetic).collect();
+            matches!(&*word, "a" | "b" | "c" | "rc" | "alpha" | "beta" | "pre" | "preview" | "dev")
+        };
+        let public = |suffix: &str| suffix.split('+').next().unwrap_or_default().to_owned();
+        (0..length)
+            .map(|index| number(self, index).cmp(&number(other, index)))
+            .find(|order| order.is_ne())
+            .unwrap_or(Ordering::Equal)
+            .then(is_before(others).cmp(&is_before(own)))
+            .then_with(|| if is_before(own) { public(own).cmp(&public(others)) } else { Ordering::Equal })
+            .then_with(|| match (local(own), local(others)) {
+                (Some(own), Some(others)) => own.cmp(&others),
+                _ => Ordering::Equal,
+            })
+    }
+
     fn suffix(&self) -> &str {
         self.text.get(self.rest..).unwrap_or_default()
     }
@@ -80,6 +105,25 @@ impl fmt::Display for Version {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn releases_are_compared_as_people_mean_them() {
+        let order = |one: &str, other: &str| Version::parse(one).unwrap().cmp_release(&Version::parse(other).unwrap());
+        for (one, other, expected) in [
+            ("2.9.0+cu128", "2.9.0", Ordering::Equal),
+            ("2.9.0+cu128", "2.9", Ordering::Equal),
+            ("2.9.0+cu126", "2.9.0+cu128", Ordering::Less),
+            ("2.9.0rc1", "2.9.0", Ordering::Less),
+            ("2.9.0.dev20250101+cu128", "2.9.0", Ordering::Less),
+            ("2.9.0a0+git1234", "2.8.0", Ordering::Greater),
+            ("2.9.0a9", "2.9.0rc1", Ordering::Less),
+            ("2.10", "2.9.1", Ordering::Greater),
+            ("5.15.0-91-generic", "5.15", Ordering::Equal),
+        ] {
+            assert_eq!(order(one, other), expected, "{one}, {other}");
+            assert_eq!(order(other, one), expected.reverse(), "{other}, {one}");
+        }
+    }
 
     #[test]
     fn compared_by_numbers() {

@@ -91,7 +91,7 @@ impl Baseline {
         let judgements = judgements.collect();
         let gone = self.known.difference(&met);
         let notices = gone.map(|known| {
-            format!("{} is mended: it is in {} and not in this image; write the baseline anew", known.rule, self.name)
+            format!("{} is mended in this image: it is in {}, which can be written anew", known.rule, self.name)
         });
         (judgements, notices.collect())
     }

@@ -84,19 +84,26 @@ pub(super) struct Entry {
     #[schemars(with = "String", regex(pattern = r"^(\d{4}-\d{2}-\d{2}|never)$"))]
     pub(super) expires: Spanned<String>,
     /// Only for images whose name one of these matches; * stands for any characters.
-    #[serde(default)]
-    #[schemars(with = "Vec<String>")]
-    pub(super) images: Vec<Spanned<String>>,
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "Vec<String>", length(min = 1))]
+    pub(super) images: Option<Vec<Spanned<String>>>,
     /// Only for the image with this digest, of its manifest or its configuration.
-    #[schemars(with = "Option<String>")]
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "String")]
     pub(super) digest: Option<Spanned<String>>,
     /// Only for the finding with this fingerprint, as the JSON report has it, or its beginning of 8 digits or more: then another
     /// variable or file that the same rule finds is not accepted with it.
-    #[schemars(with = "Option<String>")]
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "String")]
     pub(super) fingerprint: Option<Spanned<String>>,
     /// Whether it also accepts that the rule cannot be answered.
     #[serde(default)]
     pub(super) unknown: bool,
+}
+
+/// A binding that is written must bind: one that is empty is no missing one.
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 /// What must hold.

@@ -111,8 +111,8 @@ impl Policy {
     }
 
     /// Folders of rules that it names, as they are written: relative to the file.
-    pub fn folders(&self) -> impl Iterator<Item = &str> {
-        self.layers.iter().flat_map(|layer| &layer.file.rules.folders).map(|folder| &*folder.value)
+    pub fn folders(&self) -> impl Iterator<Item = &Spanned<String>> {
+        self.layers.iter().flat_map(|layer| &layer.file.rules.folders)
     }
 
     /// The severity from which findings fail a check, where it says so.
@@ -167,6 +167,9 @@ impl Policy {
 
 impl Layer {
     fn read(document: Document<'_>) -> Result<Self, Mistake> {
+        if document.text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
+            return Err(document.mistake_of("", "there is nothing in this file"));
+        }
         let file: File = document.parse()?;
         file.waivers.iter().try_for_each(|waiver| waiver::check(waiver, document))?;
         Ok(Self { name: document.name.to_owned(), text: document.text.to_owned(), file })

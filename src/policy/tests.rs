@@ -93,6 +93,10 @@ fn requirements_fail_where_they_do_not_hold_or_a_fact_is_not_there() {
         ("nccl.loaded.version >= 2.18", "Fail"),
         ("has(nccl.loaded.version) ? version(nccl.loaded.version) > version('2') : true", "Pass"),
         ("torch.use_nccl", "Fail"),
+        ("image.env.NCCL_DEBUG == 'INFO'", "Pass"),
+        ("image.env.NCCL_ALGO == 'Ring'", "Fail"),
+        ("!has(image.labels.vendor)", "Pass"),
+        ("torch.version != 2.5.1", "Fail"),
         ("has(rdma.verbs)", "Unknown"),
         ("'sm_90' in torch.arch_list", "Fail"),
     ] {
@@ -134,7 +138,7 @@ fn a_waiver_accepts_what_it_is_for_as_long_as_it_holds() {
 
 #[test]
 fn a_waiver_of_a_finding_covers_no_other() {
-    let (rules, facts) = (rules("").unwrap(), facts());
+    let (rules, facts) = (rules("about: nothing").unwrap(), facts());
     let judgements = judge(&rules, &facts);
     let fingerprint =
         judgements.iter().find(|judgement| judgement.rule.id == "env/debug-on").unwrap().fingerprint().unwrap();
@@ -148,7 +152,8 @@ fn a_waiver_of_a_finding_covers_no_other() {
 fn a_waiver_that_does_nothing_is_told() {
     let (_, notices) = outcome("waivers: [{rule: env/ld-preload, reason: r, expires: 2026-01-01}]", "env/ld-preload");
     assert!(
-        notices[0].contains("the waiver of env/ld-preload in ncclcheck.yaml:1 is not used, and has expired"),
+        notices[0]
+            .contains("the waiver of env/ld-preload in ncclcheck.yaml:1 is not used for this image, and has expired"),
         "{notices:?}"
     );
 }
@@ -190,6 +195,20 @@ fn mistakes_have_a_place_and_a_suggestion() {
         ),
         ("waivers: [{rule: env/debug-onn, reason: r, expires: never}]", "did you mean env/debug-on?"),
         ("waivers: [{rule: env/debug-on, reason: r, expires: never, images: ['[']}]", "this is no pattern of names"),
+        ("waivers: [{rule: env/debug-on, reason: r, expires: never, images: []}]", "are an empty list"),
+        ("waivers: [{rule: env/debug-on, reason: r, expires: never, images: ['']}]", "matches no image's name"),
+        (
+            "waivers: [{rule: env/debug-on, reason: r, expires: never, digest: }]",
+            "there is nothing here, and a text is needed",
+        ),
+        ("require: [{id: ../x, that: torch.use_nccl}]", "'../x' is no name"),
+        ("require: ['!has(image.env.MY_SECRET)']", "ask whether it is set: 'MY_SECRET' in image.other_env"),
+        ("require: [\"'MY_SECRET' in image.env\"]", "'MY_SECRET' in image.other_env"),
+        ("require: [!has(torch.path)]", "quote it"),
+        ("rules: {severity: {*: off}}", "quote it"),
+        ("require: [torch.version = 2.6]", "== compares"),
+        ("require: [torch.use_nccl and torch.cuda.build]", "&& joins two conditions"),
+        ("# nothing\n", "there is nothing in this file"),
         ("waivers: [{rule: env/debug-on, reason: r, expires: never, digest: abc}]", "ncclcheck.yaml:1:67: "),
         ("waivers: [{rule: env/debug-on, reason: r, expires: never, fingerprint: xyz}]", "8 to 64 hexadecimal digits"),
     ] {
@@ -200,7 +219,7 @@ fn mistakes_have_a_place_and_a_suggestion() {
 
 #[test]
 fn a_baseline_accepts_what_it_has_and_tells_what_is_gone() {
-    let (rules, facts) = (rules("").unwrap(), facts());
+    let (rules, facts) = (rules("about: nothing").unwrap(), facts());
     let mut baseline = Baseline::default();
     baseline.add(&judge(&rules, &facts));
     let text = baseline.text().unwrap();

@@ -55,7 +55,13 @@ pub(super) fn check(entry: &Entry, document: Document<'_>) -> Result<(), Mistake
         let what = format!("'{}' is no day such as 2027-01-31, and not 'never'", entry.expires.value);
         return Err(document.mistake(&entry.expires, what));
     }
-    for pattern in &entry.images {
+    if entry.images.as_ref().is_some_and(Vec::is_empty) {
+        return Err(document.mistake(&entry.rule, "this waiver's images are an empty list: leave it out, or name some"));
+    }
+    for pattern in entry.images.iter().flatten() {
+        if pattern.value.is_empty() {
+            return Err(document.mistake(pattern, "this pattern matches no image's name"));
+        }
         Glob::new(&pattern.value)
             .map_err(|error| document.mistake(pattern, format!("this is no pattern of names: {}", error.kind())))?;
     }
@@ -81,7 +87,7 @@ impl<'p> Waiver<'p> {
         Self {
             entry,
             rule: Pattern::new(&entry.rule.value),
-            images: entry.images.iter().filter_map(glob).collect(),
+            images: entry.images.iter().flatten().filter_map(glob).collect(),
             expires: expiry(&entry.expires.value).ok().flatten(),
             place: format!("{file}:{}", entry.rule.referenced.line()),
         }
@@ -139,7 +145,7 @@ pub(super) fn accept<'r>(
     let notices = unused.map(|(waiver, _)| {
         let expired = if waiver.is_expired(today) { ", and has expired" } else { "" };
         format!(
-            "the waiver of {} in {} is not used{expired}: the rule found nothing that it accepts; delete it",
+            "the waiver of {} in {} is not used for this image{expired}: the rule found nothing that it accepts",
             waiver.entry.rule.value, waiver.place
         )
     });

@@ -93,6 +93,8 @@ impl<'f> Scope<'f> {
                 }
                 _ => {}
             },
+            // An entry of a fact that is not there is not there either.
+            Expr::Select(select) if select.test && self.is_absent(&select.operand) => return Truth::False,
             Expr::Comprehension(each) if !self.gaps(&each.loop_step).is_empty() => {
                 if let Some(truth) = self.each(each, context) {
                     return truth;
@@ -129,6 +131,10 @@ impl<'f> Scope<'f> {
                 self.truth(question, &inner)
             })
         }))
+    }
+
+    fn is_absent(&self, expression: &IdedExpr) -> bool {
+        matches!(*facts_of(expression), [key] if matches!(self.facts.get(key.name), Fact::Absent))
     }
 
     /// What is unknown of all that a part of a condition asks for.

@@ -146,7 +146,11 @@ impl RuleSet {
     pub fn add(&mut self, id: &str, document: Document<'_>) -> Result<(), Mistake> {
         let rule = Rule::parse(id, document)?;
         if let Some(other) = self.0.get(&rule.id) {
-            let what = format!("there is a rule of this id already, in {}", other.file);
+            let what = if BUILTIN.get_file(format!("{}.yaml", other.id)).is_some() {
+                "a rule that ships has this id".to_owned()
+            } else {
+                format!("there is a rule of this id already, in {}", other.file)
+            };
             let help = Some("give it another name: ids stand in waivers and baselines".to_owned());
             return Err(document.mistake_of("id", what).help(help));
         }
@@ -184,6 +188,11 @@ impl RuleSet {
     pub fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.0.values()
     }
+}
+
+/// Whether a text is an area's or a rule's name: what can stand in a path, a pattern and an address.
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| matches!(c, 'a'..='z' | '0'..='9' | '-'))
 }
 
 /// What a rule in this file, below its folder of rules, must be called.

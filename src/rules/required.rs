@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use cel::common::ast::{Expr, IdedExpr};
 use regex::Regex;
 
-use super::condition::{Condition, Wrong, facts_of};
+use super::condition::{Condition, Wrong, fact, facts_of, operands, path};
 use super::message::Message;
 use super::schema::Examples;
 use super::{Evidence, Rule};
@@ -36,15 +36,24 @@ impl Rule {
             let part = if source == required.that { wrong.part } else { 0..required.that.len() };
             Wrong { part, ..wrong }
         };
-        let asked = facts_of(Condition::compile(&source).map_err(told)?.root());
         let condition = Condition::compile(&source).map_err(told)?;
-        let unguarded = asked.into_iter().filter(|key| !is_asked_for(condition.root(), key));
-        let guarded = unguarded.fold(format!("({source})"), |check, key| format!("has({}) && {check}", key.name));
+        let mut names = Names::default();
+        names.gather(condition.root(), &mut Vec::new());
+        let guarded =
+            names.unguarded().rev().fold(format!("({source})"), |check, name| format!("has({name}) && {check}"));
         let check = Condition::compile(&guarded).map_err(told)?;
         let keys = unique(facts_of(check.root()));
         let named: Vec<String> = keys.iter().map(|key| format!("{} is {{{}}}", key.name, key.name)).collect();
         let message = format!("{}; {} requires ", named.join(", "), required.place);
         let id = required.id.map_or_else(|| slug(required.that), ToOwned::to_owned);
+        if !super::is_name(&id) {
+            let what = format!("'{id}' is no name of small letters, digits and dashes");
+            return Err(Wrong {
+                part: 0..required.that.len(),
+                what,
+                help: Some("give the requirement an id".to_owned()),
+            });
+        }
         Ok(Self {
             id: format!("require/{id}"),
             file: required.place.to_owned(),
@@ -76,16 +85,49 @@ fn in_cel(that: &str) -> String {
     short.unwrap_or_else(|| that.to_owned())
 }
 
-/// Whether a condition asks itself if a fact is there.
-fn is_asked_for(expression: &IdedExpr, key: &Key) -> bool {
-    match &expression.expr {
-        Expr::Select(select) if select.test => facts_of(expression).iter().any(|asked| asked.name == key.name),
-        Expr::Select(select) => is_asked_for(&select.operand, key),
-        Expr::Call(call) => {
-            call.target.iter().map(|target| &**target).chain(&call.args).any(|part| is_asked_for(part, key))
+/// Facts, and entries of maps, that a condition names.
+#[derive(Default)]
+struct Names {
+    /// Those whose values it takes.
+    used: Vec<String>,
+    /// Those of which it asks whether they are there.
+    asked: Vec<String>,
+}
+
+impl Names {
+    fn gather<'e>(&mut self, expression: &'e IdedExpr, bound: &mut Vec<&'e str>) {
+        match &expression.expr {
+            Expr::Ident(_) | Expr::Select(_) => match path(expression) {
+                (Some(root), parts) if !bound.contains(&root) => {
+                    let Some((key, own)) = fact(root, &parts) else { return };
+                    let entry = parts.get(own).filter(|_| key.kind == Type::Map);
+                    let name = entry.map_or_else(|| key.name.to_owned(), |entry| format!("{}.{entry}", key.name));
+                    let is_test = matches!(&expression.expr, Expr::Select(select) if select.test);
+                    if is_test { self.asked.push(name) } else { self.used.push(name) }
+                }
+                (Some(_), _) => {}
+                (None, _) => {
+                    if let Expr::Select(select) = &expression.expr {
+                        self.gather(&select.operand, bound);
+                    }
+                }
+            },
+            Expr::Call(call) => operands(call).for_each(|part| self.gather(part, bound)),
+            Expr::List(list) => list.elements.iter().for_each(|part| self.gather(part, bound)),
+            Expr::Comprehension(each) => {
+                self.gather(&each.iter_range, bound);
+                bound.extend([each.iter_var.as_str(), each.accu_var.as_str()]);
+                self.gather(&each.loop_step, bound);
+                bound.truncate(bound.len() - 2);
+            }
+            Expr::Map(_) | Expr::Struct(_) | Expr::Literal(_) | Expr::Unspecified => {}
         }
-        Expr::Comprehension(each) => is_asked_for(&each.iter_range, key) || is_asked_for(&each.loop_step, key),
-        _ => false,
+    }
+
+    /// What is used and not asked for, each once.
+    fn unguarded(&self) -> impl DoubleEndedIterator<Item = &String> {
+        let is_new = |(index, name): &(usize, &String)| !self.used.iter().take(*index).any(|other| other == *name);
+        self.used.iter().enumerate().filter(is_new).map(|(_, name)| name).filter(|name| !self.asked.contains(name))
     }
 }
 
@@ -103,5 +145,6 @@ fn unique(keys: Vec<&'static Key>) -> Vec<&'static Key> {
 fn slug(text: &str) -> String {
     let plain: String =
         text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
-    plain.split('-').filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-")
+    let words = plain.split('-').filter(|word| !word.is_empty());
+    words.take(8).map(|word| word.get(..16).unwrap_or(word)).collect::<Vec<_>>().join("-")
 }

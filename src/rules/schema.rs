@@ -13,7 +13,7 @@ use crate::model::{Fact, Gap, Owner, Severity, Value, Version};
 
 use super::condition::{Condition, Wrong};
 use super::message::{Message, named};
-use super::{Evidence, Rule};
+use super::{Evidence, Rule, is_name};
 
 /// A rule of ncclcheck.
 #[derive(Deserialize, JsonSchema)]
@@ -196,7 +196,6 @@ impl Rule {
             let what = format!("the id is '{}', and by its folder and name the file is '{id}'", file.id.value);
             return Err(document.mistake(&file.id, what).help(Some("rename the file, or the rule".to_owned())));
         }
-        let is_name = |part: &str| !part.is_empty() && part.chars().all(|c| matches!(c, 'a'..='z' | '0'..='9' | '-'));
         if !id.split_once('/').is_some_and(|(area, name)| is_name(area) && is_name(name)) {
             let what = format!("'{id}' is no id such as nccl/missing-library: an area and a name of small letters");
             return Err(document.mistake(&file.id, what));

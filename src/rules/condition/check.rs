@@ -6,7 +6,8 @@ use cel::common::ast::{CallExpr, ComprehensionExpr, Expr, IdedExpr, LiteralValue
 use regex::Regex;
 
 use crate::document::suggestion;
-use crate::facts::key::KEYS;
+use crate::facts::is_shown;
+use crate::facts::key::{IMAGE_ENV, KEYS, Key};
 use crate::model::Version;
 
 use super::Wrong;
@@ -85,6 +86,11 @@ impl Checker<'_> {
             },
         };
         let rest = parts.get(own..).unwrap_or_default();
+        if let (Some(name), Some((key, _))) = (rest.first(), fact(root, &parts))
+            && self.bound.iter().all(|(bound, _)| bound != root)
+        {
+            self.shown(expression, key, name)?;
+        }
         for (index, part) in rest.iter().enumerate() {
             kind = entry_of(&kind, part).map_err(|(what, help)| {
                 let whole = [&[root], parts.get(..own + index + 1).unwrap_or_default()].concat().join(".");
@@ -93,6 +99,27 @@ impl Checker<'_> {
         }
         let is_test = matches!(&expression.expr, Expr::Select(select) if select.test);
         Ok(if is_test { Kind::Bool } else { kind })
+    }
+
+    /// Values of variables that do not concern this check are never kept: a condition must not take them for unset.
+    fn shown(&self, expression: &IdedExpr, key: &Key, name: &str) -> Result<(), Wrong> {
+        if key.name != IMAGE_ENV.name || is_shown(name) {
+            return Ok(());
+        }
+        let what = format!(
+            "{} does not hold {name}: values of variables that do not concern this check are not read",
+            key.name
+        );
+        let help = Some(format!("ask whether it is set: '{name}' in image.other_env"));
+        Err(Wrong { help, ..self.wrong(expression, what) })
+    }
+
+    /// The fact that holds variables, if a part is that.
+    #[expect(clippy::unused_self, reason = "it is one of the checker's questions")]
+    fn of_variables(&self, expression: &IdedExpr) -> Option<&'static Key> {
+        let (root, parts) = path(expression);
+        let (key, own) = fact(root?, &parts)?;
+        (key.name == IMAGE_ENV.name && own == parts.len()).then_some(key)
     }
 
     fn no_fact(&self, expression: &IdedExpr, root: &str, parts: &[&str]) -> Wrong {
@@ -104,14 +131,18 @@ impl Checker<'_> {
         let area: Vec<_> =
             KEYS.iter().map(|key| key.name).filter(|name| name.starts_with(&format!("{whole}."))).collect();
         let help = near.or_else(|| (!area.is_empty()).then(|| format!("facts of '{whole}' are {}", area.join(", "))));
-        let all = || Some("`ncclcheck rules schema --facts` lists all facts".to_owned());
+        let all = || Some("`ncclcheck rules schema facts` lists all facts".to_owned());
         Wrong { help: help.or_else(all), ..self.wrong_name(expression, &whole, format!("there is no fact '{whole}'")) }
     }
 
     fn call(&mut self, expression: &IdedExpr, call: &CallExpr) -> Result<Kind, Wrong> {
         if call.func_name.starts_with(char::is_alphabetic) && Function::find(&call.func_name).is_none() {
             let known: Vec<_> = FUNCTIONS.iter().map(|function| function.name).collect();
-            let what = format!("there is no function '{}'; there are {}", call.func_name, known.join(", "));
+            let what = match FUNCTIONS.iter().find(|function| function.name == call.func_name) {
+                Some(function) => format!("{} is written as in {}", function.name, function.form),
+                None => format!("there is no function '{}'; there are {}", call.func_name, known.join(", ")),
+            };
+            let known: Vec<_> = known.into_iter().filter(|name| *name != call.func_name).collect();
             let help = suggestion(&call.func_name, known.into_iter());
             return Err(Wrong { help, ..self.wrong(expression, what) });
         }
@@ -144,6 +175,15 @@ impl Checker<'_> {
                     Err(self.wrong(right, format!("the list has {of}, and never {one}")))
                 }
             }
+            (op::IN | op::INDEX, [one, other], [_, _])
+                if self.of_variables(one).or(self.of_variables(other)).is_some() =>
+            {
+                let (map, name) = if self.of_variables(one).is_some() { (one, other) } else { (other, one) };
+                if let (Some(key), Expr::Literal(LiteralValue::String(text))) = (self.of_variables(map), &name.expr) {
+                    self.shown(name, key, text.inner())?;
+                }
+                Ok(if call.func_name == op::IN { Kind::Bool } else { Kind::Text })
+            }
             (op::IN, _, [one, Kind::Map(_) | Kind::Record(_)]) if one.is_text() => Ok(Kind::Bool),
             (op::IN, [_, right], [_, kind]) => {
                 let help = kind.is_text().then(|| "ask text.contains(part)".to_owned());
@@ -151,7 +191,12 @@ impl Checker<'_> {
             }
             (op::INDEX, _, [Kind::List(of), Kind::Int]) => Ok((**of).clone()),
             (op::INDEX, _, [Kind::Map(of), key]) if key.is_text() => Ok((**of).clone()),
-            (op::INDEX, _, [Kind::Record(_), key]) if key.is_text() => Ok(Kind::Text),
+            (op::INDEX, [of, key], [record @ Kind::Record(_), kind]) if kind.is_text() => match &key.expr {
+                Expr::Literal(LiteralValue::String(name)) => {
+                    entry_of(record, name.inner()).map_err(|(what, help)| Wrong { help, ..self.wrong(key, what) })
+                }
+                _ => Err(self.wrong(of, "a record is asked by the name of a field")),
+            },
             (op::ADD, _, [Kind::List(one), Kind::List(other)]) if one.meets(other) => {
                 Ok(Kind::List(Box::new((**one).clone().or((**other).clone()))))
             }
@@ -233,6 +278,11 @@ impl Checker<'_> {
             };
             return Err(self.wrong(expression, what));
         };
+        if let Expr::Call(call) = &expression.expr
+            && !function.is_written_so(call.target.is_some())
+        {
+            return Err(self.wrong(expression, format!("{name} is written as in {}", function.form)));
+        }
         let kind = function.apply(kinds).map_err(|(index, what)| {
             self.wrong(index.and_then(|index| arguments.get(index).copied()).unwrap_or(expression), what)
         })?;

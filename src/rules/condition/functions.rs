@@ -174,6 +174,15 @@ impl Function {
         FUNCTIONS.iter().find(|function| function.name == name && !function.takes.is_empty())
     }
 
+    /// Whether it is called as a method, `x.f(y)`, or as a function, `f(x)`, as it should.
+    pub(super) fn is_written_so(&self, as_method: bool) -> bool {
+        match self.name {
+            "size" => true,
+            "contains" | "startsWith" | "endsWith" | "matches" => as_method,
+            _ => !as_method,
+        }
+    }
+
     /// What it gives for these arguments, or which of them is wrong, and how.
     pub(super) fn apply(&self, arguments: &[Kind]) -> Result<Kind, (Option<usize>, String)> {
         if arguments.len() != self.takes.len() {

@@ -14,11 +14,12 @@ use std::sync::{Arc, LazyLock};
 use cel::common::ast::IdedExpr;
 use cel::parser::Parser;
 use cel::{Context, Env};
+use regex::Regex;
 
 use places::bytes;
 
 pub use functions::{FUNCTIONS, Function};
-pub(super) use names::facts_of;
+pub(super) use names::{fact, facts_of, operands, path};
 pub(super) use places::Places;
 
 static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(version::environment()));
@@ -58,7 +59,7 @@ impl Condition {
             let before: usize = source.split_inclusive('\n').take(at(line)).map(str::len).sum();
             let start = before + bytes(source.get(before..).unwrap_or_default(), at(column));
             let what = first.map_or_else(String::new, |error| error.msg);
-            Wrong { part: start..start, what: format!("this is no CEL: {}", plain(&what)), help: None }
+            Wrong { part: start..start, what: format!("this is no CEL: {}", plain(&what)), help: slip(source) }
         })?;
         let places = Places::new(info);
         check::check(&root, &places)?;
@@ -82,7 +83,7 @@ impl Condition {
 /// Conditions are walked by functions that call themselves: what no person writes must not exhaust their stack.
 fn bounded(source: &str) -> Result<(), Wrong> {
     const LENGTH: usize = 4000;
-    const DEPTH: usize = 50;
+    const DEPTH: usize = 30;
     if source.len() > LENGTH {
         let what = format!("the condition has {} bytes, and {LENGTH} are the most that are read", source.len());
         return Err(Wrong { part: 0..1, what, help: Some("make several rules of it".to_owned()) });
@@ -102,6 +103,23 @@ fn bounded(source: &str) -> Result<(), Wrong> {
         }
     }
     Ok(())
+}
+
+/// What somebody may have meant who knows other languages.
+fn slip(source: &str) -> Option<String> {
+    static SLIPS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
+        let slips = [
+            (r"[^=!<>]=[^=]", "== compares"),
+            (r"\band\b|[^&]&[^&]", "&& joins two conditions"),
+            (r"\bor\b|[^|]\|[^|]", "|| is true where one of two is"),
+            (r"\bnot\b", "! turns a condition into its opposite: !(x in list)"),
+            (r"[\u{201c}\u{201d}\u{2018}\u{2019}]", "quotes are ' or \""),
+            (r"\\[^nrt'\x22\\]", "a text with backslashes is written r'…', which leaves them as they are"),
+            (r"[0-9]\.[0-9]+\.[0-9]", "a version is written version('2.6.1')"),
+        ];
+        slips.into_iter().filter_map(|(form, help)| Some((Regex::new(form).ok()?, help))).collect()
+    });
+    SLIPS.iter().find(|(form, _)| form.is_match(source)).map(|(_, help)| (*help).to_owned())
 }
 
 /// The parser's message without the names of its tokens.

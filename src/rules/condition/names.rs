@@ -39,7 +39,7 @@ fn gather<'e>(expression: &'e IdedExpr, bound: &mut Vec<&'e str>, keys: &mut Vec
 }
 
 /// `a.b.c`: its root, if that is a name, and what follows.
-pub(super) fn path(expression: &IdedExpr) -> (Option<&str>, Vec<&str>) {
+pub(in crate::rules) fn path(expression: &IdedExpr) -> (Option<&str>, Vec<&str>) {
     let mut parts = Vec::new();
     let mut at = expression;
     loop {
@@ -58,7 +58,7 @@ pub(super) fn path(expression: &IdedExpr) -> (Option<&str>, Vec<&str>) {
 }
 
 /// The fact that a path begins with, and how many parts behind its root are the fact's own.
-pub(super) fn fact(root: &str, parts: &[&str]) -> Option<(&'static Key, usize)> {
+pub(in crate::rules) fn fact(root: &str, parts: &[&str]) -> Option<(&'static Key, usize)> {
     let mut name = root.to_owned();
     let alone = key::find(&name).map(|key| (key, 0));
     alone.or_else(|| {
@@ -70,7 +70,7 @@ pub(super) fn fact(root: &str, parts: &[&str]) -> Option<(&'static Key, usize)> 
 }
 
 /// The operands of an operator, or the receiver and the arguments of a function.
-pub(super) fn operands(call: &CallExpr) -> impl Iterator<Item = &IdedExpr> {
+pub(in crate::rules) fn operands(call: &CallExpr) -> impl Iterator<Item = &IdedExpr> {
     call.target.iter().map(|target| &**target).chain(&call.args)
 }
 

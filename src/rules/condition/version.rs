@@ -44,7 +44,7 @@ impl Val for Comparable {
     }
 
     fn equals(&self, other: &dyn Val) -> bool {
-        other.downcast_ref::<Self>().is_some_and(|other| self.0 == other.0)
+        other.downcast_ref::<Self>().is_some_and(|other| self.0.cmp_release(&other.0).is_eq())
     }
 
     fn clone_as_boxed<'v>(&self) -> Box<dyn Val + 'v> {
@@ -61,6 +61,8 @@ impl StaticVal for Comparable {}
 impl Comparer for Comparable {
     fn compare(&self, other: &dyn Val) -> Result<Ordering, ExecutionError> {
         let other = other.downcast_ref::<Self>();
-        other.map(|other| self.0.cmp(&other.0)).ok_or_else(|| ExecutionError::function_error("version", "no version"))
+        other
+            .map(|other| self.0.cmp_release(&other.0))
+            .ok_or_else(|| ExecutionError::function_error("version", "no version"))
     }
 }
