@@ -24,8 +24,16 @@ pub(super) fn one_line(text: &str) -> String {
 pub(super) fn markdown(fix: &str) -> String {
     let lines = lines(fix);
     let groups = lines.chunk_by(|(_, a), (_, b)| a == b).map(|group| {
-        let text = group.iter().map(|(line, _)| *line).collect::<Vec<_>>().join("\n");
-        if group.iter().all(|(_, copied)| *copied) { format!("```dockerfile\n{text}\n```") } else { text }
+        let is_copied = group.iter().all(|(_, copied)| *copied);
+        let depth = |line: &str| line.len() - line.trim_start().len();
+        let indent = if is_copied { group.iter().map(|(line, _)| depth(line)).min().unwrap_or_default() } else { 0 };
+        let text = group.iter().map(|(line, _)| line.get(indent..).unwrap_or_default()).collect::<Vec<_>>().join("\n");
+        let is_instruction = text.split(' ').next().is_some_and(|word| INSTRUCTIONS.contains(&word));
+        match (is_copied, is_instruction) {
+            (true, true) => format!("```dockerfile\n{text}\n```"),
+            (true, false) => format!("```sh\n{text}\n```"),
+            (false, _) => text,
+        }
     });
     groups.collect::<Vec<_>>().join("\n\n")
 }

@@ -291,7 +291,7 @@ impl Checker<'_> {
             _ => None,
         };
         match (name, literal(0), literal(1)) {
-            ("version", Some((part, text)), _) if Version::parse(&text).is_none() => {
+            ("version" | "major", Some((part, text)), _) if Version::parse(&text).is_none() => {
                 Err(self.wrong(part, format!("'{text}' is no version: it begins with no number")))
             }
             ("matches", _, Some((part, text))) => match Regex::new(&text) {

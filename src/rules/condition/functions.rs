@@ -54,6 +54,13 @@ pub const FUNCTIONS: &[Function] = &[
         gives: Gives::Version,
     },
     Function {
+        name: "major",
+        form: "major(torch.cuda.version) == 12",
+        about: "the first number of a version",
+        takes: &[Takes::Text],
+        gives: Gives::Int,
+    },
+    Function {
         name: "size",
         form: "size(nccl.copies) > 1",
         about: "how many characters a text has, or elements a list, or entries a map",

@@ -1,10 +1,10 @@
-//! `version(text)`: a value of CEL that is compared by its numbers.
+//! `version(text)`, a value of CEL that is compared by its numbers, and `major(text)`, the first of them.
 
 use std::any::Any;
 use std::cmp::Ordering;
 
 use cel::common::traits::Comparer;
-use cel::common::types::{CelString, Type};
+use cel::common::types::{CelInt, CelString, Type};
 use cel::common::value::{StaticVal, Val};
 use cel::{Env, ExecutionError};
 
@@ -12,18 +12,26 @@ use crate::model::Version;
 
 static VERSION: Type = Type::new_unspecified_type("version");
 
-/// CEL with our one function. A name that is taken twice would be a defect of ours, which every test would show.
+/// CEL with our functions. A name that is taken twice would be a defect of ours, which every test would show.
 pub(super) fn environment() -> Env {
     let mut env = Env::stdlib();
     let _ = env.add_type(VERSION.to_owned());
+    let _ = cel::add_overload!(env, fn major: (CelString<'_>) -> Result<CelInt>);
     let _ = cel::add_overload!(env, fn version: (CelString<'_>) -> Result<Comparable>);
     env
 }
 
 fn version(text: &CelString<'_>) -> Result<Comparable, ExecutionError> {
-    let version = Version::parse(text.inner());
-    version.map(Comparable).ok_or_else(|| {
-        ExecutionError::function_error("version", format!("'{}' is no version: it begins with no number", text.inner()))
+    parsed("version", text).map(Comparable)
+}
+
+fn major(text: &CelString<'_>) -> Result<CelInt, ExecutionError> {
+    Ok(CelInt::from(i64::try_from(parsed("major", text)?.major()).unwrap_or(i64::MAX)))
+}
+
+fn parsed(function: &str, text: &CelString<'_>) -> Result<Version, ExecutionError> {
+    Version::parse(text.inner()).ok_or_else(|| {
+        ExecutionError::function_error(function, format!("'{}' is no version: it begins with no number", text.inner()))
     })
 }
 
