@@ -233,6 +233,8 @@ pub(super) struct BaselineCheck {
 pub(super) struct Show {
     /// Id, such as nccl/missing-library
     pub(super) rule: String,
+    #[command(flatten)]
+    pub(super) judged: Judged,
 }
 
 #[derive(Debug, Args)]

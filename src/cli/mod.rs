@@ -2,6 +2,7 @@
 //! writes to a terminal.
 
 mod args;
+mod files;
 mod host;
 mod hosts;
 mod margin;
@@ -108,7 +109,7 @@ fn run(arguments: Arguments, environment: Environment) -> Result<Exit, Failure> 
                 images(&Plan::check(write.check, environment)?, Use::Write(file, known::Baseline::default()))
             }
             Baseline::Check(check) => {
-                let (name, text) = (check.baseline.display().to_string(), rules::read(&check.baseline)?);
+                let (name, text) = (check.baseline.display().to_string(), files::read(&check.baseline)?);
                 let known = known::Baseline::read(Document { name: &name, text: &text })?;
                 images(&Plan::check(check.check, environment)?, Use::Accept(known))
             }

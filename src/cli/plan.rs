@@ -1,8 +1,7 @@
 //! What was typed, resolved: nothing is left to guess below.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, IsTerminal as _, Read as _};
+use std::io::{self, IsTerminal as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -10,15 +9,15 @@ use std::thread;
 use crate::facts::explain::Question;
 use crate::facts::is_shown;
 use crate::launch::{self, Assignment, Setting};
-use crate::model::{ImagePath, Limits, OverLimit, Severity};
+use crate::model::{ImagePath, Limits, Severity};
 use crate::pipeline::{PlatformChoice, Request};
 use crate::report::{self, Dockerfile, Format, Style};
 use crate::source::{Environment, Options};
 
-use super::Failure;
 use super::args::{Check, Color, Common, FailOn, Inspect, Look, Output};
 use super::hosts::{Described, hosts};
 use super::policy::Judged;
+use super::{Failure, files};
 
 /// Columns where nobody says how many there are, as in a CI log.
 const WIDTH: usize = 80;
@@ -173,7 +172,7 @@ fn launch(files: &[PathBuf], options: &[String], limits: &Limits) -> Result<Vec<
     for path in files {
         let name = path.display().to_string();
         let wrong = |what: String| Failure::Usage(format!("--launch {name}: {what}"));
-        let text = text_file(path, limits).map_err(wrong)?;
+        let text = files::text(path, limits).map_err(wrong)?;
         let read = launch::read(&text).map_err(wrong)?;
         settings.extend(read.into_iter().filter(|given| is_shown(&given.name)).map(|given| given.in_launch(&name)));
     }
@@ -185,22 +184,10 @@ fn launch(files: &[PathBuf], options: &[String], limits: &Limits) -> Result<Vec<
     Ok(settings)
 }
 
-/// A file of the user's, which may be the wrong one and large.
-fn text_file(path: &Path, limits: &Limits) -> Result<String, String> {
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    #[expect(clippy::disallowed_methods, reason = "bounded by the limit")]
-    file.take(limits.text_file + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > limits.text_file {
-        return Err(OverLimit::new("it has more bytes of text", "text_file", limits.text_file).to_string());
-    }
-    String::from_utf8(bytes).map_err(|_bytes| "it is no UTF-8 text".to_owned())
-}
-
 /// `--dockerfile`. Services know it by its path in the repository, which is taken to be the current folder.
 fn dockerfile(path: &Path) -> Result<Dockerfile, Failure> {
     let wrong = |what: String| Failure::Usage(format!("--dockerfile {}: {what}", path.display()));
-    let text = text_file(path, &Limits::default()).map_err(wrong)?;
+    let text = files::text(path, &Limits::default()).map_err(wrong)?;
     let here = std::env::current_dir().unwrap_or_default();
     let inside = path.strip_prefix(&here).unwrap_or(path).to_str().and_then(report::relative);
     let why = "services know files by their path in the repository: run this in its root, with the file below it";

@@ -12,7 +12,7 @@ use crate::report::ImageSummary;
 use crate::rules::{Judgement, Rule, RuleSet, judge};
 
 use super::Failure;
-use super::rules::{files, read};
+use super::files::{read, rule_files};
 
 /// What a policy file is called.
 const NAMES: [&str; 2] = ["ncclcheck.yaml", "ncclcheck.yml"];
@@ -60,7 +60,7 @@ impl Book {
             let base = file.parent().unwrap_or(Path::new(""));
             for folder in policy.folders() {
                 let misplaced = |error: Failure| Failure::Document(document.mistake(folder, error.to_string()));
-                for found in files(&base.join(&folder.value)).map_err(misplaced)? {
+                for found in rule_files(&base.join(&folder.value)).map_err(misplaced)? {
                     let text = read(&found.path)?;
                     rules.add(&found.id, Document { name: &found.path.display().to_string(), text: &text })?;
                 }

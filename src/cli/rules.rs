@@ -2,18 +2,17 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::document::{Document, suggestion};
 use crate::facts::key::{self, KEYS};
-use crate::model::Limits;
 use crate::policy::{self, Profile};
 use crate::report::{self, pages};
 use crate::rules::{self, RuleSet, Trial};
 use crate::source::Environment;
 
 use super::args::{Docs, Explain, Rules, Schema, SchemaOf, Show, Test};
+use super::files::{read, rule_files};
 use super::policy::Book;
 use super::{Exit, Failure, output, plan};
 
@@ -89,11 +88,16 @@ fn print(text: &str) -> Result<Exit, Failure> {
 }
 
 fn show(asked: &Show) -> Result<Exit, Failure> {
-    let rules = RuleSet::builtin()?;
-    let Some(text) = rules.get(&asked.rule).and_then(|rule| RuleSet::source(&rule.id)) else {
-        return Err(no_rule(&asked.rule, &rules));
-    };
-    print(text)
+    if let Some(text) = RuleSet::source(&asked.rule) {
+        return print(text);
+    }
+    let rules = Book::open(&asked.judged)?.rules;
+    match rules.get(&asked.rule) {
+        // What a policy requires has no file of its own.
+        Some(rule) if rule.is_required() => Err(Failure::Usage(format!("{} stands in {}", rule.id, rule.file))),
+        Some(rule) => print(&read(Path::new(&rule.file))?),
+        None => Err(no_rule(&asked.rule, &rules)),
+    }
 }
 
 /// A rule that somebody names and that there is not.
@@ -110,7 +114,7 @@ fn test(asked: &Test) -> Result<Exit, Failure> {
         RuleSet::builtin()?
     } else {
         let mut rules = RuleSet::default();
-        for file in asked.folders.iter().map(|folder| files(folder)).collect::<Result<Vec<_>, _>>()?.concat() {
+        for file in asked.folders.iter().map(|folder| rule_files(folder)).collect::<Result<Vec<_>, _>>()?.concat() {
             let text = read(&file.path)?;
             let document = Document { name: &file.path.display().to_string(), text: &text };
             if let Err(mistake) = rules.add(&file.id, document) {
@@ -149,61 +153,4 @@ fn test(asked: &Test) -> Result<Exit, Failure> {
         writeln!(out)
     })?;
     Ok(if wrong.is_empty() { Exit::Pass } else { Exit::Fail })
-}
-
-/// A rule's file.
-#[derive(Clone)]
-pub(super) struct RuleFile {
-    /// What the rule must be called: its folder's name and its own.
-    pub(super) id: String,
-    pub(super) path: PathBuf,
-}
-
-/// All rules of a folder, or one file.
-pub(super) fn files(place: &Path) -> Result<Vec<RuleFile>, Failure> {
-    let failed = |path: &Path, why: &dyn std::fmt::Display| Failure::Usage(format!("{}: {why}", path.display()));
-    let (mut found, mut folders) =
-        if place.is_file() { (vec![place.to_owned()], Vec::new()) } else { (Vec::new(), vec![place.to_owned()]) };
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).map_err(|error| failed(&folder, &error))? {
-            let entry = entry.map_err(|error| failed(&folder, &error))?;
-            // A link to a folder is not followed: it may lead back.
-            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            let path = entry.path();
-            if is_folder {
-                folders.push(path);
-            } else if path.is_file()
-                && path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
-            {
-                found.push(path);
-            }
-        }
-    }
-    if found.is_empty() {
-        return Err(failed(place, &"there is no rule in it: no file AREA/NAME.yaml"));
-    }
-    found.sort();
-    let file = |path: PathBuf| {
-        let whole = path.canonicalize().map_err(|error| failed(&path, &error))?;
-        let name = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
-        let area = name(whole.parent().and_then(Path::file_name));
-        Ok(RuleFile { id: format!("{area}/{}", name(whole.file_stem())), path })
-    };
-    found.into_iter().map(file).collect()
-}
-
-/// The text of a file that a person wrote, within the limit for such.
-pub(super) fn read(path: &Path) -> Result<String, Failure> {
-    let failed = |why: String| Failure::Usage(format!("{}: {why}", path.display()));
-    let limit = Limits::default().text_file;
-    let mut bytes = Vec::new();
-    let file = fs::File::open(path).map_err(|error| failed(error.to_string()))?;
-    #[expect(clippy::disallowed_methods, reason = "bounded by the limit")]
-    file.take(limit + 1).read_to_end(&mut bytes).map_err(|error| failed(error.to_string()))?;
-    if bytes.len() as u64 > limit {
-        return Err(failed(format!("it has more than {limit} bytes")));
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        failed(format!("it is no UTF-8 text: byte {} is none of a character", error.utf8_error().valid_up_to()))
-    })
 }

@@ -136,6 +136,12 @@ fn rules_and_facts_are_explained() {
     let output = run(&["explain", "nccl/several-copys"], None);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("did you mean nccl/several-copies?"), "{}", stderr(&output));
+    let config = policies().join("ci/ncclcheck.yaml").display().to_string();
+    for (rule, told) in [("nccl/several-copies", "id: nccl/several-copies"), ("acme/nccl-owned", "id: acme/nccl-owned")]
+    {
+        let output = run(&["rules", "show", "--config", &config, rule], None);
+        assert!(text(&output).contains(told) && output.status.success(), "{}", stderr(&output));
+    }
     let output = run(&["rules", "list", "--profile", "sigle-node"], None);
     assert!(stderr(&output).contains("did you mean single-node?"), "{}", stderr(&output));
 }
