@@ -159,6 +159,15 @@ fn a_waiver_that_does_nothing_is_told() {
 }
 
 #[test]
+fn what_is_not_asked_is_no_matter_of_waivers_and_checks() {
+    let text = "require: [run.nccl.ranks == 2, torch.version >= 2]\nwaivers: [{rule: env/ld-preload, reason: r, expires: never}]";
+    let of_run = rules(text).unwrap().only(Rule::is_of_run);
+    assert!(of_run.get("require/run-nccl-ranks-2").is_some() && of_run.get("require/torch-version-2").is_none());
+    let (_, notices) = policy(text).unwrap().accept(judge(&of_run, &facts()), &IMAGE, Today::of("2026-06-01"));
+    assert!(notices.is_empty(), "{notices:?}");
+}
+
+#[test]
 fn an_unknown_is_accepted_only_where_that_is_said() {
     let text =
         "require: [{id: verbs, that: has(rdma.verbs)}]\nwaivers: [{rule: require/verbs, reason: r, expires: never}]";

@@ -140,8 +140,10 @@ pub(super) fn accept<'r>(
         *used = true;
         Judgement { outcome: waiver.waive(judgement.outcome, today), ..judgement }
     };
-    let judgements = judgements.into_iter().map(&mut judge).collect();
-    let unused = waivers.iter().zip(used).filter(|(_, used)| !used);
+    let judgements: Vec<_> = judgements.into_iter().map(&mut judge).collect();
+    // One whose rule was not asked, as in a probe alone, says nothing.
+    let is_asked = |waiver: &Waiver<'_>| judgements.iter().any(|judgement| waiver.rule.matches(&judgement.rule.id));
+    let unused = waivers.iter().zip(used).filter(|(waiver, used)| !used && is_asked(waiver));
     let notices = unused.map(|(waiver, _)| {
         let expired = if waiver.is_expired(today) { ", and has expired" } else { "" };
         format!(
@@ -149,7 +151,8 @@ pub(super) fn accept<'r>(
             waiver.entry.rule.value, waiver.place
         )
     });
-    (judgements, notices.collect())
+    let notices = notices.collect();
+    (judgements, notices)
 }
 
 impl Waiver<'_> {

@@ -90,7 +90,7 @@ impl Rule {
 
     /// Whether it judges what an image does as it runs.
     pub fn is_of_run(&self) -> bool {
-        self.id.starts_with("runtime/")
+        self.id.starts_with("runtime/") || (self.is_required() && self.asks().into_iter().any(Key::is_of_run))
     }
 }
 
