@@ -7,7 +7,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use crate::model::Platform;
 
-use super::policy::Judged;
+use super::book::Judged;
 pub(super) use super::probe::args::{Preflight, Probe};
 
 /// Tells from the bytes of a PyTorch-CUDA container image, without running it, whether distributed training in it will use

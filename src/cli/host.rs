@@ -1,6 +1,5 @@
 //! `ncclcheck host`.
 
-use std::fs;
 use std::path::Path;
 
 use crate::host::{Record, Tree};
@@ -25,10 +24,9 @@ pub(super) fn host(asked: &HostFacts, environment: &Environment) -> Result<Exit,
         RecordForm::Json => serde_json::to_string(&record).map_err(|error| failure(error.into()))? + "\n",
         RecordForm::Yaml => record.to_yaml().map_err(|why| failure(std::io::Error::other(why)))?,
     };
-    if let Some(path) = &asked.file {
-        fs::write(path, text).map_err(|error| Failure::Output { what: path.display().to_string(), error })?;
-    } else {
-        output::stdout(|out| out.write_all(text.as_bytes()))?;
+    match &asked.file {
+        Some(path) => output::file(path, &text)?,
+        None => output::stdout(|out| out.write_all(text.as_bytes()))?,
     }
     Ok(Exit::Pass)
 }

@@ -1,15 +1,14 @@
 //! `--host` and `--host-facts`: hosts that an image is judged for, typed, in a file, or recorded.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::document::Document;
 use crate::facts::Facts;
 use crate::host::Record;
-use crate::model::{Host, HostError};
+use crate::model::{Host, HostError, Limits};
 
-use super::Failure;
+use super::{Failure, files};
 
 /// A host, as somebody described it or as it was recorded.
 #[derive(Debug)]
@@ -52,7 +51,7 @@ pub(super) fn hosts(texts: &[String], records: &[PathBuf]) -> Result<Vec<Describ
 
 /// A record's file.
 fn recorded(path: &Path) -> Result<Described, String> {
-    let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let text = files::text(path, &Limits::default())?;
     let name = path.display().to_string();
     let record = Record::parse(Document { name: &name, text: &text })
         .map_err(|mistake| format!("it is no record as `ncclcheck host` writes it: {mistake}"))?;
@@ -64,8 +63,8 @@ fn one(text: &str) -> Result<Vec<Host>, String> {
     match text.strip_prefix('@') {
         None if text.contains('=') => Ok(vec![text.parse().map_err(|error: HostError| error.to_string())?]),
         file => {
-            let content = fs::read_to_string(file.unwrap_or(text)).map_err(|error| error.to_string())?;
-            listed(Document { name: file.unwrap_or(text), text: &content })
+            let name = file.unwrap_or(text);
+            listed(Document { name, text: &files::text(Path::new(name), &Limits::default())? })
         }
     }
 }

@@ -2,13 +2,13 @@
 //! writes to a terminal.
 
 mod args;
+mod book;
 mod files;
 mod host;
 mod hosts;
 mod margin;
 mod output;
 mod plan;
-mod policy;
 mod probe;
 mod progress;
 mod rules;
@@ -22,19 +22,19 @@ use clap::Parser as _;
 use crate::document::{Document, Mistake};
 use crate::facts::explain::explain;
 use crate::facts::{Facts, World};
-use crate::model::Owner;
+use crate::model::{Owner, Severity};
 use crate::pipeline::{self, Image};
-use crate::policy as known;
+use crate::policy::Baseline;
 use crate::report::{Difference, Explanation, Format, Report, Side, Verdict};
 use crate::rootfs::listing;
 use crate::scan::Cancel;
 use crate::source::Environment;
 
-use args::{Arguments, Baseline, Command};
+use args::{Arguments, Command};
+use book::Book;
 use hosts::Described;
 use output::Outputs;
 use plan::{Action, Plan, Talk};
-use policy::Book;
 use progress::Terminal;
 
 /// How a run ended. More of these than one: the first in this order counts.
@@ -104,13 +104,13 @@ fn run(arguments: Arguments, environment: Environment) -> Result<Exit, Failure> 
         Command::Check(check) => images(&Plan::check(check, environment)?, Use::Nothing),
         Command::Diff(diff) => difference(&Plan::check(diff.check, environment)?),
         Command::Baseline(command) => match *command {
-            Baseline::Write(write) => {
+            args::Baseline::Write(write) => {
                 let file = write.baseline;
-                images(&Plan::check(write.check, environment)?, Use::Write(file, known::Baseline::default()))
+                images(&Plan::check(write.check, environment)?, Use::Write(file, Baseline::default()))
             }
-            Baseline::Check(check) => {
+            args::Baseline::Check(check) => {
                 let (name, text) = (check.baseline.display().to_string(), files::read(&check.baseline)?);
-                let known = known::Baseline::read(Document { name: &name, text: &text })?;
+                let known = Baseline::read(Document { name: &name, text: &text })?;
                 images(&Plan::check(check.check, environment)?, Use::Accept(known))
             }
         },
@@ -124,21 +124,25 @@ fn run(arguments: Arguments, environment: Environment) -> Result<Exit, Failure> 
 enum Use {
     Nothing,
     /// Problems are gathered for this file.
-    Write(PathBuf, known::Baseline),
+    Write(PathBuf, Baseline),
     /// Those that it has are accepted.
-    Accept(known::Baseline),
+    Accept(Baseline),
 }
 
 /// Loads each image and reports on it. One that cannot be had does not keep the others from it.
 fn images(plan: &Plan, mut baseline: Use) -> Result<Exit, Failure> {
-    let book = Book::open(&plan.judged)?.only(|rule| !rule.is_of_run());
+    // What is only shown is judged by nothing: a policy that is wrong must not be in its way.
+    let book = match plan.action {
+        Action::Check => Some(Book::open(&plan.judged)?.only(|rule| !rule.is_of_run())),
+        Action::Inspect | Action::Files | Action::Explain(_) => None,
+    };
     let mut outputs = Outputs::open(&plan.outputs, plan.dockerfile.as_ref())?;
     let mut exit = Exit::Pass;
     each(plan, |reference, loaded| {
         match loaded {
             Ok(images) => {
                 for image in &images {
-                    exit = exit.max(report(image, plan, &book, &mut baseline, &mut outputs)?);
+                    exit = exit.max(report(image, plan, book.as_ref(), &mut baseline, &mut outputs)?);
                 }
             }
             Err(error) => {
@@ -186,7 +190,13 @@ fn each(
     Ok(())
 }
 
-fn report(image: &Image, plan: &Plan, book: &Book, baseline: &mut Use, outputs: &mut Outputs) -> Result<Exit, Failure> {
+fn report(
+    image: &Image,
+    plan: &Plan,
+    book: Option<&Book>,
+    baseline: &mut Use,
+    outputs: &mut Outputs,
+) -> Result<Exit, Failure> {
     if plan.action == Action::Files {
         outputs.text(&listing(&image.rootfs))?;
         return Ok(Exit::Pass);
@@ -205,7 +215,7 @@ fn report(image: &Image, plan: &Plan, book: &Book, baseline: &mut Use, outputs: 
         .into_iter()
         .map(|host| {
             let facts = host.map_or_else(|| facts.clone(), |host| host.add_to(&facts));
-            let judgements = (plan.action == Action::Check).then(|| {
+            let judgements = book.map(|book| {
                 let (judgements, mut notices) = book.judge(&facts, &image.summary);
                 match baseline {
                     Use::Nothing => (judgements, notices),
@@ -230,7 +240,7 @@ fn report(image: &Image, plan: &Plan, book: &Book, baseline: &mut Use, outputs: 
             host: *host,
             facts,
             judgements: judged.as_ref().map(|(judgements, _)| &**judgements),
-            fail_on: book.fail_on(plan.fail_on),
+            fail_on: book.map_or(Severity::Error, |book| book.fail_on(plan.fail_on)),
             fail_for: &Owner::ALL,
             notices: judged.as_ref().map_or(&[], |(_, notices)| notices),
             probe: None,

@@ -36,12 +36,7 @@ impl Outputs {
         let open = |(format, target): &(Format, Target)| {
             let sink = match target {
                 Target::Stdout => Sink::Stdout,
-                Target::File(path) => {
-                    let folder =
-                        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-                    let file = tempfile::Builder::new().prefix(".ncclcheck-").tempfile_in(folder);
-                    Sink::File(file.map_err(|error| failure(&path.display().to_string(), error))?, path.clone())
-                }
+                Target::File(path) => Sink::File(beside(path)?, path.clone()),
             };
             Ok(Output { format: *format, sink, used: false })
         };
@@ -122,11 +117,17 @@ impl Output {
     }
 }
 
+/// A temporary file in the folder of a wanted one.
+fn beside(path: &Path) -> Result<tempfile::NamedTempFile, Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let file = tempfile::Builder::new().prefix(".ncclcheck-").tempfile_in(folder);
+    file.map_err(|error| failure(&path.display().to_string(), error))
+}
+
 /// Writes a file, which appears whole or not at all.
 pub(super) fn file(path: &Path, text: &str) -> Result<(), Failure> {
     let failed = |error| failure(&path.display().to_string(), error);
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(".ncclcheck-").tempfile_in(folder).map_err(failed)?;
+    let mut file = beside(path)?;
     file.write_all(text.as_bytes()).map_err(failed)?;
     file.persist(path).map(drop).map_err(|error| failed(error.error))
 }

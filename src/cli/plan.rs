@@ -15,8 +15,8 @@ use crate::report::{self, Dockerfile, Format, Style};
 use crate::source::{Environment, Options};
 
 use super::args::{Check, Color, Common, FailOn, Inspect, Look, Output};
+use super::book::Judged;
 use super::hosts::{Described, hosts};
-use super::policy::Judged;
 use super::{Failure, files};
 
 /// Columns where nobody says how many there are, as in a CI log.
@@ -104,9 +104,7 @@ impl Plan {
             let (program, caller) = (path(inspect.program), path(inspect.from));
             Action::Explain(Question { names: inspect.explain, program, caller })
         };
-        // Nothing is judged: a policy that is wrong must not be in the way.
-        let judged = Judged { no_config: true, ..Judged::default() };
-        Ok(Self { judged, ..Self::new(action, inspect.common, environment)? })
+        Self::new(action, inspect.common, environment)
     }
 
     fn new(action: Action, common: Common, environment: Environment) -> Result<Self, Failure> {

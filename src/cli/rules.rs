@@ -12,8 +12,8 @@ use crate::rules::{self, RuleSet, Trial};
 use crate::source::Environment;
 
 use super::args::{Docs, Explain, Rules, Schema, SchemaOf, Show, Test};
+use super::book::Book;
 use super::files::{read, rule_files};
-use super::policy::Book;
 use super::{Exit, Failure, output, plan};
 
 pub(super) fn run(command: &Rules, environment: &Environment) -> Result<Exit, Failure> {

@@ -234,7 +234,8 @@ keys! {
     HOST_PCI_GPUS "host.pci_gpus" Texts "NVIDIA GPUs on its PCI bus that are not handed to virtual machines: address and the kernel driver that has them";
     HOST_MODULES "host.modules" Texts "Kernel modules for GPUs and RDMA that it has loaded";
     HOST_PEER_MEMORY "host.peer_memory" Texts "Clients of peer memory that its kernel lists; kernels from 6.4 on list none";
-    HOST_GPU_DIRECT "host.gpu_direct" Texts "Ways in which its NICs could reach GPU memory: peermem, dma-buf";
+    HOST_PEERMEM "host.peermem" Bool "Whether nvidia_peermem is loaded, by which its NICs can reach GPU memory";
+    HOST_DMA_BUF "host.dma_buf" Bool "Whether its kernel and driver have DMA-BUF, by which its NICs can reach GPU memory";
     HOST_NVSWITCHES "host.nvswitches" Number "NVSwitches that its driver has";
     HOST_FABRIC_MANAGER "host.fabric_manager" Bool "Whether the fabric manager runs on it";
     HOST_REDIRECTING_PORTS "host.redirecting_ports" Texts "Ports of PCIe switches above its GPUs whose access control sends what devices write to each other up to the root";

@@ -30,18 +30,23 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Known {
     rule: String,
-    /// Of the finding; none where the rule could not be answered.
-    fingerprint: Option<String>,
+    /// The places of the finding; none where the rule could not be answered.
+    places: Option<BTreeSet<String>>,
 }
 
 impl Known {
     fn of(judgement: &Judgement<'_>) -> Option<Self> {
-        let fingerprint = match &judgement.outcome {
-            Outcome::Fail(_) => judgement.fingerprint(),
+        let places = match &judgement.outcome {
+            Outcome::Fail(finding) => Some(finding.places()),
             Outcome::Unknown(_) => None,
             Outcome::Pass | Outcome::NotApplicable | Outcome::Waived(_) => return None,
         };
-        Some(Self { rule: judgement.rule.id.clone(), fingerprint })
+        Some(Self { rule: judgement.rule.id.clone(), places })
+    }
+
+    /// Whether both are findings of one rule, or both are answers of it that could not be had.
+    fn is_like(&self, other: &Self) -> bool {
+        self.rule == other.rule && self.places.is_some() == other.places.is_some()
     }
 }
 
@@ -80,20 +85,30 @@ impl Baseline {
 
     /// Takes what is known out of the failures, and tells what is not the case any more.
     pub fn accept<'r>(&self, judgements: Vec<Judgement<'r>>) -> (Vec<Judgement<'r>>, Vec<String>) {
-        let mut met = BTreeSet::new();
+        let mut met = Vec::new();
         let judgements = judgements.into_iter().map(|judgement| match Known::of(&judgement) {
-            Some(known) if self.known.contains(&known) => {
-                met.insert(known);
-                Judgement { outcome: self.waive(judgement.outcome), ..judgement }
+            Some(problem) => {
+                let is_known = self.has(&problem);
+                met.push(problem);
+                let outcome = if is_known { self.waive(judgement.outcome) } else { judgement.outcome };
+                Judgement { outcome, ..judgement }
             }
-            _ => judgement,
+            None => judgement,
         });
         let judgements = judgements.collect();
-        let gone = self.known.difference(&met);
+        let gone = self.known.iter().filter(|known| !met.iter().any(|problem| problem.is_like(known)));
         let notices = gone.map(|known| {
             format!("{} is mended in this image: it is in {}, which can be written anew", known.rule, self.name)
         });
         (judgements, notices.collect())
+    }
+
+    /// Whether a problem is known. A finding that has lost some of its places is no new one.
+    fn has(&self, problem: &Known) -> bool {
+        let mut like = self.known.iter().filter(|known| known.is_like(problem)).peekable();
+        let is_there = like.peek().is_some();
+        let places: BTreeSet<&String> = like.filter_map(|known| known.places.as_ref()).flatten().collect();
+        is_there && problem.places.iter().flatten().all(|place| places.contains(place))
     }
 
     fn waive(&self, outcome: Outcome) -> Outcome {

@@ -36,6 +36,7 @@ struct Layer {
     name: String,
     text: String,
     file: File,
+    waivers: Vec<Waiver>,
 }
 
 /// A profile that ships.
@@ -132,7 +133,7 @@ impl Policy {
             let levels = layer.file.rules.severity.0.iter();
             let levels = levels.map(|(pattern, level)| Ok((layer.pattern(pattern, &rules)?, level.value)));
             let levels = levels.collect::<Result<Vec<_>, Mistake>>()?;
-            layer.file.waivers.iter().try_for_each(|waiver| layer.pattern(&waiver.rule, &rules).map(|_| ()))?;
+            layer.waivers.iter().try_for_each(|waiver| layer.pattern(&waiver.rule, &rules).map(|_| ()))?;
             // Of several that match, the last counts: the general first, the particular behind it.
             let level = |rule: &Rule| {
                 levels.iter().rev().find(|(pattern, _)| pattern.matches(&rule.id)).map(|(_, level)| *level)
@@ -156,11 +157,7 @@ impl Policy {
         image: &Subject<'_>,
         today: Today,
     ) -> (Vec<Judgement<'r>>, Vec<String>) {
-        let waivers: Vec<_> = self
-            .layers
-            .iter()
-            .flat_map(|layer| layer.file.waivers.iter().map(|entry| Waiver::new(entry, &layer.name)))
-            .collect();
+        let waivers: Vec<_> = self.layers.iter().flat_map(|layer| &layer.waivers).collect();
         waiver::accept(&waivers, judgements, image, today)
     }
 }
@@ -170,9 +167,10 @@ impl Layer {
         if document.text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
             return Err(document.mistake_of("", "there is nothing in this file"));
         }
-        let file: File = document.parse()?;
-        file.waivers.iter().try_for_each(|waiver| waiver::check(waiver, document))?;
-        Ok(Self { name: document.name.to_owned(), text: document.text.to_owned(), file })
+        let mut file: File = document.parse()?;
+        let waivers = std::mem::take(&mut file.waivers).into_iter().map(|entry| Waiver::read(entry, document));
+        let waivers = waivers.collect::<Result<_, _>>()?;
+        Ok(Self { name: document.name.to_owned(), text: document.text.to_owned(), file, waivers })
     }
 
     fn document(&self) -> Document<'_> {

@@ -6,6 +6,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use crate::document::{Document, Mistake, Spanned};
+use crate::model::{Digest, DigestError};
 use crate::rules::{Judgement, Outcome, Problem, Waived};
 
 use super::file::Entry;
@@ -36,81 +37,87 @@ pub struct Subject<'i> {
     pub digests: [Option<&'i str>; 2],
 }
 
-/// A waiver, and where it stands.
-pub(super) struct Waiver<'p> {
-    entry: &'p Entry,
-    rule: Pattern,
+/// A waiver.
+#[derive(Debug)]
+pub(super) struct Waiver {
+    pub(super) rule: Spanned<String>,
+    reason: String,
     images: Vec<GlobMatcher>,
+    digest: Option<Digest>,
+    fingerprint: Option<String>,
+    unknown: bool,
     /// `None` is never.
     expires: Option<Date>,
+    /// File and line.
     place: String,
 }
 
-/// What is wrong in a waiver.
-pub(super) fn check(entry: &Entry, document: Document<'_>) -> Result<(), Mistake> {
-    if entry.reason.value.trim().is_empty() {
-        return Err(document.mistake(&entry.reason, "a waiver has a reason, and this one is empty"));
-    }
-    if expiry(&entry.expires.value).is_err() {
-        let what = format!("'{}' is no day such as 2027-01-31, and not 'never'", entry.expires.value);
-        return Err(document.mistake(&entry.expires, what));
-    }
-    if entry.images.as_ref().is_some_and(Vec::is_empty) {
-        return Err(document.mistake(&entry.rule, "this waiver's images are an empty list: leave it out, or name some"));
-    }
-    for pattern in entry.images.iter().flatten() {
-        if pattern.value.is_empty() {
-            return Err(document.mistake(pattern, "this pattern matches no image's name"));
+impl Waiver {
+    /// Reads what is written in a policy.
+    pub(super) fn read(entry: Entry, document: Document<'_>) -> Result<Self, Mistake> {
+        if entry.reason.value.trim().is_empty() {
+            return Err(document.mistake(&entry.reason, "a waiver has a reason, and this one is empty"));
         }
-        Glob::new(&pattern.value)
-            .map_err(|error| document.mistake(pattern, format!("this is no pattern of names: {}", error.kind())))?;
-    }
-    if let Some(digest) = &entry.digest {
-        digest.value.parse::<crate::model::Digest>().map_err(|error| document.mistake(digest, error.to_string()))?;
-    }
-    match &entry.fingerprint {
-        Some(text) if text.value.len() < 8 || !text.value.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f')) => {
-            let what = "a fingerprint is 8 to 64 hexadecimal digits, as the JSON report has them".to_owned();
-            Err(document.mistake(text, what))
+        if entry.images.as_ref().is_some_and(Vec::is_empty) {
+            let what = "this waiver's images are an empty list: leave it out, or name some";
+            return Err(document.mistake(&entry.rule, what));
         }
-        _ => Ok(()),
-    }
-}
-
-fn expiry(text: &str) -> Result<Option<Date>, jiff::Error> {
-    if text == "never" { Ok(None) } else { text.parse().map(Some) }
-}
-
-impl<'p> Waiver<'p> {
-    /// One that was checked.
-    pub(super) fn new(entry: &'p Entry, file: &str) -> Self {
-        Self {
-            entry,
-            rule: Pattern::new(&entry.rule.value),
-            images: entry.images.iter().flatten().filter_map(glob).collect(),
-            expires: expiry(&entry.expires.value).ok().flatten(),
-            place: format!("{file}:{}", entry.rule.referenced.line()),
-        }
+        let digest = |digest: &Spanned<String>| {
+            digest.value.parse().map_err(|error: DigestError| document.mistake(digest, error.to_string()))
+        };
+        Ok(Self {
+            images: entry.images.iter().flatten().map(|text| glob(text, document)).collect::<Result<_, _>>()?,
+            digest: entry.digest.as_ref().map(digest).transpose()?,
+            fingerprint: entry.fingerprint.map(|text| fingerprint(text, document)).transpose()?,
+            expires: expiry(&entry.expires, document)?,
+            place: format!("{}:{}", document.name, entry.rule.referenced.line()),
+            unknown: entry.unknown,
+            reason: entry.reason.value,
+            rule: entry.rule,
+        })
     }
 
     fn is_for(&self, image: &Subject<'_>) -> bool {
         let named = self.images.is_empty()
             || image.names.iter().any(|name| self.images.iter().any(|pattern| pattern.is_match(name)));
-        let digest = self.entry.digest.as_ref().map(|digest| &*digest.value);
-        named && digest.is_none_or(|digest| image.digests.contains(&Some(digest)))
+        named && self.digest.as_ref().is_none_or(|digest| image.digests.contains(&Some(digest.as_str())))
     }
 
     fn covers(&self, judgement: &Judgement<'_>) -> bool {
-        if !self.rule.matches(&judgement.rule.id) {
+        if !self.is_of(judgement) {
             return false;
         }
         match &judgement.outcome {
-            Outcome::Fail(_) => self.entry.fingerprint.as_ref().is_none_or(|wanted| {
-                judgement.fingerprint().is_some_and(|fingerprint| fingerprint.starts_with(&wanted.value))
+            Outcome::Fail(_) => self.fingerprint.as_ref().is_none_or(|wanted| {
+                judgement.fingerprint().is_some_and(|fingerprint| fingerprint.starts_with(wanted))
             }),
-            Outcome::Unknown(_) => self.entry.unknown,
+            Outcome::Unknown(_) => self.unknown,
             Outcome::Pass | Outcome::NotApplicable | Outcome::Waived(_) => false,
         }
+    }
+
+    fn is_of(&self, judgement: &Judgement<'_>) -> bool {
+        Pattern::new(&self.rule.value).matches(&judgement.rule.id)
+    }
+
+    fn waive(&self, outcome: Outcome, today: Today) -> Outcome {
+        let problem = match outcome {
+            Outcome::Fail(mut finding) if self.is_expired(today) => {
+                let until = self.expires.map(|day| day.to_string()).unwrap_or_default();
+                finding.note = Some(format!("it was accepted until {until} ({}): {}", self.place, self.reason));
+                return Outcome::Fail(finding);
+            }
+            Outcome::Unknown(gaps) if self.is_expired(today) => return Outcome::Unknown(gaps),
+            Outcome::Fail(finding) => Problem::Failure(finding),
+            Outcome::Unknown(gaps) => Problem::Unknown(gaps),
+            other => return other,
+        };
+        Outcome::Waived(Waived {
+            problem,
+            reason: self.reason.clone(),
+            expires: self.expires.map(|date| date.to_string()),
+            place: self.place.clone(),
+        })
     }
 
     fn is_expired(&self, today: Today) -> bool {
@@ -118,13 +125,34 @@ impl<'p> Waiver<'p> {
     }
 }
 
-fn glob(text: &Spanned<String>) -> Option<GlobMatcher> {
-    Some(Glob::new(&text.value).ok()?.compile_matcher())
+fn glob(text: &Spanned<String>, document: Document<'_>) -> Result<GlobMatcher, Mistake> {
+    if text.value.is_empty() {
+        return Err(document.mistake(text, "this pattern matches no image's name"));
+    }
+    let glob = Glob::new(&text.value)
+        .map_err(|error| document.mistake(text, format!("this is no pattern of names: {}", error.kind())))?;
+    Ok(glob.compile_matcher())
+}
+
+fn fingerprint(text: Spanned<String>, document: Document<'_>) -> Result<String, Mistake> {
+    if text.value.len() < 8 || !text.value.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f')) {
+        let what = "a fingerprint is 8 to 64 hexadecimal digits, as the JSON report has them";
+        return Err(document.mistake(&text, what));
+    }
+    Ok(text.value)
+}
+
+fn expiry(text: &Spanned<String>, document: Document<'_>) -> Result<Option<Date>, Mistake> {
+    if text.value == "never" {
+        return Ok(None);
+    }
+    let what = || format!("'{}' is no day such as 2027-01-31, and not 'never'", text.value);
+    text.value.parse().map(Some).map_err(|_day| document.mistake(text, what()))
 }
 
 /// Applies waivers to what was judged of an image, and tells which of those that are for it changed nothing.
 pub(super) fn accept<'r>(
-    waivers: &[Waiver<'_>],
+    waivers: &[&Waiver],
     judgements: Vec<Judgement<'r>>,
     image: &Subject<'_>,
     today: Today,
@@ -142,39 +170,15 @@ pub(super) fn accept<'r>(
     };
     let judgements: Vec<_> = judgements.into_iter().map(&mut judge).collect();
     // One whose rule was not asked, as in a probe alone, says nothing.
-    let is_asked = |waiver: &Waiver<'_>| judgements.iter().any(|judgement| waiver.rule.matches(&judgement.rule.id));
+    let is_asked = |waiver: &Waiver| judgements.iter().any(|judgement| waiver.is_of(judgement));
     let unused = waivers.iter().zip(used).filter(|(waiver, used)| !used && is_asked(waiver));
     let notices = unused.map(|(waiver, _)| {
         let expired = if waiver.is_expired(today) { ", and has expired" } else { "" };
         format!(
             "the waiver of {} in {} is not used for this image{expired}: the rule found nothing that it accepts",
-            waiver.entry.rule.value, waiver.place
+            waiver.rule.value, waiver.place
         )
     });
     let notices = notices.collect();
     (judgements, notices)
-}
-
-impl Waiver<'_> {
-    fn waive(&self, outcome: Outcome, today: Today) -> Outcome {
-        let problem = match outcome {
-            Outcome::Fail(mut finding) if self.is_expired(today) => {
-                finding.note = Some(format!(
-                    "it was accepted until {} ({}): {}",
-                    self.entry.expires.value, self.place, self.entry.reason.value
-                ));
-                return Outcome::Fail(finding);
-            }
-            Outcome::Unknown(gaps) if self.is_expired(today) => return Outcome::Unknown(gaps),
-            Outcome::Fail(finding) => Problem::Failure(finding),
-            Outcome::Unknown(gaps) => Problem::Unknown(gaps),
-            other => return other,
-        };
-        Outcome::Waived(Waived {
-            problem,
-            reason: self.entry.reason.value.clone(),
-            expires: self.expires.map(|date| date.to_string()),
-            place: self.place.clone(),
-        })
-    }
 }

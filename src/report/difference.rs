@@ -47,18 +47,37 @@ struct Turn<'a> {
     after: &'a Judgement<'a>,
 }
 
+impl Turn<'_> {
+    /// A rule fails that did not, or at places where it did not.
+    fn is_new(&self) -> bool {
+        let Outcome::Fail(finding) = &self.after.outcome else { return false };
+        match &self.before.outcome {
+            Outcome::Fail(before) => !finding.places().is_subset(&before.places()),
+            _ => true,
+        }
+    }
+
+    fn is_fixed(&self) -> bool {
+        let fails = |judgement: &Judgement<'_>| matches!(judgement.outcome, Outcome::Fail(_));
+        fails(self.before) && !fails(self.after)
+    }
+
+    /// It cannot be answered any more, whether it is better or worse.
+    fn is_lost(&self) -> bool {
+        matches!(self.after.outcome, Outcome::Unknown(_)) && !matches!(self.before.outcome, Outcome::Unknown(_))
+    }
+}
+
 impl Difference<'_> {
-    /// Whether the second image is worse: a rule fails that did not, or cannot be answered any more.
+    /// Whether the second image is worse: a rule fails that did not, or elsewhere, or cannot be answered any more.
     pub fn verdict(&self) -> Verdict {
         let turns = self.turns();
-        let counts = |wanted: fn(&Outcome) -> bool| {
-            turns.iter().any(|turn| {
-                turn.after.rule.severity >= self.fail_on && wanted(&turn.after.outcome) && !wanted(&turn.before.outcome)
-            })
+        let counts = |wanted: &dyn Fn(&Turn<'_>) -> bool| {
+            turns.iter().any(|turn| turn.after.rule.severity >= self.fail_on && wanted(turn))
         };
-        if counts(|outcome| matches!(outcome, Outcome::Fail(_))) {
+        if counts(&|turn| turn.is_new()) {
             Verdict::Fail
-        } else if counts(|outcome| matches!(outcome, Outcome::Unknown(_) | Outcome::Fail(_))) {
+        } else if counts(&|turn| turn.is_lost()) {
             Verdict::Incomplete
         } else {
             Verdict::Pass
@@ -78,7 +97,7 @@ impl Difference<'_> {
             self.after.judgements.iter().map(|judgement| (&*judgement.rule.id, judgement)).collect();
         let pair = |before| Some(Turn { before, after: after.get(&*before.rule.id).copied()? });
         let is_turned = |turn: &Turn<'_>| {
-            told(&turn.before.outcome) != told(&turn.after.outcome)
+            turn.before.outcome.name() != turn.after.outcome.name()
                 || turn.before.fingerprint() != turn.after.fingerprint()
         };
         self.before.judgements.iter().filter_map(pair).filter(is_turned).collect()
@@ -117,7 +136,7 @@ impl Difference<'_> {
             page.blank()?;
         }
         for turn in &turns {
-            let (before, after) = (told(&turn.before.outcome), told(&turn.after.outcome));
+            let (before, after) = (turn.before.outcome.name(), turn.after.outcome.name());
             let text = turn.after.outcome.finding().or_else(|| turn.before.outcome.finding());
             let text = text.map_or(&turn.after.rule.title, |finding| &finding.message);
             let word = if before == after { format!("{after}, otherwise") } else { format!("{before} → {after}") };
@@ -126,30 +145,14 @@ impl Difference<'_> {
             page.heading(&heading, page::severity(rule.severity), &format!("{word}: {text}"))?;
         }
         page.blank()?;
-        let count = |before: &str, after: &str| {
-            turns
-                .iter()
-                .filter(|turn| told(&turn.before.outcome) == before && told(&turn.after.outcome) == after)
-                .count()
-        };
-        let new = turns
-            .iter()
-            .filter(|turn| told(&turn.after.outcome) == "fail" && told(&turn.before.outcome) != "fail")
-            .count();
-        let fixed = turns
-            .iter()
-            .filter(|turn| told(&turn.before.outcome) == "fail" && told(&turn.after.outcome) != "fail")
-            .count();
+        let count = |wanted: &dyn Fn(&Turn<'_>) -> bool| turns.iter().filter(|turn| wanted(turn)).count();
+        let (new, fixed) = (count(&|turn| turn.is_new()), count(&|turn| turn.is_fixed()));
         let (word, color) = match self.verdict() {
             Verdict::Pass => ("NOT WORSE:", AnsiColor::Green),
             Verdict::Fail => ("WORSE:", AnsiColor::Red),
             Verdict::Incomplete => ("INCOMPLETE:", AnsiColor::Magenta),
         };
-        let text = format!(
-            "{}, {fixed} fixed, {} changed",
-            human::counted(new, "new finding", "new findings"),
-            count("fail", "fail")
-        );
+        let text = format!("{}, {fixed} fixed", human::counted(new, "new finding", "new findings"));
         page.verbatim(0, (word, page::bold(color)), word.len() + 1, &text)
     }
 
@@ -165,7 +168,7 @@ impl Difference<'_> {
                 |judgement: &Judgement<'_>| judgement.outcome.finding().map(|finding| finding.message.clone());
             json!({
                 "rule": turn.after.rule.id, "severity": turn.after.rule.severity,
-                "before": told(&turn.before.outcome), "after": told(&turn.after.outcome),
+                "before": turn.before.outcome.name(), "after": turn.after.outcome.name(),
                 "message_before": message(turn.before), "message_after": message(turn.after),
             })
         });
@@ -174,16 +177,6 @@ impl Difference<'_> {
             "verdict": match self.verdict() { Verdict::Pass => "not-worse", Verdict::Fail => "worse", Verdict::Incomplete => "incomplete" },
             "facts": facts.collect::<Vec<_>>(), "rules": rules.collect::<Vec<_>>(),
         })
-    }
-}
-
-const fn told(outcome: &Outcome) -> &'static str {
-    match outcome {
-        Outcome::Pass => "pass",
-        Outcome::Fail(_) => "fail",
-        Outcome::NotApplicable => "not applicable",
-        Outcome::Unknown(_) => "unknown",
-        Outcome::Waived(_) => "waived",
     }
 }
 
@@ -213,19 +206,9 @@ fn parts(fact: &Fact) -> Vec<String> {
 }
 
 fn plain(fact: &Fact) -> Json {
-    fn value(of: &Value) -> Json {
-        match of {
-            Value::Bool(of) => json!(of),
-            Value::Int(of) => json!(of),
-            Value::Text(of) => json!(of),
-            Value::Version(of) => json!(of.as_str()),
-            Value::List(of) => of.iter().map(value).collect(),
-            Value::Map(of) => of.iter().map(|(name, of)| (name.clone(), value(of))).collect(),
-        }
-    }
     match fact {
         Fact::Absent => Json::Null,
         Fact::Unknown(gap) => json!({"unknown": gap.to_string()}),
-        Fact::Seen { value: of, .. } => value(of),
+        Fact::Seen { value, .. } => json!(form::Value::from(value)),
     }
 }

@@ -147,7 +147,7 @@ enum Fact<'a> {
 /// The answer to a question, in the type of the question. Versions are text.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
-enum Value<'a> {
+pub(super) enum Value<'a> {
     /// Yes or no.
     Bool(bool),
     /// A whole number.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::remedy::{self, one_line};
 use crate::facts::key::Key;
 use crate::rules::{Example, FUNCTIONS, Rule, RuleSet};
 
@@ -11,7 +12,7 @@ pub fn rule(rule: &Rule) -> String {
     let since = if rule.since.is_empty() { String::new() } else { format!(" Since {}.", rule.since) };
     let _ =
         writeln!(page, "Severity: **{}**. To be mended by: **{}**.{since}\n", rule.severity.name(), rule.owner.name());
-    let _ = writeln!(page, "## Why\n\n{}\n\n## Fix\n\n```text\n{}\n```\n", one_line(&rule.why), rule.fix);
+    let _ = writeln!(page, "## Why\n\n{}\n\n## Fix\n\n{}\n", one_line(&rule.why), remedy::markdown(&rule.fix));
     let (applies, check) = rule.conditions();
     page.push_str("## What is asked\n\n");
     if let Some(applies) = applies {
@@ -102,8 +103,4 @@ fn sentence(text: &str) -> String {
     let first = characters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
     let end = if text.ends_with(['.', '?', '!']) { "" } else { "." };
     format!("{first}{}{end}", characters.as_str())
-}
-
-fn one_line(text: &str) -> String {
-    text.lines().collect::<Vec<_>>().join(" ")
 }

@@ -1,5 +1,6 @@
 //! What rules answer.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -65,7 +66,25 @@ pub enum Problem {
     Unknown(Vec<Gap>),
 }
 
+impl Finding {
+    /// Where it was read, without what a new build changes: layers, lines and the versions in paths.
+    pub fn places(&self) -> BTreeSet<String> {
+        self.at.iter().map(place).collect()
+    }
+}
+
 impl Outcome {
+    /// Lower-case name, as reports write it.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail(_) => "fail",
+            Self::NotApplicable => "not-applicable",
+            Self::Unknown(_) => "unknown",
+            Self::Waived(_) => "waived",
+        }
+    }
+
     /// What is wrong, whether or not somebody accepted it.
     pub fn finding(&self) -> Option<&Finding> {
         match self {
@@ -85,12 +104,9 @@ impl Outcome {
 
 impl Judgement<'_> {
     /// Names what is wrong, and stays the same when the image is built again: 64 hexadecimal digits of the rule's id and of
-    /// the places where the finding was read, without layers, lines and the versions in paths. `None` where nothing is wrong.
+    /// the finding's [places](Finding::places). `None` where nothing is wrong.
     pub fn fingerprint(&self) -> Option<String> {
-        let finding = self.outcome.finding()?;
-        let mut places: Vec<String> = finding.at.iter().map(place).collect();
-        places.sort();
-        places.dedup();
+        let places = self.outcome.finding()?.places();
         let mut hasher = Hasher::sha256();
         for part in std::iter::once(&self.rule.id).chain(&places) {
             hasher.update(part.as_bytes());

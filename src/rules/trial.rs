@@ -55,15 +55,11 @@ impl Rule {
     fn differs(&self, wanted: &str, example: &Example) -> Option<String> {
         let facts = example.facts();
         let outcome = self.judge(&Scope::new(&facts));
-        let (told, detail) = match &outcome {
-            Outcome::Pass => ("pass", String::new()),
-            Outcome::Fail(finding) => ("fail", format!(": {}", finding.message)),
-            Outcome::NotApplicable => ("not-applicable", String::new()),
-            Outcome::Unknown(gaps) => ("unknown", gaps.first().map(|gap| format!(": {gap}")).unwrap_or_default()),
-            Outcome::Waived(_) => ("waived", String::new()),
-        };
-        if told != wanted {
-            return Some(format!("this example of '{wanted}' comes out as '{told}'{detail}"));
+        if outcome.name() != wanted {
+            let finding = outcome.finding().map(|finding| finding.message.clone());
+            let detail = finding.or_else(|| outcome.gaps().first().map(ToString::to_string));
+            let detail = detail.map(|detail| format!(": {detail}")).unwrap_or_default();
+            return Some(format!("this example of '{wanted}' comes out as '{}'{detail}", outcome.name()));
         }
         match (&outcome, &example.message) {
             (Outcome::Fail(finding), Some(message)) if finding.message != *message => {

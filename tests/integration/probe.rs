@@ -99,7 +99,7 @@ fn what_is_typed_wrong_is_told_before_anything_runs() {
         (&["--in-place", "--steps", "nccl"][..], "there is no step 'nccl'; there are limits, gpus"),
         (&["--in-place", "--fail-for", "me"], "there is no 'me'; there are image, host, arrangement"),
         (&["--in-place", "--what-if", "NCCL_ALGO"], "write NAME=VALUE"),
-        (&["--in-place", "--expect", "/nonexistent"], "--expect /nonexistent: No such file"),
+        (&["--in-place", "--expect", "/nonexistent"], "/nonexistent: No such file"),
         (&["oci:layout"], "which an engine must have"),
         (&["--isolate-gpus", "--network", "bridge", "my/image"], "--network must be host"),
     ] {

@@ -7,7 +7,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use crate::probe::arrangement::{Gpus, Ulimit, bytes};
 
 use super::super::args::{Check, Output};
-use super::super::policy::Judged;
+use super::super::book::Judged;
 
 const STEPS: &str = "\
 Steps:

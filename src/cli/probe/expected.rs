@@ -6,7 +6,7 @@ use crate::model::Fact;
 use crate::probe::expect::{self, Expectations};
 use crate::probe::recording::Recording;
 
-use super::super::Failure;
+use super::super::{Failure, files};
 use super::args::Judging;
 use super::listener::recorded;
 
@@ -19,8 +19,7 @@ pub(super) struct Expected {
 impl Expected {
     pub(super) fn read(judging: &Judging) -> Result<Self, Failure> {
         let values = judging.expect.as_ref().map(|file| {
-            let failed = |why: String| Failure::Usage(format!("--expect {}: {why}", file.display()));
-            let text = std::fs::read_to_string(file).map_err(|error| failed(error.to_string()))?;
+            let text = files::read(file)?;
             Expectations::read(Document { name: &file.display().to_string(), text: &text }).map_err(Failure::Usage)
         });
         let baseline = judging.baseline.as_deref().map(|file| recorded("--baseline", file));

@@ -20,9 +20,9 @@ use crate::rules::Rule;
 use crate::scan::Cancel;
 use crate::source::{Environment, Options};
 
+use super::book::Book;
 use super::output::Outputs;
 use super::plan::Talk;
-use super::policy::Book;
 use super::progress::Terminal;
 use super::{Exit, Failure};
 use args::{Preflight, Probe};

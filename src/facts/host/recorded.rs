@@ -75,7 +75,8 @@ fn machine(record: &Record, facts: &mut Facts) {
         list(modules.map(|loaded| loaded.iter().map(|module| module.name.clone()).collect())),
     );
     facts.insert(key::HOST_PEER_MEMORY, list(record.modules.peer_memory.clone()));
-    facts.insert(key::HOST_GPU_DIRECT, list(gpu_direct(record)));
+    facts.insert(key::HOST_PEERMEM, fact(peermem(record)));
+    facts.insert(key::HOST_DMA_BUF, fact(dma_buf(record)));
     facts.insert(key::HOST_NVSWITCHES, fact(record.fabric.nvswitches.clone().map(number)));
     facts.insert(key::HOST_FABRIC_MANAGER, fact(is_there(&record.fabric.manager)));
     facts.insert(key::HOST_ENGINE_MEMLOCK, fact(record.containers.memlock().map(|limit| Value::Int(limit.soft))));
@@ -113,14 +114,20 @@ fn gpus(record: &Record, facts: &mut Facts) {
     facts.insert(key::HOST_MIG, list(with(|gpu| gpu.mig.clone())));
 }
 
+/// The module has this name since driver 470, and had the other one in Mellanox's own package.
+fn peermem(record: &Record) -> Item<bool> {
+    match (record.modules.has("nvidia_peermem"), record.modules.has("nv_peer_mem")) {
+        (Item::Known(false), older) => older,
+        (newer, _) => newer,
+    }
+}
+
 /// DMA-BUF needs the open modules and Linux 5.12 (GPU Operator, "GPUDirect RDMA and GPUDirect Storage").
-fn gpu_direct(record: &Record) -> Item<Vec<String>> {
-    let dma_buf = record.driver.flavour.as_ref().and_then(|flavour| match flavour {
+fn dma_buf(record: &Record) -> Item<bool> {
+    record.driver.flavour.as_ref().and_then(|flavour| match flavour {
         Flavour::Proprietary => Item::Known(false),
         Flavour::Open => record.system.kernel.as_ref().and_then(|kernel| has_dma_buf(kernel)),
-    });
-    let peermem = |module: &str| chosen(&record.modules.has(module), "peermem");
-    each([peermem("nvidia_peermem"), peermem("nv_peer_mem"), chosen(&dma_buf, "dma-buf")].into_iter(), |way| way)
+    })
 }
 
 fn has_dma_buf(kernel: &str) -> Item<bool> {

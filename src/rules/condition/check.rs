@@ -7,7 +7,7 @@ use regex::Regex;
 
 use crate::document::suggestion;
 use crate::facts::is_shown;
-use crate::facts::key::{IMAGE_ENV, KEYS, Key};
+use crate::facts::key::{IMAGE_ENV, KEYS};
 use crate::model::Version;
 
 use super::Wrong;
@@ -81,16 +81,16 @@ impl Checker<'_> {
         let (mut kind, own) = match variable {
             Some(kind) => (kind, 0),
             None => match fact(root, &parts) {
-                Some((key, own)) => (Kind::of(key), own),
+                Some((key, own)) => {
+                    if let (true, Some(name)) = (key == IMAGE_ENV, parts.get(own)) {
+                        self.shown(expression, name)?;
+                    }
+                    (Kind::of(key), own)
+                }
                 None => return Err(self.no_fact(expression, root, &parts)),
             },
         };
         let rest = parts.get(own..).unwrap_or_default();
-        if let (Some(name), Some((key, _))) = (rest.first(), fact(root, &parts))
-            && self.bound.iter().all(|(bound, _)| bound != root)
-        {
-            self.shown(expression, key, name)?;
-        }
         for (index, part) in rest.iter().enumerate() {
             kind = entry_of(&kind, part).map_err(|(what, help)| {
                 let whole = [&[root], parts.get(..own + index + 1).unwrap_or_default()].concat().join(".");
@@ -102,24 +102,24 @@ impl Checker<'_> {
     }
 
     /// Values of variables that do not concern this check are never kept: a condition must not take them for unset.
-    fn shown(&self, expression: &IdedExpr, key: &Key, name: &str) -> Result<(), Wrong> {
-        if key.name != IMAGE_ENV.name || is_shown(name) {
+    fn shown(&self, expression: &IdedExpr, name: &str) -> Result<(), Wrong> {
+        if is_shown(name) {
             return Ok(());
         }
         let what = format!(
             "{} does not hold {name}: values of variables that do not concern this check are not read",
-            key.name
+            IMAGE_ENV.name
         );
         let help = Some(format!("ask whether it is set: '{name}' in image.other_env"));
         Err(Wrong { help, ..self.wrong(expression, what) })
     }
 
-    /// The fact that holds variables, if a part is that.
-    #[expect(clippy::unused_self, reason = "it is one of the checker's questions")]
-    fn of_variables(&self, expression: &IdedExpr) -> Option<&'static Key> {
-        let (root, parts) = path(expression);
-        let (key, own) = fact(root?, &parts)?;
-        (key.name == IMAGE_ENV.name && own == parts.len()).then_some(key)
+    /// The same of a name in quotes. Of any other it would be known too late.
+    fn variable(&self, name: &IdedExpr) -> Result<(), Wrong> {
+        match &name.expr {
+            Expr::Literal(LiteralValue::String(text)) => self.shown(name, text.inner()),
+            _ => Err(self.wrong(name, format!("{} is asked by names in quotes", IMAGE_ENV.name))),
+        }
     }
 
     fn no_fact(&self, expression: &IdedExpr, root: &str, parts: &[&str]) -> Wrong {
@@ -175,15 +175,8 @@ impl Checker<'_> {
                     Err(self.wrong(right, format!("the list has {of}, and never {one}")))
                 }
             }
-            (op::IN | op::INDEX, [one, other], [_, _])
-                if self.of_variables(one).or(self.of_variables(other)).is_some() =>
-            {
-                let (map, name) = if self.of_variables(one).is_some() { (one, other) } else { (other, one) };
-                if let (Some(key), Expr::Literal(LiteralValue::String(text))) = (self.of_variables(map), &name.expr) {
-                    self.shown(name, key, text.inner())?;
-                }
-                Ok(if call.func_name == op::IN { Kind::Bool } else { Kind::Text })
-            }
+            (op::IN, [name, map], _) if is_environment(map) => self.variable(name).map(|()| Kind::Bool),
+            (op::INDEX, [map, name], _) if is_environment(map) => self.variable(name).map(|()| Kind::Text),
             (op::IN, _, [one, Kind::Map(_) | Kind::Record(_)]) if one.is_text() => Ok(Kind::Bool),
             (op::IN, [_, right], [_, kind]) => {
                 let help = kind.is_text().then(|| "ask text.contains(part)".to_owned());
@@ -355,4 +348,10 @@ fn entry_of(kind: &Kind, name: &str) -> Result<Kind, (String, Option<String>)> {
         }
         kind => Err((format!("{kind} has no entries such as '{name}'"), None)),
     }
+}
+
+/// Whether a part is the fact that holds variables.
+fn is_environment(expression: &IdedExpr) -> bool {
+    let (root, parts) = path(expression);
+    root.and_then(|root| fact(root, &parts)).is_some_and(|(key, own)| key == IMAGE_ENV && own == parts.len())
 }
