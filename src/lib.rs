@@ -11,6 +11,7 @@
 //! ```
 //!
 //! - [`source`] opens an image wherever it is and hands out its documents and blobs; [`tarball`] reads tar streams.
+//! - [`inflate`] unpacks gzip, on many processors at once.
 //! - [`scan`] turns one layer blob into a [`scan::LayerScan`]: its entries, and what extractors found in the files that they
 //!   asked for. One forward pass, a pure function of the blob.
 //! - [`rootfs`] folds the layers into the file system that a container would see, and knows how the dynamic loader searches
@@ -46,6 +47,7 @@ pub mod cli;
 pub mod document;
 pub mod facts;
 pub mod host;
+pub mod inflate;
 pub mod launch;
 pub mod model;
 pub mod pipeline;

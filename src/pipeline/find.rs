@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::inflate::Pool;
 use crate::model::{ImagePath, Platform, Progress};
 use crate::scan::{Cancel, LayerScan, scan_folder};
 use crate::source::archive::Archive;
@@ -37,8 +38,13 @@ enum Medium {
 }
 
 /// Opens what the reference means. A stream is read to its end here.
-pub(super) fn find(request: &Request, progress: &dyn Progress, cancel: &Cancel) -> Result<Found, Error> {
-    let opener = Opener { request, progress, cancel };
+pub(super) fn find(
+    request: &Request,
+    pool: Option<&Pool>,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<Found, Error> {
+    let opener = Opener { request, pool, progress, cancel };
     match &request.reference {
         Reference::Registry(name) => Ok(opener.registry(name)?),
         Reference::Daemon(name) => opener.engine(name),
@@ -57,6 +63,7 @@ pub(super) fn find(request: &Request, progress: &dyn Progress, cancel: &Cancel) 
 
 struct Opener<'a> {
     request: &'a Request,
+    pool: Option<&'a Pool>,
     progress: &'a dyn Progress,
     cancel: &'a Cancel,
 }
@@ -84,7 +91,7 @@ impl Opener<'_> {
     }
 
     fn stream(&self, source: impl Read + Send, size: Option<u64>, name: &str) -> Result<Streamed, Error> {
-        stream::read(source, size, name, &self.request.limits, self.progress, self.cancel)
+        stream::read(source, size, name, &self.request.limits, self.pool, self.progress, self.cancel)
     }
 
     fn layout(&self, path: &Path, selector: Option<Selector>) -> Result<Found, SourceError> {
@@ -227,6 +234,7 @@ impl Found {
         &self,
         plan: &Plan,
         request: &Request,
+        pool: Option<&Pool>,
         progress: &dyn Progress,
         cancel: &Cancel,
     ) -> Result<Vec<Scanned>, Error> {
@@ -237,7 +245,7 @@ impl Found {
                     Some(blob) => Ok((source.open(&blob)?, Some(blob.size))),
                     None => Err(SourceError::invalid("a layer without a digest")),
                 };
-                layers::scan(plan, &open, jobs, limits, progress, cancel)
+                layers::scan(plan, &open, jobs, limits, pool, progress, cancel)
             }
             Medium::Docker(files) => {
                 let open = |place: &Place| {
@@ -250,7 +258,7 @@ impl Found {
                     };
                     files.open(path)?.map(|(reader, size)| (reader, Some(size))).ok_or_else(missing)
                 };
-                layers::scan(plan, &open, jobs, limits, progress, cancel)
+                layers::scan(plan, &open, jobs, limits, pool, progress, cancel)
             }
             Medium::Streamed(files) => plan
                 .layers

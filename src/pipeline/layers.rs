@@ -6,6 +6,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use crate::inflate::Pool;
 use crate::model::{Digest, Hasher, Limits, Progress};
 use crate::scan::{Cancel, Compression, LayerScan, ScanError, scan_layer, with_pipe};
 use crate::source::verify::Verified;
@@ -31,6 +32,7 @@ pub(super) fn scan<'s>(
     open: &(dyn Fn(&Place) -> Result<Opened<'s>, SourceError> + Sync),
     jobs: NonZeroUsize,
     limits: &Limits,
+    pool: Option<&Pool>,
     progress: &dyn Progress,
     cancel: &Cancel,
 ) -> Result<Vec<Scanned>, Error> {
@@ -52,7 +54,7 @@ pub(super) fn scan<'s>(
             scope.spawn(|| {
                 while let Some((index, layer)) = next().filter(|_| !cancel.is_cancelled()) {
                     let what = describe(index, count, layer);
-                    match scan_one(layer, open, limits, &what, progress, cancel) {
+                    match scan_one(layer, open, limits, pool, &what, progress, cancel) {
                         Ok(scanned) => {
                             done.lock().unwrap_or_else(PoisonError::into_inner).insert(&layer.place, scanned);
                         }
@@ -83,6 +85,7 @@ fn scan_one<'s>(
     layer: &PlannedLayer,
     open: &(dyn Fn(&Place) -> Result<Opened<'s>, SourceError> + Sync),
     limits: &Limits,
+    pool: Option<&Pool>,
     what: &str,
     progress: &dyn Progress,
     cancel: &Cancel,
@@ -93,12 +96,12 @@ fn scan_one<'s>(
     let error = |error| Error::Layer { layer: what.to_owned(), error };
     if let Some(expected) = expected {
         let verified = Verified::new(reader, expected.clone());
-        let scan = with_pipe(verified, meter, cancel, |pipe| scan_layer(pipe, limits, false)).map_err(error)?;
+        let scan = with_pipe(verified, meter, cancel, |pipe| scan_layer(pipe, limits, false, pool)).map_err(error)?;
         return Ok(Scanned { scan: Arc::new(scan), stored: expected.digest, size: expected.size });
     }
     // Nobody says what the stored bytes are: the configuration says what the tar inside is.
     let mut counted = Counted { inner: reader, size: 0, hasher: Hasher::sha256() };
-    let scan = with_pipe(&mut counted, meter, cancel, |pipe| scan_layer(pipe, limits, true)).map_err(error)?;
+    let scan = with_pipe(&mut counted, meter, cancel, |pipe| scan_layer(pipe, limits, true, pool)).map_err(error)?;
     let scanned = Scanned { scan: Arc::new(scan), stored: counted.hasher.finish(), size: counted.size };
     verify_diff_id(&scanned, &layer.diff_id, what)?;
     Ok(scanned)

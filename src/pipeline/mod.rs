@@ -9,6 +9,7 @@ mod stream;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
+use crate::inflate::Pool;
 use crate::model::{Digest, ImageConfig, Limits, Platform, Progress};
 use crate::report::{ImageSummary, LayerSummary};
 use crate::rootfs::RootFs;
@@ -27,7 +28,7 @@ pub struct Request {
     pub text: String,
     /// Which of an index's images.
     pub choice: PlatformChoice,
-    /// Layers that are scanned at once.
+    /// Layers that are scanned at once, and threads that decompress ahead for all of them.
     pub jobs: NonZeroUsize,
     /// Bounds.
     pub limits: Limits,
@@ -140,10 +141,12 @@ impl Place {
 
 /// Opens what was asked for and reads it: one image, or one for each platform.
 pub fn load(request: &Request, progress: &dyn Progress, cancel: &Cancel) -> Result<Vec<Image>, Error> {
-    let found = find::find(request, progress, cancel)?;
+    // One processor has enough to do with decompressing in order.
+    let pool = (request.jobs.get() > 1).then(|| Pool::new(request.jobs));
+    let found = find::find(request, pool.as_ref(), progress, cancel)?;
     let mut images = Vec::new();
     for plan in found.plans(request)? {
-        let scanned = found.scan(&plan, request, progress, cancel)?;
+        let scanned = found.scan(&plan, request, pool.as_ref(), progress, cancel)?;
         images.push(assemble(plan, scanned, &found.name(), request));
     }
     if let Some((layer, name)) = found.folder() {

@@ -6,6 +6,7 @@ use std::io::{Cursor, Read};
 use std::sync::Arc;
 use std::thread;
 
+use crate::inflate::Pool;
 use crate::model::{Entry, Hasher, ImagePath, Kind, Limits, Progress};
 use crate::scan::{Blocks, Cancel, LayerScan, ScanError, pipe, scan_layer, unpack, with_pipe};
 use crate::source::SourceError;
@@ -58,15 +59,17 @@ pub(super) fn read(
     size: Option<u64>,
     name: &str,
     limits: &Limits,
+    pool: Option<&Pool>,
     progress: &dyn Progress,
     cancel: &Cancel,
 ) -> Result<Streamed, Error> {
     let meter = progress.begin(name, size);
     with_pipe(source, meter, cancel, |input| {
-        let unpacked = unpack(input, limits).map_err(|error| Error::invalid(format!("{name}: {error}")))?;
+        let unpacked = unpack(input, limits, pool).map_err(|error| Error::invalid(format!("{name}: {error}")))?;
         let mut reader = Reader {
             tar: TarReader::new(unpacked, limits),
             limits,
+            pool,
             documents: 0,
             found: Streamed {
                 name: name.to_owned(),
@@ -86,6 +89,7 @@ pub(super) fn read(
 struct Reader<'l, R> {
     tar: TarReader<'l, R>,
     limits: &'l Limits,
+    pool: Option<&'l Pool>,
     /// Bytes of documents so far.
     documents: u64,
     found: Streamed,
@@ -136,14 +140,14 @@ impl<R: Read> Reader<'_, R> {
 
     /// Hashes a layer here and scans it on a thread of its own.
     fn layer(&mut self, entry: &Entry, head: &[u8]) -> Result<Scanned, Error> {
-        let limits = self.limits;
+        let (limits, pool) = (self.limits, self.pool);
         let expected = promised(&Place::Member(entry.path.clone()), Some(entry.size));
         let what = format!("layer {} of {}", entry.path, self.found.name);
         let scan_error = |error| Error::Layer { layer: what.clone(), error };
         thread::scope(|scope| {
             let (mut blocks, input) = pipe();
             let want_diff_id = expected.is_none();
-            let scan = scope.spawn(move || scan_layer(input, limits, want_diff_id));
+            let scan = scope.spawn(move || scan_layer(input, limits, want_diff_id, pool));
             let mut hasher = expected.as_ref().map_or_else(Hasher::sha256, |blob| blob.digest.hasher());
             let fed = self.feed(&mut hasher, head, blocks_of(&mut blocks));
             blocks.finish();

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io::{self, BufRead, Read};
 use std::rc::Rc;
 
+use crate::inflate::{self, Gunzip, Pool};
 use crate::model::{Limits, OverLimit};
 
 /// How a layer blob is compressed.
@@ -74,14 +75,18 @@ impl Damage {
 }
 
 /// The bytes inside `blob`, bounded.
-pub(super) fn open<'a>(mut blob: impl BufRead + 'a, limits: &Limits) -> io::Result<Unpacked<'a>> {
+pub(super) fn open<'a>(
+    mut blob: impl BufRead + 'a,
+    limits: &Limits,
+    pool: Option<&'a Pool>,
+) -> io::Result<Unpacked<'a>> {
     let compression =
         Compression::detect(blob.fill_buf()?).map_err(|damage| io::Error::other(Problem::Damage(damage)))?;
     let stored = Rc::new(Cell::new(0));
     let counted = Counted { inner: blob, count: Rc::clone(&stored) };
     let inner: Box<dyn Read> = match compression {
         Compression::None => Box::new(counted),
-        Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(counted)),
+        Compression::Gzip => Box::new(Gunzip::new(counted, pool)),
         Compression::Zstd => {
             let mut decoder = zstd::stream::read::Decoder::with_buffer(counted)?;
             decoder.window_log_max(limits.zstd_window_log)?;
@@ -158,7 +163,9 @@ impl Unpacked<'_> {
             return error;
         }
         let stored = self.stored.get();
-        let what = if error.kind() == io::ErrorKind::UnexpectedEof {
+        let what = if let Some(damage) = error.get_ref().and_then(|inner| inner.downcast_ref::<inflate::Damage>()) {
+            damage.to_string()
+        } else if error.kind() == io::ErrorKind::UnexpectedEof {
             format!("the {} data end after {stored} bytes, in the middle", self.compression.name())
         } else {
             format!("the {} data are damaged near byte {stored} ({error})", self.compression.name())

@@ -16,6 +16,7 @@ mod torch;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
 
+use crate::inflate::Pool;
 use crate::model::{BuildOptions, Digest, Entry, Found, Gap, Hasher, Kind, Limits};
 use crate::tarball::{Fault, TarError, TarReader};
 
@@ -71,8 +72,15 @@ pub enum ScanError {
 }
 
 /// Scans one layer. `blob` is read to its last byte, so that whoever verifies it below has seen all of it.
-pub fn scan_layer(mut blob: impl BufRead, limits: &Limits, want_diff_id: bool) -> Result<LayerScan, ScanError> {
-    let result = scan_unpacked(&mut blob, limits, want_diff_id);
+///
+/// With a pool, its threads unpack gzip ahead.
+pub fn scan_layer(
+    mut blob: impl BufRead,
+    limits: &Limits,
+    want_diff_id: bool,
+    pool: Option<&Pool>,
+) -> Result<LayerScan, ScanError> {
+    let result = scan_unpacked(&mut blob, limits, want_diff_id, pool);
     match result {
         // Damage is a symptom: if the blob is not the promised one, that is the cause to tell.
         Err(ScanError::Compression(_) | ScanError::Tar(_)) => drain(&mut blob).map_err(ScanError::Read).and(result),
@@ -82,8 +90,8 @@ pub fn scan_layer(mut blob: impl BufRead, limits: &Limits, want_diff_id: bool) -
 }
 
 /// The bytes inside a compressed archive that is no layer itself; a plain one passes as it is.
-pub fn unpack<'a>(blob: impl BufRead + 'a, limits: &Limits) -> io::Result<impl Read + 'a> {
-    decompress::open(blob, limits)
+pub fn unpack<'a>(blob: impl BufRead + 'a, limits: &Limits, pool: Option<&'a Pool>) -> io::Result<impl Read + 'a> {
+    decompress::open(blob, limits, pool)
 }
 
 /// What the code of a libtorch says of how it was built; `None` where it says nothing. Here for fuzzing: otherwise the bytes
@@ -103,8 +111,13 @@ fn drain(blob: &mut impl BufRead) -> io::Result<()> {
     }
 }
 
-fn scan_unpacked(blob: impl BufRead, limits: &Limits, want_diff_id: bool) -> Result<LayerScan, ScanError> {
-    let unpacked = decompress::open(blob, limits).map_err(cause)?;
+fn scan_unpacked(
+    blob: impl BufRead,
+    limits: &Limits,
+    want_diff_id: bool,
+    pool: Option<&Pool>,
+) -> Result<LayerScan, ScanError> {
+    let unpacked = decompress::open(blob, limits, pool).map_err(cause)?;
     let compression = unpacked.compression();
     let mut hashed = Hashed { inner: unpacked, hasher: want_diff_id.then(Hasher::sha256) };
     let mut tar = TarReader::new(&mut hashed, limits);

@@ -18,7 +18,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn scan(bytes: &[u8]) -> Result<LayerScan, ScanError> {
-    scan_layer(BufReader::new(bytes), &Limits::default(), true)
+    scan_layer(BufReader::new(bytes), &Limits::default(), true, None)
 }
 
 #[test]

@@ -11,7 +11,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("document", &[]),
     ("tarball", &["model"]),
     ("source", &["model", "tarball"]),
-    ("scan", &["model", "tarball"]),
+    ("inflate", &[]),
+    ("scan", &["model", "tarball", "inflate"]),
     ("rootfs", &["model", "scan"]),
     ("launch", &["model", "document"]),
     ("host", &["model", "document"]),
@@ -20,7 +21,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("policy", &["model", "document", "facts", "rules"]),
     ("report", &["model", "document", "host", "facts", "probe", "rules"]),
     ("probe", &["model", "document", "source", "facts"]),
-    ("pipeline", &["model", "tarball", "source", "scan", "rootfs", "report"]),
+    ("pipeline", &["model", "tarball", "source", "inflate", "scan", "rootfs", "report"]),
     (
         "cli",
         &[

@@ -1,0 +1,92 @@
+//! Bits of a deflate stream, least significant first (RFC 1951, section 3.1.1).
+
+/// A place in a deflate stream, with the bits around it at hand. The bytes are given to every call, since they may move.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Bits {
+    /// The bits at hand; those above `have` are the stream's too, or zero.
+    buffer: u64,
+    /// How many of them count.
+    have: u32,
+    /// The byte that comes next into the buffer.
+    next: usize,
+}
+
+impl Bits {
+    /// The place that so many bits of the stream lie before.
+    pub(super) fn at(input: &[u8], position: usize) -> Self {
+        let mut bits = Self { buffer: 0, have: 0, next: position / 8 };
+        bits.refill(input);
+        bits.take(position as u32 % 8);
+        bits
+    }
+
+    /// How many bits of the stream lie before this place.
+    pub(super) const fn position(&self) -> usize {
+        self.next * 8 - (self.have & 0xff) as usize
+    }
+
+    /// Whether the bytes up to here are all there were: what comes behind an input reads as zeros.
+    pub(super) const fn is_within(&self, input: &[u8]) -> bool {
+        self.position() <= input.len() * 8
+    }
+
+    /// The byte that comes next into the buffer: not more than eight behind the place.
+    #[inline(always)]
+    pub(super) const fn next(&self) -> usize {
+        self.next
+    }
+
+    /// The same place in an input that begins `bytes` later.
+    pub(super) const fn rebase(&mut self, bytes: usize) {
+        self.next -= bytes;
+    }
+
+    /// Has at least 56 bits at hand.
+    #[inline(always)]
+    pub(super) fn refill(&mut self, input: &[u8]) {
+        let word = match input.get(self.next..).and_then(|rest| rest.first_chunk()) {
+            Some(bytes) => u64::from_le_bytes(*bytes),
+            None => last(input, self.next),
+        };
+        self.buffer |= word.wrapping_shl(self.have);
+        self.next += 7 - (self.have as usize >> 3 & 7);
+        self.have |= 0x38;
+    }
+
+    /// The bits at hand.
+    #[inline(always)]
+    pub(super) const fn peek(&self) -> u64 {
+        self.buffer
+    }
+
+    /// Takes so many bits, at most as many as are at hand.
+    #[inline(always)]
+    pub(super) const fn take(&mut self, count: u32) -> u64 {
+        let taken = self.buffer & ((1 << count) - 1);
+        self.buffer >>= count;
+        self.have -= count;
+        taken
+    }
+
+    /// Takes as many bits as the low eight bits of `entry` say. What is above them may be anything.
+    #[inline(always)]
+    pub(super) const fn skip(&mut self, entry: u32) {
+        self.buffer = self.buffer.wrapping_shr(entry);
+        self.have = self.have.wrapping_sub(entry);
+    }
+
+    /// Goes on to the next whole byte.
+    pub(super) const fn align(&mut self) {
+        self.take(self.have & 7);
+    }
+}
+
+/// The last bytes of an input, and zeros.
+#[cold]
+fn last(input: &[u8], from: usize) -> u64 {
+    let mut word = [0; 8];
+    for (to, from) in word.iter_mut().zip(input.get(from..).unwrap_or_default()) {
+        *to = *from;
+    }
+    u64::from_le_bytes(word)
+}

@@ -1,0 +1,229 @@
+//! Decoding of deflate blocks (RFC 1951, section 3.2), as far as there are input and room.
+
+use super::Fault;
+use super::bits::Bits;
+use super::code::Meaning;
+use super::header::{self, Codes, Content};
+
+/// How far back a match may lie.
+pub(super) const WINDOW: usize = 32 << 10;
+
+/// Room behind the place that is written to: a match has at most 258 symbols, and is copied in steps.
+pub(super) const MARGIN: usize = 258 + STEP;
+
+/// Symbols that are copied at once.
+const STEP: usize = 16;
+
+/// What decoded data are made of: bytes, or symbols that may also stand for a byte of a window that is not known yet.
+pub(super) trait Symbol: Copy + Default + From<u8> {}
+
+impl Symbol for u8 {}
+
+impl Symbol for u16 {}
+
+/// Where decoded data go.
+#[derive(Debug)]
+pub(super) struct Output<'o, T> {
+    /// The window, what was decoded, and room.
+    pub(super) data: &'o mut [T],
+    /// Where the next symbol goes.
+    pub(super) at: usize,
+    /// Where what matches may refer to begins.
+    pub(super) base: usize,
+}
+
+/// Why decoding paused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pause {
+    /// A block is over; true, it was the last of its stream.
+    Block { is_final: bool },
+    /// The input's limit was reached.
+    Input,
+    /// There is no room for another match.
+    Room,
+}
+
+/// A decoder between two symbols.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Decoder {
+    pub(super) bits: Bits,
+    codes: Codes,
+    /// The block that it is in, and of a stored one how many bytes are left.
+    block: Option<header::Header>,
+}
+
+impl Decoder {
+    /// Goes before the block at a bit of the input.
+    pub(super) fn go(&mut self, input: &[u8], bit: usize) {
+        self.bits = Bits::at(input, bit);
+        self.block = None;
+    }
+
+    /// Whether it is inside of a block.
+    pub(super) const fn is_inside(&self) -> bool {
+        self.block.is_some()
+    }
+
+    /// Decodes until a block is over, the next byte of the input is at `limit`, or there is no more room.
+    pub(super) fn run<T: Symbol>(
+        &mut self,
+        input: &[u8],
+        limit: usize,
+        output: &mut Output<'_, T>,
+    ) -> Result<Pause, Fault> {
+        let mut block = match self.block {
+            Some(block) => block,
+            None => header::read(input, &mut self.bits, &mut self.codes)?,
+        };
+        let pause = match &mut block.content {
+            Content::Stored(left) => stored(&mut self.bits, left, input, limit, output),
+            Content::Compressed => compressed(&self.codes, &mut self.bits, input, limit, output)?,
+        };
+        if !self.bits.is_within(input) {
+            return Err(Fault("the data end in the middle of a block"));
+        }
+        self.block = (pause.is_some()).then_some(block);
+        Ok(pause.unwrap_or(Pause::Block { is_final: block.is_final }))
+    }
+}
+
+fn stored<T: Symbol>(
+    bits: &mut Bits,
+    left: &mut usize,
+    input: &[u8],
+    limit: usize,
+    output: &mut Output<'_, T>,
+) -> Option<Pause> {
+    let from = bits.position() / 8;
+    let room = output.data.len().saturating_sub(MARGIN).saturating_sub(output.at);
+    let count = (*left).min(limit.saturating_sub(from)).min(room);
+    let source = input.get(from..from + count).unwrap_or_default();
+    for (to, byte) in output.data.get_mut(output.at..).unwrap_or_default().iter_mut().zip(source) {
+        *to = T::from(*byte);
+    }
+    // Where the input ends before its limit, this is behind its end, and will be noticed.
+    *bits = Bits::at(input, (from + count) * 8);
+    output.at += source.len();
+    *left -= count;
+    match *left {
+        0 => None,
+        _ if count == room => Some(Pause::Room),
+        _ => Some(Pause::Input),
+    }
+}
+
+/// Nothing if the block is over.
+fn compressed<T: Symbol>(
+    codes: &Codes,
+    place: &mut Bits,
+    input: &[u8],
+    limit: usize,
+    output: &mut Output<'_, T>,
+) -> Result<Option<Pause>, Fault> {
+    let end = output.data.len().saturating_sub(MARGIN);
+    let (mut bits, mut at, base) = (*place, output.at, output.base);
+    let data = &mut *output.data;
+    let pause = loop {
+        if at >= end {
+            break Ok(Some(Pause::Room));
+        }
+        if bits.next() >= limit {
+            break Ok(Some(Pause::Input));
+        }
+        bits.refill(input);
+        let mut entry = codes.literals.look(bits.peek());
+        // Three words of literals, and a length behind them, need at most 3 * 11 + 15 + 5 bits.
+        if entry.is(Meaning::Literals) {
+            at = put(data, at, entry.bytes(), entry.extra());
+            bits.skip(entry.skip());
+            entry = codes.literals.look(bits.peek());
+            if entry.is(Meaning::Literals) {
+                at = put(data, at, entry.bytes(), entry.extra());
+                bits.skip(entry.skip());
+                entry = codes.literals.look(bits.peek());
+                if entry.is(Meaning::Literals) {
+                    at = put(data, at, entry.bytes(), entry.extra());
+                    bits.skip(entry.skip());
+                    continue;
+                }
+            }
+        }
+        if entry.is(Meaning::Longer) {
+            entry = codes.literals.look_longer(entry, bits.peek());
+            if entry.is(Meaning::Literals) {
+                at = put(data, at, entry.bytes(), 1);
+                bits.skip(entry.skip());
+                continue;
+            }
+        }
+        bits.skip(entry.skip());
+        if entry.is(Meaning::Special) {
+            if entry.value() > 0 {
+                break Err(Fault("there are bits that are no word of the code of literals"));
+            }
+            break Ok(None);
+        }
+        let length = entry.value() + bits.take(entry.extra()) as usize;
+        bits.refill(input);
+        let mut entry = codes.distances.look(bits.peek());
+        if entry.is(Meaning::Longer) {
+            entry = codes.distances.look_longer(entry, bits.peek());
+        }
+        if !entry.is(Meaning::Base) {
+            break Err(Fault("there are bits that are no word of the code of distances"));
+        }
+        bits.skip(entry.skip());
+        let distance = entry.value() + bits.take(entry.extra()) as usize;
+        if distance > at - base {
+            break Err(Fault("a match begins before the data"));
+        }
+        repeat(data, at, distance, length);
+        at += length;
+    };
+    *place = bits;
+    output.at = at;
+    pause
+}
+
+/// Writes two literals, of which `count` count.
+#[inline(always)]
+fn put<T: Symbol>(data: &mut [T], at: usize, bytes: [u8; 2], count: u32) -> usize {
+    if let Some([first, second]) = data.get_mut(at..at + 2) {
+        *first = T::from(bytes[0]);
+        *second = T::from(bytes[1]);
+    }
+    at + count as usize
+}
+
+/// Writes again what lies `distance` before.
+#[inline(always)]
+fn repeat<T: Symbol>(data: &mut [T], at: usize, distance: usize, length: usize) {
+    if distance >= STEP {
+        let mut done = 0;
+        while done < length {
+            step::<T, STEP>(data, at + done - distance, at + done);
+            done += STEP;
+        }
+    } else if distance == 1 {
+        let symbol = data.get(at - 1).copied().unwrap_or_default();
+        data.get_mut(at..at + length).unwrap_or_default().fill(symbol);
+    } else {
+        for to in at..at + length {
+            let symbol = data.get(to - distance).copied().unwrap_or_default();
+            if let Some(to) = data.get_mut(to) {
+                *to = symbol;
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn step<T: Symbol, const COUNT: usize>(data: &mut [T], from: usize, to: usize) {
+    let symbols: [T; COUNT] = match data.get(from..).and_then(|rest| rest.first_chunk()) {
+        Some(symbols) => *symbols,
+        None => return,
+    };
+    if let Some(to) = data.get_mut(to..).and_then(|rest| rest.first_chunk_mut()) {
+        *to = symbols;
+    }
+}

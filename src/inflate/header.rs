@@ -1,0 +1,241 @@
+//! Headers of deflate blocks (RFC 1951, section 3.2.3).
+
+use super::Fault;
+use super::bits::Bits;
+use super::code::{Entry, Table, room};
+
+/// Bits of literals' and lengths' words that are looked up at once.
+pub(super) const LITERAL_TABLE: usize = 1 << 11;
+
+/// The same of distances.
+pub(super) const DISTANCE_TABLE: usize = 1 << 8;
+
+/// The codes of a block.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Codes {
+    pub(super) literals: Table<LITERAL_TABLE>,
+    pub(super) distances: Table<DISTANCE_TABLE>,
+}
+
+/// What a block holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// So many bytes as they are.
+    Stored(usize),
+    /// Words of the codes that were read.
+    Compressed,
+}
+
+/// A block's beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    /// Whether it is the last of its stream.
+    pub(super) is_final: bool,
+    pub(super) content: Content,
+}
+
+/// Reads a header, and makes the codes of the block.
+pub(super) fn read(input: &[u8], bits: &mut Bits, codes: &mut Codes) -> Result<Header, Fault> {
+    bits.refill(input);
+    let is_final = bits.take(1) == 1;
+    let content = match bits.take(2) {
+        0 => stored(input, bits)?,
+        1 => fixed(codes)?,
+        2 => Lengths::read(input, bits)?.make(codes)?,
+        _ => return Err(Fault("a block is of a type that there is not")),
+    };
+    Ok(Header { is_final, content })
+}
+
+fn stored(input: &[u8], bits: &mut Bits) -> Result<Content, Fault> {
+    bits.align();
+    bits.refill(input);
+    let length = bits.take(16);
+    if length != !bits.take(16) & 0xffff {
+        return Err(Fault("a stored block says two lengths"));
+    }
+    Ok(Content::Stored(length as usize))
+}
+
+fn fixed(codes: &mut Codes) -> Result<Content, Fault> {
+    let mut lengths = [8; 288];
+    for (symbol, length) in lengths.iter_mut().enumerate() {
+        *length = match symbol {
+            144..256 => 9,
+            256..280 => 7,
+            _ => 8,
+        };
+    }
+    codes.literals.build(&lengths, literal)?;
+    codes.literals.pair();
+    codes.distances.build(&[5; 32], distance)?;
+    Ok(Content::Compressed)
+}
+
+/// The lengths of a dynamic block's code words.
+#[derive(Debug)]
+pub(super) struct Lengths {
+    all: [u8; 286 + 30 + 138],
+    literals: usize,
+    distances: usize,
+}
+
+/// The order in which the code of code lengths is written.
+const ORDER: [u8; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
+
+impl Lengths {
+    /// Reads what stands behind the block's type.
+    pub(super) fn read(input: &[u8], bits: &mut Bits) -> Result<Self, Fault> {
+        bits.refill(input);
+        let literals = bits.take(5) as usize + 257;
+        let distances = bits.take(5) as usize + 1;
+        let count = bits.take(4) as usize + 4;
+        if literals > 286 || distances > 30 {
+            return Err(Fault("a block has more symbols than there are"));
+        }
+        let mut code = [0; 19];
+        for &symbol in ORDER.iter().take(count) {
+            if let Some(length) = code.get_mut(usize::from(symbol)) {
+                bits.refill(input);
+                *length = bits.take(3) as u8;
+            }
+        }
+        if room(&code) != 0 {
+            return Err(Fault("the code of code lengths is not complete"));
+        }
+        let mut table = Table::<128>::default();
+        table.build(&code, |symbol| Entry::base(symbol as u16, 0))?;
+        let mut lengths = Self { all: [0; 286 + 30 + 138], literals, distances };
+        lengths.fill(input, bits, &table)?;
+        lengths.check()?;
+        Ok(lengths)
+    }
+
+    fn fill(&mut self, input: &[u8], bits: &mut Bits, table: &Table<128>) -> Result<(), Fault> {
+        let wanted = self.literals + self.distances;
+        let (mut at, mut previous) = (0, None);
+        while at < wanted {
+            bits.refill(input);
+            let entry = table.look(bits.peek());
+            bits.take(entry.word());
+            let (length, times) = match entry.value() {
+                symbol @ 0..16 => (symbol as u8, 1),
+                16 => (previous.ok_or(Fault("the first code length repeats one before it"))?, 3 + bits.take(2)),
+                17 => (0, 3 + bits.take(3)),
+                _ => (0, 11 + bits.take(7)),
+            };
+            let end = at + times as usize;
+            self.all.get_mut(at..end).unwrap_or_default().fill(length);
+            (at, previous) = (end, Some(length));
+        }
+        if at == wanted { Ok(()) } else { Err(Fault("a block has more code lengths than symbols")) }
+    }
+
+    fn check(&self) -> Result<(), Fault> {
+        let (literals, distances) = self.parts();
+        if literals.get(256) == Some(&0) {
+            return Err(Fault("a block has no code word for its end"));
+        }
+        if !is_allowed(literals) {
+            return Err(Fault("the code of literals is not complete"));
+        }
+        if distances.iter().any(|length| *length > 0) && !is_allowed(distances) {
+            return Err(Fault("the code of distances is not complete"));
+        }
+        Ok(())
+    }
+
+    fn parts(&self) -> (&[u8], &[u8]) {
+        let (literals, rest) = self.all.split_at(self.literals);
+        (literals, rest.get(..self.distances).unwrap_or_default())
+    }
+
+    fn make(&self, codes: &mut Codes) -> Result<Content, Fault> {
+        let (literals, distances) = self.parts();
+        codes.literals.build(literals, literal)?;
+        codes.literals.pair();
+        codes.distances.build(distances, distance)?;
+        Ok(Content::Compressed)
+    }
+}
+
+/// Complete, or of a single word of one bit, as zlib has it for a single symbol.
+fn is_allowed(lengths: &[u8]) -> bool {
+    let mut used = lengths.iter().filter(|length| **length > 0);
+    room(lengths) == 0 || used.next() == Some(&1) && used.next().is_none()
+}
+
+fn literal(symbol: usize) -> Entry {
+    const LENGTHS: [(u16, u8); 29] = [
+        (3, 0),
+        (4, 0),
+        (5, 0),
+        (6, 0),
+        (7, 0),
+        (8, 0),
+        (9, 0),
+        (10, 0),
+        (11, 1),
+        (13, 1),
+        (15, 1),
+        (17, 1),
+        (19, 2),
+        (23, 2),
+        (27, 2),
+        (31, 2),
+        (35, 3),
+        (43, 3),
+        (51, 3),
+        (59, 3),
+        (67, 4),
+        (83, 4),
+        (99, 4),
+        (115, 4),
+        (131, 5),
+        (163, 5),
+        (195, 5),
+        (227, 5),
+        (258, 0),
+    ];
+    match symbol {
+        0..256 => Entry::literal(symbol as u8),
+        256 => Entry::END,
+        _ => LENGTHS.get(symbol - 257).map_or(Entry::INVALID, |&(base, extra)| Entry::base(base, extra)),
+    }
+}
+
+fn distance(symbol: usize) -> Entry {
+    const DISTANCES: [(u16, u8); 30] = [
+        (1, 0),
+        (2, 0),
+        (3, 0),
+        (4, 0),
+        (5, 1),
+        (7, 1),
+        (9, 2),
+        (13, 2),
+        (17, 3),
+        (25, 3),
+        (33, 4),
+        (49, 4),
+        (65, 5),
+        (97, 5),
+        (129, 6),
+        (193, 6),
+        (257, 7),
+        (385, 7),
+        (513, 8),
+        (769, 8),
+        (1025, 9),
+        (1537, 9),
+        (2049, 10),
+        (3073, 10),
+        (4097, 11),
+        (6145, 11),
+        (8193, 12),
+        (12289, 12),
+        (16385, 13),
+        (24577, 13),
+    ];
+    DISTANCES.get(symbol).map_or(Entry::INVALID, |&(base, extra)| Entry::base(base, extra))
+}

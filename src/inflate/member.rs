@@ -1,0 +1,60 @@
+//! Members of a gzip file (RFC 1952, section 2.3).
+
+use super::Fault;
+
+/// Bytes of what stands behind a member's data: the CRC-32 and the number of the bytes that it unpacks to.
+pub(super) const TRAILER: usize = 8;
+
+/// What a member says of the bytes that it unpacks to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Trailer {
+    pub(super) crc: u32,
+    /// Their number modulo 2^32.
+    pub(super) size: u32,
+}
+
+impl Trailer {
+    /// The trailer at a byte of the input; `None` if it is cut off.
+    pub(super) fn read(input: &[u8], at: usize) -> Option<Self> {
+        let (crc, rest) = input.get(at..)?.split_first_chunk()?;
+        Some(Self { crc: u32::from_le_bytes(*crc), size: u32::from_le_bytes(*rest.first_chunk()?) })
+    }
+}
+
+/// Where the data behind a member's header begin; `None` if the header is cut off.
+pub(super) fn data(input: &[u8], at: usize) -> Result<Option<usize>, Fault> {
+    const TEXT_CRC: u8 = 2;
+    const EXTRA: u8 = 4;
+    const NAME: u8 = 8;
+    const COMMENT: u8 = 16;
+    let Some(header) = input.get(at..) else { return Ok(None) };
+    let Some([magic, second, method, flags, ..]) = header.first_chunk::<10>() else {
+        return if MAGIC.starts_with(header.get(..3).unwrap_or(header)) { Ok(None) } else { Err(NO_MEMBER) };
+    };
+    if [*magic, *second, *method] != MAGIC || flags >> 5 != 0 {
+        return Err(NO_MEMBER);
+    }
+    let mut end = 10;
+    if flags & EXTRA != 0 {
+        let Some([low, high]) = header.get(end..).and_then(|rest| rest.first_chunk()) else { return Ok(None) };
+        end += 2 + usize::from(u16::from_le_bytes([*low, *high]));
+    }
+    for _ in [NAME, COMMENT].into_iter().filter(|text| flags & text != 0) {
+        let Some(length) = header.get(end..).and_then(|rest| memchr::memchr(0, rest)) else { return Ok(None) };
+        end += length + 1;
+    }
+    if flags & TEXT_CRC != 0 {
+        let Some([low, high]) = header.get(end..).and_then(|rest| rest.first_chunk()) else { return Ok(None) };
+        let crc = crc32fast::hash(header.get(..end).unwrap_or_default());
+        if crc & 0xffff != u32::from(u16::from_le_bytes([*low, *high])) {
+            return Err(Fault("a gzip header does not have the CRC that it says"));
+        }
+        end += 2;
+    }
+    Ok(Some(at + end).filter(|end| *end <= input.len()))
+}
+
+/// The first bytes of every member: two of magic, and the only method that there is.
+pub(super) const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
+
+const NO_MEMBER: Fault = Fault("what follows is no gzip member");

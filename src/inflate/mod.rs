@@ -1,0 +1,283 @@
+//! gzip (RFC 1952), on as many processors as there are. What cannot be decoded ahead is decoded in order, so that every stream
+//! comes out, and each member is verified against the CRC-32 and the size in its trailer.
+//!
+//! Memory, for each stretch that the [`Pool`] permits: its [`STRETCH`] bytes twice, and what they unpack to three times, which
+//! is bounded by [`MOST`] symbols.
+
+#![allow(clippy::cast_possible_truncation, reason = "bits are cut off on purpose here, everywhere")]
+#![allow(clippy::inline_always, reason = "the inner loop lives in registers: a call in it costs a fifth of the speed")]
+
+mod bits;
+mod code;
+mod decode;
+mod find;
+mod header;
+mod input;
+mod member;
+mod pool;
+mod shelf;
+mod stretch;
+mod sum;
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead, Read};
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+
+use decode::{Decoder, MARGIN, Output, Pause, WINDOW};
+use find::Place;
+use input::Input;
+use member::{TRAILER, Trailer};
+use pool::Permit;
+use shelf::{Lent, Shelf};
+use stretch::{End, Window};
+use sum::{Sum, Sums};
+
+pub use pool::Pool;
+
+/// Compressed bytes that are decoded by one thread at a time.
+const STRETCH: usize = if cfg!(test) { 64 << 10 } else { 1 << 20 };
+
+/// Compressed bytes behind a stretch in which its last block must end, or it is decoded in order.
+const OVERLAP: usize = STRETCH / 4;
+
+/// Symbols of one stretch that are decoded ahead. What unpacks to more is decoded in order.
+const MOST: usize = 16 * STRETCH;
+
+/// Unpacked bytes that are handed over at once where they are decoded in order.
+const PIECE: usize = 256 << 10;
+
+/// What is wrong with compressed data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Fault(&'static str);
+
+/// Where compressed data are wrong, and what is.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Damage {
+    /// They end too early: so many there are.
+    #[error("the gzip data end after {0} bytes, in the middle")]
+    End(u64),
+    /// Near this byte of the stream.
+    #[error("the gzip data are damaged near byte {0}: {1}")]
+    Fault(u64, Fault),
+}
+
+/// The bytes in a gzip stream of one member or many.
+#[derive(Debug)]
+pub struct Gunzip<'p, R> {
+    input: Input<'p, R>,
+    pool: Option<&'p Pool>,
+    /// Where decoding in order stands: in the first stretch of the input.
+    decoder: Decoder,
+    place: Place,
+    /// The window, and what was decoded in order and is not handed over yet.
+    data: Lent<u8>,
+    at: usize,
+    base: usize,
+    ends: Vec<End>,
+    is_over: bool,
+    /// What comes next, in order.
+    ready: VecDeque<Ready>,
+    /// Of the member so far.
+    sum: Sum,
+    /// What is handed over now.
+    pieces: VecDeque<Piece>,
+    shelf: Arc<Shelf<u8>>,
+}
+
+/// Unpacked bytes: a part of `data`.
+#[derive(Debug)]
+struct Piece {
+    data: Lent<u8>,
+    from: usize,
+    to: usize,
+}
+
+impl Piece {
+    fn bytes(&self) -> &[u8] {
+        self.data.get(self.from..self.to).unwrap_or_default()
+    }
+}
+
+/// Unpacked bytes, with what they sum up to.
+type Resolved = (Vec<Piece>, Sums);
+
+#[derive(Debug)]
+enum Ready {
+    Now(Resolved),
+    Soon(Receiver<Result<Resolved, Fault>>, Permit),
+}
+
+impl<'p, R: Read> Gunzip<'p, R> {
+    /// What `source` unpacks to; with a pool, decoded ahead by its threads.
+    pub fn new(source: R, pool: Option<&'p Pool>) -> Self {
+        let shelf = Arc::default();
+        Self {
+            input: Input::new(source, pool),
+            pool,
+            decoder: Decoder::default(),
+            place: Place::Member(0),
+            data: room(&shelf),
+            at: WINDOW,
+            base: WINDOW,
+            ends: Vec::new(),
+            is_over: false,
+            ready: VecDeque::new(),
+            sum: Sum::default(),
+            pieces: VecDeque::new(),
+            shelf,
+        }
+    }
+
+    /// Gets the next pieces; false at the end.
+    fn advance(&mut self) -> io::Result<bool> {
+        loop {
+            self.input.read_ahead()?;
+            while self.take_decoded()? {}
+            if let Some(ready) = self.ready.pop_front() {
+                return self.hand_over(ready).map(|()| true);
+            }
+            if self.is_over {
+                return Ok(false);
+            }
+            self.decode()?;
+        }
+    }
+
+    fn hand_over(&mut self, ready: Ready) -> io::Result<()> {
+        let (pieces, sums) = match ready {
+            Ready::Now(resolved) => resolved,
+            Ready::Soon(answer, _permit) => {
+                let gone = || io::Error::other("decompression failed: this is a defect of ncclcheck");
+                answer.recv().map_err(|_gone| gone())?.map_err(|fault| self.damage(fault))?
+            }
+        };
+        self.sum.follow(&sums).map_err(|fault| self.damage(fault))?;
+        self.pieces.extend(pieces);
+        Ok(())
+    }
+
+    /// Decodes in order: to the end of a block, of the stretch, or of the room.
+    fn decode(&mut self) -> io::Result<()> {
+        let Some(stretch) = self.input.first() else {
+            self.is_over = true;
+            return Ok(());
+        };
+        let input = &*stretch.bytes;
+        if !self.decoder.is_inside() {
+            let bit = match self.place {
+                Place::Block(bit) => bit,
+                Place::Member(byte) if stretch.is_last() && byte == input.len() => {
+                    self.flush();
+                    self.is_over = true;
+                    return Ok(());
+                }
+                Place::Member(byte) => {
+                    let data = member::data(input, byte).map_err(|fault| self.damage(fault))?;
+                    self.base = self.at;
+                    data.ok_or_else(|| self.cut(input.len()))? * 8
+                }
+            };
+            self.decoder.go(input, bit);
+        }
+        let mut output = Output { data: &mut self.data, at: self.at, base: self.base };
+        let pause = self.decoder.run(input, stretch.limit(), &mut output);
+        self.at = output.at;
+        self.place = Place::Block(self.decoder.bits.position());
+        match pause {
+            Err(_) if !self.decoder.bits.is_within(input) => return Err(self.cut(input.len())),
+            Err(fault) => return Err(self.damage(fault)),
+            Ok(Pause::Room) => self.flush(),
+            Ok(Pause::Input) => {
+                let own = self.input.leave()?;
+                self.decoder.bits.rebase(own);
+                self.place = self.place.rebase(own);
+            }
+            Ok(Pause::Block { is_final: false }) => self.place = Place::block(input, self.place.bit()),
+            Ok(Pause::Block { is_final: true }) => {
+                let at = self.decoder.bits.position().div_ceil(8);
+                let trailer = Trailer::read(input, at).ok_or_else(|| self.cut(input.len()))?;
+                self.ends.push(End { at: self.at - WINDOW, trailer });
+                self.place = Place::Member(at + TRAILER);
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands over what was decoded in order.
+    fn flush(&mut self) {
+        let mut next = room(&self.shelf);
+        let window = self.data.get(self.at - WINDOW..self.at).unwrap_or_default();
+        next.get_mut(..WINDOW).unwrap_or_default().copy_from_slice(window);
+        let piece = Piece { data: std::mem::replace(&mut self.data, next), from: WINDOW, to: self.at };
+        self.base = self.base.saturating_sub(self.at - WINDOW);
+        self.at = WINDOW;
+        let sums = Sums::of([piece.bytes()], &std::mem::take(&mut self.ends));
+        self.ready.push_back(Ready::Now((vec![piece], sums)));
+    }
+
+    /// Goes over what was decoded ahead from here on, if that is so. It is waited for if there is nothing to hand over.
+    fn take_decoded(&mut self) -> io::Result<bool> {
+        let Some(pool) = self.pool.filter(|_| !self.decoder.is_inside() && !self.is_over) else { return Ok(false) };
+        while let Some(stretch) = self.input.first().filter(|it| !it.is_last() && self.place.bit() >= it.own * 8) {
+            drop(stretch);
+            self.place = self.place.rebase(self.input.leave()?);
+        }
+        let Some((decoded, permit)) = self.input.decoded(self.place, self.ready.is_empty()) else { return Ok(false) };
+        self.flush();
+        let window = Window::new(self.data.get(self.base..WINDOW).unwrap_or_default());
+        let tail = decoded.tail(&window).map_err(|fault| self.damage(fault))?;
+        self.base = WINDOW - tail.len();
+        self.data.get_mut(self.base..WINDOW).unwrap_or_default().copy_from_slice(&tail);
+        self.place = decoded.to;
+        self.ready.push_back(Ready::Soon(pool.run_first(move |buffers| decoded.resolve(&window, buffers)), permit));
+        Ok(true)
+    }
+
+    fn damage(&self, fault: Fault) -> io::Error {
+        let at = self.input.offset(self.place.bit() / 8);
+        io::Error::new(io::ErrorKind::InvalidData, Damage::Fault(at, fault))
+    }
+
+    /// The data end with these bytes of the last stretch.
+    fn cut(&self, bytes: usize) -> io::Error {
+        io::Error::new(io::ErrorKind::UnexpectedEof, Damage::End(self.input.offset(bytes)))
+    }
+}
+
+/// A buffer for what is decoded in order.
+fn room(shelf: &Arc<Shelf<u8>>) -> Lent<u8> {
+    let mut data = shelf.lend();
+    data.resize(WINDOW + PIECE + MARGIN, 0);
+    data
+}
+
+impl<R: Read> BufRead for Gunzip<'_, R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        while self.pieces.front().is_none_or(|piece| piece.bytes().is_empty()) {
+            let is_there = self.pieces.pop_front().is_some() || self.advance()?;
+            if !is_there {
+                return Ok(&[]);
+            }
+        }
+        Ok(self.pieces.front().map(Piece::bytes).unwrap_or_default())
+    }
+
+    fn consume(&mut self, amount: usize) {
+        if let Some(piece) = self.pieces.front_mut() {
+            piece.from = (piece.from + amount).min(piece.to);
+        }
+    }
+}
+
+impl<R: Read> Read for Gunzip<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.fill_buf()?.read(buffer)?;
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,284 @@
+//! Stretches of a compressed stream, which are decoded without knowing what lies before them. A match that goes back behind
+//! the beginning yields markers, which stand for bytes of the window before, and are resolved when that is known (the method
+//! of Knespel and Brunst, "Rapidgzip", HPDC 2023, section 2).
+
+use super::Fault;
+use super::decode::{Decoder, MARGIN, Output, Pause, Symbol, WINDOW};
+use super::find::{Place, find};
+use super::member::{self, TRAILER, Trailer};
+use super::pool::Buffers;
+use super::shelf::Lent;
+use super::sum::Sums;
+use super::{Piece, Resolved};
+
+/// The lowest marker. It stands for the first byte of the window.
+const MARKER: u16 = 256;
+
+/// Compressed bytes.
+#[derive(Debug)]
+pub(super) struct Stretch {
+    /// Its bytes, and the first of those that follow.
+    pub(super) bytes: Vec<u8>,
+    /// How many are its own.
+    pub(super) own: usize,
+}
+
+impl Stretch {
+    /// Whether it is the last of its stream.
+    pub(super) const fn is_last(&self) -> bool {
+        self.own == self.bytes.len()
+    }
+
+    /// Where a decoder pauses that goes on in the next stretch: when its place, which is up to eight bytes before the next that
+    /// it reads, lies there.
+    pub(super) const fn limit(&self) -> usize {
+        if self.is_last() { usize::MAX } else { self.own + 8 }
+    }
+}
+
+/// The end of a member inside of decoded data.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    /// How much lies before it.
+    pub(super) at: usize,
+    pub(super) trailer: Trailer,
+}
+
+/// What a stretch holds between two places, as far as that is known without what lies before.
+#[derive(Debug)]
+pub(super) struct Decoded {
+    pub(super) from: Place,
+    pub(super) to: Place,
+    /// Bytes and markers.
+    symbols: Part<u16>,
+    /// What follows them, bytes alone.
+    bytes: Option<Part<u8>>,
+    /// Ends of members, in order.
+    pub(super) ends: Vec<End>,
+}
+
+/// Decoded data behind a window, in a buffer.
+#[derive(Debug)]
+struct Part<T> {
+    data: Lent<T>,
+    to: usize,
+}
+
+impl<T> Part<T> {
+    fn get(&self) -> &[T] {
+        self.data.get(WINDOW..self.to).unwrap_or_default()
+    }
+}
+
+impl Decoded {
+    /// All bytes, in pieces, when the window before it is known.
+    pub(super) fn resolve(self, window: &Window, buffers: &Buffers) -> Result<Resolved, Fault> {
+        let symbols = self.symbols.get();
+        let mut data = buffers.bytes.lend();
+        if data.len() < symbols.len() {
+            data.resize(symbols.len(), 0);
+        }
+        let to = symbols.len();
+        window.resolve(symbols, data.get_mut(..to).unwrap_or_default())?;
+        let mut pieces = vec![Piece { data, from: 0, to }];
+        pieces.extend(self.bytes.map(|part| Piece { data: part.data, from: WINDOW, to: part.to }));
+        let sums = Sums::of(pieces.iter().map(Piece::bytes), &self.ends);
+        Ok((pieces, sums))
+    }
+
+    /// The window behind it.
+    pub(super) fn tail(&self, before: &Window) -> Result<Vec<u8>, Fault> {
+        let bytes = self.bytes.as_ref().map(Part::get).unwrap_or_default();
+        let symbols = self.symbols.get();
+        // Only what belongs to the member that is open there.
+        let since = self.ends.last().map(|end| symbols.len() + bytes.len() - end.at);
+        let wanted = since.map_or(WINDOW, |since| since.min(WINDOW));
+        let of_symbols = wanted.saturating_sub(bytes.len());
+        let mut tail = before.last(of_symbols.saturating_sub(symbols.len())).to_vec();
+        let symbols = last(symbols, of_symbols);
+        let known = tail.len();
+        tail.resize(known + symbols.len(), 0);
+        before.resolve(symbols, tail.get_mut(known..).unwrap_or_default())?;
+        tail.extend_from_slice(last(bytes, wanted));
+        Ok(tail)
+    }
+}
+
+/// At most so many of the last.
+fn last<T>(all: &[T], count: usize) -> &[T] {
+    all.get(all.len().saturating_sub(count)..).unwrap_or_default()
+}
+
+/// Decodes from the first place on where that is possible, to the first findable place of the next stretch, or as far as the
+/// bytes at hand or about `most` symbols go.
+pub(super) fn speculate(stretch: &Stretch, most: usize, buffers: &Buffers) -> Option<Decoded> {
+    let mut from = 0;
+    loop {
+        let place = find(&stretch.bytes, from, stretch.own * 8)?;
+        match decode(stretch, place, most, buffers) {
+            Ok(decoded) if decoded.to != place => return Some(decoded),
+            // It only looked like one.
+            _ => from = place.bit() + 1,
+        }
+    }
+}
+
+fn decode(stretch: &Stretch, from: Place, most: usize, buffers: &Buffers) -> Result<Decoded, Fault> {
+    let input = &*stretch.bytes;
+    let mut decoder = Decoder::default();
+    let mut symbols = Buffer::new(buffers.symbols.lend(), (MARKER..).take(WINDOW), most);
+    let mut bytes: Option<Buffer<u8>> = None;
+    let (mut to, mut ends) = (from, Vec::new());
+    // What was decoded up to `to`.
+    let mut whole = (0, 0);
+    while to == from || to.bit() < stretch.own * 8 || !to.is_findable(input) {
+        let bit = match to {
+            Place::Block(bit) => bit,
+            Place::Member(byte) => match member::data(input, byte) {
+                Ok(Some(data)) => {
+                    let bytes = bytes.get_or_insert_with(|| Buffer::new(buffers.bytes.lend(), [], most));
+                    bytes.base = bytes.at;
+                    data * 8
+                }
+                // Whether that is the end or a fault, is for whoever comes there from the beginning.
+                Ok(None) | Err(_) => break,
+            },
+        };
+        if bytes.is_none()
+            && let Some(window) = symbols.known_window()
+        {
+            bytes = Some(Buffer::new(buffers.bytes.lend(), window, most.saturating_sub(symbols.len())));
+        }
+        decoder.go(input, bit);
+        let pause = match &mut bytes {
+            Some(bytes) => bytes.fill(&mut decoder, stretch),
+            None => symbols.fill(&mut decoder, stretch),
+        };
+        let is_final = match pause {
+            Ok(Pause::Block { is_final }) => is_final,
+            Err(fault) if decoder.bits.is_within(input) => return Err(fault),
+            // The rest of this block is not at hand, or too much.
+            Ok(Pause::Room | Pause::Input) | Err(_) => break,
+        };
+        let bit = decoder.bits.position();
+        let next = if is_final {
+            let at = bit.div_ceil(8);
+            let Some(trailer) = Trailer::read(input, at) else { break };
+            ends.push(End { at: symbols.len() + bytes.as_ref().map_or(0, Buffer::len), trailer });
+            Place::Member(at + TRAILER)
+        } else {
+            Place::block(input, bit)
+        };
+        to = next;
+        whole = (symbols.len(), bytes.as_ref().map_or(0, Buffer::len));
+    }
+    Ok(Decoded {
+        from,
+        to,
+        symbols: symbols.into_part(whole.0),
+        bytes: bytes.map(|bytes| bytes.into_part(whole.1)),
+        ends,
+    })
+}
+
+/// A window, and what is decoded behind it.
+struct Buffer<T> {
+    data: Lent<T>,
+    at: usize,
+    base: usize,
+    most: usize,
+}
+
+impl<T: Symbol> Buffer<T> {
+    fn new(mut data: Lent<T>, window: impl IntoIterator<Item = T>, most: usize) -> Self {
+        if data.len() < WINDOW + MARGIN {
+            data.resize(WINDOW + MARGIN, T::default());
+        }
+        for (to, symbol) in data.iter_mut().zip(window) {
+            *to = symbol;
+        }
+        Self { data, at: WINDOW, base: 0, most }
+    }
+
+    const fn len(&self) -> usize {
+        self.at - WINDOW
+    }
+
+    /// Decodes to the end of the block, with as much room as that takes.
+    fn fill(&mut self, decoder: &mut Decoder, stretch: &Stretch) -> Result<Pause, Fault> {
+        let limit = if stretch.is_last() { usize::MAX } else { stretch.bytes.len() };
+        loop {
+            let mut output = Output { data: &mut self.data, at: self.at, base: self.base };
+            let pause = decoder.run(&stretch.bytes, limit, &mut output);
+            self.at = output.at;
+            if pause != Ok(Pause::Room) || self.len() >= self.most {
+                return pause;
+            }
+            let room = (self.data.len() * 2).max(4 * stretch.own);
+            self.data.resize(room, T::default());
+        }
+    }
+
+    fn into_part(self, len: usize) -> Part<T> {
+        Part { data: self.data, to: WINDOW + len }
+    }
+}
+
+impl Buffer<u16> {
+    /// The window before the next symbol, if there is no marker in it.
+    fn known_window(&self) -> Option<Vec<u8>> {
+        let window = self.data.get(self.at - WINDOW..self.at)?;
+        // All at once, not one after the other: this is asked at every block.
+        let is_known = window.iter().fold(0, |all, symbol| all | symbol) < MARKER;
+        is_known.then(|| window.iter().map(|symbol| *symbol as u8).collect())
+    }
+}
+
+/// The bytes before a place: the last 32 KiB, or as many as there are since the member's beginning.
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    /// What each symbol stands for: itself, or a byte of the window.
+    bytes: Box<[u8]>,
+    /// The lowest marker that stands for something.
+    first: u16,
+}
+
+impl Window {
+    /// The window that ends with these bytes.
+    pub(super) fn new(before: &[u8]) -> Self {
+        let before = last(before, WINDOW);
+        let mut bytes = vec![0; MARKER as usize + WINDOW].into_boxed_slice();
+        for (byte, to) in (0..=u8::MAX).zip(bytes.iter_mut()) {
+            *to = byte;
+        }
+        let start = bytes.len() - before.len();
+        if let Some(to) = bytes.get_mut(start..) {
+            to.copy_from_slice(before);
+        }
+        Self { bytes, first: start as u16 }
+    }
+
+    /// At most so many of its last bytes.
+    fn last(&self, count: usize) -> &[u8] {
+        last(self.bytes.get(usize::from(self.first)..).unwrap_or_default(), count)
+    }
+
+    /// Puts bytes for symbols.
+    fn resolve(&self, symbols: &[u16], to: &mut [u8]) -> Result<(), Fault> {
+        for (some, to) in symbols.chunks(64).zip(to.chunks_mut(64)) {
+            if some.iter().fold(0, |all, symbol| all | symbol) < MARKER {
+                for (symbol, to) in some.iter().zip(to) {
+                    *to = *symbol as u8;
+                }
+                continue;
+            }
+            if some.iter().any(|symbol| (MARKER..self.first).contains(symbol)) {
+                return Err(Fault("a match begins before the data"));
+            }
+            for (symbol, to) in some.iter().zip(to) {
+                *to = self.bytes.get(usize::from(*symbol)).copied().unwrap_or_default();
+            }
+        }
+        Ok(())
+    }
+}
