@@ -13,7 +13,7 @@
 //! - [`source`] opens an image wherever it is and hands out its documents and blobs; [`tarball`] reads tar streams.
 //! - [`inflate`] unpacks gzip, on many processors at once.
 //! - [`scan`] turns one layer blob into a [`scan::LayerScan`]: its entries, and what extractors found in the files that they
-//!   asked for. One forward pass, a pure function of the blob.
+//!   asked for. One forward pass, a pure function of the blob; of a layer with a table of contents, only what is needed.
 //! - [`rootfs`] folds the layers into the file system that a container would see, and knows how the dynamic loader searches
 //!   in it.
 //! - [`facts`] are typed answers with dotted names, and the places where they were read. What could not be determined is

@@ -144,6 +144,8 @@ impl Plan {
                 limits: limits.clone(),
                 options: options.clone(),
                 environment: variables.clone(),
+                whole: common.whole,
+                unverified: common.unverified,
             })
         };
         let requests = common.images.iter().map(request).collect::<Result<_, _>>()?;

@@ -58,6 +58,8 @@ limits! {
     unpacked: u64 = 1 << 40;
     /// Unpacked bytes for each stored byte of a layer; counted once 64 MiB are unpacked. gzip cannot pass 1032.
     expansion: u64 = 1100;
+    /// Bytes of the table of contents of a layer that can be read in part; over it, the layer is read whole.
+    toc: u64 = 256 << 20;
     /// Binary logarithm of the largest zstd window. 27 is what `zstd --long` uses by default.
     zstd_window_log: u32 = 27;
     /// Bytes of one text file that an extractor reads whole.

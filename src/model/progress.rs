@@ -9,7 +9,7 @@ pub trait Progress: Sync + fmt::Debug {
 }
 
 /// Shows the progress of one piece of work, until it is dropped.
-pub trait Meter: Send + fmt::Debug {
+pub trait Meter: Send + Sync + fmt::Debug {
     /// So many bytes more are done.
     fn add(&self, bytes: u64);
 }

@@ -4,10 +4,11 @@
 use serde::Deserialize;
 
 use crate::model::{ImagePath, Limits, printable};
+use crate::scan::Annotations;
 use crate::source::layout::Files;
 use crate::source::reference::Selector;
 
-use super::oci::{check_platform, configure, digest_of};
+use super::oci::{Described, check_platform, configure, digest_of};
 use super::{Error, Place, Plan, PlatformChoice};
 
 #[derive(Deserialize)]
@@ -35,7 +36,11 @@ pub(super) fn plans(
     let config = files
         .document(&ImagePath::from(item.config.as_str()), limits)?
         .ok_or_else(|| Error::invalid(format!("{} has no member {}", files.place(), printable(&item.config))))?;
-    let places = item.layers.iter().map(|name| Some((Place::Member(ImagePath::from(name.as_str())), None))).collect();
+    let described = |name: &String| {
+        let place = Place::Member(ImagePath::from(name.as_str()));
+        Some(Described { place, media_type: None, annotations: Annotations::new() })
+    };
+    let places = item.layers.iter().map(described).collect();
     let plan = configure(&config, digest_of(&config), None, places, Vec::new(), limits)?;
     check_platform(&plan, choice)?;
     Ok(vec![plan])

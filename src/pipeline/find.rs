@@ -9,15 +9,16 @@ use crate::inflate::Pool;
 use crate::model::{ImagePath, Platform, Progress};
 use crate::scan::{Cancel, LayerScan, scan_folder};
 use crate::source::archive::Archive;
-use crate::source::daemon::Engine;
+use crate::source::daemon::{Engine, Unpacked};
 use crate::source::layout::{Files, Folder, Layout, blob_path};
 use crate::source::reference::{Reference, Selector};
 use crate::source::{Source, SourceError, registry};
 
 use super::layers::{self, Scanned, verify_diff_id};
-use super::oci::Finder;
+use super::oci::{Finder, check_platform};
+use super::part::Parts;
 use super::stream::{self, Streamed};
-use super::{Error, Place, Plan, PlatformChoice, Request, archive};
+use super::{Error, Place, Plan, PlatformChoice, Request, archive, unpacked};
 
 /// An opened medium.
 pub(super) struct Found {
@@ -33,6 +34,8 @@ enum Medium {
     Docker(Archive),
     /// An archive that went by. True: it is a layout.
     Streamed(Streamed),
+    /// Folders of an engine on this machine.
+    Unpacked(Unpacked),
     /// An unpacked root file system.
     Folder(Arc<LayerScan>),
 }
@@ -78,6 +81,10 @@ impl Opener<'_> {
 
     fn engine(&self, name: &str) -> Result<Found, Error> {
         let engine = Engine::connect(&self.request.options)?;
+        if self.request.unverified {
+            let medium = Medium::Unpacked(engine.unpacked(name)?);
+            return Ok(Found { name: format!("docker-daemon:{name} ({})", engine.describe()), selector: None, medium });
+        }
         let image = engine.find(name)?;
         let platform: Option<&Platform> = match &self.request.choice {
             PlatformChoice::One(platform) => Some(platform),
@@ -225,6 +232,11 @@ impl Found {
                 }
                 archive::plans(files, selector, &request.choice, &request.limits)
             }
+            Medium::Unpacked(image) => {
+                let plan = unpacked::plan(image);
+                check_platform(&plan, &request.choice)?;
+                Ok(vec![plan])
+            }
             Medium::Folder(_) => Ok(Vec::new()),
         }
     }
@@ -245,7 +257,8 @@ impl Found {
                     Some(blob) => Ok((source.open(&blob)?, Some(blob.size))),
                     None => Err(SourceError::invalid("a layer without a digest")),
                 };
-                layers::scan(plan, &open, jobs, limits, pool, progress, cancel)
+                let parts = (!request.whole).then_some(Parts { source: &**source, threads: jobs });
+                layers::scan(plan, &open, parts, jobs, limits, pool, progress, cancel)
             }
             Medium::Docker(files) => {
                 let open = |place: &Place| {
@@ -258,7 +271,7 @@ impl Found {
                     };
                     files.open(path)?.map(|(reader, size)| (reader, Some(size))).ok_or_else(missing)
                 };
-                layers::scan(plan, &open, jobs, limits, pool, progress, cancel)
+                layers::scan(plan, &open, None, jobs, limits, pool, progress, cancel)
             }
             Medium::Streamed(files) => plan
                 .layers
@@ -277,6 +290,7 @@ impl Found {
                     Ok(scanned.clone())
                 })
                 .collect(),
+            Medium::Unpacked(image) => unpacked::scan(image, plan, limits, progress, cancel),
             Medium::Folder(_) => Ok(Vec::new()),
         }
     }
@@ -285,7 +299,7 @@ impl Found {
     pub(super) fn folder(self) -> Option<(Arc<LayerScan>, String)> {
         match self.medium {
             Medium::Folder(scan) => Some((scan, self.name)),
-            Medium::Source(_) | Medium::Docker(_) | Medium::Streamed(_) => None,
+            Medium::Source(_) | Medium::Docker(_) | Medium::Streamed(_) | Medium::Unpacked(_) => None,
         }
     }
 }

@@ -12,15 +12,29 @@ use crate::scan::{Cancel, Compression, LayerScan, ScanError, scan_layer, with_pi
 use crate::source::verify::Verified;
 use crate::source::{BlobRef, SourceError};
 
+use super::part::{self, Part, Parts};
 use super::{Error, Place, Plan, PlannedLayer};
 
 /// A layer that was scanned, and whose bytes are the promised ones.
 #[derive(Clone, Debug)]
 pub(super) struct Scanned {
     pub(super) scan: Arc<LayerScan>,
-    /// Digest of the blob as stored, computed here.
+    /// Digest of the blob as stored: computed here, unless only parts were read.
     pub(super) stored: Digest,
     pub(super) size: u64,
+    /// Bytes of the blob that were read.
+    pub(super) read: u64,
+    /// The form of the table of contents by which parts were read and verified; `None` where the whole blob was.
+    pub(super) part: Option<&'static str>,
+    /// Why it could not be read in part, though it says that it can.
+    pub(super) note: Option<String>,
+}
+
+impl Scanned {
+    /// A layer that was read from its first byte to its last.
+    pub(super) fn whole(scan: LayerScan, stored: Digest, size: u64) -> Self {
+        Self { scan: Arc::new(scan), stored, size, read: size, part: None, note: None }
+    }
 }
 
 /// A layer's bytes: how many there will be, if that is known.
@@ -30,6 +44,7 @@ type Opened<'a> = (Box<dyn Read + Send + 'a>, Option<u64>);
 pub(super) fn scan<'s>(
     plan: &Plan,
     open: &(dyn Fn(&Place) -> Result<Opened<'s>, SourceError> + Sync),
+    parts: Option<Parts<'_>>,
     jobs: NonZeroUsize,
     limits: &Limits,
     pool: Option<&Pool>,
@@ -54,7 +69,7 @@ pub(super) fn scan<'s>(
             scope.spawn(|| {
                 while let Some((index, layer)) = next().filter(|_| !cancel.is_cancelled()) {
                     let what = describe(index, count, layer);
-                    match scan_one(layer, open, limits, pool, &what, progress, cancel) {
+                    match scan_one(layer, open, parts, limits, pool, &what, progress, cancel) {
                         Ok(scanned) => {
                             done.lock().unwrap_or_else(PoisonError::into_inner).insert(&layer.place, scanned);
                         }
@@ -84,12 +99,18 @@ pub(super) fn describe(index: usize, count: usize, layer: &PlannedLayer) -> Stri
 fn scan_one<'s>(
     layer: &PlannedLayer,
     open: &(dyn Fn(&Place) -> Result<Opened<'s>, SourceError> + Sync),
+    parts: Option<Parts<'_>>,
     limits: &Limits,
     pool: Option<&Pool>,
     what: &str,
     progress: &dyn Progress,
     cancel: &Cancel,
 ) -> Result<Scanned, Error> {
+    let note = match parts.map(|parts| part::scan(layer, parts, limits, what, progress, cancel)).transpose()? {
+        Some(Part::Scanned(scanned)) => return Ok(scanned),
+        Some(Part::Whole(why)) => Some(why),
+        Some(Part::NotOffered) | None => None,
+    };
     let (reader, size) = open(&layer.place)?;
     let expected = promised(&layer.place, size);
     let meter = progress.begin(what, size.or(expected.as_ref().map(|blob| blob.size)));
@@ -97,12 +118,12 @@ fn scan_one<'s>(
     if let Some(expected) = expected {
         let verified = Verified::new(reader, expected.clone());
         let scan = with_pipe(verified, meter, cancel, |pipe| scan_layer(pipe, limits, false, pool)).map_err(error)?;
-        return Ok(Scanned { scan: Arc::new(scan), stored: expected.digest, size: expected.size });
+        return Ok(Scanned { note, ..Scanned::whole(scan, expected.digest, expected.size) });
     }
     // Nobody says what the stored bytes are: the configuration says what the tar inside is.
     let mut counted = Counted { inner: reader, size: 0, hasher: Hasher::sha256() };
     let scan = with_pipe(&mut counted, meter, cancel, |pipe| scan_layer(pipe, limits, true, pool)).map_err(error)?;
-    let scanned = Scanned { scan: Arc::new(scan), stored: counted.hasher.finish(), size: counted.size };
+    let scanned = Scanned::whole(scan, counted.hasher.finish(), counted.size);
     verify_diff_id(&scanned, &layer.diff_id, what)?;
     Ok(scanned)
 }

@@ -4,7 +4,9 @@ mod archive;
 mod find;
 mod layers;
 mod oci;
+mod part;
 mod stream;
+mod unpacked;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -13,7 +15,7 @@ use crate::inflate::Pool;
 use crate::model::{Digest, ImageConfig, Limits, Platform, Progress};
 use crate::report::{ImageSummary, LayerSummary};
 use crate::rootfs::RootFs;
-use crate::scan::{Cancel, ScanError};
+use crate::scan::{Annotations, Cancel, ScanError};
 use crate::source::reference::Reference;
 use crate::source::{BlobRef, Options, SourceError};
 
@@ -36,6 +38,10 @@ pub struct Request {
     pub options: Options,
     /// Variables that the container is started with, over those of its image.
     pub environment: BTreeMap<String, String>,
+    /// Whether layers are read whole that could be read in part.
+    pub whole: bool,
+    /// Whether the layers of an engine's image are read from its folders, where nothing of them can be verified.
+    pub unverified: bool,
 }
 
 /// Which platforms of an image with several are wanted.
@@ -111,12 +117,16 @@ struct Plan {
     /// Build steps that made no layer, such as `ENV`.
     empty_steps: Vec<String>,
     notes: Vec<String>,
+    /// Whether what is read is compared with digests.
+    is_verified: bool,
 }
 
 #[derive(Clone, Debug)]
 struct PlannedLayer {
     place: Place,
     media_type: Option<String>,
+    /// Those of its descriptor.
+    annotations: Annotations,
     diff_id: Digest,
     history: Option<String>,
 }
@@ -165,11 +175,14 @@ fn assemble(plan: Plan, scanned: Vec<Scanned>, source: &str, request: &Request) 
             let (is, says) = (scan.compression.name(), declared.name());
             notes.push(format!("layer {}: its compression is {is}, its media type says {says}", index + 1));
         }
+        let part = scanned.part.map(|form| part_read(scanned.read, scanned.size, form));
+        notes.extend(part.iter().chain(&scanned.note).map(|note| format!("layer {}: {note}", index + 1)));
         layers.push(LayerSummary {
-            digest: Some(scanned.stored.clone()),
+            digest: plan.is_verified.then(|| scanned.stored.clone()),
             diff_id: Some(planned.diff_id.clone()),
             compression: scan.compression.name(),
             size: scanned.size,
+            read: scanned.read,
             unpacked: scan.unpacked,
             entries: scan.entries.len(),
             history: planned.history.clone(),
@@ -196,6 +209,13 @@ fn assemble(plan: Plan, scanned: Vec<Scanned>, source: &str, request: &Request) 
     Image { summary, config: Some(config), rootfs }
 }
 
+/// For the report: how much of a layer was read.
+fn part_read(read: u64, size: u64, form: &str) -> String {
+    const MB: u64 = 1_000_000;
+    let (unit, name) = if size < 10 * MB { (1000, "kB") } else { (MB, "MB") };
+    format!("{} of {} {name} read ({form})", read.div_ceil(unit), size.div_ceil(unit))
+}
+
 /// Files that somebody wanted to look into and could not. A fact that needs one says so itself; the others are told here.
 fn unread(rootfs: &RootFs) -> Vec<String> {
     const SHOWN: usize = 5;
@@ -219,6 +239,7 @@ fn root(scan: std::sync::Arc<crate::scan::LayerScan>, source: String, request: &
         diff_id: None,
         compression: scan.compression.name(),
         size: scan.unpacked,
+        read: scan.unpacked,
         unpacked: scan.unpacked,
         entries: scan.entries.len(),
         history: None,

@@ -7,6 +7,7 @@ use oci_spec::image::{Descriptor, ImageConfiguration, ImageIndex, ImageManifest}
 use serde::Deserialize;
 
 use crate::model::{Digest, Hasher, ImageConfig, Limits, OverLimit, Platform, printable};
+use crate::scan::Annotations;
 use crate::source::reference::Selector;
 use crate::source::{BlobRef, Source, SourceError, read_bounded};
 
@@ -214,7 +215,8 @@ impl<'a> Finder<'a> {
             }
             let blob = blob_ref(descriptor)?;
             let place = Place::Blob { digest: blob.digest, size: blob.size };
-            places.push((!is_foreign).then_some((place, Some(media_type))));
+            let annotations = descriptor.annotations().clone().unwrap_or_default().into_iter().collect();
+            places.push((!is_foreign).then_some(Described { place, media_type: Some(media_type), annotations }));
         }
         configure(&bytes, blob.digest, Some(digest), places, notes, self.limits)
     }
@@ -302,12 +304,19 @@ pub(super) fn check_platform(plan: &Plan, choice: &PlatformChoice) -> Result<(),
     }
 }
 
+/// What a manifest says of a layer.
+pub(super) struct Described {
+    pub(super) place: Place,
+    pub(super) media_type: Option<String>,
+    pub(super) annotations: Annotations,
+}
+
 /// A plan from an image configuration and the places of its layers (`None` for one that is passed over).
 pub(super) fn configure(
     bytes: &[u8],
     config_digest: Digest,
     manifest: Option<Digest>,
-    places: Vec<Option<(Place, Option<String>)>>,
+    places: Vec<Option<Described>>,
     mut notes: Vec<String>,
     limits: &Limits,
 ) -> Result<Plan, Error> {
@@ -343,13 +352,21 @@ pub(super) fn configure(
     };
     let mut layers = Vec::new();
     for ((place, diff_id), history) in places.into_iter().zip(diff_ids).zip(steps) {
-        if let Some((place, media_type)) = place {
+        if let Some(Described { place, media_type, annotations }) = place {
             let diff_id = diff_id.parse().map_err(SourceError::from)?;
-            layers.push(PlannedLayer { place, media_type, diff_id, history });
+            layers.push(PlannedLayer { place, media_type, annotations, diff_id, history });
         }
     }
     let config = config(&parsed);
-    Ok(Plan { manifest, config_digest, config, layers, empty_steps: empty.into_iter().map(step).collect(), notes })
+    Ok(Plan {
+        manifest,
+        config_digest,
+        config,
+        layers,
+        empty_steps: empty.into_iter().map(step).collect(),
+        notes,
+        is_verified: true,
+    })
 }
 
 fn config(parsed: &ImageConfiguration) -> ImageConfig {

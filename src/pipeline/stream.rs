@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read};
-use std::sync::Arc;
 use std::thread;
 
 use crate::inflate::Pool;
@@ -163,7 +162,7 @@ impl<R: Read> Reader<'_, R> {
                 return Err(scan_error(ScanError::Read(std::io::Error::new(std::io::ErrorKind::InvalidData, text))));
             }
             let scan = scan.map_err(scan_error)?;
-            Ok(Scanned { scan: Arc::new(scan), stored, size: entry.size })
+            Ok(Scanned::whole(scan, stored, entry.size))
         })
     }
 

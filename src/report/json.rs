@@ -81,7 +81,9 @@ struct Layer<'a> {
     compression: &'a str,
     /// Bytes as stored.
     size: u64,
-    /// Bytes of the tar inside.
+    /// Bytes that were read of it: fewer where the layer has a table of contents, by which each part was verified.
+    read: u64,
+    /// Bytes of the tar inside; of its files alone, where the layer was read in part.
     unpacked: u64,
     /// Entries of the tar.
     entries: usize,
@@ -361,6 +363,7 @@ impl<'a> From<&'a LayerSummary> for Layer<'a> {
             diff_id: layer.diff_id.as_ref().map(model::Digest::as_str),
             compression: layer.compression,
             size: layer.size,
+            read: layer.read,
             unpacked: layer.unpacked,
             entries: layer.entries,
             history: layer.history.as_deref(),

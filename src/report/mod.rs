@@ -88,7 +88,9 @@ pub struct LayerSummary {
     pub compression: &'static str,
     /// Bytes as stored.
     pub size: u64,
-    /// Bytes of the tar inside.
+    /// Bytes that were read of it.
+    pub read: u64,
+    /// Bytes of the tar inside; of its files alone, where the layer was read in part.
     pub unpacked: u64,
     /// Entries of the tar.
     pub entries: usize,

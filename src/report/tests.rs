@@ -82,6 +82,7 @@ fn layer(digit: char, size: u64, history: &str) -> LayerSummary {
         diff_id: digest('f'),
         compression: "gzip",
         size,
+        read: size,
         unpacked: size * 5 / 2,
         entries: 1200,
         history: Some(history.to_owned()),

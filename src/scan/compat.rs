@@ -38,6 +38,10 @@ impl Collect for Head {
         }
     }
 
+    fn next(&self, at: u64) -> Option<u64> {
+        (at < HEAD as u64).then_some(at)
+    }
+
     fn finish(self: Box<Self>) -> Result<Option<Found>, Gap> {
         let Some(at) = memmem::find(&self.bytes, NOTE) else { return Ok(None) };
         let content = self.bytes.get(at..).and_then(|note| note.get(NOTE.len() - br#"{"format":"#.len()..));

@@ -118,6 +118,15 @@ impl Collect for Keeper {
         }
     }
 
+    fn next(&self, at: u64) -> Option<u64> {
+        if at < HEAD as u64 {
+            return Some(at);
+        }
+        // Until the program headers have come, which lie in the head, nobody knows what is needed.
+        let parts = self.plan.iter().flatten();
+        parts.filter(|part| at < part.offset.saturating_add(part.length)).map(|part| part.offset.max(at)).min()
+    }
+
     fn finish(self: Box<Self>) -> Result<Option<Found>, Gap> {
         let parts = self.plan.unwrap_or_default();
         let gap = |why: String| {

@@ -20,11 +20,56 @@ pub(super) struct Extractor {
 
 /// Looks at one file.
 pub(super) trait Collect: Send {
-    /// The next bytes. Offsets ascend; what is jumped over is a hole, and reads as zeros.
+    /// The next bytes. Offsets ascend; what is jumped over is a hole, and reads as zeros, unless [`Self::next`] did not ask
+    /// for it.
     fn push(&mut self, offset: u64, bytes: &[u8]);
+
+    /// The first byte that it needs from `at` on, where the bytes that came end; `None` when it needs no more. What lies
+    /// before that byte may come nevertheless.
+    fn next(&self, at: u64) -> Option<u64> {
+        Some(at)
+    }
 
     /// What was found: `None` when the file turned out not to be of interest, an error when it could not be read.
     fn finish(self: Box<Self>) -> Result<Option<Found>, Gap>;
+}
+
+/// A file that can be read from any place on, as long as places ascend.
+pub(super) trait Content {
+    /// Why it cannot be read.
+    type Error;
+
+    /// Bytes that hold the one at `place`, and the offset of the first of them; none at the end of the file.
+    fn read(&mut self, place: u64) -> Result<(u64, &[u8]), Self::Error>;
+}
+
+/// Shows a file to every extractor that wants it, and passes over what none of them needs.
+pub(super) fn look<C: Content>(
+    content: &mut C,
+    extractors: &[Extractor],
+    entry: &Entry,
+    limits: &Limits,
+) -> Result<Vec<Result<Found, Gap>>, C::Error> {
+    let mut head = Vec::new();
+    while head.len() < HEAD {
+        let (_, bytes) = content.read(head.len() as u64)?;
+        if bytes.is_empty() {
+            break;
+        }
+        head.extend_from_slice(bytes);
+    }
+    let mut running = Running::start(extractors, entry, &head, 0, limits);
+    running.push(0, &head);
+    let mut at = head.len() as u64;
+    while let Some(place) = running.next(at) {
+        let (offset, bytes) = content.read(place)?;
+        if bytes.is_empty() {
+            break;
+        }
+        running.push(offset, bytes);
+        at = offset + bytes.len() as u64;
+    }
+    Ok(running.finish())
 }
 
 /// The extractors at work on one file.
@@ -44,6 +89,13 @@ impl Running {
             .map(|extractor| (extractor.name, (extractor.start)(entry, limits)))
             .collect();
         Self { path: entry.path.to_string(), collectors, failed: Vec::new() }
+    }
+
+    /// The first byte that anybody needs from `at` on.
+    pub(super) fn next(&self, at: u64) -> Option<u64> {
+        // Who panics here does so again when it is handed bytes, and is told of then.
+        let next = |collector: &dyn Collect| catch_unwind(AssertUnwindSafe(|| collector.next(at))).unwrap_or(Some(at));
+        self.collectors.iter().filter_map(|(_, collector)| next(&**collector)).min()
     }
 
     /// Whether nobody wants more.

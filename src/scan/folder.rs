@@ -2,18 +2,38 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::model::{Entry, Gap, ImagePath, Kind, Limits, Meter, OverLimit};
 
-use super::extract::{HEAD, Running};
+use super::extract::{Content, look};
 use super::{Cancel, Compression, EXTRACTORS, LayerScan, ScanError};
 
 /// Scans the files below `root`. Other file systems mounted in it (`/proc`, `/sys`) are passed over.
 pub fn scan_folder(root: &Path, limits: &Limits, meter: &dyn Meter, cancel: &Cancel) -> Result<LayerScan, ScanError> {
+    scan_tree(root, |_, _| Ok(Mark::None), limits, meter, cancel)
+}
+
+/// What stands in a folder and is no file of it, but a mark on others.
+pub(super) enum Mark {
+    None,
+    /// There is nothing by this name, whatever lower layers have.
+    Whiteout,
+    /// Nothing that lower layers have is in this directory.
+    Opaque,
+}
+
+/// The same, with marks.
+pub(super) fn scan_tree(
+    root: &Path,
+    mark: impl Fn(&Path, &Kind) -> io::Result<Mark>,
+    limits: &Limits,
+    meter: &dyn Meter,
+    cancel: &Cancel,
+) -> Result<LayerScan, ScanError> {
     let read = |path: &Path| {
         let path = path.display().to_string();
         move |error: io::Error| ScanError::Read(io::Error::new(error.kind(), format!("{path}: {error}")))
@@ -43,6 +63,17 @@ pub fn scan_folder(root: &Path, limits: &Limits, meter: &dyn Meter, cancel: &Can
             let name = ImagePath::normalise(inside.as_os_str().as_bytes());
             let kind = kind(&path, &metadata).map_err(read(&path))?;
             let Some(kind) = kind else { continue };
+            let marker = |path: ImagePath| Entry { path, kind: Kind::File, mode: 0, size: 0 };
+            match mark(&path, &kind).map_err(read(&path))? {
+                Mark::None => {}
+                // As layers spell them (OCI image-spec, `layer.md`, "Whiteouts").
+                Mark::Opaque => scan.entries.push(marker(name.join(b".wh..wh..opq"))),
+                Mark::Whiteout => {
+                    let hidden = [b".wh.", name.file_name()].concat();
+                    scan.entries.push(marker(name.parent().join(&hidden)));
+                    continue;
+                }
+            }
             if kind == Kind::Directory && metadata.dev() == device {
                 waiting.push(path.clone());
             }
@@ -53,7 +84,8 @@ pub fn scan_folder(root: &Path, limits: &Limits, meter: &dyn Meter, cancel: &Can
             let kind = known.map_or(kind, Kind::Hardlink);
             let entry = Entry { path: name, kind, mode: metadata.mode() & 0o7777, size };
             if entry.kind == Kind::File && size > 0 {
-                let answers = look(&path, &entry, limits).unwrap_or_else(|error| {
+                let looked = open(&path).and_then(|mut file| look(&mut file, EXTRACTORS, &entry, limits));
+                let answers = looked.unwrap_or_else(|error| {
                     vec![Err(Gap::new(format!("{}: {error}", entry.path)).settled_by("run as a user who may read it"))]
                 });
                 if !answers.is_empty() {
@@ -96,22 +128,32 @@ fn kind(path: &Path, metadata: &fs::Metadata) -> io::Result<Option<Kind>> {
     })
 }
 
-fn look(path: &Path, entry: &Entry, limits: &Limits) -> io::Result<Vec<Result<crate::model::Found, Gap>>> {
-    let mut file = File::open(path)?;
-    let mut buffer = vec![0; 256 << 10];
-    let mut at = 0;
-    let mut have = 0;
-    while have < HEAD {
-        match file.read(buffer.get_mut(have..).unwrap_or_default())? {
-            0 => break,
-            count => have += count,
+/// A file of this machine.
+struct Opened {
+    file: File,
+    /// Where the file is read next.
+    at: u64,
+    buffer: Vec<u8>,
+}
+
+impl Content for Opened {
+    type Error = io::Error;
+
+    fn read(&mut self, place: u64) -> io::Result<(u64, &[u8])> {
+        if place != self.at {
+            self.at = self.file.seek(SeekFrom::Start(place))?;
         }
+        let count = loop {
+            match self.file.read(&mut self.buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => break read?,
+            }
+        };
+        self.at += count as u64;
+        Ok((place, self.buffer.get(..count).unwrap_or_default()))
     }
-    let mut running = Running::start(EXTRACTORS, entry, buffer.get(..have).unwrap_or_default(), 0, limits);
-    while have > 0 && !running.is_idle() {
-        running.push(at, buffer.get(..have).unwrap_or_default());
-        at += have as u64;
-        have = file.read(&mut buffer)?;
-    }
-    Ok(running.finish())
+}
+
+fn open(path: &Path) -> io::Result<Opened> {
+    Ok(Opened { file: File::open(path)?, at: 0, buffer: vec![0; 256 << 10] })
 }

@@ -9,6 +9,8 @@ mod extract;
 mod fatbin;
 mod folder;
 mod nccl;
+mod overlay;
+mod partial;
 mod pipe;
 mod text;
 mod torch;
@@ -25,6 +27,8 @@ use extract::{Extractor, Running};
 pub use decompress::Compression;
 pub use fatbin::gpu_code;
 pub use folder::scan_folder;
+pub use overlay::scan_overlay;
+pub use partial::{Annotations, OpenRange, Partly, Ranged, is_offered, scan_partly};
 pub use pipe::{Blocks, Cancel, Pipe, pipe, with_pipe};
 
 /// Everyone who looks into files: one file of this folder, one line here.
@@ -69,6 +73,9 @@ pub enum ScanError {
     /// A bound of [`Limits`] was passed.
     #[error("{0}")]
     Limit(String),
+    /// A piece of a layer that is read in part is not the promised one.
+    #[error("{0}")]
+    Piece(String),
 }
 
 /// Scans one layer. `blob` is read to its last byte, so that whoever verifies it below has seen all of it.

@@ -1,5 +1,5 @@
-//! NCCL's own literals, searched in every ELF file as it goes by: a copy is found whatever its name, also when it is
-//! linked into another library (as in PyTorch 1.13).
+//! NCCL's own literals, searched in every ELF file as it goes by, outside of GPU code: a copy is found whatever its name,
+//! also when it is linked into another library (as in PyTorch 1.13).
 //!
 //! `NCCL version 2.27.5+cuda12.9` is one NUL-terminated literal of `src/init.cc`; other strings begin alike. The names of
 //! the variables come from `NCCL_PARAM` (`src/include/param.h`), which pastes `NCCL_` before each. The symbols of plugins
@@ -13,11 +13,12 @@ use regex::bytes::Regex;
 use crate::model::{Found, Gap, NcclStrings};
 
 use super::extract::{Collect, Extractor};
+use super::fatbin::Outside;
 
 pub(super) const EXTRACTOR: Extractor = Extractor {
     name: "NCCL",
     wants: |entry, head| head.starts_with(b"\x7fELF") && entry.size >= SMALLEST,
-    start: |_, _| Box::new(Search::default()),
+    start: |entry, _| Box::new(Outside::new(entry.path.to_string(), Search::default())),
 };
 
 /// Smaller files cannot even hold the names.

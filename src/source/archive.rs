@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::model::{ImagePath, Kind, Limits};
@@ -67,27 +68,43 @@ impl Archive {
     }
 }
 
-impl Files for Archive {
-    fn open(&self, path: &ImagePath) -> Result<Option<Opened<'_>>, SourceError> {
+impl Archive {
+    /// Where the bytes of a member are.
+    fn find(&self, path: &ImagePath) -> Result<Option<Range<u64>>, SourceError> {
         let mut member = self.members.get(path);
         // `docker save` links equal layers to each other, one step deep.
         for _ in 0..8 {
             match member {
                 Some(Member::Link(target)) => member = self.members.get(target),
-                Some(Member::File { offset, size }) => {
-                    let open = || -> io::Result<io::Take<File>> {
-                        let mut file = File::open(&self.path)?;
-                        file.seek(SeekFrom::Start(*offset))?;
-                        Ok(file.take(*size))
-                    };
-                    let file =
-                        open().map_err(|error| SourceError::io(format!("reading {}", self.path.display()), error))?;
-                    return Ok(Some((Box::new(file), *size)));
-                }
+                // The end lies within the archive.
+                Some(Member::File { offset, size }) => return Ok(Some(*offset..*offset + *size)),
                 None => return Ok(None),
             }
         }
         Err(SourceError::invalid(format!("{}: the links of {path} go in a circle", self.path.display())))
+    }
+
+    fn read(&self, range: Range<u64>) -> Result<Box<dyn Read + Send>, SourceError> {
+        let open = || -> io::Result<io::Take<File>> {
+            let mut file = File::open(&self.path)?;
+            file.seek(SeekFrom::Start(range.start))?;
+            Ok(file.take(range.end.saturating_sub(range.start)))
+        };
+        let file = open().map_err(|error| SourceError::io(format!("reading {}", self.path.display()), error))?;
+        Ok(Box::new(file))
+    }
+}
+
+impl Files for Archive {
+    fn open(&self, path: &ImagePath) -> Result<Option<Opened<'_>>, SourceError> {
+        let Some(member) = self.find(path)? else { return Ok(None) };
+        Ok(Some((self.read(member.clone())?, member.end - member.start)))
+    }
+
+    fn open_range(&self, path: &ImagePath, range: Range<u64>) -> Result<Option<Opened<'_>>, SourceError> {
+        let Some(member) = self.find(path)? else { return Ok(None) };
+        let place = |offset: u64| member.start.saturating_add(offset).min(member.end);
+        Ok(Some((self.read(place(range.start)..place(range.end))?, member.end - member.start)))
     }
 
     fn place(&self) -> String {

@@ -1,7 +1,8 @@
 //! OCI image layouts (image-spec, `image-layout.md`): a folder, or the same in an archive.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek as _, SeekFrom};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::model::{Hasher, ImagePath, Limits};
@@ -15,6 +16,12 @@ pub type Opened<'a> = (Box<dyn Read + Send + 'a>, u64);
 pub trait Files: Sync + std::fmt::Debug {
     /// A file; `None` when it is not there.
     fn open(&self, path: &ImagePath) -> Result<Option<Opened<'_>>, SourceError>;
+
+    /// A file's bytes in a range, and the number of all its bytes; `None` where it is not there, or can only be read from its
+    /// first byte on.
+    fn open_range(&self, _path: &ImagePath, _range: Range<u64>) -> Result<Option<Opened<'_>>, SourceError> {
+        Ok(None)
+    }
 
     /// For messages: where these files are.
     fn place(&self) -> String;
@@ -30,6 +37,10 @@ pub trait Files: Sync + std::fmt::Debug {
 impl<F: Files> Files for &F {
     fn open(&self, path: &ImagePath) -> Result<Option<Opened<'_>>, SourceError> {
         (**self).open(path)
+    }
+
+    fn open_range(&self, path: &ImagePath, range: Range<u64>) -> Result<Option<Opened<'_>>, SourceError> {
+        (**self).open_range(path, range)
     }
 
     fn place(&self) -> String {
@@ -48,8 +59,8 @@ impl Folder {
     }
 }
 
-impl Files for Folder {
-    fn open(&self, path: &ImagePath) -> Result<Option<Opened<'_>>, SourceError> {
+impl Folder {
+    fn file(&self, path: &ImagePath) -> Result<Option<(File, u64)>, SourceError> {
         // Names come from digests and from this program, never from the image: nothing leads out of the folder.
         let full = self.0.join(String::from_utf8_lossy(path.as_bytes()).as_ref());
         match File::open(&full) {
@@ -58,11 +69,24 @@ impl Files for Folder {
                     .metadata()
                     .map_err(|error| SourceError::io(format!("reading {}", full.display()), error))?
                     .len();
-                Ok(Some((Box::new(file), size)))
+                Ok(Some((file, size)))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(SourceError::io(format!("opening {}", full.display()), error)),
         }
+    }
+}
+
+impl Files for Folder {
+    fn open(&self, path: &ImagePath) -> Result<Option<Opened<'_>>, SourceError> {
+        Ok(self.file(path)?.map(|(file, size)| (Box::new(file) as Box<dyn Read + Send>, size)))
+    }
+
+    fn open_range(&self, path: &ImagePath, range: Range<u64>) -> Result<Option<Opened<'_>>, SourceError> {
+        let Some((mut file, size)) = self.file(path)? else { return Ok(None) };
+        file.seek(SeekFrom::Start(range.start))
+            .map_err(|error| SourceError::io(format!("reading {path} of {}", self.place()), error))?;
+        Ok(Some((Box::new(file.take(range.end - range.start)), size)))
     }
 
     fn place(&self) -> String {
@@ -112,5 +136,15 @@ impl<F: Files> Source for Layout<F> {
             hint: Some("copy the image again, with all of its layers".to_owned()),
         };
         found.map(|(reader, _)| reader).ok_or_else(missing)
+    }
+
+    fn open_range(&self, blob: &BlobRef, range: Range<u64>) -> Result<Option<Box<dyn Read + Send + '_>>, SourceError> {
+        match self.files.open_range(&blob_path(blob), range)? {
+            Some((_, size)) if size != blob.size => Err(SourceError::invalid(format!(
+                "blob {} has {size} bytes, its descriptor says {}",
+                blob.digest, blob.size
+            ))),
+            found => Ok(found.map(|(reader, _)| reader)),
+        }
     }
 }

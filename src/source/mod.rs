@@ -11,6 +11,7 @@ pub mod verify;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Read};
+use std::ops::Range;
 use std::path::PathBuf;
 
 use crate::model::{Digest, DigestError, Limits};
@@ -88,6 +89,21 @@ pub trait Source: Sync + fmt::Debug {
     /// The bytes of a blob as stored, from its first to its last. They are not verified here:
     /// [`verify::Verified`] does that for every medium alike.
     fn open(&self, blob: &BlobRef) -> Result<Box<dyn Read + Send + '_>, SourceError>;
+
+    /// The bytes of a blob in this range, which lies in it, not verified either; `None` from a medium that only gives a blob
+    /// from its first byte on.
+    fn open_range(
+        &self,
+        _blob: &BlobRef,
+        _range: Range<u64>,
+    ) -> Result<Option<Box<dyn Read + Send + '_>>, SourceError> {
+        Ok(None)
+    }
+
+    /// Bytes that are read as fast as another range is opened.
+    fn range_cost(&self) -> u64 {
+        16 << 10
+    }
 }
 
 /// Why an image could not be had.

@@ -37,15 +37,16 @@ const DOORS: &[(&str, &[&str])] = &[
     ("cel", &["rules"]),
     ("clap", &["cli"]),
     ("docker_credential", &["source/registry"]),
-    ("flate2", &["scan/decompress"]),
+    ("flate2", &["scan/decompress", "scan/partial/pieces"]),
     ("goblin", &["scan/elf"]),
     ("iced_x86", &["scan/emulate"]),
     ("indicatif", &["cli"]),
     ("nvml_wrapper", &["host/gpus"]),
     ("reqwest", &["source/registry"]),
+    ("rustix", &["scan/overlay"]),
     ("serde_yaml", &["document"]),
     ("tokio", &["source/daemon", "probe/engine"]),
-    ("zstd", &["scan/decompress"]),
+    ("zstd", &["scan/decompress", "scan/partial/pieces"]),
 ];
 
 /// The program's own lines of every source file, by its path below `src`: tests may use what they like.

@@ -48,6 +48,7 @@ fn image(history: &[&str]) -> ImageSummary {
         diff_id: None,
         compression: "none",
         size: 0,
+        read: 0,
         unpacked: 0,
         entries: 0,
         history: Some((*history).to_owned()),

@@ -44,6 +44,14 @@ impl Sections {
         }
     }
 
+    /// The first byte from `at` on, where the bytes that came end, that is gathered.
+    pub(super) fn next(&self, at: u64) -> Option<u64> {
+        if self.header.len() < HEADER {
+            return Some(at);
+        }
+        (at < self.wanted.end).then(|| at.max(self.wanted.start))
+    }
+
     /// Where the sections of this name are; `None` where the file does not tell.
     pub(super) fn named(&self, name: &[u8]) -> Option<Vec<Range<u64>>> {
         let table = self.table()?;

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use super::walker::{CONTAINER_HEADER, ENTRY_HEADER, MAGIC, STEP};
 use super::*;
 
 /// What the toolkit's own compiler wrote, see `fixtures/elf/gpu-code/build`, and what `cuobjdump` says of it.
@@ -20,7 +21,7 @@ fn found(pieces: impl IntoIterator<Item = (u64, Vec<u8>)>) -> Result<Option<GpuC
     let mut walk = Box::new(Walk::new("lib.so".to_owned()));
     for (offset, piece) in pieces {
         walk.push(offset, &piece);
-        assert!(walk.rest.len() < STEP, "{} bytes are kept", walk.rest.len());
+        assert!(walk.walker.rest.len() < STEP, "{} bytes are kept", walk.walker.rest.len());
     }
     match walk.finish() {
         Ok(None) => Ok(None),
@@ -51,7 +52,7 @@ fn listed(text: &str) -> GpuCode {
 }
 
 /// A container of a file's making.
-fn container(entries: &[(u16, u32, u64, usize)]) -> Vec<u8> {
+pub(super) fn container(entries: &[(u16, u32, u64, usize)]) -> Vec<u8> {
     let mut body = Vec::new();
     for &(kind, arch, flags, payload) in entries {
         let mut entry = vec![0; ENTRY_HEADER + payload];

@@ -9,6 +9,7 @@ use regex::bytes::Regex;
 use crate::model::{Entry, Found, Gap};
 
 use super::super::extract::{Collect, Extractor};
+use super::super::fatbin::Outside;
 
 /// `torch._C._cuda_getArchFlags()` (`torch/csrc/cuda/Module.cpp`) returns a literal, `sm_70 sm_75 compute_90`.
 pub(in super::super) const ARCH_FLAGS: Extractor = Extractor {
@@ -22,7 +23,10 @@ pub(in super::super) const ARCH_FLAGS: Extractor = Extractor {
 pub(in super::super) const NCCL_VERSION: Extractor = Extractor {
     name: "NCCL version of torch",
     wants: |entry, head| is_elf_named(entry, head, b"libtorch_cuda"),
-    start: |_, _| Box::new(Windows::new(LONGEST_FUNCTION, Versions::default())),
+    start: |entry, _| {
+        let windows = Windows::new(LONGEST_FUNCTION, Versions::default());
+        Box::new(Outside::new(entry.path.to_string(), windows))
+    },
 };
 
 fn is_elf_named(entry: &Entry, head: &[u8], name: &[u8]) -> bool {

@@ -9,6 +9,7 @@ mod endpoint;
 mod export;
 #[cfg(test)]
 mod fake;
+mod folders;
 mod trouble;
 
 use std::fmt;
@@ -25,6 +26,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::model::{Digest, Platform, printable};
 
 pub use self::endpoint::{Address, Endpoint, endpoints};
+pub use self::folders::Unpacked;
 
 use self::export::Export;
 use self::trouble::message;

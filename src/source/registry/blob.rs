@@ -1,7 +1,8 @@
-//! The bytes of a blob, from its first to its last, over as many connections as it takes.
+//! The bytes of a blob, from its first to its last or in a range, over as many connections as it takes.
 
 use std::fmt;
 use std::io::{self, Read};
+use std::ops::Range;
 
 use reqwest::StatusCode;
 use reqwest::blocking::Response;
@@ -17,12 +18,16 @@ use crate::source::{BlobRef, SourceError};
 pub(super) struct Blob<'a> {
     registry: &'a Registry,
     wanted: BlobRef,
+    /// Where a range of it ends; `None` for the whole.
+    end: Option<u64>,
     /// Nothing after a failure, until the next try.
     body: Option<Response>,
-    /// Bytes handed out.
+    /// Offset of the next byte to hand out.
     position: u64,
     /// Bytes that come once more, from a server that knows no ranges.
     skip: u64,
+    /// Whether the server answered with the range that was asked for.
+    ranged: bool,
     /// Counts the failures since the last byte.
     backoff: Backoff,
 }
@@ -36,13 +41,34 @@ impl fmt::Debug for Blob<'_> {
 impl<'a> Blob<'a> {
     /// Asks for the blob; an answer that is an error is one here, not at the first read.
     pub(super) fn open(registry: &'a Registry, blob: &BlobRef) -> Result<Self, SourceError> {
-        let backoff = Backoff::new(registry.patience);
-        let mut this = Self { registry, wanted: blob.clone(), body: None, position: 0, skip: 0, backoff };
-        while let Err(fault) = this.connect() {
-            this.give_up_or_wait(fault)?;
-        }
-        this.backoff.reset();
+        let mut this = Self::new(registry, blob, 0, None);
+        this.begin()?;
         Ok(this)
+    }
+
+    /// Asks for a range of the blob; `None` where the server knows no ranges.
+    pub(super) fn open_range(
+        registry: &'a Registry,
+        blob: &BlobRef,
+        range: Range<u64>,
+    ) -> Result<Option<Self>, SourceError> {
+        let mut this = Self::new(registry, blob, range.start, Some(range.end));
+        this.begin()?;
+        // The server would send the whole blob: whoever wants that, asks for it.
+        Ok(this.ranged.then_some(this))
+    }
+
+    fn new(registry: &'a Registry, blob: &BlobRef, position: u64, end: Option<u64>) -> Self {
+        let backoff = Backoff::new(registry.patience);
+        Self { registry, wanted: blob.clone(), end, body: None, position, skip: 0, ranged: false, backoff }
+    }
+
+    fn begin(&mut self) -> Result<(), SourceError> {
+        while let Err(fault) = self.connect() {
+            self.give_up_or_wait(fault)?;
+        }
+        self.backoff.reset();
+        Ok(())
     }
 
     fn object(&self) -> Object<'_> {
@@ -53,15 +79,18 @@ impl<'a> Blob<'a> {
     fn connect(&mut self) -> Result<(), Fault> {
         let path = format!("blobs/{}", self.wanted.digest);
         let mut headers = HeaderMap::new();
-        if self.position > 0 {
-            let range = HeaderValue::try_from(format!("bytes={}-", self.position));
+        let asks = self.position > 0 || self.end.is_some();
+        if asks {
+            let last = self.end.map(|end| end.saturating_sub(1).to_string()).unwrap_or_default();
+            let range = HeaderValue::try_from(format!("bytes={}-{last}", self.position));
             headers.extend(range.ok().map(|range| (RANGE, range)));
         }
         let answer = self.registry.ask(&path, &headers, self.object())?;
         let invalid = |what: String| SourceError::invalid(format!("{}: {} {what}", self.object(), answer.host));
         let size = self.wanted.size;
+        let ranged = answer.status() == StatusCode::PARTIAL_CONTENT;
         self.skip = match answer.status() {
-            StatusCode::PARTIAL_CONTENT if self.position > 0 => {
+            StatusCode::PARTIAL_CONTENT if asks => {
                 let range = answer.headers().get(CONTENT_RANGE).and_then(|range| range.to_str().ok());
                 if !range.is_some_and(|range| is_rest(range, self.position, size)) {
                     let range = range.unwrap_or("no Content-Range");
@@ -75,15 +104,16 @@ impl<'a> Blob<'a> {
                 }
                 self.position
             }
-            status => return Err(invalid(format!("answered {status} to a request for a whole blob")).into()),
+            status => return Err(invalid(format!("answered {status} to a request for a blob")).into()),
         };
+        self.ranged = ranged;
         self.body = Some(answer.response);
         Ok(())
     }
 
     /// One try to read the next bytes.
     fn next(&mut self, buffer: &mut [u8]) -> Result<usize, Fault> {
-        let size = self.wanted.size;
+        let size = self.end.unwrap_or(self.wanted.size);
         if self.body.is_none() {
             self.connect()?;
         }
@@ -96,8 +126,9 @@ impl<'a> Blob<'a> {
         };
         loop {
             let Some(body) = &mut self.body else { return Ok(0) };
-            // One byte too many is passed on: by it, the verification sees that there are too many.
-            let wanted = if self.skip > 0 { self.skip } else { size.saturating_add(1) - self.position };
+            // Of a whole blob, one byte too many is passed on: by it, the verification sees that there are too many.
+            let most = if self.end.is_some() { size } else { size.saturating_add(1) };
+            let wanted = if self.skip > 0 { self.skip } else { most.saturating_sub(self.position) };
             let wanted = usize::try_from(wanted).unwrap_or(usize::MAX).min(buffer.len());
             let count = match body.read(buffer.get_mut(..wanted).unwrap_or_default()) {
                 Ok(0) if self.position < size => {
@@ -134,7 +165,8 @@ impl<'a> Blob<'a> {
 impl Read for Blob<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         // More than the size has been handed out: whoever reads on has been told.
-        if buffer.is_empty() || self.position > self.wanted.size {
+        let is_done = self.end.map_or(self.position > self.wanted.size, |end| self.position >= end);
+        if buffer.is_empty() || is_done {
             return Ok(0);
         }
         loop {

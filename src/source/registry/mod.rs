@@ -16,6 +16,7 @@ mod tests;
 
 use std::fmt;
 use std::io::Read;
+use std::ops::Range;
 
 use oci_spec::distribution::Reference as Name;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -174,6 +175,16 @@ impl Source for Registry {
 
     fn open(&self, blob: &BlobRef) -> Result<Box<dyn Read + Send + '_>, SourceError> {
         Ok(Box::new(Blob::open(self, blob)?))
+    }
+
+    fn open_range(&self, blob: &BlobRef, range: Range<u64>) -> Result<Option<Box<dyn Read + Send + '_>>, SourceError> {
+        let found = Blob::open_range(self, blob, range)?;
+        Ok(found.map(|reader| Box::new(reader) as Box<dyn Read + Send>))
+    }
+
+    fn range_cost(&self) -> u64 {
+        // A request, often a redirect and a request for that, at some ten megabytes a second.
+        256 << 10
     }
 }
 

@@ -99,3 +99,48 @@ fn a_silent_connection_is_left() {
     // The base of the API is as slow, but its headers are not.
     assert_eq!(fetch(&registry, &blob(&bytes)).unwrap(), bytes);
 }
+
+/// Both ends of a range that was asked for.
+fn both(ask: &Ask) -> Option<(usize, usize)> {
+    let (first, last) = ask.header("range")?.strip_prefix("bytes=")?.split_once('-')?;
+    Some((first.parse().ok()?, last.parse().ok()?))
+}
+
+fn fetch_range(registry: &Registry, bytes: &[u8], range: Range<u64>) -> Result<Option<Vec<u8>>, String> {
+    let reader = registry.open_range(&blob(bytes), range).map_err(|error| error.to_string())?;
+    let Some(mut reader) = reader else { return Ok(None) };
+    let mut read = Vec::new();
+    #[expect(clippy::disallowed_methods, reason = "a few bytes of a test")]
+    reader.read_to_end(&mut read).map_err(|error| error.to_string())?;
+    Ok(Some(read))
+}
+
+#[test]
+fn a_range_is_read_without_the_rest_and_goes_on_where_it_broke() {
+    let bytes = data();
+    let sent = bytes.clone();
+    let server = Server::start(move |ask| match both(ask) {
+        None => Reply::new(200, b""),
+        Some((first, last)) => {
+            let told = format!("bytes {first}-{last}/{}", sent.len());
+            Reply::new(206, &sent[first..=last]).header("Content-Range", &told).cut(400)
+        }
+    });
+    let registry = anonymous(&server);
+    for range in [1000..2000, 0..100, 199_000..200_000] {
+        let wanted = bytes[range.start..range.end].to_vec();
+        let read = fetch_range(&registry, &bytes, range.start as u64..range.end as u64).unwrap();
+        assert_eq!(read, Some(wanted), "{range:?}");
+    }
+    let asked = server.asked(&format!("/v2/a/b/blobs/{}", blob(&bytes).digest));
+    assert_eq!(asked.iter().filter_map(both).take(3).collect::<Vec<_>>(), [(1000, 1999), (1400, 1999), (1800, 1999)]);
+}
+
+#[test]
+fn a_server_that_sends_the_whole_blob_for_a_range_offers_none() {
+    let bytes = data();
+    let sent = bytes.clone();
+    let server = Server::start(move |_| Reply::new(200, &sent));
+    assert_eq!(fetch_range(&anonymous(&server), &bytes, 1000..2000).unwrap(), None);
+    assert_eq!(fetch_range(&anonymous(&server), &bytes, 0..2000).unwrap(), None);
+}

@@ -1,0 +1,54 @@
+//! An image whose layers an engine on this machine keeps as folders. They are read where they are, and nothing of them can be
+//! verified: what was packed into a layer cannot be told from a folder.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::model::{ImagePath, Limits, Progress};
+use crate::scan::{Cancel, scan_overlay};
+use crate::source::daemon::Unpacked;
+
+use super::layers::{Scanned, describe};
+use super::{Annotations, Error, Place, Plan, PlannedLayer};
+
+/// What the engine says of the image.
+pub(super) fn plan(image: &Unpacked) -> Plan {
+    let layer = |(path, diff_id): &(std::path::PathBuf, crate::model::Digest)| PlannedLayer {
+        place: Place::Member(ImagePath::normalise(path.as_os_str().as_encoded_bytes())),
+        media_type: None,
+        annotations: Annotations::new(),
+        diff_id: diff_id.clone(),
+        history: None,
+    };
+    Plan {
+        manifest: None,
+        config_digest: image.id.clone(),
+        config: image.config.clone(),
+        layers: image.layers.iter().map(layer).collect(),
+        empty_steps: Vec::new(),
+        notes: vec![
+            "nothing of this image was verified: its layers were read from the folders where the engine keeps them, and its \
+             configuration and digests are what the engine says (--unverified)"
+                .to_owned(),
+        ],
+        is_verified: false,
+    }
+}
+
+/// Scans the folders.
+pub(super) fn scan(
+    image: &Unpacked,
+    plan: &Plan,
+    limits: &Limits,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<Vec<Scanned>, Error> {
+    let folder = |(index, (path, planned)): (usize, (&Path, &PlannedLayer))| {
+        let what = describe(index, plan.layers.len(), planned);
+        let meter = progress.begin(&what, None);
+        let scan = scan_overlay(path, limits, &*meter, cancel).map_err(|error| Error::Layer { layer: what, error })?;
+        let (size, stored) = (scan.unpacked, planned.diff_id.clone());
+        Ok(Scanned { scan: Arc::new(scan), stored, size, read: size, part: None, note: None })
+    };
+    image.layers.iter().map(|(path, _)| path.as_path()).zip(&plan.layers).enumerate().map(folder).collect()
+}

@@ -1,0 +1,129 @@
+//! A layer as overlayfs keeps it: a folder with marks of its own (Linux, `Documentation/filesystems/overlayfs.rst`).
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use rustix::fs::lgetxattr;
+use rustix::io::Errno;
+
+use crate::model::{Kind, Limits, Meter};
+
+use super::folder::{Mark, scan_tree};
+use super::{Cancel, LayerScan, ScanError};
+
+/// Attributes with which a folder is not all of its layer: renamed directories, and files without their content.
+const ELSEWHERE: [&str; 2] = ["redirect", "metacopy"];
+
+/// Scans one layer in the folder where an engine keeps it. Nothing of it can be verified.
+pub fn scan_overlay(root: &Path, limits: &Limits, meter: &dyn Meter, cancel: &Cancel) -> Result<LayerScan, ScanError> {
+    let status = fs::read_to_string("/proc/self/status").map_err(ScanError::Read)?;
+    let users = fs::read_to_string("/proc/self/uid_map").map_err(ScanError::Read)?;
+    if !sees_marks(&status, &users) {
+        let what =
+            "the marks of overlayfs are only shown to root of the machine itself: run as root, or without --unverified";
+        return Err(ScanError::Read(io::Error::new(io::ErrorKind::PermissionDenied, what)));
+    }
+    scan_tree(root, mark, limits, meter, cancel)
+}
+
+fn mark(path: &Path, kind: &Kind) -> io::Result<Mark> {
+    if *kind == Kind::CharDevice(0, 0) {
+        return Ok(Mark::Whiteout);
+    }
+    if !matches!(kind, Kind::Directory | Kind::File) {
+        return Ok(Mark::None);
+    }
+    for name in ELSEWHERE {
+        if attribute(path, name)?.is_some() {
+            return Err(io::Error::other(format!(
+                "overlayfs keeps a part of it elsewhere ({name}), which is not followed"
+            )));
+        }
+    }
+    match attribute(path, "opaque")?.as_deref() {
+        None => Ok(Mark::None),
+        Some(b"y") if *kind == Kind::Directory => Ok(Mark::Opaque),
+        Some(_) => Err(io::Error::other("overlayfs marks it as opaque in a way that is not known")),
+    }
+}
+
+/// `trusted.overlay.NAME`.
+fn attribute(path: &Path, name: &str) -> io::Result<Option<Vec<u8>>> {
+    let mut value = [0; 256];
+    match lgetxattr(path, format!("trusted.overlay.{name}"), &mut value) {
+        Ok(count) => Ok(Some(value.get(..count).unwrap_or_default().to_vec())),
+        Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
+        // It is there and longer than any that is known.
+        Err(Errno::RANGE) => Ok(Some(Vec::new())),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether attributes whose names begin with `trusted.` are shown to us: to others they seem not to be there (xattr(7)).
+fn sees_marks(status: &str, users: &str) -> bool {
+    const CAP_SYS_ADMIN: u64 = 1 << 21;
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:")).map(str::trim);
+    let capable =
+        effective.and_then(|mask| u64::from_str_radix(mask, 16).ok()).is_some_and(|mask| mask & CAP_SYS_ADMIN != 0);
+    capable && users.split_whitespace().eq(["0", "0", "4294967295"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{NoProgress, Progress as _};
+
+    #[test]
+    fn marks_become_whiteouts_of_a_layer() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["etc/sub", "usr"] {
+            fs::create_dir_all(folder.path().join(name)).unwrap();
+        }
+        for name in ["etc/gone", "etc/sub/new", "usr/file"] {
+            fs::write(folder.path().join(name), "x").unwrap();
+        }
+        // The attributes and devices themselves take root to make.
+        let mark = |path: &Path, _: &Kind| {
+            Ok(if path.ends_with("etc/gone") {
+                Mark::Whiteout
+            } else if path.ends_with("etc/sub") {
+                Mark::Opaque
+            } else {
+                Mark::None
+            })
+        };
+        let meter = NoProgress.begin("layer", None);
+        let scan = scan_tree(folder.path(), mark, &Limits::default(), &*meter, &Cancel::default()).unwrap();
+        let mut paths: Vec<_> = scan.entries.iter().map(|entry| entry.path.to_string()).collect();
+        paths.sort();
+        let expected =
+            ["/etc", "/etc/.wh.gone", "/etc/sub", "/etc/sub/.wh..wh..opq", "/etc/sub/new", "/usr", "/usr/file"];
+        assert_eq!(paths, expected);
+    }
+
+    #[test]
+    fn plain_files_have_no_marks() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert!(matches!(mark(file.path(), &Kind::File), Ok(Mark::None)));
+        assert!(matches!(mark(file.path(), &Kind::CharDevice(0, 0)), Ok(Mark::Whiteout)));
+        assert!(matches!(mark(file.path(), &Kind::CharDevice(1, 3)), Ok(Mark::None)));
+        assert!(mark(Path::new("/nonexistent"), &Kind::File).is_err());
+    }
+
+    #[test]
+    fn only_root_of_the_machine_sees_marks() {
+        let status = |mask: &str| format!("Name:\tncclcheck\nCapEff:\t{mask}\n");
+        let machine = "         0          0 4294967295\n";
+        for (mask, users, sees) in [
+            ("000001ffffffffff", machine, true),
+            ("0000000000200000", machine, true),
+            ("0000000000000000", machine, false),
+            ("000001ffffdfffff", machine, false),
+            ("000001ffffffffff", "0 1000 1\n1 100000 65536\n", false),
+        ] {
+            assert_eq!(sees_marks(&status(mask), users), sees, "{mask} {users}");
+        }
+        assert!(!sees_marks("", machine));
+    }
+}

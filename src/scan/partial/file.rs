@@ -1,0 +1,113 @@
+//! One file of a layer, read piece by piece. A piece that was begun is read to its end, and is the promised one.
+
+use std::io;
+
+use crate::model::{Hasher, ImagePath};
+
+use super::super::ScanError;
+use super::super::extract::Content;
+use super::pieces::{Pieces, TooMuch};
+use super::stored;
+use super::table::Chunk;
+
+/// A file, at some place of it.
+pub(super) struct File<'f, 's> {
+    path: &'f ImagePath,
+    chunks: &'f [Chunk],
+    pieces: &'f mut Pieces<'s>,
+    current: Option<Current<'f>>,
+}
+
+/// The piece that is being read.
+struct Current<'f> {
+    chunk: &'f Chunk,
+    /// Offset in the file of its next byte.
+    at: u64,
+    /// Taken at its end.
+    hasher: Option<Hasher>,
+}
+
+impl Current<'_> {
+    const fn end(&self) -> u64 {
+        self.chunk.offset + self.chunk.size
+    }
+}
+
+impl<'f, 's> File<'f, 's> {
+    pub(super) const fn new(path: &'f ImagePath, chunks: &'f [Chunk], pieces: &'f mut Pieces<'s>) -> Self {
+        Self { path, chunks, pieces, current: None }
+    }
+
+    /// Reads the piece to its end that was begun.
+    pub(super) fn finish(&mut self) -> Result<(), ScanError> {
+        while let Some(current) = self.current.take().filter(|current| current.at < current.end()) {
+            self.step(current)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the next bytes of a piece, which has some, and says where in the file they are.
+    fn step(&mut self, mut current: Current<'f>) -> Result<u64, ScanError> {
+        let chunk = current.chunk;
+        let (offset, left) = (current.at, current.end() - current.at);
+        let most = usize::try_from(left).unwrap_or(usize::MAX);
+        if self.pieces.next(most).map_err(|error| told(self.path, chunk, error))? == 0 {
+            let what = format!("it ends after {} of its {} bytes", offset - chunk.offset, chunk.size);
+            return Err(damaged(self.path, chunk, &what));
+        }
+        let bytes = self.pieces.bytes();
+        current.at += bytes.len() as u64;
+        let hasher = current.hasher.get_or_insert_with(|| chunk.digest.hasher());
+        hasher.update(bytes);
+        if current.at == current.end()
+            && let Some(found) = current.hasher.take().map(Hasher::finish)
+            && found != chunk.digest
+        {
+            let what = format!("it has the digest {found}, the table of contents says {}", chunk.digest);
+            return Err(damaged(self.path, chunk, &what));
+        }
+        self.current = Some(current);
+        Ok(offset)
+    }
+}
+
+impl Content for File<'_, '_> {
+    type Error = ScanError;
+
+    fn read(&mut self, place: u64) -> Result<(u64, &[u8]), ScanError> {
+        loop {
+            if self.current.as_ref().is_none_or(|current| place >= current.end()) {
+                self.finish()?;
+                let next = self.chunks.partition_point(|chunk| chunk.offset + chunk.size <= place);
+                let Some(chunk) = self.chunks.get(next) else { return Ok((place, &[])) };
+                self.pieces.open(chunk).map_err(|error| told(self.path, chunk, error))?;
+                self.current = Some(Current { chunk, at: chunk.offset, hasher: None });
+            }
+            let Some(current) = self.current.take().filter(|current| current.at < current.end()) else {
+                return Ok((place, &[]));
+            };
+            let offset = self.step(current)?;
+            if place < offset + self.pieces.bytes().len() as u64 {
+                break Ok((offset, self.pieces.bytes()));
+            }
+        }
+    }
+}
+
+fn told(path: &ImagePath, chunk: &Chunk, error: io::Error) -> ScanError {
+    let error = match stored::cause(error) {
+        Ok(medium) => return ScanError::Read(medium),
+        Err(error) => error,
+    };
+    match error.downcast::<TooMuch>() {
+        Ok(TooMuch(limit)) => ScanError::Limit(limit),
+        Err(error) => damaged(path, chunk, &format!("its compressed data are damaged ({error})")),
+    }
+}
+
+fn damaged(path: &ImagePath, chunk: &Chunk, what: &str) -> ScanError {
+    let (offset, size, place) = (chunk.offset, chunk.size, chunk.stored.start);
+    ScanError::Piece(format!(
+        "{path}: the chunk of {size} bytes at its byte {offset}, stored at byte {place} of the blob, is corrupt: {what}"
+    ))
+}

@@ -1,0 +1,186 @@
+//! The bytes of a blob as stored, read forward with jumps. Registries are asked for ranges, so a range grows as long as one
+//! reads on, and small gaps are read through.
+
+use std::fmt;
+use std::io::{self, BufRead, Read};
+use std::ops::Range;
+
+use crate::model::Meter;
+
+use super::super::Cancel;
+use super::{OpenRange, Ranged};
+
+/// The first range that is asked for at a place, and the largest.
+const WINDOW: Range<u64> = 1 << 20..16 << 20;
+
+const BUFFER: usize = 128 << 10;
+
+/// An error of the medium, carried through a decoder unchanged.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Medium(#[source] io::Error);
+
+/// The error of the medium that came through a decoder; else the decoder's own.
+pub(super) fn cause(error: io::Error) -> Result<io::Error, io::Error> {
+    match error.downcast::<Medium>() {
+        Ok(Medium(error)) => Ok(error),
+        Err(error) => Err(error),
+    }
+}
+
+/// A blob, at some place of it.
+pub(super) struct Stored<'a> {
+    open: &'a OpenRange<'a>,
+    /// Gaps up to this size are read and dropped.
+    gap: u64,
+    /// Bytes of the blob that may be asked for.
+    size: u64,
+    meter: &'a dyn Meter,
+    cancel: &'a Cancel,
+    /// What goes on at `at` plus the buffered bytes.
+    reader: Option<Box<dyn Read + Send + 'a>>,
+    /// Bytes that the reader has left.
+    left: u64,
+    window: u64,
+    buffer: Box<[u8]>,
+    /// What of the buffer was not taken yet.
+    ready: Range<usize>,
+    /// Offset in the blob of the first of these bytes.
+    at: u64,
+    /// Nothing is handed out from here on.
+    end: u64,
+    read: u64,
+}
+
+impl fmt::Debug for Stored<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stored").field("at", &self.at).field("end", &self.end).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Stored<'a> {
+    /// The first `size` bytes of a blob.
+    pub(super) fn new(blob: &'a Ranged<'a>, size: u64, meter: &'a dyn Meter, cancel: &'a Cancel) -> Self {
+        Self {
+            open: blob.open,
+            gap: blob.cost,
+            size,
+            meter,
+            cancel,
+            reader: None,
+            left: 0,
+            window: WINDOW.start,
+            buffer: vec![0; BUFFER].into(),
+            ready: 0..0,
+            at: 0,
+            end: 0,
+            read: 0,
+        }
+    }
+
+    /// Goes to a range of the blob, which begins at or behind the place where the reading is.
+    pub(super) fn seek(&mut self, range: &Range<u64>) -> io::Result<()> {
+        self.end = range.start.min(self.size);
+        let buffered = self.ready.len() as u64;
+        let ahead = range.start.saturating_sub(self.at);
+        if range.start < self.at || ahead > buffered + self.left.min(self.gap) {
+            self.reader = None;
+            self.left = 0;
+            self.window = WINDOW.start;
+            self.ready = 0..0;
+            self.at = range.start;
+        }
+        while self.at < range.start {
+            let count = self.fill_buf()?.len();
+            let wanted = usize::try_from(range.start - self.at).unwrap_or(usize::MAX);
+            if count == 0 {
+                return Err(wrap(io::ErrorKind::UnexpectedEof.into()));
+            }
+            self.consume(count.min(wanted));
+        }
+        self.end = range.end.min(self.size);
+        Ok(())
+    }
+
+    /// Bytes that were had from the medium.
+    pub(super) const fn read_so_far(&self) -> u64 {
+        self.read
+    }
+
+    fn fill(&mut self) -> io::Result<()> {
+        if self.cancel.is_cancelled() {
+            return Err(io::Error::other("cancelled"));
+        }
+        if self.left == 0 {
+            let end = self.at.saturating_add(self.window).min(self.size);
+            self.window = (self.window * 2).min(WINDOW.end);
+            self.reader = (self.open)(self.at..end)?;
+            self.left = end - self.at;
+        }
+        let Some(reader) = &mut self.reader else {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "it is kept where only whole blobs can be had"));
+        };
+        // What lies behind the end may never be wanted.
+        let wanted = self.left.min(self.end - self.at);
+        let most = usize::try_from(wanted).unwrap_or(usize::MAX).min(self.buffer.len());
+        let count = loop {
+            match reader.read(self.buffer.get_mut(..most).unwrap_or_default()) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => break read?,
+            }
+        };
+        if count == 0 {
+            let what = format!("the blob ends at its byte {}, before its table of contents", self.at);
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what));
+        }
+        self.ready = 0..count;
+        self.left -= count as u64;
+        self.read += count as u64;
+        Ok(())
+    }
+}
+
+/// All bytes of a range, whose length was bounded.
+pub(super) fn bytes(blob: &Ranged<'_>, range: Range<u64>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let wanted = range.end - range.start;
+    let reader = (blob.open)(range)?;
+    let none = || io::Error::new(io::ErrorKind::Unsupported, "it is kept where only whole blobs can be had");
+    let read = io::copy(&mut reader.ok_or_else(none).map_err(wrap)?.take(wanted), &mut bytes).map_err(wrap)?;
+    if read < wanted {
+        let what = format!("the blob ends {} bytes early", wanted - read);
+        return Err(wrap(io::Error::new(io::ErrorKind::UnexpectedEof, what)));
+    }
+    Ok(bytes)
+}
+
+fn wrap(error: io::Error) -> io::Error {
+    // Decoders take an interruption for a reason to try again.
+    let kind = if error.kind() == io::ErrorKind::Interrupted { io::ErrorKind::Other } else { error.kind() };
+    io::Error::new(kind, Medium(error))
+}
+
+impl BufRead for Stored<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.at < self.end && self.ready.is_empty() {
+            self.fill().map_err(wrap)?;
+        }
+        let most = usize::try_from(self.end - self.at.min(self.end)).unwrap_or(usize::MAX);
+        let end = self.ready.end.min(self.ready.start.saturating_add(most));
+        Ok(self.buffer.get(self.ready.start..end).unwrap_or_default())
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.ready.start = (self.ready.start + amount).min(self.ready.end);
+        self.at += amount as u64;
+        self.meter.add(amount as u64);
+    }
+}
+
+impl Read for Stored<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.fill_buf()?.read(buffer)?;
+        self.consume(count);
+        Ok(count)
+    }
+}

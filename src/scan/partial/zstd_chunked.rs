@@ -1,0 +1,62 @@
+//! zstd:chunked (containers/storage, `docs/containers-storage-zstd-chunked.md` and `pkg/chunked`): zstd frames that can be
+//! found by themselves. The table is in a skippable frame at the end, and annotations say where.
+
+use std::io::Read as _;
+
+use crate::model::{Digest, Limits, OverLimit};
+
+use super::super::Compression;
+use super::{Annotations, Format, Ranged, Toc, Trouble, pieces, stored, verify};
+
+/// What the annotations begin with: today, and until containers/storage 1.44.
+const PREFIXES: [&str; 2] = ["io.github.containers.zstd-chunked", "io.containers.zstd-chunked"];
+
+/// The one form of table that there is.
+const CRFS: u64 = 1;
+
+/// Bytes of a skippable frame's header (RFC 8878, section 3.1.2).
+const FRAME_HEADER: u64 = 8;
+
+pub(super) const FORMAT: Format = Format {
+    name: "zstd:chunked",
+    compression: Compression::Zstd,
+    own: &[],
+    promised: |annotations| promise(annotations).is_some(),
+    table,
+};
+
+/// Where the table is, and its digest, as the annotations write them.
+fn promise(annotations: &Annotations) -> Option<(&str, &str)> {
+    PREFIXES.iter().find_map(|prefix| {
+        let get = |name| annotations.get(&format!("{prefix}.{name}")).map(String::as_str);
+        Some((get("manifest-position")?, get("manifest-checksum")?))
+    })
+}
+
+fn table(blob: &Ranged<'_>, limits: &Limits) -> Result<Toc, Trouble> {
+    let unusable = |what: &str| Trouble::Unusable(what.to_owned());
+    let (position, digest) = promise(blob.annotations).unwrap_or_default();
+    let digest: Digest = digest.parse().map_err(|error| Trouble::Unusable(format!("{error}")))?;
+    let numbers: Option<Vec<u64>> = position.split(':').map(|number| number.parse().ok()).collect();
+    let Some([offset, packed, unpacked, CRFS]) = numbers.as_deref() else {
+        return Err(unusable("the annotation of its descriptor tells no place that is known here"));
+    };
+    if (*packed).max(*unpacked) > limits.toc {
+        let what = format!("it has {unpacked} bytes");
+        return Err(Trouble::Unusable(OverLimit::new(what, "toc", limits.toc).to_string()));
+    }
+    let end = offset.checked_add(*packed).filter(|end| *end <= blob.size && *offset >= FRAME_HEADER);
+    let end = end.ok_or_else(|| unusable("the place that its descriptor tells lies outside of the blob"))?;
+    let bytes = stored::bytes(blob, *offset..end)?;
+    verify(&format!("the table of contents at byte {offset} of the blob"), &bytes, &digest)?;
+    let json = unpack(&bytes, *unpacked, limits)
+        .map_err(|error| Trouble::Unusable(format!("it cannot be unpacked ({error})")))?;
+    Ok(Toc { json, start: offset - FRAME_HEADER, read: *packed })
+}
+
+fn unpack(bytes: &[u8], size: u64, limits: &Limits) -> std::io::Result<Vec<u8>> {
+    let unpacked = pieces::unpacked(bytes, Compression::Zstd, limits)?;
+    let mut json = Vec::new();
+    std::io::copy(&mut unpacked.take(size.saturating_add(1)), &mut json)?;
+    if json.len() as u64 == size { Ok(json) } else { Err(std::io::Error::other("it has another size")) }
+}

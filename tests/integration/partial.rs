@@ -1,0 +1,273 @@
+//! Layers that are read in part: the answers are those of the whole, through every medium that can be read from any place on.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::seekable::{Form, convert, digest};
+use crate::support::{check, layout, run, stderr, world};
+
+const WORLDS: [&str; 14] = [
+    "cpu-only",
+    "cudart-mix",
+    "debug-on",
+    "env-disabled",
+    "env-unknown",
+    "good",
+    "gpu-hidden",
+    "no-nccl",
+    "no-provider",
+    "no-torch",
+    "no-verbs",
+    "shadowed-nccl",
+    "two-nccl",
+    "use-nccl-off",
+];
+
+fn read(layout: &Path, digest: &Value) -> Vec<u8> {
+    fs::read(layout.join("blobs").join(digest.as_str().unwrap().replace(':', "/"))).unwrap()
+}
+
+fn write(layout: &Path, bytes: &[u8], descriptor: &mut Value) {
+    let digest = digest(bytes);
+    fs::write(layout.join("blobs").join(digest.replace(':', "/")), bytes).unwrap();
+    descriptor["digest"] = digest.into();
+    descriptor["size"] = bytes.len().into();
+}
+
+/// A small world in another form; `more` is put into its last layer.
+fn converted(name: &str, form: Form, chunk: usize, more: Option<&[u8]>) -> tempfile::TempDir {
+    let folder = layout(name);
+    let path = folder.path();
+    let mut index: Value = serde_json::from_slice(&fs::read(path.join("index.json")).unwrap()).unwrap();
+    let mut manifest: Value = serde_json::from_slice(&read(path, &index["manifests"][0]["digest"])).unwrap();
+    let mut config: Value = serde_json::from_slice(&read(path, &manifest["config"]["digest"])).unwrap();
+    let layers = manifest["layers"].as_array_mut().unwrap();
+    let last = layers.len() - 1;
+    for (number, descriptor) in layers.iter_mut().enumerate() {
+        let mut tar = Vec::new();
+        flate2::read::MultiGzDecoder::new(&*read(path, &descriptor["digest"])).read_to_end(&mut tar).unwrap();
+        if let Some(more) = more.filter(|_| number == last) {
+            let mut builder = tar::Builder::new(Vec::new());
+            let mut header = tar::Header::new_ustar();
+            header.set_size(more.len() as u64);
+            header.set_mode(0o644);
+            builder.append_data(&mut header, "srv/more", more).unwrap();
+            tar = [builder.into_inner().unwrap().strip_suffix(&[0; 1024]).unwrap(), &tar].concat();
+        }
+        let layer = convert(&tar, form, chunk, &|_| {});
+        let media_type = if form == Form::EStargz { "gzip" } else { "zstd" };
+        descriptor["mediaType"] = format!("application/vnd.oci.image.layer.v1.tar+{media_type}").into();
+        descriptor["annotations"] = json!(layer.annotations);
+        write(path, &layer.blob, descriptor);
+        config["rootfs"]["diff_ids"][number] = layer.diff_id.into();
+    }
+    write(path, config.to_string().as_bytes(), &mut manifest["config"]);
+    write(path, manifest.to_string().as_bytes(), &mut index["manifests"][0]);
+    fs::write(path.join("index.json"), index.to_string()).unwrap();
+    folder
+}
+
+/// Verdict, facts and judgements, and how much of each layer was read.
+type Told = (Value, Vec<(u64, u64)>, Vec<String>);
+
+fn told(report: &Value) -> Told {
+    let layers = report["image"]["layers"].as_array().unwrap();
+    let number = |layer: &Value, key| layer[key].as_u64().unwrap();
+    let notes = report["image"]["notes"].as_array().unwrap();
+    (
+        json!([report["verdict"], report["facts"], report["judgements"]]),
+        layers.iter().map(|layer| (number(layer, "read"), number(layer, "size"))).collect(),
+        notes.iter().map(|note| note.as_str().unwrap().to_owned()).collect(),
+    )
+}
+
+fn tell(references: &[String], whole: bool) -> Vec<Told> {
+    let mut words = vec!["check", "--format", "json"];
+    words.extend(whole.then_some("--whole"));
+    words.extend(references.iter().map(String::as_str));
+    let output = run(&words, None);
+    let lines: Vec<Value> = output
+        .stdout
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), references.len(), "{}", stderr(&output));
+    lines.iter().map(told).collect()
+}
+
+fn every_world_says_the_same(form: Form, name: &str) {
+    let folders: Vec<_> = WORLDS.iter().map(|world| converted(world, form, 4096, None)).collect();
+    let references: Vec<_> = folders.iter().map(|folder| format!("oci:{}", folder.path().display())).collect();
+    for (world, (part, whole)) in WORLDS.iter().zip(tell(&references, false).iter().zip(tell(&references, true))) {
+        assert_eq!(part.0, whole.0, "{world}");
+        assert!(part.1.iter().all(|(read, size)| (1..=*size).contains(read)), "{world}: {:?}", part.1);
+        assert!(whole.1.iter().all(|(read, size)| read == size));
+        let notes = part.2.iter().filter(|note| note.ends_with(&format!(" kB read ({name})"))).count();
+        assert_eq!(notes, part.1.len(), "{world}: {:?}", part.2);
+        assert!(!whole.2.iter().any(|note| note.contains(" read (")), "{:?}", whole.2);
+    }
+}
+
+#[test]
+fn every_world_says_the_same_as_estargz() {
+    every_world_says_the_same(Form::EStargz, "eStargz");
+}
+
+#[test]
+fn every_world_says_the_same_as_zstd_chunked() {
+    every_world_says_the_same(Form::ZstdChunked, "zstd:chunked");
+}
+
+#[test]
+fn the_list_of_worlds_is_whole() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/images");
+    let all = fs::read_dir(folder)
+        .unwrap()
+        .filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|end| end == "tar"));
+    assert_eq!(all.count(), WORLDS.len());
+    assert!(WORLDS.iter().all(|name| world(name).exists()));
+}
+
+/// Bytes that nobody looks into.
+fn noise() -> Vec<u8> {
+    let mut noise = fastrand::Rng::with_seed(1);
+    std::iter::repeat_with(|| noise.u8(..)).take(12 << 20).collect()
+}
+
+#[test]
+fn an_archive_is_read_in_part() {
+    let folder = converted("good", Form::EStargz, 1 << 18, Some(&noise()));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let mut builder = tar::Builder::new(file.reopen().unwrap());
+    builder.append_dir_all(".", folder.path()).unwrap();
+    builder.into_inner().unwrap().flush().unwrap();
+    let archive = [format!("oci-archive:{}", file.path().display())];
+    let (part, whole) = (tell(&archive, false).remove(0), tell(&archive, true).remove(0));
+    assert_eq!(part.0, whole.0);
+    let (read, size) = *part.1.last().unwrap();
+    assert!(read < size / 4, "{read} of {size}");
+}
+
+/// A registry with one image, of a layout. Counts the bytes of blobs that it sends.
+fn registry(layout: PathBuf, ranges: bool) -> (String, Arc<AtomicU64>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let image = format!("docker://{}/a/b:1", listener.local_addr().unwrap());
+    let sent = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&sent);
+    let index: Value = serde_json::from_slice(&fs::read(layout.join("index.json")).unwrap()).unwrap();
+    let manifest = index["manifests"][0]["digest"].as_str().unwrap().to_owned();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (layout, manifest, count) = (layout.clone(), manifest.clone(), Arc::clone(&count));
+            thread::spawn(move || {
+                let mut stream = BufReader::new(stream.unwrap());
+                let mut lines = Vec::new();
+                loop {
+                    let mut line = String::new();
+                    stream.read_line(&mut line).unwrap();
+                    if line.trim().is_empty() {
+                        break;
+                    }
+                    lines.push(line.trim().to_ascii_lowercase());
+                }
+                let Some(first) = lines.first() else { return };
+                let path = first.split(' ').nth(1).unwrap();
+                let name = path.rsplit('/').next().unwrap();
+                let blob = if path.contains("/manifests/") { &*manifest } else { name };
+                let body = if path == "/v2/" { Vec::new() } else { read(&layout, &blob.into()) };
+                let range = lines.iter().find_map(|line| line.strip_prefix("range: bytes=")).filter(|_| ranges);
+                let (status, head, body) = match range.and_then(|range| range.split_once('-')) {
+                    Some((first, last)) => {
+                        let (first, last): (usize, usize) = (first.parse().unwrap(), last.parse().unwrap());
+                        let told = format!("Content-Range: bytes {first}-{last}/{}\r\n", body.len());
+                        (206, told, body[first..=last].to_vec())
+                    }
+                    None => (200, String::new(), body),
+                };
+                if path.contains("/blobs/") {
+                    count.fetch_add(body.len() as u64, Ordering::SeqCst);
+                }
+                let length = body.len();
+                let kind = "application/vnd.oci.image.manifest.v1+json";
+                let head = format!(
+                    "HTTP/1.1 {status} X\r\nConnection: close\r\nContent-Type: {kind}\r\n{head}Content-Length: {length}\r\n\r\n"
+                );
+                // Whoever asked may have had enough.
+                let _ = stream.get_mut().write_all(head.as_bytes()).and_then(|()| stream.get_mut().write_all(&body));
+            });
+        }
+    });
+    (image, sent)
+}
+
+#[test]
+fn a_registry_sends_only_what_is_asked_for() {
+    for form in [Form::EStargz, Form::ZstdChunked] {
+        let folder = converted("good", form, 1 << 18, Some(&noise()));
+        let (image, sent) = registry(folder.path().to_owned(), true);
+        let image = [image];
+        let part = tell(&image, false).remove(0);
+        let bytes = sent.swap(0, Ordering::SeqCst);
+        let whole = tell(&image, true).remove(0);
+        assert_eq!(part.0, whole.0);
+        let size: u64 = part.1.iter().map(|(_, size)| size).sum();
+        assert!(bytes < size / 4, "{bytes} of {size}");
+        assert!(sent.load(Ordering::SeqCst) >= size);
+    }
+}
+
+#[test]
+fn a_registry_without_ranges_is_read_whole_and_that_is_told() {
+    let folder = converted("good", Form::EStargz, 1 << 18, None);
+    let (image, _) = registry(folder.path().to_owned(), false);
+    let (_, layers, notes) = tell(&[image], false).remove(0);
+    assert!(layers.iter().all(|(read, size)| read == size), "{layers:?}");
+    let told = notes.iter().filter(|note| {
+        note.contains("read whole: its eStargz table cannot be used: it is kept where only whole blobs can be had")
+    });
+    assert_eq!(told.count(), layers.len(), "{notes:?}");
+}
+
+#[test]
+fn damage_ends_the_check_and_says_where() {
+    let folder = converted("good", Form::EStargz, 4096, None);
+    let path = folder.path();
+    let index: Value = serde_json::from_slice(&fs::read(path.join("index.json")).unwrap()).unwrap();
+    let manifest: Value = serde_json::from_slice(&read(path, &index["manifests"][0]["digest"])).unwrap();
+    let layer = &manifest["layers"][2]["digest"];
+    let mut bytes = read(path, layer);
+    // The last chunk before the table.
+    let half = bytes.len() / 2;
+    bytes[half] ^= 1;
+    fs::write(path.join("blobs").join(layer.as_str().unwrap().replace(':', "/")), bytes).unwrap();
+    let output = run(&["check", &format!("oci:{}", path.display())], None);
+    assert_eq!(output.status.code(), Some(2));
+    let text = stderr(&output);
+    assert!(text.contains("layer 3 of 3 (sha256:") && text.contains("of the blob, is corrupt: "), "{text}");
+    assert_eq!(output.stdout, b"", "no verdict");
+}
+
+#[test]
+fn without_an_annotation_nothing_is_believed() {
+    let folder = converted("good", Form::EStargz, 4096, None);
+    let path = folder.path();
+    let mut index: Value = serde_json::from_slice(&fs::read(path.join("index.json")).unwrap()).unwrap();
+    let mut manifest: Value = serde_json::from_slice(&read(path, &index["manifests"][0]["digest"])).unwrap();
+    for layer in manifest["layers"].as_array_mut().unwrap() {
+        layer.as_object_mut().unwrap().remove("annotations");
+    }
+    write(path, manifest.to_string().as_bytes(), &mut index["manifests"][0]);
+    fs::write(path.join("index.json"), index.to_string()).unwrap();
+    let (report, exit) = check(&format!("oci:{}", path.display()), None);
+    assert_eq!(exit, 0);
+    let (_, layers, notes) = told(&report);
+    assert!(layers.iter().all(|(read, size)| read == size) && notes.is_empty(), "{layers:?} {notes:?}");
+}
