@@ -14,6 +14,7 @@
 //! - [`inflate`] unpacks gzip, on many processors at once.
 //! - [`scan`] turns one layer blob into a [`scan::LayerScan`]: its entries, and what extractors found in the files that they
 //!   asked for. One forward pass, a pure function of the blob; of a layer with a table of contents, only what is needed.
+//! - [`cache`] keeps such scans by the digests of their bytes, so that nobody scans the same layer twice.
 //! - [`rootfs`] folds the layers into the file system that a container would see, and knows how the dynamic loader searches
 //!   in it.
 //! - [`facts`] are typed answers with dotted names, and the places where they were read. What could not be determined is
@@ -43,6 +44,7 @@
 //! }
 //! ```
 
+pub mod cache;
 pub mod cli;
 pub mod document;
 pub mod facts;

@@ -8,6 +8,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use crate::model::Platform;
 
 use super::book::Judged;
+use super::cache::{self, Caching};
 pub(super) use super::probe::args::{Preflight, Probe};
 
 /// Tells from the bytes of a PyTorch-CUDA container image, without running it, whether distributed training in it will use
@@ -41,6 +42,9 @@ pub(super) enum Command {
     /// The rules that images are judged by
     #[command(subcommand)]
     Rules(Rules),
+    /// Scans of layers that are kept, so that no layer is read twice
+    #[command(subcommand)]
+    Cache(cache::Command),
 }
 
 #[derive(Debug, Subcommand)]
@@ -274,13 +278,9 @@ pub(super) struct Common {
 
     #[command(flatten)]
     pub(super) output: Output,
+    #[command(flatten)]
+    pub(super) reading: Reading,
 
-    /// Which image of several platforms: os/arch[/variant]; this machine's if not given
-    #[arg(long, value_name = "PLATFORM", conflicts_with = "all_platforms", help_heading = "Image")]
-    pub(super) platform: Option<Platform>,
-    /// Every platform's image
-    #[arg(long, help_heading = "Image")]
-    pub(super) all_platforms: bool,
     /// Start it with this variable, as `docker run -e` would: over the image's own, or all that a root file system has
     #[arg(short, long, value_name = "NAME=VALUE", help_heading = "Image")]
     pub(super) env: Vec<String>,
@@ -288,6 +288,19 @@ pub(super) struct Common {
     /// lines; nothing in it is executed
     #[arg(long, value_name = "FILE", help_heading = "Image")]
     pub(super) launch: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) caching: Caching,
+}
+
+/// Which image of a reference is read, and how.
+#[derive(Debug, Args)]
+pub(super) struct Reading {
+    /// Which image of several platforms: os/arch[/variant]; this machine's if not given
+    #[arg(long, value_name = "PLATFORM", conflicts_with = "all_platforms", help_heading = "Image")]
+    pub(super) platform: Option<Platform>,
+    /// Every platform's image
+    #[arg(long, help_heading = "Image")]
+    pub(super) all_platforms: bool,
     /// Layers read at once [default: the number of processors]
     #[arg(short, long, value_name = "N", help_heading = "Image")]
     pub(super) jobs: Option<NonZeroUsize>,

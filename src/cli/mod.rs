@@ -3,6 +3,7 @@
 
 mod args;
 mod book;
+mod cache;
 mod files;
 mod host;
 mod hosts;
@@ -19,11 +20,12 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
+use crate::cache::Cache;
 use crate::document::{Document, Mistake};
 use crate::facts::explain::explain;
 use crate::facts::{Facts, World};
 use crate::model::{Owner, Severity};
-use crate::pipeline::{self, Image};
+use crate::pipeline::{self, Image, Request};
 use crate::policy::Baseline;
 use crate::report::{Difference, Explanation, Format, Report, Side, Verdict};
 use crate::rootfs::listing;
@@ -74,7 +76,7 @@ pub fn main() -> ExitCode {
     let environment: Environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
-    let exit = run(arguments, environment).unwrap_or_else(|error| {
+    let exit = run(arguments, &environment).unwrap_or_else(|error| {
         complain(&error);
         Exit::Error
     });
@@ -96,10 +98,11 @@ enum Failure {
     Output { what: String, error: io::Error },
 }
 
-fn run(arguments: Arguments, environment: Environment) -> Result<Exit, Failure> {
+fn run(arguments: Arguments, environment: &Environment) -> Result<Exit, Failure> {
     match arguments.command {
-        Command::Host(host) => host::host(&host, &environment),
-        Command::Rules(command) => rules::run(&command, &environment),
+        Command::Host(host) => host::host(&host, environment),
+        Command::Cache(command) => cache::run(command, environment),
+        Command::Rules(command) => rules::run(&command, environment),
         Command::Explain(asked) => rules::explain(&asked),
         Command::Check(check) => images(&Plan::check(check, environment)?, Use::Nothing),
         Command::Diff(diff) => difference(&Plan::check(diff.check, environment)?),
@@ -114,8 +117,8 @@ fn run(arguments: Arguments, environment: Environment) -> Result<Exit, Failure> 
                 images(&Plan::check(check.check, environment)?, Use::Accept(known))
             }
         },
-        Command::Probe(probe) => probe::probe(&probe, &environment),
-        Command::Preflight(preflight) => probe::preflight(*preflight, &environment),
+        Command::Probe(probe) => probe::probe(&probe, environment),
+        Command::Preflight(preflight) => probe::preflight(*preflight, environment),
         Command::Inspect(inspect) => images(&Plan::inspect(inspect, environment)?, Use::Nothing),
     }
 }
@@ -174,7 +177,16 @@ fn each(
     plan: &Plan,
     mut take: impl FnMut(&str, Result<Vec<Image>, pipeline::Error>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let terminal = Terminal::new(plan.talk);
+    load(&plan.requests, plan.talk, |request, loaded| take(&request.text, loaded))
+}
+
+/// The same of what is asked for.
+fn load(
+    requests: &[Request],
+    talk: Talk,
+    mut take: impl FnMut(&Request, Result<Vec<Image>, pipeline::Error>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let terminal = Terminal::new(talk);
     let bars = terminal.clone();
     // Nothing of ours outlives the process but the bars on the screen. That there is only one handler is certain here.
     let _ = ctrlc::set_handler(move || {
@@ -182,10 +194,11 @@ fn each(
         #[expect(clippy::exit, reason = "the only way to stop at once, whatever every thread is doing")]
         std::process::exit(130);
     });
-    for request in &plan.requests {
+    for request in requests {
         let loaded = pipeline::load(request, &terminal, &Cancel::default());
         terminal.clear();
-        take(&request.text, loaded)?;
+        notice(&request.cache);
+        take(request, loaded)?;
     }
     Ok(())
 }
@@ -283,6 +296,11 @@ fn difference(plan: &Plan) -> Result<Exit, Failure> {
     outputs.difference(&difference, &plan.style)?;
     outputs.finish()?;
     Ok(difference.verdict().into())
+}
+
+/// Tells what is wrong with the cache, which is no reason to stop.
+fn notice(cache: &Cache) {
+    cache.notices().iter().for_each(|notice| say(&format!("note: {notice}")));
 }
 
 /// Tells what was done on standard error, which is no part of a report.

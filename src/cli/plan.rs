@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 
+use crate::cache::Cache;
 use crate::facts::explain::Question;
 use crate::facts::is_shown;
 use crate::launch::{self, Assignment, Setting};
@@ -14,7 +16,7 @@ use crate::pipeline::{PlatformChoice, Request};
 use crate::report::{self, Dockerfile, Format, Style};
 use crate::source::{Environment, Options};
 
-use super::args::{Check, Color, Common, FailOn, Inspect, Look, Output};
+use super::args::{Check, Color, Common, FailOn, Inspect, Look, Output, Reading};
 use super::book::Judged;
 use super::hosts::{Described, hosts};
 use super::{Failure, files};
@@ -87,14 +89,14 @@ impl Talk {
 }
 
 impl Plan {
-    pub(super) fn check(check: Check, environment: Environment) -> Result<Self, Failure> {
+    pub(super) fn check(check: Check, environment: &Environment) -> Result<Self, Failure> {
         let (hosts, fail_on) = (hosts(&check.host, &check.host_facts)?, check.fail_on.map(Into::into));
         let dockerfile = check.dockerfile.as_deref().map(dockerfile).transpose()?;
         let plan = Self::new(Action::Check, check.common, environment)?;
         Ok(Self { hosts, fail_on, dockerfile, judged: check.judged, ..plan })
     }
 
-    pub(super) fn inspect(inspect: Inspect, environment: Environment) -> Result<Self, Failure> {
+    pub(super) fn inspect(inspect: Inspect, environment: &Environment) -> Result<Self, Failure> {
         let path = |text: Option<String>| text.map(|text| ImagePath::from(text.as_str()));
         let action = if inspect.files {
             Action::Files
@@ -107,48 +109,17 @@ impl Plan {
         Self::new(action, inspect.common, environment)
     }
 
-    fn new(action: Action, common: Common, environment: Environment) -> Result<Self, Failure> {
-        if let Some(folder) = common.tmp_dir.as_ref().filter(|folder| !folder.is_dir()) {
-            return Err(Failure::Usage(format!("--tmp-dir {} is no folder", folder.display())));
-        }
-        let style = style(&common.output.look, &environment);
-        let talk = Talk::of(&common.output, &environment);
-        let choice = match (common.platform, common.all_platforms) {
-            (Some(platform), _) => PlatformChoice::One(platform),
-            (None, true) => PlatformChoice::All,
-            (None, false) => PlatformChoice::Host,
-        };
-        let jobs = common.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
-        let mut limits = Limits { temporary: common.tmp_dir, ..Limits::default() };
-        for text in &common.limit {
-            let (name, value) = text.split_once('=').unwrap_or((text, ""));
-            limits.set(name, value).map_err(|error| Failure::Usage(format!("--limit {text}: {error}")))?;
-        }
-        let launch = launch(&common.launch, &common.env, &limits)?;
+    fn new(action: Action, common: Common, environment: &Environment) -> Result<Self, Failure> {
+        let style = style(&common.output.look, environment);
+        let talk = Talk::of(&common.output, environment);
+        let launch = launch(&common.launch, &common.env, &common.reading.limits()?)?;
         // Of a name that is set more than once, the last counts; a value that only a shell can tell changes nothing here.
         let known = launch.iter().filter_map(|set| Some((set.name.clone(), set.value.clone()?)));
         let variables: BTreeMap<_, _> = known.collect();
-        let options = Options {
-            cert_dir: common.cert_dir,
-            authfile: common.authfile,
-            tls_verify: common.tls_verify,
-            limits: limits.clone(),
-            environment,
-        };
-        let request = |text: &String| -> Result<Request, Failure> {
-            Ok(Request {
-                reference: text.parse().map_err(|error| Failure::Usage(format!("{error}")))?,
-                text: text.clone(),
-                choice: choice.clone(),
-                jobs,
-                limits: limits.clone(),
-                options: options.clone(),
-                environment: variables.clone(),
-                whole: common.whole,
-                unverified: common.unverified,
-            })
-        };
-        let requests = common.images.iter().map(request).collect::<Result<_, _>>()?;
+        let cache = Arc::new(common.caching.open(environment)?);
+        let requests = requests(&common.images, common.reading, &cache, environment)?;
+        let requests =
+            requests.into_iter().map(|request| Request { environment: variables.clone(), ..request }).collect();
         let forms = if action == Action::Check { Format::ALL } else { Format::GENERAL };
         let outputs = outputs(&common.output, forms)?;
         Ok(Self {
@@ -164,6 +135,59 @@ impl Plan {
             dockerfile: None,
         })
     }
+}
+
+impl Reading {
+    /// The bounds that were typed.
+    pub(super) fn limits(&self) -> Result<Limits, Failure> {
+        if let Some(folder) = self.tmp_dir.as_ref().filter(|folder| !folder.is_dir()) {
+            return Err(Failure::Usage(format!("--tmp-dir {} is no folder", folder.display())));
+        }
+        let mut limits = Limits { temporary: self.tmp_dir.clone(), ..Limits::default() };
+        for text in &self.limit {
+            let (name, value) = text.split_once('=').unwrap_or((text, ""));
+            limits.set(name, value).map_err(|error| Failure::Usage(format!("--limit {text}: {error}")))?;
+        }
+        Ok(limits)
+    }
+}
+
+/// What is asked for, image by image.
+pub(super) fn requests(
+    images: &[String],
+    reading: Reading,
+    cache: &Arc<Cache>,
+    environment: &Environment,
+) -> Result<Vec<Request>, Failure> {
+    let limits = reading.limits()?;
+    let choice = match (reading.platform, reading.all_platforms) {
+        (Some(platform), _) => PlatformChoice::One(platform),
+        (None, true) => PlatformChoice::All,
+        (None, false) => PlatformChoice::Host,
+    };
+    let jobs = reading.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
+    let options = Options {
+        cert_dir: reading.cert_dir,
+        authfile: reading.authfile,
+        tls_verify: reading.tls_verify,
+        limits: limits.clone(),
+        environment: environment.clone(),
+    };
+    let request = |text: &String| -> Result<Request, Failure> {
+        Ok(Request {
+            reference: text.parse().map_err(|error| Failure::Usage(format!("{error}")))?,
+            text: text.clone(),
+            choice: choice.clone(),
+            jobs,
+            limits: limits.clone(),
+            options: options.clone(),
+            cache: Arc::clone(cache),
+            environment: BTreeMap::new(),
+            whole: reading.whole,
+            unverified: reading.unverified,
+        })
+    };
+    images.iter().map(request).collect()
 }
 
 /// What `--launch` and `--env` set, options last. Of files only what concerns this check is kept: the rest may be secrets.

@@ -3,11 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256, Sha512};
 
 /// A digest of bytes as they are stored, such as `sha256:ab12…`. Only the algorithms that the specification registers
 /// and that can be checked here are accepted.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Digest {
     text: String,
     algorithm: Algorithm,
@@ -81,6 +83,20 @@ impl FromStr for Digest {
             return Err(error());
         }
         Ok(Self { text: text.to_owned(), algorithm })
+    }
+}
+
+impl TryFrom<String> for Digest {
+    type Error = DigestError;
+
+    fn try_from(text: String) -> Result<Self, DigestError> {
+        text.parse()
+    }
+}
+
+impl From<Digest> for String {
+    fn from(digest: Digest) -> Self {
+        digest.text
     }
 }
 

@@ -1,9 +1,11 @@
 //! What the dynamic loader reads of an ELF file.
 
+use serde::{Deserialize, Serialize};
+
 use super::Gap;
 
 /// The parts of one ELF file that decide what it loads and what it offers (System V gABI, chapter 5).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ElfInfo {
     /// 32 or 64 bits.
     pub bits: u8,
@@ -62,7 +64,7 @@ impl ElfInfo {
 }
 
 /// Byte order of an ELF file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Endian {
     /// Least significant byte first.
     #[default]
@@ -72,7 +74,7 @@ pub enum Endian {
 }
 
 /// The versions that one library is asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VersionNeed {
     /// The file that must give them, by the name of `vn_file`.
     pub file: String,
@@ -83,7 +85,7 @@ pub struct VersionNeed {
 }
 
 /// One entry of `.dynsym`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DynamicSymbol {
     /// The name as linked, mangled where C++ made it.
     pub name: String,

@@ -1,10 +1,12 @@
 //! One entry of a layer.
 
+use serde::{Deserialize, Serialize};
+
 use super::ImagePath;
 
 /// What a tar entry says of one path, before layers are merged. Whiteouts are entries like any other here; the merge
 /// gives them their meaning.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// Where it is.
     pub path: ImagePath,
@@ -17,14 +19,14 @@ pub struct Entry {
 }
 
 /// The kinds of file that a layer can hold.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
     /// A regular file with content of its own.
     File,
     /// A directory.
     Directory,
     /// A symbolic link, with its target exactly as stored.
-    Symlink(Box<[u8]>),
+    Symlink(#[serde(with = "serde_bytes")] Box<[u8]>),
     /// A further name of a file of this layer or of one below.
     Hardlink(ImagePath),
     /// A character device: major and minor number.

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::{ImagePath, Version};
 
 /// The answer to one question about the image. There is no default in place of an answer: what could not be determined
@@ -186,24 +188,34 @@ impl fmt::Display for Site {
 }
 
 /// Why something could not be determined, and what would settle it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
     /// What could not be done, where and why.
     pub why: String,
     /// What would give the answer.
     pub settle: Option<String>,
+    /// Whether the reason lies with this machine or this run, and not with what was looked at: another try may have the
+    /// answer, and nothing may be kept of this one.
+    pub passing: bool,
 }
 
 impl Gap {
     /// A gap with its reason.
     pub fn new(why: impl Into<String>) -> Self {
-        Self { why: why.into(), settle: None }
+        Self { why: why.into(), settle: None, passing: false }
     }
 
     /// The same gap, with what would settle it.
     #[must_use]
     pub fn settled_by(mut self, how: impl Into<String>) -> Self {
         self.settle = Some(how.into());
+        self
+    }
+
+    /// The same gap, which has to do with this machine or this run alone.
+    #[must_use]
+    pub const fn of_this_run(mut self) -> Self {
+        self.passing = true;
         self
     }
 }

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use super::{ElfInfo, Gap, GpuCode};
 
 /// What one extractor found in one file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Found {
     /// The file is ELF, and says this.
     Elf(Box<ElfInfo>),
@@ -22,11 +24,11 @@ pub enum Found {
     /// The file is a driver library of CUDA's forward compatibility, and says this.
     Compat(CompatNote),
     /// The file's whole content.
-    Text(Box<[u8]>),
+    Text(#[serde(with = "serde_bytes")] Box<[u8]>),
 }
 
 /// Literals that NCCL leaves in the library that holds its code, whether `libnccl.so.2` or one that has it linked in.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NcclStrings {
     /// NCCL's version, such as `2.27.5`.
     pub version: String,
@@ -44,7 +46,7 @@ pub struct NcclStrings {
 }
 
 /// What PyTorch's code says of how it was built.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BuildOptions {
     /// Every option with its value, empty ones too.
     pub options: BTreeMap<String, String>,
@@ -53,7 +55,7 @@ pub struct BuildOptions {
 }
 
 /// What a `libcuda.so` of a forward-compatibility package says of itself (ELF note `.note.cuda.fwd_compatibility`).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompatNote {
     /// The CUDA release that it brings, such as `12.9`.
     pub cuda: String,

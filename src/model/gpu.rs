@@ -4,16 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 /// An architecture as the CUDA toolkit numbers it: ten times the major and the minor number of the compute capability,
 /// and a suffix (CUDA Programming Guide, "Compute Capabilities"). In order of their numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "(u32, Variant)", into = "(u32, Variant)")]
 pub struct Arch {
     number: u16,
     variant: Variant,
 }
 
 /// What code for an architecture may use, and so where else it runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Variant {
     /// Only what later ones also have.
     Plain,
@@ -57,6 +60,20 @@ impl Arch {
     }
 }
 
+impl From<Arch> for (u32, Variant) {
+    fn from(arch: Arch) -> Self {
+        (arch.number.into(), arch.variant)
+    }
+}
+
+impl TryFrom<(u32, Variant)> for Arch {
+    type Error = ArchError;
+
+    fn try_from((number, variant): (u32, Variant)) -> Result<Self, ArchError> {
+        Self::new(number, variant).ok_or_else(|| ArchError(number.to_string()))
+    }
+}
+
 /// Without `sm_` or `compute_`: `90a`.
 impl fmt::Display for Arch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -92,7 +109,7 @@ impl FromStr for Arch {
 }
 
 /// The GPU code in one file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuCode {
     /// Architectures with machine code.
     pub cubin: BTreeSet<Arch>,

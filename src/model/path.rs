@@ -2,12 +2,14 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Deserializer, Serialize};
+
 use super::text::escape;
 
 /// A path inside the image, normalised: components joined by single slashes, without a leading slash, without `.` and
 /// `..`. The root is empty. Printed with a leading slash and with everything that is not plain text escaped.
-#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ImagePath(Box<[u8]>);
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct ImagePath(#[serde(with = "serde_bytes")] Box<[u8]>);
 
 impl ImagePath {
     /// The root directory.
@@ -35,6 +37,12 @@ impl ImagePath {
             }
         }
         Self(parts.join(&b'/').into())
+    }
+
+    /// The entry of this name in the directory of this path. `name` is one component.
+    #[must_use]
+    pub fn child(&self, name: &[u8]) -> Self {
+        if self.is_root() { Self(name.into()) } else { Self([&*self.0, b"/", name].concat().into()) }
     }
 
     /// The bytes, without a leading slash.
@@ -75,6 +83,18 @@ impl ImagePath {
     /// Whether this is `dir` or lies below it.
     pub fn starts_with(&self, dir: &Self) -> bool {
         dir.is_root() || self.0.strip_prefix(&*dir.0).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    }
+}
+
+/// Only what [`ImagePath::normalise`] could have made.
+impl<'de> Deserialize<'de> for ImagePath {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let bytes: Box<[u8]> = serde_bytes::deserialize(deserializer)?;
+        let is_normal = |part: &[u8]| !matches!(part, b"" | b"." | b"..");
+        if bytes.is_empty() || bytes.split(|&b| b == b'/').all(is_normal) {
+            return Ok(Self(bytes));
+        }
+        Err(serde::de::Error::custom(format_args!("the path {} is not normalised", escape(&bytes))))
     }
 }
 
@@ -119,6 +139,8 @@ mod tests {
         let path = ImagePath::from("usr/lib/libnccl.so.2");
         assert_eq!(path.file_name(), b"libnccl.so.2");
         assert_eq!(path.parent().to_string(), "/usr/lib");
+        assert_eq!(path.parent().child(b"libnccl.so.2"), path);
+        assert_eq!(ImagePath::root().child(b"usr"), "usr".into());
         assert!(path.ends_with("lib/libnccl.so.2"));
         assert!(!path.ends_with("ib/libnccl.so.2"));
         assert!(path.starts_with(&"usr".into()));

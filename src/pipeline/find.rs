@@ -5,9 +5,8 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::inflate::Pool;
-use crate::model::{ImagePath, Platform, Progress};
-use crate::scan::{Cancel, LayerScan, scan_folder};
+use crate::model::{ImagePath, Platform};
+use crate::scan::{LayerScan, scan_folder};
 use crate::source::archive::Archive;
 use crate::source::daemon::{Engine, Unpacked};
 use crate::source::layout::{Files, Folder, Layout, blob_path};
@@ -16,9 +15,8 @@ use crate::source::{Source, SourceError, registry};
 
 use super::layers::{self, Scanned, verify_diff_id};
 use super::oci::{Finder, check_platform};
-use super::part::Parts;
 use super::stream::{self, Streamed};
-use super::{Error, Place, Plan, PlatformChoice, Request, archive, unpacked};
+use super::{Error, Means, Place, Plan, PlatformChoice, Request, archive, unpacked};
 
 /// An opened medium.
 pub(super) struct Found {
@@ -41,13 +39,8 @@ enum Medium {
 }
 
 /// Opens what the reference means. A stream is read to its end here.
-pub(super) fn find(
-    request: &Request,
-    pool: Option<&Pool>,
-    progress: &dyn Progress,
-    cancel: &Cancel,
-) -> Result<Found, Error> {
-    let opener = Opener { request, pool, progress, cancel };
+pub(super) fn find(request: &Request, means: Means<'_>) -> Result<Found, Error> {
+    let opener = Opener { request, means };
     match &request.reference {
         Reference::Registry(name) => Ok(opener.registry(name)?),
         Reference::Daemon(name) => opener.engine(name),
@@ -66,9 +59,7 @@ pub(super) fn find(
 
 struct Opener<'a> {
     request: &'a Request,
-    pool: Option<&'a Pool>,
-    progress: &'a dyn Progress,
-    cancel: &'a Cancel,
+    means: Means<'a>,
 }
 
 impl Opener<'_> {
@@ -98,7 +89,7 @@ impl Opener<'_> {
     }
 
     fn stream(&self, source: impl Read + Send, size: Option<u64>, name: &str) -> Result<Streamed, Error> {
-        stream::read(source, size, name, &self.request.limits, self.pool, self.progress, self.cancel)
+        stream::read(source, size, name, self.means)
     }
 
     fn layout(&self, path: &Path, selector: Option<Selector>) -> Result<Found, SourceError> {
@@ -153,8 +144,8 @@ impl Opener<'_> {
         if !path.is_dir() {
             return Err(Error::invalid(format!("{} is no folder", path.display())));
         }
-        let meter = self.progress.begin(&name, None);
-        let scan = scan_folder(path, &self.request.limits, &*meter, self.cancel)
+        let meter = self.means.progress.begin(&name, None);
+        let scan = scan_folder(path, &self.request.limits, &*meter, self.means.cancel)
             .map_err(|error| Error::Layer { layer: name.clone(), error })?;
         Ok(Found { name, selector: None, medium: Medium::Folder(Arc::new(scan)) })
     }
@@ -242,23 +233,14 @@ impl Found {
     }
 
     /// The layers of an image.
-    pub(super) fn scan(
-        &self,
-        plan: &Plan,
-        request: &Request,
-        pool: Option<&Pool>,
-        progress: &dyn Progress,
-        cancel: &Cancel,
-    ) -> Result<Vec<Scanned>, Error> {
-        let (jobs, limits) = (request.jobs, &request.limits);
+    pub(super) fn scan(&self, plan: &Plan, whole: bool, means: Means<'_>) -> Result<Vec<Scanned>, Error> {
         match &self.medium {
             Medium::Source(source) => {
                 let open = |place: &Place| match place.blob() {
                     Some(blob) => Ok((source.open(&blob)?, Some(blob.size))),
                     None => Err(SourceError::invalid("a layer without a digest")),
                 };
-                let parts = (!request.whole).then_some(Parts { source: &**source, threads: jobs });
-                layers::scan(plan, &open, parts, jobs, limits, pool, progress, cancel)
+                layers::scan(plan, &open, Some(&**source).filter(|_| !whole), means)
             }
             Medium::Docker(files) => {
                 let open = |place: &Place| {
@@ -271,7 +253,7 @@ impl Found {
                     };
                     files.open(path)?.map(|(reader, size)| (reader, Some(size))).ok_or_else(missing)
                 };
-                layers::scan(plan, &open, None, jobs, limits, pool, progress, cancel)
+                layers::scan(plan, &open, None, means)
             }
             Medium::Streamed(files) => plan
                 .layers
@@ -290,7 +272,7 @@ impl Found {
                     Ok(scanned.clone())
                 })
                 .collect(),
-            Medium::Unpacked(image) => unpacked::scan(image, plan, limits, progress, cancel),
+            Medium::Unpacked(image) => unpacked::scan(image, plan, means),
             Medium::Folder(_) => Ok(Vec::new()),
         }
     }

@@ -1,19 +1,18 @@
 //! Scanning the layers of an image: several at once, the largest first, each verified.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read};
-use std::num::NonZeroUsize;
+use std::io::{self, Cursor, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use crate::inflate::Pool;
-use crate::model::{Digest, Hasher, Limits, Progress};
-use crate::scan::{Cancel, Compression, LayerScan, ScanError, scan_layer, with_pipe};
+use crate::cache::Key;
+use crate::model::{Digest, Hasher};
+use crate::scan::{Compression, LayerScan, ScanError, scan_layer, with_pipe};
 use crate::source::verify::Verified;
-use crate::source::{BlobRef, SourceError};
+use crate::source::{BlobRef, Source, SourceError};
 
-use super::part::{self, Part, Parts};
-use super::{Error, Place, Plan, PlannedLayer};
+use super::part::{self, Part};
+use super::{Error, Means, Place, Plan, PlannedLayer};
 
 /// A layer that was scanned, and whose bytes are the promised ones.
 #[derive(Clone, Debug)]
@@ -22,8 +21,10 @@ pub(super) struct Scanned {
     /// Digest of the blob as stored: computed here, unless only parts were read.
     pub(super) stored: Digest,
     pub(super) size: u64,
-    /// Bytes of the blob that were read.
+    /// Bytes of the blob that the scan was made of.
     pub(super) read: u64,
+    /// Whether the scan was made before.
+    pub(super) cached: bool,
     /// The form of the table of contents by which parts were read and verified; `None` where the whole blob was.
     pub(super) part: Option<&'static str>,
     /// Why it could not be read in part, though it says that it can.
@@ -33,7 +34,7 @@ pub(super) struct Scanned {
 impl Scanned {
     /// A layer that was read from its first byte to its last.
     pub(super) fn whole(scan: LayerScan, stored: Digest, size: u64) -> Self {
-        Self { scan: Arc::new(scan), stored, size, read: size, part: None, note: None }
+        Self { scan: Arc::new(scan), stored, size, read: size, cached: false, part: None, note: None }
     }
 }
 
@@ -44,12 +45,8 @@ type Opened<'a> = (Box<dyn Read + Send + 'a>, Option<u64>);
 pub(super) fn scan<'s>(
     plan: &Plan,
     open: &(dyn Fn(&Place) -> Result<Opened<'s>, SourceError> + Sync),
-    parts: Option<Parts<'_>>,
-    jobs: NonZeroUsize,
-    limits: &Limits,
-    pool: Option<&Pool>,
-    progress: &dyn Progress,
-    cancel: &Cancel,
+    parts: Option<&dyn Source>,
+    means: Means<'_>,
 ) -> Result<Vec<Scanned>, Error> {
     let count = plan.layers.len();
     let mut waiting: Vec<(usize, &PlannedLayer)> = Vec::new();
@@ -65,18 +62,18 @@ pub(super) fn scan<'s>(
     let failed = Mutex::new(None);
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop();
     thread::scope(|scope| {
-        for _ in 0..jobs.get().min(count.max(1)) {
+        for _ in 0..means.jobs.get().min(count.max(1)) {
             scope.spawn(|| {
-                while let Some((index, layer)) = next().filter(|_| !cancel.is_cancelled()) {
+                while let Some((index, layer)) = next().filter(|_| !means.cancel.is_cancelled()) {
                     let what = describe(index, count, layer);
-                    match scan_one(layer, open, parts, limits, pool, &what, progress, cancel) {
+                    match scan_one(layer, open, parts, means, &what) {
                         Ok(scanned) => {
                             done.lock().unwrap_or_else(PoisonError::into_inner).insert(&layer.place, scanned);
                         }
                         Err(error) => {
                             // The first error is the one to tell; the others stop because of it.
                             failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                            cancel.cancel();
+                            means.cancel.cancel();
                         }
                     }
                 }
@@ -99,33 +96,76 @@ pub(super) fn describe(index: usize, count: usize, layer: &PlannedLayer) -> Stri
 fn scan_one<'s>(
     layer: &PlannedLayer,
     open: &(dyn Fn(&Place) -> Result<Opened<'s>, SourceError> + Sync),
-    parts: Option<Parts<'_>>,
-    limits: &Limits,
-    pool: Option<&Pool>,
+    parts: Option<&dyn Source>,
+    means: Means<'_>,
     what: &str,
-    progress: &dyn Progress,
-    cancel: &Cancel,
 ) -> Result<Scanned, Error> {
-    let note = match parts.map(|parts| part::scan(layer, parts, limits, what, progress, cancel)).transpose()? {
+    let known = |blob: &BlobRef| cached(means, blob);
+    // Where the digest is known before, the blob is not even opened.
+    if let Some(scanned) = layer.place.blob().and_then(|blob| known(&blob)) {
+        return Ok(scanned);
+    }
+    let note = match parts.map(|source| part::scan(layer, source, means, what)).transpose()? {
         Some(Part::Scanned(scanned)) => return Ok(scanned),
         Some(Part::Whole(why)) => Some(why),
         Some(Part::NotOffered) | None => None,
     };
-    let (reader, size) = open(&layer.place)?;
+    let (mut reader, size) = open(&layer.place)?;
     let expected = promised(&layer.place, size);
-    let meter = progress.begin(what, size.or(expected.as_ref().map(|blob| blob.size)));
+    let meter = means.progress.begin(what, size.or(expected.as_ref().map(|blob| blob.size)));
     let error = |error| Error::Layer { layer: what.to_owned(), error };
+    let (limits, pool) = (means.limits, means.pool);
     if let Some(expected) = expected {
+        if let Some(scanned) = known(&expected) {
+            return Ok(scanned);
+        }
         let verified = Verified::new(reader, expected.clone());
-        let scan = with_pipe(verified, meter, cancel, |pipe| scan_layer(pipe, limits, false, pool)).map_err(error)?;
-        return Ok(Scanned { note, ..Scanned::whole(scan, expected.digest, expected.size) });
+        let scan = with_pipe(verified, meter, means.cancel, |pipe| scan_layer(pipe, limits, false, pool));
+        let scanned = Scanned { note, ..Scanned::whole(scan.map_err(error)?, expected.digest, expected.size) };
+        keep(means, &scanned);
+        return Ok(scanned);
+    }
+    // Of a plain tar, the configuration says what the stored bytes are.
+    let head = head(&mut reader).map_err(|failed| error(ScanError::Read(failed)))?;
+    if let (Ok(Compression::None), Some(size)) = (Compression::detect(&head), size)
+        && let Some(scanned) = known(&BlobRef { digest: layer.diff_id.clone(), size })
+    {
+        return Ok(scanned);
     }
     // Nobody says what the stored bytes are: the configuration says what the tar inside is.
-    let mut counted = Counted { inner: reader, size: 0, hasher: Hasher::sha256() };
-    let scan = with_pipe(&mut counted, meter, cancel, |pipe| scan_layer(pipe, limits, true, pool)).map_err(error)?;
-    let scanned = Scanned::whole(scan, counted.hasher.finish(), counted.size);
+    let mut counted = Counted { inner: Cursor::new(head).chain(reader), size: 0, hasher: Hasher::sha256() };
+    let scan = with_pipe(&mut counted, meter, means.cancel, |pipe| scan_layer(pipe, limits, true, pool));
+    let scanned = Scanned::whole(scan.map_err(error)?, counted.hasher.finish(), counted.size);
     verify_diff_id(&scanned, &layer.diff_id, what)?;
+    keep(means, &scanned);
     Ok(scanned)
+}
+
+/// The scan that was made before of a blob.
+pub(super) fn cached(means: Means<'_>, blob: &BlobRef) -> Option<Scanned> {
+    let scan = means.cache.get(&Key { blob, limits: means.limits })?;
+    Some(Scanned { cached: true, ..Scanned::whole(scan, blob.digest.clone(), blob.size) })
+}
+
+/// Keeps a scan under every digest that was computed of its bytes: of the blob, and of the tar inside, which may be stored
+/// elsewhere without compression. A blob of which only parts were read has none.
+pub(super) fn keep(means: Means<'_>, scanned: &Scanned) {
+    // What a scan was asked for besides is no part of what the bytes hold.
+    let scan = LayerScan { diff_id: None, ..LayerScan::clone(&scanned.scan) };
+    let limits = means.limits;
+    let blob = BlobRef { digest: scanned.stored.clone(), size: scanned.size };
+    means.cache.put(&Key { blob: &blob, limits }, &scan);
+    let tar = scanned.scan.diff_id.clone().filter(|digest| *digest != scanned.stored);
+    if let Some(tar) = tar.map(|digest| BlobRef { digest, size: scan.unpacked }) {
+        means.cache.put(&Key { blob: &tar, limits }, &LayerScan { compression: Compression::None, ..scan });
+    }
+}
+
+/// The first bytes, as many as tell how the others are compressed.
+fn head(reader: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    io::copy(&mut reader.take(8), &mut head)?;
+    Ok(head)
 }
 
 /// What the place itself promises of the stored bytes: a descriptor, or a member named by its digest.

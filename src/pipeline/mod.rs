@@ -10,7 +10,9 @@ mod unpacked;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
+use crate::cache::Cache;
 use crate::inflate::Pool;
 use crate::model::{Digest, ImageConfig, Limits, Platform, Progress};
 use crate::report::{ImageSummary, LayerSummary};
@@ -36,6 +38,8 @@ pub struct Request {
     pub limits: Limits,
     /// How media are reached.
     pub options: Options,
+    /// Where scans of layers are looked for and kept; [`Cache::default`] is nowhere.
+    pub cache: Arc<Cache>,
     /// Variables that the container is started with, over those of its image.
     pub environment: BTreeMap<String, String>,
     /// Whether layers are read whole that could be read in part.
@@ -149,14 +153,33 @@ impl Place {
     }
 }
 
+/// What layers are scanned with.
+#[derive(Clone, Copy)]
+struct Means<'a> {
+    jobs: NonZeroUsize,
+    limits: &'a Limits,
+    cache: &'a Cache,
+    pool: Option<&'a Pool>,
+    progress: &'a dyn Progress,
+    cancel: &'a Cancel,
+}
+
 /// Opens what was asked for and reads it: one image, or one for each platform.
 pub fn load(request: &Request, progress: &dyn Progress, cancel: &Cancel) -> Result<Vec<Image>, Error> {
     // One processor has enough to do with decompressing in order.
     let pool = (request.jobs.get() > 1).then(|| Pool::new(request.jobs));
-    let found = find::find(request, pool.as_ref(), progress, cancel)?;
+    let means = Means {
+        jobs: request.jobs,
+        limits: &request.limits,
+        cache: &request.cache,
+        pool: pool.as_ref(),
+        progress,
+        cancel,
+    };
+    let found = find::find(request, means)?;
     let mut images = Vec::new();
     for plan in found.plans(request)? {
-        let scanned = found.scan(&plan, request, pool.as_ref(), progress, cancel)?;
+        let scanned = found.scan(&plan, request.whole, means)?;
         images.push(assemble(plan, scanned, &found.name(), request));
     }
     if let Some((layer, name)) = found.folder() {
@@ -185,6 +208,7 @@ fn assemble(plan: Plan, scanned: Vec<Scanned>, source: &str, request: &Request) 
             read: scanned.read,
             unpacked: scan.unpacked,
             entries: scan.entries.len(),
+            cached: scanned.cached,
             history: planned.history.clone(),
         });
     }
@@ -233,7 +257,7 @@ fn names(environment: &BTreeMap<String, String>) -> String {
 }
 
 /// An unpacked root file system: one layer, and no configuration but the environment that the user gives it.
-fn root(scan: std::sync::Arc<crate::scan::LayerScan>, source: String, request: &Request) -> Image {
+fn root(scan: Arc<crate::scan::LayerScan>, source: String, request: &Request) -> Image {
     let layer = LayerSummary {
         digest: None,
         diff_id: None,
@@ -242,6 +266,7 @@ fn root(scan: std::sync::Arc<crate::scan::LayerScan>, source: String, request: &
         read: scan.unpacked,
         unpacked: scan.unpacked,
         entries: scan.entries.len(),
+        cached: false,
         history: None,
     };
     let rootfs = RootFs::fold(vec![scan], &request.limits);

@@ -1,23 +1,12 @@
 //! A layer of which only those parts are read that matter, where its form and its medium let us.
 
 use std::io;
-use std::num::NonZeroUsize;
-use std::sync::Arc;
 
-use crate::model::{Limits, Progress};
-use crate::scan::{Cancel, Partly, Ranged, is_offered, scan_partly};
+use crate::scan::{Partly, Ranged, is_offered, scan_partly};
 use crate::source::Source;
 
 use super::layers::Scanned;
-use super::{Error, PlannedLayer};
-
-/// Where parts of layers can be had.
-#[derive(Clone, Copy)]
-pub(super) struct Parts<'a> {
-    pub(super) source: &'a dyn Source,
-    /// Threads that read one layer.
-    pub(super) threads: NonZeroUsize,
-}
+use super::{Error, Means, PlannedLayer};
 
 /// What became of it.
 pub(super) enum Part {
@@ -29,30 +18,23 @@ pub(super) enum Part {
 }
 
 /// Scans a layer by its table of contents, if it has one.
-pub(super) fn scan(
-    layer: &PlannedLayer,
-    Parts { source, threads }: Parts<'_>,
-    limits: &Limits,
-    what: &str,
-    progress: &dyn Progress,
-    cancel: &Cancel,
-) -> Result<Part, Error> {
+pub(super) fn scan(layer: &PlannedLayer, source: &dyn Source, means: Means<'_>, what: &str) -> Result<Part, Error> {
     let Some(blob) = layer.place.blob().filter(|_| is_offered(&layer.annotations)) else { return Ok(Part::NotOffered) };
     let open = |range| source.open_range(&blob, range).map_err(io::Error::other);
-    let ranged =
-        Ranged { annotations: &layer.annotations, size: blob.size, open: &open, cost: source.range_cost(), threads };
-    let meter = progress.begin(what, Some(blob.size));
-    let partly = scan_partly(&ranged, limits, &*meter, cancel)
+    let ranged = Ranged {
+        annotations: &layer.annotations,
+        size: blob.size,
+        open: &open,
+        cost: source.range_cost(),
+        threads: means.jobs,
+    };
+    let meter = means.progress.begin(what, Some(blob.size));
+    let partly = scan_partly(&ranged, means.limits, &*meter, means.cancel)
         .map_err(|error| Error::Layer { layer: what.to_owned(), error })?;
     Ok(match partly {
-        Partly::Scanned { scan, read, format } => Part::Scanned(Scanned {
-            scan: Arc::new(scan),
-            stored: blob.digest,
-            size: blob.size,
-            read,
-            part: Some(format),
-            note: None,
-        }),
+        Partly::Scanned { scan, read, format } => {
+            Part::Scanned(Scanned { read, part: Some(format), ..Scanned::whole(scan, blob.digest, blob.size) })
+        }
         Partly::Whole(why) => Part::Whole(format!("read whole: {why}")),
     })
 }

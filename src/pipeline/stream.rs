@@ -5,15 +5,14 @@ use std::collections::BTreeMap;
 use std::io::{Cursor, Read};
 use std::thread;
 
-use crate::inflate::Pool;
-use crate::model::{Entry, Hasher, ImagePath, Kind, Limits, Progress};
-use crate::scan::{Blocks, Cancel, LayerScan, ScanError, pipe, scan_layer, unpack, with_pipe};
+use crate::model::{Digest, Entry, Hasher, ImagePath, Kind};
+use crate::scan::{Blocks, LayerScan, ScanError, pipe, scan_layer, unpack, with_pipe};
 use crate::source::SourceError;
 use crate::source::layout::{Files, Opened};
 use crate::tarball::{Fault, TarError, TarReader};
 
-use super::layers::{Scanned, promised};
-use super::{Error, Place};
+use super::layers::{Scanned, cached, keep, promised};
+use super::{Error, Means, Place};
 
 /// Bytes of all documents of an archive together.
 const DOCUMENTS: u64 = 64 << 20;
@@ -57,18 +56,15 @@ pub(super) fn read(
     source: impl Read + Send,
     size: Option<u64>,
     name: &str,
-    limits: &Limits,
-    pool: Option<&Pool>,
-    progress: &dyn Progress,
-    cancel: &Cancel,
+    means: Means<'_>,
 ) -> Result<Streamed, Error> {
-    let meter = progress.begin(name, size);
-    with_pipe(source, meter, cancel, |input| {
-        let unpacked = unpack(input, limits, pool).map_err(|error| Error::invalid(format!("{name}: {error}")))?;
+    let meter = means.progress.begin(name, size);
+    with_pipe(source, meter, means.cancel, |input| {
+        let unpacked =
+            unpack(input, means.limits, means.pool).map_err(|error| Error::invalid(format!("{name}: {error}")))?;
         let mut reader = Reader {
-            tar: TarReader::new(unpacked, limits),
-            limits,
-            pool,
+            tar: TarReader::new(unpacked, means.limits),
+            means,
             documents: 0,
             found: Streamed {
                 name: name.to_owned(),
@@ -87,8 +83,7 @@ pub(super) fn read(
 
 struct Reader<'l, R> {
     tar: TarReader<'l, R>,
-    limits: &'l Limits,
-    pool: Option<&'l Pool>,
+    means: Means<'l>,
     /// Bytes of documents so far.
     documents: u64,
     found: Streamed,
@@ -108,14 +103,14 @@ impl<R: Read> Reader<'_, R> {
                 if is_layer(entry, &head) {
                     let scanned = self.layer(entry, &head)?;
                     self.found.layers.insert(entry.path.clone(), scanned);
-                } else if entry.size <= self.limits.document {
+                } else if entry.size <= self.means.limits.document {
                     self.documents += entry.size;
                     if self.documents > DOCUMENTS {
                         let what = format!("{}: more than {DOCUMENTS} bytes of documents", self.found.name);
                         return Err(Error::invalid(what));
                     }
                     let mut bytes = head;
-                    bytes.extend(self.take(usize::try_from(self.limits.document).unwrap_or(usize::MAX))?);
+                    bytes.extend(self.take(usize::try_from(self.means.limits.document).unwrap_or(usize::MAX))?);
                     self.found.documents.insert(entry.path.clone(), bytes);
                 }
             }
@@ -139,11 +134,18 @@ impl<R: Read> Reader<'_, R> {
 
     /// Hashes a layer here and scans it on a thread of its own.
     fn layer(&mut self, entry: &Entry, head: &[u8]) -> Result<Scanned, Error> {
-        let (limits, pool) = (self.limits, self.pool);
+        let (limits, pool) = (self.means.limits, self.means.pool);
         let expected = promised(&Place::Member(entry.path.clone()), Some(entry.size));
         let what = format!("layer {} of {}", entry.path, self.found.name);
         let scan_error = |error| Error::Layer { layer: what.clone(), error };
-        thread::scope(|scope| {
+        let known = expected.as_ref().and_then(|blob| cached(self.means, blob).zip(Some(blob)));
+        if let Some((scanned, blob)) = known {
+            let mut hasher = blob.digest.hasher();
+            self.feed(&mut hasher, head, |_| true)?;
+            check(&blob.digest, &hasher.finish(), entry.size).map_err(scan_error)?;
+            return Ok(scanned);
+        }
+        let scanned: Result<Scanned, Error> = thread::scope(|scope| {
             let (mut blocks, input) = pipe();
             let want_diff_id = expected.is_none();
             let scan = scope.spawn(move || scan_layer(input, limits, want_diff_id, pool));
@@ -156,14 +158,15 @@ impl<R: Read> Reader<'_, R> {
             // What broke the stream is the cause of what the scan says.
             fed?;
             let stored = hasher.finish();
-            if let Some(expected) = expected.filter(|blob| scan.is_ok() && blob.digest != stored) {
-                let text =
-                    format!("blob {} is corrupt: its {} bytes have the digest {stored}", expected.digest, entry.size);
-                return Err(scan_error(ScanError::Read(std::io::Error::new(std::io::ErrorKind::InvalidData, text))));
-            }
             let scan = scan.map_err(scan_error)?;
+            if let Some(expected) = &expected {
+                check(&expected.digest, &stored, entry.size).map_err(scan_error)?;
+            }
             Ok(Scanned::whole(scan, stored, entry.size))
-        })
+        });
+        let scanned = scanned?;
+        keep(self.means, &scanned);
+        Ok(scanned)
     }
 
     fn feed(&mut self, hasher: &mut Hasher, head: &[u8], mut write: impl FnMut(&[u8]) -> bool) -> Result<(), Error> {
@@ -177,6 +180,15 @@ impl<R: Read> Reader<'_, R> {
         }
         Ok(())
     }
+}
+
+/// The digest of a member against the one that it is named by.
+fn check(expected: &Digest, found: &Digest, size: u64) -> Result<(), ScanError> {
+    if expected == found {
+        return Ok(());
+    }
+    let text = format!("blob {expected} is corrupt: its {size} bytes have the digest {found}");
+    Err(ScanError::Read(std::io::Error::new(std::io::ErrorKind::InvalidData, text)))
 }
 
 fn blocks_of(blocks: &mut Blocks) -> impl FnMut(&[u8]) -> bool {

@@ -2,14 +2,13 @@
 //! verified: what was packed into a layer cannot be told from a folder.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use crate::model::{ImagePath, Limits, Progress};
-use crate::scan::{Cancel, scan_overlay};
+use crate::model::ImagePath;
+use crate::scan::scan_overlay;
 use crate::source::daemon::Unpacked;
 
 use super::layers::{Scanned, describe};
-use super::{Annotations, Error, Place, Plan, PlannedLayer};
+use super::{Annotations, Error, Means, Place, Plan, PlannedLayer};
 
 /// What the engine says of the image.
 pub(super) fn plan(image: &Unpacked) -> Plan {
@@ -36,19 +35,14 @@ pub(super) fn plan(image: &Unpacked) -> Plan {
 }
 
 /// Scans the folders.
-pub(super) fn scan(
-    image: &Unpacked,
-    plan: &Plan,
-    limits: &Limits,
-    progress: &dyn Progress,
-    cancel: &Cancel,
-) -> Result<Vec<Scanned>, Error> {
+pub(super) fn scan(image: &Unpacked, plan: &Plan, means: Means<'_>) -> Result<Vec<Scanned>, Error> {
     let folder = |(index, (path, planned)): (usize, (&Path, &PlannedLayer))| {
         let what = describe(index, plan.layers.len(), planned);
-        let meter = progress.begin(&what, None);
-        let scan = scan_overlay(path, limits, &*meter, cancel).map_err(|error| Error::Layer { layer: what, error })?;
-        let (size, stored) = (scan.unpacked, planned.diff_id.clone());
-        Ok(Scanned { scan: Arc::new(scan), stored, size, read: size, part: None, note: None })
+        let meter = means.progress.begin(&what, None);
+        let scan = scan_overlay(path, means.limits, &*meter, means.cancel)
+            .map_err(|error| Error::Layer { layer: what, error })?;
+        let size = scan.unpacked;
+        Ok(Scanned::whole(scan, planned.diff_id.clone(), size))
     };
     image.layers.iter().map(|(path, _)| path.as_path()).zip(&plan.layers).enumerate().map(folder).collect()
 }

@@ -81,12 +81,14 @@ struct Layer<'a> {
     compression: &'a str,
     /// Bytes as stored.
     size: u64,
-    /// Bytes that were read of it: fewer where the layer has a table of contents, by which each part was verified.
+    /// Bytes of it that were scanned: fewer where the layer has a table of contents, by which each part was verified.
     read: u64,
     /// Bytes of the tar inside; of its files alone, where the layer was read in part.
     unpacked: u64,
     /// Entries of the tar.
     entries: usize,
+    /// Whether its scan came from the cache; all else is the same then.
+    cached: bool,
     /// The build step that made it, as the builder wrote it.
     history: Option<&'a str>,
 }
@@ -366,6 +368,7 @@ impl<'a> From<&'a LayerSummary> for Layer<'a> {
             read: layer.read,
             unpacked: layer.unpacked,
             entries: layer.entries,
+            cached: layer.cached,
             history: layer.history.as_deref(),
         }
     }

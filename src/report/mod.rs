@@ -88,12 +88,14 @@ pub struct LayerSummary {
     pub compression: &'static str,
     /// Bytes as stored.
     pub size: u64,
-    /// Bytes that were read of it.
+    /// Bytes of it that were scanned.
     pub read: u64,
     /// Bytes of the tar inside; of its files alone, where the layer was read in part.
     pub unpacked: u64,
     /// Entries of the tar.
     pub entries: usize,
+    /// Whether its scan was made before, and it was not read now.
+    pub cached: bool,
     /// The build step that made it (`created_by` of its history), as the builder wrote it.
     pub history: Option<String>,
 }

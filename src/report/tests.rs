@@ -85,6 +85,7 @@ fn layer(digit: char, size: u64, history: &str) -> LayerSummary {
         read: size,
         unpacked: size * 5 / 2,
         entries: 1200,
+        cached: false,
         history: Some(history.to_owned()),
     }
 }

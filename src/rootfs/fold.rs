@@ -1,7 +1,7 @@
 //! Applying layers to each other (OCI image-spec, `layer.md`).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::model::{Entry, ImagePath, Kind, Limits};
 use crate::scan::LayerScan;
@@ -20,6 +20,9 @@ const AUFS: &[u8] = b".wh..wh.";
 /// The mode of a directory that no layer describes, but that some path goes through.
 const IMPLICIT_DIRECTORY: u32 = 0o755;
 
+/// A directory by its path.
+type Parent = (ImagePath, NodeId);
+
 impl RootFs {
     /// Folds layers, the lowest first.
     pub fn fold(layers: Vec<Arc<LayerScan>>, limits: &Limits) -> Self {
@@ -27,6 +30,7 @@ impl RootFs {
         let mut rootfs = Self {
             nodes: vec![root],
             layers: Vec::new(),
+            files: OnceLock::new(),
             symlink_limit: limits.symlinks,
             loader_steps: limits.loader_steps,
             notes: Vec::new(),
@@ -41,8 +45,9 @@ impl RootFs {
                     rootfs.white_out(marker, &directories, index);
                 }
             }
+            let mut last = None;
             for (number, entry) in layer.entries.iter().enumerate().filter(|(_, entry)| !is_marker(entry)) {
-                rootfs.apply(entry, index, number);
+                rootfs.apply(entry, index, number, &mut last);
             }
         }
         rootfs.layers = layers;
@@ -86,7 +91,7 @@ impl RootFs {
         })
     }
 
-    fn apply(&mut self, entry: &Entry, layer: usize, number: usize) {
+    fn apply(&mut self, entry: &Entry, layer: usize, number: usize, last: &mut Option<Parent>) {
         if entry.path.is_root() {
             if entry.kind == Kind::Directory {
                 self.node_mut(ROOT).mode = entry.mode;
@@ -94,13 +99,13 @@ impl RootFs {
             return;
         }
         let what = match &entry.kind {
-            Kind::Hardlink(target) => return self.link(entry, target, layer),
+            Kind::Hardlink(target) => return self.link(entry, target, layer, last),
             Kind::File => What::File { size: entry.size, entry: number },
             Kind::Directory => What::Directory(BTreeMap::new()),
             Kind::Symlink(target) => What::Symlink(target.clone()),
             Kind::CharDevice(..) | Kind::BlockDevice(..) | Kind::Fifo => What::Special(entry.kind.clone()),
         };
-        let parent = self.make_directory(&entry.path.parent(), layer);
+        let parent = self.parent(entry, layer, last);
         let existing = self.child(parent, entry.path.file_name());
         if let (What::Directory(_), Some(existing)) = (&what, existing)
             && matches!(self.node(existing).what, What::Directory(_))
@@ -116,19 +121,32 @@ impl RootFs {
     }
 
     /// A further name of a file. The target is found as a path of the merged tree: it may lie in a lower layer.
-    fn link(&mut self, entry: &Entry, target: &ImagePath, layer: usize) {
+    fn link(&mut self, entry: &Entry, target: &ImagePath, layer: usize, last: &mut Option<Parent>) {
         let found = self.resolve(&target.parent()).ok().and_then(|(_, dir)| self.child(dir, target.file_name()));
         let Some(id) = found.filter(|&id| !matches!(self.node(id).what, What::Directory(_))) else {
             self.notes.push(format!("layer {layer}: {} is a hard link to {target}, which is not there", entry.path));
             return;
         };
-        let parent = self.make_directory(&entry.path.parent(), layer);
+        let parent = self.parent(entry, layer, last);
         self.name(parent, entry.path.file_name(), id);
+    }
+
+    /// The directory that an entry goes into. Entries of one directory follow each other, so the one before is remembered:
+    /// what was put into it meanwhile changes nothing on the way to it, as long as no link is on that way.
+    fn parent(&mut self, entry: &Entry, layer: usize, last: &mut Option<Parent>) -> NodeId {
+        let path = entry.path.parent();
+        if let Some((_, id)) = last.as_ref().filter(|(known, _)| *known == path) {
+            return *id;
+        }
+        let (id, links) = self.make_directory(&path, layer);
+        *last = (links == 0).then_some((path, id));
+        id
     }
 
     /// The directory of this path, made where it is missing. Symbolic links on the way are followed inside the root, to
     /// places that do not exist yet too, as unpacking runtimes do it; anything else in the way gives way.
-    fn make_directory(&mut self, path: &ImagePath, layer: usize) -> NodeId {
+    /// Second, how many links were followed.
+    fn make_directory(&mut self, path: &ImagePath, layer: usize) -> (NodeId, usize) {
         let mut rest: Vec<Box<[u8]>> = path.components().rev().map(Into::into).collect();
         let mut place = vec![ROOT];
         let mut links = 0;
@@ -160,7 +178,7 @@ impl RootFs {
                 }
             }
         }
-        place.last().copied().unwrap_or(ROOT)
+        (place.last().copied().unwrap_or(ROOT), links)
     }
 
     fn child(&self, directory: NodeId, name: &[u8]) -> Option<NodeId> {

@@ -6,7 +6,7 @@ mod listing;
 pub mod loader;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::model::{Found, Gap, ImagePath, Kind, Site};
 use crate::scan::LayerScan;
@@ -18,6 +18,8 @@ pub use listing::listing;
 pub struct RootFs {
     nodes: Vec<Node>,
     layers: Vec<Arc<LayerScan>>,
+    /// Every regular file, once somebody asked: many do, and a walk makes the path of each anew.
+    files: OnceLock<Vec<(ImagePath, NodeId)>>,
     symlink_limit: usize,
     loader_steps: usize,
     /// Oddities of the layers that change nothing: whiteouts without a name, links to nowhere.
@@ -133,8 +135,10 @@ impl RootFs {
     }
 
     /// All regular files under their own names (no symbolic link is followed), sorted by path.
-    pub fn files(&self) -> impl Iterator<Item = (ImagePath, File<'_>)> {
-        self.walk().filter_map(|(path, node)| self.file(node).map(|file| (path, file)))
+    pub fn files(&self) -> impl Iterator<Item = (&ImagePath, File<'_>)> {
+        let is_file = |id: &NodeId| matches!(self.node(*id).what, What::File { .. });
+        let files = self.files.get_or_init(|| self.walk().filter(|(_, id)| is_file(id)).collect());
+        files.iter().filter_map(|(path, id)| self.file(*id).map(|file| (path, file)))
     }
 
     /// Number of layers.
@@ -167,13 +171,13 @@ impl RootFs {
         self.follow(path.as_bytes())
     }
 
-    fn follow(&self, path: &[u8]) -> Result<(ImagePath, NodeId), NoFile> {
-        let mut rest: Vec<Box<[u8]>> = path.split(|&byte| byte == b'/').rev().map(Into::into).collect();
+    fn follow<'a>(&'a self, path: &'a [u8]) -> Result<(ImagePath, NodeId), NoFile> {
+        let mut rest: Vec<&[u8]> = path.split(|&byte| byte == b'/').rev().collect();
         let mut place = vec![ROOT];
-        let mut names: Vec<Box<[u8]>> = Vec::new();
+        let mut names: Vec<&[u8]> = Vec::new();
         let mut links = 0;
         while let Some(name) = rest.pop() {
-            match &*name {
+            match name {
                 b"" | b"." => continue,
                 b".." => {
                     if !matches!(self.node(place.last().copied().unwrap_or(ROOT)).what, What::Directory(_)) {
@@ -189,7 +193,7 @@ impl RootFs {
             let What::Directory(children) = &self.node(here).what else {
                 return Err(NoFile::Missing);
             };
-            let id = *children.get(&name).ok_or(NoFile::Missing)?;
+            let id = *children.get(name).ok_or(NoFile::Missing)?;
             if let What::Symlink(target) = &self.node(id).what {
                 links += 1;
                 if links > self.symlink_limit {
@@ -199,7 +203,7 @@ impl RootFs {
                     names.clear();
                     place.truncate(1);
                 }
-                rest.extend(target.split(|&b| b == b'/').rev().map(Into::into));
+                rest.extend(target.split(|&b| b == b'/').rev());
             } else {
                 names.push(name);
                 place.push(id);
@@ -214,7 +218,7 @@ impl RootFs {
         std::iter::from_fn(move || {
             let (path, id) = stack.pop()?;
             if let What::Directory(children) = &self.node(id).what {
-                stack.extend(children.iter().rev().map(|(name, &child)| (path.join(name), child)));
+                stack.extend(children.iter().rev().map(|(name, &child)| (path.child(name), child)));
             }
             Some((path, id))
         })

@@ -27,12 +27,12 @@ fn what_is_unknown_counts_only_where_it_decides() {
         ("torch.use_nccl && false", "False"),
         ("true || torch.use_nccl", "True"),
         ("torch.use_nccl || true", "True"),
-        ("true && torch.use_nccl", "Unknown([Gap { why: \"code\", settle: None }])"),
-        ("!torch.use_nccl", "Unknown([Gap { why: \"code\", settle: None }])"),
-        ("has(torch.use_nccl)", "Unknown([Gap { why: \"code\", settle: None }])"),
+        ("true && torch.use_nccl", "Unknown([Gap { why: \"code\", settle: None, passing: false }])"),
+        ("!torch.use_nccl", "Unknown([Gap { why: \"code\", settle: None, passing: false }])"),
+        ("has(torch.use_nccl)", "Unknown([Gap { why: \"code\", settle: None, passing: false }])"),
         ("has(nccl.loaded.path)", "False"),
         ("has(torch.version) && torch.version == '2.9.0'", "True"),
-        ("torch.use_nccl ? true : false", "Unknown([Gap { why: \"code\", settle: None }])"),
+        ("torch.use_nccl ? true : false", "Unknown([Gap { why: \"code\", settle: None, passing: false }])"),
     ] {
         let truth = scope.eval(&Condition::compile(condition).unwrap());
         assert_eq!(format!("{truth:?}"), expected, "{condition}");

@@ -5,11 +5,13 @@ use std::fmt;
 use std::io::{self, BufRead, Read};
 use std::rc::Rc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::inflate::{self, Gunzip, Pool};
 use crate::model::{Limits, OverLimit};
 
 /// How a layer blob is compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Compression {
     /// A plain tar.
     None,
@@ -41,7 +43,7 @@ impl Compression {
     }
 
     /// By the first bytes of a blob (RFC 1952 section 2.3.1, RFC 8878 sections 3.1.1 and 3.1.2).
-    fn detect(head: &[u8]) -> Result<Self, Damage> {
+    pub(crate) fn detect(head: &[u8]) -> Result<Self, Damage> {
         match *head {
             [0x1f, 0x8b, ..] => Ok(Self::Gzip),
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Ok(Self::Zstd),

@@ -128,4 +128,5 @@ impl Running {
 fn panicked(name: &str, path: &str) -> Gap {
     Gap::new(format!("{path}: the {name} extractor failed"))
         .settled_by("this is a defect of ncclcheck, please report it")
+        .of_this_run()
 }

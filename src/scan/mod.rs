@@ -44,7 +44,7 @@ const EXTRACTORS: &[Extractor] = &[
 ];
 
 /// What one layer holds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerScan {
     /// How the blob is compressed, by its bytes.
     pub compression: Compression,
@@ -56,6 +56,18 @@ pub struct LayerScan {
     pub entries: Vec<Entry>,
     /// What was found in the content of an entry (by its index), and what could not be found out.
     pub found: BTreeMap<usize, Vec<Result<Found, Gap>>>,
+}
+
+impl LayerScan {
+    /// Whether another scan of the same bytes would say the same: nothing failed for a reason of this machine or this run.
+    pub fn is_reproducible(&self) -> bool {
+        let gap = |found: &Result<Found, Gap>| match found {
+            Err(gap) | Ok(Found::GpuCode(Err(gap))) => Some(gap.passing),
+            Ok(Found::Elf(elf)) => elf.symbols.as_ref().err().map(|gap| gap.passing),
+            Ok(_) => None,
+        };
+        !self.found.values().flatten().filter_map(gap).any(|passing| passing)
+    }
 }
 
 /// Why a layer could not be scanned.

@@ -42,6 +42,12 @@ impl Environment {
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
+
+    /// Variables whose names begin so, with their values.
+    pub fn with_prefix(&self, prefix: &str) -> impl Iterator<Item = (&str, &str)> {
+        let first = self.0.range(prefix.to_owned()..);
+        first.map(|(name, value)| (&**name, &**value)).take_while(move |(name, _)| name.starts_with(prefix))
+    }
 }
 
 impl FromIterator<(String, String)> for Environment {

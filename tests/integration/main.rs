@@ -10,6 +10,7 @@
 )]
 
 mod bad_input;
+mod cache;
 mod explain;
 mod host_facts;
 mod hosts;

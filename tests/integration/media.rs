@@ -35,7 +35,7 @@ fn blob(layout: &Path, digest: &Value) -> std::path::PathBuf {
 }
 
 /// What `docker save` writes, of several ages: the members and their order.
-fn docker_archive(layout: &Path, old: bool) -> Vec<u8> {
+pub(crate) fn docker_archive(layout: &Path, old: bool) -> Vec<u8> {
     let index = json_of(&layout.join("index.json"));
     let manifest = json_of(&blob(layout, &index["manifests"][0]["digest"]));
     let config = fs::read(blob(layout, &manifest["config"]["digest"])).unwrap();
@@ -67,13 +67,13 @@ fn docker_archive(layout: &Path, old: bool) -> Vec<u8> {
     builder.into_inner().unwrap()
 }
 
-fn gunzip(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn gunzip(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     std::io::copy(&mut flate2::read::MultiGzDecoder::new(bytes), &mut out).unwrap();
     out
 }
 
-fn gzip(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()

@@ -10,10 +10,17 @@ pub(crate) fn world(name: &str) -> PathBuf {
 }
 
 /// Runs the program without the environment of whoever runs the tests, so that no engine and no terminal of theirs matters.
+/// Without a home there is no cache either.
 pub(crate) fn run(arguments: &[&str], input: Option<&[u8]>) -> Output {
+    run_with(&[], arguments, input)
+}
+
+/// The same with these variables.
+pub(crate) fn run_with(variables: &[(&str, &str)], arguments: &[&str], input: Option<&[u8]>) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_ncclcheck"))
         .args(arguments)
         .env_clear()
+        .envs(variables.iter().copied())
         .env("DOCKER_HOST", "unix:///nonexistent/docker.sock")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

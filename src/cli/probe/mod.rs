@@ -113,7 +113,7 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
         return Err(Failure::Usage(format!("--host, --host-facts: {why}")));
     }
     let env = check.common.env.clone();
-    let plan = super::plan::Plan::check(check, environment.clone())?;
+    let plan = super::plan::Plan::check(check, environment)?;
     let (owners, expectations) = (plan::owners(&judging)?, Expected::read(&judging)?);
     let options = options(environment);
     let book = Book::open(&plan.judged)?;
@@ -139,6 +139,7 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
             (reading.join(), told)
         });
         let Some(recording) = told? else { continue };
+        super::notice(&request.cache);
         let images = images.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let [image] = &*images else {
             let why = "a probe runs one platform's image: leave out --all-platforms";

@@ -32,21 +32,21 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let mut groups = BTreeMap::new();
     let mut versions = BTreeMap::new();
     let mut at = (Vec::new(), Vec::new());
-    for (path, file) in context.rootfs.files().filter(|(path, file)| !is_of_cuda(path, file)) {
-        match code(&file) {
-            None => {}
-            Some(Err(gap)) => {
+    let all = context.rootfs.files().filter_map(|(path, file)| Some((path, code(&file)?, file)));
+    for (path, code, file) in all.filter(|(path, _, file)| !is_of_cuda(path, file)) {
+        match code {
+            Err(gap) => {
                 facts.insert::<Value>(key::CUDA_FATBIN, Fact::Unknown(gap.clone()));
                 facts.insert::<Value>(key::CUDA_PTX, Fact::Unknown(gap.clone()));
                 facts.insert::<Value>(key::CUDA_NOT_IN_NCCL, Fact::Unknown(gap.clone()));
                 return;
             }
-            Some(Ok(code)) => {
+            Ok(code) => {
                 groups.insert(path.to_string(), lists(code));
-                at.0.push(file.site(&path, None));
+                at.0.push(file.site(path, None));
                 if let Some((major, minor)) = code.ptx.values().max() {
                     versions.insert(path.to_string(), format!("{major}.{minor}"));
-                    at.1.push(file.site(&path, None));
+                    at.1.push(file.site(path, None));
                 }
             }
         }

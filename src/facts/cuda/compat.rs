@@ -30,7 +30,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
             record.insert("branches".to_owned(), branches.join(" "));
         }
         packages.push(Value::from(record));
-        at.push(file.site(&path, None));
+        at.push(file.site(path, None));
     }
     facts.insert(
         key::CUDA_COMPAT,

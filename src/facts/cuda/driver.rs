@@ -13,8 +13,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
         let name = String::from_utf8_lossy(path.file_name());
         OF_THE_DRIVER.iter().any(|prefix| name.starts_with(prefix)) && !is_meant(path) && elf(file).is_some()
     });
-    let (paths, at): (Vec<_>, Vec<_>) =
-        libraries.map(|(path, file)| (path.to_string(), file.site(&path, None))).unzip();
+    let (paths, at): (Vec<_>, Vec<_>) = libraries.map(|(path, file)| (path.to_string(), file.site(path, None))).unzip();
     facts.insert(
         key::CUDA_DRIVER_LIBRARIES,
         if paths.is_empty() { Fact::Absent } else { Fact::Seen { value: paths, at } },

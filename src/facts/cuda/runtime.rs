@@ -24,14 +24,13 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let mut copies = Vec::new();
     let mut at = Vec::new();
     for (path, file) in context.rootfs.files() {
-        let name = String::from_utf8_lossy(path.file_name()).into_owned();
         let Some(elf) = elf(&file) else { continue };
-        if is_cudart(&name) {
+        if is_cudart(&String::from_utf8_lossy(path.file_name())) {
             let mut record = BTreeMap::from([("path".to_owned(), path.to_string())]);
             record.extend(elf.soname.clone().map(|soname| ("soname".to_owned(), soname)));
-            record.extend(context.packages.owner(&path).map(|owner| ("owner".to_owned(), owner)));
+            record.extend(context.packages.owner(path).map(|owner| ("owner".to_owned(), owner)));
             copies.push(Value::from(record));
-            at.push(file.site(&path, None));
+            at.push(file.site(path, None));
         }
     }
     let seen = |value: Value, at: Vec<Site>| {

@@ -66,11 +66,11 @@ impl Settings {
     fn shell_files(&mut self, context: &Context<'_>) {
         self.file(context, &ImagePath::from("etc/environment"), launch::lines);
         let is_sourced = |path: &ImagePath| {
-            let parent = path.parent();
-            let is_folder = parent == ImagePath::from("etc/profile.d") || parent.ends_with("etc/conda/activate.d");
-            is_folder && path.file_name().ends_with(b".sh")
+            let is_folder =
+                |parent: &ImagePath| parent.as_bytes() == b"etc/profile.d" || parent.ends_with("etc/conda/activate.d");
+            path.file_name().ends_with(b".sh") && is_folder(&path.parent())
         };
-        let paths: Vec<_> = context.rootfs.files().map(|(path, _)| path).filter(is_sourced).collect();
+        let paths: Vec<_> = context.rootfs.files().map(|(path, _)| path).filter(|path| is_sourced(path)).collect();
         for path in &paths {
             self.file(context, path, launch::script);
         }

@@ -16,8 +16,8 @@ fn overwritten(context: &Context<'_>) -> Fact<Vec<String>> {
     let copies = context.rootfs.files().filter(|(_, file)| strings(file).is_some());
     let (texts, at): (Vec<_>, Vec<_>) = copies
         .filter_map(|(path, file)| {
-            let owners = context.packages.owners(&path);
-            (owners.len() > 1).then(|| (format!("{path} is of {}", owners.join(" and ")), file.site(&path, None)))
+            let owners = context.packages.owners(path);
+            (owners.len() > 1).then(|| (format!("{path} is of {}", owners.join(" and ")), file.site(path, None)))
         })
         .unzip();
     match context.packages.unread() {
@@ -45,7 +45,7 @@ pub(in crate::facts) fn other_users(context: &Context<'_>, facts: &Facts) -> Fac
         if !is_module || is_own || strings(&file).is_some() {
             continue;
         }
-        let bound = match context.loader.find(SONAME, &path, object) {
+        let bound = match context.loader.find(SONAME, path, object) {
             Err(unknown) => {
                 gap.get_or_insert(unknown);
                 continue;
@@ -54,7 +54,7 @@ pub(in crate::facts) fn other_users(context: &Context<'_>, facts: &Facts) -> Fac
         };
         let Some((other, copy)) = bound else { continue };
         if let Some(copy) = strings(&copy).filter(|copy| copy.version != loaded) {
-            found.push((format!("{path} would load NCCL {} from {other}", copy.version), file.site(&path, None)));
+            found.push((format!("{path} would load NCCL {} from {other}", copy.version), file.site(path, None)));
         }
     }
     let (texts, at): (Vec<_>, Vec<_>) = found.into_iter().unzip();

@@ -88,7 +88,7 @@ fn not_loaded(context: &Context<'_>, verbs: &Fact<ImagePath>) -> Fact<Vec<String
             let elf = elf(&file).filter(|elf| elf.soname.as_deref() == Some("libibverbs.so.1") && !is_opened)?;
             let private = elf.version_gives.iter().find(|version| version.starts_with("IBVERBS_PRIVATE_"));
             let private = private.map_or("no private interface", String::as_str);
-            Some((format!("{path} ({private})"), file.site(&path, None)))
+            Some((format!("{path} ({private})"), file.site(path, None)))
         });
         let (value, at): (Vec<_>, Vec<_>) = others.unzip();
         if value.is_empty() { Fact::Absent } else { Fact::Seen { value, at } }
@@ -104,9 +104,9 @@ fn libraries(context: &Context<'_>, facts: &mut Facts) {
         if OTHERS.iter().any(|name| soname.starts_with(name)) {
             let mut record =
                 BTreeMap::from([("path".to_owned(), path.to_string()), ("soname".to_owned(), soname.to_owned())]);
-            record.extend(context.packages.owner(&path).map(|owner| ("owner".to_owned(), owner)));
+            record.extend(context.packages.owner(path).map(|owner| ("owner".to_owned(), owner)));
             records.push(record.into());
-            at.push(file.site(&path, None));
+            at.push(file.site(path, None));
         }
     }
     facts

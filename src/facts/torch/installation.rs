@@ -24,7 +24,7 @@ impl Installation {
             // A conda package cache holds copies that nobody imports.
             let is_cache = package.components().any(|part| part == b"pkgs");
             if matches!(folder.file_name(), b"site-packages" | b"dist-packages") && !is_cache {
-                all.push((package, file.site(&path, None)));
+                all.push((package, file.site(path, None)));
             }
         }
         let first = python.into_iter().flat_map(|python| &python.path).map(|folder| folder.join(b"torch"));

@@ -20,7 +20,7 @@ pub(super) fn image(image: &ImageSummary, verbose: bool, page: &mut Page<'_>) ->
         let text = if verbose { digest.to_string() } else { format!("{}:{}", digest.algorithm(), digest.short()) };
         row(name, &text, page)?;
     }
-    row("layers", &layers(image), page)
+    row("layers", &layers(image, verbose), page)
 }
 
 /// What distributed training would find.
@@ -61,11 +61,13 @@ fn row(name: &str, text: &str, page: &mut Page<'_>) -> io::Result<()> {
     page.row(2, label(name), COLUMN, text)
 }
 
-fn layers(image: &ImageSummary) -> String {
+fn layers(image: &ImageSummary, verbose: bool) -> String {
     let stored = size(image.layers.iter().map(|layer| layer.size).sum());
     let unpacked = size(image.layers.iter().map(|layer| layer.unpacked).sum());
     let unpacked = if unpacked == stored { String::new() } else { format!(" ({unpacked} unpacked)") };
-    format!("{}, {stored}{unpacked}", image.layers.len())
+    let cached = image.layers.iter().filter(|layer| layer.cached).count();
+    let cached = if verbose && cached > 0 { format!(", {cached} cached") } else { String::new() };
+    format!("{}, {stored}{unpacked}{cached}", image.layers.len())
 }
 
 fn torch(facts: &Facts) -> String {

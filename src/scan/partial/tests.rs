@@ -82,7 +82,7 @@ fn scanned(layer: &Layer) -> (LayerScan, u64) {
 }
 
 fn whole(layer: &Layer) -> LayerScan {
-    scan_layer(BufReader::new(&*layer.blob), &Limits::default(), true).unwrap()
+    scan_layer(BufReader::new(&*layer.blob), &Limits::default(), true, None).unwrap()
 }
 
 #[test]

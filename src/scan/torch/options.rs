@@ -47,8 +47,8 @@ impl Collect for Options {
 
     fn finish(self: Box<Self>) -> Result<Option<Found>, Gap> {
         let file = self.spool.finish()?;
-        let found = build_options(&file).map_err(|why| Gap::new(format!("{}: {why}", self.path)))?;
-        Ok(found.map(Found::BuildOptions))
+        let found = build_options(&file).map_err(|why| Gap::new(format!("{}: {why}", self.path)));
+        Ok(file.vouch(found)??.map(Found::BuildOptions))
     }
 }
 

@@ -1,6 +1,7 @@
 //! A file that goes by once and must be read in any order: it is written to a temporary file without a name, which is gone
 //! when it is closed, whatever becomes of us.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -9,6 +10,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use crate::model::{Gap, Limits, OverLimit};
+
+use super::super::emulate::ReadAt;
 
 /// Pieces that may wait to be written.
 const WAITING: usize = 16;
@@ -55,14 +58,44 @@ impl Spool {
     }
 
     /// The whole file.
-    pub(super) fn finish(self) -> Result<File, Gap> {
+    pub(super) fn finish(self) -> Result<Spooled, Gap> {
         let Writer { pieces, thread } = self.state?;
         drop(pieces);
         let written = thread.join().unwrap_or_else(|_panic| Err(io::Error::other("the writing thread failed")));
         // A hole at the end was never written.
-        written
+        let file = written
             .and_then(|file| file.set_len(self.size).map(|()| file))
-            .map_err(|error| gap(&self.path, self.folder.as_deref(), &error))
+            .map_err(|error| gap(&self.path, self.folder.as_deref(), &error))?;
+        Ok(Spooled { path: self.path, file, failed: RefCell::default() })
+    }
+}
+
+/// The written file. Whoever reads it may take an error for damage of the image: this one remembers whose it was.
+pub(super) struct Spooled {
+    path: String,
+    file: File,
+    failed: RefCell<Option<io::Error>>,
+}
+
+impl ReadAt for Spooled {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(buffer, offset).inspect_err(|error| {
+            // The end of the file is the image's doing.
+            if error.kind() != io::ErrorKind::UnexpectedEof {
+                *self.failed.borrow_mut() = Some(io::Error::new(error.kind(), error.to_string()));
+            }
+        })
+    }
+}
+
+impl Spooled {
+    /// What was made of the file, unless this machine could not read it again.
+    pub(super) fn vouch<T>(self, answer: T) -> Result<T, Gap> {
+        let Some(error) = self.failed.into_inner() else { return Ok(answer) };
+        let path = self.path;
+        Err(Gap::new(format!("{path}: it could not be read again from the folder for temporary files: {error}"))
+            .settled_by("name another folder with --tmp-dir")
+            .of_this_run())
     }
 }
 
@@ -78,6 +111,7 @@ fn gap(path: &str, folder: Option<&Path>, error: &io::Error) -> Gap {
         folder.map_or_else(|| "the folder for temporary files".to_owned(), |folder| folder.display().to_string());
     Gap::new(format!("{path}: it must be read in any order, and could not be written to {place}: {error}"))
         .settled_by("name a folder with as much room with --tmp-dir")
+        .of_this_run()
 }
 
 #[cfg(test)]
@@ -92,18 +126,36 @@ mod tests {
         spool.push(0, b"ab");
         spool.push(4, b"cd");
         let mut bytes = [1; 9];
-        spool.finish().unwrap().read_exact_at(&mut bytes, 0).unwrap();
+        let spooled = spool.finish().unwrap();
+        spooled.read_at(0, &mut bytes).unwrap();
+        assert!(spooled.read_at(1, &mut [0; 9]).is_err());
+        spooled.vouch(()).unwrap();
         assert_eq!(&bytes, b"ab\0\0cd\0\0\0");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     #[test]
+    fn a_machine_that_cannot_read_again_is_told_from_a_damaged_image() {
+        // A file that is open for writing alone.
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let file = File::options().write(true).open(file.path()).unwrap();
+        let spooled = Spooled { path: "lib".to_owned(), file, failed: RefCell::default() };
+        assert!(spooled.read_at(0, &mut [0]).is_err());
+        let gap = spooled.vouch(()).unwrap_err();
+        assert!(gap.passing && gap.why.starts_with("lib: it could not be read again"), "{gap}");
+    }
+
+    #[test]
     fn what_cannot_be_written_is_a_gap_that_names_the_way_out() {
         let nowhere = Limits { temporary: Some("/nonexistent".into()), ..Limits::default() };
-        let gap = Spool::new("lib".to_owned(), 9, &nowhere).finish().unwrap_err().to_string();
+        let gap = Spool::new("lib".to_owned(), 9, &nowhere).finish().err().unwrap();
+        assert!(gap.passing);
+        let gap = gap.to_string();
         assert!(gap.contains("could not be written to /nonexistent") && gap.ends_with("--tmp-dir"), "{gap}");
         let small = Limits { spool: 8, ..Limits::default() };
-        let gap = Spool::new("lib".to_owned(), 9, &small).finish().unwrap_err().to_string();
+        let gap = Spool::new("lib".to_owned(), 9, &small).finish().err().unwrap();
+        assert!(!gap.passing, "a limit is part of what was asked");
+        let gap = gap.to_string();
         assert!(gap.contains("the limit is 8 (--limit spool=N moves it)"), "{gap}");
     }
 }

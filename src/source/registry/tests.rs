@@ -2,6 +2,7 @@
 
 mod access;
 mod blobs;
+mod cached;
 mod server;
 mod tls;
 

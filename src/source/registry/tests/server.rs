@@ -116,6 +116,11 @@ impl Server {
         self.host.clone()
     }
 
+    /// The paths of all requests, in their order.
+    pub(super) fn paths(&self) -> Vec<String> {
+        self.asked.lock().unwrap().iter().map(|ask| ask.path.clone()).collect()
+    }
+
     /// All requests for a path, in their order.
     pub(super) fn asked(&self, path: &str) -> Vec<Ask> {
         self.asked.lock().unwrap().iter().filter(|ask| ask.path == path).cloned().collect()

@@ -1,0 +1,53 @@
+//! Copies scans out of the local cache, so that a team can ship them.
+
+use crate::model::Limits;
+
+use super::entry;
+use super::key::{Key, Scanner};
+use super::local::Local;
+use super::shared::Shared;
+
+/// What was copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Exported {
+    /// Scans.
+    pub scans: usize,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Exported {
+    /// Both together.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self { scans: self.scans + other.scans, bytes: self.bytes + other.bytes }
+    }
+}
+
+/// Copies the scan of this key. `None` where there is none: it was not kept, or is gone.
+pub fn export(from: &Local, key: &Key<'_>, to: &Shared) -> Result<Option<Exported>, String> {
+    let name = key.name();
+    let bytes = from.read(&name).map_err(|error| format!("{from}: {error}"))?;
+    let Some(bytes) = bytes.filter(|bytes| entry::decode(bytes, key).is_ok()) else { return Ok(None) };
+    put(to, &name, bytes).map(Some)
+}
+
+/// Copies all scans that this program made within these limits. Those of other versions are of no use to who gets them.
+pub fn export_all(from: &Local, limits: &Limits, to: &Shared) -> Result<Exported, String> {
+    let scanner = Scanner::of(limits);
+    let told = |error: std::io::Error| format!("{from}: {error}");
+    let mut exported = Exported::default();
+    for stored in from.stored().map_err(told)?.into_iter().filter(|stored| stored.scanner == scanner) {
+        let entry = stored.read(from).map_err(told)?.filter(|(_, bytes)| entry::is_whole(bytes));
+        if let Some((name, bytes)) = entry {
+            exported = exported.and(put(to, &name, bytes)?);
+        }
+    }
+    Ok(exported)
+}
+
+fn put(to: &Shared, name: &str, bytes: Vec<u8>) -> Result<Exported, String> {
+    let size = bytes.len() as u64;
+    to.write(name, bytes).map_err(|error| format!("{to}: {error}"))?;
+    Ok(Exported { scans: 1, bytes: size })
+}

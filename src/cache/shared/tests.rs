@@ -1,0 +1,117 @@
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Instant;
+
+use super::*;
+
+fn open(place: &str) -> Shared {
+    Shared::new(place, &Environment::default()).unwrap()
+}
+
+/// A web server that answers each request, of a method, a path and a body, by a function, as long as the test runs.
+fn server(answer: impl Fn(&str, &str, Vec<u8>) -> (u16, Vec<u8>) + Send + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/team/scans", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let mut reader = BufReader::new(stream);
+            let mut lines = Vec::new();
+            while lines.last().is_none_or(|line: &String| !line.trim().is_empty()) {
+                let mut line = String::new();
+                reader.read_line(&mut line).unwrap();
+                lines.push(line.to_ascii_lowercase());
+            }
+            let length = lines.iter().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
+            let mut body = vec![0; length.unwrap_or(0)];
+            reader.read_exact(&mut body).unwrap();
+            let mut words = lines[0].split(' ');
+            let (status, body) = answer(words.next().unwrap(), words.next().unwrap(), body);
+            respond(reader.into_inner(), status, &body);
+        }
+    });
+    url
+}
+
+fn respond(mut stream: TcpStream, status: u16, body: &[u8]) {
+    let date = "Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT";
+    let head = format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\n{date}\r\nConnection: close\r\n\r\n", body.len());
+    // Whoever asked may have gone.
+    let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
+}
+
+#[test]
+fn places_that_are_none_are_refused_with_what_can_be_written() {
+    for (place, why) in [
+        ("ftp://x/y", "there is no cache behind ftp://"),
+        ("https://user:secret@x/y", "a password has no place in a URL"),
+        ("http://", "is no URL"),
+    ] {
+        let said = Shared::new(place, &Environment::default()).unwrap_err();
+        assert!(said.contains(why) && !said.contains("secret"), "{said}");
+    }
+    assert_eq!(open("https://x/y?signature=secret").to_string(), "https://x/y");
+}
+
+#[test]
+fn a_folder_by_path_and_by_url() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("not there yet");
+    let by_path = open(path.to_str().unwrap());
+    assert_eq!(by_path.read("v/x").unwrap(), None);
+    by_path.write("v/x", b"scan".to_vec()).unwrap();
+    assert_eq!(by_path.read("v/x").unwrap().unwrap(), b"scan");
+    let by_url = open(Url::from_directory_path(&path).unwrap().as_str());
+    assert_eq!(by_url.read("v/x").unwrap().unwrap(), b"scan");
+    assert_eq!(std::fs::read(path.join("v/x")).unwrap(), b"scan");
+}
+
+#[test]
+fn a_web_server_that_takes_files() {
+    let files = Arc::new(Mutex::new(std::collections::BTreeMap::new()));
+    let kept = Arc::clone(&files);
+    let url = server(move |method, path, body| match method {
+        "put" => {
+            kept.lock().unwrap().insert(path.to_owned(), body);
+            (201, Vec::new())
+        }
+        _ => kept.lock().unwrap().get(path).map_or((404, Vec::new()), |bytes| (200, bytes.clone())),
+    });
+    let shared = open(&url);
+    assert_eq!(shared.read("v/x").unwrap(), None);
+    shared.write("v/x", b"scan".to_vec()).unwrap();
+    assert_eq!(shared.read("v/x").unwrap().unwrap(), b"scan");
+    assert_eq!(files.lock().unwrap().keys().collect::<Vec<_>>(), ["/team/scans/v/x"]);
+}
+
+#[test]
+fn refusals_are_told() {
+    let shared = open(&server(|_, _, _| (403, "<p>not you</p>".repeat(1000).into_bytes())));
+    let said = shared.read("v/x").unwrap_err();
+    assert!(said.contains("403") && said.len() < 500, "{said}");
+    let said = shared.write("v/x", Vec::new()).unwrap_err();
+    assert!(said.contains("403"), "{said}");
+}
+
+#[test]
+fn nobody_is_waited_for_without_end() {
+    // Takes connections, and is silent.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let place = format!("http://{}/x", listener.local_addr().unwrap());
+    let shared = Shared { patience: Duration::from_millis(300), ..open(&place) };
+    let begun = Instant::now();
+    assert!(shared.read("v/x").unwrap_err().starts_with("there was no answer within"));
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    // Nobody is there at all.
+    drop(listener);
+    let begun = Instant::now();
+    assert!(open(&place).read("v/x").is_err());
+    assert!(begun.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn what_does_not_end_is_no_entry() {
+    let url = server(|_, _, _| (200, vec![0; usize::try_from(MOST_STORED).unwrap() + 1]));
+    assert_eq!(open(&url).read("v/x").unwrap(), None);
+}

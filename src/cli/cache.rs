@@ -1,0 +1,226 @@
+//! The cache of layer scans: where it is, and `ncclcheck cache`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use clap::{Args, Subcommand};
+use indicatif::HumanBytes;
+
+use crate::cache::{Cache, DEFAULT_BOUND, Exported, Key, Local, Scanner, Shared, Stored, export, export_all};
+use crate::model::Limits;
+use crate::pipeline::{Image, Request};
+use crate::probe::arrangement::bytes;
+use crate::source::{BlobRef, Environment};
+
+use super::args::{Form, Reading};
+use super::plan::{Talk, requests};
+use super::{Exit, Failure, load, output, say};
+
+/// `off`, or the shared cache.
+const PLACE: &str = "NCCLCHECK_CACHE";
+
+/// Bytes of the local cache.
+const SIZE: &str = "NCCLCHECK_CACHE_SIZE";
+
+/// Which caches a run uses.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct Caching {
+    /// Share scans of layers: look for them here too, and put them here (s3://BUCKET/PATH, gs://, az://, file://, http(s):// or
+    /// a folder); who may write there is believed [default: $NCCLCHECK_CACHE]
+    #[arg(long, value_name = "URL", conflicts_with = "no_cache", help_heading = "Cache")]
+    cache: Option<String>,
+    /// Read every layer, and keep no scans; NCCLCHECK_CACHE=off says it for good
+    #[arg(long, help_heading = "Cache")]
+    no_cache: bool,
+}
+
+impl Caching {
+    /// The caches of a run: this user's, and the shared one if there is one.
+    pub(super) fn open(&self, environment: &Environment) -> Result<Cache, Failure> {
+        let place = self.cache.as_deref().or_else(|| environment.get(PLACE));
+        if self.no_cache || place == Some("off") {
+            return Ok(Cache::default());
+        }
+        let shared = place.map(|place| Shared::new(place, environment)).transpose().map_err(Failure::Usage)?;
+        Ok(Cache::new(local(environment)?, shared))
+    }
+}
+
+/// This user's cache; `None` where the environment names no folder for such.
+fn local(environment: &Environment) -> Result<Option<Local>, Failure> {
+    let bound = match environment.get(SIZE) {
+        Some(text) => bytes(text).map_err(|why| Failure::Usage(format!("{SIZE}={text}: {why}")))?,
+        None => DEFAULT_BOUND,
+    };
+    // XDG Base Directory Specification: a relative path is to be ignored.
+    let absolute = |name: &str| environment.get(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
+    Ok(caches.map(|caches| Local::new(caches.join("ncclcheck/layers"), bound)))
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Show where it is, and how much is in it
+    Info(Info),
+    /// Remove scans from it
+    Clear(Clear),
+    /// Copy scans of this version to a folder or a URL, which others then name with --cache
+    Export(Box<Export>),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Info {
+    /// Form of the answer
+    #[arg(long, value_name = "FORM", default_value = "human")]
+    format: Form,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Clear {
+    /// Only those that other versions of the scanner made, or that were made within other limits
+    #[arg(long)]
+    other_versions: bool,
+    /// Only those that were not used for so many days
+    #[arg(long, value_name = "DAYS")]
+    older_than: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  ncclcheck cache export /mnt/team/scans pytorch/pytorch:latest\n  ncclcheck cache export s3://ci-cache/ncclcheck"
+)]
+pub(super) struct Export {
+    /// Folder or URL, as --cache takes it
+    #[arg(value_name = "PLACE")]
+    place: String,
+    /// Images whose layers' scans are copied; those that are not kept yet are made. All that are kept if none is named
+    #[arg(value_name = "IMAGE")]
+    images: Vec<String>,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+/// `ncclcheck cache`.
+pub(super) fn run(command: Command, environment: &Environment) -> Result<Exit, Failure> {
+    let why = "there is no cache: neither XDG_CACHE_HOME nor HOME names a folder";
+    let local = local(environment)?.ok_or_else(|| Failure::Usage(why.to_owned()))?;
+    match command {
+        Command::Info(asked) => info(&asked, &local, environment),
+        Command::Clear(asked) => clear(&asked, &local),
+        Command::Export(asked) => exported(*asked, &local, environment),
+    }
+}
+
+fn failed(local: &Local) -> impl Fn(std::io::Error) -> Failure {
+    let what = local.to_string();
+    move |error| Failure::Output { what: what.clone(), error }
+}
+
+fn info(asked: &Info, local: &Local, environment: &Environment) -> Result<Exit, Failure> {
+    let current = Scanner::of(&Limits::default());
+    let mut scanners: BTreeMap<Scanner, Exported> = BTreeMap::from([(current.clone(), Exported::default())]);
+    for Stored { scanner, size, .. } in local.stored().map_err(failed(local))? {
+        let sum = scanners.entry(scanner).or_default();
+        *sum = sum.and(Exported { scans: 1, bytes: size });
+    }
+    let all = scanners.values().copied().fold(Exported::default(), Exported::and);
+    let place = environment.get(PLACE);
+    let text = match asked.format {
+        Form::Human => {
+            let mut text = format!("folder   {local}\nbound    {}\n", HumanBytes(local.bound()));
+            let _ = writeln!(text, "holds    {}", counted(all));
+            for (scanner, sum) in &scanners {
+                let whose = if *scanner == current { "this version" } else { "another version, or other limits" };
+                let _ = writeln!(text, "         {scanner}: {}, {whose}", counted(*sum));
+            }
+            if let Some(place) = place {
+                let what = if place == "off" { "nothing is looked for or kept" } else { "the shared cache" };
+                let _ = writeln!(text, "{PLACE}={place}: {what}");
+            }
+            text
+        }
+        Form::Json => {
+            let scanners: Vec<_> = scanners
+                .iter()
+                .map(|(scanner, sum)| {
+                    serde_json::json!({
+                        "scanner": scanner.to_string(), "scans": sum.scans, "bytes": sum.bytes, "current": *scanner == current,
+                    })
+                })
+                .collect();
+            let answer = serde_json::json!({
+                "folder": local.folder(), "bound": local.bound(), "scans": all.scans, "bytes": all.bytes,
+                "scanners": scanners, "off": place == Some("off"), "shared": place.filter(|place| *place != "off"),
+            });
+            format!("{answer}\n")
+        }
+    };
+    print(&text)
+}
+
+fn clear(asked: &Clear, local: &Local) -> Result<Exit, Failure> {
+    let current = Scanner::of(&Limits::default());
+    let age = asked.older_than.map(|days| Duration::from_secs(u64::from(days) * 24 * 60 * 60));
+    let before = age.map(|age| SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH));
+    let unwanted = |stored: &Stored| {
+        (!asked.other_versions || stored.scanner != current) && before.is_none_or(|before| stored.used < before)
+    };
+    let removed = local.remove(unwanted).map_err(failed(local))?;
+    let bytes = removed.iter().map(|stored| stored.size).sum();
+    print(&format!("removed {}\n", counted(Exported { scans: removed.len(), bytes })))
+}
+
+fn exported(asked: Export, local: &Local, environment: &Environment) -> Result<Exit, Failure> {
+    let to = Shared::new(&asked.place, environment).map_err(Failure::Usage)?;
+    if asked.images.is_empty() {
+        let limits = asked.reading.limits()?;
+        let sum = export_all(local, &limits, &to).map_err(Failure::Usage)?;
+        return print(&format!("{to}: {}\n", counted(sum)));
+    }
+    let cache = Arc::new(Cache::new(Some(Local::new(local.folder(), local.bound())), None));
+    let requests = requests(&asked.images, asked.reading, &cache, environment)?;
+    let mut exit = Exit::Pass;
+    load(&requests, Talk::Lines, |request, loaded| {
+        for image in loaded? {
+            exit = exit.max(layers(request, &image, local, &to)?);
+        }
+        Ok(())
+    })?;
+    Ok(exit)
+}
+
+/// Copies the scans of one image's layers.
+fn layers(request: &Request, image: &Image, from: &Local, to: &Shared) -> Result<Exit, Failure> {
+    let mut sum = Exported::default();
+    let mut missing = 0;
+    for layer in &image.summary.layers {
+        let Some(digest) = layer.digest.clone() else {
+            missing += 1;
+            continue;
+        };
+        let blob = BlobRef { digest, size: layer.size };
+        match export(from, &Key { blob: &blob, limits: &request.limits }, to).map_err(Failure::Usage)? {
+            Some(one) => sum = sum.and(one),
+            None => missing += 1,
+        }
+    }
+    print(&format!("{}: {} to {to}\n", request.text, counted(sum)))?;
+    if missing > 0 {
+        say(&format!("{}: {missing} of its layers have no scan that can be kept", request.text));
+        return Ok(Exit::Incomplete);
+    }
+    Ok(Exit::Pass)
+}
+
+fn counted(sum: Exported) -> String {
+    format!("{} {}, {}", sum.scans, if sum.scans == 1 { "scan" } else { "scans" }, HumanBytes(sum.bytes))
+}
+
+fn print(text: &str) -> Result<Exit, Failure> {
+    let text = crate::model::printable(text);
+    output::stdout(|out| out.write_all(text.as_bytes()))?;
+    Ok(Exit::Pass)
+}

@@ -1,0 +1,323 @@
+//! The cache of layer scans: it changes nothing but the time, whatever becomes of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::media::{docker_archive, gunzip, gzip};
+use crate::support::{layout, run_with, stderr, world};
+
+const FLAG: &str = "\"cached\":true";
+
+/// A user with a cache of their own.
+struct User(tempfile::TempDir);
+
+impl User {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn run(&self, arguments: &[&str], input: Option<&[u8]>) -> Output {
+        run_with(&[("XDG_CACHE_HOME", self.0.path().to_str().unwrap())], arguments, input)
+    }
+
+    /// The report of a check, and how many layers came from the cache. It ends as expected, and says nothing else.
+    fn check(&self, arguments: &[&str], reference: &str, input: Option<&[u8]>) -> (String, usize) {
+        self.check_all(arguments, &[reference], input).remove(0)
+    }
+
+    /// The same of several images, by one process.
+    fn check_all(&self, arguments: &[&str], references: &[&str], input: Option<&[u8]>) -> Vec<(String, usize)> {
+        let arguments = [&["check", "--format", "json"], arguments, references].concat();
+        let output = self.run(&arguments, input);
+        assert!(output.stderr.is_empty(), "{references:?}: {}", stderr(&output));
+        let reports = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(reports.lines().count(), references.len());
+        let split = |report: &str| (report.replace(FLAG, "\"cached\":false"), report.matches(FLAG).count());
+        reports.lines().map(split).collect()
+    }
+
+    fn layers(&self) -> PathBuf {
+        self.0.path().join("ncclcheck/layers")
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let folders = fs::read_dir(self.layers()).into_iter().flatten().map(|entry| entry.unwrap().path());
+        let mut files: Vec<_> =
+            folders.flat_map(|folder| fs::read_dir(folder).unwrap()).map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        files
+    }
+
+    fn info(&self) -> Value {
+        serde_json::from_slice(&self.run(&["cache", "info", "--format", "json"], None).stdout).unwrap()
+    }
+}
+
+fn layers(report: &str) -> usize {
+    serde_json::from_str::<Value>(report).unwrap()["image"]["layers"].as_array().unwrap().len()
+}
+
+#[test]
+fn reports_are_the_same_with_and_without() {
+    let worlds = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/images");
+    let paths = fs::read_dir(worlds).unwrap().map(|entry| entry.unwrap().path().display().to_string());
+    let images: Vec<String> = paths.filter(|path| path.ends_with(".oci.tar")).collect();
+    let images: Vec<&str> = images.iter().map(String::as_str).collect();
+    assert!(images.len() > 10);
+    let user = User::new();
+    let expected = user.check_all(&["--no-cache"], &images, None);
+    assert!(user.files().is_empty() && expected.iter().all(|(_, cached)| *cached == 0));
+    let first = user.check_all(&[], &images, None);
+    let second = user.check_all(&[], &images, None);
+    assert_eq!(first[0].1, 0);
+    for (((expected, _), (first, _)), (second, cached)) in expected.iter().zip(&first).zip(&second) {
+        assert_eq!((first, second, *cached), (expected, expected, layers(expected)));
+    }
+}
+
+#[test]
+fn people_are_told_only_if_they_ask() {
+    let (user, image) = (User::new(), world("good").display().to_string());
+    let page = |arguments: &[&str]| {
+        String::from_utf8(user.run(&[&["check", &*image], arguments].concat(), None).stdout).unwrap()
+    };
+    let without = page(&["--no-cache"]);
+    assert_eq!([page(&[]), page(&[])], [without.clone(), without]);
+    assert_eq!(page(&["--verbose"]).replace(", 3 cached", ""), page(&["--verbose", "--no-cache"]));
+    assert!(page(&["--verbose"]).contains(", 3 cached"));
+}
+
+#[test]
+fn every_medium_finds_what_any_other_left() {
+    let layout = layout("two-nccl");
+    let folder = tempfile::tempdir().unwrap();
+    let oci = format!("oci:{}", layout.path().display());
+    let archive = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path.display().to_string()
+    };
+    let (old, new) = (docker_archive(layout.path(), true), docker_archive(layout.path(), false));
+    let image = world("two-nccl").display().to_string();
+    let old_file = archive("old", &old);
+    let media = [&*oci, &image, &old_file, &archive("new", &new), &archive("packed", &gzip(&new))];
+    let all = |user: &User, arguments: &[&str]| {
+        let streamed = user.check(arguments, "-", Some(&new));
+        [user.check_all(arguments, &media, None), vec![streamed]].concat()
+    };
+    let expected = all(&User::new(), &["--no-cache"]);
+    let count = layers(&expected[0].0);
+    // As blobs, as plain tars, and in a stream.
+    for (first, input) in [(&*oci, None), (&old_file, None), ("-", Some(&*new))] {
+        let user = User::new();
+        assert_eq!(user.check(&[], first, input).1, 0);
+        assert_eq!(user.check(&[], first, input).1, count, "{first}");
+        for ((report, _), (expected, _)) in all(&user, &[]).iter().zip(&expected) {
+            assert_eq!(report, expected, "after {first}");
+        }
+        for (report, (expected, _)) in all(&user, &[]).into_iter().zip(&expected) {
+            assert_eq!(report, (expected.clone(), count), "after {first}");
+        }
+    }
+    // Members whose names promise nothing are read whole when they go by, and are known to others by what is in them.
+    let user = User::new();
+    let (expected, _) = user.check(&["--no-cache"], "-", Some(&old));
+    assert_eq!(user.check(&[], "-", Some(&old)), (expected.clone(), 0));
+    assert_eq!(user.check(&[], "-", Some(&old)), (expected.clone(), 0));
+    assert_eq!(user.check(&[], &old_file, None).1, layers(&expected));
+}
+
+#[test]
+fn a_member_that_goes_by_is_verified_though_its_scan_is_known() {
+    let layout = layout("good");
+    let user = User::new();
+    user.check(&[], &format!("oci:{}", layout.path().display()), None);
+    // Not by a hair the promised bytes: a comment in the gzip header would do.
+    let mut archive = docker_archive(layout.path(), false);
+    let at = archive.windows(3).position(|bytes| bytes == [0x1f, 0x8b, 8]).unwrap();
+    archive[at + 4] ^= 1;
+    let output = user.run(&["check", "-"], Some(&archive));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("is corrupt: its"), "{}", stderr(&output));
+}
+
+#[test]
+fn blobs_are_not_opened() {
+    let layout = layout("good");
+    let user = User::new();
+    let oci = format!("oci:{}", layout.path().display());
+    let (expected, _) = user.check(&[], &oci, None);
+    for path in fs::read_dir(layout.path().join("blobs/sha256")).unwrap().map(|entry| entry.unwrap().path()) {
+        if fs::read(&path).unwrap().starts_with(&[0x1f, 0x8b]) {
+            fs::remove_file(path).unwrap();
+        }
+    }
+    assert_eq!(user.check(&[], &oci, None), (expected.clone(), layers(&expected)));
+    // Within other limits it would be another scan.
+    let output = user.run(&["check", "--limit", "text_file=1000000", &oci], None);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+/// Makes other bytes of those of an entry.
+type Damage<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
+
+#[test]
+fn damaged_entries_are_passed_over_and_written_anew() {
+    let (user, image) = (User::new(), world("good").display().to_string());
+    let (expected, _) = user.check(&[], &image, None);
+    let whole: Vec<_> = user.files().iter().map(|path| fs::read(path).unwrap()).collect();
+    let damage: [Damage<'_>; 5] = [
+        &|bytes| bytes[..bytes.len() - 1].to_vec(),
+        &|bytes| bytes.iter().enumerate().map(|(at, byte)| byte ^ u8::from(at == bytes.len() - 9)).collect(),
+        &|bytes| [b"other", &bytes[5..]].concat(),
+        &|bytes| [&bytes[..8], &[2], &bytes[9..]].concat(),
+        // The right bytes under the name of others.
+        &|bytes| whole.iter().find(|other| *other != bytes).unwrap().clone(),
+    ];
+    for damage in damage {
+        for path in user.files() {
+            let bytes = fs::read(&path).unwrap();
+            fs::write(&path, damage(&bytes)).unwrap();
+        }
+        assert_eq!(user.check(&[], &image, None), (expected.clone(), 0));
+        let now: Vec<_> = user.files().iter().map(|path| fs::read(path).unwrap()).collect();
+        assert_eq!(now, whole);
+        assert_eq!(user.check(&[], &image, None), (expected.clone(), layers(&expected)));
+    }
+}
+
+#[test]
+fn many_at_once() {
+    let user = User::new();
+    let names = ["good", "two-nccl", "no-nccl", "no-verbs"];
+    let expected = names.map(|name| user.check(&["--no-cache"], world(name).to_str().unwrap(), None).0);
+    // A bound so small that each makes room while the others write.
+    let home = user.0.path().to_str().unwrap();
+    let variables = [("XDG_CACHE_HOME", home), ("NCCLCHECK_CACHE_SIZE", "20k")];
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let (expected, variables) = (&expected[number % 4], &variables);
+            scope.spawn(move || {
+                for _ in 0..3 {
+                    let image = world(names[number % 4]).display().to_string();
+                    let output = run_with(variables, &["check", "--format", "json", &image], None);
+                    let report = String::from_utf8(output.stdout.clone()).unwrap().replace(FLAG, "\"cached\":false");
+                    assert_eq!(report.trim_end(), *expected, "{}", stderr(&output));
+                    assert!(output.stderr.is_empty(), "{}", stderr(&output));
+                }
+            });
+        }
+    });
+    let left = fs::read_dir(user.layers()).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_file()).count();
+    assert_eq!(left, 0, "temporary files are left");
+    assert!(user.info()["bytes"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn a_cache_that_does_not_work_is_told_once_and_changes_nothing() {
+    let image = world("no-nccl").display().to_string();
+    let user = User::new();
+    let (expected, _) = user.check(&["--no-cache"], &image, None);
+    let file = user.0.path().join("file");
+    fs::write(&file, "").unwrap();
+    let nobody = format!("http://{}/x", std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
+    for (variables, arguments, told) in [
+        (&[("XDG_CACHE_HOME", file.to_str().unwrap())][..], &[][..], "cannot be written to, and is done without"),
+        (&[], &["--cache", file.to_str().unwrap()], "cannot be read, and is done without"),
+        (&[], &["--cache", &nobody], "cannot be read, and is done without"),
+        (&[("NCCLCHECK_CACHE", &*nobody)], &[], "cannot be read, and is done without"),
+    ] {
+        // Two images, and still it is told once.
+        let output =
+            run_with(variables, &[&["check", "--format", "json"], arguments, &[&image, &image]].concat(), None);
+        let said = stderr(&output);
+        assert_eq!(said.matches("note: the cache of layer scans").count(), 1, "{said}");
+        assert!(said.contains(told), "{said}");
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{expected}\n").repeat(2));
+    }
+}
+
+#[test]
+fn it_can_be_switched_off() {
+    let image = world("good").display().to_string();
+    let user = User::new();
+    let home = user.0.path().to_str().unwrap();
+    for (variables, arguments) in [
+        (&[("XDG_CACHE_HOME", home)][..], &["--no-cache"][..]),
+        (&[("XDG_CACHE_HOME", home), ("NCCLCHECK_CACHE", "off")], &[]),
+        // A relative folder is none.
+        (&[("XDG_CACHE_HOME", "relative")], &[]),
+    ] {
+        let output = run_with(variables, &[&["check", &*image], arguments].concat(), None);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert!(output.stderr.is_empty() && fs::read_dir(home).unwrap().count() == 0, "{}", stderr(&output));
+    }
+    assert!(!Path::new("relative").exists());
+    for (variables, arguments, why) in [
+        (&[][..], &["--cache", "ftp://x"][..], "there is no cache behind ftp://"),
+        (&[], &["--cache", "file:///x", "--no-cache"], "cannot be used with"),
+        (&[("HOME", "/x"), ("NCCLCHECK_CACHE_SIZE", "much")], &[], "NCCLCHECK_CACHE_SIZE=much"),
+    ] {
+        let output = run_with(variables, &[&["check", &*image], arguments].concat(), None);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(why), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn an_unpacked_root_is_never_kept() {
+    let (layout, root, user) = (layout("good"), tempfile::tempdir().unwrap(), User::new());
+    for path in fs::read_dir(layout.path().join("blobs/sha256")).unwrap().map(|entry| entry.unwrap().path()) {
+        let bytes = fs::read(&path).unwrap();
+        if bytes.starts_with(&[0x1f, 0x8b]) {
+            tar::Archive::new(&*gunzip(&bytes)).unpack(root.path()).unwrap();
+        }
+    }
+    for _ in 0..2 {
+        assert_eq!(user.check(&[], &format!("root:{}", root.path().display()), None).1, 0);
+        assert!(user.files().is_empty());
+    }
+}
+
+#[test]
+fn what_is_kept_can_be_seen_removed_and_shipped() {
+    let user = User::new();
+    let (good, other) = (world("good").display().to_string(), world("two-nccl").display().to_string());
+    let (expected, _) = user.check(&[], &good, None);
+    user.check(&["--limit", "text_file=1000000"], &good, None);
+    let all = layers(&expected) as u64;
+    let info = user.info();
+    assert_eq!((&info["scans"], &info["bound"]), (&Value::from(2 * all), &Value::from(1 << 30)));
+    let bytes: u64 = user.files().iter().map(|path| fs::metadata(path).unwrap().len()).sum();
+    assert_eq!(info["bytes"], bytes);
+    let current: Vec<_> = info["scanners"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (one["current"] == true, one["scans"].as_u64().unwrap()))
+        .collect();
+    assert!(current.contains(&(true, all)) && current.contains(&(false, all)), "{info}");
+    let said = |arguments: &[&str]| {
+        let output = user.run(&[&["cache"], arguments].concat(), None);
+        assert!(output.status.success(), "{}", stderr(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(said(&["info"]).contains(&format!("holds    {} scans", 2 * all)));
+    assert!(said(&["clear", "--older-than", "1"]).starts_with("removed 0 scans"));
+    assert!(said(&["clear", "--other-versions"]).starts_with(&format!("removed {all} scans")));
+
+    let team = user.0.path().join("team").display().to_string();
+    assert!(said(&["export", &team]).contains(&format!("{all} scans")));
+    assert!(said(&["export", &team, &other]).contains(&other));
+    assert!(said(&["clear"]).starts_with("removed "));
+    assert_eq!(user.info()["scans"], 0);
+    // Another user needs no scan of their own.
+    let second = User::new();
+    assert_eq!(second.check(&["--cache", &team], &good, None), (expected, usize::try_from(all).unwrap()));
+    let (report, cached) = second.check(&["--cache", &format!("file://{team}")], &other, None);
+    assert_eq!(cached, layers(&report));
+}
