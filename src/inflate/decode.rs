@@ -198,12 +198,13 @@ fn put<T: Symbol>(data: &mut [T], at: usize, bytes: [u8; 2], count: u32) -> usiz
 /// Writes again what lies `distance` before.
 #[inline(always)]
 fn repeat<T: Symbol>(data: &mut [T], at: usize, distance: usize, length: usize) {
+    // A step must not reach what it writes itself.
     if distance >= STEP {
-        let mut done = 0;
-        while done < length {
-            step::<T, STEP>(data, at + done - distance, at + done);
-            done += STEP;
-        }
+        steps::<T, STEP>(data, at, distance, length);
+    } else if distance >= 8 {
+        steps::<T, 8>(data, at, distance, length);
+    } else if distance >= 4 {
+        steps::<T, 4>(data, at, distance, length);
     } else if distance == 1 {
         let symbol = data.get(at - 1).copied().unwrap_or_default();
         data.get_mut(at..at + length).unwrap_or_default().fill(symbol);
@@ -218,12 +219,17 @@ fn repeat<T: Symbol>(data: &mut [T], at: usize, distance: usize, length: usize) 
 }
 
 #[inline(always)]
-fn step<T: Symbol, const COUNT: usize>(data: &mut [T], from: usize, to: usize) {
-    let symbols: [T; COUNT] = match data.get(from..).and_then(|rest| rest.first_chunk()) {
-        Some(symbols) => *symbols,
-        None => return,
-    };
-    if let Some(to) = data.get_mut(to..).and_then(|rest| rest.first_chunk_mut()) {
-        *to = symbols;
+fn steps<T: Symbol, const COUNT: usize>(data: &mut [T], at: usize, distance: usize, length: usize) {
+    let mut done = 0;
+    while done < length {
+        let from = at + done - distance;
+        let symbols: [T; COUNT] = match data.get(from..from + COUNT).and_then(|rest| rest.first_chunk()) {
+            Some(symbols) => *symbols,
+            None => return,
+        };
+        if let Some(to) = data.get_mut(at + done..at + done + COUNT).and_then(|rest| rest.first_chunk_mut()) {
+            *to = symbols;
+        }
+        done += COUNT;
     }
 }

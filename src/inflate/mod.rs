@@ -42,7 +42,7 @@ const STRETCH: usize = if cfg!(test) { 64 << 10 } else { 1 << 20 };
 const OVERLAP: usize = STRETCH / 4;
 
 /// Symbols of one stretch that are decoded ahead. What unpacks to more is decoded in order.
-const MOST: usize = 16 * STRETCH;
+const MOST: usize = 6 * STRETCH;
 
 /// Unpacked bytes that are handed over at once where they are decoded in order.
 const PIECE: usize = 256 << 10;

@@ -214,7 +214,9 @@ impl<T: Symbol> Buffer<T> {
             if pause != Ok(Pause::Room) || self.len() >= self.most {
                 return pause;
             }
-            let room = (self.data.len() * 2).max(4 * stretch.own);
+            let room = (self.data.len() * 3 / 2).max(2 * stretch.own).min(WINDOW + self.most + 2 * MARGIN);
+            let more = room.saturating_sub(self.data.len());
+            self.data.reserve_exact(more);
             self.data.resize(room, T::default());
         }
     }
