@@ -13,6 +13,7 @@ use crate::cache::{Cache, DEFAULT_BOUND, Exported, Key, Local, Scanner, Shared, 
 use crate::model::Limits;
 use crate::pipeline::{Image, Request};
 use crate::probe::arrangement::bytes;
+use crate::scan::Cancel;
 use crate::source::{BlobRef, Environment};
 
 use super::args::{Form, Reading};
@@ -183,7 +184,7 @@ fn exported(asked: Export, local: &Local, environment: &Environment) -> Result<E
     let cache = Arc::new(Cache::new(Some(Local::new(local.folder(), local.bound())), None));
     let requests = requests(&asked.images, asked.reading, &cache, environment)?;
     let mut exit = Exit::Pass;
-    load(&requests, Talk::Lines, |request, loaded| {
+    load(&requests, Talk::Lines, &Cancel::default(), |request, loaded| {
         for image in loaded? {
             exit = exit.max(layers(request, &image, local, &to)?);
         }

@@ -17,6 +17,7 @@ mod rules;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::{iter, thread};
 
 use clap::Parser as _;
 
@@ -134,27 +135,33 @@ enum Use {
 
 /// Loads each image and reports on it. One that cannot be had does not keep the others from it.
 fn images(plan: &Plan, mut baseline: Use) -> Result<Exit, Failure> {
-    // What is only shown is judged by nothing: a policy that is wrong must not be in its way.
-    let book = match plan.action {
-        Action::Check => Some(Book::open(&plan.judged)?.only(|rule| !rule.is_of_run())),
-        Action::Inspect | Action::Files | Action::Explain(_) => None,
-    };
     let mut outputs = Outputs::open(&plan.outputs, plan.dockerfile.as_ref())?;
     let mut exit = Exit::Pass;
-    each(plan, |reference, loaded| {
-        match loaded {
-            Ok(images) => {
-                for image in &images {
-                    exit = exit.max(report(image, plan, book.as_ref(), &mut baseline, &mut outputs)?);
+    let cancel = Cancel::default();
+    thread::scope(|scope| {
+        // Rules take as long to read as an image whose layers are known, so both are done at once. A policy that is wrong
+        // stops the image.
+        let reading = scope.spawn(|| book(plan).inspect_err(|_| cancel.cancel()));
+        let mut reading = Some(reading);
+        let mut book = None;
+        load(&plan.requests, plan.talk, &cancel, |request, loaded| {
+            if let Some(reading) = reading.take() {
+                book = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            }
+            match loaded {
+                Ok(images) => {
+                    for image in &images {
+                        exit = exit.max(report(image, plan, book.as_ref(), &mut baseline, &mut outputs)?);
+                    }
+                }
+                Err(error) => {
+                    complain(&error);
+                    outputs.missing(&request.text, &error.to_string());
+                    exit = Exit::Error;
                 }
             }
-            Err(error) => {
-                complain(&error);
-                outputs.missing(reference, &error.to_string());
-                exit = Exit::Error;
-            }
-        }
-        Ok(())
+            Ok(())
+        })
     })?;
     outputs.finish()?;
     match baseline {
@@ -172,18 +179,19 @@ fn images(plan: &Plan, mut baseline: Use) -> Result<Exit, Failure> {
     }
 }
 
-/// Loads the images of a plan, one after the other.
-fn each(
-    plan: &Plan,
-    mut take: impl FnMut(&str, Result<Vec<Image>, pipeline::Error>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    load(&plan.requests, plan.talk, |request, loaded| take(&request.text, loaded))
+/// What a check judges by. What is only shown is judged by nothing: a policy that is wrong must not be in its way.
+fn book(plan: &Plan) -> Result<Option<Book>, Failure> {
+    match plan.action {
+        Action::Check => Ok(Some(Book::open(&plan.judged)?.only(|rule| !rule.is_of_run()))),
+        Action::Inspect | Action::Files | Action::Explain(_) => Ok(None),
+    }
 }
 
-/// The same of what is asked for.
+/// Loads images, one after the other. The first can be stopped.
 fn load(
     requests: &[Request],
     talk: Talk,
+    first: &Cancel,
     mut take: impl FnMut(&Request, Result<Vec<Image>, pipeline::Error>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let terminal = Terminal::new(talk);
@@ -194,8 +202,9 @@ fn load(
         #[expect(clippy::exit, reason = "the only way to stop at once, whatever every thread is doing")]
         std::process::exit(130);
     });
-    for request in requests {
-        let loaded = pipeline::load(request, &terminal, &Cancel::default());
+    let others = iter::repeat_with(Cancel::default);
+    for (index, (request, other)) in requests.iter().zip(others).enumerate() {
+        let loaded = pipeline::load(request, &terminal, if index == 0 { first } else { &other });
         terminal.clear();
         notice(&request.cache);
         take(request, loaded)?;
@@ -275,7 +284,7 @@ fn difference(plan: &Plan) -> Result<Exit, Failure> {
     let book = Book::open(&plan.judged)?.only(|rule| !rule.is_of_run());
     let mut outputs = Outputs::open(&plan.outputs, None)?;
     let mut sides = Vec::new();
-    each(plan, |_, loaded| {
+    load(&plan.requests, plan.talk, &Cancel::default(), |_, loaded| {
         for image in loaded? {
             let world = World { rootfs: &image.rootfs, config: image.config.as_ref(), launch: &plan.launch };
             let facts = Facts::collect(&world);
