@@ -33,7 +33,7 @@ pub(super) const MOST_STORED: u64 = 64 << 20;
 /// Bytes of what is in it.
 const MOST_UNPACKED: u64 = 256 << 20;
 
-/// Fast, and four times smaller than nothing at all.
+/// zstd's own default.
 const LEVEL: i32 = 3;
 
 /// What comes first: which bytes were scanned, by whom, and how much follows.

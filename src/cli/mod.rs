@@ -139,7 +139,7 @@ fn images(plan: &Plan, mut baseline: Use) -> Result<Exit, Failure> {
     let mut exit = Exit::Pass;
     let cancel = Cancel::default();
     thread::scope(|scope| {
-        // Rules take as long to read as an image whose layers are known, so both are done at once. A policy that is wrong
+        // Rules take nearly as long to read as an image whose layers are known, so both are done at once. A policy that is wrong
         // stops the image.
         let reading = scope.spawn(|| book(plan).inspect_err(|_| cancel.cancel()));
         let mut reading = Some(reading);

@@ -2,10 +2,11 @@
 //! comes out, and each member is verified against the CRC-32 and the size in its trailer.
 //!
 //! Memory, for each stretch that the [`Pool`] permits, two for each thread: its [`STRETCH`] and [`OVERLAP`], and four bytes for
-//! each that it unpacks to, of which there are at most [`MOST`]. With two threads that is 101 MiB at most, and 404 with eight.
+//! each that it unpacks to, of which there are at most [`MOST`]. With two threads that is 101 MiB at most, and 404 with eight;
+//! besides, each layer has the stretch that it is read from.
 
 #![allow(clippy::cast_possible_truncation, reason = "bits are cut off on purpose here, everywhere")]
-#![allow(clippy::inline_always, reason = "the inner loop lives in registers: a call in it costs a fifth of the speed")]
+#![allow(clippy::inline_always, reason = "the inner loop must have no calls in it")]
 
 mod bits;
 mod code;
@@ -30,7 +31,7 @@ use input::Input;
 use member::{TRAILER, Trailer};
 use pool::Permit;
 use shelf::{Lent, Shelf};
-use stretch::{End, Window};
+use stretch::{End, Stretch, Window};
 use sum::{Sum, Sums};
 
 pub use pool::Pool;
@@ -134,6 +135,7 @@ impl<'p, R: Read> Gunzip<'p, R> {
     fn advance(&mut self) -> io::Result<bool> {
         loop {
             self.input.read_ahead()?;
+            self.leave_stretches()?;
             while self.take_decoded()? {}
             if let Some(ready) = self.ready.pop_front() {
                 return self.hand_over(ready).map(|()| true);
@@ -176,7 +178,8 @@ impl<'p, R: Read> Gunzip<'p, R> {
                 Place::Member(byte) => {
                     let data = member::data(input, byte).map_err(|fault| self.damage(fault))?;
                     self.base = self.at;
-                    data.ok_or_else(|| self.cut(input.len()))? * 8
+                    let long = || self.damage(Fault("a gzip header is longer than any that is read here"));
+                    data.ok_or_else(|| if stretch.is_last() { self.cut(input.len()) } else { long() })? * 8
                 }
             };
             self.decoder.go(input, bit);
@@ -217,13 +220,19 @@ impl<'p, R: Read> Gunzip<'p, R> {
         self.ready.push_back(Ready::Now((vec![piece], sums)));
     }
 
+    /// Between two blocks, goes on to the stretch in which the next one begins: a block begins before the end of its stretch,
+    /// so that what follows the stretch is enough for the block's header.
+    fn leave_stretches(&mut self) -> io::Result<()> {
+        let is_behind = |stretch: &Stretch, place: Place| !stretch.is_last() && place.bit() >= stretch.own * 8;
+        while !self.decoder.is_inside() && self.input.first().is_some_and(|stretch| is_behind(&stretch, self.place)) {
+            self.place = self.place.rebase(self.input.leave()?);
+        }
+        Ok(())
+    }
+
     /// Goes over what was decoded ahead from here on, if that is so. It is waited for if there is nothing to hand over.
     fn take_decoded(&mut self) -> io::Result<bool> {
         let Some(pool) = self.pool.filter(|_| !self.decoder.is_inside() && !self.is_over) else { return Ok(false) };
-        while let Some(stretch) = self.input.first().filter(|it| !it.is_last() && self.place.bit() >= it.own * 8) {
-            drop(stretch);
-            self.place = self.place.rebase(self.input.leave()?);
-        }
         let Some((decoded, permit)) = self.input.decoded(self.place, self.ready.is_empty()) else { return Ok(false) };
         self.flush();
         let window = Window::new(self.data.get(self.base..WINDOW).unwrap_or_default());
@@ -232,6 +241,7 @@ impl<'p, R: Read> Gunzip<'p, R> {
         self.data.get_mut(self.base..WINDOW).unwrap_or_default().copy_from_slice(&tail);
         self.place = decoded.to;
         self.ready.push_back(Ready::Soon(pool.run_first(move |buffers| decoded.resolve(&window, buffers)), permit));
+        self.leave_stretches()?;
         Ok(true)
     }
 

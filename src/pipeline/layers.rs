@@ -150,13 +150,17 @@ pub(super) fn cached(means: Means<'_>, blob: &BlobRef) -> Option<Scanned> {
 /// Keeps a scan under every digest that was computed of its bytes: of the blob, and of the tar inside, which may be stored
 /// elsewhere without compression. A blob of which only parts were read has none.
 pub(super) fn keep(means: Means<'_>, scanned: &Scanned) {
-    // What a scan was asked for besides is no part of what the bytes hold.
-    let scan = LayerScan { diff_id: None, ..LayerScan::clone(&scanned.scan) };
     let limits = means.limits;
     let blob = BlobRef { digest: scanned.stored.clone(), size: scanned.size };
+    let Some(diff_id) = &scanned.scan.diff_id else {
+        means.cache.put(&Key { blob: &blob, limits }, &scanned.scan);
+        return;
+    };
+    // What a scan was asked for besides is no part of what the bytes hold.
+    let scan = LayerScan { diff_id: None, ..LayerScan::clone(&scanned.scan) };
     means.cache.put(&Key { blob: &blob, limits }, &scan);
-    let tar = scanned.scan.diff_id.clone().filter(|digest| *digest != scanned.stored);
-    if let Some(tar) = tar.map(|digest| BlobRef { digest, size: scan.unpacked }) {
+    if *diff_id != scanned.stored {
+        let tar = BlobRef { digest: diff_id.clone(), size: scan.unpacked };
         means.cache.put(&Key { blob: &tar, limits }, &LayerScan { compression: Compression::None, ..scan });
     }
 }
