@@ -44,13 +44,29 @@ impl Bits {
     /// Has at least 56 bits at hand.
     #[inline(always)]
     pub(super) fn refill(&mut self, input: &[u8]) {
-        let word = match input.get(self.next..).and_then(|rest| rest.first_chunk()) {
-            Some(bytes) => u64::from_le_bytes(*bytes),
+        let [bytes @ .., _, _, _, _, _, _, _, _] = match near(input, self.next) {
+            Some(near) => *near,
             None => last(input, self.next),
         };
+        self.fill(u64::from_le_bytes(bytes));
+    }
+
+    /// The same with the bytes [near](near) this place. Returns those that come next then.
+    #[inline(always)]
+    pub(super) fn refill_near(&mut self, near: &[u8; 16]) -> [u8; 8] {
+        let [first @ .., _, _, _, _, _, _, _, _] = near;
+        let used = self.fill(u64::from_le_bytes(*first));
+        near.get(used..).and_then(|rest| rest.first_chunk()).copied().unwrap_or_default()
+    }
+
+    /// Adds the next eight bytes, as much of them as there is room for. Returns how many of them are in.
+    #[inline(always)]
+    pub(super) const fn fill(&mut self, word: u64) -> usize {
+        let used = 7 - (self.have as usize >> 3 & 7);
         self.buffer |= word.wrapping_shl(self.have);
-        self.next += 7 - (self.have as usize >> 3 & 7);
+        self.next += used;
         self.have |= 0x38;
+        used
     }
 
     /// The bits at hand.
@@ -81,12 +97,18 @@ impl Bits {
     }
 }
 
-/// The last bytes of an input, and zeros.
+/// The bytes of an input from a place on, where it has so many.
+#[inline(always)]
+pub(super) fn near(input: &[u8], from: usize) -> Option<&[u8; 16]> {
+    input.get(from..).and_then(|rest| rest.first_chunk())
+}
+
+/// Where it has less: its last bytes, and zeros.
 #[cold]
-fn last(input: &[u8], from: usize) -> u64 {
-    let mut word = [0; 8];
-    for (to, from) in word.iter_mut().zip(input.get(from..).unwrap_or_default()) {
+pub(super) fn last(input: &[u8], from: usize) -> [u8; 16] {
+    let mut near = [0; 16];
+    for (to, from) in near.iter_mut().zip(input.get(from..).unwrap_or_default()) {
         *to = *from;
     }
-    u64::from_le_bytes(word)
+    near
 }

@@ -1,7 +1,7 @@
 //! Decoding of deflate blocks (RFC 1951, section 3.2), as far as there are input and room.
 
 use super::Fault;
-use super::bits::Bits;
+use super::bits::{Bits, last, near};
 use super::code::Meaning;
 use super::header::{self, Codes, Content};
 
@@ -120,9 +120,10 @@ fn compressed<T: Symbol>(
     limit: usize,
     output: &mut Output<'_, T>,
 ) -> Result<Option<Pause>, Fault> {
-    let end = output.data.len().saturating_sub(MARGIN);
-    let (mut bits, mut at, base) = (*place, output.at, output.base);
-    let data = &mut *output.data;
+    let (mut bits, mut at) = (*place, output.at - output.base);
+    let data = output.data.get_mut(output.base..).unwrap_or_default();
+    let end = data.len().saturating_sub(MARGIN);
+    let mut rest;
     let pause = loop {
         if at >= end {
             break Ok(Some(Pause::Room));
@@ -130,19 +131,26 @@ fn compressed<T: Symbol>(
         if bits.next() >= limit {
             break Ok(Some(Pause::Input));
         }
-        bits.refill(input);
+        let near = if let Some(near) = near(input, bits.next()) {
+            near
+        } else {
+            rest = last(input, bits.next());
+            &rest
+        };
+        let more = bits.refill_near(near);
         let mut entry = codes.literals.look(bits.peek());
-        // Three words of literals, and a length behind them, need at most 3 * 11 + 15 + 5 bits.
-        if entry.is(Meaning::Literals) {
-            at = put(data, at, entry.bytes(), entry.extra());
+        // Three words of literals, and a length behind them, need at most 3 * 11 + 15 + 5 bits; a match alone 15 + 5 + 15 + 13.
+        let is_match = !entry.is(Meaning::Literals);
+        if !is_match {
+            at = put(data, at, entry.bytes(), entry.count());
             bits.skip(entry.skip());
             entry = codes.literals.look(bits.peek());
             if entry.is(Meaning::Literals) {
-                at = put(data, at, entry.bytes(), entry.extra());
+                at = put(data, at, entry.bytes(), entry.count());
                 bits.skip(entry.skip());
                 entry = codes.literals.look(bits.peek());
                 if entry.is(Meaning::Literals) {
-                    at = put(data, at, entry.bytes(), entry.extra());
+                    at = put(data, at, entry.bytes(), entry.count());
                     bits.skip(entry.skip());
                     continue;
                 }
@@ -156,6 +164,7 @@ fn compressed<T: Symbol>(
                 continue;
             }
         }
+        let length = entry.sum(bits.peek());
         bits.skip(entry.skip());
         if entry.is(Meaning::Special) {
             if entry.value() > 0 {
@@ -163,8 +172,9 @@ fn compressed<T: Symbol>(
             }
             break Ok(None);
         }
-        let length = entry.value() + bits.take(entry.extra()) as usize;
-        bits.refill(input);
+        if !is_match {
+            bits.fill(u64::from_le_bytes(more));
+        }
         let mut entry = codes.distances.look(bits.peek());
         if entry.is(Meaning::Longer) {
             entry = codes.distances.look_longer(entry, bits.peek());
@@ -172,27 +182,27 @@ fn compressed<T: Symbol>(
         if !entry.is(Meaning::Base) {
             break Err(Fault("there are bits that are no word of the code of distances"));
         }
+        let distance = entry.sum(bits.peek());
         bits.skip(entry.skip());
-        let distance = entry.value() + bits.take(entry.extra()) as usize;
-        if distance > at - base {
+        if distance > at {
             break Err(Fault("a match begins before the data"));
         }
         repeat(data, at, distance, length);
         at += length;
     };
     *place = bits;
-    output.at = at;
+    output.at = at + output.base;
     pause
 }
 
 /// Writes two literals, of which `count` count.
 #[inline(always)]
-fn put<T: Symbol>(data: &mut [T], at: usize, bytes: [u8; 2], count: u32) -> usize {
+fn put<T: Symbol>(data: &mut [T], at: usize, bytes: [u8; 2], count: usize) -> usize {
     if let Some([first, second]) = data.get_mut(at..at + 2) {
         *first = T::from(bytes[0]);
         *second = T::from(bytes[1]);
     }
-    at + count as usize
+    at + count
 }
 
 /// Writes again what lies `distance` before.
@@ -220,16 +230,20 @@ fn repeat<T: Symbol>(data: &mut [T], at: usize, distance: usize, length: usize) 
 
 #[inline(always)]
 fn steps<T: Symbol, const COUNT: usize>(data: &mut [T], at: usize, distance: usize, length: usize) {
-    let mut done = 0;
+    // Most are not longer than two steps, and how many are needed can hardly be foreseen.
+    step::<T, COUNT>(data, at, distance);
+    step::<T, COUNT>(data, at + COUNT, distance);
+    let mut done = 2 * COUNT;
     while done < length {
-        let from = at + done - distance;
-        let symbols: [T; COUNT] = match data.get(from..from + COUNT).and_then(|rest| rest.first_chunk()) {
-            Some(symbols) => *symbols,
-            None => return,
-        };
-        if let Some(to) = data.get_mut(at + done..at + done + COUNT).and_then(|rest| rest.first_chunk_mut()) {
-            *to = symbols;
-        }
+        step::<T, COUNT>(data, at + done, distance);
         done += COUNT;
+    }
+}
+
+#[inline(always)]
+fn step<T: Symbol, const COUNT: usize>(data: &mut [T], at: usize, distance: usize) {
+    let symbols: Option<[T; COUNT]> = data.get(at - distance..).and_then(|rest| rest.first_chunk()).copied();
+    if let Some((symbols, to)) = symbols.zip(data.get_mut(at..).and_then(|rest| rest.first_chunk_mut())) {
+        *to = symbols;
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Fault;
 use super::bits::Bits;
-use super::code::{Entry, Table, room};
+use super::code::{Entry, LONGEST, Table, room};
 
 /// Bits of literals' and lengths' words that are looked up at once.
 pub(super) const LITERAL_TABLE: usize = 1 << 11;
@@ -67,7 +67,7 @@ fn fixed(codes: &mut Codes) -> Result<Content, Fault> {
         };
     }
     codes.literals.build(&lengths, literal)?;
-    codes.literals.pair();
+    codes.literals.pair(8);
     codes.distances.build(&[5; 32], distance)?;
     Ok(Content::Compressed)
 }
@@ -117,7 +117,7 @@ impl Lengths {
         while at < wanted {
             bits.refill(input);
             let entry = table.look(bits.peek());
-            bits.take(entry.word());
+            bits.take(entry.done());
             let (length, times) = match entry.value() {
                 symbol @ 0..16 => (symbol as u8, 1),
                 16 => (previous.ok_or(Fault("the first code length repeats one before it"))?, 3 + bits.take(2)),
@@ -153,10 +153,16 @@ impl Lengths {
     fn make(&self, codes: &mut Codes) -> Result<Content, Fault> {
         let (literals, distances) = self.parts();
         codes.literals.build(literals, literal)?;
-        codes.literals.pair();
+        codes.literals.pair(shortest(literals));
         codes.distances.build(distances, distance)?;
         Ok(Content::Compressed)
     }
+}
+
+/// Bits of the shortest word of a literal.
+fn shortest(literals: &[u8]) -> usize {
+    let used = literals.iter().take(256).filter(|length| **length > 0);
+    used.min().map_or(LONGEST, |length| usize::from(*length))
 }
 
 /// Complete, or of a single word of one bit, as zlib has it for a single symbol.

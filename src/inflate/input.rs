@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 
 use super::find::Place;
 use super::pool::{Permit, Pool};
+use super::shelf::{Lent, Shelf};
 use super::stretch::{Decoded, Stretch, speculate};
 use super::{MOST, OVERLAP, STRETCH};
 
@@ -16,8 +17,11 @@ pub(super) struct Input<'p, R> {
     source: R,
     pool: Option<&'p Pool>,
     stretches: VecDeque<Ahead>,
-    /// The bytes that were read behind the last stretch's own.
-    rest: Vec<u8>,
+    /// For the next stretch. It begins with what was read behind the last one's own bytes.
+    next: Lent<u8>,
+    /// How much that is.
+    rest: usize,
+    shelf: Arc<Shelf<u8>>,
     is_read: bool,
     /// Bytes before the first stretch.
     offset: u64,
@@ -37,8 +41,9 @@ enum Conjecture {
 }
 
 impl<'p, R: Read> Input<'p, R> {
-    pub(super) const fn new(source: R, pool: Option<&'p Pool>) -> Self {
-        Self { source, pool, stretches: VecDeque::new(), rest: Vec::new(), is_read: false, offset: 0 }
+    pub(super) fn new(source: R, pool: Option<&'p Pool>) -> Self {
+        let shelf: Arc<Shelf<u8>> = Arc::default();
+        Self { source, pool, stretches: VecDeque::new(), next: shelf.lend(), rest: 0, shelf, is_read: false, offset: 0 }
     }
 
     /// Reads two stretches, and as many more as may be decoded ahead.
@@ -63,13 +68,17 @@ impl<'p, R: Read> Input<'p, R> {
     }
 
     fn read(&mut self) -> io::Result<Stretch> {
-        let mut bytes = std::mem::take(&mut self.rest);
-        let wanted = STRETCH + OVERLAP;
-        bytes.reserve_exact(wanted - bytes.len());
-        let missing = (wanted - bytes.len()) as u64;
-        self.is_read = io::copy(&mut self.source.by_ref().take(missing), &mut bytes)? < missing;
-        let own = if self.is_read { bytes.len() } else { STRETCH };
-        self.rest = bytes.get(own..).unwrap_or_default().to_vec();
+        const WANTED: usize = STRETCH + OVERLAP;
+        let mut bytes = std::mem::replace(&mut self.next, self.shelf.lend());
+        bytes.resize(WANTED, 0);
+        let len = self.rest + fill(&mut self.source, bytes.get_mut(self.rest..).unwrap_or_default())?;
+        bytes.truncate(len);
+        self.is_read = len < WANTED;
+        let own = if self.is_read { len } else { STRETCH };
+        let rest = bytes.get(own..).unwrap_or_default();
+        self.rest = rest.len();
+        self.next.resize(WANTED, 0);
+        self.next.get_mut(..rest.len()).unwrap_or_default().copy_from_slice(rest);
         Ok(Stretch { bytes, own })
     }
 
@@ -116,4 +125,18 @@ impl<'p, R: Read> Input<'p, R> {
             }
         }
     }
+}
+
+/// Reads as much as there is room for, or there is. Returns how much.
+fn fill(source: &mut impl Read, to: &mut [u8]) -> io::Result<usize> {
+    let mut len = 0;
+    while let Some(room) = to.get_mut(len..).filter(|room| !room.is_empty()) {
+        match source.read(room) {
+            Ok(0) => break,
+            Ok(count) => len += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(len)
 }

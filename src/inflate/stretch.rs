@@ -18,20 +18,20 @@ const MARKER: u16 = 256;
 #[derive(Debug)]
 pub(super) struct Stretch {
     /// Its bytes, and the first of those that follow.
-    pub(super) bytes: Vec<u8>,
+    pub(super) bytes: Lent<u8>,
     /// How many are its own.
     pub(super) own: usize,
 }
 
 impl Stretch {
     /// Whether it is the last of its stream.
-    pub(super) const fn is_last(&self) -> bool {
+    pub(super) fn is_last(&self) -> bool {
         self.own == self.bytes.len()
     }
 
     /// Where a decoder pauses that goes on in the next stretch: when its place, which is up to eight bytes before the next that
     /// it reads, lies there.
-    pub(super) const fn limit(&self) -> usize {
+    pub(super) fn limit(&self) -> usize {
         if self.is_last() { usize::MAX } else { self.own + 8 }
     }
 }

@@ -71,7 +71,11 @@ fn every_level_comes_out_with_any_number_of_threads() {
 fn stretches_are_decoded_ahead() {
     let bytes = mixture(1, 900_000);
     let blob = gzip_in_blocks(&bytes, 6);
-    let stretch = |from: usize| Stretch { bytes: blob[from..from + STRETCH + OVERLAP].to_vec(), own: STRETCH };
+    let stretch = |from: usize| {
+        let mut bytes = Arc::<Shelf<u8>>::default().lend();
+        bytes.extend_from_slice(&blob[from..from + STRETCH + OVERLAP]);
+        Stretch { bytes, own: STRETCH }
+    };
     let decode = |from| stretch::speculate(&stretch(from), MOST, &pool::Buffers::default()).unwrap();
     let (first, second) = (decode(STRETCH), decode(2 * STRETCH));
     assert!(first.from.bit() < STRETCH * 8);

@@ -1,0 +1,26 @@
+//! Unpacks a gzip file to standard output: `gunzip FILE [THREADS]`, with so many threads of the pool, or in order without any.
+//! For measuring the decoder alone, and for comparing its bytes with those of others.
+
+use std::fs::File;
+use std::io::{self, BufRead, Write};
+use std::num::NonZeroUsize;
+
+use ncclcheck::inflate::{Gunzip, Pool};
+
+fn main() -> io::Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let path = arguments.next().ok_or_else(|| io::Error::other("usage: gunzip FILE [THREADS]"))?;
+    let threads = arguments.next().map(|text| text.parse::<NonZeroUsize>()).transpose().map_err(io::Error::other)?;
+    let pool = threads.map(Pool::new);
+    let mut unpacked = Gunzip::new(File::open(path)?, pool.as_ref());
+    let mut out = io::stdout().lock();
+    loop {
+        let bytes = unpacked.fill_buf()?;
+        if bytes.is_empty() {
+            return out.flush();
+        }
+        out.write_all(bytes)?;
+        let count = bytes.len();
+        unpacked.consume(count);
+    }
+}
