@@ -54,6 +54,7 @@ pub mod launch;
 pub mod model;
 pub mod pipeline;
 pub mod policy;
+pub mod pool;
 pub mod probe;
 pub mod report;
 pub mod rootfs;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
 use super::find::Place;
-use super::pool::{Permit, Pool};
 use super::stretch::{Decoded, Stretch, speculate};
 use super::{MOST, OVERLAP, STRETCH};
+use crate::pool::{Permit, Pool};
 
 /// The stream.
 #[derive(Debug)]

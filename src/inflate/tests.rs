@@ -72,7 +72,7 @@ fn stretches_are_decoded_ahead() {
     let bytes = mixture(1, 900_000);
     let blob = gzip_in_blocks(&bytes, 6);
     let stretch = |from: usize| Stretch { bytes: blob[from..from + STRETCH + OVERLAP].to_vec(), own: STRETCH };
-    let decode = |from| stretch::speculate(&stretch(from), MOST, &pool::Buffers::default()).unwrap();
+    let decode = |from| stretch::speculate(&stretch(from), MOST, &crate::pool::Buffers::default()).unwrap();
     let (first, second) = (decode(STRETCH), decode(2 * STRETCH));
     assert!(first.from.bit() < STRETCH * 8);
     assert_eq!(first.to.rebase(STRETCH), second.from);

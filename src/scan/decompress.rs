@@ -7,8 +7,9 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::inflate::{self, Gunzip, Pool};
+use crate::inflate::{self, Gunzip};
 use crate::model::{Limits, OverLimit};
+use crate::pool::Pool;
 
 /// How a layer blob is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

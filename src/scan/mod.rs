@@ -18,8 +18,8 @@ mod torch;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
 
-use crate::inflate::Pool;
 use crate::model::{BuildOptions, Digest, Entry, Found, Gap, Hasher, Kind, Limits};
+use crate::pool::Pool;
 use crate::tarball::{Fault, TarError, TarReader};
 
 use extract::{Extractor, Running};

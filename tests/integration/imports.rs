@@ -11,8 +11,9 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("document", &[]),
     ("tarball", &["model"]),
     ("source", &["model", "tarball"]),
-    ("inflate", &[]),
-    ("scan", &["model", "tarball", "inflate"]),
+    ("pool", &[]),
+    ("inflate", &["pool"]),
+    ("scan", &["model", "tarball", "pool", "inflate"]),
     ("rootfs", &["model", "scan"]),
     ("launch", &["model", "document"]),
     ("host", &["model", "document"]),
@@ -22,7 +23,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("report", &["model", "document", "host", "facts", "probe", "rules"]),
     ("probe", &["model", "document", "source", "facts"]),
     ("cache", &["model", "source", "scan"]),
-    ("pipeline", &["model", "tarball", "source", "inflate", "scan", "cache", "rootfs", "report"]),
+    ("pipeline", &["model", "tarball", "source", "pool", "scan", "cache", "rootfs", "report"]),
     (
         "cli",
         &[
