@@ -17,6 +17,7 @@ const SCANNER: &[&str] = &[
     "src/pool",
     "src/scan",
     "src/tarball",
+    "src/unzstd",
     "Cargo.toml",
     "Cargo.lock",
 ];

@@ -13,7 +13,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("source", &["model", "tarball"]),
     ("pool", &[]),
     ("inflate", &["pool"]),
-    ("scan", &["model", "tarball", "pool", "inflate"]),
+    ("unzstd", &["pool"]),
+    ("scan", &["model", "tarball", "pool", "inflate", "unzstd"]),
     ("rootfs", &["model", "scan"]),
     ("launch", &["model", "document"]),
     ("host", &["model", "document"]),
@@ -50,7 +51,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("rustix", &["scan/overlay"]),
     ("serde_yaml", &["document"]),
     ("tokio", &["source/daemon", "probe/engine", "cache/shared"]),
-    ("zstd", &["scan/decompress", "scan/partial/pieces", "cache/entry"]),
+    ("zstd", &["unzstd", "scan/partial/pieces", "cache/entry"]),
 ];
 
 /// The program's own lines of every source file, by its path below `src`: tests may use what they like.

@@ -1,0 +1,75 @@
+//! Frames are decoded by zstd itself: in order, some bytes at a time, or all of a batch at once.
+
+use std::io;
+
+use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation as _, OutBuffer};
+
+use super::input::Source;
+use super::{CONTENT, Damage};
+
+/// Decodes one frame after the other, as it is read.
+pub(super) struct InOrder {
+    decoder: Decoder<'static>,
+    is_inside: bool,
+}
+
+fn decoder(window_log: u32) -> io::Result<Decoder<'static>> {
+    let mut decoder = Decoder::new()?;
+    decoder.set_parameter(DParameter::WindowLogMax(window_log))?;
+    Ok(decoder)
+}
+
+impl InOrder {
+    pub(super) fn new(window_log: u32) -> io::Result<Self> {
+        Ok(Self { decoder: decoder(window_log)?, is_inside: false })
+    }
+
+    /// Whether a frame is begun and not over.
+    pub(super) const fn is_inside(&self) -> bool {
+        self.is_inside
+    }
+
+    /// The next bytes of the frame that was begun, or else of the next one. There are none at its end.
+    pub(super) fn read(&mut self, source: &mut impl Source, buffer: &mut [u8]) -> io::Result<usize> {
+        // What is decoded already comes out before more is read.
+        let mut bytes: &[u8] = &[];
+        loop {
+            let (mut input, mut output) = (InBuffer::around(bytes), OutBuffer::around(&mut *buffer));
+            let decoded = self.decoder.run(&mut input, &mut output);
+            let (taken, given) = (input.pos(), output.pos());
+            let hint = decoded.map_err(|fault| Damage::Fault(source.offset(), fault))?;
+            source.take(taken);
+            self.is_inside = hint != 0;
+            if given > 0 || !self.is_inside {
+                return Ok(given);
+            }
+            bytes = source.bytes()?;
+            if bytes.is_empty() {
+                return Err(Damage::End(source.offset()).into());
+            }
+        }
+    }
+}
+
+/// What whole frames unpack to: at most [`CONTENT`] bytes.
+pub(super) fn decode(frames: &[u8], window_log: u32, bytes: &mut Vec<u8>) -> io::Result<()> {
+    bytes.clear();
+    bytes.reserve_exact(CONTENT);
+    let mut decoder = decoder(window_log)?;
+    let (mut input, mut output) = (InBuffer::around(frames), OutBuffer::around(bytes));
+    let mut hint = 0;
+    while hint != 0 || input.pos() < frames.len() {
+        let before = (input.pos(), output.pos());
+        hint = if hint == 0 {
+            // A frame that finds room for all that it says is not decoded as a stream, and then may have larger blocks, or
+            // matches further back, than it should. So it finds none at first.
+            decoder.run(&mut input, &mut OutBuffer::around(&mut [][..]))?
+        } else {
+            decoder.run(&mut input, &mut output)?
+        };
+        if before == (input.pos(), output.pos()) {
+            return Err(io::Error::other("the frames are longer than their headers say"));
+        }
+    }
+    Ok(())
+}
