@@ -4,8 +4,8 @@
 //! anything is wrong, so that its bytes and its fault come out as if nothing had been decoded ahead.
 //!
 //! Memory, for each batch that the [`Pool`] permits, two for each thread: at most [`PACKED`] bytes, and [`CONTENT`] that they
-//! unpack to; for each thread, what zstd keeps of a frame, which is no more than the frame unpacks to. With two threads that is
-//! 88 MiB at most, and 352 with eight, less than gzip's. Besides, each layer has a frame of at most [`PACKED`] bytes that is
+//! unpack to; for each thread, what zstd keeps of a frame, which is no more of its window than the frame fills. With two threads
+//! that is 88 MiB at most, and 352 with eight, less than gzip's. Besides, each layer has a frame of at most [`PACKED`] bytes that is
 //! looked at, and zstd's window of one that is decoded in order.
 
 mod decode;
