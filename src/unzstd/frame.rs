@@ -61,7 +61,10 @@ impl Header {
     /// Bytes of the header, the magic number among them.
     pub(super) const fn len(self) -> usize {
         let window = !self.is_single_segment() as usize;
-        let dictionary = [0, 1, 2, 4][(self.0 & 0b11) as usize];
+        let dictionary = match self.0 & 0b11 {
+            3 => 4,
+            bytes => bytes as usize,
+        };
         5 + window + dictionary + self.size_field()
     }
 

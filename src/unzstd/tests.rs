@@ -38,7 +38,7 @@ fn frame(bytes: &[u8], level: i32, is_size_told: bool, has_checksum: bool) -> Ve
 }
 
 fn skippable(bytes: &[u8]) -> Vec<u8> {
-    [&[0x57, 0x2a, 0x4d, 0x18], &(bytes.len() as u32).to_le_bytes()[..], bytes].concat()
+    [&[0x57, 0x2a, 0x4d, 0x18], &u32::try_from(bytes.len()).unwrap().to_le_bytes()[..], bytes].concat()
 }
 
 /// Frames of about this many bytes, with what they unpack to.
@@ -142,7 +142,7 @@ fn frames_are_decoded_ahead_and_nothing_is_held_afterwards() {
 #[test]
 fn a_batch_has_no_more_than_it_may() {
     // Frames that say nothing of their size, of zeros, and of noise.
-    let (zeros, noise) = (frame(&[0; 100_000], 1, false, true), frame(&mixture(1, 45_000), 1, true, false));
+    let (zeros, noise) = (frame(&vec![0; 100_000], 1, false, true), frame(&mixture(1, 45_000), 1, true, false));
     let blob = [zeros.repeat(20), noise.repeat(20)].concat();
     let mut input = Input::new(&*blob);
     let mut batches = 0;
@@ -239,7 +239,7 @@ fn what_the_medium_says_is_told_behind_all_that_is_before_it() {
 fn what_zstd_does_not_take_in_a_stream_is_not_taken_at_once() {
     // A window of 1 MiB, and a block of 200,000 times the same byte: the format allows 128 KiB.
     let block = (200_000_u32 << 3 | 0b011).to_le_bytes();
-    let long = [&[0x28, 0xb5, 0x2f, 0xfd, 0, 10 << 3], &block[..3], &[b'x']].concat();
+    let long = [&[0x28, 0xb5, 0x2f, 0xfd, 0, 10 << 3], &block[..3], b"x"].concat();
     assert!(fault(&long, 2).contains("near byte"));
     // The same with its size in the header, which zstd takes if it has all at once.
     let told = [&[0x28, 0xb5, 0x2f, 0xfd, 0b1000_0000, 10 << 3], &200_000_u32.to_le_bytes()[..], &long[6..]].concat();
