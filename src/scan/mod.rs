@@ -92,7 +92,7 @@ pub enum ScanError {
 
 /// Scans one layer. `blob` is read to its last byte, so that whoever verifies it below has seen all of it.
 ///
-/// With a pool, its threads unpack gzip ahead.
+/// With a pool, its threads unpack gzip ahead, and zstd of many frames.
 pub fn scan_layer(
     mut blob: impl BufRead,
     limits: &Limits,
