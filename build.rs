@@ -14,8 +14,10 @@ const SCANNER: &[&str] = &[
     "src/cache/key.rs",
     "src/inflate",
     "src/model",
+    "src/pool",
     "src/scan",
     "src/tarball",
+    "src/unzstd",
     "Cargo.toml",
     "Cargo.lock",
 ];

@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io::{self, BufRead, Write};
 use std::num::NonZeroUsize;
 
-use ncclcheck::inflate::{Gunzip, Pool};
+use ncclcheck::inflate::Gunzip;
+use ncclcheck::pool::Pool;
 
 fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1);

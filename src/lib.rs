@@ -11,7 +11,7 @@
 //! ```
 //!
 //! - [`source`] opens an image wherever it is and hands out its documents and blobs; [`tarball`] reads tar streams.
-//! - [`inflate`] unpacks gzip, on many processors at once.
+//! - [`inflate`] unpacks gzip and [`unzstd`] zstd, on many processors at once by the threads of a [`pool`].
 //! - [`scan`] turns one layer blob into a [`scan::LayerScan`]: its entries, and what extractors found in the files that they
 //!   asked for. One forward pass, a pure function of the blob; of a layer with a table of contents, only what is needed.
 //! - [`cache`] keeps such scans by the digests of their bytes, so that nobody scans the same layer twice.
@@ -54,6 +54,7 @@ pub mod launch;
 pub mod model;
 pub mod pipeline;
 pub mod policy;
+pub mod pool;
 pub mod probe;
 pub mod report;
 pub mod rootfs;
@@ -61,3 +62,4 @@ pub mod rules;
 pub mod scan;
 pub mod source;
 pub mod tarball;
+pub mod unzstd;

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
 use super::find::Place;
-use super::pool::{Permit, Pool};
-use super::shelf::{Lent, Shelf};
 use super::stretch::{Decoded, Stretch, speculate};
 use super::{MOST, OVERLAP, STRETCH};
+use crate::pool::{Lent, Permit, Pool, Shelf};
 
 /// The stream.
 #[derive(Debug)]

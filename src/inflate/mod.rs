@@ -15,8 +15,6 @@ mod find;
 mod header;
 mod input;
 mod member;
-mod pool;
-mod shelf;
 mod stretch;
 mod sum;
 
@@ -29,12 +27,10 @@ use decode::{Decoder, MARGIN, Output, Pause, WINDOW};
 use find::Place;
 use input::Input;
 use member::{TRAILER, Trailer};
-use pool::Permit;
-use shelf::{Lent, Shelf};
 use stretch::{End, Stretch, Window};
 use sum::{Sum, Sums};
 
-pub use pool::Pool;
+use crate::pool::{Lent, Permit, Pool, Shelf};
 
 /// Compressed bytes that are decoded by one thread at a time.
 const STRETCH: usize = if cfg!(test) { 64 << 10 } else { 1 << 20 };

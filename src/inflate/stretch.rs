@@ -6,10 +6,9 @@ use super::Fault;
 use super::decode::{Decoder, MARGIN, Output, Pause, Symbol, WINDOW};
 use super::find::{Place, find};
 use super::member::{self, TRAILER, Trailer};
-use super::pool::Buffers;
-use super::shelf::Lent;
 use super::sum::Sums;
 use super::{Piece, Resolved};
+use crate::pool::{Buffers, Lent};
 
 /// The lowest marker. It stands for the first byte of the window.
 const MARKER: u16 = 256;

@@ -76,7 +76,7 @@ fn stretches_are_decoded_ahead() {
         bytes.extend_from_slice(&blob[from..from + STRETCH + OVERLAP]);
         Stretch { bytes, own: STRETCH }
     };
-    let decode = |from| stretch::speculate(&stretch(from), MOST, &pool::Buffers::default()).unwrap();
+    let decode = |from| stretch::speculate(&stretch(from), MOST, &crate::pool::Buffers::default()).unwrap();
     let (first, second) = (decode(STRETCH), decode(2 * STRETCH));
     assert!(first.from.bit() < STRETCH * 8);
     assert_eq!(first.to.rebase(STRETCH), second.from);

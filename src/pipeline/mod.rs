@@ -13,8 +13,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use crate::cache::Cache;
-use crate::inflate::Pool;
 use crate::model::{Digest, ImageConfig, Limits, Platform, Progress};
+use crate::pool::Pool;
 use crate::report::{ImageSummary, LayerSummary};
 use crate::rootfs::RootFs;
 use crate::scan::{Annotations, Cancel, ScanError};

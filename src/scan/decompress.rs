@@ -7,8 +7,10 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::inflate::{self, Gunzip, Pool};
+use crate::inflate::{self, Gunzip};
 use crate::model::{Limits, OverLimit};
+use crate::pool::Pool;
+use crate::unzstd::{self, Unzstd};
 
 /// How a layer blob is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,11 +91,7 @@ pub(super) fn open<'a>(
     let inner: Box<dyn Read> = match compression {
         Compression::None => Box::new(counted),
         Compression::Gzip => Box::new(Gunzip::new(counted, pool)),
-        Compression::Zstd => {
-            let mut decoder = zstd::stream::read::Decoder::with_buffer(counted)?;
-            decoder.window_log_max(limits.zstd_window_log)?;
-            Box::new(decoder)
-        }
+        Compression::Zstd => Box::new(Unzstd::new(counted, limits.zstd_window_log, pool)?),
     };
     Ok(Unpacked { compression, inner, stored, written: 0, most: limits.unpacked, expansion: limits.expansion })
 }
@@ -142,38 +140,20 @@ impl fmt::Debug for Unpacked<'_> {
 
 impl Read for Unpacked<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(buffer).map_err(|error| self.explain(error))?;
+        let count = self.inner.read(buffer).map_err(explain)?;
         self.written += count as u64;
         self.check().map_err(|limit| io::Error::other(Problem::Limit(limit)))?;
         Ok(count)
     }
 }
 
-impl Unpacked<'_> {
-    /// Errors of the decoder become damage with its place. What the medium below says passes as it is: it carries an
-    /// error of its own inside, while the decoders make theirs of a kind and a text.
-    fn explain(&self, error: io::Error) -> io::Error {
-        let ours = matches!(
-            error.kind(),
-            io::ErrorKind::InvalidData
-                | io::ErrorKind::InvalidInput
-                | io::ErrorKind::UnexpectedEof
-                | io::ErrorKind::Other
-        );
-        let from_below = error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<super::pipe::Broken>);
-        if self.compression == Compression::None || from_below || !ours {
-            return error;
-        }
-        let stored = self.stored.get();
-        let what = if let Some(damage) = error.get_ref().and_then(|inner| inner.downcast_ref::<inflate::Damage>()) {
-            damage.to_string()
-        } else if error.kind() == io::ErrorKind::UnexpectedEof {
-            format!("the {} data end after {stored} bytes, in the middle", self.compression.name())
-        } else {
-            format!("the {} data are damaged near byte {stored} ({error})", self.compression.name())
-        };
-        io::Error::new(io::ErrorKind::InvalidData, Problem::Damage(Damage { what }))
-    }
+/// Errors of the decoders become damage. What the medium below says passes as it is.
+fn explain(error: io::Error) -> io::Error {
+    let what = error.get_ref().and_then(|inner| {
+        let gzip = inner.downcast_ref::<inflate::Damage>().map(ToString::to_string);
+        gzip.or_else(|| inner.downcast_ref::<unzstd::Damage>().map(ToString::to_string))
+    });
+    what.map_or(error, |what| io::Error::new(io::ErrorKind::InvalidData, Problem::Damage(Damage { what })))
 }
 
 /// Counts what is taken from the blob.

@@ -18,8 +18,8 @@ mod torch;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
 
-use crate::inflate::Pool;
 use crate::model::{BuildOptions, Digest, Entry, Found, Gap, Hasher, Kind, Limits};
+use crate::pool::Pool;
 use crate::tarball::{Fault, TarError, TarReader};
 
 use extract::{Extractor, Running};
@@ -92,7 +92,7 @@ pub enum ScanError {
 
 /// Scans one layer. `blob` is read to its last byte, so that whoever verifies it below has seen all of it.
 ///
-/// With a pool, its threads unpack gzip ahead.
+/// With a pool, its threads unpack gzip ahead, and zstd of many frames.
 pub fn scan_layer(
     mut blob: impl BufRead,
     limits: &Limits,

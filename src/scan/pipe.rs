@@ -29,10 +29,10 @@ impl Cancel {
     }
 }
 
-/// An error of the medium, carried through the decoder unchanged.
+/// An error of the medium, carried through the decoder unchanged: it may come out of a decoder itself.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct Broken(#[source] io::Error);
+struct Broken(#[source] io::Error);
 
 /// The reading end.
 #[derive(Debug)]

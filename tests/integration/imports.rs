@@ -11,8 +11,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("document", &[]),
     ("tarball", &["model"]),
     ("source", &["model", "tarball"]),
-    ("inflate", &[]),
-    ("scan", &["model", "tarball", "inflate"]),
+    ("pool", &[]),
+    ("inflate", &["pool"]),
+    ("unzstd", &["pool"]),
+    ("scan", &["model", "tarball", "pool", "inflate", "unzstd"]),
     ("rootfs", &["model", "scan"]),
     ("launch", &["model", "document"]),
     ("host", &["model", "document"]),
@@ -22,7 +24,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("report", &["model", "document", "host", "facts", "probe", "rules"]),
     ("probe", &["model", "document", "source", "facts"]),
     ("cache", &["model", "source", "scan"]),
-    ("pipeline", &["model", "tarball", "source", "inflate", "scan", "cache", "rootfs", "report"]),
+    ("pipeline", &["model", "tarball", "source", "pool", "scan", "cache", "rootfs", "report"]),
     (
         "cli",
         &[
@@ -49,7 +51,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("rustix", &["scan/overlay"]),
     ("serde_yaml", &["document"]),
     ("tokio", &["source/daemon", "probe/engine", "cache/shared"]),
-    ("zstd", &["scan/decompress", "scan/partial/pieces", "cache/entry"]),
+    ("zstd", &["unzstd", "scan/partial/pieces", "cache/entry"]),
 ];
 
 /// The program's own lines of every source file, by its path below `src`: tests may use what they like.

@@ -5,18 +5,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Where buffers lie that nobody uses now.
 #[derive(Debug, Default)]
-pub(super) struct Shelf<T>(Mutex<Vec<Vec<T>>>);
+pub(crate) struct Shelf<T>(Mutex<Vec<Vec<T>>>);
 
 /// A buffer, which goes back when it is dropped. What is in it at first is anything.
 #[derive(Debug)]
-pub(super) struct Lent<T> {
+pub(crate) struct Lent<T> {
     buffer: Vec<T>,
     shelf: Arc<Shelf<T>>,
 }
 
 impl<T> Shelf<T> {
     /// A buffer.
-    pub(super) fn lend(self: &Arc<Self>) -> Lent<T> {
+    pub(crate) fn lend(self: &Arc<Self>) -> Lent<T> {
         let buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
         Lent { buffer, shelf: Arc::clone(self) }
     }

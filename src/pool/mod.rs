@@ -1,4 +1,6 @@
-//! Threads that decode stretches ahead of the reader, for all layers of a run together.
+//! Threads that decompress ahead of those who read, for all layers of a run together, and the buffers that they fill.
+
+mod shelf;
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
@@ -8,7 +10,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use super::shelf::Shelf;
+pub(crate) use shelf::{Lent, Shelf};
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -19,11 +21,11 @@ pub struct Pool {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What stretches are decoded into.
+/// What is decompressed into.
 #[derive(Debug, Default)]
-pub(super) struct Buffers {
-    pub(super) symbols: Arc<Shelf<u16>>,
-    pub(super) bytes: Arc<Shelf<u8>>,
+pub(crate) struct Buffers {
+    pub(crate) symbols: Arc<Shelf<u16>>,
+    pub(crate) bytes: Arc<Shelf<u8>>,
 }
 
 #[derive(Default)]
@@ -31,7 +33,7 @@ struct Shared {
     buffers: Buffers,
     jobs: Mutex<Jobs>,
     more: Condvar,
-    /// Stretches that may be begun.
+    /// Jobs that may be begun.
     permits: AtomicUsize,
 }
 
@@ -41,12 +43,12 @@ struct Jobs {
     is_over: bool,
 }
 
-/// Leave to hold one decoded stretch.
+/// Leave to hold what one job decompresses.
 #[derive(Debug)]
-pub(super) struct Permit(Arc<Shared>);
+pub(crate) struct Permit(Arc<Shared>);
 
 impl Pool {
-    /// So many threads, and for each of them two stretches that are decoded, or wait to be read.
+    /// So many threads, and for each of them leave for two jobs whose bytes are made, or wait to be read.
     pub fn new(threads: NonZeroUsize) -> Self {
         let shared = Arc::new(Shared::default());
         let run = |_| {
@@ -65,8 +67,8 @@ impl Pool {
         Self { shared, threads }
     }
 
-    /// Leave for one more stretch, if there is any.
-    pub(super) fn permit(&self) -> Option<Permit> {
+    /// Leave for one more job, if there is any.
+    pub(crate) fn permit(&self) -> Option<Permit> {
         let taken = self.shared.permits.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
         taken.is_ok().then(|| Permit(Arc::clone(&self.shared)))
     }
@@ -79,7 +81,7 @@ impl Pool {
     }
 
     /// Runs it when all that waits has begun.
-    pub(super) fn run<T: Send + 'static>(&self, work: impl FnOnce(&Buffers) -> T + Send + 'static) -> Receiver<T> {
+    pub(crate) fn run<T: Send + 'static>(&self, work: impl FnOnce(&Buffers) -> T + Send + 'static) -> Receiver<T> {
         let (job, answer) = self.with_answer(work);
         self.shared.jobs().waiting.push_back(job);
         self.shared.more.notify_one();
@@ -87,7 +89,7 @@ impl Pool {
     }
 
     /// Runs it before all that waits: somebody needs it now.
-    pub(super) fn run_first<T: Send + 'static>(
+    pub(crate) fn run_first<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Buffers) -> T + Send + 'static,
     ) -> Receiver<T> {

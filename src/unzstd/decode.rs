@@ -1,0 +1,85 @@
+//! Frames are decoded by zstd itself: in order, some bytes at a time, or all of a batch at once.
+
+use std::cell::RefCell;
+use std::io;
+
+use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation as _, OutBuffer};
+
+use super::input::Source;
+use super::{CONTENT, Damage};
+
+/// Decodes one frame after the other, as it is read.
+pub(super) struct InOrder {
+    decoder: Decoder<'static>,
+    is_inside: bool,
+}
+
+thread_local! {
+    /// What each thread of a pool decodes with. A fresh one for every batch made 60,000 page faults more for each gigabyte.
+    static DECODER: RefCell<Option<Decoder<'static>>> = RefCell::new(Decoder::new().ok());
+}
+
+impl InOrder {
+    pub(super) fn new(window_log: u32) -> io::Result<Self> {
+        let mut decoder = Decoder::new()?;
+        decoder.set_parameter(DParameter::WindowLogMax(window_log))?;
+        Ok(Self { decoder, is_inside: false })
+    }
+
+    /// Whether a frame is begun and not over.
+    pub(super) const fn is_inside(&self) -> bool {
+        self.is_inside
+    }
+
+    /// The next bytes of the frame that was begun, or else of the next one. There are none at its end.
+    pub(super) fn read(&mut self, source: &mut impl Source, buffer: &mut [u8]) -> io::Result<usize> {
+        // What is decoded already comes out before more is read.
+        let mut bytes: &[u8] = &[];
+        loop {
+            let (mut input, mut output) = (InBuffer::around(bytes), OutBuffer::around(&mut *buffer));
+            let decoded = self.decoder.run(&mut input, &mut output);
+            let (taken, given) = (input.pos(), output.pos());
+            let hint = decoded.map_err(|fault| Damage::Fault(source.offset(), fault))?;
+            source.take(taken);
+            self.is_inside = hint != 0;
+            if given > 0 || !self.is_inside {
+                return Ok(given);
+            }
+            bytes = source.bytes()?;
+            if bytes.is_empty() {
+                return Err(Damage::End(source.offset()).into());
+            }
+        }
+    }
+}
+
+/// What whole frames unpack to: at most [`CONTENT`] bytes.
+pub(super) fn decode(frames: &[u8], window_log: u32, bytes: &mut Vec<u8>) -> io::Result<()> {
+    DECODER.with_borrow_mut(|decoder| {
+        let decoder = decoder.as_mut().ok_or(io::ErrorKind::OutOfMemory)?;
+        decoder.reinit()?;
+        decoder.set_parameter(DParameter::WindowLogMax(window_log))?;
+        decode_with(decoder, frames, bytes)
+    })
+}
+
+fn decode_with(decoder: &mut Decoder<'static>, frames: &[u8], bytes: &mut Vec<u8>) -> io::Result<()> {
+    bytes.clear();
+    bytes.reserve_exact(CONTENT);
+    let (mut input, mut output) = (InBuffer::around(frames), OutBuffer::around(bytes));
+    let mut hint = 0;
+    while hint != 0 || input.pos() < frames.len() {
+        let before = (input.pos(), output.pos());
+        hint = if hint == 0 {
+            // A frame that finds room for all that it says is not decoded as a stream, and then may have larger blocks, or
+            // matches further back, than it should. So it finds none at first.
+            decoder.run(&mut input, &mut OutBuffer::around(&mut [][..]))?
+        } else {
+            decoder.run(&mut input, &mut output)?
+        };
+        if before == (input.pos(), output.pos()) {
+            return Err(io::Error::other("the frames are longer than their headers say"));
+        }
+    }
+    Ok(())
+}

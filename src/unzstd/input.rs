@@ -1,0 +1,156 @@
+//! The compressed stream, and batches of whole frames cut from it.
+
+use std::io::{self, BufRead};
+
+use super::frame::{BLOCK_HEADER, Block, Frame, HEAD};
+use super::{BATCH, CONTENT, PACKED};
+
+/// Compressed bytes, from which some are taken at a time.
+pub(super) trait Source {
+    /// The next bytes. There are none at the end.
+    fn bytes(&mut self) -> io::Result<&[u8]>;
+
+    /// So many of them are taken.
+    fn take(&mut self, count: usize);
+
+    /// Where the next byte is in the stream.
+    fn offset(&self) -> u64;
+}
+
+/// The stream. Reading goes on behind the batches that were cut off.
+pub(super) struct Input<R> {
+    source: R,
+    /// Bytes that were read from the source to find frames, and how many of them were taken in order.
+    buffered: Vec<u8>,
+    at: usize,
+    /// Bytes of the stream that were taken.
+    offset: u64,
+    /// What the source said when frames were looked for. It is told when all before it is taken.
+    error: Option<io::Error>,
+}
+
+/// Whole frames, to be decoded at once or in order.
+#[derive(Debug)]
+pub(super) struct Batch {
+    pub(super) frames: Vec<u8>,
+    /// Where they begin in the stream.
+    offset: u64,
+    /// How many bytes of them were taken.
+    at: usize,
+}
+
+/// How far some frames go.
+#[derive(Clone, Copy, Default)]
+struct Extent {
+    packed: usize,
+    /// Bytes that they unpack to at most.
+    content: u64,
+}
+
+impl<R: BufRead> Input<R> {
+    pub(super) const fn new(source: R) -> Self {
+        Self { source, buffered: Vec::new(), at: 0, offset: 0, error: None }
+    }
+
+    /// Takes the next frames, if there are any which are of a size to be decoded ahead.
+    pub(super) fn batch(&mut self) -> Option<Batch> {
+        self.buffered.drain(..self.at);
+        self.at = 0;
+        let mut extent = Extent::default();
+        while extent.packed < BATCH {
+            let Some(further) = self.frame(extent) else { break };
+            extent = further;
+        }
+        if extent.packed == 0 {
+            return None;
+        }
+        let mut next = Vec::with_capacity(BATCH + BATCH / 8);
+        next.extend_from_slice(self.buffered.get(extent.packed..).unwrap_or_default());
+        self.buffered.truncate(extent.packed);
+        let batch = Batch { frames: std::mem::replace(&mut self.buffered, next), offset: self.offset, at: 0 };
+        self.offset += extent.packed as u64;
+        Some(batch)
+    }
+
+    /// Reads one more frame to its end. Nothing if it is none, or is cut, or goes too far.
+    fn frame(&mut self, before: Extent) -> Option<Extent> {
+        let Extent { mut packed, mut content } = before;
+        match Frame::read(self.find(packed, HEAD)?)? {
+            Frame::Skippable(size) => packed = packed.saturating_add(size),
+            Frame::Blocks(header) => {
+                let told = header.content(self.find(packed, header.len())?);
+                content = content.saturating_add(told.unwrap_or(0));
+                packed += header.len();
+                loop {
+                    let block = Block::read(self.find(packed, BLOCK_HEADER)?)?;
+                    packed += BLOCK_HEADER + block.packed;
+                    content += if told.is_none() { block.content as u64 } else { 0 };
+                    if content > CONTENT as u64 {
+                        return None;
+                    }
+                    if block.is_last {
+                        break;
+                    }
+                }
+                packed += header.checksum();
+            }
+        }
+        self.find(packed, 0)?;
+        Some(Extent { packed, content })
+    }
+
+    /// Some bytes from here on. Nothing if there are less, or they go too far.
+    fn find(&mut self, from: usize, count: usize) -> Option<&[u8]> {
+        let to = from.checked_add(count).filter(|to| *to <= PACKED)?;
+        while self.buffered.len() < to && self.error.is_none() {
+            match self.source.fill_buf() {
+                Ok([]) => return None,
+                Ok(bytes) => {
+                    let some = bytes.get(..to - self.buffered.len()).unwrap_or(bytes);
+                    let count = some.len();
+                    self.buffered.extend_from_slice(some);
+                    self.source.consume(count);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => self.error = Some(error),
+            }
+        }
+        self.buffered.get(from..to)
+    }
+}
+
+impl<R: BufRead> Source for Input<R> {
+    fn bytes(&mut self) -> io::Result<&[u8]> {
+        if self.at < self.buffered.len() {
+            return Ok(self.buffered.get(self.at..).unwrap_or_default());
+        }
+        self.error.take().map_or_else(|| self.source.fill_buf(), Err)
+    }
+
+    fn take(&mut self, count: usize) {
+        self.offset += count as u64;
+        if self.at < self.buffered.len() {
+            self.at += count;
+        } else {
+            self.source.consume(count);
+        }
+    }
+
+    fn offset(&self) -> u64 {
+        self.offset
+    }
+}
+
+impl Source for Batch {
+    fn bytes(&mut self) -> io::Result<&[u8]> {
+        Ok(self.frames.get(self.at..).unwrap_or_default())
+    }
+
+    fn take(&mut self, count: usize) {
+        self.at += count;
+    }
+
+    fn offset(&self) -> u64 {
+        self.offset + self.at as u64
+    }
+}
