@@ -15,6 +15,7 @@ mod find;
 mod header;
 mod input;
 mod member;
+mod middle;
 mod pool;
 mod shelf;
 mod stretch;
@@ -34,6 +35,7 @@ use shelf::{Lent, Shelf};
 use stretch::{End, Stretch, Window};
 use sum::{Sum, Sums};
 
+pub(crate) use middle::Middle;
 pub use pool::Pool;
 
 /// Compressed bytes that are decoded by one thread at a time.

@@ -19,15 +19,19 @@ pub(super) enum Part {
 
 /// Scans a layer by its table of contents, if it has one.
 pub(super) fn scan(layer: &PlannedLayer, source: &dyn Source, means: Means<'_>, what: &str) -> Result<Part, Error> {
-    let Some(blob) = layer.place.blob().filter(|_| is_offered(&layer.annotations)) else { return Ok(Part::NotOffered) };
+    let Some(blob) = layer.place.blob() else { return Ok(Part::NotOffered) };
     let open = |range| source.open_range(&blob, range).map_err(io::Error::other);
     let ranged = Ranged {
         annotations: &layer.annotations,
+        ztoc: None,
         size: blob.size,
         open: &open,
         cost: source.range_cost(),
         threads: means.jobs,
     };
+    if !is_offered(&ranged) {
+        return Ok(Part::NotOffered);
+    }
     let meter = means.progress.begin(what, Some(blob.size));
     let partly = scan_partly(&ranged, means.limits, &*meter, means.cancel)
         .map_err(|error| Error::Layer { layer: what.to_owned(), error })?;

@@ -64,6 +64,7 @@ fn part(layer: &Layer, limits: &Limits) -> (Result<Partly, ScanError>, Vec<Range
     };
     let blob = Ranged {
         annotations: &layer.annotations,
+        ztoc: None,
         size: layer.blob.len() as u64,
         open: &open,
         cost: 0,
@@ -321,6 +322,7 @@ fn a_medium_without_ranges_is_read_whole() {
     let open = |_: Range<u64>| Ok(None);
     let blob = Ranged {
         annotations: &layer.annotations,
+        ztoc: None,
         size: layer.blob.len() as u64,
         open: &open,
         cost: 0,
