@@ -150,3 +150,6 @@ fn chunks(file: Range<u64>, spans: &[Span<'_>]) -> Vec<Chunk> {
     };
     of_file.map(chunk).collect()
 }
+
+#[cfg(test)]
+mod tests;
