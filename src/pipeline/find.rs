@@ -267,7 +267,9 @@ impl Found {
                 .map(|(index, layer)| {
                     let path = match &layer.place {
                         Place::Member(path) => path.clone(),
-                        Place::Blob { .. } => layer.place.blob().map(|blob| blob_path(&blob.digest)).unwrap_or_default(),
+                        Place::Blob { .. } => {
+                            layer.place.blob().map(|blob| blob_path(&blob.digest)).unwrap_or_default()
+                        }
                     };
                     let what = layers::describe(index, plan.layers.len(), layer);
                     let scanned = files.layer(&path).ok_or_else(|| {

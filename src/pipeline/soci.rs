@@ -7,7 +7,7 @@ use std::fmt;
 use std::io;
 use std::sync::OnceLock;
 
-use oci_spec::image::ImageManifest;
+use oci_spec::image::{Descriptor, ImageManifest};
 
 use crate::model::{Digest, Limits, OverLimit, printable};
 use crate::scan::Annotations;
@@ -108,13 +108,11 @@ impl<'a> Tables<'a> {
             Ok(None) | Err(Trouble::Unusable(_)) => return Ok(None),
             Err(fatal) => return Err(fatal.clone()),
         };
-        let is_of_layer = |annotations: &std::collections::HashMap<String, String>| {
-            annotations.get(LAYER_DIGEST).is_some_and(|digest| digest == layer.as_str())
+        let said = |table: &Descriptor| table.annotations().as_ref().and_then(|all| all.get(LAYER_DIGEST).cloned());
+        let is_table = |table: &&Descriptor| {
+            table.media_type().to_string() == ZTOC && said(table).is_some_and(|digest| digest == layer.as_str())
         };
-        let mut layers = index.manifest.layers().iter().filter(|table| table.media_type().to_string() == ZTOC);
-        let Some(table) = layers.find(|table| table.annotations().as_ref().is_some_and(is_of_layer)) else {
-            return Ok(None);
-        };
+        let Some(table) = index.manifest.layers().iter().find(is_table) else { return Ok(None) };
         let digest = table.digest().to_string().parse().map_err(SourceError::from)?;
         let bytes = self.fetch(&BlobRef { digest, size: table.size() })?;
         Ok(Some(Table { bytes, binding: index.binding }))

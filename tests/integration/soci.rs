@@ -50,7 +50,8 @@ fn converted(name: &str, version: Version, span: usize, more: Option<&[u8]>) -> 
         config["rootfs"]["diff_ids"][number] = crate::seekable::digest(&tar).into();
         let annotations = json!({"com.amazon.soci.image-layer-digest": descriptor["digest"]});
         // What is to be fetched ahead has the same annotation.
-        let mut ahead = json!({"mediaType": "application/vnd.amazon.soci.prefetch.v1+json", "annotations": annotations});
+        let mut ahead =
+            json!({"mediaType": "application/vnd.amazon.soci.prefetch.v1+json", "annotations": annotations});
         write(path, b"{}", &mut ahead);
         let mut table = json!({"mediaType": "application/octet-stream", "annotations": annotations});
         write(path, &ztoc.bytes(), &mut table);
@@ -213,7 +214,11 @@ fn a_ztoc_that_is_missing_or_large_is_done_without_and_one_that_is_damaged_is_no
     fails(&reference, "reading its SOCI table: blob sha256:");
     fs::remove_file(&place).unwrap();
     let part = one(&reference, &[]);
-    assert!(part.2.iter().any(|note| note.contains("layer 1: read whole: its SOCI table cannot be had: ")), "{:?}", part.2);
+    assert!(
+        part.2.iter().any(|note| note.contains("layer 1: read whole: its SOCI table cannot be had: ")),
+        "{:?}",
+        part.2
+    );
 }
 
 #[test]

@@ -58,7 +58,10 @@ pub(crate) fn convert(tar: &[u8], span: usize) -> (Vec<u8>, Ztoc) {
     blob.extend(sum.sum().to_le_bytes());
     blob.extend(sum.amount().to_le_bytes());
     let ends = checkpoints.iter().skip(1).map(|next| next.0).chain([i64::try_from(blob.len()).unwrap()]);
-    let ranges = checkpoints.iter().zip(ends).map(|(point, end)| usize::try_from(point.0).unwrap()..usize::try_from(end).unwrap());
+    let ranges = checkpoints
+        .iter()
+        .zip(ends)
+        .map(|(point, end)| usize::try_from(point.0).unwrap()..usize::try_from(end).unwrap());
     let ztoc = Ztoc {
         version: b"0.9".to_vec(),
         packed: blob.len().try_into().unwrap(),

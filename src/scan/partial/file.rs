@@ -40,7 +40,8 @@ impl<'f, 'a, 'z> File<'f, 'a, 'z> {
 
     /// Reads the piece to its end that was begun, if its digest is known there alone.
     pub(super) fn finish(&mut self) -> Result<(), ScanError> {
-        let is_open = |current: &Current<'_>| current.at < current.end() && matches!(current.chunk.seal, Seal::Digest(_));
+        let is_open =
+            |current: &Current<'_>| current.at < current.end() && matches!(current.chunk.seal, Seal::Digest(_));
         while let Some(current) = self.current.take().filter(is_open) {
             self.step(current)?;
         }

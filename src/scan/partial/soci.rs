@@ -57,7 +57,8 @@ fn spans<'z>(ztoc: &Ztoc<'z>, size: u64) -> Result<Vec<Span<'z>>, String> {
     }
     let digests = ztoc.digests();
     let (count, size_said) = (digests.len(), ztoc.checkpoints.len().checked_sub(HEAD));
-    let counts = [ztoc.last_span.checked_add(1), ztoc.checkpoints.first_chunk().map(|count| u32::from_le_bytes(*count).into())];
+    let counts =
+        [ztoc.last_span.checked_add(1), ztoc.checkpoints.first_chunk().map(|count| u32::from_le_bytes(*count).into())];
     if counts.iter().any(|said| *said != Some(count as u64)) || size_said != count.checked_mul(CHECKPOINT) {
         return Err(format!("it has {count} digests of spans, and not as many places where they begin"));
     }
@@ -68,7 +69,8 @@ fn spans<'z>(ztoc: &Ztoc<'z>, size: u64) -> Result<Vec<Span<'z>>, String> {
         let digest = digest.map_err(|error| error.to_string())?;
         let digest: Option<Digest> = std::str::from_utf8(digest).ok().and_then(|text| text.parse().ok());
         let digest = digest.ok_or_else(|| format!("its span {number} has no digest that is known here"))?;
-        let (end, unpacked_end) = places.get(number + 1).map_or((size, ztoc.unpacked), |next| (next.packed, next.unpacked));
+        let (end, unpacked_end) =
+            places.get(number + 1).map_or((size, ztoc.unpacked), |next| (next.packed, next.unpacked));
         let start = place.packed - u64::from(place.bits > 0);
         let is_first_right = number > 0 || place.unpacked == 0;
         if !is_first_right || start >= end || place.unpacked >= unpacked_end || end - start > LARGEST {

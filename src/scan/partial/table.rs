@@ -119,7 +119,8 @@ impl Builder<'_> {
     fn add(&mut self, raw: &Raw) -> Result<(), String> {
         if raw.kind == "chunk" {
             let open = self.open.take().filter(|open| open.name == raw.name);
-            let mut open = open.ok_or_else(|| format!("a chunk of '{}' follows no file", shown(raw.name.as_bytes())))?;
+            let mut open =
+                open.ok_or_else(|| format!("a chunk of '{}' follows no file", shown(raw.name.as_bytes())))?;
             self.chunk(&mut open, raw)?;
             self.open = Some(open);
             return Ok(());
@@ -169,7 +170,8 @@ impl Builder<'_> {
         };
         let digest = if raw.chunk_digest.is_empty() { &open.digest } else { &raw.chunk_digest };
         let is_all = size == open.member.entry.size;
-        let Some(seal) = digest.parse().ok().map(Seal::Digest).filter(|_| is_all || !raw.chunk_digest.is_empty()) else {
+        let Some(seal) = digest.parse().ok().map(Seal::Digest).filter(|_| is_all || !raw.chunk_digest.is_empty())
+        else {
             return wrong("has no digest");
         };
         self.last = (raw.offset, end);

@@ -103,7 +103,9 @@ fn every_file_comes_out_of_its_spans_as_it_is_in_the_tar() {
     }
     assert!(compared > 400_000, "{compared}");
     // Spans share bytes, and nobody goes back for one.
-    assert_eq!(*asked.lock().unwrap(), [10..LAYER.len() as u64]);
+    let asked = asked.lock().unwrap();
+    assert!(asked.len() == 1 && asked[0] == (10..LAYER.len() as u64), "{asked:?}");
+    drop(asked);
     // And from the middle of a file on, backwards.
     let at = toc.members.iter().position(|member| member.entry.path.as_bytes() == b"opt/words").unwrap();
     for place in [180_000, 100_000, 3] {
@@ -219,7 +221,10 @@ fn a_ztoc_that_no_writer_writes_is_not_used() {
         edit(&mut ztoc);
         match part(&blob, &ztoc.bytes(), &Limits::default()) {
             Ok(Partly::Whole(why)) if !expected.is_empty() => {
-                assert!(why.starts_with("its SOCI table cannot be used: ") && why.contains(expected), "{why} / {expected}");
+                assert!(
+                    why.starts_with("its SOCI table cannot be used: ") && why.contains(expected),
+                    "{why} / {expected}"
+                );
             }
             // A table that tells less of a file than there is, and is covered by the image's digest, is believed.
             Ok(Partly::Scanned { .. }) if expected.is_empty() => {}
