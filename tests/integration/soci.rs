@@ -171,6 +171,16 @@ fn an_index_that_is_not_there_or_is_another_is_told_once() {
     }
 }
 
+#[test]
+fn a_registry_without_ranges_is_read_whole_and_that_is_told() {
+    let (folder, _) = converted("good", Version::Second, 5000, None);
+    let (image, _) = registry(folder.path().to_owned(), false);
+    let (_, layers, notes) = one(&image, &[]);
+    assert!(layers.iter().all(|(read, size)| read == size), "{layers:?}");
+    let why = "read whole: its SOCI table cannot be used: it is kept where only whole blobs can be had";
+    assert_eq!(notes.iter().filter(|note| note.contains(why)).count(), layers.len(), "{notes:?}");
+}
+
 /// Puts another index in the place of one.
 fn rename(path: &Path, index: &Value, other: &Value, version: Version) {
     let mut descriptor = index.clone();

@@ -12,7 +12,7 @@ use super::pieces::Streams;
 use super::spans::Span;
 use super::table::{Chunk, Member, Seal};
 use super::ztoc::Ztoc;
-use super::{Format, Ranged, Toc, Trouble};
+use super::{Format, Ranged, Toc, Trouble, stored};
 
 /// The one version that there is.
 const VERSION: &[u8] = b"0.9";
@@ -29,6 +29,12 @@ const HEAD: usize = 4 + 8;
 /// One of them: its offsets in the blob and in the tar, the number of bits before the one offset, and the window.
 const CHECKPOINT: usize = 8 + 8 + 1 + WINDOW;
 
+/// The first bytes of every gzip stream (RFC 1952, section 2.3.1).
+const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
+
+/// Bytes before the first span: a gzip header, which has no more than its extra field and two short texts.
+const LONGEST_HEADER: u64 = 128 << 10;
+
 /// The largest span that is read in part, since it is in memory. Writers make spans of 4 MiB, unpacked.
 const LARGEST: u64 = 64 << 20;
 
@@ -41,7 +47,13 @@ fn table<'a>(blob: &Ranged<'a>, limits: &Limits) -> Result<Toc<'a>, Trouble> {
     let ztoc = Ztoc::read(blob.ztoc.unwrap_or_default()).map_err(|error| Trouble::Unusable(error.to_string()))?;
     let spans = spans(&ztoc, blob.size).map_err(Trouble::Unusable)?;
     let members = members(&ztoc, &spans, limits).map_err(Trouble::Unusable)?;
-    Ok(Toc { members, end: blob.size, read: 0, streams: Streams::Spans(spans) })
+    // What lies before the first span has no digest, and nothing of it is needed. But it tells whether parts can be had.
+    let start = spans.first().map(|span| span.stored.start).filter(|start| *start <= LONGEST_HEADER);
+    let start = start.ok_or_else(|| Trouble::Unusable("its first span begins behind any gzip header".to_owned()))?;
+    if !stored::bytes(blob, 0..start)?.starts_with(&MAGIC) {
+        return Err(Trouble::Unusable("the layer does not begin as gzip does".to_owned()));
+    }
+    Ok(Toc { members, end: blob.size, read: start, streams: Streams::Spans(spans) })
 }
 
 /// The spans, which lie behind each other in the blob and in the tar.
