@@ -304,12 +304,12 @@ pub(super) struct Reading {
     /// Layers read at once [default: the number of processors]
     #[arg(short, long, value_name = "N", help_heading = "Image")]
     pub(super) jobs: Option<NonZeroUsize>,
-    /// Read every layer to its last byte and verify its digest, also where a table of contents (eStargz, zstd:chunked) lets one
-    /// read and verify the parts that matter
+    /// Read every layer to its last byte and verify its digest, also where a table of contents (eStargz, zstd:chunked, SOCI) lets
+    /// one read and verify the parts that matter
     #[arg(long, help_heading = "Image")]
     pub(super) whole: bool,
-    /// Of an image in an engine on this machine, read layers from the engine's own folders (overlay2; as root): much faster than
-    /// an export, and nothing of them can be verified
+    /// Of an image in an engine on this machine, read layers from the engine's own folders (overlay2; as root), and of one in a
+    /// registry, read layers in part by a SOCI index of version 1: much faster, and nothing of them can be verified
     #[arg(long, help_heading = "Image")]
     pub(super) unverified: bool,
     /// Move one of the bounds on what an image may make us do; a name that is none lists them

@@ -15,6 +15,7 @@ mod find;
 mod header;
 mod input;
 mod member;
+mod middle;
 mod stretch;
 mod sum;
 
@@ -31,6 +32,8 @@ use stretch::{End, Stretch, Window};
 use sum::{Sum, Sums};
 
 use crate::pool::{Lent, Permit, Pool, Shelf};
+
+pub(crate) use middle::Middle;
 
 /// Compressed bytes that are decoded by one thread at a time.
 const STRETCH: usize = if cfg!(test) { 64 << 10 } else { 1 << 20 };

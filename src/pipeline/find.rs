@@ -15,6 +15,7 @@ use crate::source::{Source, SourceError, registry};
 
 use super::layers::{self, Scanned, verify_diff_id};
 use super::oci::{Finder, check_platform};
+use super::soci::Tables;
 use super::stream::{self, Streamed};
 use super::{Error, Means, Place, Plan, PlatformChoice, Request, archive, unpacked};
 
@@ -232,15 +233,19 @@ impl Found {
         }
     }
 
-    /// The layers of an image.
-    pub(super) fn scan(&self, plan: &Plan, whole: bool, means: Means<'_>) -> Result<Vec<Scanned>, Error> {
+    /// The layers of an image. What there is to tell of all of them becomes a note of the plan.
+    pub(super) fn scan(&self, plan: &mut Plan, request: &Request, means: Means<'_>) -> Result<Vec<Scanned>, Error> {
         match &self.medium {
             Medium::Source(source) => {
+                let tables = Tables::new(&**source, plan, request.unverified, &request.limits);
                 let open = |place: &Place| match place.blob() {
                     Some(blob) => Ok((source.open(&blob)?, Some(blob.size))),
                     None => Err(SourceError::invalid("a layer without a digest")),
                 };
-                layers::scan(plan, &open, Some(&**source).filter(|_| !whole), means)
+                let scanned = layers::scan(plan, &open, Some(&tables).filter(|_| !request.whole), means)?;
+                let note = tables.note();
+                plan.notes.extend(note);
+                Ok(scanned)
             }
             Medium::Docker(files) => {
                 let open = |place: &Place| {
@@ -262,7 +267,9 @@ impl Found {
                 .map(|(index, layer)| {
                     let path = match &layer.place {
                         Place::Member(path) => path.clone(),
-                        Place::Blob { .. } => layer.place.blob().map(|blob| blob_path(&blob)).unwrap_or_default(),
+                        Place::Blob { .. } => {
+                            layer.place.blob().map(|blob| blob_path(&blob.digest)).unwrap_or_default()
+                        }
                     };
                     let what = layers::describe(index, plan.layers.len(), layer);
                     let scanned = files.layer(&path).ok_or_else(|| {

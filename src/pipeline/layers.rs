@@ -9,9 +9,10 @@ use crate::cache::Key;
 use crate::model::{Digest, Hasher};
 use crate::scan::{Compression, LayerScan, ScanError, scan_layer, with_pipe};
 use crate::source::verify::Verified;
-use crate::source::{BlobRef, Source, SourceError};
+use crate::source::{BlobRef, SourceError};
 
-use super::part::{self, Part};
+use super::part::{self, ByTable, Part};
+use super::soci::Tables;
 use super::{Error, Means, Place, Plan, PlannedLayer};
 
 /// A layer that was scanned, and whose bytes are the promised ones.
@@ -25,8 +26,8 @@ pub(super) struct Scanned {
     pub(super) read: u64,
     /// Whether the scan was made before.
     pub(super) cached: bool,
-    /// The form of the table of contents by which parts were read and verified; `None` where the whole blob was.
-    pub(super) part: Option<&'static str>,
+    /// The table of contents by which parts were read; `None` where the whole blob was, and verified.
+    pub(super) part: Option<ByTable>,
     /// Why it could not be read in part, though it says that it can.
     pub(super) note: Option<String>,
 }
@@ -45,7 +46,7 @@ type Opened<'a> = (Box<dyn Read + Send + 'a>, Option<u64>);
 pub(super) fn scan<'s>(
     plan: &Plan,
     open: &(dyn Fn(&Place) -> Result<Opened<'s>, SourceError> + Sync),
-    parts: Option<&dyn Source>,
+    tables: Option<&Tables<'_>>,
     means: Means<'_>,
 ) -> Result<Vec<Scanned>, Error> {
     let count = plan.layers.len();
@@ -66,7 +67,7 @@ pub(super) fn scan<'s>(
             scope.spawn(|| {
                 while let Some((index, layer)) = next().filter(|_| !means.cancel.is_cancelled()) {
                     let what = describe(index, count, layer);
-                    match scan_one(layer, open, parts, means, &what) {
+                    match scan_one(layer, open, tables, means, &what) {
                         Ok(scanned) => {
                             done.lock().unwrap_or_else(PoisonError::into_inner).insert(&layer.place, scanned);
                         }
@@ -96,7 +97,7 @@ pub(super) fn describe(index: usize, count: usize, layer: &PlannedLayer) -> Stri
 fn scan_one<'s>(
     layer: &PlannedLayer,
     open: &(dyn Fn(&Place) -> Result<Opened<'s>, SourceError> + Sync),
-    parts: Option<&dyn Source>,
+    tables: Option<&Tables<'_>>,
     means: Means<'_>,
     what: &str,
 ) -> Result<Scanned, Error> {
@@ -105,7 +106,7 @@ fn scan_one<'s>(
     if let Some(scanned) = layer.place.blob().and_then(|blob| known(&blob)) {
         return Ok(scanned);
     }
-    let note = match parts.map(|source| part::scan(layer, source, means, what)).transpose()? {
+    let note = match tables.map(|tables| part::scan(layer, tables, means, what)).transpose()? {
         Some(Part::Scanned(scanned)) => return Ok(scanned),
         Some(Part::Whole(why)) => Some(why),
         Some(Part::NotOffered) | None => None,

@@ -5,6 +5,7 @@ mod find;
 mod layers;
 mod oci;
 mod part;
+mod soci;
 mod stream;
 mod unpacked;
 
@@ -22,6 +23,7 @@ use crate::source::reference::Reference;
 use crate::source::{BlobRef, Options, SourceError};
 
 use layers::Scanned;
+use part::ByTable;
 
 /// What is asked for.
 #[derive(Debug)]
@@ -44,7 +46,8 @@ pub struct Request {
     pub environment: BTreeMap<String, String>,
     /// Whether layers are read whole that could be read in part.
     pub whole: bool,
-    /// Whether the layers of an engine's image are read from its folders, where nothing of them can be verified.
+    /// Whether layers may be read where nothing of them can be verified: those of an engine's image from its folders, and others
+    /// in part by a table that nothing of the image names.
     pub unverified: bool,
 }
 
@@ -115,6 +118,8 @@ impl Error {
 #[derive(Clone, Debug)]
 struct Plan {
     manifest: Option<Digest>,
+    /// Those of the manifest.
+    annotations: Annotations,
     config_digest: Digest,
     config: ImageConfig,
     layers: Vec<PlannedLayer>,
@@ -178,8 +183,8 @@ pub fn load(request: &Request, progress: &dyn Progress, cancel: &Cancel) -> Resu
     };
     let found = find::find(request, means)?;
     let mut images = Vec::new();
-    for plan in found.plans(request)? {
-        let scanned = found.scan(&plan, request.whole, means)?;
+    for mut plan in found.plans(request)? {
+        let scanned = found.scan(&mut plan, request, means)?;
         images.push(assemble(plan, scanned, &found.name(), request));
     }
     if let Some((layer, name)) = found.folder() {
@@ -198,7 +203,7 @@ fn assemble(plan: Plan, scanned: Vec<Scanned>, source: &str, request: &Request) 
             let (is, says) = (scan.compression.name(), declared.name());
             notes.push(format!("layer {}: its compression is {is}, its media type says {says}", index + 1));
         }
-        let part = scanned.part.map(|form| part_read(scanned.read, scanned.size, form));
+        let part = scanned.part.map(|table| part_read(scanned.read, scanned.size, table));
         notes.extend(part.iter().chain(&scanned.note).map(|note| format!("layer {}: {note}", index + 1)));
         layers.push(LayerSummary {
             digest: plan.is_verified.then(|| scanned.stored.clone()),
@@ -234,10 +239,11 @@ fn assemble(plan: Plan, scanned: Vec<Scanned>, source: &str, request: &Request) 
 }
 
 /// For the report: how much of a layer was read.
-fn part_read(read: u64, size: u64, form: &str) -> String {
+fn part_read(read: u64, size: u64, table: ByTable) -> String {
     const MB: u64 = 1_000_000;
     let (unit, name) = if size < 10 * MB { (1000, "kB") } else { (MB, "MB") };
-    format!("{} of {} {name} read ({form})", read.div_ceil(unit), size.div_ceil(unit))
+    let unverified = if table.is_verified { "" } else { ", unverified" };
+    format!("{} of {} {name} read ({}{unverified})", read.div_ceil(unit), size.div_ceil(unit), table.form)
 }
 
 /// Files that somebody wanted to look into and could not. A fact that needs one says so itself; the others are told here.

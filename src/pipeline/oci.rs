@@ -11,7 +11,7 @@ use crate::scan::Annotations;
 use crate::source::reference::Selector;
 use crate::source::{BlobRef, Source, SourceError, read_bounded};
 
-use super::{Error, Place, Plan, PlannedLayer, PlatformChoice};
+use super::{Error, Place, Plan, PlannedLayer, PlatformChoice, soci};
 
 /// `org.opencontainers.image.ref.name` (image-spec, `annotations.md`).
 const REF_NAME: &str = "org.opencontainers.image.ref.name";
@@ -107,6 +107,10 @@ impl<'a> Finder<'a> {
             }
             if let Some(kind) = descriptor.artifact_type() {
                 let kind = kind.to_string();
+                // It is no image, and whether it was used to read one is told with that.
+                if soci::is_index(&kind) {
+                    continue;
+                }
                 self.notes.push(format!("artifact {} ({}) was passed over", blob.digest, printable(&kind)));
                 continue;
             }
@@ -172,7 +176,7 @@ impl<'a> Finder<'a> {
             let what = format!("document {} has {} bytes", blob.digest, blob.size);
             return Err(over(what, "document", self.limits.document));
         }
-        let bytes = self.source.manifest(blob)?;
+        let bytes = self.source.manifest(&blob.digest)?;
         verify(&bytes, blob)?;
         Ok(bytes)
     }
@@ -218,7 +222,9 @@ impl<'a> Finder<'a> {
             let annotations = descriptor.annotations().clone().unwrap_or_default().into_iter().collect();
             places.push((!is_foreign).then_some(Described { place, media_type: Some(media_type), annotations }));
         }
-        configure(&bytes, blob.digest, Some(digest), places, notes, self.limits)
+        let annotations = manifest.annotations().clone().unwrap_or_default().into_iter().collect();
+        let plan = configure(&bytes, blob.digest, Some(digest), places, notes, self.limits)?;
+        Ok(Plan { annotations, ..plan })
     }
 }
 
@@ -360,6 +366,7 @@ pub(super) fn configure(
     let config = config(&parsed);
     Ok(Plan {
         manifest,
+        annotations: Annotations::new(),
         config_digest,
         config,
         layers,

@@ -21,6 +21,7 @@ pub(super) fn plan(image: &Unpacked) -> Plan {
     };
     Plan {
         manifest: None,
+        annotations: Annotations::new(),
         config_digest: image.id.clone(),
         config: image.config.clone(),
         layers: image.layers.iter().map(layer).collect(),

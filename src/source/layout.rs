@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek as _, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::model::{Hasher, ImagePath, Limits};
+use crate::model::{Digest, Hasher, ImagePath, Limits};
 
 use super::{BlobRef, Document, Source, SourceError, read_bounded};
 
@@ -110,11 +110,20 @@ impl<F: Files> Layout<F> {
         }
         Ok(Self { files, limits: limits.clone() })
     }
+
+    fn blob(&self, digest: &Digest) -> Result<Box<dyn Read + Send + '_>, SourceError> {
+        let found = self.files.open(&blob_path(digest))?;
+        let missing = || SourceError::Invalid {
+            what: format!("{} has no blob {digest}", self.files.place()),
+            hint: Some("copy the image again, with all of its layers".to_owned()),
+        };
+        found.map(|(reader, _)| reader).ok_or_else(missing)
+    }
 }
 
 /// Where a layout keeps a blob.
-pub fn blob_path(blob: &BlobRef) -> ImagePath {
-    ImagePath::from(format!("blobs/{}/{}", blob.digest.algorithm(), blob.digest.hex()).as_str())
+pub fn blob_path(digest: &Digest) -> ImagePath {
+    ImagePath::from(format!("blobs/{}/{}", digest.algorithm(), digest.hex()).as_str())
 }
 
 impl<F: Files> Source for Layout<F> {
@@ -125,21 +134,16 @@ impl<F: Files> Source for Layout<F> {
         Ok(Document { digest: hasher.finish(), media_type: None, bytes })
     }
 
-    fn manifest(&self, blob: &BlobRef) -> Result<Vec<u8>, SourceError> {
-        read_bounded(self.open(blob)?, self.limits.document, &format!("reading blob {}", blob.digest))
+    fn manifest(&self, digest: &Digest) -> Result<Vec<u8>, SourceError> {
+        read_bounded(self.blob(digest)?, self.limits.document, &format!("reading blob {digest}"))
     }
 
     fn open(&self, blob: &BlobRef) -> Result<Box<dyn Read + Send + '_>, SourceError> {
-        let found = self.files.open(&blob_path(blob))?;
-        let missing = || SourceError::Invalid {
-            what: format!("{} has no blob {}", self.files.place(), blob.digest),
-            hint: Some("copy the image again, with all of its layers".to_owned()),
-        };
-        found.map(|(reader, _)| reader).ok_or_else(missing)
+        self.blob(&blob.digest)
     }
 
     fn open_range(&self, blob: &BlobRef, range: Range<u64>) -> Result<Option<Box<dyn Read + Send + '_>>, SourceError> {
-        match self.files.open_range(&blob_path(blob), range)? {
+        match self.files.open_range(&blob_path(&blob.digest), range)? {
             Some((_, size)) if size != blob.size => Err(SourceError::invalid(format!(
                 "blob {} has {size} bytes, its descriptor says {}",
                 blob.digest, blob.size

@@ -89,8 +89,14 @@ pub trait Source: Sync + fmt::Debug {
     /// The manifest or index that the user's reference names.
     fn top(&self) -> Result<Document, SourceError>;
 
-    /// A manifest that an index names. The bytes are verified against the descriptor by who asked.
-    fn manifest(&self, blob: &BlobRef) -> Result<Vec<u8>, SourceError>;
+    /// A manifest that an index names. The bytes are verified by who asked.
+    fn manifest(&self, digest: &Digest) -> Result<Vec<u8>, SourceError>;
+
+    /// The manifests of a type of artifact that refer to another manifest (OCI distribution-spec, "Listing Referrers"). Nothing
+    /// but the medium's word says so. None where the medium keeps no such list.
+    fn referrers(&self, _manifest: &Digest, _artifact_type: &str) -> Result<Vec<Digest>, SourceError> {
+        Ok(Vec::new())
+    }
 
     /// The bytes of a blob as stored, from its first to its last. They are not verified here:
     /// [`verify::Verified`] does that for every medium alike.

@@ -1,19 +1,17 @@
 //! Layers that are read in part: the answers are those of the whole, through every medium that can be read from any place on.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpListener;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 
-use crate::seekable::{Form, convert, digest};
+use crate::registry::{read, registry, write};
+use crate::seekable::{Form, convert};
 use crate::support::{check, layout, run, stderr, world};
 
-const WORLDS: [&str; 14] = [
+pub(crate) const WORLDS: [&str; 14] = [
     "cpu-only",
     "cudart-mix",
     "debug-on",
@@ -29,17 +27,6 @@ const WORLDS: [&str; 14] = [
     "two-nccl",
     "use-nccl-off",
 ];
-
-fn read(layout: &Path, digest: &Value) -> Vec<u8> {
-    fs::read(layout.join("blobs").join(digest.as_str().unwrap().replace(':', "/"))).unwrap()
-}
-
-fn write(layout: &Path, bytes: &[u8], descriptor: &mut Value) {
-    let digest = digest(bytes);
-    fs::write(layout.join("blobs").join(digest.replace(':', "/")), bytes).unwrap();
-    descriptor["digest"] = digest.into();
-    descriptor["size"] = bytes.len().into();
-}
 
 /// A small world in another form; `more` is put into its last layer.
 fn converted(name: &str, form: Form, chunk: usize, more: Option<&[u8]>) -> tempfile::TempDir {
@@ -75,9 +62,9 @@ fn converted(name: &str, form: Form, chunk: usize, more: Option<&[u8]>) -> tempf
 }
 
 /// Verdict, facts and judgements, and how much of each layer was read.
-type Told = (Value, Vec<(u64, u64)>, Vec<String>);
+pub(crate) type Told = (Value, Vec<(u64, u64)>, Vec<String>);
 
-fn told(report: &Value) -> Told {
+pub(crate) fn told(report: &Value) -> Told {
     let layers = report["image"]["layers"].as_array().unwrap();
     let number = |layer: &Value, key| layer[key].as_u64().unwrap();
     let notes = report["image"]["notes"].as_array().unwrap();
@@ -137,7 +124,7 @@ fn the_list_of_worlds_is_whole() {
 }
 
 /// Bytes that nobody looks into.
-fn noise() -> Vec<u8> {
+pub(crate) fn noise() -> Vec<u8> {
     let mut noise = fastrand::Rng::with_seed(1);
     std::iter::repeat_with(|| noise.u8(..)).take(12 << 20).collect()
 }
@@ -154,58 +141,6 @@ fn an_archive_is_read_in_part() {
     assert_eq!(part.0, whole.0);
     let (read, size) = *part.1.last().unwrap();
     assert!(read < size / 4, "{read} of {size}");
-}
-
-/// A registry with one image, of a layout. Counts the bytes of blobs that it sends.
-fn registry(layout: PathBuf, ranges: bool) -> (String, Arc<AtomicU64>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let image = format!("docker://{}/a/b:1", listener.local_addr().unwrap());
-    let sent = Arc::new(AtomicU64::new(0));
-    let count = Arc::clone(&sent);
-    let index: Value = serde_json::from_slice(&fs::read(layout.join("index.json")).unwrap()).unwrap();
-    let manifest = index["manifests"][0]["digest"].as_str().unwrap().to_owned();
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let (layout, manifest, count) = (layout.clone(), manifest.clone(), Arc::clone(&count));
-            thread::spawn(move || {
-                let mut stream = BufReader::new(stream.unwrap());
-                let mut lines = Vec::new();
-                loop {
-                    let mut line = String::new();
-                    stream.read_line(&mut line).unwrap();
-                    if line.trim().is_empty() {
-                        break;
-                    }
-                    lines.push(line.trim().to_ascii_lowercase());
-                }
-                let Some(first) = lines.first() else { return };
-                let path = first.split(' ').nth(1).unwrap();
-                let name = path.rsplit('/').next().unwrap();
-                let blob = if path.contains("/manifests/") { &*manifest } else { name };
-                let body = if path == "/v2/" { Vec::new() } else { read(&layout, &blob.into()) };
-                let range = lines.iter().find_map(|line| line.strip_prefix("range: bytes=")).filter(|_| ranges);
-                let (status, head, body) = match range.and_then(|range| range.split_once('-')) {
-                    Some((first, last)) => {
-                        let (first, last): (usize, usize) = (first.parse().unwrap(), last.parse().unwrap());
-                        let told = format!("Content-Range: bytes {first}-{last}/{}\r\n", body.len());
-                        (206, told, body[first..=last].to_vec())
-                    }
-                    None => (200, String::new(), body),
-                };
-                if path.contains("/blobs/") {
-                    count.fetch_add(body.len() as u64, Ordering::SeqCst);
-                }
-                let length = body.len();
-                let kind = "application/vnd.oci.image.manifest.v1+json";
-                let head = format!(
-                    "HTTP/1.1 {status} X\r\nConnection: close\r\nContent-Type: {kind}\r\n{head}Content-Length: {length}\r\n\r\n"
-                );
-                // Whoever asked may have had enough.
-                let _ = stream.get_mut().write_all(head.as_bytes()).and_then(|()| stream.get_mut().write_all(&body));
-            });
-        }
-    });
-    (image, sent)
 }
 
 #[test]

@@ -5,7 +5,8 @@ use crate::model::{Digest, Limits, OverLimit};
 use crate::tarball::TarReader;
 
 use super::super::{Compression, ScanError};
-use super::{Annotations, Format, Ranged, Toc, Trouble, pieces, stored, verify};
+use super::pieces::{self, Streams};
+use super::{Format, Ranged, Toc, Trouble, stored, table, verify};
 
 /// Has the digest of the table, as it is inside the tar.
 const TOC_DIGEST: &str = "containerd.io/snapshot/stargz/toc.digest";
@@ -13,17 +14,19 @@ const TOC_DIGEST: &str = "containerd.io/snapshot/stargz/toc.digest";
 /// The table's name in the tar.
 const TOC: &str = "stargz.index.json";
 
+/// Files in the root that belong to the form and not to the image.
+const OWN: &[&str] = &[TOC, ".prefetch.landmark", ".no.prefetch.landmark"];
+
 const FOOTER: u64 = 51;
 
 pub(super) const FORMAT: Format = Format {
     name: "eStargz",
     compression: Compression::Gzip,
-    own: &[TOC, ".prefetch.landmark", ".no.prefetch.landmark"],
-    promised: |annotations: &Annotations| annotations.contains_key(TOC_DIGEST),
+    promised: |blob| blob.annotations.contains_key(TOC_DIGEST),
     table,
 };
 
-fn table(blob: &Ranged<'_>, limits: &Limits) -> Result<Toc, Trouble> {
+fn table<'a>(blob: &Ranged<'a>, limits: &Limits) -> Result<Toc<'a>, Trouble> {
     let unusable = |what: &str| Trouble::Unusable(what.to_owned());
     let digest: Option<Digest> = blob.annotations.get(TOC_DIGEST).and_then(|text| text.parse().ok());
     let digest = digest.ok_or_else(|| unusable("the annotation of its descriptor is no digest"))?;
@@ -38,7 +41,8 @@ fn table(blob: &Ranged<'_>, limits: &Limits) -> Result<Toc, Trouble> {
     let packed = stored::bytes(blob, start..end)?;
     let json = unpack(&packed, start, limits)?;
     verify(&format!("the table of contents at byte {start} of the blob"), &json, &digest)?;
-    Ok(Toc { json, start, read: blob.size - start })
+    let members = table::parse(&json, start, OWN, limits).map_err(Trouble::Unusable)?;
+    Ok(Toc { members, end: start, read: blob.size - start, streams: Streams::Own(Compression::Gzip) })
 }
 
 /// The offset in a footer.

@@ -8,13 +8,13 @@ use super::super::ScanError;
 use super::super::extract::Content;
 use super::pieces::{Pieces, TooMuch};
 use super::stored;
-use super::table::Chunk;
+use super::table::{Chunk, Seal};
 
 /// A file, at some place of it.
-pub(super) struct File<'f, 's> {
+pub(super) struct File<'f, 'a, 'z> {
     path: &'f ImagePath,
     chunks: &'f [Chunk],
-    pieces: &'f mut Pieces<'s>,
+    pieces: &'f mut Pieces<'a, 'z>,
     current: Option<Current<'f>>,
 }
 
@@ -23,7 +23,7 @@ struct Current<'f> {
     chunk: &'f Chunk,
     /// Offset in the file of its next byte.
     at: u64,
-    /// Taken at its end.
+    /// Of a piece that has a digest; taken at its end.
     hasher: Option<Hasher>,
 }
 
@@ -33,14 +33,16 @@ impl Current<'_> {
     }
 }
 
-impl<'f, 's> File<'f, 's> {
-    pub(super) const fn new(path: &'f ImagePath, chunks: &'f [Chunk], pieces: &'f mut Pieces<'s>) -> Self {
+impl<'f, 'a, 'z> File<'f, 'a, 'z> {
+    pub(super) const fn new(path: &'f ImagePath, chunks: &'f [Chunk], pieces: &'f mut Pieces<'a, 'z>) -> Self {
         Self { path, chunks, pieces, current: None }
     }
 
-    /// Reads the piece to its end that was begun.
+    /// Reads the piece to its end that was begun, if its digest is known there alone.
     pub(super) fn finish(&mut self) -> Result<(), ScanError> {
-        while let Some(current) = self.current.take().filter(|current| current.at < current.end()) {
+        let is_open =
+            |current: &Current<'_>| current.at < current.end() && matches!(current.chunk.seal, Seal::Digest(_));
+        while let Some(current) = self.current.take().filter(is_open) {
             self.step(current)?;
         }
         Ok(())
@@ -57,21 +59,24 @@ impl<'f, 's> File<'f, 's> {
         }
         let bytes = self.pieces.bytes();
         current.at += bytes.len() as u64;
-        let hasher = current.hasher.get_or_insert_with(|| chunk.digest.hasher());
-        hasher.update(bytes);
-        if current.at == current.end()
-            && let Some(found) = current.hasher.take().map(Hasher::finish)
-            && found != chunk.digest
-        {
-            let what = format!("it has the digest {found}, the table of contents says {}", chunk.digest);
-            return Err(damaged(self.path, chunk, &what));
+        // What lies in a span was verified before it was unpacked.
+        if let Seal::Digest(digest) = &chunk.seal {
+            let hasher = current.hasher.get_or_insert_with(|| digest.hasher());
+            hasher.update(bytes);
+            if current.at == current.end()
+                && let Some(found) = current.hasher.take().map(Hasher::finish)
+                && found != *digest
+            {
+                let what = format!("it has the digest {found}, the table of contents says {digest}");
+                return Err(damaged(self.path, chunk, &what));
+            }
         }
         self.current = Some(current);
         Ok(offset)
     }
 }
 
-impl Content for File<'_, '_> {
+impl Content for File<'_, '_, '_> {
     type Error = ScanError;
 
     fn read(&mut self, place: u64) -> Result<(u64, &[u8]), ScanError> {

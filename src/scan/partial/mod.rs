@@ -1,16 +1,20 @@
 //! Layers with a table of contents: only those pieces are read that somebody looks into. The descriptor of the layer, which
 //! the manifest's digest covers, has the digest of the table, and the table those of the pieces: nothing is believed that was
-//! not verified.
+//! not verified. A zTOC comes from beside the layer, and whoever hands it in says what binds it.
 //!
 //! A table tells names, types and sizes, but not the leading bytes by which extractors choose. So the first piece of every
 //! file is read; what is passed over lies inside of large files. The answers are those of the whole layer.
 
 mod estargz;
 mod file;
+mod listing;
 mod pieces;
+mod soci;
+mod spans;
 mod stored;
 mod table;
 mod zstd_chunked;
+mod ztoc;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -24,33 +28,32 @@ use crate::model::{Digest, Entry, Found, Gap, Limits, Meter};
 use super::extract::look;
 use super::{Cancel, Compression, EXTRACTORS, LayerScan, ScanError};
 use file::File;
-use pieces::Pieces;
+use pieces::{Pieces, Streams};
 use stored::Stored;
 use table::Member;
 
-/// Every form of such a table: one file of this folder, one line here. The first whose annotations are there is taken.
-const FORMATS: &[Format] = &[zstd_chunked::FORMAT, estargz::FORMAT];
+/// Every form of such a table: one file of this folder, one line here. The first that is promised is taken.
+const FORMATS: &[Format] = &[zstd_chunked::FORMAT, estargz::FORMAT, soci::FORMAT];
 
 /// A form of table.
 struct Format {
     /// For reports.
     name: &'static str,
     compression: Compression,
-    /// Files in the root that belong to the form and not to the image.
-    own: &'static [&'static str],
-    /// Whether the annotations of a descriptor promise a table.
-    promised: fn(&Annotations) -> bool,
+    /// Whether a layer says of itself that it has a table, or somebody else does.
+    promised: fn(&Ranged<'_>) -> bool,
     /// Reads and verifies it.
-    table: fn(&Ranged<'_>, &Limits) -> Result<Toc, Trouble>,
+    table: for<'a> fn(&Ranged<'a>, &Limits) -> Result<Toc<'a>, Trouble>,
 }
 
 /// A verified table.
-struct Toc {
-    json: Vec<u8>,
-    /// Where it lies in the blob: all pieces lie before it.
-    start: u64,
+struct Toc<'a> {
+    members: Vec<Member>,
+    /// Where in the blob all pieces end.
+    end: u64,
     /// Bytes of the blob that were read for it.
     read: u64,
+    streams: Streams<'a>,
 }
 
 /// Annotations of a layer's descriptor (OCI image-spec, `annotations.md`).
@@ -63,6 +66,8 @@ pub type OpenRange<'a> = dyn Fn(Range<u64>) -> io::Result<Option<Box<dyn Read + 
 pub struct Ranged<'a> {
     /// What its descriptor says.
     pub annotations: &'a Annotations,
+    /// Its zTOC, if one is at hand, as it was verified by who found it.
+    pub ztoc: Option<&'a [u8]>,
     /// Bytes of it.
     pub size: u64,
     /// How its bytes are had.
@@ -112,9 +117,9 @@ impl From<io::Error> for Trouble {
     }
 }
 
-/// Whether a layer says of itself that it can be read in part.
-pub fn is_offered(annotations: &Annotations) -> bool {
-    FORMATS.iter().any(|format| (format.promised)(annotations))
+/// Whether a layer can be read in part, as far as it says.
+pub fn is_offered(blob: &Ranged<'_>) -> bool {
+    FORMATS.iter().any(|format| (format.promised)(blob))
 }
 
 /// Scans a layer by its table of contents.
@@ -124,42 +129,40 @@ pub fn scan_partly<'a>(
     meter: &'a dyn Meter,
     cancel: &'a Cancel,
 ) -> Result<Partly, ScanError> {
-    let Some(format) = FORMATS.iter().find(|format| (format.promised)(blob.annotations)) else {
+    let Some(format) = FORMATS.iter().find(|format| (format.promised)(blob)) else {
         return Ok(Partly::Whole("it has no table of contents".to_owned()));
     };
-    let table = (format.table)(blob, limits).and_then(|toc| {
-        let members = table::parse(&toc, format.own, limits).map_err(Trouble::Unusable)?;
-        Ok((members, toc.start, toc.read))
-    });
-    match table {
-        Ok((members, end, before)) => {
-            let pieces = || Pieces::new(Stored::new(blob, end, meter, cancel), format.compression, limits);
-            let (found, read) = scan(&members, &pieces, blob.threads, limits)?;
-            meter.add(blob.size.saturating_sub(read));
-            let entries: Vec<Entry> = members.into_iter().map(|member| member.entry).collect();
-            let unpacked = entries.iter().map(|entry| entry.size).sum();
-            let scan = LayerScan { compression: format.compression, unpacked, diff_id: None, entries, found };
-            Ok(Partly::Scanned { scan, read: before + read, format: format.name })
+    let toc = match (format.table)(blob, limits) {
+        Ok(toc) => toc,
+        Err(Trouble::Unusable(why)) => {
+            return Ok(Partly::Whole(format!("its {} table cannot be used: {why}", format.name)));
         }
-        Err(Trouble::Unusable(why)) => Ok(Partly::Whole(format!("its {} table cannot be used: {why}", format.name))),
-        Err(Trouble::Fatal(error)) => Err(error),
-    }
+        Err(Trouble::Fatal(error)) => return Err(error),
+    };
+    let pieces = || Pieces::new(Stored::new(blob, toc.end, meter, cancel), &toc.streams, limits);
+    let batches = batches(&toc.members, toc.streams.batch());
+    let (found, read) = scan(&toc.members, &batches, &pieces, blob.threads, limits)?;
+    meter.add(blob.size.saturating_sub(read));
+    let entries: Vec<Entry> = toc.members.into_iter().map(|member| member.entry).collect();
+    let unpacked = entries.iter().map(|entry| entry.size).sum();
+    let scan = LayerScan { compression: format.compression, unpacked, diff_id: None, entries, found };
+    Ok(Partly::Scanned { scan, read: toc.read + read, format: format.name })
 }
 
 /// What was found, by the places of members.
 type Answers = BTreeMap<usize, Vec<Result<Found, Gap>>>;
 
 /// Looks into files, several at once: pieces need nothing of each other. Also says how many bytes were read.
-fn scan<'a>(
+fn scan<'a, 'z>(
     members: &[Member],
-    pieces: &(dyn Fn() -> Pieces<'a> + Sync),
+    batches: &[Range<usize>],
+    pieces: &(dyn Fn() -> Pieces<'a, 'z> + Sync),
     threads: NonZeroUsize,
     limits: &Limits,
 ) -> Result<(Answers, u64), ScanError> {
-    let batches = batches(members);
     let next = AtomicUsize::new(0);
     let work = || {
-        let result = work(members, &batches, &next, pieces(), limits);
+        let result = work(members, batches, &next, pieces(), limits);
         if result.is_err() {
             next.store(batches.len(), Ordering::Relaxed);
         }
@@ -182,14 +185,13 @@ fn failed() -> ScanError {
     ScanError::Read(io::Error::other("the scan failed: this is a defect of ncclcheck"))
 }
 
-/// Files that lie together: so many that a thread reads on for a while.
-fn batches(members: &[Member]) -> Vec<Range<usize>> {
-    const STORED: u64 = 4 << 20;
+/// Files that lie together: so many that a thread reads on for a while, up to so many stored bytes.
+fn batches(members: &[Member], most: u64) -> Vec<Range<usize>> {
     let mut batches: Vec<Range<usize>> = Vec::new();
     let mut begin = None;
     for (index, member) in members.iter().enumerate() {
         let (Some(first), Some(last)) = (member.chunks.first(), member.chunks.last()) else { continue };
-        let start = begin.filter(|start| last.stored.end - start <= STORED);
+        let start = begin.filter(|start| last.stored.end - start <= most);
         if let (Some(_), Some(batch)) = (start, batches.last_mut()) {
             batch.end = index + 1;
         } else {
@@ -205,7 +207,7 @@ fn work(
     members: &[Member],
     batches: &[Range<usize>],
     next: &AtomicUsize,
-    mut pieces: Pieces<'_>,
+    mut pieces: Pieces<'_, '_>,
     limits: &Limits,
 ) -> Result<(Answers, u64), ScanError> {
     let mut found = Answers::new();

@@ -9,8 +9,9 @@ use zstd::stream::read::Decoder as ZstdDecoder;
 use crate::model::{Limits, OverLimit};
 
 use super::super::Compression;
+use super::spans::{Span, Spans};
 use super::stored::Stored;
-use super::table::Chunk;
+use super::table::{Chunk, Seal};
 
 /// Counted from here on: small files may well be all zeros.
 const SMALL: u64 = 64 << 20;
@@ -37,12 +38,32 @@ pub(super) fn unpacked<'a>(
 #[error("{0}")]
 pub(super) struct TooMuch(pub(super) String);
 
+/// How the pieces of a blob are compressed.
+pub(super) enum Streams<'z> {
+    /// In streams of their own, or some together in one.
+    Own(Compression),
+    /// In one gzip stream, by spans of it.
+    Spans(Vec<Span<'z>>),
+}
+
+impl Streams<'_> {
+    /// Stored bytes that one thread goes through before another one takes over. Where a span lies in the way, both read it.
+    pub(super) fn batch(&self) -> u64 {
+        const LEAST: u64 = 4 << 20;
+        match self {
+            Self::Own(_) => LEAST,
+            Self::Spans(spans) => {
+                spans.iter().map(|span| 8 * (span.stored.end - span.stored.start)).max().unwrap_or_default().max(LEAST)
+            }
+        }
+    }
+}
+
 /// The unpacked bytes of one piece at a time.
-pub(super) struct Pieces<'a> {
-    compression: Compression,
-    window_log: u32,
+pub(super) struct Pieces<'a, 'z> {
+    zstd_window_log: u32,
     expansion: u64,
-    state: State<'a>,
+    state: State<'a, 'z>,
     /// Where the open stream begins in the blob, and how many of its unpacked bytes were read.
     stream: Option<(u64, u64)>,
     /// Bytes unpacked, and bytes that they were unpacked from.
@@ -53,27 +74,31 @@ pub(super) struct Pieces<'a> {
     count: usize,
 }
 
-enum State<'a> {
-    Closed(Stored<'a>),
+enum State<'a, 'z> {
+    Closed(Stored<'a>, Compression),
+    Spans(Box<Spans<'a, 'z>>),
     Gzip(Box<GzDecoder<Stored<'a>>>),
     Zstd(ZstdDecoder<'static, Stored<'a>>),
     /// A decoder could not be made.
     Lost,
 }
 
-impl fmt::Debug for Pieces<'_> {
+impl fmt::Debug for Pieces<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pieces").field("compression", &self.compression).finish_non_exhaustive()
+        f.debug_struct("Pieces").field("stream", &self.stream).finish_non_exhaustive()
     }
 }
 
-impl<'a> Pieces<'a> {
-    pub(super) fn new(stored: Stored<'a>, compression: Compression, limits: &Limits) -> Self {
+impl<'a, 'z> Pieces<'a, 'z> {
+    pub(super) fn new(stored: Stored<'a>, streams: &'z Streams<'_>, limits: &Limits) -> Self {
+        let state = match streams {
+            Streams::Own(compression) => State::Closed(stored, *compression),
+            Streams::Spans(spans) => State::Spans(Box::new(Spans::new(stored, spans))),
+        };
         Self {
-            compression,
-            window_log: limits.zstd_window_log,
+            zstd_window_log: limits.zstd_window_log,
             expansion: limits.expansion,
-            state: State::Closed(stored),
+            state,
             stream: None,
             unpacked: 0,
             packed: 0,
@@ -90,21 +115,8 @@ impl<'a> Pieces<'a> {
             ahead -= read;
         } else {
             self.stream = None;
-            let mut stored = self.close().ok_or_else(|| io::Error::other("the decoder is gone"))?;
-            let sought = stored.seek(&chunk.stored);
-            if let Err(error) = sought {
-                self.state = State::Closed(stored);
-                return Err(error);
-            }
             self.packed += chunk.stored.end - chunk.stored.start;
-            self.state = match self.compression {
-                Compression::Zstd => {
-                    let mut decoder = ZstdDecoder::with_buffer(stored)?;
-                    decoder.window_log_max(self.window_log)?;
-                    State::Zstd(decoder)
-                }
-                Compression::Gzip | Compression::None => State::Gzip(Box::new(GzDecoder::new(stored))),
-            };
+            self.begin(chunk)?;
             self.stream = Some((chunk.stored.start, 0));
         }
         while ahead > 0 {
@@ -115,6 +127,30 @@ impl<'a> Pieces<'a> {
             }
             ahead -= count as u64;
         }
+        Ok(())
+    }
+
+    /// Begins with the stream that a piece lies in.
+    fn begin(&mut self, chunk: &Chunk) -> io::Result<()> {
+        let gone = || io::Error::other("the decoder is gone");
+        if let Seal::Span(number) = chunk.seal {
+            let State::Spans(spans) = &mut self.state else { return Err(gone()) };
+            return spans.open(number);
+        }
+        let (mut stored, compression) = self.close().ok_or_else(gone)?;
+        let sought = stored.seek(&chunk.stored);
+        if let Err(error) = sought {
+            self.state = State::Closed(stored, compression);
+            return Err(error);
+        }
+        self.state = match compression {
+            Compression::Zstd => {
+                let mut decoder = ZstdDecoder::with_buffer(stored)?;
+                decoder.window_log_max(self.zstd_window_log)?;
+                State::Zstd(decoder)
+            }
+            Compression::Gzip | Compression::None => State::Gzip(Box::new(GzDecoder::new(stored))),
+        };
         Ok(())
     }
 
@@ -131,7 +167,8 @@ impl<'a> Pieces<'a> {
             let read = match &mut self.state {
                 State::Gzip(decoder) => decoder.read(buffer),
                 State::Zstd(decoder) => decoder.read(buffer),
-                State::Closed(_) | State::Lost => Ok(0),
+                State::Spans(spans) => spans.read(buffer),
+                State::Closed(..) | State::Lost => Ok(0),
             };
             match read {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -157,15 +194,19 @@ impl<'a> Pieces<'a> {
 
     /// Bytes of the blob that were read.
     pub(super) fn finish(mut self) -> u64 {
-        self.close().map_or(0, |stored| stored.read_so_far())
+        match &self.state {
+            State::Spans(spans) => spans.read_so_far(),
+            _ => self.close().map_or(0, |(stored, _)| stored.read_so_far()),
+        }
     }
 
-    fn close(&mut self) -> Option<Stored<'a>> {
+    /// The blob, and how the streams in it are compressed that have their own.
+    fn close(&mut self) -> Option<(Stored<'a>, Compression)> {
         match std::mem::replace(&mut self.state, State::Lost) {
-            State::Closed(stored) => Some(stored),
-            State::Gzip(decoder) => Some(decoder.into_inner()),
-            State::Zstd(decoder) => Some(decoder.finish()),
-            State::Lost => None,
+            State::Closed(stored, compression) => Some((stored, compression)),
+            State::Gzip(decoder) => Some((decoder.into_inner(), Compression::Gzip)),
+            State::Zstd(decoder) => Some((decoder.finish(), Compression::Zstd)),
+            State::Spans(_) | State::Lost => None,
         }
     }
 }

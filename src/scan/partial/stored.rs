@@ -112,7 +112,8 @@ impl<'a> Stored<'a> {
             return Err(io::Error::other("cancelled"));
         }
         if self.left == 0 {
-            let end = self.at.saturating_add(self.window).min(self.size);
+            let window = self.window.max((self.end - self.at).min(WINDOW.end));
+            let end = self.at.saturating_add(window).min(self.size);
             self.window = (self.window * 2).min(WINDOW.end);
             self.reader = (self.open)(self.at..end)?;
             self.left = end - self.at;
@@ -130,7 +131,7 @@ impl<'a> Stored<'a> {
             }
         };
         if count == 0 {
-            let what = format!("the blob ends at its byte {}, before its table of contents", self.at);
+            let what = format!("the blob ends at its byte {}, too early", self.at);
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what));
         }
         self.ready = 0..count;

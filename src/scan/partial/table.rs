@@ -1,5 +1,5 @@
-//! Tables of contents: JSON with an entry for each member of the tar and each further chunk of a file. Both forms have it
-//! from CRFS. What a writer never writes is refused: the layer is then read whole.
+//! Tables of contents: JSON with an entry for each member of the tar and each further chunk of a file. eStargz and zstd:chunked
+//! have it from CRFS. What a writer never writes is refused: the layer is then read whole.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,9 +7,9 @@ use std::ops::Range;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::model::{Digest, Entry, ImagePath, Kind, Limits, OverLimit};
+use crate::model::{Digest, Entry, Kind, Limits};
 
-use super::Toc;
+use super::listing::{Described, Listing, shown};
 
 /// One member of the tar.
 #[derive(Debug)]
@@ -30,7 +30,16 @@ pub(super) struct Chunk {
     pub(super) stored: Range<u64>,
     /// Unpacked bytes of that stream before it.
     pub(super) inner: u64,
-    pub(super) digest: Digest,
+    pub(super) seal: Seal,
+}
+
+/// By what the bytes of a chunk are verified.
+#[derive(Debug)]
+pub(super) enum Seal {
+    /// Their digest.
+    Digest(Digest),
+    /// The digest of the span of this number, in which they are stored.
+    Span(usize),
 }
 
 /// An entry as it is written.
@@ -66,15 +75,16 @@ struct Raw {
     digest: String,
 }
 
-/// Reads a table. `own` are files in the root that are no files of the image.
-pub(super) fn parse(toc: &Toc, own: &[&str], limits: &Limits) -> Result<Vec<Member>, String> {
-    let mut builder = Builder { limits, end: toc.start, members: Vec::new(), open: None, total: 0, last: (0, 0) };
-    let mut json = serde_json::Deserializer::from_slice(&toc.json);
+/// Reads a table, which begins at the byte `start` of the blob. `own` are files in the root that are no files of the image.
+pub(super) fn parse(json: &[u8], start: u64, own: &[&str], limits: &Limits) -> Result<Vec<Member>, String> {
+    let listing = Listing::new(limits);
+    let mut builder = Builder { listing, end: start, members: Vec::new(), open: None, last: (0, 0) };
+    let mut json = serde_json::Deserializer::from_slice(json);
     (&mut builder).deserialize(&mut json).and_then(|()| json.end()).map_err(|error| error.to_string())?;
     builder.close()?;
     let mut members = builder.members;
     // A stream ends where the next one begins.
-    let mut next = toc.start..toc.start;
+    let mut next = start..start;
     for chunk in members.iter_mut().rev().flat_map(|member| member.chunks.iter_mut().rev()) {
         let end = if chunk.stored.start == next.start { next.end } else { next.start };
         chunk.stored.end = end;
@@ -86,14 +96,12 @@ pub(super) fn parse(toc: &Toc, own: &[&str], limits: &Limits) -> Result<Vec<Memb
 
 /// Puts members together, entry by entry, so that nothing large stays but what is returned.
 struct Builder<'a> {
-    limits: &'a Limits,
+    listing: Listing<'a>,
     /// Where the table begins in the blob.
     end: u64,
     members: Vec<Member>,
     /// The file whose chunks are coming.
     open: Option<Open>,
-    /// Bytes of all files.
-    total: u64,
     /// Where the last chunk's stream begins in the blob, and where the chunk ends in that stream.
     last: (u64, u64),
 }
@@ -111,7 +119,8 @@ impl Builder<'_> {
     fn add(&mut self, raw: &Raw) -> Result<(), String> {
         if raw.kind == "chunk" {
             let open = self.open.take().filter(|open| open.name == raw.name);
-            let mut open = open.ok_or_else(|| format!("a chunk of '{}' follows no file", shown(&raw.name)))?;
+            let mut open =
+                open.ok_or_else(|| format!("a chunk of '{}' follows no file", shown(raw.name.as_bytes())))?;
             self.chunk(&mut open, raw)?;
             self.open = Some(open);
             return Ok(());
@@ -130,52 +139,25 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// An entry with the bounds that the tar's would have.
+    /// The entry of a member.
     fn entry(&mut self, raw: &Raw) -> Result<Entry, String> {
-        let limits = self.limits;
-        if self.members.len() as u64 >= limits.entries {
-            return Err(OverLimit::new(
-                format!("it has more than {} entries", limits.entries),
-                "entries",
-                limits.entries,
-            )
-            .to_string());
-        }
-        let longest = raw.name.len().max(raw.link_name.len());
-        if longest > limits.path {
-            return Err(
-                OverLimit::new(format!("it has a path of {longest} bytes"), "path", limits.path as u64).to_string()
-            );
-        }
         // Writers put this in place of bytes that are no UTF-8: what the name was is not known.
         if raw.name.contains('\u{fffd}') || raw.link_name.contains('\u{fffd}') {
-            return Err(format!("'{}' is not spelled as in the tar", shown(&raw.name)));
+            return Err(format!("'{}' is not spelled as in the tar", shown(raw.name.as_bytes())));
         }
-        let link = || Some(&raw.link_name).filter(|link| !link.is_empty()).ok_or("it has a link without a target");
-        let kind = match raw.kind.as_str() {
-            "dir" => Kind::Directory,
-            "reg" if raw.name.ends_with('/') => Kind::Directory,
-            "reg" => Kind::File,
-            "symlink" => Kind::Symlink(link()?.as_bytes().into()),
-            "hardlink" => Kind::Hardlink(ImagePath::normalise(link()?.as_bytes())),
-            "char" => Kind::CharDevice(raw.dev_major, raw.dev_minor),
-            "block" => Kind::BlockDevice(raw.dev_major, raw.dev_minor),
-            "fifo" => Kind::Fifo,
-            other => return Err(format!("'{}' is of the unknown type '{}'", shown(&raw.name), shown(other))),
-        };
-        let size = if kind == Kind::File { raw.size } else { 0 };
-        self.total = self.total.saturating_add(size);
-        if self.total > limits.unpacked {
-            return Err(
-                OverLimit::new(format!("its files have {} bytes", self.total), "unpacked", limits.unpacked).to_string()
-            );
-        }
-        Ok(Entry { path: ImagePath::normalise(raw.name.as_bytes()), kind, mode: raw.mode & 0o7777, size })
+        self.listing.entry(&Described {
+            name: raw.name.as_bytes(),
+            kind: raw.kind.as_bytes(),
+            size: raw.size,
+            link: raw.link_name.as_bytes(),
+            mode: raw.mode,
+            device: (raw.dev_major, raw.dev_minor),
+        })
     }
 
     /// Adds a chunk to its file. Writers write forward: what goes back would be read twice.
     fn chunk(&mut self, open: &mut Open, raw: &Raw) -> Result<(), String> {
-        let wrong = |what: &str| Err(format!("a chunk of '{}' {what}", shown(&raw.name)));
+        let wrong = |what: &str| Err(format!("a chunk of '{}' {what}", shown(raw.name.as_bytes())));
         let left = open.member.entry.size - open.covered;
         let size = if raw.chunk_size == 0 { left } else { raw.chunk_size };
         if raw.chunk_offset != open.covered || size == 0 || size > left {
@@ -188,12 +170,13 @@ impl Builder<'_> {
         };
         let digest = if raw.chunk_digest.is_empty() { &open.digest } else { &raw.chunk_digest };
         let is_all = size == open.member.entry.size;
-        let Some(digest) = digest.parse().ok().filter(|_| is_all || !raw.chunk_digest.is_empty()) else {
+        let Some(seal) = digest.parse().ok().map(Seal::Digest).filter(|_| is_all || !raw.chunk_digest.is_empty())
+        else {
             return wrong("has no digest");
         };
         self.last = (raw.offset, end);
         let stored = raw.offset..raw.offset;
-        open.member.chunks.push(Chunk { offset: open.covered, size, stored, inner: raw.inner_offset, digest });
+        open.member.chunks.push(Chunk { offset: open.covered, size, stored, inner: raw.inner_offset, seal });
         open.covered += size;
         Ok(())
     }
@@ -202,17 +185,11 @@ impl Builder<'_> {
     fn close(&mut self) -> Result<(), String> {
         let Some(open) = self.open.take() else { return Ok(()) };
         if open.covered != open.member.entry.size {
-            return Err(format!("the chunks of '{}' are not all of it", shown(&open.name)));
+            return Err(format!("the chunks of '{}' are not all of it", shown(open.name.as_bytes())));
         }
         self.members.push(open.member);
         Ok(())
     }
-}
-
-/// A name, for messages.
-fn shown(name: &str) -> String {
-    const LONGEST: usize = 200;
-    crate::model::printable(&name.chars().take(LONGEST).collect::<String>()).into_owned()
 }
 
 impl<'de> DeserializeSeed<'de> for &mut Builder<'_> {

@@ -9,7 +9,7 @@ use crate::scan::scan_layer;
 use seekable::{Form, Layer, convert};
 
 #[path = "../../../tests/integration/seekable.rs"]
-mod seekable;
+pub(super) mod seekable;
 
 const BOTH: [Form; 2] = [Form::EStargz, Form::ZstdChunked];
 
@@ -20,7 +20,7 @@ type Edit = Box<dyn Fn(&mut Value)>;
 const LIBRARY: &[u8] = include_bytes!("../../../fixtures/elf/gpu-code/gpu-code.so");
 
 /// A tar of every kind of entry.
-fn tar() -> Vec<u8> {
+pub(super) fn tar() -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     let mut noise = fastrand::Rng::with_seed(1);
     let noise: Vec<u8> = std::iter::repeat_with(|| noise.u8(..)).take(300_000).collect();
@@ -64,6 +64,7 @@ fn part(layer: &Layer, limits: &Limits) -> (Result<Partly, ScanError>, Vec<Range
     };
     let blob = Ranged {
         annotations: &layer.annotations,
+        ztoc: None,
         size: layer.blob.len() as u64,
         open: &open,
         cost: 0,
@@ -165,7 +166,7 @@ fn damage_names_file_chunk_and_place_and_never_passes() {
 }
 
 /// What was found in a whole layer, by the places of entries in another scan of it.
-fn by_index(all: &LayerScan, other: &LayerScan) -> BTreeMap<usize, Vec<Result<Found, crate::model::Gap>>> {
+pub(super) fn by_index(all: &LayerScan, other: &LayerScan) -> BTreeMap<usize, Vec<Result<Found, crate::model::Gap>>> {
     let place = |index: usize| other.entries.iter().position(|entry| entry.path == all.entries[index].path).unwrap();
     all.found.iter().map(|(index, found)| (place(*index), found.clone())).collect()
 }
@@ -321,6 +322,7 @@ fn a_medium_without_ranges_is_read_whole() {
     let open = |_: Range<u64>| Ok(None);
     let blob = Ranged {
         annotations: &layer.annotations,
+        ztoc: None,
         size: layer.blob.len() as u64,
         open: &open,
         cost: 0,

@@ -6,7 +6,8 @@ use std::io::Read as _;
 use crate::model::{Digest, Limits, OverLimit};
 
 use super::super::Compression;
-use super::{Annotations, Format, Ranged, Toc, Trouble, pieces, stored, verify};
+use super::pieces::{self, Streams};
+use super::{Annotations, Format, Ranged, Toc, Trouble, stored, table, verify};
 
 /// What the annotations begin with: today, and until containers/storage 1.44.
 const PREFIXES: [&str; 2] = ["io.github.containers.zstd-chunked", "io.containers.zstd-chunked"];
@@ -20,8 +21,7 @@ const FRAME_HEADER: u64 = 8;
 pub(super) const FORMAT: Format = Format {
     name: "zstd:chunked",
     compression: Compression::Zstd,
-    own: &[],
-    promised: |annotations| promise(annotations).is_some(),
+    promised: |blob| promise(blob.annotations).is_some(),
     table,
 };
 
@@ -33,7 +33,7 @@ fn promise(annotations: &Annotations) -> Option<(&str, &str)> {
     })
 }
 
-fn table(blob: &Ranged<'_>, limits: &Limits) -> Result<Toc, Trouble> {
+fn table<'a>(blob: &Ranged<'a>, limits: &Limits) -> Result<Toc<'a>, Trouble> {
     let unusable = |what: &str| Trouble::Unusable(what.to_owned());
     let (position, digest) = promise(blob.annotations).unwrap_or_default();
     let digest: Digest = digest.parse().map_err(|error| Trouble::Unusable(format!("{error}")))?;
@@ -51,7 +51,9 @@ fn table(blob: &Ranged<'_>, limits: &Limits) -> Result<Toc, Trouble> {
     verify(&format!("the table of contents at byte {offset} of the blob"), &bytes, &digest)?;
     let json = unpack(&bytes, *unpacked, limits)
         .map_err(|error| Trouble::Unusable(format!("it cannot be unpacked ({error})")))?;
-    Ok(Toc { json, start: offset - FRAME_HEADER, read: *packed })
+    let start = offset - FRAME_HEADER;
+    let members = table::parse(&json, start, &[], limits).map_err(Trouble::Unusable)?;
+    Ok(Toc { members, end: start, read: *packed, streams: Streams::Own(Compression::Zstd) })
 }
 
 fn unpack(bytes: &[u8], size: u64, limits: &Limits) -> std::io::Result<Vec<u8>> {

@@ -7,6 +7,7 @@ mod contact;
 mod credentials;
 mod failure;
 mod http;
+mod referrers;
 mod refusal;
 mod retry;
 mod tls;
@@ -127,11 +128,11 @@ impl Registry {
     }
 
     /// A manifest or an index, whole, and the headers that came with it.
-    fn document(&self, reference: &str, object: Object<'_>) -> Result<(Vec<u8>, HeaderMap), SourceError> {
+    fn document(&self, path: &str, object: Object<'_>) -> Result<(Vec<u8>, HeaderMap), SourceError> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static(MANIFESTS));
         patiently(self.patience, || {
-            let answer = self.ask(&format!("manifests/{reference}"), &headers, object)?;
+            let answer = self.ask(path, &headers, object)?;
             let headers = answer.headers().clone();
             match read_bounded(answer.response, self.document_limit, &object.to_string()) {
                 Ok(bytes) => Ok((bytes, headers)),
@@ -145,7 +146,7 @@ impl Registry {
 impl Source for Registry {
     fn top(&self) -> Result<Document, SourceError> {
         let object = Object::Image { name: &self.name };
-        let (bytes, headers) = self.document(&self.wanted, object)?;
+        let (bytes, headers) = self.document(&format!("manifests/{}", self.wanted), object)?;
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let media_type = header(CONTENT_TYPE.as_str());
         let media_type = media_type.map(|text| text.split(';').next().unwrap_or_default().trim().to_owned());
@@ -168,9 +169,13 @@ impl Source for Registry {
         Ok(Document { digest, media_type, bytes })
     }
 
-    fn manifest(&self, blob: &BlobRef) -> Result<Vec<u8>, SourceError> {
-        let object = Object::Manifest { name: &self.name, digest: &blob.digest };
-        Ok(self.document(blob.digest.as_str(), object)?.0)
+    fn manifest(&self, digest: &Digest) -> Result<Vec<u8>, SourceError> {
+        let object = Object::Manifest { name: &self.name, digest };
+        Ok(self.document(&format!("manifests/{digest}"), object)?.0)
+    }
+
+    fn referrers(&self, manifest: &Digest, artifact_type: &str) -> Result<Vec<Digest>, SourceError> {
+        referrers::list(self, manifest, artifact_type)
     }
 
     fn open(&self, blob: &BlobRef) -> Result<Box<dyn Read + Send + '_>, SourceError> {

@@ -48,6 +48,8 @@ pub(super) enum Object<'a> {
     Image { name: &'a str },
     /// A manifest that an index names.
     Manifest { name: &'a str, digest: &'a Digest },
+    /// What refers to a manifest.
+    Referrers { name: &'a str, digest: &'a Digest },
     /// A layer or a configuration that a manifest names.
     Blob { name: &'a str, digest: &'a Digest },
     /// Leave to read.
@@ -59,6 +61,7 @@ impl fmt::Display for Object<'_> {
         match self {
             Self::Image { name } => write!(f, "fetching the manifest of {name}"),
             Self::Manifest { name, digest } => write!(f, "fetching manifest {digest} of {name}"),
+            Self::Referrers { name, digest } => write!(f, "fetching what refers to manifest {digest} of {name}"),
             Self::Blob { name, digest } => write!(f, "fetching blob {digest} of {name}"),
             Self::Token { name } => write!(f, "logging in to pull {name}"),
         }
@@ -93,7 +96,9 @@ pub(super) fn refusal(answer: Answer, object: Object<'_>, access: &Access) -> Fa
             let hint = Some(format!("{doubt}{}", access.hint));
             SourceError::Denied { what: format!("{what}, {}", access.used), hint }.into()
         }
-        StatusCode::NOT_FOUND if matches!(object, Object::Image { .. }) => SourceError::NotFound(what).into(),
+        StatusCode::NOT_FOUND if matches!(object, Object::Image { .. } | Object::Referrers { .. }) => {
+            SourceError::NotFound(what).into()
+        }
         StatusCode::NOT_FOUND if matches!(object, Object::Token { .. }) => SourceError::invalid(what).into(),
         StatusCode::NOT_FOUND => SourceError::invalid(format!("{what}: the image there is not complete")).into(),
         _ => SourceError::invalid(what).into(),

@@ -3,6 +3,7 @@
 mod access;
 mod blobs;
 mod cached;
+mod referrers;
 mod server;
 mod tls;
 

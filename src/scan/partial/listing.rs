@@ -1,0 +1,72 @@
+//! Entries of a layer as a table tells them, with the bounds that those of a tar have.
+
+use crate::model::{Entry, ImagePath, Kind, Limits, OverLimit};
+
+/// What a table tells of one member of the tar.
+pub(super) struct Described<'a> {
+    pub(super) name: &'a [u8],
+    /// As all forms spell it: `dir`, `reg`, …
+    pub(super) kind: &'a [u8],
+    pub(super) size: u64,
+    /// The target of a link.
+    pub(super) link: &'a [u8],
+    pub(super) mode: u32,
+    pub(super) device: (u32, u32),
+}
+
+/// Makes entries, and counts them.
+pub(super) struct Listing<'l> {
+    limits: &'l Limits,
+    entries: u64,
+    /// Bytes of all files.
+    total: u64,
+}
+
+impl<'l> Listing<'l> {
+    pub(super) const fn new(limits: &'l Limits) -> Self {
+        Self { limits, entries: 0, total: 0 }
+    }
+
+    /// The next entry.
+    pub(super) fn entry(&mut self, member: &Described<'_>) -> Result<Entry, String> {
+        let limits = self.limits;
+        self.entries += 1;
+        if self.entries > limits.entries {
+            return over(format!("it has more than {} entries", limits.entries), "entries", limits.entries);
+        }
+        let longest = member.name.len().max(member.link.len());
+        if longest > limits.path {
+            return over(format!("it has a path of {longest} bytes"), "path", limits.path as u64);
+        }
+        let link = || Some(member.link).filter(|link| !link.is_empty()).ok_or("it has a link without a target");
+        let (major, minor) = member.device;
+        let kind = match member.kind {
+            b"dir" => Kind::Directory,
+            b"reg" if member.name.ends_with(b"/") => Kind::Directory,
+            b"reg" => Kind::File,
+            b"symlink" => Kind::Symlink(link()?.into()),
+            b"hardlink" => Kind::Hardlink(ImagePath::normalise(link()?)),
+            b"char" => Kind::CharDevice(major, minor),
+            b"block" => Kind::BlockDevice(major, minor),
+            b"fifo" => Kind::Fifo,
+            other => return Err(format!("'{}' is of the unknown type '{}'", shown(member.name), shown(other))),
+        };
+        let size = if kind == Kind::File { member.size } else { 0 };
+        self.total = self.total.saturating_add(size);
+        if self.total > limits.unpacked {
+            return over(format!("its files have {} bytes", self.total), "unpacked", limits.unpacked);
+        }
+        Ok(Entry { path: ImagePath::normalise(member.name), kind, mode: member.mode & 0o7777, size })
+    }
+}
+
+fn over(what: String, limit: &'static str, value: u64) -> Result<Entry, String> {
+    Err(OverLimit::new(what, limit, value).to_string())
+}
+
+/// A name, for messages.
+pub(super) fn shown(name: &[u8]) -> String {
+    const LONGEST: usize = 200;
+    let name = String::from_utf8_lossy(name.get(..LONGEST).unwrap_or(name));
+    crate::model::printable(&name).into_owned()
+}

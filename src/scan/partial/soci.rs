@@ -1,0 +1,169 @@
+//! SOCI (soci-snapshotter, `docs/index.md`): a gzip layer as anybody writes it, and a table beside it, the zTOC, which has the
+//! files with their places in the tar, the places in the gzip stream where unpacking can begin, and the digests of the spans
+//! between them. What binds the zTOC to the layer is for its finder to know.
+
+use std::ops::Range;
+
+use crate::model::{Digest, Kind, Limits};
+
+use super::super::Compression;
+use super::listing::{Described, Listing, shown};
+use super::pieces::Streams;
+use super::spans::Span;
+use super::table::{Chunk, Member, Seal};
+use super::ztoc::Ztoc;
+use super::{Format, Ranged, Toc, Trouble, stored};
+
+/// The one version that there is.
+const VERSION: &[u8] = b"0.9";
+
+/// Gzip, among the algorithms of the schema.
+const GZIP: u8 = 1;
+
+/// Bytes before a span that matches may refer to.
+const WINDOW: usize = 32 << 10;
+
+/// The head of the checkpoints: how many there are, and what was asked for as the size of a span.
+const HEAD: usize = 4 + 8;
+
+/// One of them: its offsets in the blob and in the tar, the number of bits before the one offset, and the window.
+const CHECKPOINT: usize = 8 + 8 + 1 + WINDOW;
+
+/// The first bytes of every gzip stream (RFC 1952, section 2.3.1).
+const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
+
+/// Bytes before the first span: a gzip header, which has no more than its extra field and two short texts.
+const LONGEST_HEADER: u64 = 128 << 10;
+
+/// The largest span that is read in part, since it is in memory. Writers make spans of 4 MiB, unpacked.
+const LARGEST: u64 = 64 << 20;
+
+const BLOCK: u64 = 512;
+
+pub(super) const FORMAT: Format =
+    Format { name: "SOCI", compression: Compression::Gzip, promised: |blob| blob.ztoc.is_some(), table };
+
+fn table<'a>(blob: &Ranged<'a>, limits: &Limits) -> Result<Toc<'a>, Trouble> {
+    let ztoc = Ztoc::read(blob.ztoc.unwrap_or_default()).map_err(|error| Trouble::Unusable(error.to_string()))?;
+    let spans = spans(&ztoc, blob.size).map_err(Trouble::Unusable)?;
+    let members = members(&ztoc, &spans, limits).map_err(Trouble::Unusable)?;
+    // What lies before the first span has no digest, and nothing of it is needed. But it tells whether parts can be had.
+    let start = spans.first().map(|span| span.stored.start).filter(|start| *start <= LONGEST_HEADER);
+    let start = start.ok_or_else(|| Trouble::Unusable("its first span begins behind any gzip header".to_owned()))?;
+    if !stored::bytes(blob, 0..start)?.starts_with(&MAGIC) {
+        return Err(Trouble::Unusable("the layer does not begin as gzip does".to_owned()));
+    }
+    Ok(Toc { members, end: blob.size, read: start, streams: Streams::Spans(spans) })
+}
+
+/// The spans, which lie behind each other in the blob and in the tar.
+fn spans<'z>(ztoc: &Ztoc<'z>, size: u64) -> Result<Vec<Span<'z>>, String> {
+    if ztoc.version != VERSION {
+        return Err(format!("it is of the version '{}', and only 0.9 is known", shown(ztoc.version)));
+    }
+    if ztoc.algorithm != GZIP {
+        return Err("it is of a layer that is not compressed by gzip".to_owned());
+    }
+    if ztoc.packed != size {
+        return Err(format!("it is of a layer of {} bytes", ztoc.packed));
+    }
+    let digests = ztoc.digests();
+    let (count, size_said) = (digests.len(), ztoc.checkpoints.len().checked_sub(HEAD));
+    let counts =
+        [ztoc.last_span.checked_add(1), ztoc.checkpoints.first_chunk().map(|count| u32::from_le_bytes(*count).into())];
+    if counts.iter().any(|said| *said != Some(count as u64)) || size_said != count.checked_mul(CHECKPOINT) {
+        return Err(format!("it has {count} digests of spans, and not as many places where they begin"));
+    }
+    let places = ztoc.checkpoints.get(HEAD..).unwrap_or_default().chunks_exact(CHECKPOINT).map(checkpoint);
+    let places = places.collect::<Option<Vec<_>>>().ok_or("a span begins where none can be")?;
+    let mut spans = Vec::new();
+    for (number, (digest, place)) in digests.zip(&places).enumerate() {
+        let digest = digest.map_err(|error| error.to_string())?;
+        let digest: Option<Digest> = std::str::from_utf8(digest).ok().and_then(|text| text.parse().ok());
+        let digest = digest.ok_or_else(|| format!("its span {number} has no digest that is known here"))?;
+        let (end, unpacked_end) =
+            places.get(number + 1).map_or((size, ztoc.unpacked), |next| (next.packed, next.unpacked));
+        let start = place.packed - u64::from(place.bits > 0);
+        let is_first_right = number > 0 || place.unpacked == 0;
+        if !is_first_right || start >= end || place.unpacked >= unpacked_end || end - start > LARGEST {
+            return Err(format!("its span {number} is none, or larger than {LARGEST} bytes"));
+        }
+        let known = usize::try_from(place.unpacked).unwrap_or(usize::MAX).min(WINDOW);
+        spans.push(Span {
+            stored: start..end,
+            bit: (8 - place.bits) % 8,
+            unpacked: place.unpacked..unpacked_end,
+            window: place.window.get(WINDOW - known..).unwrap_or_default(),
+            digest,
+        });
+    }
+    Ok(spans)
+}
+
+/// A place between two blocks of a gzip stream.
+struct Checkpoint<'z> {
+    /// Offset in the blob of the first whole byte behind it.
+    packed: u64,
+    /// Bits behind it that are the highest of the byte before.
+    bits: u8,
+    unpacked: u64,
+    window: &'z [u8],
+}
+
+fn checkpoint(bytes: &[u8]) -> Option<Checkpoint<'_>> {
+    let number = |at: usize| bytes.get(at..)?.first_chunk().map(|number| u64::from_le_bytes(*number));
+    let (packed, unpacked, bits) = (number(0)?, number(8)?, *bytes.get(16)?);
+    let window = bytes.get(17..)?;
+    (packed > 0 && bits < 8).then_some(Checkpoint { packed, bits, unpacked, window })
+}
+
+/// The members of the tar, which lie in it one behind the other.
+fn members(ztoc: &Ztoc<'_>, spans: &[Span<'_>], limits: &Limits) -> Result<Vec<Member>, String> {
+    let mut listing = Listing::new(limits);
+    let mut members = Vec::new();
+    // Where the next member's header may begin.
+    let mut header: u64 = 0;
+    for file in ztoc.files() {
+        let file = file.map_err(|error| error.to_string())?;
+        let wrong = |what: &str| format!("'{}' {what}", shown(file.name));
+        let number = |number: u64| u32::try_from(number).map_err(|_number| wrong("has a number that no tar has"));
+        let entry = listing.entry(&Described {
+            name: file.name,
+            kind: file.kind,
+            size: file.size,
+            link: file.link,
+            mode: number(file.mode & 0o7777)?,
+            device: (number(file.device.0)?, number(file.device.1)?),
+        })?;
+        if file.is_sparse {
+            return Err(wrong("has holes: where its bytes are is not told"));
+        }
+        let end = file.offset.checked_add(entry.size).filter(|end| *end <= ztoc.unpacked);
+        let is_behind = file.offset >= header + BLOCK && file.offset % BLOCK == 0;
+        let Some(end) = end.filter(|_| is_behind) else { return Err(wrong("lies where no file can be in the tar")) };
+        header = end.next_multiple_of(BLOCK);
+        let chunks = if entry.kind == Kind::File { chunks(file.offset..end, spans) } else { Vec::new() };
+        members.push(Member { entry, chunks });
+    }
+    Ok(members)
+}
+
+/// A range of the tar, by the spans that it lies in.
+fn chunks(file: Range<u64>, spans: &[Span<'_>]) -> Vec<Chunk> {
+    let first = spans.partition_point(|span| span.unpacked.end <= file.start);
+    let of_file = spans.iter().enumerate().skip(first).take_while(|(_, span)| span.unpacked.start < file.end);
+    let chunk = |(number, span): (usize, &Span<'_>)| {
+        let (start, end) = (span.unpacked.start.max(file.start), span.unpacked.end.min(file.end));
+        Chunk {
+            offset: start - file.start,
+            size: end - start,
+            stored: span.stored.clone(),
+            inner: start - span.unpacked.start,
+            seal: Seal::Span(number),
+        }
+    };
+    of_file.map(chunk).collect()
+}
+
+#[cfg(test)]
+mod tests;

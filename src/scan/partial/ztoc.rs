@@ -1,0 +1,192 @@
+//! zTOCs, the tables that a SOCI index has for its layers (soci-snapshotter, `ztoc/fbs/ztoc.fbs`), as bytes: FlatBuffers
+//! (`flatbuffers.dev/internals`), of which only tables, strings, vectors and numbers occur.
+//!
+//! Read here by hand: what is generated from a schema needs `unsafe`. Offsets may lead anywhere, also to one place many times.
+
+/// What is wrong with the bytes, and where.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it is no zTOC: {0} at its byte {1}")]
+pub(super) struct Malformed(&'static str, usize);
+
+/// A zTOC.
+#[derive(Debug)]
+pub(super) struct Ztoc<'z> {
+    pub(super) version: &'z [u8],
+    /// Bytes of the layer as it is stored.
+    pub(super) packed: u64,
+    /// Bytes of the tar inside, up to where its writer stopped to read.
+    pub(super) unpacked: u64,
+    /// How the layer is compressed; 1 is gzip.
+    pub(super) algorithm: u8,
+    /// The number of the last span.
+    pub(super) last_span: u64,
+    digests: Vector<'z>,
+    /// Where spans begin (`ztoc/compression/gzip_zinfo.c`, `zinfo_to_blob`).
+    pub(super) checkpoints: &'z [u8],
+    files: Vector<'z>,
+}
+
+/// A member of the tar.
+#[derive(Debug)]
+pub(super) struct File<'z> {
+    pub(super) name: &'z [u8],
+    pub(super) kind: &'z [u8],
+    /// Where its content begins in the tar.
+    pub(super) offset: u64,
+    pub(super) size: u64,
+    pub(super) link: &'z [u8],
+    pub(super) mode: u64,
+    pub(super) device: (u64, u64),
+    /// Whether it has holes, so that its size is not that of its content in the tar.
+    pub(super) is_sparse: bool,
+}
+
+impl<'z> Ztoc<'z> {
+    pub(super) fn read(bytes: &'z [u8]) -> Result<Self, Malformed> {
+        let root = Table::at(bytes, follow(bytes, 0)?)?;
+        let missing = |what| Malformed(what, root.at);
+        let toc = root.table(4)?.ok_or_else(|| missing("there is no list of files"))?;
+        let compression = root.table(5)?.ok_or_else(|| missing("there is nothing of its compression"))?;
+        Ok(Self {
+            version: root.text(0)?,
+            packed: root.long(2)?,
+            unpacked: root.long(3)?,
+            algorithm: compression.field(0)?.map_or(Ok(1), |at| number::<1>(bytes, at).map(|[byte]| byte))?,
+            last_span: match compression.field(1)? {
+                Some(at) => unsigned(i32::from_le_bytes(number(bytes, at)?).into(), at)?,
+                None => 0,
+            },
+            digests: compression.vector(2)?,
+            checkpoints: compression.text(3)?,
+            files: toc.vector(0)?,
+        })
+    }
+
+    /// The digests of the spans as they are stored.
+    pub(super) fn digests(&self) -> impl ExactSizeIterator<Item = Result<&'z [u8], Malformed>> {
+        self.digests.elements().map(|(bytes, at)| text(bytes, follow(bytes, at)?))
+    }
+
+    /// The members of the tar. All of them together are not more than the zTOC's own bytes.
+    pub(super) fn files(&self) -> impl Iterator<Item = Result<File<'z>, Malformed>> {
+        let mut left = self.files.bytes.len();
+        self.files.elements().map(move |(bytes, at)| {
+            let table = Table::at(bytes, follow(bytes, at)?)?;
+            let records = table.vector(13)?;
+            let file = File {
+                name: table.text(0)?,
+                kind: table.text(1)?,
+                offset: table.long(2)?,
+                size: table.long(3)?,
+                link: table.text(4)?,
+                mode: table.long(5)?,
+                device: (table.long(11)?, table.long(12)?),
+                is_sparse: false,
+            };
+            let own = file.name.len() + file.link.len() + 4 * records.count;
+            left = left.checked_sub(own).ok_or(Malformed("there is more than it has bytes for", table.at))?;
+            // Not only attributes: all of the member's PAX records.
+            let mut is_sparse = false;
+            for (bytes, at) in records.elements() {
+                is_sparse |= Table::at(bytes, follow(bytes, at)?)?.text(0)?.starts_with(b"GNU.sparse.");
+            }
+            Ok(File { is_sparse, ..file })
+        })
+    }
+}
+
+/// A table, and where it says which fields it has.
+#[derive(Clone, Copy, Debug)]
+struct Table<'z> {
+    bytes: &'z [u8],
+    at: usize,
+    fields: usize,
+    fields_end: usize,
+}
+
+impl<'z> Table<'z> {
+    fn at(bytes: &'z [u8], at: usize) -> Result<Self, Malformed> {
+        let back = i32::from_le_bytes(number(bytes, at)?);
+        let fields = i64::try_from(at).ok().and_then(|at| usize::try_from(at - i64::from(back)).ok());
+        let fields = fields.ok_or(Malformed("a table leads out of it", at))?;
+        let length = u16::from_le_bytes(number(bytes, fields)?);
+        Ok(Self { bytes, at, fields, fields_end: fields + usize::from(length) })
+    }
+
+    /// Where a field is, if it is there.
+    fn field(self, index: usize) -> Result<Option<usize>, Malformed> {
+        let slot = self.fields + 4 + 2 * index;
+        if slot + 2 > self.fields_end {
+            return Ok(None);
+        }
+        let offset = u16::from_le_bytes(number(self.bytes, slot)?);
+        Ok((offset > 0).then(|| self.at + usize::from(offset)))
+    }
+
+    /// A number that is not negative; 0 where it is left out.
+    fn long(self, index: usize) -> Result<u64, Malformed> {
+        let Some(at) = self.field(index)? else { return Ok(0) };
+        unsigned(i64::from_le_bytes(number(self.bytes, at)?), at)
+    }
+
+    /// A string, or a vector of bytes; empty where it is left out.
+    fn text(self, index: usize) -> Result<&'z [u8], Malformed> {
+        let Some(at) = self.field(index)? else { return Ok(&[]) };
+        text(self.bytes, follow(self.bytes, at)?)
+    }
+
+    fn table(self, index: usize) -> Result<Option<Self>, Malformed> {
+        self.field(index)?.map(|at| Self::at(self.bytes, follow(self.bytes, at)?)).transpose()
+    }
+
+    /// A vector of offsets; empty where it is left out.
+    fn vector(self, index: usize) -> Result<Vector<'z>, Malformed> {
+        let none = Vector { bytes: self.bytes, first: 0, count: 0 };
+        let Some(at) = self.field(index)? else { return Ok(none) };
+        let at = follow(self.bytes, at)?;
+        let count = size(self.bytes, at)?;
+        let is_within = count.checked_mul(4).is_some_and(|size| size <= self.bytes.len() - at - 4);
+        is_within.then_some(Vector { first: at + 4, count, ..none }).ok_or(Malformed("a list leads out of it", at))
+    }
+}
+
+/// Offsets, each relative to where it stands.
+#[derive(Clone, Copy, Debug)]
+struct Vector<'z> {
+    bytes: &'z [u8],
+    first: usize,
+    count: usize,
+}
+
+impl<'z> Vector<'z> {
+    /// The bytes of all, and where in them each of the offsets stands.
+    fn elements(self) -> impl ExactSizeIterator<Item = (&'z [u8], usize)> {
+        (0..self.count).map(move |index| (self.bytes, self.first + 4 * index))
+    }
+}
+
+fn number<const COUNT: usize>(bytes: &[u8], at: usize) -> Result<[u8; COUNT], Malformed> {
+    let found = bytes.get(at..).and_then(|rest| rest.first_chunk()).copied();
+    found.ok_or(Malformed("a number leads out of it", at))
+}
+
+fn unsigned(number: i64, at: usize) -> Result<u64, Malformed> {
+    u64::try_from(number).map_err(|_negative| Malformed("a number is negative", at))
+}
+
+fn size(bytes: &[u8], at: usize) -> Result<usize, Malformed> {
+    let size = u32::from_le_bytes(number(bytes, at)?);
+    usize::try_from(size).map_err(|_size| Malformed("a size is too large", at))
+}
+
+/// Where an offset leads.
+fn follow(bytes: &[u8], at: usize) -> Result<usize, Malformed> {
+    at.checked_add(size(bytes, at)?).filter(|to| *to < bytes.len()).ok_or(Malformed("an offset leads out of it", at))
+}
+
+/// A string by its place.
+fn text(bytes: &[u8], at: usize) -> Result<&[u8], Malformed> {
+    let size = size(bytes, at)?;
+    let rest = bytes.get(at + 4..).unwrap_or_default();
+    rest.get(..size).ok_or(Malformed("a text leads out of it", at))
+}
