@@ -182,11 +182,15 @@ pub fn load(request: &Request, progress: &dyn Progress, cancel: &Cancel) -> Resu
         cancel,
     };
     let found = find::find(request, means)?;
-    let mut images = Vec::new();
+    let mut plans = Vec::new();
     for mut plan in found.plans(request)? {
         let scanned = found.scan(&mut plan, request, means)?;
-        images.push(assemble(plan, scanned, &found.name(), request));
+        plans.push((plan, scanned));
     }
+    // Trees of files may be large: what layers were unpacked with gives way to them.
+    drop(pool);
+    let name = found.name();
+    let mut images: Vec<_> = plans.into_iter().map(|(plan, scanned)| assemble(plan, scanned, &name, request)).collect();
     if let Some((layer, name)) = found.folder() {
         images.push(root(layer, name, request));
     }

@@ -1,12 +1,12 @@
 //! Applying layers to each other (OCI image-spec, `layer.md`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use crate::model::{Entry, ImagePath, Kind, Limits};
 use crate::scan::LayerScan;
 
-use super::{Node, NodeId, ROOT, RootFs, What};
+use super::{FoundIn, Node, NodeId, ROOT, RootFs, What};
 
 /// `layer.md`, "Whiteouts".
 const WHITEOUT: &[u8] = b".wh.";
@@ -26,16 +26,16 @@ type Parent = (ImagePath, NodeId);
 impl RootFs {
     /// Folds layers, the lowest first.
     pub fn fold(layers: Vec<Arc<LayerScan>>, limits: &Limits) -> Self {
-        let root = Node { mode: IMPLICIT_DIRECTORY, layer: 0, what: What::Directory(BTreeMap::new()) };
+        let root = Node { mode: IMPLICIT_DIRECTORY, layer: 0, what: What::Directory(Box::default()) };
         let mut rootfs = Self {
             nodes: vec![root],
-            layers: Vec::new(),
+            found: Vec::new(),
             files: OnceLock::new(),
             symlink_limit: limits.symlinks,
             loader_steps: limits.loader_steps,
             notes: Vec::new(),
         };
-        for (index, layer) in layers.iter().enumerate() {
+        for (index, layer) in (0..).zip(layers) {
             // Whiteouts apply to lower layers only, wherever they stand in their own: so all of them come first.
             let markers: Vec<_> = layer.entries.iter().filter(|entry| is_marker(entry)).collect();
             if !markers.is_empty() {
@@ -46,16 +46,18 @@ impl RootFs {
                 }
             }
             let mut last = None;
-            for (number, entry) in layer.entries.iter().enumerate().filter(|(_, entry)| !is_marker(entry)) {
-                rootfs.apply(entry, index, number, &mut last);
-            }
+            let found = each(layer, |number, entry| {
+                if !is_marker(entry) {
+                    rootfs.apply(entry, index, number, &mut last);
+                }
+            });
+            rootfs.found.push(found);
         }
-        rootfs.layers = layers;
         rootfs
     }
 
     /// `directories` are those that the marker's own layer describes.
-    fn white_out(&mut self, entry: &Entry, directories: &BTreeSet<&ImagePath>, layer: usize) {
+    fn white_out(&mut self, entry: &Entry, directories: &BTreeSet<&ImagePath>, layer: u32) {
         let name = entry.path.file_name();
         let Some(hidden) = name.strip_prefix(WHITEOUT) else { return };
         let parent = entry.path.parent();
@@ -91,7 +93,7 @@ impl RootFs {
         })
     }
 
-    fn apply(&mut self, entry: &Entry, layer: usize, number: usize, last: &mut Option<Parent>) {
+    fn apply(&mut self, entry: &Entry, layer: u32, number: usize, last: &mut Option<Parent>) {
         if entry.path.is_root() {
             if entry.kind == Kind::Directory {
                 self.node_mut(ROOT).mode = entry.mode;
@@ -101,9 +103,9 @@ impl RootFs {
         let what = match &entry.kind {
             Kind::Hardlink(target) => return self.link(entry, target, layer, last),
             Kind::File => What::File { size: entry.size, entry: number },
-            Kind::Directory => What::Directory(BTreeMap::new()),
+            Kind::Directory => What::Directory(Box::default()),
             Kind::Symlink(target) => What::Symlink(target.clone()),
-            Kind::CharDevice(..) | Kind::BlockDevice(..) | Kind::Fifo => What::Special(entry.kind.clone()),
+            Kind::CharDevice(..) | Kind::BlockDevice(..) | Kind::Fifo => What::Special(Box::new(entry.kind.clone())),
         };
         let parent = self.parent(entry, layer, last);
         let existing = self.child(parent, entry.path.file_name());
@@ -121,7 +123,7 @@ impl RootFs {
     }
 
     /// A further name of a file. The target is found as a path of the merged tree: it may lie in a lower layer.
-    fn link(&mut self, entry: &Entry, target: &ImagePath, layer: usize, last: &mut Option<Parent>) {
+    fn link(&mut self, entry: &Entry, target: &ImagePath, layer: u32, last: &mut Option<Parent>) {
         let found = self.resolve(&target.parent()).ok().and_then(|(_, dir)| self.child(dir, target.file_name()));
         let Some(id) = found.filter(|&id| !matches!(self.node(id).what, What::Directory(_))) else {
             self.notes.push(format!("layer {layer}: {} is a hard link to {target}, which is not there", entry.path));
@@ -133,7 +135,7 @@ impl RootFs {
 
     /// The directory that an entry goes into. Entries of one directory follow each other, so the one before is remembered:
     /// what was put into it meanwhile changes nothing on the way to it, as long as no link is on that way.
-    fn parent(&mut self, entry: &Entry, layer: usize, last: &mut Option<Parent>) -> NodeId {
+    fn parent(&mut self, entry: &Entry, layer: u32, last: &mut Option<Parent>) -> NodeId {
         let path = entry.path.parent();
         if let Some((_, id)) = last.as_ref().filter(|(known, _)| *known == path) {
             return *id;
@@ -146,7 +148,7 @@ impl RootFs {
     /// The directory of this path, made where it is missing. Symbolic links on the way are followed inside the root, to
     /// places that do not exist yet too, as unpacking runtimes do it; anything else in the way gives way.
     /// Second, how many links were followed.
-    fn make_directory(&mut self, path: &ImagePath, layer: usize) -> (NodeId, usize) {
+    fn make_directory(&mut self, path: &ImagePath, layer: u32) -> (NodeId, usize) {
         let mut rest: Vec<Box<[u8]>> = path.components().rev().map(Into::into).collect();
         let mut place = vec![ROOT];
         let mut links = 0;
@@ -171,7 +173,7 @@ impl RootFs {
                     rest.extend(target.split(|&b| b == b'/').rev().map(Into::into));
                 }
                 _ => {
-                    let what = What::Directory(BTreeMap::new());
+                    let what = What::Directory(Box::default());
                     let id = self.push(Node { mode: IMPLICIT_DIRECTORY, layer, what });
                     self.name(here, &name, id);
                     place.push(id);
@@ -197,6 +199,21 @@ impl RootFs {
     fn push(&mut self, node: Node) -> NodeId {
         self.nodes.push(node);
         self.nodes.len() - 1
+    }
+}
+
+/// Shows every entry of a layer, which is then gone, unless others have the layer too: the tree takes as much room again.
+/// Returns what was found in them.
+fn each(layer: Arc<LayerScan>, mut show: impl FnMut(usize, &Entry)) -> FoundIn {
+    match Arc::try_unwrap(layer) {
+        Ok(own) => {
+            own.entries.into_iter().enumerate().for_each(|(number, entry)| show(number, &entry));
+            own.found
+        }
+        Err(shared) => {
+            shared.entries.iter().enumerate().for_each(|(number, entry)| show(number, entry));
+            shared.found.clone()
+        }
     }
 }
 

@@ -6,10 +6,9 @@ mod listing;
 pub mod loader;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use crate::model::{Found, Gap, ImagePath, Kind, Site};
-use crate::scan::LayerScan;
 
 pub use listing::listing;
 
@@ -17,7 +16,8 @@ pub use listing::listing;
 #[derive(Debug)]
 pub struct RootFs {
     nodes: Vec<Node>,
-    layers: Vec<Arc<LayerScan>>,
+    /// What extractors found in the files of each layer, by their entries. The entries themselves are in the tree.
+    found: Vec<FoundIn>,
     /// Every regular file, once somebody asked: many do, and a walk makes the path of each anew.
     files: OnceLock<Vec<(ImagePath, NodeId)>>,
     symlink_limit: usize,
@@ -28,20 +28,24 @@ pub struct RootFs {
 
 type NodeId = usize;
 
+/// What was found in the files of a layer, by its entries.
+type FoundIn = BTreeMap<usize, Vec<Result<Found, Gap>>>;
+
 const ROOT: NodeId = 0;
 
 /// One inode. Names are in the directories, so that hard links are two names of one node.
 #[derive(Debug)]
 struct Node {
     mode: u32,
-    /// The layer that brought it.
-    layer: usize,
+    /// The layer that brought it. Nodes are many, and layers are not.
+    layer: u32,
     what: What,
 }
 
 #[derive(Debug)]
+#[expect(clippy::box_collection, reason = "most nodes are files, which need not be as large as a map")]
 enum What {
-    Directory(BTreeMap<Box<[u8]>, NodeId>),
+    Directory(Box<BTreeMap<Box<[u8]>, NodeId>>),
     /// Its content is that of an entry of the node's layer.
     File {
         size: u64,
@@ -49,7 +53,7 @@ enum What {
     },
     Symlink(Box<[u8]>),
     /// Devices and pipes.
-    Special(Kind),
+    Special(Box<Kind>),
 }
 
 /// A file of the merged image.
@@ -143,7 +147,7 @@ impl RootFs {
 
     /// Number of layers.
     pub fn layer_count(&self) -> usize {
-        self.layers.len()
+        self.found.len()
     }
 
     fn file(&self, id: NodeId) -> Option<File<'_>> {
@@ -151,8 +155,9 @@ impl RootFs {
         let What::File { size, entry } = node.what else {
             return None;
         };
-        let found = self.layers.get(node.layer).and_then(|layer| layer.found.get(&entry));
-        Some(File { layer: node.layer, size, found: found.map_or(&[], Vec::as_slice), node: id })
+        let layer = node.layer as usize;
+        let found = self.found.get(layer).and_then(|layer| layer.get(&entry));
+        Some(File { layer, size, found: found.map_or(&[], Vec::as_slice), node: id })
     }
 
     /// Ids are only ever made by pushing a node, and nodes are never taken away.
