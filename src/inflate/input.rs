@@ -75,9 +75,11 @@ impl<'p, R: Read> Input<'p, R> {
         self.is_read = len < WANTED;
         let own = if self.is_read { len } else { STRETCH };
         let rest = bytes.get(own..).unwrap_or_default();
+        if !self.is_read {
+            self.next.resize(WANTED, 0);
+            self.next.get_mut(..rest.len()).unwrap_or_default().copy_from_slice(rest);
+        }
         self.rest = rest.len();
-        self.next.resize(WANTED, 0);
-        self.next.get_mut(..rest.len()).unwrap_or_default().copy_from_slice(rest);
         Ok(Stretch { bytes, own })
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use crate::model::{Entry, ImagePath, Kind, Limits};
 use crate::scan::LayerScan;
 
-use super::{FoundIn, Node, NodeId, ROOT, RootFs, What};
+use super::{Layer, Node, NodeId, ROOT, RootFs, What};
 
 /// `layer.md`, "Whiteouts".
 const WHITEOUT: &[u8] = b".wh.";
@@ -29,7 +29,7 @@ impl RootFs {
         let root = Node { mode: IMPLICIT_DIRECTORY, layer: 0, what: What::Directory(Box::default()) };
         let mut rootfs = Self {
             nodes: vec![root],
-            found: Vec::new(),
+            layers: Vec::new(),
             files: OnceLock::new(),
             symlink_limit: limits.symlinks,
             loader_steps: limits.loader_steps,
@@ -46,12 +46,12 @@ impl RootFs {
                 }
             }
             let mut last = None;
-            let found = each(layer, |number, entry| {
+            let layer = each(layer, |number, entry| {
                 if !is_marker(entry) {
                     rootfs.apply(entry, index, number, &mut last);
                 }
             });
-            rootfs.found.push(found);
+            rootfs.layers.push(layer);
         }
         rootfs
     }
@@ -203,16 +203,16 @@ impl RootFs {
 }
 
 /// Shows every entry of a layer, which is then gone, unless others have the layer too: the tree takes as much room again.
-/// Returns what was found in them.
-fn each(layer: Arc<LayerScan>, mut show: impl FnMut(usize, &Entry)) -> FoundIn {
+/// Returns what is left of it.
+fn each(layer: Arc<LayerScan>, mut show: impl FnMut(usize, &Entry)) -> Layer {
     match Arc::try_unwrap(layer) {
         Ok(own) => {
             own.entries.into_iter().enumerate().for_each(|(number, entry)| show(number, &entry));
-            own.found
+            Layer::Own(own.found)
         }
         Err(shared) => {
             shared.entries.iter().enumerate().for_each(|(number, entry)| show(number, entry));
-            shared.found.clone()
+            Layer::Shared(shared)
         }
     }
 }

@@ -6,9 +6,10 @@ mod listing;
 pub mod loader;
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use crate::model::{Found, Gap, ImagePath, Kind, Site};
+use crate::scan::LayerScan;
 
 pub use listing::listing;
 
@@ -16,8 +17,7 @@ pub use listing::listing;
 #[derive(Debug)]
 pub struct RootFs {
     nodes: Vec<Node>,
-    /// What extractors found in the files of each layer, by their entries. The entries themselves are in the tree.
-    found: Vec<FoundIn>,
+    layers: Vec<Layer>,
     /// Every regular file, once somebody asked: many do, and a walk makes the path of each anew.
     files: OnceLock<Vec<(ImagePath, NodeId)>>,
     symlink_limit: usize,
@@ -28,8 +28,23 @@ pub struct RootFs {
 
 type NodeId = usize;
 
-/// What was found in the files of a layer, by its entries.
-type FoundIn = BTreeMap<usize, Vec<Result<Found, Gap>>>;
+/// What is left of a layer when its entries are in the tree: what extractors found in them, by their numbers.
+#[derive(Debug)]
+enum Layer {
+    Own(BTreeMap<usize, Vec<Result<Found, Gap>>>),
+    /// One that others have too.
+    Shared(Arc<LayerScan>),
+}
+
+impl Layer {
+    fn found(&self, entry: usize) -> &[Result<Found, Gap>] {
+        let found = match self {
+            Self::Own(found) => found,
+            Self::Shared(layer) => &layer.found,
+        };
+        found.get(&entry).map_or(&[], Vec::as_slice)
+    }
+}
 
 const ROOT: NodeId = 0;
 
@@ -147,7 +162,7 @@ impl RootFs {
 
     /// Number of layers.
     pub fn layer_count(&self) -> usize {
-        self.found.len()
+        self.layers.len()
     }
 
     fn file(&self, id: NodeId) -> Option<File<'_>> {
@@ -156,8 +171,8 @@ impl RootFs {
             return None;
         };
         let layer = node.layer as usize;
-        let found = self.found.get(layer).and_then(|layer| layer.get(&entry));
-        Some(File { layer, size, found: found.map_or(&[], Vec::as_slice), node: id })
+        let found = self.layers.get(layer).map_or(&[][..], |layer| layer.found(entry));
+        Some(File { layer, size, found, node: id })
     }
 
     /// Ids are only ever made by pushing a node, and nodes are never taken away.
