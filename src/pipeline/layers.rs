@@ -7,8 +7,8 @@ use std::thread;
 
 use crate::cache::Key;
 use crate::model::{Digest, Hasher};
-use crate::scan::{Compression, LayerScan, ScanError, scan_layer, with_pipe};
-use crate::source::verify::Verified;
+use crate::scan::{Compression, LayerScan, ScanError, scan_layer, with_watched_pipe};
+use crate::source::verify::Verification;
 use crate::source::{BlobRef, SourceError};
 
 use super::part::{self, ByTable, Part};
@@ -120,8 +120,9 @@ fn scan_one<'s>(
         if let Some(scanned) = known(&expected) {
             return Ok(scanned);
         }
-        let verified = Verified::new(reader, expected.clone());
-        let scan = with_pipe(verified, meter, means.cancel, |pipe| scan_layer(pipe, limits, false, pool));
+        let mut verification = Verification::new(expected.clone());
+        let watch = |bytes: &[u8]| verification.see(bytes);
+        let scan = with_watched_pipe(reader, watch, meter, means.cancel, |pipe| scan_layer(pipe, limits, false, pool));
         let scanned = Scanned { note, ..Scanned::whole(scan.map_err(error)?, expected.digest, expected.size) };
         keep(means, &scanned);
         return Ok(scanned);
@@ -134,9 +135,15 @@ fn scan_one<'s>(
         return Ok(scanned);
     }
     // Nobody says what the stored bytes are: the configuration says what the tar inside is.
-    let mut counted = Counted { inner: Cursor::new(head).chain(reader), size: 0, hasher: Hasher::sha256() };
-    let scan = with_pipe(&mut counted, meter, means.cancel, |pipe| scan_layer(pipe, limits, true, pool));
-    let scanned = Scanned::whole(scan.map_err(error)?, counted.hasher.finish(), counted.size);
+    let (mut size, mut hasher) = (0, Hasher::sha256());
+    let watch = |bytes: &[u8]| {
+        hasher.update(bytes);
+        size += bytes.len() as u64;
+        Ok(())
+    };
+    let reader = Cursor::new(head).chain(reader);
+    let scan = with_watched_pipe(reader, watch, meter, means.cancel, |pipe| scan_layer(pipe, limits, true, pool));
+    let scanned = Scanned::whole(scan.map_err(error)?, hasher.finish(), size);
     verify_diff_id(&scanned, &layer.diff_id, what)?;
     keep(means, &scanned);
     Ok(scanned)
@@ -195,20 +202,4 @@ pub(super) fn verify_diff_id(scanned: &Scanned, diff_id: &Digest, what: &str) ->
         layer: what.to_owned(),
         error: ScanError::Read(io::Error::new(io::ErrorKind::InvalidData, text)),
     })
-}
-
-/// Counts and hashes what goes through.
-struct Counted<R> {
-    inner: R,
-    size: u64,
-    hasher: Hasher,
-}
-
-impl<R: Read> Read for Counted<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(buffer)?;
-        self.hasher.update(buffer.get(..count).unwrap_or_default());
-        self.size += count as u64;
-        Ok(count)
-    }
 }

@@ -29,7 +29,7 @@ pub use fatbin::gpu_code;
 pub use folder::scan_folder;
 pub use overlay::scan_overlay;
 pub use partial::{Annotations, OpenRange, Partly, Ranged, is_offered, scan_partly};
-pub use pipe::{Blocks, Cancel, Pipe, pipe, with_pipe};
+pub use pipe::{Blocks, Cancel, Pipe, pipe, with_pipe, with_watched_pipe};
 
 /// Everyone who looks into files: one file of this folder, one line here.
 const EXTRACTORS: &[Extractor] = &[

@@ -1,16 +1,18 @@
-//! Reading and hashing on one thread, unpacking on another: the bytes of a blob pass between them in large blocks.
+//! Reading on one thread, hashing on a second, unpacking on others: the bytes of a blob pass between them in large blocks.
 
 use std::io::{self, BufRead, Read};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use crate::model::Meter;
+use crate::pool::{Lent, Shelf};
 
 /// Bytes of one block. Large enough that handing it over costs nothing.
 const BLOCK: usize = 256 << 10;
 
-/// Blocks that may wait: 4 MiB for each layer in flight.
+/// Blocks that may wait between two threads: 4 MiB.
 const WAITING: usize = 16;
 
 /// Tells all who read that the run is over.
@@ -37,29 +39,37 @@ struct Broken(#[source] io::Error);
 /// The reading end.
 #[derive(Debug)]
 pub struct Pipe {
-    blocks: Receiver<io::Result<Vec<u8>>>,
-    block: Vec<u8>,
+    blocks: Receiver<io::Result<Lent<u8>>>,
+    block: Lent<u8>,
     at: usize,
 }
 
 /// The writing end, for who is handed bytes and does not read them.
 #[derive(Debug)]
 pub struct Blocks {
-    sender: SyncSender<io::Result<Vec<u8>>>,
-    block: Vec<u8>,
+    sender: SyncSender<io::Result<Lent<u8>>>,
+    block: Lent<u8>,
+    shelf: Arc<Shelf<u8>>,
 }
 
 /// A pipe between two threads.
 pub fn pipe() -> (Blocks, Pipe) {
     let (sender, blocks) = sync_channel(WAITING);
-    (Blocks { sender, block: Vec::new() }, Pipe { blocks, block: Vec::new(), at: 0 })
+    let shelf: Arc<Shelf<u8>> = Arc::default();
+    let (first, block) = (shelf.lend(), shelf.lend());
+    (Blocks { sender, block, shelf }, Pipe { blocks, block: first, at: 0 })
 }
 
 impl Blocks {
     /// Hands over more bytes; false when nobody reads them any more.
     pub fn write(&mut self, bytes: &[u8]) -> bool {
         self.block.extend_from_slice(bytes);
-        self.block.len() < BLOCK || self.sender.send(Ok(std::mem::take(&mut self.block))).is_ok()
+        if self.block.len() < BLOCK {
+            return true;
+        }
+        let mut next = self.shelf.lend();
+        next.clear();
+        self.sender.send(Ok(std::mem::replace(&mut self.block, next))).is_ok()
     }
 
     /// The end: the rest is handed over.
@@ -78,14 +88,55 @@ pub fn with_pipe<T>(
 ) -> T {
     thread::scope(|scope| {
         let (sender, blocks) = sync_channel(WAITING);
-        scope.spawn(move || pump(source, &*meter, cancel, &sender));
-        work(Pipe { blocks, block: Vec::new(), at: 0 })
+        let shelf: Arc<Shelf<u8>> = Arc::default();
+        let block = shelf.lend();
+        scope.spawn(move || pump(source, &*meter, cancel, &sender, &shelf));
+        work(Pipe { blocks, block, at: 0 })
     })
 }
 
-fn pump(mut source: impl Read, meter: &dyn Meter, cancel: &Cancel, blocks: &SyncSender<io::Result<Vec<u8>>>) {
+/// The same, where `watch` sees every block first, on another thread: none of no bytes but the last, at the end of the source.
+/// What it says against one comes in that block's place.
+pub fn with_watched_pipe<T>(
+    source: impl Read + Send,
+    watch: impl FnMut(&[u8]) -> io::Result<()> + Send,
+    meter: Box<dyn Meter>,
+    cancel: &Cancel,
+    work: impl FnOnce(Pipe) -> T,
+) -> T {
+    with_pipe(source, meter, cancel, |Pipe { blocks: read, block, at }| {
+        thread::scope(|scope| {
+            let (sender, blocks) = sync_channel(WAITING);
+            scope.spawn(move || pass(&read, watch, &sender));
+            work(Pipe { blocks, block, at })
+        })
+    })
+}
+
+fn pass(
+    read: &Receiver<io::Result<Lent<u8>>>,
+    mut watch: impl FnMut(&[u8]) -> io::Result<()>,
+    blocks: &SyncSender<io::Result<Lent<u8>>>,
+) {
+    for message in read {
+        let message = message.and_then(|block| watch(&block).map(|()| block));
+        let last = !matches!(&message, Ok(block) if !block.is_empty());
+        if blocks.send(message).is_err() || last {
+            return;
+        }
+    }
+}
+
+fn pump(
+    mut source: impl Read,
+    meter: &dyn Meter,
+    cancel: &Cancel,
+    blocks: &SyncSender<io::Result<Lent<u8>>>,
+    shelf: &Arc<Shelf<u8>>,
+) {
     loop {
-        let mut block = vec![0; BLOCK];
+        let mut block = shelf.lend();
+        block.resize(BLOCK, 0);
         let read = if cancel.is_cancelled() {
             Err(io::Error::new(io::ErrorKind::Interrupted, "cancelled"))
         } else {
@@ -121,8 +172,11 @@ fn fill(source: &mut impl Read, block: &mut [u8]) -> io::Result<usize> {
 impl BufRead for Pipe {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.at == self.block.len() {
-            // After the last, empty block the sender is gone, and the end stays the end.
-            self.block = self.blocks.recv().unwrap_or_else(|_| Ok(Vec::new())).map_err(wrap)?;
+            match self.blocks.recv() {
+                Ok(block) => self.block = block.map_err(wrap)?,
+                // After the last, empty block the sender is gone, and the end stays the end.
+                Err(_gone) => self.block.clear(),
+            }
             self.at = 0;
         }
         Ok(self.block.get(self.at..).unwrap_or_default())

@@ -11,6 +11,12 @@ use super::BlobRef;
 #[derive(Debug)]
 pub struct Verified<R> {
     inner: R,
+    verification: Verification,
+}
+
+/// The same for who is shown the bytes.
+#[derive(Debug)]
+pub struct Verification {
     expected: BlobRef,
     read: u64,
     hasher: Option<Hasher>,
@@ -46,17 +52,7 @@ pub enum Mismatch {
 impl<R: Read> Verified<R> {
     /// Verifies `inner` against `expected`.
     pub fn new(inner: R, expected: BlobRef) -> Self {
-        let hasher = Some(expected.digest.hasher());
-        Self { inner, expected, read: 0, hasher }
-    }
-
-    fn size_mismatch(&self, more: bool) -> io::Error {
-        invalid(Mismatch::Size {
-            digest: self.expected.digest.clone(),
-            expected: self.expected.size,
-            read: self.read,
-            more,
-        })
+        Self { inner, verification: Verification::new(expected) }
     }
 }
 
@@ -66,13 +62,30 @@ impl<R: Read> Read for Verified<R> {
             return Ok(0);
         }
         let count = self.inner.read(buffer)?;
-        self.read = self.read.saturating_add(count as u64);
+        self.verification.see(buffer.get(..count).unwrap_or_default())?;
+        Ok(count)
+    }
+}
+
+impl Verification {
+    /// Verifies against `expected` what it will see.
+    pub fn new(expected: BlobRef) -> Self {
+        let hasher = Some(expected.digest.hasher());
+        Self { expected, read: 0, hasher }
+    }
+
+    /// Sees the next bytes; none are the end.
+    ///
+    /// # Errors
+    /// A [`Mismatch`], as soon as it is known.
+    pub fn see(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.read = self.read.saturating_add(bytes.len() as u64);
         if self.read > self.expected.size {
             return Err(self.size_mismatch(true));
         }
-        if let (1.., Some(hasher)) = (count, &mut self.hasher) {
-            hasher.update(buffer.get(..count).unwrap_or_default());
-            return Ok(count);
+        if let (false, Some(hasher)) = (bytes.is_empty(), &mut self.hasher) {
+            hasher.update(bytes);
+            return Ok(());
         }
         if self.read < self.expected.size {
             return Err(self.size_mismatch(false));
@@ -84,7 +97,16 @@ impl<R: Read> Read for Verified<R> {
                 return Err(invalid(Mismatch::Digest { expected, found, size: self.read }));
             }
         }
-        Ok(0)
+        Ok(())
+    }
+
+    fn size_mismatch(&self, more: bool) -> io::Error {
+        invalid(Mismatch::Size {
+            digest: self.expected.digest.clone(),
+            expected: self.expected.size,
+            read: self.read,
+            more,
+        })
     }
 }
 
