@@ -2,7 +2,7 @@
 //! the documents that say what they are come last.
 
 use std::collections::BTreeMap;
-use std::io::{Cursor, Read};
+use std::io::{BufRead, Cursor, Read};
 use std::thread;
 
 use crate::model::{Digest, Entry, Hasher, ImagePath, Kind};
@@ -89,7 +89,7 @@ struct Reader<'l, R> {
     found: Streamed,
 }
 
-impl<R: Read> Reader<'_, R> {
+impl<R: BufRead> Reader<'_, R> {
     fn member(&mut self, entry: &Entry) -> Result<(), Error> {
         match &entry.kind {
             Kind::Symlink(target) => {

@@ -88,7 +88,7 @@ pub(super) fn open<'a>(
         Compression::detect(blob.fill_buf()?).map_err(|damage| io::Error::other(Problem::Damage(damage)))?;
     let stored = Rc::new(Cell::new(0));
     let counted = Counted { inner: blob, count: Rc::clone(&stored) };
-    let inner: Box<dyn Read> = match compression {
+    let inner: Box<dyn BufRead> = match compression {
         Compression::None => Box::new(counted),
         Compression::Gzip => Box::new(Gunzip::new(counted, pool)),
         Compression::Zstd => Box::new(Unzstd::new(counted, limits.zstd_window_log, pool)?),
@@ -99,7 +99,7 @@ pub(super) fn open<'a>(
 /// The unpacked bytes. Counts both sides, and stops a blob that grows without measure.
 pub(super) struct Unpacked<'a> {
     compression: Compression,
-    inner: Box<dyn Read + 'a>,
+    inner: Box<dyn BufRead + 'a>,
     stored: Rc<Cell<u64>>,
     written: u64,
     most: u64,
@@ -138,11 +138,22 @@ impl fmt::Debug for Unpacked<'_> {
     }
 }
 
+impl BufRead for Unpacked<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.check().map_err(|limit| io::Error::other(Problem::Limit(limit)))?;
+        self.inner.fill_buf().map_err(explain)
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.inner.consume(amount);
+        self.written += amount as u64;
+    }
+}
+
 impl Read for Unpacked<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(buffer).map_err(explain)?;
-        self.written += count as u64;
-        self.check().map_err(|limit| io::Error::other(Problem::Limit(limit)))?;
+        let count = self.fill_buf()?.read(buffer)?;
+        self.consume(count);
         Ok(count)
     }
 }

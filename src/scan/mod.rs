@@ -109,7 +109,7 @@ pub fn scan_layer(
 }
 
 /// The bytes inside a compressed archive that is no layer itself; a plain one passes as it is.
-pub fn unpack<'a>(blob: impl BufRead + 'a, limits: &Limits, pool: Option<&'a Pool>) -> io::Result<impl Read + 'a> {
+pub fn unpack<'a>(blob: impl BufRead + 'a, limits: &Limits, pool: Option<&'a Pool>) -> io::Result<impl BufRead + 'a> {
     decompress::open(blob, limits, pool)
 }
 
@@ -157,7 +157,7 @@ fn scan_unpacked(
 }
 
 /// Shows the content of one file to every extractor that wants it.
-fn extract<R: Read>(
+fn extract<R: BufRead>(
     tar: &mut TarReader<'_, R>,
     entry: &Entry,
     limits: &Limits,
@@ -183,7 +183,7 @@ fn extract<R: Read>(
     rest(tar, running)
 }
 
-fn rest<R: Read>(tar: &mut TarReader<'_, R>, mut running: Running) -> Result<Vec<Result<Found, Gap>>, TarError> {
+fn rest<R: BufRead>(tar: &mut TarReader<'_, R>, mut running: Running) -> Result<Vec<Result<Found, Gap>>, TarError> {
     if !running.is_idle() {
         while let Some(chunk) = tar.chunk()? {
             running.push(chunk.offset, chunk.bytes);
@@ -199,12 +199,27 @@ struct Hashed<R> {
     hasher: Option<Hasher>,
 }
 
-impl<R: Read> Read for Hashed<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(buffer)?;
-        if let Some(hasher) = &mut self.hasher {
-            hasher.update(buffer.get(..count).unwrap_or_default());
+impl<R: BufRead> BufRead for Hashed<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.inner.fill_buf()
+    }
+
+    fn consume(&mut self, amount: usize) {
+        // What is consumed lies in the buffer; where nothing is, an error may come, which is not to be lost.
+        if amount > 0
+            && let Some(hasher) = &mut self.hasher
+            && let Ok(bytes) = self.inner.fill_buf()
+        {
+            hasher.update(bytes.get(..amount).unwrap_or_default());
         }
+        self.inner.consume(amount);
+    }
+}
+
+impl<R: BufRead> Read for Hashed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.fill_buf()?.read(buffer)?;
+        self.consume(count);
         Ok(count)
     }
 }

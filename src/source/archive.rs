@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ impl Archive {
         loop {
             file.seek(SeekFrom::Start(at)).map_err(io)?;
             // A small buffer: what lies between two headers is jumped over.
-            let mut reader = TarReader::with_buffer(&file, limits, 4096);
+            let mut reader = TarReader::new(BufReader::with_capacity(4096, &file), limits);
             let entry = reader.next_member().map_err(|error| {
                 let what = if at == 0 { "is no image archive, neither tar nor gzip nor zstd:" } else { "is damaged" };
                 SourceError::invalid(format!("{} {what} {error}", path.display()))

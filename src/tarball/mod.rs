@@ -4,7 +4,7 @@
 mod pax;
 mod sparse;
 
-use std::io::Read;
+use std::io::{BufRead, ErrorKind};
 
 use tar::{EntryType, Header};
 
@@ -15,8 +15,8 @@ use sparse::Extent;
 
 const BLOCK: usize = 512;
 
-/// Bytes that are read ahead at once. Members are handed out of this buffer without a copy.
-const BUFFER: usize = 256 << 10;
+/// Most bytes of a member that are handed out at once: so many that all who look at them find them in the processor's cache.
+const CHUNK: usize = 256 << 10;
 
 /// What is wrong with a tar stream, and where.
 #[derive(Debug, thiserror::Error)]
@@ -50,10 +50,9 @@ pub enum Fault {
 pub struct TarReader<'l, R> {
     input: R,
     limits: &'l Limits,
-    buffer: Box<[u8]>,
-    start: usize,
-    end: usize,
-    /// Offset in the stream of `buffer[start]`.
+    /// Bytes at the front of the input's buffer that were handed out: they stay there until more are asked for.
+    handed_out: usize,
+    /// Offset in the stream of what comes behind them.
     offset: u64,
     entries: u64,
     global: Records,
@@ -83,25 +82,10 @@ pub struct Chunk<'a> {
     pub bytes: &'a [u8],
 }
 
-impl<'l, R: Read> TarReader<'l, R> {
-    /// Reads `input`, which begins with a header block.
+impl<'l, R: BufRead> TarReader<'l, R> {
+    /// Reads `input`, which begins with a header block. Members are handed out of its buffer without a copy.
     pub fn new(input: R, limits: &'l Limits) -> Self {
-        Self::with_buffer(input, limits, BUFFER)
-    }
-
-    /// The same, reading `size` bytes ahead.
-    pub fn with_buffer(input: R, limits: &'l Limits, size: usize) -> Self {
-        Self {
-            input,
-            limits,
-            buffer: vec![0; size].into(),
-            start: 0,
-            end: 0,
-            offset: 0,
-            entries: 0,
-            global: Records::default(),
-            current: None,
-        }
+        Self { input, limits, handed_out: 0, offset: 0, entries: 0, global: Records::default(), current: None }
     }
 
     /// The next member, or `None` at the end of the archive. What was left unread of the one before is passed over.
@@ -162,7 +146,8 @@ impl<'l, R: Read> TarReader<'l, R> {
         if want == 0 {
             return Ok(None);
         }
-        if self.start == self.end && self.fill()? == 0 {
+        let have = self.fill()?;
+        if have == 0 {
             let left = self.current.as_ref().map_or(0, |body| body.stored);
             return Err(self
                 .fault(self.offset, malformed(format!("the stream ends {left} bytes before the end of the member"))));
@@ -170,8 +155,7 @@ impl<'l, R: Read> TarReader<'l, R> {
         let Some(body) = &mut self.current else {
             return Ok(None);
         };
-        let count = usize::try_from(want).unwrap_or(usize::MAX).min(self.end - self.start);
-        let bytes = self.buffer.get(self.start..self.start + count).unwrap_or_default();
+        let count = usize::try_from(want).unwrap_or(usize::MAX).min(have).min(CHUNK);
         let offset = body.position;
         body.stored -= count as u64;
         body.position += count as u64;
@@ -179,20 +163,18 @@ impl<'l, R: Read> TarReader<'l, R> {
             extent.offset += count as u64;
             extent.length -= count as u64;
         }
-        self.start += count;
-        self.offset += count as u64;
-        Ok(Some(Chunk { offset, bytes }))
+        Ok(Some(Chunk { offset, bytes: self.hand_out(count)? }))
     }
 
     /// Reads whatever stands behind the end marker, so that a reader below can verify the whole blob.
     pub fn drain(mut self) -> Result<u64, TarError> {
         self.skip_body()?;
         loop {
-            self.offset += (self.end - self.start) as u64;
-            self.start = self.end;
-            if self.fill()? == 0 {
+            let count = self.fill()?;
+            if count == 0 {
                 return Ok(self.offset);
             }
+            self.hand_out(count)?;
         }
     }
 
@@ -230,22 +212,16 @@ impl<'l, R: Read> TarReader<'l, R> {
         let mut block = [0; BLOCK];
         let mut have = 0;
         while have < BLOCK {
-            if self.start == self.end && self.fill()? == 0 {
+            let count = self.fill()?.min(BLOCK - have);
+            if count == 0 {
                 if have == 0 {
                     return Ok(None);
                 }
                 let what = format!("the stream ends in the middle of a header block ({have} of {BLOCK} bytes)");
                 return Err(self.fault(self.offset, malformed(what)));
             }
-            let count = (BLOCK - have).min(self.end - self.start);
-            if let (Some(to), Some(from)) =
-                (block.get_mut(have..have + count), self.buffer.get(self.start..self.start + count))
-            {
-                to.copy_from_slice(from);
-            }
+            block.get_mut(have..have + count).unwrap_or_default().copy_from_slice(self.hand_out(count)?);
             have += count;
-            self.start += count;
-            self.offset += count as u64;
         }
         Ok(Some(block))
     }
@@ -388,7 +364,8 @@ impl<'l, R: Read> TarReader<'l, R> {
         let mut left = body.stored.saturating_add(body.padding);
         let padding = body.padding;
         while left > 0 {
-            if self.start == self.end && self.fill()? == 0 {
+            let have = self.fill()?;
+            if have == 0 {
                 // The last member's padding may be missing: nothing of the member is.
                 if left <= padding {
                     break;
@@ -396,28 +373,33 @@ impl<'l, R: Read> TarReader<'l, R> {
                 let what = format!("the stream ends {} bytes before the end of the member", left - padding);
                 return Err(self.fault(self.offset, malformed(what)));
             }
-            let count = usize::try_from(left).unwrap_or(usize::MAX).min(self.end - self.start);
-            self.start += count;
-            self.offset += count as u64;
+            let count = usize::try_from(left).unwrap_or(usize::MAX).min(have);
+            self.hand_out(count)?;
             left -= count as u64;
         }
         self.current = None;
         Ok(())
     }
 
+    /// How many bytes are at hand, of which none were handed out; none at the end of the stream.
     fn fill(&mut self) -> Result<usize, TarError> {
-        self.start = 0;
-        self.end = 0;
+        self.input.consume(std::mem::take(&mut self.handed_out));
         loop {
-            match self.input.read(&mut self.buffer) {
-                Ok(count) => {
-                    self.end = count;
-                    return Ok(count);
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            match self.input.fill_buf() {
+                Ok(bytes) => return Ok(bytes.len()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(self.fault(self.offset, error.into())),
             }
         }
+    }
+
+    /// The next bytes, which are at hand.
+    fn hand_out(&mut self, count: usize) -> Result<&[u8], TarError> {
+        let offset = self.offset;
+        self.handed_out = count;
+        self.offset += count as u64;
+        let bytes = self.input.fill_buf().map_err(|error| TarError { offset, member: None, what: error.into() })?;
+        Ok(bytes.get(..count).unwrap_or_default())
     }
 
     fn fault(&self, offset: u64, what: Fault) -> TarError {

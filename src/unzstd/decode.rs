@@ -12,6 +12,8 @@ use super::{CONTENT, Damage};
 pub(super) struct InOrder {
     decoder: Decoder<'static>,
     is_inside: bool,
+    /// Whether the frame's header is read for sure.
+    is_begun: bool,
 }
 
 thread_local! {
@@ -23,7 +25,7 @@ impl InOrder {
     pub(super) fn new(window_log: u32) -> io::Result<Self> {
         let mut decoder = Decoder::new()?;
         decoder.set_parameter(DParameter::WindowLogMax(window_log))?;
-        Ok(Self { decoder, is_inside: false })
+        Ok(Self { decoder, is_inside: false, is_begun: false })
     }
 
     /// Whether a frame is begun and not over.
@@ -36,17 +38,22 @@ impl InOrder {
         // What is decoded already comes out before more is read.
         let mut bytes: &[u8] = &[];
         loop {
-            let (mut input, mut output) = (InBuffer::around(bytes), OutBuffer::around(&mut *buffer));
+            // A frame that finds room for all that it says is not decoded as a stream, and then may have larger blocks, or
+            // matches further back, than it should. So it finds none at first.
+            let room = if self.is_begun { &mut *buffer } else { &mut [] };
+            let (mut input, mut output) = (InBuffer::around(bytes), OutBuffer::around(room));
             let decoded = self.decoder.run(&mut input, &mut output);
             let (taken, given) = (input.pos(), output.pos());
+            let is_stuck = taken == 0 && !bytes.is_empty();
             let hint = decoded.map_err(|fault| Damage::Fault(source.offset(), fault))?;
             source.take(taken);
             self.is_inside = hint != 0;
+            self.is_begun = self.is_inside && (self.is_begun || is_stuck);
             if given > 0 || !self.is_inside {
                 return Ok(given);
             }
             bytes = source.bytes()?;
-            if bytes.is_empty() {
+            if bytes.is_empty() && std::mem::replace(&mut self.is_begun, true) {
                 return Err(Damage::End(source.offset()).into());
             }
         }
@@ -71,8 +78,7 @@ fn decode_with(decoder: &mut Decoder<'static>, frames: &[u8], bytes: &mut Vec<u8
     while hint != 0 || input.pos() < frames.len() {
         let before = (input.pos(), output.pos());
         hint = if hint == 0 {
-            // A frame that finds room for all that it says is not decoded as a stream, and then may have larger blocks, or
-            // matches further back, than it should. So it finds none at first.
+            // As above.
             decoder.run(&mut input, &mut OutBuffer::around(&mut [][..]))?
         } else {
             decoder.run(&mut input, &mut output)?

@@ -15,6 +15,7 @@ mod input;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, BufRead, Read};
+use std::ops::Range;
 use std::sync::mpsc::Receiver;
 
 use crate::pool::{Lent, Permit, Pool};
@@ -29,6 +30,9 @@ const PACKED: usize = 4 * BATCH;
 
 /// Bytes that a batch unpacks to at most.
 const CONTENT: usize = 12 * BATCH;
+
+/// Unpacked bytes that are handed over at once where they are decoded in order.
+const PIECE: usize = 256 << 10;
 
 /// Where compressed data are wrong, and what is.
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +66,9 @@ pub struct Unzstd<'p, R> {
     /// What is decoded ahead.
     ahead: VecDeque<Ahead>,
     current: Current,
+    /// What was decoded in order, and which part of it is not handed over yet.
+    piece: Box<[u8]>,
+    left: Range<usize>,
 }
 
 /// A batch that is being decoded; one that cannot be comes back.
@@ -105,6 +112,8 @@ impl<'p, R: BufRead> Unzstd<'p, R> {
             is_next_in_order: false,
             ahead: VecDeque::new(),
             current: Current::Nothing,
+            piece: vec![0; PIECE].into(),
+            left: 0..0,
         })
     }
 
@@ -148,40 +157,55 @@ impl<'p, R: BufRead> Unzstd<'p, R> {
     }
 }
 
+impl<R: BufRead> Unzstd<'_, R> {
+    fn at_hand(&self) -> &[u8] {
+        let bytes = match &self.current {
+            Current::Decoded { bytes, at, .. } => bytes.get(*at..),
+            _ => self.piece.get(self.left.clone()),
+        };
+        bytes.unwrap_or_default()
+    }
+
+    /// Goes on where nothing is at hand; false at the end. There may be nothing at hand still.
+    fn go_on(&mut self) -> io::Result<bool> {
+        let is_over = match &mut self.current {
+            Current::Nothing => return self.advance(),
+            Current::Decoded { .. } => true,
+            Current::Again { batch, .. } => {
+                self.left = 0..self.in_order.read(batch, &mut self.piece)?;
+                !self.in_order.is_inside() && batch.bytes()?.is_empty()
+            }
+            Current::Frame => {
+                self.left = 0..self.in_order.read(&mut self.input, &mut self.piece)?;
+                !self.in_order.is_inside()
+            }
+        };
+        if is_over {
+            self.current = Current::Nothing;
+        }
+        Ok(true)
+    }
+}
+
+impl<R: BufRead> BufRead for Unzstd<'_, R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        while self.at_hand().is_empty() && self.go_on()? {}
+        Ok(self.at_hand())
+    }
+
+    fn consume(&mut self, amount: usize) {
+        match &mut self.current {
+            Current::Decoded { at, .. } => *at += amount,
+            _ => self.left.start += amount,
+        }
+    }
+}
+
 impl<R: BufRead> Read for Unzstd<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if buffer.is_empty() {
-            return Ok(0);
-        }
-        loop {
-            let (count, is_over) = match &mut self.current {
-                Current::Nothing => {
-                    if !self.advance()? {
-                        return Ok(0);
-                    }
-                    continue;
-                }
-                Current::Decoded { bytes, at, .. } => {
-                    let count = bytes.get(*at..).unwrap_or_default().read(buffer)?;
-                    *at += count;
-                    (count, *at == bytes.len())
-                }
-                Current::Again { batch, .. } => {
-                    let count = self.in_order.read(batch, buffer)?;
-                    (count, !self.in_order.is_inside() && batch.bytes()?.is_empty())
-                }
-                Current::Frame => {
-                    let count = self.in_order.read(&mut self.input, buffer)?;
-                    (count, !self.in_order.is_inside())
-                }
-            };
-            if is_over {
-                self.current = Current::Nothing;
-            }
-            if count > 0 {
-                return Ok(count);
-            }
-        }
+        let count = self.fill_buf()?.read(buffer)?;
+        self.consume(count);
+        Ok(count)
     }
 }
 

@@ -1,6 +1,8 @@
 //! eStargz (stargz-snapshotter, `docs/estargz.md`): gzip members that can be found by themselves. The footer, an empty member
 //! whose extra field has an offset, leads to the table, which is the last file of the tar.
 
+use std::io::BufReader;
+
 use crate::model::{Digest, Limits, OverLimit};
 use crate::tarball::TarReader;
 
@@ -62,7 +64,7 @@ fn unpack(packed: &[u8], start: u64, limits: &Limits) -> Result<Vec<u8>, Trouble
         Trouble::Fatal(ScanError::Piece(what))
     };
     let tar = pieces::unpacked(packed, Compression::Gzip, limits).map_err(|error| damaged(&error))?;
-    let mut tar = TarReader::new(tar, limits);
+    let mut tar = TarReader::new(BufReader::new(tar), limits);
     let entry = tar.next_member().map_err(|error| damaged(&error))?;
     let Some(entry) = entry.filter(|entry| entry.path.as_bytes() == TOC.as_bytes()) else {
         return Err(Trouble::Unusable(format!("the footer leads to something else than {TOC}")));
