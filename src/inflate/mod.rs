@@ -1,9 +1,9 @@
 //! gzip (RFC 1952), on as many processors as there are. What cannot be decoded ahead is decoded in order, so that every stream
 //! comes out, and each member is verified against the CRC-32 and the size in its trailer.
 //!
-//! Memory, for each stretch that the [`Pool`] permits, two for each thread: its [`STRETCH`] and [`OVERLAP`], and four bytes for
-//! each that it unpacks to, of which there are at most [`MOST`]. With two threads that is 101 MiB at most, and 404 with eight;
-//! besides, each layer has the stretch that it is read from.
+//! Memory, for each stretch that the [`Pool`] permits, two for each thread: its [`STRETCH`] and [`OVERLAP`], and at most three
+//! bytes for each of the [`MOST`] that it may unpack to, two of them where it begins and one behind. With two threads that is
+//! 39 MiB at most, and 157 with eight; besides, each layer has the stretch that it is read from.
 
 #![allow(clippy::cast_possible_truncation, reason = "bits are cut off on purpose here, everywhere")]
 #![allow(clippy::inline_always, reason = "the inner loop must have no calls in it")]
@@ -36,7 +36,7 @@ use crate::pool::{Lent, Permit, Pool, Shelf};
 pub(crate) use middle::Middle;
 
 /// Compressed bytes that are decoded by one thread at a time.
-const STRETCH: usize = if cfg!(test) { 64 << 10 } else { 1 << 20 };
+const STRETCH: usize = if cfg!(test) { 64 << 10 } else { 512 << 10 };
 
 /// Compressed bytes behind a stretch in which its last block must end, or it is decoded in order.
 const OVERLAP: usize = STRETCH / 4;
@@ -81,22 +81,35 @@ pub struct Gunzip<'p, R> {
     ready: VecDeque<Ready>,
     /// Of the member so far.
     sum: Sum,
-    /// What is handed over now.
+    /// What is handed over now, and the leave to hold it.
     pieces: VecDeque<Piece>,
+    permit: Option<Permit>,
     shelf: Arc<Shelf<u8>>,
 }
 
 /// Unpacked bytes: a part of `data`.
 #[derive(Debug)]
 struct Piece {
-    data: Lent<u8>,
+    data: Data,
     from: usize,
     to: usize,
 }
 
+/// Where unpacked bytes lie.
+#[derive(Debug)]
+enum Data {
+    Bytes(Lent<u8>),
+    /// Symbols, of which bytes were made where they lie.
+    Symbols(Lent<u16>),
+}
+
 impl Piece {
     fn bytes(&self) -> &[u8] {
-        self.data.get(self.from..self.to).unwrap_or_default()
+        let data = match &self.data {
+            Data::Bytes(data) => data.as_slice(),
+            Data::Symbols(data) => bytemuck::cast_slice(data),
+        };
+        data.get(self.from..self.to).unwrap_or_default()
     }
 }
 
@@ -126,12 +139,14 @@ impl<'p, R: Read> Gunzip<'p, R> {
             ready: VecDeque::new(),
             sum: Sum::default(),
             pieces: VecDeque::new(),
+            permit: None,
             shelf,
         }
     }
 
     /// Gets the next pieces; false at the end.
     fn advance(&mut self) -> io::Result<bool> {
+        self.permit = None;
         loop {
             self.input.read_ahead()?;
             self.leave_stretches()?;
@@ -149,7 +164,8 @@ impl<'p, R: Read> Gunzip<'p, R> {
     fn hand_over(&mut self, ready: Ready) -> io::Result<()> {
         let (pieces, sums) = match ready {
             Ready::Now(resolved) => resolved,
-            Ready::Soon(answer, _permit) => {
+            Ready::Soon(answer, permit) => {
+                self.permit = Some(permit);
                 let gone = || io::Error::other("decompression failed: this is a defect of ncclcheck");
                 answer.recv().map_err(|_gone| gone())?.map_err(|fault| self.damage(fault))?
             }
@@ -212,7 +228,8 @@ impl<'p, R: Read> Gunzip<'p, R> {
         let mut next = room(&self.shelf);
         let window = self.data.get(self.at - WINDOW..self.at).unwrap_or_default();
         next.get_mut(..WINDOW).unwrap_or_default().copy_from_slice(window);
-        let piece = Piece { data: std::mem::replace(&mut self.data, next), from: WINDOW, to: self.at };
+        let data = Data::Bytes(std::mem::replace(&mut self.data, next));
+        let piece = Piece { data, from: WINDOW, to: self.at };
         self.base = self.base.saturating_sub(self.at - WINDOW);
         self.at = WINDOW;
         let sums = Sums::of([piece.bytes()], &std::mem::take(&mut self.ends));
@@ -239,7 +256,7 @@ impl<'p, R: Read> Gunzip<'p, R> {
         self.base = WINDOW - tail.len();
         self.data.get_mut(self.base..WINDOW).unwrap_or_default().copy_from_slice(&tail);
         self.place = decoded.to;
-        self.ready.push_back(Ready::Soon(pool.run_first(move |buffers| decoded.resolve(&window, buffers)), permit));
+        self.ready.push_back(Ready::Soon(pool.run_first(move |_| decoded.resolve(&window)), permit));
         self.leave_stretches()?;
         Ok(true)
     }

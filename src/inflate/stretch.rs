@@ -7,11 +7,14 @@ use super::decode::{Decoder, MARGIN, Output, Pause, Symbol, WINDOW};
 use super::find::{Place, find};
 use super::member::{self, TRAILER, Trailer};
 use super::sum::Sums;
-use super::{Piece, Resolved};
+use super::{Data, Piece, Resolved};
 use crate::pool::{Buffers, Lent};
 
 /// The lowest marker. It stands for the first byte of the window.
 const MARKER: u16 = 256;
+
+/// Symbols that are looked at together.
+const AT_ONCE: usize = 64;
 
 /// Compressed bytes.
 #[derive(Debug)]
@@ -71,16 +74,14 @@ impl<T> Part<T> {
 
 impl Decoded {
     /// All bytes, in pieces, when the window before it is known.
-    pub(super) fn resolve(self, window: &Window, buffers: &Buffers) -> Result<Resolved, Fault> {
-        let symbols = self.symbols.get();
-        let mut data = buffers.bytes.lend();
-        if data.len() < symbols.len() {
-            data.resize(symbols.len(), 0);
-        }
-        let to = symbols.len();
-        window.resolve(symbols, data.get_mut(..to).unwrap_or_default())?;
-        let mut pieces = vec![Piece { data, from: 0, to }];
-        pieces.extend(self.bytes.map(|part| Piece { data: part.data, from: WINDOW, to: part.to }));
+    pub(super) fn resolve(self, window: &Window) -> Result<Resolved, Fault> {
+        let Part { mut data, to } = self.symbols;
+        let symbols = data.get_mut(WINDOW..to).unwrap_or_default();
+        let count = symbols.len();
+        window.resolve_in_place(symbols)?;
+        let from = 2 * WINDOW;
+        let mut pieces = vec![Piece { data: Data::Symbols(data), from, to: from + count }];
+        pieces.extend(self.bytes.map(|part| Piece { data: Data::Bytes(part.data), from: WINDOW, to: part.to }));
         let sums = Sums::of(pieces.iter().map(Piece::bytes), &self.ends);
         Ok((pieces, sums))
     }
@@ -229,9 +230,7 @@ impl Buffer<u16> {
     /// The window before the next symbol, if there is no marker in it.
     fn known_window(&self) -> Option<Vec<u8>> {
         let window = self.data.get(self.at - WINDOW..self.at)?;
-        // All at once, not one after the other: this is asked at every block.
-        let is_known = window.iter().fold(0, |all, symbol| all | symbol) < MARKER;
-        is_known.then(|| window.iter().map(|symbol| *symbol as u8).collect())
+        is_known(window).then(|| window.iter().map(|symbol| *symbol as u8).collect())
     }
 }
 
@@ -266,20 +265,59 @@ impl Window {
 
     /// Puts bytes for symbols.
     fn resolve(&self, symbols: &[u16], to: &mut [u8]) -> Result<(), Fault> {
-        for (some, to) in symbols.chunks(64).zip(to.chunks_mut(64)) {
-            if some.iter().fold(0, |all, symbol| all | symbol) < MARKER {
-                for (symbol, to) in some.iter().zip(to) {
-                    *to = *symbol as u8;
-                }
-                continue;
-            }
-            if some.iter().any(|symbol| (MARKER..self.first).contains(symbol)) {
-                return Err(Fault("a match begins before the data"));
-            }
-            for (symbol, to) in some.iter().zip(to) {
-                *to = self.bytes.get(usize::from(*symbol)).copied().unwrap_or_default();
+        for (symbols, to) in symbols.chunks(AT_ONCE).zip(to.chunks_mut(AT_ONCE)) {
+            let mut bytes = [0; AT_ONCE];
+            self.resolve_some(&some(symbols), &mut bytes)?;
+            to.copy_from_slice(bytes.get(..to.len()).unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    /// Puts bytes for symbols where these lie, in the first half.
+    fn resolve_in_place(&self, symbols: &mut [u16]) -> Result<(), Fault> {
+        for from in (0..symbols.len()).step_by(AT_ONCE) {
+            let here = some(symbols.get(from..).unwrap_or_default());
+            let bytes: &mut [u8] = bytemuck::cast_slice_mut(symbols);
+            let to = bytes.get_mut(from..).unwrap_or_default();
+            if let Some(to) = to.first_chunk_mut() {
+                self.resolve_some(&here, to)?;
+            } else {
+                // There are fewer than half as many symbols.
+                let mut bytes = [0; AT_ONCE];
+                self.resolve_some(&here, &mut bytes)?;
+                to.copy_from_slice(bytes.get(..to.len()).unwrap_or_default());
             }
         }
         Ok(())
     }
+
+    #[inline(always)]
+    fn resolve_some(&self, symbols: &[u16; AT_ONCE], to: &mut [u8; AT_ONCE]) -> Result<(), Fault> {
+        if is_known(symbols) {
+            *to = symbols.map(|symbol| symbol as u8);
+            return Ok(());
+        }
+        if symbols.iter().any(|symbol| (MARKER..self.first).contains(symbol)) {
+            return Err(Fault("a match begins before the data"));
+        }
+        *to = symbols.map(|symbol| self.bytes.get(usize::from(symbol)).copied().unwrap_or_default());
+        Ok(())
+    }
+}
+
+/// The first symbols, with zeros for those that are missing.
+#[inline(always)]
+fn some(symbols: &[u16]) -> [u16; AT_ONCE] {
+    symbols.first_chunk().copied().unwrap_or_else(|| {
+        let mut some = [0; AT_ONCE];
+        some.iter_mut().zip(symbols).for_each(|(to, symbol)| *to = *symbol);
+        some
+    })
+}
+
+/// Whether there is no marker among them.
+#[inline(always)]
+fn is_known(symbols: &[u16]) -> bool {
+    // All at once, not one after the other: this is asked at every block.
+    symbols.iter().fold(0, |all, symbol| all | symbol) < MARKER
 }

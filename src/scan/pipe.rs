@@ -12,8 +12,8 @@ use crate::pool::{Lent, Shelf};
 /// Bytes of one block. Large enough that handing it over costs nothing.
 const BLOCK: usize = 256 << 10;
 
-/// Blocks that may wait between two threads: 4 MiB.
-const WAITING: usize = 16;
+/// Blocks that may wait between two threads: 2 MiB.
+const WAITING: usize = 8;
 
 /// Tells all who read that the run is over.
 #[derive(Debug, Default)]
