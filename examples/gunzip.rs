@@ -1,19 +1,26 @@
 //! Unpacks a gzip file to standard output: `gunzip FILE [THREADS]`, with so many threads of the pool, or in order without any.
-//! For measuring the decoder alone, and for comparing its bytes with those of others.
+//! For measuring the decoder alone, and for comparing its bytes with those of others. The file is read as layers are, on a
+//! thread of its own.
 
 use std::fs::File;
 use std::io::{self, BufRead, Write};
 use std::num::NonZeroUsize;
 
 use ncclcheck::inflate::Gunzip;
+use ncclcheck::model::NoProgress;
 use ncclcheck::pool::Pool;
+use ncclcheck::scan::{Cancel, Pipe, with_pipe};
 
 fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().ok_or_else(|| io::Error::other("usage: gunzip FILE [THREADS]"))?;
     let threads = arguments.next().map(|text| text.parse::<NonZeroUsize>()).transpose().map_err(io::Error::other)?;
     let pool = threads.map(Pool::new);
-    let mut unpacked = Gunzip::new(File::open(path)?, pool.as_ref());
+    with_pipe(File::open(path)?, Box::new(NoProgress), &Cancel::default(), |pipe| unpack(pipe, pool.as_ref()))
+}
+
+fn unpack(packed: Pipe, pool: Option<&Pool>) -> io::Result<()> {
+    let mut unpacked = Gunzip::new(packed, pool);
     let mut out = io::stdout().lock();
     loop {
         let bytes = unpacked.fill_buf()?;
