@@ -121,6 +121,12 @@ impl RootFs {
         self.file(node).map(|file| (real, file)).ok_or(NoFile::NotAFile)
     }
 
+    /// Whether anything in the image is called so: if not, no path leads through it.
+    pub fn has_name(&self, name: &[u8]) -> bool {
+        let has = |node: &Node| matches!(&node.what, What::Directory(children) if children.contains_key(name));
+        self.nodes.iter().any(has)
+    }
+
     /// Whether the last component of a path is itself a symbolic link.
     pub fn is_link(&self, path: &[u8]) -> bool {
         let end = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);

@@ -34,6 +34,9 @@ pub struct Settings {
     pub working_directory: Option<ImagePath>,
 }
 
+/// The folder of those that are for certain processors (glibc since 2.33).
+const LEVELS: &[u8] = b"glibc-hwcaps";
+
 /// The loader of one image with one environment.
 #[derive(Debug)]
 pub struct Loader<'a> {
@@ -42,6 +45,9 @@ pub struct Loader<'a> {
     cache: Result<Cache<'a>, Gap>,
     /// `/etc/ld.so.preload`.
     preload_file: Result<&'a [u8], Gap>,
+    /// Whether a folder of the image may have others for certain processors. Few images have any, and the loader would ask in
+    /// every directory, for every library.
+    has_levels: bool,
 }
 
 /// The path that the text of an `ld.so.cache` has for a soname on x86-64, or what is wrong with it. Here for fuzzing: otherwise
@@ -72,7 +78,7 @@ impl<'a> Loader<'a> {
             bytes => Cache::parse(bytes).map_err(|why| Gap::new(format!("/etc/ld.so.cache cannot be read: {why}"))),
         });
         let preload_file = text(rootfs, "etc/ld.so.preload");
-        Self { rootfs, settings, cache, preload_file }
+        Self { rootfs, settings, cache, preload_file, has_levels: rootfs.has_name(LEVELS) }
     }
 
     /// The library that `soname` binds to when `object`, loaded from `origin`, asks for it: `None` when there is none.

@@ -149,7 +149,7 @@ impl<'a> Process<'a> {
         let below = |folder: &str| [directory, b"/", folder.as_bytes(), b"/", name].concat();
         let rootfs = self.loader.rootfs;
         let exists = |path: &[u8]| rootfs.open_raw(path).is_ok();
-        if self.machine.1 == X86_64 && self.system.has_levels() {
+        if self.machine.1 == X86_64 && self.system.has_levels() && self.loader.has_levels {
             let folders = LEVELS.map(|level| format!("glibc-hwcaps/{level}"));
             if folders.iter().any(|folder| exists(&below(folder))) {
                 self.depends_on_level = true;
