@@ -3,7 +3,7 @@
 //!
 //! Memory, for each stretch that the [`Pool`] permits, two for each thread: its [`STRETCH`] and [`OVERLAP`], and at most three
 //! bytes for each of the [`MOST`] that it may unpack to, two of them where it begins and one behind. With two threads that is
-//! 39 MiB at most, and 157 with eight; besides, each layer has the stretch that it is read from.
+//! 39 MiB at most, and 154 with eight; besides, each layer has the stretch that it is read from.
 
 #![allow(clippy::cast_possible_truncation, reason = "bits are cut off on purpose here, everywhere")]
 #![allow(clippy::inline_always, reason = "the inner loop must have no calls in it")]

@@ -34,8 +34,8 @@ pub struct Settings {
     pub working_directory: Option<ImagePath>,
 }
 
-/// The folder of those that are for certain processors (glibc since 2.33).
-const LEVELS: &[u8] = b"glibc-hwcaps";
+/// The folder, in a directory of libraries, of those for certain processors (glibc since 2.33).
+const HWCAPS: &str = "glibc-hwcaps";
 
 /// The loader of one image with one environment.
 #[derive(Debug)]
@@ -45,9 +45,8 @@ pub struct Loader<'a> {
     cache: Result<Cache<'a>, Gap>,
     /// `/etc/ld.so.preload`.
     preload_file: Result<&'a [u8], Gap>,
-    /// Whether a folder of the image may have others for certain processors. Few images have any, and the loader would ask in
-    /// every directory, for every library.
-    has_levels: bool,
+    /// Whether the image has any [`HWCAPS`]. Few have, and the loader would ask in every directory, for every library.
+    has_hwcaps: bool,
 }
 
 /// The path that the text of an `ld.so.cache` has for a soname on x86-64, or what is wrong with it. Here for fuzzing: otherwise
@@ -78,7 +77,7 @@ impl<'a> Loader<'a> {
             bytes => Cache::parse(bytes).map_err(|why| Gap::new(format!("/etc/ld.so.cache cannot be read: {why}"))),
         });
         let preload_file = text(rootfs, "etc/ld.so.preload");
-        Self { rootfs, settings, cache, preload_file, has_levels: rootfs.has_name(LEVELS) }
+        Self { rootfs, settings, cache, preload_file, has_hwcaps: rootfs.has_name(HWCAPS.as_bytes()) }
     }
 
     /// The library that `soname` binds to when `object`, loaded from `origin`, asks for it: `None` when there is none.

@@ -7,7 +7,7 @@ use super::super::{File, NoFile};
 use super::cache::Answer;
 use super::process::Process;
 use super::tokens::Tokens;
-use super::{End, Route, Step, elf};
+use super::{End, HWCAPS, Route, Step, elf};
 
 /// A file that the loader would map.
 pub(super) struct Candidate<'a> {
@@ -149,12 +149,12 @@ impl<'a> Process<'a> {
         let below = |folder: &str| [directory, b"/", folder.as_bytes(), b"/", name].concat();
         let rootfs = self.loader.rootfs;
         let exists = |path: &[u8]| rootfs.open_raw(path).is_ok();
-        if self.machine.1 == X86_64 && self.system.has_levels() && self.loader.has_levels {
-            let folders = LEVELS.map(|level| format!("glibc-hwcaps/{level}"));
+        if self.machine.1 == X86_64 && self.system.has_levels() && self.loader.has_hwcaps {
+            let folders = LEVELS.map(|level| format!("{HWCAPS}/{level}"));
             if folders.iter().any(|folder| exists(&below(folder))) {
                 self.depends_on_level = true;
                 for level in self.level.folders() {
-                    let path = below(&format!("glibc-hwcaps/{level}"));
+                    let path = below(&format!("{HWCAPS}/{level}"));
                     if let Some(hit) = self.look(path, route, steps)? {
                         return Ok(Some(hit));
                     }

@@ -65,6 +65,27 @@ fn a_library_tells_all_that_the_loader_reads() {
 }
 
 #[test]
+fn of_much_code_only_the_tables_before_it_are_kept() {
+    const CODE: usize = 3 << 20;
+    let source = format!("int ncclA(void) {{ return 1; }} __asm__(\".text; .rept {}; .quad 1, 2; .endr\");", CODE / 16);
+    // Tables and code in one segment, which says where the code begins or does not, and in segments of their own.
+    for (layout, most) in
+        [("noseparate-code,-e,ncclA", 1 << 20), ("noseparate-code,-e,0", 4 << 20), ("separate-code,-e,0", 1 << 20)]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lib.so");
+        cc(dir.path(), &source, &path, &[&format!("-Wl,-soname,libx.so.1,-z,{layout}")]);
+        let bytes = std::fs::read(&path).unwrap();
+        let mut keeper = Box::new(Keeper::new("lib.so".to_owned(), &Limits::default()));
+        bytes.chunks(4096).enumerate().for_each(|(index, chunk)| keeper.push(index as u64 * 4096, chunk));
+        assert!(keeper.kept.size() < most, "{layout}: {} bytes", keeper.kept.size());
+        let Ok(Some(Found::Elf(info))) = keeper.finish() else { panic!("{layout}") };
+        assert_eq!(info.soname.as_deref(), Some("libx.so.1"), "{layout}");
+        assert_eq!(info.symbols.unwrap().len(), 1, "{layout}");
+    }
+}
+
+#[test]
 fn either_hash_table_counts_the_symbols() {
     for style in ["sysv", "gnu"] {
         let info = built(
