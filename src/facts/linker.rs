@@ -43,10 +43,10 @@ impl<'a> Linker<'a> {
     /// path, each further one by what the one before gave. The path of the last object, or the message of dlerror. Absent
     /// where no such process or object is known.
     pub(super) fn dlopen(&self, caller: &ImagePath, names: &[&str]) -> Fact<Result<ImagePath, String>> {
-        self.imports.clone().and_then(|imports, at| {
+        self.imports.as_ref().and_then(|imports, at| {
             let mut answer = None;
-            for import in &imports {
-                let mut process = import.process.clone();
+            for import in imports {
+                let mut process = import.process.fork();
                 let Some(mut by) = process.objects().iter().position(|object| object.path == *caller) else {
                     return Fact::Absent;
                 };
@@ -73,19 +73,16 @@ impl<'a> Linker<'a> {
 
     /// What the import gives on every processor, or that it depends on it.
     pub(super) fn agreed<T: PartialEq>(&self, ask: impl Fn(&Import<'a>) -> T) -> Fact<T> {
-        let (imports, at) = match &self.imports {
-            Fact::Seen { value, at } => (value, at.clone()),
-            Fact::Absent => return Fact::Absent,
-            Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
-        };
-        let mut answers = imports.iter().map(ask);
-        let Some(first) = answers.next() else { return Fact::Absent };
-        if answers.all(|answer| answer == first) {
-            return Fact::Seen { value: first, at };
-        }
-        let levels: Vec<_> = imports.iter().map(|import| import.process.level().to_string()).collect();
-        let why = format!("what is loaded is not the same on processors of {}", levels.join(" and "));
-        Fact::Unknown(Gap::new(why).settled_by("the image has libraries in folders of glibc-hwcaps"))
+        self.imports.as_ref().and_then(|imports, at| {
+            let mut answers = imports.iter().map(ask);
+            let Some(first) = answers.next() else { return Fact::Absent };
+            if answers.all(|answer| answer == first) {
+                return Fact::Seen { value: first, at };
+            }
+            let levels: Vec<_> = imports.iter().map(|import| import.process.level().to_string()).collect();
+            let why = format!("what is loaded is not the same on processors of {}", levels.join(" and "));
+            Fact::Unknown(Gap::new(why).settled_by("the image has libraries in folders of glibc-hwcaps"))
+        })
     }
 }
 

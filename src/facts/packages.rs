@@ -23,7 +23,7 @@ impl Packages {
     pub(super) fn read(rootfs: &RootFs) -> Self {
         let mut packages = Self::default();
         let versions = dpkg_versions(rootfs);
-        for (path, file) in rootfs.files() {
+        for (path, file) in rootfs.read_files() {
             let Some(bytes) = whole(&file) else {
                 if path.file_name() == b"RECORD" {
                     packages.unread =

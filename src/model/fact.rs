@@ -38,6 +38,15 @@ impl<T> Fact<T> {
         }
     }
 
+    /// The same fact, whose value stays where it is.
+    pub fn as_ref(&self) -> Fact<&T> {
+        match self {
+            Self::Seen { value, at } => Fact::Seen { value, at: at.clone() },
+            Self::Absent => Fact::Absent,
+            Self::Unknown(gap) => Fact::Unknown(gap.clone()),
+        }
+    }
+
     /// Where the answer was read.
     pub fn sites(&self) -> &[Site] {
         match self {

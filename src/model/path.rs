@@ -63,8 +63,17 @@ impl ImagePath {
     /// The directory that holds this path; the root's parent is the root.
     #[must_use]
     pub fn parent(&self) -> Self {
+        Self(self.parent_bytes().into())
+    }
+
+    /// Whether this is the other's [`Self::parent`].
+    pub fn is_parent_of(&self, other: &Self) -> bool {
+        *self.0 == *other.parent_bytes()
+    }
+
+    fn parent_bytes(&self) -> &[u8] {
         let end = self.0.iter().rposition(|&b| b == b'/').unwrap_or(0);
-        Self(self.0.get(..end).unwrap_or_default().into())
+        self.0.get(..end).unwrap_or_default()
     }
 
     /// Whether this is the root.
@@ -141,6 +150,7 @@ mod tests {
         assert_eq!(path.parent().to_string(), "/usr/lib");
         assert_eq!(path.parent().child(b"libnccl.so.2"), path);
         assert_eq!(ImagePath::root().child(b"usr"), "usr".into());
+        assert!(path.parent().is_parent_of(&path) && !path.parent().parent().is_parent_of(&path));
         assert!(path.ends_with("lib/libnccl.so.2"));
         assert!(!path.ends_with("ib/libnccl.so.2"));
         assert!(path.starts_with(&"usr".into()));

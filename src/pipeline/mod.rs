@@ -254,7 +254,7 @@ fn part_read(read: u64, size: u64, table: ByTable) -> String {
 fn unread(rootfs: &RootFs) -> Vec<String> {
     const SHOWN: usize = 5;
     let gaps: Vec<_> =
-        rootfs.files().flat_map(|(_, file)| file.found.iter().filter_map(|found| found.as_ref().err())).collect();
+        rootfs.read_files().flat_map(|(_, file)| file.found.iter().filter_map(|found| found.as_ref().err())).collect();
     let mut notes: Vec<_> = gaps.iter().take(SHOWN).map(ToString::to_string).collect();
     if gaps.len() > SHOWN {
         notes.push(format!("{} more files could not be read", gaps.len() - SHOWN));

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use crate::model::{Entry, ImagePath, Kind, Limits};
 use crate::scan::LayerScan;
 
-use super::{Layer, Node, NodeId, ROOT, RootFs, What};
+use super::{Findings, Layer, Node, NodeId, ROOT, RootFs, What};
 
 /// `layer.md`, "Whiteouts".
 const WHITEOUT: &[u8] = b".wh.";
@@ -30,7 +30,7 @@ impl RootFs {
         let mut rootfs = Self {
             nodes: vec![root],
             layers: Vec::new(),
-            files: OnceLock::new(),
+            read: OnceLock::new(),
             symlink_limit: limits.symlinks,
             loader_steps: limits.loader_steps,
             notes: Vec::new(),
@@ -46,7 +46,7 @@ impl RootFs {
                 }
             }
             let mut last = None;
-            let layer = each(layer, |number, entry| {
+            let layer = each(layer, |entry, number| {
                 if !is_marker(entry) {
                     rootfs.apply(entry, index, number, &mut last);
                 }
@@ -93,7 +93,8 @@ impl RootFs {
         })
     }
 
-    fn apply(&mut self, entry: &Entry, layer: u32, number: usize, last: &mut Option<Parent>) {
+    /// `number` is the entry's in its layer, if anything was found in it.
+    fn apply(&mut self, entry: &Entry, layer: u32, number: Option<usize>, last: &mut Option<Parent>) {
         if entry.path.is_root() {
             if entry.kind == Kind::Directory {
                 self.node_mut(ROOT).mode = entry.mode;
@@ -136,10 +137,10 @@ impl RootFs {
     /// The directory that an entry goes into. Entries of one directory follow each other, so the one before is remembered:
     /// what was put into it meanwhile changes nothing on the way to it, as long as no link is on that way.
     fn parent(&mut self, entry: &Entry, layer: u32, last: &mut Option<Parent>) -> NodeId {
-        let path = entry.path.parent();
-        if let Some((_, id)) = last.as_ref().filter(|(known, _)| *known == path) {
+        if let Some((_, id)) = last.as_ref().filter(|(known, _)| known.is_parent_of(&entry.path)) {
             return *id;
         }
+        let path = entry.path.parent();
         let (id, links) = self.make_directory(&path, layer);
         *last = (links == 0).then_some((path, id));
         id
@@ -183,13 +184,6 @@ impl RootFs {
         (place.last().copied().unwrap_or(ROOT), links)
     }
 
-    fn child(&self, directory: NodeId, name: &[u8]) -> Option<NodeId> {
-        match &self.node(directory).what {
-            What::Directory(children) => children.get(name).copied(),
-            _ => None,
-        }
-    }
-
     fn name(&mut self, directory: NodeId, name: &[u8], id: NodeId) {
         if let What::Directory(children) = &mut self.node_mut(directory).what {
             children.insert(name.into(), id);
@@ -202,16 +196,17 @@ impl RootFs {
     }
 }
 
-/// Shows every entry of a layer, which is then gone, unless others have the layer too: the tree takes as much room again.
-/// Returns what is left of it.
-fn each(layer: Arc<LayerScan>, mut show: impl FnMut(usize, &Entry)) -> Layer {
+/// Shows every entry of a layer, which is then gone, unless others have the layer too: the tree takes as much room again. With
+/// it goes its number, if anything was found in it. Returns what is left of the layer.
+fn each(layer: Arc<LayerScan>, mut show: impl FnMut(&Entry, Option<usize>)) -> Layer {
+    let number_in = |found: &Findings, number| found.contains_key(&number).then_some(number);
     match Arc::try_unwrap(layer) {
-        Ok(own) => {
-            own.entries.into_iter().enumerate().for_each(|(number, entry)| show(number, &entry));
-            Layer::Own(own.found)
+        Ok(LayerScan { entries, found, .. }) => {
+            (0..).zip(entries).for_each(|(number, entry)| show(&entry, number_in(&found, number)));
+            Layer::Own(found)
         }
         Err(shared) => {
-            shared.entries.iter().enumerate().for_each(|(number, entry)| show(number, entry));
+            (0..).zip(&shared.entries).for_each(|(number, entry)| show(entry, number_in(&shared.found, number)));
             Layer::Shared(shared)
         }
     }

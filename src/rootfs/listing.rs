@@ -11,7 +11,7 @@ use super::{RootFs, What};
 /// written as `\xNN`, a backslash as `\\`.
 pub fn listing(rootfs: &RootFs) -> String {
     let mut lines: Vec<_> = rootfs
-        .walk()
+        .walk(|_, _| true)
         .map(|(path, id)| {
             let node = rootfs.node(id);
             let (letter, size, target) = match &node.what {

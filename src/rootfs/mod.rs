@@ -18,8 +18,8 @@ pub use listing::listing;
 pub struct RootFs {
     nodes: Vec<Node>,
     layers: Vec<Layer>,
-    /// Every regular file, once somebody asked: many do, and a walk makes the path of each anew.
-    files: OnceLock<Vec<(ImagePath, NodeId)>>,
+    /// The files in which extractors found something, once somebody asked: many do, and they are few among all.
+    read: OnceLock<Vec<(ImagePath, NodeId)>>,
     symlink_limit: usize,
     loader_steps: usize,
     /// Oddities of the layers that change nothing: whiteouts without a name, links to nowhere.
@@ -31,10 +31,12 @@ type NodeId = usize;
 /// What is left of a layer when its entries are in the tree: what extractors found in them, by their numbers.
 #[derive(Debug)]
 enum Layer {
-    Own(BTreeMap<usize, Vec<Result<Found, Gap>>>),
+    Own(Findings),
     /// One that others have too.
     Shared(Arc<LayerScan>),
 }
+
+type Findings = BTreeMap<usize, Vec<Result<Found, Gap>>>;
 
 impl Layer {
     fn found(&self, entry: usize) -> &[Result<Found, Gap>] {
@@ -48,6 +50,9 @@ impl Layer {
 
 const ROOT: NodeId = 0;
 
+/// What is in a directory, by name.
+type Children = BTreeMap<Box<[u8]>, NodeId>;
+
 /// One inode. Names are in the directories, so that hard links are two names of one node.
 #[derive(Debug)]
 struct Node {
@@ -58,13 +63,13 @@ struct Node {
 }
 
 #[derive(Debug)]
-#[expect(clippy::box_collection, reason = "most nodes are files, which need not be as large as a map")]
 enum What {
-    Directory(Box<BTreeMap<Box<[u8]>, NodeId>>),
-    /// Its content is that of an entry of the node's layer.
+    /// Most nodes are files, which need not be as large as a map.
+    Directory(Box<Children>),
     File {
         size: u64,
-        entry: usize,
+        /// The entry of the node's layer whose content it is, if extractors have something to say about it.
+        entry: Option<usize>,
     },
     Symlink(Box<[u8]>),
     /// Devices and pipes.
@@ -123,47 +128,46 @@ impl RootFs {
 
     /// Whether anything in the image is called so: if not, no path leads through it.
     pub fn has_name(&self, name: &[u8]) -> bool {
-        let has = |node: &Node| matches!(&node.what, What::Directory(children) if children.contains_key(name));
-        self.nodes.iter().any(has)
+        (0..self.nodes.len()).any(|id| self.child(id, name).is_some())
     }
 
     /// Whether the last component of a path is itself a symbolic link.
     pub fn is_link(&self, path: &[u8]) -> bool {
         let end = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
         let (folder, name) = path.split_at(end);
-        self.follow(folder).is_ok_and(|(_, node)| match &self.node(node).what {
-            What::Directory(children) => {
-                children.get(name).is_some_and(|&child| matches!(self.node(child).what, What::Symlink(_)))
-            }
-            _ => false,
-        })
+        let child = self.follow(folder).ok().and_then(|(_, folder)| self.child(folder, name));
+        child.is_some_and(|child| matches!(self.node(child).what, What::Symlink(_)))
     }
 
     /// Whether a path leads to a directory.
     pub fn is_directory(&self, path: &ImagePath) -> bool {
-        self.resolve(path).is_ok_and(|(_, node)| matches!(self.node(node).what, What::Directory(_)))
+        self.real_directory(path).is_some()
     }
 
     /// The directory that a path leads to, by its path after symbolic links.
     pub fn real_directory(&self, path: &ImagePath) -> Option<ImagePath> {
         let (real, node) = self.resolve(path).ok()?;
-        matches!(self.node(node).what, What::Directory(_)).then_some(real)
+        self.children(node).is_some().then_some(real)
     }
 
     /// Names in a directory, sorted, if the path leads to one.
     pub fn names(&self, path: &ImagePath) -> impl Iterator<Item = &[u8]> {
-        let children = self.resolve(path).ok().and_then(|(_, node)| match &self.node(node).what {
-            What::Directory(children) => Some(children),
-            _ => None,
-        });
+        let children = self.resolve(path).ok().and_then(|(_, folder)| self.children(folder));
         children.into_iter().flat_map(|children| children.keys().map(|name| &**name))
     }
 
-    /// All regular files under their own names (no symbolic link is followed), sorted by path.
-    pub fn files(&self) -> impl Iterator<Item = (&ImagePath, File<'_>)> {
-        let is_file = |id: &NodeId| matches!(self.node(*id).what, What::File { .. });
-        let files = self.files.get_or_init(|| self.walk().filter(|(_, id)| is_file(id)).collect());
+    /// The regular files in which extractors found something, or could not, under their own names (no symbolic link is
+    /// followed), sorted by path.
+    pub fn read_files(&self) -> impl Iterator<Item = (&ImagePath, File<'_>)> {
+        let is_read = |_: &[u8], what: &What| matches!(what, What::File { entry: Some(_), .. });
+        let files = self.read.get_or_init(|| self.walk(is_read).collect());
         files.iter().filter_map(|(path, id)| self.file(*id).map(|file| (path, file)))
+    }
+
+    /// The regular files with such names, whether anybody looked into them or not, sorted by path.
+    pub fn files_named(&self, is_wanted: impl Fn(&[u8]) -> bool) -> impl Iterator<Item = (ImagePath, File<'_>)> {
+        self.walk(move |name, what| matches!(what, What::File { .. }) && is_wanted(name))
+            .filter_map(|(path, id)| self.file(id).map(|file| (path, file)))
     }
 
     /// Number of layers.
@@ -177,7 +181,7 @@ impl RootFs {
             return None;
         };
         let layer = node.layer as usize;
-        let found = self.layers.get(layer).map_or(&[][..], |layer| layer.found(entry));
+        let found = entry.and_then(|entry| Some(self.layers.get(layer)?.found(entry))).unwrap_or_default();
         Some(File { layer, size, found, node: id })
     }
 
@@ -206,9 +210,7 @@ impl RootFs {
             match name {
                 b"" | b"." => continue,
                 b".." => {
-                    if !matches!(self.node(place.last().copied().unwrap_or(ROOT)).what, What::Directory(_)) {
-                        return Err(NoFile::Missing);
-                    }
+                    self.children(place.last().copied().unwrap_or(ROOT)).ok_or(NoFile::Missing)?;
                     names.pop();
                     place.truncate(names.len() + 1);
                     continue;
@@ -216,10 +218,7 @@ impl RootFs {
                 _ => {}
             }
             let here = place.last().copied().unwrap_or(ROOT);
-            let What::Directory(children) = &self.node(here).what else {
-                return Err(NoFile::Missing);
-            };
-            let id = *children.get(name).ok_or(NoFile::Missing)?;
+            let id = self.child(here, name).ok_or(NoFile::Missing)?;
             if let What::Symlink(target) = &self.node(id).what {
                 links += 1;
                 if links > self.symlink_limit {
@@ -238,16 +237,37 @@ impl RootFs {
         Ok((ImagePath::normalise(&names.join(&b'/')), place.last().copied().unwrap_or(ROOT)))
     }
 
-    /// Every path with its node, sorted by the components of the path, without the root.
-    fn walk(&self) -> impl Iterator<Item = (ImagePath, NodeId)> {
-        let mut stack = vec![(ImagePath::root(), ROOT)];
+    /// Every path that is wanted, by its last component and what it leads to, with its node, sorted by the components of the
+    /// path, without the root. Only for those, and for directories, is a path made.
+    fn walk(&self, is_wanted: impl Fn(&[u8], &What) -> bool) -> impl Iterator<Item = (ImagePath, NodeId)> {
+        let mut open = Vec::from_iter(self.children(ROOT).map(|children| (ImagePath::root(), children.iter())));
         std::iter::from_fn(move || {
-            let (path, id) = stack.pop()?;
-            if let What::Directory(children) = &self.node(id).what {
-                stack.extend(children.iter().rev().map(|(name, &child)| (path.child(name), child)));
+            loop {
+                let (folder, children) = open.last_mut()?;
+                let Some((name, &id)) = children.next() else {
+                    open.pop();
+                    continue;
+                };
+                let wanted = is_wanted(name, &self.node(id).what).then(|| (folder.child(name), id));
+                if let Some(below) = self.children(id) {
+                    let path = folder.child(name);
+                    open.push((path, below.iter()));
+                }
+                if wanted.is_some() {
+                    return wanted;
+                }
             }
-            Some((path, id))
         })
-        .skip(1)
+    }
+
+    fn children(&self, id: NodeId) -> Option<&Children> {
+        match &self.node(id).what {
+            What::Directory(children) => Some(children),
+            _ => None,
+        }
+    }
+
+    fn child(&self, folder: NodeId, name: &[u8]) -> Option<NodeId> {
+        self.children(folder)?.get(name).copied()
     }
 }

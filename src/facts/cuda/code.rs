@@ -32,7 +32,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let mut groups = BTreeMap::new();
     let mut versions = BTreeMap::new();
     let mut at = (Vec::new(), Vec::new());
-    let all = context.rootfs.files().filter_map(|(path, file)| Some((path, code(&file)?, file)));
+    let all = context.rootfs.read_files().filter_map(|(path, file)| Some((path, code(&file)?, file)));
     for (path, code, file) in all.filter(|(path, _, file)| !is_of_cuda(path, file)) {
         match code {
             Err(gap) => {

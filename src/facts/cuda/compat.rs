@@ -11,7 +11,7 @@ use super::super::{Context, Facts, key};
 pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let mut packages = Vec::new();
     let mut at = Vec::new();
-    for (path, file) in context.rootfs.files() {
+    for (path, file) in context.rootfs.files_named(|name| name.starts_with(b"libcuda.so.")) {
         let name = String::from_utf8_lossy(path.file_name()).into_owned();
         let Some(driver) = name.strip_prefix("libcuda.so.").filter(|driver| driver.contains('.')) else { continue };
         let note = file.found.iter().find_map(|found| match found {
@@ -30,7 +30,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
             record.insert("branches".to_owned(), branches.join(" "));
         }
         packages.push(Value::from(record));
-        at.push(file.site(path, None));
+        at.push(file.site(&path, None));
     }
     facts.insert(
         key::CUDA_COMPAT,

@@ -9,7 +9,7 @@ use super::super::{Context, Facts, key};
 const OF_THE_DRIVER: [&str; 3] = ["libcuda.so", "libnvidia-ml.so", "libnvidia-ptxjitcompiler.so"];
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
-    let libraries = context.rootfs.files().filter(|(path, file)| {
+    let libraries = context.rootfs.read_files().filter(|(path, file)| {
         let name = String::from_utf8_lossy(path.file_name());
         OF_THE_DRIVER.iter().any(|prefix| name.starts_with(prefix)) && !is_meant(path) && elf(file).is_some()
     });

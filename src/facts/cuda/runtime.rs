@@ -23,7 +23,7 @@ type Needed = BTreeMap<String, (Vec<Site>, bool)>;
 pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let mut copies = Vec::new();
     let mut at = Vec::new();
-    for (path, file) in context.rootfs.files() {
+    for (path, file) in context.rootfs.read_files() {
         let Some(elf) = elf(&file) else { continue };
         if is_cudart(&String::from_utf8_lossy(path.file_name())) {
             let mut record = BTreeMap::from([("path".to_owned(), path.to_string())]);

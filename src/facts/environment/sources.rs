@@ -65,14 +65,11 @@ impl Settings {
     /// `/etc/environment`, which logins read (pam_env(8)), and what login shells and `conda activate` source.
     fn shell_files(&mut self, context: &Context<'_>) {
         self.file(context, &ImagePath::from("etc/environment"), launch::lines);
-        let is_sourced = |path: &ImagePath| {
-            let is_folder =
-                |parent: &ImagePath| parent.as_bytes() == b"etc/profile.d" || parent.ends_with("etc/conda/activate.d");
-            path.file_name().ends_with(b".sh") && is_folder(&path.parent())
-        };
-        let paths: Vec<_> = context.rootfs.files().map(|(path, _)| path).filter(|path| is_sourced(path)).collect();
-        for path in &paths {
-            self.file(context, path, launch::script);
+        for (path, _) in context.rootfs.files_named(|name| name.ends_with(b".sh")) {
+            let folder = path.parent();
+            if folder.as_bytes() == b"etc/profile.d" || folder.ends_with("etc/conda/activate.d") {
+                self.file(context, &path, launch::script);
+            }
         }
     }
 

@@ -45,7 +45,7 @@ pub(super) fn loaded<'a>(context: &Context<'a>, facts: &Facts) -> Fact<Loaded<'a
                 },
             )
         }
-        "shared" => context.loader.imports().clone().and_then(|imports, _| {
+        "shared" => context.loader.imports().as_ref().and_then(|imports, _| {
             let mut fact = Fact::Absent;
             for (index, import) in imports.iter().enumerate() {
                 let loaded = in_process(context, &libraries, import);

@@ -41,8 +41,8 @@ pub(super) fn loaded_strings<'a>(context: &Context<'a>, facts: &Facts) -> Fact<&
 }
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
-    let copies: Vec<_> =
-        context.rootfs.files().filter_map(|(path, file)| strings(&file).map(|strings| (path, file, strings))).collect();
+    let with_strings = |(path, file)| strings(&file).map(|strings| (path, file, strings));
+    let copies: Vec<_> = context.rootfs.read_files().filter_map(with_strings).collect();
     facts.insert(
         key::NCCL_COPIES,
         if copies.is_empty() {

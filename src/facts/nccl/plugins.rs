@@ -75,7 +75,7 @@ pub(in crate::facts) fn produce(context: &Context<'_>, facts: &mut Facts) {
         _ => Outcomes::default(),
     };
 
-    let plugins: Vec<_> = context.rootfs.files().filter(|(path, file)| is_plugin(path, file)).collect();
+    let plugins: Vec<_> = context.rootfs.read_files().filter(|(path, file)| is_plugin(path, file)).collect();
     let records = plugins.iter().map(|(path, file)| record(context, path, file, copy.value().copied(), &outcomes));
     let at = plugins.iter().map(|(path, file)| file.site(path, None)).collect();
     facts.insert(

@@ -13,7 +13,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
 
 /// Wheels for several CUDA releases install to one path.
 fn overwritten(context: &Context<'_>) -> Fact<Vec<String>> {
-    let copies = context.rootfs.files().filter(|(_, file)| strings(file).is_some());
+    let copies = context.rootfs.read_files().filter(|(_, file)| strings(file).is_some());
     let (texts, at): (Vec<_>, Vec<_>) = copies
         .filter_map(|(path, file)| {
             let owners = context.packages.owners(path);
@@ -38,7 +38,7 @@ pub(in crate::facts) fn other_users(context: &Context<'_>, facts: &Facts) -> Fac
     let own = context.torch.chosen.value();
     let mut found: Vec<(String, Site)> = Vec::new();
     let mut gap: Option<Gap> = None;
-    for (path, file) in context.rootfs.files() {
+    for (path, file) in context.rootfs.read_files() {
         let is_module = folders.iter().any(|folder| path.starts_with(folder));
         let is_own = own.is_some_and(|package| path.starts_with(package));
         let Some(object) = elf(&file).filter(|elf| elf.needed.iter().any(|name| name == SONAME)) else { continue };

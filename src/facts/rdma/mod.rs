@@ -83,7 +83,7 @@ fn opened<'n>(context: &Context<'_>, facts: &Facts, names: impl IntoIterator<Ite
 fn not_loaded(context: &Context<'_>, verbs: &Fact<ImagePath>) -> Fact<Vec<String>> {
     verbs.clone().and_then(|verbs, _| {
         let opened = context.rootfs.open(&verbs).ok();
-        let others = context.rootfs.files().filter_map(|(path, file)| {
+        let others = context.rootfs.read_files().filter_map(|(path, file)| {
             let is_opened = opened.as_ref().is_some_and(|(_, opened)| file.is_same(opened));
             let elf = elf(&file).filter(|elf| elf.soname.as_deref() == Some("libibverbs.so.1") && !is_opened)?;
             let private = elf.version_gives.iter().find(|version| version.starts_with("IBVERBS_PRIVATE_"));
@@ -99,7 +99,7 @@ fn not_loaded(context: &Context<'_>, verbs: &Fact<ImagePath>) -> Fact<Vec<String
 fn libraries(context: &Context<'_>, facts: &mut Facts) {
     let mut records: Vec<Value> = Vec::new();
     let mut at = Vec::new();
-    for (path, file) in context.rootfs.files() {
+    for (path, file) in context.rootfs.read_files() {
         let soname = elf(&file).and_then(|elf| elf.soname.as_deref()).unwrap_or_default();
         if OTHERS.iter().any(|name| soname.starts_with(name)) {
             let mut record =

@@ -18,13 +18,16 @@ pub(in crate::facts) struct Installation {
 impl Installation {
     pub(in crate::facts) fn find(rootfs: &RootFs, python: Option<&Python>) -> Self {
         let mut all = Vec::new();
-        for (path, file) in rootfs.files().filter(|(path, _)| path.ends_with("torch/version.py")) {
+        for (path, file) in rootfs.files_named(|name| name == b"version.py") {
             let package = path.parent();
+            if package.file_name() != b"torch" {
+                continue;
+            }
             let folder = package.parent();
             // A conda package cache holds copies that nobody imports.
             let is_cache = package.components().any(|part| part == b"pkgs");
             if matches!(folder.file_name(), b"site-packages" | b"dist-packages") && !is_cache {
-                all.push((package, file.site(path, None)));
+                all.push((package, file.site(&path, None)));
             }
         }
         let first = python.into_iter().flat_map(|python| &python.path).map(|folder| folder.join(b"torch"));

@@ -11,11 +11,13 @@ mod system;
 mod tokens;
 mod trace;
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::model::{ElfInfo, Found, Gap, ImagePath};
 
-use super::{File, RootFs};
+use super::{File, NoFile, NodeId, RootFs};
 
 use cache::{Answer, Cache};
 
@@ -37,6 +39,9 @@ pub struct Settings {
 /// The folder, in a directory of libraries, of those for certain processors (glibc since 2.33).
 const HWCAPS: &str = "glibc-hwcaps";
 
+/// Folders by their paths as they were spelled.
+type Folders = BTreeMap<Box<[u8]>, Result<NodeId, NoFile>>;
+
 /// The loader of one image with one environment.
 #[derive(Debug)]
 pub struct Loader<'a> {
@@ -47,6 +52,8 @@ pub struct Loader<'a> {
     preload_file: Result<&'a [u8], Gap>,
     /// Whether the image has any [`HWCAPS`]. Few have, and the loader would ask in every directory, for every library.
     has_hwcaps: bool,
+    /// Those that were looked in: a few, for every library again.
+    folders: RefCell<Folders>,
 }
 
 /// The path that the text of an `ld.so.cache` has for a soname on x86-64, or what is wrong with it. Here for fuzzing: otherwise
@@ -77,7 +84,29 @@ impl<'a> Loader<'a> {
             bytes => Cache::parse(bytes).map_err(|why| Gap::new(format!("/etc/ld.so.cache cannot be read: {why}"))),
         });
         let preload_file = text(rootfs, "etc/ld.so.preload");
-        Self { rootfs, settings, cache, preload_file, has_hwcaps: rootfs.has_name(HWCAPS.as_bytes()) }
+        let has_hwcaps = rootfs.has_name(HWCAPS.as_bytes());
+        Self { rootfs, settings, cache, preload_file, has_hwcaps, folders: RefCell::default() }
+    }
+
+    /// Whether a path's folder is not there, or has nothing of the name at the path's end, not even a link: so it is nearly
+    /// everywhere that a library is looked for. If there is something, the path may still lead nowhere.
+    fn lacks(&self, path: &[u8]) -> bool {
+        let end = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+        let (folder, name) = path.split_at(end);
+        if matches!(name, b"" | b"." | b"..") {
+            return false;
+        }
+        let mut folders = self.folders.borrow_mut();
+        let known = folders.get(folder).copied();
+        let folder = known.unwrap_or_else(|| {
+            let id = self.rootfs.follow(folder).map(|(_, id)| id);
+            folders.insert(folder.into(), id);
+            id
+        });
+        match folder {
+            Ok(folder) => self.rootfs.child(folder, name).is_none(),
+            Err(why) => why == NoFile::Missing,
+        }
     }
 
     /// The library that `soname` binds to when `object`, loaded from `origin`, asks for it: `None` when there is none.

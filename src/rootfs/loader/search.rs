@@ -1,6 +1,8 @@
 //! The search for one name: which places are looked at, in which order (glibc, `elf/dl-load.c`, `_dl_map_object`, `open_path`
 //! and `open_verify`).
 
+use std::rc::Rc;
+
 use crate::model::{ElfInfo, Endian, Found, Gap, ImagePath, OverLimit, escape};
 
 use super::super::{File, NoFile};
@@ -147,8 +149,8 @@ impl<'a> Process<'a> {
         // Folders named after features, before 2.37; all combinations of a few words were tried.
         const FEATURES: [&str; 5] = ["tls", "haswell", "avx512_1", "xeon_phi", "x86_64"];
         let below = |folder: &str| [directory, b"/", folder.as_bytes(), b"/", name].concat();
-        let rootfs = self.loader.rootfs;
-        let exists = |path: &[u8]| rootfs.open_raw(path).is_ok();
+        let loader = Rc::clone(&self.loader);
+        let exists = |path: &[u8]| !loader.lacks(path) && loader.rootfs.open_raw(path).is_ok();
         if self.machine.1 == X86_64 && self.system.has_levels() && self.loader.has_hwcaps {
             let folders = LEVELS.map(|level| format!("{HWCAPS}/{level}"));
             if folders.iter().any(|folder| exists(&below(folder))) {
@@ -254,6 +256,9 @@ impl<'a> Process<'a> {
     }
 
     fn examine(&self, path: &[u8]) -> Result<Look<'a>, Gap> {
+        if self.loader.lacks(path) {
+            return Ok(Look::Passed(End::Missing));
+        }
         let rootfs = self.loader.rootfs;
         let (real, file) = match rootfs.open_raw(path) {
             Ok(opened) => opened,
