@@ -14,6 +14,7 @@ const SCANNER: &[&str] = &[
     "src/cache/key.rs",
     "src/inflate",
     "src/model",
+    "src/pipe",
     "src/pool",
     "src/scan",
     "src/tarball",

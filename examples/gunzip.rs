@@ -8,8 +8,8 @@ use std::num::NonZeroUsize;
 
 use ncclcheck::inflate::Gunzip;
 use ncclcheck::model::NoProgress;
+use ncclcheck::pipe::{Cancel, Pipe, with_pipe};
 use ncclcheck::pool::Pool;
-use ncclcheck::scan::{Cancel, Pipe, with_pipe};
 
 fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -19,8 +19,8 @@ fn main() -> io::Result<()> {
     with_pipe(File::open(path)?, Box::new(NoProgress), &Cancel::default(), |pipe| unpack(pipe, pool.as_ref()))
 }
 
-fn unpack(packed: Pipe, pool: Option<&Pool>) -> io::Result<()> {
-    let mut unpacked = Gunzip::new(packed, pool);
+fn unpack(mut packed: Pipe, pool: Option<&Pool>) -> io::Result<()> {
+    let mut unpacked = Gunzip::new(&mut packed, pool);
     let mut out = io::stdout().lock();
     loop {
         let bytes = unpacked.fill_buf()?;

@@ -11,7 +11,8 @@
 //! ```
 //!
 //! - [`source`] opens an image wherever it is and hands out its documents and blobs; [`tarball`] reads tar streams.
-//! - [`inflate`] unpacks gzip and [`unzstd`] zstd, on many processors at once by the threads of a [`pool`].
+//! - A [`pipe`] carries the bytes of a blob from thread to thread. [`inflate`] unpacks gzip and [`unzstd`] zstd, on many
+//!   processors at once by the threads of a [`pool`].
 //! - [`scan`] turns one layer blob into a [`scan::LayerScan`]: its entries, and what extractors found in the files that they
 //!   asked for. One forward pass, a pure function of the blob; of a layer with a table of contents, only what is needed.
 //! - [`cache`] keeps such scans by the digests of their bytes, so that nobody scans the same layer twice.
@@ -30,7 +31,7 @@
 //! - [`pipeline`] puts the first three together; [`cli`] is the program.
 //!
 //! ```no_run
-//! use ncclcheck::{facts::{Facts, World}, model::NoProgress, pipeline, rules::{RuleSet, judge}, scan::Cancel};
+//! use ncclcheck::{facts::{Facts, World}, model::NoProgress, pipe::Cancel, pipeline, rules::{RuleSet, judge}};
 //!
 //! fn outcomes(request: &pipeline::Request) -> Result<(), Box<dyn std::error::Error>> {
 //!     let rules = RuleSet::builtin()?;
@@ -52,6 +53,7 @@ pub mod host;
 pub mod inflate;
 pub mod launch;
 pub mod model;
+pub mod pipe;
 pub mod pipeline;
 pub mod policy;
 pub mod pool;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use ncclcheck::facts::{Facts, World};
 use ncclcheck::inflate::Gunzip;
 use ncclcheck::model::{ImageConfig, Limits};
+use ncclcheck::pipe::Pipe;
 use ncclcheck::rootfs::RootFs;
 use ncclcheck::rules::{RuleSet, judge};
 use ncclcheck::scan::{self, LayerScan, scan_layer};
@@ -41,7 +42,8 @@ fn inflate() -> Work {
     encoder.write_all(&libraries().concat().repeat(4)).unwrap();
     let blob = encoder.finish().unwrap();
     Box::new(move || {
-        let mut bytes = Gunzip::new(&*blob, None);
+        let mut blob = Pipe::of(&blob);
+        let mut bytes = Gunzip::new(&mut blob, None);
         let mut count = 0;
         loop {
             match bytes.fill_buf().unwrap().len() {
@@ -71,7 +73,7 @@ fn scan() -> Work {
         add(&format!("usr/share/doc/{}/{number}", number % 100), b"some text\n");
     }
     let blob = layer.into_inner().unwrap();
-    Box::new(move || scan_layer(&*blob, &Limits::default(), false, None).unwrap().entries.len())
+    Box::new(move || scan_layer(Pipe::of(&blob), &Limits::default(), false, None).unwrap().entries.len())
 }
 
 /// The merge of an image's layers, eight times one over the other.
@@ -139,7 +141,7 @@ fn image() -> (Vec<Arc<LayerScan>>, ImageConfig) {
     let blob = |descriptor: &serde_json::Value| &blobs[&descriptor["digest"].as_str().unwrap()["sha256:".len()..]];
     let json = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).unwrap();
     let manifest = json(blob(&json(&blobs["index.json"])["manifests"][0]));
-    let scan = |layer| Arc::new(scan_layer(&**blob(layer), &Limits::default(), false, None).unwrap());
+    let scan = |layer| Arc::new(scan_layer(Pipe::of(blob(layer)), &Limits::default(), false, None).unwrap());
     let layers = manifest["layers"].as_array().unwrap().iter().map(scan).collect();
     let variables = json(blob(&manifest["config"]))["config"]["Env"].clone();
     let pair = |text: &serde_json::Value| {

@@ -11,9 +11,9 @@ use indicatif::HumanBytes;
 
 use crate::cache::{Cache, DEFAULT_BOUND, Exported, Key, Local, Scanner, Shared, Stored, export, export_all};
 use crate::model::Limits;
+use crate::pipe::Cancel;
 use crate::pipeline::{Image, Request};
 use crate::probe::arrangement::bytes;
-use crate::scan::Cancel;
 use crate::source::{BlobRef, Environment};
 
 use super::args::{Form, Reading};

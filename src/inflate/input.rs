@@ -1,26 +1,22 @@
 //! The compressed stream in stretches, the first of which is the one that is read, and what is decoded of the others ahead.
 
 use std::collections::VecDeque;
-use std::io::{self, Read};
+use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
 use super::find::Place;
 use super::stretch::{Decoded, Stretch, speculate};
 use super::{MOST, OVERLAP, STRETCH};
-use crate::pool::{Lent, Permit, Pool, Shelf};
+use crate::pipe::Pipe;
+use crate::pool::{Permit, Pool};
 
 /// The stream.
 #[derive(Debug)]
-pub(super) struct Input<'p, R> {
-    source: R,
+pub(super) struct Input<'p> {
+    source: &'p mut Pipe,
     pool: Option<&'p Pool>,
     stretches: VecDeque<Ahead>,
-    /// For the next stretch. It begins with what was read behind the last one's own bytes.
-    next: Lent<u8>,
-    /// How much that is.
-    rest: usize,
-    shelf: Arc<Shelf<u8>>,
     is_read: bool,
     /// Bytes before the first stretch.
     offset: u64,
@@ -39,10 +35,9 @@ enum Conjecture {
     Done(Box<Decoded>, Permit),
 }
 
-impl<'p, R: Read> Input<'p, R> {
-    pub(super) fn new(source: R, pool: Option<&'p Pool>) -> Self {
-        let shelf: Arc<Shelf<u8>> = Arc::default();
-        Self { source, pool, stretches: VecDeque::new(), next: shelf.lend(), rest: 0, shelf, is_read: false, offset: 0 }
+impl<'p> Input<'p> {
+    pub(super) const fn new(source: &'p mut Pipe, pool: Option<&'p Pool>) -> Self {
+        Self { source, pool, stretches: VecDeque::new(), is_read: false, offset: 0 }
     }
 
     /// Reads two stretches, and as many more as may be decoded ahead.
@@ -67,19 +62,9 @@ impl<'p, R: Read> Input<'p, R> {
     }
 
     fn read(&mut self) -> io::Result<Stretch> {
-        const WANTED: usize = STRETCH + OVERLAP;
-        let mut bytes = std::mem::replace(&mut self.next, self.shelf.lend());
-        bytes.resize(WANTED, 0);
-        let len = self.rest + fill(&mut self.source, bytes.get_mut(self.rest..).unwrap_or_default())?;
-        bytes.truncate(len);
-        self.is_read = len < WANTED;
-        let own = if self.is_read { len } else { STRETCH };
-        let rest = bytes.get(own..).unwrap_or_default();
-        if !self.is_read {
-            self.next.resize(WANTED, 0);
-            self.next.get_mut(..rest.len()).unwrap_or_default().copy_from_slice(rest);
-        }
-        self.rest = rest.len();
+        let bytes = self.source.next_block()?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        self.is_read = bytes.len() < STRETCH + OVERLAP;
+        let own = if self.is_read { bytes.len() } else { STRETCH };
         Ok(Stretch { bytes, own })
     }
 
@@ -126,18 +111,4 @@ impl<'p, R: Read> Input<'p, R> {
             }
         }
     }
-}
-
-/// Reads as much as there is room for, or there is. Returns how much.
-fn fill(source: &mut impl Read, to: &mut [u8]) -> io::Result<usize> {
-    let mut len = 0;
-    while let Some(room) = to.get_mut(len..).filter(|room| !room.is_empty()) {
-        match source.read(room) {
-            Ok(0) => break,
-            Ok(count) => len += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(len)
 }

@@ -31,15 +31,16 @@ use member::{TRAILER, Trailer};
 use stretch::{End, Stretch, Window};
 use sum::{Sum, Sums};
 
+use crate::pipe::{self, Pipe};
 use crate::pool::{Lent, Permit, Pool, Shelf};
 
 pub(crate) use middle::Middle;
 
 /// Compressed bytes that are decoded by one thread at a time.
-const STRETCH: usize = if cfg!(test) { 64 << 10 } else { 512 << 10 };
+const STRETCH: usize = pipe::BLOCK;
 
 /// Compressed bytes behind a stretch in which its last block must end, or it is decoded in order.
-const OVERLAP: usize = STRETCH / 4;
+const OVERLAP: usize = pipe::OVERLAP;
 
 /// Symbols of one stretch that are decoded ahead. What unpacks to more is decoded in order.
 const MOST: usize = 6 * STRETCH;
@@ -65,8 +66,8 @@ pub(crate) enum Damage {
 
 /// The bytes in a gzip stream of one member or many.
 #[derive(Debug)]
-pub struct Gunzip<'p, R> {
-    input: Input<'p, R>,
+pub struct Gunzip<'p> {
+    input: Input<'p>,
     pool: Option<&'p Pool>,
     /// Where decoding in order stands: in the first stretch of the input.
     decoder: Decoder,
@@ -122,9 +123,9 @@ enum Ready {
     Soon(Receiver<Result<Resolved, Fault>>, Permit),
 }
 
-impl<'p, R: Read> Gunzip<'p, R> {
+impl<'p> Gunzip<'p> {
     /// What `source` unpacks to; with a pool, decoded ahead by its threads.
-    pub fn new(source: R, pool: Option<&'p Pool>) -> Self {
+    pub fn new(source: &'p mut Pipe, pool: Option<&'p Pool>) -> Self {
         let shelf = Arc::default();
         Self {
             input: Input::new(source, pool),
@@ -150,7 +151,7 @@ impl<'p, R: Read> Gunzip<'p, R> {
         loop {
             self.input.read_ahead()?;
             self.leave_stretches()?;
-            while self.take_decoded()? {}
+            while self.has_room() && self.take_decoded()? {}
             if let Some(ready) = self.ready.pop_front() {
                 return self.hand_over(ready).map(|()| true);
             }
@@ -246,6 +247,12 @@ impl<'p, R: Read> Gunzip<'p, R> {
         Ok(())
     }
 
+    /// Whether more may be made ready. It has the other half of the pool's leave: if all of it waited to be read, nothing could
+    /// be decoded ahead of what is read next.
+    fn has_room(&self) -> bool {
+        self.pool.is_some_and(|pool| self.ready.len() < pool.threads())
+    }
+
     /// Goes over what was decoded ahead from here on, if that is so. It is waited for if there is nothing to hand over.
     fn take_decoded(&mut self) -> io::Result<bool> {
         let Some(pool) = self.pool.filter(|_| !self.decoder.is_inside() && !self.is_over) else { return Ok(false) };
@@ -279,7 +286,7 @@ fn room(shelf: &Arc<Shelf<u8>>) -> Lent<u8> {
     data
 }
 
-impl<R: Read> BufRead for Gunzip<'_, R> {
+impl BufRead for Gunzip<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         while self.pieces.front().is_none_or(|piece| piece.bytes().is_empty()) {
             let is_there = self.pieces.pop_front().is_some() || self.advance()?;
@@ -297,7 +304,7 @@ impl<R: Read> BufRead for Gunzip<'_, R> {
     }
 }
 
-impl<R: Read> Read for Gunzip<'_, R> {
+impl Read for Gunzip<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.fill_buf()?.read(buffer)?;
         self.consume(count);

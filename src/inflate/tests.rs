@@ -47,7 +47,7 @@ fn gzip_in_blocks(bytes: &[u8], level: u32) -> Vec<u8> {
 fn unpack(blob: &[u8], threads: usize) -> io::Result<Vec<u8>> {
     let pool = std::num::NonZeroUsize::new(threads).map(Pool::new);
     let mut bytes = Vec::new();
-    io::copy(&mut Gunzip::new(blob, pool.as_ref()), &mut bytes)?;
+    io::copy(&mut Gunzip::new(&mut Pipe::of(blob), pool.as_ref()), &mut bytes)?;
     Ok(bytes)
 }
 

@@ -7,7 +7,8 @@ use std::thread;
 
 use crate::cache::Key;
 use crate::model::{Digest, Hasher};
-use crate::scan::{Compression, LayerScan, ScanError, scan_layer, with_watched_pipe};
+use crate::pipe::with_watched_pipe;
+use crate::scan::{Compression, LayerScan, ScanError, scan_layer};
 use crate::source::verify::Verification;
 use crate::source::{BlobRef, SourceError};
 

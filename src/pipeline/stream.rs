@@ -6,7 +6,8 @@ use std::io::{BufRead, Cursor, Read};
 use std::thread;
 
 use crate::model::{Digest, Entry, Hasher, ImagePath, Kind};
-use crate::scan::{Blocks, LayerScan, ScanError, pipe, scan_layer, unpack, with_pipe};
+use crate::pipe::{Blocks, pipe, with_pipe};
+use crate::scan::{LayerScan, ScanError, scan_layer, unpack};
 use crate::source::SourceError;
 use crate::source::layout::{Files, Opened};
 use crate::tarball::{Fault, TarError, TarReader};
@@ -59,9 +60,9 @@ pub(super) fn read(
     means: Means<'_>,
 ) -> Result<Streamed, Error> {
     let meter = means.progress.begin(name, size);
-    with_pipe(source, meter, means.cancel, |input| {
+    with_pipe(source, meter, means.cancel, |mut input| {
         let unpacked =
-            unpack(input, means.limits, means.pool).map_err(|error| Error::invalid(format!("{name}: {error}")))?;
+            unpack(&mut input, means.limits, means.pool).map_err(|error| Error::invalid(format!("{name}: {error}")))?;
         let mut reader = Reader {
             tar: TarReader::new(unpacked, means.limits),
             means,

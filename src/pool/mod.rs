@@ -67,6 +67,11 @@ impl Pool {
         Self { shared, threads }
     }
 
+    /// How many threads there are.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads.len()
+    }
+
     /// Leave for one more job, if there is any.
     pub(crate) fn permit(&self) -> Option<Permit> {
         let taken = self.shared.permits.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));

@@ -1,14 +1,15 @@
 //! The tar inside a blob: compression is known by the blob's first bytes, whatever its media type says.
 
-use std::cell::Cell;
 use std::fmt;
 use std::io::{self, BufRead, Read};
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
 use crate::inflate::{self, Gunzip};
 use crate::model::{Limits, OverLimit};
+use crate::pipe::Pipe;
 use crate::pool::Pool;
 use crate::unzstd::{self, Unzstd};
 
@@ -79,19 +80,14 @@ impl Damage {
 }
 
 /// The bytes inside `blob`, bounded.
-pub(super) fn open<'a>(
-    mut blob: impl BufRead + 'a,
-    limits: &Limits,
-    pool: Option<&'a Pool>,
-) -> io::Result<Unpacked<'a>> {
+pub(super) fn open<'a>(blob: &'a mut Pipe, limits: &Limits, pool: Option<&'a Pool>) -> io::Result<Unpacked<'a>> {
     let compression =
         Compression::detect(blob.fill_buf()?).map_err(|damage| io::Error::other(Problem::Damage(damage)))?;
-    let stored = Rc::new(Cell::new(0));
-    let counted = Counted { inner: blob, count: Rc::clone(&stored) };
+    let stored = blob.taken();
     let inner: Box<dyn BufRead> = match compression {
-        Compression::None => Box::new(counted),
-        Compression::Gzip => Box::new(Gunzip::new(counted, pool)),
-        Compression::Zstd => Box::new(Unzstd::new(counted, limits.zstd_window_log, pool)?),
+        Compression::None => Box::new(blob),
+        Compression::Gzip => Box::new(Gunzip::new(blob, pool)),
+        Compression::Zstd => Box::new(Unzstd::new(blob, limits.zstd_window_log, pool)?),
     };
     Ok(Unpacked { compression, inner, stored, written: 0, most: limits.unpacked, expansion: limits.expansion })
 }
@@ -100,7 +96,8 @@ pub(super) fn open<'a>(
 pub(super) struct Unpacked<'a> {
     compression: Compression,
     inner: Box<dyn BufRead + 'a>,
-    stored: Rc<Cell<u64>>,
+    /// Bytes that were taken from the blob.
+    stored: Arc<AtomicU64>,
     written: u64,
     most: u64,
     expansion: u64,
@@ -114,7 +111,7 @@ impl Unpacked<'_> {
     /// A bomb shows by its ratio long before it fills anything. Small blobs may well be all zeros.
     fn check(&self) -> Result<(), String> {
         const SMALL: u64 = 64 << 20;
-        let (stored, unpacked) = (self.stored.get(), self.written);
+        let (stored, unpacked) = (self.stored.load(Ordering::Relaxed), self.written);
         if unpacked > self.most {
             return Err(
                 OverLimit::new(format!("the layer unpacks to {unpacked} bytes"), "unpacked", self.most).to_string()
@@ -165,29 +162,4 @@ fn explain(error: io::Error) -> io::Error {
         gzip.or_else(|| inner.downcast_ref::<unzstd::Damage>().map(ToString::to_string))
     });
     what.map_or(error, |what| io::Error::new(io::ErrorKind::InvalidData, Problem::Damage(Damage { what })))
-}
-
-/// Counts what is taken from the blob.
-struct Counted<R> {
-    inner: R,
-    count: Rc<Cell<u64>>,
-}
-
-impl<R: BufRead> Read for Counted<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(buffer)?;
-        self.count.set(self.count.get() + count as u64);
-        Ok(count)
-    }
-}
-
-impl<R: BufRead> BufRead for Counted<R> {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        self.inner.fill_buf()
-    }
-
-    fn consume(&mut self, amount: usize) {
-        self.inner.consume(amount);
-        self.count.set(self.count.get() + amount as u64);
-    }
 }

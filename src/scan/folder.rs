@@ -8,9 +8,10 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::model::{Entry, Gap, ImagePath, Kind, Limits, Meter, OverLimit};
+use crate::pipe::Cancel;
 
 use super::extract::{Content, look};
-use super::{Cancel, Compression, EXTRACTORS, LayerScan, ScanError};
+use super::{Compression, EXTRACTORS, LayerScan, ScanError};
 
 /// Scans the files below `root`. Other file systems mounted in it (`/proc`, `/sys`) are passed over.
 pub fn scan_folder(root: &Path, limits: &Limits, meter: &dyn Meter, cancel: &Cancel) -> Result<LayerScan, ScanError> {

@@ -11,7 +11,6 @@ mod folder;
 mod nccl;
 mod overlay;
 mod partial;
-mod pipe;
 mod text;
 mod torch;
 
@@ -19,6 +18,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
 
 use crate::model::{BuildOptions, Digest, Entry, Found, Gap, Hasher, Kind, Limits};
+use crate::pipe::Pipe;
 use crate::pool::Pool;
 use crate::tarball::{Fault, TarError, TarReader};
 
@@ -29,7 +29,6 @@ pub use fatbin::gpu_code;
 pub use folder::scan_folder;
 pub use overlay::scan_overlay;
 pub use partial::{Annotations, OpenRange, Partly, Ranged, is_offered, scan_partly};
-pub use pipe::{Blocks, Cancel, Pipe, pipe, with_pipe, with_watched_pipe};
 
 /// Everyone who looks into files: one file of this folder, one line here.
 const EXTRACTORS: &[Extractor] = &[
@@ -94,7 +93,7 @@ pub enum ScanError {
 ///
 /// With a pool, its threads unpack gzip ahead, and zstd of many frames.
 pub fn scan_layer(
-    mut blob: impl BufRead,
+    mut blob: Pipe,
     limits: &Limits,
     want_diff_id: bool,
     pool: Option<&Pool>,
@@ -109,7 +108,7 @@ pub fn scan_layer(
 }
 
 /// The bytes inside a compressed archive that is no layer itself; a plain one passes as it is.
-pub fn unpack<'a>(blob: impl BufRead + 'a, limits: &Limits, pool: Option<&'a Pool>) -> io::Result<impl BufRead + 'a> {
+pub fn unpack<'a>(blob: &'a mut Pipe, limits: &Limits, pool: Option<&'a Pool>) -> io::Result<impl BufRead + 'a> {
     decompress::open(blob, limits, pool)
 }
 
@@ -120,7 +119,7 @@ pub fn build_options(library: &[u8]) -> Result<Option<BuildOptions>, String> {
     torch::build_options(&library)
 }
 
-fn drain(blob: &mut impl BufRead) -> io::Result<()> {
+fn drain(blob: &mut Pipe) -> io::Result<()> {
     loop {
         let count = blob.fill_buf()?.len();
         if count == 0 {
@@ -131,7 +130,7 @@ fn drain(blob: &mut impl BufRead) -> io::Result<()> {
 }
 
 fn scan_unpacked(
-    blob: impl BufRead,
+    blob: &mut Pipe,
     limits: &Limits,
     want_diff_id: bool,
     pool: Option<&Pool>,

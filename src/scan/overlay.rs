@@ -8,9 +8,10 @@ use rustix::fs::lgetxattr;
 use rustix::io::Errno;
 
 use crate::model::{Kind, Limits, Meter};
+use crate::pipe::Cancel;
 
 use super::folder::{Mark, scan_tree};
-use super::{Cancel, LayerScan, ScanError};
+use super::{LayerScan, ScanError};
 
 /// Attributes with which a folder is not all of its layer: renamed directories, and files without their content.
 const ELSEWHERE: [&str; 2] = ["redirect", "metacopy"];

@@ -1,4 +1,4 @@
-use std::io::{BufReader, Write as _};
+use std::io::Write as _;
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn scan(bytes: &[u8]) -> Result<LayerScan, ScanError> {
-    scan_layer(BufReader::new(bytes), &Limits::default(), true, None)
+    scan_layer(Pipe::of(bytes), &Limits::default(), true, None)
 }
 
 #[test]

@@ -12,9 +12,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("tarball", &["model"]),
     ("source", &["model", "tarball"]),
     ("pool", &[]),
-    ("inflate", &["pool"]),
+    ("pipe", &["model", "pool"]),
+    ("inflate", &["pipe", "pool"]),
     ("unzstd", &["pool"]),
-    ("scan", &["model", "tarball", "pool", "inflate", "unzstd"]),
+    ("scan", &["model", "tarball", "pool", "pipe", "inflate", "unzstd"]),
     ("rootfs", &["model", "scan"]),
     ("launch", &["model", "document"]),
     ("host", &["model", "document"]),
@@ -24,12 +25,12 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("report", &["model", "document", "host", "facts", "probe", "rules"]),
     ("probe", &["model", "document", "source", "facts"]),
     ("cache", &["model", "source", "scan"]),
-    ("pipeline", &["model", "tarball", "source", "pool", "scan", "cache", "rootfs", "report"]),
+    ("pipeline", &["model", "tarball", "source", "pool", "pipe", "scan", "cache", "rootfs", "report"]),
     (
         "cli",
         &[
-            "model", "document", "source", "scan", "rootfs", "launch", "host", "facts", "probe", "rules", "policy",
-            "report", "pipeline", "cache",
+            "model", "document", "source", "pipe", "scan", "rootfs", "launch", "host", "facts", "probe", "rules",
+            "policy", "report", "pipeline", "cache",
         ],
     ),
 ];

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{BufReader, Read};
+use std::io::Read;
 use std::path::Path;
 
 use proptest::prelude::*;
@@ -9,6 +9,7 @@ use crate::model::{
     Arch, BuildOptions, CompatNote, DynamicSymbol, ElfInfo, Endian, GpuCode, ImagePath, Limits, NcclStrings, Variant,
     VersionNeed,
 };
+use crate::pipe::Pipe;
 use crate::scan::scan_layer;
 use crate::source::BlobRef;
 
@@ -91,7 +92,7 @@ fn scans_of_all_small_worlds_are_read_again() {
             if !bytes.starts_with(&[0x1f, 0x8b]) {
                 continue;
             }
-            let scan = scan_layer(BufReader::new(&*bytes), &limits, layers % 2 == 0, None).unwrap();
+            let scan = scan_layer(Pipe::of(&bytes), &limits, layers % 2 == 0, None).unwrap();
             assert!(scan.is_reproducible(), "{}", world.display());
             let blob = BlobRef { size: bytes.len() as u64, ..blob('a') };
             let key = Key { blob: &blob, limits: &limits };

@@ -11,13 +11,13 @@ use std::thread;
 use crate::facts::{Facts, World};
 use crate::host::{Item, Record};
 use crate::model::Limits;
+use crate::pipe::Cancel;
 use crate::probe::engine::Launcher;
 use crate::probe::plan::Plan;
 use crate::probe::recording::Recording;
 use crate::probe::{self, local, payload};
 use crate::report::{Format, ImageSummary, Report};
 use crate::rules::Rule;
-use crate::scan::Cancel;
 use crate::source::{Environment, Options};
 
 use super::book::Book;

@@ -24,9 +24,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use crate::model::{Digest, Entry, Found, Gap, Limits, Meter};
+use crate::pipe::Cancel;
 
 use super::extract::look;
-use super::{Cancel, Compression, EXTRACTORS, LayerScan, ScanError};
+use super::{Compression, EXTRACTORS, LayerScan, ScanError};
 use file::File;
 use pieces::{Pieces, Streams};
 use stored::Stored;

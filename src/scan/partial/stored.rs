@@ -6,8 +6,8 @@ use std::io::{self, BufRead, Read};
 use std::ops::Range;
 
 use crate::model::Meter;
+use crate::pipe::Cancel;
 
-use super::super::Cancel;
 use super::{OpenRange, Ranged};
 
 /// The first range that is asked for at a place, and the largest.

@@ -1,10 +1,11 @@
-use std::io::{BufReader, Cursor};
+use std::io::Cursor;
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
 
 use super::*;
 use crate::model::{NoProgress, Progress as _};
+use crate::pipe::Pipe;
 use crate::scan::scan_layer;
 use seekable::{Form, Layer, convert};
 
@@ -83,7 +84,7 @@ fn scanned(layer: &Layer) -> (LayerScan, u64) {
 }
 
 fn whole(layer: &Layer) -> LayerScan {
-    scan_layer(BufReader::new(&*layer.blob), &Limits::default(), true, None).unwrap()
+    scan_layer(Pipe::of(&layer.blob), &Limits::default(), true, None).unwrap()
 }
 
 #[test]

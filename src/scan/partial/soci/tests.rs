@@ -1,4 +1,4 @@
-use std::io::{self, BufReader, Cursor, Read};
+use std::io::{self, Cursor, Read};
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
 
@@ -11,6 +11,7 @@ use super::super::ztoc::Malformed;
 use super::super::{Annotations, Cancel, LayerScan, Partly, ScanError, scan_partly};
 use super::*;
 use crate::model::{NoProgress, Progress as _};
+use crate::pipe::Pipe;
 use crate::scan::extract::Content as _;
 use crate::scan::scan_layer;
 use writer::convert;
@@ -54,7 +55,7 @@ fn part(blob: &[u8], ztoc: &[u8], limits: &Limits) -> Result<Partly, ScanError> 
 }
 
 fn whole(blob: &[u8]) -> LayerScan {
-    scan_layer(BufReader::new(blob), &Limits::default(), false, None).unwrap()
+    scan_layer(Pipe::of(blob), &Limits::default(), false, None).unwrap()
 }
 
 fn assert_same(blob: &[u8], ztoc: &[u8]) {
