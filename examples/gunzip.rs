@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::io::{self, BufRead, Write};
 use std::num::NonZeroUsize;
+use std::os::fd::AsFd as _;
 
 use ncclcheck::inflate::Gunzip;
 use ncclcheck::model::NoProgress;
@@ -21,11 +22,12 @@ fn main() -> io::Result<()> {
 
 fn unpack(mut packed: Pipe, pool: Option<&Pool>) -> io::Result<()> {
     let mut unpacked = Gunzip::new(&mut packed, pool);
-    let mut out = io::stdout().lock();
+    // The lock of Rust's standard output would look for line ends in all of it.
+    let mut out = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     loop {
         let bytes = unpacked.fill_buf()?;
         if bytes.is_empty() {
-            return out.flush();
+            return Ok(());
         }
         out.write_all(bytes)?;
         let count = bytes.len();

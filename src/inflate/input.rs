@@ -73,6 +73,11 @@ impl<'p> Input<'p> {
         self.stretches.front().map(|ahead| Arc::clone(&ahead.stretch))
     }
 
+    /// Whether somebody decodes the stretch that is read.
+    pub(super) fn is_decoded_ahead(&self) -> bool {
+        self.stretches.front().is_some_and(|ahead| matches!(ahead.conjecture, Conjecture::Running(..)))
+    }
+
     /// Goes on to the next stretch. Returns by how many bytes places are less in it.
     pub(super) fn leave(&mut self) -> io::Result<usize> {
         self.read_ahead()?;

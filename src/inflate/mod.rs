@@ -3,7 +3,7 @@
 //!
 //! Memory, for each stretch that the [`Pool`] permits, two for each thread: its [`STRETCH`] and [`OVERLAP`], and at most three
 //! bytes for each of the [`MOST`] that it may unpack to, two of them where it begins and one behind. With two threads that is
-//! 39 MiB at most, and 154 with eight; besides, each layer has the stretch that it is read from.
+//! 39 MiB at most, and 154 with eight; besides, each layer has the blocks that wait in its [`pipe`].
 
 #![allow(clippy::cast_possible_truncation, reason = "bits are cut off on purpose here, everywhere")]
 #![allow(clippy::inline_always, reason = "the inner loop must have no calls in it")]
@@ -22,7 +22,7 @@ mod sum;
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, TryRecvError};
 
 use decode::{Decoder, MARGIN, Output, Pause, WINDOW};
 use find::Place;
@@ -120,7 +120,30 @@ type Resolved = (Vec<Piece>, Sums);
 #[derive(Debug)]
 enum Ready {
     Now(Resolved),
-    Soon(Receiver<Result<Resolved, Fault>>, Permit),
+    Soon {
+        answer: Receiver<Result<Resolved, Fault>>,
+        /// The answer, once it was asked for and has come.
+        come: Option<Result<Resolved, Fault>>,
+        permit: Permit,
+    },
+    /// Nothing comes behind it.
+    Never(io::Error),
+}
+
+impl Ready {
+    /// Whether nobody has to wait for it.
+    fn has_come(&mut self) -> bool {
+        match self {
+            Self::Soon { answer, come: come @ None, .. } => match answer.try_recv() {
+                Err(TryRecvError::Empty) => false,
+                answered => {
+                    *come = answered.ok();
+                    true
+                }
+            },
+            _ => true,
+        }
+    }
 }
 
 impl<'p> Gunzip<'p> {
@@ -152,24 +175,29 @@ impl<'p> Gunzip<'p> {
             self.input.read_ahead()?;
             self.leave_stretches()?;
             while self.has_room() && self.take_decoded()? {}
-            if let Some(ready) = self.ready.pop_front() {
+            // While the first that was decoded ahead is not ready yet, what nobody decodes ahead is decoded here.
+            let may_decode = self.has_room() && !self.input.is_decoded_ahead();
+            if self.is_over || self.ready.front_mut().is_some_and(|first| first.has_come() || !may_decode) {
+                let Some(ready) = self.ready.pop_front() else { return Ok(false) };
                 return self.hand_over(ready).map(|()| true);
             }
-            if self.is_over {
-                return Ok(false);
+            if let Err(error) = self.decode() {
+                self.ready.push_back(Ready::Never(error));
+                self.is_over = true;
             }
-            self.decode()?;
         }
     }
 
     fn hand_over(&mut self, ready: Ready) -> io::Result<()> {
         let (pieces, sums) = match ready {
             Ready::Now(resolved) => resolved,
-            Ready::Soon(answer, permit) => {
+            Ready::Soon { answer, come, permit } => {
                 self.permit = Some(permit);
                 let gone = || io::Error::other("decompression failed: this is a defect of ncclcheck");
-                answer.recv().map_err(|_gone| gone())?.map_err(|fault| self.damage(fault))?
+                let answer = come.or_else(|| answer.recv().ok());
+                answer.ok_or_else(gone)?.map_err(|fault| self.damage(fault))?
             }
+            Ready::Never(error) => return Err(error),
         };
         self.sum.follow(&sums).map_err(|fault| self.damage(fault))?;
         self.pieces.extend(pieces);
@@ -263,7 +291,8 @@ impl<'p> Gunzip<'p> {
         self.base = WINDOW - tail.len();
         self.data.get_mut(self.base..WINDOW).unwrap_or_default().copy_from_slice(&tail);
         self.place = decoded.to;
-        self.ready.push_back(Ready::Soon(pool.run_first(move |_| decoded.resolve(&window)), permit));
+        let answer = pool.run_first(move |_| decoded.resolve(&window));
+        self.ready.push_back(Ready::Soon { answer, come: None, permit });
         self.leave_stretches()?;
         Ok(true)
     }
