@@ -39,6 +39,9 @@ pub struct Settings {
 /// The folder, in a directory of libraries, of those for certain processors (glibc since 2.33).
 const HWCAPS: &str = "glibc-hwcaps";
 
+/// Folders that are remembered, of paths of as many bytes at most: search paths of hostile files name any number, of any length.
+const REMEMBERED: usize = 4096;
+
 /// Folders by their paths as they were spelled.
 type Folders = BTreeMap<Box<[u8]>, Result<NodeId, NoFile>>;
 
@@ -52,7 +55,7 @@ pub struct Loader<'a> {
     preload_file: Result<&'a [u8], Gap>,
     /// Whether the image has any [`HWCAPS`]. Few have, and the loader would ask in every directory, for every library.
     has_hwcaps: bool,
-    /// Those that were looked in: a few, for every library again.
+    /// Those that were looked in: a few, for every library again. At most [`REMEMBERED`].
     folders: RefCell<Folders>,
 }
 
@@ -100,7 +103,9 @@ impl<'a> Loader<'a> {
         let known = folders.get(folder).copied();
         let folder = known.unwrap_or_else(|| {
             let id = self.rootfs.follow(folder).map(|(_, id)| id);
-            folders.insert(folder.into(), id);
+            if folders.len() < REMEMBERED && folder.len() <= REMEMBERED {
+                folders.insert(folder.into(), id);
+            }
             id
         });
         match folder {
