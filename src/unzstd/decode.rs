@@ -45,7 +45,7 @@ impl InOrder {
             let decoded = self.decoder.run(&mut input, &mut output);
             let (taken, given) = (input.pos(), output.pos());
             let is_stuck = taken == 0 && !bytes.is_empty();
-            let hint = decoded.map_err(|fault| Damage::Fault(source.offset(), fault))?;
+            let hint = decoded.map_err(|fault| Damage::Fault(source.offset(), in_same_words(fault)))?;
             source.take(taken);
             self.is_inside = hint != 0;
             self.is_begun = self.is_inside && (self.is_begun || is_stuck);
@@ -57,6 +57,14 @@ impl InOrder {
                 return Err(Damage::End(source.offset()).into());
             }
         }
+    }
+}
+
+/// zstd says of the same damage one or the other, depending on the room that there happens to be.
+pub(super) fn in_same_words(fault: io::Error) -> io::Error {
+    match fault.to_string().as_str() {
+        "Destination buffer is too small" => io::Error::other("Data corruption detected"),
+        _ => fault,
     }
 }
 
