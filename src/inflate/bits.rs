@@ -75,6 +75,12 @@ impl Bits {
         self.buffer
     }
 
+    /// The bits at hand behind so many as the low eight bits of `entry` say.
+    #[inline(always)]
+    pub(super) const fn behind(&self, entry: u32) -> u64 {
+        self.buffer.wrapping_shr(entry)
+    }
+
     /// Takes so many bits, at most as many as are at hand.
     #[inline(always)]
     pub(super) const fn take(&mut self, count: u32) -> u64 {

@@ -9,10 +9,10 @@ pub(super) const LONGEST: usize = 15;
 ///
 /// | bits | |
 /// |---|---|
-/// | 0–7 | bits that are done with: the code word, or those of two literals, and the extra bits of a length or a distance |
-/// | 8–13 | number of literals; of a length or a distance, the bits of its code word alone |
+/// | 0–7 | bits that are done with: the code words, and the extra bits of a length or a distance |
+/// | 8–13 | number of literals; of a length or a distance, the bits of the code words alone |
 /// | 14–15 | [kind](Meaning) |
-/// | 16–31 | the literals; the base of a length or a distance; where a longer word's table begins |
+/// | 16–31 | the literals; a literal, and a length's base without [`SHORTEST`]; a distance's base; where a longer word's table begins |
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entry(u32);
 
@@ -20,11 +20,28 @@ pub(super) struct Entry(u32);
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Meaning {
     Literals = 0,
+    /// A length or a distance.
     Base = 1,
-    Longer = 2,
-    /// The end of the block, or no code word at all.
-    Special = 3,
+    /// One of [`Special`].
+    Special = 2,
+    /// A literal, and the length behind it.
+    LiteralAndBase = 3,
 }
+
+/// What is no literal, length or distance. It stands in place of the number of literals.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Special {
+    /// The word is longer than what the table looks at.
+    Longer = 0,
+    /// The end of the block.
+    End = 1,
+    /// No word at all, or one that RFC 1951 gives no meaning.
+    Invalid = 2,
+}
+
+/// The shortest match.
+const SHORTEST: u16 = 3;
+
 impl Entry {
     const fn new(meaning: Meaning, done: usize, value: u16) -> Self {
         Self(done as u32 | (meaning as u32) << 14 | (value as u32) << 16)
@@ -35,16 +52,23 @@ impl Entry {
         Self(Self::new(Meaning::Literals, 0, byte as u16).0 | 1 << 8)
     }
 
-    /// A length or a distance, and its extra bits.
+    /// A length, and its extra bits.
+    pub(super) const fn length(base: u16, extra: u8) -> Self {
+        Self::base((base - SHORTEST) << 8, extra)
+    }
+
+    /// A distance, or a symbol of the code of code lengths, and its extra bits.
     pub(super) const fn base(value: u16, extra: u8) -> Self {
         Self::new(Meaning::Base, extra as usize, value)
     }
 
-    /// The end of the block.
-    pub(super) const END: Self = Self::new(Meaning::Special, 0, 0);
+    pub(super) const END: Self = Self::special(Special::End);
 
-    /// A symbol that RFC 1951 gives no meaning.
-    pub(super) const INVALID: Self = Self::new(Meaning::Special, 0, 1);
+    pub(super) const INVALID: Self = Self::special(Special::Invalid);
+
+    const fn special(special: Special) -> Self {
+        Self(Self::new(Meaning::Special, 0, 0).0 | (special as u32) << 8)
+    }
 
     /// The same with a code word of so many bits.
     const fn with_word(self, length: usize) -> Self {
@@ -52,14 +76,30 @@ impl Entry {
         Self(if self.is(Meaning::Base) { self.0 + (length | length << 8) } else { self.0 + length })
     }
 
-    /// Of two literals, both; otherwise anything.
-    const fn and(self, next: Self) -> Self {
-        Self(self.0.wrapping_add(next.0 & 0xffff).wrapping_add(next.0 << 8 & 0xff00_0000))
+    /// Of a literal: the entry of two literals, without the second.
+    const fn before_literal(self) -> u32 {
+        self.0
+    }
+
+    /// Of a literal: the entry of it and a length, without the length. The bits of its word count in place of the literals.
+    const fn before_length(self) -> u32 {
+        let kind = Meaning::LiteralAndBase as u32 - Meaning::Base as u32;
+        self.0 & 0xff_00ff | self.done() << 8 | kind << 14
+    }
+
+    /// Of a literal or a length: what it adds to such an entry.
+    const fn behind_literal(self) -> u32 {
+        if self.is(Meaning::Literals) { self.0 & 0xffff | self.0 >> 16 << 24 } else { self.0 }
     }
 
     #[inline(always)]
     pub(super) const fn is(self, meaning: Meaning) -> bool {
         self.0 & 0xc000 == (meaning as u32) << 14
+    }
+
+    #[inline(always)]
+    pub(super) const fn is_special(self, special: Special) -> bool {
+        self.0 & 0xff00 == (Meaning::Special as u32) << 14 | (special as u32) << 8
     }
 
     /// In its low eight bits, how many bits are done with, and anything above.
@@ -80,6 +120,12 @@ impl Entry {
         (self.0 >> 8 & 0x3f) as usize
     }
 
+    /// Of a length, the number of literals before it.
+    #[inline(always)]
+    pub(super) const fn count_before(self) -> usize {
+        (self.0 >> 15 & 1) as usize
+    }
+
     /// Both literals, whether there are two or not.
     #[inline(always)]
     pub(super) const fn bytes(self) -> [u8; 2] {
@@ -92,12 +138,23 @@ impl Entry {
         (self.0 >> 16) as usize
     }
 
-    /// The length or the distance that the bits mean, from its code word's first on. That the extra bits are taken away with
-    /// the code word and looked at later is faster than one after the other: the next word waits for it.
+    /// The distance that the bits mean, from its code word's first on. That the extra bits are taken away with the code word and
+    /// looked at later is faster than one after the other: the next word waits for it.
     #[inline(always)]
-    pub(super) const fn sum(self, bits: u64) -> usize {
+    pub(super) const fn to_distance(self, bits: u64) -> usize {
+        self.value() + self.extra(bits)
+    }
+
+    /// The length that they mean.
+    #[inline(always)]
+    pub(super) const fn to_length(self, bits: u64) -> usize {
+        (self.0 >> 24) as usize + SHORTEST as usize + self.extra(bits)
+    }
+
+    #[inline(always)]
+    const fn extra(self, bits: u64) -> usize {
         let done = bits & 1_u64.wrapping_shl(self.0).wrapping_sub(1);
-        self.value() + done.wrapping_shr(self.0 >> 8) as usize
+        done.wrapping_shr(self.0 >> 8) as usize
     }
 }
 
@@ -135,33 +192,56 @@ impl<const SIZE: usize> Table<SIZE> {
 
     /// Makes the table of a code: the length of each symbol's word, 0 where it has none.
     pub(super) fn build(&mut self, lengths: &[u8], meaning: impl Fn(usize) -> Entry) -> Result<(), Fault> {
-        let words = Words::new(lengths)?;
+        self.fill(&Words::new(lengths, meaning)?, |_, _| ());
+        Ok(())
+    }
+
+    /// The same, where two literals, or a literal and a length, are looked up at once if their words fit together.
+    pub(super) fn build_with_pairs(&mut self, lengths: &[u8], meaning: impl Fn(usize) -> Entry) -> Result<(), Fault> {
+        let words = Words::new(lengths, meaning)?;
+        self.fill(&words, |table, length| {
+            for first in 1..length {
+                let (literals, lengths) = (words.literals(length - first), words.lengths(length - first));
+                for word in words.literals(first) {
+                    word.pair(first, word.entry.before_literal(), literals, table);
+                    word.pair(first, word.entry.before_length(), lengths, table);
+                }
+            }
+        });
+        Ok(())
+    }
+
+    /// Puts words into the table, the shorter first. When those of a length are in, `more` may add to what looks at so many bits.
+    fn fill(&mut self, words: &Words, more: impl Fn(&mut [Entry], usize)) {
         self.longer.clear();
         self.more = words.longest().saturating_sub(Self::BITS) as u32;
         self.first.iter_mut().take(1).for_each(|to| *to = Entry::INVALID);
         let mut filled = 1;
         for length in 1..=LONGEST {
-            // So far the table looks at one bit less, whose other value means the same.
-            if filled < SIZE {
-                self.first.copy_within(..filled, filled);
-                filled *= 2;
+            let words = words.of(length);
+            if filled == SIZE {
+                for word in words {
+                    self.add_longer(usize::from(word.code), length, word.entry);
+                }
+                continue;
             }
-            for (symbol, word) in words.of(length) {
-                let code = usize::from(word.reverse_bits()) >> (16 - length);
-                let entry = meaning(symbol).with_word(length);
-                match self.first.get_mut(code) {
-                    Some(to) if length <= Self::BITS => *to = entry,
-                    _ => self.add_longer(code, length, entry),
+            // So far the table looks at one bit less, whose other value means the same.
+            self.first.copy_within(..filled, filled);
+            filled *= 2;
+            let table = self.first.get_mut(..filled).unwrap_or_default();
+            for word in words {
+                if let Some(to) = table.get_mut(usize::from(word.code)) {
+                    *to = word.entry;
                 }
             }
+            more(table, length);
         }
-        Ok(())
     }
 
     fn add_longer(&mut self, code: usize, length: usize, entry: Entry) {
         let Some(first) = self.first.get_mut(code & (SIZE - 1)) else { return };
-        if !first.is(Meaning::Longer) {
-            *first = Entry::new(Meaning::Longer, Self::BITS, self.longer.len() as u16);
+        if !first.is_special(Special::Longer) {
+            *first = Entry::new(Meaning::Special, Self::BITS, self.longer.len() as u16);
             self.longer.resize(self.longer.len() + (1 << self.more), Entry::INVALID);
         }
         let from = first.value() + (code >> Self::BITS);
@@ -170,50 +250,49 @@ impl<const SIZE: usize> Table<SIZE> {
             table.iter_mut().step_by(1 << (length - Self::BITS)).for_each(|to| *to = entry);
         }
     }
+}
 
-    /// Where a literal's word is followed by another literal's, all within the table's bits, gives both at once. The shortest
-    /// literal's word has so many bits.
-    pub(super) fn pair(&mut self, shortest: usize) {
-        if 2 * shortest > Self::BITS {
-            return;
-        }
-        // From the end on: an entry looks at one that lies before it and is still single.
-        for index in (0..SIZE).rev() {
-            let one = self.first.get(index).copied().unwrap_or_default();
-            let two = self.first.get(index >> (one.done() & 15)).copied().unwrap_or_default();
-            let is_pair = one.is(Meaning::Literals) && two.is(Meaning::Literals);
-            let fits = one.done() + two.done() <= Self::BITS as u32;
-            // Chosen without a branch, which could not be foreseen.
-            let chosen = u32::from(is_pair & fits).wrapping_neg();
-            if let Some(to) = self.first.get_mut(index) {
-                *to = Entry(one.0 ^ (one.0 ^ one.and(two).0) & chosen);
+/// The words of a code, in order.
+struct Words {
+    words: [Word; 320],
+    /// Of each length, how many words are shorter; at last, how many there are.
+    before: [u16; LONGEST + 2],
+}
+
+#[derive(Clone, Copy, Default)]
+struct Word {
+    /// Its bits, the first of them lowest.
+    code: u16,
+    entry: Entry,
+    /// What it means behind a literal.
+    behind: u32,
+}
+
+impl Word {
+    /// Puts it, a literal's of so many bits, into the table with each of those that may follow.
+    #[inline(always)]
+    fn pair(self, length: usize, entry: u32, followers: &[Self], table: &mut [Entry]) {
+        for next in followers {
+            if let Some(to) = table.get_mut(usize::from(self.code) | usize::from(next.code) << length) {
+                *to = Entry(entry + next.behind);
             }
         }
     }
 }
 
-/// The words of a code, in order.
-struct Words {
-    /// The symbols that have one, by its length.
-    symbols: [u16; 1 << 9],
-    /// Of each length, how many symbols have shorter words; at last, how many there are.
-    before: [u16; LONGEST + 2],
-    /// The first word of each length.
-    first: [u16; LONGEST + 1],
-}
-
 #[expect(clippy::indexing_slicing, reason = "no word is longer than LONGEST, and no code has more than 320 symbols")]
 impl Words {
-    fn new(lengths: &[u8]) -> Result<Self, Fault> {
+    fn new(lengths: &[u8], meaning: impl Fn(usize) -> Entry) -> Result<Self, Fault> {
         let mut counts = [0_u16; LONGEST + 1];
         for &length in lengths {
             *counts.get_mut(usize::from(length)).ok_or(Fault("a code word is longer than 15 bits"))? += 1;
         }
-        let mut words = Self { symbols: [0; 1 << 9], before: [0; LONGEST + 2], first: [0; LONGEST + 1] };
+        let mut words = Self { words: [Word::default(); 320], before: [0; LONGEST + 2] };
+        let mut first = [0_u16; LONGEST + 1];
         let (mut word, mut before) = (0_u32, 0);
         for (length, &count) in counts.iter().enumerate().skip(1) {
             word <<= 1;
-            words.first[length] = word as u16;
+            first[length] = word as u16;
             word += u32::from(count);
             if word > 1 << length {
                 return Err(Fault("a code has more words than there is room for"));
@@ -224,22 +303,35 @@ impl Words {
         words.before[LONGEST + 1] = before;
         let mut next = words.before;
         for (symbol, &length) in lengths.iter().enumerate().filter(|(_, length)| **length > 0) {
-            let at = &mut next[usize::from(length)];
-            words.symbols[usize::from(*at)] = symbol as u16;
-            *at += 1;
+            let length = usize::from(length);
+            let code = first[length].reverse_bits() >> (16 - length);
+            let entry = meaning(symbol).with_word(length);
+            words.words[usize::from(next[length])] = Word { code, entry, behind: entry.behind_literal() };
+            first[length] += 1;
+            next[length] += 1;
         }
         Ok(words)
     }
 
-    /// Symbols with words of this length, and the words.
-    fn of(&self, length: usize) -> impl Iterator<Item = (usize, u16)> {
-        let range = usize::from(self.before[length])..usize::from(self.before[length + 1]);
-        let symbols = self.symbols.get(range).unwrap_or_default();
-        symbols.iter().map(|symbol| usize::from(*symbol)).zip(self.first[length]..)
+    /// Those of a length.
+    fn of(&self, length: usize) -> &[Word] {
+        &self.words[usize::from(self.before[length])..usize::from(self.before[length + 1])]
+    }
+
+    /// Of these, those of literals.
+    fn literals(&self, length: usize) -> &[Word] {
+        let words = self.of(length);
+        &words[..words.partition_point(|word| word.entry.is(Meaning::Literals))]
+    }
+
+    /// And those of lengths.
+    fn lengths(&self, length: usize) -> &[Word] {
+        let words = self.of(length);
+        &words[words.partition_point(|word| !word.entry.is(Meaning::Base))..]
     }
 
     fn longest(&self) -> usize {
-        (1..=LONGEST).rev().find(|length| self.of(*length).next().is_some()).unwrap_or(0)
+        (1..=LONGEST).rev().find(|length| !self.of(*length).is_empty()).unwrap_or(0)
     }
 }
 

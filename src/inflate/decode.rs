@@ -2,14 +2,15 @@
 
 use super::Fault;
 use super::bits::{Bits, last, near};
-use super::code::Meaning;
+use super::code::{Meaning, Special};
 use super::header::{self, Codes, Content};
 
 /// How far back a match may lie.
 pub(super) const WINDOW: usize = 32 << 10;
 
-/// Room behind the place that is written to: a match has at most 258 symbols, and is copied in steps.
-pub(super) const MARGIN: usize = 258 + STEP;
+/// Room behind the place that is written to, for all that is decoded before it is looked at again: five literals, and a match,
+/// which has at most 258 symbols, and is copied in steps.
+pub(super) const MARGIN: usize = 5 + 258_usize.next_multiple_of(STEP);
 
 /// Symbols that are copied at once.
 const STEP: usize = 16;
@@ -138,17 +139,27 @@ fn compressed<T: Symbol>(
             &rest
         };
         let more = bits.refill_near(near);
+        // 56 bits are at hand now. Two entries of literals, a length behind them, and the first bits of a distance need at most
+        // 2 * 12 + 15 + 5 + 8; a match alone 15 + 5 + 15 + 13.
         let mut entry = codes.literals.look(bits.peek());
-        // Three words of literals, and a length behind them, need at most 3 * 11 + 15 + 5 bits; a match alone 15 + 5 + 15 + 13.
+        // What comes behind an entry is looked up in both codes before it is known which one it is of: that can hardly be
+        // foreseen, and is waited for where it was not.
+        let mut behind = bits.behind(entry.skip());
+        let mut distance = codes.distances.look(behind);
         let is_match = !entry.is(Meaning::Literals);
         if !is_match {
+            let next = codes.literals.look(behind);
             at = put(data, at, entry.bytes(), entry.count());
             bits.skip(entry.skip());
-            entry = codes.literals.look(bits.peek());
+            entry = next;
+            behind = bits.behind(entry.skip());
+            distance = codes.distances.look(behind);
             if entry.is(Meaning::Literals) {
+                let next = codes.literals.look(behind);
                 at = put(data, at, entry.bytes(), entry.count());
                 bits.skip(entry.skip());
-                entry = codes.literals.look(bits.peek());
+                entry = next;
+                distance = codes.distances.look(bits.behind(entry.skip()));
                 if entry.is(Meaning::Literals) {
                     at = put(data, at, entry.bytes(), entry.count());
                     bits.skip(entry.skip());
@@ -156,38 +167,42 @@ fn compressed<T: Symbol>(
                 }
             }
         }
-        if entry.is(Meaning::Longer) {
-            entry = codes.literals.look_longer(entry, bits.peek());
+        if entry.is(Meaning::Special) {
+            if entry.is_special(Special::Longer) {
+                entry = codes.literals.look_longer(entry, bits.peek());
+                distance = codes.distances.look(bits.behind(entry.skip()));
+            }
             if entry.is(Meaning::Literals) {
                 at = put(data, at, entry.bytes(), 1);
                 bits.skip(entry.skip());
                 continue;
             }
-        }
-        let length = entry.sum(bits.peek());
-        bits.skip(entry.skip());
-        if entry.is(Meaning::Special) {
-            if entry.value() > 0 {
+            if entry.is(Meaning::Special) {
+                if entry.is_special(Special::End) {
+                    bits.skip(entry.skip());
+                    break Ok(None);
+                }
                 break Err(Fault("there are bits that are no word of the code of literals"));
             }
-            break Ok(None);
         }
+        at = put(data, at, entry.bytes(), entry.count_before());
+        let length = entry.to_length(bits.peek());
+        bits.skip(entry.skip());
         if !is_match {
             bits.fill(u64::from_le_bytes(more));
         }
-        let mut entry = codes.distances.look(bits.peek());
-        if entry.is(Meaning::Longer) {
-            entry = codes.distances.look_longer(entry, bits.peek());
+        if distance.is_special(Special::Longer) {
+            distance = codes.distances.look_longer(distance, bits.peek());
         }
-        if !entry.is(Meaning::Base) {
+        if !distance.is(Meaning::Base) {
             break Err(Fault("there are bits that are no word of the code of distances"));
         }
-        let distance = entry.sum(bits.peek());
-        bits.skip(entry.skip());
-        if distance > at {
+        let back = distance.to_distance(bits.peek());
+        bits.skip(distance.skip());
+        if back > at {
             break Err(Fault("a match begins before the data"));
         }
-        repeat(data, at, distance, length);
+        repeat(data, at, back, length);
         at += length;
     };
     *place = bits;

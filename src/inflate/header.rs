@@ -2,10 +2,11 @@
 
 use super::Fault;
 use super::bits::Bits;
-use super::code::{Entry, LONGEST, Table, room};
+use super::code::{Entry, Table, room};
 
-/// Bits of literals' and lengths' words that are looked up at once.
-pub(super) const LITERAL_TABLE: usize = 1 << 11;
+/// Bits of literals' and lengths' words that are looked up at once: with more of them more pairs fit, and the table takes longer
+/// to make.
+pub(super) const LITERAL_TABLE: usize = 1 << 12;
 
 /// The same of distances.
 pub(super) const DISTANCE_TABLE: usize = 1 << 8;
@@ -66,8 +67,7 @@ fn fixed(codes: &mut Codes) -> Result<Content, Fault> {
             _ => 8,
         };
     }
-    codes.literals.build(&lengths, literal)?;
-    codes.literals.pair(8);
+    codes.literals.build_with_pairs(&lengths, literal)?;
     codes.distances.build(&[5; 32], distance)?;
     Ok(Content::Compressed)
 }
@@ -152,17 +152,10 @@ impl Lengths {
 
     fn make(&self, codes: &mut Codes) -> Result<Content, Fault> {
         let (literals, distances) = self.parts();
-        codes.literals.build(literals, literal)?;
-        codes.literals.pair(shortest(literals));
+        codes.literals.build_with_pairs(literals, literal)?;
         codes.distances.build(distances, distance)?;
         Ok(Content::Compressed)
     }
-}
-
-/// Bits of the shortest word of a literal.
-fn shortest(literals: &[u8]) -> usize {
-    let used = literals.iter().take(256).filter(|length| **length > 0);
-    used.min().map_or(LONGEST, |length| usize::from(*length))
 }
 
 /// Complete, or of a single word of one bit, as zlib has it for a single symbol.
@@ -206,7 +199,7 @@ fn literal(symbol: usize) -> Entry {
     match symbol {
         0..256 => Entry::literal(symbol as u8),
         256 => Entry::END,
-        _ => LENGTHS.get(symbol - 257).map_or(Entry::INVALID, |&(base, extra)| Entry::base(base, extra)),
+        _ => LENGTHS.get(symbol - 257).map_or(Entry::INVALID, |&(base, extra)| Entry::length(base, extra)),
     }
 }
 

@@ -60,7 +60,7 @@ fn every_level_comes_out_with_any_number_of_threads() {
     for level in 0..=9 {
         let bytes = mixture(level.into(), 900_000);
         for blob in [gzip(&bytes, level), gzip_in_blocks(&bytes, level)] {
-            for threads in [0, 1, 3] {
+            for threads in [0, 1, 3, 5] {
                 assert!(unpack(&blob, threads).unwrap() == bytes, "level {level}, {threads} threads");
             }
         }
@@ -88,7 +88,7 @@ fn many_members_come_out() {
         let parts: Vec<_> =
             (0..1_000_000 / length).map(|at| mixture(seed + at as u64, length % (at * 7 + 11))).collect();
         let blob: Vec<u8> = parts.iter().flat_map(|part| gzip(part, 6)).collect();
-        for threads in [0, 3] {
+        for threads in [0, 3, 5] {
             assert!(unpack(&blob, threads).unwrap() == parts.concat(), "{length} bytes, {threads} threads");
         }
     }
@@ -164,6 +164,37 @@ fn codes_that_rfc_1951_does_not_allow_are_refused() {
 }
 
 #[test]
+fn the_longest_matches_have_room_behind_literals() {
+    let mut random = fastrand::Rng::with_seed(1);
+    let long: Vec<u8> = (0..258).map(|_| random.u8(b'A'..b'Q')).collect();
+    // Literals of short words, of which a table has two at once, and the longest match.
+    let bytes: Vec<u8> = (0..40)
+        .flat_map(|at| [(0..4 + at % 2).map(|_| random.u8(b'a'..b'q')).collect(), long.clone()].concat())
+        .collect();
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::new(9));
+    encoder.write_all(&bytes).unwrap();
+    let input = encoder.finish().unwrap();
+    for room in 1..600 {
+        let mut data = vec![0_u8; WINDOW + room + MARGIN];
+        let (mut at, mut base, mut unpacked) = (WINDOW, WINDOW, Vec::new());
+        let mut decoder = Decoder::default();
+        decoder.go(&input, 0);
+        loop {
+            let mut output = Output { data: &mut data, at, base };
+            let pause = decoder.run(&input, usize::MAX, &mut output).unwrap();
+            let done = output.at - WINDOW;
+            unpacked.extend_from_slice(&data[WINDOW..WINDOW + done]);
+            data.copy_within(done..done + WINDOW, 0);
+            (at, base) = (WINDOW, base.saturating_sub(done));
+            if pause == (Pause::Block { is_final: true }) {
+                break;
+            }
+        }
+        assert!(unpacked == bytes, "{room} bytes of room");
+    }
+}
+
+#[test]
 fn a_single_distance_may_have_an_incomplete_code() {
     // zlib writes one where all matches have the same distance.
     let bytes = [&mixture(3, 300)[..], &[7; 5000]].concat();
@@ -182,13 +213,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn what_flate2_packs_comes_out(seed: u64, length in 0..400_000_usize, level in 0..10_u32, threads in 0..4_usize) {
+    fn what_flate2_packs_comes_out(seed: u64, length in 0..400_000_usize, level in 0..10_u32, threads in 0..6_usize) {
         let bytes = mixture(seed, length);
         prop_assert!(unpack(&gzip_in_blocks(&bytes, level), threads).unwrap() == bytes);
     }
 
     #[test]
-    fn a_flipped_bit_never_gives_other_bytes(seed: u64, at: prop::sample::Index, bit in 0..8_u32, threads in 0..3_usize) {
+    fn a_flipped_bit_never_gives_other_bytes(seed: u64, at: prop::sample::Index, bit in 0..8_u32, threads in 0..6_usize) {
         let bytes = mixture(seed, 120_000);
         let mut blob = gzip_in_blocks(&bytes, 6);
         let at = at.index(blob.len());
