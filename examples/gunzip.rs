@@ -1,4 +1,4 @@
-//! Unpacks a gzip file to standard output: `gunzip FILE [THREADS]`, with so many threads of the pool, or in order without any.
+//! Unpacks a gzip file to standard output: `gunzip FILE [THREADS]`, with so many threads, or in order where none are named.
 //! For measuring the decoder alone, and for comparing its bytes with those of others. The file is read as layers are, on a
 //! thread of its own.
 

@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::task::Poll;
 
 use super::find::Place;
 use super::stretch::{Decoded, Stretch, speculate};
 use super::{MOST, OVERLAP, STRETCH};
 use crate::pipe::Pipe;
-use crate::pool::{Permit, Pool};
+use crate::pool::{Answer, Permit, Pool};
 
 /// The stream.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ struct Ahead {
 #[derive(Debug)]
 enum Conjecture {
     None,
-    Running(Receiver<Option<Decoded>>, Permit),
+    Running(Answer<Option<Decoded>>, Permit),
     Done(Box<Decoded>, Permit),
 }
 
@@ -95,13 +95,15 @@ impl<'p> Input<'p> {
     pub(super) fn decoded(&mut self, place: Place, wait: bool) -> Option<(Decoded, Permit)> {
         let conjecture = &mut self.stretches.front_mut()?.conjecture;
         *conjecture = match std::mem::replace(conjecture, Conjecture::None) {
+            // What nobody has begun to decode ahead is decoded in order: that is less work.
+            Conjecture::Running(answer, _) if answer.take_back() => Conjecture::None,
             Conjecture::Running(answer, permit) => {
-                let decoded = if wait { answer.recv().map_err(TryRecvError::from) } else { answer.try_recv() };
+                let decoded = if wait { Poll::Ready(answer.wait()) } else { answer.poll() };
                 match decoded {
-                    Ok(Some(decoded)) => Conjecture::Done(Box::new(decoded), permit),
-                    Err(TryRecvError::Empty) => Conjecture::Running(answer, permit),
+                    Poll::Ready(Some(Some(decoded))) => Conjecture::Done(Box::new(decoded), permit),
+                    Poll::Pending => Conjecture::Running(answer, permit),
                     // Nothing was found, or whoever looked is gone.
-                    Ok(None) | Err(TryRecvError::Disconnected) => Conjecture::None,
+                    Poll::Ready(_) => Conjecture::None,
                 }
             }
             known => known,

@@ -22,7 +22,7 @@ mod sum;
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::task::Poll;
 
 use decode::{Decoder, MARGIN, Output, Pause, WINDOW};
 use find::Place;
@@ -32,7 +32,7 @@ use stretch::{End, Stretch, Window};
 use sum::{Sum, Sums};
 
 use crate::pipe::{self, Pipe};
-use crate::pool::{Lent, Permit, Pool, Shelf};
+use crate::pool::{Answer, Lent, Permit, Pool, Shelf};
 
 pub(crate) use middle::Middle;
 
@@ -121,7 +121,7 @@ type Resolved = (Vec<Piece>, Sums);
 enum Ready {
     Now(Resolved),
     Soon {
-        answer: Receiver<Result<Resolved, Fault>>,
+        answer: Answer<Result<Resolved, Fault>>,
         /// The answer, once it was asked for and has come.
         come: Option<Result<Resolved, Fault>>,
         permit: Permit,
@@ -134,10 +134,10 @@ impl Ready {
     /// Whether nobody has to wait for it.
     fn has_come(&mut self) -> bool {
         match self {
-            Self::Soon { answer, come: come @ None, .. } => match answer.try_recv() {
-                Err(TryRecvError::Empty) => false,
-                answered => {
-                    *come = answered.ok();
+            Self::Soon { answer, come: come @ None, .. } => match answer.poll() {
+                Poll::Pending => false,
+                Poll::Ready(answered) => {
+                    *come = answered;
                     true
                 }
             },
@@ -194,7 +194,7 @@ impl<'p> Gunzip<'p> {
             Ready::Soon { answer, come, permit } => {
                 self.permit = Some(permit);
                 let gone = || io::Error::other("decompression failed: this is a defect of ncclcheck");
-                let answer = come.or_else(|| answer.recv().ok());
+                let answer = come.or_else(|| answer.wait());
                 answer.ok_or_else(gone)?.map_err(|fault| self.damage(fault))?
             }
             Ready::Never(error) => return Err(error),
@@ -275,7 +275,7 @@ impl<'p> Gunzip<'p> {
         Ok(())
     }
 
-    /// Whether more may be made ready. It has the other half of the pool's leave: if all of it waited to be read, nothing could
+    /// Whether more may be made ready. It has at most half of the pool's leave: if all of it waited to be read, nothing could
     /// be decoded ahead of what is read next.
     fn has_room(&self) -> bool {
         self.pool.is_some_and(|pool| self.ready.len() < pool.threads())

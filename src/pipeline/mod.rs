@@ -172,7 +172,7 @@ struct Means<'a> {
 
 /// Opens what was asked for and reads it: one image, or one for each platform.
 pub fn load(request: &Request, progress: &dyn Progress, cancel: &Cancel) -> Result<Vec<Image>, Error> {
-    // One processor has enough to do with decompressing in order.
+    // With one job, who reads does all of it, in order.
     let pool = (request.jobs.get() > 1).then(|| Pool::new(request.jobs));
     let means = Means {
         jobs: request.jobs,

@@ -16,9 +16,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, BufRead, Read};
 use std::ops::Range;
-use std::sync::mpsc::Receiver;
 
-use crate::pool::{Lent, Permit, Pool};
+use crate::pool::{Answer, Lent, Permit, Pool};
 use decode::{InOrder, decode};
 use input::{Batch, Input, Source as _};
 
@@ -73,7 +72,7 @@ pub struct Unzstd<'p, R> {
 
 /// A batch that is being decoded; one that cannot be comes back.
 struct Ahead {
-    answer: Receiver<Result<Lent<u8>, Batch>>,
+    answer: Answer<Result<Lent<u8>, Batch>>,
     permit: Permit,
 }
 
@@ -122,7 +121,7 @@ impl<'p, R: BufRead> Unzstd<'p, R> {
         self.read_ahead();
         self.current = if let Some(Ahead { answer, permit }) = self.ahead.pop_front() {
             let gone = || io::Error::other("decompression failed: this is a defect of ncclcheck");
-            match answer.recv().map_err(|_gone| gone())? {
+            match answer.wait().ok_or_else(gone)? {
                 Ok(bytes) => Current::Decoded { bytes, at: 0, _permit: permit },
                 Err(batch) => Current::Again { batch, _permit: permit },
             }
