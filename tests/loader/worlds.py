@@ -204,9 +204,10 @@ def token_lib(w):
 
 @world
 def token_platform(w):
-    """$PLATFORM is the processor's kind."""
+    """$PLATFORM is haswell on Intel's processors, and x86_64 on others."""
     w.library("/opt/haswell/libx.so")
     w.app(["/opt/haswell/libx.so"], runpath="/opt/$PLATFORM")
+    w.undecided = "what $PLATFORM stands for"
 
 
 @world

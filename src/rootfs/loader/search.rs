@@ -298,11 +298,12 @@ impl<'a> Process<'a> {
         let opened = self.objects.get(object).map_or(&b"/"[..], |object| &object.opened);
         let folder = opened.iter().rposition(|&byte| byte == b'/').and_then(|slash| opened.get(..slash));
         let origin = folder.filter(|folder| !folder.is_empty()).unwrap_or(b"/");
-        // Of glibc's names for processors, `haswell` has what x86-64-v3 has.
-        let platform: &[u8] = if self.machine.1 == X86_64 { b"haswell" } else { b"aarch64" };
+        // On x86-64 `haswell` or `xeon_phi` for Intel's processors, and `x86_64` for all others (`sysdeps/x86/cpu-features.c`).
+        let platform = (self.machine.1 != X86_64).then_some(&b"aarch64"[..]);
         let tokens = Tokens { origin, lib: self.system.lib(), platform };
         tokens.expand(text).map_err(|token| {
-            Gap::new(format!("{}: what ${token} stands for depends on the build of the loader", escape(text)))
+            let on = if token == "PLATFORM" { "who made the host's processor" } else { "the build of the loader" };
+            Gap::new(format!("{}: what ${token} stands for depends on {on}", escape(text)))
         })
     }
 

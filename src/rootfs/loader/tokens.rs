@@ -7,14 +7,14 @@ pub(super) struct Tokens<'t> {
     pub(super) origin: &'t [u8],
     /// Where this loader's distribution keeps libraries, such as `lib/x86_64-linux-gnu`; `None` where it does not tell.
     pub(super) lib: Option<&'t [u8]>,
-    /// The kind of processor.
-    pub(super) platform: &'t [u8],
+    /// The kind of processor; `None` where it depends on the host's.
+    pub(super) platform: Option<&'t [u8]>,
 }
 
 impl Tokens<'_> {
     /// `text` with every token replaced, or the token that is not known. A dollar before anything else stays.
     pub(super) fn expand(&self, text: &[u8]) -> Result<Vec<u8>, &'static str> {
-        let names = [("ORIGIN", Some(self.origin)), ("PLATFORM", Some(self.platform)), ("LIB", self.lib)];
+        let names = [("ORIGIN", Some(self.origin)), ("PLATFORM", self.platform), ("LIB", self.lib)];
         let mut expanded = Vec::with_capacity(text.len());
         let mut rest = text;
         while let Some((&byte, behind)) = rest.split_first() {
