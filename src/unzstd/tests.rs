@@ -84,9 +84,11 @@ fn fault(blob: &[u8], threads: usize) -> String {
     unpack(blob, threads).1.unwrap_err().to_string()
 }
 
-/// The same by the decoder that knows of no frames.
+/// The same by the decoder that knows of no frames. It is given one byte after the other: of a frame that is at hand as a whole it
+/// looks at more, such as whether one that ends with an empty block has the size that its header tells.
 fn sequentially(blob: &[u8]) -> (Vec<u8>, io::Result<()>) {
-    let mut decoder = zstd::stream::read::Decoder::with_buffer(blob).unwrap();
+    let bytes = io::BufReader::with_capacity(1, blob);
+    let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes).unwrap();
     decoder.window_log_max(WINDOW_LOG).unwrap();
     read(decoder)
 }
