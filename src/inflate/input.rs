@@ -52,7 +52,7 @@ impl<'p> Input<'p> {
             let conjecture = match (self.pool, permit) {
                 (Some(pool), Some(permit)) => {
                     let stretch = Arc::clone(&stretch);
-                    Conjecture::Running(pool.run(move |buffers| speculate(&stretch, MOST, buffers)), permit)
+                    Conjecture::Running(pool.run_ahead(move |buffers| speculate(&stretch, MOST, buffers)), permit)
                 }
                 _ => Conjecture::None,
             };

@@ -23,6 +23,8 @@ const MANY: usize = 4;
 pub struct Pool {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
+    /// Whether who reads is one more.
+    is_small: bool,
 }
 
 /// What is decompressed into.
@@ -48,8 +50,6 @@ struct Jobs {
     first: VecDeque<Job>,
     /// What is needed later, the earliest first.
     ahead: VecDeque<Job>,
-    /// How many of those the threads leave to who reads.
-    left: usize,
     /// How many there ever were.
     added: u64,
     is_over: bool,
@@ -57,13 +57,18 @@ struct Jobs {
 
 struct Job {
     number: u64,
+    /// Whether the threads leave it to who reads while it is the next.
+    is_left: bool,
     work: Box<dyn FnOnce(&Buffers) + Send>,
 }
 
 impl Jobs {
     /// The next for a thread.
     fn next(&mut self) -> Option<Job> {
-        self.first.pop_front().or_else(|| self.ahead.remove(self.left))
+        self.first.pop_front().or_else(|| {
+            let left = self.ahead.front()?.is_left;
+            self.ahead.remove(usize::from(left))
+        })
     }
 
     /// This one, if nobody has begun it.
@@ -88,6 +93,20 @@ impl<T> Answer<T> {
     pub(crate) fn wait(&self) -> Option<T> {
         let job = self.shared.jobs().take(self.job);
         if let Some(job) = job {
+            self.shared.run(job);
+        }
+        self.done.recv().ok()
+    }
+
+    /// The same, but while somebody else does it, does other jobs: for what is read faster than it is decompressed.
+    pub(crate) fn wait_and_help(&self) -> Option<T> {
+        loop {
+            if let Poll::Ready(answer) = self.poll() {
+                return answer;
+            }
+            let mut jobs = self.shared.jobs();
+            let Some(job) = jobs.take(self.job).or_else(|| jobs.next()) else { break };
+            drop(jobs);
             self.shared.run(job);
         }
         self.done.recv().ok()
@@ -122,9 +141,8 @@ impl Pool {
     /// So many threads, counting who reads while there are few; for each of them leave for two jobs whose bytes are made, or
     /// wait to be read.
     pub fn new(threads: NonZeroUsize) -> Self {
-        let left = usize::from(threads.get() < MANY);
-        let jobs = Mutex::new(Jobs { left, ..Jobs::default() });
-        let shared = Arc::new(Shared { jobs, permits: AtomicUsize::new(2 * threads.get()), ..Shared::default() });
+        let is_small = threads.get() < MANY;
+        let shared = Arc::new(Shared { permits: AtomicUsize::new(2 * threads.get()), ..Shared::default() });
         let run = |_| {
             let shared = Arc::clone(&shared);
             let work = move || {
@@ -135,8 +153,8 @@ impl Pool {
             // Where the system has no more threads, there are fewer, or none: who reads does what nobody else does.
             thread::Builder::new().spawn(work).ok()
         };
-        let threads = (0..threads.get() - left).map_while(run).collect();
-        Self { shared, threads }
+        let threads = (0..threads.get() - usize::from(is_small)).map_while(run).collect();
+        Self { shared, threads, is_small }
     }
 
     /// How many threads there are, without those that read.
@@ -152,16 +170,22 @@ impl Pool {
 
     /// Runs it when all that was added before has begun.
     pub(crate) fn run<T: Send + 'static>(&self, work: impl FnOnce(&Buffers) -> T + Send + 'static) -> Answer<T> {
-        self.add(work, |jobs| &mut jobs.ahead)
+        self.add(false, work, |jobs| &mut jobs.ahead)
+    }
+
+    /// The same for what is less work where it is read: while there are few threads, the next such job is left to who reads.
+    pub(crate) fn run_ahead<T: Send + 'static>(&self, work: impl FnOnce(&Buffers) -> T + Send + 'static) -> Answer<T> {
+        self.add(self.is_small, work, |jobs| &mut jobs.ahead)
     }
 
     /// Runs it before those: somebody needs it now.
     pub(crate) fn run_first<T: Send + 'static>(&self, work: impl FnOnce(&Buffers) -> T + Send + 'static) -> Answer<T> {
-        self.add(work, |jobs| &mut jobs.first)
+        self.add(false, work, |jobs| &mut jobs.first)
     }
 
     fn add<T: Send + 'static>(
         &self,
+        is_left: bool,
         work: impl FnOnce(&Buffers) -> T + Send + 'static,
         to: impl FnOnce(&mut Jobs) -> &mut VecDeque<Job>,
     ) -> Answer<T> {
@@ -171,7 +195,7 @@ impl Pool {
         let mut jobs = self.shared.jobs();
         let number = jobs.added;
         jobs.added += 1;
-        to(&mut jobs).push_back(Job { number, work });
+        to(&mut jobs).push_back(Job { number, is_left, work });
         drop(jobs);
         self.shared.more.notify_one();
         Answer { done, job: number, shared: Arc::clone(&self.shared) }

@@ -15,7 +15,7 @@ fn here() -> impl FnOnce(&Buffers) -> ThreadId + Send + 'static {
 fn with_few_threads_who_reads_is_one_of_them() {
     assert_eq!([1, 2, 3, 4, 8].map(|threads| pool(threads).threads()), [0, 1, 2, 4, 8]);
     let pool = pool(2);
-    let (first, second) = (pool.run(here()), pool.run(here()));
+    let (first, second) = (pool.run_ahead(here()), pool.run_ahead(here()));
     // A thread takes the second and leaves the first.
     assert_ne!(second.done.recv().unwrap(), thread::current().id());
     assert_eq!(first.poll(), Poll::Pending);
@@ -23,17 +23,21 @@ fn with_few_threads_who_reads_is_one_of_them() {
 }
 
 #[test]
-fn what_is_needed_now_is_not_left() {
+fn only_what_is_less_work_where_it_is_read_is_left() {
     let pool = pool(2);
     assert_ne!(pool.run_first(here()).done.recv().unwrap(), thread::current().id());
+    assert_ne!(pool.run(here()).done.recv().unwrap(), thread::current().id());
+    let left = pool.run_ahead(here());
+    assert_ne!(pool.run(here()).done.recv().unwrap(), thread::current().id());
+    assert_eq!(left.poll(), Poll::Pending);
 }
 
 #[test]
 fn a_job_is_taken_back_until_somebody_has_begun_it() {
     let pool = pool(2);
-    let left = pool.run(here());
+    let left = pool.run_ahead(here());
     let (told, tell) = (channel(), channel());
-    let begun = pool.run(move |_| {
+    let begun = pool.run_ahead(move |_| {
         told.0.send(()).unwrap();
         tell.1.recv().unwrap();
     });
@@ -46,9 +50,29 @@ fn a_job_is_taken_back_until_somebody_has_begun_it() {
 }
 
 #[test]
+fn who_waits_may_help() {
+    let pool = pool(2);
+    let (told, tell) = (channel(), channel());
+    let begun = pool.run(move |_| {
+        told.0.send(()).unwrap();
+        tell.1.recv().unwrap();
+        thread::current().id()
+    });
+    told.1.recv().unwrap();
+    // The one thread is waiting for what nobody else can do.
+    let next = pool.run(move |_| {
+        tell.0.send(()).unwrap();
+        thread::current().id()
+    });
+    assert_ne!(begun.wait_and_help(), Some(thread::current().id()));
+    assert_eq!(next.wait(), Some(thread::current().id()));
+}
+
+#[test]
 fn what_nobody_waits_for_is_not_begun() {
     let pool = pool(1);
     drop(pool.run(here()));
+    drop(pool.run_ahead(here()));
     drop(pool.run_first(here()));
     assert!(pool.shared.jobs().first.is_empty() && pool.shared.jobs().ahead.is_empty());
 }

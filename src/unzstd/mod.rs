@@ -121,7 +121,7 @@ impl<'p, R: BufRead> Unzstd<'p, R> {
         self.read_ahead();
         self.current = if let Some(Ahead { answer, permit }) = self.ahead.pop_front() {
             let gone = || io::Error::other("decompression failed: this is a defect of ncclcheck");
-            match answer.wait().ok_or_else(gone)? {
+            match answer.wait_and_help().ok_or_else(gone)? {
                 Ok(bytes) => Current::Decoded { bytes, at: 0, _permit: permit },
                 Err(batch) => Current::Again { batch, _permit: permit },
             }
