@@ -1,0 +1,38 @@
+//! A zstd stream: what comes out of it, its frames decoded ahead or not, must be what comes out in order, and an error where there
+//! a fault is found.
+#![no_main]
+
+use std::io::{BufReader, Read};
+use std::num::NonZeroUsize;
+
+use ncclcheck::pool::Pool;
+use ncclcheck::unzstd::Unzstd;
+use zstd::stream::read::Decoder;
+
+/// What is unpacked of one input.
+const MOST: u64 = 4 << 20;
+
+/// As the program's limits have it.
+const WINDOW_LOG: u32 = 27;
+
+libfuzzer_sys::fuzz_target!(|blob: &[u8]| {
+    // One byte after the other: of a frame that is at hand as a whole it looks at more.
+    let mut decoder = Decoder::with_buffer(BufReader::with_capacity(1, blob)).unwrap();
+    decoder.window_log_max(WINDOW_LOG).unwrap();
+    let (expected, is_whole) = unpack(decoder);
+    // One without threads of its own: who reads does what is decoded ahead.
+    for pool in [None, Some(Pool::new(NonZeroUsize::MIN))] {
+        let (bytes, is_whole_too) = unpack(Unzstd::new(blob, WINDOW_LOG, pool.as_ref()).unwrap());
+        assert_eq!(is_whole_too, is_whole);
+        // How much comes out before a fault depends on what happens to be at hand.
+        assert!(bytes == expected || !is_whole && (bytes.starts_with(&expected) || expected.starts_with(&bytes)));
+    }
+});
+
+/// The first bytes, and whether there are no more, and nothing is wrong with them.
+fn unpack(from: impl Read) -> (Vec<u8>, bool) {
+    let mut bytes = Vec::new();
+    let result = from.take(MOST).read_to_end(&mut bytes);
+    let is_whole = result.is_ok() && (bytes.len() as u64) < MOST;
+    (bytes, is_whole)
+}
