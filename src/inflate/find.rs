@@ -35,7 +35,8 @@ impl Place {
     /// three of them is as true, and all who find it say the same.
     pub(super) fn block(input: &[u8], bit: usize) -> Self {
         let last = (bit + 3).div_ceil(8) * 8 - 3;
-        let is_stored = is_stored(input, last / 8 + 1) && (bit..last).all(|bit| head(input, bit) & 1 == 0);
+        let is_zero = |bit: usize| input.get(bit / 8).is_some_and(|byte| byte >> (bit % 8) & 1 == 0);
+        let is_stored = is_stored(input, last / 8 + 1) && (bit..last).all(is_zero);
         Self::Block(if is_stored { last } else { bit })
     }
 

@@ -195,6 +195,16 @@ fn the_longest_matches_have_room_behind_literals() {
 }
 
 #[test]
+fn the_last_block_may_look_like_the_lengths_of_a_stored_one() {
+    // A stored block, and one with the fixed codes: 0x17, 0xff, 0xe0.
+    let deflated = [0, 0, 0, 0xff, 0xff, 0x13, 0xff, 0xff, 0, 0];
+    let bytes = [0x17, 0xff, 0xe0];
+    let trailer = [crc32fast::hash(&bytes).to_le_bytes(), 3_u32.to_le_bytes()].concat();
+    let blob = [&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff][..], &deflated, &trailer].concat();
+    assert_eq!(unpack(&blob, 0).unwrap(), bytes);
+}
+
+#[test]
 fn a_single_distance_may_have_an_incomplete_code() {
     // zlib writes one where all matches have the same distance.
     let bytes = [&mixture(3, 300)[..], &[7; 5000]].concat();
