@@ -5,6 +5,7 @@ use std::io;
 
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation as _, OutBuffer};
 
+use super::frame::{Frame, LONGEST};
 use super::input::Source;
 use super::{CONTENT, Damage};
 
@@ -14,6 +15,9 @@ pub(super) struct InOrder {
     is_inside: bool,
     /// Whether the frame's header is read for sure.
     is_begun: bool,
+    /// The first bytes of the frame, and how many came out of it.
+    begin: Vec<u8>,
+    content: u64,
 }
 
 thread_local! {
@@ -25,7 +29,7 @@ impl InOrder {
     pub(super) fn new(window_log: u32) -> io::Result<Self> {
         let mut decoder = Decoder::new()?;
         decoder.set_parameter(DParameter::WindowLogMax(window_log))?;
-        Ok(Self { decoder, is_inside: false, is_begun: false })
+        Ok(Self { decoder, is_inside: false, is_begun: false, begin: Vec::new(), content: 0 })
     }
 
     /// Whether a frame is begun and not over.
@@ -44,11 +48,16 @@ impl InOrder {
             let (mut input, mut output) = (InBuffer::around(bytes), OutBuffer::around(room));
             let decoded = self.decoder.run(&mut input, &mut output);
             let (taken, given) = (input.pos(), output.pos());
+            self.begin.extend(bytes.iter().take(taken.min(LONGEST - self.begin.len())));
+            self.content += given as u64;
             let is_stuck = taken == 0 && !bytes.is_empty();
             let hint = decoded.map_err(|fault| Damage::Fault(source.offset(), in_same_words(fault)))?;
             source.take(taken);
             self.is_inside = hint != 0;
             self.is_begun = self.is_inside && (self.is_begun || is_stuck);
+            if !self.is_inside && !Frame::is_true(&std::mem::take(&mut self.begin), std::mem::take(&mut self.content)) {
+                return Err(Damage::Fault(source.offset(), corrupt()).into());
+            }
             if given > 0 || !self.is_inside {
                 return Ok(given);
             }
@@ -63,9 +72,13 @@ impl InOrder {
 /// zstd says of the same damage one or the other, depending on the room that there happens to be.
 pub(super) fn in_same_words(fault: io::Error) -> io::Error {
     match fault.to_string().as_str() {
-        "Destination buffer is too small" => io::Error::other("Data corruption detected"),
+        "Destination buffer is too small" => corrupt(),
         _ => fault,
     }
+}
+
+fn corrupt() -> io::Error {
+    io::Error::other("Data corruption detected")
 }
 
 /// What whole frames unpack to: at most [`CONTENT`] bytes.
@@ -82,7 +95,8 @@ fn decode_with(decoder: &mut Decoder<'static>, frames: &[u8], bytes: &mut Vec<u8
     bytes.clear();
     bytes.reserve_exact(CONTENT);
     let (mut input, mut output) = (InBuffer::around(frames), OutBuffer::around(bytes));
-    let mut hint = 0;
+    // Where the frame begins, in both.
+    let (mut hint, mut begin) = (0, (0, 0));
     while hint != 0 || input.pos() < frames.len() {
         let before = (input.pos(), output.pos());
         hint = if hint == 0 {
@@ -93,6 +107,12 @@ fn decode_with(decoder: &mut Decoder<'static>, frames: &[u8], bytes: &mut Vec<u8
         };
         if before == (input.pos(), output.pos()) {
             return Err(io::Error::other("the frames are longer than their headers say"));
+        }
+        if hint == 0 {
+            if !Frame::is_true(frames.get(begin.0..).unwrap_or_default(), (output.pos() - begin.1) as u64) {
+                return Err(corrupt());
+            }
+            begin = (input.pos(), output.pos());
         }
     }
     Ok(())

@@ -3,6 +3,7 @@ use std::num::NonZeroUsize;
 
 use proptest::prelude::*;
 use zstd::stream::write::Encoder;
+use zstd::zstd_safe;
 
 use super::decode::in_same_words;
 use super::*;
@@ -84,13 +85,24 @@ fn fault(blob: &[u8], threads: usize) -> String {
     unpack(blob, threads).1.unwrap_err().to_string()
 }
 
-/// The same by the decoder that knows of no frames. It is given one byte after the other: of a frame that is at hand as a whole it
-/// looks at more, such as whether one that ends with an empty block has the size that its header tells.
+/// The same by the decoder that knows of no frames, and a fault where a frame lies of its size. It is given one byte after the other:
+/// a frame that is at hand as a whole may have larger blocks.
 fn sequentially(blob: &[u8]) -> (Vec<u8>, io::Result<()>) {
-    let bytes = io::BufReader::with_capacity(1, blob);
-    let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes).unwrap();
-    decoder.window_log_max(WINDOW_LOG).unwrap();
-    read(decoder)
+    let decode = |blob| {
+        let bytes = io::BufReader::with_capacity(1, blob);
+        let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes).unwrap();
+        decoder.window_log_max(WINDOW_LOG).unwrap();
+        read(decoder)
+    };
+    let (bytes, end) = decode(blob);
+    let (mut rest, mut is_true) = (blob, true);
+    while end.is_ok() && !rest.is_empty() {
+        let (frame, behind) = rest.split_at(zstd_safe::find_frame_compressed_size(rest).unwrap());
+        let told = zstd_safe::get_frame_content_size(frame).unwrap();
+        is_true &= told.is_none_or(|told| told == decode(frame).0.len() as u64);
+        rest = behind;
+    }
+    (bytes, end.and_then(|()| if is_true { Ok(()) } else { Err(io::Error::other("Data corruption detected")) }))
 }
 
 /// Holds that the same comes out as from the other decoder: the bytes, or the fault behind bytes of which both have the first.
@@ -255,6 +267,13 @@ fn what_zstd_does_not_take_in_a_stream_is_not_taken_at_once() {
     for size in [2, 4] {
         let lie = [&[0x28, 0xb5, 0x2f, 0xfd, 0b0010_0000, size], &[0b0001_1001, 0, 0][..], b"abc"].concat();
         assert!(fault(&lie, 2).contains("near byte"), "{size}");
+        // The same with an empty block behind it, where zstd itself does not compare.
+        let lie = [&lie[..6], &[0b0001_1000, 0, 0], b"abc", &[1, 0, 0]].concat();
+        for blob in [&lie, &[&*frame(b"good", 1, true, true), &lie, &*frame(b"more", 1, true, true)].concat()] {
+            assert_as_sequentially(blob, 0);
+            assert_as_sequentially(blob, 2);
+            assert!(fault(blob, 0).contains("corruption"), "{size}");
+        }
     }
     // A window larger than the limit, 2 GiB.
     let window = [&[0x28, 0xb5, 0x2f, 0xfd, 0, 21 << 3], &[0b0001_1001, 0, 0][..], b"abc"].concat();
