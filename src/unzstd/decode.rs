@@ -5,7 +5,7 @@ use std::io;
 
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation as _, OutBuffer};
 
-use super::frame::{Frame, LONGEST};
+use super::frame::{Frame, HEAD, LONGEST};
 use super::input::Source;
 use super::{CONTENT, Damage};
 
@@ -42,10 +42,11 @@ impl InOrder {
         // What is decoded already comes out before more is read.
         let mut bytes: &[u8] = &[];
         loop {
-            // A frame that finds room for all that it says is not decoded as a stream, and then may have larger blocks, or
-            // matches further back, than it should. So it finds none at first.
+            // A frame that is at hand as a whole, and finds room for all that it says, is not decoded as a stream, and then may
+            // have larger blocks, matches further back or a larger window than it should. So it is not, and finds none at first.
+            let some = if self.begin.is_empty() { head(bytes) } else { bytes };
             let room = if self.is_begun { &mut *buffer } else { &mut [] };
-            let (mut input, mut output) = (InBuffer::around(bytes), OutBuffer::around(room));
+            let (mut input, mut output) = (InBuffer::around(some), OutBuffer::around(room));
             let decoded = self.decoder.run(&mut input, &mut output);
             let (taken, given) = (input.pos(), output.pos());
             self.begin.extend(bytes.iter().take(taken.min(LONGEST - self.begin.len())));
@@ -67,6 +68,11 @@ impl InOrder {
             }
         }
     }
+}
+
+/// The first bytes, too few for a frame with blocks.
+fn head(bytes: &[u8]) -> &[u8] {
+    bytes.get(..HEAD).unwrap_or(bytes)
 }
 
 /// zstd says of the same damage one or the other, depending on the room that there happens to be.
@@ -101,7 +107,11 @@ fn decode_with(decoder: &mut Decoder<'static>, frames: &[u8], bytes: &mut Vec<u8
         let before = (input.pos(), output.pos());
         hint = if hint == 0 {
             // As above.
-            decoder.run(&mut input, &mut OutBuffer::around(&mut [][..]))?
+            let no_room = || OutBuffer::around(&mut [][..]);
+            let mut head = InBuffer::around(head(frames.get(input.pos()..).unwrap_or_default()));
+            let left = decoder.run(&mut head, &mut no_room())?;
+            input.set_pos(input.pos() + head.pos());
+            if left == 0 { left } else { decoder.run(&mut input, &mut no_room())? }
         } else {
             decoder.run(&mut input, &mut output)?
         };

@@ -278,7 +278,10 @@ fn what_zstd_does_not_take_in_a_stream_is_not_taken_at_once() {
     // A window larger than the limit, 2 GiB.
     let window = [&[0x28, 0xb5, 0x2f, 0xfd, 0, 21 << 3], &[0b0001_1001, 0, 0][..], b"abc"].concat();
     assert!(fault(&window, 2).contains("too much memory"));
-    for blob in [long, told, dictionary, window] {
+    // The same of a frame that is empty, which finds room for all that it says where there is none.
+    let empty = [&[0x28, 0xb5, 0x2f, 0xfd, 0b1000_0000, 21 << 3][..], &[0; 4], &[1, 0, 0]].concat();
+    assert!(fault(&empty, 2).contains("too much memory"));
+    for blob in [long, told, dictionary, window, empty] {
         for blob in [&blob, &[frame(b"good", 1, true, true), blob.clone()].concat()] {
             assert_as_sequentially(blob, 0);
             assert_as_sequentially(blob, 2);
