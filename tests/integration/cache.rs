@@ -30,7 +30,8 @@ impl User {
 
     /// The same of several images, by one process.
     fn check_all(&self, arguments: &[&str], references: &[&str], input: Option<&[u8]>) -> Vec<(String, usize)> {
-        let arguments = [&["check", "--format", "json"], arguments, references].concat();
+        // On a slow machine there would be progress to tell.
+        let arguments = [&["check", "--no-progress", "--format", "json"], arguments, references].concat();
         let output = self.run(&arguments, input);
         assert!(output.stderr.is_empty(), "{references:?}: {}", stderr(&output));
         let reports = String::from_utf8(output.stdout).unwrap();
@@ -203,7 +204,7 @@ fn many_at_once() {
             scope.spawn(move || {
                 for _ in 0..3 {
                     let image = world(names[number % 4]).display().to_string();
-                    let output = run_with(variables, &["check", "--format", "json", &image], None);
+                    let output = run_with(variables, &["check", "--no-progress", "--format", "json", &image], None);
                     let report = String::from_utf8(output.stdout.clone()).unwrap().replace(FLAG, "\"cached\":false");
                     assert_eq!(report.trim_end(), *expected, "{}", stderr(&output));
                     assert!(output.stderr.is_empty(), "{}", stderr(&output));
@@ -252,7 +253,7 @@ fn it_can_be_switched_off() {
         // A relative folder is none.
         (&[("XDG_CACHE_HOME", "relative")], &[]),
     ] {
-        let output = run_with(variables, &[&["check", &*image], arguments].concat(), None);
+        let output = run_with(variables, &[&["check", "--no-progress", &*image], arguments].concat(), None);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         assert!(output.stderr.is_empty() && fs::read_dir(home).unwrap().count() == 0, "{}", stderr(&output));
     }
