@@ -90,7 +90,9 @@ impl Header {
     pub(super) fn content(self, header: &[u8]) -> Option<u64> {
         let field = header.get(self.len() - self.size_field()..self.len()).filter(|field| !field.is_empty())?;
         // A field of two bytes does without what one byte can say.
-        Some(number(field) + if field.len() == 2 { 256 } else { 0 })
+        let told = number(field) + if field.len() == 2 { 256 } else { 0 };
+        // The largest number is no number for zstd.
+        Some(told).filter(|told| *told != u64::MAX)
     }
 }
 

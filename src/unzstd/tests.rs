@@ -290,6 +290,15 @@ fn what_zstd_does_not_take_in_a_stream_is_not_taken_at_once() {
 }
 
 #[test]
+fn the_largest_size_is_none() {
+    let blob = [&[0x28, 0xb5, 0x2f, 0xfd, 0b1100_0000, 10 << 3][..], &[0xff; 8], &[0b0001_1001, 0, 0], b"abc"].concat();
+    for threads in [0, 2] {
+        assert_as_sequentially(&blob, threads);
+        assert_eq!(unpack(&blob, threads).0, b"abc");
+    }
+}
+
+#[test]
 fn what_follows_the_last_frame_is_an_error() {
     for rest in [&b"more than that"[..], &[0; 20], b"x", &[0x28, 0xb5]] {
         let blob = [&*frame(b"data", 1, true, true), rest].concat();
