@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ncclcheck::facts::{Facts, World};
-use ncclcheck::inflate::Gunzip;
 use ncclcheck::model::{ImageConfig, Limits};
-use ncclcheck::pipe::Pipe;
 use ncclcheck::rootfs::RootFs;
 use ncclcheck::rules::{RuleSet, judge};
 use ncclcheck::scan::{self, LayerScan, scan_layer};
+use unpack::inflate::Gunzip;
+use unpack::pipe::Pipe;
 
 /// Does a stage once, and returns something of its result, so that none of it is left out.
 pub(crate) type Work = Box<dyn FnMut() -> usize>;

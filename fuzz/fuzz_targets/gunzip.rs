@@ -5,8 +5,8 @@
 use std::io::Read as _;
 
 use flate2::{Decompress, FlushDecompress, Status};
-use ncclcheck::inflate::Gunzip;
-use ncclcheck::pipe::Pipe;
+use unpack::inflate::Gunzip;
+use unpack::pipe::Pipe;
 
 /// What is unpacked of one input: enough for every way to run out of room.
 const MOST: usize = 8 << 20;

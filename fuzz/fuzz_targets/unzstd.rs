@@ -5,8 +5,8 @@
 use std::io::{BufReader, Read};
 use std::num::NonZeroUsize;
 
-use ncclcheck::pool::Pool;
-use ncclcheck::unzstd::Unzstd;
+use unpack::pool::Pool;
+use unpack::unzstd::Unzstd;
 use zstd::stream::read::Decoder;
 use zstd::zstd_safe;
 

@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 
 use ncclcheck::model::{Limits, NoProgress, Progress as _};
-use ncclcheck::pipe::Cancel;
+use unpack::pipe::Cancel;
 use ncclcheck::scan::{Annotations, Partly, Ranged, scan_partly};
 
 const LAYER: &[u8] = include_bytes!("../../fixtures/soci/layer.tar.gz");

@@ -11,10 +11,10 @@ use indicatif::HumanBytes;
 
 use crate::cache::{Cache, DEFAULT_BOUND, Exported, Key, Local, Scanner, Shared, Stored, export, export_all};
 use crate::model::Limits;
-use crate::pipe::Cancel;
 use crate::pipeline::{Image, Request};
 use crate::probe::arrangement::bytes;
 use crate::source::{BlobRef, Environment};
+use unpack::pipe::Cancel;
 
 use super::args::{Form, Reading};
 use super::plan::{Talk, requests};

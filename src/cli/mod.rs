@@ -26,12 +26,12 @@ use crate::document::{Document, Mistake};
 use crate::facts::explain::explain;
 use crate::facts::{Facts, World};
 use crate::model::{Owner, Severity};
-use crate::pipe::Cancel;
 use crate::pipeline::{self, Image, Request};
 use crate::policy::Baseline;
 use crate::report::{Difference, Explanation, Format, Report, Side, Verdict};
 use crate::rootfs::listing;
 use crate::source::Environment;
+use unpack::pipe::Cancel;
 
 use args::{Arguments, Command};
 use book::Book;

@@ -7,10 +7,10 @@ use std::thread;
 
 use crate::cache::Key;
 use crate::model::{Digest, Hasher};
-use crate::pipe::with_watched_pipe;
 use crate::scan::{Compression, LayerScan, ScanError, scan_layer};
 use crate::source::verify::Verification;
 use crate::source::{BlobRef, SourceError};
+use unpack::pipe::with_watched_pipe;
 
 use super::part::{self, ByTable, Part};
 use super::soci::Tables;
@@ -123,7 +123,13 @@ fn scan_one<'s>(
         }
         let mut verification = Verification::new(expected.clone());
         let watch = |bytes: &[u8]| verification.see(bytes);
-        let scan = with_watched_pipe(reader, watch, meter, means.cancel, |pipe| scan_layer(pipe, limits, false, pool));
+        let scan = with_watched_pipe(
+            reader,
+            watch,
+            |bytes| meter.add(bytes),
+            means.cancel,
+            |pipe| scan_layer(pipe, limits, false, pool),
+        );
         let scanned = Scanned { note, ..Scanned::whole(scan.map_err(error)?, expected.digest, expected.size) };
         keep(means, &scanned);
         return Ok(scanned);
@@ -143,7 +149,13 @@ fn scan_one<'s>(
         Ok(())
     };
     let reader = Cursor::new(head).chain(reader);
-    let scan = with_watched_pipe(reader, watch, meter, means.cancel, |pipe| scan_layer(pipe, limits, true, pool));
+    let scan = with_watched_pipe(
+        reader,
+        watch,
+        |bytes| meter.add(bytes),
+        means.cancel,
+        |pipe| scan_layer(pipe, limits, true, pool),
+    );
     let scanned = Scanned::whole(scan.map_err(error)?, hasher.finish(), size);
     verify_diff_id(&scanned, &layer.diff_id, what)?;
     keep(means, &scanned);

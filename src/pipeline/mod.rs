@@ -15,13 +15,13 @@ use std::sync::Arc;
 
 use crate::cache::Cache;
 use crate::model::{Digest, ImageConfig, Limits, Platform, Progress};
-use crate::pipe::Cancel;
-use crate::pool::Pool;
 use crate::report::{ImageSummary, LayerSummary};
 use crate::rootfs::RootFs;
 use crate::scan::{Annotations, ScanError};
 use crate::source::reference::Reference;
 use crate::source::{BlobRef, Options, SourceError};
+use unpack::pipe::Cancel;
+use unpack::pool::Pool;
 
 use layers::Scanned;
 use part::ByTable;

@@ -6,11 +6,11 @@ use std::io::{BufRead, Cursor, Read};
 use std::thread;
 
 use crate::model::{Digest, Entry, Hasher, ImagePath, Kind};
-use crate::pipe::{Blocks, pipe, with_pipe};
 use crate::scan::{LayerScan, ScanError, scan_layer, unpack};
 use crate::source::SourceError;
 use crate::source::layout::{Files, Opened};
 use crate::tarball::{Fault, TarError, TarReader};
+use unpack::pipe::{Blocks, pipe, with_pipe};
 
 use super::layers::{Scanned, cached, keep, promised};
 use super::{Error, Means, Place};
@@ -60,26 +60,31 @@ pub(super) fn read(
     means: Means<'_>,
 ) -> Result<Streamed, Error> {
     let meter = means.progress.begin(name, size);
-    with_pipe(source, meter, means.cancel, |mut input| {
-        let unpacked =
-            unpack(&mut input, means.limits, means.pool).map_err(|error| Error::invalid(format!("{name}: {error}")))?;
-        let mut reader = Reader {
-            tar: TarReader::new(unpacked, means.limits),
-            means,
-            documents: 0,
-            found: Streamed {
-                name: name.to_owned(),
-                documents: BTreeMap::new(),
-                layers: BTreeMap::new(),
-                links: BTreeMap::new(),
-            },
-        };
-        while let Some(entry) = reader.tar.next_member().map_err(|error| told_tar(name, &error))? {
-            reader.member(&entry)?;
-        }
-        reader.tar.drain().map_err(|error| told_tar(name, &error))?;
-        Ok(reader.found)
-    })
+    with_pipe(
+        source,
+        |bytes| meter.add(bytes),
+        means.cancel,
+        |mut input| {
+            let unpacked = unpack(&mut input, means.limits, means.pool)
+                .map_err(|error| Error::invalid(format!("{name}: {error}")))?;
+            let mut reader = Reader {
+                tar: TarReader::new(unpacked, means.limits),
+                means,
+                documents: 0,
+                found: Streamed {
+                    name: name.to_owned(),
+                    documents: BTreeMap::new(),
+                    layers: BTreeMap::new(),
+                    links: BTreeMap::new(),
+                },
+            };
+            while let Some(entry) = reader.tar.next_member().map_err(|error| told_tar(name, &error))? {
+                reader.member(&entry)?;
+            }
+            reader.tar.drain().map_err(|error| told_tar(name, &error))?;
+            Ok(reader.found)
+        },
+    )
 }
 
 struct Reader<'l, R> {

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-use crate::inflate::{self, Gunzip};
 use crate::model::{Limits, OverLimit};
-use crate::pipe::Pipe;
-use crate::pool::Pool;
-use crate::unzstd::{self, Unzstd};
+use unpack::inflate::{self, Gunzip};
+use unpack::pipe::Pipe;
+use unpack::pool::Pool;
+use unpack::unzstd::{self, Unzstd};
 
 /// How a layer blob is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

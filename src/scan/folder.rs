@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::model::{Entry, Gap, ImagePath, Kind, Limits, Meter, OverLimit};
-use crate::pipe::Cancel;
+use unpack::pipe::Cancel;
 
 use super::extract::{Content, look};
 use super::{Compression, EXTRACTORS, LayerScan, ScanError};

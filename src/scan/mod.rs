@@ -4,7 +4,6 @@
 mod compat;
 mod decompress;
 mod elf;
-mod emulate;
 mod extract;
 mod fatbin;
 mod folder;
@@ -18,9 +17,9 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
 
 use crate::model::{BuildOptions, Digest, Entry, Found, Gap, Hasher, Kind, Limits};
-use crate::pipe::Pipe;
-use crate::pool::Pool;
 use crate::tarball::{Fault, TarError, TarReader};
+use unpack::pipe::Pipe;
+use unpack::pool::Pool;
 
 use extract::{Extractor, Running};
 

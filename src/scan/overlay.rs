@@ -8,7 +8,7 @@ use rustix::fs::lgetxattr;
 use rustix::io::Errno;
 
 use crate::model::{Kind, Limits, Meter};
-use crate::pipe::Cancel;
+use unpack::pipe::Cancel;
 
 use super::folder::{Mark, scan_tree};
 use super::{LayerScan, ScanError};

@@ -9,9 +9,9 @@ use crate::model::{
     Arch, BuildOptions, CompatNote, DynamicSymbol, ElfInfo, Endian, GpuCode, ImagePath, Limits, NcclStrings, Variant,
     VersionNeed,
 };
-use crate::pipe::Pipe;
 use crate::scan::scan_layer;
 use crate::source::BlobRef;
+use unpack::pipe::Pipe;
 
 use super::*;
 

@@ -11,7 +11,6 @@ use std::thread;
 use crate::facts::{Facts, World};
 use crate::host::{Item, Record};
 use crate::model::Limits;
-use crate::pipe::Cancel;
 use crate::probe::engine::Launcher;
 use crate::probe::plan::Plan;
 use crate::probe::recording::Recording;
@@ -19,6 +18,7 @@ use crate::probe::{self, local, payload};
 use crate::report::{Format, ImageSummary, Report};
 use crate::rules::Rule;
 use crate::source::{Environment, Options};
+use unpack::pipe::Cancel;
 
 use super::book::Book;
 use super::output::Outputs;

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use crate::model::{Digest, Entry, Found, Gap, Limits, Meter};
-use crate::pipe::Cancel;
+use unpack::pipe::Cancel;
 
 use super::extract::look;
 use super::{Compression, EXTRACTORS, LayerScan, ScanError};

@@ -4,8 +4,8 @@
 use std::io::{self, Read};
 use std::ops::Range;
 
-use crate::inflate::Middle;
 use crate::model::Digest;
+use unpack::inflate::Middle;
 
 use super::stored::Stored;
 

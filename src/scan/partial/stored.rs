@@ -6,7 +6,7 @@ use std::io::{self, BufRead, Read};
 use std::ops::Range;
 
 use crate::model::Meter;
-use crate::pipe::Cancel;
+use unpack::pipe::Cancel;
 
 use super::{OpenRange, Ranged};
 

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::model::{NoProgress, Progress as _};
-use crate::pipe::Pipe;
 use crate::scan::scan_layer;
 use seekable::{Form, Layer, convert};
+use unpack::pipe::Pipe;
 
 #[path = "../../../tests/integration/seekable.rs"]
 pub(super) mod seekable;

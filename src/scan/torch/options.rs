@@ -4,9 +4,9 @@
 
 use crate::model::{BuildOptions, Entry, Found, Gap, Limits};
 
-use super::super::emulate::{Abi, Image, ReadAt, Returned, call};
 use super::super::extract::{Collect, Extractor};
 use super::spool::Spool;
+use emulate::{Abi, Image, ReadAt, Returned, call};
 
 pub(in super::super) const BUILD_OPTIONS: Extractor = Extractor {
     name: "build options",

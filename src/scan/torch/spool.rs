@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 
 use crate::model::{Gap, Limits, OverLimit};
 
-use super::super::emulate::ReadAt;
+use emulate::ReadAt;
 
 /// Pieces that may wait to be written.
 const WAITING: usize = 16;

@@ -11,9 +11,9 @@ use super::super::ztoc::Malformed;
 use super::super::{Annotations, Cancel, LayerScan, Partly, ScanError, scan_partly};
 use super::*;
 use crate::model::{NoProgress, Progress as _};
-use crate::pipe::Pipe;
 use crate::scan::extract::Content as _;
 use crate::scan::scan_layer;
+use unpack::pipe::Pipe;
 use writer::convert;
 
 use super::super::tests::{by_index, seekable, tar};

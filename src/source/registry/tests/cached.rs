@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use crate::cache::{Cache, DEFAULT_BOUND, Local};
 use crate::model::NoProgress;
-use crate::pipe::Cancel;
 use crate::pipeline::{Image, PlatformChoice, Request, load};
 use crate::source::reference::Reference;
+use unpack::pipe::Cancel;
 
 use super::*;
 

@@ -35,7 +35,7 @@ const PIECE: usize = 256 << 10;
 
 /// Where compressed data are wrong, and what is.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Damage {
+pub enum Damage {
     /// They end too early: so many there are.
     #[error("the zstd data end after {0} bytes, in the middle")]
     End(u64),

@@ -4,12 +4,13 @@
 mod references;
 mod symbols;
 
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
 /// A file whose bytes can be had in any order.
-pub(in crate::scan) trait ReadAt {
+pub trait ReadAt {
     /// Fills the buffer from this offset on; an error where the file ends before.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 }
@@ -30,15 +31,15 @@ impl ReadAt for &[u8] {
 
 /// Machines whose code can be followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::scan) enum Machine {
+pub(crate) enum Machine {
     X86,
     Arm,
 }
 
 /// A mapped file.
-pub(in crate::scan) struct Image<'a> {
+pub struct Image<'a> {
     file: &'a dyn ReadAt,
-    pub(in crate::scan) machine: Machine,
+    pub(crate) machine: Machine,
     segments: Vec<Segment>,
     dynamic: Vec<(u64, u64)>,
     relocations: Vec<Relocation>,
@@ -95,9 +96,15 @@ mod tag {
 /// Relocations that are kept, of 32 bytes each. libtorch_cpu.so 2.9.0 has 326,000.
 const MOST_RELOCATIONS: usize = 1 << 21;
 
+impl fmt::Debug for Image<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Image").field("machine", &self.machine).finish_non_exhaustive()
+    }
+}
+
 impl<'a> Image<'a> {
     /// Reads the headers and the relocations.
-    pub(in crate::scan) fn open(file: &'a dyn ReadAt) -> Result<Self, String> {
+    pub fn open(file: &'a dyn ReadAt) -> Result<Self, String> {
         let mut header = [0; 64];
         file.read_at(0, &mut header).map_err(|error| format!("the ELF header: {error}"))?;
         if !header.starts_with(b"\x7fELF\x02\x01") {

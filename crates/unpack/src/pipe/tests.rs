@@ -1,7 +1,6 @@
 use std::io::Cursor;
 
 use super::*;
-use crate::model::NoProgress;
 
 fn noise(length: usize) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(length as u64);
@@ -35,7 +34,7 @@ fn blocks_begin_with_the_end_of_the_one_before() {
     for length in lengths() {
         let bytes = noise(length);
         assert!(taken(Pipe::of(&bytes)) == bytes, "{length} bytes, written");
-        let read = with_pipe(&*bytes, Box::new(NoProgress), &Cancel::default(), taken);
+        let read = with_pipe(&*bytes, |_| {}, &Cancel::default(), taken);
         assert!(read == bytes, "{length} bytes, read");
     }
 }
@@ -53,7 +52,7 @@ fn a_reader_sees_every_byte_once_and_so_does_who_watches() {
             io::copy(&mut pipe, &mut read).map(|_| (read, pipe.taken().load(Ordering::Relaxed)))
         };
         let source = Cursor::new(bytes.clone());
-        let (read, count) = with_watched_pipe(source, watch, Box::new(NoProgress), &Cancel::default(), read).unwrap();
+        let (read, count) = with_watched_pipe(source, watch, |_| {}, &Cancel::default(), read).unwrap();
         assert!(read == bytes && seen == bytes && count == length as u64, "{length} bytes");
     }
 }

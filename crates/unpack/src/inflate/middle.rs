@@ -7,7 +7,7 @@ use super::{Fault, PIECE};
 
 /// Decodes a part of a stream. The sums of its members are not compared: most of them began before.
 #[derive(Debug)]
-pub(crate) struct Middle {
+pub struct Middle {
     decoder: Decoder,
     place: Place,
     /// The window, and what was decoded last.
@@ -25,7 +25,7 @@ impl Default for Middle {
 
 impl Middle {
     /// Goes before the block at a bit of an input. `before` is what was unpacked before it; only its last 32 KiB matter.
-    pub(crate) fn begin(&mut self, bit: usize, before: &[u8]) {
+    pub fn begin(&mut self, bit: usize, before: &[u8]) {
         let before = before.get(before.len().saturating_sub(WINDOW)..).unwrap_or_default();
         self.at = WINDOW;
         self.base = WINDOW - before.len();
@@ -35,13 +35,13 @@ impl Middle {
     }
 
     /// What was decoded last.
-    pub(crate) fn piece(&self) -> &[u8] {
+    pub fn piece(&self) -> &[u8] {
         self.data.get(WINDOW..self.at).unwrap_or_default()
     }
 
     /// Decodes the next piece: until a block ends with `enough` bytes or more, or there is no room; nothing at the end of the
     /// stream. The input is the same every time.
-    pub(crate) fn next(&mut self, input: &[u8], enough: usize) -> Result<(), Fault> {
+    pub fn next(&mut self, input: &[u8], enough: usize) -> Result<(), Fault> {
         self.data.copy_within(self.at - WINDOW..self.at, 0);
         self.base = self.base.saturating_sub(self.at - WINDOW);
         self.at = WINDOW;

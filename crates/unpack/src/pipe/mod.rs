@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use crate::model::Meter;
 use crate::pool::{Lent, Shelf};
 
 /// Bytes that are new in one block. Large enough that handing it over costs nothing.
@@ -145,16 +144,18 @@ impl Blocks {
     }
 }
 
-/// Runs `work` on the bytes of `source`, which is read by a thread of its own. The thread is gone when this returns.
+/// Runs `work` on the bytes of `source`, which a thread of its own reads. The thread has ended when this returns.
+///
+/// `progress` is called with the number of bytes of each block as it is read.
 pub fn with_pipe<T>(
     source: impl Read + Send,
-    meter: Box<dyn Meter>,
+    progress: impl Fn(u64) + Send,
     cancel: &Cancel,
     work: impl FnOnce(Pipe) -> T,
 ) -> T {
     thread::scope(|scope| {
         let (sender, blocks) = sync_channel(WAITING);
-        scope.spawn(move || pump(source, &*meter, cancel, &sender));
+        scope.spawn(move || pump(source, progress, cancel, &sender));
         work(Pipe::new(blocks))
     })
 }
@@ -164,11 +165,11 @@ pub fn with_pipe<T>(
 pub fn with_watched_pipe<T>(
     source: impl Read + Send,
     watch: impl FnMut(&[u8]) -> io::Result<()> + Send,
-    meter: Box<dyn Meter>,
+    progress: impl Fn(u64) + Send,
     cancel: &Cancel,
     work: impl FnOnce(Pipe) -> T,
 ) -> T {
-    with_pipe(source, meter, cancel, |Pipe { blocks: read, .. }| {
+    with_pipe(source, progress, cancel, |Pipe { blocks: read, .. }| {
         thread::scope(|scope| {
             let (sender, blocks) = sync_channel(WAITING);
             scope.spawn(move || pass(&read, watch, &sender));
@@ -191,7 +192,7 @@ fn pass(
     }
 }
 
-fn pump(mut source: impl Read, meter: &dyn Meter, cancel: &Cancel, blocks: &SyncSender<io::Result<Block>>) {
+fn pump(mut source: impl Read, progress: impl Fn(u64), cancel: &Cancel, blocks: &SyncSender<io::Result<Block>>) {
     let mut filling = Filling::new();
     loop {
         let read = if cancel.is_cancelled() {
@@ -201,7 +202,7 @@ fn pump(mut source: impl Read, meter: &dyn Meter, cancel: &Cancel, blocks: &Sync
         };
         let last = !matches!(read, Ok(count) if count > 0);
         let message = read.map(|count| {
-            meter.add(count as u64);
+            progress(count as u64);
             filling.filled += count;
             filling.take()
         });
@@ -240,7 +241,7 @@ impl Pipe {
     }
 
     /// How many bytes were taken from it, now and later.
-    pub(crate) fn taken(&self) -> Arc<AtomicU64> {
+    pub fn taken(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.taken)
     }
 

@@ -42,7 +42,7 @@ impl Image<'_> {
     }
 
     /// The address of a function by its name: a dynamic symbol, or a local one where the file is not stripped.
-    pub(in crate::scan) fn function(&self, name: &str) -> Result<Option<u64>, String> {
+    pub fn function(&self, name: &str) -> Result<Option<u64>, String> {
         match self.exported(name)? {
             Some(address) => Ok(Some(address)),
             None => self.local(name),

@@ -10,10 +10,11 @@ mod strings;
 mod tree;
 mod x86;
 
-pub(super) use image::{Image, ReadAt};
-pub(super) use strings::Abi;
+pub use image::{Image, ReadAt};
+pub use strings::Abi;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use image::Machine;
 use memory::{Memory, RETURN};
@@ -38,30 +39,37 @@ trait Cpu {
 }
 
 /// A call that was run to its end.
-pub(super) struct Returned<'a> {
+pub struct Returned<'a> {
     /// A number or a pointer.
     value: u64,
     /// The memory that it left.
     memory: Memory<'a>,
 }
 
+impl fmt::Debug for Returned<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Returned").field("value", &self.value).finish_non_exhaustive()
+    }
+}
+
 impl Returned<'_> {
     /// The entries of the `std::map<std::string, std::string>` to which it returned a reference.
-    pub(super) fn map(&mut self, abi: Abi) -> Result<BTreeMap<String, String>, String> {
+    pub fn map(&mut self, abi: Abi) -> Result<BTreeMap<String, String>, String> {
         tree::read(self.value, abi, &mut self.memory)
     }
 }
 
 /// A call whose thread was lost.
 #[derive(Debug)]
-pub(super) struct Lost {
+pub struct Lost {
     /// The instruction at which.
-    pub(super) at: u64,
-    pub(super) why: String,
+    pub at: u64,
+    /// What was not understood there.
+    pub why: String,
 }
 
 /// Calls the function at an address without arguments.
-pub(super) fn call<'a>(image: &'a Image<'a>, entry: u64) -> Result<Returned<'a>, Lost> {
+pub fn call<'a>(image: &'a Image<'a>, entry: u64) -> Result<Returned<'a>, Lost> {
     let mut memory = Memory::new(image);
     let mut cpu: Box<dyn Cpu> = match image.machine {
         Machine::X86 => Box::new(x86::X86::default()),

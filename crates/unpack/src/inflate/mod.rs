@@ -34,7 +34,7 @@ use sum::{Sum, Sums};
 use crate::pipe::{self, Pipe};
 use crate::pool::{Answer, Lent, Permit, Pool, Shelf};
 
-pub(crate) use middle::Middle;
+pub use middle::Middle;
 
 /// Compressed bytes that are decoded by one thread at a time.
 const STRETCH: usize = pipe::BLOCK;
@@ -51,11 +51,11 @@ const PIECE: usize = 256 << 10;
 /// What is wrong with compressed data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Fault(&'static str);
+pub struct Fault(&'static str);
 
 /// Where compressed data are wrong, and what is.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Damage {
+pub enum Damage {
     /// They end too early: so many there are.
     #[error("the gzip data end after {0} bytes, in the middle")]
     End(u64),

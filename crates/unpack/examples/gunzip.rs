@@ -7,17 +7,16 @@ use std::io::{self, BufRead, Write};
 use std::num::NonZeroUsize;
 use std::os::fd::AsFd as _;
 
-use ncclcheck::inflate::Gunzip;
-use ncclcheck::model::NoProgress;
-use ncclcheck::pipe::{Cancel, Pipe, with_pipe};
-use ncclcheck::pool::Pool;
+use unpack::inflate::Gunzip;
+use unpack::pipe::{Cancel, Pipe, with_pipe};
+use unpack::pool::Pool;
 
 fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().ok_or_else(|| io::Error::other("usage: gunzip FILE [THREADS]"))?;
     let threads = arguments.next().map(|text| text.parse::<NonZeroUsize>()).transpose().map_err(io::Error::other)?;
     let pool = threads.map(Pool::new);
-    with_pipe(File::open(path)?, Box::new(NoProgress), &Cancel::default(), |pipe| unpack(pipe, pool.as_ref()))
+    with_pipe(File::open(path)?, |_| {}, &Cancel::default(), |pipe| unpack(pipe, pool.as_ref()))
 }
 
 fn unpack(mut packed: Pipe, pool: Option<&Pool>) -> io::Result<()> {

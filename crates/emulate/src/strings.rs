@@ -5,7 +5,7 @@ use super::runtime::{Arguments, sign};
 
 /// The ABI of a `std::string`, which its mangled names tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::scan) enum Abi {
+pub enum Abi {
     /// Reference-counted: one pointer to the characters, before which stand length, capacity and count.
     Old,
     /// Since GCC 5: pointer, length, and capacity or up to 15 characters in place.

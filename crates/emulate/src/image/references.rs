@@ -19,7 +19,7 @@ const ADDRESS_HALVES: usize = 8;
 
 impl Image<'_> {
     /// Where the functions begin that refer to a literal in which these words stand, the first ones by address.
-    pub(in crate::scan) fn functions_that_refer_to(&self, words: &[u8]) -> Result<Vec<u64>, String> {
+    pub fn functions_that_refer_to(&self, words: &[u8]) -> Result<Vec<u64>, String> {
         let literals = self.literals(words)?;
         let mut starts = BTreeSet::new();
         if literals.is_empty() {
