@@ -45,19 +45,15 @@
 //! }
 //! ```
 
-pub mod cache;
 pub mod cli;
 pub mod document;
 pub mod facts;
 pub mod host;
+pub mod image;
+pub mod judge;
 pub mod launch;
+pub mod layer;
 pub mod model;
-pub mod pipeline;
-pub mod policy;
 pub mod probe;
 pub mod report;
 pub mod rootfs;
-pub mod rules;
-pub mod scan;
-pub mod source;
-pub mod tarball;

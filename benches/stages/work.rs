@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ncclcheck::facts::{Facts, World};
+use ncclcheck::judge::rules::{RuleSet, judge};
+use ncclcheck::layer::scan::{self, LayerScan, scan_layer};
 use ncclcheck::model::{ImageConfig, Limits};
 use ncclcheck::rootfs::RootFs;
-use ncclcheck::rules::{RuleSet, judge};
-use ncclcheck::scan::{self, LayerScan, scan_layer};
 use unpack::inflate::Gunzip;
 use unpack::pipe::Pipe;
 

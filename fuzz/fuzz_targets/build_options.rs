@@ -2,5 +2,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|library: &[u8]| {
-    let _ = ncclcheck::scan::build_options(library);
+    let _ = ncclcheck::layer::scan::build_options(library);
 });

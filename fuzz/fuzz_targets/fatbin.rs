@@ -1,7 +1,7 @@
 //! A library with GPU code: what is found must not depend on where its bytes are cut.
 #![no_main]
 
-use ncclcheck::scan::gpu_code;
+use ncclcheck::layer::scan::gpu_code;
 
 libfuzzer_sys::fuzz_target!(|input: (u16, &[u8])| {
     let (cut, library) = input;

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use ncclcheck::model::{Limits, NoProgress, Progress as _};
 use unpack::pipe::Cancel;
-use ncclcheck::scan::{Annotations, Partly, Ranged, scan_partly};
+use ncclcheck::layer::scan::{Annotations, Partly, Ranged, scan_partly};
 
 const LAYER: &[u8] = include_bytes!("../../fixtures/soci/layer.tar.gz");
 

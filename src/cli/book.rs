@@ -6,10 +6,10 @@ use clap::Args;
 
 use crate::document::Document;
 use crate::facts::Facts;
+use crate::judge::policy::{Policy, Subject, Today};
+use crate::judge::rules::{Judgement, Rule, RuleSet, judge};
+use crate::model::ImageSummary;
 use crate::model::{Digest, Severity};
-use crate::policy::{Policy, Subject, Today};
-use crate::report::ImageSummary;
-use crate::rules::{Judgement, Rule, RuleSet, judge};
 
 use super::Failure;
 use super::files::{read, rule_files};

@@ -9,11 +9,11 @@ use std::time::{Duration, SystemTime};
 use clap::{Args, Subcommand};
 use indicatif::HumanBytes;
 
-use crate::cache::{Cache, DEFAULT_BOUND, Exported, Key, Local, Scanner, Shared, Stored, export, export_all};
+use crate::image::source::{BlobRef, Environment};
+use crate::image::{Image, Request};
+use crate::layer::cache::{Cache, DEFAULT_BOUND, Exported, Key, Local, Scanner, Shared, Stored, export, export_all};
 use crate::model::Limits;
-use crate::pipeline::{Image, Request};
 use crate::probe::arrangement::bytes;
-use crate::source::{BlobRef, Environment};
 use unpack::pipe::Cancel;
 
 use super::args::{Form, Reading};

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::host::{Record, Tree};
+use crate::image::source::Environment;
 use crate::report;
-use crate::source::Environment;
 
 use super::args::{HostFacts, RecordForm};
 use super::plan::style;

@@ -21,16 +21,17 @@ use std::{iter, thread};
 
 use clap::Parser as _;
 
-use crate::cache::Cache;
 use crate::document::{Document, Mistake};
 use crate::facts::explain::explain;
 use crate::facts::{Facts, World};
+use crate::image::source::Environment;
+use crate::image::{self, Image, Request};
+use crate::judge::policy::Baseline;
+use crate::judge::{Difference, Side, Verdict};
+use crate::layer::cache::Cache;
 use crate::model::{Owner, Severity};
-use crate::pipeline::{self, Image, Request};
-use crate::policy::Baseline;
-use crate::report::{Difference, Explanation, Format, Report, Side, Verdict};
+use crate::report::{Explanation, Format, Report};
 use crate::rootfs::listing;
-use crate::source::Environment;
 use unpack::pipe::Cancel;
 
 use args::{Arguments, Command};
@@ -90,7 +91,7 @@ enum Failure {
     #[error("{0}")]
     Usage(String),
     #[error(transparent)]
-    Image(#[from] pipeline::Error),
+    Image(#[from] image::Error),
     #[error(transparent)]
     Document(#[from] Mistake),
     #[error(transparent)]
@@ -192,7 +193,7 @@ fn load(
     requests: &[Request],
     talk: Talk,
     first: &Cancel,
-    mut take: impl FnMut(&Request, Result<Vec<Image>, pipeline::Error>) -> Result<(), Failure>,
+    mut take: impl FnMut(&Request, Result<Vec<Image>, image::Error>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let terminal = Terminal::new(talk);
     let bars = terminal.clone();
@@ -204,7 +205,7 @@ fn load(
     });
     let others = iter::repeat_with(Cancel::default);
     for (index, (request, other)) in requests.iter().zip(others).enumerate() {
-        let loaded = pipeline::load(request, &terminal, if index == 0 { first } else { &other });
+        let loaded = image::load(request, &terminal, if index == 0 { first } else { &other });
         terminal.clear();
         notice(&request.cache);
         take(request, loaded)?;

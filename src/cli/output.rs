@@ -3,8 +3,10 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::report::{Collection, Difference, Dockerfile, Explanation, Format, Report, Style};
-use crate::rules::RuleSet;
+use crate::image::dockerfile::Dockerfile;
+use crate::judge::Difference;
+use crate::judge::rules::RuleSet;
+use crate::report::{self, Collection, Explanation, Format, Report, Style};
 
 use super::Failure;
 use super::args::Form;
@@ -52,7 +54,7 @@ impl Outputs {
 
     /// Writes what tells two images apart to each, in its form.
     pub(super) fn difference(&mut self, difference: &Difference<'_>, style: &Style) -> Result<(), Failure> {
-        self.each(style, |format, style, out| difference.write(format, style, out))
+        self.each(style, |format, style, out| report::write_difference(difference, format, style, out))
     }
 
     /// Tells documents on all images that there is one that could not be had.

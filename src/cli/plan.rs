@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use crate::cache::Cache;
 use crate::facts::explain::Question;
 use crate::facts::is_shown;
+use crate::image::dockerfile::Dockerfile;
+use crate::image::source::{Environment, Options};
+use crate::image::{PlatformChoice, Request};
 use crate::launch::{self, Assignment, Setting};
+use crate::layer::cache::Cache;
 use crate::model::{ImagePath, Limits, Severity};
-use crate::pipeline::{PlatformChoice, Request};
-use crate::report::{self, Dockerfile, Format, Style};
-use crate::source::{Environment, Options};
+use crate::report::{self, Format, Style};
 
 use super::args::{Check, Color, Common, FailOn, Inspect, Look, Output, Reading};
 use super::book::Judged;

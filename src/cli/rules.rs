@@ -6,10 +6,10 @@ use std::path::Path;
 
 use crate::document::{Document, suggestion};
 use crate::facts::key::{self, KEYS};
-use crate::policy::{self, Profile};
+use crate::image::source::Environment;
+use crate::judge::policy::{self, Profile};
+use crate::judge::rules::{self, RuleSet, Trial};
 use crate::report::{self, pages};
-use crate::rules::{self, RuleSet, Trial};
-use crate::source::Environment;
 
 use super::args::{Docs, Explain, Rules, Schema, SchemaOf, Show, Test};
 use super::book::Book;

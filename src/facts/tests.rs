@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
+use crate::layer::scan::{Compression, LayerScan};
 use crate::model::{Entry, Found, Kind, Limits};
-use crate::scan::{Compression, LayerScan};
 
 use super::*;
 

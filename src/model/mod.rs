@@ -14,6 +14,7 @@ mod path;
 mod platform;
 mod progress;
 mod severity;
+mod summary;
 mod text;
 mod version;
 
@@ -32,5 +33,6 @@ pub use path::ImagePath;
 pub use platform::{Platform, PlatformError};
 pub use progress::{Meter, NoProgress, Progress};
 pub use severity::Severity;
+pub use summary::{ImageSummary, LayerSummary};
 pub use text::{escape, printable};
 pub use version::Version;

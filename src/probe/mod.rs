@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
-use crate::source::SourceError;
+use crate::image::source::SourceError;
 
 /// The label of our containers. Its value tells who launched it.
 pub(crate) const LABEL: &str = "io.ncclcheck.owner";
@@ -33,7 +33,7 @@ pub enum ProbeError {
     #[error(transparent)]
     Source(#[from] SourceError),
     /// The engine did not do what it was asked.
-    #[error("{what}{}", crate::source::help(help.as_deref()))]
+    #[error("{what}{}", crate::image::source::help(help.as_deref()))]
     Engine {
         /// What was asked, and the answer.
         what: String,

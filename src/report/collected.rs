@@ -1,13 +1,15 @@
 //! What is kept of each image until the last one was judged: many services want one document for all of them.
 
-use super::dockerfile::Dockerfile;
-use super::history;
+use super::Report;
 use super::human::seen;
 use super::place::Place;
 use super::plain::{clean, short};
-use super::{ImageSummary, Report, Verdict};
+use crate::image::dockerfile::Dockerfile;
+use crate::image::history;
+use crate::judge::Verdict;
+use crate::judge::rules::{Judgement, Outcome, Problem, Rule};
+use crate::model::ImageSummary;
 use crate::model::{Hasher, Severity, Site};
-use crate::rules::{Judgement, Outcome, Problem, Rule};
 
 /// Characters of a text with an image's values in it: services refuse or cut longer ones.
 const LONGEST: usize = 1000;
@@ -174,7 +176,7 @@ impl Collected {
             title,
             platform,
             digest,
-            verdict: Verdict::worst(reports)?,
+            verdict: Verdict::worst(reports.iter().filter_map(Report::verdict))?,
             hosts: hosts.collect(),
             facts,
             entries,

@@ -5,9 +5,10 @@ use std::io::{self, Write};
 use serde_json::json;
 
 use super::human::{Style, tree};
-use super::{Format, ImageSummary, json};
+use super::{Format, json};
 use crate::facts::explain::{Account, Answer, End, Search};
 use crate::model::Gap;
+use crate::model::ImageSummary;
 
 /// What was asked of one image, and what came of it.
 #[derive(Debug)]

@@ -12,9 +12,11 @@ use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde_json::ser::Formatter;
 
-use super::{ImageSummary, LayerSummary, Report, Style, Verdict};
+use super::{Report, Style};
+use crate::judge::Verdict;
+use crate::judge::rules;
 use crate::model::{self, Owner, Severity, printable};
-use crate::rules;
+use crate::model::{ImageSummary, LayerSummary};
 use probe::Probe;
 
 /// Name and major version of this form.

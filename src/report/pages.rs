@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::remedy::{self, one_line};
 use crate::facts::key::Key;
-use crate::rules::{Example, FUNCTIONS, Rule, RuleSet};
+use crate::judge::rules::{Example, FUNCTIONS, Rule, RuleSet};
 
 /// The page of a rule.
 pub fn rule(rule: &Rule) -> String {

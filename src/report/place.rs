@@ -2,9 +2,9 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::ImageSummary;
-use super::dockerfile::Dockerfile;
 use super::plain::short;
+use crate::image::dockerfile::Dockerfile;
+use crate::model::ImageSummary;
 use crate::model::Site;
 
 /// What stays in a path of a URI (RFC 3986, section 2.3), and the slashes between its segments. A colon does not: in the

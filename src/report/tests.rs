@@ -14,10 +14,12 @@ mod sarif;
 use std::collections::BTreeMap;
 
 use crate::facts::{Facts, key};
+use crate::judge::rules::{Finding, Judgement, Outcome, Problem, RuleSet, Waived, judge};
 use crate::model::{Digest, Fact, Gap, Owner, Severity, Site, Value, Version};
-use crate::rules::{Finding, Judgement, Outcome, Problem, RuleSet, Waived, judge};
 
-use super::{Collection, Dockerfile, Format, ImageSummary, LayerSummary, Report, Style};
+use super::{Collection, Format, Report, Style};
+use crate::image::dockerfile::Dockerfile;
+use crate::model::{ImageSummary, LayerSummary};
 
 const TORCH: &str = "/usr/local/lib/python3.12/dist-packages/torch/lib/libtorch_cuda.so";
 const NCCL: &str = "/usr/local/lib/python3.12/dist-packages/nvidia/nccl/lib/libnccl.so.2";

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
+use crate::layer::scan::LayerScan;
 use crate::model::{Entry, ImagePath, Kind, Limits};
-use crate::scan::LayerScan;
 
 use super::{Findings, Layer, Node, NodeId, ROOT, RootFs, What};
 

@@ -8,8 +8,8 @@ pub mod loader;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use crate::layer::scan::LayerScan;
 use crate::model::{Found, Gap, ImagePath, Kind, Site};
-use crate::scan::LayerScan;
 
 pub use listing::listing;
 

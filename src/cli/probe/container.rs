@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use crate::image::source::Options;
 use crate::probe::arrangement::{Arrangement, GpuWay};
 use crate::probe::engine::{Finished, Killer, Launcher, Pull};
 use crate::probe::events::{self, Event};
@@ -11,7 +12,6 @@ use crate::probe::isolation::{self, Way};
 use crate::probe::plan::Plan;
 use crate::probe::recording::Recording;
 use crate::probe::{self, command, devices, payload};
-use crate::source::Options;
 
 use super::super::Failure;
 use super::super::plan::Talk;

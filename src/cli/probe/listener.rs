@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use crate::image::source::read_bounded;
 use crate::model::printable;
 use crate::probe::ProbeError;
 use crate::probe::engine::Finished;
 use crate::probe::events::{self, Event};
 use crate::probe::recording::{Outcome, Recording};
-use crate::source::read_bounded;
 
 use super::super::Failure;
 use super::super::plan::Talk;

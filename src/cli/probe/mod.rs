@@ -10,14 +10,15 @@ use std::thread;
 
 use crate::facts::{Facts, World};
 use crate::host::{Item, Record};
+use crate::image::source::{Environment, Options};
+use crate::judge::rules::Rule;
+use crate::model::ImageSummary;
 use crate::model::Limits;
 use crate::probe::engine::Launcher;
 use crate::probe::plan::Plan;
 use crate::probe::recording::Recording;
 use crate::probe::{self, local, payload};
-use crate::report::{Format, ImageSummary, Report};
-use crate::rules::Rule;
-use crate::source::{Environment, Options};
+use crate::report::{Format, Report};
 use unpack::pipe::Cancel;
 
 use super::book::Book;
@@ -131,7 +132,7 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
         // The bytes are read while the image runs: neither waits for the other.
         let cancel = Cancel::default();
         let (images, told) = thread::scope(|scope| {
-            let reading = scope.spawn(|| crate::pipeline::load(request, &terminal, &cancel));
+            let reading = scope.spawn(|| crate::image::load(request, &terminal, &cancel));
             let told = run();
             if told.is_err() {
                 cancel.cancel();

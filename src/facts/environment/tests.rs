@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
+use crate::layer::scan::{Compression, LayerScan};
 use crate::model::{Entry, Found, ImageConfig, Kind, Limits, NcclStrings};
 use crate::rootfs::RootFs;
-use crate::scan::{Compression, LayerScan};
 
 use super::super::World;
 use super::name::Family;

@@ -2,7 +2,7 @@
 //! seen on Docker 20.10 and Podman 4.3, those of NVIDIA's toolkit stand in its source (libnvidia-container, src/error.c,
 //! src/nvc.c; nvidia-container-toolkit, internal/modifier).
 
-use crate::source::daemon::{Kind, Trouble};
+use crate::image::daemon::{Kind, Trouble};
 
 use super::super::ProbeError;
 use super::super::arrangement::{Arrangement, GpuWay};

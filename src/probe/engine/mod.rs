@@ -12,8 +12,8 @@ use bollard::models::{ContainerSummary, CreateImageInfo, ImageInspect, SystemInf
 use bollard::query_parameters::{CreateImageOptionsBuilder, ListContainersOptionsBuilder};
 use futures_util::TryStreamExt as _;
 
-use crate::source::Options;
-use crate::source::daemon::{Engine, Kind, ask};
+use crate::image::daemon::{Engine, Kind, ask};
+use crate::image::source::Options;
 
 use super::arrangement::GpuWay;
 use super::{LABEL, ProbeError};

@@ -17,7 +17,7 @@ use bollard::query_parameters::{
 use futures_util::StreamExt as _;
 use tokio::io::AsyncWriteExt as _;
 
-use crate::source::daemon::{Kind, Trouble, ask};
+use crate::image::daemon::{Kind, Trouble, ask};
 
 use super::super::ProbeError;
 use super::super::arrangement::Arrangement;

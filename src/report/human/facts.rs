@@ -9,9 +9,9 @@ use super::page::{self, Page, cut, label};
 use super::seen::{told, value_text};
 use crate::facts::Facts;
 use crate::facts::key::{self, Key};
+use crate::image::history;
+use crate::model::ImageSummary;
 use crate::model::{Fact, Site, Value};
-use crate::report::ImageSummary;
-use crate::report::history;
 
 /// Names in maps may be any text: longer ones do not push the values of the others away.
 const LONGEST_NAME: usize = 30;

@@ -7,8 +7,8 @@ use anstyle::AnsiColor;
 
 use super::page::{self, Page, label};
 use super::{colour, counted, judgements};
+use crate::judge::rules::{Judgement, Outcome, Rule};
 use crate::report::{Report, Verdict};
-use crate::rules::{Judgement, Outcome, Rule};
 
 /// Columns of one host in the table: the longest word and two blanks.
 const CELL: usize = 9;
@@ -95,7 +95,7 @@ fn details(row: &Row<'_>, reports: &[Report<'_>], verbose: bool, page: &mut Page
 
 /// The last line: how many hosts fared how.
 pub(super) fn counts(reports: &[Report<'_>], page: &mut Page<'_>) -> io::Result<()> {
-    let Some(worst) = Verdict::worst(reports) else { return Ok(()) };
+    let Some(worst) = Verdict::worst(reports.iter().filter_map(Report::verdict)) else { return Ok(()) };
     let count = |verdict| reports.iter().filter(|report| report.verdict() == Some(verdict)).count();
     let parts: Vec<_> = [(Verdict::Fail, "failed"), (Verdict::Incomplete, "incomplete"), (Verdict::Pass, "passed")]
         .into_iter()

@@ -6,10 +6,10 @@ use anstyle::AnsiColor;
 
 use super::page::{self, Page, label};
 use super::site;
+use crate::judge::rules::{Finding, Judgement, Outcome, Problem, Rule, Waived};
+use crate::model::ImageSummary;
 use crate::model::{Gap, Severity};
-use crate::report::ImageSummary;
 use crate::report::remedy::{self, one_line};
-use crate::rules::{Finding, Judgement, Outcome, Problem, Rule, Waived};
 
 /// Where the text behind `at`, `why` and `fix` begins.
 const COLUMN: usize = 7;

@@ -17,7 +17,7 @@ use anstyle::AnsiColor;
 
 use super::{Report, Verdict};
 use crate::host::Record;
-use crate::rules::{Judgement, Outcome};
+use crate::judge::rules::{Judgement, Outcome};
 use page::Page;
 
 /// How the terminal wants it.
@@ -84,7 +84,7 @@ fn headline(report: &Report<'_>, reports: &[Report<'_>], page: &mut Page<'_>) ->
         (Some(_), several) => format!(", {several} hosts"),
     };
     let text = format!("{}{platform}: {layers}{}{hosts}", image.reference, rules.unwrap_or_default());
-    match Verdict::worst(reports) {
+    match Verdict::worst(reports.iter().filter_map(Report::verdict)) {
         None => page.verbatim(0, ("", anstyle::Style::new()), 0, &text),
         Some(verdict) => {
             let word = verdict.name().to_uppercase();

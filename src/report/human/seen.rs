@@ -5,8 +5,8 @@ use std::io;
 use super::page::{Page, label};
 use crate::facts::Facts;
 use crate::facts::key;
+use crate::model::ImageSummary;
 use crate::model::{Fact, Value};
-use crate::report::ImageSummary;
 
 /// Where the values begin.
 const COLUMN: usize = 14;

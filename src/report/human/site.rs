@@ -3,9 +3,9 @@
 use std::io;
 
 use super::page::{Page, cut, label};
+use crate::image::history::{layer, step};
+use crate::model::ImageSummary;
 use crate::model::Site;
-use crate::report::ImageSummary;
-use crate::report::history::{layer, step};
 
 /// Sites of one finding that everybody wants to see.
 const SHOWN: usize = 6;

@@ -1,6 +1,6 @@
 use super::*;
+use crate::judge::rules::Judgement;
 use crate::model::Host;
-use crate::rules::Judgement;
 
 const HOSTS: [&str; 3] = [
     "name=new,driver=580.95.05,gpu=h100x8,fabric=nvswitch",

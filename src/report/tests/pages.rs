@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use crate::judge::rules::RuleSet;
 use crate::report::pages;
-use crate::rules::RuleSet;
 
 #[test]
 fn the_pages_in_the_repository_are_these() {

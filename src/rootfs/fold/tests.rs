@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
+use crate::layer::scan::Compression;
 use crate::rootfs::listing;
-use crate::scan::Compression;
 
 use super::*;
 

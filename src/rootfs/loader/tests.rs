@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::layer::scan::{Compression, LayerScan};
 use crate::model::{Endian, Entry, Kind, Limits};
-use crate::scan::{Compression, LayerScan};
 
 use super::*;
 

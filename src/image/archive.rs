@@ -1,0 +1,113 @@
+//! Archives on disk that hold an image, `docker save`'s or a layout's: indexed once by their headers, then read at will.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use crate::layer::tar::TarReader;
+use crate::model::{ImagePath, Kind, Limits};
+
+use super::layout::{Files, Opened};
+use super::source::SourceError;
+
+/// A tar archive on disk.
+#[derive(Debug)]
+pub struct Archive {
+    path: PathBuf,
+    members: BTreeMap<ImagePath, Member>,
+}
+
+#[derive(Debug)]
+enum Member {
+    File { offset: u64, size: u64 },
+    Link(ImagePath),
+}
+
+impl Archive {
+    /// Reads the headers of all members. The archive must not be compressed.
+    pub fn index(path: &Path, limits: &Limits) -> Result<Self, SourceError> {
+        let io = |error| SourceError::io(format!("reading {}", path.display()), error);
+        let mut file = File::open(path).map_err(io)?;
+        let length = file.metadata().map_err(io)?.len();
+        let mut members = BTreeMap::new();
+        let mut at = 0;
+        loop {
+            file.seek(SeekFrom::Start(at)).map_err(io)?;
+            // A small buffer: what lies between two headers is jumped over.
+            let mut reader = TarReader::new(BufReader::with_capacity(4096, &file), limits);
+            let entry = reader.next_member().map_err(|error| {
+                let what = if at == 0 { "is no image archive, neither tar nor gzip nor zstd:" } else { "is damaged" };
+                SourceError::invalid(format!("{} {what} {error}", path.display()))
+            })?;
+            let Some(entry) = entry else { break };
+            let offset = at + reader.offset();
+            let end = offset.saturating_add(if entry.kind == Kind::File { entry.size } else { 0 });
+            if end > length {
+                let what =
+                    format!("{} is cut off: {} ends at byte {end}, the file has {length}", path.display(), entry.path);
+                return Err(SourceError::invalid(what));
+            }
+            let member = match entry.kind {
+                Kind::File => Some(Member::File { offset, size: entry.size }),
+                Kind::Symlink(target) => Some(Member::Link(entry.path.parent().join(&target))),
+                Kind::Hardlink(target) => Some(Member::Link(target)),
+                _ => None,
+            };
+            members.extend(member.map(|member| (entry.path, member)));
+            // The end lies within the file, so this cannot overflow.
+            at = end.next_multiple_of(512);
+        }
+        Ok(Self { path: path.to_owned(), members })
+    }
+
+    /// Whether it has such a member.
+    pub fn contains(&self, path: &str) -> bool {
+        self.members.contains_key(&ImagePath::from(path))
+    }
+}
+
+impl Archive {
+    /// Where the bytes of a member are.
+    fn find(&self, path: &ImagePath) -> Result<Option<Range<u64>>, SourceError> {
+        let mut member = self.members.get(path);
+        // `docker save` links equal layers to each other, one step deep.
+        for _ in 0..8 {
+            match member {
+                Some(Member::Link(target)) => member = self.members.get(target),
+                // The end lies within the archive.
+                Some(Member::File { offset, size }) => return Ok(Some(*offset..*offset + *size)),
+                None => return Ok(None),
+            }
+        }
+        Err(SourceError::invalid(format!("{}: the links of {path} go in a circle", self.path.display())))
+    }
+
+    fn read(&self, range: Range<u64>) -> Result<Box<dyn Read + Send>, SourceError> {
+        let open = || -> io::Result<io::Take<File>> {
+            let mut file = File::open(&self.path)?;
+            file.seek(SeekFrom::Start(range.start))?;
+            Ok(file.take(range.end.saturating_sub(range.start)))
+        };
+        let file = open().map_err(|error| SourceError::io(format!("reading {}", self.path.display()), error))?;
+        Ok(Box::new(file))
+    }
+}
+
+impl Files for Archive {
+    fn open(&self, path: &ImagePath) -> Result<Option<Opened<'_>>, SourceError> {
+        let Some(member) = self.find(path)? else { return Ok(None) };
+        Ok(Some((self.read(member.clone())?, member.end - member.start)))
+    }
+
+    fn open_range(&self, path: &ImagePath, range: Range<u64>) -> Result<Option<Opened<'_>>, SourceError> {
+        let Some(member) = self.find(path)? else { return Ok(None) };
+        let place = |offset: u64| member.start.saturating_add(offset).min(member.end);
+        Ok(Some((self.read(place(range.start)..place(range.end))?, member.end - member.start)))
+    }
+
+    fn place(&self) -> String {
+        self.path.display().to_string()
+    }
+}

@@ -1,0 +1,120 @@
+//! Where an engine on this machine keeps the layers of an image, unpacked (Engine API, ImageInspect, `GraphDriver`).
+
+use std::path::PathBuf;
+
+use bollard::models::ImageInspect;
+
+use crate::image::source::SourceError;
+use crate::model::{Digest, ImageConfig, Platform, printable};
+
+use super::Engine;
+
+/// An image in an engine's own folders.
+#[derive(Clone, Debug)]
+pub struct Unpacked {
+    /// Its ID: what the engine says is the digest of its configuration.
+    pub id: Digest,
+    /// The folders of its layers, the lowest first, each with the diff ID that it is said to have.
+    pub layers: Vec<(PathBuf, Digest)>,
+    /// What the engine says of its configuration.
+    pub config: ImageConfig,
+}
+
+impl Engine {
+    /// Where the layers of the image `name` are. Only Docker's driver overlay2 and Podman's overlay have a folder for each.
+    pub fn unpacked(&self, name: &str) -> Result<Unpacked, SourceError> {
+        let refused = |why: &str| SourceError::Invalid {
+            what: format!(
+                "the layers of '{}' in {} cannot be read as folders: {why}",
+                printable(name),
+                self.describe()
+            ),
+            hint: Some("leave out --unverified: the engine then exports the image".to_owned()),
+        };
+        if !self.is_local() {
+            return Err(refused("it may run on another machine"));
+        }
+        let id = self.find(name)?.id;
+        unpacked(self.inspect(name)?, id).map_err(|why| refused(&why))
+    }
+}
+
+fn unpacked(image: ImageInspect, id: Digest) -> Result<Unpacked, String> {
+    let driver = image.graph_driver.ok_or("the engine does not say where they are")?;
+    if !matches!(driver.name.as_str(), "overlay2" | "overlay") {
+        return Err(format!("its storage driver is {}, and only overlay2 is known", printable(&driver.name)));
+    }
+    let folders = |key: &str| driver.data.get(key).filter(|list| !list.is_empty());
+    // The uppermost comes first in the list of the lower ones.
+    let upper = folders("UpperDir").ok_or("the engine does not say where they are")?;
+    let lower = folders("LowerDir").into_iter().flat_map(|list| list.split(':')).collect::<Vec<_>>();
+    let paths: Vec<PathBuf> = lower.into_iter().rev().chain([upper.as_str()]).map(PathBuf::from).collect();
+    let diff_ids = image.root_fs.and_then(|files| files.layers).unwrap_or_default();
+    if paths.len() != diff_ids.len() || !paths.iter().all(|path| path.is_absolute()) {
+        return Err(format!("the engine names {} folders for {} layers", paths.len(), diff_ids.len()));
+    }
+    let diff_ids = diff_ids.iter().map(|text| text.parse::<Digest>().map_err(|error| error.to_string()));
+    let diff_ids = diff_ids.collect::<Result<Vec<_>, _>>()?;
+    let some = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let said = image.config.unwrap_or_default();
+    let pair = |text: String| {
+        text.split_once('=').map_or((text.clone(), String::new()), |(k, v)| (k.to_owned(), v.to_owned()))
+    };
+    let config = ImageConfig {
+        platform: some(image.os).zip(some(image.architecture)).map(|(os, architecture)| Platform {
+            os,
+            architecture,
+            variant: some(image.variant),
+        }),
+        environment: said.env.into_iter().flatten().map(pair).collect(),
+        entrypoint: said.entrypoint.unwrap_or_default(),
+        command: said.cmd.unwrap_or_default(),
+        user: said.user.unwrap_or_default(),
+        working_directory: said.working_dir.unwrap_or_default(),
+        labels: said.labels.into_iter().flatten().collect(),
+    };
+    Ok(Unpacked { id, layers: paths.into_iter().zip(diff_ids).collect(), config })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake::{Fake, respond};
+    use super::*;
+
+    const ID: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+    fn ask(driver: &str, layers: usize) -> Result<Unpacked, String> {
+        let layers = vec![format!("\"{ID}\""); layers].join(",");
+        let json = format!(
+            r#"{{"Id":"{ID}","Os":"linux","Architecture":"amd64","Config":{{"Env":["A=b=c"],"User":"u"}},
+                "GraphDriver":{driver},"RootFS":{{"Type":"layers","Layers":[{layers}]}}}}"#
+        );
+        let fake = Fake::new("1.47", move |_, stream| respond(stream, "200 OK", json.as_bytes()));
+        fake.engine().unpacked("torch:2.9").map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn folders_are_told_from_the_lowest_on() {
+        let driver = r#"{"Name":"overlay2","Data":{"LowerDir":"/o/b/diff:/o/a/diff","UpperDir":"/o/c/diff","MergedDir":"/o/c/merged"}}"#;
+        let image = ask(driver, 3).unwrap();
+        let paths: Vec<_> = image.layers.iter().map(|(path, _)| path.to_str().unwrap()).collect();
+        assert_eq!(paths, ["/o/a/diff", "/o/b/diff", "/o/c/diff"]);
+        assert_eq!((image.config.environment["A"].as_str(), image.config.user.as_str()), ("b=c", "u"));
+        let one = ask(r#"{"Name":"overlay","Data":{"UpperDir":"/o/c/diff"}}"#, 1).unwrap();
+        assert_eq!(one.layers.len(), 1);
+    }
+
+    #[test]
+    fn what_is_not_all_folders_is_refused() {
+        for (driver, layers, why) in [
+            (r#"{"Name":"btrfs","Data":{}}"#, 1, "its storage driver is btrfs"),
+            (r#"{"Name":"overlay2","Data":{"UpperDir":"/o/c/diff"}}"#, 2, "names 1 folders for 2 layers"),
+            (r#"{"Name":"overlay2","Data":{"UpperDir":"o/c/diff"}}"#, 1, "names 1 folders for 1 layers"),
+            (r#"{"Name":"overlay2","Data":{"LowerDir":"/o/c/diff"}}"#, 1, "does not say where"),
+            ("null", 1, "does not say where"),
+        ] {
+            let error = ask(driver, layers).unwrap_err();
+            assert!(error.contains(why) && error.ends_with("the engine then exports the image"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Images that an engine holds, over Docker's API (Docker Engine API, v1.40 and later; Podman speaks v1.41 of it). The
+//! engine packs an image into one tar stream, as `docker save` does, which is read as it arrives.
+//!
+//! The client library is asynchronous; what it runs on stays in here. Every request has a runtime of its own on the
+//! caller's thread, so nothing runs while nobody waits.
+
+mod context;
+mod endpoint;
+mod export;
+#[cfg(test)]
+mod fake;
+mod folders;
+mod trouble;
+
+use std::fmt;
+use std::fs;
+use std::future::Future;
+use std::io::Read;
+use std::time::Duration;
+
+use bollard::errors::Error;
+use bollard::models::{ImageInspect, SystemVersion};
+use bollard::{API_DEFAULT_VERSION, Docker};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::model::{Digest, Platform, printable};
+
+pub use self::endpoint::{Address, Endpoint, endpoints};
+pub use self::folders::Unpacked;
+
+use self::export::Export;
+use self::trouble::message;
+pub(crate) use self::trouble::{Kind, Trouble};
+use super::source::{Options, SourceError};
+
+/// How long an engine may take to say who it is.
+const GREETING: Duration = Duration::from_secs(30);
+/// How long an engine may keep silent while it works. Before the first byte of an export Docker's graph drivers and
+/// Podman write the whole archive to their disk; Podman adds up all files of an image for its size.
+const PATIENCE: Duration = Duration::from_mins(30);
+/// The first API whose export takes a platform (Docker 28).
+const PLATFORM_API: (u32, u32) = (1, 48);
+
+/// An engine that answered.
+pub struct Engine {
+    docker: Docker,
+    endpoint: Endpoint,
+    /// `Docker` or `Podman`.
+    product: &'static str,
+    version: String,
+    api: (u32, u32),
+}
+
+/// What an engine knows of an image that it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalImage {
+    /// Its ID in this engine: the digest of its configuration, or of its index where containerd keeps the images.
+    pub id: Digest,
+    /// Names with a tag, as the engine spells them.
+    pub tags: Vec<String>,
+    /// Names with the digest under which a registry has it.
+    pub digests: Vec<String>,
+    /// What it runs on, where the engine says so.
+    pub platform: Option<Platform>,
+    /// Bytes of its unpacked layers, where the engine says so. An export has about as many.
+    pub size: Option<u64>,
+}
+
+impl Engine {
+    /// The first endpoint behind which an engine answers.
+    pub fn connect(options: &Options) -> Result<Self, SourceError> {
+        let mut tried = Vec::new();
+        for endpoint in endpoints(&options.environment) {
+            match Self::greet(&endpoint) {
+                Ok(engine) => return Ok(engine),
+                Err(trouble) => tried.push((endpoint, trouble)),
+            }
+        }
+        Err(nobody(&tried))
+    }
+
+    /// Which engine this is, where: `Docker 28.2.2 at unix:///var/run/docker.sock`.
+    pub fn describe(&self) -> String {
+        format!("{} {} at {}", self.product, self.version, self.endpoint.text)
+    }
+
+    /// Whose product it is: `Docker` or `Podman`.
+    pub const fn product(&self) -> &'static str {
+        self.product
+    }
+
+    /// Whether it runs on this machine.
+    pub const fn is_local(&self) -> bool {
+        matches!(self.endpoint.address, Address::Unix(_))
+    }
+
+    /// The client that talks to it.
+    pub(crate) const fn client(&self) -> &Docker {
+        &self.docker
+    }
+
+    /// What the engine knows of the image `name`: a name with or without tag or digest, or an ID.
+    pub fn find(&self, name: &str) -> Result<LocalImage, SourceError> {
+        let image = self.inspect(name)?;
+        let odd = |what: &str| {
+            SourceError::invalid(format!("the answer of {} about '{}' {what}", self.describe(), printable(name)))
+        };
+        let id = image.id.ok_or_else(|| odd("has no image ID"))?;
+        let id = if id.contains(':') { id } else { format!("sha256:{id}") };
+        // Engines before API 1.43 write <none> where there is no name.
+        let named = |names: Option<Vec<String>>| {
+            names.unwrap_or_default().into_iter().filter(|name| !name.contains("<none>")).collect()
+        };
+        let some = |text: Option<String>| text.filter(|text| !text.is_empty());
+        Ok(LocalImage {
+            id: id.parse().map_err(|error| odd(&format!("has a strange image ID: {error}")))?,
+            tags: named(image.repo_tags),
+            digests: named(image.repo_digests),
+            platform: some(image.os).zip(some(image.architecture)).map(|(os, architecture)| Platform {
+                os,
+                architecture,
+                variant: some(image.variant),
+            }),
+            size: image.size.and_then(|size| u64::try_from(size).ok()),
+        })
+    }
+
+    /// The image as `docker save` writes it. `platform` chooses among several where the engine can hold several and its
+    /// API lets choose; otherwise there comes what is there, and the caller compares.
+    pub fn export(&self, name: &str, platform: Option<&Platform>) -> Result<Box<dyn Read + Send>, SourceError> {
+        check_name(name)?;
+        let last = name.rsplit('/').next().unwrap_or_default();
+        // A name alone stands for all its tags in an export, and for `latest` everywhere else (Engine API, ImageGet).
+        let id = if last.contains([':', '@']) { None } else { Some(self.find(name)?.id) };
+        let platform = platform.filter(|_| self.api >= PLATFORM_API);
+        let docker = match platform {
+            Some(platform) => with_platform(self.docker.clone(), platform),
+            None => self.docker.clone(),
+        };
+        let frames = Box::pin(docker.export_image(id.as_ref().map_or(name, Digest::as_str)));
+        match runtime().and_then(|runtime| Export::open(runtime, frames, PATIENCE)) {
+            Ok(export) => Ok(Box::new(export)),
+            Err(trouble) if trouble.kind == Kind::Missing && platform.is_none() => Err(self.missing(name)),
+            Err(trouble) => {
+                let platform = platform.map(|platform| format!(" for {platform}")).unwrap_or_default();
+                Err(trouble.into_error(&format!("cannot export '{name}'{platform} from {}", self.describe())))
+            }
+        }
+    }
+
+    fn inspect(&self, name: &str) -> Result<ImageInspect, SourceError> {
+        check_name(name)?;
+        ask(PATIENCE, self.docker.inspect_image(name)).map_err(|trouble| match trouble.kind {
+            Kind::Missing => self.missing(name),
+            _ => trouble.into_error(&format!("cannot ask {} for '{name}'", self.describe())),
+        })
+    }
+
+    fn missing(&self, name: &str) -> SourceError {
+        let command = self.product.to_lowercase();
+        SourceError::NotFound(format!(
+            "{} has no image '{name}': fetch it with {command} pull {name}, or name its registry with docker://{name}",
+            self.describe()
+        ))
+    }
+
+    /// Asks who listens at `endpoint`. There is no version to negotiate: the library's requests name none (bollard 0.21
+    /// drops it from the path), so each engine answers in the newest API it has.
+    fn greet(endpoint: &Endpoint) -> Result<Self, Trouble> {
+        let docker = client(&endpoint.address)?;
+        let version = ask(GREETING, docker.version())?;
+        let api = version.api_version.as_deref().and_then(numbers);
+        let api = api.ok_or_else(|| Trouble::new(Kind::Odd, "what answers there is no engine"))?;
+        let endpoint = endpoint.clone();
+        let product = product(&version);
+        Ok(Self { docker, endpoint, product, version: message(&version.version.unwrap_or_default()), api })
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Engine({}, API {}.{})", self.describe(), self.api.0, self.api.1)
+    }
+}
+
+/// A client for an address; nothing is sent yet.
+fn client(address: &Address) -> Result<Docker, Trouble> {
+    let patience = PATIENCE.as_secs();
+    let docker = match address {
+        Address::Unusable(why) => return Err(Trouble::new(Kind::Nobody, why)),
+        Address::Unix(path) => {
+            // The library takes a socket behind a closed folder for one that is not there.
+            fs::metadata(path).map_err(|error| Trouble::from(&error))?;
+            Docker::connect_with_unix(path, patience, API_DEFAULT_VERSION)
+        }
+        Address::Http(host) => Docker::connect_with_http(host, patience, API_DEFAULT_VERSION),
+        Address::Tls { host, certificates } => {
+            // Whoever comes first chooses the cryptography of the process; all of ours choose this one.
+            drop(rustls::crypto::ring::default_provider().install_default());
+            let [key, certificate, ca] = ["key.pem", "cert.pem", "ca.pem"].map(|file| certificates.join(file));
+            if let Err(error) = fs::metadata(&ca) {
+                let ca = ca.to_string_lossy();
+                return Err(Trouble::new(Kind::Nobody, format!("cannot read {}: {error}", printable(&ca))));
+            }
+            Docker::connect_with_ssl(host, &key, &certificate, &ca, patience, API_DEFAULT_VERSION)
+        }
+    };
+    docker.map_err(|error| Trouble::from(&error))
+}
+
+/// A client whose requests name a platform. The library's export has no such parameter.
+fn with_platform(docker: Docker, platform: &Platform) -> Docker {
+    use std::fmt::Write as _;
+
+    let mut json = serde_json::json!({ "os": platform.os, "architecture": platform.architecture });
+    if let (Some(variant), Some(object)) = (&platform.variant, json.as_object_mut()) {
+        object.insert("variant".to_owned(), variant.as_str().into());
+    }
+    let query = json.to_string().bytes().fold(String::new(), |mut query, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(query, "%{byte:02X}");
+        query
+    });
+    docker.with_request_modifier(move |mut request| {
+        if let Ok(uri) = format!("{}?platform={query}", request.uri()).parse() {
+            *request.uri_mut() = uri;
+        }
+        request
+    })
+}
+
+/// Only what can stand in a name or an ID: the library puts it into the request's path as it is.
+fn check_name(name: &str) -> Result<(), SourceError> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'/' | b':' | b'@');
+    let whole = |part: &str| !part.is_empty() && !part.bytes().all(|b| b == b'.');
+    if name.bytes().all(plain) && name.split('/').all(whole) {
+        return Ok(());
+    }
+    Err(SourceError::invalid(format!("'{}' is neither the name nor the ID of an image", printable(name))))
+}
+
+fn numbers(version: &str) -> Option<(u32, u32)> {
+    let (major, minor) = version.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+fn product(version: &SystemVersion) -> &'static str {
+    let podman = version.components.iter().flatten().any(|component| component.name.starts_with("Podman"));
+    if podman { "Podman" } else { "Docker" }
+}
+
+/// The answer to one request, or what was wrong with it.
+pub(crate) fn ask<T>(limit: Duration, request: impl Future<Output = Result<T, Error>>) -> Result<T, Trouble> {
+    match runtime()?.block_on(async { tokio::time::timeout(limit, request).await }) {
+        Ok(answer) => answer.map_err(|error| Trouble::from(&error)),
+        Err(_) => Err(Trouble::new(Kind::Nobody, format!("no answer within {} seconds", limit.as_secs()))),
+    }
+}
+
+fn runtime() -> Result<Runtime, Trouble> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Trouble::new(Kind::Odd, format!("the client does not start: {error}")))
+}
+
+/// No endpoint answered. One sentence for one endpoint, a list for several.
+fn nobody(tried: &[(Endpoint, Trouble)]) -> SourceError {
+    let what = match tried {
+        [(endpoint, trouble)] => format!("no engine answers at {endpoint}: {}", trouble.text),
+        several => several.iter().fold("no engine answers at any of".to_owned(), |text, (endpoint, trouble)| {
+            format!("{text}\n    {endpoint}: {}", trouble.text)
+        }),
+    };
+    if tried.iter().any(|(_, trouble)| trouble.kind == Kind::Denied) {
+        let hint = "use sudo, or join the socket's group (Docker's: sudo usermod -aG docker \"$USER\", then log in \
+                    again), or set DOCKER_HOST to the socket of a rootless engine";
+        return SourceError::Denied { what, hint: Some(hint.to_owned()) };
+    }
+    let hint = match tried {
+        // Its text says what to do.
+        [(Endpoint { address: Address::Unusable(_), .. }, _)] => None,
+        [(Endpoint { address: Address::Http(_), .. }, _)] => Some(
+            "start it there; if it wants TLS, set DOCKER_TLS_VERIFY=1, and DOCKER_CERT_PATH to the folder of ca.pem, \
+             cert.pem and key.pem"
+                .to_owned(),
+        ),
+        [(Endpoint { address: Address::Tls { certificates, .. }, .. }, _)] => {
+            let folder = certificates.to_string_lossy();
+            Some(format!("start it there, or check ca.pem, cert.pem and key.pem in {}", printable(&folder)))
+        }
+        _ => Some(
+            "start it (systemctl start docker, or podman.socket), or set DOCKER_HOST to where it listens".to_owned(),
+        ),
+    };
+    SourceError::Unreachable { what, hint }
+}
+
+#[cfg(test)]
+mod tests;

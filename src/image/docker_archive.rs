@@ -1,0 +1,106 @@
+//! `docker save` archives: `manifest.json` says which configuration and which members make an image (Docker Image
+//! Specification v1.2).
+
+use serde::Deserialize;
+
+use crate::image::layout::Files;
+use crate::image::reference::Selector;
+use crate::layer::scan::Annotations;
+use crate::model::{ImagePath, Limits, printable};
+
+use super::oci::{Described, check_platform, configure, digest_of};
+use super::{Error, Place, Plan, PlatformChoice};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Item {
+    config: String,
+    repo_tags: Option<Vec<String>>,
+    #[serde(default)]
+    layers: Vec<String>,
+}
+
+/// The images of an archive that are wanted.
+pub(super) fn plans(
+    files: &dyn Files,
+    selector: Option<&Selector>,
+    choice: &PlatformChoice,
+    limits: &Limits,
+) -> Result<Vec<Plan>, Error> {
+    let document = files.document(&ImagePath::from("manifest.json"), limits)?.ok_or_else(|| {
+        Error::invalid(format!("{} is no image archive: it has neither manifest.json nor index.json", files.place()))
+    })?;
+    let items: Vec<Item> = serde_json::from_slice(&document)
+        .map_err(|error| Error::invalid(format!("manifest.json of {} is malformed: {error}", files.place())))?;
+    let item = choose(&items, selector, &files.place())?;
+    let config = files
+        .document(&ImagePath::from(item.config.as_str()), limits)?
+        .ok_or_else(|| Error::invalid(format!("{} has no member {}", files.place(), printable(&item.config))))?;
+    let described = |name: &String| {
+        let place = Place::Member(ImagePath::from(name.as_str()));
+        Some(Described { place, media_type: None, annotations: Annotations::new() })
+    };
+    let places = item.layers.iter().map(described).collect();
+    let plan = configure(&config, digest_of(&config), None, places, Vec::new(), limits)?;
+    check_platform(&plan, choice)?;
+    Ok(vec![plan])
+}
+
+fn choose<'a>(items: &'a [Item], selector: Option<&Selector>, place: &str) -> Result<&'a Item, Error> {
+    let names = || -> String {
+        let names: Vec<_> =
+            items.iter().flat_map(|item| item.repo_tags.iter().flatten()).map(|name| printable(name)).collect();
+        if names.is_empty() { "none with a name".to_owned() } else { names.join(", ") }
+    };
+    let found = match selector {
+        None => match items {
+            [item] => Some(item),
+            [] => return Err(Error::invalid(format!("{place} holds no image"))),
+            _ => {
+                let what =
+                    format!("{place} holds {} images; say which, by name or by :@INDEX: {}", items.len(), names());
+                return Err(Error::invalid(what));
+            }
+        },
+        Some(Selector::Index(index)) => items.get(*index),
+        Some(Selector::Name(name)) => {
+            items.iter().find(|item| item.repo_tags.iter().flatten().any(|tag| is_named(tag, name)))
+        }
+        Some(Selector::Digest(_)) => {
+            return Err(Error::invalid("a docker archive has no digests to choose by; use a name or :@INDEX"));
+        }
+    };
+    let asked = selector.map(ToString::to_string).unwrap_or_default();
+    found.ok_or_else(|| Error::invalid(format!("{place} holds no image '{asked}'; it holds {}", names())))
+}
+
+/// Writers differ in how much of a name they write: `docker.io/a/b:1`, `localhost/a/b:1`, `a/b:1`, and no tag is `latest`.
+fn is_named(tag: &str, asked: &str) -> bool {
+    let short = |name: &str| {
+        let name = ["docker.io/library/", "docker.io/", "localhost/"]
+            .iter()
+            .find_map(|prefix| name.strip_prefix(prefix))
+            .unwrap_or(name);
+        let has_tag = name.rsplit('/').next().is_some_and(|last| last.contains(':'));
+        if has_tag { name.to_owned() } else { format!("{name}:latest") }
+    };
+    tag == asked || short(tag) == short(asked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_different_writers() {
+        for (tag, asked, same) in [
+            ("docker.io/a/b:1", "a/b:1", true),
+            ("localhost/a/b:1", "a/b:1", true),
+            ("b:latest", "b", true),
+            ("b:1", "b", false),
+            ("c/b:1", "b:1", false),
+        ] {
+            assert_eq!(is_named(tag, asked), same, "{tag} {asked}");
+        }
+    }
+}

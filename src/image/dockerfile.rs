@@ -1,0 +1,209 @@
+//! The lines of a Dockerfile that made what was found in its image.
+
+mod words;
+
+use parse_dockerfile::{Command, Instruction, Source, Span, Stage, UnescapedString};
+
+use super::history::tidy_with;
+use crate::model::ImageSummary;
+use crate::model::Site;
+
+/// A Dockerfile, as far as its last stage goes: that stage, and those that it is built upon.
+#[derive(Clone, Debug)]
+pub struct Dockerfile {
+    /// Where it is, relative to the repository.
+    path: String,
+    steps: Vec<Step>,
+    /// Shells that it names, as they stand before a command in the history of an image.
+    shells: Vec<String>,
+}
+
+/// One instruction.
+#[derive(Clone, Debug)]
+struct Step {
+    line: usize,
+    /// The instruction, on one line and without its options.
+    text: String,
+    /// Whether the history has more of it: the rest of a here-document.
+    is_open: bool,
+    /// Names that an `ENV` sets, and their lines.
+    variables: Vec<(String, usize)>,
+}
+
+impl Dockerfile {
+    /// Reads a Dockerfile's text. An error names the line.
+    pub fn parse(path: String, text: &str) -> Result<Self, String> {
+        let dockerfile = parse_dockerfile::parse(text).map_err(|error| error.to_string())?;
+        let escape = dockerfile.parser_directives.escape.as_ref().map_or('\\', |directive| directive.value.value);
+        let stages: Vec<_> = dockerfile.stages().collect();
+        let reader = Reader { text, escape };
+        let instructions = || chain(&stages).into_iter().flat_map(|stage| stage.instructions);
+        let steps = instructions().filter_map(|instruction| reader.step(instruction)).collect();
+        let shells = instructions().filter_map(|instruction| match instruction {
+            Instruction::Shell(shell) => Some(format!("{} ", joined(&shell.arguments))),
+            _ => None,
+        });
+        Ok(Self { path, steps, shells: shells.collect() })
+    }
+
+    /// Where it is, relative to the repository.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The line that made a place of the image, if one of its instructions did: what a base image brought has none.
+    pub fn line(&self, site: &Site, image: &ImageSummary) -> Option<usize> {
+        match site {
+            Site::File { layer, .. } => self.made(*layer, image),
+            Site::Config(key) => self.set(key),
+            Site::Probe(_) | Site::Launch { .. } => None,
+        }
+    }
+
+    /// The line that last set a key of the configuration.
+    fn set(&self, key: &str) -> Option<usize> {
+        let mut latest = self.steps.iter().rev();
+        let instruction = match key {
+            "User" => "USER ",
+            "Entrypoint" => "ENTRYPOINT ",
+            "Cmd" => "CMD ",
+            "WorkingDir" => "WORKDIR ",
+            "Labels" => "LABEL ",
+            _ => {
+                let name = key.strip_prefix("Env ")?;
+                let mut variables = latest.flat_map(|step| step.variables.iter().rev());
+                return variables.find(|(set, _)| set == name).map(|(_, line)| *line);
+            }
+        };
+        latest.find(|step| step.text.starts_with(instruction)).map(|step| step.line)
+    }
+
+    /// The line of the instruction that made a layer. Of instructions that are the same, the last made the uppermost of the
+    /// layers whose history is the same; a base image may have more of them.
+    fn made(&self, layer: usize, image: &ImageSummary) -> Option<usize> {
+        let history = |layer: usize| {
+            let history = image.layers.get(layer)?.history.as_ref()?;
+            Some(without_options(&tidy_with(history, &self.shells)))
+        };
+        let wanted = history(layer)?;
+        let above = (layer + 1..image.layers.len()).filter(|above| history(*above).as_ref() == Some(&wanted)).count();
+        self.steps.iter().rev().filter(|step| step.made(&wanted)).nth(above).map(|step| step.line)
+    }
+}
+
+impl Step {
+    fn made(&self, history: &str) -> bool {
+        if self.is_open { history.starts_with(&self.text) } else { self.text == history || self.copied(history) }
+    }
+
+    /// The classic builder writes the digest of what was copied, and the target: `COPY file:0f1e2d in /app `.
+    fn copied(&self, history: &str) -> bool {
+        let Some((source, target)) = history.split_once(" in ") else { return false };
+        let mut words = self.text.split(' ');
+        let (instruction, last) = (words.next(), words.next_back());
+        source.split_once(' ').is_some_and(|(name, digest)| {
+            instruction == Some(name) && ["file:", "dir:", "multi:"].iter().any(|kind| digest.starts_with(kind))
+        }) && last == Some(target.trim())
+    }
+}
+
+/// The last stage and those before it that it is built upon, the lowest first.
+fn chain<'a, 'b>(stages: &'b [Stage<'a, 'b>]) -> Vec<&'b Stage<'a, 'b>> {
+    let mut chain: Vec<&Stage<'_, '_>> = Vec::new();
+    let mut rest = stages;
+    while let Some((last, before)) = rest.split_last() {
+        let is_base = |base: &Stage<'_, '_>| {
+            let name = last.from.as_.as_ref().map(|(_, name)| &name.value);
+            name.is_some_and(|name| name.eq_ignore_ascii_case(&base.from.image.value))
+        };
+        if chain.last().is_none_or(|above| is_base(above)) {
+            chain.push(last);
+        }
+        rest = before;
+    }
+    chain.reverse();
+    chain
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    escape: char,
+}
+
+impl Reader<'_> {
+    /// What an instruction leaves in the history of an image.
+    fn step(&self, instruction: &Instruction<'_>) -> Option<Step> {
+        let step = |keyword: &Span, text: String| Step {
+            line: self.line(keyword.start),
+            text,
+            is_open: false,
+            variables: Vec::new(),
+        };
+        Some(match instruction {
+            Instruction::Run(run) => match run.here_docs.last() {
+                None => step(&run.run.span, format!("RUN {}", self.command(&run.arguments))),
+                // Here-documents go into the history as they are written.
+                Some(last) => {
+                    let words = self.raw(&(run.run.span.end..last.span.end)).split_whitespace();
+                    let words = words.skip_while(|word| word.starts_with("--"));
+                    let text = std::iter::once("RUN").chain(words).collect::<Vec<_>>().join(" ");
+                    Step { is_open: true, ..step(&run.run.span, text) }
+                }
+            },
+            Instruction::Copy(copy) => step(&copy.copy.span, copied("COPY", &copy.src, &copy.dest)),
+            Instruction::Add(add) => step(&add.add.span, copied("ADD", &add.src, &add.dest)),
+            Instruction::Env(env) => {
+                let variables = words::names(self.raw(&env.arguments.span), self.escape);
+                let placed = |(name, offset)| (name, self.line(env.arguments.span.start + offset));
+                Step { variables: variables.into_iter().map(placed).collect(), ..step(&env.env.span, "ENV".to_owned()) }
+            }
+            Instruction::Workdir(set) => step(&set.workdir.span, format!("WORKDIR {}", set.arguments.value)),
+            Instruction::User(set) => step(&set.user.span, format!("USER {}", set.arguments.value)),
+            Instruction::Entrypoint(set) => {
+                step(&set.entrypoint.span, format!("ENTRYPOINT {}", self.command(&set.arguments)))
+            }
+            Instruction::Cmd(set) => step(&set.cmd.span, format!("CMD {}", self.command(&set.arguments))),
+            Instruction::Label(set) => step(&set.label.span, format!("LABEL {}", set.arguments.value)),
+            _ => return None,
+        })
+    }
+
+    fn command(&self, command: &Command<'_>) -> String {
+        match command {
+            Command::Exec(words) => joined(&words.value),
+            Command::Shell(shell) => words::collapse(self.raw(&shell.span), self.escape),
+            _ => String::new(),
+        }
+    }
+
+    fn raw(&self, span: &Span) -> &str {
+        self.text.get(span.clone()).unwrap_or_default()
+    }
+
+    fn line(&self, offset: usize) -> usize {
+        1 + self.text.get(..offset).unwrap_or_default().matches('\n').count()
+    }
+}
+
+fn copied(instruction: &str, sources: &[Source<'_>], target: &UnescapedString<'_>) -> String {
+    let sources = sources.iter().filter_map(|source| match source {
+        Source::Path(path) => Some(&*path.value),
+        _ => None,
+    });
+    std::iter::once(instruction).chain(sources).chain([&*target.value]).collect::<Vec<_>>().join(" ")
+}
+
+fn joined(words: &[UnescapedString<'_>]) -> String {
+    words.iter().map(|word| &*word.value).collect::<Vec<_>>().join(" ")
+}
+
+/// A step of the history without the options of `COPY` and `ADD`, of which builders write some and not others.
+fn without_options(step: &str) -> String {
+    let mut words = step.split(' ').peekable();
+    let Some(first) = words.next_if(|word| matches!(*word, "COPY" | "ADD")) else { return step.trim().to_owned() };
+    let rest = words.skip_while(|word| word.starts_with("--"));
+    std::iter::once(first).chain(rest).collect::<Vec<_>>().join(" ").trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! The build steps of an image: which one brought a file or set a variable.
+
+use crate::model::Site;
+use crate::model::{ImageSummary, LayerSummary};
+
+/// Beginnings by which builders call a shell.
+const SHELLS: [&str; 4] = ["/bin/sh -c ", "/bin/bash -c ", "/bin/bash -o pipefail -c ", "/bin/bash -euo pipefail -c "];
+
+/// `layer 2 of 3 (sha256:ab12…)`, counted from 1 as people do.
+pub fn layer(index: usize, image: &ImageSummary) -> String {
+    let name = image.layers.get(index).and_then(LayerSummary::name);
+    let name = name.map(|digest| format!(" ({}:{})", digest.algorithm(), digest.short())).unwrap_or_default();
+    format!("layer {} of {}{name}", index + 1, image.layers.len())
+}
+
+/// The build step that brought a site.
+pub fn step(site: &Site, image: &ImageSummary) -> Option<String> {
+    match site {
+        Site::File { layer, .. } => image.layers.get(*layer)?.history.as_deref().map(tidy),
+        Site::Config(key) => {
+            let layers = image.layers.iter().filter_map(|layer| layer.history.as_ref());
+            image.empty_steps.iter().rev().chain(layers.rev()).find_map(|step| sets(&tidy(step), key))
+        }
+        Site::Launch { .. } | Site::Probe(_) => None,
+    }
+}
+
+/// The part of a build step that sets a key of the configuration, if it does.
+fn sets(step: &str, key: &str) -> Option<String> {
+    let instruction = match key {
+        "User" => "USER",
+        "Entrypoint" => "ENTRYPOINT",
+        "Cmd" => "CMD",
+        "WorkingDir" => "WORKDIR",
+        _ => return assigns(step.strip_prefix("ENV ")?, key.strip_prefix("Env ")?),
+    };
+    (step.split(' ').next() == Some(instruction)).then(|| step.to_owned())
+}
+
+/// `ENV NAME=value` out of a step that may set more: the values of other variables are nobody's business.
+fn assigns(assignments: &str, name: &str) -> Option<String> {
+    let is = |word: &&str| word.split_once('=').is_some_and(|(before, _)| before == name);
+    let any = |word: &&str| {
+        word.split_once('=').is_some_and(|(before, _)| {
+            before.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+                && before.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        })
+    };
+    let mut words = assignments.split(' ').skip_while(|word| !is(word));
+    let first = words.next()?;
+    let rest = words.take_while(|word| !any(word));
+    Some(std::iter::once("ENV").chain([first]).chain(rest).collect::<Vec<_>>().join(" "))
+}
+
+/// A step of the history as its Dockerfile has it, on one line: without the shell that ran it, the arguments that it was
+/// given, and the builder's marks.
+pub fn tidy(step: &str) -> String {
+    tidy_with(step, &[])
+}
+
+/// The same where the Dockerfile names more shells.
+pub fn tidy_with(step: &str, shells: &[String]) -> String {
+    let step = step.split_whitespace().collect::<Vec<_>>().join(" ");
+    let step = step.strip_suffix(" # buildkit").unwrap_or(&step);
+    if let Some((_, instruction)) = step.split_once("#(nop) ") {
+        return instruction.to_owned();
+    }
+    let run = step.strip_prefix("RUN ").unwrap_or(step);
+    let shells = SHELLS.into_iter().chain(shells.iter().map(String::as_str));
+    let commands = shells.filter_map(|shell| match run.split_once(shell) {
+        Some(("", command)) => Some(command),
+        // Build arguments stand before the shell, behind their number: `|1 VERSION=2.9.0 /bin/sh -c …`.
+        Some((arguments, command)) if arguments.starts_with('|') => Some(command),
+        _ => None,
+    });
+    commands.min_by_key(|command| command.len()).map_or_else(|| step.to_owned(), |command| format!("RUN {command}"))
+}

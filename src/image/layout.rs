@@ -1,0 +1,154 @@
+//! OCI image layouts (image-spec, `image-layout.md`): a folder, or the same in an archive.
+
+use std::fs::File;
+use std::io::{self, Read, Seek as _, SeekFrom};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use crate::model::{Digest, Hasher, ImagePath, Limits};
+
+use super::source::{BlobRef, Document, Source, SourceError, read_bounded};
+
+/// A file's bytes from the first on, and their number.
+pub type Opened<'a> = (Box<dyn Read + Send + 'a>, u64);
+
+/// Something that holds files by name: a folder or an archive.
+pub trait Files: Sync + std::fmt::Debug {
+    /// A file; `None` when it is not there.
+    fn open(&self, path: &ImagePath) -> Result<Option<Opened<'_>>, SourceError>;
+
+    /// A file's bytes in a range, and the number of all its bytes; `None` where it is not there, or can only be read from its
+    /// first byte on.
+    fn open_range(&self, _path: &ImagePath, _range: Range<u64>) -> Result<Option<Opened<'_>>, SourceError> {
+        Ok(None)
+    }
+
+    /// For messages: where these files are.
+    fn place(&self) -> String;
+
+    /// A small file, whole.
+    fn document(&self, path: &ImagePath, limits: &Limits) -> Result<Option<Vec<u8>>, SourceError> {
+        let Some((reader, _)) = self.open(path)? else { return Ok(None) };
+        let what = format!("reading {path} of {}", self.place());
+        read_bounded(reader, limits.document, &what).map(Some)
+    }
+}
+
+impl<F: Files> Files for &F {
+    fn open(&self, path: &ImagePath) -> Result<Option<Opened<'_>>, SourceError> {
+        (**self).open(path)
+    }
+
+    fn open_range(&self, path: &ImagePath, range: Range<u64>) -> Result<Option<Opened<'_>>, SourceError> {
+        (**self).open_range(path, range)
+    }
+
+    fn place(&self) -> String {
+        (**self).place()
+    }
+}
+
+/// A folder of this machine.
+#[derive(Debug)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// Files below `path`.
+    pub fn new(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+}
+
+impl Folder {
+    fn file(&self, path: &ImagePath) -> Result<Option<(File, u64)>, SourceError> {
+        // Names come from digests and from this program, never from the image: nothing leads out of the folder.
+        let full = self.0.join(String::from_utf8_lossy(path.as_bytes()).as_ref());
+        match File::open(&full) {
+            Ok(file) => {
+                let size = file
+                    .metadata()
+                    .map_err(|error| SourceError::io(format!("reading {}", full.display()), error))?
+                    .len();
+                Ok(Some((file, size)))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(SourceError::io(format!("opening {}", full.display()), error)),
+        }
+    }
+}
+
+impl Files for Folder {
+    fn open(&self, path: &ImagePath) -> Result<Option<Opened<'_>>, SourceError> {
+        Ok(self.file(path)?.map(|(file, size)| (Box::new(file) as Box<dyn Read + Send>, size)))
+    }
+
+    fn open_range(&self, path: &ImagePath, range: Range<u64>) -> Result<Option<Opened<'_>>, SourceError> {
+        let Some((mut file, size)) = self.file(path)? else { return Ok(None) };
+        file.seek(SeekFrom::Start(range.start))
+            .map_err(|error| SourceError::io(format!("reading {path} of {}", self.place()), error))?;
+        Ok(Some((Box::new(file.take(range.end - range.start)), size)))
+    }
+
+    fn place(&self) -> String {
+        self.0.display().to_string()
+    }
+}
+
+/// An image layout.
+#[derive(Debug)]
+pub struct Layout<F> {
+    files: F,
+    limits: Limits,
+}
+
+impl<F: Files> Layout<F> {
+    /// The layout in these files.
+    pub fn open(files: F, limits: &Limits) -> Result<Self, SourceError> {
+        if files.open(&ImagePath::from("index.json"))?.is_none() {
+            let what = format!("{} is no OCI image layout: it has no index.json", files.place());
+            return Err(SourceError::invalid(what));
+        }
+        Ok(Self { files, limits: limits.clone() })
+    }
+
+    fn blob(&self, digest: &Digest) -> Result<Box<dyn Read + Send + '_>, SourceError> {
+        let found = self.files.open(&blob_path(digest))?;
+        let missing = || SourceError::Invalid {
+            what: format!("{} has no blob {digest}", self.files.place()),
+            hint: Some("copy the image again, with all of its layers".to_owned()),
+        };
+        found.map(|(reader, _)| reader).ok_or_else(missing)
+    }
+}
+
+/// Where a layout keeps a blob.
+pub fn blob_path(digest: &Digest) -> ImagePath {
+    ImagePath::from(format!("blobs/{}/{}", digest.algorithm(), digest.hex()).as_str())
+}
+
+impl<F: Files> Source for Layout<F> {
+    fn top(&self) -> Result<Document, SourceError> {
+        let bytes = self.files.document(&ImagePath::from("index.json"), &self.limits)?.unwrap_or_default();
+        let mut hasher = Hasher::sha256();
+        hasher.update(&bytes);
+        Ok(Document { digest: hasher.finish(), media_type: None, bytes })
+    }
+
+    fn manifest(&self, digest: &Digest) -> Result<Vec<u8>, SourceError> {
+        read_bounded(self.blob(digest)?, self.limits.document, &format!("reading blob {digest}"))
+    }
+
+    fn open(&self, blob: &BlobRef) -> Result<Box<dyn Read + Send + '_>, SourceError> {
+        self.blob(&blob.digest)
+    }
+
+    fn open_range(&self, blob: &BlobRef, range: Range<u64>) -> Result<Option<Box<dyn Read + Send + '_>>, SourceError> {
+        match self.files.open_range(&blob_path(&blob.digest), range)? {
+            Some((_, size)) if size != blob.size => Err(SourceError::invalid(format!(
+                "blob {} has {size} bytes, its descriptor says {}",
+                blob.digest, blob.size
+            ))),
+            found => Ok(found.map(|(reader, _)| reader)),
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! From a reference to images whose layers are scanned and folded: source, scan and rootfs put together.
+
+pub mod archive;
+pub mod daemon;
+mod docker_archive;
+pub mod dockerfile;
+mod find;
+pub mod history;
+mod layers;
+pub mod layout;
+mod oci;
+mod part;
+pub mod reference;
+pub mod registry;
+mod soci;
+pub mod source;
+mod stream;
+mod unpacked;
+pub mod verify;
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use crate::image::reference::Reference;
+use crate::image::source::{BlobRef, Options, SourceError};
+use crate::layer::cache::Cache;
+use crate::layer::scan::{Annotations, ScanError};
+use crate::model::{Digest, ImageConfig, ImageSummary, LayerSummary, Limits, Platform, Progress};
+use crate::rootfs::RootFs;
+use unpack::pipe::Cancel;
+use unpack::pool::Pool;
+
+use layers::Scanned;
+use part::ByTable;
+
+/// What is asked for.
+#[derive(Debug)]
+pub struct Request {
+    /// Where the image is.
+    pub reference: Reference,
+    /// What the user typed, for reports.
+    pub text: String,
+    /// Which of an index's images.
+    pub choice: PlatformChoice,
+    /// Layers that are scanned at once, and threads that decompress ahead for all of them.
+    pub jobs: NonZeroUsize,
+    /// Bounds.
+    pub limits: Limits,
+    /// How media are reached.
+    pub options: Options,
+    /// Where scans of layers are looked for and kept; [`Cache::default`] is nowhere.
+    pub cache: Arc<Cache>,
+    /// Variables that the container is started with, over those of its image.
+    pub environment: BTreeMap<String, String>,
+    /// Whether layers are read whole that could be read in part.
+    pub whole: bool,
+    /// Whether layers may be read where nothing of them can be verified: those of an engine's image from its folders, and others
+    /// in part by a table that nothing of the image names.
+    pub unverified: bool,
+}
+
+/// Which platforms of an image with several are wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlatformChoice {
+    /// This machine's, and whatever an image of one platform is for.
+    Host,
+    /// This one and no other.
+    One(Platform),
+    /// Each that is there.
+    All,
+}
+
+/// An image, read.
+#[derive(Debug)]
+pub struct Image {
+    /// What was looked at.
+    pub summary: ImageSummary,
+    /// Its configuration, with the variables that the user adds; `None` for an unpacked root file system without any.
+    pub config: Option<ImageConfig>,
+    /// Its merged file system.
+    pub rootfs: RootFs,
+}
+
+/// Why there is no image to judge. Never a verdict.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The medium.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// Several media were asked, and none has it.
+    #[error("no image '{name}' was found{}", list(places))]
+    Nowhere {
+        /// What was asked for.
+        name: String,
+        /// Every place that was tried, and what it said.
+        places: Vec<(String, SourceError)>,
+    },
+    /// One layer.
+    #[error("{layer}: {error}")]
+    Layer {
+        /// Which: its place among the image's layers, and its digest.
+        layer: String,
+        /// What is wrong with it.
+        #[source]
+        error: ScanError,
+    },
+    /// The run was stopped.
+    #[error("stopped")]
+    Cancelled,
+}
+
+/// One line for each place, those that follow indented under it.
+fn list(places: &[(String, SourceError)]) -> String {
+    places.iter().fold(String::new(), |text, (place, said)| {
+        text + &format!("\n  {place}: {said}").replace("\n  help", "\n    help")
+    })
+}
+
+impl Error {
+    fn invalid(what: impl Into<String>) -> Self {
+        Self::Source(SourceError::invalid(what))
+    }
+}
+
+/// An image as its documents describe it, before its layers are read.
+#[derive(Clone, Debug)]
+struct Plan {
+    manifest: Option<Digest>,
+    /// Those of the manifest.
+    annotations: Annotations,
+    config_digest: Digest,
+    config: ImageConfig,
+    layers: Vec<PlannedLayer>,
+    /// Build steps that made no layer, such as `ENV`.
+    empty_steps: Vec<String>,
+    notes: Vec<String>,
+    /// Whether what is read is compared with digests.
+    is_verified: bool,
+}
+
+#[derive(Clone, Debug)]
+struct PlannedLayer {
+    place: Place,
+    media_type: Option<String>,
+    /// Those of its descriptor.
+    annotations: Annotations,
+    diff_id: Digest,
+    history: Option<String>,
+}
+
+/// Where a layer's bytes are.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    /// In a medium that goes by digest.
+    Blob { digest: Digest, size: u64 },
+    /// A member of a docker archive.
+    Member(crate::model::ImagePath),
+}
+
+impl Place {
+    fn blob(&self) -> Option<BlobRef> {
+        match self {
+            Self::Blob { digest, size } => Some(BlobRef { digest: digest.clone(), size: *size }),
+            Self::Member(_) => None,
+        }
+    }
+}
+
+/// What layers are scanned with.
+#[derive(Clone, Copy)]
+struct Means<'a> {
+    jobs: NonZeroUsize,
+    limits: &'a Limits,
+    cache: &'a Cache,
+    pool: Option<&'a Pool>,
+    progress: &'a dyn Progress,
+    cancel: &'a Cancel,
+}
+
+/// Opens what was asked for and reads it: one image, or one for each platform.
+pub fn load(request: &Request, progress: &dyn Progress, cancel: &Cancel) -> Result<Vec<Image>, Error> {
+    // With one job, who reads does all of it, in order.
+    let pool = (request.jobs.get() > 1).then(|| Pool::new(request.jobs));
+    let means = Means {
+        jobs: request.jobs,
+        limits: &request.limits,
+        cache: &request.cache,
+        pool: pool.as_ref(),
+        progress,
+        cancel,
+    };
+    let found = find::find(request, means)?;
+    let mut plans = Vec::new();
+    for mut plan in found.plans(request)? {
+        let scanned = found.scan(&mut plan, request, means)?;
+        plans.push((plan, scanned));
+    }
+    // Trees of files may be large: what layers were unpacked with gives way to them.
+    drop(pool);
+    let name = found.name();
+    let mut images: Vec<_> = plans.into_iter().map(|(plan, scanned)| assemble(plan, scanned, &name, request)).collect();
+    if let Some((layer, name)) = found.folder() {
+        images.push(root(layer, name, request));
+    }
+    Ok(images)
+}
+
+fn assemble(plan: Plan, scanned: Vec<Scanned>, source: &str, request: &Request) -> Image {
+    let mut notes = plan.notes;
+    let mut layers = Vec::new();
+    for (index, (planned, scanned)) in plan.layers.iter().zip(&scanned).enumerate() {
+        let scan = &scanned.scan;
+        let declared = planned.media_type.as_deref().and_then(crate::layer::scan::Compression::declared);
+        if let Some(declared) = declared.filter(|declared| *declared != scan.compression) {
+            let (is, says) = (scan.compression.name(), declared.name());
+            notes.push(format!("layer {}: its compression is {is}, its media type says {says}", index + 1));
+        }
+        let part = scanned.part.map(|table| part_read(scanned.read, scanned.size, table));
+        notes.extend(part.iter().chain(&scanned.note).map(|note| format!("layer {}: {note}", index + 1)));
+        layers.push(LayerSummary {
+            digest: plan.is_verified.then(|| scanned.stored.clone()),
+            diff_id: Some(planned.diff_id.clone()),
+            compression: scan.compression.name(),
+            size: scanned.size,
+            read: scanned.read,
+            unpacked: scan.unpacked,
+            entries: scan.entries.len(),
+            cached: scanned.cached,
+            history: planned.history.clone(),
+        });
+    }
+    let rootfs = RootFs::fold(scanned.into_iter().map(|scanned| scanned.scan).collect(), &request.limits);
+    notes.extend(rootfs.notes.iter().cloned());
+    notes.extend(unread(&rootfs));
+    let mut config = plan.config;
+    if !request.environment.is_empty() {
+        notes.push(format!("variables of the launch, over the image's own: {}", names(&request.environment)));
+        config.environment.extend(request.environment.clone());
+    }
+    let summary = ImageSummary {
+        reference: request.text.clone(),
+        source: source.to_owned(),
+        manifest: plan.manifest,
+        config: Some(plan.config_digest),
+        platform: config.platform.clone(),
+        layers,
+        empty_steps: plan.empty_steps,
+        notes,
+    };
+    Image { summary, config: Some(config), rootfs }
+}
+
+/// For the report: how much of a layer was read.
+fn part_read(read: u64, size: u64, table: ByTable) -> String {
+    const MB: u64 = 1_000_000;
+    let (unit, name) = if size < 10 * MB { (1000, "kB") } else { (MB, "MB") };
+    let unverified = if table.is_verified { "" } else { ", unverified" };
+    format!("{} of {} {name} read ({}{unverified})", read.div_ceil(unit), size.div_ceil(unit), table.form)
+}
+
+/// Files that somebody wanted to look into and could not. A fact that needs one says so itself; the others are told here.
+fn unread(rootfs: &RootFs) -> Vec<String> {
+    const SHOWN: usize = 5;
+    let gaps: Vec<_> =
+        rootfs.read_files().flat_map(|(_, file)| file.found.iter().filter_map(|found| found.as_ref().err())).collect();
+    let mut notes: Vec<_> = gaps.iter().take(SHOWN).map(ToString::to_string).collect();
+    if gaps.len() > SHOWN {
+        notes.push(format!("{} more files could not be read", gaps.len() - SHOWN));
+    }
+    notes
+}
+
+fn names(environment: &BTreeMap<String, String>) -> String {
+    environment.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// An unpacked root file system: one layer, and no configuration but the environment that the user gives it.
+fn root(scan: Arc<crate::layer::scan::LayerScan>, source: String, request: &Request) -> Image {
+    let layer = LayerSummary {
+        digest: None,
+        diff_id: None,
+        compression: scan.compression.name(),
+        size: scan.unpacked,
+        read: scan.unpacked,
+        unpacked: scan.unpacked,
+        entries: scan.entries.len(),
+        cached: false,
+        history: None,
+    };
+    let rootfs = RootFs::fold(vec![scan], &request.limits);
+    let (config, note) = if request.environment.is_empty() {
+        (None, "an unpacked root file system has no image configuration: its environment is unknown".to_owned())
+    } else {
+        let config = ImageConfig { environment: request.environment.clone(), ..ImageConfig::default() };
+        (Some(config), format!("the whole environment is that of the launch: {}", names(&request.environment)))
+    };
+    let mut notes = vec![note];
+    notes.extend(unread(&rootfs));
+    let summary = ImageSummary {
+        reference: request.text.clone(),
+        source,
+        manifest: None,
+        config: None,
+        platform: None,
+        layers: vec![layer],
+        empty_steps: Vec::new(),
+        notes,
+    };
+    Image { summary, config, rootfs }
+}

@@ -1,0 +1,180 @@
+//! Being let in: basic authentication and bearer tokens (distribution-spec leaves it to the servers; this is the Docker
+//! Registry v2 authentication specification, "Token Authentication" and its OAuth 2 part).
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use docker_credential::DockerCredential;
+use reqwest::Url;
+use reqwest::blocking::RequestBuilder;
+use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
+use serde::Deserialize;
+
+use super::credentials::Login;
+use super::failure::Failure;
+use super::http::{Answer, Transport, shown, unanswered};
+use super::refusal::{Access, Fault, Object, refusal};
+use crate::image::source::{SourceError, read_bounded};
+
+/// No token service answers more. Tokens of some are a few KiB long.
+const LARGEST_TOKEN: u64 = 1 << 20;
+
+/// How a request presents itself.
+pub(super) enum Authorization {
+    Nobody,
+    Basic { user: String, password: String },
+    Bearer(String),
+}
+
+impl Authorization {
+    pub(super) fn apply(&self, request: RequestBuilder) -> RequestBuilder {
+        match self {
+            Self::Nobody => request,
+            Self::Basic { user, password } => request.basic_auth(user, Some(password)),
+            Self::Bearer(token) => request.bearer_auth(token),
+        }
+    }
+}
+
+impl fmt::Debug for Authorization {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Nobody => "Nobody",
+            Self::Basic { .. } => "Basic",
+            Self::Bearer(_) => "Bearer",
+        })
+    }
+}
+
+/// Our standing with one registry, shared by all threads.
+#[derive(Debug)]
+pub(super) struct Auth {
+    login: Login,
+    access: Access,
+    /// `repository:NAME:pull`, what a token has to allow.
+    scope: String,
+    /// What is being pulled, for errors.
+    name: String,
+    /// Whether secrets may go over plain HTTP: to a registry that has nothing else.
+    plain: bool,
+    current: Mutex<Arc<Authorization>>,
+}
+
+impl Auth {
+    pub(super) fn new(login: Login, registry: &str, repository: &str, name: String, plain: bool) -> Self {
+        let access = login.access(registry);
+        let scope = format!("repository:{repository}:pull");
+        Self { login, access, scope, name, plain, current: Mutex::new(Arc::new(Authorization::Nobody)) }
+    }
+
+    /// What requests present now.
+    pub(super) fn current(&self) -> Arc<Authorization> {
+        Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// How we presented ourselves, for errors.
+    pub(super) fn access(&self) -> &Access {
+        &self.access
+    }
+
+    /// Answers the challenges of a 401 that `stale` got: a token for the first time, or a new one for one that has run
+    /// out. False when there is nothing new to present. Only one thread asks for a token; the others wait for it.
+    pub(super) fn renew(
+        &self,
+        transport: &Transport,
+        challenged: &HeaderMap,
+        stale: &Arc<Authorization>,
+    ) -> Result<bool, Fault> {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if !Arc::ptr_eq(&current, stale) {
+            return Ok(true);
+        }
+        let mut basic = false;
+        for header in challenged.get_all(WWW_AUTHENTICATE).iter().filter_map(|header| header.to_str().ok()) {
+            for challenge in http_auth::parse_challenges(header).unwrap_or_default() {
+                let parameter = |name: &str| {
+                    let found = challenge.params.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
+                    found.map(|(_, value)| value.to_unescaped()).filter(|value| !value.is_empty())
+                };
+                if let (true, Some(realm)) = (challenge.scheme.eq_ignore_ascii_case("bearer"), parameter("realm")) {
+                    let service = parameter("service").unwrap_or_default();
+                    // The server knows better what it wants, once it has refused what we wanted. Not before: what the
+                    // base of the API asks for may be an example only.
+                    let wanted = match &**current {
+                        Authorization::Bearer(_) => parameter("scope"),
+                        _ => None,
+                    };
+                    let scope = wanted.as_deref().unwrap_or(&self.scope);
+                    *current = Arc::new(Authorization::Bearer(self.token(transport, &realm, &service, scope)?));
+                    return Ok(true);
+                }
+                basic |= challenge.scheme.eq_ignore_ascii_case("basic");
+            }
+        }
+        match (&self.login.credential, &**current) {
+            (Some(DockerCredential::UsernamePassword(user, password)), Authorization::Nobody) if basic => {
+                *current = Arc::new(Authorization::Basic { user: user.clone(), password: password.clone() });
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    fn token(&self, transport: &Transport, realm: &str, service: &str, scope: &str) -> Result<String, Fault> {
+        let object = Object::Token { name: &self.name };
+        let invalid = |what: String| SourceError::invalid(format!("{object}: {what}"));
+        let url = Url::parse(realm).map_err(|error| invalid(format!("the token service is no URL: {error}")))?;
+        if !(url.scheme() == "https" || url.scheme() == "http" && self.plain) {
+            return Err(invalid(format!("the token service {} is not HTTPS", shown(&url))).into());
+        }
+        let answer = self.ask(transport, url.clone(), service, scope);
+        let answer = answer.map_err(|failure| transport.no_answer(unanswered(object, &url), &failure))?;
+        if !answer.status().is_success() {
+            return Err(refusal(answer, object, &self.access));
+        }
+        let bytes = read_bounded(answer.response, LARGEST_TOKEN, "reading a token").map_err(|error| match error {
+            SourceError::Io { error, .. } => transport.no_answer(unanswered(object, &url), &Failure::from(&error)),
+            error => Fault::Final(error),
+        })?;
+        let answer: Token = serde_json::from_slice(&bytes).unwrap_or_default();
+        let token = answer.token.or(answer.access_token).filter(|token| {
+            // Anything else cannot stand in a header.
+            !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic())
+        });
+        token.ok_or_else(|| invalid(format!("the answer of {} holds no token", shown(&url))).into())
+    }
+
+    fn ask(&self, transport: &Transport, mut url: Url, service: &str, scope: &str) -> Result<Answer, Failure> {
+        if let Some(DockerCredential::IdentityToken(token)) = &self.login.credential {
+            let form = [
+                ("grant_type", "refresh_token"),
+                ("client_id", env!("CARGO_PKG_NAME")),
+                ("service", service),
+                ("scope", scope),
+                ("refresh_token", token),
+            ];
+            return transport.post(&url, &form);
+        }
+        let mut query = url.query_pairs_mut();
+        if !service.is_empty() {
+            query.append_pair("service", service);
+        }
+        query.append_pair("scope", scope);
+        let authorization = match &self.login.credential {
+            Some(DockerCredential::UsernamePassword(user, password)) => {
+                query.append_pair("account", user);
+                Authorization::Basic { user: user.clone(), password: password.clone() }
+            }
+            _ => Authorization::Nobody,
+        };
+        drop(query);
+        transport.get(&url, &HeaderMap::new(), &authorization)
+    }
+}
+
+/// What a token service answers: `token` in Docker's flow, `access_token` in OAuth 2.
+#[derive(Default, Deserialize)]
+struct Token {
+    token: Option<String>,
+    access_token: Option<String>,
+}

@@ -1,0 +1,210 @@
+//! The bytes of a blob, from its first to its last or in a range, over as many connections as it takes.
+
+use std::fmt;
+use std::io::{self, Read};
+use std::ops::Range;
+
+use reqwest::StatusCode;
+use reqwest::blocking::Response;
+use reqwest::header::{CONTENT_RANGE, HeaderMap, HeaderValue, RANGE};
+
+use super::Registry;
+use super::failure::Failure;
+use super::refusal::{Fault, Object};
+use super::retry::Backoff;
+use crate::image::source::{BlobRef, SourceError};
+
+/// A blob that goes on where it broke off, by asking for the rest (RFC 9110, section 14).
+pub(super) struct Blob<'a> {
+    registry: &'a Registry,
+    wanted: BlobRef,
+    /// Where a range of it ends; `None` for the whole.
+    end: Option<u64>,
+    /// Nothing after a failure, until the next try.
+    body: Option<Response>,
+    /// Offset of the next byte to hand out.
+    position: u64,
+    /// Bytes that come once more, from a server that knows no ranges.
+    skip: u64,
+    /// Whether the server answered with the range that was asked for.
+    ranged: bool,
+    /// Counts the failures since the last byte.
+    backoff: Backoff,
+}
+
+impl fmt::Debug for Blob<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Blob").field("blob", &self.wanted).field("position", &self.position).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Blob<'a> {
+    /// Asks for the blob; an answer that is an error is one here, not at the first read.
+    pub(super) fn open(registry: &'a Registry, blob: &BlobRef) -> Result<Self, SourceError> {
+        let mut this = Self::new(registry, blob, 0, None);
+        this.begin()?;
+        Ok(this)
+    }
+
+    /// Asks for a range of the blob; `None` where the server knows no ranges.
+    pub(super) fn open_range(
+        registry: &'a Registry,
+        blob: &BlobRef,
+        range: Range<u64>,
+    ) -> Result<Option<Self>, SourceError> {
+        let mut this = Self::new(registry, blob, range.start, Some(range.end));
+        this.begin()?;
+        // The server would send the whole blob: whoever wants that, asks for it.
+        Ok(this.ranged.then_some(this))
+    }
+
+    fn new(registry: &'a Registry, blob: &BlobRef, position: u64, end: Option<u64>) -> Self {
+        let backoff = Backoff::new(registry.patience);
+        Self { registry, wanted: blob.clone(), end, body: None, position, skip: 0, ranged: false, backoff }
+    }
+
+    fn begin(&mut self) -> Result<(), SourceError> {
+        while let Err(fault) = self.connect() {
+            self.give_up_or_wait(fault)?;
+        }
+        self.backoff.reset();
+        Ok(())
+    }
+
+    fn object(&self) -> Object<'_> {
+        Object::Blob { name: &self.registry.name, digest: &self.wanted.digest }
+    }
+
+    /// One try to have the bytes from `position` on.
+    fn connect(&mut self) -> Result<(), Fault> {
+        let path = format!("blobs/{}", self.wanted.digest);
+        let mut headers = HeaderMap::new();
+        let asks = self.position > 0 || self.end.is_some();
+        if asks {
+            let last = self.end.map(|end| end.saturating_sub(1).to_string()).unwrap_or_default();
+            let range = HeaderValue::try_from(format!("bytes={}-{last}", self.position));
+            headers.extend(range.ok().map(|range| (RANGE, range)));
+        }
+        let answer = self.registry.ask(&path, &headers, self.object())?;
+        let invalid = |what: String| SourceError::invalid(format!("{}: {} {what}", self.object(), answer.host));
+        let size = self.wanted.size;
+        let ranged = answer.status() == StatusCode::PARTIAL_CONTENT;
+        self.skip = match answer.status() {
+            StatusCode::PARTIAL_CONTENT if asks => {
+                let range = answer.headers().get(CONTENT_RANGE).and_then(|range| range.to_str().ok());
+                if !range.is_some_and(|range| is_rest(range, self.position, size)) {
+                    let range = range.unwrap_or("no Content-Range");
+                    return Err(invalid(format!("sent {range} for the bytes from {} of {size}", self.position)).into());
+                }
+                0
+            }
+            StatusCode::OK => {
+                if let Some(length) = answer.response.content_length().filter(|length| *length != size) {
+                    return Err(invalid(format!("has {length} bytes, the manifest says {size}")).into());
+                }
+                self.position
+            }
+            status => return Err(invalid(format!("answered {status} to a request for a blob")).into()),
+        };
+        self.ranged = ranged;
+        self.body = Some(answer.response);
+        Ok(())
+    }
+
+    /// One try to read the next bytes.
+    fn next(&mut self, buffer: &mut [u8]) -> Result<usize, Fault> {
+        let size = self.end.unwrap_or(self.wanted.size);
+        if self.body.is_none() {
+            self.connect()?;
+        }
+        let broken = |object: Object<'_>, position: u64, cause: String| Fault::Passing {
+            error: SourceError::Unreachable {
+                what: format!("{object}: the connection broke at byte {position} of {size}: {cause}"),
+                hint: None,
+            },
+            after: None,
+        };
+        loop {
+            let Some(body) = &mut self.body else { return Ok(0) };
+            // Of a whole blob, one byte too many is passed on: by it, the verification sees that there are too many.
+            let most = if self.end.is_some() { size } else { size.saturating_add(1) };
+            let wanted = if self.skip > 0 { self.skip } else { most.saturating_sub(self.position) };
+            let wanted = usize::try_from(wanted).unwrap_or(usize::MAX).min(buffer.len());
+            let count = match body.read(buffer.get_mut(..wanted).unwrap_or_default()) {
+                Ok(0) if self.position < size => {
+                    return Err(broken(self.object(), self.position, "it ended early".to_owned()));
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if self.position < size => {
+                    let failure = Failure::from(&error);
+                    return Err(broken(self.object(), self.position, failure.cause));
+                }
+                // Everything is there: how the connection ends does not matter.
+                Ok(0) | Err(_) => return Ok(0),
+                Ok(count) => count,
+            };
+            if self.skip > 0 {
+                self.skip = self.skip.saturating_sub(count as u64);
+                continue;
+            }
+            self.position = self.position.saturating_add(count as u64);
+            self.backoff.reset();
+            return Ok(count);
+        }
+    }
+
+    fn give_up_or_wait(&mut self, fault: Fault) -> Result<(), SourceError> {
+        self.body = None;
+        match fault {
+            Fault::Passing { after, .. } if self.backoff.wait(after) => Ok(()),
+            fault => Err(fault.into_error()),
+        }
+    }
+}
+
+impl Read for Blob<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // More than the size has been handed out: whoever reads on has been told.
+        let is_done = self.end.map_or(self.position > self.wanted.size, |end| self.position >= end);
+        if buffer.is_empty() || is_done {
+            return Ok(0);
+        }
+        loop {
+            // At the end, a connection that is gone is not needed any more.
+            if self.body.is_none() && self.position == self.wanted.size && self.position > 0 {
+                return Ok(0);
+            }
+            match self.next(buffer) {
+                Ok(count) => return Ok(count),
+                Err(fault) => self.give_up_or_wait(fault).map_err(io::Error::other)?,
+            }
+        }
+    }
+}
+
+/// Whether `Content-Range` tells of bytes from `first` on, of `size`. The last one may be any: if it is not the last of
+/// the blob, we ask again.
+fn is_rest(range: &str, first: u64, size: u64) -> bool {
+    let parse = || {
+        let (bytes, total) = range.strip_prefix("bytes ")?.trim().split_once('/')?;
+        let (from, to) = bytes.split_once('-')?;
+        let total = if total == "*" { size } else { total.parse().ok()? };
+        Some((from.parse::<u64>().ok()?, to.parse::<u64>().ok()?, total))
+    };
+    parse().is_some_and(|(from, to, total)| from == first && to < size && total == size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_rest_is_the_rest() {
+        for range in ["bytes 4-9/10", "bytes 4-9/*", "bytes 4-6/10"] {
+            assert!(is_rest(range, 4, 10), "{range}");
+        }
+        for range in ["bytes 0-9/10", "bytes 5-9/10", "bytes 4-9/11", "bytes 4-10/10", "bytes */10", "4-9/10", ""] {
+            assert!(!is_rest(range, 4, 10), "{range}");
+        }
+    }
+}

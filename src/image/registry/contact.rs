@@ -1,0 +1,88 @@
+//! The first contact: with TLS or without, and whether to log in.
+
+use std::net::IpAddr;
+
+use reqwest::header::HeaderMap;
+use reqwest::{StatusCode, Url};
+
+use super::auth::Authorization;
+use super::failure::{Failure, Kind};
+use super::http::{Answer, Transport};
+use super::retry::{Backoff, Patience};
+use crate::image::source::SourceError;
+
+/// Asks for the base of the API: `https://HOST/v2/` or, where that is allowed and nothing else answers,
+/// `http://HOST/v2/`. Also gives the headers of a registry that wants to know who we are.
+pub(super) fn contact(
+    transport: &Transport,
+    host: &str,
+    plain_allowed: bool,
+    patience: Patience,
+) -> Result<(Url, Option<HeaderMap>), SourceError> {
+    // Docker's own registry is not where its name says.
+    let address = if host == "docker.io" { "registry-1.docker.io" } else { host };
+    let url = |scheme: &str| {
+        let text = format!("{scheme}://{address}/v2/");
+        Url::parse(&text).map_err(|error| SourceError::invalid(format!("{text} is no URL: {error}")))
+    };
+    let secure = url("https")?;
+    let mut failure = match first_answer(transport, &secure, patience) {
+        Ok(answer) => return Ok((secure, challenges(&answer))),
+        Err(failure) => failure,
+    };
+    // Whoever shows a wrong certificate does speak TLS, and a name without an address has none for HTTP either.
+    if plain_allowed && !matches!(failure.kind, Kind::Issuer | Kind::Certificate | Kind::ClientCertificate | Kind::Name)
+    {
+        let plain = url("http")?;
+        match first_answer(transport, &plain, patience) {
+            // What servers say to whoever forgets TLS: then it is TLS that failed.
+            Ok(answer) if answer.status() == StatusCode::BAD_REQUEST => {}
+            Ok(answer) => return Ok((plain, challenges(&answer))),
+            Err(second) if second.cause == failure.cause => {}
+            Err(second) => failure.cause = format!("{}; without TLS: {}", failure.cause, second.cause),
+        }
+    }
+    Err(transport.no_answer(format_args!("connecting to {address}"), &failure).into_error())
+}
+
+/// An answer with any status: somebody is there.
+fn first_answer(transport: &Transport, url: &Url, patience: Patience) -> Result<Answer, Failure> {
+    let mut backoff = Backoff::new(patience.shorter());
+    loop {
+        match transport.get(url, &HeaderMap::new(), &Authorization::Nobody) {
+            // A port where nobody listens is an answer, too.
+            Err(failure) if failure.kind.passes() && failure.kind != Kind::Refused && backoff.wait(None) => {}
+            result => return result,
+        }
+    }
+}
+
+fn challenges(answer: &Answer) -> Option<HeaderMap> {
+    let wanted = answer.status() == StatusCode::UNAUTHORIZED && !answer.elsewhere;
+    wanted.then(|| answer.headers().clone())
+}
+
+/// Whether a registry is on this machine. The grammar of references has no place for IPv6 addresses.
+pub(super) fn is_local(host: &str) -> bool {
+    let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_local() {
+        for (host, local) in [
+            ("localhost", true),
+            ("localhost:5000", true),
+            ("127.0.0.2:80", true),
+            ("docker.io", false),
+            ("localhost.example", false),
+            ("10.0.0.1:5000", false),
+        ] {
+            assert_eq!(is_local(host), local, "{host}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! GET over HTTP or HTTPS, with redirects.
+
+use std::fmt::Display;
+
+use reqwest::blocking::{Client, Response};
+use reqwest::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue, LOCATION};
+use reqwest::redirect::Policy;
+use reqwest::{StatusCode, Url};
+
+use super::auth::Authorization;
+use super::certs::HostCerts;
+use super::contact::is_local;
+use super::failure::{Failure, Kind};
+use super::refusal::{Fault, Object};
+use super::retry::Patience;
+use super::tls;
+use crate::image::source::{Options, SourceError};
+
+/// Hops before we give up. Registries need one or two.
+const MOST_REDIRECTS: usize = 10;
+
+/// The variables that name a proxy, as reqwest reads them.
+const PROXIES: [&str; 6] = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
+
+/// What sends requests.
+#[derive(Debug)]
+pub(super) struct Transport {
+    client: Client,
+    /// No certificate authority is known on this machine.
+    nobody_trusted: bool,
+    /// The variable that says that requests go through a proxy, if one does.
+    proxy: Option<&'static str>,
+}
+
+/// An answer, with whatever status.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) response: Response,
+    /// Who answered: `HOST[:PORT]`.
+    pub(super) host: String,
+    /// Whether a redirect led to somebody else than who was asked, such as to the storage behind a registry. They do
+    /// not know our credentials, and what they answer says nothing about them.
+    pub(super) elsewhere: bool,
+}
+
+impl Answer {
+    pub(super) fn status(&self) -> StatusCode {
+        self.response.status()
+    }
+
+    pub(super) fn headers(&self) -> &HeaderMap {
+        self.response.headers()
+    }
+}
+
+impl Transport {
+    /// For the registry at `host`, with its certificates.
+    pub(super) fn new(host: &str, options: &Options, patience: Patience) -> Result<Self, SourceError> {
+        let (tls, nobody_trusted) = tls::settings(HostCerts::find(host, options)?, options.tls_verify)?;
+        let builder = Client::builder()
+            .tls_backend_preconfigured(tls)
+            // A connection for each blob: over one HTTP/2 connection, a blob that is unpacked slowly would hold up the
+            // others, and all would break together.
+            .http1_only()
+            .redirect(Policy::none())
+            .connect_timeout(patience.connect)
+            // In the blocking client this bounds the wait for the headers, and then each read by itself.
+            .timeout(patience.idle)
+            .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")));
+        // Docker and Podman never ask a proxy for this machine, so their users name it in no NO_PROXY.
+        let builder = if is_local(host) { builder.no_proxy() } else { builder };
+        let proxy = PROXIES.into_iter().find(|name| !is_local(host) && options.environment.get(name).is_some());
+        let client = builder
+            .build()
+            .map_err(|error| SourceError::invalid(format!("setting up HTTP: {}", Failure::from(error).cause)))?;
+        Ok(Self { client, nobody_trusted, proxy })
+    }
+
+    /// Asks for `url` and follows redirects. They are followed here because of the credentials: reqwest 0.13 drops them
+    /// on the way from A to B, but sends them to B after all when B redirects to itself.
+    pub(super) fn get(&self, url: &Url, headers: &HeaderMap, authorization: &Authorization) -> Result<Answer, Failure> {
+        let mut at = url.clone();
+        let mut elsewhere = false;
+        for _ in 0..=MOST_REDIRECTS {
+            let request = self.client.get(at.clone()).headers(headers.clone());
+            // Layers are compressed files, to be had as they are stored.
+            let request = request.header(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+            let request = if elsewhere { request } else { authorization.apply(request) };
+            let response = request.send()?;
+            let Some(next) = redirect(&at, &response)? else {
+                return Ok(Answer { response, host: host(&at), elsewhere });
+            };
+            elsewhere |= next.origin() != url.origin();
+            at = next;
+        }
+        Err(Failure { kind: Kind::Redirect, cause: format!("it redirects more than {MOST_REDIRECTS} times") })
+    }
+
+    /// A request that is sent as it is, and whose redirects are answers.
+    pub(super) fn post(&self, url: &Url, form: &[(&str, &str)]) -> Result<Answer, Failure> {
+        let response = self.client.post(url.clone()).form(form).send()?;
+        Ok(Answer { response, host: host(url), elsewhere: false })
+    }
+
+    /// Makes an error of a request that got no answer.
+    pub(super) fn no_answer(&self, what: impl Display, failure: &Failure) -> Fault {
+        let what = format!("{what}: {}", failure.cause);
+        let hint = match failure.kind {
+            Kind::Issuer if self.nobody_trusted => Some(
+                "there are no CA certificates on this machine: install its package ca-certificates, set \
+                 SSL_CERT_FILE, or give the one of the registry with --cert-dir",
+            ),
+            Kind::Issuer => Some(
+                "give a folder with the registry's CA certificate (*.crt) with --cert-dir, or do without checking \
+                 with --tls-verify=false",
+            ),
+            Kind::Certificate => Some("do without checking certificates with --tls-verify=false"),
+            Kind::ClientCertificate => Some("give a folder with a client certificate (*.cert, *.key) with --cert-dir"),
+            Kind::NotTls => Some("allow plain HTTP with --tls-verify=false"),
+            Kind::Refused | Kind::Name | Kind::Redirect | Kind::Timeout | Kind::Other => None,
+        };
+        let hint = match (hint, self.proxy) {
+            (None, Some(proxy)) if failure.kind != Kind::Redirect => {
+                Some(format!("the proxy in {proxy} may be at fault; NO_PROXY names hosts to be reached without it"))
+            }
+            (hint, _) => hint.map(str::to_owned),
+        };
+        if failure.kind.passes() {
+            Fault::Passing { error: SourceError::Unreachable { what, hint }, after: None }
+        } else {
+            Fault::Final(SourceError::Invalid { what, hint })
+        }
+    }
+}
+
+/// Where an answer sends us, if it does.
+fn redirect(from: &Url, response: &Response) -> Result<Option<Url>, Failure> {
+    if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return Ok(None);
+    }
+    let refused = |cause: String| Failure { kind: Kind::Redirect, cause };
+    let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
+    let next = location
+        .and_then(|location| from.join(location).ok())
+        .ok_or_else(|| refused("it redirects to a place that is no URL".to_owned()))?;
+    match (from.scheme(), next.scheme()) {
+        (_, "https") | ("http", "http") => Ok(Some(next)),
+        _ => Err(refused(format!("it redirects to {}, which is not HTTPS", shown(&next)))),
+    }
+}
+
+/// The beginning of what to say of a request for `object` that failed.
+pub(super) fn unanswered(object: Object<'_>, url: &Url) -> String {
+    format!("{object}: no answer from {}", host(url))
+}
+
+/// A URL without what may be secret in it.
+pub(super) fn shown(url: &Url) -> String {
+    format!("{}://{}{}", url.scheme(), host(url), url.path())
+}
+
+/// `HOST[:PORT]` of a URL.
+pub(super) fn host(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}

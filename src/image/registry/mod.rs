@@ -1,0 +1,231 @@
+//! Images in a registry (OCI distribution-spec, "Pull"), and in those that speak Docker's older version of it.
+
+mod auth;
+mod blob;
+mod certs;
+mod contact;
+mod credentials;
+mod failure;
+mod http;
+mod referrers;
+mod refusal;
+mod retry;
+mod tls;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::io::Read;
+use std::ops::Range;
+
+use oci_spec::distribution::Reference as Name;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{StatusCode, Url};
+use serde::Deserialize;
+
+use self::auth::Auth;
+use self::blob::Blob;
+use self::contact::{contact, is_local};
+use self::credentials::Login;
+use self::failure::Failure;
+use self::http::{Answer, Transport, unanswered};
+use self::refusal::{Fault, Object, refusal};
+use self::retry::{Backoff, Patience};
+use super::source::{BlobRef, Document, Options, Source, SourceError, read_bounded};
+use crate::model::{Digest, Hasher};
+
+/// What we can read: OCI manifests and indexes, and Docker's of schema 2.
+const MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, \
+     application/vnd.docker.distribution.manifest.v2+json, application/vnd.docker.distribution.manifest.list.v2+json";
+
+/// Docker's manifests of schema 1, plain and signed, begin so.
+const SCHEMA_1: &str = "application/vnd.docker.distribution.manifest.v1+";
+
+/// An image in a registry that has answered and let us in.
+pub struct Registry {
+    /// The image, as people know it.
+    name: String,
+    /// The tag or digest asked for.
+    wanted: String,
+    /// The digest that the user gave.
+    pinned: Option<Digest>,
+    /// `https://HOST/v2/NAME/`.
+    base: Url,
+    transport: Transport,
+    auth: Auth,
+    document_limit: u64,
+    patience: Patience,
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let base = self.base.as_str();
+        f.debug_struct("Registry").field("name", &self.name).field("base", &base).finish_non_exhaustive()
+    }
+}
+
+/// Finds the registry of `name` and logs in to it.
+pub fn open(name: &Name, options: &Options) -> Result<Registry, SourceError> {
+    open_patiently(name, options, Patience::default())
+}
+
+fn open_patiently(name: &Name, options: &Options, patience: Patience) -> Result<Registry, SourceError> {
+    let host = name.registry();
+    let pinned = name.digest().map(str::parse::<Digest>).transpose()?;
+    let tag = name.tag().unwrap_or("latest");
+    let login = Login::find(name, options)?;
+    let transport = Transport::new(host, options, patience)?;
+    // Docker, too, takes a registry on the machine itself without TLS.
+    let plain_allowed = is_local(host) || !options.tls_verify;
+    let (root, challenged) = contact(&transport, host, plain_allowed, patience)?;
+    let base = root
+        .join(&format!("{}/", name.repository()))
+        .map_err(|error| SourceError::invalid(format!("{host} makes no URL: {error}")))?;
+    let plain = root.scheme() == "http" || !options.tls_verify;
+    let registry = Registry {
+        name: name.to_string(),
+        wanted: pinned.as_ref().map_or_else(|| tag.to_owned(), Digest::to_string),
+        pinned,
+        base,
+        auth: Auth::new(login, host, name.repository(), name.to_string(), plain),
+        transport,
+        document_limit: options.limits.document,
+        patience,
+    };
+    // A registry that lets nobody in without a token often hides, in place of challenging, what it would have to show
+    // with one: so log in first where it says at once that it wants that.
+    if let Some(challenges) = challenged {
+        let nobody = registry.auth.current();
+        patiently(patience, || registry.auth.renew(&registry.transport, &challenges, &nobody))?;
+    }
+    Ok(registry)
+}
+
+impl Registry {
+    /// One request below the image's name, with one more when the token has run out. What comes back is a success.
+    fn ask(&self, path: &str, headers: &HeaderMap, object: Object<'_>) -> Result<Answer, Fault> {
+        let url = self.base.join(path).map_err(|error| SourceError::invalid(format!("{object}: {error}")))?;
+        let mut authorization = self.auth.current();
+        let mut renewed = false;
+        loop {
+            let answer = self
+                .transport
+                .get(&url, headers, &authorization)
+                .map_err(|failure| self.transport.no_answer(unanswered(object, &url), &failure))?;
+            if answer.status().is_success() {
+                return Ok(answer);
+            }
+            if answer.status() == StatusCode::UNAUTHORIZED && !answer.elsewhere && !renewed {
+                renewed = true;
+                if self.auth.renew(&self.transport, answer.headers(), &authorization)? {
+                    authorization = self.auth.current();
+                    continue;
+                }
+            }
+            return Err(refusal(answer, object, self.auth.access()));
+        }
+    }
+
+    /// A manifest or an index, whole, and the headers that came with it.
+    fn document(&self, path: &str, object: Object<'_>) -> Result<(Vec<u8>, HeaderMap), SourceError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, HeaderValue::from_static(MANIFESTS));
+        patiently(self.patience, || {
+            let answer = self.ask(path, &headers, object)?;
+            let headers = answer.headers().clone();
+            match read_bounded(answer.response, self.document_limit, &object.to_string()) {
+                Ok(bytes) => Ok((bytes, headers)),
+                Err(SourceError::Io { what, error }) => Err(self.transport.no_answer(what, &Failure::from(&error))),
+                Err(error) => Err(error.into()),
+            }
+        })
+    }
+}
+
+impl Source for Registry {
+    fn top(&self) -> Result<Document, SourceError> {
+        let object = Object::Image { name: &self.name };
+        let (bytes, headers) = self.document(&format!("manifests/{}", self.wanted), object)?;
+        let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        let media_type = header(CONTENT_TYPE.as_str());
+        let media_type = media_type.map(|text| text.split(';').next().unwrap_or_default().trim().to_owned());
+        let digest = digest_as(self.pinned.as_ref(), &bytes);
+        if let Some(pinned) = self.pinned.as_ref().filter(|pinned| **pinned != digest) {
+            return Err(SourceError::invalid(format!(
+                "the manifest of {} is corrupt: expected the digest {pinned}, found {digest}",
+                self.name
+            )));
+        }
+        // distribution-spec, "Pulling manifests": the header may be missing, but it must not be wrong.
+        let told = header("docker-content-digest").and_then(|text| text.parse::<Digest>().ok());
+        if let Some(told) = told.filter(|told| digest_as(Some(told), &bytes) != *told) {
+            return Err(SourceError::invalid(format!(
+                "the manifest of {} is corrupt: its registry says that its digest is {told}, found {digest}",
+                self.name
+            )));
+        }
+        refuse_schema_1(&self.name, media_type.as_deref(), &bytes)?;
+        Ok(Document { digest, media_type, bytes })
+    }
+
+    fn manifest(&self, digest: &Digest) -> Result<Vec<u8>, SourceError> {
+        let object = Object::Manifest { name: &self.name, digest };
+        Ok(self.document(&format!("manifests/{digest}"), object)?.0)
+    }
+
+    fn referrers(&self, manifest: &Digest, artifact_type: &str) -> Result<Vec<Digest>, SourceError> {
+        referrers::list(self, manifest, artifact_type)
+    }
+
+    fn open(&self, blob: &BlobRef) -> Result<Box<dyn Read + Send + '_>, SourceError> {
+        Ok(Box::new(Blob::open(self, blob)?))
+    }
+
+    fn open_range(&self, blob: &BlobRef, range: Range<u64>) -> Result<Option<Box<dyn Read + Send + '_>>, SourceError> {
+        let found = Blob::open_range(self, blob, range)?;
+        Ok(found.map(|reader| Box::new(reader) as Box<dyn Read + Send>))
+    }
+
+    fn range_cost(&self) -> u64 {
+        // A request, often a redirect and a request for that, at some ten megabytes a second.
+        256 << 10
+    }
+}
+
+/// Tries until it works, fails for good, or has failed too often.
+fn patiently<T>(patience: Patience, mut attempt: impl FnMut() -> Result<T, Fault>) -> Result<T, SourceError> {
+    let mut backoff = Backoff::new(patience);
+    loop {
+        match attempt() {
+            Ok(done) => return Ok(done),
+            Err(Fault::Passing { after, .. }) if backoff.wait(after) => {}
+            Err(fault) => return Err(fault.into_error()),
+        }
+    }
+}
+
+/// The digest of `bytes` by the algorithm of another one, or by SHA-256.
+fn digest_as(other: Option<&Digest>, bytes: &[u8]) -> Digest {
+    let mut hasher = other.map_or_else(Hasher::sha256, Digest::hasher);
+    hasher.update(bytes);
+    hasher.finish()
+}
+
+/// Schema 1 says neither the sizes of its layers nor the digests of their contents, and nobody writes it any more.
+fn refuse_schema_1(name: &str, media_type: Option<&str>, bytes: &[u8]) -> Result<(), SourceError> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Schema {
+        schema_version: u64,
+    }
+    let by_type = media_type.is_some_and(|text| text.starts_with(SCHEMA_1));
+    let by_version = || serde_json::from_slice(bytes).is_ok_and(|schema: Schema| schema.schema_version == 1);
+    if !by_type && !by_version() {
+        return Ok(());
+    }
+    Err(SourceError::Invalid {
+        what: format!("{name} is stored with a Docker manifest of schema 1, a format given up long ago"),
+        hint: Some(format!("push it again with a current Docker, or convert it: skopeo copy docker://{name} oci:DIR")),
+    })
+}

@@ -1,0 +1,83 @@
+//! What refers to a manifest (OCI distribution-spec, "Listing Referrers"), as far as a registry tells. Who may push to it may
+//! add to the list.
+
+use oci_spec::image::ImageIndex;
+use reqwest::Url;
+use reqwest::header::{HeaderMap, LINK};
+
+use super::Registry;
+use super::refusal::Object;
+use crate::image::source::SourceError;
+use crate::model::Digest;
+
+/// Pages of a list that are read.
+const MOST_PAGES: usize = 16;
+
+/// The manifests of one type that refer to another, in the registry's order.
+pub(super) fn list(registry: &Registry, manifest: &Digest, artifact_type: &str) -> Result<Vec<Digest>, SourceError> {
+    let object = Object::Referrers { name: &registry.name, digest: manifest };
+    let mut path = format!("referrers/{manifest}?artifactType={}", escaped(artifact_type));
+    let mut found = Vec::new();
+    for page in 0..MOST_PAGES {
+        let (bytes, headers) = match registry.document(&path, object) {
+            // Registries that do not know the list have in its place what clients keep under a tag ("Referrers Tag Schema").
+            Err(SourceError::NotFound(_) | SourceError::Invalid { .. }) if page == 0 => {
+                let tag = format!("manifests/{}-{}", manifest.algorithm(), manifest.hex());
+                match registry.document(&tag, object) {
+                    Err(SourceError::NotFound(_)) => break,
+                    answer => (answer?.0, HeaderMap::new()),
+                }
+            }
+            answer => answer?,
+        };
+        let index: ImageIndex = serde_json::from_slice(&bytes)
+            .map_err(|error| SourceError::invalid(format!("{object}: what came is no list: {error}")))?;
+        let is_wanted = |kind: &oci_spec::image::MediaType| kind.to_string() == artifact_type;
+        for descriptor in index.manifests() {
+            // A registry need not choose by type.
+            if descriptor.artifact_type().as_ref().is_some_and(is_wanted) {
+                found.push(descriptor.digest().to_string().parse()?);
+            }
+        }
+        match next(&registry.base, &path, &headers) {
+            Some(next) => path = next,
+            None => break,
+        }
+    }
+    Ok(found)
+}
+
+/// The page behind this one, if there is one (RFC 8288), at the same registry: nobody else is sent its credentials.
+fn next(base: &Url, path: &str, headers: &HeaderMap) -> Option<String> {
+    let link = headers.get(LINK)?.to_str().ok()?;
+    let (target, parameters) = link.trim().strip_prefix('<')?.split_once('>')?;
+    let is_next = parameters.split(';').any(|parameter| matches!(parameter.trim(), "rel=\"next\"" | "rel=next"));
+    let next = base.join(path).ok()?.join(target).ok().filter(|next| is_next && next.origin() == base.origin())?;
+    Some(next.into())
+}
+
+/// A media type inside a query.
+fn escaped(text: &str) -> String {
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_page_is_at_the_same_registry() {
+        let base: Url = "https://registry.example/v2/a/b/".parse().unwrap();
+        let next = |link: &str| {
+            let headers = HeaderMap::from_iter([(LINK, link.parse().unwrap())]);
+            next(&base, "referrers/sha256:00?artifactType=a", &headers)
+        };
+        let all = "https://registry.example/v2/a/b/referrers/sha256:00?n=2";
+        assert_eq!(next("</v2/a/b/referrers/sha256:00?n=2>; rel=\"next\"").as_deref(), Some(all));
+        assert_eq!(next("<?n=2>; rel=next").as_deref(), Some(all));
+        assert_eq!(next(&format!("<{all}>; rel=\"next\"")).as_deref(), Some(all));
+        for other in ["</v2/a?n=2>; rel=\"prev\"", "<https://elsewhere.example/>; rel=\"next\"", "next", "<"] {
+            assert_eq!(next(other), None, "{other}");
+        }
+    }
+}

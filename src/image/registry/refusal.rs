@@ -1,0 +1,163 @@
+//! Answers that are not what we asked for, as errors for people (distribution-spec, "Error Codes").
+
+use std::fmt;
+use std::io::Read;
+use std::time::Duration;
+
+use reqwest::StatusCode;
+use serde::Deserialize;
+
+use super::http::Answer;
+use super::retry::retry_after;
+use crate::image::source::SourceError;
+use crate::model::{Digest, printable};
+
+/// Bytes of an error's body that are read.
+const LARGEST_BODY: u64 = 64 << 10;
+/// Characters of it that are shown.
+const LONGEST_QUOTE: usize = 300;
+
+/// Why one try failed.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// It may be better the next time: `error` is what to say if it is not, `after` when the server wants us back.
+    Passing { error: SourceError, after: Option<Duration> },
+    /// It stays like this.
+    Final(SourceError),
+}
+
+impl Fault {
+    /// What to say when nobody tries again.
+    pub(super) fn into_error(self) -> SourceError {
+        match self {
+            Self::Passing { error, .. } | Self::Final(error) => error,
+        }
+    }
+}
+
+impl From<SourceError> for Fault {
+    fn from(error: SourceError) -> Self {
+        Self::Final(error)
+    }
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Object<'a> {
+    /// What the user named.
+    Image { name: &'a str },
+    /// A manifest that an index names.
+    Manifest { name: &'a str, digest: &'a Digest },
+    /// What refers to a manifest.
+    Referrers { name: &'a str, digest: &'a Digest },
+    /// A layer or a configuration that a manifest names.
+    Blob { name: &'a str, digest: &'a Digest },
+    /// Leave to read.
+    Token { name: &'a str },
+}
+
+impl fmt::Display for Object<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Image { name } => write!(f, "fetching the manifest of {name}"),
+            Self::Manifest { name, digest } => write!(f, "fetching manifest {digest} of {name}"),
+            Self::Referrers { name, digest } => write!(f, "fetching what refers to manifest {digest} of {name}"),
+            Self::Blob { name, digest } => write!(f, "fetching blob {digest} of {name}"),
+            Self::Token { name } => write!(f, "logging in to pull {name}"),
+        }
+    }
+}
+
+/// Makes an error of an answer that is none. `access` says with what credentials we asked, and what to do about it.
+pub(super) fn refusal(answer: Answer, object: Object<'_>, access: &Access) -> Fault {
+    let status = answer.status();
+    let after = retry_after(answer.headers());
+    let (host, elsewhere) = (answer.host.clone(), answer.elsewhere);
+    let quote = quote(answer);
+    let said = if quote.is_empty() { String::new() } else { format!(" ({quote})") };
+    let what = format!("{object}: {host} answered {status}{said}");
+    match status {
+        StatusCode::TOO_MANY_REQUESTS => Fault::Passing {
+            error: SourceError::Denied {
+                what: format!("{what}, {}", access.used),
+                hint: Some(format!("wait, or {}: limits are lower without a login", access.hint)),
+            },
+            after,
+        },
+        status if status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT => {
+            Fault::Passing { error: SourceError::Unreachable { what, hint: None }, after }
+        }
+        // The URL that the registry signed for us has run out: it signs another one.
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if elsewhere => {
+            Fault::Passing { error: SourceError::Unreachable { what, hint: None }, after }
+        }
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            let doubt = if access.anonymous { "check the name; if it is right, " } else { "" };
+            let hint = Some(format!("{doubt}{}", access.hint));
+            SourceError::Denied { what: format!("{what}, {}", access.used), hint }.into()
+        }
+        StatusCode::NOT_FOUND if matches!(object, Object::Image { .. } | Object::Referrers { .. }) => {
+            SourceError::NotFound(what).into()
+        }
+        StatusCode::NOT_FOUND if matches!(object, Object::Token { .. }) => SourceError::invalid(what).into(),
+        StatusCode::NOT_FOUND => SourceError::invalid(format!("{what}: the image there is not complete")).into(),
+        _ => SourceError::invalid(what).into(),
+    }
+}
+
+/// How we presented ourselves, for errors.
+#[derive(Clone, Debug)]
+pub(super) struct Access {
+    /// `without credentials`, or where they come from.
+    pub(super) used: String,
+    /// What to type.
+    pub(super) hint: String,
+    /// Many registries answer whoever is not logged in that what does not exist is forbidden.
+    pub(super) anonymous: bool,
+}
+
+/// The error body of a registry or of a token service; OAuth 2 has its own (RFC 6749, section 5.2).
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Body {
+    errors: Vec<Entry>,
+    error: Option<String>,
+    error_description: Option<String>,
+    details: Option<String>,
+    message: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Entry {
+    code: String,
+    message: String,
+}
+
+/// What the server says about it, in one line; empty if nothing that is meant for us.
+fn quote(answer: Answer) -> String {
+    let mut bytes = Vec::new();
+    // Half an explanation is none, but the status still counts.
+    _ = std::io::copy(&mut answer.response.take(LARGEST_BODY), &mut bytes);
+    let body: Body = serde_json::from_slice(&bytes).unwrap_or_default();
+    let mut parts: Vec<String> = body.errors.into_iter().map(|entry| joined(&entry.code, &entry.message)).collect();
+    if parts.is_empty() {
+        let text = body.error_description.or(body.details).or(body.message);
+        parts.push(joined(&body.error.unwrap_or_default(), &text.unwrap_or_default()));
+    }
+    parts.retain(|part| !part.is_empty());
+    let text = parts.join("; ").replace(['\n', '\t'], " ");
+    let mut text = printable(&text).into_owned();
+    if let Some((end, _)) = text.char_indices().nth(LONGEST_QUOTE) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+fn joined(code: &str, message: &str) -> String {
+    match (code.is_empty(), message.is_empty()) {
+        (false, false) => format!("{code}: {message}"),
+        _ => format!("{code}{message}"),
+    }
+}

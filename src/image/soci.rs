@@ -1,0 +1,180 @@
+//! SOCI indexes (soci-snapshotter, `docs/index.md`): an artifact beside an image that has a zTOC for each of its larger layers.
+//!
+//! The manifest of an image names its index of version 2, so that the image's digest covers it. One of version 1 names the
+//! image, which is only its own word, and is used where somebody does without verification.
+
+use std::fmt;
+use std::io;
+use std::sync::OnceLock;
+
+use oci_spec::image::{Descriptor, ImageManifest};
+
+use crate::image::source::{BlobRef, Source, SourceError};
+use crate::image::verify::Verified;
+use crate::layer::scan::Annotations;
+use crate::model::{Digest, Limits, OverLimit, printable};
+
+use super::Plan;
+
+/// Of a manifest: the digest of its index (`docs/soci-index-manifest-v2.md`, `soci/soci_index.go`).
+const INDEX_DIGEST: &str = "com.amazon.soci.index-digest";
+
+/// Of a descriptor in an index: the layer that it is of.
+const LAYER_DIGEST: &str = "com.amazon.soci.image-layer-digest";
+
+/// The media type of zTOCs.
+const ZTOC: &str = "application/octet-stream";
+
+/// How an index belongs to an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Binding {
+    /// Version 2: the image names it.
+    ByImage,
+    /// Version 1: it names the image.
+    ByItself,
+}
+
+impl Binding {
+    /// The media type of such an index's configuration, which is its type as an artifact.
+    const fn artifact_type(self) -> &'static str {
+        match self {
+            Self::ByImage => "application/vnd.amazon.soci.index.v2+json",
+            Self::ByItself => "application/vnd.amazon.soci.index.v1+json",
+        }
+    }
+}
+
+/// Whether something in an index of images is a SOCI index.
+pub(super) fn is_index(artifact_type: &str) -> bool {
+    artifact_type == Binding::ByImage.artifact_type()
+}
+
+/// The zTOCs of an image's layers. Its index is asked for when the first layer is read.
+pub(super) struct Tables<'a> {
+    pub(super) source: &'a dyn Source,
+    manifest: Option<&'a Digest>,
+    annotations: &'a Annotations,
+    is_unverified: bool,
+    limits: &'a Limits,
+    index: OnceLock<Result<Option<Index>, Trouble>>,
+}
+
+/// A layer's zTOC.
+pub(super) struct Table {
+    pub(super) bytes: Vec<u8>,
+    pub(super) binding: Binding,
+}
+
+/// Why there is no zTOC.
+#[derive(Clone, Debug)]
+pub(super) enum Trouble {
+    /// Layers can be read without.
+    Unusable(String),
+    /// It is there, and not the promised one.
+    Fatal(String),
+}
+
+impl From<SourceError> for Trouble {
+    fn from(error: SourceError) -> Self {
+        Self::Unusable(error.to_string())
+    }
+}
+
+/// An index.
+struct Index {
+    digest: Digest,
+    binding: Binding,
+    manifest: ImageManifest,
+}
+
+impl fmt::Debug for Tables<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tables").field("manifest", &self.manifest).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Tables<'a> {
+    /// Those of the image of a plan; with `is_unverified`, also those that nothing of the image names.
+    pub(super) fn new(source: &'a dyn Source, plan: &'a Plan, is_unverified: bool, limits: &'a Limits) -> Self {
+        let (manifest, annotations) = (plan.manifest.as_ref(), &plan.annotations);
+        Self { source, manifest, annotations, is_unverified, limits, index: OnceLock::new() }
+    }
+
+    /// The zTOC of a layer, if it has one.
+    pub(super) fn of(&self, layer: &Digest) -> Result<Option<Table>, Trouble> {
+        let index = match self.index.get_or_init(|| self.find()) {
+            Ok(Some(index)) => index,
+            // That is told once, for all layers.
+            Ok(None) | Err(Trouble::Unusable(_)) => return Ok(None),
+            Err(fatal) => return Err(fatal.clone()),
+        };
+        let said = |table: &Descriptor| table.annotations().as_ref().and_then(|all| all.get(LAYER_DIGEST).cloned());
+        let is_table = |table: &&Descriptor| {
+            table.media_type().to_string() == ZTOC && said(table).is_some_and(|digest| digest == layer.as_str())
+        };
+        let Some(table) = index.manifest.layers().iter().find(is_table) else { return Ok(None) };
+        let digest = table.digest().to_string().parse().map_err(SourceError::from)?;
+        let bytes = self.fetch(&BlobRef { digest, size: table.size() })?;
+        Ok(Some(Table { bytes, binding: index.binding }))
+    }
+
+    /// What the report says of all layers: that there is an index and cannot be used, or what its use means.
+    pub(super) fn note(&self) -> Option<String> {
+        match self.index.get()? {
+            Err(Trouble::Unusable(why) | Trouble::Fatal(why)) => Some(format!("the SOCI index cannot be used: {why}")),
+            Ok(Some(Index { binding: Binding::ByItself, digest, .. })) => Some(format!(
+                "layers read in part by the SOCI index {digest} are not verified: nothing of the image names that index, and \
+                 whoever may push to the repository may have attached it (--unverified)"
+            )),
+            Ok(_) => None,
+        }
+    }
+
+    fn find(&self) -> Result<Option<Index>, Trouble> {
+        if let Some(text) = self.annotations.get(INDEX_DIGEST) {
+            let digest = text.parse().map_err(|error| Trouble::Unusable(format!("its annotation is {error}")))?;
+            return self.index(digest, Binding::ByImage).map(Some);
+        }
+        let Some(manifest) = self.manifest.filter(|_| self.is_unverified) else { return Ok(None) };
+        let binding = Binding::ByItself;
+        let first = self.source.referrers(manifest, binding.artifact_type())?.into_iter().next();
+        let Some(index) = first.map(|digest| self.index(digest, binding)).transpose()? else { return Ok(None) };
+        let subject = index.manifest.subject().as_ref().map(|subject| subject.digest().to_string());
+        if subject.as_deref() != Some(manifest.as_str()) {
+            return Err(Trouble::Unusable(format!("{} is of another image", index.digest)));
+        }
+        Ok(Some(index))
+    }
+
+    fn index(&self, digest: Digest, binding: Binding) -> Result<Index, Trouble> {
+        let bytes = self.source.manifest(&digest)?;
+        let mut hasher = digest.hasher();
+        hasher.update(&bytes);
+        let found = hasher.finish();
+        if found != digest {
+            return Err(Trouble::Fatal(format!("SOCI index {digest} is corrupt: its bytes have the digest {found}")));
+        }
+        let manifest: ImageManifest = serde_json::from_slice(&bytes)
+            .map_err(|error| Trouble::Unusable(format!("{digest} is malformed: {error}")))?;
+        let kind = manifest.config().media_type().to_string();
+        if kind != binding.artifact_type() {
+            return Err(Trouble::Unusable(format!("{digest} is of the type {}", printable(&kind))));
+        }
+        Ok(Index { digest, binding, manifest })
+    }
+
+    /// A zTOC, verified against the index.
+    fn fetch(&self, blob: &BlobRef) -> Result<Vec<u8>, Trouble> {
+        let most = self.limits.toc;
+        if blob.size > most {
+            let over = OverLimit::new(format!("it has {} bytes", blob.size), "toc", most);
+            return Err(Trouble::Unusable(format!("its SOCI table cannot be used: {over}")));
+        }
+        let reader = self.source.open(blob);
+        let reader = reader.map_err(|error| Trouble::Unusable(format!("its SOCI table cannot be had: {error}")))?;
+        let mut bytes = Vec::new();
+        let read = io::copy(&mut Verified::new(reader, blob.clone()), &mut bytes);
+        read.map_err(|error| Trouble::Fatal(format!("reading its SOCI table: {error}")))?;
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,186 @@
+//! Where an image is: one file per medium. A source hands out documents (manifests, indexes, configurations) and blobs;
+//! it decides nothing about them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::path::PathBuf;
+
+use crate::model::{Digest, DigestError, Limits};
+
+/// What the user asked for that concerns how media are reached.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// A folder of CA certificates (`*.crt`) and client certificates (`*.cert`, `*.key`) for the registry, as
+    /// `certs.d/HOST` folders are laid out. In its place when not given: `/etc/containers/certs.d/HOST`,
+    /// `/etc/docker/certs.d/HOST`, and the one in `~/.config/containers/certs.d`.
+    pub cert_dir: Option<PathBuf>,
+    /// A credentials file in Docker's `config.json` format, instead of Docker's and Podman's usual places.
+    pub authfile: Option<PathBuf>,
+    /// False: certificates are not checked, and plain HTTP is tried as well.
+    pub tls_verify: bool,
+    /// Bounds on documents.
+    pub limits: Limits,
+    /// The environment, read once by who runs us.
+    pub environment: Environment,
+}
+
+/// The environment variables of this process, as they were at its start.
+#[derive(Clone, Default)]
+pub struct Environment(BTreeMap<String, String>);
+
+impl Environment {
+    /// A variable that is set and not empty.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// Variables whose names begin so, with their values.
+    pub fn with_prefix(&self, prefix: &str) -> impl Iterator<Item = (&str, &str)> {
+        let first = self.0.range(prefix.to_owned()..);
+        first.map(|(name, value)| (&**name, &**value)).take_while(move |(name, _)| name.starts_with(prefix))
+    }
+}
+
+impl FromIterator<(String, String)> for Environment {
+    fn from_iter<T: IntoIterator<Item = (String, String)>>(variables: T) -> Self {
+        Self(variables.into_iter().collect())
+    }
+}
+
+impl fmt::Debug for Environment {
+    /// Values may be secrets: only their number is shown.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Environment({} variables)", self.0.len())
+    }
+}
+
+/// What a manifest's descriptor says of a blob, reduced to what is needed to fetch and verify it
+/// (OCI image-spec, `descriptor.md`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlobRef {
+    /// Digest of the bytes as stored.
+    pub digest: Digest,
+    /// Their number.
+    pub size: u64,
+}
+
+/// A manifest or an index as it is stored, with the media type that its medium gave to it (a registry's Content-Type).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    /// Digest of `bytes`, computed here.
+    pub digest: Digest,
+    /// What the medium says it is; the document's own `mediaType` comes first.
+    pub media_type: Option<String>,
+    /// The bytes, verified where the medium told their digest.
+    pub bytes: Vec<u8>,
+}
+
+/// A medium that hands out content by digest, in any order and from several threads.
+pub trait Source: Sync + fmt::Debug {
+    /// The manifest or index that the user's reference names.
+    fn top(&self) -> Result<Document, SourceError>;
+
+    /// A manifest that an index names. The bytes are verified by who asked.
+    fn manifest(&self, digest: &Digest) -> Result<Vec<u8>, SourceError>;
+
+    /// The manifests of a type of artifact that refer to another manifest (OCI distribution-spec, "Listing Referrers"). Nothing
+    /// but the medium's word says so. None where the medium keeps no such list.
+    fn referrers(&self, _manifest: &Digest, _artifact_type: &str) -> Result<Vec<Digest>, SourceError> {
+        Ok(Vec::new())
+    }
+
+    /// The bytes of a blob as stored, from its first to its last. They are not verified here:
+    /// [`verify::Verified`] does that for every medium alike.
+    fn open(&self, blob: &BlobRef) -> Result<Box<dyn Read + Send + '_>, SourceError>;
+
+    /// The bytes of a blob in this range, which lies in it, not verified either; `None` from a medium that only gives a blob
+    /// from its first byte on.
+    fn open_range(
+        &self,
+        _blob: &BlobRef,
+        _range: Range<u64>,
+    ) -> Result<Option<Box<dyn Read + Send + '_>>, SourceError> {
+        Ok(None)
+    }
+
+    /// Bytes that are read as fast as another range is opened.
+    fn range_cost(&self) -> u64 {
+        16 << 10
+    }
+}
+
+/// Why an image could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// Nothing is there under this name. Other places may be asked.
+    #[error("{0}")]
+    NotFound(String),
+    /// Nobody answers there (no daemon, no route). Other places may be asked.
+    #[error("{what}{}", help(hint.as_deref()))]
+    Unreachable {
+        /// What was tried and what came back.
+        what: String,
+        /// What the user can do.
+        hint: Option<String>,
+    },
+    /// We are not let in.
+    #[error("{what}{}", help(hint.as_deref()))]
+    Denied {
+        /// What was refused, and the answer.
+        what: String,
+        /// What the user can do.
+        hint: Option<String>,
+    },
+    /// What is there is broken or is not what it says.
+    #[error("{what}{}", help(hint.as_deref()))]
+    Invalid {
+        /// What, where.
+        what: String,
+        /// What the user can do.
+        hint: Option<String>,
+    },
+    /// Reading failed.
+    #[error("{what}: {error}")]
+    Io {
+        /// What was being read.
+        what: String,
+        /// The system's answer.
+        #[source]
+        error: std::io::Error,
+    },
+}
+
+impl SourceError {
+    /// Something broken, with nothing to advise.
+    pub fn invalid(what: impl Into<String>) -> Self {
+        Self::Invalid { what: what.into(), hint: None }
+    }
+
+    /// A failure of the system while doing `what`.
+    pub fn io(what: impl Into<String>, error: std::io::Error) -> Self {
+        Self::Io { what: what.into(), error }
+    }
+}
+
+impl From<DigestError> for SourceError {
+    fn from(error: DigestError) -> Self {
+        Self::invalid(error.to_string())
+    }
+}
+
+/// All bytes of something small.
+pub(crate) fn read_bounded(reader: impl Read, limit: u64, what: &str) -> Result<Vec<u8>, SourceError> {
+    let mut bytes = Vec::new();
+    let read = io::copy(&mut reader.take(limit.saturating_add(1)), &mut bytes);
+    match read.map_err(|error| SourceError::io(what, error))? {
+        count if count > limit => Err(SourceError::invalid(format!("{what}: there are more than {limit} bytes"))),
+        _ => Ok(bytes),
+    }
+}
+
+/// The line that tells what to do, under an error.
+pub(crate) fn help(hint: Option<&str>) -> String {
+    hint.map(|hint| format!("\n  help: {hint}")).unwrap_or_default()
+}

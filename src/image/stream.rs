@@ -1,0 +1,220 @@
+//! An archive that goes by once: standard input, an engine's export, a compressed file. Layers are scanned as they arrive;
+//! the documents that say what they are come last.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, Cursor, Read};
+use std::thread;
+
+use crate::image::layout::{Files, Opened};
+use crate::image::source::SourceError;
+use crate::layer::scan::{LayerScan, ScanError, scan_layer, unpack};
+use crate::layer::tar::{Fault, TarError, TarReader};
+use crate::model::{Digest, Entry, Hasher, ImagePath, Kind};
+use unpack::pipe::{Blocks, pipe, with_pipe};
+
+use super::layers::{Scanned, cached, keep, promised};
+use super::{Error, Means, Place};
+
+/// Bytes of all documents of an archive together.
+const DOCUMENTS: u64 = 64 << 20;
+
+/// What an archive held.
+#[derive(Debug)]
+pub(super) struct Streamed {
+    name: String,
+    documents: BTreeMap<ImagePath, Vec<u8>>,
+    layers: BTreeMap<ImagePath, Scanned>,
+    links: BTreeMap<ImagePath, ImagePath>,
+}
+
+impl Streamed {
+    /// The layer under a member's name, through links.
+    pub(super) fn layer(&self, path: &ImagePath) -> Option<&Scanned> {
+        let mut path = path;
+        for _ in 0..8 {
+            match self.links.get(path) {
+                Some(target) => path = target,
+                None => break,
+            }
+        }
+        self.layers.get(path)
+    }
+}
+
+impl Files for Streamed {
+    fn open(&self, path: &ImagePath) -> Result<Option<Opened<'_>>, SourceError> {
+        let found = self.documents.get(path);
+        Ok(found.map(|bytes| (Box::new(Cursor::new(bytes)) as Box<dyn Read + Send>, bytes.len() as u64)))
+    }
+
+    fn place(&self) -> String {
+        self.name.clone()
+    }
+}
+
+/// Reads an archive to its end. `name` is for messages.
+pub(super) fn read(
+    source: impl Read + Send,
+    size: Option<u64>,
+    name: &str,
+    means: Means<'_>,
+) -> Result<Streamed, Error> {
+    let meter = means.progress.begin(name, size);
+    with_pipe(
+        source,
+        |bytes| meter.add(bytes),
+        means.cancel,
+        |mut input| {
+            let unpacked = unpack(&mut input, means.limits, means.pool)
+                .map_err(|error| Error::invalid(format!("{name}: {error}")))?;
+            let mut reader = Reader {
+                tar: TarReader::new(unpacked, means.limits),
+                means,
+                documents: 0,
+                found: Streamed {
+                    name: name.to_owned(),
+                    documents: BTreeMap::new(),
+                    layers: BTreeMap::new(),
+                    links: BTreeMap::new(),
+                },
+            };
+            while let Some(entry) = reader.tar.next_member().map_err(|error| told_tar(name, &error))? {
+                reader.member(&entry)?;
+            }
+            reader.tar.drain().map_err(|error| told_tar(name, &error))?;
+            Ok(reader.found)
+        },
+    )
+}
+
+struct Reader<'l, R> {
+    tar: TarReader<'l, R>,
+    means: Means<'l>,
+    /// Bytes of documents so far.
+    documents: u64,
+    found: Streamed,
+}
+
+impl<R: BufRead> Reader<'_, R> {
+    fn member(&mut self, entry: &Entry) -> Result<(), Error> {
+        match &entry.kind {
+            Kind::Symlink(target) => {
+                self.found.links.insert(entry.path.clone(), entry.path.parent().join(target));
+            }
+            Kind::Hardlink(target) => {
+                self.found.links.insert(entry.path.clone(), target.clone());
+            }
+            Kind::File => {
+                let head = self.take(512)?;
+                if is_layer(entry, &head) {
+                    let scanned = self.layer(entry, &head)?;
+                    self.found.layers.insert(entry.path.clone(), scanned);
+                } else if entry.size <= self.means.limits.document {
+                    self.documents += entry.size;
+                    if self.documents > DOCUMENTS {
+                        let what = format!("{}: more than {DOCUMENTS} bytes of documents", self.found.name);
+                        return Err(Error::invalid(what));
+                    }
+                    let mut bytes = head;
+                    bytes.extend(self.take(usize::try_from(self.means.limits.document).unwrap_or(usize::MAX))?);
+                    self.found.documents.insert(entry.path.clone(), bytes);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// At least so many of the member's next bytes, where it has them.
+    fn take(&mut self, least: usize) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        while bytes.len() < least {
+            let name = &self.found.name;
+            match self.tar.chunk().map_err(|error| told_tar(name, &error))? {
+                Some(chunk) => bytes.extend_from_slice(chunk.bytes),
+                None => break,
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Hashes a layer here and scans it on a thread of its own.
+    fn layer(&mut self, entry: &Entry, head: &[u8]) -> Result<Scanned, Error> {
+        let (limits, pool) = (self.means.limits, self.means.pool);
+        let expected = promised(&Place::Member(entry.path.clone()), Some(entry.size));
+        let what = format!("layer {} of {}", entry.path, self.found.name);
+        let scan_error = |error| Error::Layer { layer: what.clone(), error };
+        let known = expected.as_ref().and_then(|blob| cached(self.means, blob).zip(Some(blob)));
+        if let Some((scanned, blob)) = known {
+            let mut hasher = blob.digest.hasher();
+            self.feed(&mut hasher, head, |_| true)?;
+            check(&blob.digest, &hasher.finish(), entry.size).map_err(scan_error)?;
+            return Ok(scanned);
+        }
+        let scanned: Result<Scanned, Error> = thread::scope(|scope| {
+            let (mut blocks, input) = pipe();
+            let want_diff_id = expected.is_none();
+            let scan = scope.spawn(move || scan_layer(input, limits, want_diff_id, pool));
+            let mut hasher = expected.as_ref().map_or_else(Hasher::sha256, |blob| blob.digest.hasher());
+            let fed = self.feed(&mut hasher, head, blocks_of(&mut blocks));
+            blocks.finish();
+            let scan: Result<LayerScan, ScanError> = scan.join().unwrap_or_else(|_| {
+                Err(ScanError::Read(std::io::Error::other("the scan failed: this is a defect of ncclcheck")))
+            });
+            // What broke the stream is the cause of what the scan says.
+            fed?;
+            let stored = hasher.finish();
+            let scan = scan.map_err(scan_error)?;
+            if let Some(expected) = &expected {
+                check(&expected.digest, &stored, entry.size).map_err(scan_error)?;
+            }
+            Ok(Scanned::whole(scan, stored, entry.size))
+        });
+        let scanned = scanned?;
+        keep(self.means, &scanned);
+        Ok(scanned)
+    }
+
+    fn feed(&mut self, hasher: &mut Hasher, head: &[u8], mut write: impl FnMut(&[u8]) -> bool) -> Result<(), Error> {
+        hasher.update(head);
+        let mut listening = write(head);
+        let name = &self.found.name;
+        while listening {
+            let Some(chunk) = self.tar.chunk().map_err(|error| told_tar(name, &error))? else { break };
+            hasher.update(chunk.bytes);
+            listening = write(chunk.bytes);
+        }
+        Ok(())
+    }
+}
+
+/// The digest of a member against the one that it is named by.
+fn check(expected: &Digest, found: &Digest, size: u64) -> Result<(), ScanError> {
+    if expected == found {
+        return Ok(());
+    }
+    let text = format!("blob {expected} is corrupt: its {size} bytes have the digest {found}");
+    Err(ScanError::Read(std::io::Error::new(std::io::ErrorKind::InvalidData, text)))
+}
+
+fn blocks_of(blocks: &mut Blocks) -> impl FnMut(&[u8]) -> bool {
+    |bytes| blocks.write(bytes)
+}
+
+/// By content, since every writer names layers otherwise: compressed bytes, a tar header, or the zeros of an empty tar.
+fn is_layer(entry: &Entry, head: &[u8]) -> bool {
+    let compressed = head.starts_with(&[0x1f, 0x8b]) || head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
+    let ustar = head.get(257..262) == Some(b"ustar");
+    let named = entry.path.file_name().ends_with(b".tar") || entry.path.file_name().ends_with(b".tar.gz");
+    compressed || ustar || named
+}
+
+fn told_tar(name: &str, error: &TarError) -> Error {
+    match &error.what {
+        Fault::Read(below) => Error::invalid(format!("{name}: {below}")),
+        _ if error.offset < 512 => {
+            Error::invalid(format!("{name} is no image archive, neither tar nor gzip nor zstd: {error}"))
+        }
+        _ => Error::invalid(format!("{name} is damaged {error}")),
+    }
+}

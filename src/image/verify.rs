@@ -1,0 +1,138 @@
+//! Verification while reading: whoever reads a blob to its end knows that it was the right one.
+
+use std::io::{self, Read};
+
+use crate::model::{Digest, Hasher};
+
+use super::source::BlobRef;
+
+/// A reader that counts and hashes what goes through, and that fails at the end, instead of ending, when size or digest
+/// are not the promised ones. Nobody who stops before the end has verified anything: drain it.
+#[derive(Debug)]
+pub struct Verified<R> {
+    inner: R,
+    verification: Verification,
+}
+
+/// The same for who is shown the bytes.
+#[derive(Debug)]
+pub struct Verification {
+    expected: BlobRef,
+    read: u64,
+    hasher: Option<Hasher>,
+}
+
+/// A blob is not what its descriptor says.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Mismatch {
+    /// Too short, or too long.
+    #[error("blob {digest} has {} bytes, its descriptor says {expected}", if *more { format!("more than {expected}") } else { read.to_string() })]
+    Size {
+        /// The blob.
+        digest: Digest,
+        /// What its descriptor says.
+        expected: u64,
+        /// Bytes that were there.
+        read: u64,
+        /// Whether there were more; reading stops there.
+        more: bool,
+    },
+    /// Other bytes.
+    #[error("blob {expected} is corrupt: its {size} bytes have the digest {found}")]
+    Digest {
+        /// The blob.
+        expected: Digest,
+        /// The digest of what was there.
+        found: Digest,
+        /// How many bytes were read.
+        size: u64,
+    },
+}
+
+impl<R: Read> Verified<R> {
+    /// Verifies `inner` against `expected`.
+    pub fn new(inner: R, expected: BlobRef) -> Self {
+        Self { inner, verification: Verification::new(expected) }
+    }
+}
+
+impl<R: Read> Read for Verified<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        let count = self.inner.read(buffer)?;
+        self.verification.see(buffer.get(..count).unwrap_or_default())?;
+        Ok(count)
+    }
+}
+
+impl Verification {
+    /// Verifies against `expected` what it will see.
+    pub fn new(expected: BlobRef) -> Self {
+        let hasher = Some(expected.digest.hasher());
+        Self { expected, read: 0, hasher }
+    }
+
+    /// Sees the next bytes; none are the end.
+    ///
+    /// # Errors
+    /// A [`Mismatch`], as soon as it is known.
+    pub fn see(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.read = self.read.saturating_add(bytes.len() as u64);
+        if self.read > self.expected.size {
+            return Err(self.size_mismatch(true));
+        }
+        if let (false, Some(hasher)) = (bytes.is_empty(), &mut self.hasher) {
+            hasher.update(bytes);
+            return Ok(());
+        }
+        if self.read < self.expected.size {
+            return Err(self.size_mismatch(false));
+        }
+        if let Some(hasher) = self.hasher.take() {
+            let found = hasher.finish();
+            if found != self.expected.digest {
+                let expected = self.expected.digest.clone();
+                return Err(invalid(Mismatch::Digest { expected, found, size: self.read }));
+            }
+        }
+        Ok(())
+    }
+
+    fn size_mismatch(&self, more: bool) -> io::Error {
+        invalid(Mismatch::Size {
+            digest: self.expected.digest.clone(),
+            expected: self.expected.size,
+            read: self.read,
+            more,
+        })
+    }
+}
+
+fn invalid(mismatch: Mismatch) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, mismatch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: &[u8], expected: &BlobRef) -> Result<Vec<u8>, String> {
+        let mut out = Vec::new();
+        #[expect(clippy::disallowed_methods, reason = "a few bytes of a test")]
+        let result = Verified::new(bytes, expected.clone()).read_to_end(&mut out);
+        result.map(|_| out).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn only_the_promised_bytes_pass() {
+        let mut hasher = Hasher::sha256();
+        hasher.update(b"layer");
+        let expected = BlobRef { digest: hasher.finish(), size: 5 };
+        assert_eq!(read(b"layer", &expected).unwrap(), b"layer");
+        assert!(read(b"lay", &expected).unwrap_err().contains("has 3 bytes, its descriptor says 5"));
+        assert!(read(b"layers", &expected).unwrap_err().contains("more than 5"));
+        assert!(read(b"lawyr", &expected).unwrap_err().contains("is corrupt"));
+    }
+}

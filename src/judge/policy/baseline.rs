@@ -1,0 +1,123 @@
+//! What is wrong with an image today, written down, so that only what comes new fails.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::document::{Document, Mistake};
+use crate::judge::rules::{Judgement, Outcome, Problem, Waived};
+
+/// Name and major version of the file's form.
+const FORM: &str = "ncclcheck-baseline/1";
+
+/// Known problems.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Baseline {
+    known: BTreeSet<Known>,
+    /// What the file is called.
+    name: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    schema: String,
+    known: BTreeSet<Known>,
+}
+
+/// A problem, by what stays the same when the image is built again.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Known {
+    rule: String,
+    /// The places of the finding; none where the rule could not be answered.
+    places: Option<BTreeSet<String>>,
+}
+
+impl Known {
+    fn of(judgement: &Judgement<'_>) -> Option<Self> {
+        let places = match &judgement.outcome {
+            Outcome::Fail(finding) => Some(finding.places()),
+            Outcome::Unknown(_) => None,
+            Outcome::Pass | Outcome::NotApplicable | Outcome::Waived(_) => return None,
+        };
+        Some(Self { rule: judgement.rule.id.clone(), places })
+    }
+
+    /// Whether both are findings of one rule, or both are answers of it that could not be had.
+    fn is_like(&self, other: &Self) -> bool {
+        self.rule == other.rule && self.places.is_some() == other.places.is_some()
+    }
+}
+
+impl Baseline {
+    /// Reads what [`Self::text`] wrote.
+    pub fn read(document: Document<'_>) -> Result<Self, Mistake> {
+        let file: File = document.parse()?;
+        if file.schema != FORM {
+            let what = format!("this is no baseline of this version: its schema is '{}' and not '{FORM}'", file.schema);
+            return Err(document.mistake_of("schema", what));
+        }
+        Ok(Self { known: file.known, name: document.name.to_owned() })
+    }
+
+    /// Adds what is wrong with one more image.
+    pub fn add(&mut self, judgements: &[Judgement<'_>]) {
+        self.known.extend(judgements.iter().filter_map(Known::of));
+    }
+
+    /// How many problems there are.
+    pub fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// The file's text: a problem on each line, so that changes can be reviewed.
+    pub fn text(&self) -> serde_json::Result<String> {
+        let lines = self.known.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
+        let known = lines.iter().map(|line| format!("\n  {line}")).collect::<Vec<_>>().join(",");
+        Ok(format!("{{\"schema\": \"{FORM}\", \"known\": [{known}\n]}}\n"))
+    }
+
+    /// Takes what is known out of the failures, and tells what is not the case any more.
+    pub fn accept<'r>(&self, judgements: Vec<Judgement<'r>>) -> (Vec<Judgement<'r>>, Vec<String>) {
+        let mut met = Vec::new();
+        let judgements = judgements.into_iter().map(|judgement| match Known::of(&judgement) {
+            Some(problem) => {
+                let is_known = self.has(&problem);
+                met.push(problem);
+                let outcome = if is_known { self.waive(judgement.outcome) } else { judgement.outcome };
+                Judgement { outcome, ..judgement }
+            }
+            None => judgement,
+        });
+        let judgements = judgements.collect();
+        let gone = self.known.iter().filter(|known| !met.iter().any(|problem| problem.is_like(known)));
+        let notices = gone.map(|known| {
+            format!("{} is mended in this image: it is in {}, which can be written anew", known.rule, self.name)
+        });
+        (judgements, notices.collect())
+    }
+
+    /// Whether a problem is known. A finding that has lost some of its places is no new one.
+    fn has(&self, problem: &Known) -> bool {
+        let mut like = self.known.iter().filter(|known| known.is_like(problem)).peekable();
+        let is_there = like.peek().is_some();
+        let places: BTreeSet<&String> = like.filter_map(|known| known.places.as_ref()).flatten().collect();
+        is_there && problem.places.iter().flatten().all(|place| places.contains(place))
+    }
+
+    fn waive(&self, outcome: Outcome) -> Outcome {
+        let problem = match outcome {
+            Outcome::Fail(finding) => Problem::Failure(finding),
+            Outcome::Unknown(gaps) => Problem::Unknown(gaps),
+            other => return other,
+        };
+        let reason = "it was there when the baseline was written".to_owned();
+        Outcome::Waived(Waived { problem, reason, expires: None, place: self.name.clone() })
+    }
+}

@@ -1,0 +1,260 @@
+use std::collections::BTreeMap;
+
+use crate::facts::{Facts, key};
+use crate::judge::rules::{Outcome, judge};
+use crate::model::{Fact, Gap, Site, Value, Version};
+
+use super::*;
+
+fn policy(text: &str) -> Result<Policy, Mistake> {
+    let mut policy = Policy::default();
+    policy.add(Document { name: "ncclcheck.yaml", text }).map(|()| policy)
+}
+
+fn rules(text: &str) -> Result<RuleSet, Mistake> {
+    policy(text)?.apply(RuleSet::builtin()?)
+}
+
+/// An image with NCCL's log on, torch 2.5, and something unknown.
+fn facts() -> Facts {
+    let mut facts = Facts::default();
+    facts.insert(key::TORCH_VERSION, Fact::seen(Version::parse("2.5.1").unwrap(), []));
+    let debug = BTreeMap::from([("NCCL_DEBUG".to_owned(), "INFO".to_owned())]);
+    facts.insert(key::IMAGE_ENV, Fact::seen(debug, [Site::Config("Env NCCL_DEBUG".to_owned())]));
+    facts.insert::<Value>(key::RDMA_VERBS, Fact::Unknown(Gap::new("the layer is cut off")));
+    facts
+}
+
+const IMAGE: Subject<'static> = Subject {
+    names: ["registry.example/team/train:1", "docker://registry.example/team/train:1"],
+    digests: [Some("sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"), None],
+};
+
+/// The outcome of a rule under a policy, and what is told of waivers.
+fn outcome(text: &str, id: &str) -> (Option<Outcome>, Vec<String>) {
+    let (policy, rules, facts) = (policy(text).unwrap(), rules(text).unwrap(), facts());
+    let (judgements, notices) = policy.accept(judge(&rules, &facts), &IMAGE, Today::of("2026-06-01"));
+    let found = judgements.into_iter().find(|judgement| judgement.rule.id == id);
+    (found.map(|judgement| judgement.outcome), notices)
+}
+
+fn waiver(rest: &str) -> (Option<Outcome>, Vec<String>) {
+    outcome(&format!("waivers:\n  - rule: env/debug-on\n    reason: for the pilot\n    {rest}\n"), "env/debug-on")
+}
+
+#[test]
+fn every_profile_is_a_policy() {
+    for profile in Profile::all() {
+        let policy = Policy::of_profile(profile.name).unwrap().unwrap();
+        assert!(policy.apply(RuleSet::builtin().unwrap()).unwrap().iter().count() > 20, "{}", profile.name);
+        assert!(!profile.about().unwrap().is_empty(), "{}", profile.name);
+    }
+    assert!(Policy::of_profile("x").unwrap_err().to_string().contains("there is no profile 'x'; there are audit, "));
+}
+
+#[test]
+fn severities_and_selections() {
+    let text = "rules:\n  severity: {env/*: info, env/debug-on: error, cuda/*: off}\n";
+    let set = rules(text).unwrap();
+    let severity = |id: &str| set.get(id).map(|rule| rule.severity);
+    assert_eq!(severity("env/debug-on"), Some(Severity::Error));
+    assert_eq!(severity("env/ld-preload"), Some(Severity::Info));
+    assert_eq!(severity("cuda/cudart-missing"), None);
+    assert_eq!(
+        severity("torch/not-found"),
+        RuleSet::builtin().unwrap().get("torch/not-found").map(|rule| rule.severity)
+    );
+    let only = rules("rules: {only: [torch/*]}\nrequire: [torch.version >= 2.6]\n").unwrap();
+    assert!(
+        only.iter().all(|rule| rule.id.starts_with("torch/") || rule.is_required())
+            && only.get("require/torch-version-2-6").is_some()
+    );
+}
+
+#[test]
+fn a_files_words_weigh_more_than_its_profiles() {
+    let set = rules("profile: multi-node-rdma\nrules: {severity: {env/ib-disabled: warning}}\n").unwrap();
+    assert_eq!(set.get("env/ib-disabled").unwrap().severity, Severity::Warning);
+    assert_eq!(set.get("rdma/no-provider").unwrap().severity, Severity::Error);
+    let mut chosen = Policy::of_profile("single-node").unwrap().unwrap();
+    chosen.add(Document { name: "p", text: "profile: multi-node-rdma\n" }).unwrap();
+    assert!(
+        chosen.apply(RuleSet::builtin().unwrap()).unwrap().get("rdma/no-provider").is_none(),
+        "typed before written"
+    );
+}
+
+#[test]
+fn requirements_fail_where_they_do_not_hold_or_a_fact_is_not_there() {
+    for (that, expected) in [
+        ("torch.version >= 2.6", "Fail"),
+        ("torch.version >= 2.5", "Pass"),
+        ("torch.version < 2.10", "Pass"),
+        ("nccl.loaded.version >= 2.18", "Fail"),
+        ("has(nccl.loaded.version) ? version(nccl.loaded.version) > version('2') : true", "Pass"),
+        ("torch.use_nccl", "Fail"),
+        ("image.env.NCCL_DEBUG == 'INFO'", "Pass"),
+        ("image.env.NCCL_ALGO == 'Ring'", "Fail"),
+        ("!has(image.labels.vendor)", "Pass"),
+        ("torch.version != 2.5.1", "Fail"),
+        ("has(rdma.verbs)", "Unknown"),
+        ("'sm_90' in torch.arch_list", "Fail"),
+    ] {
+        let (found, _) = outcome(&format!("require: [{{id: x, that: \"{that}\"}}]"), "require/x");
+        assert!(format!("{:?}", found.unwrap()).starts_with(expected), "{that}");
+    }
+    let (found, _) = outcome("require: [torch.version >= 2.6]", "require/torch-version-2-6");
+    let Some(Outcome::Fail(finding)) = found else { panic!() };
+    assert_eq!(finding.message, "torch.version is 2.5.1; ncclcheck.yaml:1 requires torch.version >= 2.6");
+}
+
+#[test]
+fn a_waiver_accepts_what_it_is_for_as_long_as_it_holds() {
+    let is_waived = |(outcome, notices): (Option<Outcome>, Vec<String>)| {
+        matches!(outcome, Some(Outcome::Waived(_))) && notices.is_empty()
+    };
+    for good in [
+        "expires: 2026-06-01",
+        "expires: never",
+        "expires: never\n    images: [\"registry.example/*\"]",
+        "expires: never\n    images: [other, \"docker://*:1\"]",
+        "expires: never\n    digest: sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+    ] {
+        assert!(is_waived(waiver(good)), "{good}");
+    }
+    // One that is for other images is neither used nor unused here.
+    for other in [
+        "images: [\"registry.example/other/*\"]",
+        "digest: sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb",
+    ] {
+        let (outcome, notices) = waiver(&format!("expires: never\n    {other}"));
+        assert!(matches!(outcome, Some(Outcome::Fail(_))) && notices.is_empty(), "{other}: {notices:?}");
+    }
+    let (outcome, notices) = waiver("expires: 2026-05-31");
+    let Some(Outcome::Fail(finding)) = outcome else { panic!() };
+    assert_eq!(finding.note.unwrap(), "it was accepted until 2026-05-31 (ncclcheck.yaml:2): for the pilot");
+    assert!(notices.is_empty());
+}
+
+#[test]
+fn a_waiver_of_a_finding_covers_no_other() {
+    let (rules, facts) = (rules("about: nothing").unwrap(), facts());
+    let judgements = judge(&rules, &facts);
+    let fingerprint =
+        judgements.iter().find(|judgement| judgement.rule.id == "env/debug-on").unwrap().fingerprint().unwrap();
+    let (outcome, _) = waiver(&format!("expires: never\n    fingerprint: {}", fingerprint.split_at(8).0));
+    assert!(matches!(outcome, Some(Outcome::Waived(_))));
+    let (outcome, notices) = waiver("expires: never\n    fingerprint: '0123456789'");
+    assert!(matches!(outcome, Some(Outcome::Fail(_))) && notices.len() == 1);
+}
+
+#[test]
+fn a_waiver_that_does_nothing_is_told() {
+    let (_, notices) = outcome("waivers: [{rule: env/ld-preload, reason: r, expires: 2026-01-01}]", "env/ld-preload");
+    assert!(
+        notices[0]
+            .contains("the waiver of env/ld-preload in ncclcheck.yaml:1 is not used for this image, and has expired"),
+        "{notices:?}"
+    );
+}
+
+#[test]
+fn what_is_not_asked_is_no_matter_of_waivers_and_checks() {
+    let text = "require: [run.nccl.ranks == 2, torch.version >= 2]\nwaivers: [{rule: env/ld-preload, reason: r, expires: never}]";
+    let of_run = rules(text).unwrap().only(Rule::is_of_run);
+    assert!(of_run.get("require/run-nccl-ranks-2").is_some() && of_run.get("require/torch-version-2").is_none());
+    let (_, notices) = policy(text).unwrap().accept(judge(&of_run, &facts()), &IMAGE, Today::of("2026-06-01"));
+    assert!(notices.is_empty(), "{notices:?}");
+}
+
+#[test]
+fn an_unknown_is_accepted_only_where_that_is_said() {
+    let text =
+        "require: [{id: verbs, that: has(rdma.verbs)}]\nwaivers: [{rule: require/verbs, reason: r, expires: never}]";
+    assert!(matches!(outcome(text, "require/verbs").0, Some(Outcome::Unknown(_))));
+    let text = text.replace("never}", "never, unknown: true}");
+    assert!(matches!(outcome(&text, "require/verbs").0, Some(Outcome::Waived(_))));
+}
+
+#[test]
+fn mistakes_have_a_place_and_a_suggestion() {
+    for (text, told) in [
+        ("profil: ci", "ncclcheck.yaml:1:1: unknown field `profil`"),
+        ("profil: ci", "did you mean profile?"),
+        ("profile: cii", "ncclcheck.yaml:1:10: there is no profile 'cii'"),
+        ("fail-on: fatal", "unknown variant `fatal`"),
+        ("rules: {severity: {env/debugon: off}}", "ncclcheck.yaml:1:20: there is no rule 'env/debugon'"),
+        ("rules: {severity: {env/debugon: off}}", "did you mean env/debug-on?"),
+        ("rules: {severity: {env/debug-on: loud}}", "unknown variant `loud`"),
+        ("rules: {only: [nothing/*]}", "there is no rule 'nothing/*'"),
+        ("require: [torch.versoin >= 2.6]", "ncclcheck.yaml:1:11: there is no fact 'torch.versoin'"),
+        ("require: [torch.path >= 2.6]", "text and a number have no order"),
+        ("require: [{that: torch.use_nccl, why: x}]", "unknown field `why`"),
+        ("require: [torch.use_nccl, torch.use_nccl]", "ncclcheck.yaml:1:27: this is required already"),
+        ("require: [[]]", "a condition such as `torch.version >= 2.6`"),
+        ("waivers: [{rule: env/debug-on, expires: never}]", "missing field `reason`"),
+        (
+            "waivers: [{rule: env/debug-on, reason: ' ', expires: never}]",
+            "a waiver has a reason, and this one is empty",
+        ),
+        ("waivers: [{rule: env/debug-on, reason: r}]", "missing field `expires`"),
+        (
+            "waivers: [{rule: env/debug-on, reason: r, expires: 2026-02-30}]",
+            "ncclcheck.yaml:1:52: '2026-02-30' is no day",
+        ),
+        ("waivers: [{rule: env/debug-onn, reason: r, expires: never}]", "did you mean env/debug-on?"),
+        ("waivers: [{rule: env/debug-on, reason: r, expires: never, images: ['[']}]", "this is no pattern of names"),
+        ("waivers: [{rule: env/debug-on, reason: r, expires: never, images: []}]", "are an empty list"),
+        ("waivers: [{rule: env/debug-on, reason: r, expires: never, images: ['']}]", "matches no image's name"),
+        (
+            "waivers: [{rule: env/debug-on, reason: r, expires: never, digest: }]",
+            "there is nothing here, and a text is needed",
+        ),
+        ("require: [{id: ../x, that: torch.use_nccl}]", "'../x' is no name"),
+        ("require: ['!has(image.env.MY_SECRET)']", "ask whether it is set: 'MY_SECRET' in image.other_env"),
+        ("require: [\"'MY_SECRET' in image.env\"]", "'MY_SECRET' in image.other_env"),
+        ("require: [!has(torch.path)]", "quote it"),
+        ("rules: {severity: {*: off}}", "quote it"),
+        ("require: [torch.version = 2.6]", "== compares"),
+        ("require: [torch.use_nccl and torch.cuda.build]", "&& joins two conditions"),
+        ("# nothing\n", "there is nothing in this file"),
+        ("waivers: [{rule: env/debug-on, reason: r, expires: never, digest: abc}]", "ncclcheck.yaml:1:67: "),
+        ("waivers: [{rule: env/debug-on, reason: r, expires: never, fingerprint: xyz}]", "8 to 64 hexadecimal digits"),
+    ] {
+        let error = rules(text).unwrap_err().to_string();
+        assert!(error.contains(told), "{text}:\n{error}\nand not\n{told}");
+    }
+}
+
+#[test]
+fn a_baseline_accepts_what_it_has_and_tells_what_is_gone() {
+    let (rules, facts) = (rules("about: nothing").unwrap(), facts());
+    let mut baseline = Baseline::default();
+    baseline.add(&judge(&rules, &facts));
+    let text = baseline.text().unwrap();
+    let read = Baseline::read(Document { name: "known.json", text: &text }).unwrap();
+    assert_eq!(read.text().unwrap(), text);
+    let (judgements, notices) = read.accept(judge(&rules, &facts));
+    let is_open = |outcome: &Outcome| matches!(outcome, Outcome::Fail(_) | Outcome::Unknown(_));
+    assert!(!judgements.iter().any(|judgement| is_open(&judgement.outcome)) && notices.is_empty());
+    let (_, notices) = read.accept(judge(&rules, &Facts::default()));
+    assert!(notices.iter().any(|notice| notice.contains("env/debug-on is mended")), "{notices:?}");
+    let error =
+        Baseline::read(Document { name: "known.json", text: &text.replace("baseline/1", "baseline/9") }).unwrap_err();
+    assert!(error.to_string().contains("known.json:1:1: this is no baseline of this version"), "{error}");
+}
+
+#[test]
+fn the_schemas_in_the_repository_are_these() {
+    for (file, schema) in [("policy", super::schema()), ("rule", crate::judge::rules::schema())] {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("schema/{file}.schema.json"));
+        if std::env::var_os("NCCLCHECK_BLESS").is_some() {
+            std::fs::write(&path, &schema).unwrap();
+        }
+        assert_eq!(
+            std::fs::read_to_string(&path).unwrap_or_default(),
+            schema,
+            "NCCLCHECK_BLESS=1 cargo test --lib schema writes it"
+        );
+    }
+}

@@ -1,0 +1,83 @@
+//! Names in conditions: which facts they are.
+
+use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr};
+
+use crate::facts::key::{self, Key};
+
+/// The facts that a part of a checked condition asks for.
+pub(in crate::judge::rules) fn facts_of(expression: &IdedExpr) -> Vec<&'static Key> {
+    let mut keys = Vec::new();
+    gather(expression, &mut Vec::new(), &mut keys);
+    keys
+}
+
+fn gather<'e>(expression: &'e IdedExpr, bound: &mut Vec<&'e str>, keys: &mut Vec<&'static Key>) {
+    match &expression.expr {
+        Expr::Ident(_) | Expr::Select(_) => match path(expression) {
+            (Some(root), _) if bound.contains(&root) => {}
+            (Some(root), parts) => keys.extend(fact(root, &parts).map(|(key, _)| key)),
+            (None, _) => {
+                if let Expr::Select(select) = &expression.expr {
+                    gather(&select.operand, bound, keys);
+                }
+            }
+        },
+        Expr::Call(call) => operands(call).for_each(|part| gather(part, bound, keys)),
+        Expr::List(list) => list.elements.iter().for_each(|part| gather(part, bound, keys)),
+        Expr::Map(map) => map.entries.iter().filter_map(entry).for_each(|(key, value)| {
+            gather(key, bound, keys);
+            gather(value, bound, keys);
+        }),
+        Expr::Comprehension(each) => {
+            gather(&each.iter_range, bound, keys);
+            bound.extend([each.iter_var.as_str(), each.accu_var.as_str()]);
+            gather(&each.loop_step, bound, keys);
+            bound.truncate(bound.len() - 2);
+        }
+        Expr::Struct(_) | Expr::Literal(_) | Expr::Unspecified => {}
+    }
+}
+
+/// `a.b.c`: its root, if that is a name, and what follows.
+pub(in crate::judge::rules) fn path(expression: &IdedExpr) -> (Option<&str>, Vec<&str>) {
+    let mut parts = Vec::new();
+    let mut at = expression;
+    loop {
+        match &at.expr {
+            Expr::Select(select) => {
+                parts.push(select.field.as_str());
+                at = &select.operand;
+            }
+            Expr::Ident(root) => {
+                parts.reverse();
+                return (Some(root), parts);
+            }
+            _ => return (None, Vec::new()),
+        }
+    }
+}
+
+/// The fact that a path begins with, and how many parts behind its root are the fact's own.
+pub(in crate::judge::rules) fn fact(root: &str, parts: &[&str]) -> Option<(&'static Key, usize)> {
+    let mut name = root.to_owned();
+    let alone = key::find(&name).map(|key| (key, 0));
+    alone.or_else(|| {
+        parts.iter().enumerate().find_map(|(index, part)| {
+            name = format!("{name}.{part}");
+            key::find(&name).map(|key| (key, index + 1))
+        })
+    })
+}
+
+/// The operands of an operator, or the receiver and the arguments of a function.
+pub(in crate::judge::rules) fn operands(call: &CallExpr) -> impl Iterator<Item = &IdedExpr> {
+    call.target.iter().map(|target| &**target).chain(&call.args)
+}
+
+/// Key and value of a map's entry.
+pub(super) fn entry(entry: &IdedEntryExpr) -> Option<(&IdedExpr, &IdedExpr)> {
+    match &entry.expr {
+        EntryExpr::MapEntry(entry) => Some((&entry.key, &entry.value)),
+        EntryExpr::StructField(_) => None,
+    }
+}

@@ -1,0 +1,208 @@
+//! A scan as bytes. They may come from a stranger: what is decoded is what a scan could have said, or it is refused.
+//!
+//! ```text
+//! magic        8 bytes   "ncclscan"
+//! form         4 bytes   of what follows, little-endian
+//! length       8 bytes   of the rest, little-endian
+//! SHA-256     32 bytes   of the rest
+//! rest                   Zstandard (RFC 8878): one head, then entries, then findings, each in postcard's form
+//! ```
+
+use std::io::{self, Read as _};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::layer::scan::{Compression, LayerScan};
+use crate::model::{Digest, Entry, Found, Gap, Kind};
+
+use super::key::Key;
+
+const MAGIC: &[u8; 8] = b"ncclscan";
+
+/// Number of the form.
+const FORM: u32 = 1;
+
+/// Bytes before the rest.
+const HEADER: usize = 8 + 4 + 8 + 32;
+
+/// Bytes of one entry as stored. A layer of a million files takes some 20 MB.
+pub(super) const MOST_STORED: u64 = 64 << 20;
+
+/// Bytes of what is in it.
+const MOST_UNPACKED: u64 = 256 << 20;
+
+/// zstd's own default.
+const LEVEL: i32 = 3;
+
+/// What comes first: which bytes were scanned, by whom, and how much follows.
+#[derive(Debug, Serialize, Deserialize)]
+struct Head {
+    digest: Digest,
+    size: u64,
+    scanner: String,
+    compression: Compression,
+    unpacked: u64,
+    diff_id: Option<Digest>,
+    entries: u64,
+    found: u64,
+}
+
+/// What was found in the file of one entry.
+type Findings = (u64, Vec<Result<Found, Gap>>);
+
+/// Bytes that are no scan, or not the wanted one. They are passed over: a new scan takes their place.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refused {
+    #[error("it is no scan, or of another form")]
+    Form,
+    #[error("its bytes are damaged")]
+    Damaged,
+    #[error("it is larger than any scan that is kept")]
+    TooLarge,
+    #[error("it is the scan of other bytes, or by another scanner")]
+    OtherKey,
+    #[error("it says what no scan says: {0}")]
+    Unsound(&'static str),
+}
+
+/// The bytes of a scan; `None` for one that is too large to be kept.
+pub(super) fn encode(key: &Key<'_>, scan: &LayerScan) -> Option<Vec<u8>> {
+    let head = Head {
+        digest: key.blob.digest.clone(),
+        size: key.blob.size,
+        scanner: key.scanner().to_string(),
+        compression: scan.compression,
+        unpacked: scan.unpacked,
+        diff_id: scan.diff_id.clone(),
+        entries: scan.entries.len() as u64,
+        found: scan.found.len() as u64,
+    };
+    let mut bytes = postcard::to_stdvec(&head).ok()?;
+    for entry in &scan.entries {
+        bytes = postcard::to_extend(entry, bytes).ok()?;
+    }
+    for (index, found) in &scan.found {
+        bytes = postcard::to_extend(&(*index as u64, found), bytes).ok()?;
+    }
+    if bytes.len() as u64 > MOST_UNPACKED {
+        return None;
+    }
+    let rest = zstd::encode_all(&*bytes, LEVEL).ok()?;
+    let mut whole = Vec::with_capacity(HEADER + rest.len());
+    whole.extend(MAGIC);
+    whole.extend(FORM.to_le_bytes());
+    whole.extend((rest.len() as u64).to_le_bytes());
+    whole.extend(Sha256::digest(&rest));
+    whole.extend(rest);
+    (whole.len() as u64 <= MOST_STORED).then_some(whole)
+}
+
+/// The scan that these bytes are, if it is the one of this key.
+pub(super) fn decode(bytes: &[u8], key: &Key<'_>) -> Result<LayerScan, Refused> {
+    let unpacked = unpack(rest(bytes)?)?;
+    let mut rest = Rest(&unpacked);
+    let head: Head = rest.next()?;
+    if head.digest != key.blob.digest || head.size != key.blob.size || head.scanner != key.scanner().to_string() {
+        return Err(Refused::OtherKey);
+    }
+    let bounds = key.limits;
+    if head.entries > bounds.entries || head.unpacked > bounds.unpacked || head.found > head.entries {
+        return Err(Refused::Unsound("it passes the limits within which it was made"));
+    }
+    let mut scan = LayerScan {
+        compression: head.compression,
+        unpacked: head.unpacked,
+        diff_id: head.diff_id,
+        entries: Vec::new(),
+        found: std::collections::BTreeMap::new(),
+    };
+    for _ in 0..head.entries {
+        let entry: Entry = rest.next()?;
+        check_entry(&entry, bounds.path)?;
+        scan.entries.push(entry);
+    }
+    for _ in 0..head.found {
+        let (index, answers): Findings = rest.next()?;
+        let index = usize::try_from(index).map_err(|_large| Refused::Damaged)?;
+        let file = scan.entries.get(index).filter(|entry| entry.kind == Kind::File && entry.size > 0);
+        if file.is_none() || answers.is_empty() || scan.found.last_key_value().is_some_and(|(last, _)| *last >= index) {
+            return Err(Refused::Unsound("findings in what is no file, or not in order"));
+        }
+        answers.iter().try_for_each(|found| check_found(found, bounds.text_file))?;
+        scan.found.insert(index, answers);
+    }
+    if rest.0.is_empty() && scan.is_reproducible() {
+        Ok(scan)
+    } else {
+        Err(Refused::Unsound("more than was announced, or what is not kept"))
+    }
+}
+
+/// Whether these bytes are whole, whatever they say.
+pub(super) fn is_whole(bytes: &[u8]) -> bool {
+    rest(bytes).is_ok()
+}
+
+/// What follows the header, verified.
+fn rest(bytes: &[u8]) -> Result<&[u8], Refused> {
+    let (header, rest) = bytes.split_at_checked(HEADER).ok_or(Refused::Form)?;
+    let header = header.strip_prefix(MAGIC).and_then(|header| header.strip_prefix(&FORM.to_le_bytes()));
+    let (length, digest) = header.and_then(|header| header.split_at_checked(8)).ok_or(Refused::Form)?;
+    if length != (rest.len() as u64).to_le_bytes() || digest != &*Sha256::digest(rest) {
+        return Err(Refused::Damaged);
+    }
+    Ok(rest)
+}
+
+fn unpack(rest: &[u8]) -> Result<Vec<u8>, Refused> {
+    let decoder = zstd::stream::read::Decoder::with_buffer(rest).map_err(|_zstd| Refused::Damaged)?;
+    let mut bytes = Vec::new();
+    match io::copy(&mut decoder.take(MOST_UNPACKED + 1), &mut bytes) {
+        Ok(count) if count > MOST_UNPACKED => Err(Refused::TooLarge),
+        Ok(_) => Ok(bytes),
+        Err(_) => Err(Refused::Damaged),
+    }
+}
+
+/// What is still to be read. One thing is made at a time, so that hostile bytes are noticed before they took much.
+struct Rest<'a>(&'a [u8]);
+
+impl Rest<'_> {
+    fn next<T: DeserializeOwned>(&mut self) -> Result<T, Refused> {
+        let (value, rest) = postcard::take_from_bytes(self.0).map_err(|_postcard| Refused::Damaged)?;
+        self.0 = rest;
+        Ok(value)
+    }
+}
+
+/// What every entry of a scan is, beyond what its types say.
+fn check_entry(entry: &Entry, longest: usize) -> Result<(), Refused> {
+    let target = match &entry.kind {
+        Kind::Symlink(target) => target.len(),
+        Kind::Hardlink(target) => target.as_bytes().len(),
+        _ => 0,
+    };
+    if entry.mode > 0o7777 {
+        return Err(Refused::Unsound("permission bits that there are not"));
+    }
+    if entry.size > 0 && entry.kind != Kind::File {
+        return Err(Refused::Unsound("content in what is no file"));
+    }
+    if entry.path.as_bytes().len().max(target) > longest {
+        return Err(Refused::Unsound("a path over the limit"));
+    }
+    Ok(())
+}
+
+fn check_found(found: &Result<Found, Gap>, longest: u64) -> Result<(), Refused> {
+    match found {
+        Ok(Found::Elf(elf)) if !matches!(elf.bits, 32 | 64) => Err(Refused::Unsound("an ELF file of strange width")),
+        Ok(Found::Text(text)) if text.len() as u64 > longest => Err(Refused::Unsound("a text over the limit")),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,202 @@
+//! Scans that a team shares: in S3, Google Cloud Storage, Azure, on a web server or in a folder. Who may write there is
+//! believed: an entry says what a layer holds, and nobody looks into the layer again.
+
+use std::fmt;
+use std::future::Future;
+use std::path::Path as File;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use object_store::aws::AmazonS3Builder;
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::http::HttpBuilder;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path;
+use object_store::{ClientOptions, ObjectStore, ObjectStoreExt as _, ObjectStoreScheme, PutPayload, RetryConfig};
+use tokio::runtime::Runtime;
+use url::Url;
+
+use crate::image::source::Environment;
+
+use super::entry::MOST_STORED;
+
+/// How long somebody may take to answer at all.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// How long one look-up may take, tries and all. A scan that takes longer is rare.
+const READ: Duration = Duration::from_secs(15);
+
+/// How long it may take to put an entry there.
+const WRITE: Duration = Duration::from_mins(1);
+
+/// A cache behind a URL. Nobody is asked before the first look-up.
+pub struct Shared {
+    url: Url,
+    /// Credentials and settings of the clouds, by their usual names.
+    environment: Environment,
+    /// How long a look-up may take.
+    patience: Duration,
+    opened: OnceLock<Result<Opened, String>>,
+}
+
+struct Opened {
+    store: Box<dyn ObjectStore>,
+    base: Path,
+    runtime: Runtime,
+}
+
+impl Shared {
+    /// The cache at a URL, or in a folder by its path.
+    pub fn new(place: &str, environment: &Environment) -> Result<Self, String> {
+        let url = if place.contains("://") {
+            Url::parse(place).map_err(|error| format!("{place} is no URL: {error}"))?
+        } else {
+            let path = std::path::absolute(File::new(place)).map_err(|error| format!("{place}: {error}"))?;
+            Url::from_directory_path(&path).map_err(|()| format!("{place} is no path"))?
+        };
+        match url.scheme() {
+            "s3" | "gs" | "az" | "file" | "http" | "https" => {}
+            other => {
+                let why = "it is s3://, gs://, az://, file://, http://, https:// or a folder";
+                return Err(format!("{place}: there is no cache behind {other}://; {why}"));
+            }
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(format!("{}: a password has no place in a URL, where others read it", hidden(&url)));
+        }
+        Ok(Self { url, environment: environment.clone(), patience: READ, opened: OnceLock::new() })
+    }
+
+    /// The bytes of one entry; `None` where there is none.
+    pub(super) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
+        let opened = self.opened()?;
+        opened.wait(self.patience, async {
+            let found = match opened.store.get(&opened.at(name)).await {
+                Ok(found) => found,
+                Err(object_store::Error::NotFound { .. }) => return Ok(None),
+                Err(error) => return Err(told(&error)),
+            };
+            let mut bytes = Vec::new();
+            let mut pieces = found.into_stream();
+            while let Some(piece) = pieces.next().await {
+                bytes.extend_from_slice(&piece.map_err(|error| told(&error))?);
+                // Whatever it is, it is no entry.
+                if bytes.len() as u64 > MOST_STORED {
+                    return Ok(None);
+                }
+            }
+            Ok(Some(bytes))
+        })
+    }
+
+    /// Puts an entry there.
+    pub(super) fn write(&self, name: &str, bytes: Vec<u8>) -> Result<(), String> {
+        let opened = self.opened()?;
+        opened.wait(WRITE, async {
+            let put = opened.store.put(&opened.at(name), PutPayload::from(bytes)).await;
+            put.map(drop).map_err(|error| told(&error))
+        })
+    }
+
+    fn opened(&self) -> Result<&Opened, String> {
+        self.opened.get_or_init(|| self.open()).as_ref().map_err(Clone::clone)
+    }
+
+    fn open(&self) -> Result<Opened, String> {
+        let (scheme, base) = ObjectStoreScheme::parse(&self.url).map_err(|error| error.to_string())?;
+        // Whoever came first chose the same.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = ClientOptions::new()
+            .with_connect_timeout(CONNECT)
+            .with_timeout(WRITE)
+            .with_allow_http(self.url.scheme() == "http");
+        let retry = RetryConfig { max_retries: 2, retry_timeout: READ, ..RetryConfig::default() };
+        // Each builder has the same methods, and no trait for them.
+        macro_rules! cloud {
+            ($builder:ty, $prefix:literal) => {{
+                let new = <$builder>::new().with_url(self.url.as_str()).with_client_options(client).with_retry(retry);
+                let set = |builder: $builder, (name, value): (&str, &str)| match name.to_ascii_lowercase().parse() {
+                    Ok(key) => builder.with_config(key, value),
+                    Err(_) => builder,
+                };
+                self.environment.with_prefix($prefix).fold(new, set).build().map(|store| Box::new(store) as _)
+            }};
+        }
+        let store: Result<Box<dyn ObjectStore>, _> = match scheme {
+            ObjectStoreScheme::AmazonS3 => cloud!(AmazonS3Builder, "AWS_"),
+            ObjectStoreScheme::GoogleCloudStorage => cloud!(GoogleCloudStorageBuilder, "GOOGLE_"),
+            ObjectStoreScheme::MicrosoftAzure => cloud!(MicrosoftAzureBuilder, "AZURE_"),
+            ObjectStoreScheme::Local => Ok(Box::new(LocalFileSystem::new()) as _),
+            ObjectStoreScheme::Http => {
+                let server = self.url.origin().ascii_serialization();
+                let new = HttpBuilder::new().with_url(server).with_client_options(client).with_retry(retry);
+                new.build().map(|store| Box::new(store) as _)
+            }
+            _ => return Err("it is of no known kind".to_owned()),
+        };
+        let store = store.map_err(|error| told(&error))?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| error.to_string())?;
+        Ok(Opened { store, base, runtime })
+    }
+}
+
+impl Opened {
+    fn at(&self, name: &str) -> Path {
+        name.split('/').fold(self.base.clone(), Path::join)
+    }
+
+    fn wait<T>(&self, limit: Duration, work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+        self.runtime.block_on(async {
+            let done = tokio::time::timeout(limit, work).await;
+            done.unwrap_or_else(|_elapsed| Err(format!("there was no answer within {} seconds", limit.as_secs())))
+        })
+    }
+}
+
+impl fmt::Display for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hidden(&self.url))
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Shared({self})")
+    }
+}
+
+/// A URL as it may be shown: query strings are where signatures are.
+fn hidden(url: &Url) -> String {
+    let mut shown = url.clone();
+    // These fail for URLs that have none.
+    let _ = shown.set_username("");
+    let _ = shown.set_password(None);
+    shown.set_query(None);
+    shown.to_string()
+}
+
+/// An error with its causes, on one line. Some servers answer with a whole page.
+fn told(error: &object_store::Error) -> String {
+    const SHOWN: usize = 400;
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(below) = cause {
+        let said = below.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        cause = below.source();
+    }
+    let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some((end, _)) = line.char_indices().nth(SHOWN) {
+        line.truncate(end);
+        line.push_str(" ...");
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::image::source::{BlobRef, Environment};
+use crate::layer::scan::{Compression, LayerScan};
+use crate::model::{Gap, Limits};
+
+use super::*;
+
+fn blob() -> BlobRef {
+    BlobRef { digest: format!("sha256:{}", "a".repeat(64)).parse().unwrap(), size: 7 }
+}
+
+fn scan() -> LayerScan {
+    let found = BTreeMap::new();
+    LayerScan { compression: Compression::None, unpacked: 1024, diff_id: None, entries: Vec::new(), found }
+}
+
+fn cache(local: &Path, shared: Option<&Path>) -> Cache {
+    let shared = shared.map(|path| Shared::new(path.to_str().unwrap(), &Environment::default()).unwrap());
+    Cache::new(Some(Local::new(local, DEFAULT_BOUND)), shared)
+}
+
+fn only_file(folder: &Path) -> PathBuf {
+    let [stored] = &*Local::new(folder, 0).stored().unwrap() else { panic!("not one file") };
+    folder.join(stored.scanner.to_string()).join(format!("sha256-{}", "a".repeat(64)))
+}
+
+#[test]
+fn nowhere_is_a_cache_too() {
+    let (blob, limits) = (blob(), Limits::default());
+    let key = Key { blob: &blob, limits: &limits };
+    let cache = Cache::default();
+    cache.put(&key, &scan());
+    assert_eq!(cache.get(&key), None);
+    assert!(cache.notices().is_empty());
+}
+
+#[test]
+fn damaged_entries_are_passed_over_and_written_anew() {
+    let (blob, limits, folder) = (blob(), Limits::default(), tempfile::tempdir().unwrap());
+    let key = Key { blob: &blob, limits: &limits };
+    let cache = cache(folder.path(), None);
+    cache.put(&key, &scan());
+    let path = only_file(folder.path());
+    let good = fs::read(&path).unwrap();
+    let flipped: Vec<u8> = good.iter().enumerate().map(|(at, byte)| byte ^ u8::from(at == good.len() / 2)).collect();
+    let form: Vec<u8> = good.iter().enumerate().map(|(at, byte)| if at == 8 { 9 } else { *byte }).collect();
+    for bad in [&good[..good.len() - 1], b"", b"x", &flipped, &form] {
+        fs::write(&path, bad).unwrap();
+        assert_eq!(cache.get(&key), None);
+        cache.put(&key, &scan());
+        assert_eq!(fs::read(&path).unwrap(), good);
+        assert_eq!(cache.get(&key), Some(scan()));
+    }
+    assert!(cache.notices().is_empty());
+}
+
+#[test]
+fn what_the_team_has_is_kept_here_too() {
+    let (blob, limits, folder) = (blob(), Limits::default(), tempfile::tempdir().unwrap());
+    let key = Key { blob: &blob, limits: &limits };
+    let at = |name: &str| folder.path().join(name);
+    cache(&at("mine"), Some(&at("team"))).put(&key, &scan());
+    let other = cache(&at("yours"), Some(&at("team")));
+    assert_eq!(other.get(&key), Some(scan()));
+    assert_eq!(cache(&at("yours"), None).get(&key), Some(scan()));
+    // A damaged entry of the team is passed over, and mended by who scans.
+    fs::write(only_file(&at("team")), b"x").unwrap();
+    let third = cache(&at("third"), Some(&at("team")));
+    assert_eq!(third.get(&key), None);
+    third.put(&key, &scan());
+    assert_eq!(cache(&at("fourth"), Some(&at("team"))).get(&key), Some(scan()));
+    assert!(third.notices().is_empty() && other.notices().is_empty());
+}
+
+#[test]
+fn what_has_to_do_with_this_machine_is_not_kept() {
+    let (blob, limits, folder) = (blob(), Limits::default(), tempfile::tempdir().unwrap());
+    let key = Key { blob: &blob, limits: &limits };
+    let cache = cache(folder.path(), None);
+    let gap = Gap::new("no room").of_this_run();
+    cache.put(&key, &LayerScan { found: BTreeMap::from([(0, vec![Err(gap)])]), ..scan() });
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn what_fails_is_told_once_and_not_tried_again() {
+    let (blob, limits, folder) = (blob(), Limits::default(), tempfile::tempdir().unwrap());
+    let key = Key { blob: &blob, limits: &limits };
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let cache = cache(&file, Some(&file));
+    for _ in 0..3 {
+        assert_eq!(cache.get(&key), None);
+        cache.put(&key, &scan());
+    }
+    let notices = cache.notices();
+    let about = |text: &str| notices.iter().filter(|notice| notice.contains(text)).count();
+    assert_eq!(about("cannot be written to, and is done without"), 1, "{notices:?}");
+    assert_eq!(about("cannot be read, and is done without"), 1, "{notices:?}");
+    assert_eq!(notices.len(), 2, "{notices:?}");
+    assert!(cache.notices().is_empty());
+}
+
+#[test]
+fn scans_are_copied_for_others() {
+    let (blob, limits, folder) = (blob(), Limits::default(), tempfile::tempdir().unwrap());
+    let key = Key { blob: &blob, limits: &limits };
+    let at = |name: &str| folder.path().join(name);
+    let to = |name: &str| Shared::new(at(name).to_str().unwrap(), &Environment::default()).unwrap();
+    let local = Local::new(at("mine"), DEFAULT_BOUND);
+    assert_eq!(export(&local, &key, &to("none")).unwrap(), None);
+    cache(&at("mine"), None).put(&key, &scan());
+    let other = Limits { entries: 5, ..Limits::default() };
+    cache(&at("mine"), None).put(&Key { limits: &other, ..key }, &scan());
+    assert_eq!(export(&local, &key, &to("one")).unwrap().unwrap().scans, 1);
+    // Of two scanners, those of the one that is asked for.
+    assert_eq!(export_all(&local, &limits, &to("all")).unwrap().scans, 1);
+    for name in ["one", "all"] {
+        assert_eq!(cache(&at("yours"), Some(&at(name))).get(&key), Some(scan()));
+    }
+}
