@@ -45,6 +45,7 @@
 //! }
 //! ```
 
+pub mod check;
 pub mod cli;
 pub mod document;
 pub mod facts;

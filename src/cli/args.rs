@@ -7,9 +7,9 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use crate::model::Platform;
 
-use super::book::Judged;
 use super::cache::{self, Caching};
 pub(super) use super::probe::args::{Preflight, Probe};
+use super::rulebook::RulebookArgs;
 
 /// Tells from the bytes of a PyTorch-CUDA container image, without running it, whether distributed training in it will use
 /// NCCL and RDMA.
@@ -104,7 +104,7 @@ pub(super) struct Check {
     #[arg(long, value_name = "SEVERITY")]
     pub(super) fail_on: Option<FailOn>,
     #[command(flatten)]
-    pub(super) judged: Judged,
+    pub(super) rulebook: RulebookArgs,
 }
 
 #[derive(Debug, Args)]
@@ -157,7 +157,7 @@ pub(super) struct List {
     #[arg(long, value_name = "FORM", default_value = "human")]
     pub(super) format: Form,
     #[command(flatten)]
-    pub(super) judged: Judged,
+    pub(super) rulebook: RulebookArgs,
     #[command(flatten)]
     pub(super) look: Look,
 }
@@ -186,7 +186,7 @@ pub(super) struct Docs {
     /// Folder for the pages
     pub(super) folder: PathBuf,
     #[command(flatten)]
-    pub(super) judged: Judged,
+    pub(super) rulebook: RulebookArgs,
 }
 
 #[derive(Debug, Args)]
@@ -194,7 +194,7 @@ pub(super) struct Explain {
     /// A rule (nccl/missing-library) or a fact (nccl.loaded.version)
     pub(super) name: String,
     #[command(flatten)]
-    pub(super) judged: Judged,
+    pub(super) rulebook: RulebookArgs,
 }
 
 #[derive(Debug, Args)]
@@ -238,7 +238,7 @@ pub(super) struct Show {
     /// Id, such as nccl/missing-library
     pub(super) rule: String,
     #[command(flatten)]
-    pub(super) judged: Judged,
+    pub(super) rulebook: RulebookArgs,
 }
 
 #[derive(Debug, Args)]

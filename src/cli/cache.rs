@@ -17,8 +17,9 @@ use crate::probe::arrangement::bytes;
 use unpack::pipe::Cancel;
 
 use super::args::{Form, Reading};
+use super::images::load;
 use super::plan::{Talk, requests};
-use super::{Exit, Failure, load, output, say};
+use super::{Exit, Failure, output, say};
 
 /// `off`, or the shared cache.
 const PLACE: &str = "NCCLCHECK_CACHE";
@@ -184,12 +185,11 @@ fn exported(asked: Export, local: &Local, environment: &Environment) -> Result<E
     let cache = Arc::new(Cache::new(Some(Local::new(local.folder(), local.bound())), None));
     let requests = requests(&asked.images, asked.reading, &cache, environment)?;
     let mut exit = Exit::Pass;
-    load(&requests, Talk::Lines, &Cancel::default(), |request, loaded| {
+    for (request, loaded) in load(&requests, Talk::Lines, &Cancel::default()) {
         for image in loaded? {
             exit = exit.max(layers(request, &image, local, &to)?);
         }
-        Ok(())
-    })?;
+    }
     Ok(exit)
 }
 

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
+use crate::check::{HostDescription, read_hosts};
+use crate::document::read_text;
 use crate::facts::explain::Question;
 use crate::facts::is_shown;
 use crate::image::dockerfile::Dockerfile;
@@ -17,10 +19,9 @@ use crate::layer::cache::Cache;
 use crate::model::{ImagePath, Limits, Severity};
 use crate::report::{self, Format, Style};
 
+use super::Failure;
 use super::args::{Check, Color, Common, FailOn, Inspect, Look, Output, Reading};
-use super::book::Judged;
-use super::hosts::{Described, hosts};
-use super::{Failure, files};
+use super::rulebook::RulebookArgs;
 
 /// Columns where nobody says how many there are, as in a CI log.
 const WIDTH: usize = 80;
@@ -36,9 +37,9 @@ pub(super) struct Plan {
     pub(super) style: Style,
     /// If typed.
     pub(super) fail_on: Option<Severity>,
-    pub(super) judged: Judged,
+    pub(super) rulebook: RulebookArgs,
     pub(super) talk: Talk,
-    pub(super) hosts: Vec<Described>,
+    pub(super) hosts: Vec<HostDescription>,
     /// What the image was built from, where findings are shown in it.
     pub(super) dockerfile: Option<Dockerfile>,
 }
@@ -91,10 +92,10 @@ impl Talk {
 
 impl Plan {
     pub(super) fn check(check: Check, environment: &Environment) -> Result<Self, Failure> {
-        let (hosts, fail_on) = (hosts(&check.host, &check.host_facts)?, check.fail_on.map(Into::into));
+        let (hosts, fail_on) = (read_hosts(&check.host, &check.host_facts)?, check.fail_on.map(Into::into));
         let dockerfile = check.dockerfile.as_deref().map(dockerfile).transpose()?;
         let plan = Self::new(Action::Check, check.common, environment)?;
-        Ok(Self { hosts, fail_on, dockerfile, judged: check.judged, ..plan })
+        Ok(Self { hosts, fail_on, dockerfile, rulebook: check.rulebook, ..plan })
     }
 
     pub(super) fn inspect(inspect: Inspect, environment: &Environment) -> Result<Self, Failure> {
@@ -130,7 +131,7 @@ impl Plan {
             outputs,
             style,
             fail_on: None,
-            judged: Judged::default(),
+            rulebook: RulebookArgs::default(),
             talk,
             hosts: Vec::new(),
             dockerfile: None,
@@ -197,7 +198,7 @@ fn launch(files: &[PathBuf], options: &[String], limits: &Limits) -> Result<Vec<
     for path in files {
         let name = path.display().to_string();
         let wrong = |what: String| Failure::Usage(format!("--launch {name}: {what}"));
-        let text = files::text(path, limits).map_err(wrong)?;
+        let text = read_text(path, limits).map_err(|error| wrong(error.why))?;
         let read = launch::read(&text).map_err(wrong)?;
         settings.extend(read.into_iter().filter(|given| is_shown(&given.name)).map(|given| given.in_launch(&name)));
     }
@@ -212,7 +213,7 @@ fn launch(files: &[PathBuf], options: &[String], limits: &Limits) -> Result<Vec<
 /// `--dockerfile`. Services know it by its path in the repository, which is taken to be the current folder.
 fn dockerfile(path: &Path) -> Result<Dockerfile, Failure> {
     let wrong = |what: String| Failure::Usage(format!("--dockerfile {}: {what}", path.display()));
-    let text = files::text(path, &Limits::default()).map_err(wrong)?;
+    let text = read_text(path, &Limits::default()).map_err(|error| wrong(error.why))?;
     let here = std::env::current_dir().unwrap_or_default();
     let inside = path.strip_prefix(&here).unwrap_or(path).to_str().and_then(report::relative);
     let why = "services know files by their path in the repository: run this in its root, with the file below it";

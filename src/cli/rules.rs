@@ -4,23 +4,22 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use crate::document::{Document, suggestion};
+use crate::document::{Document, read_text, suggestion};
 use crate::facts::key::{self, KEYS};
 use crate::image::source::Environment;
 use crate::judge::policy::{self, Profile};
-use crate::judge::rules::{self, RuleSet, Trial};
+use crate::judge::rules::{self, RuleFile, RuleSet, Trial};
+use crate::model::Limits;
 use crate::report::{self, pages};
 
 use super::args::{Docs, Explain, Rules, Schema, SchemaOf, Show, Test};
-use super::book::Book;
-use super::files::{read, rule_files};
 use super::{Exit, Failure, output, plan};
 
 pub(super) fn run(command: &Rules, environment: &Environment) -> Result<Exit, Failure> {
     match command {
         Rules::List(list) => {
-            let rules = Book::open(&list.judged)?.rules;
-            output::rules(&rules, list.format, &plan::style(&list.look, environment))?;
+            let rulebook = list.rulebook.open()?;
+            output::rules(rulebook.rules(), list.format, &plan::style(&list.look, environment))?;
             Ok(Exit::Pass)
         }
         Rules::Profiles => profiles(),
@@ -52,7 +51,8 @@ fn schema(asked: &Schema) -> Result<Exit, Failure> {
 
 /// Writes a page for each rule, and the list of them.
 fn docs(asked: &Docs) -> Result<Exit, Failure> {
-    let rules = Book::open(&asked.judged)?.rules;
+    let rulebook = asked.rulebook.open()?;
+    let rules = rulebook.rules();
     let failed = |path: &Path, error| Failure::Output { what: path.display().to_string(), error };
     for rule in rules.iter() {
         let path = asked.folder.join(format!("{}.md", rule.id));
@@ -61,20 +61,21 @@ fn docs(asked: &Docs) -> Result<Exit, Failure> {
         }
         output::file(&path, &pages::rule(rule))?;
     }
-    output::file(&asked.folder.join("README.md"), &pages::index(&rules))?;
+    output::file(&asked.folder.join("README.md"), &pages::index(rules))?;
     Ok(Exit::Pass)
 }
 
 /// `ncclcheck explain`.
 pub(super) fn explain(asked: &Explain) -> Result<Exit, Failure> {
-    let rules = Book::open(&asked.judged)?.rules;
+    let rulebook = asked.rulebook.open()?;
+    let rules = rulebook.rules();
     let all = RuleSet::builtin()?;
     // A rule that the policy turned off can be read about too.
     if let Some(rule) = rules.get(&asked.name).or_else(|| all.get(&asked.name)) {
         return print(&pages::rule(rule));
     }
     if let Some(key) = key::find(&asked.name) {
-        return print(&pages::fact(key, &rules));
+        return print(&pages::fact(key, rules));
     }
     let names = rules.iter().map(|rule| &*rule.id).chain(KEYS.iter().map(|key| key.name));
     let help = suggestion(&asked.name, names)
@@ -91,12 +92,13 @@ fn show(asked: &Show) -> Result<Exit, Failure> {
     if let Some(text) = RuleSet::source(&asked.rule) {
         return print(text);
     }
-    let rules = Book::open(&asked.judged)?.rules;
+    let rulebook = asked.rulebook.open()?;
+    let rules = rulebook.rules();
     match rules.get(&asked.rule) {
         // What a policy requires has no file of its own.
         Some(rule) if rule.is_required() => Err(Failure::Usage(format!("{} stands in {}", rule.id, rule.file))),
-        Some(rule) => print(&read(Path::new(&rule.file))?),
-        None => Err(no_rule(&asked.rule, &rules)),
+        Some(rule) => print(&read_text(Path::new(&rule.file), &Limits::default())?),
+        None => Err(no_rule(&asked.rule, rules)),
     }
 }
 
@@ -114,8 +116,8 @@ fn test(asked: &Test) -> Result<Exit, Failure> {
         RuleSet::builtin()?
     } else {
         let mut rules = RuleSet::default();
-        for file in asked.folders.iter().map(|folder| rule_files(folder)).collect::<Result<Vec<_>, _>>()?.concat() {
-            let text = read(&file.path)?;
+        for file in asked.folders.iter().map(|folder| RuleFile::find(folder)).collect::<Result<Vec<_>, _>>()?.concat() {
+            let text = read_text(&file.path, &Limits::default())?;
             let document = Document { name: &file.path.display().to_string(), text: &text };
             if let Err(mistake) = rules.add(&file.id, document) {
                 wrong.push(mistake.to_string());

@@ -2,6 +2,7 @@
 //! YAML.
 
 mod entries;
+mod file;
 mod node;
 
 use std::fmt;
@@ -13,6 +14,7 @@ use serde_yaml::Location;
 pub use serde_yaml::Spanned;
 
 pub use entries::Entries;
+pub use file::{FileError, read_text};
 pub use node::Node;
 
 /// A text and what the user calls it.

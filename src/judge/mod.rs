@@ -2,8 +2,10 @@
 
 mod difference;
 pub mod policy;
+mod rulebook;
 pub mod rules;
 mod verdict;
 
 pub use difference::{Change, ChangedFact, ChangedRule, Difference, Side};
+pub use rulebook::{Rulebook, RulebookError};
 pub use verdict::Verdict;

@@ -7,7 +7,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use crate::probe::arrangement::{Gpus, Ulimit, bytes};
 
 use super::super::args::{Check, Output};
-use super::super::book::Judged;
+use super::super::rulebook::RulebookArgs;
 
 const STEPS: &str = "\
 Steps:
@@ -57,7 +57,7 @@ pub(in super::super) struct Probe {
     #[arg(long, value_name = "SEVERITY")]
     pub(super) fail_on: Option<super::super::args::FailOn>,
     #[command(flatten)]
-    pub(super) judged: Judged,
+    pub(super) rulebook: RulebookArgs,
     #[command(flatten)]
     pub(super) output: Output,
 }

@@ -1,12 +1,12 @@
 //! What the user expects to be told: `--expect`, `--baseline`.
 
-use crate::document::Document;
+use crate::document::{Document, read_text};
 use crate::facts::{Facts, key};
-use crate::model::Fact;
+use crate::model::{Fact, Limits};
 use crate::probe::expect::{self, Expectations};
 use crate::probe::recording::Recording;
 
-use super::super::{Failure, files};
+use super::super::Failure;
 use super::args::Judging;
 use super::listener::recorded;
 
@@ -19,7 +19,7 @@ pub(super) struct Expected {
 impl Expected {
     pub(super) fn read(judging: &Judging) -> Result<Self, Failure> {
         let values = judging.expect.as_ref().map(|file| {
-            let text = files::read(file)?;
+            let text = read_text(file, &Limits::default())?;
             Expectations::read(Document { name: &file.display().to_string(), text: &text }).map_err(Failure::Usage)
         });
         let baseline = judging.baseline.as_deref().map(|file| recorded("--baseline", file));

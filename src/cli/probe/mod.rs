@@ -8,7 +8,8 @@ mod plan;
 
 use std::thread;
 
-use crate::facts::{Facts, World};
+use crate::check::{self, Check};
+use crate::facts::Facts;
 use crate::host::{Item, Record};
 use crate::image::source::{Environment, Options};
 use crate::judge::rules::Rule;
@@ -18,10 +19,9 @@ use crate::probe::engine::Launcher;
 use crate::probe::plan::Plan;
 use crate::probe::recording::Recording;
 use crate::probe::{self, local, payload};
-use crate::report::{Format, Report};
+use crate::report::Format;
 use unpack::pipe::Cancel;
 
-use super::book::Book;
 use super::output::Outputs;
 use super::plan::Talk;
 use super::progress::Terminal;
@@ -44,7 +44,7 @@ pub(super) fn probe(asked: &Probe, environment: &Environment) -> Result<Exit, Fa
     }
     // All that can be wrong in what was typed is told before anything runs.
     let (owners, expectations) = (plan::owners(&asked.judging)?, Expected::read(&asked.judging)?);
-    let book = Book::open(&asked.judged)?.only(Rule::is_of_run);
+    let rulebook = asked.rulebook.open()?.only(Rule::is_of_run);
     let mut outputs = Outputs::open(&super::plan::outputs(&asked.output, Format::ALL)?, None)?;
     let recording = if let Some(file) = &asked.from {
         recorded("--from", file)?
@@ -65,20 +65,12 @@ pub(super) fn probe(asked: &Probe, environment: &Environment) -> Result<Exit, Fa
     probe::facts::add(&recording, &mut facts);
     expectations.compare(&recording, &mut facts);
     let image = summary(&recording);
-    let (judgements, notices) = book.judge(&facts, &image);
-    let report = Report {
-        image: &image,
-        host: None,
-        facts: &facts,
-        judgements: Some(&judgements),
-        fail_on: book.fail_on(asked.fail_on.map(Into::into)),
-        fail_for: &owners,
-        notices: &notices,
-        probe: Some(&recording),
-    };
-    outputs.report(std::slice::from_ref(&report), &super::plan::style(&asked.output.look, environment))?;
+    let check = Check::new(&rulebook).fail_on(asked.fail_on.map(Into::into)).fail_for(owners);
+    let assessment = check.assess(facts, &image);
+    outputs
+        .report(&[assessment.report(&image, Some(&recording))], &super::plan::style(&asked.output.look, environment))?;
     outputs.finish()?;
-    Ok(report.verdict().map_or(Exit::Pass, Exit::from))
+    Ok(assessment.verdict().map_or(Exit::Pass, Exit::from))
 }
 
 /// What changes nothing and is worth a word.
@@ -108,16 +100,17 @@ fn summary(recording: &Recording) -> ImageSummary {
 
 /// `ncclcheck preflight`: what the image's bytes say, what it does when it runs, and whether the one told the other.
 pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<Exit, Failure> {
-    let Preflight { check, launch, steps, judging } = asked;
-    if !check.host.is_empty() || !check.host_facts.is_empty() {
+    let Preflight { check: judged, launch, steps, judging } = asked;
+    if !judged.host.is_empty() || !judged.host_facts.is_empty() {
         let why = "a preflight judges for the host that it runs on; ncclcheck check judges for others";
         return Err(Failure::Usage(format!("--host, --host-facts: {why}")));
     }
-    let env = check.common.env.clone();
-    let plan = super::plan::Plan::check(check, environment)?;
+    let env = judged.common.env.clone();
+    let plan = super::plan::Plan::check(judged, environment)?;
     let (owners, expectations) = (plan::owners(&judging)?, Expected::read(&judging)?);
     let options = options(environment);
-    let book = Book::open(&plan.judged)?;
+    let rulebook = plan.rulebook.open()?;
+    let check = Check::new(&rulebook).fail_on(plan.fail_on).fail_for(owners);
     let mut outputs = Outputs::open(&plan.outputs, plan.dockerfile.as_ref())?;
     // Bars and the words of steps would write over each other.
     let talk = if plan.talk == Talk::Bars { Talk::Lines } else { plan.talk };
@@ -146,25 +139,13 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
             let why = "a probe runs one platform's image: leave out --all-platforms";
             return Err(Failure::Usage(format!("{}: {why}", request.text)));
         };
-        let world = World { rootfs: &image.rootfs, config: image.config.as_ref(), launch: &plan.launch };
-        let facts = Facts::collect(&world);
-        let mut facts = on_its_host(&facts, &recording);
+        let mut facts = on_its_host(&check::facts(image, &plan.launch), &recording);
         probe::facts::add(&recording, &mut facts);
         probe::facts::compare(&mut facts);
         expectations.compare(&recording, &mut facts);
-        let (judgements, notices) = book.judge(&facts, &image.summary);
-        let report = Report {
-            image: &image.summary,
-            host: None,
-            facts: &facts,
-            judgements: Some(&judgements),
-            fail_on: book.fail_on(plan.fail_on),
-            fail_for: &owners,
-            notices: &notices,
-            probe: Some(&recording),
-        };
-        outputs.report(std::slice::from_ref(&report), &plan.style)?;
-        exit = exit.max(report.verdict().map_or(Exit::Pass, Exit::from));
+        let assessment = check.assess(facts, &image.summary);
+        outputs.report(&[assessment.report(&image.summary, Some(&recording))], &plan.style)?;
+        exit = exit.max(assessment.verdict().map_or(Exit::Pass, Exit::from));
     }
     outputs.finish()?;
     Ok(exit)

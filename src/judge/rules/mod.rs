@@ -2,6 +2,7 @@
 
 mod condition;
 mod eval;
+mod files;
 mod message;
 mod mutation;
 mod outcome;
@@ -24,6 +25,7 @@ use eval::Truth;
 use message::Message;
 
 pub use condition::{FUNCTIONS, Function, Wrong};
+pub use files::RuleFile;
 pub use outcome::{Finding, Judgement, Outcome, Problem, Waived};
 pub use required::Required;
 pub use schema::{Example, Examples, schema};

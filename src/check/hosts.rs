@@ -1,23 +1,44 @@
-//! `--host` and `--host-facts`: hosts that an image is judged for, typed, in a file, or recorded.
+//! Hosts that an image is judged for: described in words or in a file, or recorded on the host itself.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::document::Document;
+use crate::document::{Document, read_text};
 use crate::facts::Facts;
 use crate::host::Record;
 use crate::model::{Host, HostError, Limits};
 
-use super::{Failure, files};
-
-/// A host, as somebody described it or as it was recorded.
+/// A host, described by its user or recorded by `ncclcheck host`.
 #[derive(Debug)]
-pub(super) struct Described {
-    pub(super) host: Host,
+pub struct HostDescription {
+    /// What is known of it in words.
+    pub host: Host,
     record: Option<Record>,
 }
 
-impl Described {
+/// Why hosts cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{option}: {why}")]
+pub struct HostsError {
+    /// What was given, as on the command line: `--host TEXT` or `--host-facts FILE`.
+    pub option: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl From<Host> for HostDescription {
+    fn from(host: Host) -> Self {
+        Self { host, record: None }
+    }
+}
+
+impl From<Record> for HostDescription {
+    fn from(record: Record) -> Self {
+        Self { host: record.host(), record: Some(record) }
+    }
+}
+
+impl HostDescription {
     /// The facts about an image, with those about this host and about the image on it.
     pub(super) fn add_to(&self, facts: &Facts) -> Facts {
         match &self.record {
@@ -27,35 +48,35 @@ impl Described {
     }
 }
 
-/// All hosts, in the order in which they were given, the described ones first.
-pub(super) fn hosts(texts: &[String], records: &[PathBuf]) -> Result<Vec<Described>, Failure> {
-    let mut hosts: Vec<Described> = Vec::new();
-    let mut add = |option: &str, found: Result<Vec<Described>, String>| {
-        for described in found.map_err(|why| Failure::Usage(format!("{option}: {why}")))? {
+/// Hosts in the order in which they were given, the described ones first. A text is `KEY=VALUE,…` or names a file with a list
+/// of such maps; a record is a file that `ncclcheck host` wrote. No two hosts may have the same name.
+pub fn read_hosts(texts: &[String], records: &[PathBuf]) -> Result<Vec<HostDescription>, HostsError> {
+    let mut hosts: Vec<HostDescription> = Vec::new();
+    let mut add = |option: String, found: Result<Vec<HostDescription>, String>| {
+        let failed = |why| HostsError { option: option.clone(), why };
+        for described in found.map_err(failed)? {
             if hosts.iter().any(|other| other.host.name == described.host.name) {
-                return Err(Failure::Usage(format!("{option}: two hosts are called '{}'", described.host)));
+                return Err(failed(format!("two hosts are called '{}'", described.host)));
             }
             hosts.push(described);
         }
         Ok(())
     };
     for text in texts {
-        let described = |host| Described { host, record: None };
-        add(&format!("--host {text}"), one(text).map(|hosts| hosts.into_iter().map(described).collect()))?;
+        add(format!("--host {text}"), one(text).map(|hosts| hosts.into_iter().map(HostDescription::from).collect()))?;
     }
     for path in records {
-        add(&format!("--host-facts {}", path.display()), recorded(path).map(|host| vec![host]))?;
+        add(format!("--host-facts {}", path.display()), recorded(path).map(|record| vec![record.into()]))?;
     }
     Ok(hosts)
 }
 
 /// A record's file.
-fn recorded(path: &Path) -> Result<Described, String> {
-    let text = files::text(path, &Limits::default())?;
+fn recorded(path: &Path) -> Result<Record, String> {
+    let text = read_text(path, &Limits::default()).map_err(|error| error.why)?;
     let name = path.display().to_string();
-    let record = Record::parse(Document { name: &name, text: &text })
-        .map_err(|mistake| format!("it is no record as `ncclcheck host` writes it: {mistake}"))?;
-    Ok(Described { host: record.host(), record: Some(record) })
+    Record::parse(Document { name: &name, text: &text })
+        .map_err(|mistake| format!("it is no record as `ncclcheck host` writes it: {mistake}"))
 }
 
 /// `KEY=VALUE,…`, or a file's path, which may have an `@` before it.
@@ -64,7 +85,8 @@ fn one(text: &str) -> Result<Vec<Host>, String> {
         None if text.contains('=') => Ok(vec![text.parse().map_err(|error: HostError| error.to_string())?]),
         file => {
             let name = file.unwrap_or(text);
-            listed(Document { name, text: &files::text(Path::new(name), &Limits::default())? })
+            let text = read_text(Path::new(name), &Limits::default()).map_err(|error| error.why)?;
+            listed(Document { name, text: &text })
         }
     }
 }
@@ -119,9 +141,9 @@ mod tests {
     #[test]
     fn hosts_have_names_of_their_own() {
         let text = "gpu=t4".to_owned();
-        let error = hosts(&[text.clone(), text], &[]).unwrap_err().to_string();
+        let error = read_hosts(&[text.clone(), text], &[]).unwrap_err().to_string();
         assert!(error.contains("two hosts are called 'gpu=t4'"), "{error}");
-        let error = hosts(&["/nonexistent/hosts.yaml".to_owned()], &[]).unwrap_err().to_string();
+        let error = read_hosts(&["/nonexistent/hosts.yaml".to_owned()], &[]).unwrap_err().to_string();
         assert!(error.contains("--host /nonexistent/hosts.yaml: No such file"), "{error}");
     }
 }

@@ -1,0 +1,163 @@
+//! The application: what is done with one image once it is loaded. The command line and other programs call the same functions.
+
+mod hosts;
+
+use crate::facts::{Facts, World};
+use crate::image::Image;
+use crate::judge::policy::Baseline;
+use crate::judge::rules::Judgement;
+use crate::judge::{Difference, Rulebook, Side, Verdict};
+use crate::launch::Setting;
+use crate::model::{Host, ImageSummary, Owner, Severity};
+use crate::probe::recording::Recording;
+use crate::report::Report;
+
+pub use hosts::{HostDescription, HostsError, read_hosts};
+
+/// What images are judged by, and for.
+#[derive(Debug)]
+pub struct Check<'r> {
+    rulebook: &'r Rulebook,
+    hosts: &'r [HostDescription],
+    launch: &'r [Setting],
+    baseline: Option<&'r Baseline>,
+    fail_on: Option<Severity>,
+    fail_for: Vec<Owner>,
+}
+
+/// An image, judged for one host or for none.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Assessment<'r> {
+    /// The host that it was judged for, if for one.
+    pub host: Option<Host>,
+    /// What was read, with what follows for the host.
+    pub facts: Facts,
+    /// One judgement for each rule; `None` where no rules were asked.
+    pub judgements: Option<Vec<Judgement<'r>>>,
+    /// What policy and baseline accept and did not meet, and which policy counted.
+    pub notices: Vec<String>,
+    /// Findings from this severity on make the verdict a failure.
+    pub fail_on: Severity,
+    /// The owners whose findings do.
+    pub fail_for: Vec<Owner>,
+}
+
+/// What an image's bytes say, without a judgement. `launch` is what a job sets over the image's environment.
+pub fn inspect<'r>(image: &Image, launch: &[Setting]) -> Assessment<'r> {
+    Assessment {
+        host: None,
+        facts: facts(image, launch),
+        judgements: None,
+        notices: Vec::new(),
+        fail_on: Severity::Error,
+        fail_for: Owner::ALL.to_vec(),
+    }
+}
+
+/// The facts about an image alone, on no host.
+pub fn facts(image: &Image, launch: &[Setting]) -> Facts {
+    Facts::collect(&World { rootfs: &image.rootfs, config: image.config.as_ref(), launch })
+}
+
+/// The second image compared with the first.
+pub fn compare<'a>(
+    before: (&'a ImageSummary, &'a Assessment<'_>),
+    after: (&'a ImageSummary, &'a Assessment<'_>),
+) -> Difference<'a> {
+    let side = |(image, assessment): (&'a ImageSummary, &'a Assessment<'_>)| Side {
+        reference: &image.reference,
+        facts: &assessment.facts,
+        judgements: assessment.judgements.as_deref().unwrap_or_default(),
+    };
+    Difference { before: side(before), after: side(after), fail_on: after.1.fail_on }
+}
+
+impl<'r> Check<'r> {
+    /// Judges images alone, by these rules, with the severities of their policy.
+    pub fn new(rulebook: &'r Rulebook) -> Self {
+        Self { rulebook, hosts: &[], launch: &[], baseline: None, fail_on: None, fail_for: Owner::ALL.to_vec() }
+    }
+
+    /// Judges for each of these hosts.
+    #[must_use]
+    pub fn hosts(self, hosts: &'r [HostDescription]) -> Self {
+        Self { hosts, ..self }
+    }
+
+    /// Takes these variables as set by the job.
+    #[must_use]
+    pub fn launch(self, launch: &'r [Setting]) -> Self {
+        Self { launch, ..self }
+    }
+
+    /// Accepts the problems of a baseline.
+    #[must_use]
+    pub fn baseline(self, baseline: Option<&'r Baseline>) -> Self {
+        Self { baseline, ..self }
+    }
+
+    /// Fails from this severity on, whatever the policy says.
+    #[must_use]
+    pub fn fail_on(self, fail_on: Option<Severity>) -> Self {
+        Self { fail_on, ..self }
+    }
+
+    /// Fails for findings of these owners only.
+    #[must_use]
+    pub fn fail_for(self, fail_for: Vec<Owner>) -> Self {
+        Self { fail_for, ..self }
+    }
+
+    /// Judges an image: once, or once for each host.
+    pub fn run(&self, image: &Image) -> Vec<Assessment<'r>> {
+        let facts = facts(image, self.launch);
+        if self.hosts.is_empty() {
+            return vec![self.assess(facts, &image.summary)];
+        }
+        let on = |host: &HostDescription| Assessment {
+            host: Some(host.host.clone()),
+            ..self.assess(host.add_to(&facts), &image.summary)
+        };
+        self.hosts.iter().map(on).collect()
+    }
+
+    /// Judges facts, wherever they were collected: by the rules, then by the policy's waivers, then by the baseline.
+    pub fn assess(&self, facts: Facts, image: &ImageSummary) -> Assessment<'r> {
+        let (mut judgements, mut notices) = self.rulebook.judge(&facts, image);
+        if let Some(baseline) = self.baseline {
+            let (accepted, more) = baseline.accept(judgements);
+            judgements = accepted;
+            notices.extend(more);
+        }
+        Assessment {
+            host: None,
+            facts,
+            judgements: Some(judgements),
+            notices,
+            fail_on: self.rulebook.fail_on(self.fail_on),
+            fail_for: self.fail_for.clone(),
+        }
+    }
+}
+
+impl Assessment<'_> {
+    /// What all judgements come to; `None` where no rules were asked.
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.judgements.as_deref().map(|judgements| Verdict::of(judgements, self.fail_on, &self.fail_for))
+    }
+
+    /// The report on it, with what a probe recorded, if the image ran.
+    pub fn report<'a>(&'a self, image: &'a ImageSummary, probe: Option<&'a Recording>) -> Report<'a> {
+        Report {
+            image,
+            host: self.host.as_ref(),
+            facts: &self.facts,
+            judgements: self.judgements.as_deref(),
+            fail_on: self.fail_on,
+            fail_for: &self.fail_for,
+            notices: &self.notices,
+            probe,
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! `check`, `inspect` and `baseline`: images, one after the other.
+
+use std::thread;
+
+use unpack::pipe::Cancel;
+
+use crate::check::{self, Assessment, Check};
+use crate::document::{Document, read_text};
+use crate::facts::World;
+use crate::facts::explain::explain;
+use crate::image::source::Environment;
+use crate::image::{self, Image, Request};
+use crate::judge::Rulebook;
+use crate::judge::policy::Baseline;
+use crate::judge::rules::Judgement;
+use crate::model::Limits;
+use crate::report::Explanation;
+use crate::rootfs::listing;
+
+use super::args::{self, Inspect};
+use super::output::{self, Outputs};
+use super::plan::{Action, Plan, Talk};
+use super::progress::Terminal;
+use super::{Exit, Failure, complain, notice, say};
+
+/// `ncclcheck check`.
+pub(super) fn check(check: args::Check, environment: &Environment) -> Result<Exit, Failure> {
+    let plan = Plan::check(check, environment)?;
+    judge(&plan, None, |_| {})
+}
+
+/// `ncclcheck inspect`.
+pub(super) fn inspect(inspect: Inspect, environment: &Environment) -> Result<Exit, Failure> {
+    let plan = Plan::inspect(inspect, environment)?;
+    let mut outputs = Outputs::open(&plan.outputs, None)?;
+    let exit = worst(load(&plan.requests, plan.talk, &Cancel::default()), &mut outputs, |image, outputs| {
+        show(image, &plan, outputs)
+    })?;
+    outputs.finish()?;
+    Ok(exit)
+}
+
+/// `ncclcheck baseline`.
+pub(super) fn baseline(command: args::Baseline, environment: &Environment) -> Result<Exit, Failure> {
+    match command {
+        args::Baseline::Write(write) => {
+            let plan = Plan::check(write.check, environment)?;
+            let mut known = Baseline::default();
+            let exit = judge(&plan, None, |judgements| known.add(judgements))?;
+            output::file(&write.baseline, &known.text().map_err(|error| Failure::Usage(error.to_string()))?)?;
+            if plan.talk != Talk::Nothing {
+                let count =
+                    if known.len() == 1 { "1 problem is".to_owned() } else { format!("{} problems are", known.len()) };
+                say(&format!("{}: {count} known from now on", write.baseline.display()));
+            }
+            // What is wrong is written down and no reason to fail; an image that could not be had is.
+            Ok(if exit == Exit::Error { exit } else { Exit::Pass })
+        }
+        args::Baseline::Check(check) => {
+            let (name, text) = (check.baseline.display().to_string(), read_text(&check.baseline, &Limits::default())?);
+            let known = Baseline::read(Document { name: &name, text: &text })?;
+            judge(&Plan::check(check.check, environment)?, Some(&known), |_| {})
+        }
+    }
+}
+
+/// Judges each image and reports on it. `see` is handed the judgements of each image for each host.
+fn judge(plan: &Plan, baseline: Option<&Baseline>, mut see: impl FnMut(&[Judgement<'_>])) -> Result<Exit, Failure> {
+    let mut outputs = Outputs::open(&plan.outputs, plan.dockerfile.as_ref())?;
+    let cancel = Cancel::default();
+    let exit = thread::scope(|scope| {
+        // Rules take nearly as long to read as an image whose layers are known, so both are done at once. A policy that is wrong
+        // stops the image.
+        let reading = scope.spawn(|| rulebook(plan).inspect_err(|_| cancel.cancel()));
+        let mut images = load(&plan.requests, plan.talk, &cancel);
+        let first = images.next();
+        let rulebook = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let check =
+            Check::new(&rulebook).hosts(&plan.hosts).launch(&plan.launch).baseline(baseline).fail_on(plan.fail_on);
+        worst(first.into_iter().chain(images), &mut outputs, |image, outputs| {
+            let assessments = check.run(image);
+            assessments.iter().filter_map(|assessment| assessment.judgements.as_deref()).for_each(&mut see);
+            let reports: Vec<_> =
+                assessments.iter().map(|assessment| assessment.report(&image.summary, None)).collect();
+            outputs.report(&reports, &plan.style)?;
+            Ok(assessments.iter().filter_map(Assessment::verdict).max().map_or(Exit::Pass, Exit::from))
+        })
+    })?;
+    outputs.finish()?;
+    Ok(exit)
+}
+
+/// What a check judges by: questions to a run have no answer in an image's bytes.
+pub(super) fn rulebook(plan: &Plan) -> Result<Rulebook, Failure> {
+    Ok(plan.rulebook.open()?.only(|rule| !rule.is_of_run()))
+}
+
+/// Shows an image in the way that was asked for.
+fn show(image: &Image, plan: &Plan, outputs: &mut Outputs) -> Result<Exit, Failure> {
+    match &plan.action {
+        Action::Files => outputs.text(&listing(&image.rootfs))?,
+        Action::Explain(question) => {
+            let world = World { rootfs: &image.rootfs, config: image.config.as_ref(), launch: &plan.launch };
+            let accounts = explain(&world, question);
+            outputs.explanation(&Explanation { image: &image.summary, accounts: &accounts }, &plan.style)?;
+            return Ok(if accounts.is_ok() { Exit::Pass } else { Exit::Incomplete });
+        }
+        Action::Check | Action::Inspect => {
+            outputs.report(&[check::inspect(image, &plan.launch).report(&image.summary, None)], &plan.style)?;
+        }
+    }
+    Ok(Exit::Pass)
+}
+
+/// Does something with every image and returns the worst outcome. An image that cannot be opened does not stop the others.
+fn worst<'a>(
+    images: impl Iterator<Item = (&'a Request, Result<Vec<Image>, image::Error>)>,
+    outputs: &mut Outputs,
+    mut with: impl FnMut(&Image, &mut Outputs) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    let mut exit = Exit::Pass;
+    for (request, loaded) in images {
+        match loaded {
+            Ok(images) => {
+                for image in &images {
+                    exit = exit.max(with(image, outputs)?);
+                }
+            }
+            Err(error) => {
+                complain(&error);
+                outputs.missing(&request.text, &error.to_string());
+                exit = Exit::Error;
+            }
+        }
+    }
+    Ok(exit)
+}
+
+/// Loads images, one after the other. `first` stops the first of them.
+pub(super) fn load<'a>(
+    requests: &'a [Request],
+    talk: Talk,
+    first: &'a Cancel,
+) -> impl Iterator<Item = (&'a Request, Result<Vec<Image>, image::Error>)> {
+    let terminal = Terminal::new(talk);
+    let bars = terminal.clone();
+    // Nothing of ours outlives the process but the bars on the screen. There is only one handler.
+    let _ = ctrlc::set_handler(move || {
+        let _closed = bars.close();
+        #[expect(clippy::exit, reason = "the only way to stop at once, whatever every thread is doing")]
+        std::process::exit(130);
+    });
+    requests.iter().enumerate().map(move |(index, request)| {
+        let other = Cancel::default();
+        let loaded = image::load(request, &terminal, if index == 0 { first } else { &other });
+        terminal.clear();
+        notice(&request.cache);
+        (request, loaded)
+    })
+}

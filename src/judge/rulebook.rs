@@ -1,0 +1,129 @@
+//! Which rules an image is judged by: those that ship, as a profile and a policy file change them.
+
+use std::path::{Path, PathBuf};
+
+use super::policy::{NoProfile, Policy, Subject, Today};
+use super::rules::{Judgement, Rule, RuleFile, RuleSet, judge};
+use crate::document::{Document, FileError, Mistake, read_text};
+use crate::facts::Facts;
+use crate::model::{Digest, ImageSummary, Limits, Severity};
+
+/// What a policy file is called.
+const NAMES: [&str; 2] = ["ncclcheck.yaml", "ncclcheck.yml"];
+
+/// A policy, and the rules that it leaves in force.
+#[derive(Debug)]
+pub struct Rulebook {
+    policy: Policy,
+    rules: RuleSet,
+    /// What counts besides the rules that ship: the first notice of every report.
+    about: Option<String>,
+}
+
+/// Why there are no rules to judge by.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RulebookError {
+    /// No profile has this name.
+    #[error(transparent)]
+    Profile(#[from] NoProfile),
+    /// A policy or a rule has a mistake.
+    #[error(transparent)]
+    Document(#[from] Mistake),
+    /// A policy or a rule cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The policy turns every rule off.
+    #[error("the policy leaves no rule: nothing would be judged")]
+    Empty,
+}
+
+impl Rulebook {
+    /// The rules that ship, with the severities that they ship with.
+    pub fn builtin() -> Result<Self, RulebookError> {
+        Self::new(None, None)
+    }
+
+    /// The rules that ship as the profile changes them, and the policy file over that, with the folders of rules that it names.
+    pub fn new(profile: Option<&str>, policy_file: Option<&Path>) -> Result<Self, RulebookError> {
+        let mut policy = profile.map_or_else(|| Ok(Ok(Policy::default())), Policy::of_profile)??;
+        let mut rules = RuleSet::builtin()?;
+        let mut about: Vec<String> = profile.iter().map(|name| format!("the profile {name}")).collect();
+        if let Some(file) = policy_file {
+            add_file(file, &mut policy, &mut rules)?;
+            about.push(file.display().to_string());
+        }
+        let all = rules.iter().count();
+        let rules = policy.apply(rules)?;
+        if rules.iter().next().is_none() {
+            return Err(RulebookError::Empty);
+        }
+        let off = match all - rules.iter().filter(|rule| !rule.is_required()).count() {
+            0 => String::new(),
+            1 => ", 1 rule is off".to_owned(),
+            off => format!(", {off} rules are off"),
+        };
+        let about = (!about.is_empty()).then(|| format!("judged by {}{off}", about.join(" and ")));
+        Ok(Self { policy, rules, about })
+    }
+
+    /// The policy file that counts in a folder: its own, or, in a repository, the nearest one above it up to the repository's
+    /// top. Outside of a repository, folders above belong to others. The path is relative to the folder.
+    pub fn policy_file(folder: &Path) -> Option<PathBuf> {
+        let is_in_repository = folder.ancestors().any(|above| above.join(".git").exists());
+        let mut way_up = PathBuf::new();
+        for above in folder.ancestors() {
+            if let Some(name) = NAMES.iter().find(|name| above.join(name).is_file()) {
+                return Some(way_up.join(name));
+            }
+            if !is_in_repository || above.join(".git").exists() {
+                return None;
+            }
+            way_up.push("..");
+        }
+        None
+    }
+
+    /// Its rules.
+    pub fn rules(&self) -> &RuleSet {
+        &self.rules
+    }
+
+    /// The same with these rules alone.
+    #[must_use]
+    pub fn only(self, wanted: impl Fn(&Rule) -> bool) -> Self {
+        Self { rules: self.rules.only(wanted), ..self }
+    }
+
+    /// The severity from which findings fail an image: as asked, else as the policy says, else errors.
+    pub fn fail_on(&self, asked: Option<Severity>) -> Severity {
+        asked.or(self.policy.fail_on()).unwrap_or(Severity::Error)
+    }
+
+    /// One judgement for each rule, and notices about the policy. Findings that the policy accepts are waived.
+    pub fn judge(&self, facts: &Facts, image: &ImageSummary) -> (Vec<Judgement<'_>>, Vec<String>) {
+        let subject = Subject {
+            names: [&image.reference, &image.source],
+            digests: [image.manifest.as_ref().map(Digest::as_str), image.config.as_ref().map(Digest::as_str)],
+        };
+        let (judgements, notices) = self.policy.accept(judge(&self.rules, facts), &subject, Today::now());
+        (judgements, self.about.iter().cloned().chain(notices).collect())
+    }
+}
+
+/// Adds a policy file to the policy, and the rules of the folders that it names, which are relative to it.
+fn add_file(file: &Path, policy: &mut Policy, rules: &mut RuleSet) -> Result<(), RulebookError> {
+    let (name, limits) = (file.display().to_string(), Limits::default());
+    let text = read_text(file, &limits)?;
+    let document = Document { name: &name, text: &text };
+    policy.add(document)?;
+    let base = file.parent().unwrap_or(Path::new(""));
+    for folder in policy.folders() {
+        let found = RuleFile::find(&base.join(&folder.value));
+        for rule in found.map_err(|error| document.mistake(folder, error.to_string()))? {
+            let text = read_text(&rule.path, &limits)?;
+            rules.add(&rule.id, Document { name: &rule.path.display().to_string(), text: &text })?;
+        }
+    }
+    Ok(())
+}
