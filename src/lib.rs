@@ -1,51 +1,47 @@
-//! Tells, from the bytes of a container image and from running it, whether distributed PyTorch training in it will use NCCL,
+//! Answers, from the bytes of a container image and from running it, whether distributed PyTorch training in it will use NCCL,
 //! NVLink and RDMA.
 //!
-//! The pipeline, a module for each stage:
-//!
 //! ```text
-//! source ──► scan ──► rootfs ──► facts ──► rules ──► report
-//! (bytes)   (map)     (fold)       ▲
+//! image ──► layer ──► rootfs ──► facts ──► judge ──► report
+//! (open)    (scan)    (fold)       ▲
 //!                                probe
-//!                           (the image, running)
+//!                            (the image, running)
 //! ```
 //!
-//! - [`source`] opens an image wherever it is and hands out its documents and blobs; [`tarball`] reads tar streams.
-//! - A [`pipe`] carries the bytes of a blob from thread to thread. [`inflate`] unpacks gzip and [`unzstd`] zstd, on many
-//!   processors at once by the threads of a [`pool`].
-//! - [`scan`] turns one layer blob into a [`scan::LayerScan`]: its entries, and what extractors found in the files that they
-//!   asked for. One forward pass, a pure function of the blob; of a layer with a table of contents, only what is needed.
-//! - [`cache`] keeps such scans by the digests of their bytes, so that nobody scans the same layer twice.
-//! - [`rootfs`] folds the layers into the file system that a container would see, and knows how the dynamic loader searches
-//!   in it.
-//! - [`facts`] are typed answers with dotted names, and the places where they were read. What could not be determined is
-//!   [`model::Fact::Unknown`], and is never taken for an answer.
-//! - [`rules`] are YAML documents with CEL conditions over facts; each yields exactly one judgement.
-//! - [`policy`] is what an organisation makes of the rules: severities, requirements, waivers.
-//! - [`report`] renders judgements and decides nothing.
-//! - [`probe`] runs the image on this host's GPUs, by an engine or in place, and adds facts; rules do not care where a fact
-//!   came from. What runs inside is a Python program, `src/probe/payload`.
-//! - [`document`] reads the YAML that people write, and tells their mistakes with their places.
-//! - [`host`] reads what a machine says of itself, here or in a record of another.
-//! - [`launch`] reads the variables that a job's launch files set.
-//! - [`pipeline`] puts the first three together; [`cli`] is the program.
+//! - [`image`] opens an image wherever it is and hands out its documents and blobs, which it verifies.
+//! - [`layer`] turns one layer into a [`layer::scan::LayerScan`]: its entries, and what extractors found in its files. A scan is
+//!   a pure function of the layer's bytes, and is kept in a [`layer::cache`].
+//! - [`rootfs`] folds the layers into the file system that a container would see, and searches it as the dynamic loader does.
+//! - [`facts`] are typed answers with dotted names and the places where they were read. What could not be determined is
+//!   [`model::Fact::Unknown`] and never counts as an answer.
+//! - [`judge`] evaluates rules (YAML with CEL conditions) over facts, applies a policy, and reaches a verdict.
+//! - [`report`] renders what `judge` decided.
+//! - [`probe`] runs the image on this host's GPUs and adds facts.
+//! - [`host`] describes a machine, [`launch`] the variables that a job's launch files set.
+//! - [`check`] is the application: one image, any hosts, a rule book and a baseline give reports. The command line is written
+//!   with it.
 //!
-//! ```no_run
-//! use ncclcheck::{facts::{Facts, World}, model::NoProgress, pipe::Cancel, pipeline, rules::{RuleSet, judge}};
+//! # Example
 //!
-//! fn outcomes(request: &pipeline::Request) -> Result<(), Box<dyn std::error::Error>> {
-//!     let rules = RuleSet::builtin()?;
-//!     for image in pipeline::load(request, &NoProgress, &Cancel::default())? {
-//!         let facts = Facts::collect(&World { rootfs: &image.rootfs, config: image.config.as_ref(), launch: &[] });
-//!         for judgement in judge(&rules, &facts) {
-//!             println!("{}: {:?}", judgement.rule.id, judgement.outcome);
-//!         }
+//! Judges an image by a policy and for a described host:
+//!
+//! ```
+//! use std::path::Path;
+//! use ncclcheck::{Cancel, check::Check, image, judge::{Rulebook, Verdict}, model::{Host, NoProgress}};
+//!
+//! let request = image::Request::new("oci-archive:fixtures/images/no-nccl.oci.tar")?;
+//! let rulebook = Rulebook::new(None, Some(Path::new("fixtures/policies/ci/ncclcheck.yaml")))?;
+//! let hosts = ["driver=580.95,gpu=h100x8,rdma=mlx5".parse::<Host>()?.into()];
+//! for image in image::load(&request, &NoProgress, &Cancel::default())? {
+//!     for assessment in Check::new(&rulebook).hosts(&hosts).run(&image) {
+//!         assert_eq!(assessment.verdict(), Some(Verdict::Fail));
 //!     }
-//!     Ok(())
 //! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 pub mod check;
+#[doc(hidden)]
 pub mod cli;
 pub mod document;
 pub mod facts;
@@ -58,3 +54,5 @@ pub mod model;
 pub mod probe;
 pub mod report;
 pub mod rootfs;
+
+pub use unpack::pipe::Cancel;

@@ -9,12 +9,12 @@ use std::time::{Duration, SystemTime};
 use clap::{Args, Subcommand};
 use indicatif::HumanBytes;
 
-use crate::image::source::{BlobRef, Environment};
+use crate::Cancel;
 use crate::image::{Image, Request};
 use crate::layer::cache::{Cache, DEFAULT_BOUND, Exported, Key, Local, Scanner, Shared, Stored, export, export_all};
 use crate::model::Limits;
+use crate::model::{BlobRef, Environment};
 use crate::probe::arrangement::bytes;
-use unpack::pipe::Cancel;
 
 use super::args::{Form, Reading};
 use super::images::load;

@@ -1,9 +1,9 @@
 //! `ncclcheck diff`.
 
-use unpack::pipe::Cancel;
+use crate::Cancel;
 
 use crate::check::{Check, compare};
-use crate::image::source::Environment;
+use crate::model::Environment;
 use crate::report::Format;
 
 use super::images::{load, rulebook};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::host::{Record, Tree};
-use crate::image::source::Environment;
+use crate::model::Environment;
 use crate::report;
 
 use super::args::{HostFacts, RecordForm};

@@ -2,17 +2,17 @@
 
 use std::thread;
 
-use unpack::pipe::Cancel;
+use crate::Cancel;
 
 use crate::check::{self, Assessment, Check};
 use crate::document::{Document, read_text};
 use crate::facts::World;
 use crate::facts::explain::explain;
-use crate::image::source::Environment;
 use crate::image::{self, Image, Request};
 use crate::judge::Rulebook;
 use crate::judge::policy::Baseline;
 use crate::judge::rules::Judgement;
+use crate::model::Environment;
 use crate::model::Limits;
 use crate::report::Explanation;
 use crate::rootfs::listing;

@@ -22,9 +22,9 @@ use clap::Parser as _;
 use crate::check::HostsError;
 use crate::document::{FileError, Mistake};
 use crate::image;
-use crate::image::source::Environment;
 use crate::judge::{RulebookError, Verdict};
 use crate::layer::cache::Cache;
+use crate::model::Environment;
 
 use args::{Arguments, Command};
 

@@ -12,10 +12,11 @@ use crate::document::read_text;
 use crate::facts::explain::Question;
 use crate::facts::is_shown;
 use crate::image::dockerfile::Dockerfile;
-use crate::image::source::{Environment, Options};
+use crate::image::source::AccessOptions;
 use crate::image::{PlatformChoice, Request};
 use crate::launch::{self, Assignment, Setting};
 use crate::layer::cache::Cache;
+use crate::model::Environment;
 use crate::model::{ImagePath, Limits, Severity};
 use crate::report::{self, Format, Style};
 
@@ -168,7 +169,7 @@ pub(super) fn requests(
         (None, false) => PlatformChoice::Host,
     };
     let jobs = reading.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
-    let options = Options {
+    let options = AccessOptions {
         cert_dir: reading.cert_dir,
         authfile: reading.authfile,
         tls_verify: reading.tls_verify,
@@ -177,16 +178,14 @@ pub(super) fn requests(
     };
     let request = |text: &String| -> Result<Request, Failure> {
         Ok(Request {
-            reference: text.parse().map_err(|error| Failure::Usage(format!("{error}")))?,
-            text: text.clone(),
             choice: choice.clone(),
             jobs,
             limits: limits.clone(),
             options: options.clone(),
             cache: Arc::clone(cache),
-            environment: BTreeMap::new(),
             whole: reading.whole,
             unverified: reading.unverified,
+            ..Request::new(text).map_err(|error| Failure::Usage(error.to_string()))?
         })
     };
     images.iter().map(request).collect()

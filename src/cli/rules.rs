@@ -6,9 +6,9 @@ use std::path::Path;
 
 use crate::document::{Document, read_text, suggestion};
 use crate::facts::key::{self, KEYS};
-use crate::image::source::Environment;
 use crate::judge::policy::{self, Profile};
 use crate::judge::rules::{self, RuleFile, RuleSet, Trial};
+use crate::model::Environment;
 use crate::model::Limits;
 use crate::report::{self, pages};
 

@@ -5,7 +5,9 @@ use std::io::{self, Cursor, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use crate::image::source::{BlobRef, SourceError};
+use crate::model::BlobRef;
+
+use crate::image::source::SourceError;
 use crate::image::verify::Verification;
 use crate::layer::cache::Key;
 use crate::layer::scan::{Compression, LayerScan, ScanError, scan_layer};

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use crate::model::{Digest, Hasher, ImagePath, Limits};
 
-use super::source::{BlobRef, Document, Source, SourceError, read_bounded};
+use crate::model::BlobRef;
+
+use super::source::{Document, Source, SourceError, read_bounded};
 
 /// A file's bytes from the first on, and their number.
 pub type Opened<'a> = (Box<dyn Read + Send + 'a>, u64);

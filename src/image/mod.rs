@@ -21,11 +21,13 @@ pub mod verify;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::thread;
 
-use crate::image::reference::Reference;
-use crate::image::source::{BlobRef, Options, SourceError};
+use crate::image::reference::{Reference, ReferenceError};
+use crate::image::source::{AccessOptions, SourceError};
 use crate::layer::cache::Cache;
 use crate::layer::scan::{Annotations, ScanError};
+use crate::model::BlobRef;
 use crate::model::{Digest, ImageConfig, ImageSummary, LayerSummary, Limits, Platform, Progress};
 use crate::rootfs::RootFs;
 use unpack::pipe::Cancel;
@@ -48,7 +50,7 @@ pub struct Request {
     /// Bounds.
     pub limits: Limits,
     /// How media are reached.
-    pub options: Options,
+    pub options: AccessOptions,
     /// Where scans of layers are looked for and kept; [`Cache::default`] is nowhere.
     pub cache: Arc<Cache>,
     /// Variables that the container is started with, over those of its image.
@@ -58,6 +60,25 @@ pub struct Request {
     /// Whether layers may be read where nothing of them can be verified: those of an engine's image from its folders, and others
     /// in part by a table that nothing of the image names.
     pub unverified: bool,
+}
+
+impl Request {
+    /// Reads this machine's image behind a reference, such as `docker://pytorch/pytorch:latest` or `oci:DIR`: on all
+    /// processors, with the default bounds, without a cache.
+    pub fn new(text: &str) -> Result<Self, ReferenceError> {
+        Ok(Self {
+            reference: text.parse()?,
+            text: text.to_owned(),
+            choice: PlatformChoice::Host,
+            jobs: thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+            limits: Limits::default(),
+            options: AccessOptions::default(),
+            cache: Arc::default(),
+            environment: BTreeMap::new(),
+            whole: false,
+            unverified: false,
+        })
+    }
 }
 
 /// Which platforms of an image with several are wanted.

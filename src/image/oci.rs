@@ -7,8 +7,9 @@ use oci_spec::image::{Descriptor, ImageConfiguration, ImageIndex, ImageManifest}
 use serde::Deserialize;
 
 use crate::image::reference::Selector;
-use crate::image::source::{BlobRef, Source, SourceError, read_bounded};
+use crate::image::source::{Source, SourceError, read_bounded};
 use crate::layer::scan::Annotations;
+use crate::model::BlobRef;
 use crate::model::{Digest, Hasher, ImageConfig, Limits, OverLimit, Platform, printable};
 
 use super::{Error, Place, Plan, PlannedLayer, PlatformChoice, soci};

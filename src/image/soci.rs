@@ -9,7 +9,9 @@ use std::sync::OnceLock;
 
 use oci_spec::image::{Descriptor, ImageManifest};
 
-use crate::image::source::{BlobRef, Source, SourceError};
+use crate::model::BlobRef;
+
+use crate::image::source::{Source, SourceError};
 use crate::image::verify::Verified;
 use crate::layer::scan::Annotations;
 use crate::model::{Digest, Limits, OverLimit, printable};

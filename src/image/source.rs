@@ -1,17 +1,16 @@
 //! Where an image is: one file per medium. A source hands out documents (manifests, indexes, configurations) and blobs;
 //! it decides nothing about them.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::PathBuf;
 
-use crate::model::{Digest, DigestError, Limits};
+use crate::model::{BlobRef, Digest, DigestError, Environment, Limits, help_line};
 
 /// What the user asked for that concerns how media are reached.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct AccessOptions {
     /// A folder of CA certificates (`*.crt`) and client certificates (`*.cert`, `*.key`) for the registry, as
     /// `certs.d/HOST` folders are laid out. In its place when not given: `/etc/containers/certs.d/HOST`,
     /// `/etc/docker/certs.d/HOST`, and the one in `~/.config/containers/certs.d`.
@@ -26,44 +25,17 @@ pub struct Options {
     pub environment: Environment,
 }
 
-/// The environment variables of this process, as they were at its start.
-#[derive(Clone, Default)]
-pub struct Environment(BTreeMap<String, String>);
-
-impl Environment {
-    /// A variable that is set and not empty.
-    pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
+impl Default for AccessOptions {
+    /// The usual places of certificates and credentials, verified TLS, the default bounds, and an empty environment.
+    fn default() -> Self {
+        Self {
+            cert_dir: None,
+            authfile: None,
+            tls_verify: true,
+            limits: Limits::default(),
+            environment: Environment::default(),
+        }
     }
-
-    /// Variables whose names begin so, with their values.
-    pub fn with_prefix(&self, prefix: &str) -> impl Iterator<Item = (&str, &str)> {
-        let first = self.0.range(prefix.to_owned()..);
-        first.map(|(name, value)| (&**name, &**value)).take_while(move |(name, _)| name.starts_with(prefix))
-    }
-}
-
-impl FromIterator<(String, String)> for Environment {
-    fn from_iter<T: IntoIterator<Item = (String, String)>>(variables: T) -> Self {
-        Self(variables.into_iter().collect())
-    }
-}
-
-impl fmt::Debug for Environment {
-    /// Values may be secrets: only their number is shown.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Environment({} variables)", self.0.len())
-    }
-}
-
-/// What a manifest's descriptor says of a blob, reduced to what is needed to fetch and verify it
-/// (OCI image-spec, `descriptor.md`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BlobRef {
-    /// Digest of the bytes as stored.
-    pub digest: Digest,
-    /// Their number.
-    pub size: u64,
 }
 
 /// A manifest or an index as it is stored, with the media type that its medium gave to it (a registry's Content-Type).
@@ -118,7 +90,7 @@ pub enum SourceError {
     #[error("{0}")]
     NotFound(String),
     /// Nobody answers there (no daemon, no route). Other places may be asked.
-    #[error("{what}{}", help(hint.as_deref()))]
+    #[error("{what}{}", help_line(hint.as_deref()))]
     Unreachable {
         /// What was tried and what came back.
         what: String,
@@ -126,7 +98,7 @@ pub enum SourceError {
         hint: Option<String>,
     },
     /// We are not let in.
-    #[error("{what}{}", help(hint.as_deref()))]
+    #[error("{what}{}", help_line(hint.as_deref()))]
     Denied {
         /// What was refused, and the answer.
         what: String,
@@ -134,7 +106,7 @@ pub enum SourceError {
         hint: Option<String>,
     },
     /// What is there is broken or is not what it says.
-    #[error("{what}{}", help(hint.as_deref()))]
+    #[error("{what}{}", help_line(hint.as_deref()))]
     Invalid {
         /// What, where.
         what: String,
@@ -178,9 +150,4 @@ pub(crate) fn read_bounded(reader: impl Read, limit: u64, what: &str) -> Result<
         count if count > limit => Err(SourceError::invalid(format!("{what}: there are more than {limit} bytes"))),
         _ => Ok(bytes),
     }
-}
-
-/// The line that tells what to do, under an error.
-pub(crate) fn help(hint: Option<&str>) -> String {
-    hint.map(|hint| format!("\n  help: {hint}")).unwrap_or_default()
 }

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 use crate::model::{Digest, Hasher};
 
-use super::source::BlobRef;
+use crate::model::BlobRef;
 
 /// A reader that counts and hashes what goes through, and that fails at the end, instead of ending, when size or digest
 /// are not the promised ones. Nobody who stops before the end has verified anything: drain it.

@@ -1,9 +1,11 @@
 //! Words that every stage shares. Nothing here does any I/O.
 
+mod blob;
 mod config;
 mod digest;
 mod elf;
 mod entry;
+mod environment;
 mod fact;
 mod found;
 mod gpu;
@@ -18,11 +20,13 @@ mod summary;
 mod text;
 mod version;
 
+pub use blob::BlobRef;
 pub use config::ImageConfig;
 pub(crate) use digest::hex;
 pub use digest::{Digest, DigestError, Hasher};
 pub use elf::{DynamicSymbol, ElfInfo, Endian, VersionNeed};
 pub use entry::{Entry, Kind};
+pub use environment::Environment;
 pub use fact::{Fact, Gap, Site, Value};
 pub use found::{BuildOptions, CompatNote, Found, NcclStrings};
 pub use gpu::{Arch, ArchError, GpuCode, PtxVersion, Variant};
@@ -34,5 +38,6 @@ pub use platform::{Platform, PlatformError};
 pub use progress::{Meter, NoProgress, Progress};
 pub use severity::Severity;
 pub use summary::{ImageSummary, LayerSummary};
+pub(crate) use text::help_line;
 pub use text::{escape, printable};
 pub use version::Version;

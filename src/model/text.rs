@@ -41,6 +41,11 @@ fn is_plain(c: char) -> bool {
         && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
+/// The line under an error that says what to do: empty where nothing is known.
+pub(crate) fn help_line(hint: Option<&str>) -> String {
+    hint.map(|hint| format!("\n  help: {hint}")).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -33,7 +33,7 @@ pub enum ProbeError {
     #[error(transparent)]
     Source(#[from] SourceError),
     /// The engine did not do what it was asked.
-    #[error("{what}{}", crate::image::source::help(help.as_deref()))]
+    #[error("{what}{}", crate::model::help_line(help.as_deref()))]
     Engine {
         /// What was asked, and the answer.
         what: String,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use crate::image::source::Options;
+use crate::image::source::AccessOptions;
 use crate::probe::arrangement::{Arrangement, GpuWay};
 use crate::probe::engine::{Finished, Killer, Launcher, Pull};
 use crate::probe::events::{self, Event};
@@ -26,7 +26,7 @@ pub(super) fn container(
     env: &[String],
     talk: Talk,
     steps: &Steps,
-    options: &Options,
+    options: &AccessOptions,
 ) -> Result<Option<Recording>, Failure> {
     let plan = plan::plan(steps)?;
     let program = payload::program();

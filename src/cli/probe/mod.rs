@@ -8,19 +8,19 @@ mod plan;
 
 use std::thread;
 
+use crate::Cancel;
 use crate::check::{self, Check};
 use crate::facts::Facts;
 use crate::host::{Item, Record};
-use crate::image::source::{Environment, Options};
+use crate::image::source::AccessOptions;
 use crate::judge::rules::Rule;
+use crate::model::Environment;
 use crate::model::ImageSummary;
-use crate::model::Limits;
 use crate::probe::engine::Launcher;
 use crate::probe::plan::Plan;
 use crate::probe::recording::Recording;
 use crate::probe::{self, local, payload};
 use crate::report::Format;
-use unpack::pipe::Cancel;
 
 use super::output::Outputs;
 use super::plan::Talk;
@@ -166,14 +166,8 @@ fn on_its_host(facts: &Facts, recording: &Recording) -> Facts {
     }
 }
 
-fn options(environment: &Environment) -> Options {
-    Options {
-        cert_dir: None,
-        authfile: None,
-        tls_verify: true,
-        limits: Limits::default(),
-        environment: environment.clone(),
-    }
+fn options(environment: &Environment) -> AccessOptions {
+    AccessOptions { environment: environment.clone(), ..AccessOptions::default() }
 }
 
 fn print(text: &str) -> Result<Exit, Failure> {

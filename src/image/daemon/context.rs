@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 
 use crate::model::{Hasher, printable};
 
-use super::super::source::Environment;
 use super::endpoint::{Endpoint, Tls};
+use crate::model::Environment;
 
 /// Bytes of one of Docker's own configuration files; real ones have a few hundred.
 const CONFIG_BYTES: u64 = 1 << 20;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::model::printable;
 
-use super::super::source::Environment;
 use super::context::context;
+use crate::model::Environment;
 
 /// One place where an engine may listen.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::model::Limits;
 
-use super::super::Options;
+use super::super::source::AccessOptions;
 use super::Engine;
 
 /// Says who it is as Docker does, with the newest API at `{}`.
@@ -80,8 +80,8 @@ pub(super) fn respond_chunked(stream: &mut UnixStream, chunks: &[&[u8]], ends: b
 }
 
 /// The options of a run with these variables.
-pub(super) fn options(variables: &[(&str, &str)]) -> Options {
-    Options {
+pub(super) fn options(variables: &[(&str, &str)]) -> AccessOptions {
+    AccessOptions {
         cert_dir: None,
         authfile: None,
         tls_verify: true,

@@ -31,7 +31,7 @@ pub use self::folders::Unpacked;
 use self::export::Export;
 use self::trouble::message;
 pub(crate) use self::trouble::{Kind, Trouble};
-use super::source::{Options, SourceError};
+use super::source::{AccessOptions, SourceError};
 
 /// How long an engine may take to say who it is.
 const GREETING: Duration = Duration::from_secs(30);
@@ -68,7 +68,7 @@ pub struct LocalImage {
 
 impl Engine {
     /// The first endpoint behind which an engine answers.
-    pub fn connect(options: &Options) -> Result<Self, SourceError> {
+    pub fn connect(options: &AccessOptions) -> Result<Self, SourceError> {
         let mut tried = Vec::new();
         for endpoint in endpoints(&options.environment) {
             match Self::greet(&endpoint) {

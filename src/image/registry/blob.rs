@@ -12,7 +12,8 @@ use super::Registry;
 use super::failure::Failure;
 use super::refusal::{Fault, Object};
 use super::retry::Backoff;
-use crate::image::source::{BlobRef, SourceError};
+use crate::image::source::SourceError;
+use crate::model::BlobRef;
 
 /// A blob that goes on where it broke off, by asking for the rest (RFC 9110, section 14).
 pub(super) struct Blob<'a> {

@@ -9,7 +9,7 @@ use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::image::source::{Options, SourceError, read_bounded};
+use crate::image::source::{AccessOptions, SourceError, read_bounded};
 
 /// No bundle of certificates is larger.
 const LARGEST_FILE: u64 = 16 << 20;
@@ -25,7 +25,7 @@ pub(super) struct HostCerts {
 
 impl HostCerts {
     /// Reads the given folder, or all usual ones for `host` (a port is part of it).
-    pub(super) fn find(host: &str, options: &Options) -> Result<Self, SourceError> {
+    pub(super) fn find(host: &str, options: &AccessOptions) -> Result<Self, SourceError> {
         let mut certs = Self::default();
         if let Some(folder) = &options.cert_dir {
             certs.read_folder(folder).map_err(|error| error.named(folder))?;
@@ -79,7 +79,7 @@ impl Trouble {
     }
 }
 
-fn usual_folders(options: &Options) -> Vec<PathBuf> {
+fn usual_folders(options: &AccessOptions) -> Vec<PathBuf> {
     let home = super::credentials::home(&options.environment).map(|home| home.join(".config/containers/certs.d"));
     home.into_iter().chain(["/etc/containers/certs.d", "/etc/docker/certs.d"].map(PathBuf::from)).collect()
 }

@@ -10,7 +10,8 @@ use docker_credential::{CredentialRetrievalError, DockerCredential, get_credenti
 use oci_spec::distribution::Reference as Name;
 
 use super::refusal::Access;
-use crate::image::source::{Environment, Options, SourceError, read_bounded};
+use crate::image::source::{AccessOptions, SourceError, read_bounded};
+use crate::model::Environment;
 
 /// No credentials file is larger.
 const LARGEST_FILE: u64 = 4 << 20;
@@ -35,7 +36,7 @@ impl fmt::Debug for Login {
 
 impl Login {
     /// Searches the given file, or all usual ones until one has credentials for the registry of `name`.
-    pub(super) fn find(name: &Name, options: &Options) -> Result<Self, SourceError> {
+    pub(super) fn find(name: &Name, options: &AccessOptions) -> Result<Self, SourceError> {
         let environment = &options.environment;
         let given = options.authfile.clone().or_else(|| environment.get("REGISTRY_AUTH_FILE").map(PathBuf::from));
         let mut login = Self::default();

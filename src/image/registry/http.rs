@@ -14,7 +14,7 @@ use super::failure::{Failure, Kind};
 use super::refusal::{Fault, Object};
 use super::retry::Patience;
 use super::tls;
-use crate::image::source::{Options, SourceError};
+use crate::image::source::{AccessOptions, SourceError};
 
 /// Hops before we give up. Registries need one or two.
 const MOST_REDIRECTS: usize = 10;
@@ -55,7 +55,7 @@ impl Answer {
 
 impl Transport {
     /// For the registry at `host`, with its certificates.
-    pub(super) fn new(host: &str, options: &Options, patience: Patience) -> Result<Self, SourceError> {
+    pub(super) fn new(host: &str, options: &AccessOptions, patience: Patience) -> Result<Self, SourceError> {
         let (tls, nobody_trusted) = tls::settings(HostCerts::find(host, options)?, options.tls_verify)?;
         let builder = Client::builder()
             .tls_backend_preconfigured(tls)

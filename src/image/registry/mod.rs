@@ -32,7 +32,8 @@ use self::failure::Failure;
 use self::http::{Answer, Transport, unanswered};
 use self::refusal::{Fault, Object, refusal};
 use self::retry::{Backoff, Patience};
-use super::source::{BlobRef, Document, Options, Source, SourceError, read_bounded};
+use super::source::{AccessOptions, Document, Source, SourceError, read_bounded};
+use crate::model::BlobRef;
 use crate::model::{Digest, Hasher};
 
 /// What we can read: OCI manifests and indexes, and Docker's of schema 2.
@@ -66,11 +67,11 @@ impl fmt::Debug for Registry {
 }
 
 /// Finds the registry of `name` and logs in to it.
-pub fn open(name: &Name, options: &Options) -> Result<Registry, SourceError> {
+pub fn open(name: &Name, options: &AccessOptions) -> Result<Registry, SourceError> {
     open_patiently(name, options, Patience::default())
 }
 
-fn open_patiently(name: &Name, options: &Options, patience: Patience) -> Result<Registry, SourceError> {
+fn open_patiently(name: &Name, options: &AccessOptions, patience: Patience) -> Result<Registry, SourceError> {
     let host = name.registry();
     let pinned = name.digest().map(str::parse::<Digest>).transpose()?;
     let tag = name.tag().unwrap_or("latest");

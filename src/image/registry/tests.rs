@@ -13,15 +13,15 @@ use std::time::Duration;
 
 use self::server::{Reply, Server};
 use super::*;
-use crate::image::source::Environment;
 use crate::image::verify::Verified;
+use crate::model::Environment;
 use crate::model::Limits;
 
 const MANIFEST: &str = r#"{"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json"}"#;
 const TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 
-fn options() -> Options {
-    Options {
+fn options() -> AccessOptions {
+    AccessOptions {
         cert_dir: None,
         authfile: None,
         tls_verify: true,
@@ -41,7 +41,7 @@ fn open_in(server: &Server, image: &str, login: Option<&str>, patience: Patience
     let host = server.host();
     let auths = login.map(|entry| format!(r#"{{"auths": {{"{host}": {entry}}}}}"#));
     std::fs::write(&authfile, auths.unwrap_or_else(|| "{}".to_owned())).unwrap();
-    let options = Options { authfile: Some(authfile), ..options() };
+    let options = AccessOptions { authfile: Some(authfile), ..options() };
     open_patiently(&format!("{host}/{image}").parse().unwrap(), &options, patience)
 }
 

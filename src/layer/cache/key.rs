@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::image::source::BlobRef;
+use crate::model::BlobRef;
 use crate::model::{Hasher, Limits};
 
 /// Digest of the scanner's sources and of the versions of the crates that it uses, which the build script computes.

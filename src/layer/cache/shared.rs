@@ -18,7 +18,7 @@ use object_store::{ClientOptions, ObjectStore, ObjectStoreExt as _, ObjectStoreS
 use tokio::runtime::Runtime;
 use url::Url;
 
-use crate::image::source::Environment;
+use crate::model::Environment;
 
 use super::entry::MOST_STORED;
 

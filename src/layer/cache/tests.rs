@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::image::source::{BlobRef, Environment};
 use crate::layer::scan::{Compression, LayerScan};
+use crate::model::{BlobRef, Environment};
 use crate::model::{Gap, Limits};
 
 use super::*;

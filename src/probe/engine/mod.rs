@@ -13,7 +13,7 @@ use bollard::query_parameters::{CreateImageOptionsBuilder, ListContainersOptions
 use futures_util::TryStreamExt as _;
 
 use crate::image::daemon::{Engine, Kind, ask};
-use crate::image::source::Options;
+use crate::image::source::AccessOptions;
 
 use super::arrangement::GpuWay;
 use super::{LABEL, ProbeError};
@@ -68,7 +68,7 @@ pub struct Held {
 
 impl Launcher {
     /// The first engine that answers, and what it offers.
-    pub fn connect(options: &Options) -> Result<Self, ProbeError> {
+    pub fn connect(options: &AccessOptions) -> Result<Self, ProbeError> {
         let engine = Engine::connect(options)?;
         let info = ask(PATIENCE, engine.client().info())
             .map_err(|trouble| explain::request("what it offers", &trouble, &engine.describe()))?;

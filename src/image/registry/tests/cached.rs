@@ -61,7 +61,7 @@ fn read(server: &Server, cache: &Arc<Cache>) -> Image {
         choice: PlatformChoice::Host,
         jobs: NonZeroUsize::MIN,
         limits: Limits::default(),
-        options: Options { authfile: Some(authfile), tls_verify: false, ..options() },
+        options: AccessOptions { authfile: Some(authfile), tls_verify: false, ..options() },
         cache: Arc::clone(cache),
         environment: BTreeMap::new(),
     };

@@ -39,7 +39,7 @@ fn server(certificate: &str, mutual: bool) -> Server {
 }
 
 fn connect(server: &Server, folder: Option<&Path>, tls_verify: bool) -> Result<Document, SourceError> {
-    let options = Options { cert_dir: folder.map(Path::to_owned), tls_verify, ..options() };
+    let options = AccessOptions { cert_dir: folder.map(Path::to_owned), tls_verify, ..options() };
     open(&format!("{}/a/b", server.host()).parse().unwrap(), &options)?.top()
 }
 

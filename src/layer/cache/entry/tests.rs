@@ -5,8 +5,8 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use crate::image::source::BlobRef;
 use crate::layer::scan::scan_layer;
+use crate::model::BlobRef;
 use crate::model::{
     Arch, BuildOptions, CompatNote, DynamicSymbol, ElfInfo, Endian, GpuCode, ImagePath, Limits, NcclStrings, Variant,
     VersionNeed,

@@ -1,0 +1,34 @@
+//! The environment of this process, read once.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The environment variables of this process, as they were at its start.
+#[derive(Clone, Default)]
+pub struct Environment(BTreeMap<String, String>);
+
+impl Environment {
+    /// A variable that is set and not empty.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// Variables whose names begin so, with their values.
+    pub fn with_prefix(&self, prefix: &str) -> impl Iterator<Item = (&str, &str)> {
+        let first = self.0.range(prefix.to_owned()..);
+        first.map(|(name, value)| (&**name, &**value)).take_while(move |(name, _)| name.starts_with(prefix))
+    }
+}
+
+impl FromIterator<(String, String)> for Environment {
+    fn from_iter<T: IntoIterator<Item = (String, String)>>(variables: T) -> Self {
+        Self(variables.into_iter().collect())
+    }
+}
+
+impl fmt::Debug for Environment {
+    /// Values may be secrets: only their number is shown.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Environment({} variables)", self.0.len())
+    }
+}
