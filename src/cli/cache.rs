@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use clap::{Args, Subcommand};
 use indicatif::HumanBytes;
 
 use crate::Cancel;
@@ -16,9 +15,11 @@ use crate::model::Limits;
 use crate::model::{BlobRef, Environment};
 use crate::probe::arrangement::bytes;
 
-use super::args::{Form, Reading};
+use super::args::Form;
+use super::args::cache::{CacheCommand, CachingArgs, Clear, Export, Info};
 use super::images::load;
-use super::plan::{Talk, requests};
+use super::plan::requests;
+use super::verbosity::Verbosity;
 use super::{Exit, Failure, output, say};
 
 /// `off`, or the shared cache.
@@ -27,19 +28,7 @@ const PLACE: &str = "NCCLCHECK_CACHE";
 /// Bytes of the local cache.
 const SIZE: &str = "NCCLCHECK_CACHE_SIZE";
 
-/// Which caches a run uses.
-#[derive(Clone, Debug, Default, Args)]
-pub(super) struct Caching {
-    /// Share scans of layers: look for them here too, and put them here (s3://BUCKET/PATH, gs://, az://, file://, http(s):// or
-    /// a folder); who may write there is believed [default: $NCCLCHECK_CACHE]
-    #[arg(long, value_name = "URL", conflicts_with = "no_cache", help_heading = "Cache")]
-    cache: Option<String>,
-    /// Read every layer, and keep no scans; NCCLCHECK_CACHE=off says it for good
-    #[arg(long, help_heading = "Cache")]
-    no_cache: bool,
-}
-
-impl Caching {
+impl CachingArgs {
     /// The caches of a run: this user's, and the shared one if there is one.
     pub(super) fn open(&self, environment: &Environment) -> Result<Cache, Failure> {
         let place = self.cache.as_deref().or_else(|| environment.get(PLACE));
@@ -63,56 +52,14 @@ fn local(environment: &Environment) -> Result<Option<Local>, Failure> {
     Ok(caches.map(|caches| Local::new(caches.join("ncclcheck/layers"), bound)))
 }
 
-#[derive(Debug, Subcommand)]
-pub(super) enum Command {
-    /// Show where it is, and how much is in it
-    Info(Info),
-    /// Remove scans from it
-    Clear(Clear),
-    /// Copy scans of this version to a folder or a URL, which others then name with --cache
-    Export(Box<Export>),
-}
-
-#[derive(Debug, Args)]
-pub(super) struct Info {
-    /// Form of the answer
-    #[arg(long, value_name = "FORM", default_value = "human")]
-    format: Form,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct Clear {
-    /// Only those that other versions of the scanner made, or that were made within other limits
-    #[arg(long)]
-    other_versions: bool,
-    /// Only those that were not used for so many days
-    #[arg(long, value_name = "DAYS")]
-    older_than: Option<u32>,
-}
-
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  ncclcheck cache export /mnt/team/scans pytorch/pytorch:latest\n  ncclcheck cache export s3://ci-cache/ncclcheck"
-)]
-pub(super) struct Export {
-    /// Folder or URL, as --cache takes it
-    #[arg(value_name = "PLACE")]
-    place: String,
-    /// Images whose layers' scans are copied; those that are not kept yet are made. All that are kept if none is named
-    #[arg(value_name = "IMAGE")]
-    images: Vec<String>,
-    #[command(flatten)]
-    reading: Reading,
-}
-
 /// `ncclcheck cache`.
-pub(super) fn run(command: Command, environment: &Environment) -> Result<Exit, Failure> {
+pub(super) fn run(command: CacheCommand, environment: &Environment) -> Result<Exit, Failure> {
     let why = "there is no cache: neither XDG_CACHE_HOME nor HOME names a folder";
     let local = local(environment)?.ok_or_else(|| Failure::Usage(why.to_owned()))?;
     match command {
-        Command::Info(asked) => info(&asked, &local, environment),
-        Command::Clear(asked) => clear(&asked, &local),
-        Command::Export(asked) => exported(*asked, &local, environment),
+        CacheCommand::Info(asked) => info(&asked, &local, environment),
+        CacheCommand::Clear(asked) => clear(&asked, &local),
+        CacheCommand::Export(asked) => exported(*asked, &local, environment),
     }
 }
 
@@ -185,7 +132,7 @@ fn exported(asked: Export, local: &Local, environment: &Environment) -> Result<E
     let cache = Arc::new(Cache::new(Some(Local::new(local.folder(), local.bound())), None));
     let requests = requests(&asked.images, asked.reading, &cache, environment)?;
     let mut exit = Exit::Pass;
-    for (request, loaded) in load(&requests, Talk::Lines, &Cancel::default()) {
+    for (request, loaded) in load(&requests, Verbosity::Lines, &Cancel::default()) {
         for image in loaded? {
             exit = exit.max(layers(request, &image, local, &to)?);
         }

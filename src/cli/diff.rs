@@ -24,7 +24,7 @@ pub(super) fn diff(check: args::Check, environment: &Environment) -> Result<Exit
     let check = Check::new(&rulebook).hosts(&plan.hosts).launch(&plan.launch).fail_on(plan.fail_on);
     let mut outputs = Outputs::open(&plan.outputs, None)?;
     let mut sides = Vec::new();
-    for (_, loaded) in load(&plan.requests, plan.talk, &Cancel::default()) {
+    for (_, loaded) in load(&plan.requests, plan.verbosity, &Cancel::default()) {
         for image in loaded? {
             sides.extend(check.run(&image).into_iter().map(|assessment| (image.summary.clone(), assessment)));
         }

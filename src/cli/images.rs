@@ -19,8 +19,9 @@ use crate::rootfs::listing;
 
 use super::args::{self, Inspect};
 use super::output::{self, Outputs};
-use super::plan::{Action, Plan, Talk};
+use super::plan::{Action, Plan};
 use super::progress::Terminal;
+use super::verbosity::Verbosity;
 use super::{Exit, Failure, complain, notice, say};
 
 /// `ncclcheck check`.
@@ -33,7 +34,7 @@ pub(super) fn check(check: args::Check, environment: &Environment) -> Result<Exi
 pub(super) fn inspect(inspect: Inspect, environment: &Environment) -> Result<Exit, Failure> {
     let plan = Plan::inspect(inspect, environment)?;
     let mut outputs = Outputs::open(&plan.outputs, None)?;
-    let exit = worst(load(&plan.requests, plan.talk, &Cancel::default()), &mut outputs, |image, outputs| {
+    let exit = worst(load(&plan.requests, plan.verbosity, &Cancel::default()), &mut outputs, |image, outputs| {
         show(image, &plan, outputs)
     })?;
     outputs.finish()?;
@@ -48,7 +49,7 @@ pub(super) fn baseline(command: args::Baseline, environment: &Environment) -> Re
             let mut known = Baseline::default();
             let exit = judge(&plan, None, |judgements| known.add(judgements))?;
             output::file(&write.baseline, &known.text().map_err(|error| Failure::Usage(error.to_string()))?)?;
-            if plan.talk != Talk::Nothing {
+            if plan.verbosity != Verbosity::Quiet {
                 let count =
                     if known.len() == 1 { "1 problem is".to_owned() } else { format!("{} problems are", known.len()) };
                 say(&format!("{}: {count} known from now on", write.baseline.display()));
@@ -72,7 +73,7 @@ fn judge(plan: &Plan, baseline: Option<&Baseline>, mut see: impl FnMut(&[Judgeme
         // Rules take nearly as long to read as an image whose layers are known, so both are done at once. A policy that is wrong
         // stops the image.
         let reading = scope.spawn(|| rulebook(plan).inspect_err(|_| cancel.cancel()));
-        let mut images = load(&plan.requests, plan.talk, &cancel);
+        let mut images = load(&plan.requests, plan.verbosity, &cancel);
         let first = images.next();
         let rulebook = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let check =
@@ -139,10 +140,10 @@ fn worst<'a>(
 /// Loads images, one after the other. `first` stops the first of them.
 pub(super) fn load<'a>(
     requests: &'a [Request],
-    talk: Talk,
+    verbosity: Verbosity,
     first: &'a Cancel,
 ) -> impl Iterator<Item = (&'a Request, Result<Vec<Image>, image::Error>)> {
-    let terminal = Terminal::new(talk);
+    let terminal = Terminal::new(verbosity);
     let bars = terminal.clone();
     // Nothing of ours outlives the process but the bars on the screen. There is only one handler.
     let _ = ctrlc::set_handler(move || {

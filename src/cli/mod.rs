@@ -11,8 +11,8 @@ mod output;
 mod plan;
 mod probe;
 mod progress;
-mod rulebook;
 mod rules;
+mod verbosity;
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;

@@ -10,7 +10,13 @@ use crate::report::{self, Collection, Explanation, Format, Report, Style};
 
 use super::Failure;
 use super::args::Form;
-use super::plan::Target;
+
+/// Where a report goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    Stdout,
+    File(PathBuf),
+}
 
 /// The open outputs of a run.
 pub(super) struct Outputs {

@@ -21,8 +21,10 @@ use crate::model::{ImagePath, Limits, Severity};
 use crate::report::{self, Format, Style};
 
 use super::Failure;
+use super::args::rulebook::RulebookArgs;
 use super::args::{Check, Color, Common, FailOn, Inspect, Look, Output, Reading};
-use super::rulebook::RulebookArgs;
+use super::output::Target;
+use super::verbosity::Verbosity;
 
 /// Columns where nobody says how many there are, as in a CI log.
 const WIDTH: usize = 80;
@@ -39,7 +41,7 @@ pub(super) struct Plan {
     /// If typed.
     pub(super) fail_on: Option<Severity>,
     pub(super) rulebook: RulebookArgs,
-    pub(super) talk: Talk,
+    pub(super) verbosity: Verbosity,
     pub(super) hosts: Vec<HostDescription>,
     /// What the image was built from, where findings are shown in it.
     pub(super) dockerfile: Option<Dockerfile>,
@@ -53,40 +55,11 @@ pub(super) enum Action {
     Explain(Question),
 }
 
-/// Where a report goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Target {
-    Stdout,
-    File(PathBuf),
-}
-
-/// What is said on standard error while work goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Talk {
-    Nothing,
-    /// A line now and then.
-    Lines,
-    Bars,
-}
-
 impl From<FailOn> for Severity {
     fn from(fail_on: FailOn) -> Self {
         match fail_on {
             FailOn::Warning => Self::Warning,
             FailOn::Error => Self::Error,
-        }
-    }
-}
-
-impl Talk {
-    pub(super) fn of(output: &Output, environment: &Environment) -> Self {
-        let is_dumb = environment.get("TERM") == Some("dumb") || environment.get("CI").is_some();
-        if output.quiet || output.no_progress {
-            Self::Nothing
-        } else if io::stderr().is_terminal() && !is_dumb {
-            Self::Bars
-        } else {
-            Self::Lines
         }
     }
 }
@@ -114,7 +87,7 @@ impl Plan {
 
     fn new(action: Action, common: Common, environment: &Environment) -> Result<Self, Failure> {
         let style = style(&common.output.look, environment);
-        let talk = Talk::of(&common.output, environment);
+        let verbosity = Verbosity::of(&common.output, environment);
         let launch = launch(&common.launch, &common.env, &common.reading.limits()?)?;
         // Of a name that is set more than once, the last counts; a value that only a shell can tell changes nothing here.
         let known = launch.iter().filter_map(|set| Some((set.name.clone(), set.value.clone()?)));
@@ -133,7 +106,7 @@ impl Plan {
             style,
             fail_on: None,
             rulebook: RulebookArgs::default(),
-            talk,
+            verbosity,
             hosts: Vec::new(),
             dockerfile: None,
         })

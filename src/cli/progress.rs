@@ -12,7 +12,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::model::{Meter, Progress};
 
 use super::margin::WithMargin;
-use super::plan::Talk;
+use super::verbosity::Verbosity;
 
 /// How long nothing is said where lines are written, and between lines.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// Shows progress.
 #[derive(Clone, Debug)]
 pub(super) struct Terminal {
-    talk: Talk,
+    verbosity: Verbosity,
     bars: MultiProgress,
     /// Held while a bar is drawn.
     drawing: Arc<Mutex<()>>,
@@ -29,13 +29,13 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    pub(super) fn new(talk: Talk) -> Self {
-        let target = match talk {
-            Talk::Bars => ProgressDrawTarget::term_like(Box::new(WithMargin(Term::buffered_stderr()))),
-            Talk::Lines | Talk::Nothing => ProgressDrawTarget::hidden(),
+    pub(super) fn new(verbosity: Verbosity) -> Self {
+        let target = match verbosity {
+            Verbosity::Bars => ProgressDrawTarget::term_like(Box::new(WithMargin(Term::buffered_stderr()))),
+            Verbosity::Lines | Verbosity::Quiet => ProgressDrawTarget::hidden(),
         };
         Self {
-            talk,
+            verbosity,
             bars: MultiProgress::with_draw_target(target),
             drawing: Arc::default(),
             last: Arc::new(Mutex::new(Instant::now())),
@@ -58,16 +58,16 @@ impl Terminal {
 
 impl Progress for Terminal {
     fn begin(&self, what: &str, total: Option<u64>) -> Box<dyn Meter> {
-        match self.talk {
-            Talk::Nothing => Box::new(crate::model::NoProgress),
-            Talk::Lines => Box::new(Lines {
+        match self.verbosity {
+            Verbosity::Quiet => Box::new(crate::model::NoProgress),
+            Verbosity::Lines => Box::new(Lines {
                 what: what.to_owned(),
                 total,
                 done: AtomicU64::new(0),
                 begun: Instant::now(),
                 last: Arc::clone(&self.last),
             }),
-            Talk::Bars => {
+            Verbosity::Bars => {
                 let bar = self.bars.add(total.map_or_else(ProgressBar::no_length, ProgressBar::new));
                 let template = match total {
                     Some(_) => "{msg:20!} {wide_bar} {bytes:>10} of {total_bytes:10} {bytes_per_sec:12} {eta:>3}",

@@ -40,6 +40,13 @@ impl Launcher {
     }
 }
 
+/// The variables that a script hands to the programs that it starts, in its order.
+pub fn script(text: &str) -> Vec<Assignment> {
+    let mut shell = Shell::default();
+    shell.run(text, 1, 0);
+    shell.finish()
+}
+
 /// The variables of a script while it is read.
 #[derive(Debug, Default)]
 pub(super) struct Shell {

@@ -10,8 +10,8 @@ mod shell;
 
 use crate::model::Site;
 
+pub use command::script;
 pub use lines::lines;
-pub use shell::script;
 
 /// A variable that a file sets.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,6 @@ use std::iter::Peekable;
 use std::str::Chars;
 
 use super::Assignment;
-use super::command::Shell;
 
 /// Scripts inside scripts: `bash -c '…'` and the like.
 pub(super) const NESTING: usize = 6;
@@ -33,13 +32,6 @@ impl Word {
         let value = (!self.computed).then(|| value.to_owned());
         super::lines::is_name(name).then(|| Assignment { name: name.to_owned(), value, line: Some(self.line) })
     }
-}
-
-/// The variables that a script hands to the programs that it starts, in its order.
-pub fn script(text: &str) -> Vec<Assignment> {
-    let mut shell = Shell::default();
-    shell.run(text, 1, 0);
-    shell.finish()
 }
 
 /// One simple command, and the text that is fed to it.

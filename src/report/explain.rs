@@ -7,8 +7,7 @@ use serde_json::json;
 use super::human::{Style, tree};
 use super::{Format, json};
 use crate::facts::explain::{Account, Answer, End, Search};
-use crate::model::Gap;
-use crate::model::ImageSummary;
+use crate::model::{Gap, ImageSummary};
 
 /// What was asked of one image, and what came of it.
 #[derive(Debug)]
@@ -24,7 +23,7 @@ impl Explanation<'_> {
     pub fn write(&self, format: Format, style: &Style, out: &mut dyn Write) -> io::Result<()> {
         match format {
             Format::Json => json::write_value(&self.value(), out),
-            _ => tree::write(self, style, out),
+            _ => tree::write(self.image, self.accounts, style, out),
         }
     }
 

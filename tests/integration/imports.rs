@@ -1,119 +1,361 @@
-//! The directions of imports between stages, and the one door of each third-party crate. A stage that reaches past its
-//! neighbours cannot be understood, tested or replaced alone.
+//! The directions of imports between stages, the circles between files, and the one door of each third-party crate. A stage that
+//! reaches past its neighbours cannot be understood, tested or replaced alone.
+//!
+//! Files are read as tokens, so that comments and strings do not count and nested `use` trees, `super::super` and the bodies of
+//! macros do. Tests may use what they like.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Who may import whom, besides itself.
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+
+/// Who may import whom, besides itself. A stage imports only those above it in this list.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("model", &[]),
-    ("document", &[]),
-    ("tarball", &["model"]),
-    ("source", &["model", "tarball"]),
-    ("pool", &[]),
-    ("pipe", &["model", "pool"]),
-    ("inflate", &["pipe", "pool"]),
-    ("unzstd", &["pool"]),
-    ("scan", &["model", "tarball", "pool", "pipe", "inflate", "unzstd"]),
-    ("rootfs", &["model", "scan"]),
+    ("document", &["model"]),
     ("launch", &["model", "document"]),
     ("host", &["model", "document"]),
+    ("layer", &["model"]),
+    ("rootfs", &["model", "layer"]),
+    ("image", &["model", "layer", "rootfs"]),
     ("facts", &["model", "document", "rootfs", "launch", "host"]),
-    ("rules", &["model", "document", "facts"]),
-    ("policy", &["model", "document", "facts", "rules"]),
-    ("report", &["model", "document", "host", "facts", "probe", "rules"]),
-    ("probe", &["model", "document", "source", "facts"]),
-    ("cache", &["model", "source", "scan"]),
-    ("pipeline", &["model", "tarball", "source", "pool", "pipe", "scan", "cache", "rootfs", "report"]),
+    ("judge", &["model", "document", "facts"]),
+    ("probe", &["model", "document", "image", "facts"]),
+    ("report", &["model", "document", "host", "image", "facts", "judge", "probe"]),
+    ("check", &["model", "document", "launch", "host", "image", "facts", "judge", "probe", "report"]),
     (
         "cli",
         &[
-            "model", "document", "source", "pipe", "scan", "rootfs", "launch", "host", "facts", "probe", "rules",
-            "policy", "report", "pipeline", "cache",
+            "model", "document", "launch", "host", "layer", "rootfs", "image", "facts", "judge", "probe", "report",
+            "check",
         ],
     ),
 ];
 
-/// The only modules that may name a crate.
+/// The only modules that may name a crate, for every dependency of the program. `*` is everywhere.
 const DOORS: &[(&str, &[&str])] = &[
-    ("bollard", &["source/daemon", "probe/engine"]),
-    ("cel", &["rules"]),
+    ("anstyle", &["cli", "report"]),
+    ("bollard", &["image/daemon", "probe/engine"]),
+    ("bytes", &["image/daemon"]),
+    ("cel", &["judge/rules"]),
     ("clap", &["cli"]),
-    ("docker_credential", &["source/registry"]),
-    ("flate2", &["scan/partial/pieces"]),
-    ("goblin", &["scan/elf"]),
-    ("iced_x86", &["scan/emulate"]),
+    ("console", &["cli"]),
+    ("ctrlc", &["cli"]),
+    ("docker_credential", &["image/registry"]),
+    ("emulate", &["layer/scan/torch"]),
+    ("fastrand", &["image/registry", "probe/mod"]),
+    ("flate2", &["layer/scan/partial/pieces"]),
+    ("futures_util", &["image/daemon", "probe/engine", "layer/cache/shared"]),
+    ("globset", &["judge/policy"]),
+    ("goblin", &["layer/scan/elf"]),
+    ("http_auth", &["image/registry"]),
+    ("httpdate", &["image/registry"]),
+    ("include_dir", &["judge", "probe/payload"]),
     ("indicatif", &["cli"]),
+    ("jiff", &["judge/policy"]),
+    ("memchr", &["rootfs/loader", "image/daemon", "facts/torch", "layer/scan"]),
     ("nvml_wrapper", &["host/gpus"]),
-    ("object_store", &["cache/shared"]),
-    ("postcard", &["cache/entry"]),
-    ("reqwest", &["source/registry"]),
-    ("rustix", &["scan/overlay"]),
+    ("object_store", &["layer/cache/shared"]),
+    ("oci_spec", &["image"]),
+    ("parse_dockerfile", &["image/dockerfile"]),
+    ("percent_encoding", &["image/registry", "report"]),
+    ("postcard", &["layer/cache/entry"]),
+    ("quick_junit", &["report/junit"]),
+    ("regex", &["layer/scan", "facts", "judge", "probe"]),
+    ("reqwest", &["image/registry"]),
+    ("rustix", &["layer/scan/overlay"]),
+    ("rustls", &["layer/cache", "image/daemon", "image/registry"]),
+    ("rustls_platform_verifier", &["image/registry"]),
+    ("schemars", &["model", "report", "judge"]),
+    ("scroll", &["rootfs/loader", "layer/scan/elf"]),
+    ("serde", &["*"]),
+    ("serde_bytes", &["model"]),
+    ("serde_json", &["*"]),
     ("serde_yaml", &["document"]),
-    ("tokio", &["source/daemon", "probe/engine", "cache/shared"]),
-    ("zstd", &["unzstd", "scan/partial/pieces", "cache/entry"]),
+    ("sha2", &["layer/cache", "model/digest"]),
+    ("strsim", &["document", "facts/environment"]),
+    ("tar", &["layer/tar"]),
+    ("tempfile", &["image/daemon", "cli/output", "layer"]),
+    ("terminal_size", &["cli"]),
+    ("thiserror", &["*"]),
+    ("tokio", &["image/daemon", "probe/engine", "layer/cache/shared"]),
+    ("unicode_width", &["report/human"]),
+    ("unpack", &["image", "layer", "lib"]),
+    ("url", &["layer/cache/shared"]),
+    ("zstd", &["layer/scan/partial/pieces", "layer/cache/entry"]),
 ];
 
-/// The program's own lines of every source file, by its path below `src`: tests may use what they like.
-fn sources() -> BTreeMap<String, String> {
-    fn gather(folder: &Path, root: &Path, files: &mut BTreeMap<String, String>) {
+/// Files that import each other, and why they may.
+const CIRCLES: &[(&[&str], &str)] = &[
+    (
+        &["facts/environment/conf_file.rs", "facts/environment/sources.rs"],
+        "a setting of nccl.conf has a place, and the places of settings are those of nccl.conf among others",
+    ),
+    (&["image/layers.rs", "image/part.rs"], "a layer is read in part where that is offered, and whole where it fails"),
+    (
+        &["rootfs/loader/process.rs", "rootfs/loader/search.rs"],
+        "a process searches for what it needs, and the search depends on what the process has mapped",
+    ),
+];
+
+/// A source file of the program.
+struct Source {
+    /// Its module, below the crate.
+    module: Vec<String>,
+    /// Paths that begin with `crate`, `self` or `super`, resolved: from the crate on.
+    paths: Vec<Vec<String>>,
+    /// First segments of all other paths.
+    crates: BTreeSet<String>,
+    is_asynchronous: bool,
+}
+
+/// Every source file by its path below `src`, without tests.
+fn sources() -> BTreeMap<String, Source> {
+    fn gather(folder: &Path, root: &Path, files: &mut BTreeMap<String, Source>) {
         for entry in fs::read_dir(folder).unwrap() {
             let path: PathBuf = entry.unwrap().path();
             let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+            let is_test = name.split('/').any(|part| matches!(part, "tests" | "tests.rs"));
             if path.is_dir() {
                 gather(&path, root, files);
-            } else if path.extension().is_some_and(|extension| extension == "rs") && !name.contains("tests") {
-                let text = fs::read_to_string(&path).unwrap();
-                let own = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
-                let code =
-                    own.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
-                files.insert(name, code);
+            } else if name.ends_with(".rs") && !is_test {
+                files.insert(name.clone(), Source::read(&name, &fs::read_to_string(&path).unwrap()));
             }
         }
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = BTreeMap::new();
     gather(&root, &root, &mut files);
+    assert!(files.len() > 100, "only {} files were found", files.len());
     files
+}
+
+impl Source {
+    fn read(name: &str, text: &str) -> Self {
+        let module = name.trim_end_matches(".rs").split('/').map(str::to_owned);
+        let module: Vec<_> = module.filter(|part| part != "mod" && part != "lib").collect();
+        let mut source =
+            Self { module: module.clone(), paths: Vec::new(), crates: BTreeSet::new(), is_asynchronous: false };
+        source.walk(text.parse().unwrap(), &module);
+        source
+    }
+
+    /// Takes the paths of some tokens, which stand in a module.
+    fn walk(&mut self, tokens: TokenStream, module: &[String]) {
+        let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+        let mut at = 0;
+        while at < tokens.len() {
+            let rest = &tokens[at..];
+            if let Some(length) = test_item(rest) {
+                at += length;
+                continue;
+            }
+            match &rest[0] {
+                TokenTree::Ident(word) if *word == "mod" && is_group(rest.get(2)) => {
+                    let (TokenTree::Ident(name), TokenTree::Group(body)) = (&rest[1], &rest[2]) else { unreachable!() };
+                    self.walk(body.stream(), &[module, &[name.to_string()]].concat());
+                    at += 3;
+                }
+                TokenTree::Ident(word) => {
+                    self.is_asynchronous |= *word == "async" || *word == "await";
+                    // A name behind two colons or a dot belongs to what stands before.
+                    let is_inner =
+                        at > 0 && matches!(&tokens[at - 1], TokenTree::Punct(sign) if ":.".contains(sign.as_char()));
+                    let length = if is_inner { 1 } else { self.path(rest, &mut Vec::new(), module) };
+                    at += length.max(1);
+                }
+                TokenTree::Group(group) => {
+                    self.walk(group.stream(), module);
+                    at += 1;
+                }
+                _ => at += 1,
+            }
+        }
+    }
+
+    /// Takes the path that begins here, or each of a tree of them, and returns how many tokens it has.
+    fn path(&mut self, tokens: &[TokenTree], before: &mut Vec<String>, module: &[String]) -> usize {
+        let depth = before.len();
+        let mut at = 0;
+        loop {
+            match tokens.get(at) {
+                Some(TokenTree::Ident(word)) => before.push(word.to_string()),
+                Some(TokenTree::Group(tree)) if at > 0 && tree.delimiter() == Delimiter::Brace => {
+                    let items: Vec<TokenTree> = tree.stream().into_iter().collect();
+                    for item in items.split(|token| matches!(token, TokenTree::Punct(sign) if sign.as_char() == ',')) {
+                        self.path(item, before, module);
+                    }
+                    before.truncate(depth);
+                    return at + 1;
+                }
+                _ => break,
+            }
+            at += 1;
+            if !is_colons(tokens.get(at..).unwrap_or_default()) {
+                break;
+            }
+            at += 2;
+        }
+        self.take(before, module);
+        before.truncate(depth);
+        at
+    }
+
+    fn take(&mut self, path: &[String], module: &[String]) {
+        let ups = path.iter().take_while(|part| *part == "super").count();
+        match path.first().map(String::as_str) {
+            Some("crate") => self.paths.push(path[1..].to_vec()),
+            Some("self") if path.len() > 1 => self.paths.push([module, &path[1..]].concat()),
+            Some("super") => self.paths.push([&module[..module.len() - ups.min(module.len())], &path[ups..]].concat()),
+            Some(name) if path.len() > 1 => {
+                self.crates.insert(name.to_owned());
+                // A child of this module.
+                self.paths.push([module, path].concat());
+            }
+            _ => {}
+        }
+    }
+
+    /// The stages that its paths lead to.
+    fn stages(&self) -> impl Iterator<Item = &str> {
+        let is_stage = |name: &&str| MAY_IMPORT.iter().any(|(stage, _)| stage == name);
+        self.paths.iter().filter_map(|path| path.first().map(String::as_str)).filter(is_stage)
+    }
+}
+
+/// The number of tokens of an item that is of tests alone.
+fn test_item(tokens: &[TokenTree]) -> Option<usize> {
+    let [TokenTree::Punct(hash), TokenTree::Group(attribute), ..] = tokens else { return None };
+    let text: String = attribute.to_string().split_whitespace().collect();
+    if hash.as_char() != '#' || text != "[cfg(test)]" {
+        return None;
+    }
+    let is_end = |token: &TokenTree| match token {
+        TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
+        TokenTree::Punct(sign) => sign.as_char() == ';',
+        _ => false,
+    };
+    tokens.iter().position(is_end).map(|end| end + 1)
+}
+
+fn is_group(token: Option<&TokenTree>) -> bool {
+    matches!(token, Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace)
+}
+
+fn is_colons(tokens: &[TokenTree]) -> bool {
+    matches!(tokens, [TokenTree::Punct(first), TokenTree::Punct(second), ..] if first.as_char() == ':' && second.as_char() == ':')
+}
+
+fn crates_of_manifest() -> BTreeSet<String> {
+    let manifest = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).unwrap();
+    let (_, rest) = manifest.split_once("\n[dependencies]\n").unwrap();
+    let section = rest.split("\n[").next().unwrap();
+    let lines = section.lines().filter(|line| !line.starts_with('#') && line.contains('='));
+    lines.map(|line| line.split([' ', '.', '=']).next().unwrap().replace('-', "_")).collect()
+}
+
+#[test]
+fn paths_are_found_wherever_they_stand() {
+    let text = "
+        use crate::{cli, model::{Fact, Gap}};
+        use super::super::report::Report;
+        // use crate::probe;
+        fn f() { let _ = \"crate::image\"; vec![crate::check::run(), super::loader::find()]; }
+        #[cfg(test)]
+        mod tests { use crate::host; }
+        mod inner { fn g() { super::super::fold::x() } }
+    ";
+    let source = Source::read("rootfs/loader.rs", text);
+    let paths: Vec<_> = source.paths.iter().map(|path| path.join("::")).collect();
+    assert_eq!(
+        paths,
+        ["cli", "model::Fact", "model::Gap", "report::Report", "check::run", "rootfs::loader::find", "rootfs::fold::x"]
+    );
+    assert_eq!(source.stages().collect::<Vec<_>>(), ["cli", "model", "model", "report", "check", "rootfs", "rootfs"]);
 }
 
 #[test]
 fn stages_import_only_what_they_may() {
-    for (file, code) in sources() {
-        let Some((stage, _)) = file.split_once('/') else { continue };
+    for (index, (stage, allowed)) in MAY_IMPORT.iter().enumerate() {
+        let above: Vec<_> = MAY_IMPORT[..index].iter().map(|(name, _)| *name).collect();
+        assert!(allowed.iter().all(|other| above.contains(other)), "{stage} may import what stands below it");
+    }
+    let mut used = BTreeSet::new();
+    for (file, source) in sources() {
+        let Some(stage) = source.module.first().filter(|stage| *stage != "main") else { continue };
         let (_, allowed) =
-            MAY_IMPORT.iter().find(|(name, _)| *name == stage).unwrap_or_else(|| panic!("{stage} is in no list"));
-        for used in code.split("crate::").skip(1) {
-            let other: String = used.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-            let is_stage = MAY_IMPORT.iter().any(|(name, _)| *name == other);
-            assert!(
-                !is_stage || other == stage || allowed.contains(&other.as_str()),
-                "src/{file} imports crate::{other}"
-            );
+            MAY_IMPORT.iter().find(|(name, _)| name == stage).unwrap_or_else(|| panic!("{stage} is in no list"));
+        for other in source.stages().filter(|other| other != stage) {
+            assert!(allowed.contains(&other), "src/{file} imports crate::{other}");
+            used.insert((stage.clone(), other.to_owned()));
+        }
+    }
+    for (stage, allowed) in MAY_IMPORT {
+        for other in *allowed {
+            assert!(used.contains(&((*stage).to_owned(), (*other).to_owned())), "{stage} does not need {other}");
         }
     }
 }
 
 #[test]
-fn crates_have_one_door() {
-    for (file, code) in sources() {
-        for (name, doors) in DOORS {
-            let is_word =
-                |at: usize| !code[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':');
-            let used = code.match_indices(&format!("{name}::")).any(|(at, _)| is_word(at));
-            assert!(
-                !used || doors.iter().any(|door| file.starts_with(door)),
-                "src/{file} uses {name}, whose door is {doors:?}"
-            );
+fn every_crate_has_its_doors() {
+    let listed: BTreeSet<_> = DOORS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(crates_of_manifest(), listed, "Cargo.toml and the list of doors");
+    let sources = sources();
+    for (name, doors) in DOORS {
+        let users: Vec<_> =
+            sources.iter().filter(|(_, source)| source.crates.contains(*name)).map(|(file, _)| file).collect();
+        for file in &users {
+            let is_door = doors.iter().any(|door| *door == "*" || file.starts_with(door));
+            assert!(is_door, "src/{file} uses {name}, whose doors are {doors:?}");
+        }
+        for door in doors.iter().filter(|door| **door != "*") {
+            assert!(users.iter().any(|file| file.starts_with(door)), "{door} does not use {name}");
         }
     }
 }
 
 #[test]
 fn the_core_is_synchronous() {
-    let doors = ["source/daemon", "probe/engine", "cache/shared"];
-    for (file, code) in sources().into_iter().filter(|(file, _)| !doors.iter().any(|door| file.starts_with(door))) {
-        assert!(!code.contains("async fn") && !code.contains(".await"), "src/{file} is asynchronous");
+    let doors = ["image/daemon", "probe/engine", "layer/cache/shared"];
+    for (file, source) in sources() {
+        let is_door = doors.iter().any(|door| file.starts_with(door));
+        assert!(is_door || !source.is_asynchronous, "src/{file} is asynchronous");
     }
+}
+
+/// All that can be reached from a node of a graph.
+fn reached<'a>(edges: &BTreeMap<&'a str, BTreeSet<&'a str>>, from: &'a str) -> BTreeSet<&'a str> {
+    let (mut seen, mut next) = (BTreeSet::new(), vec![from]);
+    while let Some(node) = next.pop() {
+        next.extend(edges.get(node).into_iter().flatten().filter(|other| seen.insert(**other)));
+    }
+    seen
+}
+
+/// A module and those below it are one unit: a parent names its children, and children use what the parent shares.
+#[test]
+fn files_do_not_import_each_other() {
+    let sources = sources();
+    let by_module: BTreeMap<&[String], &str> =
+        sources.iter().map(|(file, source)| (&*source.module, &**file)).collect();
+    let file_of = |path: &[String]| (1..=path.len()).rev().find_map(|end| by_module.get(&path[..end]).copied());
+    let mut edges: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (file, source) in &sources {
+        for path in &source.paths {
+            let Some(other) = file_of(path).filter(|other| *other != file) else { continue };
+            let module = &sources[other].module;
+            if !module.starts_with(&source.module) && !source.module.starts_with(module) {
+                edges.entry(file).or_default().insert(other);
+            }
+        }
+    }
+    let reach: BTreeMap<&str, BTreeSet<&str>> = edges.keys().map(|file| (*file, reached(&edges, file))).collect();
+    let circle = |file: &str| -> BTreeSet<&str> {
+        reach[file].iter().copied().filter(|other| reach.get(other).is_some_and(|back| back.contains(file))).collect()
+    };
+    let found: BTreeSet<BTreeSet<&str>> = edges.keys().map(|file| circle(file)).filter(|all| all.len() > 1).collect();
+    let known: BTreeSet<BTreeSet<&str>> = CIRCLES.iter().map(|(files, _)| files.iter().copied().collect()).collect();
+    assert_eq!(found, known, "circles of files");
 }

@@ -14,8 +14,8 @@ use crate::probe::recording::Recording;
 use crate::probe::{self, command, devices, payload};
 
 use super::super::Failure;
-use super::super::plan::Talk;
-use super::args::{Launch, Steps};
+use super::super::args::probe::{Launch, Steps};
+use super::super::verbosity::Verbosity;
 use super::listener::{Listener, say};
 use super::{plan, print};
 
@@ -24,7 +24,7 @@ pub(super) fn container(
     image: &str,
     launch: &Launch,
     env: &[String],
-    talk: Talk,
+    verbosity: Verbosity,
     steps: &Steps,
     options: &AccessOptions,
 ) -> Result<Option<Recording>, Failure> {
@@ -54,7 +54,7 @@ pub(super) fn container(
     arrangement.labels = probe::labels();
     let plan = Plan { lifeline: true, ..plan };
     arrangement.arguments = payload::start(&program, &plan.json());
-    let mut listener = Listener::new(talk, steps.record.as_deref())?;
+    let mut listener = Listener::new(verbosity, steps.record.as_deref())?;
     listener.launch = Some(events::Launch {
         engine: launcher.offers().engine.clone(),
         image_id: held.id,
@@ -70,7 +70,7 @@ pub(super) fn container(
         // Of our own accord we ask for no limit on locked memory; an engine that may not give that gives its own.
         Err(Failure::Probe(error)) if error.concerns_limits() && launch.ulimit.is_empty() => {
             arrangement.ulimits.clear();
-            say(talk, "the engine may not raise limits: without --ulimit memlock=-1");
+            say(verbosity, "the engine may not raise limits: without --ulimit memlock=-1");
             run(&launcher, &arrangement, &program, &plan, &killers, &mut listener)?
         }
         finished => finished?,
@@ -135,8 +135,8 @@ fn isolate(
     };
     listener.event(&Event::Start { step: step.clone(), deadline: 0.0 });
     let (started, began) = (|killer| remember(killers, killer), Instant::now());
-    let talk = listener.talk;
-    let body = isolation::run(launcher, arrangement, count, ways, &started, &|text| say(talk, text))?;
+    let verbosity = listener.verbosity;
+    let body = isolation::run(launcher, arrangement, count, ways, &started, &|text| say(verbosity, text))?;
     let seconds = began.elapsed().as_secs_f64();
     listener.event(&Event::Result { step, seconds, body, unclean_exit: None });
     Ok(())

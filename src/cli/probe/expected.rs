@@ -7,7 +7,7 @@ use crate::probe::expect::{self, Expectations};
 use crate::probe::recording::Recording;
 
 use super::super::Failure;
-use super::args::Judging;
+use super::super::args::probe::Judging;
 use super::listener::recorded;
 
 /// What is expected.

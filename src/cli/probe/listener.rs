@@ -12,24 +12,24 @@ use crate::probe::events::{self, Event};
 use crate::probe::recording::{Outcome, Recording};
 
 use super::super::Failure;
-use super::super::plan::Talk;
+use super::super::verbosity::Verbosity;
 
 /// Takes the program's lines as they come: into the recording, to the file, and a word about each step to the user.
 pub(super) struct Listener {
     pub(super) recording: Recording,
     pub(super) launch: Option<events::Launch>,
-    pub(super) talk: Talk,
+    pub(super) verbosity: Verbosity,
     file: Option<(File, PathBuf)>,
     /// Whether the file has all of it.
     kept: io::Result<()>,
 }
 
 impl Listener {
-    pub(super) fn new(talk: Talk, record: Option<&Path>) -> Result<Self, Failure> {
+    pub(super) fn new(verbosity: Verbosity, record: Option<&Path>) -> Result<Self, Failure> {
         let file = record.map(|path| File::create(path).map(|file| (file, path.to_owned()))).transpose();
         let failed =
             |error| Failure::Output { what: record.map_or(String::new(), |path| path.display().to_string()), error };
-        Ok(Self { recording: Recording::default(), launch: None, talk, file: file.map_err(failed)?, kept: Ok(()) })
+        Ok(Self { recording: Recording::default(), launch: None, verbosity, file: file.map_err(failed)?, kept: Ok(()) })
     }
 
     pub(super) fn line(&mut self, line: &[u8]) {
@@ -62,7 +62,7 @@ impl Listener {
             Outcome::Failed(failed) => format!("{}: failed{seconds}: {}", step.name, failed.message),
             Outcome::Skipped(why) => format!("{}: skipped: {why}", step.name),
         };
-        say(self.talk, &text);
+        say(self.verbosity, &text);
     }
 
     /// An event of our own, as if the program had told it.
@@ -104,8 +104,8 @@ impl Listener {
 }
 
 /// A word on standard error, where words are wanted.
-pub(super) fn say(talk: Talk, text: &str) {
-    if talk != Talk::Nothing {
+pub(super) fn say(verbosity: Verbosity, text: &str) {
+    if verbosity != Verbosity::Quiet {
         // Progress that nobody can see is no reason to stop.
         let _ = writeln!(io::stderr(), "{}", printable(text));
     }

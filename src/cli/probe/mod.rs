@@ -1,6 +1,5 @@
 //! `probe` and `preflight`.
 
-pub(super) mod args;
 mod container;
 mod expected;
 mod listener;
@@ -22,18 +21,18 @@ use crate::probe::recording::Recording;
 use crate::probe::{self, local, payload};
 use crate::report::Format;
 
+use super::args::probe::{Preflight, Probe};
 use super::output::Outputs;
-use super::plan::Talk;
 use super::progress::Terminal;
+use super::verbosity::Verbosity;
 use super::{Exit, Failure};
-use args::{Preflight, Probe};
 use container::container;
 use expected::Expected;
 use listener::{Listener, recorded};
 
 /// `ncclcheck probe`.
 pub(super) fn probe(asked: &Probe, environment: &Environment) -> Result<Exit, Failure> {
-    let talk = Talk::of(&asked.output, environment);
+    let verbosity = Verbosity::of(&asked.output, environment);
     if asked.print_payload {
         return print(&payload::program());
     }
@@ -51,12 +50,12 @@ pub(super) fn probe(asked: &Probe, environment: &Environment) -> Result<Exit, Fa
     } else if asked.in_place {
         let python = asked.launch.python.as_deref().unwrap_or("python3");
         let plan = Plan { lifeline: true, ..plan::plan(&asked.steps)? };
-        let mut listener = Listener::new(talk, asked.steps.record.as_deref())?;
+        let mut listener = Listener::new(verbosity, asked.steps.record.as_deref())?;
         let finished = local::run(python, &payload::program(), &plan.json(), &mut |line| listener.line(line))?;
         listener.finish(finished)?
     } else {
         let image = asked.image.as_deref().unwrap_or_default();
-        match container(image, &asked.launch, &asked.env, talk, &asked.steps, &options)? {
+        match container(image, &asked.launch, &asked.env, verbosity, &asked.steps, &options)? {
             Some(recording) => recording,
             None => return Ok(Exit::Pass),
         }
@@ -113,11 +112,11 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
     let check = Check::new(&rulebook).fail_on(plan.fail_on).fail_for(owners);
     let mut outputs = Outputs::open(&plan.outputs, plan.dockerfile.as_ref())?;
     // Bars and the words of steps would write over each other.
-    let talk = if plan.talk == Talk::Bars { Talk::Lines } else { plan.talk };
-    let terminal = Terminal::new(talk);
+    let verbosity = if plan.verbosity == Verbosity::Bars { Verbosity::Lines } else { plan.verbosity };
+    let terminal = Terminal::new(verbosity);
     let mut exit = Exit::Pass;
     for request in &plan.requests {
-        let run = || container(&request.text, &launch, &env, talk, &steps, &options);
+        let run = || container(&request.text, &launch, &env, verbosity, &steps, &options);
         if launch.dry_run {
             run()?;
             continue;

@@ -11,7 +11,7 @@ use crate::probe::isolation::{self, Share, Way};
 use crate::probe::plan::{Plan, SleepRank, WhatIf};
 
 use super::super::Failure;
-use super::args::{GpuMode, Isolation, Judging, Launch, Pull, Rdma, Steps};
+use super::super::args::probe::{GpuMode, Isolation, Judging, Launch, Pull, Rdma, Steps};
 
 const RDMA_DEVICES: &str = "/dev/infiniband";
 

@@ -105,7 +105,7 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, String> {
 mod tests {
     use std::fs;
 
-    use super::super::endpoint::tests::chosen;
+    use super::super::candidates::tests::chosen;
     use super::*;
 
     #[test]

@@ -4,6 +4,7 @@
 //! The client library is asynchronous; what it runs on stays in here. Every request has a runtime of its own on the
 //! caller's thread, so nothing runs while nobody waits.
 
+mod candidates;
 mod context;
 mod endpoint;
 mod export;
@@ -25,7 +26,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::model::{Digest, Platform, printable};
 
-pub use self::endpoint::{Address, Endpoint, endpoints};
+pub use self::candidates::endpoints;
+pub use self::endpoint::{Address, Endpoint};
 pub use self::folders::Unpacked;
 
 use self::export::Export;

@@ -1,50 +1,23 @@
 //! Being let in: basic authentication and bearer tokens (distribution-spec leaves it to the servers; this is the Docker
 //! Registry v2 authentication specification, "Token Authentication" and its OAuth 2 part).
 
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use docker_credential::DockerCredential;
 use reqwest::Url;
-use reqwest::blocking::RequestBuilder;
 use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
 use serde::Deserialize;
 
+use super::answer::Answer;
+use super::authorization::Authorization;
 use super::credentials::Login;
 use super::failure::Failure;
-use super::http::{Answer, Transport, shown, unanswered};
-use super::refusal::{Access, Fault, Object, refusal};
+use super::http::{Transport, shown, unanswered};
+use super::response_error::{Access, Fault, Object, refusal};
 use crate::image::source::{SourceError, read_bounded};
 
 /// No token service answers more. Tokens of some are a few KiB long.
 const LARGEST_TOKEN: u64 = 1 << 20;
-
-/// How a request presents itself.
-pub(super) enum Authorization {
-    Nobody,
-    Basic { user: String, password: String },
-    Bearer(String),
-}
-
-impl Authorization {
-    pub(super) fn apply(&self, request: RequestBuilder) -> RequestBuilder {
-        match self {
-            Self::Nobody => request,
-            Self::Basic { user, password } => request.basic_auth(user, Some(password)),
-            Self::Bearer(token) => request.bearer_auth(token),
-        }
-    }
-}
-
-impl fmt::Debug for Authorization {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Nobody => "Nobody",
-            Self::Basic { .. } => "Basic",
-            Self::Bearer(_) => "Bearer",
-        })
-    }
-}
 
 /// Our standing with one registry, shared by all threads.
 #[derive(Debug)]

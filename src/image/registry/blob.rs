@@ -10,7 +10,7 @@ use reqwest::header::{CONTENT_RANGE, HeaderMap, HeaderValue, RANGE};
 
 use super::Registry;
 use super::failure::Failure;
-use super::refusal::{Fault, Object};
+use super::response_error::{Fault, Object};
 use super::retry::Backoff;
 use crate::image::source::SourceError;
 use crate::model::BlobRef;

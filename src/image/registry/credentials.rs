@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use docker_credential::{CredentialRetrievalError, DockerCredential, get_credential_from_reader};
 use oci_spec::distribution::Reference as Name;
 
-use super::refusal::Access;
+use super::response_error::Access;
 use crate::image::source::{AccessOptions, SourceError, read_bounded};
 use crate::model::Environment;
 

@@ -1,17 +1,18 @@
 //! GET over HTTP or HTTPS, with redirects.
 
 use std::fmt::Display;
+use std::net::IpAddr;
 
+use reqwest::Url;
 use reqwest::blocking::{Client, Response};
 use reqwest::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue, LOCATION};
 use reqwest::redirect::Policy;
-use reqwest::{StatusCode, Url};
 
-use super::auth::Authorization;
+use super::answer::Answer;
+use super::authorization::Authorization;
 use super::certs::HostCerts;
-use super::contact::is_local;
 use super::failure::{Failure, Kind};
-use super::refusal::{Fault, Object};
+use super::response_error::{Fault, Object};
 use super::retry::Patience;
 use super::tls;
 use crate::image::source::{AccessOptions, SourceError};
@@ -30,27 +31,6 @@ pub(super) struct Transport {
     nobody_trusted: bool,
     /// The variable that says that requests go through a proxy, if one does.
     proxy: Option<&'static str>,
-}
-
-/// An answer, with whatever status.
-#[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) response: Response,
-    /// Who answered: `HOST[:PORT]`.
-    pub(super) host: String,
-    /// Whether a redirect led to somebody else than who was asked, such as to the storage behind a registry. They do
-    /// not know our credentials, and what they answer says nothing about them.
-    pub(super) elsewhere: bool,
-}
-
-impl Answer {
-    pub(super) fn status(&self) -> StatusCode {
-        self.response.status()
-    }
-
-    pub(super) fn headers(&self) -> &HeaderMap {
-        self.response.headers()
-    }
 }
 
 impl Transport {
@@ -163,4 +143,29 @@ pub(super) fn shown(url: &Url) -> String {
 pub(super) fn host(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+/// Whether a registry is on this machine. The grammar of references has no place for IPv6 addresses.
+pub(super) fn is_local(host: &str) -> bool {
+    let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_local() {
+        for (host, local) in [
+            ("localhost", true),
+            ("localhost:5000", true),
+            ("127.0.0.2:80", true),
+            ("docker.io", false),
+            ("localhost.example", false),
+            ("10.0.0.1:5000", false),
+        ] {
+            assert_eq!(is_local(host), local, "{host}");
+        }
+    }
 }

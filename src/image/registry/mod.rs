@@ -1,14 +1,16 @@
 //! Images in a registry (OCI distribution-spec, "Pull"), and in those that speak Docker's older version of it.
 
+mod answer;
 mod auth;
+mod authorization;
 mod blob;
 mod certs;
-mod contact;
+mod connect;
 mod credentials;
 mod failure;
 mod http;
 mod referrers;
-mod refusal;
+mod response_error;
 mod retry;
 mod tls;
 
@@ -24,13 +26,14 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{StatusCode, Url};
 use serde::Deserialize;
 
+use self::answer::Answer;
 use self::auth::Auth;
 use self::blob::Blob;
-use self::contact::{contact, is_local};
+use self::connect::contact;
 use self::credentials::Login;
 use self::failure::Failure;
-use self::http::{Answer, Transport, unanswered};
-use self::refusal::{Fault, Object, refusal};
+use self::http::{Transport, is_local, unanswered};
+use self::response_error::{Fault, Object, refusal};
 use self::retry::{Backoff, Patience};
 use super::source::{AccessOptions, Document, Source, SourceError, read_bounded};
 use crate::model::BlobRef;

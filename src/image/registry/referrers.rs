@@ -6,7 +6,7 @@ use reqwest::Url;
 use reqwest::header::{HeaderMap, LINK};
 
 use super::Registry;
-use super::refusal::Object;
+use super::response_error::Object;
 use crate::image::source::SourceError;
 use crate::model::Digest;
 

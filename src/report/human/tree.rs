@@ -7,15 +7,20 @@ use anstyle::AnsiColor;
 use super::page::{self, Page, label};
 use super::{Style, notes};
 use crate::facts::explain::{Account, Answer, End, Route, Search, Step};
-use crate::report::explain::Explanation;
+use crate::model::{Gap, ImageSummary};
 
-pub(in crate::report) fn write(explanation: &Explanation<'_>, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+pub(in crate::report) fn write(
+    image: &ImageSummary,
+    accounts: &Result<Vec<Account>, Gap>,
+    style: &Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let mut page = Page::new(out, style);
-    match explanation.accounts {
+    match accounts {
         Ok(accounts) => accounts.iter().try_for_each(|account| process(account, style.verbose, &mut page))?,
         Err(gap) => page.heading("unknown:", page::bold(AnsiColor::Magenta), &gap.to_string())?,
     }
-    notes(&explanation.image.notes, &mut page)
+    notes(&image.notes, &mut page)
 }
 
 fn process(account: &Account, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {

@@ -1,5 +1,9 @@
 //! What can be typed.
 
+pub(super) mod cache;
+pub(super) mod probe;
+pub(super) mod rulebook;
+
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -7,9 +11,9 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use crate::model::Platform;
 
-use super::cache::{self, Caching};
-pub(super) use super::probe::args::{Preflight, Probe};
-use super::rulebook::RulebookArgs;
+use cache::{CacheCommand, CachingArgs};
+use probe::{Preflight, Probe};
+use rulebook::RulebookArgs;
 
 /// Tells from the bytes of a PyTorch-CUDA container image, without running it, whether distributed training in it will use
 /// NCCL and RDMA.
@@ -44,7 +48,7 @@ pub(super) enum Command {
     Rules(Rules),
     /// Scans of layers that are kept, so that no layer is read twice
     #[command(subcommand)]
-    Cache(cache::Command),
+    Cache(CacheCommand),
 }
 
 #[derive(Debug, Subcommand)]
@@ -289,7 +293,7 @@ pub(super) struct Common {
     #[arg(long, value_name = "FILE", help_heading = "Image")]
     pub(super) launch: Vec<PathBuf>,
     #[command(flatten)]
-    pub(super) caching: Caching,
+    pub(super) caching: CachingArgs,
 }
 
 /// Which image of a reference is read, and how.

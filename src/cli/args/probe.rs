@@ -6,8 +6,8 @@ use clap::{ArgGroup, Args, ValueEnum};
 
 use crate::probe::arrangement::{Gpus, Ulimit, bytes};
 
-use super::super::args::{Check, Output};
-use super::super::rulebook::RulebookArgs;
+use super::rulebook::RulebookArgs;
+use super::{Check, Output};
 
 const STEPS: &str = "\
 Steps:
@@ -31,47 +31,47 @@ Exit status:
 pub(in super::super) struct Probe {
     /// Image, by name or ID as the engine knows it
     #[arg(value_name = "IMAGE")]
-    pub(super) image: Option<String>,
+    pub(in crate::cli) image: Option<String>,
     /// Run the program here instead: on this host or in the container that this is
     #[arg(long, help_heading = "Instead of an image")]
-    pub(super) in_place: bool,
+    pub(in crate::cli) in_place: bool,
     /// Judge what was recorded with --record; - is standard input
     #[arg(long, value_name = "FILE", help_heading = "Instead of an image")]
-    pub(super) from: Option<PathBuf>,
+    pub(in crate::cli) from: Option<PathBuf>,
     /// Print the program that would run in the container
     #[arg(long, help_heading = "Instead of an image")]
-    pub(super) print_payload: bool,
+    pub(in crate::cli) print_payload: bool,
     /// Remove containers of ours that a killed ncclcheck left
     #[arg(long, help_heading = "Instead of an image")]
-    pub(super) clean: bool,
+    pub(in crate::cli) clean: bool,
     #[command(flatten)]
-    pub(super) launch: Launch,
+    pub(in crate::cli) launch: Launch,
     /// Variable of the container
     #[arg(short, long, value_name = "NAME=VALUE", help_heading = "Container")]
-    pub(super) env: Vec<String>,
+    pub(in crate::cli) env: Vec<String>,
     #[command(flatten)]
-    pub(super) steps: Steps,
+    pub(in crate::cli) steps: Steps,
     #[command(flatten)]
-    pub(super) judging: Judging,
+    pub(in crate::cli) judging: Judging,
     /// Findings from this severity on fail the probe [default: error, or as the policy says]
     #[arg(long, value_name = "SEVERITY")]
-    pub(super) fail_on: Option<super::super::args::FailOn>,
+    pub(in crate::cli) fail_on: Option<super::FailOn>,
     #[command(flatten)]
-    pub(super) rulebook: RulebookArgs,
+    pub(in crate::cli) rulebook: RulebookArgs,
     #[command(flatten)]
-    pub(super) output: Output,
+    pub(in crate::cli) output: Output,
 }
 
 #[derive(Debug, Args)]
 pub(in super::super) struct Preflight {
     #[command(flatten)]
-    pub(super) check: Check,
+    pub(in crate::cli) check: Check,
     #[command(flatten)]
-    pub(super) launch: Launch,
+    pub(in crate::cli) launch: Launch,
     #[command(flatten)]
-    pub(super) steps: Steps,
+    pub(in crate::cli) steps: Steps,
     #[command(flatten)]
-    pub(super) judging: Judging,
+    pub(in crate::cli) judging: Judging,
 }
 
 /// How the container is run.
@@ -79,59 +79,59 @@ pub(in super::super) struct Preflight {
 pub(in super::super) struct Launch {
     /// GPUs: all, a number, or device=ID,...
     #[arg(long, value_name = "GPUS", default_value = "all", help_heading = "Container")]
-    pub(super) gpus: Gpus,
+    pub(in crate::cli) gpus: Gpus,
     /// How the engine is asked for them: as docker run --gpus (request), by the Container Device Interface (cdi), by this
     /// host's device nodes and driver libraries without help of the engine (devices), or not at all (none)
     #[arg(long, value_name = "MODE", default_value = "auto", help_heading = "Container")]
-    pub(super) gpu_mode: GpuMode,
+    pub(in crate::cli) gpu_mode: GpuMode,
     /// Network of the container
     #[arg(long, value_name = "NETWORK", default_value = "host", help_heading = "Container")]
-    pub(super) network: String,
+    pub(in crate::cli) network: String,
     /// IPC namespace: private (the engine's default), host, shareable, container:NAME
     #[arg(long, value_name = "MODE", help_heading = "Container")]
-    pub(super) ipc: Option<String>,
+    pub(in crate::cli) ipc: Option<String>,
     /// PID namespace: host, container:NAME
     #[arg(long, value_name = "MODE", help_heading = "Container")]
-    pub(super) pid: Option<String>,
+    pub(in crate::cli) pid: Option<String>,
     /// Host name of the container [default: the host's on its network, else the engine's choice]
     #[arg(long, value_name = "NAME", help_heading = "Container")]
-    pub(super) hostname: Option<String>,
+    pub(in crate::cli) hostname: Option<String>,
     /// Size of /dev/shm [default: the engine's, 64m]
     #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Container")]
-    pub(super) shm_size: Option<u64>,
+    pub(in crate::cli) shm_size: Option<u64>,
     /// Resource limit, NAME=SOFT[:HARD] [default: memlock=-1]
     #[arg(long, value_name = "LIMIT", help_heading = "Container")]
-    pub(super) ulimit: Vec<Ulimit>,
+    pub(in crate::cli) ulimit: Vec<Ulimit>,
     /// Whether the container gets /dev/infiniband: auto if this host has it
     #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Container")]
-    pub(super) rdma: Rdma,
+    pub(in crate::cli) rdma: Rdma,
     /// Another device of the host
     #[arg(long, value_name = "PATH", help_heading = "Container")]
-    pub(super) device: Vec<String>,
+    pub(in crate::cli) device: Vec<String>,
     /// Mount, as docker run takes it; there is none that was not asked for
     #[arg(long, value_name = "HOST:CONTAINER[:ro]", help_heading = "Container")]
-    pub(super) volume: Vec<String>,
+    pub(in crate::cli) volume: Vec<String>,
     /// User in the container [default: the image's]
     #[arg(long, value_name = "USER", help_heading = "Container")]
-    pub(super) user: Option<String>,
+    pub(in crate::cli) user: Option<String>,
     /// A capability to keep; all are dropped
     #[arg(long, value_name = "NAME", help_heading = "Container")]
-    pub(super) cap_add: Vec<String>,
+    pub(in crate::cli) cap_add: Vec<String>,
     /// Bound on memory; 0 is none [default: three quarters of the engine's]
     #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Container")]
-    pub(super) memory: Option<u64>,
+    pub(in crate::cli) memory: Option<u64>,
     /// Bound on processes and threads; 0 is none
     #[arg(long, value_name = "N", default_value_t = 32768, help_heading = "Container")]
-    pub(super) pids_limit: u32,
+    pub(in crate::cli) pids_limit: u32,
     /// The image's Python [default: python3 on its PATH]
     #[arg(long, value_name = "PROGRAM", help_heading = "Container")]
-    pub(super) python: Option<String>,
+    pub(in crate::cli) python: Option<String>,
     /// When the engine fetches the image
     #[arg(long, value_name = "WHEN", default_value = "missing", help_heading = "Container")]
-    pub(super) pull: Pull,
+    pub(in crate::cli) pull: Pull,
     /// Print the docker run line that equals the launch, and do nothing
     #[arg(long, help_heading = "Container")]
-    pub(super) dry_run: bool,
+    pub(in crate::cli) dry_run: bool,
 }
 
 /// What runs inside.
@@ -139,33 +139,33 @@ pub(in super::super) struct Launch {
 pub(in super::super) struct Steps {
     /// Only these steps, parted by commas
     #[arg(long = "steps", value_name = "STEP,...", value_delimiter = ',', help_heading = "Steps")]
-    pub(super) only: Vec<String>,
+    pub(in crate::cli) only: Vec<String>,
     /// Few sizes, none above 256 MiB, and little time for each
     #[arg(long, help_heading = "Steps")]
-    pub(super) quick: bool,
+    pub(in crate::cli) quick: bool,
     /// Sizes of the collectives, parted by commas: 8, 1m, 1g
     #[arg(long, value_name = "BYTES,...", value_delimiter = ',', value_parser = bytes, help_heading = "Steps")]
-    pub(super) sizes: Vec<u64>,
+    pub(in crate::cli) sizes: Vec<u64>,
     /// Also run with GPUs kept from reaching each other, so that the network path is proved on one host
     #[arg(long, help_heading = "Steps")]
-    pub(super) forced_network: bool,
+    pub(in crate::cli) forced_network: bool,
     /// Also measure under these variables, NAME=VALUE[,NAME=VALUE...]; may be given several times
     #[arg(long, value_name = "VARIABLES", help_heading = "Steps")]
-    pub(super) what_if: Vec<String>,
+    pub(in crate::cli) what_if: Vec<String>,
     /// Also run one container for each GPU, joined over the host's network: each with its own GPU (own), each with all of
     /// them and CUDA_VISIBLE_DEVICES (all), with the --ipc that was asked for; or all arrangements in turn (matrix)
     #[arg(long, value_name = "HOW", num_args = 0..=1, default_missing_value = "own", require_equals = true,
           help_heading = "Steps")]
-    pub(super) isolate_gpus: Option<Isolation>,
+    pub(in crate::cli) isolate_gpus: Option<Isolation>,
     /// Let this rank sleep before this operation, to see how a hang is told: RANK:OPERATION
     #[arg(long, value_name = "RANK:OPERATION", hide = true)]
-    pub(super) sleep_rank: Option<String>,
+    pub(in crate::cli) sleep_rank: Option<String>,
     /// Seconds without progress after which ranks are taken to hang
     #[arg(long, value_name = "SECONDS", help_heading = "Steps")]
-    pub(super) stall: Option<u32>,
+    pub(in crate::cli) stall: Option<u32>,
     /// Write what the program tells to this file, as it comes
     #[arg(long, value_name = "FILE", help_heading = "Steps")]
-    pub(super) record: Option<PathBuf>,
+    pub(in crate::cli) record: Option<PathBuf>,
 }
 
 /// What counts.
@@ -173,17 +173,17 @@ pub(in super::super) struct Steps {
 pub(in super::super) struct Judging {
     /// Whose findings set the exit status: image, host, arrangement
     #[arg(long, value_name = "WHOSE,...", value_delimiter = ',', default_values = ["image", "host", "arrangement"])]
-    pub(super) fail_for: Vec<String>,
+    pub(in crate::cli) fail_for: Vec<String>,
     /// What is expected: a YAML map from names of facts to values, {at_least: N} or {at_most: N}
     #[arg(long, value_name = "FILE")]
-    pub(super) expect: Option<PathBuf>,
+    pub(in crate::cli) expect: Option<PathBuf>,
     /// The recording of a good run, than which this one must not be slower
     #[arg(long, value_name = "FILE")]
-    pub(super) baseline: Option<PathBuf>,
+    pub(in crate::cli) baseline: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum GpuMode {
+pub(in crate::cli) enum GpuMode {
     Auto,
     Request,
     Cdi,
@@ -192,21 +192,21 @@ pub(super) enum GpuMode {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Isolation {
+pub(in crate::cli) enum Isolation {
     Own,
     All,
     Matrix,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Rdma {
+pub(in crate::cli) enum Rdma {
     Auto,
     Yes,
     No,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Pull {
+pub(in crate::cli) enum Pull {
     Missing,
     Never,
     Always,

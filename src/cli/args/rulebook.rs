@@ -6,24 +6,24 @@ use clap::Args;
 
 use crate::judge::{Rulebook, RulebookError};
 
-use super::Failure;
+use crate::cli::Failure;
 
 #[derive(Clone, Debug, Default, Args)]
-pub(super) struct RulebookArgs {
+pub(in crate::cli) struct RulebookArgs {
     /// Which rules, how severe: ci, audit, preflight, single-node, multi-node-rdma ...; `ncclcheck rules profiles` lists them
     #[arg(long, value_name = "NAME", help_heading = "Policy")]
-    pub(super) profile: Option<String>,
+    pub(in crate::cli) profile: Option<String>,
     /// Policy file [default: ncclcheck.yaml in this folder or one above, up to the repository's]
     #[arg(long, value_name = "FILE", help_heading = "Policy")]
-    pub(super) config: Option<PathBuf>,
+    pub(in crate::cli) config: Option<PathBuf>,
     /// No policy file
     #[arg(long, conflicts_with = "config", help_heading = "Policy")]
-    pub(super) no_config: bool,
+    pub(in crate::cli) no_config: bool,
 }
 
 impl RulebookArgs {
     /// The rules that were asked for.
-    pub(super) fn open(&self) -> Result<Rulebook, Failure> {
+    pub(in crate::cli) fn open(&self) -> Result<Rulebook, Failure> {
         let file = match &self.config {
             Some(file) => Some(file.clone()),
             None if self.no_config => None,

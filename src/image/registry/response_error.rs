@@ -7,7 +7,7 @@ use std::time::Duration;
 use reqwest::StatusCode;
 use serde::Deserialize;
 
-use super::http::Answer;
+use super::answer::Answer;
 use super::retry::retry_after;
 use crate::image::source::SourceError;
 use crate::model::{Digest, printable};

@@ -1,13 +1,12 @@
 //! The first contact: with TLS or without, and whether to log in.
 
-use std::net::IpAddr;
-
 use reqwest::header::HeaderMap;
 use reqwest::{StatusCode, Url};
 
-use super::auth::Authorization;
+use super::answer::Answer;
+use super::authorization::Authorization;
 use super::failure::{Failure, Kind};
-use super::http::{Answer, Transport};
+use super::http::Transport;
 use super::retry::{Backoff, Patience};
 use crate::image::source::SourceError;
 
@@ -60,29 +59,4 @@ fn first_answer(transport: &Transport, url: &Url, patience: Patience) -> Result<
 fn challenges(answer: &Answer) -> Option<HeaderMap> {
     let wanted = answer.status() == StatusCode::UNAUTHORIZED && !answer.elsewhere;
     wanted.then(|| answer.headers().clone())
-}
-
-/// Whether a registry is on this machine. The grammar of references has no place for IPv6 addresses.
-pub(super) fn is_local(host: &str) -> bool {
-    let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn loopback_is_local() {
-        for (host, local) in [
-            ("localhost", true),
-            ("localhost:5000", true),
-            ("127.0.0.2:80", true),
-            ("docker.io", false),
-            ("localhost.example", false),
-            ("10.0.0.1:5000", false),
-        ] {
-            assert_eq!(is_local(host), local, "{host}");
-        }
-    }
 }

@@ -1,0 +1,29 @@
+//! How much is written to standard error while work goes on.
+
+use std::io::{self, IsTerminal as _};
+
+use crate::model::Environment;
+
+use super::args::Output;
+
+/// What is written to standard error beside errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verbosity {
+    Quiet,
+    /// A line now and then.
+    Lines,
+    Bars,
+}
+
+impl Verbosity {
+    pub(super) fn of(output: &Output, environment: &Environment) -> Self {
+        let is_dumb = environment.get("TERM") == Some("dumb") || environment.get("CI").is_some();
+        if output.quiet || output.no_progress {
+            Self::Quiet
+        } else if io::stderr().is_terminal() && !is_dumb {
+            Self::Bars
+        } else {
+            Self::Lines
+        }
+    }
+}
