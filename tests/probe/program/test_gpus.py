@@ -5,7 +5,7 @@ import json
 import unittest
 import unittest.mock
 
-import payload  # noqa: F401
+import harness  # noqa: F401  (makes ncclcheck_probe importable)
 from ncclcheck_probe import cuda_driver, gpus, nvml, pci, readings, sysfs, topology
 
 
@@ -158,7 +158,3 @@ class Words(unittest.TestCase):
         self.assertEqual(gpus.library_release("/usr/local/cuda-13.0/compat/libcuda.so.580.95.05"), "580.95.05")
         with self.assertRaises(readings.Unread):
             gpus.library_release("/usr/lib/libcuda.so.1")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -5,7 +5,7 @@ import os
 import re
 import sys
 
-FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "src", "probe", "payload")
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "src", "probe", "payload")
 OWN_IMPORT = re.compile(r"from ncclcheck_probe\.(\w+) import (.+)$")
 
 
@@ -19,9 +19,16 @@ def module_text(name):
         return file.read()
 
 
+def flat_lines():
+    """(module, number of the line in it, line) of each line of the program."""
+    for name in module_names():
+        for number, line in enumerate(module_text(name).splitlines(), 1):
+            if not OWN_IMPORT.match(line):
+                yield name, number, line
+
+
 def flat_program():
-    lines = [line for name in module_names() for line in module_text(name).splitlines() if not OWN_IMPORT.match(line)]
-    return "\n".join(lines) + "\n"
+    return "".join(line + "\n" for _, _, line in flat_lines())
 
 
 if __name__ == "__main__":

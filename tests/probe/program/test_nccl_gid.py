@@ -5,7 +5,7 @@ import os
 import unittest
 import unittest.mock
 
-import payload  # noqa: F401
+import harness  # noqa: F401  (makes ncclcheck_probe importable)
 from ncclcheck_probe import nccl_gid, readings
 
 LINK_LOCAL, IPV6, IPV4 = "fe80::5054:ff:fe77:1", "2001:db8::1", "::ffff:10.77.0.1"
@@ -65,7 +65,3 @@ class Choice(unittest.TestCase):
     def test_numbers_are_read_as_strtoll_reads_them(self):
         for text, number in {"3": 3, " 3x": 3, "0x10": 16, "010": 8, "-1": -1, "x": 0, "09": 0, "": 0}.items():
             self.assertEqual(nccl_gid.nccl_leading_number(text), number, text)
-
-
-if __name__ == "__main__":
-    unittest.main()

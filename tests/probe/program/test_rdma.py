@@ -6,10 +6,10 @@ import pathlib
 import tempfile
 import unittest
 
-import payload
+from harness import REPOSITORY
 from ncclcheck_probe import rdma_providers, verbs
 
-RECORDED = payload.REPOSITORY / "fixtures/probe/soft-roce"
+RECORDED = REPOSITORY / "fixtures/probe/soft-roce"
 ALL_STEPS = ["register", "create_cq", "create_qp", "init", "rtr", "rts", "send", "rdma_write", "time_sends",
              "time_writes"]
 
@@ -115,7 +115,3 @@ class Verbs(unittest.TestCase):
         verbs.verbs_check("f", 0)
         with self.assertRaisesRegex(verbs.VerbsError, "f: EINVAL: Invalid argument"):
             verbs.verbs_check("f", 22)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,0 +1,118 @@
+"""What the tests of the probe's payload share: its modules, its joined program, and runs whose every line is checked."""
+import importlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import types
+import unittest
+
+import ran_lines
+from flat import FOLDER, flat_program
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
+START = 'import sys; SOURCE = sys.stdin.read(); exec(compile(SOURCE, "%s", "exec"))' % ran_lines.JOINED
+with open(os.path.join(FOLDER, "events.schema.json")) as file:
+    SCHEMA = json.load(file)
+VALIDATOR = jsonschema and jsonschema.validators.validator_for(SCHEMA)(SCHEMA)
+
+# The modules under the name by which they import each other.
+package = types.ModuleType("ncclcheck_probe")
+package.__path__ = [os.path.realpath(FOLDER)]
+sys.modules["ncclcheck_probe"] = package
+sys.dont_write_bytecode = True
+
+
+def module(name):
+    return importlib.import_module("ncclcheck_probe." + name)
+
+
+def program():
+    """The text that is sent into a container; one that notes its lines where they are measured."""
+    return ran_lines.prelude() + flat_program()
+
+
+def complaints(value, schema, place="line"):
+    """What of the value does not fit the schema, in the part of JSON Schema that ours is written in."""
+    if "$ref" in schema:
+        return complaints(value, SCHEMA["$defs"][schema["$ref"].rsplit("/", 1)[1]], place)
+    for choice in ("oneOf", "anyOf"):
+        if choice in schema:
+            tried = [complaints(value, one, place) for one in schema[choice]]
+            return [] if [] in tried else min(tried, key=len)
+    if "const" in schema and value != schema["const"] or "enum" in schema and value not in schema["enum"]:
+        return ["%s: %r is not as the schema has it" % (place, value)]
+    kinds = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "object": dict, "array": list,
+             "null": type(None)}
+    kind = schema.get("type")
+    if kind and (not isinstance(value, kinds[kind]) or isinstance(value, bool) and kind in ("integer", "number")):
+        return ["%s: %.80r is no %s" % (place, value, kind)]
+    found = []
+    if kind == "array" and "items" in schema:
+        for index, item in enumerate(value):
+            found += complaints(item, schema["items"], "%s[%d]" % (place, index))
+    if kind == "object":
+        found += ["%s.%s is missing" % (place, name) for name in schema.get("required", []) if name not in value]
+        for name, item in value.items():
+            inner = schema.get("properties", {}).get(name, schema.get("additionalProperties", {}))
+            found += ["%s.%s is unknown" % (place, name)] if inner is False else complaints(
+                item, inner, "%s.%s" % (place, name))
+    return found
+
+
+def body_schema(event):
+    if event["event"] == "part":
+        return SCHEMA["$defs"]["part"]
+    return SCHEMA["$defs"][event["step"]]
+
+
+class Payload(unittest.TestCase):
+    """What all tests of runs share."""
+
+    def start(self, plan, text=None, **more):
+        """Starts the program, or `text` in its place, as an engine does in a container."""
+        process = subprocess.Popen([sys.executable, "-c", START, "--plan", json.dumps(plan)], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+        process.stdin.write((text or program()).encode("ascii"))
+        process.stdin.close()
+        process.stdin = None
+        return process
+
+    def run_plan(self, plan, **more):
+        """The events of a run that goes through to its end."""
+        process = self.start(plan, **more)
+        out, err = process.communicate(timeout=300)
+        self.assertTrue(process.returncode == 0 and not err, "%d: %r" % (process.returncode, err[-2000:]))
+        return self.events(out)
+
+    def events(self, out):
+        events = []
+        for line in out.splitlines(keepends=True):
+            self.assertLess(len(line), 64 * 1024)
+            self.assertTrue(line.endswith(b"\n"))
+            events.append(json.loads(line.decode("ascii")))
+            self.check(events[-1])
+        self.assertEqual([event["event"] for event in events][::len(events) - 1], ["hello", "end"])
+        return events
+
+    def check(self, event):
+        self.assertEqual(complaints(event, SCHEMA), [])
+        if VALIDATOR:
+            VALIDATOR.validate(event)
+        if event["event"] in ("part", "result"):
+            self.assertEqual(complaints(event["body"], body_schema(event)), [])
+            for name in event["body"].get("unread", {}):
+                self.assertIsNone(event["body"][name])
+
+    def last(self, events):
+        """The event that closes the only step."""
+        return events[-2]
+
+    def parts(self, events, kind):
+        return [event["body"] for event in events if event["event"] == "part" and event["body"]["kind"] == kind]

@@ -1,0 +1,72 @@
+"""Pieces of the payload that need no process: the wire, the plan, numbers and names."""
+import json
+import unittest
+
+from harness import module
+
+
+class Pieces(unittest.TestCase):
+    def test_long_events_are_shortened_and_say_so(self):
+        wire = module("wire")
+        event = {"event": "part", "body": {"paths": ["/usr/lib/%05d" % number for number in range(9000)], "kind": "x"}}
+        line = wire.fitted(wire.printable(event), 65535)
+        self.assertLessEqual(len(line), 65535)
+        self.assertEqual(json.loads(line)["shortened"], {"body.paths": 9000})
+        text = json.loads(wire.fitted({"lines": ["short", "x" * 100000]}, 65535))
+        self.assertEqual((list(text["shortened"]), text["lines"][0]), (["lines.1"], "short"))
+
+    def test_any_bytes_become_valid_text(self):
+        wire = module("wire")
+        name = b"lib\xff.so".decode("utf-8", "surrogateescape")
+        self.assertEqual(wire.printable({name: [name]}), {"lib\\udcff.so": ["lib\\udcff.so"]})
+
+    def test_plan_errors_name_the_place(self):
+        plan, steps = module("plan"), module("main").STEPS
+        wrong = {
+            "plan: unknown key 'step'": {"step": ["limits"]},
+            "plan.steps: must be one of": {"steps": ["nonesuch"]},
+            "plan.collectives: unknown key 'size'": {"collectives": {"size": [8]}},
+            "plan.collectives.sizes: must be a number above 0": {"collectives": {"sizes": [0]}},
+            "plan.collectives.world.offset: must be a whole number": {"collectives": {"world": {"offset": "1"}}},
+            "plan.collectives.quick: must be true or false": {"collectives": {"quick": 1}},
+            "plan.env: must map": {"env": {"NCCL_DEBUG": 1}},
+            "plan.deadlines: unknown key": {"deadlines": {"nonesuch": 1}},
+            "plan: must be an object": [],
+        }
+        for words, given in wrong.items():
+            with self.assertRaises(plan.PlanError) as raised:
+                plan.complete_plan(given, steps)
+            self.assertIn(words, str(raised.exception))
+
+    def test_a_complete_plan_is_its_own_completion(self):
+        plan, steps = module("plan"), module("main").STEPS
+        complete = plan.complete_plan({}, steps)
+        self.assertEqual(plan.complete_plan(json.loads(json.dumps(complete)), steps), complete)
+        self.assertEqual(complete["steps"], ["limits", "gpus", "topology", "rdma", "pytorch", "collectives"])
+
+    def test_code_that_a_gpu_runs(self):
+        code_for = module("pytorch").code_for
+        wheel = ["sm_70", "sm_80", "sm_90", "sm_120", "compute_120"]
+        self.assertEqual(code_for((9, 0), wheel), ("exact", "sm_90"))
+        self.assertEqual(code_for((8, 9), wheel), ("compatible", "sm_80"))
+        self.assertEqual(code_for((10, 0), wheel), ("none", None))
+        self.assertEqual(code_for((12, 1), wheel), ("compatible", "sm_120"))
+        self.assertEqual(code_for((13, 0), wheel), ("ptx", "compute_120"))
+        self.assertEqual(code_for((9, 0), ["sm_90a"]), ("exact", "sm_90a"))
+        self.assertEqual(code_for((10, 3), ["sm_100a"]), ("none", None))
+        self.assertEqual(code_for((10, 3), ["sm_100f"]), ("compatible", "sm_100f"))
+        self.assertEqual(code_for((10, 0), ["compute_90a"]), ("none", None))
+
+    def test_versions_of_nccl(self):
+        version = module("pytorch").version_text
+        self.assertEqual([version((2, 27, 5)), version(22705), version(2708)], ["2.27.5", "2.27.5", "2.7.8"])
+
+    def test_capabilities_by_name(self):
+        names = module("limits").capability_names
+        self.assertEqual(names(1 | 1 << 14 | 1 << 23 | 1 << 41),
+                         ["CAP_CHOWN", "CAP_IPC_LOCK", "CAP_SYS_NICE", "CAP_41"])
+
+    def test_sums_stay_exact(self):
+        modulus_for = module("pattern").modulus_for
+        self.assertEqual([modulus_for("float32", 1024), modulus_for("bfloat16", 8), modulus_for("bfloat16", 1024)],
+                         [251, 31, None])

@@ -1,0 +1,164 @@
+"""Runs of the whole program: its protocol, and steps that crash, hang, leave or print."""
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from harness import START, Payload, program
+
+
+class Runs(Payload):
+    """Runs of the whole program, with torches that misbehave."""
+
+    def torch(self, text, also=()):
+        """The variable that makes children import this text as torch."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        for name, content in dict(also, **({"torch": text} if text else {})).items():
+            with open(os.path.join(folder.name, name + ".py"), "w") as file:
+                file.write(content)
+        return {"PYTHONPATH": folder.name}
+
+    def pytorch(self, text, deadline=60, also=()):
+        return self.last(self.run_plan({"steps": ["pytorch"], "deadlines": {"pytorch": deadline},
+                                        "env": self.torch(text, also)}))
+
+    def test_limits(self):
+        event = self.last(self.run_plan({"steps": ["limits"]}, env=dict(os.environ, NCCL_ALGO="Ring", SECRET_KEY="x")))
+        body = event["body"]
+        self.assertEqual(event["event"], "result")
+        self.assertEqual(body["user"]["uid"], os.getuid())
+        self.assertEqual(body["namespaces"]["net"], os.stat("/proc/self/ns/net").st_ino)
+        self.assertIn("lo", [interface["name"] for interface in body["interfaces"]])
+        self.assertEqual(body["variables"]["NCCL_ALGO"], "Ring")
+        self.assertNotIn("SECRET_KEY", body["variables"])
+
+    def test_as_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "payload.py")
+            with open(path, "w") as file:
+                file.write(program())
+            out = subprocess.run([sys.executable, path, "--plan", '{"steps": ["limits"]}'], stdout=subprocess.PIPE).stdout
+        self.assertEqual(self.last(self.events(out))["event"], "result")
+
+    def test_wrong_plans(self):
+        for plan, words in (("{", b"--plan is not JSON"), ('{"step": []}', b"unknown key 'step'")):
+            done = subprocess.run([sys.executable, "-c", START, "--plan", plan], input=program().encode("ascii"),
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.assertEqual((done.returncode, done.stdout), (2, b""))
+            self.assertIn(words, done.stderr)
+
+    def test_no_torch(self):
+        blocked = {"sitecustomize": "import sys\nclass Finder:\n    def find_spec(self, name, *_):\n        if name == 'torch':\n"
+                   "            raise ModuleNotFoundError(name='torch')\nsys.meta_path.insert(0, Finder())"}
+        event = self.pytorch(None, also=blocked)
+        self.assertEqual((event["event"], event["how"], event["type"]), ("failed", "exception", "ModuleNotFoundError"))
+        self.assertIn("has no PyTorch", event["message"])
+
+    def test_no_gpu(self):
+        for step in ("collectives", "forced-network"):
+            event = self.last(self.run_plan({"steps": [step]}))
+            self.assertEqual(event["event"], "skipped")
+            self.assertIn("CUDA sees no GPU here", event["why"])
+
+    def test_a_crash(self):
+        event = self.pytorch("import os, signal\nprint('last words', flush=True)\nos.kill(os.getpid(), signal.SIGSEGV)")
+        self.assertEqual((event["event"], event["how"], event["signal"]), ("failed", "signal", "SIGSEGV"))
+        self.assertIn("last words", event["stderr"])
+        self.assertIn("Fatal Python error: Segmentation fault", event["stderr"])
+
+    def test_an_exit(self):
+        event = self.pytorch("import os, sys\nprint('no licence', file=sys.stderr, flush=True)\nos._exit(3)")
+        self.assertEqual((event["how"], event["code"], event["stderr"]), ("exit", 3, ["no licence"]))
+
+    def test_an_exit_as_if_all_were_well(self):
+        self.assertEqual(self.pytorch("import os\nos._exit(0)")["how"], "protocol")
+
+    def test_an_attempt_to_leave(self):
+        event = self.pytorch("raise SystemExit('enough')")
+        self.assertEqual((event["how"], event["type"], event["message"]), ("exception", "SystemExit", "enough"))
+
+    def test_a_hang(self):
+        event = self.pytorch("import time\ndef forever():\n    time.sleep(3600)\nforever()", deadline=2)
+        self.assertEqual((event["event"], event["how"]), ("failed", "deadline"))
+        stack, = event["stacks"]
+        self.assertEqual((stack["process"], stack["state"]), ("pytorch", "S (sleeping)"))
+        self.assertIn("in forever", "\n".join(stack["stack"]))
+        self.assertLess(event["seconds"], 8)
+
+    def test_what_is_printed_stays_off_the_wire(self):
+        event = self.pytorch("import sys\nfor _ in range(20000): print('x' * 1000)\nraise ValueError('then this')",
+                             also={"sitecustomize": "print('banner of the image')"})
+        self.assertEqual((event["type"], event["message"]), ("ValueError", "then this"))
+        self.assertLessEqual(len(event["stderr"]), 40)
+        self.assertLessEqual(max(map(len, event["stderr"])), 500)
+
+    def test_what_nccl_logs(self):
+        """Ranks hand on what is written to NCCL_DEBUG_FILE, to a bound."""
+        plan = {"steps": ["collectives"], "collectives": {"backend": "gloo"}, "env": self.torch(
+            "import os\nwith open(os.environ['NCCL_DEBUG_FILE'], 'w') as log:\n"
+            "    for number in range(4100): print('NCCL INFO', number, file=log)\nraise ValueError('enough')")}
+        events = self.run_plan(plan, env=dict(os.environ, NCCL_DEBUG="WARN", NCCL_DEBUG_FILE="/logs/%h.%p"))
+        self.assertEqual(self.parts(events, "setup")[0]["replaced"], {"NCCL_DEBUG": "WARN", "NCCL_DEBUG_FILE": "/logs/%h.%p"})
+        for rank in (0, 1):
+            lines = [event for event in events if event["event"] == "log" and event["rank"] == rank]
+            self.assertEqual((len(lines), lines[0]["line"], lines[0]["left_out"]), (4001, "NCCL INFO 0", None))
+            self.assertEqual((lines[-1]["left_out"], lines[-1]["line"]), (100, "100 more lines were left out"))
+        self.assertEqual((self.last(events)["type"], self.last(events)["rank"] in (0, 1)), ("ValueError", True))
+
+    def test_a_process_left_behind_does_not_hold_the_step(self):
+        event = self.pytorch("import subprocess, os\nsubprocess.Popen(['sleep', '3600'])\nos._exit(4)")
+        self.assertEqual((event["how"], event["code"]), ("exit", 4))
+        self.assertLess(event["seconds"], 10)
+
+    def test_imports_are_looked_for_in_the_working_folder(self):
+        event = self.pytorch("import sys\nraise ValueError(sys.path[0])")
+        self.assertEqual(event["message"], repr(ValueError("")))
+
+    def test_signals_end_it_with_all_that_it_started(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with tempfile.TemporaryDirectory() as folder:
+                mark = os.path.join(folder, "pids")
+                text = ("import os, subprocess, time\nother = subprocess.Popen(['sleep', '3600'])\n"
+                        "with open(%r + '.new', 'w') as file: file.write('%%d %%d' %% (os.getpid(), other.pid))\n"
+                        "os.rename(%r + '.new', %r)\ntime.sleep(3600)" % (mark, mark, mark))
+                process = self.start({"steps": ["pytorch"], "env": self.torch(text)})
+                until = time.monotonic() + 20
+                while not os.path.exists(mark) and time.monotonic() < until:
+                    time.sleep(0.05)
+                with open(mark) as file:
+                    pids = [int(pid) for pid in file.read().split()]
+                process.send_signal(number)
+                process.communicate(timeout=5)
+                self.assertEqual(process.returncode, 128 + number)
+                self.assert_gone(pids)
+
+    def test_nothing_is_left_when_it_is_killed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            mark = os.path.join(folder, "pid")
+            process = self.start({"steps": ["pytorch"], "env": self.torch(
+                "import os, time\nwith open(%r + '.new', 'w') as file: file.write(str(os.getpid()))\n"
+                "os.rename(%r + '.new', %r)\ntime.sleep(3600)" % (mark, mark, mark))})
+            until = time.monotonic() + 20
+            while not os.path.exists(mark) and time.monotonic() < until:
+                time.sleep(0.05)
+            with open(mark) as file:
+                pid = int(file.read())
+            process.kill()
+            process.communicate(timeout=5)
+            self.assert_gone([pid])
+
+    def assert_gone(self, pids):
+        until = time.monotonic() + 5
+        while time.monotonic() < until and any(self.runs(pid) for pid in pids):
+            time.sleep(0.05)
+        self.assertEqual([pid for pid in pids if self.runs(pid)], [])
+
+    def runs(self, pid):
+        try:
+            with open("/proc/%d/stat" % pid) as file:
+                return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+        except FileNotFoundError:
+            return False

@@ -1,0 +1,155 @@
+"""Runs with the real PyTorch, where this Python has one: CPU tensors and gloo go through the same code as GPUs and NCCL."""
+import glob
+import importlib.metadata
+import importlib.util
+import os
+import signal
+import time
+import unittest
+
+from harness import Payload, module
+
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+# What gloo does itself: in 1.13 no call on one tensor for these two (NCCL has both). Releases between the two were not tried.
+GLOO_LACKS = {"all_gather", "reduce_scatter"} if HAS_TORCH and importlib.metadata.version("torch") < "2.9" else set()
+
+
+@unittest.skipUnless(HAS_TORCH, "this Python has no torch: run this by one that has")
+class Torch(Payload):
+    """Runs with the real PyTorch: CPU tensors and gloo go through the same code as GPUs and NCCL."""
+
+    def gloo(self, step="collectives", ranks=2, sizes=(8, 4096), what_if=None, **options):
+        options = dict({"backend": "gloo", "sizes": list(sizes), "seconds_per_size": 0.02, "point_to_point": False,
+                        "world": {"gpus": ranks}}, **options)
+        plan = {"steps": [step], "collectives": options}
+        return self.run_plan(dict(plan, what_if=what_if) if what_if else plan)
+
+    def test_pytorch(self):
+        events = self.run_plan({"steps": ["pytorch"]})
+        body = self.last(events)["body"]
+        self.assertIn("libtorch_cpu.so", [os.path.basename(path) for path in self.parts(events, "libraries")[0]["paths"]])
+        self.assertIn("PyTorch built with", self.parts(events, "build")[0]["config"])
+        if not body["cuda_available"]:
+            self.assertTrue(body["cuda_error"])
+
+    def test_all_operations(self):
+        operations = [name for name in module("plan").OPERATION_NAMES if name not in GLOO_LACKS]
+        for ranks in (2, 3):
+            events = self.gloo(ranks=ranks, sizes=(8, 65536), point_to_point=True, operations=operations)
+            self.assertEqual(self.last(events)["event"], "result")
+            self.assertEqual(self.last(events)["body"]["left_out"], [])
+            measured = self.parts(events, "measurement")
+            self.assertEqual(len(measured), 2 * len(operations))
+            self.assertEqual({body["wrong"] for body in measured}, {0})
+            self.assertEqual(sorted(body["rank"] for body in self.parts(events, "times")), list(range(ranks)))
+            self.assertEqual([body["prepared_by"] for body in self.parts(events, "point-to-point")],
+                             ["nothing", "all_reduce", "sendrecv"])
+            factors = {body["operation"]: body["busbw_bytes_per_second"] / body["algbw_bytes_per_second"]
+                       for body in measured}
+            share = (ranks - 1) / ranks
+            for operation, factor in {"all_reduce": 2 * share, "all_gather": share, "reduce_scatter": share,
+                                      "alltoall": share, "broadcast": 1, "sendrecv": 1}.items():
+                if operation in operations:
+                    self.assertAlmostEqual(factors[operation], factor)
+
+    def test_small_types(self):
+        for dtype in ("float64", "float16"):
+            events = self.gloo(dtype=dtype, operations=["all_reduce", "broadcast"])
+            self.assertEqual({body["wrong"] for body in self.parts(events, "measurement")}, {0})
+
+    def test_sizes_beyond_memory_are_left_out(self):
+        left_out, = self.last(self.gloo(sizes=(8, 1 << 50), operations=["all_reduce"]))["body"]["left_out"]
+        self.assertEqual((left_out["operation"], left_out["bytes"]), ("all_reduce", 1 << 50))
+        self.assertIn("do not fit", left_out["why"])
+
+    def test_one_rank_alone(self):
+        events = self.gloo(ranks=1, operations=["all_reduce"])
+        self.assertEqual(len(self.parts(events, "times")), 1)
+        self.assertIn("second GPU", self.last(events)["body"]["left_out"][0]["why"])
+
+    def test_a_rank_that_does_not_come(self):
+        event = self.last(self.gloo(ranks=3, stall_seconds=15, operations=["broadcast", "all_reduce"],
+                                    sleep_rank={"rank": 1, "before": "all_reduce of 4096 bytes, batch 3"}))
+        self.assertEqual((event["event"], event["how"], event["rank"]), ("failed", "deadline", 1))
+        self.assertIn("rank 1 has not come to 'all_reduce of 4096 bytes, batch 3'", event["message"])
+        self.assertIn("the others wait in it", event["message"])
+        stacks = {entry["process"]: "\n".join(entry["stack"]) for entry in event["stacks"]}
+        self.assertIn("in enter", stacks["rank 1"])
+        self.assertIn("in fence", stacks["rank 0"])
+
+    def test_the_deadline_of_the_step(self):
+        plan = {"steps": ["collectives"], "deadlines": {"collectives": 20}, "collectives": {
+            "backend": "gloo", "sizes": [8], "sleep_rank": {"rank": 0, "before": "rendezvous"}}}
+        event = self.last(self.run_plan(plan))
+        self.assertIn("the step's time is over", event["message"])
+        self.assertIn("rank 0 has not come to 'rendezvous'", event["message"])
+        self.assertLess(event["seconds"], 20)
+
+    def test_a_rank_that_crashes(self):
+        for number in (signal.SIGKILL, signal.SIGSEGV):
+            process = self.start({"steps": ["collectives"], "collectives": {
+                "backend": "gloo", "sizes": [8], "point_to_point": False, "world": {"gpus": 2},
+                "sleep_rank": {"rank": 1, "before": "all_reduce"}}})
+            lines = iter(process.stdout.readline, b"")
+            out = b""
+            for line in lines:
+                out += line
+                if out.count(b'"times"') == 2:
+                    break
+            time.sleep(1)
+            os.kill(self.rank_pid(process.pid, 1), number)
+            rest = process.stdout.read()
+            process.communicate(timeout=30)
+            event = self.last(self.events(out + rest))
+            name = signal.Signals(number).name
+            self.assertEqual((event["how"], event["rank"], event["signal"]), ("signal", 1, name))
+            self.assertEqual(event["ranks"][1]["state"], "signal " + name)
+
+    def rank_pid(self, parent, rank):
+        """The process of a rank, among the descendants of our program."""
+        for path in glob.glob("/proc/[0-9]*/environ"):
+            pid = path.split("/")[2]
+            try:
+                with open(path, "rb") as environ, open("/proc/%s/stat" % pid) as stat:
+                    is_rank = b"RANK=%d" % rank in environ.read().split(b"\0")
+                    step = int(stat.read().rsplit(")", 1)[1].split()[1])
+                with open("/proc/%d/stat" % step) as stat:
+                    if is_rank and int(stat.read().rsplit(")", 1)[1].split()[1]) == parent:
+                        return int(pid)
+            except OSError:
+                continue
+        raise AssertionError("no process of rank %d" % rank)
+
+    def test_what_if(self):
+        events = self.gloo("what-if", what_if={"rounds": 2, "sizes": [1024], "variants": [
+            {"OMP_NUM_THREADS": "2"}, {"GLOO_SOCKET_IFNAME": "nonesuch"}]})
+        base, threads, nonesuch = self.last(events)["body"]["variants"]
+        self.assertEqual([base["index"], threads["index"], nonesuch["index"]], [0, 1, 2])
+        self.assertEqual([len(base["sizes"][0]["samples"]), len(threads["sizes"][0]["samples"])], [10, 10])
+        self.assertEqual(nonesuch["sizes"], [])
+        self.assertIn("nonesuch", nonesuch["failed"]["message"])
+        order = [(body["round"], body["variant"]) for body in self.parts(events, "measurement")]
+        self.assertEqual(order, [(0, 0), (0, 1), (1, 1), (1, 0)])
+
+    def test_two_containers(self):
+        """Two runs, as in two containers, meet at one address."""
+        port = module("world").free_port()
+        runs = [self.start({"steps": ["collectives"], "collectives": {
+            "backend": "gloo", "sizes": [8], "operations": ["broadcast"], "seconds_per_size": 0.02, "world": {
+                "gpus": 1, "offset": offset, "size": 2, "master_addr": "127.0.0.1", "master_port": port}}})
+                for offset in (0, 1)]
+        first, second = [self.events(process.communicate(timeout=120)[0]) for process in runs]
+        self.assertEqual(len(self.parts(first, "measurement")), 1)
+        self.assertEqual(len(self.parts(second, "measurement")), 0)
+        self.assertEqual(self.last(second)["event"], "result")
+
+    def test_wrong_values_are_found(self):
+        import torch
+        pattern, segment = module("pattern"), module("operations").Segment
+        tensor = torch.empty(10, dtype=torch.float32)
+        pattern.fill(torch, tensor, 2, 251)
+        segments = [segment(0, 10, [2], 0)]
+        self.assertEqual(pattern.wrong_values(torch, tensor, segments, 251)["wrong"], 0)
+        tensor[7], tensor[9] = float("nan"), tensor[8]
+        found = pattern.wrong_values(torch, tensor, segments, 251)
+        self.assertEqual((found["wrong"], found["first"], found["expected"], found["got"]), (2, 7, "75", "nan"))
