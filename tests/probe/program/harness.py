@@ -67,9 +67,9 @@ def complaints(value, schema, place="line"):
 
 
 def body_schema(event):
-    if event["event"] == "part":
-        return SCHEMA["$defs"]["part"]
-    return SCHEMA["$defs"][event["step"]]
+    """The schema of a body; those of the steps gpus, topology and rdma have none, and are compared with recordings."""
+    name = "part" if event["event"] == "part" else event["step"]
+    return SCHEMA["$defs"].get(name, {"type": "object"})
 
 
 class Payload(unittest.TestCase):

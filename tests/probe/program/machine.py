@@ -1,0 +1,138 @@
+"""A machine with GPUs and RDMA devices that is none: stand-ins for the libraries of the drivers, and files like the kernel's.
+
+The program runs as it does in a container, and loads the stand-ins by dlopen. Only the places of the kernel's files are
+exchanged in its text, since no test can add a device to /sys.
+"""
+import atexit
+import contextlib
+import fcntl
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+from harness import REPOSITORY, Payload, program
+
+STAND_INS = pathlib.Path(__file__).resolve().parent / "stand_ins"
+# The file of each stand-in, as drivers and distributions name it, and the names by which it is opened.
+LIBRARIES = {
+    "nvml": ("libnvidia-ml.so.580.159.04", ["libnvidia-ml.so.1"]),
+    "cuda": ("libcuda.so.580.159.04", ["libcuda.so.1"]),
+    "verbs": ("libibverbs.so.1.14.44.0", ["libibverbs.so.1", "libibverbs.so"]),
+    "nccl": ("libnccl.so.2.28.9", ["libnccl.so.2"]),
+}
+KERNEL_PLACES = re.compile('"/(sys/|dev/infiniband|dev/kmsg|proc/driver/|proc/cmdline)')
+BUILT = {}
+
+
+def built(name, *options):
+    """The stand-in as a shared library, with these options of the compiler; built once."""
+    if (name, options) not in BUILT:
+        if not BUILT:
+            folder = tempfile.mkdtemp(prefix="stand-ins-")
+            atexit.register(shutil.rmtree, folder)
+            BUILT["folder"] = pathlib.Path(folder)
+        library = BUILT["folder"] / ("%d.so" % len(BUILT))
+        subprocess.run(["gcc", "-Wall", "-Wextra", "-Wno-sign-compare", "-Werror", "-shared", "-fPIC", "-o", str(library),
+                        "-I%s" % (STAND_INS / "include"), *options, str(STAND_INS / (name + ".c"))], check=True)
+        BUILT[name, options] = library
+    return BUILT[name, options]
+
+
+def recorded_bodies(name):
+    """{step: body of its result} of a recording."""
+    with open(REPOSITORY / "fixtures/probe" / name) as file:
+        events = [json.loads(line) for line in file]
+    return {event["step"]: event["body"] for event in events if event["event"] == "result"}
+
+
+class Machine(Payload):
+    """Tests with a machine of their own: `self.root` has its files, `self.lib` its libraries."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(os.path.realpath(folder.name))
+        self.lib = self.root / "lib"
+        self.lib.mkdir()
+        for folder in ("sys", "dev", "proc"):
+            (self.root / folder).mkdir()
+
+    def install(self, name, *options):
+        """Puts a stand-in where dlopen finds it."""
+        file, links = LIBRARIES[name]
+        shutil.copyfile(built(name, *options), self.lib / file)
+        for link in links:
+            (self.lib / link).symlink_to(file)
+
+    def install_broken(self, name):
+        """A library that cannot be loaded, so that one that this machine may really have is not found either."""
+        for link in LIBRARIES[name][1]:
+            (self.lib / link).write_text("")
+
+    def write(self, path, content):
+        """A file, by the absolute path that the program knows it by."""
+        file = self.root / path.lstrip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content if isinstance(content, bytes) else content.encode("ascii"))
+
+    def link(self, path, target):
+        """A symbolic link from one place to another."""
+        file = self.root / path.lstrip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.symlink_to(self.root / target.lstrip("/"))
+
+    def add_pci_device(self, path, **files):
+        """A device below /sys/devices, such as pci0000:00/0000:00:06.0, with all bridges above it."""
+        parts = path.split("/")
+        for depth in range(2, len(parts) + 1):
+            link = "/sys/bus/pci/devices/" + parts[depth - 1]
+            if not (self.root / link.lstrip("/")).is_symlink():
+                self.link(link, "/sys/devices/" + "/".join(parts[:depth]))
+        (self.root / "sys/devices" / path).mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            self.write("/sys/devices/%s/%s" % (path, name), content)
+
+    def body(self, step, **more):
+        """The body of the step's result."""
+        event = self.step(step, **more)
+        self.assertEqual(event["event"], "result", event)
+        self.assertIsNone(event["unclean_exit"])
+        return event["body"]
+
+    def step(self, step, **more):
+        """The event that closes the step."""
+        return self.last(self.run_on_machine({"steps": [step]}, **more))
+
+    def run_on_machine(self, plan, stand_in="", replaced=None, variables=None, **more):
+        """All events of a run. `replaced` maps texts of the program to others."""
+        text = KERNEL_PLACES.sub(lambda place: '"%s/%s' % (self.root, place.group(1)), program())
+        for old, new in (replaced or {}).items():
+            self.assertIn(old, text)
+            text = text.replace(old, new)
+        env = dict(os.environ, STAND_IN=stand_in, LD_LIBRARY_PATH=str(self.lib), **(variables or {}))
+        return self.run_plan(plan, text=text, env=env, **more)
+
+
+def without_root(value, root):
+    """The value with the paths that the program would have without the exchange."""
+    return json.loads(json.dumps(value).replace(str(root), ""))
+
+
+@contextlib.contextmanager
+def kernel_log(path, *records):
+    """/dev/kmsg: each read(2) gives one record, as a pipe in packet mode does."""
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    writer = os.open(path, os.O_WRONLY)
+    try:
+        fcntl.fcntl(writer, fcntl.F_SETFL, fcntl.fcntl(writer, fcntl.F_GETFL) | os.O_DIRECT)
+        for record in records:
+            os.write(writer, record.encode("ascii"))
+        yield
+    finally:
+        os.close(writer)
+        os.close(reader)
