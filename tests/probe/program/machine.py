@@ -6,6 +6,7 @@ exchanged in its text, since no test can add a device to /sys.
 import atexit
 import contextlib
 import fcntl
+import functools
 import json
 import os
 import pathlib
@@ -25,21 +26,37 @@ LIBRARIES = {
     "nccl": ("libnccl.so.2.28.9", ["libnccl.so.2"]),
 }
 KERNEL_PLACES = re.compile('"/(sys/|dev/infiniband|dev/kmsg|proc/driver/|proc/cmdline)')
-BUILT = {}
 
 
+@functools.lru_cache(maxsize=None)
+def build_folder():
+    """What is built once for all tests of this process."""
+    folder = os.path.realpath(tempfile.mkdtemp(prefix="stand-ins-"))
+    atexit.register(shutil.rmtree, folder)
+    return pathlib.Path(folder)
+
+
+@functools.lru_cache(maxsize=None)
 def built(name, *options):
-    """The stand-in as a shared library, with these options of the compiler; built once."""
-    if (name, options) not in BUILT:
-        if not BUILT:
-            folder = tempfile.mkdtemp(prefix="stand-ins-")
-            atexit.register(shutil.rmtree, folder)
-            BUILT["folder"] = pathlib.Path(folder)
-        library = BUILT["folder"] / ("%d.so" % len(BUILT))
-        subprocess.run(["gcc", "-Wall", "-Wextra", "-Wno-sign-compare", "-Werror", "-shared", "-fPIC", "-o", str(library),
-                        "-I%s" % (STAND_INS / "include"), *options, str(STAND_INS / (name + ".c"))], check=True)
-        BUILT[name, options] = library
-    return BUILT[name, options]
+    """The stand-in as a shared library, with these options of the compiler."""
+    handle, library = tempfile.mkstemp(suffix=".so", dir=build_folder())
+    os.close(handle)
+    subprocess.run(["gcc", "-Wall", "-Wextra", "-Wno-sign-compare", "-Werror", "-shared", "-fPIC", "-o", library,
+                    "-I%s" % (STAND_INS / "include"), *options, str(STAND_INS / (name + ".c"))], check=True)
+    return library
+
+
+@functools.lru_cache(maxsize=None)
+def providers(configured=(), loadable=()):
+    """Options by which the stand-in for libibverbs names a folder with these providers."""
+    folder = pathlib.Path(tempfile.mkdtemp(dir=build_folder()))
+    if configured is not None:
+        (folder / "libibverbs.d").mkdir()
+        for name in configured:
+            (folder / "libibverbs.d" / (name + ".driver")).write_text("driver %s\n" % name)
+    for name in loadable:
+        shutil.copyfile(built("nccl"), folder / ("lib%s-rdmav34.so" % name))
+    return ('-DCONFIG_FOLDER="%s/libibverbs.d"' % folder, '-DLIBRARY_PATTERN="%s/lib%%s-rdmav34.so"' % folder)
 
 
 def recorded_bodies(name):
@@ -62,16 +79,28 @@ class Machine(Payload):
             (self.root / folder).mkdir()
 
     def install(self, name, *options):
-        """Puts a stand-in where dlopen finds it."""
+        """Puts a stand-in where dlopen finds it, in the place of one that is there."""
         file, links = LIBRARIES[name]
+        self.remove(name)
         shutil.copyfile(built(name, *options), self.lib / file)
         for link in links:
             (self.lib / link).symlink_to(file)
 
     def install_broken(self, name):
         """A library that cannot be loaded, so that one that this machine may really have is not found either."""
+        self.remove(name)
         for link in LIBRARIES[name][1]:
             (self.lib / link).write_text("")
+
+    def remove(self, name):
+        for link in LIBRARIES[name][1]:
+            with contextlib.suppress(FileNotFoundError):
+                (self.lib / link).unlink()
+
+    def delete(self, path):
+        """Removes a file or a folder of the kernel."""
+        place = self.root / path.lstrip("/")
+        shutil.rmtree(place) if place.is_dir() and not place.is_symlink() else place.unlink()
 
     def write(self, path, content):
         """A file, by the absolute path that the program knows it by."""

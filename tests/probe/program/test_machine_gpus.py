@@ -60,7 +60,6 @@ class Gpus(Machine):
 
     def test_no_driver(self):
         for step in ("gpus", "topology"):
-            (self.lib / "libnvidia-ml.so.1").unlink()
             self.install_broken("nvml")
             event = self.step(step)
             self.assertEqual(event["event"], "skipped")
@@ -90,7 +89,6 @@ class Gpus(Machine):
         self.assertEqual([gpu["name"] for gpu in self.body("topology", stand_in="lost=0")["gpus"]], ["GPU1"])
 
     def test_functions_that_an_older_driver_lacks(self):
-        (self.lib / "libnvidia-ml.so.1").unlink()
         self.install("nvml", "-DnvmlDeviceGetCurrentClocksEventReasons=absent", "-DnvmlDeviceGetGpuFabricInfoV=absent2")
         gpu = self.gpu("clocks_reasons=0x8080")
         self.assertEqual(gpu["clocks"]["event_reasons"], ["hw_power_brake_slowdown", "32768"])
@@ -162,7 +160,6 @@ class Gpus(Machine):
                          "cuDriverGetVersion: an error that this driver has no name for (4242)")
 
     def test_no_libcuda(self):
-        (self.lib / "libcuda.so.1").unlink()
         self.install_broken("cuda")
         cuda = self.body("gpus")["cuda"]
         self.assertIsNone(cuda["devices"])
@@ -171,7 +168,7 @@ class Gpus(Machine):
     def test_a_library_of_forward_compatibility(self):
         (self.root / "compat").mkdir()
         (self.lib / "libcuda.so.580.159.04").rename(self.root / "compat/libcuda.so.590.44.01")
-        (self.lib / "libcuda.so.1").unlink()
+        self.remove("cuda")
         (self.lib / "libcuda.so.1").symlink_to("../compat/libcuda.so.590.44.01")
         cuda = self.body("gpus")["cuda"]
         self.assertEqual((cuda["library_version"], cuda["in_compat_folder"]), ("590.44.01", True))
@@ -218,7 +215,7 @@ class Gpus(Machine):
         self.assertEqual(gpu["unread"]["cpu_affinity"], "nvmlDeviceGetCpuAffinity: an empty set")
 
     def test_a_gpu_that_sysfs_does_not_show(self):
-        (self.root / "sys/bus/pci/devices" / GPU_0).unlink()
+        self.delete("/sys/bus/pci/devices/" + GPU_0)
         gpu = self.gpu()
         self.assertIn("current_link_speed: ENOENT", gpu["pcie"]["unread"]["speed_gts"])
         topology = self.body("topology")
@@ -231,7 +228,7 @@ class Gpus(Machine):
     def test_a_network_card_beside_a_gpu(self):
         """Both below one switch, whose downstream ports redirect; the card has an IOMMU group."""
         root, gpu, nic = "pci0000:00/0000:00:01.0/0000:01:00.0", "0000:00:06.0", "0000:04:00.0"
-        (self.root / "sys/bus/pci/devices" / gpu).unlink()
+        self.delete("/sys/bus/pci/devices/" + gpu)
         self.add_pci_device("%s/0000:02:00.0" % root, config=acs_config(0x1D))
         self.add_pci_device("%s/0000:02:01.0" % root, config=b"\0" * 64)
         self.add_pci_device("%s/0000:02:00.0/%s" % (root, gpu), numa_node="0\n")

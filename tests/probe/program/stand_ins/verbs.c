@@ -4,7 +4,8 @@
  *
  * VERBS_DEVICES names the devices. Settings: link_layer, 1 InfiniBand and 2 Ethernet; port_state; active_mtu; pkey; gids, how
  * many there are; flid; wc_status and vendor_err of completions; silent, whether none come; corrupt, whether a byte is changed
- * on its way; warns; peermem and dmabuf, whether memory of GPUs can be registered.
+ * on its way; warns; ipc_lock, whether the limit on
+ * locked memory is lifted; peermem and dmabuf, whether memory of GPUs can be registered.
  */
 #include "stand_in.h"
 #include <errno.h>
@@ -126,7 +127,7 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *address, size_t length, int a
 		return NULL;
 	}
 	getrlimit(RLIMIT_MEMLOCK, &limit);
-	if (limit.rlim_cur != RLIM_INFINITY && length > limit.rlim_cur) {
+	if (limit.rlim_cur != RLIM_INFINITY && length > limit.rlim_cur && !setting("ipc_lock", 0)) {
 		errno = ENOMEM;
 		return NULL;
 	}

@@ -1,0 +1,190 @@
+"""torch.distributed of the stand-in: every operation is one exchange, in which each member of a group gives a value to a hub
+in the process of rank 0, and gets the values of all."""
+import atexit
+import os
+import signal
+import threading
+import time
+from multiprocessing.connection import Client, Listener
+
+from torch import float64, planted
+
+KEY = b"stand-in"
+world = everyone = None
+
+
+class ReduceOp:
+    SUM, MAX = sum, max
+
+
+def is_available():
+    return True
+
+
+def is_nccl_available():
+    return True
+
+
+class Hub:
+    """Collects what the members of a group give, and hands it to all of them."""
+
+    def __init__(self, address, size):
+        self.listener, self.size = Listener(address, authkey=KEY), size
+        self.lock, self.given, self.ranks = threading.Lock(), {}, {}
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        for _ in range(self.size):
+            threading.Thread(target=self.serve, args=(self.listener.accept(),), daemon=True).start()
+
+    def serve(self, connection):
+        try:
+            while True:
+                rank, key, members, value = connection.recv()
+                with self.lock:
+                    self.ranks[rank] = connection
+                    values = self.given.setdefault(key, {})
+                    values[rank] = value
+                    if len(values) == len(members):
+                        del self.given[key]
+                        # Rank 0 last: when it is served it may end, and the hub with it.
+                        for member in sorted(members, reverse=True):
+                            self.ranks[member].send(values)
+        except (EOFError, OSError):
+            pass  # The rank has ended; the others wait for it, as they would with a real library.
+
+
+class TCPStore:
+    def __init__(self, host, port, size, is_master, timeout):
+        self.hub = Hub((host, port), size) if is_master else None
+        until = time.monotonic() + timeout.total_seconds()
+        while True:
+            try:
+                self.connection = Client((host, port), authkey=KEY)
+                return
+            except ConnectionRefusedError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.02)
+
+
+class Group:
+    """Some of the ranks; each call of new_group makes another one, even of the same members."""
+
+    def __init__(self, members):
+        self.members, self.name, self.calls = list(members), world.groups, 0
+        world.groups += 1
+
+    def exchange(self, value):
+        """{rank: its value}."""
+        self.calls += 1
+        world.connection.send((world.rank, (self.name, self.calls), self.members, value))
+        return world.connection.recv()
+
+
+class World:
+    """What this process is among the others."""
+
+    def __init__(self, store, rank):
+        self.connection, self.rank, self.groups = store.connection, rank, 0
+
+
+def init_process_group(_backend, store, rank, world_size, timeout, device_id=None):
+    global world, everyone
+    world = World(store, rank)
+    everyone = Group(range(world_size))
+    everyone.exchange(None)
+
+
+def destroy_process_group():
+    everyone.exchange(None)
+    if planted("exit", "destroy", world.rank):
+        atexit.register(os._exit, 7)
+
+
+def new_group(members):
+    return Group(members)
+
+
+def exchanged(operation, value, group=None):
+    """The values of all members, after the fault that is planted here."""
+    if planted("crash", operation, world.rank):
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if planted("raise", operation, world.rank):
+        raise RuntimeError("%s: unhandled system error" % operation)
+    return (group or everyone).exchange(value)
+
+
+def deliver(operation, output, numbers):
+    """Writes a result; in the rank where it is to be spoilt, with one number that is wrong. (The payload's own numbers, which
+    decide how it goes on, are float64.)"""
+    output[:] = type(output)(list(numbers), output.dtype)
+    if planted("spoil", operation, world.rank) and output.dtype != float64:
+        output[len(output) - 1] = output[len(output) - 1] + 1
+
+
+def all_reduce(output, op=ReduceOp.SUM, group=None):
+    columns = zip(*exchanged("all_reduce", output.tolist(), group).values())
+    deliver("all_reduce", output, map(op, columns))
+
+
+def all_gather_into_tensor(output, given):
+    values = exchanged("all_gather", given.tolist())
+    deliver("all_gather", output, [number for rank in everyone.members for number in values[rank]])
+
+
+def block(numbers, rank):
+    length = len(numbers) // len(everyone.members)
+    return numbers[rank * length:(rank + 1) * length]
+
+
+def reduce_scatter_tensor(output, given):
+    values = exchanged("reduce_scatter", given.tolist()).values()
+    deliver("reduce_scatter", output, map(sum, zip(*[block(numbers, world.rank) for numbers in values])))
+
+
+def all_to_all_single(output, given):
+    values = exchanged("alltoall", given.tolist())
+    deliver("alltoall", output, [number for rank in everyone.members for number in block(values[rank], world.rank)])
+
+
+def broadcast(output, root):
+    deliver("broadcast", output, exchanged("broadcast", output.tolist() if world.rank == root else None)[root])
+
+
+def send(given, _receiver, group=None):
+    exchanged("send", given.tolist(), group)
+
+
+def recv(output, sender, group=None):
+    deliver("recv", output, exchanged("recv", None, group)[sender])
+
+
+def isend(given, peer):
+    return {peer: given.tolist()}
+
+
+def irecv(output, peer):
+    return output, peer
+
+
+class P2POp:
+    def __init__(self, function, tensor, peer):
+        self.result = function(tensor, peer)
+        self.sends = function is isend
+
+
+class Work:
+    def wait(self):
+        pass
+
+
+def batch_isend_irecv(operations):
+    """A ring's: all ranks send, and all receive."""
+    given = {peer: numbers for operation in operations if operation.sends for peer, numbers in operation.result.items()}
+    values = exchanged("sendrecv", given)
+    for operation in operations:
+        if not operation.sends:
+            output, peer = operation.result
+            deliver("sendrecv", output, values[peer][world.rank])
+    return [Work() for _ in operations]
