@@ -82,7 +82,7 @@ def run_plan(plan):
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda received, _frame: leave(runner, received))
     if plan["lifeline"]:
-        threading.Thread(target=await_end_of_input, args=(runner,), daemon=True).start()
+        threading.Thread(target=await_end_of_input, daemon=True).start()
     try:
         wire.event("hello", python=platform.python_version(), executable=sys.executable, platform=platform.platform(),
                    hostname=socket.gethostname(), pid=os.getpid(), uid=os.getuid(), gid=os.getgid(),
@@ -96,11 +96,12 @@ def run_plan(plan):
     return 0
 
 
-def await_end_of_input(runner):
+def await_end_of_input():
     """Whoever started us holds our standard input open, and is gone when it ends: then nothing of ours stays behind."""
     while os.read(0, 1024):
         pass
-    leave(runner, signal.SIGTERM)
+    # The handler runs in the main thread, which would otherwise take the killed step for a failed one, and go on.
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def leave(runner, received):
