@@ -1,5 +1,7 @@
 """Runs of the whole program: its protocol, and steps that crash, hang, leave or print."""
+import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -108,6 +110,59 @@ class Runs(Payload):
             self.assertEqual((lines[-1]["left_out"], lines[-1]["line"]), (100, "100 more lines were left out"))
         self.assertEqual((self.last(events)["type"], self.last(events)["rank"] in (0, 1)), ("ValueError", True))
 
+    def test_a_message_that_is_none(self):
+        event = self.pytorch("import os, sys\nprint('before')\n"
+                             "os.write(int(sys.argv[sys.argv.index('--report') + 1]), b'nonsense\\n')")
+        self.assertEqual(event["how"], "protocol")
+        self.assertIn("no message: 'nonsense'", event["message"])
+
+    def test_a_process_that_does_not_end_when_it_has_delivered(self):
+        text = program().replace("EXIT_GRACE = 10", "EXIT_GRACE = 1")
+        plan = {"steps": ["pytorch"], "env": self.torch(
+            "import atexit, time\natexit.register(time.sleep, 3600)\nraise ValueError('enough')")}
+        event = self.last(self.run_plan(plan, text=text))
+        self.assertEqual((event["how"], event["message"]), ("exception", "enough"))
+        self.assertLess(event["seconds"], 60)
+
+    def test_no_room_for_a_process(self):
+        event = self.last(self.run_plan({"steps": ["limits"]}, preexec_fn=lambda: resource.setrlimit(
+            resource.RLIMIT_NOFILE, (8, 8))))
+        self.assertEqual((event["how"], event["type"]), ("exception", "OSError"))
+        self.assertEqual(event["message"], "cannot start a process for the step: Too many open files")
+
+    def test_without_anonymous_files(self):
+        text = program().replace("os.memfd_create(", "os.absent(")
+        self.assertEqual(self.last(self.run_plan({"steps": ["limits"]}, text=text))["event"], "result")
+
+    def start_with_lifeline(self, plan):
+        """As an engine does that keeps the standard input open behind the program."""
+        text = program().encode("ascii")
+        start = START.replace("sys.stdin.read()", "sys.stdin.buffer.read(%d).decode()" % len(text))
+        process = subprocess.Popen([sys.executable, "-c", start, "--plan", json.dumps(dict(plan, lifeline=True))],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        process.stdin.write(text)
+        process.stdin.flush()
+        return process
+
+    def test_it_ends_when_its_input_does(self):
+        with tempfile.TemporaryDirectory() as folder:
+            mark = os.path.join(folder, "pid")
+            process = self.start_with_lifeline({"steps": ["pytorch"], "env": self.torch(
+                "import os, time\nwith open(%r + '.new', 'w') as file: file.write(str(os.getpid()))\n"
+                "os.rename(%r + '.new', %r)\ntime.sleep(3600)" % (mark, mark, mark))})
+            pids = self.pids_in(mark)
+            process.stdin.close()
+            self.assertEqual(process.wait(timeout=30), 128 + signal.SIGTERM)
+            process.stdout.close()
+            self.assert_gone(pids)
+
+    def test_it_ends_when_its_output_is_closed(self):
+        process = self.start({"steps": ["limits"]})
+        process.stdout.readline()
+        process.stdout.close()
+        self.assertEqual(process.wait(timeout=60), 1)
+        process.stderr.close()
+
     def test_a_process_left_behind_does_not_hold_the_step(self):
         event = self.pytorch("import subprocess, os\nsubprocess.Popen(['sleep', '3600'])\nos._exit(4)")
         self.assertEqual((event["how"], event["code"]), ("exit", 4))
@@ -125,11 +180,7 @@ class Runs(Payload):
                         "with open(%r + '.new', 'w') as file: file.write('%%d %%d' %% (os.getpid(), other.pid))\n"
                         "os.rename(%r + '.new', %r)\ntime.sleep(3600)" % (mark, mark, mark))
                 process = self.start({"steps": ["pytorch"], "env": self.torch(text)})
-                until = time.monotonic() + 20
-                while not os.path.exists(mark) and time.monotonic() < until:
-                    time.sleep(0.05)
-                with open(mark) as file:
-                    pids = [int(pid) for pid in file.read().split()]
+                pids = self.pids_in(mark)
                 process.send_signal(number)
                 process.communicate(timeout=5)
                 self.assertEqual(process.returncode, 128 + number)
@@ -141,14 +192,18 @@ class Runs(Payload):
             process = self.start({"steps": ["pytorch"], "env": self.torch(
                 "import os, time\nwith open(%r + '.new', 'w') as file: file.write(str(os.getpid()))\n"
                 "os.rename(%r + '.new', %r)\ntime.sleep(3600)" % (mark, mark, mark))})
-            until = time.monotonic() + 20
-            while not os.path.exists(mark) and time.monotonic() < until:
-                time.sleep(0.05)
-            with open(mark) as file:
-                pid = int(file.read())
+            pids = self.pids_in(mark)
             process.kill()
             process.communicate(timeout=5)
-            self.assert_gone([pid])
+            self.assert_gone(pids)
+
+    def pids_in(self, mark):
+        """The process numbers in a file that the program's processes write."""
+        until = time.monotonic() + 60
+        while not os.path.exists(mark) and time.monotonic() < until:
+            time.sleep(0.05)
+        with open(mark) as file:
+            return [int(pid) for pid in file.read().split()]
 
     def assert_gone(self, pids):
         until = time.monotonic() + 5

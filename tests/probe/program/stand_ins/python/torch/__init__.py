@@ -2,7 +2,7 @@
 
 It shows how the payload starts, follows, times and checks ranks where no PyTorch is installed; it computes slowly, and says
 nothing about PyTorch itself. TORCH_GPUS is the number of GPUs that it claims to have. TORCH_FAULT plants a fault, as three
-words: what happens (spoil, crash, raise, exit, warn), in which operation, and on which rank or GPU.
+words: what happens (spoil, crash, raise, exit, warn), in which operation (or every), and on which rank or GPU.
 """
 import collections
 import ctypes
@@ -23,7 +23,8 @@ int64, uint8, bool8 = dtype("int64", 8), dtype("uint8", 1), dtype("bool", 1)
 
 def planted(what, operation, number):
     """Whether TORCH_FAULT asks for this here."""
-    return os.environ.get("TORCH_FAULT", "").split() == [what, operation, str(number)]
+    fault = os.environ.get("TORCH_FAULT", "").split()
+    return fault in ([what, operation, str(number)], [what, "every", str(number)])
 
 
 class device:
