@@ -4,6 +4,7 @@ import importlib.metadata
 import importlib.util
 import os
 import signal
+import tempfile
 import time
 import unittest
 
@@ -12,6 +13,23 @@ from harness import Payload, module, program
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 # What gloo does itself: in 1.13 no call on one tensor for these two (NCCL has both). Releases between the two were not tried.
 GLOO_LACKS = {"all_gather", "reduce_scatter"} if HAS_TORCH and importlib.metadata.version("torch") < "2.9" else set()
+
+
+# A module named torch that brings in the real one, and makes the broadcasts of rank 1 end with a value that is wrong.
+SPOILT_TORCH = """
+import os
+import sys
+sys.path.remove(os.path.dirname(os.path.abspath(__file__)))
+del sys.modules["torch"]
+import torch
+import torch.distributed
+broadcast = torch.distributed.broadcast
+def spoilt_broadcast(tensor, *arguments, **more):
+    broadcast(tensor, *arguments, **more)
+    if torch.distributed.get_rank() == 1:
+        tensor[-1] += 1
+torch.distributed.broadcast = spoilt_broadcast
+"""
 
 
 @unittest.skipUnless(HAS_TORCH, "this Python has no torch: run this by one that has")
@@ -53,6 +71,17 @@ class Torch(Payload):
                                       "alltoall": share, "broadcast": 1, "sendrecv": 1}.items():
                 if operation in operations:
                     self.assertAlmostEqual(factors[operation], factor)
+
+    def test_a_wrong_value(self):
+        """As in fixtures/probe/gloo/wrong-values.jsonl, which is such a run."""
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "torch.py"), "w") as file:
+                file.write(SPOILT_TORCH)
+            events = self.gloo(operations=["all_reduce", "broadcast"], env={"PYTHONPATH": folder})
+        self.assertEqual([(body["operation"], body["bytes"], body["wrong"]) for body in self.parts(events, "measurement")],
+                         [("all_reduce", 8, 0), ("all_reduce", 4096, 0), ("broadcast", 8, 1), ("broadcast", 4096, 1)])
+        self.assertEqual([(body["rank"], body["operation"], body["first"]) for body in self.parts(events, "wrong-values")],
+                         [(1, "broadcast", 1), (1, "broadcast", 1023)])
 
     def test_small_types(self):
         for dtype in ("float64", "float16"):
