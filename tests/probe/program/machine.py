@@ -142,7 +142,8 @@ class Machine(Payload):
         for old, new in (replaced or {}).items():
             self.assertIn(old, text)
             text = text.replace(old, new)
-        env = dict(os.environ, STAND_IN=stand_in, LD_LIBRARY_PATH=str(self.lib), **(variables or {}))
+        libraries = ":".join(filter(None, [str(self.lib), os.environ.get("LD_LIBRARY_PATH")]))
+        env = dict(os.environ, STAND_IN=stand_in, LD_LIBRARY_PATH=libraries, **(variables or {}))
         return self.run_plan(plan, text=text, env=env, **more)
 
 

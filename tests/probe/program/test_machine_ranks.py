@@ -24,8 +24,6 @@ class Stage(Machine):
         return self.run_on_machine(dict(plan or {}, steps=[step], collectives=options), stand_in=stand_in,
                                    variables=variables, replaced=replaced)
 
-
-class Ranks(Stage):
     def collectives(self, fault="", **more):
         return self.steps("collectives", fault, **more)
 
@@ -34,6 +32,8 @@ class Ranks(Stage):
         self.assertEqual(event["event"], "failed", event)
         return event
 
+
+class Ranks(Stage):
     def wrong(self, events):
         """{(operation, bytes): wrong values} where there are any, and what ranks say of them."""
         measured = {(body["operation"], body["bytes"]): body["wrong"] for body in self.parts(events, "measurement")}
@@ -55,11 +55,11 @@ class Ranks(Stage):
             self.assertTrue([path for path in self.parts(events, "libraries")[0]["paths"] if "libnccl.so" in path])
 
     def test_a_wrong_value_of_each_operation_is_found(self):
-        wrong, told = self.wrong(self.collectives("spoil every 1", sizes=[400]))
+        wrong, reports = self.wrong(self.collectives("spoil every 1", sizes=[400]))
         self.assertEqual(wrong, {(operation, 400): 1 for operation in OPERATIONS})
-        self.assertEqual([(body["operation"], body["rank"], body["wrong"]) for body in told],
+        self.assertEqual([(body["operation"], body["rank"], body["wrong"]) for body in reports],
                          [(operation, 1, 1) for operation in OPERATIONS])
-        for body in told:
+        for body in reports:
             self.assertEqual(body["first"], 49 if body["operation"] == "reduce_scatter" else 99)
             self.assertEqual(float(body["got"]), float(body["expected"]) + 1)
 
@@ -89,27 +89,6 @@ class Ranks(Stage):
     def test_a_rank_that_does_not_end_well(self):
         body = self.last(self.collectives("exit destroy 1", operations=["all_reduce"]))["body"]
         self.assertEqual(body["unclean_exits"], [{"rank": 1, "ending": "exit status 7"}])
-
-    def test_a_rank_that_does_not_come(self):
-        event = self.failed(stall_seconds=10, sleep_rank={"rank": 1, "before": "all_reduce of 400 bytes, batch 3"})
-        self.assertEqual((event["how"], event["rank"]), ("deadline", 1))
-        self.assertIn("rank 1 has not come to 'all_reduce of 400 bytes, batch 3'", event["message"])
-        stacks = {entry["process"]: "\n".join(entry["stack"]) for entry in event["stacks"]}
-        self.assertIn("in enter", stacks["rank 1"])
-        self.assertIn("in fence", stacks["rank 0"])
-
-    def test_the_deadline_of_the_step(self):
-        event = self.failed(plan={"deadlines": {"collectives": 10}}, sleep_rank={"rank": 0, "before": "rendezvous"},
-                            replaced={"SHARE_OF_DEADLINE = 0.9": "SHARE_OF_DEADLINE = 0.4"})
-        self.assertIn("the step's time is over", event["message"])
-        self.assertIn("rank 0 has not come to 'rendezvous'", event["message"])
-        self.assertLess(event["seconds"], 10)
-
-    def test_ranks_of_another_container_that_do_not_come(self):
-        event = self.failed(stall_seconds=10, operations=["all_reduce"], world={
-            "gpus": 1, "size": 2, "master_port": module("world").free_port()})
-        self.assertIn("ranks of other containers are not seen from here", event["message"])
-        self.assertIn("all ranks here are in", event["message"])
 
     def test_several_containers_need_a_port(self):
         event = self.last(self.collectives(world={"size": 4}))
@@ -149,6 +128,29 @@ class Ranks(Stage):
         self.assertEqual(self.last(events)["event"], "result")
         self.assertEqual(self.parts(events, "setup")[0]["env"]["NCCL_P2P_DISABLE"], "1")
         self.assertEqual([body["operation"] for body in self.parts(events, "measurement")], ["sendrecv"])
+
+
+class Hangs(Stage):
+    def test_a_rank_that_does_not_come(self):
+        event = self.failed(stall_seconds=10, sleep_rank={"rank": 1, "before": "all_reduce of 400 bytes, batch 3"})
+        self.assertEqual((event["how"], event["rank"]), ("deadline", 1))
+        self.assertIn("rank 1 has not come to 'all_reduce of 400 bytes, batch 3'", event["message"])
+        stacks = {entry["process"]: "\n".join(entry["stack"]) for entry in event["stacks"]}
+        self.assertIn("in enter", stacks["rank 1"])
+        self.assertIn("in fence", stacks["rank 0"])
+
+    def test_the_deadline_of_the_step(self):
+        event = self.failed(plan={"deadlines": {"collectives": 40}}, sleep_rank={"rank": 0, "before": "rendezvous"},
+                            replaced={"SHARE_OF_DEADLINE = 0.9": "SHARE_OF_DEADLINE = 0.3"})
+        self.assertIn("the step's time is over", event["message"])
+        self.assertIn("rank 0 has not come to 'rendezvous'", event["message"])
+        self.assertLess(event["seconds"], 40)
+
+    def test_ranks_of_another_container_that_do_not_come(self):
+        event = self.failed(stall_seconds=10, operations=["all_reduce"], world={
+            "gpus": 1, "size": 2, "master_port": module("world").free_port()})
+        self.assertIn("ranks of other containers are not seen from here", event["message"])
+        self.assertIn("all ranks here are in", event["message"])
 
 
 class WhatIf(Stage):

@@ -12,8 +12,8 @@ from harness import Payload, module, program
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 # What gloo does itself: in 1.13 no call on one tensor for these two (NCCL has both). Releases between the two were not tried.
-GLOO_LACKS = {"all_gather", "reduce_scatter"} if HAS_TORCH and importlib.metadata.version("torch") < "2.9" else set()
-
+RELEASE = tuple(map(int, importlib.metadata.version("torch").split(".")[:2])) if HAS_TORCH else ()
+GLOO_LACKS = {"all_gather", "reduce_scatter"} if RELEASE < (2, 9) else set()
 
 # A module named torch that brings in the real one, and makes the broadcasts of rank 1 end with a value that is wrong.
 SPOILT_TORCH = """

@@ -80,11 +80,6 @@ struct ibv_device **ibv_get_device_list(int *count)
 	return device_list;
 }
 
-void ibv_free_device_list(struct ibv_device **list)
-{
-	(void)list;
-}
-
 const char *ibv_get_device_name(struct ibv_device *device)
 {
 	return device->name;
