@@ -171,7 +171,7 @@ class WhatIf(Stage):
         self.assertEqual((event["event"], event["why"].partition(":")[0]), ("skipped", "the plan names no variants"))
 
     def test_what_if_the_run_without_changes_fails(self):
-        event = self.last(self.what_if("crash all_reduce 0"))
+        event = self.last(self.what_if("crash all_reduce 0", variants=[{"TORCH_FAULT": ""}]))
         self.assertEqual((event["event"], event["how"], event["rank"]), ("failed", "signal", 0))
 
     def test_what_if_there_is_no_time_for_a_turn(self):

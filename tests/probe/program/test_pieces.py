@@ -1,5 +1,6 @@
 """Pieces of the payload that need no process: the wire, the plan, numbers and names."""
 import json
+import types
 import unittest
 
 from harness import module
@@ -70,3 +71,13 @@ class Pieces(unittest.TestCase):
         modulus_for = module("pattern").modulus_for
         self.assertEqual([modulus_for("float32", 1024), modulus_for("bfloat16", 8), modulus_for("bfloat16", 1024)],
                          [251, 31, None])
+
+    def test_a_rank_that_died_is_to_blame_and_not_one_that_lost_its_connection_to_it(self):
+        """Also where the exception of the other was heard of first."""
+        lost, died, done = ({"how": "exception"}, {"how": "signal"}, None)
+        ranks = [types.SimpleNamespace(failed=failed) for failed in (done, lost, died)]
+        supervisor = types.SimpleNamespace(ranks=ranks, first_failed=ranks[1])
+        culprit = module("supervise").Supervisor.culprit
+        self.assertIs(culprit(supervisor), ranks[2])
+        supervisor.ranks = ranks[:2]
+        self.assertIs(culprit(supervisor), ranks[1])
