@@ -6,7 +6,7 @@ mod cache;
 mod diff;
 mod host;
 mod images;
-mod margin;
+mod terminal_margin;
 mod output;
 mod plan;
 mod probe;

@@ -11,7 +11,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::model::{Meter, Progress};
 
-use super::margin::WithMargin;
+use super::terminal_margin::WithMargin;
 use super::verbosity::Verbosity;
 
 /// How long nothing is said where lines are written, and between lines.

@@ -1,9 +1,9 @@
 //! What is kept of each image until the last one was judged: many services want one document for all of them.
 
 use super::Report;
-use super::human::seen;
-use super::place::Place;
-use super::plain::{clean, short};
+use super::human::overview;
+use super::location::Place;
+use super::plain_text::{clean, short};
 use crate::image::dockerfile::Dockerfile;
 use crate::image::history;
 use crate::judge::Verdict;
@@ -169,7 +169,7 @@ impl Collected {
         let title = if more.is_empty() { reference.clone() } else { format!("{reference} ({})", more.join(", ")) };
         let hosts = reports.iter().filter_map(|report| Some((clean(&report.host?.name), report.verdict()?)));
         let entries = (0..first.judgements?.len()).flat_map(|index| answers(index, reports, dockerfile)).collect();
-        let facts = seen::rows(first.facts).into_iter().map(|(name, text)| (name, short(&text, LONGEST))).collect();
+        let facts = overview::rows(first.facts).into_iter().map(|(name, text)| (name, short(&text, LONGEST))).collect();
         Some(Self {
             name: String::new(),
             reference,

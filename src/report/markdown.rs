@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use super::Verdict;
 use super::collected::{Collected, Collection, Entry, State};
 use super::human::counted;
-use super::plain::short;
-use super::remedy::{self, one_line};
+use super::plain_text::short;
+use super::fix_text::{self, one_line};
 use crate::model::Severity;
 
 /// Characters of a comment on GitHub are 65,536; some are left for what others put around this.
@@ -94,7 +94,7 @@ fn finding(entry: &Entry) -> String {
     let sites: Vec<_> = entry.sites.iter().map(|site| format!("- at {}", code(site))).collect();
     let sites = (!sites.is_empty()).then(|| sites.join("\n"));
     let why = format!("**Why:** {}", one_line(&entry.rule.why));
-    let fix = format!("**Fix:**\n\n{}", remedy::markdown(&entry.rule.fix));
+    let fix = format!("**Fix:**\n\n{}", fix_text::markdown(&entry.rule.fix));
     let body: Vec<_> = [Some(told(entry)), note, sites, Some(why), Some(fix)].into_iter().flatten().collect();
     let mark = match entry.rule.severity {
         Severity::Error => "🔴",

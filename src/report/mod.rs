@@ -10,9 +10,9 @@ pub mod json;
 mod junit;
 mod markdown;
 pub mod pages;
-mod place;
-mod plain;
-mod remedy;
+mod location;
+mod plain_text;
+mod fix_text;
 mod sarif;
 
 use std::io::{self, Write};
@@ -29,7 +29,7 @@ pub use collected::Collection;
 pub use difference::write_difference;
 pub use explain::Explanation;
 pub use human::Style;
-pub(crate) use place::relative;
+pub(crate) use location::relative;
 
 /// All that a report tells of one image.
 #[derive(Debug)]

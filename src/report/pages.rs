@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::remedy::{self, one_line};
+use super::fix_text::{self, one_line};
 use crate::facts::key::Key;
 use crate::judge::rules::{Example, FUNCTIONS, Rule, RuleSet};
 
@@ -12,7 +12,7 @@ pub fn rule(rule: &Rule) -> String {
     let since = if rule.since.is_empty() { String::new() } else { format!(" Since {}.", rule.since) };
     let _ =
         writeln!(page, "Severity: **{}**. To be mended by: **{}**.{since}\n", rule.severity.name(), rule.owner.name());
-    let _ = writeln!(page, "## Why\n\n{}\n\n## Fix\n\n{}\n", one_line(&rule.why), remedy::markdown(&rule.fix));
+    let _ = writeln!(page, "## Why\n\n{}\n\n## Fix\n\n{}\n", one_line(&rule.why), fix_text::markdown(&rule.fix));
     let (applies, check) = rule.conditions();
     page.push_str("## What is asked\n\n");
     if let Some(applies) = applies {

@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use super::collected::{About, Collected, Collection, Entry, State};
 use super::json;
-use super::plain::short;
-use super::remedy::one_line;
+use super::plain_text::short;
+use super::fix_text::one_line;
 use crate::model::Severity;
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
@@ -249,7 +249,7 @@ impl Rule {
             full_description: text(&short(&why, DESCRIPTION - 1)),
             help: Help {
                 text: format!("{why}\n\nHow to mend it:\n{}\n\n{references}", rule.fix),
-                markdown: format!("{why}\n\n{}\n\n{references}\n", super::remedy::markdown(&rule.fix)),
+                markdown: format!("{why}\n\n{}\n\n{references}\n", super::fix_text::markdown(&rule.fix)),
             },
             help_uri: rule.references.iter().find(|reference| reference.starts_with("https://")).cloned(),
             default_configuration: Configuration { level: level(rule.severity) },

@@ -1,7 +1,7 @@
 //! Turns one layer blob into a [`LayerScan`] in one forward pass: what is in it, and what extractors found in the files
 //! they asked for. A pure function of the blob: nothing is extracted, nothing runs.
 
-mod compat;
+mod compat_note;
 mod decompress;
 mod elf;
 mod extract;
@@ -31,7 +31,7 @@ pub use partial::{Annotations, OpenRange, Partly, Ranged, is_offered, scan_partl
 
 /// Everyone who looks into files: one file of this folder, one line here.
 const EXTRACTORS: &[Extractor] = &[
-    compat::EXTRACTOR,
+    compat_note::EXTRACTOR,
     elf::EXTRACTOR,
     fatbin::EXTRACTOR,
     nccl::EXTRACTOR,

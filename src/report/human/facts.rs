@@ -6,7 +6,7 @@ use std::io;
 use anstyle::AnsiColor;
 
 use super::page::{self, Page, cut, label};
-use super::seen::{told, value_text};
+use super::overview::{told, value_text};
 use crate::facts::Facts;
 use crate::facts::key::{self, Key};
 use crate::image::history;

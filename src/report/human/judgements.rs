@@ -9,7 +9,7 @@ use super::site;
 use crate::judge::rules::{Finding, Judgement, Outcome, Problem, Rule, Waived};
 use crate::model::ImageSummary;
 use crate::model::{Gap, Severity};
-use crate::report::remedy::{self, one_line};
+use crate::report::fix_text::{self, one_line};
 
 /// Where the text behind `at`, `why` and `fix` begins.
 const COLUMN: usize = 7;
@@ -73,7 +73,7 @@ fn advice(rule: &Rule, page: &mut Page<'_>) -> io::Result<()> {
     fix(&rule.fix, page)
 }
 
-/// One rule on several hosts: what it found or could not answer on each, and the remedy once.
+/// One rule on several hosts: what it found or could not answer on each, and the fix_text once.
 pub(super) fn on_hosts(
     rule: &Rule,
     groups: &[(&Outcome, Vec<&str>)],
@@ -106,9 +106,9 @@ pub(super) fn on_hosts(
     Ok(())
 }
 
-/// The remedy. Lines stay lines, and what is to be copied into a Dockerfile stays as it is.
+/// The fix_text. Lines stay lines, and what is to be copied into a Dockerfile stays as it is.
 fn fix(text: &str, page: &mut Page<'_>) -> io::Result<()> {
-    for (index, (line, copied)) in remedy::lines(text).into_iter().enumerate() {
+    for (index, (line, copied)) in fix_text::lines(text).into_iter().enumerate() {
         let name = label(if index == 0 { "fix" } else { "" });
         if copied {
             page.verbatim(2, name, COLUMN, line)?;

@@ -7,7 +7,7 @@ mod judgements;
 mod machine;
 pub(super) mod page;
 mod probe;
-pub(super) mod seen;
+pub(super) mod overview;
 mod site;
 pub(super) mod tree;
 
@@ -42,13 +42,13 @@ pub(super) fn write(reports: &[Report<'_>], style: &Style, out: &mut dyn Write) 
     headline(report, reports, &mut page)?;
     page.blank()?;
     if !report.image.layers.is_empty() || report.probe.is_none() {
-        seen::image(report.image, style.verbose, &mut page)?;
+        overview::image(report.image, style.verbose, &mut page)?;
     }
     match report.judgements {
         Some(judgements) => {
             match report.probe {
                 Some(probe) => probe::summary(probe, report.facts, &mut page)?,
-                None => seen::summary(report.facts, &mut page)?,
+                None => overview::summary(report.facts, &mut page)?,
             }
             if reports.len() > 1 {
                 hosts::write(reports, style.verbose, &mut page)?;

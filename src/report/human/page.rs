@@ -8,7 +8,7 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::Style;
 use crate::model::Severity;
-use crate::report::plain::{clean, guard};
+use crate::report::plain_text::{clean, guard};
 
 /// Below this nothing can be laid out, above it nobody can read.
 const WIDTHS: (usize, usize) = (40, 100);

@@ -7,7 +7,7 @@ use anstyle::AnsiColor;
 use serde_json::Value as Json;
 
 use super::page::{self, Page, label};
-use super::seen::told;
+use super::overview::told;
 use crate::facts::Facts;
 use crate::facts::key::{self, Key};
 use crate::model::{Fact, Value};

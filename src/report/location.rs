@@ -2,7 +2,7 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::plain::short;
+use super::plain_text::short;
 use crate::image::dockerfile::Dockerfile;
 use crate::model::ImageSummary;
 use crate::model::Site;
