@@ -7,7 +7,7 @@ use std::process::Output;
 use serde_json::Value;
 
 use crate::media::{docker_archive, gunzip, gzip};
-use crate::support::{layout, run_with, stderr, world};
+use crate::support::{assert_judged, layout, run_with, stderr, world};
 
 const FLAG: &str = "\"cached\":true";
 
@@ -36,6 +36,7 @@ impl User {
         assert!(output.stderr.is_empty(), "{references:?}: {}", stderr(&output));
         let reports = String::from_utf8(output.stdout).unwrap();
         assert_eq!(reports.lines().count(), references.len());
+        reports.lines().for_each(|report| assert_judged(&serde_json::from_str(report).unwrap()));
         let split = |report: &str| (report.replace(FLAG, "\"cached\":false"), report.matches(FLAG).count());
         reports.lines().map(split).collect()
     }
@@ -170,6 +171,7 @@ fn damaged_entries_are_passed_over_and_written_anew() {
     let (user, image) = (User::new(), world("good").display().to_string());
     let (expected, _) = user.check(&[], &image, None);
     let whole: Vec<_> = user.files().iter().map(|path| fs::read(path).unwrap()).collect();
+    assert_eq!(whole.len(), layers(&expected));
     let damage: [Damage<'_>; 5] = [
         &|bytes| bytes[..bytes.len() - 1].to_vec(),
         &|bytes| bytes.iter().enumerate().map(|(at, byte)| byte ^ u8::from(at == bytes.len() - 9)).collect(),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{run, stderr, world};
+use crate::support::{assert_judged, run, stderr, world};
 use crate::tree;
 
 /// The record of a machine whose files are recorded, and the report on an image there.
@@ -14,6 +14,7 @@ fn judged(host: &str, image: &str) -> (Value, i32) {
     let image = world(image).display().to_string();
     let output = run(&["check", "--format", "json", "--host-facts", &file, &image], None);
     let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+    assert_judged(&report);
     (report, output.status.code().unwrap())
 }
 

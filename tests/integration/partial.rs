@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::registry::{read, registry, write};
 use crate::seekable::{Form, convert};
-use crate::support::{check, layout, run, stderr, world};
+use crate::support::{assert_judged, check, layout, run, stderr, world};
 
 pub(crate) const WORLDS: [&str; 14] = [
     "cpu-only",
@@ -65,7 +65,9 @@ fn converted(name: &str, form: Form, chunk: usize, more: Option<&[u8]>) -> tempf
 pub(crate) type Told = (Value, Vec<(u64, u64)>, Vec<String>);
 
 pub(crate) fn told(report: &Value) -> Told {
+    assert_judged(report);
     let layers = report["image"]["layers"].as_array().unwrap();
+    assert!(!layers.is_empty());
     let number = |layer: &Value, key| layer[key].as_u64().unwrap();
     let notes = report["image"]["notes"].as_array().unwrap();
     (

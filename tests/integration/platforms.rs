@@ -66,7 +66,8 @@ fn judged(layout: &Path, selector: &str, options: &[&str]) -> Result<Vec<String>
         .lines()
         .map(|line| {
             let report: Value = serde_json::from_str(line).unwrap();
-            assert!(report["image"]["notes"].to_string().contains("attestation manifest") || selector == ":other");
+            let is_alone = matches!(selector, ":other" | ":twin");
+            assert!(report["image"]["notes"].to_string().contains("attestation manifest") || is_alone);
             report["image"]["platform"].as_str().unwrap().to_owned()
         })
         .collect())
@@ -87,24 +88,43 @@ fn a_platform_is_chosen() {
 }
 
 #[test]
-fn of_several_names_one_must_be_said() {
+fn without_a_name_every_image_is_a_candidate() {
     let folder = several();
-    let error = judged(folder.path(), "", &["--all-platforms"]);
-    assert_eq!(error.unwrap().len(), 3);
+    let platforms = judged(folder.path(), "", &["--all-platforms"]).unwrap();
+    assert_eq!(platforms, ["linux/arm64", "linux/amd64", "linux/riscv64"]);
     let error = judged(folder.path(), "", &["--platform", "linux/s390x"]).unwrap_err();
     assert!(error.contains("linux/riscv64"), "{error}");
+}
+
+/// Adds another image for riscv64, with other bytes and these annotations.
+fn add_twin(layout: &Path, annotations: &Value) {
+    let mut top: Value = serde_json::from_slice(&fs::read(layout.join("index.json")).unwrap()).unwrap();
+    let mut twin = blob(layout, &top["manifests"][1]);
+    twin["annotations"] = json!({"team": "other"});
+    let mut twin = store(layout, &twin, MANIFEST);
+    twin["annotations"] = annotations.clone();
+    top["manifests"].as_array_mut().unwrap().push(twin);
+    fs::write(layout.join("index.json"), top.to_string()).unwrap();
+}
+
+#[test]
+fn of_several_names_one_must_be_said() {
+    let folder = several();
+    let path = folder.path();
+    add_twin(path, &json!({"org.opencontainers.image.ref.name": "twin"}));
+    let error = judged(path, "", &["--platform", "linux/riscv64"]).unwrap_err();
+    assert!(error.contains("several images here are meant; say which, by name or by @DIGEST"), "{error}");
+    assert!(error.contains(" other\n") && error.contains(" twin\n"), "{error}");
+    for name in [":other", ":twin"] {
+        assert_eq!(judged(path, name, &["--platform", "linux/riscv64"]).unwrap(), ["linux/riscv64"], "{name}");
+    }
 }
 
 #[test]
 fn two_images_for_one_platform_are_not_guessed_between() {
     let folder = several();
     let path = folder.path();
-    let mut top: Value = serde_json::from_slice(&fs::read(path.join("index.json")).unwrap()).unwrap();
-    let mut twin = blob(path, &top["manifests"][1]);
-    twin["annotations"] = json!({"team": "other"});
-    let twin = store(path, &twin, MANIFEST);
-    top["manifests"].as_array_mut().unwrap().push(twin);
-    fs::write(path.join("index.json"), top.to_string()).unwrap();
+    add_twin(path, &json!({}));
     let error = judged(path, "", &["--platform", "linux/riscv64"]).unwrap_err();
     assert!(error.contains("several images here are meant") && error.contains(" other"), "{error}");
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::{run, stderr, world};
+use crate::support::{program, run, stderr, world};
 
 fn text(output: &std::process::Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -32,6 +32,9 @@ fn examples_of_strangers_rules_notice_every_change_of_them() {
         let rules = policies().join(policy).join("rules").display().to_string();
         let output = run(&["rules", "test", "--mutate", &rules], None);
         assert_eq!(output.status.code(), Some(0), "{policy}: {}{}", text(&output), stderr(&output));
+        let told = text(&output);
+        assert!(told.contains("3 rules, ") && told.contains(" changes of their conditions are noticed"), "{told}");
+        assert!(!told.contains(" 0 of 0 changes"), "{told}");
     }
 }
 
@@ -74,7 +77,7 @@ fn a_policy_is_found_upward_until_the_repository_ends() {
     fs::create_dir(folder.path().join("repository/.git")).unwrap();
     let check = |from: &Path, more: &[&str]| {
         let image = world("good").display().to_string();
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_ncclcheck"));
+        let mut command = std::process::Command::new(program());
         command.env_clear().current_dir(from).args(["check", "--quiet"]).args(more).arg(image).output().unwrap()
     };
     // The one above the repository is nobody's of this one.

@@ -9,6 +9,11 @@ pub(crate) fn world(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/images").join(format!("{name}.oci.tar"))
 }
 
+/// The program under test. `tests/stand-ins` names another, which answers nothing, to see that the tests fail.
+pub(crate) fn program() -> PathBuf {
+    std::env::var_os("NCCLCHECK_STAND_IN").map_or_else(|| env!("CARGO_BIN_EXE_ncclcheck").into(), PathBuf::from)
+}
+
 /// Runs the program without the environment of whoever runs the tests, so that no engine and no terminal of theirs matters.
 /// Without a home there is no cache either.
 pub(crate) fn run(arguments: &[&str], input: Option<&[u8]>) -> Output {
@@ -17,7 +22,7 @@ pub(crate) fn run(arguments: &[&str], input: Option<&[u8]>) -> Output {
 
 /// The same with these variables.
 pub(crate) fn run_with(variables: &[(&str, &str)], arguments: &[&str], input: Option<&[u8]>) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_ncclcheck"))
+    let mut child = Command::new(program())
         .args(arguments)
         .env_clear()
         .envs(variables.iter().copied())
@@ -44,7 +49,15 @@ pub(crate) fn stderr(output: &Output) -> String {
 pub(crate) fn check(reference: &str, input: Option<&[u8]>) -> (serde_json::Value, i32) {
     let output = run(&["check", "--format", "json", reference], input);
     let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{reference}: {}", stderr(&output)));
+    assert_judged(&report);
     (report, output.status.code().unwrap())
+}
+
+/// Two empty reports are equal too: every report has facts, and judgements of them.
+pub(crate) fn assert_judged(report: &serde_json::Value) {
+    let facts = report["facts"].as_object().map_or(0, serde_json::Map::len);
+    let judgements = report["judgements"].as_array().map_or(0, Vec::len);
+    assert!(facts > 0 && judgements > 0, "{facts} facts, {judgements} judgements");
 }
 
 /// The image layout of a small world, unpacked.
