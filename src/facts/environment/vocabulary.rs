@@ -99,7 +99,12 @@ pub(super) enum Place {
 
 #[expect(clippy::expect_used, reason = "a constant document, read by a test")]
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    Document { name: "variables.yaml", text: include_str!("variables.yaml") }.parse().expect("a valid table")
+    Document {
+        name: "variables.yaml",
+        text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/rules/tables/variables.yaml")),
+    }
+    .parse()
+    .expect("a valid table")
 });
 
 /// The table that ships.

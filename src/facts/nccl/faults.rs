@@ -41,7 +41,12 @@ enum Meets {
 
 #[expect(clippy::expect_used, reason = "a constant document, read by a test")]
 static TABLE: LazyLock<Vec<Fault>> = LazyLock::new(|| {
-    Document { name: "faults.yaml", text: include_str!("faults.yaml") }.parse().expect("a valid table")
+    Document {
+        name: "faults.yaml",
+        text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/rules/tables/faults.yaml")),
+    }
+    .parse()
+    .expect("a valid table")
 });
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {

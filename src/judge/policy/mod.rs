@@ -21,7 +21,7 @@ use pattern::Pattern;
 use waiver::Waiver;
 
 /// Profiles: policies that ship, one file each.
-static PROFILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/src/judge/policy/profiles");
+static PROFILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/rules/profiles");
 
 /// A policy.
 #[derive(Debug, Default)]

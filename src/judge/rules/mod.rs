@@ -34,6 +34,14 @@ pub use trial::Trial;
 /// The rules that ship, one file each: the folder is the list.
 static BUILTIN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/rules");
 
+/// Folders beside the rules that hold other data.
+const NO_AREAS: [&str; 2] = ["profiles", "tables"];
+
+/// The folders of the rules that ship.
+fn areas() -> impl Iterator<Item = &'static Dir<'static>> {
+    BUILTIN.dirs().filter(|folder| NO_AREAS.iter().all(|name| folder.path() != Path::new(name)))
+}
+
 /// One rule.
 #[derive(Debug)]
 pub struct Rule {
@@ -117,7 +125,7 @@ impl RuleSet {
     /// The rules that ship with this program.
     pub fn builtin() -> Result<Self, Mistake> {
         let mut rules = BTreeMap::new();
-        let mut folders = vec![&BUILTIN];
+        let mut folders: Vec<_> = areas().collect();
         while let Some(folder) = folders.pop() {
             folders.extend(folder.dirs());
             for file in folder.files().filter(|file| file.path().extension() == Some("yaml".as_ref())) {

@@ -37,7 +37,10 @@ struct Table {
 
 #[expect(clippy::expect_used, reason = "the table is a part of the program, and a test reads it")]
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let document = Document { name: "patterns.yaml", text: include_str!("patterns.yaml") };
+    let document = Document {
+        name: "patterns.yaml",
+        text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/rules/tables/patterns.yaml")),
+    };
     let patterns: Vec<Pattern> = document.parse().expect("a table that parses");
     let set = RegexSet::new(patterns.iter().map(|pattern| &pattern.regex)).expect("patterns that parse");
     let regexes = patterns.iter().map(|pattern| Regex::new(&pattern.regex).expect("a pattern that parses")).collect();
