@@ -4,6 +4,7 @@
 mod entries;
 mod file;
 mod node;
+pub(crate) mod shipped;
 
 use std::fmt;
 use std::ops::Range;

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::document::Document;
+use crate::document::shipped;
 use crate::model::Version;
 
 /// The table.
@@ -97,15 +97,7 @@ pub(super) enum Place {
     Anywhere,
 }
 
-#[expect(clippy::expect_used, reason = "a constant document, read by a test")]
-static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    Document {
-        name: "variables.yaml",
-        text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/rules/tables/variables.yaml")),
-    }
-    .parse()
-    .expect("a valid table")
-});
+static TABLE: LazyLock<Table> = LazyLock::new(|| shipped::table("variables"));
 
 /// The table that ships.
 pub(super) fn table() -> &'static Table {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::document::Document;
+use crate::document::shipped;
 use crate::launch::Setting;
 use crate::model::{Fact, Version};
 
@@ -39,15 +39,7 @@ enum Meets {
     Rare,
 }
 
-#[expect(clippy::expect_used, reason = "a constant document, read by a test")]
-static TABLE: LazyLock<Vec<Fault>> = LazyLock::new(|| {
-    Document {
-        name: "faults.yaml",
-        text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/rules/tables/faults.yaml")),
-    }
-    .parse()
-    .expect("a valid table")
-});
+static TABLE: LazyLock<Vec<Fault>> = LazyLock::new(|| shipped::table("faults"));
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let version = facts.get(key::NCCL_LOADED_VERSION.name).clone();

@@ -6,9 +6,7 @@ mod file;
 mod pattern;
 mod waiver;
 
-use include_dir::{Dir, include_dir};
-
-use crate::document::{Document, Mistake, Spanned, suggestion};
+use crate::document::{Document, Mistake, Spanned, shipped, suggestion};
 use crate::judge::rules::{Judgement, Required, Rule, RuleSet};
 use crate::model::Severity;
 
@@ -19,9 +17,6 @@ pub use waiver::{Subject, Today};
 use file::{File, Level, Requirement};
 use pattern::Pattern;
 use waiver::Waiver;
-
-/// Profiles: policies that ship, one file each.
-static PROFILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/rules/profiles");
 
 /// A policy.
 #[derive(Debug, Default)]
@@ -50,10 +45,7 @@ pub struct Profile {
 impl Profile {
     /// All of them, by name.
     pub fn all() -> Vec<Self> {
-        let profile = |file: &'static include_dir::File<'static>| {
-            Some(Self { name: file.path().file_stem()?.to_str()?, text: file.contents_utf8()? })
-        };
-        let mut all: Vec<_> = PROFILES.files().filter_map(profile).collect();
+        let mut all: Vec<_> = shipped::profiles().map(|(name, text)| Self { name, text }).collect();
         all.sort_by_key(|profile| profile.name);
         all
     }

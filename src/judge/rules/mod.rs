@@ -11,11 +11,8 @@ mod schema;
 mod trial;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
-use include_dir::{Dir, include_dir};
-
-use crate::document::{Document, Mistake};
+use crate::document::{Document, Mistake, shipped};
 use crate::facts::Facts;
 use crate::facts::key::Key;
 use crate::model::{Owner, Severity, Site};
@@ -30,17 +27,6 @@ pub use outcome::{Finding, Judgement, Outcome, Problem, Waived};
 pub use required::Required;
 pub use schema::{Example, Examples, schema};
 pub use trial::Trial;
-
-/// The rules that ship, one file each: the folder is the list.
-static BUILTIN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/rules");
-
-/// Folders beside the rules that hold other data.
-const NO_AREAS: [&str; 2] = ["profiles", "tables"];
-
-/// The folders of the rules that ship.
-fn areas() -> impl Iterator<Item = &'static Dir<'static>> {
-    BUILTIN.dirs().filter(|folder| NO_AREAS.iter().all(|name| folder.path() != Path::new(name)))
-}
 
 /// One rule.
 #[derive(Debug)]
@@ -124,23 +110,16 @@ pub struct RuleSet(BTreeMap<String, Rule>);
 impl RuleSet {
     /// The rules that ship with this program.
     pub fn builtin() -> Result<Self, Mistake> {
-        let mut rules = BTreeMap::new();
-        let mut folders: Vec<_> = areas().collect();
-        while let Some(folder) = folders.pop() {
-            folders.extend(folder.dirs());
-            for file in folder.files().filter(|file| file.path().extension() == Some("yaml".as_ref())) {
-                let name = format!("rules/{}", file.path().display());
-                let text = String::from_utf8_lossy(file.contents());
-                let rule = Rule::parse(&id_of(file.path()), Document { name: &name, text: &text })?;
-                rules.insert(rule.id.clone(), rule);
-            }
-        }
-        Ok(Self(rules))
+        let rules = shipped::rules().map(|(id, text)| {
+            let rule = Rule::parse(&id, Document { name: &format!("rules/{id}.yaml"), text })?;
+            Ok((id, rule))
+        });
+        rules.collect::<Result<_, _>>().map(Self)
     }
 
     /// The file of a rule that ships.
     pub fn source(id: &str) -> Option<&'static str> {
-        BUILTIN.get_file(format!("{id}.yaml"))?.contents_utf8()
+        shipped::rule(id)
     }
 
     /// Rules of a test: id and text of each.
@@ -156,7 +135,7 @@ impl RuleSet {
     pub fn add(&mut self, id: &str, document: Document<'_>) -> Result<(), Mistake> {
         let rule = Rule::parse(id, document)?;
         if let Some(other) = self.0.get(&rule.id) {
-            let what = if BUILTIN.get_file(format!("{}.yaml", other.id)).is_some() {
+            let what = if shipped::rule(&other.id).is_some() {
                 "a rule that ships has this id".to_owned()
             } else {
                 format!("there is a rule of this id already, in {}", other.file)
@@ -203,11 +182,6 @@ impl RuleSet {
 /// Whether a text is an area's or a rule's name: what can stand in a path, a pattern and an address.
 fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| matches!(c, 'a'..='z' | '0'..='9' | '-'))
-}
-
-/// What a rule in this file, below its folder of rules, must be called.
-fn id_of(path: &Path) -> String {
-    path.with_extension("").to_string_lossy().into_owned()
 }
 
 /// Judges an image: one judgement for each rule, always.

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex, RegexSet};
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::document::Document;
+use crate::document::shipped;
 
 /// The form of a line.
 #[derive(Deserialize)]
@@ -37,11 +37,7 @@ struct Table {
 
 #[expect(clippy::expect_used, reason = "the table is a part of the program, and a test reads it")]
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let document = Document {
-        name: "patterns.yaml",
-        text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/rules/tables/patterns.yaml")),
-    };
-    let patterns: Vec<Pattern> = document.parse().expect("a table that parses");
+    let patterns: Vec<Pattern> = shipped::table("patterns");
     let set = RegexSet::new(patterns.iter().map(|pattern| &pattern.regex)).expect("patterns that parse");
     let regexes = patterns.iter().map(|pattern| Regex::new(&pattern.regex).expect("a pattern that parses")).collect();
     Table { patterns, regexes, set }
