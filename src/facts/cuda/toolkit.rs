@@ -1,56 +1,52 @@
-//! Which driver a CUDA release needs, and which release a driver brings.
-//!
-//! Sources: CUDA Toolkit Release Notes, "CUDA Toolkit and Corresponding Driver Versions"; CUDA Compatibility, "Minor
-//! Version Compatibility"; the names of NVIDIA's installers, which hold both versions.
+//! Which driver a CUDA release needs, and which release a driver brings: the table `cuda.yaml`.
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use crate::document::shipped;
 use crate::model::{Fact, Gap, Value, Version};
 
 use super::super::{Facts, key};
 
-/// Oldest driver, by major version of CUDA, since there is minor version compatibility.
-const FLOORS: [(u64, &str); 3] = [(11, "450.80.02"), (12, "525.60.13"), (13, "580.65.06")];
+/// The table.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the table"))]
+    sources: BTreeMap<String, String>,
+    majors: Vec<Major>,
+    releases: Vec<Release>,
+}
 
-/// Releases of an own driver: those from before minor version compatibility, and the first with it, which came earlier.
-const EXACT: [(&str, &str); 7] = [
-    ("9.0", "384.81"),
-    ("9.1", "390.46"),
-    ("9.2", "396.26"),
-    ("10.0", "410.48"),
-    ("10.1", "418.39"),
-    ("10.2", "440.33"),
-    ("11.0", "450.36.06"),
-];
+/// A major version of CUDA with minor version compatibility.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Major {
+    cuda: String,
+    /// The oldest driver.
+    driver: String,
+}
 
-/// The CUDA release of each branch of the driver: the first number of its version.
-const BRANCHES: [(u64, &str); 27] = [
-    (384, "9.0"),
-    (390, "9.1"),
-    (396, "9.2"),
-    (410, "10.0"),
-    (418, "10.1"),
-    (440, "10.2"),
-    (450, "11.0"),
-    (455, "11.1"),
-    (460, "11.2"),
-    (465, "11.3"),
-    (470, "11.4"),
-    (495, "11.5"),
-    (510, "11.6"),
-    (515, "11.7"),
-    (520, "11.8"),
-    (525, "12.0"),
-    (530, "12.1"),
-    (535, "12.2"),
-    (545, "12.3"),
-    (550, "12.4"),
-    (555, "12.5"),
-    (560, "12.6"),
-    (565, "12.7"),
-    (570, "12.8"),
-    (575, "12.9"),
-    (580, "13.0"),
-    (590, "13.1"),
-];
+/// A release of CUDA, major and minor number.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Release {
+    cuda: String,
+    /// The branch of the driver that brings it: the first number of the driver's version.
+    branch: Option<u64>,
+    /// The newest version of the PTX language that it knows.
+    ptx: String,
+    /// The oldest driver, where that of the major version does not count.
+    driver: Option<String>,
+    #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the table"))]
+    unknown: Option<String>,
+    #[expect(dead_code, reason = "for readers of the table")]
+    source: Option<String>,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| shipped::table("cuda"));
 
 pub(super) fn produce(facts: &mut Facts) {
     let cuda = facts.get(key::TORCH_CUDA_VERSION.name).clone();
@@ -65,35 +61,43 @@ pub(super) fn produce(facts: &mut Facts) {
 fn oldest_driver(cuda: &Value) -> Option<Version> {
     let cuda = Version::parse(&cuda.to_string())?;
     let same = |text: &str| Version::parse(text).is_some_and(|release| release == cuda);
-    let exact = EXACT.iter().find(|(release, _)| same(release)).map(|(_, driver)| *driver);
-    let floor = || FLOORS.iter().find(|(major, _)| *major == cuda.major()).map(|(_, driver)| *driver);
+    let exact = TABLE.releases.iter().find(|release| same(&release.cuda)).and_then(|release| release.driver.as_ref());
+    let is_of = |major: &&Major| Version::parse(&major.cuda).is_some_and(|release| release.major() == cuda.major());
+    let floor = || TABLE.majors.iter().find(is_of).map(|major| &major.driver);
     Version::parse(exact.or_else(floor)?)
 }
 
 /// The CUDA release that a driver brings.
 pub(in crate::facts) fn release_of(driver: &Version) -> Option<Version> {
-    Version::parse(BRANCHES.iter().find(|(branch, _)| *branch == driver.major())?.1)
+    let release = TABLE.releases.iter().find(|release| release.branch == Some(driver.major()))?;
+    Version::parse(&release.cuda)
 }
 
-/// The first CUDA release whose driver compiles a version of the PTX language (PTX ISA, "PTX Release History").
+/// The first CUDA release whose driver compiles a version of the PTX language.
 pub(in crate::facts) fn release_for_ptx(ptx: &str) -> Option<Version> {
-    let (major, minor) = ptx.split_once('.')?;
-    let (major, minor): (u16, u16) = (major.parse().ok()?, minor.parse().ok()?);
-    let (major, minor) = match (major, minor) {
-        (6, 0..=2) => (9, minor),
-        (6, 3..=5) => (10, minor - 3),
-        (7, 0..=8) => (11, minor),
-        (8, 0..=5) => (12, minor),
-        (8, 6..=8) => (12, minor + 1),
-        (9, 0..=4) => (13, minor),
-        _ => return None,
-    };
-    Version::parse(&format!("{major}.{minor}"))
+    Version::parse(&TABLE.releases.iter().find(|release| release.ptx == ptx)?.cuda)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_table_is_sound() {
+        let version = |text: &str| Version::parse(text).unwrap();
+        for group in ["majors", "releases"] {
+            assert!(TABLE.sources.contains_key(group), "{group} has no source");
+        }
+        for (earlier, later) in TABLE.releases.iter().zip(TABLE.releases.iter().skip(1)) {
+            assert!(version(&earlier.cuda) < version(&later.cuda), "{} before {}", earlier.cuda, later.cuda);
+            assert!(version(&earlier.ptx) <= version(&later.ptx), "PTX of {} and {}", earlier.cuda, later.cuda);
+            assert!(later.branch.is_none_or(|branch| earlier.branch < Some(branch)), "branch of {}", later.cuda);
+        }
+        for release in &TABLE.releases {
+            assert_eq!(release.branch.is_none(), release.unknown.is_some(), "{}", release.cuda);
+            assert!(oldest_driver(&release.cuda.as_str().into()).is_some(), "{}", release.cuda);
+        }
+    }
 
     #[test]
     fn drivers_of_releases() {
@@ -114,7 +118,7 @@ mod tests {
     #[test]
     fn releases_for_ptx() {
         for (ptx, cuda) in
-            [("6.5", Some("10.2")), ("7.8", Some("11.8")), ("8.8", Some("12.9")), ("7.9", None), ("", None)]
+            [("6.5", Some("10.2")), ("8.5", Some("12.5")), ("8.8", Some("12.9")), ("7.9", None), ("", None)]
         {
             assert_eq!(release_for_ptx(ptx).map(|release| release.to_string()).as_deref(), cuda, "PTX {ptx}");
         }
