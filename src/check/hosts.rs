@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::document::{Document, read_text};
 use crate::facts::Facts;
-use crate::host::Record;
-use crate::model::{Host, HostError, Limits};
+use crate::host::{HostError, Record};
+use crate::model::{Host, Limits};
 
 /// A host, described by its user or recorded by `ncclcheck host`.
 #[derive(Debug)]

@@ -7,6 +7,8 @@
 mod description;
 mod file;
 mod item;
+mod models;
+mod parse;
 mod pci_config;
 mod processes;
 mod tree;
@@ -14,6 +16,7 @@ mod tree;
 use serde::{Deserialize, Serialize};
 
 pub use item::{Item, Why};
+pub use parse::HostError;
 pub use tree::Tree;
 
 /// Declares the subjects of a record, in the order of its page.

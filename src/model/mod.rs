@@ -30,7 +30,7 @@ pub use environment::Environment;
 pub use fact::{Fact, Gap, Site, Value};
 pub use found::{BuildOptions, CompatNote, Found, NcclStrings};
 pub use gpu::{Arch, ArchError, GpuCode, PtxVersion, Variant};
-pub use host::{Class, Fabric, Gpu, Host, HostError, Nic};
+pub use host::{Class, Fabric, Gpu, Host, Nic};
 pub use limits::{LimitError, Limits, OverLimit};
 pub use owner::Owner;
 pub use path::ImagePath;

@@ -1,0 +1,241 @@
+//! Hosts and GPUs in the words of users: `driver=550.54,gpu=h100x8`.
+
+use std::str::FromStr;
+
+use crate::model::{Arch, Fabric, Gpu, Host, Nic, Version};
+
+use super::models;
+
+/// A text that describes no host.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    /// Something without a value.
+    #[error("'{0}' is not KEY=VALUE, such as driver=550.54 or gpu=h100x8")]
+    NoPair(String),
+    /// A key that there is not.
+    #[error("there is no key '{0}'; there are {keys}", keys = Host::KEYS.join(", "))]
+    Key(String),
+    /// A key that was given before.
+    #[error("the key '{0}' is given twice")]
+    Twice(String),
+    /// A version that is none.
+    #[error("{key}={value} is no version such as {such}")]
+    Version {
+        /// The key.
+        key: String,
+        /// Its value.
+        value: String,
+        /// A good one.
+        such: &'static str,
+    },
+    /// A model of GPU that is not known.
+    #[error("the GPU '{0}' is not known; known are {names}, and any by its architecture, such as sm_90", names = models::names())]
+    Gpu(String),
+    /// A name that there is not.
+    #[error("{key}={value}: it can be {names}", names = names.join(", "))]
+    Name {
+        /// The key.
+        key: String,
+        /// Its value.
+        value: String,
+        /// What it can be.
+        names: &'static [&'static str],
+    },
+    /// Nothing that anything could be concluded from.
+    #[error("a host needs at least a driver or a gpu")]
+    Empty,
+}
+
+impl Host {
+    /// What can be said of a host.
+    pub const KEYS: &'static [&'static str] = &["name", "driver", "cuda", "gpu", "fabric", "rdma", "kernel"];
+
+    /// A host of keys and values.
+    pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, HostError> {
+        let mut host =
+            Self { name: String::new(), driver: None, cuda: None, gpu: None, fabric: None, rdma: None, kernel: None };
+        let mut seen: Vec<(&str, &str)> = Vec::new();
+        for (key, value) in pairs {
+            if seen.iter().any(|(other, _)| *other == key) {
+                return Err(HostError::Twice(key.to_owned()));
+            }
+            host.set(key, value)?;
+            seen.push((key, value));
+        }
+        if host.driver.is_none() && host.gpu.is_none() {
+            return Err(HostError::Empty);
+        }
+        if host.name.is_empty() {
+            // In one order, whoever wrote it.
+            let said = |key: &&str| seen.iter().find(|(other, _)| other == key);
+            let pairs = Self::KEYS.iter().filter_map(said).map(|(key, value)| format!("{key}={value}"));
+            host.name = pairs.collect::<Vec<_>>().join(",");
+        }
+        Ok(host)
+    }
+
+    /// This description, and where it says nothing, another one's.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            name: self.name,
+            driver: self.driver.or(other.driver),
+            cuda: self.cuda.or(other.cuda),
+            gpu: self.gpu.or(other.gpu),
+            fabric: self.fabric.or(other.fabric),
+            rdma: self.rdma.or(other.rdma),
+            kernel: self.kernel.or(other.kernel),
+        }
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), HostError> {
+        let unknown = |names| HostError::Name { key: key.to_owned(), value: value.to_owned(), names };
+        match key {
+            "name" => value.clone_into(&mut self.name),
+            "driver" => self.driver = Some(numbers(key, value, "550.54.15")?),
+            "cuda" => self.cuda = Some(numbers(key, value, "12.4")?),
+            "gpu" => self.gpu = Some(value.parse()?),
+            "fabric" => self.fabric = Some(Fabric::parse(value).ok_or_else(|| unknown(Fabric::NAMES))?),
+            "rdma" => self.rdma = Some(Nic::parse(value).ok_or_else(|| unknown(Nic::NAMES))?),
+            "kernel" => {
+                let version = Version::parse(value);
+                self.kernel = Some(version.ok_or_else(|| no_version(key, value, "5.15.0-91-generic"))?);
+            }
+            _ => return Err(HostError::Key(key.to_owned())),
+        }
+        Ok(())
+    }
+}
+
+impl Gpu {
+    /// A GPU by NVIDIA's name for the product, `NVIDIA H100 80GB HBM3`, and the architecture that it says itself, if it was
+    /// asked; `None` where neither tells the architecture.
+    pub fn of_model(product: &str, arch: Option<Arch>) -> Option<Self> {
+        match (models::spoken_of(product), arch) {
+            (Some((name, known, class)), arch) => {
+                Some(Self { name: name.to_owned(), arch: arch.unwrap_or(known), class: Some(class), count: None })
+            }
+            (None, Some(arch)) => Some(Self { name: product.to_owned(), arch, class: None, count: None }),
+            (None, None) => None,
+        }
+    }
+}
+
+/// A version of at least two numbers and nothing else: with one, it could not be compared.
+fn numbers(key: &str, value: &str, such: &'static str) -> Result<Version, HostError> {
+    let parts: Vec<_> = value.split('.').collect();
+    let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let version = Version::parse(value).filter(|_| parts.len() > 1 && parts.iter().all(is_number));
+    version.ok_or_else(|| no_version(key, value, such))
+}
+
+fn no_version(key: &str, value: &str, such: &'static str) -> HostError {
+    HostError::Version { key: key.to_owned(), value: value.to_owned(), such }
+}
+
+/// `driver=550.54,gpu=h100x8`.
+impl FromStr for Host {
+    type Err = HostError;
+
+    fn from_str(text: &str) -> Result<Self, HostError> {
+        let pairs = text.split(',').map(|part| {
+            let (key, value) = part.split_once('=').ok_or_else(|| HostError::NoPair(part.to_owned()))?;
+            Ok((key.trim(), value.trim()))
+        });
+        Self::from_pairs(pairs.collect::<Result<Vec<_>, _>>()?)
+    }
+}
+
+/// `h100`, `h100x8` or `sm_90x8`.
+impl FromStr for Gpu {
+    type Err = HostError;
+
+    fn from_str(text: &str) -> Result<Self, HostError> {
+        // Names may end like a number of GPUs: rtx5090.
+        let counted = || {
+            let (name, count) = text.rsplit_once('x')?;
+            let count = count.parse().ok().filter(|count| *count > 0)?;
+            Some((name, models::find(name)?, Some(count)))
+        };
+        let (name, (arch, class), count) = models::find(text)
+            .map(|model| (text, model, None))
+            .or_else(counted)
+            .ok_or_else(|| HostError::Gpu(text.to_owned()))?;
+        Ok(Self { name: name.to_owned(), arch, class, count })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::Class;
+
+    use super::*;
+
+    #[test]
+    fn hosts_are_described() {
+        let host: Host = "driver=550.54,gpu=h100x8,fabric=nvswitch,rdma=mlx5,kernel=5.15.0-91-generic".parse().unwrap();
+        assert_eq!(host.name, "driver=550.54,gpu=h100x8,fabric=nvswitch,rdma=mlx5,kernel=5.15.0-91-generic");
+        assert_eq!(host.driver, Version::parse("550.54"));
+        let gpu = host.gpu.unwrap();
+        assert_eq!((&*gpu.name, gpu.arch.to_string(), gpu.count), ("h100", "90".to_owned(), Some(8)));
+        assert_eq!(
+            (gpu.class, host.fabric, host.rdma),
+            (Some(Class::DataCenter), Some(Fabric::NvSwitch), Some(Nic::Mlx5))
+        );
+        assert_eq!("gpu=t4,name=old one".parse::<Host>().unwrap().to_string(), "old one");
+    }
+
+    #[test]
+    fn gpus_are_known_by_model_or_architecture() {
+        for (text, arch, count) in [
+            ("rtx5090", "120", None),
+            ("rtx5090x2", "120", Some(2)),
+            ("RTX PRO 6000", "120", None),
+            ("H200x8", "90", Some(8)),
+            ("sm_103", "103", None),
+            ("sm_90x16", "90", Some(16)),
+        ] {
+            let gpu: Gpu = text.parse().unwrap();
+            assert_eq!((gpu.arch.to_string().as_str(), gpu.count), (arch, count), "{text}");
+        }
+    }
+
+    #[test]
+    fn products_are_models() {
+        for (product, name, class) in [
+            ("NVIDIA H100 80GB HBM3", "h100", "datacenter"),
+            ("NVIDIA A100-SXM4-80GB", "a100", "datacenter"),
+            ("Tesla V100-SXM2-32GB", "v100", "datacenter"),
+            ("NVIDIA GH200 480GB", "gh200", "datacenter"),
+            ("NVIDIA GeForce RTX 4090", "rtx4090", "consumer"),
+            ("NVIDIA RTX 6000 Ada Generation", "rtx6000ada", "workstation"),
+            ("Quadro RTX 6000", "quadrortx6000", "workstation"),
+            ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "rtxpro6000", "workstation"),
+        ] {
+            let gpu = Gpu::of_model(product, None).unwrap();
+            assert_eq!((&*gpu.name, gpu.class.map(Class::name)), (name, Some(class)), "{product}");
+        }
+        assert_eq!(Gpu::of_model("NVIDIA X900", None), None);
+        assert_eq!(Gpu::of_model("NVIDIA X900", "sm_90".parse().ok()).unwrap().arch.to_string(), "90");
+    }
+
+    #[test]
+    fn mistakes_are_told() {
+        for (text, why) in [
+            ("", "'' is not KEY=VALUE"),
+            ("driver=550.54,h100", "'h100' is not KEY=VALUE"),
+            ("drvier=550.54", "there is no key 'drvier'; there are name, driver"),
+            ("driver=550.54,driver=535.1", "given twice"),
+            ("driver=550", "driver=550 is no version such as 550.54.15"),
+            ("driver=r550.54", "is no version"),
+            ("gpu=h1000", "the GPU 'h1000' is not known; known are a10, a100"),
+            ("gpu=h100x0", "is not known"),
+            ("gpu=sm_90a", "is not known"),
+            ("gpu=h100,fabric=nvlink", "fabric=nvlink: it can be nvswitch, pcie"),
+            ("rdma=none", "at least a driver or a gpu"),
+        ] {
+            let error = text.parse::<Host>().unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+}
