@@ -1,21 +1,30 @@
 //! `NCCL_ALGO` as NCCL takes it from 2.24 on (`parseList` and `ncclTopoTuneModel` in `src/graph/tuning.cc`): lists of
 //! algorithms by function, without a silent way back to the ring.
 
-const ALGORITHMS: [&str; 7] = ["Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT"];
+use std::sync::LazyLock;
 
-/// The functions, and the algorithms that each has code for.
-const FUNCTIONS: [(&str, &[&str]); 5] = [
-    ("Broadcast", &["Ring"]),
-    ("Reduce", &["Ring"]),
-    ("AllGather", &["Ring", "CollNetDirect", "NVLS", "PAT"]),
-    ("ReduceScatter", &["Ring", "CollNetDirect", "NVLS", "PAT"]),
-    ("AllReduce", &["Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree"]),
-];
+use serde::Deserialize;
+
+use crate::document::shipped;
+
+/// A function and the algorithms that it has code for: a row of the table `algorithms.yaml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Function {
+    function: String,
+    of: Vec<String>,
+    #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the table"))]
+    source: String,
+}
+
+static FUNCTIONS: LazyLock<Vec<Function>> = LazyLock::new(|| shipped::table("algorithms"));
 
 /// What such an NCCL refuses of a value: words that it does not know, and functions that are left without an algorithm.
 pub(super) fn refused(value: &str) -> Vec<String> {
     let mut refused = Vec::new();
-    let mut left = FUNCTIONS.map(|(function, own)| (function, own.to_vec()));
+    let mut left: Vec<(&Function, Vec<&str>)> =
+        FUNCTIONS.iter().map(|function| (function, function.of.iter().map(String::as_str).collect())).collect();
+    let algorithms: Vec<&str> = left.iter().flat_map(|(_, own)| own).copied().collect();
     for (index, entry) in value.split(';').filter(|entry| !entry.is_empty()).enumerate() {
         let mut parts = entry.split(':').filter(|part| !part.is_empty());
         let (function, list) = match (parts.next(), parts.next()) {
@@ -29,13 +38,14 @@ pub(super) fn refused(value: &str) -> Vec<String> {
         let (excludes, list) = list.strip_prefix('^').map_or((false, list), |list| (true, list));
         let words: Vec<&str> = list.split(',').filter(|word| !word.is_empty()).collect();
         let is_among = |names: &[&str], name: &str| names.iter().any(|known| known.eq_ignore_ascii_case(name));
-        let strange = words.iter().filter(|word| !is_among(&ALGORITHMS, word));
+        let strange = words.iter().filter(|word| !is_among(&algorithms, word));
         refused.extend(strange.map(|word| format!("'{word}' is no algorithm")));
         let mut is_known = false;
-        for ((name, algorithms), (_, own)) in left.iter_mut().zip(FUNCTIONS) {
-            if function.is_none_or(|function| function.eq_ignore_ascii_case(name)) {
+        for (known, left) in &mut left {
+            if function.is_none_or(|function| function.eq_ignore_ascii_case(&known.function)) {
                 is_known = true;
-                *algorithms = own.iter().copied().filter(|algorithm| is_among(&words, algorithm) != excludes).collect();
+                let own = known.of.iter().map(String::as_str);
+                *left = own.filter(|algorithm| is_among(&words, algorithm) != excludes).collect();
             }
         }
         if let (Some(function), false) = (function, is_known) {
@@ -43,13 +53,21 @@ pub(super) fn refused(value: &str) -> Vec<String> {
         }
     }
     let bare = left.iter().filter(|(_, algorithms)| algorithms.is_empty());
-    refused.extend(bare.map(|(function, _)| format!("no algorithm is left for {function}")));
+    refused.extend(bare.map(|(known, _)| format!("no algorithm is left for {}", known.function)));
     refused
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_table_is_sound() {
+        for (index, function) in FUNCTIONS.iter().enumerate() {
+            let is_first = FUNCTIONS.iter().position(|other| other.function == function.function) == Some(index);
+            assert!(is_first && !function.of.is_empty() && function.source.starts_with("src/"), "{function:?}");
+        }
+    }
 
     #[test]
     fn what_is_refused() {

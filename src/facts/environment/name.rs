@@ -6,31 +6,6 @@ use crate::model::{NcclStrings, Version};
 
 use super::vocabulary::{self, About, Release, Row, nearest, table};
 
-/// Names that begin like NCCL's variables and are others': notes of packagers and build systems.
-const NOTES: &[&str] = &[
-    "NCCL_VERSION",
-    "NCCL_HOME",
-    "NCCL_ROOT",
-    "NCCL_ROOT_DIR",
-    "NCCL_DIR",
-    "NCCL_INCLUDE_DIR",
-    "NCCL_INCLUDE_DIRS",
-    "NCCL_LIB_DIR",
-    "NCCL_LIBRARY",
-];
-
-/// Families of plugins and of nccl-tests: only their own libraries know these names.
-const PLUGINS: &[&str] = &[
-    "NCCL_FASTRAK_",
-    "NCCL_GPUDIRECTTCPX_",
-    "NCCL_SHARP_",
-    "NCCL_UCX_",
-    "NCCL_TESTS_",
-    "NCCL_PLUGIN_",
-    "NCCL_INSPECTOR_",
-    "NCCL_PROFILE_",
-];
-
 /// Who reads a variable, by the beginning of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
@@ -137,7 +112,8 @@ impl Readers<'_> {
     fn nccl(&self, name: &str) -> Name {
         let found = vocabulary::row(&table().nccl, name, self.nccl_version.as_ref());
         let row = found.as_ref().map(|(row, _)| *row);
-        let is_foreign = NOTES.contains(&name) || PLUGINS.iter().any(|family| name.starts_with(family));
+        let is_foreign = table().notes.iter().any(|note| note == name)
+            || table().plugins.iter().any(|family| name.starts_with(family));
         let state = match self.nccl.filter(|copy| !copy.variables.is_empty()) {
             _ if is_foreign => State::Foreign,
             None => State::Unchecked,

@@ -2,10 +2,7 @@
 
 use crate::model::Version;
 
-use super::vocabulary::{About, Reads};
-
-/// Distances between devices, in the only spelling that NCCL knows (`src/graph/topo.h`).
-const LEVELS: &[&str] = &["LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS"];
+use super::vocabulary::{About, Reads, table};
 
 /// What is wrong with a value, in the words of a report; `None` when its reader takes it for what it says. `version` is the
 /// reader's.
@@ -24,8 +21,9 @@ pub(super) fn problem(about: &About, value: &str, version: Option<&Version>) -> 
             let unknown = list.split(',').filter(|part| !part.is_empty()).find_map(|part| word(about, part));
             unknown.map(|word| format!("{word} is none of {}", about.of.join(", ")))
         }
-        Reads::Level if LEVELS.contains(&value) || value.starts_with(|c: char| c.is_ascii_digit()) => None,
-        Reads::Level => Some(format!("NCCL ignores it: distances are {}, in capitals", LEVELS.join(", "))),
+        Reads::Level if value.starts_with(|c: char| c.is_ascii_digit()) => None,
+        Reads::Level if table().levels.iter().any(|level| level == value) => None,
+        Reads::Level => Some(format!("NCCL ignores it: distances are {}, in capitals", table().levels.join(", "))),
     }
 }
 

@@ -12,10 +12,22 @@ use crate::model::Version;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Table {
+    /// Where the groups are known from whose rows name no source.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the table"))]
+    sources: BTreeMap<String, String>,
+    /// Releases whose libraries the rows were compared with, by the reader.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the script that compares"))]
+    compared: BTreeMap<String, Vec<String>>,
     /// NCCL's variables; a name that changed its form has several rows.
     pub(super) nccl: Vec<Row>,
     /// Texts of the library that are no variables.
     pub(super) constants: Vec<String>,
+    /// Names of notes that packagers and build systems leave.
+    pub(super) notes: Vec<String>,
+    /// Beginnings of names that only plugins and nccl-tests know.
+    pub(super) plugins: Vec<String>,
+    /// Distances between devices, in the only spelling that NCCL knows.
+    pub(super) levels: Vec<String>,
     /// Names that no release has read, and what was meant.
     pub(super) mistaken: BTreeMap<String, String>,
     /// PyTorch's own.

@@ -2,7 +2,11 @@
 //! (`src/plugin/plugin_open.cc`, `src/plugin/net.cc`; before 2.26 `src/net.cc` and `src/misc/tuner.cc`).
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
+use serde::Deserialize;
+
+use crate::document::shipped;
 use crate::launch::Setting;
 use crate::model::{DynamicSymbol, Fact, Gap, ImagePath, NcclStrings, Site, Value, Version};
 use crate::rootfs::File;
@@ -14,26 +18,23 @@ use super::{loaded_strings, strings};
 pattern!(INTERFACE, r"^nccl(?:(?:Net|CollNet|Tuner|Env|Gin|Rma)Plugin|Profiler)_v\d+$");
 pattern!(FILE_NAME, r"^libnccl-(?:net|tuner|profiler|env|gin|rma)[^/]*\.so(?:\.|$)");
 
-/// A place where NCCL lets others in.
+/// A place where NCCL lets others in: a row of the table `plugins.yaml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Kind {
     /// The variable that names the plugin.
-    variable: &'static str,
+    variable: String,
     /// The file is `LIBRARY.so`, or `LIBRARY-NAME.so`.
-    library: &'static str,
+    library: String,
     /// The symbol, without its version.
-    symbol: &'static str,
+    symbol: String,
     /// First release that takes several, parted by commas.
-    list_since: &'static str,
+    list_since: Option<String>,
+    #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the table"))]
+    source: String,
 }
 
-const KINDS: &[Kind] = &[
-    Kind { variable: "NCCL_NET_PLUGIN", library: "libnccl-net", symbol: "ncclNetPlugin_v", list_since: "2.27.3" },
-    Kind { variable: "NCCL_TUNER_PLUGIN", library: "libnccl-tuner", symbol: "ncclTunerPlugin_v", list_since: "999" },
-    Kind { variable: "NCCL_PROFILER_PLUGIN", library: "libnccl-profiler", symbol: "ncclProfiler_v", list_since: "999" },
-    Kind { variable: "NCCL_ENV_PLUGIN", library: "libnccl-env", symbol: "ncclEnvPlugin_v", list_since: "999" },
-    Kind { variable: "NCCL_GIN_PLUGIN", library: "libnccl-gin", symbol: "ncclGinPlugin_v", list_since: "2.29.7" },
-    Kind { variable: "NCCL_RMA_PLUGIN", library: "libnccl-rma", symbol: "ncclRmaPlugin_v", list_since: "2.30.3" },
-];
+static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| shipped::table("plugins"));
 
 /// What came of opening one plugin.
 #[derive(Default)]
@@ -157,8 +158,8 @@ impl Opener<'_, '_> {
         if self.copy.interfaces.is_empty() {
             outcomes.gap = Some(Gap::new(format!("{} names no interface of plugins", self.caller)));
         }
-        for kind in KINDS.iter().filter(|kind| self.copy.interfaces.iter().any(|name| name.starts_with(kind.symbol))) {
-            let setting = self.environment.get(kind.variable);
+        for kind in KINDS.iter().filter(|kind| self.copy.interfaces.iter().any(|name| name.starts_with(&kind.symbol))) {
+            let setting = self.environment.get(&kind.variable);
             if setting.is_some_and(|setting| setting.value.is_none()) {
                 let why = format!("{} is computed when the job starts", kind.variable);
                 outcomes.gap.get_or_insert(Gap::new(why));
@@ -179,7 +180,7 @@ impl Opener<'_, '_> {
 
     /// The plugins that NCCL looks for, each by the names that it tries.
     fn names(&self, kind: &Kind, value: Option<&str>) -> Vec<Vec<String>> {
-        let takes_list = self.is_from(kind.list_since);
+        let takes_list = kind.list_since.as_ref().is_some_and(|first| self.is_from(first));
         let value = match value {
             Some("") if !takes_list => None,
             other => other,
@@ -208,7 +209,7 @@ impl Opener<'_, '_> {
         }
     }
 
-    fn open(&self, kind: &Kind, value: Option<&str>, names: &[String], outcomes: &mut Outcomes) {
+    fn open(&self, kind: &'static Kind, value: Option<&str>, names: &[String], outcomes: &mut Outcomes) {
         for name in names {
             match self.context.loader.dlopen(&self.caller, &[name]) {
                 Fact::Seen { value: Ok(path), .. } => return self.judge(kind, path, outcomes),
@@ -226,8 +227,8 @@ impl Opener<'_, '_> {
         }
     }
 
-    fn judge(&self, kind: &Kind, path: ImagePath, outcomes: &mut Outcomes) {
-        outcomes.opened.entry(path.clone()).or_default().push(kind.variable);
+    fn judge(&self, kind: &'static Kind, path: ImagePath, outcomes: &mut Outcomes) {
+        outcomes.opened.entry(path.clone()).or_default().push(&kind.variable);
         let Ok((_, file)) = self.context.rootfs.open(&path) else { return };
         let symbols = match elf(&file).map(|elf| &elf.symbols) {
             Some(Ok(symbols)) => symbols.as_slice(),
@@ -238,7 +239,7 @@ impl Opener<'_, '_> {
             None => &[],
         };
         let of_kind = |names: Vec<&str>| -> Vec<String> {
-            names.into_iter().filter(|name| name.starts_with(kind.symbol)).map(ToOwned::to_owned).collect()
+            names.into_iter().filter(|name| name.starts_with(&kind.symbol)).map(ToOwned::to_owned).collect()
         };
         let offered = of_kind(exports(symbols));
         let mut wanted = of_kind(self.copy.interfaces.iter().map(String::as_str).collect());
@@ -254,6 +255,25 @@ impl Opener<'_, '_> {
                 let text = format!("{path} exports {offered}, and NCCL looks for {}", wanted.join(", "));
                 outcomes.refused.push((text, file.site(&path, Some("dynamic symbols"))));
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_table_is_sound() {
+        let mut seen = BTreeSet::new();
+        for kind in KINDS.iter() {
+            assert!(seen.insert(&kind.variable) && seen.insert(&kind.library) && seen.insert(&kind.symbol), "{kind:?}");
+            assert!(INTERFACE.is_match(format!("{}1", kind.symbol).as_bytes()), "{kind:?}");
+            assert!(FILE_NAME.is_match(format!("{}.so", kind.library).as_bytes()), "{kind:?}");
+            assert!(kind.list_since.as_ref().is_none_or(|first| Version::parse(first).is_some()), "{kind:?}");
+            assert!(kind.source.starts_with("src/"), "{kind:?}");
         }
     }
 }

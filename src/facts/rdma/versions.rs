@@ -1,5 +1,10 @@
 //! Of which release the RDMA libraries are, and whether they have what NCCL asks them for by version (`dlvsym`).
 
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use crate::document::shipped;
 use crate::model::{ElfInfo, Fact, Gap, ImagePath, Site};
 use crate::rootfs::loader::elf;
 
@@ -8,16 +13,23 @@ use super::super::{Context, Facts, key, nccl, pattern};
 // libibverbs.so.1.14.44.0: the ABI, then the release of rdma-core.
 pattern!(RELEASE, r"^libibverbs\.so\.1\.\d+\.(\d[0-9A-Za-z.]*)$");
 
-/// What NCCL loses where a version is not there (`src/misc/ibvsymbols.cc`, `src/misc/mlx5dvsymbols.cc`).
-const LOST: &[(&str, &str)] = &[
-    ("IBVERBS_1.1", "InfiniBand and RoCE"),
-    ("IBVERBS_1.8", "relaxed ordering"),
-    ("IBVERBS_1.10", "enhanced connection establishment"),
-    ("IBVERBS_1.12", "DMA-BUF, without which GPUDirect RDMA needs nvidia_peermem"),
-    ("IBVERBS_1.16", "the speed of ports as new devices tell it"),
-    ("MLX5_1.8", "direct verbs of ConnectX"),
-    ("MLX5_1.25", "Data Direct, and DMA-BUF over it"),
-];
+/// A version of a symbol that NCCL looks up: a row of the table `verbs.yaml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    version: String,
+    /// What NCCL loses where the version is not there.
+    loses: String,
+    #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the table"))]
+    source: String,
+}
+
+static TABLE: LazyLock<Vec<Asked>> = LazyLock::new(|| shipped::table("verbs"));
+
+/// What NCCL loses without a version.
+fn lost(version: &str) -> &'static str {
+    TABLE.iter().find(|asked| asked.version == version).map_or("a function", |asked| &asked.loses)
+}
 
 pub(super) fn produce(context: &Context<'_>, verbs: &Fact<ImagePath>, mlx5: &Fact<ImagePath>, facts: &mut Facts) {
     let release = verbs.clone().and_then(|path, at| {
@@ -50,8 +62,8 @@ pub(super) fn produce(context: &Context<'_>, verbs: &Fact<ImagePath>, mlx5: &Fac
                 let Fact::Seen { value: elf, at } = library else { continue };
                 let asked = copy.symbol_versions.iter().filter(|version| version.starts_with(prefix));
                 for version in asked.filter(|version| !elf.version_gives.contains(version)) {
-                    let lost = LOST.iter().find(|(name, _)| name == version).map_or("a function", |(_, lost)| lost);
-                    missing.extend(at.first().map(|site| (format!("{version} ({lost})"), site.clone())));
+                    let text = format!("{version} ({})", lost(version));
+                    missing.extend(at.first().map(|site| (text, site.clone())));
                 }
             }
             let (value, at): (Vec<_>, Vec<_>) = missing.into_iter().unzip();
@@ -71,4 +83,20 @@ fn table<'a>(context: &Context<'a>, path: &Fact<ImagePath>) -> Fact<&'a ElfInfo>
             |value| Fact::Seen { value, at },
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sound() {
+        let order = |asked: &Asked| {
+            let (library, version) = asked.version.rsplit_once('_').unwrap();
+            (library.to_owned(), crate::model::Version::parse(version).unwrap())
+        };
+        assert!(TABLE.is_sorted_by(|one, next| order(one) < order(next)), "{:?}", *TABLE);
+        assert!(TABLE.iter().all(|asked| !asked.loses.is_empty() && !asked.source.is_empty()));
+        assert_eq!((lost("IBVERBS_1.8"), lost("IBVERBS_1.99")), ("relaxed ordering", "a function"));
+    }
 }
