@@ -173,6 +173,17 @@ mod tests {
     #[test]
     fn the_table_is_sound() {
         let table = table();
+        let groups =
+            ["nccl", "constants", "notes", "plugins", "levels", "mistaken", "torch", "others"].map(ToOwned::to_owned);
+        assert!(groups.iter().all(|group| table.sources.contains_key(group)), "{:?}", table.sources);
+        for (rows, reader) in [(&table.nccl, "nccl"), (&table.torch, "torch")] {
+            let order = |row: &Row| (row.name.clone(), Version::parse(&row.since));
+            assert!(rows.is_sorted_by(|one, next| order(one) < order(next)), "rows of {reader}");
+            let newest = table.compared.get(reader).and_then(|releases| Version::parse(releases.last()?)).unwrap();
+            for row in rows {
+                assert!(Version::parse(&row.since).is_some_and(|first| first <= newest), "{} after {newest}", row.name);
+            }
+        }
         for row in table.nccl.iter().chain(&table.torch) {
             for bound in std::iter::once(&row.since).chain(&row.until) {
                 assert!(Version::parse(bound).is_some(), "{}: {bound}", row.name);

@@ -86,10 +86,15 @@ impl Fault {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
     fn the_table_is_sound() {
+        assert!(TABLE.is_sorted_by_key(|fault| Version::parse(&fault.since).unwrap()));
+        let texts: BTreeSet<&str> = TABLE.iter().map(|fault| fault.what.as_str()).collect();
+        assert_eq!(texts.len(), TABLE.len(), "a fault is there twice");
         for fault in TABLE.iter() {
             let [since, mended] = [&fault.since, &fault.mended].map(|text| Version::parse(text).unwrap());
             assert!(since < mended && fault.source.starts_with("https://"), "{fault:?}");
