@@ -75,7 +75,7 @@ class Releases(unittest.TestCase):
     def test_what_a_release_brings_is_lacking(self):
         for kind, literal, expected in [
             ("names", "NCCL_NEW", ("NCCL_NEW", "no row has this name", ["2.2.1"])),
-            ("names", "NCCL_B", ("NCCL_B", "read by releases that no row covers", ["2.2.1"])),
+            ("names", "NCCL_B", ("NCCL_B", "held by releases that no row covers", ["2.2.1"])),
             ("interfaces", "ncclNewPlugin_v1", ("ncclNewPlugin_v", "no row has this symbol", ["2.2.1"])),
             ("symbol_versions", "MLX5_1.9", ("MLX5_1.9", "no row has this version", ["2.2.1"])),
         ]:
@@ -93,6 +93,8 @@ class Releases(unittest.TestCase):
         held = found(ends={"NCCL_C", "NCCL_NEW"})
         held["2.2.1"]["names"].discard("NCCL_C")
         self.assertEqual(self.lacks(held), [])
+        held["2.2.1"]["ends"].add("NCCL_B")
+        self.assertEqual(self.lacks(held), [("NCCL_B", "held by releases that no row covers", ["2.2.1"])])
 
     def test_a_new_release_is_lacking(self):
         held = {**found(), "2.10.1": found()["2.2.1"]}
@@ -111,10 +113,10 @@ class Releases(unittest.TestCase):
 
     def test_literals_of_a_library(self):
         path = self.folder / "libnccl.so.2"
-        path.write_bytes(library(b"NCCL_FIRST\0lead NCCL_END\0\0ncclNetPlugin_v8\0IBVERBS_1.8\0Tree\0NCCL version 2.27.5+cuda12.9\0"))
+        path.write_bytes(library(b"NCCL_FIRST\0lead NCCL_END\0\xf3\x02NCCL_BEHIND_NUMBER\0\0ncclNetPlugin_v8\0IBVERBS_1.8\0Tree\0NCCL version 2.27.5+cuda12.9\0"))
         self.assertEqual(releases.of_library(path), {
-            "names": ["NCCL_FIRST"], "ends": ["NCCL_END"], "interfaces": ["ncclNetPlugin_v8"], "symbol_versions": ["IBVERBS_1.8"],
-            "words": ["NCCL_END", "NCCL_FIRST", "Tree", "ncclNetPlugin_v8"], "release": "2.27.5"})
+            "names": ["NCCL_BEHIND_NUMBER", "NCCL_FIRST"], "ends": ["NCCL_END"], "interfaces": ["ncclNetPlugin_v8"], "symbol_versions": ["IBVERBS_1.8"],
+            "words": ["NCCL_BEHIND_NUMBER", "NCCL_END", "NCCL_FIRST", "Tree", "ncclNetPlugin_v8"], "release": "2.27.5"})
         path.write_text("no library")
         self.assertRaises(ValueError, releases.of_library, path)
 
