@@ -6,26 +6,9 @@ use crate::model::{Arch, Fact, Found, Gap, GpuCode, ImagePath, Value};
 use crate::rootfs::File;
 
 use super::super::{Context, Facts, key};
+use super::toolkit;
 
-/// CUDA's own libraries by the beginnings of their names. They have code for whatever their toolkit supports, in forms of
-/// their own; NCCL is known by what it holds.
-const OF_CUDA: [&str; 13] = [
-    "libcublas",
-    "libcuda.so",
-    "libcudart",
-    "libcudnn",
-    "libcufft",
-    "libcurand",
-    "libcusolver",
-    "libcusparse",
-    "libcutensor",
-    "libcupti",
-    "libnpp",
-    "libnvjpeg",
-    "libnvrtc",
-];
-
-/// Folders of its tools.
+/// Folders of CUDA's tools.
 const TOOLS: [&str; 2] = ["opt/nvidia", "usr/local"];
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
@@ -105,7 +88,7 @@ fn is_of_cuda(path: &ImagePath, file: &File<'_>) -> bool {
         .components()
         .zip(path.components().skip(1))
         .any(|(folder, part)| part == b"nvidia" && matches!(folder, b"site-packages" | b"dist-packages"));
-    in_tools || is_wheel || OF_CUDA.iter().any(|prefix| name.starts_with(prefix))
+    in_tools || is_wheel || toolkit::libraries().iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// `{"cubin": ["sm_80"], "ptx": ["compute_90"]}`.

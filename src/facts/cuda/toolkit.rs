@@ -1,4 +1,4 @@
-//! Which driver a CUDA release needs, and which release a driver brings: the table `cuda.yaml`.
+//! Which driver a CUDA release needs, which release a driver brings, and the names of CUDA's libraries: the table `cuda.yaml`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -18,6 +18,8 @@ struct Table {
     sources: BTreeMap<String, String>,
     majors: Vec<Major>,
     releases: Vec<Release>,
+    /// The beginnings of the names of CUDA's own libraries.
+    libraries: Vec<String>,
 }
 
 /// A major version of CUDA with minor version compatibility.
@@ -67,6 +69,11 @@ fn oldest_driver(cuda: &Value) -> Option<Version> {
     Version::parse(exact.or_else(floor)?)
 }
 
+/// The beginnings of the names of CUDA's own libraries.
+pub(super) fn libraries() -> &'static [String] {
+    &TABLE.libraries
+}
+
 /// The CUDA release that a driver brings.
 pub(in crate::facts) fn release_of(driver: &Version) -> Option<Version> {
     let release = TABLE.releases.iter().find(|release| release.branch == Some(driver.major()))?;
@@ -85,7 +92,7 @@ mod tests {
     #[test]
     fn the_table_is_sound() {
         let version = |text: &str| Version::parse(text).unwrap();
-        for group in ["majors", "releases"] {
+        for group in ["majors", "releases", "libraries"] {
             assert!(TABLE.sources.contains_key(group), "{group} has no source");
         }
         for (earlier, later) in TABLE.releases.iter().zip(TABLE.releases.iter().skip(1)) {

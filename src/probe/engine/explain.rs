@@ -1,125 +1,28 @@
-//! What engines say when they do not start a container, in words that tell the cause and what to do. Some texts were
-//! seen on Docker 20.10 and Podman 4.3, those of NVIDIA's toolkit stand in its source (libnvidia-container, src/error.c,
-//! src/nvc.c; nvidia-container-toolkit, internal/modifier).
+//! What engines say when they do not start a container, in words that tell the cause and what to do: the table `engines.yaml`.
 
 use crate::image::daemon::{Kind, Trouble};
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+use crate::document::shipped;
 
 use super::super::ProbeError;
 use super::super::arrangement::{Arrangement, GpuWay};
 use super::{Offers, Pull};
 
-/// A message that is known by words in it, all of which must be there.
+/// A message that is known by words in it, all of which must be there: a row of the table `engines.yaml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Known {
-    words: &'static [&'static str],
-    cause: &'static str,
-    help: &'static str,
+    words: Vec<String>,
+    cause: String,
+    help: String,
+    #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the table"))]
+    source: String,
 }
 
 /// The first that fits counts: what is special stands before what is general.
-const KNOWN: &[Known] = &[
-    Known {
-        words: &["could not select device driver", "cdi"],
-        cause: "this engine does not know the Container Device Interface, or it is switched off (Docker has it from 25 \
-                on)",
-        help: "set {\"features\": {\"cdi\": true}} in /etc/docker/daemon.json and restart Docker, or use --gpu-mode request",
-    },
-    Known {
-        words: &["could not select device driver", "gpu"],
-        cause: "this engine has nobody who gives GPUs: NVIDIA's container toolkit is not installed, or not on the PATH of \
-                the engine",
-        help: "install nvidia-container-toolkit, run nvidia-ctk runtime configure --runtime=docker, and restart Docker; \
-               without GPUs the rest runs with --gpu-mode none",
-    },
-    Known {
-        words: &["unresolvable CDI devices"],
-        cause: "no specification of the Container Device Interface on the engine's machine names these devices",
-        help: "write it there with nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml, and see nvidia-ctk cdi list; the \
-               names change with the driver and with MIG",
-    },
-    Known {
-        words: &["nvidia-container-cli", "unsatisfied condition"],
-        cause: "the image asks for a newer driver than this machine has, by a variable NVIDIA_REQUIRE_*",
-        help: "update the driver, or take an image of an older CUDA release; ncclcheck check --host driver=VERSION,gpu=MODEL \
-               tells what else would fail",
-    },
-    Known {
-        words: &["nvidia-container-cli", "driver not loaded"],
-        cause: "the kernel module of the NVIDIA driver is not loaded on the engine's machine",
-        help: "see there whether nvidia-smi works; after an update of the driver or of the kernel, restart the machine",
-    },
-    Known {
-        words: &["nvidia-container-cli", "driver/library version mismatch"],
-        cause: "the driver was updated while the old kernel module is still loaded",
-        help: "restart the engine's machine, or unload and load the module nvidia",
-    },
-    Known {
-        words: &["nvidia-container-cli", "libnvidia-ml.so.1"],
-        cause: "the driver's libraries are not installed on the engine's machine, or it is a WSL or rootless engine that \
-                does not see them",
-        help: "install the NVIDIA driver there, and see that nvidia-smi works",
-    },
-    Known {
-        words: &["nvidia-container-cli", "unknown device"],
-        cause: "the engine's machine has no GPU of this index or UUID",
-        help: "see nvidia-smi -L there, and ask for others with --gpus",
-    },
-    Known {
-        words: &["nvidia-container-cli"],
-        cause: "NVIDIA's container toolkit could not prepare the container",
-        help: "see there whether nvidia-smi works, and what nvidia-container-cli -k -d /dev/stderr info says",
-    },
-    Known {
-        words: &["exec format error"],
-        cause: "the image is made for another architecture than the engine's machine",
-        help: "fetch the other one: docker pull --platform",
-    },
-    Known {
-        words: &["no space left on device"],
-        cause: "the engine's disk is full",
-        help: "make room (docker system df shows what is in use)",
-    },
-    Known {
-        words: &["executable file not found"],
-        cause: "the image has no program of this name on its PATH",
-        help: "name the image's Python with --python; ncclcheck inspect shows it as python.path",
-    },
-    Known {
-        words: &["no such file or directory", "exec:"],
-        cause: "the image has no program at this path",
-        help: "name the image's Python with --python; ncclcheck inspect shows it as python.path",
-    },
-    Known {
-        words: &["controller", "is not available"],
-        cause: "a rootless engine may not set limits: its user has no control groups delegated",
-        help: "delegate them (systemd: Delegate=cpu cpuset io memory pids for user@.service), or leave the limits out with \
-               --pids-limit 0 --memory 0",
-    },
-    Known {
-        words: &["rlimit", "operation not permitted"],
-        cause: "the engine may not raise this limit above its own, as a rootless one may not",
-        help: "raise its own limit (systemd: LimitMEMLOCK=infinity), or ask for less with --ulimit",
-    },
-    Known {
-        words: &["error gathering device information"],
-        cause: "the engine's machine has no such device",
-        help: "leave it out: --rdma no for /dev/infiniband",
-    },
-    Known {
-        words: &["bind source path does not exist"],
-        cause: "the engine's machine has no such file or folder",
-        help: "see the paths of --volume",
-    },
-    Known {
-        words: &["network", "not found"],
-        cause: "the engine has no network of this name",
-        help: "take host, bridge, none or one that docker network ls shows, with --network",
-    },
-    Known {
-        words: &["unable to find user"],
-        cause: "the image has no user of this name",
-        help: "give --user a number, or a name in the image's /etc/passwd",
-    },
-];
+static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| shipped::table("engines"));
 
 /// A container that was not started.
 pub(super) fn start(arrangement: &Arrangement, trouble: &Trouble, offers: &Offers) -> ProbeError {
@@ -127,7 +30,7 @@ pub(super) fn start(arrangement: &Arrangement, trouble: &Trouble, offers: &Offer
     let lower = text.to_lowercase();
     let known = KNOWN.iter().find(|known| known.words.iter().all(|word| lower.contains(&word.to_lowercase())));
     let (cause, mut help) = match known {
-        Some(known) => (format!("\n  cause: {}", known.cause), Some(known.help.to_owned())),
+        Some(known) => (format!("\n  cause: {}", known.cause), Some(known.help.clone())),
         None => (String::new(), None),
     };
     if arrangement.way == GpuWay::Request && lower.contains("device driver") && offers.cdi.is_none() && offers.is_local
@@ -198,6 +101,16 @@ mod tests {
         ("crun: controller `pids` is not available under /sys/fs/cgroup/user.slice", "Delegate="),
         ("write /var/lib/docker/tmp/x: no space left on device", "disk is full"),
     ];
+
+    #[test]
+    fn the_table_is_sound() {
+        for (index, known) in KNOWN.iter().enumerate() {
+            assert!(!known.words.is_empty() && !known.source.is_empty(), "{known:?}");
+            // What an earlier row takes, this one never sees.
+            let takes = |earlier: &Known| earlier.words.iter().all(|word| known.words.contains(word));
+            assert!(!KNOWN.iter().take(index).any(takes), "{known:?}");
+        }
+    }
 
     #[test]
     fn engines_are_explained() {
