@@ -10,19 +10,19 @@ use crate::document::shipped;
 /// A function and the algorithms that it has code for: a row of the table `algorithms.yaml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Function {
+struct Collective {
     function: String,
     of: Vec<String>,
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the table"))]
     source: String,
 }
 
-static FUNCTIONS: LazyLock<Vec<Function>> = LazyLock::new(|| shipped::table("algorithms"));
+static FUNCTIONS: LazyLock<Vec<Collective>> = LazyLock::new(|| shipped::table("algorithms"));
 
 /// What such an NCCL refuses of a value: words that it does not know, and functions that are left without an algorithm.
 pub(super) fn refused(value: &str) -> Vec<String> {
     let mut refused = Vec::new();
-    let mut left: Vec<(&Function, Vec<&str>)> =
+    let mut left: Vec<(&Collective, Vec<&str>)> =
         FUNCTIONS.iter().map(|function| (function, function.of.iter().map(String::as_str).collect())).collect();
     let algorithms: Vec<&str> = left.iter().flat_map(|(_, own)| own).copied().collect();
     for (index, entry) in value.split(';').filter(|entry| !entry.is_empty()).enumerate() {
