@@ -6,12 +6,12 @@ mod cache;
 mod diff;
 mod host;
 mod images;
-mod terminal_margin;
 mod output;
 mod plan;
 mod probe;
 mod progress;
 mod rules;
+mod terminal_margin;
 mod verbosity;
 
 use std::io::{self, IsTerminal as _, Write as _};

@@ -6,9 +6,9 @@ use std::io::{self, Write};
 
 use super::Verdict;
 use super::collected::{Collected, Collection, Entry, State};
+use super::fix_text::{self, one_line};
 use super::human::counted;
 use super::plain_text::short;
-use super::fix_text::{self, one_line};
 use crate::model::Severity;
 
 /// Characters of a comment on GitHub are 65,536; some are left for what others put around this.

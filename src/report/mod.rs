@@ -3,16 +3,16 @@
 mod collected;
 mod difference;
 mod explain;
+mod fix_text;
 mod github;
 mod gitlab;
 mod human;
 pub mod json;
 mod junit;
+mod location;
 mod markdown;
 pub mod pages;
-mod location;
 mod plain_text;
-mod fix_text;
 mod sarif;
 
 use std::io::{self, Write};

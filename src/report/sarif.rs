@@ -10,9 +10,9 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::collected::{About, Collected, Collection, Entry, State};
+use super::fix_text::one_line;
 use super::json;
 use super::plain_text::short;
-use super::fix_text::one_line;
 use crate::model::Severity;
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";

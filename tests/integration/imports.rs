@@ -51,7 +51,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("goblin", &["layer/scan/elf"]),
     ("http_auth", &["image/registry"]),
     ("httpdate", &["image/registry"]),
-    ("include_dir", &["judge", "probe/payload"]),
+    ("include_dir", &["document", "probe/payload"]),
     ("indicatif", &["cli"]),
     ("jiff", &["judge/policy"]),
     ("memchr", &["rootfs/loader", "image/daemon", "facts/torch", "layer/scan"]),

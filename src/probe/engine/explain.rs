@@ -3,8 +3,8 @@
 use crate::image::daemon::{Kind, Trouble};
 use std::sync::LazyLock;
 
-use serde::Deserialize;
 use crate::document::shipped;
+use serde::Deserialize;
 
 use super::super::ProbeError;
 use super::super::arrangement::{Arrangement, GpuWay};

@@ -5,8 +5,8 @@ use std::io;
 
 use anstyle::AnsiColor;
 
-use super::page::{self, Page, cut, label};
 use super::overview::{told, value_text};
+use super::page::{self, Page, cut, label};
 use crate::facts::Facts;
 use crate::facts::key::{self, Key};
 use crate::image::history;

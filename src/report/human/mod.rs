@@ -5,9 +5,9 @@ mod facts;
 mod hosts;
 mod judgements;
 mod machine;
+pub(super) mod overview;
 pub(super) mod page;
 mod probe;
-pub(super) mod overview;
 mod site;
 pub(super) mod tree;
 

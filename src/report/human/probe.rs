@@ -6,8 +6,8 @@ use std::io;
 use anstyle::AnsiColor;
 use serde_json::Value as Json;
 
-use super::page::{self, Page, label};
 use super::overview::told;
+use super::page::{self, Page, label};
 use crate::facts::Facts;
 use crate::facts::key::{self, Key};
 use crate::model::{Fact, Value};
