@@ -36,8 +36,11 @@ fn main() -> io::Result<()> {
         hasher.update(format!("\n{} ", path.display()));
         digest(tokens, &mut hasher, &mut words);
     }
-    for (name, version) in used_crates(&words)? {
-        hasher.update(format!("\n{name} {version}"));
+    // Without a lock file, as where another crate depends on this one, versions do not count.
+    if let Ok(lock) = fs::read_to_string("Cargo.lock") {
+        for (name, version) in used_crates(&lock, &words)? {
+            hasher.update(format!("\n{name} {version}"));
+        }
     }
     // How large a number in a file may be.
     hasher.update(env::var("CARGO_CFG_TARGET_POINTER_WIDTH").unwrap_or_default());
@@ -67,7 +70,7 @@ fn is_test(path: &Path) -> bool {
 }
 
 /// Adds the code of a file to the digest, without comments, documentation, layout and tests, and its words to the set.
-fn digest(tokens: TokenStream, hasher: &mut Sha256, words: &mut BTreeSet<String>) {
+pub(crate) fn digest(tokens: TokenStream, hasher: &mut Sha256, words: &mut BTreeSet<String>) {
     let mut tokens = tokens.into_iter().peekable();
     while let Some(token) = tokens.next() {
         if is_hash(&token) {
@@ -117,10 +120,8 @@ fn is_end_of_item(token: &TokenTree) -> bool {
     }
 }
 
-/// The crates that the scanner names, and all that those depend on, with their versions. Without a lock file, as where a crate
-/// depends on this one, they do not count.
-fn used_crates(words: &BTreeSet<String>) -> io::Result<BTreeMap<String, String>> {
-    let Ok(lock) = fs::read_to_string("Cargo.lock") else { return Ok(BTreeMap::new()) };
+/// The crates of a lock file that the scanner names, and all that those depend on, with their versions.
+pub(crate) fn used_crates(lock: &str, words: &BTreeSet<String>) -> io::Result<BTreeMap<String, String>> {
     let mut packages: BTreeMap<&str, Vec<Package<'_>>> = BTreeMap::new();
     for text in lock.split("[[package]]").skip(1) {
         let package =

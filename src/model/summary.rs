@@ -4,6 +4,7 @@ use super::{Digest, Platform};
 
 /// What was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ImageSummary {
     /// What the user asked for.
     pub reference: String,
@@ -25,6 +26,7 @@ pub struct ImageSummary {
 
 /// One layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LayerSummary {
     /// Digest of the blob as stored, where the medium tells it.
     pub digest: Option<Digest>,

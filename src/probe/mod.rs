@@ -28,6 +28,7 @@ pub(crate) const LABEL: &str = "io.ncclcheck.owner";
 
 /// Why nothing could be probed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ProbeError {
     /// No engine answers.
     #[error(transparent)]

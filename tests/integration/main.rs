@@ -23,6 +23,7 @@ mod plugins;
 mod policy;
 mod probe;
 mod registry;
+mod scanner_version;
 mod seekable;
 mod services;
 mod soci;

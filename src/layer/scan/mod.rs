@@ -70,6 +70,7 @@ impl LayerScan {
 
 /// Why a layer could not be scanned.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ScanError {
     /// The blob could not be read, or is not what its descriptor says.
     #[error("{0}")]
