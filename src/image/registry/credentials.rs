@@ -248,4 +248,151 @@ mod tests {
         );
         assert!(set(&[("DOCKER_CONFIG", "/d")]).contains(&PathBuf::from("/d/config.json")));
     }
+
+    const NAME: &str = "r.io/a/b";
+    /// `u:p`, and `:`.
+    const ENTRY: &str = r#"{"auths": {"r.io": {"auth": "dTpw"}}}"#;
+    const EMPTY: &str = r#"{"auths": {"r.io": {"auth": "Og=="}}}"#;
+
+    fn find(authfile: Option<&Path>, variables: &[(&str, &Path)]) -> Result<Login, String> {
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), value.display().to_string()));
+        let options = Options {
+            cert_dir: None,
+            authfile: authfile.map(Path::to_owned),
+            tls_verify: true,
+            limits: crate::model::Limits::default(),
+            environment: variables.collect(),
+        };
+        Login::find(&NAME.parse().unwrap(), &options).map_err(|error| error.to_string())
+    }
+
+    /// Files of a folder, with the folders that they lie in.
+    fn write(folder: &Path, files: &[(&str, &str)]) {
+        for (path, text) in files {
+            let path = folder.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_given_must_be_there_and_be_json() {
+        let folder = tempfile::tempdir().unwrap();
+        let [good, list, text, missing] = ["good", "list", "text", "missing"].map(|name| folder.path().join(name));
+        write(folder.path(), &[("good", ENTRY), ("list", "[]"), ("text", "u:p")]);
+        for by_variable in [false, true] {
+            let find = |file: &Path| {
+                if by_variable {
+                    find(None, &[("REGISTRY_AUTH_FILE", file)])
+                } else {
+                    find(Some(file), &[("REGISTRY_AUTH_FILE", &missing)])
+                }
+            };
+            let login = find(&good).unwrap();
+            assert_eq!(login.file.as_deref(), Some(&*good));
+            assert!(!login.access("r.io").anonymous);
+            for wrong in [&list, &text] {
+                let error = find(wrong).unwrap_err();
+                assert!(error.contains("it is not JSON as Docker's config.json is"), "{error}");
+            }
+            let error = find(&missing).unwrap_err();
+            assert!(error.contains("No such file or directory"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_usual_files_are_searched_until_one_has_credentials() {
+        let folder = tempfile::tempdir().unwrap();
+        let (home, run) = (folder.path().join("home"), folder.path().join("run"));
+        let places = [("HOME", &*home), ("XDG_RUNTIME_DIR", &*run)];
+        let file = || find(None, &places).unwrap().file;
+        assert_eq!(file(), None);
+        write(&home, &[(".docker/config.json", ENTRY)]);
+        assert_eq!(file(), Some(home.join(".docker/config.json")));
+        // An entry that is there and empty is none.
+        write(&home, &[(".config/containers/auth.json", EMPTY)]);
+        assert_eq!(file(), Some(home.join(".docker/config.json")));
+        write(&home, &[(".config/containers/auth.json", ENTRY)]);
+        assert_eq!(file(), Some(home.join(".config/containers/auth.json")));
+        write(&run, &[("containers/auth.json", ENTRY)]);
+        assert_eq!(file(), Some(run.join("containers/auth.json")));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_reported_and_the_search_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), &[(".config/containers/auth.json/x", ""), (".docker/config.json", "text")]);
+        let login = find(None, &[("HOME", folder.path()), ("XDG_RUNTIME_DIR", folder.path())]).unwrap();
+        let access = login.access("r.io");
+        assert!(access.anonymous);
+        let [podman, docker] = [".config/containers/auth.json", ".docker/config.json"]
+            .map(|path| folder.path().join(path).display().to_string());
+        assert!(access.used.contains(&format!("; {podman}: Is a directory")), "{}", access.used);
+        assert!(
+            access.used.ends_with(&format!("; {docker}: it is not JSON as Docker's config.json is")),
+            "{}",
+            access.used
+        );
+    }
+
+    #[test]
+    fn a_file_of_credentials_is_bounded() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut bytes = ENTRY.as_bytes().to_vec();
+        bytes.resize(4 << 20, b' ');
+        std::fs::write(file.path(), &bytes).unwrap();
+        assert!(find(Some(file.path()), &[]).is_ok());
+        bytes.push(b' ');
+        std::fs::write(file.path(), &bytes).unwrap();
+        let error = find(Some(file.path()), &[]).err().unwrap();
+        assert!(error.contains("more than 4194304 bytes"), "{error}");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn podman_keeps_credentials_below_run_where_there_is_no_session() {
+        let status = std::fs::read("/proc/self/status").unwrap();
+        let status = String::from_utf8(status).unwrap();
+        let user =
+            status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap().split_whitespace().next().unwrap();
+        let files = usual_files(&Environment::default());
+        assert_eq!(files, [PathBuf::from(format!("/run/containers/{user}/auth.json"))]);
+        let profile: Environment = [("USERPROFILE".to_owned(), "/u".to_owned())].into_iter().collect();
+        assert!(usual_files(&profile).contains(&PathBuf::from("/u/.docker/config.json")));
+    }
+
+    #[test]
+    fn a_helper_is_named_before_an_entry_and_an_empty_entry_is_none() {
+        let file =
+            r#"{"auths": {"r.io": {"auth": "x"}, "r.io/b": {}}, "credHelpers": {"r.io/a": "h"}, "credsStore": "s"}"#;
+        assert_eq!(key_for(file, "r.io/a/b"), "r.io/a");
+        assert_eq!(key_for(file, "r.io/b"), "r.io");
+        // Docker Hub is asked for under Docker's name where a store holds all secrets.
+        assert_eq!(key_for(file, "debian"), DOCKER_HUB);
+        assert_eq!(key_for(file, "other.io/debian"), "other.io");
+        assert_eq!(key_for("{}", "debian"), "docker.io");
+    }
+
+    #[test]
+    fn what_is_wrong_with_credentials_is_said_without_them() {
+        use CredentialRetrievalError as E;
+        let failure = |stdout: &str| E::HelperFailure {
+            helper: "h".to_owned(),
+            stdout: stdout.to_owned(),
+            stderr: "secret".to_owned(),
+        };
+        for (error, why) in [
+            (E::NoCredentialConfigured, None),
+            (E::ConfigNotFound, None),
+            (failure("credentials not found in native keychain"), None),
+            (failure("secret"), Some("the credential helper h failed")),
+            (E::HelperCommunicationError, Some("its credential helper could not be run")),
+            (E::MalformedHelperResponse, Some("its credential helper answered no credentials")),
+            (E::CredentialDecodingError, Some("its 'auth' is not base64 of USER:PASSWORD")),
+            (E::CredentialMismatchError, Some("its 'auth' contradicts its 'username' and 'password'")),
+            (E::ConfigReadError, Some("it is not JSON as Docker's config.json is")),
+        ] {
+            assert_eq!(trouble(&error).as_deref(), why);
+        }
+    }
 }

@@ -54,14 +54,19 @@ impl Backoff {
 
     /// Waits before the next try, as long as the server asked for if it did. False when there is no next try.
     pub(super) fn wait(&mut self, asked: Option<Duration>) -> bool {
+        let Some(wait) = self.next(asked, fastrand::f64()) else { return false };
+        thread::sleep(wait);
+        true
+    }
+
+    /// How long to wait before the next try, of which `random` is from 0 to 1; `None` when there is no next try.
+    fn next(&mut self, asked: Option<Duration>, random: f64) -> Option<Duration> {
         if self.failures >= self.patience.retries {
-            return false;
+            return None;
         }
         let bound = self.patience.base.saturating_mul(1 << self.failures.min(16)).min(LONGEST);
-        let random = bound.mul_f64(fastrand::f64());
         self.failures += 1;
-        thread::sleep(asked.map_or(random, |asked| asked.min(LONGEST)));
-        true
+        Some(asked.map_or_else(|| bound.mul_f64(random), |asked| asked.min(LONGEST)))
     }
 
     /// There was progress: what failed before does not count any more.
@@ -106,5 +111,28 @@ mod tests {
         assert!(backoff.wait(None) && backoff.wait(Some(Duration::ZERO)) && !backoff.wait(None));
         backoff.reset();
         assert!(backoff.wait(None));
+    }
+
+    #[test]
+    fn waits_double_up_to_a_minute() {
+        let waits = |patience: Patience, random: f64| -> Vec<_> {
+            let mut backoff = Backoff::new(patience);
+            std::iter::from_fn(|| backoff.next(None, random)).map(|wait| wait.as_secs_f64()).collect()
+        };
+        assert_eq!(waits(Patience::default(), 1.0), [0.5, 1.0, 2.0, 4.0, 8.0]);
+        assert_eq!(waits(Patience::default(), 0.5), [0.25, 0.5, 1.0, 2.0, 4.0]);
+        assert_eq!(waits(Patience::default().shorter(), 1.0), [0.5, 1.0]);
+        assert_eq!(waits(Patience { retries: 1, ..Patience::default() }.shorter(), 1.0), [0.5]);
+        let slow = waits(Patience { base: Duration::from_secs(20), retries: 40, ..Patience::default() }, 1.0);
+        assert_eq!(slow[..4], [20.0, 40.0, 60.0, 60.0]);
+        assert_eq!((slow.len(), slow[39]), (40, 60.0));
+    }
+
+    #[test]
+    fn a_server_says_how_long_to_wait_up_to_a_minute() {
+        let mut backoff = Backoff::new(Patience::default());
+        for (asked, waited) in [(0, 0), (7, 7), (60, 60), (3600, 60)] {
+            assert_eq!(backoff.next(Some(Duration::from_secs(asked)), 0.5), Some(Duration::from_secs(waited)));
+        }
     }
 }

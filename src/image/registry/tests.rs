@@ -1,6 +1,7 @@
 //! The registry source against a registry in this process, which misbehaves as told.
 
 mod access;
+mod auth;
 mod blobs;
 mod cached;
 mod referrers;

@@ -1,0 +1,108 @@
+//! What is presented to whom: passwords, and tokens for them.
+
+use docker_credential::DockerCredential;
+use reqwest::header::WWW_AUTHENTICATE;
+
+use super::super::auth::Authorization;
+use super::*;
+
+/// A standing with a registry as user `u` with password `p`, which may send them over plain HTTP or not.
+fn with_password(plain: bool) -> Auth {
+    let mut login = Login::default();
+    login.credential = Some(DockerCredential::UsernamePassword("u".to_owned(), "p".to_owned()));
+    Auth::new(login, "r.io", "a/b", "r.io/a/b".to_owned(), plain)
+}
+
+/// Answers one challenge. Returns whether there is something new to present, and what is presented from then on.
+fn renew(auth: &Auth, challenge: &str) -> Result<(bool, String), String> {
+    let transport = Transport::new("r.io", &options(), Patience::default()).unwrap();
+    let mut headers = HeaderMap::new();
+    headers.insert(WWW_AUTHENTICATE, challenge.parse().unwrap());
+    let renewed = auth.renew(&transport, &headers, &auth.current());
+    renewed.map(|renewed| (renewed, format!("{:?}", auth.current()))).map_err(|fault| fault.into_error().to_string())
+}
+
+/// A token service that answers all requests so.
+fn token_service(answer: &'static str) -> Server {
+    Server::start(move |_| Reply::new(200, answer.as_bytes()))
+}
+
+#[test]
+fn a_token_service_needs_https_unless_the_registry_has_none() {
+    let service = token_service(r#"{"token": "t"}"#);
+    let challenge = format!(r#"Bearer realm="http://{}/token""#, service.host());
+    let error = renew(&with_password(false), &challenge).unwrap_err();
+    assert!(error.contains(&format!("the token service http://{}/token is not HTTPS", service.host())), "{error}");
+    assert!(service.paths().is_empty(), "the password was sent");
+    assert_eq!(renew(&with_password(true), &challenge), Ok((true, "Bearer".to_owned())));
+    for plain in [false, true] {
+        let error = renew(&with_password(plain), r#"Bearer realm="ftp://r.io/token""#).unwrap_err();
+        assert!(error.contains("is not HTTPS"), "{error}");
+        let error = renew(&with_password(plain), r#"Bearer realm="token""#).unwrap_err();
+        assert!(error.contains("the token service is no URL"), "{error}");
+        // It is asked, and speaks no TLS.
+        let error = renew(&with_password(plain), &challenge.replace("http:", "https:")).unwrap_err();
+        assert!(error.contains("no answer from"), "{error}");
+    }
+}
+
+#[test]
+fn a_password_goes_where_basic_authentication_is_offered() {
+    for challenge in
+        ["Negotiate", "Digest realm=\"r\"", "Bearer", "Bearer realm=\"\"", "Digest realm=\"http://r.io\"", "="]
+    {
+        assert_eq!(renew(&with_password(true), challenge), Ok((false, "Nobody".to_owned())), "{challenge}");
+    }
+    for challenge in ["Basic", "bAsIc realm=\"r\"", "Basic, Negotiate", "Negotiate, Basic"] {
+        let auth = with_password(true);
+        assert_eq!(renew(&auth, challenge), Ok((true, "Basic".to_owned())), "{challenge}");
+        assert_eq!(renew(&auth, challenge), Ok((false, "Basic".to_owned())), "a refused password is not sent again");
+    }
+    let anonymous = Auth::new(Login::default(), "r.io", "a/b", "r.io/a/b".to_owned(), true);
+    assert_eq!(renew(&anonymous, "Basic"), Ok((false, "Nobody".to_owned())));
+}
+
+#[test]
+fn what_another_thread_got_is_presented() {
+    let auth = with_password(true);
+    let before = auth.current();
+    renew(&auth, "Basic").unwrap();
+    let transport = Transport::new("r.io", &options(), Patience::default()).unwrap();
+    assert!(auth.renew(&transport, &HeaderMap::new(), &before).unwrap());
+    assert!(matches!(&*auth.current(), Authorization::Basic { .. }));
+}
+
+#[test]
+fn the_registry_says_what_a_token_has_to_allow_once_it_refused_one() {
+    let service = token_service(r#"{"token": "t"}"#);
+    let auth = with_password(true);
+    let challenge = format!(r#"bEARER REALM="http://{}/token", service="", SCOPE="other""#, service.host());
+    renew(&auth, &challenge).unwrap();
+    renew(&auth, &challenge).unwrap();
+    let queries: Vec<_> = service.asked("/token").into_iter().map(|ask| ask.query).collect();
+    assert_eq!(queries, ["scope=repository%3Aa%2Fb%3Apull&account=u", "scope=other&account=u"]);
+}
+
+#[test]
+fn a_token_is_one_word_of_visible_characters() {
+    for answer in
+        [r#"{"token": ""}"#, r#"{"token": "a b"}"#, r#"{"token": "a\nb"}"#, r#"{"token": "ä"}"#, "{}", "token"]
+    {
+        let service = token_service(answer);
+        let error = renew(&with_password(true), &format!(r#"Bearer realm="http://{}/""#, service.host())).unwrap_err();
+        assert!(error.contains("holds no token"), "{answer}: {error}");
+    }
+}
+
+#[test]
+fn a_token_service_that_breaks_off_is_asked_again() {
+    let asked = AtomicUsize::new(0);
+    let server = Server::start(move |ask| match (ask.path.as_str(), ask.header("authorization")) {
+        ("/token", _) if asked.fetch_add(1, Ordering::SeqCst) == 0 => Reply::new(200, br#"{"token": "t"}"#).cut(5),
+        ("/token", _) => Reply::new(200, br#"{"token": "t"}"#),
+        (_, Some("Bearer t")) => Reply::new(200, MANIFEST.as_bytes()),
+        _ => Reply::new(401, b"").header("WWW-Authenticate", &format!(r#"Bearer realm="http://{}/token""#, ask.host)),
+    });
+    anonymous(&server).top().unwrap();
+    assert_eq!(server.asked("/token").len(), 2);
+}
