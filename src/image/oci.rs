@@ -409,3 +409,6 @@ pub(super) fn digest_of(bytes: &[u8]) -> Digest {
     hasher.update(bytes);
     hasher.finish()
 }
+
+#[cfg(test)]
+mod tests;
