@@ -284,3 +284,6 @@ fn differ(base: Reading<'_>, other: Reading<'_>) -> bool {
     let ((least, most), (other_least, other_most)) = (range(base), range(other));
     most < other_least || other_most < least
 }
+
+#[cfg(test)]
+mod tests;
