@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::ProbeError;
 use super::arrangement::{Arrangement, Gpus};
-use super::engine::{Killer, Launcher};
+use super::engine::{Finished, Killer, Launcher};
 use super::events::Body;
 use super::facts::{bandwidth, log};
 use super::payload;
@@ -65,9 +65,27 @@ pub fn run(
     started: &(dyn Fn(Killer) + Sync),
     say: &dyn Fn(&str),
 ) -> Result<Body, ProbeError> {
+    let program = payload::program();
+    let launch = |mut arrangement: Arrangement, plan: &Plan, take: &mut dyn FnMut(&[u8])| {
+        arrangement.arguments = payload::start(&program, &plan.json());
+        launcher.run(&super::name(), &arrangement, &program, plan.limit(), started, take)
+    };
+    compare(&launch, arrangement, count, ways, say)
+}
+
+/// Runs one container to its end, and hands out what the program in it writes line by line.
+type Launch<'l> = dyn Fn(Arrangement, &Plan, &mut dyn FnMut(&[u8])) -> Result<Finished, ProbeError> + Sync + 'l;
+
+fn compare(
+    launch: &Launch<'_>,
+    arrangement: &Arrangement,
+    count: u32,
+    ways: &[Way],
+    say: &dyn Fn(&str),
+) -> Result<Body, ProbeError> {
     let mut rows = Vec::new();
     say("one container with all GPUs");
-    let together = recordings(launcher, vec![(arrangement.clone(), plan(None))], started)?;
+    let together = recordings(launch, vec![(arrangement.clone(), plan(None))])?;
     rows.push(row("one container", &together));
     for way in ways {
         say(&format!("one container for each GPU: {way}"));
@@ -79,7 +97,7 @@ pub fn run(
             let world = World { gpus: 1, offset: rank, size: count, master_port: port };
             (alone(arrangement, way, rank), plan(Some(world)))
         });
-        let told = recordings(launcher, containers.collect(), started)?;
+        let told = recordings(launch, containers.collect())?;
         rows.push(row(&way.to_string(), &told));
     }
     let mut body = Body::new();
@@ -123,18 +141,10 @@ fn free_port() -> std::io::Result<u16> {
 }
 
 /// Runs all containers at once.
-fn recordings(
-    launcher: &Launcher,
-    containers: Vec<(Arrangement, Plan)>,
-    started: &(dyn Fn(Killer) + Sync),
-) -> Result<Vec<Recording>, ProbeError> {
-    let program = payload::program();
-    let one = |(mut arrangement, plan): (Arrangement, Plan)| -> Result<Recording, ProbeError> {
-        arrangement.arguments = payload::start(&program, &plan.json());
+fn recordings(launch: &Launch<'_>, containers: Vec<(Arrangement, Plan)>) -> Result<Vec<Recording>, ProbeError> {
+    let one = |(arrangement, plan): (Arrangement, Plan)| -> Result<Recording, ProbeError> {
         let mut recording = Recording::default();
-        let limit = plan.limit();
-        let finished =
-            launcher.run(&super::name(), &arrangement, &program, limit, started, &mut |line| recording.push(line))?;
+        let finished = launch(arrangement, &plan, &mut |line| recording.push(line))?;
         if !recording.ended {
             let last = finished.stderr.lines().last().unwrap_or_default();
             recording.broken = Some(finished.broken.unwrap_or_else(|| format!("the program ended early: {last}")));
@@ -197,5 +207,147 @@ mod tests {
         let shared = alone(&asked, &Way { share: Share::All, ..own }, 1);
         assert_eq!(shared.gpus, asked.gpus);
         assert_eq!(shared.env.last().unwrap(), &("CUDA_VISIBLE_DEVICES".to_owned(), "1".to_owned()));
+    }
+
+    #[test]
+    fn the_matrix_is_every_share_with_every_ipc_mode() {
+        let names: Vec<_> = matrix().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            names,
+            [
+                "its own GPU, --ipc private",
+                "its own GPU, --ipc host",
+                "all GPUs, CUDA_VISIBLE_DEVICES, --ipc private",
+                "all GPUs, CUDA_VISIBLE_DEVICES, --ipc host",
+            ]
+        );
+    }
+
+    /// The line of a measured all_reduce, and the last line of a program.
+    const MEASURED: &[u8] = br#"{"ncclcheck": 1, "event": "part", "step": "collectives", "body": {"kind": "measurement", "operation": "all_reduce", "bytes": 268435456, "busbw_bytes_per_second": 2e9}}"#;
+    const DONE: &[u8] = br#"{"ncclcheck": 1, "event": "result", "step": "collectives", "seconds": 1.0, "body": {}}"#;
+    const END: &[u8] = br#"{"ncclcheck": 1, "event": "end"}"#;
+
+    #[test]
+    fn each_way_runs_a_container_for_each_rank_and_measures_one_size() {
+        let seen = std::sync::Mutex::new(Vec::new());
+        let launch = |arrangement: Arrangement, plan: &Plan, take: &mut dyn FnMut(&[u8])| {
+            seen.lock().unwrap().push((arrangement, plan.clone()));
+            [MEASURED, DONE, END].into_iter().for_each(&mut *take);
+            Ok(Finished::default())
+        };
+        let said = std::cell::RefCell::new(Vec::new());
+        let say = |text: &str| said.borrow_mut().push(text.to_owned());
+        let ways = [Way { share: Share::Own, ipc: "private".to_owned() }];
+        let body = compare(&launch, &Arrangement { gpus: Gpus::All, ..plain() }, 2, &ways, &say).unwrap();
+        assert_eq!(
+            *said.borrow(),
+            ["one container with all GPUs", "one container for each GPU: its own GPU, --ipc private"]
+        );
+        assert_eq!((&body["gpus"], &body["bytes"]), (&json!(2), &json!(SIZE)));
+        let rows = body["rows"].as_array().unwrap();
+        assert_eq!(rows[0]["arrangement"], "one container");
+        assert_eq!(rows[1]["arrangement"], "its own GPU, --ipc private");
+        let mut seen = seen.into_inner().unwrap();
+        seen.sort_by_key(|(_, plan)| plan.collectives.world.as_ref().map(|world| world.offset));
+        let [together, first, second] = &*seen else { panic!("{seen:?}") };
+        assert_eq!((&together.0.gpus, &together.1.collectives.world), (&Gpus::All, &None));
+        for (rank, (arrangement, plan)) in (0..).zip([first, second]) {
+            assert_eq!(arrangement.gpus, Gpus::These(vec![rank.to_string()]));
+            assert_eq!(arrangement.ipc.as_deref(), Some("private"));
+            let world = plan.collectives.world.as_ref().unwrap();
+            assert_eq!((world.gpus, world.offset, world.size), (1, rank, 2));
+            assert!(world.master_port > 0);
+            assert_eq!(world.master_port, first.1.collectives.world.as_ref().unwrap().master_port);
+        }
+        for (_, plan) in &seen {
+            assert_eq!((&*plan.steps, plan.lifeline), (&["collectives".to_owned()][..], true));
+            let asked = &plan.collectives;
+            assert!(asked.quick && asked.point_to_point == Some(false) && asked.stall_seconds == Some(40));
+            assert_eq!((&*asked.sizes, &*asked.operations), (&[256 << 20][..], &["all_reduce".to_owned()][..]));
+        }
+    }
+
+    #[test]
+    fn a_program_that_ended_early_is_broken_for_the_engines_reason_or_its_own_last_line() {
+        let one = |finished: Finished, lines: &[&[u8]]| {
+            let launch = |_: Arrangement, _: &Plan, take: &mut dyn FnMut(&[u8])| {
+                for line in lines {
+                    take(line);
+                }
+                Ok(finished.clone())
+            };
+            recordings(&launch, vec![(plain(), plan(None))]).unwrap().remove(0).broken
+        };
+        let stderr = Finished { stderr: "Traceback:\nMemoryError\n".to_owned(), ..Finished::default() };
+        let lost = Finished { broken: Some("the engine went away".to_owned()), ..stderr.clone() };
+        assert_eq!(one(stderr.clone(), &[]).as_deref(), Some("the program ended early: MemoryError"));
+        assert_eq!(one(lost, &[]).as_deref(), Some("the engine went away"));
+        assert_eq!(one(stderr, &[END]), None);
+    }
+
+    #[test]
+    fn what_the_engine_refuses_ends_the_comparison() {
+        let launch = |_: Arrangement, _: &Plan, _: &mut dyn FnMut(&[u8])| {
+            Err(ProbeError::Engine { what: "no such image".to_owned(), help: None })
+        };
+        let error = compare(&launch, &plain(), 2, &matrix(), &|_| {}).unwrap_err();
+        assert_eq!(error.to_string(), "no such image");
+    }
+
+    /// A recording of these lines.
+    fn recording(lines: &[&[u8]]) -> Recording {
+        Recording::read(&lines.join(&b'\n'))
+    }
+
+    fn nccl(line: &str) -> Vec<u8> {
+        let line = json!(line);
+        format!(r#"{{"ncclcheck": 1, "event": "log", "step": "collectives", "rank": 0, "line": {line}}}"#).into_bytes()
+    }
+
+    #[test]
+    fn a_row_has_what_all_ranks_found() {
+        let ranks = |count: u32| {
+            nccl(&format!(
+                "vm:1:1 [0] NCCL INFO comm 0x1 rank 0 nRanks 2 nNodes {count} localRanks 2 localRank 0 MNNVL 0"
+            ))
+        };
+        let via = |way: &str| nccl(&format!("vm:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via {way}"));
+        let [first, second] = [
+            recording(&[&ranks(2), &via("SHM/direct/direct"), MEASURED, DONE]),
+            recording(&[
+                &ranks(1),
+                &via("P2P/CUMEM"),
+                &via("SHM/direct/direct"),
+                &nccl("vm:1:1 [0] NCCL WARN odd"),
+                DONE,
+            ]),
+        ];
+        let row = row("together", &[first, second]);
+        assert_eq!(
+            row,
+            json!({
+                "arrangement": "together", "nodes": 2, "transports": ["P2P/CUMEM", "SHM"],
+                "all_reduce_bytes_per_second": 2e9, "error": null, "warning": "odd",
+            })
+        );
+    }
+
+    #[test]
+    fn a_row_has_the_first_failure_of_a_step_or_why_the_program_broke() {
+        let failed = br#"{"ncclcheck": 1, "event": "failed", "step": "collectives", "seconds": 1.0, "how": "exit", "message": "status 1"}"#;
+        let skipped = br#"{"ncclcheck": 1, "event": "skipped", "step": "collectives", "why": "no torch"}"#;
+        let start = br#"{"ncclcheck": 1, "event": "start", "step": "collectives", "deadline": 1.0}"#;
+        let error = |lines: &[&[u8]], broken: Option<&str>| {
+            let mut lost = recording(lines);
+            lost.broken = broken.map(ToOwned::to_owned);
+            row("x", &[recording(&[DONE]), lost])["error"].clone()
+        };
+        assert_eq!(error(&[DONE], None), json!(null));
+        assert_eq!(error(&[failed], Some("lost")), "status 1");
+        assert_eq!(error(&[skipped], None), "no torch");
+        assert_eq!(error(&[start], None), "it did not end");
+        assert_eq!(error(&[DONE], Some("lost")), "lost");
+        assert_eq!(error(&[], Some("lost")), "lost");
     }
 }
