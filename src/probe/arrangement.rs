@@ -194,6 +194,10 @@ pub(super) mod tests {
         assert_eq!("device=0,GPU-1a".parse(), these(&["0", "GPU-1a"]));
         assert_eq!("device=1".parse::<Gpus>().unwrap().to_string(), "\"device=1\"");
         assert_eq!(Gpus::Count(2).cdi_names(), ["nvidia.com/gpu=0", "nvidia.com/gpu=1"]);
+        assert_eq!(Gpus::All.cdi_names(), ["nvidia.com/gpu=all"]);
+        assert_eq!(Gpus::These(vec!["GPU-1a".to_owned()]).cdi_names(), ["nvidia.com/gpu=GPU-1a"]);
+        assert_eq!([Gpus::All, Gpus::Count(2)].map(|gpus| gpus.to_string()), ["all", "2"]);
+        assert_eq!("1".parse(), Ok(Gpus::Count(1)));
         for odd in ["", "0", "none", "device=", "device=0,", "-1"] {
             assert!(odd.parse::<Gpus>().is_err(), "{odd}");
         }
@@ -206,9 +210,16 @@ pub(super) mod tests {
         for odd in ["memlock", "=1", "memlock=x", "memlock=-2", "memlock=1:"] {
             assert!(odd.parse::<Ulimit>().is_err(), "{odd}");
         }
-        assert_eq!(bytes("64m"), Ok(64 << 20));
-        assert_eq!(bytes("8GiB"), Ok(8 << 30));
-        assert_eq!(bytes("7"), Ok(7));
+        for odd in ["memlock=-1:x", "memlock=1:-2", "memlock"] {
+            assert!(odd.parse::<Ulimit>().unwrap_err().contains("NAME=SOFT[:HARD]"), "{odd}");
+        }
+        let powers = [("", 0), ("k", 10), ("m", 20), ("g", 30), ("t", 40)];
+        for (unit, power) in powers {
+            for suffix in [unit.to_owned(), format!("{unit}b"), format!("{unit}ib").to_uppercase()] {
+                let suffix = if suffix == "IB" { "B".to_owned() } else { suffix };
+                assert_eq!(bytes(&format!("3{suffix}")), Ok(3 << power), "3{suffix}");
+            }
+        }
         assert!(bytes("1x").is_err() && bytes("").is_err() && bytes("99999999999t").is_err());
     }
 }

@@ -193,4 +193,109 @@ mod tests {
         assert!(text.contains("run.nccl.transports is SHM, in the baseline P2P/CUMEM"), "{text}");
         assert!(text.contains("all_reduce of 268435456 bytes: 199.1 GB/s, in the baseline 299.1"), "{text}");
     }
+
+    #[test]
+    fn bounds_hold_up_to_themselves_and_for_numbers_alone() {
+        let mut facts = Facts::default();
+        facts.insert(key::RUN_GPU_COUNT, Fact::seen(Value::Int(8), []));
+        facts.insert(key::RUN_NCCL_ERROR, Fact::seen("broken", []));
+        facts.insert(key::RUN_NCCL_HANG, Fact::<Value>::Absent);
+        for (expected, otherwise) in [
+            ("run.gpu.count: {at_most: 8}", ""),
+            ("run.gpu.count: {at_most: 7}", "run.gpu.count is 8, expected was at most 7"),
+            ("run.gpu.count: {at_least: 8}", ""),
+            ("run.gpu.count: {at_least: 9}", "run.gpu.count is 8, expected was at least 9"),
+            ("run.nccl.error: {at_most: 7}", "run.nccl.error is broken, expected was at most 7"),
+            ("run.nccl.error: {at_least: 7}", "run.nccl.error is broken, expected was at least 7"),
+            ("run.nccl.hang: {at_most: 7}", "run.nccl.hang is absent, expected was at most 7"),
+            ("run.nccl.hang: {at_least: -7}", "run.nccl.hang is absent, expected was at least -7"),
+            ("run.nccl.hang: null", ""),
+            ("run.nccl.hang: [a, b]", "run.nccl.hang is absent, expected was a, b"),
+            ("run.gpu.count: true", "run.gpu.count is 8, expected was true"),
+        ] {
+            read(expected).unwrap().compare(&mut facts);
+            assert_eq!(told(&facts, key::RUN_UNEXPECTED), otherwise, "{expected}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_value_is_a_gap_unless_another_is_wrong() {
+        let mut facts = Facts::default();
+        facts.insert(key::RUN_GPU_COUNT, Fact::seen(Value::Int(8), []));
+        facts.insert::<Value>(key::RUN_NCCL_ERROR, Fact::Unknown(Gap::new("first reason")));
+        facts.insert::<Value>(key::RUN_NCCL_HANG, Fact::Unknown(Gap::new("second reason")));
+        let unknown = "run.nccl.error: null\nrun.nccl.hang: null\n";
+        read(&format!("{unknown}run.gpu.count: 8")).unwrap().compare(&mut facts);
+        assert_eq!(gap(&facts, key::RUN_UNEXPECTED), "run.nccl.error: first reason");
+        read(&format!("{unknown}run.gpu.count: 4")).unwrap().compare(&mut facts);
+        assert_eq!(told(&facts, key::RUN_UNEXPECTED), "run.gpu.count is 8, expected was 4");
+        read("run.gpu.count: 8").unwrap().compare(&mut facts);
+        assert!(matches!(facts.get(key::RUN_UNEXPECTED.name), Fact::Absent));
+    }
+
+    /// Why a fact is unknown.
+    fn gap(facts: &Facts, key: &Key) -> String {
+        match facts.get(key.name) {
+            Fact::Unknown(gap) => gap.why.clone(),
+            known => panic!("{known:?}"),
+        }
+    }
+
+    /// A recording of a step collectives with these measurements: operation, bytes, bytes per second.
+    fn measured(measurements: &[(&str, u64, f64)]) -> Recording {
+        let mut recording = Recording::default();
+        for (operation, bytes, speed) in measurements {
+            let line = format!(
+                r#"{{"ncclcheck": 1, "event": "part", "step": "collectives", "body": {{"kind": "measurement",
+                "operation": "{operation}", "bytes": {bytes}, "busbw_bytes_per_second": {speed:.1}}}}}"#
+            );
+            recording.push(line.as_bytes());
+        }
+        recording
+    }
+
+    #[test]
+    fn a_run_is_slower_below_nine_tenths_at_the_same_size_from_1_mib_on() {
+        let good = measured(&[("all_reduce", 1 << 20, 100e9), ("all_reduce", (1 << 20) - 1, 100e9)]);
+        for (speed, worse) in
+            [(200e9, ""), (90e9, ""), (89.9e9, "all_reduce of 1048576 bytes: 89.9 GB/s, in the baseline 100.0")]
+        {
+            let now = measured(&[("all_reduce", 1 << 20, speed), ("all_reduce", (1 << 20) - 1, 1.0)]);
+            let mut facts = Facts::default();
+            compare(&good, &now, &mut facts);
+            assert_eq!(told(&facts, key::RUN_WORSE), worse);
+        }
+        for now in [measured(&[("broadcast", 1 << 20, 1.0)]), measured(&[("all_reduce", (1 << 20) - 1, 1.0)])] {
+            let mut facts = Facts::default();
+            compare(&good, &now, &mut facts);
+            let why = "the baseline and this run have no operation measured at the same size, from 1 MiB on";
+            assert_eq!(gap(&facts, key::RUN_WORSE), why);
+        }
+        // One size in common is enough.
+        let now = measured(&[("broadcast", 1 << 20, 1.0), ("all_reduce", 1 << 20, 100e9)]);
+        let mut facts = Facts::default();
+        compare(&good, &now, &mut facts);
+        assert!(matches!(facts.get(key::RUN_WORSE.name), Fact::Absent));
+    }
+
+    #[test]
+    fn without_collectives_on_both_sides_nothing_is_compared() {
+        let (some, none) = (measured(&[("all_reduce", 1 << 20, 1e9)]), Recording::default());
+        for (good, now) in [(&some, &none), (&none, &some), (&none, &none)] {
+            let mut facts = Facts::default();
+            compare(good, now, &mut facts);
+            assert!(gap(&facts, key::RUN_WORSE).starts_with("the baseline and this run do not both have"));
+        }
+    }
+
+    #[test]
+    fn other_ways_are_worse_where_both_runs_say_which() {
+        let good = recorded("quick");
+        let mut facts = facts(&good);
+        facts.insert(key::RUN_GPU_MODELS, Fact::seen(vec!["another".to_owned()], []));
+        facts.insert::<Value>(key::RUN_NCCL_NETWORK, Fact::Absent);
+        // Nothing was measured at the same size, and what is worse still counts.
+        compare(&good, &measured(&[("other", 1 << 20, 1.0)]), &mut facts);
+        assert_eq!(told(&facts, key::RUN_WORSE), "run.gpu.models is another, in the baseline NVIDIA H200, NVIDIA H200");
+    }
 }
