@@ -1,0 +1,382 @@
+//! Members that GNU tar does not write, made by hand.
+
+use std::io::{self, BufReader, Read};
+
+use super::*;
+
+/// A header of this type for a body of this size.
+fn header(kind: u8, name: &str, size: u64) -> Header {
+    let mut header = Header::new_ustar();
+    header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
+    header.set_entry_type(EntryType::new(kind));
+    header.set_size(size);
+    header.set_mode(0o644);
+    header
+}
+
+/// A header with its checksum, the body behind it, and padding.
+fn sealed(mut header: Header, body: &[u8]) -> Vec<u8> {
+    header.set_cksum();
+    let mut bytes = [header.as_bytes().as_slice(), body].concat();
+    bytes.resize(bytes.len().next_multiple_of(BLOCK), 0);
+    bytes
+}
+
+fn member(kind: u8, name: &str, body: &[u8]) -> Vec<u8> {
+    sealed(header(kind, name, body.len() as u64), body)
+}
+
+fn file(name: &str) -> Vec<u8> {
+    member(b'0', name, b"content")
+}
+
+/// A PAX record.
+fn pax(key: &str, value: &str) -> String {
+    let rest = format!(" {key}={value}\n");
+    let digits = (1..9).find(|digits| (rest.len() + digits).to_string().len() == *digits).unwrap();
+    format!("{}{rest}", rest.len() + digits)
+}
+
+fn records(kind: u8, pairs: &[(&str, &str)]) -> Vec<u8> {
+    let text: String = pairs.iter().map(|(key, value)| pax(key, value)).collect();
+    member(kind, "records", text.as_bytes())
+}
+
+/// The path and content of each member, a hole of a sparse file as dots.
+fn read(tar: &[u8], limits: &Limits) -> Result<Vec<(String, String)>, String> {
+    let read = || -> Result<_, TarError> {
+        let mut tar = TarReader::new(tar, limits);
+        let mut members = Vec::new();
+        while let Some(entry) = tar.next_member()? {
+            let mut content = vec![b'.'; usize::try_from(entry.size).unwrap()];
+            while let Some(chunk) = tar.chunk()? {
+                let at = usize::try_from(chunk.offset).unwrap();
+                content[at..at + chunk.bytes.len()].copy_from_slice(chunk.bytes);
+            }
+            members.push((entry.path.to_string(), String::from_utf8(content).unwrap()));
+        }
+        Ok(members)
+    };
+    read().map_err(|error| error.to_string())
+}
+
+fn paths(parts: &[Vec<u8>]) -> Vec<String> {
+    read(&parts.concat(), &Limits::default()).unwrap().into_iter().map(|(path, _)| path).collect()
+}
+
+fn error(parts: &[Vec<u8>]) -> String {
+    read(&parts.concat(), &Limits::default()).unwrap_err()
+}
+
+#[test]
+fn a_global_header_holds_for_all_that_follow_and_say_nothing_themselves() {
+    let tar = [
+        file("first"),
+        records(b'g', &[("path", "global"), ("comment", "x")]),
+        file("second"),
+        file("third"),
+        records(b'x', &[("path", "local")]),
+        file("fourth"),
+        records(b'x', &[("path", "")]),
+        file("fifth"),
+        records(b'g', &[("path", "later")]),
+        file("sixth"),
+        records(b'g', &[("path", "")]),
+        file("seventh"),
+    ];
+    assert_eq!(paths(&tar), ["/first", "/global", "/global", "/local", "/fifth", "/later", "/seventh"]);
+}
+
+#[test]
+fn a_record_counts_before_a_long_name_and_that_before_the_header() {
+    let long = |kind: u8, name: &str| member(kind, "././@LongLink", format!("{name}\0rest").as_bytes());
+    assert_eq!(paths(&[long(b'L', "long"), file("short"), file("next")]), ["/long", "/next"]);
+    assert_eq!(paths(&[long(b'L', "long"), records(b'x', &[("path", "record")]), file("short")]), ["/record"]);
+    let target = |parts: &[Vec<u8>]| {
+        let bytes = parts.concat();
+        let limits = Limits::default();
+        let mut tar = TarReader::new(bytes.as_slice(), &limits);
+        tar.next_member().unwrap().unwrap().kind
+    };
+    let mut link = header(b'2', "link", 0);
+    link.set_link_name("short").unwrap();
+    let link = sealed(link, b"");
+    assert_eq!(target(std::slice::from_ref(&link)), Kind::Symlink(b"short".as_slice().into()));
+    assert_eq!(target(&[long(b'K', "long"), link.clone()]), Kind::Symlink(b"long".as_slice().into()));
+    let record = records(b'x', &[("linkpath", "record")]);
+    assert_eq!(target(&[long(b'K', "long"), record, link]), Kind::Symlink(b"record".as_slice().into()));
+}
+
+#[test]
+fn records_that_are_malformed_are_refused() {
+    for text in
+        ["nine", "9 path=a", "99 path=ab\n", "4 =\n x", "x path=a\n", "11 path:ab\n", "0 path=a\n", "-9 path=a\n"]
+    {
+        let error = error(&[member(b'x', "records", text.as_bytes()), file("a")]);
+        assert!(error.ends_with("a PAX record is malformed"), "{text}: {error}");
+    }
+    assert_eq!(paths(&[member(b'x', "records", b"11 path=ab\n\0rest"), file("a")]), ["/a"].map(|_| "/ab".to_owned()));
+    let error = error(&[records(b'x', &[("size", "1k")]), file("a")]);
+    assert!(error.ends_with("(member /a): the PAX record 'size' is no number"), "{error}");
+}
+
+#[test]
+fn a_record_of_the_size_counts_before_the_header() {
+    let mut short = header(b'0', "a", 0);
+    short.set_size(0);
+    let tar = [records(b'x', &[("size", "7")]), sealed(short, b"content"), file("b")];
+    let content = |name: &str| (name.to_owned(), "content".to_owned());
+    assert_eq!(read(&tar.concat(), &Limits::default()), Ok(vec![content("/a"), content("/b")]));
+}
+
+#[test]
+fn every_type_of_member_is_what_its_header_says() {
+    let kind = |header: Header, body: &[u8]| {
+        let bytes = [sealed(header, body), file("next")].concat();
+        let limits = Limits::default();
+        let mut tar = TarReader::new(bytes.as_slice(), &limits);
+        let entry = tar.next_member().unwrap().unwrap();
+        let stored = tar.chunk().unwrap().is_some();
+        assert_eq!(tar.next_member().unwrap().unwrap().path.to_string(), "/next");
+        (entry.kind, entry.size, stored)
+    };
+    let mut device = header(b'3', "device", 0);
+    device.set_device_major(195).unwrap();
+    device.set_device_minor(255).unwrap();
+    assert_eq!(kind(device.clone(), b"").0, Kind::CharDevice(195, 255));
+    device.set_entry_type(EntryType::Block);
+    assert_eq!(kind(device, b"").0, Kind::BlockDevice(195, 255));
+    assert_eq!(kind(header(b'6', "pipe", 0), b"").0, Kind::Fifo);
+    // What has no content has none whatever its header says.
+    assert_eq!(kind(header(b'5', "folder", 7), b""), (Kind::Directory, 0, false));
+    assert_eq!(kind(header(b'0', "folder/", 0), b""), (Kind::Directory, 0, false));
+    assert_eq!(kind(header(0, "folder/", 0), b""), (Kind::Directory, 0, false));
+    assert_eq!(kind(header(b'7', "folder/", 7), b"content"), (Kind::File, 7, true));
+    for letter in [b'0', 0, b'7', b'Z'] {
+        assert_eq!(kind(header(letter, "file", 7), b"content"), (Kind::File, 7, true), "{letter}");
+    }
+    let mut link = header(b'1', "link", 7);
+    link.set_link_name("a/../b").unwrap();
+    // Some archivers store the content of a hard link again.
+    assert_eq!(kind(link, b"content"), (Kind::Hardlink("b".into()), 0, true));
+}
+
+#[test]
+fn links_need_a_target() {
+    for letter in [b'1', b'2'] {
+        let error = error(&[member(letter, "link", b"")]);
+        assert!(error.ends_with("(member /link): a link without a target"), "{error}");
+    }
+}
+
+#[test]
+fn only_the_bits_of_permissions_are_kept_of_a_mode() {
+    let mut header = header(b'0', "a", 0);
+    header.set_mode(0o104_755);
+    let bytes = sealed(header, b"");
+    let limits = Limits::default();
+    assert_eq!(TarReader::new(bytes.as_slice(), &limits).next_member().unwrap().unwrap().mode, 0o4755);
+}
+
+#[test]
+fn fields_that_are_no_numbers_are_named() {
+    for (field, at, letter) in
+        [("size", 124, b'0'), ("mode", 100, b'0'), ("device major", 329, b'3'), ("device minor", 337, b'4')]
+    {
+        let mut header = header(letter, "a", 0);
+        header.set_device_major(1).unwrap();
+        header.set_device_minor(1).unwrap();
+        header.as_mut_bytes()[at..at + 3].copy_from_slice(b"9x9");
+        let error = error(&[sealed(header, b"")]);
+        assert!(error.contains(&format!("{field} field: ")), "{error}");
+    }
+}
+
+#[test]
+fn a_checksum_may_be_of_signed_bytes() {
+    let mut header = header(b'0', "\u{e4}", 0);
+    header.set_cksum();
+    let unsigned = header.cksum().unwrap();
+    for (sum, good) in [(unsigned, true), (unsigned - 2 * 256, true), (unsigned - 1, false), (unsigned - 256, false)] {
+        let text = format!("{sum:06o}\0 ");
+        header.as_mut_bytes()[148..156].copy_from_slice(text.as_bytes());
+        let read = read(header.as_bytes(), &Limits::default());
+        assert_eq!(read.is_ok(), good, "{read:?}");
+    }
+}
+
+#[test]
+fn an_archive_ends_with_a_block_of_zeros_or_with_its_stream() {
+    let zeros = vec![0; BLOCK];
+    assert_eq!(paths(&[file("a"), zeros.clone(), file("b")]), ["/a"]);
+    assert_eq!(paths(&[file("a"), file("b")]), ["/a", "/b"]);
+    assert_eq!(paths(&[]), [""; 0]);
+    let whole = [file("a"), zeros, b"more".to_vec()].concat();
+    let limits = Limits::default();
+    let mut tar = TarReader::new(whole.as_slice(), &limits);
+    tar.next_member().unwrap();
+    assert_eq!(tar.offset(), BLOCK as u64);
+    assert_eq!(tar.drain().unwrap(), whole.len() as u64);
+    for length in [1, BLOCK - 1] {
+        let error = error(&[file("a"), file("b")[..length].to_vec()]);
+        let expected = format!(
+            "at byte {} of the tar stream: the stream ends in the middle of a header block ({length} of 512",
+            1024 + length
+        );
+        assert!(error.starts_with(&expected), "{error}");
+    }
+}
+
+#[test]
+fn content_that_is_cut_off_is_counted_and_missing_padding_is_none() {
+    let whole = file("a");
+    let content = vec![("/a".to_owned(), "content".to_owned())];
+    for length in [BLOCK + 7, BLOCK + 8, whole.len()] {
+        assert_eq!(read(&whole[..length], &Limits::default()), Ok(content.clone()), "{length}");
+    }
+    for (length, left) in [(BLOCK, 7), (BLOCK + 6, 1)] {
+        let expected = format!(
+            "at byte {length} of the tar stream (member /a): the stream ends {left} bytes before the end of the member"
+        );
+        assert_eq!(read(&whole[..length], &Limits::default()), Err(expected.clone()));
+        // The same for who passes over it.
+        let limits = Limits::default();
+        let mut tar = TarReader::new(&whole[..length], &limits);
+        tar.next_member().unwrap();
+        assert_eq!(tar.next_member().unwrap_err().to_string(), expected);
+    }
+}
+
+#[test]
+fn large_content_comes_in_chunks_with_their_offsets() {
+    let content: Vec<u8> = (0..600_000_u32).map(|index| (index % 251) as u8).collect();
+    let bytes = member(b'0', "a", &content);
+    let limits = Limits::default();
+    let mut tar = TarReader::new(bytes.as_slice(), &limits);
+    tar.next_member().unwrap();
+    let mut sizes = Vec::new();
+    let mut read = Vec::new();
+    while let Some(chunk) = tar.chunk().unwrap() {
+        assert_eq!(chunk.offset, read.len() as u64);
+        sizes.push(chunk.bytes.len());
+        read.extend_from_slice(chunk.bytes);
+    }
+    assert_eq!((sizes, read == content), (vec![256 << 10, 256 << 10, 600_000 - (512 << 10)], true));
+}
+
+#[test]
+fn limits_hold_up_to_themselves() {
+    let named = |name: &str| [records(b'x', &[("path", name)]), file("a")].concat();
+    let tar = [named("12345678"), named("12345678")].concat();
+    // Two records of 17 bytes, one for each member: they are counted by themselves.
+    let size = pax("path", "12345678").len() as u64;
+    let limits = Limits { entries: 2, path: 8, extended_header: size, ..Limits::default() };
+    assert_eq!(read(&tar, &limits).unwrap().len(), 2);
+    for (limits, error) in [
+        (Limits { entries: 1, ..limits.clone() }, "2 entries, the limit is 1".to_owned()),
+        (Limits { path: 7, ..limits.clone() }, "a path of 8 bytes, the limit is 7".to_owned()),
+        (
+            Limits { extended_header: size - 1, ..limits.clone() },
+            format!("extended headers of {size} bytes, the limit is {}", size - 1),
+        ),
+    ] {
+        assert!(read(&tar, &limits).unwrap_err().contains(&error), "{error}");
+    }
+    let both = [records(b'x', &[("path", "12345678")]), member(b'L', "long", b"x"), file("a")].concat();
+    let error = read(&both, &limits).unwrap_err();
+    assert!(error.contains(&format!("extended headers of {} bytes", size + 1)), "{error}");
+    let mut link = header(b'2', "a", 0);
+    link.set_link_name("123456789").unwrap();
+    let error = read(&sealed(link, b""), &limits).unwrap_err();
+    assert!(error.contains("a path of 9 bytes, the limit is 8"), "{error}");
+}
+
+/// A sparse file in PAX format 0.1.
+fn sparse(map: &str, size: &str, stored: &[u8]) -> Vec<u8> {
+    let pairs = [("GNU.sparse.map", map), ("GNU.sparse.size", size), ("GNU.sparse.name", "real")];
+    [records(b'x', &pairs), member(b'0', "placeholder", stored)].concat()
+}
+
+#[test]
+fn a_sparse_file_has_its_content_at_its_offsets() {
+    let limits = Limits { sparse_extents: 3, ..Limits::default() };
+    let one = |tar: &[u8]| read(&[tar, &file("next")].concat(), &limits).map(|members| members[0].clone());
+    let real = |content: &str| Ok(("/real".to_owned(), content.to_owned()));
+    assert_eq!(one(&sparse("0,2,4,3", "9", b"abcde")), real("ab..cde.."));
+    assert_eq!(one(&sparse("2,3,5,1,9,0", "9", b"abcd")), real("..abcd..."));
+    assert_eq!(one(&sparse("", "4", b"")), real("...."));
+    let old: String = [("offset", "1"), ("numbytes", "2"), ("offset", "5"), ("numbytes", "1")]
+        .iter()
+        .map(|(key, value)| pax(&format!("GNU.sparse.{key}"), value))
+        .collect();
+    let old = old + &pax("GNU.sparse.size", "7") + &pax("GNU.sparse.name", "real");
+    let old = [member(b'x', "records", old.as_bytes()), member(b'0', "placeholder", b"abc")].concat();
+    assert_eq!(one(&old), real(".ab..c."));
+    let version = [
+        ("GNU.sparse.major", "1"),
+        ("GNU.sparse.minor", "0"),
+        ("GNU.sparse.realsize", "6"),
+        ("GNU.sparse.name", "real"),
+    ];
+    let new = |map: &str, stored: &[u8]| {
+        let mut body = map.as_bytes().to_vec();
+        body.resize(body.len().next_multiple_of(BLOCK).max(BLOCK), 0);
+        [records(b'x', &version), member(b'0', "placeholder", &[&body, stored].concat())].concat()
+    };
+    assert_eq!(one(&new("2\n1\n2\n5\n1\n", b"abc")), real(".ab..c"));
+    assert_eq!(one(&new("0\n", b"")), real("......"));
+    for map in ["x", "1\n1\nx", "", "\n", "1\n2\n\n", "123456789012345678901\n"] {
+        let error = one(&new(map, b"abc")).unwrap_err();
+        assert!(error.contains("the sparse map "), "{map}: {error}");
+    }
+    // A map of more than one block.
+    let zeros = format!("{:0>20}\n", 1) + &format!("{:0>20}\n", 0).repeat(2);
+    assert_eq!(one(&new(&zeros, b"")), real("......"));
+    let cut = [records(b'x', &version), member(b'0', "placeholder", b"1\n")].concat();
+    assert!(one(&cut).unwrap_err().ends_with("the sparse map is cut off"));
+}
+
+#[test]
+fn a_sparse_map_that_contradicts_itself_is_refused() {
+    let limits = Limits { sparse_extents: 3, ..Limits::default() };
+    for (map, size, stored, why) in [
+        ("0,2,1,1", "9", "abc", "the sparse map goes back at offset 1"),
+        ("0,2,18446744073709551615,1", "9", "abc", "the sparse map goes back at offset 18446744073709551615"),
+        ("0,2,4", "9", "ab", "the sparse map is malformed"),
+        ("0,x", "9", "ab", "the sparse map is malformed"),
+        ("0,2", "1", "ab", "the sparse map covers 2 bytes up to 2; 2 are stored and the file has 1"),
+        ("0,2", "9", "abc", "the sparse map covers 2 bytes up to 2; 3 are stored and the file has 9"),
+        ("0,1,2,1,4,1,6,1", "9", "abcd", "a sparse file of more than 3 extents, the limit is 3"),
+        ("0,2", "x", "ab", "the PAX record 'GNU.sparse.size' is no number"),
+    ] {
+        let error = read(&sparse(map, size, stored.as_bytes()), &limits).unwrap_err();
+        assert!(error.contains(why), "{map}: {error}");
+    }
+    let sizeless = [records(b'x', &[("GNU.sparse.map", "0,2")]), member(b'0', "a", b"ab")].concat();
+    assert!(read(&sizeless, &limits).unwrap_err().ends_with("a sparse file without its real size"));
+}
+
+/// Hands out single bytes, and an error between them.
+struct Stutter<'b>(&'b [u8], io::ErrorKind, bool);
+
+impl Read for Stutter<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.2 = !self.2;
+        if self.2 {
+            return Err(self.1.into());
+        }
+        self.0.read(&mut buffer[..1])
+    }
+}
+
+#[test]
+fn an_interrupted_read_is_tried_again_and_another_failure_is_reported() {
+    let bytes = file("a");
+    let limits = Limits::default();
+    let mut tar = TarReader::new(BufReader::new(Stutter(&bytes, ErrorKind::Interrupted, false)), &limits);
+    assert_eq!(tar.next_member().unwrap().unwrap().path.to_string(), "/a");
+    assert_eq!(tar.chunk().unwrap(), Some(Chunk { offset: 0, bytes: b"c" }));
+    assert_eq!(tar.chunk().unwrap(), Some(Chunk { offset: 1, bytes: b"o" }));
+    let mut broken = TarReader::new(BufReader::new(Stutter(&bytes, ErrorKind::BrokenPipe, false)), &limits);
+    assert!(matches!(broken.next_member().unwrap_err().what, Fault::Read(_)));
+}
