@@ -149,6 +149,57 @@ fn a_waiver_of_a_finding_covers_no_other() {
 }
 
 #[test]
+fn a_waiver_holds_before_one_that_has_expired() {
+    let both = |first: &str, second: &str| {
+        let entry =
+            |expires: &str| format!("  - {{rule: env/debug-on, reason: until {expires}, expires: {expires}}}\n");
+        outcome(&format!("waivers:\n{}{}", entry(first), entry(second)), "env/debug-on")
+    };
+    for (first, second, place) in [("2026-05-31", "2026-06-02", 3), ("2026-06-02", "2026-05-31", 2)] {
+        let (Some(Outcome::Waived(waived)), notices) = both(first, second) else { panic!("it does not hold") };
+        assert_eq!((&*waived.reason, waived.expires.as_deref()), ("until 2026-06-02", Some("2026-06-02")));
+        assert_eq!(waived.place, format!("ncclcheck.yaml:{place}"));
+        assert_eq!(notices.len(), 1, "the other is not used: {notices:?}");
+    }
+    let (Some(Outcome::Waived(waived)), _) = waiver("expires: never") else { panic!("it does not hold") };
+    assert_eq!(waived.expires, None);
+}
+
+#[test]
+fn an_expired_waiver_of_an_unknown_leaves_it_unknown() {
+    let text = |expires: &str| {
+        format!(
+            "require: [{{id: verbs, that: has(rdma.verbs)}}]\n\
+             waivers: [{{rule: require/verbs, reason: r, expires: {expires}, unknown: true}}]"
+        )
+    };
+    for (expires, is_waived) in [("2026-05-31", false), ("2026-06-01", true)] {
+        let (outcome, notices) = outcome(&text(expires), "require/verbs");
+        assert_eq!(matches!(outcome, Some(Outcome::Waived(_))), is_waived, "{outcome:?}");
+        assert_eq!(matches!(outcome, Some(Outcome::Unknown(_))), !is_waived, "{outcome:?}");
+        assert!(notices.is_empty(), "{notices:?}");
+    }
+}
+
+#[test]
+fn a_waiver_of_what_passes_is_not_used() {
+    let (outcome, notices) =
+        outcome("waivers: [{rule: env/ld-preload, reason: r, expires: never, unknown: true}]", "env/ld-preload");
+    assert!(!matches!(outcome, Some(Outcome::Waived(_))));
+    assert_eq!(notices.len(), 1);
+    assert!(!notices[0].contains("expired"), "{notices:?}");
+}
+
+#[test]
+fn a_waiver_of_a_digest_needs_that_digest_and_a_name_as_well_where_it_has_both() {
+    let digest = "expires: never\n    digest: sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    for (images, is_waived) in [("other", false), ("registry.example/*", true)] {
+        let (outcome, _) = waiver(&format!("{digest}\n    images: [\"{images}\"]"));
+        assert_eq!(matches!(outcome, Some(Outcome::Waived(_))), is_waived, "{images}");
+    }
+}
+
+#[test]
 fn a_waiver_that_does_nothing_is_told() {
     let (_, notices) = outcome("waivers: [{rule: env/ld-preload, reason: r, expires: 2026-01-01}]", "env/ld-preload");
     assert!(
@@ -220,6 +271,15 @@ fn mistakes_have_a_place_and_a_suggestion() {
         ("# nothing\n", "there is nothing in this file"),
         ("waivers: [{rule: env/debug-on, reason: r, expires: never, digest: abc}]", "ncclcheck.yaml:1:67: "),
         ("waivers: [{rule: env/debug-on, reason: r, expires: never, fingerprint: xyz}]", "8 to 64 hexadecimal digits"),
+        ("waivers: [{rule: a/b, reason: r, expires: never, fingerprint: abcdefa}]", "8 to 64 hexadecimal digits"),
+        ("waivers: [{rule: a/b, reason: r, expires: never, fingerprint: abcdefgh}]", "8 to 64 hexadecimal digits"),
+        ("waivers: [{rule: a/b, reason: r, expires: never, fingerprint: ABCDEFAB}]", "8 to 64 hexadecimal digits"),
+        (&format!("waivers: [{{rule: a/b, reason: r, expires: never, fingerprint: a{:064}}}]", 0), "8 to 64"),
+        ("waivers: [{rule: a/b, reason: ' ', expires: never}]", "a waiver has a reason, and this one is empty"),
+        ("waivers: [{rule: a/b, reason: r, expires: never, images: []}]", "images are an empty list"),
+        ("waivers: [{rule: a/b, reason: r, expires: never, images: [a, '']}]", "this pattern matches no image's name"),
+        ("waivers: [{rule: a/b, reason: r, expires: never, images: ['[']}]", "this is no pattern of names: "),
+        ("waivers: [{rule: a/b, reason: r, expires: Never}]", "'Never' is no day such as 2027-01-31, and not 'never'"),
     ] {
         let error = rules(text).unwrap_err().to_string();
         assert!(error.contains(told), "{text}:\n{error}\nand not\n{told}");

@@ -135,7 +135,7 @@ fn glob(text: &Spanned<String>, document: Document<'_>) -> Result<GlobMatcher, M
 }
 
 fn fingerprint(text: Spanned<String>, document: Document<'_>) -> Result<String, Mistake> {
-    if text.value.len() < 8 || !text.value.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f')) {
+    if !(8..=64).contains(&text.value.len()) || !text.value.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f')) {
         let what = "a fingerprint is 8 to 64 hexadecimal digits, as the JSON report has them";
         return Err(document.mistake(&text, what));
     }
