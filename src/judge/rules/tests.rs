@@ -41,6 +41,62 @@ fn what_is_unknown_counts_only_where_it_decides() {
     assert!(format!("{truth:?}").contains("asks for the value of nccl.loaded.path, which there is not"), "{truth:?}");
 }
 
+#[test]
+fn one_element_may_decide_without_what_is_unknown() {
+    let mut facts = Facts::default();
+    facts.insert(key::TORCH_ARCH_LIST, Fact::seen(vec!["sm_80".to_owned(), "sm_90".to_owned()], []));
+    let environment = std::collections::BTreeMap::from([("A".to_owned(), "1".to_owned())]);
+    facts.insert(key::IMAGE_ENV, Fact::seen(environment, []));
+    facts.insert::<bool>(key::TORCH_USE_NCCL, Fact::Unknown(Gap::new("code")));
+    facts.insert::<String>(key::TORCH_PATH, Fact::Unknown(Gap::new("path")));
+    facts.insert::<Vec<String>>(key::RDMA_PROVIDERS, Fact::Unknown(Gap::new("providers")));
+    let scope = eval::Scope::new(&facts);
+    for (condition, expected) in [
+        ("torch.arch_list.exists(a, a == 'sm_90' || torch.use_nccl)", "True"),
+        ("torch.arch_list.exists(a, a == 'sm_70' && torch.use_nccl)", "False"),
+        ("torch.arch_list.exists(a, a == 'sm_90' && torch.use_nccl)", "code"),
+        ("torch.arch_list.all(a, a == 'sm_80' && torch.use_nccl)", "False"),
+        ("torch.arch_list.all(a, a != 'sm_70' || torch.use_nccl)", "True"),
+        ("torch.arch_list.all(a, a == 'sm_80' || torch.use_nccl)", "code"),
+        ("image.env.exists(name, name == 'A' || torch.use_nccl)", "True"),
+        ("image.env.exists(name, name == 'B' && torch.use_nccl)", "False"),
+        ("rdma.providers.exists(a, a == torch.path)", "path providers"),
+        // What is unknown on both sides counts once.
+        ("torch.use_nccl && torch.path == 'x' && torch.use_nccl", "code path"),
+        ("torch.use_nccl || torch.path == 'x'", "code path"),
+        ("torch.use_nccl ? true : torch.path == 'x'", "code"),
+        ("(1 == 1 ? torch.path == 'x' : torch.use_nccl)", "path"),
+        ("(1 == 2 ? torch.path == 'x' : torch.use_nccl)", "code"),
+        ("has(nccl.loaded.path) && torch.use_nccl", "False"),
+        ("!(torch.use_nccl && false)", "True"),
+    ] {
+        let shown = match scope.eval(&Condition::compile(condition).unwrap()) {
+            eval::Truth::Unknown(mut gaps) => {
+                gaps.sort_by(|a, b| a.why.cmp(&b.why));
+                gaps.into_iter().map(|gap| gap.why).collect::<Vec<_>>().join(" ")
+            }
+            known => format!("{known:?}"),
+        };
+        assert_eq!(shown, expected, "{condition}");
+    }
+}
+
+#[test]
+fn a_condition_that_cannot_be_evaluated_is_unknown_for_its_own_reason() {
+    let mut facts = Facts::default();
+    facts.insert(key::TORCH_ARCH_LIST, Fact::seen(vec!["sm_80".to_owned()], []));
+    let scope = eval::Scope::new(&facts);
+    for (condition, why, settle) in [
+        ("nccl.loaded.path == 'x'", "asks for the value of nccl.loaded.path", "write has(nccl.loaded.path) before it"),
+        ("torch.arch_list[5] == 'x'", "cannot be evaluated: ", "mend the rule"),
+    ] {
+        let eval::Truth::Unknown(gaps) = scope.eval(&Condition::compile(condition).unwrap()) else {
+            panic!("{condition} is known")
+        };
+        assert!(gaps[0].why.contains(why) && gaps[0].settle.as_ref().unwrap().contains(settle), "{gaps:?}");
+    }
+}
+
 const GOOD: &str = "\
 id: a/b
 title: t
