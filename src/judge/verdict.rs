@@ -49,3 +49,66 @@ impl Verdict {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::facts::Facts;
+    use crate::model::Gap;
+    use crate::rules::{Finding, RuleSet, judge};
+
+    use super::*;
+
+    /// A rule of this severity about this owner's matter.
+    fn rule(id: &str, severity: &str, owner: &str) -> (String, String) {
+        let text = format!(
+            "id: {id}\ntitle: t\nseverity: {severity}\nowner: {owner}\nsince: '0.1'\ncheck: 'true'\nmessage: m\nwhy: w\n\
+             fix: f\nreferences: [https://example.org]\nexamples: {{pass: [], fail: []}}\n"
+        );
+        (id.to_owned(), text)
+    }
+
+    #[test]
+    fn rules_count_from_a_severity_on_and_for_some_owners() {
+        let documents =
+            [rule("a/error", "error", "image"), rule("a/warning", "warning", "image"), rule("a/host", "error", "host")];
+        let documents: Vec<_> = documents.iter().map(|(id, text)| (&**id, &**text)).collect();
+        let rules = RuleSet::from_yaml(&documents).unwrap();
+        let facts = Facts::default();
+        let fail = || Outcome::Fail(Finding { message: "m".to_owned(), at: vec![], note: None });
+        let unknown = || Outcome::Unknown(vec![Gap::new("why")]);
+        let verdict = |outcomes: &[(&str, Outcome)], fail_on: Severity, fail_for: &[Owner]| {
+            let mut judgements = judge(&rules, &facts);
+            for judgement in &mut judgements {
+                let outcome = outcomes.iter().find(|(id, _)| judgement.rule.id == *id);
+                judgement.outcome = outcome.map_or(Outcome::Pass, |(_, outcome)| outcome.clone());
+            }
+            Verdict::of(&judgements, fail_on, fail_for)
+        };
+        let (all, image) = ([Owner::Image, Owner::Host], [Owner::Image]);
+        for (outcomes, fail_on, fail_for, expected) in [
+            (&[][..], Severity::Warning, &all[..], Verdict::Pass),
+            (&[("a/error", fail())], Severity::Error, &all, Verdict::Fail),
+            (&[("a/error", unknown())], Severity::Error, &all, Verdict::Incomplete),
+            (&[("a/error", unknown()), ("a/host", fail())], Severity::Error, &all, Verdict::Fail),
+            (&[("a/error", unknown()), ("a/host", fail())], Severity::Error, &image, Verdict::Incomplete),
+            (&[("a/host", fail())], Severity::Error, &image, Verdict::Pass),
+            (&[("a/warning", fail())], Severity::Error, &all, Verdict::Pass),
+            (&[("a/warning", fail())], Severity::Warning, &all, Verdict::Fail),
+            (&[("a/error", fail())], Severity::Warning, &all, Verdict::Fail),
+            (&[("a/warning", unknown())], Severity::Info, &image, Verdict::Incomplete),
+            (&[("a/warning", Outcome::NotApplicable)], Severity::Info, &all, Verdict::Pass),
+        ] {
+            assert_eq!(
+                verdict(outcomes, fail_on, fail_for),
+                expected,
+                "{outcomes:?} from {fail_on:?} on for {fail_for:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn verdicts_have_names() {
+        let names = [Verdict::Pass, Verdict::Fail, Verdict::Incomplete].map(Verdict::name);
+        assert_eq!(names, ["pass", "fail", "incomplete"]);
+    }
+}
