@@ -68,3 +68,52 @@ fn what_cannot_be_written_or_read_is_an_error() {
     fs::create_dir_all(folder.path().join("0123456789abcdef/x")).unwrap();
     assert!(Local::new(folder.path(), 100).read("0123456789abcdef/x").is_err());
 }
+
+#[test]
+fn what_is_in_the_folder_is_counted_again_where_it_is_not_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |local: &Local, name: &str, size: usize, hours: u32| {
+        local.write(&format!("0123456789abcdef/{name}"), &vec![0; size]).unwrap();
+        age(&folder.path().join("0123456789abcdef").join(name), HOUR * hours);
+    };
+    let local = Local::new(folder.path(), 100);
+    write(&local, "a", 60, 9);
+    write(&local, "b", 40, 8);
+    assert_eq!(names(&local), ["a", "b"], "what fits exactly stays");
+    assert_eq!(local.remove(|stored| stored.size == 60).unwrap().len(), 1);
+    write(&local, "c", 60, 7);
+    assert_eq!(names(&local), ["b", "c"], "what was removed does not count");
+    // Until nine tenths are left, the newest last.
+    write(&local, "d", 1, 6);
+    assert_eq!(names(&local), ["c", "d"]);
+    write(&local, "e", 29, 5);
+    assert_eq!(names(&local), ["c", "d", "e"], "ninety of a hundred");
+}
+
+#[test]
+fn only_files_in_folders_of_scanners_are_scans() {
+    let folder = tempfile::tempdir().unwrap();
+    let local = Local::new(folder.path(), 100);
+    assert_eq!(
+        (local.folder(), local.bound(), local.to_string()),
+        (folder.path(), 100, folder.path().display().to_string())
+    );
+    local.write("0123456789abcdef/x", b"one").unwrap();
+    fs::create_dir_all(folder.path().join("0123456789abcdef/folder")).unwrap();
+    fs::create_dir(folder.path().join("other")).unwrap();
+    fs::write(folder.path().join("other/y"), b"").unwrap();
+    fs::write(folder.path().join("README"), b"").unwrap();
+    let stored = local.stored().unwrap();
+    assert_eq!(names(&local), ["x"]);
+    assert_eq!(stored[0].read(&local).unwrap().unwrap(), ("0123456789abcdef/x".to_owned(), b"one".to_vec()));
+    fs::remove_file(folder.path().join("0123456789abcdef/x")).unwrap();
+    assert_eq!(stored[0].read(&local).unwrap(), None);
+}
+
+#[test]
+fn what_another_process_removed_meanwhile_is_no_error_and_not_counted() {
+    let missing = || io::Error::from(io::ErrorKind::NotFound);
+    assert!(gone(Ok(())).unwrap());
+    assert!(!gone(Err(missing())).unwrap());
+    assert!(gone(Err(io::Error::from(io::ErrorKind::PermissionDenied))).is_err());
+}
