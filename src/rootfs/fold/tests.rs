@@ -99,6 +99,117 @@ fn loops_end() {
     assert_eq!(rootfs.open(&"a/x".into()).unwrap_err(), crate::rootfs::NoFile::Loop);
 }
 
+/// The notes about a merge.
+fn notes(layers: Vec<Arc<LayerScan>>) -> Vec<String> {
+    RootFs::fold(layers, &Limits::default()).notes
+}
+
+#[test]
+fn what_names_nothing_is_noted() {
+    let lower = || layer(&[("a/x", FILE)]);
+    let nothing = |path: &str| vec![format!("layer 1: the whiteout /{path} names nothing")];
+    for path in ["a/.wh.", "a/.wh..", "a/.wh..."] {
+        assert_eq!(notes(vec![lower(), layer(&[(path, FILE)])]), nothing(path));
+    }
+    for path in ["a/.wh.x", "a/.wh.y", "a/.wh..x", "a/.wh..wh..opq", "a/.wh..wh.plnk", "b/.wh."] {
+        assert_eq!(notes(vec![lower(), layer(&[(path, FILE)])]), [""; 0], "{path}");
+    }
+    let lost = layer(&[("hard", Kind::Hardlink("none".into())), ("folder", Kind::Hardlink("a".into()))]);
+    assert_eq!(
+        notes(vec![lower(), lost]),
+        ["hard", "folder"].map(|name| {
+            let target = if name == "hard" { "/none" } else { "/a" };
+            format!("layer 1: /{name} is a hard link to {target}, which is not there")
+        })
+    );
+}
+
+#[test]
+fn a_bookkeeping_file_hides_nothing() {
+    let lower = layer(&[("a/.wh.plnk", FILE), ("a/x", FILE)]);
+    assert_eq!(paths(vec![lower, layer(&[("a/.wh..wh.x", FILE)])]), ["/a/", "/a/x 0"]);
+}
+
+#[test]
+fn a_marker_goes_through_links_that_its_layer_keeps() {
+    let lower = layer(&[("t/old", FILE), ("t/u/old", FILE), ("a", symlink("t"))]);
+    for marker in ["a/.wh.old", "t/.wh.old"] {
+        assert_eq!(paths(vec![lower.clone(), layer(&[(marker, FILE)])]), ["/a 0", "/t/", "/t/u/", "/t/u/old 0"]);
+    }
+    assert_eq!(paths(vec![lower.clone(), layer(&[("a/u/.wh..wh..opq", FILE)])]), ["/a 0", "/t/", "/t/old 0", "/t/u/"]);
+    // A directory that replaces the link, anywhere on the way.
+    let upper = layer(&[("a/u/.wh.old", FILE), ("a", DIR), ("a/u", DIR)]);
+    assert_eq!(paths(vec![lower.clone(), upper]), ["/a/", "/a/u/", "/t/", "/t/old 0", "/t/u/", "/t/u/old 0"]);
+    // A directory of the layer that is no link below does not change what the marker is about.
+    let upper = layer(&[("t", DIR), ("t/u", DIR), ("a/u/.wh.old", FILE)]);
+    assert_eq!(paths(vec![lower, upper]), ["/a 0", "/t/", "/t/old 0", "/t/u/"]);
+}
+
+#[test]
+fn modes_and_layers_are_those_of_the_last_description() {
+    let entry = |path: &str, kind: Kind, mode: u32| Entry { path: path.into(), kind, mode, size: 1 };
+    let scan = |entries: Vec<Entry>| {
+        Arc::new(LayerScan {
+            compression: Compression::None,
+            unpacked: 0,
+            diff_id: None,
+            entries,
+            found: BTreeMap::new(),
+        })
+    };
+    let lower = scan(vec![entry("", DIR, 0o700), entry("a", DIR, 0o700), entry("b/c", FILE, 0o600)]);
+    let upper = scan(vec![entry("a", DIR, 0o711), entry("", FILE, 0o777)]);
+    let rootfs = RootFs::fold(vec![lower, upper], &Limits::default());
+    let node = |path: &str| {
+        let (_, id) = rootfs.resolve(&path.into()).unwrap();
+        (rootfs.node(id).mode, rootfs.node(id).layer)
+    };
+    assert_eq!(node("a"), (0o711, 1));
+    assert_eq!(node("b"), (0o755, 0), "a directory that no layer describes");
+    assert_eq!(rootfs.node(ROOT).mode, 0o700, "the root is a directory");
+}
+
+#[test]
+fn links_on_the_way_are_followed_up_to_a_limit() {
+    let lower = layer(&[("a", symlink("b/./../b/c")), ("b/c/x", FILE), ("loop", symlink("loop"))]);
+    assert_eq!(
+        paths(vec![lower.clone(), layer(&[("a/y", FILE), ("a/z", FILE)])]),
+        ["/a 0", "/b/", "/b/c/", "/b/c/x 0", "/b/c/y 1", "/b/c/z 1", "/loop 0"]
+    );
+    // What leads nowhere in the end gives way.
+    let merged = paths(vec![lower, layer(&[("loop/y", FILE)])]);
+    assert_eq!(merged[4..], ["/loop/", "/loop/y 1"]);
+    let chain = layer(&[("a", symlink("b")), ("b", symlink("c")), ("c", DIR)]);
+    let fold = |symlinks| {
+        let limits = Limits { symlinks, ..Limits::default() };
+        let rootfs = RootFs::fold(vec![chain.clone(), layer(&[("a/x", FILE)])], &limits);
+        rootfs.walk(|_, _| true).map(|(path, _)| path.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(fold(2), ["/a", "/b", "/c", "/c/x"]);
+    assert_eq!(fold(1), ["/a", "/b", "/b/x", "/c"]);
+}
+
+#[test]
+fn a_parent_that_is_replaced_meanwhile_is_found_again() {
+    let lower = layer(&[("t/x", FILE)]);
+    let upper = layer(&[("a/x", FILE), ("a", symlink("t")), ("a/y", FILE), ("b", symlink("a")), ("b/z", FILE)]);
+    assert_eq!(paths(vec![lower, upper]), ["/a 1", "/b 1", "/t/", "/t/x 0", "/t/y 1", "/t/z 1"]);
+}
+
+#[test]
+fn findings_stay_with_their_entries_whether_a_layer_is_shared_or_not() {
+    let found = BTreeMap::from([(1, vec![Ok(crate::model::Found::Text(b"text".as_slice().into()))])]);
+    let entry = |path: &str| Entry { path: path.into(), kind: FILE, mode: 0o644, size: 4 };
+    let entries = vec![entry("a"), entry("b")];
+    let scan = Arc::new(LayerScan { compression: Compression::None, unpacked: 0, diff_id: None, entries, found });
+    let shared = Arc::clone(&scan);
+    for layers in [vec![shared], vec![scan]] {
+        let rootfs = RootFs::fold(layers, &Limits::default());
+        assert_eq!(rootfs.open(&"a".into()).unwrap().1.found.len(), 0);
+        assert_eq!(rootfs.open(&"b".into()).unwrap().1.found.len(), 1);
+    }
+}
+
 fn any_entry() -> impl Strategy<Value = (String, Kind)> {
     let name = prop::sample::select(vec!["a", "b", "c", ".wh.a", ".wh.b", ".wh..wh..opq"]);
     let path = (prop::collection::vec(prop::sample::select(vec!["a", "b", "c"]), 0..3), name)
