@@ -1,3 +1,5 @@
+mod process;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

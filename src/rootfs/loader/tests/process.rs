@@ -1,0 +1,363 @@
+//! Whole processes, of programs and libraries that exist on paper. The rules are those of glibc 2.41.
+
+use crate::model::VersionNeed;
+
+use super::*;
+
+const X86_64: u16 = 62;
+const LD: &str = "lib64/ld-linux-x86-64.so.2";
+
+/// A file of an image.
+enum Content {
+    Elf(Box<ElfInfo>),
+    Text(&'static str),
+    Link(&'static str),
+    /// A file that no extractor made anything of, of so many bytes.
+    Other(u64),
+    Unread(&'static str),
+    Folder,
+}
+
+use Content::{Folder, Link, Other, Text, Unread};
+
+/// A library that needs these.
+fn library(needed: &[&str]) -> ElfInfo {
+    ElfInfo { needed: owned(needed), ..ElfInfo::bare(64, Endian::Little, X86_64) }
+}
+
+fn owned(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
+fn elf_of(info: ElfInfo) -> Content {
+    Content::Elf(Box::new(info))
+}
+
+fn plain(needed: &[&str]) -> Content {
+    elf_of(library(needed))
+}
+
+/// A program at `bin/app`.
+fn app(needed: &[&str]) -> (&'static str, Content) {
+    ("bin/app", elf_of(ElfInfo { interpreter: Some(format!("/{LD}")), kind: 2, ..library(needed) }))
+}
+
+/// glibc's loader, with two default directories, and the library of its release.
+fn glibc() -> Vec<(&'static str, Content)> {
+    let loader = ElfInfo { default_directories: owned(&["/lib64/", "/usr/lib64/"]), ..library(&[]) };
+    let libc = ElfInfo { version_gives: owned(&["GLIBC_2.2.5", "GLIBC_2.41"]), ..library(&[]) };
+    vec![(LD, elf_of(loader)), ("lib64/libc.so.6", elf_of(libc))]
+}
+
+fn rootfs(files: Vec<(&str, Content)>) -> RootFs {
+    let mut entries = Vec::new();
+    let mut found = BTreeMap::new();
+    for (number, (path, content)) in files.into_iter().enumerate() {
+        let (kind, size, what) = match content {
+            Content::Elf(elf) => (Kind::File, 4096, Some(Ok(Found::Elf(elf)))),
+            Text(text) => (Kind::File, text.len() as u64, Some(Ok(Found::Text(text.as_bytes().into())))),
+            Link(target) => (Kind::Symlink(target.as_bytes().into()), 0, None),
+            Other(size) => (Kind::File, size, None),
+            Unread(why) => (Kind::File, 4096, Some(Err(Gap::new(why)))),
+            Folder => (Kind::Directory, 0, None),
+        };
+        entries.push(Entry { path: path.into(), kind, mode: 0o755, size });
+        found.extend(what.map(|what| (number, vec![what])));
+    }
+    let layer = LayerScan { compression: Compression::None, unpacked: 0, diff_id: None, entries, found };
+    RootFs::fold(vec![Arc::new(layer)], &Limits::default())
+}
+
+/// The program with these files beside it and glibc.
+fn start(program: (&'static str, Content), files: Vec<(&'static str, Content)>, settings: Settings) -> Started {
+    let files = glibc().into_iter().chain([program]).chain(files).collect();
+    let rootfs = rootfs(files);
+    let loader = Rc::new(Loader::new(&rootfs, settings));
+    let process = Process::start(&loader, Level::V3, &"bin/app".into()).map_err(|gap| gap.why)?;
+    let mapped = |object: &Object<'_>| format!("{}: {}", object.path, object.route);
+    // The program and its loader are always there.
+    let objects = process.objects().iter().skip(2).map(mapped).collect();
+    let asked = process.searches().iter().map(|search| search.by.clone()).collect();
+    Ok((objects, process.failure().map(ToOwned::to_owned), asked))
+}
+
+/// Mapped objects, why the program does not start, and who asked; or why none of that is known.
+type Started = Result<(Vec<String>, Option<String>, Vec<String>), String>;
+
+fn mapped(program: (&'static str, Content), files: Vec<(&'static str, Content)>) -> Vec<String> {
+    let (objects, failure, _) = start(program, files, settings("")).unwrap();
+    assert_eq!(failure, None);
+    objects
+}
+
+fn fails(program: (&'static str, Content), files: Vec<(&'static str, Content)>) -> String {
+    start(program, files, settings("")).unwrap().1.unwrap()
+}
+
+fn settings(library_path: &str) -> Settings {
+    Settings { library_path: Some(library_path.to_owned()), ..Settings::default() }
+}
+
+#[test]
+fn what_is_needed_comes_breadth_first_and_once() {
+    let files = vec![
+        ("lib64/liba.so", plain(&["libc.so", "libd.so"])),
+        ("lib64/libb.so", plain(&["libd.so", "liba.so"])),
+        ("lib64/libc.so", plain(&["libb.so"])),
+        ("usr/lib64/libd.so", plain(&[])),
+    ];
+    let by = |path: &str| format!("{path}: default directory {}", path.rsplit_once('/').unwrap().0);
+    assert_eq!(
+        mapped(app(&["liba.so", "libb.so"]), files),
+        ["/lib64/liba.so", "/lib64/libb.so", "/lib64/libc.so", "/usr/lib64/libd.so"].map(by)
+    );
+}
+
+#[test]
+fn one_file_by_two_names_is_one_object() {
+    let files = vec![("lib64/liba.so", plain(&[])), ("lib64/libb.so", Link("liba.so"))];
+    assert_eq!(mapped(app(&["libb.so", "liba.so"]), files), ["/lib64/liba.so: default directory /lib64"]);
+    // A name of its own stands for a library wherever it lies.
+    let own = ElfInfo { soname: Some("libb.so".to_owned()), ..library(&[]) };
+    let files = vec![("opt/liba.so", elf_of(own)), ("lib64/libb.so", plain(&[]))];
+    assert_eq!(mapped(app(&["/opt/liba.so", "libb.so"]), files), ["/opt/liba.so: by its path"]);
+}
+
+#[test]
+fn a_library_that_is_missing_stops_the_program_unless_it_is_the_drivers() {
+    let missing = "cannot open shared object file: No such file or directory";
+    assert_eq!(fails(app(&["libx.so.1"]), vec![]), format!("libx.so.1: {missing}"));
+    assert_eq!(mapped(app(&["libcuda.so.1", "libnvidia-ml.so.1"]), vec![]), [""; 0]);
+    assert_eq!(fails(app(&["libcudart.so.12"]), vec![]), format!("libcudart.so.12: {missing}"));
+    // What comes after it is still mapped.
+    let after = vec![("lib64/liba.so", plain(&[]))];
+    assert_eq!(mapped(app(&["libcuda.so.1", "liba.so"]), after), ["/lib64/liba.so: default directory /lib64"]);
+}
+
+#[test]
+fn a_program_needs_a_dynamic_loader_of_glibc() {
+    let with = |interpreter: Option<&str>| {
+        let elf = ElfInfo { interpreter: interpreter.map(ToOwned::to_owned), kind: 2, ..library(&[]) };
+        start(("bin/app", elf_of(elf)), vec![("lib/ld-odd.so", Other(100))], settings(""))
+    };
+    assert_eq!(with(None), Err("/bin/app asks for no dynamic loader".to_owned()));
+    assert!(with(Some("/lib/ld-musl-x86_64.so.1")).unwrap_err().contains("asks for musl's loader"));
+    assert_eq!(with(Some("/lib/none.so")).unwrap().1.unwrap(), "/lib/none.so: there is no such dynamic loader");
+    assert_eq!(with(Some("/lib/ld-odd.so")), Err("/lib/ld-odd.so: this dynamic loader could not be read".to_owned()));
+    assert_eq!(
+        start(("bin/app", Text("#!/bin/sh")), vec![], settings("")),
+        Err("/bin/app is no ELF program: what it runs is unknown".to_owned())
+    );
+    assert_eq!(start(("bin/app", Unread("cut off")), vec![], settings("")), Err("cut off".to_owned()));
+    assert_eq!(start(("bin/other", plain(&[])), vec![], settings("")), Err("/bin/app leads to no file".to_owned()));
+}
+
+#[test]
+fn preloads_come_first_and_may_be_missing() {
+    let files = |preload: &'static str| {
+        vec![
+            ("etc/ld.so.preload", Text(preload)),
+            ("lib64/liba.so", plain(&["libc.so"])),
+            ("lib64/libb.so", plain(&[])),
+            ("lib64/libc.so", plain(&[])),
+            ("lib64/libd.so", plain(&[])),
+        ]
+    };
+    let preload = |variable: &str, file| {
+        let settings = Settings { preload: Some(variable.to_owned()), ..settings("") };
+        let (objects, failure, asked) = start(app(&["libd.so"]), files(file), settings).unwrap();
+        assert_eq!(failure, None);
+        let short = |text: String| text.split(": ").next().unwrap().trim_start_matches("/lib64/").to_owned();
+        (objects.into_iter().map(short).collect::<Vec<_>>(), asked)
+    };
+    let (objects, asked) = preload("libb.so:libnone.so liba.so", "");
+    assert_eq!(objects, ["libb.so", "liba.so", "libd.so", "libc.so"]);
+    assert_eq!(asked[..3], ["LD_PRELOAD"; 3]);
+    assert_eq!(asked[3..], ["needed by /bin/app", "needed by /lib64/liba.so"]);
+    let (objects, asked) = preload("libb.so", "# libc.so\nlibnone.so liba.so:libb.so\tlibc.so # rest\n");
+    assert_eq!(objects, ["libb.so", "liba.so", "libc.so", "libd.so"]);
+    assert_eq!(asked[1..5], ["/etc/ld.so.preload"; 4]);
+}
+
+#[test]
+fn versions_that_are_required_must_be_given() {
+    let needs = |file: &str, version: &str| {
+        let need =
+            VersionNeed { file: file.to_owned(), versions: vec![version.to_owned()], weak: vec!["B_8".to_owned()] };
+        let elf = ElfInfo { version_needs: vec![need], ..library(&["libb.so"]) };
+        let gives = ElfInfo { version_gives: owned(&["B_1", "B_2"]), ..library(&[]) };
+        vec![("lib64/liba.so", elf_of(elf)), ("lib64/libb.so", elf_of(gives))]
+    };
+    assert_eq!(mapped(app(&["liba.so"]), needs("libb.so", "B_2")).len(), 2);
+    // Of a library that is not mapped nothing is required.
+    assert_eq!(mapped(app(&["liba.so"]), needs("libz.so", "B_9")).len(), 2);
+    assert_eq!(
+        fails(app(&["liba.so"]), needs("libb.so", "B_9")),
+        "/lib64/libb.so: version `B_9' not found (required by /lib64/liba.so)"
+    );
+    // One without any versions passes.
+    let mut files = needs("libb.so", "B_9");
+    files[1].1 = plain(&[]);
+    assert_eq!(mapped(app(&["liba.so"]), files).len(), 2);
+}
+
+#[test]
+fn rpath_of_those_that_brought_an_object_counts_unless_it_has_a_runpath() {
+    let in_app = |needed: &[&str]| {
+        let program =
+            ElfInfo { interpreter: Some(format!("/{LD}")), kind: 2, rpath: owned(&["/app"]), ..library(needed) };
+        ("bin/app", elf_of(program))
+    };
+    let files = |a: ElfInfo| vec![("app/liba.so", elf_of(a)), ("app/libb.so", plain(&[])), ("mid/libb.so", plain(&[]))];
+    let b = |program, a: ElfInfo| mapped(program, files(a)).remove(1);
+    let rpath = |path: &str| owned(&[path]);
+    assert_eq!(b(in_app(&["liba.so"]), library(&["libb.so"])), "/app/libb.so: DT_RPATH /app of /bin/app");
+    let mid = ElfInfo { rpath: rpath("/mid"), ..library(&["libb.so"]) };
+    assert_eq!(b(in_app(&["liba.so"]), mid.clone()), "/mid/libb.so: DT_RPATH /mid");
+    let both = ElfInfo { runpath: rpath("/app"), ..mid.clone() };
+    assert_eq!(b(in_app(&["liba.so"]), both), "/app/libb.so: DT_RUNPATH /app");
+    let elsewhere = ElfInfo { runpath: rpath("/none"), ..library(&["libb.so"]) };
+    assert!(fails(in_app(&["liba.so"]), files(elsewhere)).starts_with("libb.so: cannot open"));
+}
+
+#[test]
+fn a_file_that_cannot_be_mapped_is_passed_over_or_stops_the_search() {
+    let first = |content: Content| {
+        let files = vec![("one/libx.so", content), ("two/libx.so", plain(&[]))];
+        let (objects, failure, _) =
+            start(app(&["libx.so"]), files, settings("/one:/two")).map_err(|why| format!("? {why}"))?;
+        failure.map_or_else(|| Ok(objects[0].clone()), Err)
+    };
+    let machine = |bits: u8, endian: Endian, machine: u16| elf_of(ElfInfo::bare(bits, endian, machine));
+    let second = Ok("/two/libx.so: LD_LIBRARY_PATH /two".to_owned());
+    assert_eq!(first(plain(&[])), Ok("/one/libx.so: LD_LIBRARY_PATH /one".to_owned()));
+    assert_eq!(first(machine(32, Endian::Little, 3)), second);
+    assert_eq!(first(machine(64, Endian::Little, 183)), second);
+    assert_eq!(first(Link("missing")), second);
+    assert_eq!(first(Link("../two/libx.so")), Ok("/two/libx.so: LD_LIBRARY_PATH /one".to_owned()));
+    let refused = |why: &str| Err(format!("/one/libx.so: {why}"));
+    assert_eq!(first(machine(64, Endian::Big, X86_64)), refused("ELF file data encoding is of another byte order"));
+    let object = ElfInfo { kind: 1, ..library(&[]) };
+    assert_eq!(first(elf_of(object)), refused("only ET_DYN and ET_EXEC can be loaded"));
+    let program = ElfInfo { kind: 2, ..library(&[]) };
+    assert_eq!(first(elf_of(program)), Ok("/one/libx.so: LD_LIBRARY_PATH /one".to_owned()));
+    assert_eq!(first(Other(63)), refused("file too short"));
+    assert_eq!(first(Other(64)), refused("invalid ELF header"));
+    assert_eq!(first(Folder), refused("cannot read file data"));
+    assert_eq!(first(Unread("cut off")), Err("? cut off".to_owned()));
+}
+
+#[test]
+fn a_loop_of_links_ends_one_search_path_and_not_the_search() {
+    let files = vec![("one/libx.so", Link("libx.so")), ("two/libx.so", plain(&[])), ("lib64/libx.so", plain(&[]))];
+    let (objects, ..) = start(app(&["libx.so"]), files, settings("/one:/two")).unwrap();
+    assert_eq!(objects, ["/lib64/libx.so: default directory /lib64"]);
+}
+
+#[test]
+fn elements_of_a_search_path() {
+    let find = |path: &str, folder: Option<&str>| {
+        let settings = Settings { working_directory: folder.map(ImagePath::from), ..settings(path) };
+        let files = vec![("srv/libx.so", plain(&[])), ("lib64/libx.so", plain(&[])), ("libx.so", plain(&[]))];
+        start(app(&["libx.so"]), files, settings).map(|(objects, ..)| objects[0].clone())
+    };
+    let default = Ok("/lib64/libx.so: default directory /lib64".to_owned());
+    // As a whole it is none; an empty element is the working directory.
+    assert_eq!(find("", Some("/srv")), default);
+    assert_eq!(find(":/none", Some("/srv")).unwrap(), "/srv/libx.so: LD_LIBRARY_PATH ");
+    assert_eq!(find("/srv//", None).unwrap(), "/srv/libx.so: LD_LIBRARY_PATH /srv//");
+    assert_eq!(find("/", None).unwrap(), "/libx.so: LD_LIBRARY_PATH /");
+    assert_eq!(find("srv", Some("")).unwrap(), "/srv/libx.so: LD_LIBRARY_PATH srv");
+    assert_eq!(find("/none;/srv", None).unwrap(), "/srv/libx.so: LD_LIBRARY_PATH /srv");
+    assert_eq!(find("srv", None).unwrap_err(), "'srv' is searched for in the working directory, which is unknown");
+}
+
+#[test]
+fn levels_and_features_are_below_each_folder() {
+    let process = |glibc: &str, folder: &'static str, level: Level| {
+        let loader = ElfInfo { default_directories: owned(&["/lib64/"]), ..library(&[]) };
+        let libc = ElfInfo { version_gives: owned(&[glibc]), ..library(&[]) };
+        let path = format!("lib64/{folder}/libx.so");
+        let files = vec![
+            (LD, elf_of(loader)),
+            ("lib64/libc.so.6", elf_of(libc)),
+            app(&["libx.so"]),
+            ("lib64/libx.so", plain(&[])),
+            (&*path, plain(&[])),
+        ];
+        let rootfs = rootfs(files);
+        let loader = Rc::new(Loader::new(&rootfs, settings("")));
+        let process = Process::start(&loader, level, &"bin/app".into()).map_err(|gap| gap.why)?;
+        Ok::<_, String>((process.objects()[2].path.to_string(), process.depends_on_level()))
+    };
+    let plain = |depends| Ok(("/lib64/libx.so".to_owned(), depends));
+    let below = |folder: &str| Ok((format!("/lib64/glibc-hwcaps/{folder}/libx.so"), true));
+    assert_eq!(process("GLIBC_2.41", "glibc-hwcaps/x86-64-v3", Level::V3), below("x86-64-v3"));
+    assert_eq!(process("GLIBC_2.33", "glibc-hwcaps/x86-64-v2", Level::V4), below("x86-64-v2"));
+    assert_eq!(process("GLIBC_2.41", "glibc-hwcaps/x86-64-v4", Level::V4), below("x86-64-v4"));
+    assert_eq!(process("GLIBC_2.41", "glibc-hwcaps/x86-64-v4", Level::V3), plain(true));
+    assert_eq!(process("GLIBC_2.32", "glibc-hwcaps/x86-64-v3", Level::V3), plain(false));
+    assert_eq!(process("GLIBC_2.41", "glibc-hwcaps/x86-64-v5", Level::V3), plain(false));
+    assert_eq!(process("GLIBC_2.37", "haswell", Level::V3), plain(false));
+    assert!(
+        process("GLIBC_2.36", "haswell", Level::V3).unwrap_err().contains("/lib64/haswell/libx.so is for processors")
+    );
+    assert!(process("GLIBC_2.36", "tls", Level::V3).unwrap_err().contains("with certain features only"));
+}
+
+#[test]
+fn dlopen_leaves_nothing_behind_where_it_fails() {
+    let files = vec![
+        app(&[]),
+        ("lib64/liba.so", plain(&["libb.so"])),
+        ("lib64/libb.so", plain(&[])),
+        ("lib64/libc.so", plain(&["libb.so", "libnone.so"])),
+    ];
+    let rootfs = rootfs(glibc().into_iter().chain(files).collect());
+    let loader = Rc::new(Loader::new(&rootfs, settings("")));
+    let mut process = Process::start(&loader, Level::V3, &"bin/app".into()).unwrap();
+    let Err(Stop::Fails(why)) = process.dlopen("libc.so", 0) else { panic!("it was loaded") };
+    assert!(why.starts_with("libnone.so: cannot open"), "{why}");
+    assert_eq!(process.objects().len(), 2);
+    // What is only asked for is not mapped.
+    let bound = process.bound("liba.so", 0).unwrap().unwrap();
+    assert_eq!(
+        (bound.path.to_string(), bound.route.to_string()),
+        ("/lib64/liba.so".to_owned(), "default directory /lib64".to_owned())
+    );
+    assert_eq!(process.bound("libnone.so", 0).unwrap(), None);
+    assert_eq!(process.objects().len(), 2);
+    let a = process.dlopen("liba.so", 0).unwrap();
+    assert_eq!((a, process.dlopen("liba.so", 0).unwrap(), process.named("libb.so")), (2, 2, Some(3)));
+    assert_eq!(process.closure([a]), [2, 3]);
+    assert_eq!(process.closure([3, 2, 3]), [3, 2]);
+    assert_eq!(process.bound("liba.so", 0).unwrap().unwrap().route, Route::Loaded);
+    let searches: Vec<_> = process.searches().iter().map(|search| (&*search.name, &*search.by)).collect();
+    assert_eq!(searches[..2], [("libc.so", "dlopen from /bin/app"), ("libb.so", "needed by /lib64/libc.so")]);
+    assert!(process.fork().searches().is_empty());
+}
+
+#[test]
+fn an_object_with_nodeflib_finds_nothing_in_default_directories() {
+    let files = vec![
+        ("opt/liba.so", elf_of(ElfInfo { no_default_libraries: true, ..library(&["libb.so"]) })),
+        ("lib64/libb.so", plain(&[])),
+    ];
+    assert!(fails(app(&["/opt/liba.so"]), files).starts_with("libb.so: cannot open"));
+}
+
+#[test]
+fn steps_are_counted_up_to_a_limit() {
+    let count = |loader_steps| {
+        let files = glibc().into_iter().chain([app(&["liba.so"]), ("lib64/liba.so", plain(&[]))]);
+        let entries: Vec<_> = files.collect();
+        let mut rootfs = rootfs(entries);
+        rootfs.loader_steps = loader_steps;
+        let loader = Rc::new(Loader::new(&rootfs, settings("")));
+        Process::start(&loader, Level::V3, &"bin/app".into()).map(drop).map_err(|gap| gap.why)
+    };
+    // One name, and one place where it is found.
+    assert_eq!(count(2), Ok(()));
+    let why = count(1).unwrap_err();
+    assert!(why.starts_with("2 names and places were looked at for one process, the limit is 1"), "{why}");
+}
