@@ -122,3 +122,283 @@ fn shims_of_pyenv_are_followed_where_there_is_one_version() {
     let chosen = config(&[path, ("PYENV_VERSION", "3.11.7")], &[]);
     assert_eq!(python(&both, &chosen).0, "/opt/pyenv/versions/3.11.7/bin/python");
 }
+
+/// The path of the interpreter that is chosen, if there is one.
+fn chosen(files: &[(&str, &str)], config: &ImageConfig) -> Option<String> {
+    Python::find(&image(files), Some(config)).map(|python| python.name.to_string())
+}
+
+#[test]
+fn the_first_folder_of_path_with_a_usable_interpreter_wins() {
+    let files = [
+        ("a/python", "-> python2.7"),
+        ("a/python2.7", "elf"),
+        ("b/python", "elf"),
+        ("c/python", "elf"),
+        ("c/python3", "elf"),
+        ("usr/local/bin/python3", "elf"),
+        ("usr/bin/python3", "elf"),
+    ];
+    let with_path = |path: &str| chosen(&files, &config(&[("PATH", path)], &[]));
+    for (path, name) in [
+        ("/b:/c", Some("/b/python")),
+        ("/c:/b", Some("/c/python")),
+        ("/a:/none:/c:/b", Some("/c/python")),
+        // python comes before python3, wherever they lie.
+        ("/usr/bin:/b", Some("/b/python")),
+        ("/usr/bin:/a", Some("/usr/bin/python3")),
+        ("/a", None),
+        ("/none", None),
+    ] {
+        assert_eq!(with_path(path).as_deref(), name, "{path}");
+    }
+    assert_eq!(chosen(&files, &config(&[], &[])).as_deref(), Some("/usr/local/bin/python3"), "the PATH of runtimes");
+}
+
+#[test]
+fn a_command_is_a_path_or_a_name_that_looks_like_python() {
+    let files = [
+        ("usr/bin/python3", "elf"),
+        ("srv/python3.9", "elf"),
+        ("usr/bin/python3x", "elf"),
+        ("usr/bin/python3.8", "elf"),
+        ("usr/bin/run.py", "text"),
+    ];
+    for (entrypoint, command, folder, name) in [
+        (&[][..], &["./python3.9"][..], "/srv", "/srv/python3.9"),
+        (&[], &["./python3.9"], "/", "/usr/bin/python3"),
+        (&["python3.8"], &["python3"], "", "/usr/bin/python3.8"),
+        (&["bash"], &["python3.8"], "", "/usr/bin/python3.8"),
+        (&[], &["python3x"], "", "/usr/bin/python3"),
+        (&[], &["/usr/bin/run.py"], "", "/usr/bin/python3"),
+        (&[], &["python3.7", "python3.8"], "", "/usr/bin/python3.8"),
+    ] {
+        let config = ImageConfig {
+            entrypoint: entrypoint.iter().map(|word: &&str| (*word).to_owned()).collect(),
+            working_directory: folder.to_owned(),
+            ..config(&[], command)
+        };
+        assert_eq!(chosen(&files, &config).as_deref(), Some(name), "{entrypoint:?} {command:?}");
+    }
+}
+
+#[test]
+fn conda_runs_its_own_environment_or_a_named_one() {
+    let files = [
+        ("usr/bin/python3", "elf"),
+        ("opt/conda/bin/conda", "text"),
+        ("opt/conda/bin/micromamba", "text"),
+        ("opt/conda/bin/python", "elf"),
+        ("opt/conda/envs/train/bin/python", "elf"),
+        ("srv/environment/bin/python", "elf"),
+    ];
+    let fallback = "/opt/conda/bin/python";
+    for (command, name) in [
+        (&["conda", "run", "bash"][..], fallback),
+        (&["conda", "run", "-n", "base", "bash"], fallback),
+        (&["conda", "run", "--name", "train", "bash"], "/opt/conda/envs/train/bin/python"),
+        (&["/opt/conda/bin/micromamba", "run", "-n", "train"], "/opt/conda/envs/train/bin/python"),
+        (&["conda", "run", "-p", "/srv/environment"], "/srv/environment/bin/python"),
+        (&["conda", "run", "-n", "train", "--prefix", "/srv/environment"], "/srv/environment/bin/python"),
+        // An environment that is not there, a word that is missing, and another command.
+        (&["conda", "run", "-n", "none"], fallback),
+        (&["conda", "run", "-n"], fallback),
+        (&["conda", "activate", "-n", "train"], fallback),
+        (&["run", "conda", "-n", "train"], fallback),
+    ] {
+        let config = config(&[("PATH", "/opt/conda/bin:/usr/bin")], command);
+        assert_eq!(chosen(&files, &config).as_deref(), Some(name), "{command:?}");
+    }
+}
+
+#[test]
+fn the_minor_version_is_that_of_the_file_or_of_the_only_library() {
+    let minor = |files: &[(&str, &str)]| Python::find(&image(files), None).unwrap().minor;
+    assert_eq!(minor(&[("usr/bin/python3", "-> python3.11"), ("usr/bin/python3.11", "elf")]), Some(11));
+    let program = ("usr/bin/python3", "elf");
+    let [nine, ten] = ["usr/lib/python3.9/os.py", "usr/lib/python3.10/os.py"].map(|path| (path, "#"));
+    assert_eq!(minor(&[program, nine]), Some(9));
+    assert_eq!(minor(&[program, nine, ("usr/lib/python3.8", "a file")]), Some(9));
+    assert_eq!(minor(&[program, nine, ten]), None);
+    assert_eq!(minor(&[program]), None);
+}
+
+#[test]
+fn shims_are_those_of_a_folder_with_versions_beside_it() {
+    let program = ("opt/pyenv/versions/3.11.7/bin/python", "elf");
+    let path = config(&[("PATH", "/opt/pyenv/shims:/opt/pyenv/bin")], &[]);
+    let version = config(&[("PATH", "/opt/pyenv/shims"), ("PYENV_VERSION", "3.12.1")], &[]);
+    let program_of = |files: &[(&str, &str)], config: &ImageConfig| {
+        Python::find(&image(files), Some(config)).unwrap().program.map(|path| path.to_string()).map_err(|gap| gap.why)
+    };
+    let shim = ("opt/pyenv/shims/python", "text");
+    assert_eq!(program_of(&[shim], &path), Ok("/opt/pyenv/shims/python".to_owned()), "no versions");
+    let other = ("opt/pyenv/bin/python", "text");
+    assert_eq!(program_of(&[other, program], &path), Ok("/opt/pyenv/bin/python".to_owned()), "another folder");
+    assert!(program_of(&[shim, program], &version).unwrap_err().contains("shim of pyenv"), "another version");
+    // A version without an interpreter is none.
+    let broken = ("opt/pyenv/versions/3.12.1/README", "text");
+    assert_eq!(program_of(&[shim, program, broken], &path), Ok("/opt/pyenv/versions/3.11.7/bin/python".to_owned()));
+}
+
+/// Folders of packages, with the system's own packages left out.
+fn own(files: &[(&str, &str)], config: &ImageConfig) -> Vec<String> {
+    let folders = python(&[&SYSTEM[..], files].concat(), config).1;
+    folders.into_iter().filter(|folder| folder != "/usr/lib/python3/dist-packages").collect()
+}
+
+#[test]
+fn the_home_is_that_of_the_images_user() {
+    let passwd =
+        "root:x:0:0::/root:/bin/sh\nshort:x:1\nann:x:1000:100::/home/ann:/bin/sh\nbob:x:1001:100::/srv/bob:/bin/sh";
+    let packages = |home: &str| format!("{home}/.local/lib/python3.11/site-packages");
+    let homes = ["root", "home/ann", "srv/bob", "other"].map(packages);
+    let below: Vec<_> = [String::new()].iter().chain(&homes).map(|folder| format!("{folder}/x.py")).collect();
+    let [none, root, ann, bob, other] = &*below else { unreachable!() };
+    let top = packages("").trim_start_matches('/').to_owned() + none;
+    let files = [("etc/passwd", passwd), (&top, "#"), (root, "#"), (ann, "#"), (bob, "#"), (other, "#")];
+    for (user, home, folder) in [
+        ("", None, "/root"),
+        ("root", None, "/root"),
+        ("0:0", None, "/root"),
+        ("ann", None, "/home/ann"),
+        ("1001", None, "/srv/bob"),
+        ("bob:100", None, "/srv/bob"),
+        // Runtimes start an unknown user in the root folder.
+        ("1002", None, ""),
+        ("short", None, ""),
+        ("ann", Some("/other"), "/other"),
+    ] {
+        let config = ImageConfig {
+            user: user.to_owned(),
+            environment: home.map(|home: &str| ("HOME".to_owned(), home.to_owned())).into_iter().collect(),
+            ..ImageConfig::default()
+        };
+        assert_eq!(own(&files, &config), [packages(folder)], "{user}");
+    }
+}
+
+#[test]
+fn variables_move_where_python_imports_from() {
+    let files = [
+        ("base/lib/python3.11/site-packages/x.py", "#"),
+        ("one/x.py", "#"),
+        ("two/x.py", "#"),
+        ("home/lib/python3.11/os.py", "#"),
+        ("home/lib/python3.11/site-packages/x.py", "#"),
+    ];
+    let with = |variables: &[(&str, &str)]| own(&files, &config(variables, &[]));
+    assert_eq!(with(&[("PYTHONUSERBASE", "/base")]), ["/base/lib/python3.11/site-packages"]);
+    assert_eq!(with(&[("PYTHONUSERBASE", "/base"), ("PYTHONNOUSERSITE", "")]), ["/base/lib/python3.11/site-packages"]);
+    assert_eq!(with(&[("PYTHONUSERBASE", "/base"), ("PYTHONNOUSERSITE", "x")]), [""; 0]);
+    assert_eq!(with(&[("PYTHONPATH", "/two::/one:/none:/two")]), ["/two", "/one"]);
+    assert_eq!(with(&[("PYTHONHOME", "/home:/other")]), ["/home/lib/python3.11/site-packages"]);
+    let path = Python::find(&image(&[&SYSTEM[..], &files].concat()), Some(&config(&[("PYTHONPATH", "/one")], &[])));
+    let path: Vec<_> = path.unwrap().path.iter().map(ToString::to_string).collect();
+    assert_eq!(path, ["/one", "/usr/lib/python3.11", "/usr/lib/python3/dist-packages"]);
+}
+
+#[test]
+fn lines_of_path_files_name_folders_or_run_code() {
+    let packages = "usr/lib/python3/dist-packages";
+    let [a, b, hidden, link, text] =
+        ["a.pth", "b.pth", ".c.pth", "d.pth", "e.txt"].map(|name| format!("{packages}/{name}"));
+    let files = [
+        (&*a, "import\tx\n/srv/a \n/srv/a\n#/srv/c\n\n\nimport y\n"),
+        (&*b, "importer\n/srv/b"),
+        (&*hidden, "/srv/c\n"),
+        (&*link, "-> /missing"),
+        (&*text, "/srv/c\n"),
+        ("srv/a/x.py", "#"),
+        ("srv/b/x.py", "#"),
+        ("srv/c/x.py", "#"),
+        ("usr/lib/python3/dist-packages/importer/x.py", "#"),
+    ];
+    assert_eq!(own(&files, &config(&[], &[])), ["/srv/a", &format!("/{packages}/importer"), "/srv/b"]);
+    let hooks = Python::find(&image(&[&SYSTEM[..], &files].concat()), None).unwrap().hooks;
+    assert_eq!(hooks, [ImagePath::from(&*a), ImagePath::from(&*link)]);
+}
+
+#[test]
+fn debian_looks_below_usr_local_first_and_red_hat_in_lib64() {
+    let debian = [
+        ("usr/local/lib/python3.11/dist-packages/x.py", "#"),
+        ("usr/lib/python3.11/dist-packages/x.py", "#"),
+        ("usr/lib/python3.11/site-packages/x.py", "#"),
+    ];
+    let folders = python(&[&SYSTEM[..], &debian].concat(), &config(&[], &[])).1;
+    assert_eq!(
+        folders,
+        [
+            "/usr/local/lib/python3.11/dist-packages",
+            "/usr/lib/python3/dist-packages",
+            "/usr/lib/python3.11/dist-packages"
+        ]
+    );
+    let own = [("usr/bin/python3", "-> python3.11"), ("usr/bin/python3.11", "elf"), ("usr/lib/python3.11/os.py", "#")];
+    assert_eq!(
+        python(&[&own[..], &debian[..1]].concat(), &config(&[], &[])).1,
+        ["/usr/local/lib/python3.11/dist-packages"]
+    );
+    let site = ["/usr/lib/python3.11/site-packages".to_owned()];
+    assert_eq!(python(&[&own[..], &debian[2..]].concat(), &config(&[], &[])).1, site);
+    let red_hat = [
+        ("usr/lib64/python3.11/lib-dynload/x.so", "elf"),
+        ("usr/lib64/python3.11/site-packages/x.py", "#"),
+        ("usr/lib/python3.11/site-packages/x.py", "#"),
+    ];
+    let python = Python::find(&image(&[&own[..], &red_hat].concat()), None).unwrap();
+    let path: Vec<_> = python.path.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        path,
+        [
+            "/usr/lib64/python3.11",
+            "/usr/lib64/python3.11/lib-dynload",
+            "/usr/lib64/python3.11/site-packages",
+            "/usr/lib/python3.11/site-packages"
+        ]
+    );
+    // One folder by two names is the one without 64.
+    let merged = [("usr/lib64", "-> lib"), ("usr/lib/python3.11/lib-dynload/x.so", "elf")];
+    let python = Python::find(&image(&[&own[..], &merged].concat()), None).unwrap();
+    assert_eq!(python.path[0].to_string(), "/usr/lib/python3.11");
+}
+
+#[test]
+fn a_virtual_environment_is_marked_beside_the_name_that_was_called_or_above() {
+    let packages = ("opt/venv/lib/python3.11/site-packages/x.py", "#");
+    for mark in ["opt/venv/pyvenv.cfg", "opt/venv/bin/pyvenv.cfg"] {
+        let files = [("opt/venv/bin/python", "-> /usr/bin/python3"), (mark, " HOME = /usr/bin \nnothing\n"), packages];
+        let folders = python(&[&SYSTEM[..], &files].concat(), &config(&[("PATH", "/opt/venv/bin")], &[])).1;
+        let expected: &[&str] = match mark {
+            "opt/venv/pyvenv.cfg" => &["/opt/venv/lib/python3.11/site-packages"],
+            _ => &[],
+        };
+        assert_eq!(folders, expected, "{mark}");
+    }
+    // Without a home, the prefix is found from the file that runs.
+    let files = [
+        ("opt/venv/bin/python", "-> /usr/bin/python3"),
+        ("opt/venv/pyvenv.cfg", "Include-System-Site-Packages=TRUE"),
+        packages,
+    ];
+    let folders = python(&[&SYSTEM[..], &files].concat(), &config(&[("PATH", "/opt/venv/bin")], &[])).1;
+    assert_eq!(folders, ["/opt/venv/lib/python3.11/site-packages", "/usr/lib/python3/dist-packages"]);
+}
+
+#[test]
+fn the_standard_library_is_above_the_programs() {
+    let files = [
+        ("opt/python/tools/bin/python3", "elf"),
+        ("opt/python/lib/python3.9/os.py", "#"),
+        ("opt/python/tools/lib/x", ""),
+    ];
+    let path = config(&[("PATH", "/opt/python/tools/bin")], &[]);
+    let paths = |files: &[(&str, &str)]| {
+        let python = Python::find(&image(files), Some(&path)).unwrap();
+        (python.minor, python.path.iter().map(ToString::to_string).collect::<Vec<_>>())
+    };
+    assert_eq!(paths(&files), (Some(9), vec!["/opt/python/lib/python3.9".to_owned()]));
+    let library = ("opt/python/lib/python3.9/random.py", "#");
+    assert_eq!(paths(&[files[0], library]), (None, vec![]), "a folder without os.py");
+}
