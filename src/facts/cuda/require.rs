@@ -211,4 +211,96 @@ mod tests {
             assert_eq!(answer(requirement, cuda, driver), expected, "{requirement} with CUDA {cuda}, driver {driver}");
         }
     }
+
+    #[test]
+    fn cuda_version_counts_where_no_requirement_of_cuda_is_said() {
+        let shown = |pairs: &[(&str, &str)]| said(pairs).value().map(ToString::to_string).unwrap_or_default();
+        for (pairs, expected) in [
+            (&[("CUDA_VERSION", "12"), ("NVIDIA_REQUIRE_CUDA", "")][..], "CUDA_VERSION=1=cuda>=12"),
+            (&[("CUDA_VERSION", "12.4.1"), ("NVIDIA_REQUIRE_CUDA", "cuda>=9.0")], "NVIDIA_REQUIRE_CUDA=1=cuda>=9.0"),
+            (
+                &[("CUDA_VERSION", "12.4"), ("NVIDIA_REQUIRE_DRIVER", "driver>=470")],
+                "CUDA_VERSION=1=cuda>=12.4, NVIDIA_REQUIRE_DRIVER=1=driver>=470",
+            ),
+            (&[("CUDA_VERSION", "")], ""),
+            (&[("NVIDIA_REQUIRE_JETPACK_HOST_MOUNTS", "x"), ("REQUIRE_CUDA", "cuda>=9")], ""),
+        ] {
+            assert_eq!(shown(pairs), expected);
+        }
+        let Fact::Seen { at, .. } = said(&[("CUDA_VERSION", "12")]) else { panic!("nothing is required") };
+        assert_eq!(at, [Site::Config("Env CUDA_VERSION".to_owned())]);
+    }
+
+    #[test]
+    fn terms_are_numbered_in_their_order() {
+        let text = |requirement: &str| terms(requirement).map(|terms| terms.to_string());
+        assert_eq!(text("a  b,,c, ,"), Some("1=a, 2=b, c".to_owned()));
+        assert_eq!(text(" , "), None);
+        let ten = text("a b c d e f g h i j").unwrap();
+        assert!(ten.starts_with("01=a, 02=b") && ten.ends_with("09=i, 10=j"), "{ten}");
+    }
+
+    /// Whether a requirement holds on a host with CUDA 12.4, driver 550.54 and GPUs of capability 8.0; in place of its number,
+    /// what it depends on.
+    fn held(requirement: &str) -> Result<bool, String> {
+        let [cuda, driver, arch] = ["12.4", "550.54", "8.0"].map(|text| Version::parse(text).unwrap());
+        let host = Properties { cuda: Some(&cuda), driver: Some(&driver), arch: Some(&arch) };
+        match check(&terms(requirement).unwrap(), host) {
+            Truth::Yes => Ok(true),
+            Truth::No => Ok(false),
+            Truth::Unknown(why) => Err(why),
+        }
+    }
+
+    #[test]
+    fn every_operator_compares_versions() {
+        for (operator, results) in [
+            ("=", [false, true, false]),
+            ("!=", [true, false, true]),
+            ("<", [false, false, true]),
+            ("<=", [false, true, true]),
+            (">", [true, false, false]),
+            (">=", [true, true, false]),
+        ] {
+            for (version, result) in ["12.3", "12.4", "12.10"].into_iter().zip(results) {
+                assert_eq!(held(&format!("cuda{operator}{version}")), Ok(result), "{operator}{version}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_unknown_of_a_requirement_is_named() {
+        for (requirement, why) in [
+            ("cuda", "the container runtime knows no such operator as in 'cuda'"),
+            ("cuda>=", "there is no version in 'cuda>='"),
+            ("cuda>=12.x", "there is no version in 'cuda>=12.x'"),
+            ("cuda>=x12", "there is no version in 'cuda>=x12'"),
+            ("brand=tesla", "the brand of the GPU is not known, which is asked for in 'brand=tesla'"),
+            ("gpu>=1", "versions of the container runtime differ about what they do not know, as in 'gpu>=1'"),
+        ] {
+            assert_eq!(held(requirement), Err(why.to_owned()));
+        }
+        let host = Properties { cuda: None, driver: None, arch: None };
+        for property in ["cuda", "driver", "arch"] {
+            let expected = format!("{property} of the host was not said, which is asked for in '{property}>=1'");
+            assert_eq!(check(&terms(&format!("{property}>=1")).unwrap(), host), Truth::Unknown(expected));
+        }
+    }
+
+    #[test]
+    fn one_term_is_enough_and_one_factor_too_many() {
+        for (requirement, expected) in [
+            ("cuda>=13 driver>=550", Ok(true)),
+            ("driver>=550 brand=tesla", Ok(true)),
+            ("brand=tesla driver>=550", Ok(true)),
+            ("brand=tesla,driver>=560", Ok(false)),
+            ("driver>=560,brand=tesla", Ok(false)),
+            ("driver>=560 cuda>=13", Ok(false)),
+        ] {
+            assert_eq!(held(requirement), expected, "{requirement}");
+        }
+        // Of several unknown terms, the first is named.
+        assert!(held("cuda>=13 brand=tesla brand=geforce").unwrap_err().contains("'brand=tesla'"));
+        assert_eq!(check(&Value::Bool(true), Properties { cuda: None, driver: None, arch: None }), Truth::Yes);
+    }
 }

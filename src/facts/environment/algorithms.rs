@@ -71,6 +71,7 @@ mod tests {
 
     #[test]
     fn what_is_refused() {
+        const ALL: [&str; 5] = ["Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllReduce"];
         let none_for = |functions: &[&str]| -> Vec<String> {
             functions.iter().map(|function| format!("no algorithm is left for {function}")).collect()
         };
@@ -92,6 +93,15 @@ mod tests {
             ("ring,Collnet", vec!["'Collnet' is no algorithm".to_owned()]),
             ("ring;tree", vec!["'tree' names no function".to_owned()]),
             ("alltoall:ring", vec!["'alltoall' is no function".to_owned()]),
+            ("ring;", vec![]),
+            (";ring;allreduce:tree", vec![]),
+            ("allgather:^ring,pat", vec![]),
+            ("ring;reduce:^tree", vec![]),
+            ("AllReduce:CollNetChain", vec![]),
+            ("allreduce:tree:ring", vec![]),
+            ("^ring,tree,nvls,nvlstree,pat,collnetdirect,collnetchain", none_for(&ALL)),
+            ("none", vec!["'none' is no algorithm".to_owned()].into_iter().chain(none_for(&ALL)).collect()),
+            ("broadcast:ring;ring", vec!["'ring' names no function".to_owned()]),
         ] {
             assert_eq!(refused(value), expected, "{value}");
         }

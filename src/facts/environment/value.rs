@@ -197,4 +197,133 @@ mod tests {
         let about = About { reads: Reads::Switch, ..About::default() };
         assert!(problem(&about, "true", Version::parse("2.1.2").as_ref()).is_some());
     }
+
+    #[test]
+    fn an_integer_is_what_stoi_reads() {
+        for (value, number) in [
+            ("600s", Some(600)),
+            (" 7", Some(7)),
+            ("-5", Some(-5)),
+            ("+5", Some(5)),
+            ("1-2", Some(1)),
+            ("--1", None),
+            ("s600", None),
+            ("", None),
+            ("2147483647", Some(i32::MAX)),
+            ("2147483648", None),
+        ] {
+            assert_eq!(integer(value), number, "{value}");
+        }
+    }
+
+    #[test]
+    fn ranges_hold_their_ends() {
+        let about = |range| About { reads: Reads::Number, range, ..About::default() };
+        for (value, range, expected) in [
+            ("4", Some((4, 8)), None),
+            ("8", Some((4, 8)), None),
+            ("3", Some((4, 8)), Some("3 is not between 4 and 8")),
+            ("9", Some((4, 8)), Some("9 is not between 4 and 8")),
+            ("9", None, None),
+            ("5 ", Some((4, 8)), None),
+            ("0x", None, Some("NCCL takes it for 0 and ignores 'x'")),
+        ] {
+            assert_eq!(problem(&about(range), value, None).as_deref(), expected, "{value}");
+        }
+        let flag = About { reads: Reads::Flag, range: Some((-2, 2)), ..About::default() };
+        assert_eq!(problem(&flag, "-2", None), None);
+    }
+
+    #[test]
+    fn words_are_compared_as_their_reader_does() {
+        let about = |reads, exact| About { reads, exact, of: vec!["IB".to_owned()], ..About::default() };
+        for (reads, exact, value, is_good) in [
+            (Reads::Word, false, "ib", true),
+            (Reads::Word, true, "ib", false),
+            (Reads::Word, true, "IB", true),
+            (Reads::Words, true, "^IB", true),
+            (Reads::Words, true, ",IB,", true),
+            (Reads::Words, true, "IB^", false),
+            (Reads::Words, true, "^", true),
+        ] {
+            assert_eq!(problem(&about(reads, exact), value, None).is_none(), is_good, "{value}");
+        }
+        for (value, is_good) in [("LOC", true), ("SYS", true), ("9", true), ("x9", false), ("9x", true)] {
+            assert_eq!(told(Reads::Level, value) == "-", is_good, "{value}");
+        }
+    }
+
+    #[test]
+    fn switches_are_words_since_2_2_and_numbers_before() {
+        let about = About { reads: Reads::Switch, ..About::default() };
+        for (value, before, since) in [
+            ("0", true, true),
+            ("1", true, true),
+            ("2", false, false),
+            ("-1", false, false),
+            ("01", true, false),
+            ("YES", false, true),
+            ("n", false, true),
+            ("on", false, false),
+        ] {
+            for (version, is_good) in [("2.1.2", before), ("2.2", since), ("2.10", since)] {
+                let problem = problem(&about, value, Version::parse(version).as_ref());
+                assert_eq!(problem.is_none(), is_good, "{value} for {version}");
+            }
+            assert_eq!(problem(&about, value, None).is_none(), since, "{value}");
+        }
+    }
+
+    #[test]
+    fn what_costs_something() {
+        let costs = |when: &str, reads, value: &str| is_costly(when, &About { reads, ..About::default() }, value);
+        for (when, costly, free) in [
+            ("set", &["0", "x"][..], &[""][..]),
+            ("zero", &["0", "-0", "x"], &["", "1"]),
+            ("one", &["1", "0x1"], &["", "0", "2"]),
+            ("nonzero", &["1", "-1"], &["", "0", "99999999999999999999"]),
+            ("not-negative", &["0", "1"], &["", "-1"]),
+            ("info TRACE", &["INFO", "trace"], &["", "warn"]),
+        ] {
+            for value in costly {
+                assert!(costs(when, Reads::Number, value), "{when}: {value}");
+            }
+            for value in free {
+                assert!(!costs(when, Reads::Number, value), "{when}: {value}");
+            }
+        }
+        for (value, one, zero) in [
+            ("yes", true, false),
+            ("T", true, false),
+            ("1", true, false),
+            ("no", false, true),
+            ("False", false, true),
+            ("2", false, false),
+        ] {
+            assert_eq!(
+                (costs("one", Reads::Switch, value), costs("zero", Reads::Switch, value)),
+                (one, zero),
+                "{value}"
+            );
+        }
+    }
+
+    #[test]
+    fn blanks_and_signs_before_a_number_are_read_and_what_is_left_is_kept() {
+        for (text, number, digits, rest) in [
+            ("\t\n\x0b\x0c\r 5", Some(5), "5", ""),
+            ("+5", Some(5), "5", ""),
+            ("-0X1f", Some(-31), "1f", ""),
+            ("0xg", Some(0), "0", "xg"),
+            ("- 5", Some(0), "", "- 5"),
+            ("+-5", Some(0), "", "+-5"),
+            ("0", Some(0), "0", ""),
+        ] {
+            let read = strtoll(text);
+            assert_eq!((read.number, read.digits, read.rest), (number, digits, rest), "{text}");
+        }
+        for (text, octal) in [("0", false), ("00", false), ("07", true), ("0x10", false), ("10", false)] {
+            assert_eq!(strtoll(text).octal, octal, "{text}");
+        }
+    }
 }
