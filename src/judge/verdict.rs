@@ -53,8 +53,8 @@ impl Verdict {
 #[cfg(test)]
 mod tests {
     use crate::facts::Facts;
+    use crate::judge::rules::{Finding, RuleSet, judge};
     use crate::model::Gap;
-    use crate::rules::{Finding, RuleSet, judge};
 
     use super::*;
 

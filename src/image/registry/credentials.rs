@@ -256,7 +256,7 @@ mod tests {
 
     fn find(authfile: Option<&Path>, variables: &[(&str, &Path)]) -> Result<Login, String> {
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), value.display().to_string()));
-        let options = Options {
+        let options = AccessOptions {
             cert_dir: None,
             authfile: authfile.map(Path::to_owned),
             tls_verify: true,

@@ -3,7 +3,7 @@
 use docker_credential::DockerCredential;
 use reqwest::header::WWW_AUTHENTICATE;
 
-use super::super::auth::Authorization;
+use super::super::authorization::Authorization;
 use super::*;
 
 /// A standing with a registry as user `u` with password `p`, which may send them over plain HTTP or not.

@@ -2,7 +2,7 @@ use std::io::Read;
 
 use serde_json::{Value, json};
 
-use crate::source::Document;
+use crate::image::source::Document;
 
 use super::*;
 
