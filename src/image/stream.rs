@@ -10,7 +10,7 @@ use crate::image::source::SourceError;
 use crate::layer::scan::{LayerScan, ScanError, scan_layer, unpack};
 use crate::layer::tar::{Fault, TarError, TarReader};
 use crate::model::{Digest, Entry, Hasher, ImagePath, Kind};
-use unpack::pipe::{Blocks, pipe, with_pipe};
+use unpack::pipe::{PipeWriter, pipe, with_pipe};
 
 use super::layers::{Scanned, cached, keep, promised};
 use super::{Error, Means, Place};
@@ -197,7 +197,7 @@ fn check(expected: &Digest, found: &Digest, size: u64) -> Result<(), ScanError> 
     Err(ScanError::Read(std::io::Error::new(std::io::ErrorKind::InvalidData, text)))
 }
 
-fn blocks_of(blocks: &mut Blocks) -> impl FnMut(&[u8]) -> bool {
+fn blocks_of(blocks: &mut PipeWriter) -> impl FnMut(&[u8]) -> bool {
     |bytes| blocks.write(bytes)
 }
 

@@ -1,6 +1,51 @@
-//! Decodes gzip and zstd streams on many threads, in bounded memory, from sources that cannot seek.
+//! Decodes gzip and zstd on many threads, in bounded memory, from sources that cannot seek.
+//!
+//! - [`inflate`] decodes gzip: [`Gunzip`](inflate::Gunzip) a whole stream, [`CheckpointDecoder`](inflate::CheckpointDecoder) one
+//!   from a known block on.
+//! - [`unzstd`] decodes zstd: [`Unzstd`](unzstd::Unzstd).
+//! - [`pipe`] carries the compressed bytes from the thread that reads them to the decoder.
+//! - [`pool`] has the threads. One [`Pool`](pool::Pool) serves any number of streams at once, and bounds the memory of all of
+//!   them together.
+//!
+//! # Example
+//!
+//! ```
+//! use std::io::{Read as _, Write as _};
+//! use std::num::NonZeroUsize;
+//!
+//! use unpack::inflate::Gunzip;
+//! use unpack::pipe::{Cancel, with_pipe};
+//! use unpack::pool::Pool;
+//!
+//! # let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+//! # encoder.write_all(&[7; 100_000])?;
+//! # let compressed = encoder.finish()?;
+//! let source = &compressed[..]; // a socket, a file: anything that is `Read + Send`
+//! let pool = Pool::new(NonZeroUsize::new(4).unwrap());
+//! let mut content = Vec::new();
+//! with_pipe(source, |_bytes_read| {}, &Cancel::default(), |mut pipe| {
+//!     Gunzip::new(&mut pipe, Some(&pool)).read_to_end(&mut content)
+//! })?;
+//! assert_eq!(content, [7; 100_000]);
+//! # Ok::<_, std::io::Error>(())
+//! ```
+//!
+//! # Errors
+//!
+//! The decoders are [`BufRead`](std::io::BufRead), so their errors are [`std::io::Error`]. Damage of the compressed data has a
+//! [`GzipError`](inflate::GzipError) or a [`ZstdError`](unzstd::ZstdError) inside, which
+//! [`get_ref`](std::io::Error::get_ref) and `downcast_ref` find. Errors of the source come out with their kind and text, after
+//! all bytes that the source gave before. All content before the damage may have come out already: a checksum is at the end of
+//! what it covers.
 
+mod bounds;
+mod defect;
 pub mod inflate;
 pub mod pipe;
 pub mod pool;
 pub mod unzstd;
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

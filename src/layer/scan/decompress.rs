@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Limits, OverLimit};
-use unpack::inflate::{self, Gunzip};
+use unpack::inflate::{Gunzip, GzipError};
 use unpack::pipe::Pipe;
 use unpack::pool::Pool;
-use unpack::unzstd::{self, Unzstd};
+use unpack::unzstd::{Unzstd, ZstdError};
 
 /// How a layer blob is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -158,8 +158,8 @@ impl Read for Unpacked<'_> {
 /// Errors of the decoders become damage. What the medium below says passes as it is.
 fn explain(error: io::Error) -> io::Error {
     let what = error.get_ref().and_then(|inner| {
-        let gzip = inner.downcast_ref::<inflate::Damage>().map(ToString::to_string);
-        gzip.or_else(|| inner.downcast_ref::<unzstd::Damage>().map(ToString::to_string))
+        let gzip = inner.downcast_ref::<GzipError>().map(ToString::to_string);
+        gzip.or_else(|| inner.downcast_ref::<ZstdError>().map(ToString::to_string))
     });
     what.map_or(error, |what| io::Error::new(io::ErrorKind::InvalidData, Problem::Damage(Damage { what })))
 }

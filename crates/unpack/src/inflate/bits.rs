@@ -1,8 +1,10 @@
-//! Bits of a deflate stream, least significant first (RFC 1951, section 3.1.1).
+//! BitReader of a deflate stream, least significant first (RFC 1951, section 3.1.1).
+
+use crate::bounds::{BoundsError, array};
 
 /// A place in a deflate stream, with the bits around it at hand. The bytes are given to every call, since they may move.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Bits {
+pub(super) struct BitReader {
     /// The bits at hand; those above `have` are the stream's too, or zero.
     buffer: u64,
     /// How many of them count.
@@ -11,7 +13,7 @@ pub(super) struct Bits {
     next: usize,
 }
 
-impl Bits {
+impl BitReader {
     /// The place that so many bits of the stream lie before.
     pub(super) fn at(input: &[u8], position: usize) -> Self {
         let mut bits = Self { buffer: 0, have: 0, next: position / 8 };
@@ -53,10 +55,10 @@ impl Bits {
 
     /// The same with the bytes [near](near) this place. Returns those that come next then.
     #[inline(always)]
-    pub(super) fn refill_near(&mut self, near: &[u8; 16]) -> [u8; 8] {
+    pub(super) fn refill_near(&mut self, near: &[u8; 16]) -> Result<[u8; 8], BoundsError> {
         let [first @ .., _, _, _, _, _, _, _, _] = near;
         let used = self.fill(u64::from_le_bytes(*first));
-        near.get(used..).and_then(|rest| rest.first_chunk()).copied().unwrap_or_default()
+        array(near, used).copied()
     }
 
     /// Adds the next eight bytes, as much of them as there is room for. Returns how many of them are in.
@@ -113,8 +115,7 @@ pub(super) fn near(input: &[u8], from: usize) -> Option<&[u8; 16]> {
 #[cold]
 pub(super) fn last(input: &[u8], from: usize) -> [u8; 16] {
     let mut near = [0; 16];
-    for (to, from) in near.iter_mut().zip(input.get(from..).unwrap_or_default()) {
-        *to = *from;
-    }
+    let rest = input.get(from..).unwrap_or(&[]);
+    near.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
     near
 }

@@ -1,6 +1,7 @@
 //! Members of a gzip file (RFC 1952, section 2.3).
 
-use super::Fault;
+use super::InflateError;
+use crate::bounds::part;
 
 /// Bytes of what stands behind a member's data: the CRC-32 and the number of the bytes that it unpacks to.
 pub(super) const TRAILER: usize = 8;
@@ -22,14 +23,15 @@ impl Trailer {
 }
 
 /// Where the data behind a member's header begin; `None` if the header is cut off.
-pub(super) fn data(input: &[u8], at: usize) -> Result<Option<usize>, Fault> {
+pub(super) fn data(input: &[u8], at: usize) -> Result<Option<usize>, InflateError> {
     const TEXT_CRC: u8 = 2;
     const EXTRA: u8 = 4;
     const NAME: u8 = 8;
     const COMMENT: u8 = 16;
     let Some(header) = input.get(at..) else { return Ok(None) };
     let Some([magic, second, method, flags, ..]) = header.first_chunk::<10>() else {
-        return if MAGIC.starts_with(header.get(..3).unwrap_or(header)) { Ok(None) } else { Err(NO_MEMBER) };
+        let begins_a_member = header.iter().zip(MAGIC).all(|(byte, magic)| *byte == magic);
+        return if begins_a_member { Ok(None) } else { Err(NO_MEMBER) };
     };
     if [*magic, *second, *method] != MAGIC || flags >> 5 != 0 {
         return Err(NO_MEMBER);
@@ -45,9 +47,9 @@ pub(super) fn data(input: &[u8], at: usize) -> Result<Option<usize>, Fault> {
     }
     if flags & TEXT_CRC != 0 {
         let Some([low, high]) = header.get(end..).and_then(|rest| rest.first_chunk()) else { return Ok(None) };
-        let crc = crc32fast::hash(header.get(..end).unwrap_or_default());
+        let crc = crc32fast::hash(part(header, ..end)?);
         if crc & 0xffff != u32::from(u16::from_le_bytes([*low, *high])) {
-            return Err(Fault("a gzip header does not have the CRC that it says"));
+            return Err(InflateError("a gzip header does not have the CRC that it says"));
         }
         end += 2;
     }
@@ -57,4 +59,4 @@ pub(super) fn data(input: &[u8], at: usize) -> Result<Option<usize>, Fault> {
 /// The first bytes of every member: two of magic, and the only method that there is.
 pub(super) const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 
-const NO_MEMBER: Fault = Fault("what follows is no gzip member");
+const NO_MEMBER: InflateError = InflateError("what follows is no gzip member");

@@ -1,79 +1,112 @@
-//! gzip (RFC 1952), on as many processors as there are. What cannot be decoded ahead is decoded in order, so that every stream
-//! comes out, and each member is verified against the CRC-32 and the size in its trailer.
+//! gzip (RFC 1952), decoded by many threads. Chunks of the compressed stream are decoded before what precedes them is known; a
+//! chunk that cannot be is decoded in order, so that every stream comes out. Each member is verified against the CRC-32 and the
+//! size in its trailer.
 //!
-//! Memory, for each stretch that the [`Pool`] permits, two for each thread: its [`STRETCH`] and [`OVERLAP`], and at most three
-//! bytes for each of the [`MOST`] that it may unpack to, two of them where it begins and one behind. With two threads that is
-//! 39 MiB at most, and 154 with eight; besides, each layer has the blocks that wait in its [`pipe`].
+//! # Memory
+//!
+//! For each chunk that the [`Pool`] permits, of which there are two for each thread: its [`CHUNK`] and [`OVERLAP`], and up to
+//! three bytes for each of the [`MOST`] that it may decode to, two of them as a symbol that may stand for a byte not known yet,
+//! and one as a byte. With two threads that is at most 39 MiB, with eight 154 MiB. Besides, each stream has the blocks that wait
+//! in its [`pipe`].
 
 #![allow(clippy::cast_possible_truncation, reason = "bits are cut off on purpose here, everywhere")]
 #![allow(clippy::inline_always, reason = "the inner loop must have no calls in it")]
 
 mod bits;
-mod code;
-mod decode;
-mod find;
-mod header;
-mod input;
+mod block_decoder;
+mod block_finder;
+mod block_header;
+mod checkpoint;
+mod checksum;
+mod chunk;
+mod chunk_queue;
+mod huffman;
 mod member;
-mod middle;
-mod stretch;
-mod sum;
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 use std::task::Poll;
 
-use decode::{Decoder, MARGIN, Output, Pause, WINDOW};
-use find::Place;
-use input::Input;
+use block_decoder::{BlockDecoder, MARGIN, Output, Pause, WINDOW};
+use block_finder::Boundary;
+use checksum::{Checksum, Checksums};
+use chunk::{Chunk, End, Window};
+use chunk_queue::ChunkQueue;
 use member::{TRAILER, Trailer};
-use stretch::{End, Stretch, Window};
-use sum::{Sum, Sums};
 
+use crate::bounds::{BoundsError, copy, part};
+use crate::defect::DefectError;
 use crate::pipe::{self, Pipe};
-use crate::pool::{Answer, Lent, Permit, Pool, Shelf};
+use crate::pool::{BufferPool, JobHandle, Permit, Pool, PooledBuf};
 
-pub use middle::Middle;
+pub use checkpoint::CheckpointDecoder;
 
 /// Compressed bytes that are decoded by one thread at a time.
-const STRETCH: usize = pipe::BLOCK;
+const CHUNK: usize = pipe::BLOCK;
 
-/// Compressed bytes behind a stretch in which its last block must end, or it is decoded in order.
+/// Compressed bytes behind a chunk in which its last block must end, or it is decoded in order.
 const OVERLAP: usize = pipe::OVERLAP;
 
-/// Symbols of one stretch that are decoded ahead. What unpacks to more is decoded in order.
-const MOST: usize = 6 * STRETCH;
+/// Symbols of one chunk that are decoded ahead. What unpacks to more is decoded in order.
+const MOST: usize = 6 * CHUNK;
 
 /// Unpacked bytes that are handed over at once where they are decoded in order.
 const PIECE: usize = 256 << 10;
 
-/// What is wrong with compressed data.
+/// A violation of the formats of gzip or deflate (RFC 1952, RFC 1951). Its text says which rule is violated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Fault(&'static str);
+pub struct InflateError(&'static str);
 
-/// Where compressed data are wrong, and what is.
-#[derive(Debug, thiserror::Error)]
-pub enum Damage {
-    /// They end too early: so many there are.
-    #[error("the gzip data end after {0} bytes, in the middle")]
-    End(u64),
-    /// Near this byte of the stream.
-    #[error("the gzip data are damaged near byte {0}: {1}")]
-    Fault(u64, Fault),
+impl InflateError {
+    /// Of a defect of the decoder that damaged data may have brought to light.
+    pub(crate) const OUT_OF_BOUNDS: Self = Self("the decoder left the bounds of its buffer");
 }
 
-/// The bytes in a gzip stream of one member or many.
+/// Damage of a gzip stream. [`Gunzip`] returns it inside an [`io::Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GzipError {
+    /// The stream ends inside a member. Kind [`io::ErrorKind::UnexpectedEof`].
+    #[error("the gzip data end after {length} bytes, in the middle")]
+    Truncated {
+        /// Compressed bytes that the stream has.
+        length: u64,
+    },
+    /// The stream is no valid gzip. Kind [`io::ErrorKind::InvalidData`].
+    #[error("the gzip data are damaged near byte {offset}: {error}")]
+    Corrupt {
+        /// Byte of the compressed stream near which the decoder noticed the damage.
+        offset: u64,
+        /// The violated rule.
+        error: InflateError,
+    },
+}
+
+impl From<GzipError> for io::Error {
+    fn from(error: GzipError) -> Self {
+        let kind = match error {
+            GzipError::Truncated { .. } => io::ErrorKind::UnexpectedEof,
+            GzipError::Corrupt { .. } => io::ErrorKind::InvalidData,
+        };
+        Self::new(kind, error)
+    }
+}
+
+/// The content of a gzip stream of one member or many.
+///
+/// Reading fails with a [`GzipError`] inside the [`io::Error`] where the stream is damaged or truncated, and with the error of
+/// the source where that fails. Bytes after the last member that are no member are damage.
 #[derive(Debug)]
 pub struct Gunzip<'p> {
-    input: Input<'p>,
+    input: ChunkQueue<'p>,
     pool: Option<&'p Pool>,
-    /// Where decoding in order stands: in the first stretch of the input.
-    decoder: Decoder,
-    place: Place,
+    /// Where decoding in order stands: in the first chunk of the input.
+    decoder: BlockDecoder,
+    place: Boundary,
     /// The window, and what was decoded in order and is not handed over yet.
-    data: Lent<u8>,
+    data: PooledBuf<u8>,
     at: usize,
     base: usize,
     ends: Vec<End>,
@@ -81,11 +114,11 @@ pub struct Gunzip<'p> {
     /// What comes next, in order.
     ready: VecDeque<Ready>,
     /// Of the member so far.
-    sum: Sum,
+    sum: Checksum,
     /// What is handed over now, and the leave to hold it.
     pieces: VecDeque<Piece>,
     permit: Option<Permit>,
-    shelf: Arc<Shelf<u8>>,
+    buffers: Arc<BufferPool<u8>>,
 }
 
 /// Unpacked bytes: a part of `data`.
@@ -99,31 +132,35 @@ struct Piece {
 /// Where unpacked bytes lie.
 #[derive(Debug)]
 enum Data {
-    Bytes(Lent<u8>),
+    Bytes(PooledBuf<u8>),
     /// Symbols, of which bytes were made where they lie.
-    Symbols(Lent<u16>),
+    Symbols(PooledBuf<u16>),
 }
 
 impl Piece {
-    fn bytes(&self) -> &[u8] {
+    const fn is_empty(&self) -> bool {
+        self.from == self.to
+    }
+
+    fn bytes(&self) -> Result<&[u8], BoundsError> {
         let data = match &self.data {
             Data::Bytes(data) => data.as_slice(),
             Data::Symbols(data) => bytemuck::cast_slice(data),
         };
-        data.get(self.from..self.to).unwrap_or_default()
+        part(data, self.from..self.to)
     }
 }
 
 /// Unpacked bytes, with what they sum up to.
-type Resolved = (Vec<Piece>, Sums);
+type Resolved = (Vec<Piece>, Checksums);
 
 #[derive(Debug)]
 enum Ready {
     Now(Resolved),
     Soon {
-        answer: Answer<Result<Resolved, Fault>>,
+        answer: JobHandle<Result<Resolved, InflateError>>,
         /// The answer, once it was asked for and has come.
-        come: Option<Result<Resolved, Fault>>,
+        come: Option<Result<Resolved, InflateError>>,
         permit: Permit,
     },
     /// Nothing comes behind it.
@@ -147,24 +184,24 @@ impl Ready {
 }
 
 impl<'p> Gunzip<'p> {
-    /// What `source` unpacks to; with a pool, decoded ahead by its threads.
+    /// Decodes the stream in `source`; with a pool, its threads decode ahead of the reader, otherwise the reader decodes in order.
     pub fn new(source: &'p mut Pipe, pool: Option<&'p Pool>) -> Self {
-        let shelf = Arc::default();
+        let buffers = Arc::default();
         Self {
-            input: Input::new(source, pool),
+            input: ChunkQueue::new(source, pool),
             pool,
-            decoder: Decoder::default(),
-            place: Place::Member(0),
-            data: room(&shelf),
+            decoder: BlockDecoder::default(),
+            place: Boundary::Member(0),
+            data: room(&buffers),
             at: WINDOW,
             base: WINDOW,
             ends: Vec::new(),
             is_over: false,
             ready: VecDeque::new(),
-            sum: Sum::default(),
+            sum: Checksum::default(),
             pieces: VecDeque::new(),
             permit: None,
-            shelf,
+            buffers,
         }
     }
 
@@ -173,7 +210,7 @@ impl<'p> Gunzip<'p> {
         self.permit = None;
         loop {
             self.input.read_ahead()?;
-            self.leave_stretches()?;
+            self.leave_chunks()?;
             while self.has_room() && self.take_decoded()? {}
             // While the first that was decoded ahead is not ready yet, what nobody decodes ahead is decoded here.
             let may_decode = self.has_room() && !self.input.is_decoded_ahead();
@@ -193,83 +230,83 @@ impl<'p> Gunzip<'p> {
             Ready::Now(resolved) => resolved,
             Ready::Soon { answer, come, permit } => {
                 self.permit = Some(permit);
-                let gone = || io::Error::other("decompression failed: this is a defect of ncclcheck");
                 let answer = come.or_else(|| answer.wait());
-                answer.ok_or_else(gone)?.map_err(|fault| self.damage(fault))?
+                answer.ok_or(DefectError)?.map_err(|error| self.damage(error))?
             }
             Ready::Never(error) => return Err(error),
         };
-        self.sum.follow(&sums).map_err(|fault| self.damage(fault))?;
+        self.sum.follow(&sums).map_err(|error| self.damage(error))?;
         self.pieces.extend(pieces);
         Ok(())
     }
 
-    /// Decodes in order: to the end of a block, of the stretch, or of the room.
+    /// Decodes in order: to the end of a block, of the chunk, or of the room.
     fn decode(&mut self) -> io::Result<()> {
-        let Some(stretch) = self.input.first() else {
+        let Some(chunk) = self.input.first() else {
             self.is_over = true;
             return Ok(());
         };
-        let input = &*stretch.bytes;
+        let input = &*chunk.bytes;
         if !self.decoder.is_inside() {
             let bit = match self.place {
-                Place::Block(bit) => bit,
-                Place::Member(byte) if stretch.is_last() && byte == input.len() => {
-                    self.flush();
+                Boundary::Block(bit) => bit,
+                Boundary::Member(byte) if chunk.is_last() && byte == input.len() => {
+                    self.flush()?;
                     self.is_over = true;
                     return Ok(());
                 }
-                Place::Member(byte) => {
-                    let data = member::data(input, byte).map_err(|fault| self.damage(fault))?;
+                Boundary::Member(byte) => {
+                    let data = member::data(input, byte).map_err(|error| self.damage(error))?;
                     self.base = self.at;
-                    let long = || self.damage(Fault("a gzip header is longer than any that is read here"));
-                    data.ok_or_else(|| if stretch.is_last() { self.cut(input.len()) } else { long() })? * 8
+                    let long = || self.damage(InflateError("a gzip header is longer than any that is read here"));
+                    data.ok_or_else(|| if chunk.is_last() { self.cut(input.len()) } else { long() })? * 8
                 }
             };
             self.decoder.go(input, bit);
         }
         let mut output = Output { data: &mut self.data, at: self.at, base: self.base };
-        let pause = self.decoder.run(input, stretch.limit(), &mut output);
+        let pause = self.decoder.run(input, chunk.limit(), &mut output);
         self.at = output.at;
-        self.place = Place::Block(self.decoder.bits.position());
+        self.place = Boundary::Block(self.decoder.bits.position());
         match pause {
             Err(_) if !self.decoder.bits.is_within(input) => return Err(self.cut(input.len())),
             Err(fault) => return Err(self.damage(fault)),
-            Ok(Pause::Room) => self.flush(),
+            Ok(Pause::Room) => self.flush()?,
             Ok(Pause::Input) => {
                 let own = self.input.leave()?;
                 self.decoder.bits.rebase(own);
                 self.place = self.place.rebase(own);
             }
-            Ok(Pause::Block { is_final: false }) => self.place = Place::block(input, self.place.bit()),
+            Ok(Pause::Block { is_final: false }) => self.place = Boundary::block(input, self.place.bit()),
             Ok(Pause::Block { is_final: true }) => {
                 let at = self.decoder.bits.position().div_ceil(8);
                 let trailer = Trailer::read(input, at).ok_or_else(|| self.cut(input.len()))?;
                 self.ends.push(End { at: self.at - WINDOW, trailer });
-                self.place = Place::Member(at + TRAILER);
+                self.place = Boundary::Member(at + TRAILER);
             }
         }
         Ok(())
     }
 
     /// Hands over what was decoded in order.
-    fn flush(&mut self) {
-        let mut next = room(&self.shelf);
-        let window = self.data.get(self.at - WINDOW..self.at).unwrap_or_default();
-        next.get_mut(..WINDOW).unwrap_or_default().copy_from_slice(window);
+    fn flush(&mut self) -> Result<(), BoundsError> {
+        let mut next = room(&self.buffers);
+        copy(&mut next, 0, part(&self.data, self.at - WINDOW..self.at)?)?;
         let data = Data::Bytes(std::mem::replace(&mut self.data, next));
         let piece = Piece { data, from: WINDOW, to: self.at };
         self.base = self.base.saturating_sub(self.at - WINDOW);
         self.at = WINDOW;
-        let sums = Sums::of([piece.bytes()], &std::mem::take(&mut self.ends));
-        self.ready.push_back(Ready::Now((vec![piece], sums)));
+        let pieces = vec![piece];
+        let sums = Checksums::of(&pieces, &std::mem::take(&mut self.ends))?;
+        self.ready.push_back(Ready::Now((pieces, sums)));
+        Ok(())
     }
 
-    /// Between two blocks, goes on to the stretch in which the next one begins: a block begins before the end of its stretch,
-    /// so that what follows the stretch is enough for the block's header.
-    fn leave_stretches(&mut self) -> io::Result<()> {
-        let is_behind = |stretch: &Stretch, place: Place| !stretch.is_last() && place.bit() >= stretch.own * 8;
-        while !self.decoder.is_inside() && self.input.first().is_some_and(|stretch| is_behind(&stretch, self.place)) {
+    /// Between two blocks, goes on to the chunk in which the next one begins: a block begins before the end of its chunk,
+    /// so that what follows the chunk is enough for the block's header.
+    fn leave_chunks(&mut self) -> io::Result<()> {
+        let is_behind = |chunk: &Chunk, place: Boundary| !chunk.is_last() && place.bit() >= chunk.own * 8;
+        while !self.decoder.is_inside() && self.input.first().is_some_and(|chunk| is_behind(&chunk, self.place)) {
             self.place = self.place.rebase(self.input.leave()?);
         }
         Ok(())
@@ -285,45 +322,44 @@ impl<'p> Gunzip<'p> {
     fn take_decoded(&mut self) -> io::Result<bool> {
         let Some(pool) = self.pool.filter(|_| !self.decoder.is_inside() && !self.is_over) else { return Ok(false) };
         let Some((decoded, permit)) = self.input.decoded(self.place, self.ready.is_empty()) else { return Ok(false) };
-        self.flush();
-        let window = Window::new(self.data.get(self.base..WINDOW).unwrap_or_default());
-        let tail = decoded.tail(&window).map_err(|fault| self.damage(fault))?;
+        self.flush()?;
+        let window = Window::new(part(&self.data, self.base..WINDOW)?)?;
+        let tail = decoded.tail(&window).map_err(|error| self.damage(error))?;
         self.base = WINDOW - tail.len();
-        self.data.get_mut(self.base..WINDOW).unwrap_or_default().copy_from_slice(&tail);
+        copy(&mut self.data, self.base, &tail)?;
         self.place = decoded.to;
         let answer = pool.run_first(move |_| decoded.resolve(&window));
         self.ready.push_back(Ready::Soon { answer, come: None, permit });
-        self.leave_stretches()?;
+        self.leave_chunks()?;
         Ok(true)
     }
 
-    fn damage(&self, fault: Fault) -> io::Error {
-        let at = self.input.offset(self.place.bit() / 8);
-        io::Error::new(io::ErrorKind::InvalidData, Damage::Fault(at, fault))
+    fn damage(&self, error: InflateError) -> io::Error {
+        GzipError::Corrupt { offset: self.input.offset(self.place.bit() / 8), error }.into()
     }
 
-    /// The data end with these bytes of the last stretch.
+    /// The data end with these bytes of the last chunk.
     fn cut(&self, bytes: usize) -> io::Error {
-        io::Error::new(io::ErrorKind::UnexpectedEof, Damage::End(self.input.offset(bytes)))
+        GzipError::Truncated { length: self.input.offset(bytes) }.into()
     }
 }
 
 /// A buffer for what is decoded in order.
-fn room(shelf: &Arc<Shelf<u8>>) -> Lent<u8> {
-    let mut data = shelf.lend();
+fn room(buffers: &Arc<BufferPool<u8>>) -> PooledBuf<u8> {
+    let mut data = buffers.take();
     data.resize(WINDOW + PIECE + MARGIN, 0);
     data
 }
 
 impl BufRead for Gunzip<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        while self.pieces.front().is_none_or(|piece| piece.bytes().is_empty()) {
+        while self.pieces.front().is_none_or(Piece::is_empty) {
             let is_there = self.pieces.pop_front().is_some() || self.advance()?;
             if !is_there {
                 return Ok(&[]);
             }
         }
-        Ok(self.pieces.front().map(Piece::bytes).unwrap_or_default())
+        Ok(self.pieces.front().map_or(Ok(&[][..]), Piece::bytes)?)
     }
 
     fn consume(&mut self, amount: usize) {

@@ -71,15 +71,15 @@ fn every_level_comes_out_with_any_number_of_threads() {
 fn stretches_are_decoded_ahead() {
     let bytes = mixture(1, 900_000);
     let blob = gzip_in_blocks(&bytes, 6);
-    let stretch = |from: usize| {
-        let mut bytes = Arc::<Shelf<u8>>::default().lend();
-        bytes.extend_from_slice(&blob[from..from + STRETCH + OVERLAP]);
-        Stretch { bytes, own: STRETCH }
+    let chunk = |from: usize| {
+        let mut bytes = Arc::<BufferPool<u8>>::default().take();
+        bytes.extend_from_slice(&blob[from..from + CHUNK + OVERLAP]);
+        Chunk { bytes, own: CHUNK }
     };
-    let decode = |from| stretch::speculate(&stretch(from), MOST, &crate::pool::Buffers::default()).unwrap();
-    let (first, second) = (decode(STRETCH), decode(2 * STRETCH));
-    assert!(first.from.bit() < STRETCH * 8);
-    assert_eq!(first.to.rebase(STRETCH), second.from);
+    let decode = |from| chunk::speculate(&chunk(from), MOST, &crate::pool::DecoderBuffers::default()).unwrap();
+    let (first, second) = (decode(CHUNK), decode(2 * CHUNK));
+    assert!(first.from.bit() < CHUNK * 8);
+    assert_eq!(first.to.rebase(CHUNK), second.from);
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn the_longest_matches_have_room_behind_literals() {
     for room in 1..600 {
         let mut data = vec![0_u8; WINDOW + room + MARGIN];
         let (mut at, mut base, mut unpacked) = (WINDOW, WINDOW, Vec::new());
-        let mut decoder = Decoder::default();
+        let mut decoder = BlockDecoder::default();
         decoder.go(&input, 0);
         loop {
             let mut output = Output { data: &mut data, at, base };

@@ -1,4 +1,5 @@
-//! Reading on one thread, hashing on a second, unpacking on others: the bytes of a blob pass between them in large blocks.
+//! Streams between threads: one reads, another may watch the bytes (to hash them), a third decodes. The bytes pass between them
+//! in blocks of 512 KiB, of which at most four wait.
 
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
@@ -6,7 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use crate::pool::{Lent, Shelf};
+use crate::bounds::{BoundsError, copy, part, part_mut};
+use crate::pool::{BufferPool, PooledBuf};
 
 /// Bytes that are new in one block. Large enough that handing it over costs nothing.
 pub(crate) const BLOCK: usize = if cfg!(test) { 64 << 10 } else { 512 << 10 };
@@ -14,20 +16,20 @@ pub(crate) const BLOCK: usize = if cfg!(test) { 64 << 10 } else { 512 << 10 };
 /// Bytes of the block before with which a block begins again: who decodes blocks ahead can go on for so far in each.
 pub(crate) const OVERLAP: usize = BLOCK / 4;
 
-/// Blocks that may wait between two threads: 2.5 MiB.
+/// PipeWriter that may wait between two threads: 2.5 MiB.
 const WAITING: usize = 4;
 
-/// Tells all who read that the run is over.
+/// A flag that stops the reading threads of all pipes that share it.
 #[derive(Debug, Default)]
 pub struct Cancel(AtomicBool);
 
 impl Cancel {
-    /// Everybody stops at the next block.
+    /// Makes every reading thread stop at its next block: its pipe ends with an error.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether to stop.
+    /// Whether [`cancel`](Self::cancel) was called.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -36,57 +38,66 @@ impl Cancel {
 /// An error of the medium, carried through the decoder unchanged: it may come out of a decoder itself.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct Broken(#[source] io::Error);
+struct SourceError(#[source] io::Error);
 
 /// Bytes of a stream. All blocks are of [`OVERLAP`] and [`BLOCK`] together, but the last, or the last two.
 #[derive(Debug)]
-struct Block {
-    bytes: Lent<u8>,
+struct PipeBlock {
+    bytes: PooledBuf<u8>,
     /// How many of them ended the block before.
     again: usize,
 }
 
-impl Block {
-    fn new_bytes(&self) -> &[u8] {
-        self.bytes.get(self.again..).unwrap_or_default()
+impl PipeBlock {
+    fn new_bytes(&self) -> Result<&[u8], BoundsError> {
+        part(&self.bytes, self.again..)
     }
 }
 
 /// Puts bytes into blocks.
 #[derive(Debug)]
-struct Filling {
-    bytes: Lent<u8>,
+struct BlockBuilder {
+    bytes: PooledBuf<u8>,
     again: usize,
     filled: usize,
-    shelf: Arc<Shelf<u8>>,
+    buffers: Arc<BufferPool<u8>>,
 }
 
-impl Filling {
+impl BlockBuilder {
     fn new() -> Self {
-        let shelf: Arc<Shelf<u8>> = Arc::default();
-        Self { bytes: room(&shelf), again: 0, filled: 0, shelf }
+        let buffers: Arc<BufferPool<u8>> = Arc::default();
+        Self { bytes: room(&buffers), again: 0, filled: 0, buffers }
     }
 
     /// Where the next bytes go; empty when the block is full.
-    fn room(&mut self) -> &mut [u8] {
-        self.bytes.get_mut(self.filled..).unwrap_or_default()
+    fn room(&mut self) -> Result<&mut [u8], BoundsError> {
+        part_mut(&mut self.bytes, self.filled..)
+    }
+
+    /// Adds as many bytes as there is room for. Returns the block if it is full, and the bytes that are left.
+    fn add<'b>(&mut self, bytes: &'b [u8]) -> Result<(Option<PipeBlock>, &'b [u8]), BoundsError> {
+        let room = self.room()?;
+        let (now, later) = bytes.split_at(bytes.len().min(room.len()));
+        copy(room, 0, now)?;
+        self.filled += now.len();
+        let block = if self.room()?.is_empty() { Some(self.take()?) } else { None };
+        Ok((block, later))
     }
 
     /// The block as far as it is filled; the next is begun.
-    fn take(&mut self) -> Block {
-        let mut next = room(&self.shelf);
+    fn take(&mut self) -> Result<PipeBlock, BoundsError> {
+        let mut next = room(&self.buffers);
         let again = self.filled.min(OVERLAP);
-        let tail = self.bytes.get(self.filled - again..self.filled).unwrap_or_default();
-        next.get_mut(..again).unwrap_or_default().copy_from_slice(tail);
+        copy(&mut next, 0, part(&self.bytes, self.filled - again..self.filled)?)?;
         let mut bytes = std::mem::replace(&mut self.bytes, next);
         bytes.truncate(self.filled);
         self.filled = again;
-        Block { bytes, again: std::mem::replace(&mut self.again, again) }
+        Ok(PipeBlock { bytes, again: std::mem::replace(&mut self.again, again) })
     }
 }
 
-fn room(shelf: &Arc<Shelf<u8>>) -> Lent<u8> {
-    let mut bytes = shelf.lend();
+fn room(buffers: &Arc<BufferPool<u8>>) -> PooledBuf<u8> {
+    let mut bytes = buffers.take();
     if bytes.is_empty() {
         // Zeros that nobody wrote: of a small blob's only block, most is never touched, and takes no memory.
         *bytes = vec![0; OVERLAP + BLOCK];
@@ -95,58 +106,60 @@ fn room(shelf: &Arc<Shelf<u8>>) -> Lent<u8> {
     bytes
 }
 
-/// The reading end.
+/// The reading end of a pipe.
 #[derive(Debug)]
 pub struct Pipe {
-    blocks: Receiver<io::Result<Block>>,
-    block: Option<Block>,
+    blocks: Receiver<io::Result<PipeBlock>>,
+    block: Option<PipeBlock>,
     at: usize,
     taken: Arc<AtomicU64>,
 }
 
-/// The writing end, for who is handed bytes and does not read them.
+/// The writing end of a pipe, for bytes that do not come from a [`Read`]. [`finish`](Self::finish) ends the stream; one that is
+/// dropped without it ends the stream early.
 #[derive(Debug)]
-pub struct Blocks {
-    sender: SyncSender<io::Result<Block>>,
-    filling: Filling,
+pub struct PipeWriter {
+    sender: SyncSender<io::Result<PipeBlock>>,
+    builder: BlockBuilder,
 }
 
-/// A pipe between two threads.
-pub fn pipe() -> (Blocks, Pipe) {
+/// A pipe between two threads, to be written to by one of them.
+pub fn pipe() -> (PipeWriter, Pipe) {
     with_room(WAITING)
 }
 
-fn with_room(waiting: usize) -> (Blocks, Pipe) {
+fn with_room(waiting: usize) -> (PipeWriter, Pipe) {
     let (sender, blocks) = sync_channel(waiting);
-    (Blocks { sender, filling: Filling::new() }, Pipe::new(blocks))
+    (PipeWriter { sender, builder: BlockBuilder::new() }, Pipe::new(blocks))
 }
 
-impl Blocks {
-    /// Hands over more bytes; false when nobody reads them any more.
+impl PipeWriter {
+    /// Adds bytes to the stream; waits while the reader has enough of them. Returns `false` once the reader is gone.
     pub fn write(&mut self, mut bytes: &[u8]) -> bool {
         while !bytes.is_empty() {
-            let room = self.filling.room();
-            let (now, later) = bytes.split_at(bytes.len().min(room.len()));
-            room.get_mut(..now.len()).unwrap_or_default().copy_from_slice(now);
-            self.filling.filled += now.len();
+            let (block, later) = match self.builder.add(bytes) {
+                Ok(added) => added,
+                Err(error) => return self.sender.send(Err(error.into())).is_ok(),
+            };
             bytes = later;
-            if self.filling.room().is_empty() && self.sender.send(Ok(self.filling.take())).is_err() {
+            if block.is_some_and(|block| self.sender.send(Ok(block)).is_err()) {
                 return false;
             }
         }
         true
     }
 
-    /// The end: the rest is handed over.
+    /// Ends the stream: sends what is left of it.
     pub fn finish(mut self) {
-        // Nobody reads any more once the scan has failed, and that is told by the scan.
-        let _ = self.sender.send(Ok(self.filling.take()));
+        // A reader that is gone has reported its own error.
+        let _ = self.sender.send(self.builder.take().map_err(Into::into));
     }
 }
 
 /// Runs `work` on the bytes of `source`, which a thread of its own reads. The thread has ended when this returns.
 ///
-/// `progress` is called with the number of bytes of each block as it is read.
+/// `progress` is called on that thread with the number of bytes of each block. Errors of the source come out of the pipe, with
+/// their kind and text.
 pub fn with_pipe<T>(
     source: impl Read + Send,
     progress: impl Fn(u64) + Send,
@@ -160,8 +173,8 @@ pub fn with_pipe<T>(
     })
 }
 
-/// The same, where `watch` sees every block first, on another thread: none of no bytes but the last, at the end of the source.
-/// What it says against one comes in that block's place.
+/// The same, where `watch` sees every block first, on another thread. At the end of the source it sees an empty one. Where it
+/// returns an error, the stream ends with that error in place of the block.
 pub fn with_watched_pipe<T>(
     source: impl Read + Send,
     watch: impl FnMut(&[u8]) -> io::Result<()> + Send,
@@ -179,34 +192,39 @@ pub fn with_watched_pipe<T>(
 }
 
 fn pass(
-    read: &Receiver<io::Result<Block>>,
+    read: &Receiver<io::Result<PipeBlock>>,
     mut watch: impl FnMut(&[u8]) -> io::Result<()>,
-    blocks: &SyncSender<io::Result<Block>>,
+    blocks: &SyncSender<io::Result<PipeBlock>>,
 ) {
     for message in read {
-        let message = message.and_then(|block| watch(block.new_bytes()).map(|()| block));
-        let last = !matches!(&message, Ok(block) if !block.new_bytes().is_empty());
+        let watched = message.and_then(|block| {
+            let bytes = block.new_bytes()?;
+            watch(bytes)?;
+            Ok((bytes.is_empty(), block))
+        });
+        let last = !matches!(&watched, Ok((false, _)));
+        let message = watched.map(|(_, block)| block);
         if blocks.send(message).is_err() || last {
             return;
         }
     }
 }
 
-fn pump(mut source: impl Read, progress: impl Fn(u64), cancel: &Cancel, blocks: &SyncSender<io::Result<Block>>) {
-    let mut filling = Filling::new();
+fn pump(mut source: impl Read, progress: impl Fn(u64), cancel: &Cancel, blocks: &SyncSender<io::Result<PipeBlock>>) {
+    let mut builder = BlockBuilder::new();
     loop {
         let read = if cancel.is_cancelled() {
             Err(io::Error::new(io::ErrorKind::Interrupted, "cancelled"))
         } else {
-            fill(&mut source, filling.room())
+            builder.room().map_err(Into::into).and_then(|room| fill(&mut source, room))
         };
         let last = !matches!(read, Ok(count) if count > 0);
-        let message = read.map(|count| {
+        let message = read.and_then(|count| {
             progress(count as u64);
-            filling.filled += count;
-            filling.take()
+            builder.filled += count;
+            Ok(builder.take()?)
         });
-        // Nobody listens any more once the scan has failed.
+        // A reader that is gone has reported its own error.
         if blocks.send(message).is_err() || last {
             return;
         }
@@ -228,11 +246,11 @@ fn fill(source: &mut impl Read, room: &mut [u8]) -> io::Result<usize> {
 }
 
 impl Pipe {
-    fn new(blocks: Receiver<io::Result<Block>>) -> Self {
+    fn new(blocks: Receiver<io::Result<PipeBlock>>) -> Self {
         Self { blocks, block: None, at: 0, taken: Arc::default() }
     }
 
-    /// A pipe that went through already: these bytes lie in it.
+    /// A pipe that holds a copy of these bytes and then ends.
     pub fn of(bytes: &[u8]) -> Self {
         let (mut blocks, pipe) = with_room(bytes.len() / BLOCK + 2);
         blocks.write(bytes);
@@ -240,14 +258,14 @@ impl Pipe {
         pipe
     }
 
-    /// How many bytes were taken from it, now and later.
+    /// A counter of the bytes that were taken from it, which goes on counting.
     pub fn taken(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.taken)
     }
 
     /// The next block, whole: with the bytes that ended the one before, and whatever was consumed of it. One of fewer bytes
     /// than [`OVERLAP`] and [`BLOCK`] together is the last. Nothing behind it.
-    pub(crate) fn next_block(&mut self) -> io::Result<Option<Lent<u8>>> {
+    pub(crate) fn next_block(&mut self) -> io::Result<Option<PooledBuf<u8>>> {
         self.receive()?;
         let block = self.block.take();
         let new = block.as_ref().map_or(0, |block| block.bytes.len() - self.at);
@@ -269,7 +287,7 @@ impl Pipe {
 impl BufRead for Pipe {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         self.receive()?;
-        Ok(self.block.as_ref().and_then(|block| block.bytes.get(self.at..)).unwrap_or_default())
+        Ok(self.block.as_ref().map_or(Ok(&[][..]), |block| part(&block.bytes, self.at..))?)
     }
 
     fn consume(&mut self, amount: usize) {
@@ -280,7 +298,7 @@ impl BufRead for Pipe {
 
 fn wrap(error: io::Error) -> io::Error {
     let kind = if error.kind() == io::ErrorKind::Interrupted { io::ErrorKind::Other } else { error.kind() };
-    io::Error::new(kind, Broken(error))
+    io::Error::new(kind, SourceError(error))
 }
 
 impl Read for Pipe {

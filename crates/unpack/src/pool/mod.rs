@@ -1,6 +1,6 @@
-//! Threads that decompress ahead of those who read, for all layers of a run together, and the buffers that they fill.
+//! Threads that decode ahead of the readers of any number of streams, and the buffers that they fill.
 
-mod shelf;
+mod buffers;
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
@@ -11,14 +11,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::thread::{self, JoinHandle};
 
-pub(crate) use shelf::{Lent, Shelf};
+pub(crate) use buffers::{BufferPool, PooledBuf};
 
 /// With fewer threads than this, who reads is one of them: it decompresses in order, which is less work than ahead of it. On two
 /// processors that takes a fifth less time, on three an eighth, on four as much, and on more it is slower: who reads has enough
 /// to do there with what the others hand over.
 const MANY: usize = 4;
 
-/// Threads that decompress. When it is dropped they end.
+/// Threads that decode, for any number of streams at once. They end when the pool is dropped.
 #[derive(Debug)]
 pub struct Pool {
     shared: Arc<Shared>,
@@ -29,14 +29,14 @@ pub struct Pool {
 
 /// What is decompressed into.
 #[derive(Debug, Default)]
-pub(crate) struct Buffers {
-    pub(crate) symbols: Arc<Shelf<u16>>,
-    pub(crate) bytes: Arc<Shelf<u8>>,
+pub(crate) struct DecoderBuffers {
+    pub(crate) symbols: Arc<BufferPool<u16>>,
+    pub(crate) bytes: Arc<BufferPool<u8>>,
 }
 
 #[derive(Default)]
 struct Shared {
-    buffers: Buffers,
+    buffers: DecoderBuffers,
     jobs: Mutex<Jobs>,
     more: Condvar,
     /// Jobs that may be added.
@@ -59,7 +59,7 @@ struct Job {
     number: u64,
     /// Whether the threads leave it to who reads while it is the next.
     is_left: bool,
-    work: Box<dyn FnOnce(&Buffers) + Send>,
+    work: Box<dyn FnOnce(&DecoderBuffers) + Send>,
 }
 
 impl Jobs {
@@ -82,13 +82,13 @@ impl Jobs {
 
 /// What a job answers. When this is dropped, and nobody has begun the job, nobody will.
 #[derive(Debug)]
-pub(crate) struct Answer<T> {
+pub(crate) struct JobHandle<T> {
     done: Receiver<T>,
     job: u64,
     shared: Arc<Shared>,
 }
 
-impl<T> Answer<T> {
+impl<T> JobHandle<T> {
     /// Waits for it; a job that nobody has begun is done here. Nothing if the job panicked.
     pub(crate) fn wait(&self) -> Option<T> {
         let job = self.shared.jobs().take(self.job);
@@ -127,7 +127,7 @@ impl<T> Answer<T> {
     }
 }
 
-impl<T> Drop for Answer<T> {
+impl<T> Drop for JobHandle<T> {
     fn drop(&mut self) {
         self.take_back();
     }
@@ -138,8 +138,8 @@ impl<T> Drop for Answer<T> {
 pub(crate) struct Permit(Arc<Shared>);
 
 impl Pool {
-    /// So many threads, counting who reads while there are few; for each of them leave for two jobs whose bytes are made, or
-    /// wait to be read.
+    /// A pool for so many processors. With fewer than four, the reader of a stream decodes as well, and counts as one of the
+    /// threads. For each thread, at most two jobs are running or wait with their result to be read.
     pub fn new(threads: NonZeroUsize) -> Self {
         let is_small = threads.get() < MANY;
         let shared = Arc::new(Shared { permits: AtomicUsize::new(2 * threads.get()), ..Shared::default() });
@@ -169,26 +169,35 @@ impl Pool {
     }
 
     /// Runs it when all that was added before has begun.
-    pub(crate) fn run<T: Send + 'static>(&self, work: impl FnOnce(&Buffers) -> T + Send + 'static) -> Answer<T> {
+    pub(crate) fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&DecoderBuffers) -> T + Send + 'static,
+    ) -> JobHandle<T> {
         self.add(false, work, |jobs| &mut jobs.ahead)
     }
 
     /// The same for what is less work where it is read: while there are few threads, the next such job is left to who reads.
-    pub(crate) fn run_ahead<T: Send + 'static>(&self, work: impl FnOnce(&Buffers) -> T + Send + 'static) -> Answer<T> {
+    pub(crate) fn run_ahead<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&DecoderBuffers) -> T + Send + 'static,
+    ) -> JobHandle<T> {
         self.add(self.is_small, work, |jobs| &mut jobs.ahead)
     }
 
     /// Runs it before those: somebody needs it now.
-    pub(crate) fn run_first<T: Send + 'static>(&self, work: impl FnOnce(&Buffers) -> T + Send + 'static) -> Answer<T> {
+    pub(crate) fn run_first<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&DecoderBuffers) -> T + Send + 'static,
+    ) -> JobHandle<T> {
         self.add(false, work, |jobs| &mut jobs.first)
     }
 
     fn add<T: Send + 'static>(
         &self,
         is_left: bool,
-        work: impl FnOnce(&Buffers) -> T + Send + 'static,
+        work: impl FnOnce(&DecoderBuffers) -> T + Send + 'static,
         to: impl FnOnce(&mut Jobs) -> &mut VecDeque<Job>,
-    ) -> Answer<T> {
+    ) -> JobHandle<T> {
         let (sender, done) = channel();
         // Who asked may have gone.
         let work = Box::new(move |buffers: &_| drop(sender.send(work(buffers))));
@@ -198,7 +207,7 @@ impl Pool {
         to(&mut jobs).push_back(Job { number, is_left, work });
         drop(jobs);
         self.shared.more.notify_one();
-        Answer { done, job: number, shared: Arc::clone(&self.shared) }
+        JobHandle { done, job: number, shared: Arc::clone(&self.shared) }
     }
 }
 

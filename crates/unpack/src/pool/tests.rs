@@ -7,7 +7,7 @@ fn pool(threads: usize) -> Pool {
     Pool::new(NonZeroUsize::new(threads).unwrap())
 }
 
-fn here() -> impl FnOnce(&Buffers) -> ThreadId + Send + 'static {
+fn here() -> impl FnOnce(&DecoderBuffers) -> ThreadId + Send + 'static {
     |_| thread::current().id()
 }
 
@@ -79,7 +79,7 @@ fn what_nobody_waits_for_is_not_begun() {
 
 #[test]
 fn a_job_that_panics_has_no_answer() {
-    let panics = |_: &Buffers| -> u8 { panic!("as this test wants it") };
+    let panics = |_: &DecoderBuffers| -> u8 { panic!("as this test wants it") };
     for pool in [pool(1), pool(4)] {
         assert_eq!(pool.run(panics).wait(), None);
         assert!(pool.run(here()).wait().is_some(), "whoever ran it goes on");

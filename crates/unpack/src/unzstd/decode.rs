@@ -5,12 +5,13 @@ use std::io;
 
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation as _, OutBuffer};
 
+use super::batch::CompressedSource;
 use super::frame::{Frame, HEAD, LONGEST};
-use super::input::Source;
-use super::{CONTENT, Damage};
+use super::{CONTENT, ZstdError};
+use crate::bounds::part;
 
 /// Decodes one frame after the other, as it is read.
-pub(super) struct InOrder {
+pub(super) struct SequentialDecoder {
     decoder: Decoder<'static>,
     is_inside: bool,
     /// Whether the frame's header is read for sure.
@@ -25,7 +26,7 @@ thread_local! {
     static DECODER: RefCell<Option<Decoder<'static>>> = RefCell::new(Decoder::new().ok());
 }
 
-impl InOrder {
+impl SequentialDecoder {
     pub(super) fn new(window_log: u32) -> io::Result<Self> {
         let mut decoder = Decoder::new()?;
         decoder.set_parameter(DParameter::WindowLogMax(window_log))?;
@@ -38,7 +39,7 @@ impl InOrder {
     }
 
     /// The next bytes of the frame that was begun, or else of the next one. There are none at its end.
-    pub(super) fn read(&mut self, source: &mut impl Source, buffer: &mut [u8]) -> io::Result<usize> {
+    pub(super) fn read(&mut self, source: &mut impl CompressedSource, buffer: &mut [u8]) -> io::Result<usize> {
         // What is decoded already comes out before more is read.
         let mut bytes: &[u8] = &[];
         loop {
@@ -52,19 +53,20 @@ impl InOrder {
             self.begin.extend(bytes.iter().take(taken.min(LONGEST - self.begin.len())));
             self.content += given as u64;
             let is_stuck = taken == 0 && !bytes.is_empty();
-            let hint = decoded.map_err(|fault| Damage::Fault(source.offset(), in_same_words(fault)))?;
+            let hint =
+                decoded.map_err(|fault| ZstdError::Corrupt { offset: source.offset(), error: in_same_words(fault) })?;
             source.take(taken);
             self.is_inside = hint != 0;
             self.is_begun = self.is_inside && (self.is_begun || is_stuck);
             if !self.is_inside && !Frame::is_true(&std::mem::take(&mut self.begin), std::mem::take(&mut self.content)) {
-                return Err(Damage::Fault(source.offset(), corrupt()).into());
+                return Err(ZstdError::Corrupt { offset: source.offset(), error: corrupt() }.into());
             }
             if given > 0 || !self.is_inside {
                 return Ok(given);
             }
             bytes = source.bytes()?;
             if bytes.is_empty() && std::mem::replace(&mut self.is_begun, true) {
-                return Err(Damage::End(source.offset()).into());
+                return Err(ZstdError::Truncated { length: source.offset() }.into());
             }
         }
     }
@@ -108,7 +110,7 @@ fn decode_with(decoder: &mut Decoder<'static>, frames: &[u8], bytes: &mut Vec<u8
         hint = if hint == 0 {
             // As above.
             let no_room = || OutBuffer::around(&mut [][..]);
-            let mut head = InBuffer::around(head(frames.get(input.pos()..).unwrap_or_default()));
+            let mut head = InBuffer::around(head(part(frames, input.pos()..)?));
             let left = decoder.run(&mut head, &mut no_room())?;
             input.set_pos(input.pos() + head.pos());
             if left == 0 { left } else { decoder.run(&mut input, &mut no_room())? }
@@ -119,7 +121,7 @@ fn decode_with(decoder: &mut Decoder<'static>, frames: &[u8], bytes: &mut Vec<u8
             return Err(io::Error::other("the frames are longer than their headers say"));
         }
         if hint == 0 {
-            if !Frame::is_true(frames.get(begin.0..).unwrap_or_default(), (output.pos() - begin.1) as u64) {
+            if !Frame::is_true(part(frames, begin.0..)?, (output.pos() - begin.1) as u64) {
                 return Err(corrupt());
             }
             begin = (input.pos(), output.pos());

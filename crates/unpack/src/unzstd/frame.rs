@@ -18,16 +18,16 @@ pub(super) enum Frame {
     /// One that unpacks to nothing, of so many bytes.
     Skippable(usize),
     /// One with blocks, and what is behind its header.
-    Blocks(Header),
+    Blocks(FrameHeader),
 }
 
 /// The header of a frame with blocks, by its descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header(u8);
+pub(super) struct FrameHeader(u8);
 
 /// The header of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Block {
+pub(super) struct ZstdBlock {
     pub(super) is_last: bool,
     /// Bytes behind the header.
     pub(super) packed: usize,
@@ -39,7 +39,7 @@ impl Frame {
     /// The frame that begins with [`HEAD`] bytes.
     pub(super) fn read(head: &[u8]) -> Option<Self> {
         match *head {
-            [0x28, 0xb5, 0x2f, 0xfd, descriptor, ..] => Some(Self::Blocks(Header(descriptor))),
+            [0x28, 0xb5, 0x2f, 0xfd, descriptor, ..] => Some(Self::Blocks(FrameHeader(descriptor))),
             [0x50..=0x5f, 0x2a, 0x4d, 0x18, ref size @ ..] => {
                 Some(Self::Skippable(HEAD.saturating_add(usize::try_from(number(size)).ok()?)))
             }
@@ -58,7 +58,7 @@ impl Frame {
     }
 }
 
-impl Header {
+impl FrameHeader {
     const fn is_single_segment(self) -> bool {
         self.0 & 0b0010_0000 != 0
     }
@@ -96,7 +96,7 @@ impl Header {
     }
 }
 
-impl Block {
+impl ZstdBlock {
     /// The block with this header; nothing if there is no such block.
     pub(super) fn read(header: &[u8]) -> Option<Self> {
         let header = number(header.get(..BLOCK_HEADER)?);

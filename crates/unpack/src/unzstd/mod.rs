@@ -1,25 +1,29 @@
-//! zstd (RFC 8878), on as many processors as there are: frames are independent of one another, and their headers say how long
-//! they are. Many frames are written by zstd:chunked, one for each chunk, by pzstd and in zstd's seekable format. A layer of one
-//! frame, and all that is not of a size to be decoded ahead, is decoded in order as it is read; so is a batch again in which
-//! anything is wrong, so that its bytes and its fault come out as if nothing had been decoded ahead.
+//! zstd (RFC 8878), decoded by many threads. Frames are independent of one another, and their headers say how long they are.
+//! zstd:chunked writes a frame for each chunk; pzstd and the seekable format write many frames, too. A stream of one frame, and
+//! every frame that is too large to be decoded ahead, is decoded in order as it is read. A batch of frames in which anything is
+//! damaged is decoded again in order, so that its bytes and its error are those of a decoder that knows no threads.
 //!
-//! Memory, for each batch that the [`Pool`] permits, two for each thread: at most [`PACKED`] bytes, and [`CONTENT`] that they
-//! unpack to; for each thread, what zstd keeps of a frame, which is no more of its window than the frame fills. With two threads
-//! that is 88 MiB at most, and 352 with eight, less than gzip's. Besides, each layer has a frame of at most [`PACKED`] bytes that is
-//! looked at, and zstd's window of one that is decoded in order.
+//! # Memory
+//!
+//! For each batch that the [`Pool`] permits, of which there are two for each thread: at most [`PACKED`] compressed bytes, and
+//! [`CONTENT`] that they decode to; for each thread, zstd's buffers for a frame, which are no larger than the frame. With two
+//! threads that is at most 88 MiB, with eight 352 MiB. Besides, each stream
+//! has one frame of at most [`PACKED`] bytes that is looked at, and zstd's window of a frame that is decoded in order.
 
+mod batch;
 mod decode;
 mod frame;
-mod input;
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, BufRead, Read};
 use std::ops::Range;
 
-use crate::pool::{Answer, Lent, Permit, Pool};
-use decode::{InOrder, decode};
-use input::{Batch, Input, Source as _};
+use crate::bounds::part;
+use crate::defect::DefectError;
+use crate::pool::{JobHandle, Permit, Pool, PooledBuf};
+use batch::{Batch, CompressedSource as _, FrameReader};
+use decode::{SequentialDecoder, decode};
 
 /// Compressed bytes that are enough for a batch.
 const BATCH: usize = if cfg!(test) { 16 << 10 } else { 1 << 20 };
@@ -33,37 +37,49 @@ const CONTENT: usize = 12 * BATCH;
 /// Unpacked bytes that are handed over at once where they are decoded in order.
 const PIECE: usize = 256 << 10;
 
-/// Where compressed data are wrong, and what is.
+/// Damage of a zstd stream. [`Unzstd`] returns it inside an [`io::Error`].
 #[derive(Debug, thiserror::Error)]
-pub enum Damage {
-    /// They end too early: so many there are.
-    #[error("the zstd data end after {0} bytes, in the middle")]
-    End(u64),
-    /// Near this byte of the stream, in zstd's words.
-    #[error("the zstd data are damaged near byte {0} ({1})")]
-    Fault(u64, io::Error),
+#[non_exhaustive]
+pub enum ZstdError {
+    /// The stream ends inside a frame. Kind [`io::ErrorKind::UnexpectedEof`].
+    #[error("the zstd data end after {length} bytes, in the middle")]
+    Truncated {
+        /// Compressed bytes that the stream has.
+        length: u64,
+    },
+    /// The stream is no valid zstd. Kind [`io::ErrorKind::InvalidData`].
+    #[error("the zstd data are damaged near byte {offset} ({error})")]
+    Corrupt {
+        /// Byte of the compressed stream near which the decoder noticed the damage.
+        offset: u64,
+        /// The error of the zstd library.
+        error: io::Error,
+    },
 }
 
-impl From<Damage> for io::Error {
-    fn from(damage: Damage) -> Self {
-        let kind = match damage {
-            Damage::End(_) => io::ErrorKind::UnexpectedEof,
-            Damage::Fault(..) => io::ErrorKind::InvalidData,
+impl From<ZstdError> for io::Error {
+    fn from(error: ZstdError) -> Self {
+        let kind = match error {
+            ZstdError::Truncated { .. } => io::ErrorKind::UnexpectedEof,
+            ZstdError::Corrupt { .. } => io::ErrorKind::InvalidData,
         };
-        Self::new(kind, damage)
+        Self::new(kind, error)
     }
 }
 
-/// The bytes in a zstd stream of one frame or many.
+/// The content of a zstd stream of one frame or many.
+///
+/// Reading fails with a [`ZstdError`] inside the [`io::Error`] where the stream is damaged or truncated, and with the error of
+/// the source where that fails. Skippable frames are skipped. Bytes after the last frame that are no frame are damage.
 pub struct Unzstd<'p, R> {
-    input: Input<R>,
+    input: FrameReader<R>,
     pool: Option<&'p Pool>,
     window_log: u32,
-    in_order: InOrder,
+    in_order: SequentialDecoder,
     /// Whether the next frame of the input was seen not to be one to decode ahead.
     is_next_in_order: bool,
     /// What is decoded ahead.
-    ahead: VecDeque<Ahead>,
+    ahead: VecDeque<PendingBatch>,
     current: Current,
     /// What was decoded in order, and which part of it is not handed over yet.
     piece: Box<[u8]>,
@@ -71,8 +87,8 @@ pub struct Unzstd<'p, R> {
 }
 
 /// A batch that is being decoded; one that cannot be comes back.
-struct Ahead {
-    answer: Answer<Result<Lent<u8>, Batch>>,
+struct PendingBatch {
+    answer: JobHandle<Result<PooledBuf<u8>, Batch>>,
     permit: Permit,
 }
 
@@ -81,7 +97,7 @@ enum Current {
     Nothing,
     /// What was decoded ahead, from the next byte on.
     Decoded {
-        bytes: Lent<u8>,
+        bytes: PooledBuf<u8>,
         at: usize,
         _permit: Permit,
     },
@@ -101,13 +117,18 @@ impl<R> fmt::Debug for Unzstd<'_, R> {
 }
 
 impl<'p, R: BufRead> Unzstd<'p, R> {
-    /// What `source` unpacks to, with windows of at most `1 << window_log` bytes; with a pool, decoded ahead by its threads.
+    /// Decodes the stream in `source`; with a pool, its threads decode ahead of the reader, otherwise the reader decodes in order.
+    /// Frames whose window is larger than `1 << window_log` bytes are refused as damage.
+    ///
+    /// # Errors
+    ///
+    /// The zstd library has no memory, or `window_log` is outside of what it supports (10 to 31).
     pub fn new(source: R, window_log: u32, pool: Option<&'p Pool>) -> io::Result<Self> {
         Ok(Self {
-            input: Input::new(source),
+            input: FrameReader::new(source),
             pool,
             window_log,
-            in_order: InOrder::new(window_log)?,
+            in_order: SequentialDecoder::new(window_log)?,
             is_next_in_order: false,
             ahead: VecDeque::new(),
             current: Current::Nothing,
@@ -118,10 +139,9 @@ impl<'p, R: BufRead> Unzstd<'p, R> {
 
     /// Goes on to what comes next; false at the end.
     fn advance(&mut self) -> io::Result<bool> {
-        self.read_ahead();
-        self.current = if let Some(Ahead { answer, permit }) = self.ahead.pop_front() {
-            let gone = || io::Error::other("decompression failed: this is a defect of ncclcheck");
-            match answer.wait_and_help().ok_or_else(gone)? {
+        self.read_ahead()?;
+        self.current = if let Some(PendingBatch { answer, permit }) = self.ahead.pop_front() {
+            match answer.wait_and_help().ok_or(DefectError)? {
                 Ok(bytes) => Current::Decoded { bytes, at: 0, _permit: permit },
                 Err(batch) => Current::Again { batch, _permit: permit },
             }
@@ -136,33 +156,33 @@ impl<'p, R: BufRead> Unzstd<'p, R> {
     }
 
     /// Has as many batches decoded as may be.
-    fn read_ahead(&mut self) {
-        let Some(pool) = self.pool else { return };
+    fn read_ahead(&mut self) -> io::Result<()> {
+        let Some(pool) = self.pool else { return Ok(()) };
         while !self.is_next_in_order
             && let Some(permit) = pool.permit()
         {
-            let Some(batch) = self.input.batch() else {
+            let Some(batch) = self.input.batch()? else {
                 self.is_next_in_order = true;
-                return;
+                break;
             };
             let window_log = self.window_log;
             let answer = pool.run(move |buffers| {
-                let mut bytes = buffers.bytes.lend();
+                let mut bytes = buffers.bytes.take();
                 // What is wrong with it is told when it is decoded in order.
                 decode(&batch.frames, window_log, &mut bytes).map_or(Err(batch), |()| Ok(bytes))
             });
-            self.ahead.push_back(Ahead { answer, permit });
+            self.ahead.push_back(PendingBatch { answer, permit });
         }
+        Ok(())
     }
 }
 
 impl<R: BufRead> Unzstd<'_, R> {
-    fn at_hand(&self) -> &[u8] {
-        let bytes = match &self.current {
-            Current::Decoded { bytes, at, .. } => bytes.get(*at..),
-            _ => self.piece.get(self.left.clone()),
-        };
-        bytes.unwrap_or_default()
+    fn at_hand(&self) -> io::Result<&[u8]> {
+        Ok(match &self.current {
+            Current::Decoded { bytes, at, .. } => part(bytes, *at..)?,
+            _ => part(&self.piece, self.left.clone())?,
+        })
     }
 
     /// Goes on where nothing is at hand; false at the end. There may be nothing at hand still.
@@ -188,8 +208,8 @@ impl<R: BufRead> Unzstd<'_, R> {
 
 impl<R: BufRead> BufRead for Unzstd<'_, R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        while self.at_hand().is_empty() && self.go_on()? {}
-        Ok(self.at_hand())
+        while self.at_hand()?.is_empty() && self.go_on()? {}
+        self.at_hand()
     }
 
     fn consume(&mut self, amount: usize) {

@@ -114,13 +114,13 @@ fn assert_as_sequentially(blob: &[u8], threads: usize) {
             assert!(bytes.starts_with(&expected) || expected.starts_with(&bytes));
             let damage = error.get_ref().unwrap().downcast_ref().unwrap();
             match damage {
-                Damage::End(at) => {
+                ZstdError::Truncated { length } => {
                     assert_eq!(expected_error.kind(), io::ErrorKind::UnexpectedEof);
-                    assert_eq!(*at, blob.len() as u64);
+                    assert_eq!(*length, blob.len() as u64);
                 }
-                Damage::Fault(at, error) => {
+                ZstdError::Corrupt { offset, error } => {
                     assert_eq!(error.to_string(), in_same_words(expected_error).to_string());
-                    assert!(*at <= blob.len() as u64);
+                    assert!(*offset <= blob.len() as u64);
                 }
             }
         }
@@ -159,9 +159,9 @@ fn a_batch_has_no_more_than_it_may() {
     // Frames that say nothing of their size, of zeros, and of noise.
     let (zeros, noise) = (frame(&vec![0; 100_000], 1, false, true), frame(&mixture(1, 45_000), 1, true, false));
     let blob = [zeros.repeat(20), noise.repeat(20)].concat();
-    let mut input = Input::new(&*blob);
+    let mut input = FrameReader::new(&*blob);
     let mut batches = 0;
-    while let Some(batch) = input.batch() {
+    while let Some(batch) = input.batch().unwrap() {
         assert!(batch.frames.len() <= PACKED);
         let mut bytes = Vec::new();
         decode::decode(&batch.frames, WINDOW_LOG, &mut bytes).unwrap();
@@ -312,7 +312,7 @@ fn what_follows_the_last_frame_is_an_error() {
 fn a_frame_that_unpacks_to_very_much_is_decoded_in_order() {
     let zeros = frame(&vec![0; 20 << 20], 1, false, true);
     let blob = [&*zeros, &*frame(b"and more", 1, true, true)].concat();
-    assert!(Input::new(&*blob).batch().is_none());
+    assert!(FrameReader::new(&*blob).batch().unwrap().is_none());
     let (bytes, end) = unpack(&blob, 2);
     end.unwrap();
     assert!(bytes == [&vec![0; 20 << 20][..], b"and more"].concat());

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 
 use crate::model::Digest;
-use unpack::inflate::Middle;
+use unpack::inflate::{CheckpointDecoder, InflateError};
 
 use super::stored::Stored;
 
@@ -32,7 +32,7 @@ pub(super) struct Spans<'a, 'z> {
     bytes: Vec<u8>,
     end: u64,
     is_last: bool,
-    middle: Middle,
+    decoder: CheckpointDecoder,
     /// Bytes of the span that are not unpacked yet.
     left: u64,
     /// What of the piece that was unpacked last nobody took yet.
@@ -41,8 +41,8 @@ pub(super) struct Spans<'a, 'z> {
 
 impl<'a, 'z> Spans<'a, 'z> {
     pub(super) fn new(stored: Stored<'a>, all: &'z [Span<'z>]) -> Self {
-        let (bytes, middle) = (Vec::new(), Middle::default());
-        Self { stored, all, bytes, end: 0, is_last: false, middle, left: 0, ready: 0..0 }
+        let (bytes, decoder) = (Vec::new(), CheckpointDecoder::default());
+        Self { stored, all, bytes, end: 0, is_last: false, decoder, left: 0, ready: 0..0 }
     }
 
     /// Goes to the first byte of the span of this number.
@@ -65,7 +65,7 @@ impl<'a, 'z> Spans<'a, 'z> {
             let what = format!("its span has the digest {found}, the zTOC says {}", span.digest);
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
-        self.middle.begin(usize::from(span.bit), span.window);
+        self.decoder.begin(usize::from(span.bit), span.window).map_err(damage)?;
         self.bytes = bytes;
         self.end = span.stored.end;
         self.is_last = number + 1 == self.all.len();
@@ -80,8 +80,8 @@ impl<'a, 'z> Spans<'a, 'z> {
 
     fn unpack(&mut self) -> io::Result<()> {
         let enough = usize::try_from(self.left).unwrap_or(usize::MAX);
-        self.middle.next(&self.bytes, enough).map_err(|fault| io::Error::new(io::ErrorKind::InvalidData, fault))?;
-        let count = self.middle.piece().len();
+        self.decoder.next(&self.bytes, enough).map_err(damage)?;
+        let count = self.decoder.piece().map_err(damage)?.len();
         if count > enough && !self.is_last {
             let what = "a block does not end where its span does";
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
@@ -98,8 +98,12 @@ impl Read for Spans<'_, '_> {
         if self.ready.is_empty() && self.left > 0 {
             self.unpack()?;
         }
-        let count = self.middle.piece().get(self.ready.clone()).unwrap_or_default().read(buffer)?;
+        let count = self.decoder.piece().map_err(damage)?.get(self.ready.clone()).unwrap_or_default().read(buffer)?;
         self.ready.start += count;
         Ok(count)
     }
+}
+
+fn damage(error: InflateError) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
 }

@@ -2,20 +2,20 @@
 
 use memchr::memmem;
 
-use super::bits::Bits;
-use super::header::Lengths;
+use super::bits::BitReader;
+use super::block_header::Lengths;
 use super::member::{self, MAGIC};
 
 /// A place where decoding may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Boundary {
     /// A block's header, at this bit.
     Block(usize),
     /// A gzip member's header, at this byte.
     Member(usize),
 }
 
-impl Place {
+impl Boundary {
     pub(super) const fn bit(self) -> usize {
         match self {
             Self::Block(bit) => bit,
@@ -51,14 +51,14 @@ impl Place {
 }
 
 /// The first such place from the bit `from` on, before the bit `end`.
-pub(super) fn find(input: &[u8], from: usize, end: usize) -> Option<Place> {
+pub(super) fn find(input: &[u8], from: usize, end: usize) -> Option<Boundary> {
     let first = from.div_ceil(8);
     let member = memmem::find_iter(input.get(first..end / 8)?, &MAGIC)
-        .map(|at| Place::Member(first + at))
+        .map(|at| Boundary::Member(first + at))
         .find(|place| place.is_findable(input));
-    let end = member.map_or(end, Place::bit);
+    let end = member.map_or(end, Boundary::bit);
     let is_block = |bit: &usize| is_dynamic(input, *bit) || bit % 8 == 5 && is_stored(input, bit / 8 + 1);
-    (from..end).find(is_block).map(Place::Block).or(member)
+    (from..end).find(is_block).map(Boundary::Block).or(member)
 }
 
 /// The bits from here on, 121 of them or more; zeros where not so many bytes are there.
@@ -115,13 +115,14 @@ static TAKEN: [u16; 1 << 12] = {
     taken
 };
 
+#[expect(clippy::indexing_slicing, reason = "the index is below the length, a power of two")]
 /// Whether the code of code lengths has just as many words as there is room for.
 fn is_complete(head: u128) -> bool {
     let count = (head >> 13) as u32 & 15;
     let mut lengths = (head >> 17) as u64 & ((1 << (3 * (count + 4))) - 1);
     let mut taken = 0;
     while lengths > 0 {
-        taken += TAKEN.get(lengths as usize & 0xfff).copied().unwrap_or_default();
+        taken += TAKEN[lengths as usize & (TAKEN.len() - 1)];
         lengths >>= 12;
     }
     taken == 0x80
@@ -129,6 +130,6 @@ fn is_complete(head: u128) -> bool {
 
 #[cold]
 fn has_codes(input: &[u8], bit: usize) -> bool {
-    let mut bits = Bits::at(input, bit + 3);
+    let mut bits = BitReader::at(input, bit + 3);
     Lengths::read(input, &mut bits).is_ok() && bits.is_within(input)
 }

@@ -1,6 +1,7 @@
 //! Prefix codes (RFC 1951, section 3.2.2), as tables to look the next bits up in.
 
-use super::Fault;
+use super::InflateError;
+use crate::bounds::{BoundsError, part_mut};
 
 /// The longest code word.
 pub(super) const LONGEST: usize = 15;
@@ -108,7 +109,7 @@ impl Entry {
         self.0
     }
 
-    /// Bits that are done with.
+    /// BitReader that are done with.
     #[inline(always)]
     pub(super) const fn done(self) -> u32 {
         self.0 & 0xff
@@ -163,7 +164,7 @@ impl Entry {
 pub(super) struct Table<const SIZE: usize> {
     first: Box<[Entry; SIZE]>,
     longer: Vec<Entry>,
-    /// Bits that the tables of longer words look at.
+    /// BitReader that the tables of longer words look at.
     more: u32,
 }
 
@@ -191,28 +192,36 @@ impl<const SIZE: usize> Table<SIZE> {
     }
 
     /// Makes the table of a code: the length of each symbol's word, 0 where it has none.
-    pub(super) fn build(&mut self, lengths: &[u8], meaning: impl Fn(usize) -> Entry) -> Result<(), Fault> {
-        self.fill(&Words::new(lengths, meaning)?, |_, _| ());
-        Ok(())
+    pub(super) fn build(&mut self, lengths: &[u8], meaning: impl Fn(usize) -> Entry) -> Result<(), InflateError> {
+        Ok(self.fill(&Codewords::new(lengths, meaning)?, |_, _| Ok(()))?)
     }
 
     /// The same, where two literals, or a literal and a length, are looked up at once if their words fit together.
-    pub(super) fn build_with_pairs(&mut self, lengths: &[u8], meaning: impl Fn(usize) -> Entry) -> Result<(), Fault> {
-        let words = Words::new(lengths, meaning)?;
+    pub(super) fn build_with_pairs(
+        &mut self,
+        lengths: &[u8],
+        meaning: impl Fn(usize) -> Entry,
+    ) -> Result<(), InflateError> {
+        let words = Codewords::new(lengths, meaning)?;
         self.fill(&words, |table, length| {
             for first in 1..length {
                 let (literals, lengths) = (words.literals(length - first), words.lengths(length - first));
                 for word in words.literals(first) {
-                    word.pair(first, word.entry.before_literal(), literals, table);
-                    word.pair(first, word.entry.before_length(), lengths, table);
+                    word.pair(first, word.entry.before_literal(), literals, table)?;
+                    word.pair(first, word.entry.before_length(), lengths, table)?;
                 }
             }
-        });
+            Ok(())
+        })?;
         Ok(())
     }
 
     /// Puts words into the table, the shorter first. When those of a length are in, `more` may add to what looks at so many bits.
-    fn fill(&mut self, words: &Words, more: impl Fn(&mut [Entry], usize)) {
+    fn fill(
+        &mut self,
+        words: &Codewords,
+        more: impl Fn(&mut [Entry], usize) -> Result<(), BoundsError>,
+    ) -> Result<(), BoundsError> {
         self.longer.clear();
         self.more = words.longest().saturating_sub(Self::BITS) as u32;
         self.first.iter_mut().take(1).for_each(|to| *to = Entry::INVALID);
@@ -221,46 +230,45 @@ impl<const SIZE: usize> Table<SIZE> {
             let words = words.of(length);
             if filled == SIZE {
                 for word in words {
-                    self.add_longer(usize::from(word.code), length, word.entry);
+                    self.add_longer(usize::from(word.code), length, word.entry)?;
                 }
                 continue;
             }
             // So far the table looks at one bit less, whose other value means the same.
             self.first.copy_within(..filled, filled);
             filled *= 2;
-            let table = self.first.get_mut(..filled).unwrap_or_default();
+            let table = part_mut(self.first.as_mut_slice(), ..filled)?;
             for word in words {
-                if let Some(to) = table.get_mut(usize::from(word.code)) {
-                    *to = word.entry;
-                }
+                *part_mut(table, usize::from(word.code))? = word.entry;
             }
-            more(table, length);
+            more(table, length)?;
         }
+        Ok(())
     }
 
-    fn add_longer(&mut self, code: usize, length: usize, entry: Entry) {
-        let Some(first) = self.first.get_mut(code & (SIZE - 1)) else { return };
+    fn add_longer(&mut self, code: usize, length: usize, entry: Entry) -> Result<(), BoundsError> {
+        let first = part_mut(self.first.as_mut_slice(), code & (SIZE - 1))?;
         if !first.is_special(Special::Longer) {
             *first = Entry::new(Meaning::Special, Self::BITS, self.longer.len() as u16);
             self.longer.resize(self.longer.len() + (1 << self.more), Entry::INVALID);
         }
         let from = first.value() + (code >> Self::BITS);
         let end = first.value() + (1 << self.more);
-        if let Some(table) = self.longer.get_mut(from..end) {
-            table.iter_mut().step_by(1 << (length - Self::BITS)).for_each(|to| *to = entry);
-        }
+        let table = part_mut(&mut self.longer, from..end)?;
+        table.iter_mut().step_by(1 << (length - Self::BITS)).for_each(|to| *to = entry);
+        Ok(())
     }
 }
 
 /// The words of a code, in order.
-struct Words {
-    words: [Word; 320],
+struct Codewords {
+    words: [Codeword; 320],
     /// Of each length, how many words are shorter; at last, how many there are.
     before: [u16; LONGEST + 2],
 }
 
 #[derive(Clone, Copy, Default)]
-struct Word {
+struct Codeword {
     /// Its bits, the first of them lowest.
     code: u16,
     entry: Entry,
@@ -268,26 +276,25 @@ struct Word {
     behind: u32,
 }
 
-impl Word {
+impl Codeword {
     /// Puts it, a literal's of so many bits, into the table with each of those that may follow.
     #[inline(always)]
-    fn pair(self, length: usize, entry: u32, followers: &[Self], table: &mut [Entry]) {
+    fn pair(self, length: usize, entry: u32, followers: &[Self], table: &mut [Entry]) -> Result<(), BoundsError> {
         for next in followers {
-            if let Some(to) = table.get_mut(usize::from(self.code) | usize::from(next.code) << length) {
-                *to = Entry(entry + next.behind);
-            }
+            *part_mut(table, usize::from(self.code) | usize::from(next.code) << length)? = Entry(entry + next.behind);
         }
+        Ok(())
     }
 }
 
 #[expect(clippy::indexing_slicing, reason = "no word is longer than LONGEST, and no code has more than 320 symbols")]
-impl Words {
-    fn new(lengths: &[u8], meaning: impl Fn(usize) -> Entry) -> Result<Self, Fault> {
+impl Codewords {
+    fn new(lengths: &[u8], meaning: impl Fn(usize) -> Entry) -> Result<Self, InflateError> {
         let mut counts = [0_u16; LONGEST + 1];
         for &length in lengths {
-            *counts.get_mut(usize::from(length)).ok_or(Fault("a code word is longer than 15 bits"))? += 1;
+            *counts.get_mut(usize::from(length)).ok_or(InflateError("a code word is longer than 15 bits"))? += 1;
         }
-        let mut words = Self { words: [Word::default(); 320], before: [0; LONGEST + 2] };
+        let mut words = Self { words: [Codeword::default(); 320], before: [0; LONGEST + 2] };
         let mut first = [0_u16; LONGEST + 1];
         let (mut word, mut before) = (0_u32, 0);
         for (length, &count) in counts.iter().enumerate().skip(1) {
@@ -295,7 +302,7 @@ impl Words {
             first[length] = word as u16;
             word += u32::from(count);
             if word > 1 << length {
-                return Err(Fault("a code has more words than there is room for"));
+                return Err(InflateError("a code has more words than there is room for"));
             }
             words.before[length] = before;
             before += count;
@@ -306,7 +313,7 @@ impl Words {
             let length = usize::from(length);
             let code = first[length].reverse_bits() >> (16 - length);
             let entry = meaning(symbol).with_word(length);
-            words.words[usize::from(next[length])] = Word { code, entry, behind: entry.behind_literal() };
+            words.words[usize::from(next[length])] = Codeword { code, entry, behind: entry.behind_literal() };
             first[length] += 1;
             next[length] += 1;
         }
@@ -314,18 +321,18 @@ impl Words {
     }
 
     /// Those of a length.
-    fn of(&self, length: usize) -> &[Word] {
+    fn of(&self, length: usize) -> &[Codeword] {
         &self.words[usize::from(self.before[length])..usize::from(self.before[length + 1])]
     }
 
     /// Of these, those of literals.
-    fn literals(&self, length: usize) -> &[Word] {
+    fn literals(&self, length: usize) -> &[Codeword] {
         let words = self.of(length);
         &words[..words.partition_point(|word| word.entry.is(Meaning::Literals))]
     }
 
     /// And those of lengths.
-    fn lengths(&self, length: usize) -> &[Word] {
+    fn lengths(&self, length: usize) -> &[Codeword] {
         let words = self.of(length);
         &words[words.partition_point(|word| !word.entry.is(Meaning::Base))..]
     }

@@ -1,42 +1,45 @@
 //! CRC-32 and size of unpacked bytes, against the trailers of their members.
 
-use super::Fault;
+use super::chunk::End;
 use super::member::Trailer;
-use super::stretch::End;
+use super::{InflateError, Piece};
+use crate::bounds::BoundsError;
 
 /// Of bytes that follow each other.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sum {
+pub(super) struct Checksum {
     crc: crc32fast::Hasher,
     size: u64,
 }
 
 /// Of the bytes between ends of members: one more than ends.
 #[derive(Debug)]
-pub(super) struct Sums {
-    parts: Vec<Sum>,
+pub(super) struct Checksums {
+    parts: Vec<Checksum>,
     trailers: Vec<Trailer>,
 }
 
-impl Sums {
+impl Checksums {
     /// Of some bytes in pieces. The ends are counted from the first on.
-    pub(super) fn of<'b>(pieces: impl IntoIterator<Item = &'b [u8]>, ends: &[End]) -> Self {
-        let mut sums = Self { parts: vec![Sum::default()], trailers: Vec::new() };
+    pub(super) fn of(pieces: &[Piece], ends: &[End]) -> Result<Self, BoundsError> {
+        let mut sums = Self { parts: vec![Checksum::default()], trailers: Vec::new() };
         let mut ends = ends.iter().peekable();
         let mut at = 0;
-        for mut piece in pieces {
+        for piece in pieces {
+            let mut piece = piece.bytes()?;
             while let Some(end) = ends.next_if(|end| end.at <= at + piece.len()) {
-                let (before, after) = piece.split_at(end.at - at);
+                let split = end.at.checked_sub(at).and_then(|at| piece.split_at_checked(at));
+                let (before, after) = split.ok_or_else(BoundsError::new)?;
                 sums.add(before);
                 sums.trailers.push(end.trailer);
-                sums.parts.push(Sum::default());
+                sums.parts.push(Checksum::default());
                 at = end.at;
                 piece = after;
             }
             sums.add(piece);
             at += piece.len();
         }
-        sums
+        Ok(sums)
     }
 
     fn add(&mut self, bytes: &[u8]) {
@@ -47,9 +50,9 @@ impl Sums {
     }
 }
 
-impl Sum {
+impl Checksum {
     /// Adds what follows. Every member that ends there must be what its trailer says.
-    pub(super) fn follow(&mut self, sums: &Sums) -> Result<(), Fault> {
+    pub(super) fn follow(&mut self, sums: &Checksums) -> Result<(), InflateError> {
         let mut trailers = sums.trailers.iter();
         for part in &sums.parts {
             self.crc.combine(&part.crc);
@@ -57,10 +60,10 @@ impl Sum {
             let Some(trailer) = trailers.next() else { continue };
             let sum = std::mem::take(self);
             if sum.size as u32 != trailer.size {
-                return Err(Fault("a gzip member unpacks to another size than its trailer says"));
+                return Err(InflateError("a gzip member unpacks to another size than its trailer says"));
             }
             if sum.crc.finalize() != trailer.crc {
-                return Err(Fault("a gzip member unpacks to bytes of another CRC-32 than its trailer says"));
+                return Err(InflateError("a gzip member unpacks to bytes of another CRC-32 than its trailer says"));
             }
         }
         Ok(())

@@ -1,10 +1,11 @@
 //! Headers of deflate blocks (RFC 1951, section 3.2.3).
 
-use super::Fault;
-use super::bits::Bits;
-use super::code::{Entry, Table, room};
+use super::InflateError;
+use super::bits::BitReader;
+use super::huffman::{Entry, Table, room};
+use crate::bounds::{BoundsError, part, part_mut};
 
-/// Bits of literals' and lengths' words that are looked up at once: with more of them more pairs fit, and the table takes longer
+/// BitReader of literals' and lengths' words that are looked up at once: with more of them more pairs fit, and the table takes longer
 /// to make.
 pub(super) const LITERAL_TABLE: usize = 1 << 12;
 
@@ -20,45 +21,45 @@ pub(super) struct Codes {
 
 /// What a block holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Content {
+pub(super) enum BlockContent {
     /// So many bytes as they are.
     Stored(usize),
-    /// Words of the codes that were read.
+    /// Codewords of the codes that were read.
     Compressed,
 }
 
 /// A block's beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct BlockHeader {
     /// Whether it is the last of its stream.
     pub(super) is_final: bool,
-    pub(super) content: Content,
+    pub(super) content: BlockContent,
 }
 
 /// Reads a header, and makes the codes of the block.
-pub(super) fn read(input: &[u8], bits: &mut Bits, codes: &mut Codes) -> Result<Header, Fault> {
+pub(super) fn read(input: &[u8], bits: &mut BitReader, codes: &mut Codes) -> Result<BlockHeader, InflateError> {
     bits.refill(input);
     let is_final = bits.take(1) == 1;
     let content = match bits.take(2) {
         0 => stored(input, bits)?,
         1 => fixed(codes)?,
         2 => Lengths::read(input, bits)?.make(codes)?,
-        _ => return Err(Fault("a block is of a type that there is not")),
+        _ => return Err(InflateError("a block is of a type that there is not")),
     };
-    Ok(Header { is_final, content })
+    Ok(BlockHeader { is_final, content })
 }
 
-fn stored(input: &[u8], bits: &mut Bits) -> Result<Content, Fault> {
+fn stored(input: &[u8], bits: &mut BitReader) -> Result<BlockContent, InflateError> {
     bits.align();
     bits.refill(input);
     let length = bits.take(16);
     if length != !bits.take(16) & 0xffff {
-        return Err(Fault("a stored block says two lengths"));
+        return Err(InflateError("a stored block says two lengths"));
     }
-    Ok(Content::Stored(length as usize))
+    Ok(BlockContent::Stored(length as usize))
 }
 
-fn fixed(codes: &mut Codes) -> Result<Content, Fault> {
+fn fixed(codes: &mut Codes) -> Result<BlockContent, InflateError> {
     let mut lengths = [8; 288];
     for (symbol, length) in lengths.iter_mut().enumerate() {
         *length = match symbol {
@@ -69,7 +70,7 @@ fn fixed(codes: &mut Codes) -> Result<Content, Fault> {
     }
     codes.literals.build_with_pairs(&lengths, literal)?;
     codes.distances.build(&[5; 32], distance)?;
-    Ok(Content::Compressed)
+    Ok(BlockContent::Compressed)
 }
 
 /// The lengths of a dynamic block's code words.
@@ -85,13 +86,13 @@ const ORDER: [u8; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 
 
 impl Lengths {
     /// Reads what stands behind the block's type.
-    pub(super) fn read(input: &[u8], bits: &mut Bits) -> Result<Self, Fault> {
+    pub(super) fn read(input: &[u8], bits: &mut BitReader) -> Result<Self, InflateError> {
         bits.refill(input);
         let literals = bits.take(5) as usize + 257;
         let distances = bits.take(5) as usize + 1;
         let count = bits.take(4) as usize + 4;
         if literals > 286 || distances > 30 {
-            return Err(Fault("a block has more symbols than there are"));
+            return Err(InflateError("a block has more symbols than there are"));
         }
         let mut code = [0; 19];
         for &symbol in ORDER.iter().take(count) {
@@ -101,7 +102,7 @@ impl Lengths {
             }
         }
         if room(&code) != 0 {
-            return Err(Fault("the code of code lengths is not complete"));
+            return Err(InflateError("the code of code lengths is not complete"));
         }
         let mut table = Table::<128>::default();
         table.build(&code, |symbol| Entry::base(symbol as u16, 0))?;
@@ -111,7 +112,7 @@ impl Lengths {
         Ok(lengths)
     }
 
-    fn fill(&mut self, input: &[u8], bits: &mut Bits, table: &Table<128>) -> Result<(), Fault> {
+    fn fill(&mut self, input: &[u8], bits: &mut BitReader, table: &Table<128>) -> Result<(), InflateError> {
         let wanted = self.literals + self.distances;
         let (mut at, mut previous) = (0, None);
         while at < wanted {
@@ -120,41 +121,41 @@ impl Lengths {
             bits.take(entry.done());
             let (length, times) = match entry.value() {
                 symbol @ 0..16 => (symbol as u8, 1),
-                16 => (previous.ok_or(Fault("the first code length repeats one before it"))?, 3 + bits.take(2)),
+                16 => (previous.ok_or(InflateError("the first code length repeats one before it"))?, 3 + bits.take(2)),
                 17 => (0, 3 + bits.take(3)),
                 _ => (0, 11 + bits.take(7)),
             };
             let end = at + times as usize;
-            self.all.get_mut(at..end).unwrap_or_default().fill(length);
+            part_mut(&mut self.all, at..end)?.fill(length);
             (at, previous) = (end, Some(length));
         }
-        if at == wanted { Ok(()) } else { Err(Fault("a block has more code lengths than symbols")) }
+        if at == wanted { Ok(()) } else { Err(InflateError("a block has more code lengths than symbols")) }
     }
 
-    fn check(&self) -> Result<(), Fault> {
-        let (literals, distances) = self.parts();
+    fn check(&self) -> Result<(), InflateError> {
+        let (literals, distances) = self.parts()?;
         if literals.get(256) == Some(&0) {
-            return Err(Fault("a block has no code word for its end"));
+            return Err(InflateError("a block has no code word for its end"));
         }
         if !is_allowed(literals) {
-            return Err(Fault("the code of literals is not complete"));
+            return Err(InflateError("the code of literals is not complete"));
         }
         if distances.iter().any(|length| *length > 0) && !is_allowed(distances) {
-            return Err(Fault("the code of distances is not complete"));
+            return Err(InflateError("the code of distances is not complete"));
         }
         Ok(())
     }
 
-    fn parts(&self) -> (&[u8], &[u8]) {
-        let (literals, rest) = self.all.split_at(self.literals);
-        (literals, rest.get(..self.distances).unwrap_or_default())
+    fn parts(&self) -> Result<(&[u8], &[u8]), BoundsError> {
+        let all = part(&self.all, ..self.literals + self.distances)?;
+        all.split_at_checked(self.literals).ok_or_else(BoundsError::new)
     }
 
-    fn make(&self, codes: &mut Codes) -> Result<Content, Fault> {
-        let (literals, distances) = self.parts();
+    fn make(&self, codes: &mut Codes) -> Result<BlockContent, InflateError> {
+        let (literals, distances) = self.parts()?;
         codes.literals.build_with_pairs(literals, literal)?;
         codes.distances.build(distances, distance)?;
-        Ok(Content::Compressed)
+        Ok(BlockContent::Compressed)
     }
 }
 

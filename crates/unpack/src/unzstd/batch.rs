@@ -2,11 +2,12 @@
 
 use std::io::{self, BufRead};
 
-use super::frame::{BLOCK_HEADER, Block, Frame, HEAD};
+use super::frame::{BLOCK_HEADER, Frame, HEAD, ZstdBlock};
 use super::{BATCH, CONTENT, PACKED};
+use crate::bounds::{BoundsError, part};
 
 /// Compressed bytes, from which some are taken at a time.
-pub(super) trait Source {
+pub(super) trait CompressedSource {
     /// The next bytes. There are none at the end.
     fn bytes(&mut self) -> io::Result<&[u8]>;
 
@@ -18,7 +19,7 @@ pub(super) trait Source {
 }
 
 /// The stream. Reading goes on behind the batches that were cut off.
-pub(super) struct Input<R> {
+pub(super) struct FrameReader<R> {
     source: R,
     /// Bytes that were read from the source to find frames, and how many of them were taken in order.
     buffered: Vec<u8>,
@@ -47,13 +48,13 @@ struct Extent {
     content: u64,
 }
 
-impl<R: BufRead> Input<R> {
+impl<R: BufRead> FrameReader<R> {
     pub(super) const fn new(source: R) -> Self {
         Self { source, buffered: Vec::new(), at: 0, offset: 0, error: None }
     }
 
     /// Takes the next frames, if there are any which are of a size to be decoded ahead.
-    pub(super) fn batch(&mut self) -> Option<Batch> {
+    pub(super) fn batch(&mut self) -> Result<Option<Batch>, BoundsError> {
         self.buffered.drain(..self.at);
         self.at = 0;
         let mut extent = Extent::default();
@@ -62,14 +63,14 @@ impl<R: BufRead> Input<R> {
             extent = further;
         }
         if extent.packed == 0 {
-            return None;
+            return Ok(None);
         }
         let mut next = Vec::with_capacity(BATCH + BATCH / 8);
-        next.extend_from_slice(self.buffered.get(extent.packed..).unwrap_or_default());
+        next.extend_from_slice(part(&self.buffered, extent.packed..)?);
         self.buffered.truncate(extent.packed);
         let batch = Batch { frames: std::mem::replace(&mut self.buffered, next), offset: self.offset, at: 0 };
         self.offset += extent.packed as u64;
-        Some(batch)
+        Ok(Some(batch))
     }
 
     /// Reads one more frame to its end. Nothing if it is none, or is cut, or goes too far.
@@ -82,7 +83,7 @@ impl<R: BufRead> Input<R> {
                 content = content.saturating_add(told.unwrap_or(0));
                 packed += header.len();
                 loop {
-                    let block = Block::read(self.find(packed, BLOCK_HEADER)?)?;
+                    let block = ZstdBlock::read(self.find(packed, BLOCK_HEADER)?)?;
                     packed += BLOCK_HEADER + block.packed;
                     content += if told.is_none() { block.content as u64 } else { 0 };
                     if content > CONTENT as u64 {
@@ -119,10 +120,10 @@ impl<R: BufRead> Input<R> {
     }
 }
 
-impl<R: BufRead> Source for Input<R> {
+impl<R: BufRead> CompressedSource for FrameReader<R> {
     fn bytes(&mut self) -> io::Result<&[u8]> {
         if self.at < self.buffered.len() {
-            return Ok(self.buffered.get(self.at..).unwrap_or_default());
+            return Ok(part(&self.buffered, self.at..)?);
         }
         self.error.take().map_or_else(|| self.source.fill_buf(), Err)
     }
@@ -141,9 +142,9 @@ impl<R: BufRead> Source for Input<R> {
     }
 }
 
-impl Source for Batch {
+impl CompressedSource for Batch {
     fn bytes(&mut self) -> io::Result<&[u8]> {
-        Ok(self.frames.get(self.at..).unwrap_or_default())
+        Ok(part(&self.frames, self.at..)?)
     }
 
     fn take(&mut self, count: usize) {

@@ -1,14 +1,15 @@
-//! Stretches of a compressed stream, which are decoded without knowing what lies before them. A match that goes back behind
+//! Chunks of a compressed stream, which are decoded without knowing what lies before them. A match that goes back behind
 //! the beginning yields markers, which stand for bytes of the window before, and are resolved when that is known (the method
 //! of Knespel and Brunst, "Rapidgzip", HPDC 2023, section 2).
 
-use super::Fault;
-use super::decode::{Decoder, MARGIN, Output, Pause, Symbol, WINDOW};
-use super::find::{Place, find};
+use super::InflateError;
+use super::block_decoder::{BlockDecoder, MARGIN, Output, Pause, Symbol, WINDOW};
+use super::block_finder::{Boundary, find};
+use super::checksum::Checksums;
 use super::member::{self, TRAILER, Trailer};
-use super::sum::Sums;
 use super::{Data, Piece, Resolved};
-use crate::pool::{Buffers, Lent};
+use crate::bounds::{BoundsError, copy, part, part_mut};
+use crate::pool::{DecoderBuffers, PooledBuf};
 
 /// The lowest marker. It stands for the first byte of the window.
 const MARKER: u16 = 256;
@@ -18,20 +19,20 @@ const AT_ONCE: usize = 64;
 
 /// Compressed bytes.
 #[derive(Debug)]
-pub(super) struct Stretch {
+pub(super) struct Chunk {
     /// Its bytes, and the first of those that follow.
-    pub(super) bytes: Lent<u8>,
+    pub(super) bytes: PooledBuf<u8>,
     /// How many are its own.
     pub(super) own: usize,
 }
 
-impl Stretch {
+impl Chunk {
     /// Whether it is the last of its stream.
     pub(super) fn is_last(&self) -> bool {
         self.own == self.bytes.len()
     }
 
-    /// Where a decoder pauses that goes on in the next stretch: when its place, which is up to eight bytes before the next that
+    /// Where a decoder pauses that goes on in the next chunk: when its place, which is up to eight bytes before the next that
     /// it reads, lies there.
     pub(super) fn limit(&self) -> usize {
         if self.is_last() { usize::MAX } else { self.own + 8 }
@@ -46,11 +47,11 @@ pub(super) struct End {
     pub(super) trailer: Trailer,
 }
 
-/// What a stretch holds between two places, as far as that is known without what lies before.
+/// What a chunk holds between two places, as far as that is known without what lies before.
 #[derive(Debug)]
 pub(super) struct Decoded {
-    pub(super) from: Place,
-    pub(super) to: Place,
+    pub(super) from: Boundary,
+    pub(super) to: Boundary,
     /// Bytes and markers.
     symbols: Part<u16>,
     /// What follows them, bytes alone.
@@ -62,60 +63,60 @@ pub(super) struct Decoded {
 /// Decoded data behind a window, in a buffer.
 #[derive(Debug)]
 struct Part<T> {
-    data: Lent<T>,
+    data: PooledBuf<T>,
     to: usize,
 }
 
 impl<T> Part<T> {
-    fn get(&self) -> &[T] {
-        self.data.get(WINDOW..self.to).unwrap_or_default()
+    fn get(&self) -> Result<&[T], BoundsError> {
+        part(&self.data, WINDOW..self.to)
     }
 }
 
 impl Decoded {
     /// All bytes, in pieces, when the window before it is known.
-    pub(super) fn resolve(self, window: &Window) -> Result<Resolved, Fault> {
+    pub(super) fn resolve(self, window: &Window) -> Result<Resolved, InflateError> {
         let Part { mut data, to } = self.symbols;
-        let symbols = data.get_mut(WINDOW..to).unwrap_or_default();
+        let symbols = part_mut(&mut data, WINDOW..to)?;
         let count = symbols.len();
         window.resolve_in_place(symbols)?;
         let from = 2 * WINDOW;
         let mut pieces = vec![Piece { data: Data::Symbols(data), from, to: from + count }];
         pieces.extend(self.bytes.map(|part| Piece { data: Data::Bytes(part.data), from: WINDOW, to: part.to }));
-        let sums = Sums::of(pieces.iter().map(Piece::bytes), &self.ends);
+        let sums = Checksums::of(&pieces, &self.ends)?;
         Ok((pieces, sums))
     }
 
     /// The window behind it.
-    pub(super) fn tail(&self, before: &Window) -> Result<Vec<u8>, Fault> {
-        let bytes = self.bytes.as_ref().map(Part::get).unwrap_or_default();
-        let symbols = self.symbols.get();
+    pub(super) fn tail(&self, before: &Window) -> Result<Vec<u8>, InflateError> {
+        let bytes = self.bytes.as_ref().map_or(Ok(&[][..]), Part::get)?;
+        let symbols = self.symbols.get()?;
         // Only what belongs to the member that is open there.
         let since = self.ends.last().map(|end| symbols.len() + bytes.len() - end.at);
         let wanted = since.map_or(WINDOW, |since| since.min(WINDOW));
         let of_symbols = wanted.saturating_sub(bytes.len());
-        let mut tail = before.last(of_symbols.saturating_sub(symbols.len())).to_vec();
-        let symbols = last(symbols, of_symbols);
+        let mut tail = before.last(of_symbols.saturating_sub(symbols.len()))?.to_vec();
+        let symbols = last(symbols, of_symbols)?;
         let known = tail.len();
         tail.resize(known + symbols.len(), 0);
-        before.resolve(symbols, tail.get_mut(known..).unwrap_or_default())?;
-        tail.extend_from_slice(last(bytes, wanted));
+        before.resolve(symbols, part_mut(&mut tail, known..)?)?;
+        tail.extend_from_slice(last(bytes, wanted)?);
         Ok(tail)
     }
 }
 
 /// At most so many of the last.
-fn last<T>(all: &[T], count: usize) -> &[T] {
-    all.get(all.len().saturating_sub(count)..).unwrap_or_default()
+fn last<T>(all: &[T], count: usize) -> Result<&[T], BoundsError> {
+    part(all, all.len().saturating_sub(count)..)
 }
 
-/// Decodes from the first place on where that is possible, to the first findable place of the next stretch, or as far as the
+/// Decodes from the first place on where that is possible, to the first findable place of the next chunk, or as far as the
 /// bytes at hand or about `most` symbols go.
-pub(super) fn speculate(stretch: &Stretch, most: usize, buffers: &Buffers) -> Option<Decoded> {
+pub(super) fn speculate(chunk: &Chunk, most: usize, buffers: &DecoderBuffers) -> Option<Decoded> {
     let mut from = 0;
     loop {
-        let place = find(&stretch.bytes, from, stretch.own * 8)?;
-        match decode(stretch, place, most, buffers) {
+        let place = find(&chunk.bytes, from, chunk.own * 8)?;
+        match decode(chunk, place, most, buffers) {
             Ok(decoded) if decoded.to != place => return Some(decoded),
             // It only looked like one.
             _ => from = place.bit() + 1,
@@ -123,20 +124,20 @@ pub(super) fn speculate(stretch: &Stretch, most: usize, buffers: &Buffers) -> Op
     }
 }
 
-fn decode(stretch: &Stretch, from: Place, most: usize, buffers: &Buffers) -> Result<Decoded, Fault> {
-    let input = &*stretch.bytes;
-    let mut decoder = Decoder::default();
-    let mut symbols = Buffer::new(buffers.symbols.lend(), (MARKER..).take(WINDOW), most);
-    let mut bytes: Option<Buffer<u8>> = None;
+fn decode(chunk: &Chunk, from: Boundary, most: usize, buffers: &DecoderBuffers) -> Result<Decoded, InflateError> {
+    let input = &*chunk.bytes;
+    let mut decoder = BlockDecoder::default();
+    let mut symbols = ChunkBuffer::new(buffers.symbols.take(), (MARKER..).take(WINDOW), most);
+    let mut bytes: Option<ChunkBuffer<u8>> = None;
     let (mut to, mut ends) = (from, Vec::new());
     // What was decoded up to `to`.
     let mut whole = (0, 0);
-    while to == from || to.bit() < stretch.own * 8 || !to.is_findable(input) {
+    while to == from || to.bit() < chunk.own * 8 || !to.is_findable(input) {
         let bit = match to {
-            Place::Block(bit) => bit,
-            Place::Member(byte) => match member::data(input, byte) {
+            Boundary::Block(bit) => bit,
+            Boundary::Member(byte) => match member::data(input, byte) {
                 Ok(Some(data)) => {
-                    let bytes = bytes.get_or_insert_with(|| Buffer::new(buffers.bytes.lend(), [], most));
+                    let bytes = bytes.get_or_insert_with(|| ChunkBuffer::new(buffers.bytes.take(), [], most));
                     bytes.base = bytes.at;
                     data * 8
                 }
@@ -147,12 +148,12 @@ fn decode(stretch: &Stretch, from: Place, most: usize, buffers: &Buffers) -> Res
         if bytes.is_none()
             && let Some(window) = symbols.known_window()
         {
-            bytes = Some(Buffer::new(buffers.bytes.lend(), window, most.saturating_sub(symbols.len())));
+            bytes = Some(ChunkBuffer::new(buffers.bytes.take(), window, most.saturating_sub(symbols.len())));
         }
         decoder.go(input, bit);
         let pause = match &mut bytes {
-            Some(bytes) => bytes.fill(&mut decoder, stretch),
-            None => symbols.fill(&mut decoder, stretch),
+            Some(bytes) => bytes.fill(&mut decoder, chunk),
+            None => symbols.fill(&mut decoder, chunk),
         };
         let is_final = match pause {
             Ok(Pause::Block { is_final }) => is_final,
@@ -164,13 +165,13 @@ fn decode(stretch: &Stretch, from: Place, most: usize, buffers: &Buffers) -> Res
         let next = if is_final {
             let at = bit.div_ceil(8);
             let Some(trailer) = Trailer::read(input, at) else { break };
-            ends.push(End { at: symbols.len() + bytes.as_ref().map_or(0, Buffer::len), trailer });
-            Place::Member(at + TRAILER)
+            ends.push(End { at: symbols.len() + bytes.as_ref().map_or(0, ChunkBuffer::len), trailer });
+            Boundary::Member(at + TRAILER)
         } else {
-            Place::block(input, bit)
+            Boundary::block(input, bit)
         };
         to = next;
-        whole = (symbols.len(), bytes.as_ref().map_or(0, Buffer::len));
+        whole = (symbols.len(), bytes.as_ref().map_or(0, ChunkBuffer::len));
     }
     Ok(Decoded {
         from,
@@ -182,15 +183,15 @@ fn decode(stretch: &Stretch, from: Place, most: usize, buffers: &Buffers) -> Res
 }
 
 /// A window, and what is decoded behind it.
-struct Buffer<T> {
-    data: Lent<T>,
+struct ChunkBuffer<T> {
+    data: PooledBuf<T>,
     at: usize,
     base: usize,
     most: usize,
 }
 
-impl<T: Symbol> Buffer<T> {
-    fn new(mut data: Lent<T>, window: impl IntoIterator<Item = T>, most: usize) -> Self {
+impl<T: Symbol> ChunkBuffer<T> {
+    fn new(mut data: PooledBuf<T>, window: impl IntoIterator<Item = T>, most: usize) -> Self {
         if data.len() < WINDOW + MARGIN {
             data.resize(WINDOW + MARGIN, T::default());
         }
@@ -205,16 +206,16 @@ impl<T: Symbol> Buffer<T> {
     }
 
     /// Decodes to the end of the block, with as much room as that takes.
-    fn fill(&mut self, decoder: &mut Decoder, stretch: &Stretch) -> Result<Pause, Fault> {
-        let limit = if stretch.is_last() { usize::MAX } else { stretch.bytes.len() };
+    fn fill(&mut self, decoder: &mut BlockDecoder, chunk: &Chunk) -> Result<Pause, InflateError> {
+        let limit = if chunk.is_last() { usize::MAX } else { chunk.bytes.len() };
         loop {
             let mut output = Output { data: &mut self.data, at: self.at, base: self.base };
-            let pause = decoder.run(&stretch.bytes, limit, &mut output);
+            let pause = decoder.run(&chunk.bytes, limit, &mut output);
             self.at = output.at;
             if pause != Ok(Pause::Room) || self.len() >= self.most {
                 return pause;
             }
-            let room = (self.data.len() * 3 / 2).max(2 * stretch.own).min(WINDOW + self.most + 2 * MARGIN);
+            let room = (self.data.len() * 3 / 2).max(2 * chunk.own).min(WINDOW + self.most + 2 * MARGIN);
             let more = room.saturating_sub(self.data.len());
             self.data.reserve_exact(more);
             self.data.resize(room, T::default());
@@ -226,7 +227,7 @@ impl<T: Symbol> Buffer<T> {
     }
 }
 
-impl Buffer<u16> {
+impl ChunkBuffer<u16> {
     /// The window before the next symbol, if there is no marker in it.
     fn known_window(&self) -> Option<Vec<u8>> {
         let window = self.data.get(self.at - WINDOW..self.at)?;
@@ -245,62 +246,62 @@ pub(super) struct Window {
 
 impl Window {
     /// The window that ends with these bytes.
-    pub(super) fn new(before: &[u8]) -> Self {
-        let before = last(before, WINDOW);
+    pub(super) fn new(before: &[u8]) -> Result<Self, BoundsError> {
+        let before = last(before, WINDOW)?;
         let mut bytes = vec![0; MARKER as usize + WINDOW].into_boxed_slice();
         for (byte, to) in (0..=u8::MAX).zip(bytes.iter_mut()) {
             *to = byte;
         }
         let start = bytes.len() - before.len();
-        if let Some(to) = bytes.get_mut(start..) {
-            to.copy_from_slice(before);
-        }
-        Self { bytes, first: start as u16 }
+        copy(&mut bytes, start, before)?;
+        Ok(Self { bytes, first: start as u16 })
     }
 
     /// At most so many of its last bytes.
-    fn last(&self, count: usize) -> &[u8] {
-        last(self.bytes.get(usize::from(self.first)..).unwrap_or_default(), count)
+    fn last(&self, count: usize) -> Result<&[u8], BoundsError> {
+        last(part(&self.bytes, usize::from(self.first)..)?, count)
     }
 
     /// Puts bytes for symbols.
-    fn resolve(&self, symbols: &[u16], to: &mut [u8]) -> Result<(), Fault> {
+    fn resolve(&self, symbols: &[u16], to: &mut [u8]) -> Result<(), InflateError> {
         for (symbols, to) in symbols.chunks(AT_ONCE).zip(to.chunks_mut(AT_ONCE)) {
             let mut bytes = [0; AT_ONCE];
             self.resolve_some(&some(symbols), &mut bytes)?;
-            to.copy_from_slice(bytes.get(..to.len()).unwrap_or_default());
+            to.copy_from_slice(part(&bytes, ..to.len())?);
         }
         Ok(())
     }
 
     /// Puts bytes for symbols where these lie, in the first half.
-    fn resolve_in_place(&self, symbols: &mut [u16]) -> Result<(), Fault> {
+    fn resolve_in_place(&self, symbols: &mut [u16]) -> Result<(), InflateError> {
         for from in (0..symbols.len()).step_by(AT_ONCE) {
-            let here = some(symbols.get(from..).unwrap_or_default());
+            let here = some(part(symbols, from..)?);
             let bytes: &mut [u8] = bytemuck::cast_slice_mut(symbols);
-            let to = bytes.get_mut(from..).unwrap_or_default();
+            let to = part_mut(bytes, from..)?;
             if let Some(to) = to.first_chunk_mut() {
                 self.resolve_some(&here, to)?;
             } else {
                 // There are fewer than half as many symbols.
                 let mut bytes = [0; AT_ONCE];
                 self.resolve_some(&here, &mut bytes)?;
-                to.copy_from_slice(bytes.get(..to.len()).unwrap_or_default());
+                to.copy_from_slice(part(&bytes, ..to.len())?);
             }
         }
         Ok(())
     }
 
     #[inline(always)]
-    fn resolve_some(&self, symbols: &[u16; AT_ONCE], to: &mut [u8; AT_ONCE]) -> Result<(), Fault> {
+    fn resolve_some(&self, symbols: &[u16; AT_ONCE], to: &mut [u8; AT_ONCE]) -> Result<(), InflateError> {
         if is_known(symbols) {
             *to = symbols.map(|symbol| symbol as u8);
             return Ok(());
         }
         if symbols.iter().any(|symbol| (MARKER..self.first).contains(symbol)) {
-            return Err(Fault("a match begins before the data"));
+            return Err(InflateError("a match begins before the data"));
         }
-        *to = symbols.map(|symbol| self.bytes.get(usize::from(symbol)).copied().unwrap_or_default());
+        for (to, symbol) in to.iter_mut().zip(symbols) {
+            *to = *part(&self.bytes, usize::from(*symbol))?;
+        }
         Ok(())
     }
 }

@@ -1,9 +1,10 @@
 //! Decoding of deflate blocks (RFC 1951, section 3.2), as far as there are input and room.
 
-use super::Fault;
-use super::bits::{Bits, last, near};
-use super::code::{Meaning, Special};
-use super::header::{self, Codes, Content};
+use super::InflateError;
+use super::bits::{BitReader, last, near};
+use super::block_header::{self, BlockContent, Codes};
+use super::huffman::{Meaning, Special};
+use crate::bounds::{BoundsError, part_mut};
 
 /// How far back a match may lie.
 pub(super) const WINDOW: usize = 32 << 10;
@@ -46,17 +47,17 @@ pub(super) enum Pause {
 
 /// A decoder between two symbols.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Decoder {
-    pub(super) bits: Bits,
+pub(super) struct BlockDecoder {
+    pub(super) bits: BitReader,
     codes: Codes,
     /// The block that it is in, and of a stored one how many bytes are left.
-    block: Option<header::Header>,
+    block: Option<block_header::BlockHeader>,
 }
 
-impl Decoder {
+impl BlockDecoder {
     /// Goes before the block at a bit of the input.
     pub(super) fn go(&mut self, input: &[u8], bit: usize) {
-        self.bits = Bits::at(input, bit);
+        self.bits = BitReader::at(input, bit);
         self.block = None;
     }
 
@@ -71,17 +72,17 @@ impl Decoder {
         input: &[u8],
         limit: usize,
         output: &mut Output<'_, T>,
-    ) -> Result<Pause, Fault> {
+    ) -> Result<Pause, InflateError> {
         let mut block = match self.block {
             Some(block) => block,
-            None => header::read(input, &mut self.bits, &mut self.codes)?,
+            None => block_header::read(input, &mut self.bits, &mut self.codes)?,
         };
         let pause = match &mut block.content {
-            Content::Stored(left) => stored(&mut self.bits, left, input, limit, output),
-            Content::Compressed => compressed(&self.codes, &mut self.bits, input, limit, output)?,
+            BlockContent::Stored(left) => stored(&mut self.bits, left, input, limit, output)?,
+            BlockContent::Compressed => compressed(&self.codes, &mut self.bits, input, limit, output)?,
         };
         if !self.bits.is_within(input) {
-            return Err(Fault("the data end in the middle of a block"));
+            return Err(InflateError("the data end in the middle of a block"));
         }
         self.block = (pause.is_some()).then_some(block);
         Ok(pause.unwrap_or(Pause::Block { is_final: block.is_final }))
@@ -89,40 +90,39 @@ impl Decoder {
 }
 
 fn stored<T: Symbol>(
-    bits: &mut Bits,
+    bits: &mut BitReader,
     left: &mut usize,
     input: &[u8],
     limit: usize,
     output: &mut Output<'_, T>,
-) -> Option<Pause> {
+) -> Result<Option<Pause>, BoundsError> {
     let from = bits.position() / 8;
     let room = output.data.len().saturating_sub(MARGIN).saturating_sub(output.at);
     let count = (*left).min(limit.saturating_sub(from)).min(room);
-    let source = input.get(from..from + count).unwrap_or_default();
-    for (to, byte) in output.data.get_mut(output.at..).unwrap_or_default().iter_mut().zip(source) {
-        *to = T::from(*byte);
-    }
-    // Where the input ends before its limit, this is behind its end, and will be noticed.
-    *bits = Bits::at(input, (from + count) * 8);
-    output.at += source.len();
+    // Where the input ends before its limit, this is behind its end, which the caller reports.
+    *bits = BitReader::at(input, (from + count) * 8);
+    let Some(source) = input.get(from..from + count) else { return Ok(None) };
+    let target = part_mut(output.data, output.at..output.at + count)?;
+    target.iter_mut().zip(source).for_each(|(to, byte)| *to = T::from(*byte));
+    output.at += count;
     *left -= count;
-    match *left {
+    Ok(match *left {
         0 => None,
         _ if count == room => Some(Pause::Room),
         _ => Some(Pause::Input),
-    }
+    })
 }
 
 /// Nothing if the block is over.
 fn compressed<T: Symbol>(
     codes: &Codes,
-    place: &mut Bits,
+    place: &mut BitReader,
     input: &[u8],
     limit: usize,
     output: &mut Output<'_, T>,
-) -> Result<Option<Pause>, Fault> {
+) -> Result<Option<Pause>, InflateError> {
     let (mut bits, mut at) = (*place, output.at - output.base);
-    let data = output.data.get_mut(output.base..).unwrap_or_default();
+    let data = part_mut(output.data, output.base..)?;
     let end = data.len().saturating_sub(MARGIN);
     let mut rest;
     let pause = loop {
@@ -138,7 +138,7 @@ fn compressed<T: Symbol>(
             rest = last(input, bits.next());
             &rest
         };
-        let more = bits.refill_near(near);
+        let more = bits.refill_near(near)?;
         // 56 bits are at hand now. Two entries of literals, a length behind them, and the first bits of a distance need at most
         // 2 * 12 + 15 + 5 + 8; a match alone 15 + 5 + 15 + 13.
         let mut entry = codes.literals.look(bits.peek());
@@ -182,7 +182,7 @@ fn compressed<T: Symbol>(
                     bits.skip(entry.skip());
                     break Ok(None);
                 }
-                break Err(Fault("there are bits that are no word of the code of literals"));
+                break Err(InflateError("there are bits that are no word of the code of literals"));
             }
         }
         at = put(data, at, entry.bytes(), entry.count_before());
@@ -195,70 +195,89 @@ fn compressed<T: Symbol>(
             distance = codes.distances.look_longer(distance, bits.peek());
         }
         if !distance.is(Meaning::Base) {
-            break Err(Fault("there are bits that are no word of the code of distances"));
+            break Err(InflateError("there are bits that are no word of the code of distances"));
         }
         let back = distance.to_distance(bits.peek());
         bits.skip(distance.skip());
         if back > at {
-            break Err(Fault("a match begins before the data"));
+            break Err(InflateError("a match begins before the data"));
         }
-        repeat(data, at, back, length);
-        at += length;
+        at = repeat(data, at, back, length);
     };
+    if at > data.len() {
+        return Err(BoundsError::new().into());
+    }
     *place = bits;
     output.at = at + output.base;
     pause
 }
 
-/// Writes two literals, of which `count` count.
+/// The place after one outside of the buffer, which ends the decoding: behind every buffer, and not so far that sums overflow.
+/// An error in its stead, returned at once, would cost the inner loop 5 % more instructions.
+const LOST: usize = usize::MAX / 2;
+
+/// [`LOST`], and a panic in debug builds.
+#[inline(always)]
+#[track_caller]
+fn lost() -> usize {
+    BoundsError::new();
+    LOST
+}
+
+/// Writes two literals, of which `count` count. Returns the place after them.
 #[inline(always)]
 fn put<T: Symbol>(data: &mut [T], at: usize, bytes: [u8; 2], count: usize) -> usize {
-    if let Some([first, second]) = data.get_mut(at..at + 2) {
-        *first = T::from(bytes[0]);
-        *second = T::from(bytes[1]);
-    }
+    let Some([first, second]) = data.get_mut(at..at + 2) else { return lost() };
+    *first = T::from(bytes[0]);
+    *second = T::from(bytes[1]);
     at + count
 }
 
-/// Writes again what lies `distance` before.
+/// Writes again what lies `distance` before. Returns the place after it.
 #[inline(always)]
-fn repeat<T: Symbol>(data: &mut [T], at: usize, distance: usize, length: usize) {
+fn repeat<T: Symbol>(data: &mut [T], at: usize, distance: usize, length: usize) -> usize {
     // A step must not reach what it writes itself.
-    if distance >= STEP {
-        steps::<T, STEP>(data, at, distance, length);
+    let copied = if distance >= STEP {
+        steps::<T, STEP>(data, at, distance, length)
     } else if distance >= 8 {
-        steps::<T, 8>(data, at, distance, length);
+        steps::<T, 8>(data, at, distance, length)
     } else if distance >= 4 {
-        steps::<T, 4>(data, at, distance, length);
-    } else if distance == 1 {
-        let symbol = data.get(at - 1).copied().unwrap_or_default();
-        data.get_mut(at..at + length).unwrap_or_default().fill(symbol);
+        steps::<T, 4>(data, at, distance, length)
     } else {
-        for to in at..at + length {
-            let symbol = data.get(to - distance).copied().unwrap_or_default();
-            if let Some(to) = data.get_mut(to) {
-                *to = symbol;
-            }
-        }
-    }
+        one_by_one(data, at, distance, length)
+    };
+    if copied.is_some() { at + length } else { lost() }
 }
 
 #[inline(always)]
-fn steps<T: Symbol, const COUNT: usize>(data: &mut [T], at: usize, distance: usize, length: usize) {
+fn steps<T: Symbol, const COUNT: usize>(data: &mut [T], at: usize, distance: usize, length: usize) -> Option<()> {
     // Most are not longer than two steps, and how many are needed can hardly be foreseen.
-    step::<T, COUNT>(data, at, distance);
-    step::<T, COUNT>(data, at + COUNT, distance);
+    step::<T, COUNT>(data, at, distance)?;
+    step::<T, COUNT>(data, at + COUNT, distance)?;
     let mut done = 2 * COUNT;
     while done < length {
-        step::<T, COUNT>(data, at + done, distance);
+        step::<T, COUNT>(data, at + done, distance)?;
         done += COUNT;
     }
+    Some(())
 }
 
 #[inline(always)]
-fn step<T: Symbol, const COUNT: usize>(data: &mut [T], at: usize, distance: usize) {
-    let symbols: Option<[T; COUNT]> = data.get(at - distance..).and_then(|rest| rest.first_chunk()).copied();
-    if let Some((symbols, to)) = symbols.zip(data.get_mut(at..).and_then(|rest| rest.first_chunk_mut())) {
-        *to = symbols;
+fn step<T: Symbol, const COUNT: usize>(data: &mut [T], at: usize, distance: usize) -> Option<()> {
+    let symbols: [T; COUNT] = *data.get(at - distance..)?.first_chunk()?;
+    *data.get_mut(at..)?.first_chunk_mut()? = symbols;
+    Some(())
+}
+
+#[inline(always)]
+fn one_by_one<T: Symbol>(data: &mut [T], at: usize, distance: usize, length: usize) -> Option<()> {
+    if distance == 1 {
+        let symbol = *data.get(at - 1)?;
+        data.get_mut(at..at + length)?.fill(symbol);
+        return Some(());
     }
+    for to in at..at + length {
+        *data.get_mut(to)? = *data.get(to - distance)?;
+    }
+    Some(())
 }

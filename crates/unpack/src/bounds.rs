@@ -1,0 +1,72 @@
+//! Access to slices whose bounds an invariant of the decoder holds.
+//!
+//! A bound that does not hold is a defect. A debug build panics at the place; a release build returns [`BoundsError`], which
+//! ends the stream as damage. No byte is ever made up for one that is missing.
+
+use std::io;
+use std::slice::SliceIndex;
+
+use crate::inflate::InflateError;
+
+/// A decoder left the bounds of its own buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the decoder left the bounds of its buffer")]
+pub(crate) struct BoundsError;
+
+impl BoundsError {
+    /// The error, and a panic in debug builds. Inlined, since a call, even one that is never made, would cost the inner loop
+    /// registers.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn new() -> Self {
+        debug_assert!(false, "{Self}");
+        Self
+    }
+}
+
+impl From<BoundsError> for InflateError {
+    fn from(error: BoundsError) -> Self {
+        let BoundsError = error;
+        Self::OUT_OF_BOUNDS
+    }
+}
+
+impl From<BoundsError> for io::Error {
+    fn from(error: BoundsError) -> Self {
+        Self::new(io::ErrorKind::InvalidData, error)
+    }
+}
+
+/// `data[range]`.
+#[inline(always)]
+#[track_caller]
+pub(crate) fn part<T, I: SliceIndex<[T]>>(data: &[T], range: I) -> Result<&I::Output, BoundsError> {
+    let Some(part) = data.get(range) else { return Err(BoundsError::new()) };
+    Ok(part)
+}
+
+/// `&mut data[range]`.
+#[inline(always)]
+#[track_caller]
+pub(crate) fn part_mut<T, I: SliceIndex<[T]>>(data: &mut [T], range: I) -> Result<&mut I::Output, BoundsError> {
+    let Some(part) = data.get_mut(range) else { return Err(BoundsError::new()) };
+    Ok(part)
+}
+
+/// The `N` elements from `at` on.
+#[inline(always)]
+#[track_caller]
+pub(crate) fn array<T, const N: usize>(data: &[T], at: usize) -> Result<&[T; N], BoundsError> {
+    let Some(array) = data.get(at..).and_then(|rest| rest.first_chunk()) else { return Err(BoundsError::new()) };
+    Ok(array)
+}
+
+/// Copies all of `source` to `target` from `at` on.
+#[track_caller]
+pub(crate) fn copy<T: Copy>(target: &mut [T], at: usize, source: &[T]) -> Result<(), BoundsError> {
+    part_mut(target, at..at.saturating_add(source.len()))?.copy_from_slice(source);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! The compressed stream in chunks, the first of which is the one that is read, and what is decoded of the others ahead.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::task::Poll;
+
+use super::block_finder::Boundary;
+use super::chunk::{Chunk, Decoded, speculate};
+use super::{CHUNK, MOST, OVERLAP};
+use crate::pipe::Pipe;
+use crate::pool::{JobHandle, Permit, Pool};
+
+/// The stream.
+#[derive(Debug)]
+pub(super) struct ChunkQueue<'p> {
+    source: &'p mut Pipe,
+    pool: Option<&'p Pool>,
+    chunks: VecDeque<QueuedChunk>,
+    is_read: bool,
+    /// Bytes before the first chunk.
+    offset: u64,
+}
+
+#[derive(Debug)]
+struct QueuedChunk {
+    chunk: Arc<Chunk>,
+    speculation: Speculation,
+}
+
+#[derive(Debug)]
+enum Speculation {
+    None,
+    Running(JobHandle<Option<Decoded>>, Permit),
+    Done(Box<Decoded>, Permit),
+}
+
+impl<'p> ChunkQueue<'p> {
+    pub(super) const fn new(source: &'p mut Pipe, pool: Option<&'p Pool>) -> Self {
+        Self { source, pool, chunks: VecDeque::new(), is_read: false, offset: 0 }
+    }
+
+    /// Reads two chunks, and as many more as may be decoded ahead.
+    pub(super) fn read_ahead(&mut self) -> io::Result<()> {
+        while !self.is_read {
+            // What is decoded in order anyway needs no leave.
+            let permit = self.pool.filter(|_| !self.chunks.is_empty()).and_then(Pool::permit);
+            if permit.is_none() && self.chunks.len() >= 2 {
+                break;
+            }
+            let chunk = Arc::new(self.read()?);
+            let speculation = match (self.pool, permit) {
+                (Some(pool), Some(permit)) => {
+                    let chunk = Arc::clone(&chunk);
+                    Speculation::Running(pool.run_ahead(move |buffers| speculate(&chunk, MOST, buffers)), permit)
+                }
+                _ => Speculation::None,
+            };
+            self.chunks.push_back(QueuedChunk { chunk, speculation });
+        }
+        Ok(())
+    }
+
+    fn read(&mut self) -> io::Result<Chunk> {
+        let bytes = self.source.next_block()?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        self.is_read = bytes.len() < CHUNK + OVERLAP;
+        let own = if self.is_read { bytes.len() } else { CHUNK };
+        Ok(Chunk { bytes, own })
+    }
+
+    /// The chunk that is read.
+    pub(super) fn first(&self) -> Option<Arc<Chunk>> {
+        self.chunks.front().map(|ahead| Arc::clone(&ahead.chunk))
+    }
+
+    /// Whether somebody decodes the chunk that is read.
+    pub(super) fn is_decoded_ahead(&self) -> bool {
+        self.chunks.front().is_some_and(|ahead| matches!(ahead.speculation, Speculation::Running(..)))
+    }
+
+    /// Goes on to the next chunk. Returns by how many bytes places are less in it.
+    pub(super) fn leave(&mut self) -> io::Result<usize> {
+        self.read_ahead()?;
+        let own = self.chunks.pop_front().map_or(0, |ahead| ahead.chunk.own);
+        self.offset += own as u64;
+        Ok(own)
+    }
+
+    /// A byte's place in the whole stream.
+    pub(super) const fn offset(&self, byte: usize) -> u64 {
+        self.offset + byte as u64
+    }
+
+    /// What was decoded ahead from just this place of the first chunk on. If nobody knows yet, waits for it or does without.
+    pub(super) fn decoded(&mut self, place: Boundary, wait: bool) -> Option<(Decoded, Permit)> {
+        let speculation = &mut self.chunks.front_mut()?.speculation;
+        *speculation = match std::mem::replace(speculation, Speculation::None) {
+            // What nobody has begun to decode ahead is decoded in order: that is less work.
+            Speculation::Running(answer, _) if answer.take_back() => Speculation::None,
+            Speculation::Running(answer, permit) => {
+                let decoded = if wait { Poll::Ready(answer.wait()) } else { answer.poll() };
+                match decoded {
+                    Poll::Ready(Some(Some(decoded))) => Speculation::Done(Box::new(decoded), permit),
+                    Poll::Pending => Speculation::Running(answer, permit),
+                    // Nothing was found, or whoever looked is gone.
+                    Poll::Ready(_) => Speculation::None,
+                }
+            }
+            known => known,
+        };
+        match std::mem::replace(speculation, Speculation::None) {
+            Speculation::Done(decoded, permit) if decoded.from == place => Some((*decoded, permit)),
+            // It begins where no block does.
+            Speculation::Done(decoded, _) if decoded.from.bit() <= place.bit() => None,
+            later => {
+                *speculation = later;
+                None
+            }
+        }
+    }
+}
