@@ -1,22 +1,48 @@
-//! Runs one function of a library, without its process: decoded instruction by instruction, on memory of its own. What a
-//! function returns is what this returns, or there is no answer: an instruction, a call or an address that is not
-//! understood ends the run, and so do too many steps.
+//! Calls one function of an ELF library without loading the library: its instructions are decoded and executed one by one, on
+//! memory of its own. x86-64 and AArch64.
+//!
+//! [`ElfImage`] opens the file and finds functions, [`call`] calls one of them, and [`Returned`] has its value, and the memory
+//! behind a returned reference.
+//!
+//! A call returns what the process would return, or an [`EmulationError`]: an instruction, an imported function or an address
+//! that the emulator does not know ends it, and so do too many steps. There is no guess in between.
+//!
+//! # Example
+//!
+//! ```
+//! use emulate::{ElfImage, call};
+//!
+//! #[unsafe(no_mangle)]
+//! extern "C" fn forty_two() -> u64 {
+//!     42
+//! }
+//!
+//! # forty_two();
+//! let file = std::fs::File::open(std::env::current_exe()?)?;
+//! let image = ElfImage::open(&file)?;
+//! let entry = image.function("forty_two")?.ok_or("there is no such function")?;
+//! assert_eq!(call(&image, entry)?.value(), 42);
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
 
 mod arm;
-mod image;
+mod bounds;
+mod elf_image;
+mod error;
+mod libstdcxx_map;
+mod libstdcxx_string;
 mod memory;
 mod runtime;
-mod strings;
-mod tree;
 mod x86;
 
-pub use image::{Image, ReadAt};
-pub use strings::Abi;
+pub use elf_image::{ElfImage, ReadAt};
+pub use error::{ElfError, EmulationError, ExecutionError, FilePart, MapError};
+pub use libstdcxx_string::StringAbi;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use image::Machine;
+use elf_image::Machine;
 use memory::{Memory, RETURN};
 
 /// Instructions of one run. `GetBuildOptions()` of torch 2.9.0 takes 12,408; unoptimised code, some six times as many.
@@ -25,20 +51,20 @@ const MOST_STEPS: u32 = 1_000_000;
 /// A processor.
 trait Cpu {
     /// Sets out to call `entry`, to come back to [`RETURN`].
-    fn enter(&mut self, entry: u64, memory: &mut Memory<'_>) -> Result<(), String>;
+    fn enter(&mut self, entry: u64, memory: &mut Memory<'_>) -> Result<(), ExecutionError>;
     /// The address of the next instruction.
     fn at(&self) -> u64;
     /// One instruction.
-    fn step(&mut self, memory: &mut Memory<'_>) -> Result<(), String>;
+    fn step(&mut self, memory: &mut Memory<'_>) -> Result<(), ExecutionError>;
     /// The first arguments of the function that was just entered.
     fn arguments(&self) -> runtime::Arguments;
     /// Comes back from it with a result.
-    fn leave(&mut self, result: u64, memory: &mut Memory<'_>) -> Result<(), String>;
+    fn leave(&mut self, result: u64, memory: &mut Memory<'_>) -> Result<(), ExecutionError>;
     /// What the outermost function returned.
     fn result(&self) -> u64;
 }
 
-/// A call that was run to its end.
+/// A call that returned.
 pub struct Returned<'a> {
     /// A number or a pointer.
     value: u64,
@@ -53,31 +79,37 @@ impl fmt::Debug for Returned<'_> {
 }
 
 impl Returned<'_> {
-    /// The entries of the `std::map<std::string, std::string>` to which it returned a reference.
-    pub fn map(&mut self, abi: Abi) -> Result<BTreeMap<String, String>, String> {
-        tree::read(self.value, abi, &mut self.memory)
+    /// The returned number or pointer: the whole result register. The calling conventions leave the bits above a narrower
+    /// type undefined.
+    pub const fn value(&self) -> u64 {
+        self.value
+    }
+
+    /// The entries of the `std::map<std::string, std::string>` to which the call returned a reference.
+    ///
+    /// # Errors
+    ///
+    /// There is no such map at the returned address. Where the function returns something else, this is almost always the case,
+    /// but it is not certain.
+    pub fn map(&mut self, abi: StringAbi) -> Result<BTreeMap<String, String>, MapError> {
+        libstdcxx_map::read(self.value, abi, &mut self.memory)
     }
 }
 
-/// A call whose thread was lost.
-#[derive(Debug)]
-pub struct Lost {
-    /// The instruction at which.
-    pub at: u64,
-    /// What was not understood there.
-    pub why: String,
-}
-
-/// Calls the function at an address without arguments.
-pub fn call<'a>(image: &'a Image<'a>, entry: u64) -> Result<Returned<'a>, Lost> {
+/// Calls the function at an address, without arguments.
+///
+/// # Errors
+///
+/// The call cannot be emulated to its end: [`ExecutionError`] lists the causes, the limits among them.
+pub fn call<'a>(image: &'a ElfImage<'a>, entry: u64) -> Result<Returned<'a>, EmulationError> {
     let mut memory = Memory::new(image);
     let mut cpu: Box<dyn Cpu> = match image.machine {
         Machine::X86 => Box::new(x86::X86::default()),
         Machine::Arm => Box::new(arm::Arm::default()),
     };
-    let lost = |at: u64| move |why: String| Lost { at, why };
+    let lost = |address: u64| move |cause: ExecutionError| EmulationError { address, cause };
     cpu.enter(entry, &mut memory).map_err(lost(entry))?;
-    // An import is told by who called it: where it stands itself means nothing to anybody.
+    // The address of an imported function says nothing, so that errors have the caller's.
     let mut caller = entry;
     for _ in 0..MOST_STEPS {
         let at = cpu.at();
@@ -92,5 +124,10 @@ pub fn call<'a>(image: &'a Image<'a>, entry: u64) -> Result<Returned<'a>, Lost> 
             caller = at;
         }
     }
-    Err(Lost { at: cpu.at(), why: format!("it does not return within {MOST_STEPS} instructions") })
+    Err(EmulationError { address: cpu.at(), cause: ExecutionError::TooManySteps(MOST_STEPS) })
 }
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::image::{Image, Target};
+use super::bounds::{BoundsError, index, part, part_mut};
+use super::elf_image::{ElfImage, RelocationTarget};
+use super::error::ExecutionError;
 
 /// Memory is kept in pages of this size.
 const PAGE: usize = 4096;
@@ -26,8 +28,11 @@ pub(super) const THREAD: u64 = 0x4000_0000_0000;
 const NOWHERE: u64 = 0x4800_0000_0000;
 /// Each imported symbol has a slot; a call into it is a call to whatever the name promises.
 const IMPORTS: u64 = 0x5000_0000_0000;
-/// Bytes of a slot. An imported object reads as zeros: the largest that is met is `std::string::_Rep`'s empty one.
+/// Bytes of a slot. The largest imported variable that is used is `std::string::_Rep`'s empty one.
 const SLOT: u64 = 64;
+/// Imported variables for which zeros are right: the empty string of the old ABI, any cookie of the stack protector, and
+/// whether there is certainly a single thread, which only saves atomic instructions.
+const ZEROED_IMPORTS: &[&str] = &["_ZNSs4_Rep20_S_empty_rep_storageE", "__libc_single_threaded", "__stack_chk_guard"];
 /// Where the outermost call returns to.
 pub(super) const RETURN: u64 = 0x5800_0000_0000;
 const HEAP: u64 = 0x6000_0000_0000;
@@ -37,7 +42,7 @@ const REGION: u64 = 1 << 24;
 
 /// Memory by address.
 pub(super) struct Memory<'a> {
-    image: &'a Image<'a>,
+    image: &'a ElfImage<'a>,
     pages: BTreeMap<u64, Box<[u8; PAGE]>>,
     heap: u64,
     /// Bytes read and written.
@@ -45,35 +50,35 @@ pub(super) struct Memory<'a> {
 }
 
 impl<'a> Memory<'a> {
-    pub(super) const fn new(image: &'a Image<'a>) -> Self {
+    pub(super) const fn new(image: &'a ElfImage<'a>) -> Self {
         Self { image, pages: BTreeMap::new(), heap: HEAP, moved: 0 }
     }
 
     /// The name of the import that an address stands for.
-    pub(super) fn import(&self, address: u64) -> Result<Option<String>, String> {
+    pub(super) fn import(&self, address: u64) -> Result<Option<String>, ExecutionError> {
         let slot = address.checked_sub(IMPORTS).map(|within| within / SLOT).and_then(|slot| u32::try_from(slot).ok());
-        slot.map(|index| self.image.symbol(index).map(|symbol| symbol.name)).transpose()
+        Ok(slot.map(|index| self.image.symbol(index).map(|symbol| symbol.name)).transpose()?)
     }
 
     /// Fresh memory, zeroed.
-    pub(super) fn allocate(&mut self, size: u64) -> Result<u64, String> {
+    pub(super) fn allocate(&mut self, size: u64) -> Result<u64, ExecutionError> {
         if size > LARGEST_BLOCK || self.heap - HEAP + size > REGION {
-            return Err(format!("it asks for {size} bytes of memory"));
+            return Err(ExecutionError::LargeAllocation(size));
         }
         let address = self.heap;
         self.heap += size.next_multiple_of(16).max(16);
         Ok(address)
     }
 
-    fn spend(&mut self, bytes: usize) -> Result<(), String> {
+    fn spend(&mut self, bytes: usize) -> Result<(), ExecutionError> {
         self.moved += bytes as u64;
         if self.moved > MOST_BYTES {
-            return Err(format!("it reads and writes more than {MOST_BYTES} bytes"));
+            return Err(ExecutionError::TooManyBytes(MOST_BYTES));
         }
         Ok(())
     }
 
-    pub(super) fn read(&mut self, address: u64, buffer: &mut [u8]) -> Result<(), String> {
+    pub(super) fn read(&mut self, address: u64, buffer: &mut [u8]) -> Result<(), ExecutionError> {
         self.spend(buffer.len())?;
         let mut at = address;
         let mut rest = buffer;
@@ -81,21 +86,21 @@ impl<'a> Memory<'a> {
             let source = self.page(at)?;
             let count = source.len().min(rest.len());
             let (now, later) = rest.split_at_mut(count);
-            now.copy_from_slice(source.get(..count).unwrap_or_default());
+            now.copy_from_slice(part(source, ..count)?);
             rest = later;
             at = at.wrapping_add(count as u64);
         }
         Ok(())
     }
 
-    pub(super) fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), String> {
+    pub(super) fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), ExecutionError> {
         self.spend(bytes.len())?;
         let mut at = address;
         let mut rest = bytes;
         while !rest.is_empty() {
             let target = self.page(at)?;
             let (now, later) = rest.split_at(target.len().min(rest.len()));
-            target.get_mut(..now.len()).unwrap_or_default().copy_from_slice(now);
+            part_mut(target, ..now.len())?.copy_from_slice(now);
             rest = later;
             at = at.wrapping_add(now.len() as u64);
         }
@@ -103,48 +108,48 @@ impl<'a> Memory<'a> {
     }
 
     /// A number of 1 to 8 bytes.
-    pub(super) fn load(&mut self, address: u64, size: usize) -> Result<u64, String> {
+    pub(super) fn load(&mut self, address: u64, size: usize) -> Result<u64, ExecutionError> {
         let mut bytes = [0; 8];
-        self.read(address, bytes.get_mut(..size).ok_or("a number of more than 8 bytes")?)?;
+        self.read(address, bytes.get_mut(..size).ok_or(ExecutionError::WideNumber)?)?;
         Ok(u64::from_le_bytes(bytes))
     }
 
-    pub(super) fn store(&mut self, address: u64, size: usize, value: u64) -> Result<(), String> {
-        self.write(address, value.to_le_bytes().get(..size).ok_or("a number of more than 8 bytes")?)
+    pub(super) fn store(&mut self, address: u64, size: usize, value: u64) -> Result<(), ExecutionError> {
+        self.write(address, value.to_le_bytes().get(..size).ok_or(ExecutionError::WideNumber)?)
     }
 
-    pub(super) fn pointer(&mut self, address: u64) -> Result<u64, String> {
+    pub(super) fn pointer(&mut self, address: u64) -> Result<u64, ExecutionError> {
         self.load(address, 8)
     }
 
-    pub(super) fn block(&mut self, address: u64, size: u64) -> Result<Vec<u8>, String> {
+    pub(super) fn block(&mut self, address: u64, size: u64) -> Result<Vec<u8>, ExecutionError> {
         if size > LARGEST_BLOCK {
-            return Err(format!("a block of {size} bytes at {address:#x}"));
+            return Err(ExecutionError::LargeBlock { address, size });
         }
-        let mut bytes = vec![0; usize::try_from(size).unwrap_or_default()];
+        let mut bytes = vec![0; index(size)?];
         self.read(address, &mut bytes)?;
         Ok(bytes)
     }
 
     /// The bytes of a NUL-terminated string, without the NUL.
-    pub(super) fn c_string(&mut self, address: u64) -> Result<Vec<u8>, String> {
+    pub(super) fn c_string(&mut self, address: u64) -> Result<Vec<u8>, ExecutionError> {
         let mut text = Vec::new();
         loop {
             let page = self.page(address.wrapping_add(text.len() as u64))?;
             let end = memchr::memchr(0, page);
-            text.extend_from_slice(page.get(..end.unwrap_or(page.len())).unwrap_or_default());
+            text.extend_from_slice(part(page, ..end.unwrap_or(page.len()))?);
             if end.is_some() {
                 self.spend(text.len())?;
                 return Ok(text);
             }
             if text.len() as u64 > LARGEST_BLOCK {
-                return Err(format!("the string at {address:#x} has no end"));
+                return Err(ExecutionError::EndlessString(address));
             }
         }
     }
 
     /// As many bytes of code as are there, up to the length of the longest instruction.
-    pub(super) fn code(&mut self, address: u64, longest: usize) -> Result<Vec<u8>, String> {
+    pub(super) fn code(&mut self, address: u64, longest: usize) -> Result<Vec<u8>, ExecutionError> {
         let mut code = self.page(address)?.iter().take(longest).copied().collect::<Vec<_>>();
         let missing = longest - code.len();
         if let (1.., Ok(next)) = (missing, self.page(address.wrapping_add(code.len() as u64))) {
@@ -153,22 +158,30 @@ impl<'a> Memory<'a> {
         Ok(code)
     }
 
+    /// Refuses imported variables, whose values only the process has.
+    fn check_import(&self, address: u64) -> Result<(), ExecutionError> {
+        match self.import(address)? {
+            Some(name) if !ZEROED_IMPORTS.contains(&&*name) => Err(ExecutionError::UnknownVariable(name)),
+            _ => Ok(()),
+        }
+    }
+
     /// The page of an address, from that address on.
-    fn page(&mut self, address: u64) -> Result<&mut [u8], String> {
+    fn page(&mut self, address: u64) -> Result<&mut [u8], ExecutionError> {
+        self.check_import(address)?;
         let number = address / PAGE_BYTES;
         if !self.pages.contains_key(&number) {
             if self.pages.len() >= MOST_PAGES {
-                return Err(format!("it touches more than {MOST_PAGES} pages of memory"));
+                return Err(ExecutionError::TooManyPages(MOST_PAGES));
             }
             let page = self.make(number * PAGE_BYTES, address)?;
             self.pages.insert(number, page);
         }
-        let page = self.pages.get_mut(&number).ok_or("a page is lost")?;
-        page.get_mut(usize::try_from(address % PAGE_BYTES).unwrap_or_default()..)
-            .ok_or_else(|| "a page is short".to_owned())
+        let page = self.pages.get_mut(&number).ok_or_else(BoundsError::new)?;
+        Ok(part_mut(page.as_mut_slice(), index(address % PAGE_BYTES)?..)?)
     }
 
-    fn make(&self, start: u64, wanted: u64) -> Result<Box<[u8; PAGE]>, String> {
+    fn make(&self, start: u64, wanted: u64) -> Result<Box<[u8; PAGE]>, ExecutionError> {
         let mut page = Box::new([0; PAGE]);
         let imports = SLOT << 32;
         let is_ours = (THREAD..THREAD + PAGE_BYTES).contains(&wanted)
@@ -179,7 +192,7 @@ impl<'a> Memory<'a> {
             return Ok(page);
         }
         if !self.image.holds(wanted) {
-            return Err(format!("it touches {wanted:#x}, where nothing is"));
+            return Err(ExecutionError::Unmapped(wanted));
         }
         self.image.read(start, page.as_mut_slice())?;
         // A relocation may begin on the page before.
@@ -195,13 +208,15 @@ impl<'a> Memory<'a> {
         Ok(page)
     }
 
-    fn resolve(&self, target: Target) -> Result<u64, String> {
+    fn resolve(&self, target: RelocationTarget) -> Result<u64, ExecutionError> {
         Ok(match target {
-            Target::Here(address) => address,
-            Target::Other => NOWHERE,
-            Target::Symbol { index, addend } => {
+            RelocationTarget::Here(address) => address,
+            RelocationTarget::Other => NOWHERE,
+            RelocationTarget::Symbol { index, addend } => {
                 let symbol = self.image.symbol(index)?;
                 match symbol.address {
+                    // The function is chosen when the process starts.
+                    Some(_) if symbol.is_indirect => NOWHERE,
                     Some(address) => address.wrapping_add(addend),
                     // Code asks whether a weak function is there: without threads, it is not.
                     None if symbol.is_weak && symbol.name.contains("pthread") => 0,

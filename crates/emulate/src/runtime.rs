@@ -1,14 +1,16 @@
 //! What a function imports from the C and C++ runtimes, as far as the initialiser of a static map needs it. Each model does
 //! what its standard promises; a name that is not here is not guessed at.
 
+use super::bounds::index;
+use super::error::ExecutionError;
 use super::memory::{LARGEST_BLOCK, Memory};
-use super::{strings, tree};
+use super::{libstdcxx_map, libstdcxx_string};
 
 /// The arguments of a call that fit into registers.
 pub(super) type Arguments = [u64; 6];
 
 /// Calls an imported function: its result, or why it cannot be followed.
-pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -> Result<u64, String> {
+pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -> Result<u64, ExecutionError> {
     let &[first, second, third, ..] = arguments;
     // Names of C++ as the Itanium ABI mangles them, decoded beside.
     match name {
@@ -26,12 +28,11 @@ pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -
             memory.write(first, &bytes).map(|()| first)
         }
         "memset" | "__memset_chk" => {
-            let length = usize::try_from(third.min(LARGEST_BLOCK + 1)).unwrap_or_default();
-            if length as u64 > LARGEST_BLOCK {
-                return Err(format!("it sets {third} bytes of memory"));
+            if third > LARGEST_BLOCK {
+                return Err(ExecutionError::LargeFill(third));
             }
             let [byte, ..] = second.to_le_bytes();
-            memory.write(first, &vec![byte; length]).map(|()| first)
+            memory.write(first, &vec![byte; index(third)?]).map(|()| first)
         }
         "memcmp" | "bcmp" => {
             let (left, right) = (memory.block(first, third)?, memory.block(second, third)?);
@@ -42,11 +43,10 @@ pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -
             let (left, right) = (memory.c_string(first)?, memory.c_string(second)?);
             Ok(sign(left.cmp(&right)))
         }
-        _ => match strings::call(name, arguments, memory)? {
+        _ => match libstdcxx_string::call(name, arguments, memory)? {
             Some(result) => Ok(result),
-            None => {
-                tree::call(name, arguments, memory)?.ok_or_else(|| format!("it calls {name}, which is not known here"))
-            }
+            None => libstdcxx_map::call(name, arguments, memory)?
+                .ok_or_else(|| ExecutionError::UnknownImport(name.to_owned())),
         },
     }
 }

@@ -1,17 +1,18 @@
 //! Whole numbers: C4.1.65, "Data Processing -- Immediate", and C4.1.68, "Data Processing -- Register".
 
-use super::{Arm, Word, cut, extend, not_understood};
+use super::super::error::ExecutionError;
+use super::{Arm, ArmInstruction, cut, extend, not_understood};
 
 /// N, Z, C, V.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Flags {
+pub(super) struct ArmFlags {
     negative: bool,
     zero: bool,
     carry: bool,
     overflow: bool,
 }
 
-impl Flags {
+impl ArmFlags {
     /// Whether a condition holds (C1.2.4, "Condition code").
     pub(super) const fn meet(self, condition: u32) -> bool {
         let holds = match condition >> 1 {
@@ -43,12 +44,12 @@ const fn is_negative(value: u64, bits: u32) -> bool {
 }
 
 /// `left + right + carry`; a difference is a sum with the complement.
-fn add(left: u64, right: u64, carry: bool, bits: u32) -> (u64, Flags) {
+fn add(left: u64, right: u64, carry: bool, bits: u32) -> (u64, ArmFlags) {
     let (left, right) = (cut(left, bits), cut(right, bits));
     let wide = u128::from(left) + u128::from(right) + u128::from(carry);
     let result = cut(left.wrapping_add(right).wrapping_add(u64::from(carry)), bits);
     let overflow = is_negative((left ^ result) & (right ^ result), bits);
-    (result, Flags { carry: wide != u128::from(result), overflow, ..Flags::of(result, bits) })
+    (result, ArmFlags { carry: wide != u128::from(result), overflow, ..ArmFlags::of(result, bits) })
 }
 
 /// LSL, LSR, ASR, ROR by less than the width.
@@ -67,7 +68,7 @@ fn shift(kind: u32, value: u64, by: u32, bits: u32) -> u64 {
 }
 
 /// `DecodeBitMasks` (J1.1.3): a run of ones, rotated, repeated. None where the fields are reserved.
-fn bit_mask(word: Word, bits: u32) -> Option<u64> {
+fn bit_mask(word: ArmInstruction, bits: u32) -> Option<u64> {
     let (n, rotate, ones) = (word.bits(22, 1), word.bits(16, 6), word.bits(10, 6));
     let length = (n << 6 | (!ones & 0x3f)).checked_ilog2().filter(|length| *length > 0)?;
     let size = 1 << length;
@@ -88,11 +89,11 @@ fn bit_mask(word: Word, bits: u32) -> Option<u64> {
 }
 
 impl Arm {
-    const fn width(word: Word) -> u32 {
+    const fn width(word: ArmInstruction) -> u32 {
         if word.bit(31) { 64 } else { 32 }
     }
 
-    pub(super) fn immediate(&mut self, word: Word, here: u64) -> Result<(), String> {
+    pub(super) fn immediate(&mut self, word: ArmInstruction, here: u64) -> Result<(), ExecutionError> {
         let bits = Self::width(word);
         let (target, source) = (word.register(0), word.register(5));
         match word.bits(23, 3) {
@@ -145,7 +146,7 @@ impl Arm {
         Ok(())
     }
 
-    fn bit_field(&mut self, word: Word) -> Result<(), String> {
+    fn bit_field(&mut self, word: ArmInstruction) -> Result<(), ExecutionError> {
         let bits = Self::width(word);
         let (rotate, last) = (word.bits(16, 6), word.bits(10, 6));
         if rotate >= bits || last >= bits {
@@ -167,7 +168,7 @@ impl Arm {
     }
 
     /// ADD, ADDS, SUB, SUBS. Without flags, and where the operand is no plain register, the target may be the stack pointer.
-    fn sum(&mut self, word: Word, left: u64, right: u64, may_be_sp: bool) {
+    fn sum(&mut self, word: ArmInstruction, left: u64, right: u64, may_be_sp: bool) {
         let bits = Self::width(word);
         let (result, flags) = if word.bit(30) { add(left, !right, true, bits) } else { add(left, right, false, bits) };
         let has_flags = word.bit(29);
@@ -189,12 +190,12 @@ impl Arm {
             _ => left & right,
         };
         if kind == 3 {
-            self.flags = Flags::of(result, bits);
+            self.flags = ArmFlags::of(result, bits);
         }
         cut(result, bits)
     }
 
-    pub(super) fn registers(&mut self, word: Word) -> Result<(), String> {
+    pub(super) fn registers(&mut self, word: ArmInstruction) -> Result<(), ExecutionError> {
         let bits = Self::width(word);
         let (target, first, second) = (word.register(0), word.register(5), word.register(16));
         let (left, right) = (self.get(first), self.get(second));
@@ -225,7 +226,7 @@ impl Arm {
             // CCMP, CCMN
             let right = if word.bit(11) { u64::from(second) } else { right };
             self.flags = match (self.flags.meet(word.bits(12, 4)), word.bit(30)) {
-                (false, _) => Flags::of_bits(word.bits(0, 4)),
+                (false, _) => ArmFlags::of_bits(word.bits(0, 4)),
                 (true, true) => add(left, !right, true, bits).1,
                 (true, false) => add(left, right, false, bits).1,
             };
@@ -254,7 +255,7 @@ impl Arm {
     }
 
     /// MADD, MSUB, and their forms from 32 to 64 bits.
-    fn multiply(&mut self, word: Word, left: u64, right: u64) -> Result<(), String> {
+    fn multiply(&mut self, word: ArmInstruction, left: u64, right: u64) -> Result<(), ExecutionError> {
         let bits = Self::width(word);
         let product = match word.bits(21, 3) {
             0 => left.wrapping_mul(right),
@@ -311,7 +312,7 @@ mod tests {
             (0x9200_f000, 0x5555_5555_5555_5555),
             (0x1200_0000, 1),
         ] {
-            assert_eq!(bit_mask(Word(word), Arm::width(Word(word))), Some(mask), "{word:x}");
+            assert_eq!(bit_mask(ArmInstruction(word), Arm::width(ArmInstruction(word))), Some(mask), "{word:x}");
         }
         let (result, flags) = add(1, !2, true, 64);
         assert_eq!((result, flags.carry, flags.negative, flags.overflow), (u64::MAX, false, true, false));

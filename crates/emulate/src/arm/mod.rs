@@ -7,10 +7,12 @@ mod transfer;
 mod vector;
 
 use super::Cpu;
+use super::bounds::BoundsError;
+use super::error::ExecutionError;
 use super::memory::{Memory, RETURN, STACK, THREAD};
 use super::runtime::Arguments;
 
-use integer::Flags;
+use integer::ArmFlags;
 
 /// Registers and flags.
 #[derive(Default)]
@@ -19,15 +21,15 @@ pub(super) struct Arm {
     general: [u64; 31],
     sp: u64,
     vector: [[u8; 16]; 32],
-    flags: Flags,
+    flags: ArmFlags,
     pc: u64,
 }
 
 /// An instruction.
 #[derive(Clone, Copy)]
-struct Word(u32);
+struct ArmInstruction(u32);
 
-impl Word {
+impl ArmInstruction {
     /// `length` bits from bit `from` on.
     const fn bits(self, from: u32, length: u32) -> u32 {
         self.0 >> from & ((1 << length) - 1)
@@ -62,12 +64,12 @@ const fn cut(value: u64, bits: u32) -> u64 {
     if bits >= 64 { value } else { value & ((1 << bits) - 1) }
 }
 
-fn not_understood(word: Word) -> String {
-    format!("the instruction {:#010x} is not understood", word.0)
+fn not_understood(word: ArmInstruction) -> ExecutionError {
+    ExecutionError::UnknownInstruction(format!("{:#010x}", word.0))
 }
 
 impl Cpu for Arm {
-    fn enter(&mut self, entry: u64, _: &mut Memory<'_>) -> Result<(), String> {
+    fn enter(&mut self, entry: u64, _: &mut Memory<'_>) -> Result<(), ExecutionError> {
         self.pc = entry;
         self.sp = STACK;
         self.set(LINK, RETURN);
@@ -78,11 +80,11 @@ impl Cpu for Arm {
         self.pc
     }
 
-    fn step(&mut self, memory: &mut Memory<'_>) -> Result<(), String> {
-        let word = u32::try_from(memory.load(self.pc, 4)?).unwrap_or_default();
+    fn step(&mut self, memory: &mut Memory<'_>) -> Result<(), ExecutionError> {
+        let word = u32::try_from(memory.load(self.pc, 4)?).map_err(|_wide| BoundsError::new())?;
         let here = self.pc;
         self.pc = here.wrapping_add(4);
-        let word = Word(word);
+        let word = ArmInstruction(word);
         match word.bits(25, 4) {
             0b1000 | 0b1001 => self.immediate(word, here),
             0b1010 | 0b1011 => self.branch(word, here),
@@ -97,7 +99,7 @@ impl Cpu for Arm {
         [0, 1, 2, 3, 4, 5].map(|number| self.get(number))
     }
 
-    fn leave(&mut self, result: u64, _: &mut Memory<'_>) -> Result<(), String> {
+    fn leave(&mut self, result: u64, _: &mut Memory<'_>) -> Result<(), ExecutionError> {
         self.set(0, result);
         self.pc = self.get(LINK);
         Ok(())
@@ -138,7 +140,7 @@ impl Arm {
     }
 
     /// C4.1.66, "Branches, Exception Generating and System instructions".
-    fn branch(&mut self, word: Word, here: u64) -> Result<(), String> {
+    fn branch(&mut self, word: ArmInstruction, here: u64) -> Result<(), ExecutionError> {
         let next = self.pc;
         if word.matches(0x7c00_0000, 0x1400_0000) {
             // B, BL

@@ -1,12 +1,14 @@
 //! Between registers and memory: C4.1.67, "Loads and Stores".
 
+use super::super::bounds::{index, part_mut};
+use super::super::error::ExecutionError;
 use super::super::memory::Memory;
 use super::integer::extended;
-use super::{Arm, Word, cut, extend, not_understood};
+use super::{Arm, ArmInstruction, cut, extend, not_understood};
 
 /// What one register takes of memory, or gives to it.
 #[derive(Clone, Copy)]
-struct Piece {
+struct Transfer {
     register: u32,
     /// Of a vector register.
     is_vector: bool,
@@ -17,7 +19,12 @@ struct Piece {
 }
 
 impl Arm {
-    pub(super) fn transfer(&mut self, word: Word, here: u64, memory: &mut Memory<'_>) -> Result<(), String> {
+    pub(super) fn transfer(
+        &mut self,
+        word: ArmInstruction,
+        here: u64,
+        memory: &mut Memory<'_>,
+    ) -> Result<(), ExecutionError> {
         if word.matches(0x3a00_0000, 0x2800_0000) {
             self.pair(word, memory)
         } else if word.matches(0x3b00_0000, 0x1800_0000) {
@@ -31,12 +38,12 @@ impl Arm {
         }
     }
 
-    fn base(&self, word: Word) -> u64 {
+    fn base(&self, word: ArmInstruction) -> u64 {
         self.get_or_sp(word.register(5))
     }
 
     /// LDP, STP, LDPSW: offset, before or after which the base moves.
-    fn pair(&mut self, word: Word, memory: &mut Memory<'_>) -> Result<(), String> {
+    fn pair(&mut self, word: ArmInstruction, memory: &mut Memory<'_>) -> Result<(), ExecutionError> {
         let (is_vector, is_load) = (word.bit(26), word.bit(22));
         let (bytes, signed) = match (is_vector, word.bits(30, 2)) {
             (true, size @ 0..=2) => (4 << size, 0),
@@ -49,10 +56,10 @@ impl Arm {
         let moved = base.wrapping_add(word.signed(15, 7, u64::from(bytes)));
         let mode = word.bits(23, 2);
         let address = if mode == 1 { base } else { moved };
-        let piece = Piece { register: word.register(0), is_vector, bytes, is_load, signed };
-        self.move_piece(piece, address, memory)?;
-        let second = Piece { register: word.register(10), ..piece };
-        self.move_piece(second, address.wrapping_add(u64::from(bytes)), memory)?;
+        let transfer = Transfer { register: word.register(0), is_vector, bytes, is_load, signed };
+        self.move_register(transfer, address, memory)?;
+        let second = Transfer { register: word.register(10), ..transfer };
+        self.move_register(second, address.wrapping_add(u64::from(bytes)), memory)?;
         if mode & 1 == 1 {
             self.set_or_sp(word.register(5), moved);
         }
@@ -60,7 +67,7 @@ impl Arm {
     }
 
     /// LDR, LDRSW of a place near the instruction.
-    fn literal(&mut self, word: Word, here: u64, memory: &mut Memory<'_>) -> Result<(), String> {
+    fn literal(&mut self, word: ArmInstruction, here: u64, memory: &mut Memory<'_>) -> Result<(), ExecutionError> {
         let is_vector = word.bit(26);
         let (bytes, signed) = match (is_vector, word.bits(30, 2)) {
             (true, size @ 0..=2) => (4 << size, 0),
@@ -69,27 +76,27 @@ impl Arm {
             (false, 2) => (4, 64),
             _ => return Err(not_understood(word)),
         };
-        let piece = Piece { register: word.register(0), is_vector, bytes, is_load: true, signed };
-        self.move_piece(piece, here.wrapping_add(word.signed(5, 19, 4)), memory)
+        let transfer = Transfer { register: word.register(0), is_vector, bytes, is_load: true, signed };
+        self.move_register(transfer, here.wrapping_add(word.signed(5, 19, 4)), memory)
     }
 
     /// LDR, STR and their kin, with an offset in the instruction or in a register.
-    fn single(&mut self, word: Word, memory: &mut Memory<'_>) -> Result<(), String> {
+    fn single(&mut self, word: ArmInstruction, memory: &mut Memory<'_>) -> Result<(), ExecutionError> {
         let is_offset = word.bit(24);
         let kind = word.bits(10, 2);
         if !is_offset && word.bit(21) && kind == 0 {
             return self.atomic(word, memory);
         }
-        let Some(piece) = single(word)? else { return Ok(()) };
+        let Some(transfer) = single(word)? else { return Ok(()) };
         let base = self.base(word);
-        let scale = u64::from(piece.bytes);
+        let scale = u64::from(transfer.bytes);
         let (address, moved) = if is_offset {
             (base.wrapping_add(u64::from(word.bits(10, 12)) * scale), None)
         } else if word.bit(21) {
             if kind != 2 || !word.bit(14) {
                 return Err(not_understood(word));
             }
-            let by = if word.bit(12) { piece.bytes.ilog2() } else { 0 };
+            let by = if word.bit(12) { transfer.bytes.ilog2() } else { 0 };
             (base.wrapping_add(extended(word.bits(13, 3), self.get(word.register(16))) << by), None)
         } else {
             let moved = base.wrapping_add(word.signed(12, 9, 1));
@@ -100,7 +107,7 @@ impl Arm {
                 _ => return Err(not_understood(word)),
             }
         };
-        self.move_piece(piece, address, memory)?;
+        self.move_register(transfer, address, memory)?;
         if let Some(moved) = moved {
             self.set_or_sp(word.register(5), moved);
         }
@@ -108,7 +115,7 @@ impl Arm {
     }
 
     /// LDADD, LDCLR, LDEOR, LDSET, SWP, LDAPR. Nobody else is there to see an order.
-    fn atomic(&mut self, word: Word, memory: &mut Memory<'_>) -> Result<(), String> {
+    fn atomic(&mut self, word: ArmInstruction, memory: &mut Memory<'_>) -> Result<(), ExecutionError> {
         let size = 1 << word.bits(30, 2);
         let address = self.base(word);
         let value = self.get(word.register(16));
@@ -128,7 +135,7 @@ impl Arm {
     }
 
     /// LDAR, STLR, LDXR, STXR, CAS and their forms.
-    fn exclusive(&mut self, word: Word, memory: &mut Memory<'_>) -> Result<(), String> {
+    fn exclusive(&mut self, word: ArmInstruction, memory: &mut Memory<'_>) -> Result<(), ExecutionError> {
         let size = 1 << word.bits(30, 2);
         let address = self.base(word);
         let (target, status) = (word.register(0), word.register(16));
@@ -157,39 +164,49 @@ impl Arm {
         Ok(())
     }
 
-    fn move_piece(&mut self, piece: Piece, address: u64, memory: &mut Memory<'_>) -> Result<(), String> {
-        let size = usize::try_from(piece.bytes).unwrap_or_default();
-        if piece.is_vector {
-            let number = usize::try_from(piece.register).unwrap_or_default();
-            let register = self.vector.get_mut(number).ok_or("there is no such vector register")?;
-            if piece.is_load {
+    fn move_register(
+        &mut self,
+        transfer: Transfer,
+        address: u64,
+        memory: &mut Memory<'_>,
+    ) -> Result<(), ExecutionError> {
+        let size = index(transfer.bytes.into())?;
+        if transfer.is_vector {
+            let register = part_mut(&mut self.vector, index(transfer.register.into())?)?;
+            if transfer.is_load {
                 register.fill(0);
             }
-            let part = register.get_mut(..size).ok_or("a vector is too short")?;
-            return if piece.is_load { memory.read(address, part) } else { memory.write(address, part) };
+            let part = part_mut(register, ..size)?;
+            return if transfer.is_load { memory.read(address, part) } else { memory.write(address, part) };
         }
-        if piece.is_load {
+        if transfer.is_load {
             let value = memory.load(address, size)?;
-            let value = if piece.signed > 0 { cut(extend(value, piece.bytes * 8), piece.signed) } else { value };
-            self.set(piece.register, value);
+            let value =
+                if transfer.signed > 0 { cut(extend(value, transfer.bytes * 8), transfer.signed) } else { value };
+            self.set(transfer.register, value);
             Ok(())
         } else {
-            memory.store(address, size, self.get(piece.register))
+            memory.store(address, size, self.get(transfer.register))
         }
     }
 }
 
 /// What the fields `size`, `V` and `opc` mean; None for a prefetch.
-fn single(word: Word) -> Result<Option<Piece>, String> {
+fn single(word: ArmInstruction) -> Result<Option<Transfer>, ExecutionError> {
     let (size, kind) = (word.bits(30, 2), word.bits(22, 2));
-    let piece =
-        Piece { register: word.register(0), is_vector: word.bit(26), bytes: 1 << size, is_load: kind != 0, signed: 0 };
-    Ok(Some(match (piece.is_vector, size, kind) {
-        (true, 0, 2 | 3) => Piece { bytes: 16, is_load: kind == 3, ..piece },
-        (_, _, 0 | 1) => piece,
+    let transfer = Transfer {
+        register: word.register(0),
+        is_vector: word.bit(26),
+        bytes: 1 << size,
+        is_load: kind != 0,
+        signed: 0,
+    };
+    Ok(Some(match (transfer.is_vector, size, kind) {
+        (true, 0, 2 | 3) => Transfer { bytes: 16, is_load: kind == 3, ..transfer },
+        (_, _, 0 | 1) => transfer,
         (false, 3, 2) => return Ok(None),
-        (false, 0..=2, 2) => Piece { signed: 64, ..piece },
-        (false, 0 | 1, 3) => Piece { signed: 32, ..piece },
+        (false, 0..=2, 2) => Transfer { signed: 64, ..transfer },
+        (false, 0 | 1, 3) => Transfer { signed: 32, ..transfer },
         _ => return Err(not_understood(word)),
     }))
 }

@@ -1,30 +1,31 @@
-//! Vector registers, as far as they copy, clear and join bytes: C4.1.69, "Data Processing -- Scalar Floating-Point and
+//! ArmVector registers, as far as they copy, clear and join bytes: C4.1.69, "Data Processing -- Scalar Floating-Point and
 //! Advanced SIMD".
 
-use super::{Arm, Word, not_understood};
+use super::super::error::ExecutionError;
+use super::{Arm, ArmInstruction, not_understood};
 
-type Vector = [u8; 16];
+type ArmVector = [u8; 16];
 
 impl Arm {
-    fn vector_of(&self, number: u32) -> Vector {
+    fn vector_of(&self, number: u32) -> ArmVector {
         usize::try_from(number).ok().and_then(|number| self.vector.get(number)).copied().unwrap_or_default()
     }
 
     /// Writes a vector; the short forms clear its upper half.
-    fn set_vector(&mut self, word: Word, mut value: Vector) {
+    fn set_vector(&mut self, word: ArmInstruction, mut value: ArmVector) {
         if !word.bit(30) {
             value.iter_mut().skip(8).for_each(|byte| *byte = 0);
         }
         self.set_whole(word.register(0), value);
     }
 
-    fn set_whole(&mut self, number: u32, value: Vector) {
+    fn set_whole(&mut self, number: u32, value: ArmVector) {
         if let Some(register) = usize::try_from(number).ok().and_then(|number| self.vector.get_mut(number)) {
             *register = value;
         }
     }
 
-    pub(super) fn simd(&mut self, word: Word) -> Result<(), String> {
+    pub(super) fn simd(&mut self, word: ArmInstruction) -> Result<(), ExecutionError> {
         let (first, second) = (self.vector_of(word.register(5)), self.vector_of(word.register(16)));
         if word.matches(0x9ff8_0400, 0x0f00_0400) {
             // MOVI, MVNI
@@ -66,7 +67,7 @@ impl Arm {
     }
 
     /// FMOV between register files.
-    fn scalar(&mut self, word: Word, first: Vector) -> Result<(), String> {
+    fn scalar(&mut self, word: ArmInstruction, first: ArmVector) -> Result<(), ExecutionError> {
         let (low, high) = halves(first);
         let number = self.get(word.register(5));
         let target = word.register(0);
@@ -92,7 +93,7 @@ impl Arm {
 }
 
 /// `AdvSIMDExpandImm` (J1.1.3), without the forms that make floating-point numbers and trailing ones.
-fn constant(word: Word) -> Option<u64> {
+fn constant(word: ArmInstruction) -> Option<u64> {
     let byte = u64::from(word.bits(16, 3) << 5 | word.bits(5, 5));
     let (mode, inverted) = (word.bits(12, 4), word.bit(29));
     let value = match mode {
@@ -108,18 +109,18 @@ fn constant(word: Word) -> Option<u64> {
     Some(if inverted { !value } else { value })
 }
 
-fn each(left: Vector, right: Vector, change: impl Fn(u8, u8) -> u8) -> Vector {
+fn each(left: ArmVector, right: ArmVector, change: impl Fn(u8, u8) -> u8) -> ArmVector {
     let mut result = left;
     result.iter_mut().zip(right).for_each(|(byte, other)| *byte = change(*byte, other));
     result
 }
 
-fn halves(vector: Vector) -> (u64, u64) {
+fn halves(vector: ArmVector) -> (u64, u64) {
     let number = u128::from_le_bytes(vector);
     let part = |number: u128| u64::try_from(number & u128::from(u64::MAX)).unwrap_or_default();
     (part(number), part(number >> 64))
 }
 
-fn joined(low: u64, high: u64) -> Vector {
+fn joined(low: u64, high: u64) -> ArmVector {
     (u128::from(low) | u128::from(high) << 64).to_le_bytes()
 }

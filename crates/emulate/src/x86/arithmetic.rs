@@ -1,13 +1,14 @@
 //! Whole numbers, and the flags that they leave.
 
-use iced_x86::{ConditionCode, Instruction, Mnemonic};
+use iced_x86::{ConditionCode, Instruction, Mnemonic, OpKind};
 
+use super::super::error::ExecutionError;
 use super::super::memory::Memory;
 use super::{X86, cut, extend, not_understood};
 
 /// The flags that conditions look at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Flags {
+pub(super) struct X86Flags {
     carry: bool,
     zero: bool,
     sign: bool,
@@ -15,7 +16,7 @@ pub(super) struct Flags {
     parity: bool,
 }
 
-impl Flags {
+impl X86Flags {
     /// What every result leaves: zero, sign, parity.
     fn of(result: u64, size: usize) -> Self {
         let [low, ..] = result.to_le_bytes();
@@ -56,20 +57,20 @@ const fn is_negative(value: u64, size: usize) -> bool {
 }
 
 /// `left + right + carry`.
-fn add(left: u64, right: u64, carry: bool, size: usize) -> (u64, Flags) {
+fn add(left: u64, right: u64, carry: bool, size: usize) -> (u64, X86Flags) {
     let wide = u128::from(cut(left, size)) + u128::from(cut(right, size)) + u128::from(carry);
     let result = cut(left.wrapping_add(right).wrapping_add(u64::from(carry)), size);
     let overflow = is_negative((left ^ result) & (right ^ result), size);
-    (result, Flags { carry: wide != u128::from(result), overflow, ..Flags::of(result, size) })
+    (result, X86Flags { carry: wide != u128::from(result), overflow, ..X86Flags::of(result, size) })
 }
 
 /// `left - right - borrow`.
-fn subtract(left: u64, right: u64, borrow: bool, size: usize) -> (u64, Flags) {
+fn subtract(left: u64, right: u64, borrow: bool, size: usize) -> (u64, X86Flags) {
     let (left, right) = (cut(left, size), cut(right, size));
     let result = cut(left.wrapping_sub(right).wrapping_sub(u64::from(borrow)), size);
     let overflow = is_negative((left ^ right) & (left ^ result), size);
     let carry = u128::from(left) < u128::from(right) + u128::from(borrow);
-    (result, Flags { carry, overflow, ..Flags::of(result, size) })
+    (result, X86Flags { carry, overflow, ..X86Flags::of(result, size) })
 }
 
 pub(super) const fn is_known(mnemonic: Mnemonic) -> bool {
@@ -99,7 +100,11 @@ pub(super) const fn is_known(mnemonic: Mnemonic) -> bool {
 }
 
 impl X86 {
-    pub(super) fn calculate(&mut self, instruction: &Instruction, memory: &mut Memory<'_>) -> Result<(), String> {
+    pub(super) fn calculate(
+        &mut self,
+        instruction: &Instruction,
+        memory: &mut Memory<'_>,
+    ) -> Result<(), ExecutionError> {
         let size = Self::size(instruction, 0);
         let left = self.read(instruction, 0, memory)?;
         let right = if instruction.op_count() > 1 { self.read(instruction, 1, memory)? } else { 1 };
@@ -114,12 +119,12 @@ impl X86 {
                 return Ok(());
             }
             Mnemonic::Test => {
-                self.flags = Flags::of(left & right, size);
+                self.flags = X86Flags::of(left & right, size);
                 return Ok(());
             }
-            Mnemonic::And => (left & right, Flags::of(left & right, size)),
-            Mnemonic::Or => (left | right, Flags::of(left | right, size)),
-            Mnemonic::Xor => (left ^ right, Flags::of(left ^ right, size)),
+            Mnemonic::And => (left & right, X86Flags::of(left & right, size)),
+            Mnemonic::Or => (left | right, X86Flags::of(left | right, size)),
+            Mnemonic::Xor => (left ^ right, X86Flags::of(left ^ right, size)),
             Mnemonic::Not => (!left, self.flags),
             Mnemonic::Neg => subtract(0, left, false, size),
             // These two leave the carry as it is.
@@ -131,6 +136,10 @@ impl X86 {
                 let (sum, flags) = add(left, right, false, size);
                 self.set(instruction.op1_register(), left);
                 (sum, flags)
+            }
+            // A bit that a register numbers may lie far from the operand in memory.
+            Mnemonic::Bt if instruction.op0_kind() == OpKind::Memory && instruction.op1_kind() == OpKind::Register => {
+                return Err(not_understood(instruction));
             }
             Mnemonic::Bt => {
                 let bits = size as u64 * 8;
@@ -144,7 +153,7 @@ impl X86 {
         self.write(instruction, result, memory)
     }
 
-    fn shift(&self, instruction: &Instruction, value: u64, by: u64, size: usize) -> (u64, Flags) {
+    fn shift(&self, instruction: &Instruction, value: u64, by: u64, size: usize) -> (u64, X86Flags) {
         let by = by & if size == 8 { 63 } else { 31 };
         if by == 0 {
             return (value, self.flags);
@@ -159,11 +168,11 @@ impl X86 {
             }
         };
         let result = cut(result, size);
-        (result, Flags { carry, overflow: is_negative(value ^ result, size), ..Flags::of(result, size) })
+        (result, X86Flags { carry, overflow: is_negative(value ^ result, size), ..X86Flags::of(result, size) })
     }
 
     /// The forms with two and three operands.
-    fn multiply(&mut self, instruction: &Instruction, memory: &mut Memory<'_>) -> Result<(), String> {
+    fn multiply(&mut self, instruction: &Instruction, memory: &mut Memory<'_>) -> Result<(), ExecutionError> {
         let count = instruction.op_count();
         if count < 2 || !instruction.op_register(0).is_gpr() {
             return Err(not_understood(instruction));
@@ -174,15 +183,15 @@ impl X86 {
         let wide = i128::from(left) * i128::from(right);
         let result = cut(left.wrapping_mul(right).cast_unsigned(), size);
         let lossy = wide != i128::from(extend(result, size).cast_signed());
-        self.flags = Flags { carry: lossy, overflow: lossy, ..Flags::of(result, size) };
+        self.flags = X86Flags { carry: lossy, overflow: lossy, ..X86Flags::of(result, size) };
         self.set(instruction.op0_register(), result);
         Ok(())
     }
 }
 
 /// The same with another carry.
-const fn keep(carry: bool, (result, flags): (u64, Flags)) -> (u64, Flags) {
-    (result, Flags { carry, ..flags })
+const fn keep(carry: bool, (result, flags): (u64, X86Flags)) -> (u64, X86Flags) {
+    (result, X86Flags { carry, ..flags })
 }
 
 #[cfg(test)]

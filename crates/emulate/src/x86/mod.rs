@@ -6,10 +6,11 @@ mod vector;
 use iced_x86::{Code, ConditionCode, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
 use super::Cpu;
+use super::error::ExecutionError;
 use super::memory::{LARGEST_BLOCK, Memory, RETURN, STACK, THREAD};
 use super::runtime::Arguments;
 
-use arithmetic::Flags;
+use arithmetic::X86Flags;
 
 /// Bytes of the longest instruction.
 const LONGEST: usize = 15;
@@ -19,12 +20,12 @@ const LONGEST: usize = 15;
 pub(super) struct X86 {
     general: [u64; 16],
     vector: [[u8; 32]; 16],
-    flags: Flags,
+    flags: X86Flags,
     ip: u64,
 }
 
 impl Cpu for X86 {
-    fn enter(&mut self, entry: u64, memory: &mut Memory<'_>) -> Result<(), String> {
+    fn enter(&mut self, entry: u64, memory: &mut Memory<'_>) -> Result<(), ExecutionError> {
         self.ip = entry;
         self.set(Register::RSP, STACK);
         self.push(RETURN, memory)
@@ -34,11 +35,11 @@ impl Cpu for X86 {
         self.ip
     }
 
-    fn step(&mut self, memory: &mut Memory<'_>) -> Result<(), String> {
+    fn step(&mut self, memory: &mut Memory<'_>) -> Result<(), ExecutionError> {
         let code = memory.code(self.ip, LONGEST)?;
         let instruction = Decoder::with_ip(64, &code, self.ip, DecoderOptions::NONE).decode();
         if instruction.is_invalid() {
-            return Err("there is no instruction".to_owned());
+            return Err(ExecutionError::NoInstruction);
         }
         self.ip = instruction.next_ip();
         self.execute(&instruction, memory)
@@ -48,7 +49,7 @@ impl Cpu for X86 {
         [Register::RDI, Register::RSI, Register::RDX, Register::RCX, Register::R8, Register::R9].map(|r| self.get(r))
     }
 
-    fn leave(&mut self, result: u64, memory: &mut Memory<'_>) -> Result<(), String> {
+    fn leave(&mut self, result: u64, memory: &mut Memory<'_>) -> Result<(), ExecutionError> {
         self.set(Register::RAX, result);
         self.ip = self.pop(memory)?;
         Ok(())
@@ -80,18 +81,21 @@ const fn extend(value: u64, size: usize) -> u64 {
     }
 }
 
-fn not_understood(instruction: &Instruction) -> String {
-    format!("the instruction {:?} is not understood", instruction.mnemonic())
+fn not_understood(instruction: &Instruction) -> ExecutionError {
+    ExecutionError::UnknownInstruction(format!("{:?}", instruction.mnemonic()))
 }
 
 impl X86 {
+    /// A general register; callers have made sure that it is one.
     fn get(&self, register: Register) -> u64 {
+        debug_assert!(register.is_gpr(), "{register:?}");
         let full = self.general.get(register.full_register().number()).copied().unwrap_or_default();
         let high = matches!(register, Register::AH | Register::BH | Register::CH | Register::DH);
         cut(if high { full >> 8 } else { full }, register.size())
     }
 
     fn set(&mut self, register: Register, value: u64) {
+        debug_assert!(register.is_gpr(), "{register:?}");
         let high = matches!(register, Register::AH | Register::BH | Register::CH | Register::DH);
         let size = register.size();
         if let Some(full) = self.general.get_mut(register.full_register().number()) {
@@ -104,19 +108,19 @@ impl X86 {
         }
     }
 
-    fn push(&mut self, value: u64, memory: &mut Memory<'_>) -> Result<(), String> {
+    fn push(&mut self, value: u64, memory: &mut Memory<'_>) -> Result<(), ExecutionError> {
         let top = self.get(Register::RSP).wrapping_sub(8);
         self.set(Register::RSP, top);
         memory.store(top, 8, value)
     }
 
-    fn pop(&mut self, memory: &mut Memory<'_>) -> Result<u64, String> {
+    fn pop(&mut self, memory: &mut Memory<'_>) -> Result<u64, ExecutionError> {
         let top = self.get(Register::RSP);
         self.set(Register::RSP, top.wrapping_add(8));
         memory.pointer(top)
     }
 
-    fn address(&self, instruction: &Instruction, operand: u32) -> Result<u64, String> {
+    fn address(&self, instruction: &Instruction, operand: u32) -> Result<u64, ExecutionError> {
         let value = |register: Register, _, _| match register {
             Register::FS | Register::GS => Some(THREAD),
             Register::CS | Register::DS | Register::ES | Register::SS => Some(0),
@@ -134,7 +138,7 @@ impl X86 {
         }
     }
 
-    fn read(&self, instruction: &Instruction, operand: u32, memory: &mut Memory<'_>) -> Result<u64, String> {
+    fn read(&self, instruction: &Instruction, operand: u32, memory: &mut Memory<'_>) -> Result<u64, ExecutionError> {
         match instruction.op_kind(operand) {
             OpKind::Register if instruction.op_register(operand).is_gpr() => {
                 Ok(self.get(instruction.op_register(operand)))
@@ -145,7 +149,7 @@ impl X86 {
         }
     }
 
-    fn write(&mut self, instruction: &Instruction, value: u64, memory: &mut Memory<'_>) -> Result<(), String> {
+    fn write(&mut self, instruction: &Instruction, value: u64, memory: &mut Memory<'_>) -> Result<(), ExecutionError> {
         match instruction.op0_kind() {
             OpKind::Register if instruction.op0_register().is_gpr() => {
                 self.set(instruction.op0_register(), value);
@@ -156,7 +160,7 @@ impl X86 {
         }
     }
 
-    fn execute(&mut self, instruction: &Instruction, memory: &mut Memory<'_>) -> Result<(), String> {
+    fn execute(&mut self, instruction: &Instruction, memory: &mut Memory<'_>) -> Result<(), ExecutionError> {
         match instruction.mnemonic() {
             Mnemonic::Nop | Mnemonic::Endbr64 | Mnemonic::Prefetcht0 => Ok(()),
             Mnemonic::Mov | Mnemonic::Movzx => {
@@ -171,6 +175,7 @@ impl X86 {
                 let address = self.address(instruction, 1)?;
                 self.write(instruction, address, memory)
             }
+            Mnemonic::Push | Mnemonic::Pop if Self::size(instruction, 0) == 2 => Err(not_understood(instruction)),
             Mnemonic::Push => {
                 let value = self.read(instruction, 0, memory)?;
                 self.push(value, memory)
@@ -195,8 +200,16 @@ impl X86 {
                 self.ip = self.read(instruction, 0, memory)?;
                 Ok(())
             }
-            Mnemonic::Ret => {
+            Mnemonic::Ret if instruction.op_count() == 0 => {
                 self.ip = self.pop(memory)?;
+                Ok(())
+            }
+            Mnemonic::Cbw => {
+                self.set(Register::AX, extend(self.get(Register::AL), 1));
+                Ok(())
+            }
+            Mnemonic::Cwde => {
+                self.set(Register::EAX, extend(self.get(Register::AX), 2));
                 Ok(())
             }
             Mnemonic::Cdqe => {
@@ -217,7 +230,7 @@ impl X86 {
     }
 
     /// Jcc, SETcc, CMOVcc.
-    fn conditional(&mut self, instruction: &Instruction, memory: &mut Memory<'_>) -> Result<(), String> {
+    fn conditional(&mut self, instruction: &Instruction, memory: &mut Memory<'_>) -> Result<(), ExecutionError> {
         let holds = self.flags.meet(instruction.condition_code());
         if instruction.is_jcc_short_or_near() {
             if holds {
@@ -237,7 +250,7 @@ impl X86 {
     }
 
     /// MOVS and STOS, repeated or not. The direction flag is clear at every call (psABI 3.2.1).
-    fn string(&mut self, instruction: &Instruction, memory: &mut Memory<'_>) -> Result<(), String> {
+    fn string(&mut self, instruction: &Instruction, memory: &mut Memory<'_>) -> Result<(), ExecutionError> {
         let (size, is_move) = match instruction.code() {
             Code::Movsb_m8_m8 => (1, true),
             Code::Movsw_m16_m16 => (2, true),
@@ -252,7 +265,7 @@ impl X86 {
         let repeats = instruction.has_rep_prefix();
         let count = if repeats { self.get(Register::RCX) } else { 1 };
         if count > LARGEST_BLOCK {
-            return Err(format!("it moves {count} times {size} bytes"));
+            return Err(ExecutionError::LargeMove { count, size });
         }
         let (mut from, mut to) = (self.get(Register::RSI), self.get(Register::RDI));
         for _ in 0..count {

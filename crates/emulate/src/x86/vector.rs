@@ -1,15 +1,21 @@
-//! Vector registers, as far as they copy, clear and join bytes.
+//! X86Vector registers, as far as they copy, clear and join bytes.
 
 use iced_x86::{EncodingKind, Instruction, Mnemonic, OpKind, Register};
 
+use super::super::bounds::part_mut;
+use super::super::error::ExecutionError;
 use super::super::memory::Memory;
 use super::{X86, not_understood};
 
-type Vector = [u8; 32];
+type X86Vector = [u8; 32];
 
 impl X86 {
-    pub(super) fn vector(&mut self, instruction: &Instruction, memory: &mut Memory<'_>) -> Result<(), String> {
+    pub(super) fn vector(&mut self, instruction: &Instruction, memory: &mut Memory<'_>) -> Result<(), ExecutionError> {
         let is_vex = instruction.encoding() != EncodingKind::Legacy;
+        // Masks keep elements, and broadcasts repeat one.
+        if instruction.op_mask() != Register::None || instruction.is_broadcast() {
+            return Err(not_understood(instruction));
+        }
         match instruction.mnemonic() {
             Mnemonic::Movdqa
             | Mnemonic::Movdqu
@@ -84,7 +90,7 @@ impl X86 {
         operand: u32,
         size: usize,
         memory: &mut Memory<'_>,
-    ) -> Result<Vector, String> {
+    ) -> Result<X86Vector, ExecutionError> {
         let mut value = [0; 32];
         let part = value.get_mut(..size).ok_or_else(|| not_understood(instruction))?;
         match instruction.op_kind(operand) {
@@ -106,11 +112,11 @@ impl X86 {
     fn put(
         &mut self,
         instruction: &Instruction,
-        value: &Vector,
+        value: &X86Vector,
         size: usize,
         is_vex: bool,
         memory: &mut Memory<'_>,
-    ) -> Result<(), String> {
+    ) -> Result<(), ExecutionError> {
         let bytes = value.get(..size).ok_or_else(|| not_understood(instruction))?;
         if instruction.op0_kind() == OpKind::Memory {
             return memory.write(self.address(instruction, 0)?, bytes);
@@ -121,12 +127,12 @@ impl X86 {
         if is_vex {
             target.fill(0);
         }
-        target.get_mut(..size).unwrap_or_default().copy_from_slice(bytes);
+        part_mut(target, ..size)?.copy_from_slice(bytes);
         Ok(())
     }
 
     /// Moves eight bytes between memory and a half of a vector.
-    fn half(&mut self, instruction: &Instruction, at: usize, memory: &mut Memory<'_>) -> Result<(), String> {
+    fn half(&mut self, instruction: &Instruction, at: usize, memory: &mut Memory<'_>) -> Result<(), ExecutionError> {
         let (from_memory, register) = match (instruction.op0_kind(), instruction.op1_kind()) {
             (OpKind::Register, OpKind::Memory) => (true, instruction.op0_register()),
             (OpKind::Memory, OpKind::Register) => (false, instruction.op1_register()),
@@ -143,16 +149,16 @@ fn is_vector(register: Register) -> bool {
     register.is_xmm() || register.is_ymm()
 }
 
-fn low(vector: &Vector) -> u64 {
+fn low(vector: &X86Vector) -> u64 {
     vector.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-fn high(vector: &Vector) -> u64 {
+fn high(vector: &X86Vector) -> u64 {
     vector.get(8..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
 /// A vector of two halves, its rest zero.
-fn joined(first: u64, second: u64) -> Vector {
+fn joined(first: u64, second: u64) -> X86Vector {
     let mut vector = [0; 32];
     for (place, byte) in vector.iter_mut().zip(first.to_le_bytes().into_iter().chain(second.to_le_bytes())) {
         *place = byte;

@@ -6,7 +6,7 @@ use crate::model::{BuildOptions, Entry, Found, Gap, Limits};
 
 use super::super::extract::{Collect, Extractor};
 use super::spool::Spool;
-use emulate::{Abi, Image, ReadAt, Returned, call};
+use emulate::{ElfImage, EmulationError, ReadAt, Returned, StringAbi, call};
 
 pub(in super::super) const BUILD_OPTIONS: Extractor = Extractor {
     name: "build options",
@@ -22,8 +22,8 @@ fn is_libtorch(name: &[u8]) -> bool {
 }
 
 /// The function's name, which tells the ABI of its strings.
-const NAMES: &[(&str, Abi)] =
-    &[("_ZN6caffe215GetBuildOptionsB5cxx11Ev", Abi::Cxx11), ("_ZN6caffe215GetBuildOptionsEv", Abi::Old)];
+const NAMES: &[(&str, StringAbi)] =
+    &[("_ZN6caffe215GetBuildOptionsB5cxx11Ev", StringAbi::Cxx11), ("_ZN6caffe215GetBuildOptionsEv", StringAbi::Old)];
 
 /// What stands in the literal of one option, `CXX_FLAGS`: PyTorch's `CMakeLists.txt` gives it to every build.
 const WORDS: &[u8] = b"-fvisibility-inlines-hidden";
@@ -54,9 +54,9 @@ impl Collect for Options {
 
 /// What the function of this library returns; `None` where it has no such function.
 pub(in super::super) fn build_options(file: &dyn ReadAt) -> Result<Option<BuildOptions>, String> {
-    let image = Image::open(file)?;
+    let image = ElfImage::open(file).map_err(|error| error.to_string())?;
     for (name, abi) in NAMES {
-        if let Some(entry) = image.function(name)? {
+        if let Some(entry) = image.function(name).map_err(|error| error.to_string())? {
             let mut returned = run(&image, entry)?;
             return options(&mut returned, entry, *abi).map(Some);
         }
@@ -65,21 +65,22 @@ pub(in super::super) fn build_options(file: &dyn ReadAt) -> Result<Option<BuildO
 }
 
 /// Runs the function.
-fn run<'a>(image: &'a Image<'a>, entry: u64) -> Result<Returned<'a>, String> {
-    call(image, entry)
-        .map_err(|lost| format!("caffe2::GetBuildOptions() cannot be followed beyond {:#x}: {}", lost.at, lost.why))
+fn run<'a>(image: &'a ElfImage<'a>, entry: u64) -> Result<Returned<'a>, String> {
+    call(image, entry).map_err(|EmulationError { address, cause }| {
+        format!("caffe2::GetBuildOptions() cannot be followed beyond {address:#x}: {cause}")
+    })
 }
 
 /// The map that it returned.
-fn options(returned: &mut Returned<'_>, entry: u64, abi: Abi) -> Result<BuildOptions, String> {
+fn options(returned: &mut Returned<'_>, entry: u64, abi: StringAbi) -> Result<BuildOptions, String> {
     let options = returned.map(abi).map_err(|why| format!("caffe2::GetBuildOptions() at {entry:#x}: {why}"))?;
-    Ok(BuildOptions { options, cxx11_abi: abi == Abi::Cxx11 })
+    Ok(BuildOptions { options, cxx11_abi: abi == StringAbi::Cxx11 })
 }
 
 /// The same of a library whose symbols were taken away: the function is the one that puts these flags into such a map.
-fn nameless(image: &Image<'_>) -> Result<Option<BuildOptions>, String> {
+fn nameless(image: &ElfImage<'_>) -> Result<Option<BuildOptions>, String> {
     let mut lost = None;
-    for entry in image.functions_that_refer_to(WORDS)? {
+    for entry in image.functions_that_refer_to(WORDS).map_err(|error| error.to_string())? {
         let mut returned = run(image, entry);
         for (_, abi) in NAMES {
             match returned.as_mut().map_err(|why| why.clone()).and_then(|returned| options(returned, entry, *abi)) {

@@ -9,9 +9,16 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
-/// A file whose bytes can be had in any order.
+use super::bounds::{index, part_mut};
+use super::error::{ElfError, FilePart};
+
+/// A file that can be read at any offset.
 pub trait ReadAt {
-    /// Fills the buffer from this offset on; an error where the file ends before.
+    /// Fills the buffer with the bytes from this offset on.
+    ///
+    /// # Errors
+    ///
+    /// The file ends before the buffer is full ([`io::ErrorKind::UnexpectedEof`]), or cannot be read.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 }
 
@@ -36,8 +43,8 @@ pub(crate) enum Machine {
     Arm,
 }
 
-/// A mapped file.
-pub struct Image<'a> {
+/// An ELF file as a process would map it: bytes by address, relocated.
+pub struct ElfImage<'a> {
     file: &'a dyn ReadAt,
     pub(crate) machine: Machine,
     segments: Vec<Segment>,
@@ -66,12 +73,12 @@ struct Sections {
 /// What is to be written at an address.
 pub(super) struct Relocation {
     pub(super) address: u64,
-    pub(super) value: Target,
+    pub(super) value: RelocationTarget,
 }
 
 /// What a relocation comes to.
 #[derive(Clone, Copy)]
-pub(super) enum Target {
+pub(super) enum RelocationTarget {
     /// An address in this file.
     Here(u64),
     /// A dynamic symbol, and what is added to it.
@@ -96,24 +103,28 @@ mod tag {
 /// Relocations that are kept, of 32 bytes each. libtorch_cpu.so 2.9.0 has 326,000.
 const MOST_RELOCATIONS: usize = 1 << 21;
 
-impl fmt::Debug for Image<'_> {
+impl fmt::Debug for ElfImage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Image").field("machine", &self.machine).finish_non_exhaustive()
+        f.debug_struct("ElfImage").field("machine", &self.machine).finish_non_exhaustive()
     }
 }
 
-impl<'a> Image<'a> {
-    /// Reads the headers and the relocations.
-    pub fn open(file: &'a dyn ReadAt) -> Result<Self, String> {
+impl<'a> ElfImage<'a> {
+    /// Reads the headers and the relocations. Everything else is read when it is needed.
+    ///
+    /// # Errors
+    ///
+    /// It is no ELF file for x86-64 or AArch64, or cannot be read.
+    pub fn open(file: &'a dyn ReadAt) -> Result<Self, ElfError> {
         let mut header = [0; 64];
-        file.read_at(0, &mut header).map_err(|error| format!("the ELF header: {error}"))?;
+        file.read_at(0, &mut header).map_err(failed(FilePart::Header))?;
         if !header.starts_with(b"\x7fELF\x02\x01") {
-            return Err("it is no little-endian 64-bit ELF file".to_owned());
+            return Err(ElfError::NotElf64);
         }
         let machine = match half(&header, 18) {
             62 => Machine::X86,
             183 => Machine::Arm,
-            other => return Err(format!("code of machine {other} is not understood")),
+            other => return Err(ElfError::UnknownMachine(other)),
         };
         let sections = Sections { offset: long(&header, 40), count: half(&header, 60) };
         let mut image = Self {
@@ -126,7 +137,7 @@ impl<'a> Image<'a> {
             frame_table: None,
         };
         let mut table = vec![0; usize::from(half(&header, 56)) * 56];
-        file.read_at(long(&header, 32), &mut table).map_err(|error| format!("the program headers: {error}"))?;
+        file.read_at(long(&header, 32), &mut table).map_err(failed(FilePart::ProgramHeaders))?;
         for header in table.chunks_exact(56) {
             let (offset, address) = (long(header, 8), long(header, 16));
             let (in_file, in_memory) = (long(header, 32), long(header, 40));
@@ -144,10 +155,10 @@ impl<'a> Image<'a> {
         Ok(image)
     }
 
-    fn dynamic_section(&self, offset: u64, size: u64) -> Result<Vec<(u64, u64)>, String> {
+    fn dynamic_section(&self, offset: u64, size: u64) -> Result<Vec<(u64, u64)>, ElfError> {
         const LARGEST: u64 = 1 << 16;
-        let mut bytes = vec![0; usize::try_from(size.min(LARGEST)).unwrap_or_default()];
-        self.file.read_at(offset, &mut bytes).map_err(|error| format!("the dynamic section: {error}"))?;
+        let mut bytes = vec![0; index(size.min(LARGEST))?];
+        self.file.read_at(offset, &mut bytes).map_err(failed(FilePart::DynamicSection))?;
         let entries = bytes.chunks_exact(16).map(|entry| (long(entry, 0), long(entry, 8)));
         Ok(entries.take_while(|(tag, _)| *tag != 0).collect())
     }
@@ -168,25 +179,23 @@ impl<'a> Image<'a> {
     }
 
     /// Fills the buffer with what is mapped there, before relocation. What lies between segments reads as zeros.
-    pub(super) fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), String> {
+    pub(super) fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), ElfError> {
         buffer.fill(0);
-        let end = address.checked_add(buffer.len() as u64).ok_or("an address overflows")?;
+        let end = address.checked_add(buffer.len() as u64).ok_or(ElfError::AddressOverflow)?;
         for segment in &self.segments {
             let from = segment.address.max(address);
             let to = segment.address.saturating_add(segment.in_file).min(end);
             if from >= to {
                 continue;
             }
-            // Both lie inside the buffer.
-            let at = |address: u64| usize::try_from(address).unwrap_or_default();
-            let part = buffer.get_mut(at(from - address)..at(to - address)).unwrap_or_default();
-            let offset = segment.offset.checked_add(from - segment.address).ok_or("an offset overflows")?;
-            self.file.read_at(offset, part).map_err(|error| format!("reading {from:#x}: {error}"))?;
+            let part = part_mut(buffer, index(from - address)?..index(to - address)?)?;
+            let offset = segment.offset.checked_add(from - segment.address).ok_or(ElfError::OffsetOverflow)?;
+            self.file.read_at(offset, part).map_err(failed(FilePart::Address(from)))?;
         }
         Ok(())
     }
 
-    fn word_at(&self, address: u64) -> Result<u32, String> {
+    fn word_at(&self, address: u64) -> Result<u32, ElfError> {
         let mut bytes = [0; 4];
         self.read(address, &mut bytes)?;
         Ok(u32::from_le_bytes(bytes))
@@ -198,7 +207,7 @@ impl<'a> Image<'a> {
         self.relocations.get(at(from)..at(to)).unwrap_or_default()
     }
 
-    fn read_relocations(&self) -> Result<Vec<Relocation>, String> {
+    fn read_relocations(&self) -> Result<Vec<Relocation>, ElfError> {
         let mut relocations = Vec::new();
         for (table, size) in [(tag::RELA, tag::RELASZ), (tag::JMPREL, tag::PLTRELSZ)] {
             for entry in self.table(table, size)?.chunks_exact(24) {
@@ -213,7 +222,7 @@ impl<'a> Image<'a> {
     }
 
     /// `DT_RELR`: an even entry is an address, an odd one a bitmap of the 63 words behind the last.
-    fn relative(&self, table: &[u8], relocations: &mut Vec<Relocation>) -> Result<(), String> {
+    fn relative(&self, table: &[u8], relocations: &mut Vec<Relocation>) -> Result<(), ElfError> {
         let mut next = 0_u64;
         for entry in table.chunks_exact(8).map(|entry| long(entry, 0)) {
             let (first, bits) = if entry & 1 == 0 { (entry, 1) } else { (next, entry >> 1) };
@@ -222,39 +231,49 @@ impl<'a> Image<'a> {
                 let mut place = [0; 8];
                 self.read(address, &mut place)?;
                 if relocations.len() >= MOST_RELOCATIONS {
-                    return Err(format!("more than {MOST_RELOCATIONS} relocations"));
+                    return Err(ElfError::TooManyRelocations(MOST_RELOCATIONS));
                 }
-                relocations.push(Relocation { address, value: Target::Here(u64::from_le_bytes(place)) });
+                relocations.push(Relocation { address, value: RelocationTarget::Here(u64::from_le_bytes(place)) });
             }
             next = first.wrapping_add(if entry & 1 == 0 { 8 } else { 63 * 8 });
         }
         Ok(())
     }
 
-    fn table(&self, table: u64, size: u64) -> Result<Vec<u8>, String> {
+    fn table(&self, table: u64, size: u64) -> Result<Vec<u8>, ElfError> {
         let (Some(address), Some(size)) = (self.dynamic(table), self.dynamic(size)) else { return Ok(Vec::new()) };
         if size / 24 > MOST_RELOCATIONS as u64 {
-            return Err(format!("a relocation table of {size} bytes"));
+            return Err(ElfError::LargeRelocationTable(size));
         }
-        let mut bytes = vec![0; usize::try_from(size).unwrap_or_default()];
+        let mut bytes = vec![0; index(size)?];
         self.read(address, &mut bytes)?;
         Ok(bytes)
     }
 }
 
 /// Relocations of the psABI supplements, "Relocation Types".
-fn target(machine: Machine, info: u64, addend: u64) -> Target {
-    let (index, kind) = (info >> 32, info & 0xffff_ffff);
-    let index = u32::try_from(index).unwrap_or_default();
+fn target(machine: Machine, info: u64, addend: u64) -> RelocationTarget {
+    let [kind, index] = halves(info);
     match (machine, kind) {
         // R_X86_64_RELATIVE, R_AARCH64_RELATIVE
-        (Machine::X86, 8) | (Machine::Arm, 1027) => Target::Here(addend),
+        (Machine::X86, 8) | (Machine::Arm, 1027) => RelocationTarget::Here(addend),
         // R_X86_64_64, R_AARCH64_ABS64
-        (Machine::X86, 1) | (Machine::Arm, 257) => Target::Symbol { index, addend },
+        (Machine::X86, 1) | (Machine::Arm, 257) => RelocationTarget::Symbol { index, addend },
         // R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT; R_AARCH64_GLOB_DAT, R_AARCH64_JUMP_SLOT
-        (Machine::X86, 6 | 7) | (Machine::Arm, 1025 | 1026) => Target::Symbol { index, addend: 0 },
-        _ => Target::Other,
+        (Machine::X86, 6 | 7) | (Machine::Arm, 1025 | 1026) => RelocationTarget::Symbol { index, addend: 0 },
+        _ => RelocationTarget::Other,
     }
+}
+
+/// The low and the high half of a number.
+fn halves(number: u64) -> [u32; 2] {
+    let [a, b, c, d, e, f, g, h] = number.to_le_bytes();
+    [u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h])]
+}
+
+/// Names the part of the file in an error.
+fn failed(part: FilePart) -> impl Fn(io::Error) -> ElfError {
+    move |error| ElfError::Read { part, error }
 }
 
 fn bytes<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use super::error::{ExecutionError, MapError};
+use super::libstdcxx_string::StringAbi;
 use super::memory::Memory;
 use super::runtime::Arguments;
-use super::strings::Abi;
 
 /// Entries of the largest map that is read. `GetBuildOptions()` of torch 2.15 has 39.
 const MOST_ENTRIES: u64 = 4096;
@@ -21,7 +22,7 @@ const BEHIND: u64 = 32;
 const HEADER: u64 = 8;
 
 /// Calls a function of `tree.cc`; `None` when the name is none of those known.
-pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -> Result<Option<u64>, String> {
+pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -> Result<Option<u64>, ExecutionError> {
     let &[first, second, third, fourth, ..] = arguments;
     match name {
         // _Rb_tree_insert_and_rebalance(bool left, node, parent, header)
@@ -46,7 +47,7 @@ pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -
     }
 }
 
-fn insert(left: bool, node: u64, parent: u64, header: u64, memory: &mut Memory<'_>) -> Result<(), String> {
+fn insert(left: bool, node: u64, parent: u64, header: u64, memory: &mut Memory<'_>) -> Result<(), ExecutionError> {
     memory.store(node.wrapping_add(PARENT), 8, parent)?;
     memory.store(node.wrapping_add(LEFT), 8, 0)?;
     memory.store(node.wrapping_add(RIGHT), 8, 0)?;
@@ -68,7 +69,7 @@ fn insert(left: bool, node: u64, parent: u64, header: u64, memory: &mut Memory<'
 }
 
 /// The next node in order (`towards` right) or the one before (`towards` left).
-fn step(node: u64, back: u64, towards: u64, memory: &mut Memory<'_>) -> Result<u64, String> {
+fn step(node: u64, back: u64, towards: u64, memory: &mut Memory<'_>) -> Result<u64, ExecutionError> {
     let mut at = memory.pointer(node.wrapping_add(towards))?;
     if at != 0 {
         for _ in 0..MOST_ENTRIES {
@@ -77,7 +78,7 @@ fn step(node: u64, back: u64, towards: u64, memory: &mut Memory<'_>) -> Result<u
                 next => at = next,
             }
         }
-        return Err("a map has no end".to_owned());
+        return Err(ExecutionError::EndlessMap);
     }
     let mut child = node;
     at = memory.pointer(node.wrapping_add(PARENT))?;
@@ -92,15 +93,15 @@ fn step(node: u64, back: u64, towards: u64, memory: &mut Memory<'_>) -> Result<u
             return Ok(child);
         }
     }
-    Err("a map has no end".to_owned())
+    Err(ExecutionError::EndlessMap)
 }
 
 /// The entries of a `std::map<std::string, std::string>`.
-pub(super) fn read(map: u64, abi: Abi, memory: &mut Memory<'_>) -> Result<BTreeMap<String, String>, String> {
+pub(super) fn read(map: u64, abi: StringAbi, memory: &mut Memory<'_>) -> Result<BTreeMap<String, String>, MapError> {
     let header = map.wrapping_add(HEADER);
     let count = memory.pointer(header.wrapping_add(BEHIND))?;
     if count > MOST_ENTRIES {
-        return Err(format!("what it returns would be a map of {count} entries"));
+        return Err(MapError::TooLarge(count));
     }
     let mut entries = BTreeMap::new();
     let mut waiting = vec![memory.pointer(header.wrapping_add(PARENT))?];
@@ -109,22 +110,22 @@ pub(super) fn read(map: u64, abi: Abi, memory: &mut Memory<'_>) -> Result<BTreeM
             continue;
         }
         if entries.len() as u64 >= count {
-            return Err("what it returns is no map: it has more entries than it counts".to_owned());
+            return Err(MapError::MoreThanCounted);
         }
-        let mut text = |at: u64| -> Result<String, String> {
+        let mut text = |at: u64| -> Result<String, MapError> {
             let bytes = abi.read(at, memory)?;
-            String::from_utf8(bytes).map_err(|_utf8| "what it returns is no map of texts".to_owned())
+            String::from_utf8(bytes).map_err(|_utf8| MapError::NotText)
         };
         let name = text(node.wrapping_add(BEHIND))?;
         let value = text(node.wrapping_add(BEHIND + abi.size()))?;
         if entries.insert(name, value).is_some() {
-            return Err("what it returns is no map: a key stands twice".to_owned());
+            return Err(MapError::DuplicateKey);
         }
         waiting.push(memory.pointer(node.wrapping_add(LEFT))?);
         waiting.push(memory.pointer(node.wrapping_add(RIGHT))?);
     }
     if entries.len() as u64 != count {
-        return Err(format!("what it returns is no map: of {count} entries, {} are there", entries.len()));
+        return Err(MapError::FewerThanCounted { counted: count, found: entries.len() });
     }
     Ok(entries)
 }

@@ -6,7 +6,8 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use super::{Image, Machine, word};
+use super::super::bounds::index;
+use super::{ElfError, ElfImage, Machine, word};
 
 /// Functions that are given: more than one is already rare.
 const MOST_FUNCTIONS: usize = 4;
@@ -17,9 +18,14 @@ const LONGEST_LITERAL: u64 = 1 << 13;
 /// Instructions between the two halves of an address that AArch64 code computes.
 const ADDRESS_HALVES: usize = 8;
 
-impl Image<'_> {
-    /// Where the functions begin that refer to a literal in which these words stand, the first ones by address.
-    pub fn functions_that_refer_to(&self, words: &[u8]) -> Result<Vec<u64>, String> {
+impl ElfImage<'_> {
+    /// The addresses of functions that refer to a literal that contains `words`: the first four by address. For files without
+    /// symbols; where functions begin is read from `.eh_frame_hdr`.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub fn functions_that_refer_to(&self, words: &[u8]) -> Result<Vec<u64>, ElfError> {
         let literals = self.literals(words)?;
         let mut starts = BTreeSet::new();
         if literals.is_empty() {
@@ -32,7 +38,7 @@ impl Image<'_> {
     }
 
     /// Addresses of the literals, each from its first byte to the zero behind it.
-    fn literals(&self, words: &[u8]) -> Result<Vec<Range<u64>>, String> {
+    fn literals(&self, words: &[u8]) -> Result<Vec<Range<u64>>, ElfError> {
         let finder = memmem::Finder::new(words);
         let mut places = Vec::new();
         for segment in &self.segments {
@@ -45,8 +51,8 @@ impl Image<'_> {
         }
         places.sort_unstable();
         places.dedup();
-        let ends = |place: u64| -> Result<Range<u64>, String> {
-            let mut before = vec![0; usize::try_from(LONGEST_LITERAL.min(place)).unwrap_or_default()];
+        let ends = |place: u64| -> Result<Range<u64>, ElfError> {
+            let mut before = vec![0; index(LONGEST_LITERAL.min(place))?];
             self.read(place - before.len() as u64, &mut before)?;
             let start = memchr::memrchr(0, &before).map_or(before.len(), |zero| before.len() - zero - 1);
             let mut behind = vec![0; before.len()];
@@ -58,7 +64,7 @@ impl Image<'_> {
     }
 
     /// Addresses of code that computes an address inside one of the literals.
-    fn references(&self, literals: &[Range<u64>]) -> Result<Vec<u64>, String> {
+    fn references(&self, literals: &[Range<u64>]) -> Result<Vec<u64>, ElfError> {
         let is_inside = |address: u64| literals.iter().any(|literal| literal.contains(&address));
         let mut places = Vec::new();
         for segment in self.segments.iter().filter(|segment| segment.executable) {
@@ -76,7 +82,7 @@ impl Image<'_> {
     }
 
     /// Where the function begins in which this address lies.
-    fn function_around(&self, place: u64) -> Result<Option<u64>, String> {
+    fn function_around(&self, place: u64) -> Result<Option<u64>, ElfError> {
         /// Version 1; a count of four bytes; entries of four bytes each, relative to the table's beginning.
         const FORMAT: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
         let Some(table) = self.frame_table else { return Ok(None) };
@@ -86,7 +92,7 @@ impl Image<'_> {
             return Ok(None);
         }
         let start =
-            |index: u32| Ok::<_, String>(offset(table, self.word_at(table.wrapping_add(12 + 8 * u64::from(index)))?));
+            |index: u32| Ok::<_, ElfError>(offset(table, self.word_at(table.wrapping_add(12 + 8 * u64::from(index)))?));
         // Entries are sorted: the last that is not behind the place.
         let (mut low, mut high) = (0, word(&header, 8));
         while low < high {

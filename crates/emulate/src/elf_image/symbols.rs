@@ -2,47 +2,69 @@
 
 use memchr::memmem;
 
-use super::{Image, half, long, tag, word};
+use super::super::bounds::{part, part_mut};
+use super::{ElfError, ElfImage, FilePart, failed, half, long, tag, word};
 
 /// Bytes of the longest name that is compared. Mangled names of nested templates grow long.
 const LONGEST_NAME: usize = 1 << 16;
+
+/// `STT_GNU_IFUNC`, a symbol's type.
+const INDIRECT: u8 = 10;
+
+/// `STB_WEAK`, a symbol's binding.
+const WEAK: u8 = 2;
 
 /// An entry of `.dynsym`.
 pub(in super::super) struct Symbol {
     pub(in super::super) name: String,
     /// Address, if this file defines it.
     pub(in super::super) address: Option<u64>,
+    /// The address is that of code which chooses the function.
+    pub(in super::super) is_indirect: bool,
     pub(in super::super) is_weak: bool,
 }
 
-impl Image<'_> {
+impl Symbol {
+    /// Address of the function that it names, if this file defines it.
+    const fn function(&self) -> Result<Option<u64>, ElfError> {
+        if self.is_indirect { Err(ElfError::IndirectFunction) } else { Ok(self.address) }
+    }
+}
+
+impl ElfImage<'_> {
     /// A dynamic symbol by its index.
-    pub(in super::super) fn symbol(&self, index: u32) -> Result<Symbol, String> {
-        let table = self.dynamic(tag::SYMTAB).ok_or("there is no dynamic symbol table")?;
+    pub(in super::super) fn symbol(&self, index: u32) -> Result<Symbol, ElfError> {
+        let table = self.dynamic(tag::SYMTAB).ok_or(ElfError::NoDynamicSymbols)?;
         let mut entry = [0; 24];
         self.read(table.wrapping_add(u64::from(index) * 24), &mut entry)?;
         let name = self.name(word(&entry, 0))?;
-        let is_weak = entry.get(4).is_some_and(|info| info >> 4 == 2);
-        Ok(Symbol { name, address: (half(&entry, 6) != 0).then(|| long(&entry, 8)), is_weak })
+        let [_, _, _, _, info, ..] = entry;
+        let address = (half(&entry, 6) != 0).then(|| long(&entry, 8));
+        Ok(Symbol { name, address, is_indirect: info & 0xf == INDIRECT, is_weak: info >> 4 == WEAK })
     }
 
-    fn name(&self, offset: u32) -> Result<String, String> {
-        let strings = self.dynamic(tag::STRTAB).ok_or("there are no names of dynamic symbols")?;
+    fn name(&self, offset: u32) -> Result<String, ElfError> {
+        let strings = self.dynamic(tag::STRTAB).ok_or(ElfError::NoDynamicNames)?;
         let mut name = Vec::new();
         let mut chunk = [0; 256];
         while name.len() < LONGEST_NAME {
             self.read(strings.wrapping_add(u64::from(offset) + name.len() as u64), &mut chunk)?;
             let end = memchr::memchr(0, &chunk);
-            name.extend_from_slice(chunk.get(..end.unwrap_or(chunk.len())).unwrap_or_default());
+            name.extend_from_slice(part(&chunk, ..end.unwrap_or(chunk.len()))?);
             if end.is_some() {
                 return Ok(String::from_utf8_lossy(&name).into_owned());
             }
         }
-        Err("a symbol's name has no end".to_owned())
+        Err(ElfError::EndlessName)
     }
 
-    /// The address of a function by its name: a dynamic symbol, or a local one where the file is not stripped.
-    pub fn function(&self, name: &str) -> Result<Option<u64>, String> {
+    /// The address of a function by its (mangled) name: a dynamic symbol, or a local one where the file is not stripped. `None`
+    /// where the file has no such function.
+    ///
+    /// # Errors
+    ///
+    /// The tables of symbols cannot be read, or the function is an indirect one.
+    pub fn function(&self, name: &str) -> Result<Option<u64>, ElfError> {
         match self.exported(name)? {
             Some(address) => Ok(Some(address)),
             None => self.local(name),
@@ -50,7 +72,7 @@ impl Image<'_> {
     }
 
     /// Looks a name up as the dynamic loader does.
-    fn exported(&self, name: &str) -> Result<Option<u64>, String> {
+    fn exported(&self, name: &str) -> Result<Option<u64>, ElfError> {
         /// No chain of an honest table is longer.
         const LONGEST_CHAIN: u32 = 1 << 16;
         if let Some(table) = self.dynamic(tag::GNU_HASH) {
@@ -68,7 +90,7 @@ impl Image<'_> {
                     && let symbol = self.symbol(index)?
                     && symbol.name == name
                 {
-                    return Ok(symbol.address);
+                    return symbol.function();
                 }
                 if found & 1 == 1 {
                     return Ok(None);
@@ -89,7 +111,7 @@ impl Image<'_> {
                 }
                 let symbol = self.symbol(index)?;
                 if symbol.name == name {
-                    return Ok(symbol.address);
+                    return symbol.function();
                 }
                 index = slot(buckets.wrapping_add(index))?;
             }
@@ -98,7 +120,7 @@ impl Image<'_> {
     }
 
     /// Looks a name up in `.symtab`.
-    fn local(&self, name: &str) -> Result<Option<u64>, String> {
+    fn local(&self, name: &str) -> Result<Option<u64>, ElfError> {
         const SYMTAB: u32 = 2;
         let mut headers = vec![0; usize::from(self.sections.count) * 64];
         if self.file.read_at(self.sections.offset, &mut headers).is_err() {
@@ -122,7 +144,7 @@ impl Image<'_> {
     }
 
     /// The first place of `wanted` in a part of the file, counted from its beginning.
-    fn search(&self, offset: u64, size: u64, wanted: &[u8]) -> Result<Option<u64>, String> {
+    fn search(&self, offset: u64, size: u64, wanted: &[u8]) -> Result<Option<u64>, ElfError> {
         let finder = memmem::Finder::new(wanted);
         let mut place = None;
         self.chunks(offset, size, wanted.len(), &mut |at, bytes| {
@@ -139,17 +161,15 @@ impl Image<'_> {
         size: u64,
         overlap: usize,
         visit: &mut dyn FnMut(u64, &[u8]) -> bool,
-    ) -> Result<(), String> {
+    ) -> Result<(), ElfError> {
         /// A whole number of symbols.
         const CHUNK: usize = 24 << 15;
         let mut buffer = vec![0; CHUNK + overlap];
         let mut at = 0;
         while at < size {
             let length = usize::try_from(size - at).unwrap_or(usize::MAX).min(buffer.len());
-            let part = buffer.get_mut(..length).unwrap_or_default();
-            self.file
-                .read_at(offset.saturating_add(at), part)
-                .map_err(|error| format!("its bytes from {at:#x} on: {error}"))?;
+            let part = part_mut(&mut buffer, ..length)?;
+            self.file.read_at(offset.saturating_add(at), part).map_err(failed(FilePart::Offset(at)))?;
             if visit(at, part) {
                 return Ok(());
             }

@@ -1,18 +1,19 @@
 //! `std::string` of libstdc++, in both of its layouts (`bits/basic_string.h`, `bits/cow_string.h`).
 
+use super::error::ExecutionError;
 use super::memory::{LARGEST_BLOCK, Memory};
 use super::runtime::{Arguments, sign};
 
 /// The ABI of a `std::string`, which its mangled names tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Abi {
+pub enum StringAbi {
     /// Reference-counted: one pointer to the characters, before which stand length, capacity and count.
     Old,
     /// Since GCC 5: pointer, length, and capacity or up to 15 characters in place.
     Cxx11,
 }
 
-impl Abi {
+impl StringAbi {
     /// Bytes of the object.
     pub(super) const fn size(self) -> u64 {
         match self {
@@ -22,7 +23,7 @@ impl Abi {
     }
 
     /// The characters of a string.
-    pub(super) fn read(self, at: u64, memory: &mut Memory<'_>) -> Result<Vec<u8>, String> {
+    pub(super) fn read(self, at: u64, memory: &mut Memory<'_>) -> Result<Vec<u8>, ExecutionError> {
         let data = memory.pointer(at)?;
         let length = match self {
             Self::Old => memory.pointer(data.wrapping_sub(REP))?,
@@ -32,7 +33,7 @@ impl Abi {
     }
 
     /// Makes a string where nothing, or a string that need not be freed, was.
-    fn write(self, at: u64, text: &[u8], memory: &mut Memory<'_>) -> Result<u64, String> {
+    fn write(self, at: u64, text: &[u8], memory: &mut Memory<'_>) -> Result<u64, ExecutionError> {
         let length = text.len() as u64;
         let data = match self {
             Self::Old => {
@@ -65,11 +66,11 @@ const REP: u64 = 24;
 const IN_PLACE: u64 = 15;
 
 /// Members of the two classes; their names differ in the class alone.
-const CLASSES: &[(&str, Abi)] =
-    &[("NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE", Abi::Cxx11), ("NSs", Abi::Old)];
+const CLASSES: &[(&str, StringAbi)] =
+    &[("NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE", StringAbi::Cxx11), ("NSs", StringAbi::Old)];
 
 /// Calls a member of `std::string`; `None` when the name is none of those known.
-pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -> Result<Option<u64>, String> {
+pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -> Result<Option<u64>, ExecutionError> {
     let Some(rest) = name.strip_prefix("_Z") else { return Ok(None) };
     let constant = rest.replacen("NK", "N", 1);
     let member = CLASSES.iter().find_map(|(class, abi)| constant.strip_prefix(class).map(|member| (member, *abi)));
@@ -98,7 +99,7 @@ pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -
         }
         // _M_construct<const char *>(begin, end, forward_iterator_tag), and the same for char *
         "12_M_constructIPKcEEvT_S8_St20forward_iterator_tag" | "12_M_constructIPcEEvT_S7_St20forward_iterator_tag" => {
-            let text = memory.block(second, third.checked_sub(second).ok_or("a string ends before it begins")?)?;
+            let text = memory.block(second, third.checked_sub(second).ok_or(ExecutionError::NegativeString)?)?;
             abi.write(this, &text, memory)?
         }
         // _M_create(size_t &capacity, size_t old): room for so many characters, doubled where it grows a little
@@ -106,7 +107,7 @@ pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -
             let wanted = memory.pointer(second)?;
             let capacity = if wanted > third && wanted < third.saturating_mul(2) { third * 2 } else { wanted };
             if capacity > LARGEST_BLOCK {
-                return Err(format!("it makes a string of {capacity} bytes"));
+                return Err(ExecutionError::LargeString(capacity));
             }
             memory.store(second, 8, capacity)?;
             memory.allocate(capacity + 1)?
@@ -114,7 +115,7 @@ pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -
         // _Rep::_S_create(size_t capacity, size_t old, const allocator &)
         "4_Rep9_S_createEmmRKSaIcE" => {
             if this > LARGEST_BLOCK {
-                return Err(format!("it makes a string of {this} bytes"));
+                return Err(ExecutionError::LargeString(this));
             }
             let block = memory.allocate(REP + this + 1)?;
             memory.store(block + 8, 8, this)?;
@@ -140,7 +141,7 @@ pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -
             this
         }
         _ if member.starts_with("13_S_copy_charsE") => {
-            let text = memory.block(second, third.checked_sub(second).ok_or("a string ends before it begins")?)?;
+            let text = memory.block(second, third.checked_sub(second).ok_or(ExecutionError::NegativeString)?)?;
             memory.write(this, &text)?;
             this
         }
@@ -176,7 +177,7 @@ pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -
             let new = memory.block(fourth, *fifth)?;
             let at = |place: u64| usize::try_from(place).ok().filter(|place| *place <= text.len());
             let range = at(second).zip(second.checked_add(third).and_then(at));
-            let (from, to) = range.ok_or("a string is replaced behind its end")?;
+            let (from, to) = range.ok_or(ExecutionError::ReplacedBehindEnd)?;
             text.splice(from..to, new);
             abi.write(this, &text, memory)?
         }

@@ -1,0 +1,208 @@
+//! Errors: of the file, of the emulated code, and of the map that it returned.
+
+use std::fmt;
+use std::io;
+
+use super::bounds::BoundsError;
+
+/// An ELF file cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ElfError {
+    /// Reading a part of the file failed, or the file ends before.
+    #[error("{part}: {error}")]
+    Read {
+        /// The part that was read.
+        part: FilePart,
+        /// The error of the reader.
+        error: io::Error,
+    },
+    /// The file is no little-endian 64-bit ELF file.
+    #[error("it is no little-endian 64-bit ELF file")]
+    NotElf64,
+    /// The code is for another machine than x86-64 and AArch64: the value of `e_machine`.
+    #[error("code of machine {0} is not understood")]
+    UnknownMachine(u16),
+    /// An address is larger than 64 bits can say.
+    #[error("an address overflows")]
+    AddressOverflow,
+    /// An offset in the file is larger than 64 bits can say.
+    #[error("an offset overflows")]
+    OffsetOverflow,
+    /// There are more relocations than the limit, which is this number.
+    #[error("more than {0} relocations")]
+    TooManyRelocations(usize),
+    /// A relocation table is larger than the limit allows: its bytes.
+    #[error("a relocation table of {0} bytes")]
+    LargeRelocationTable(u64),
+    /// A relocation names a symbol, and there is no `DT_SYMTAB`.
+    #[error("there is no dynamic symbol table")]
+    NoDynamicSymbols,
+    /// A symbol has a name, and there is no `DT_STRTAB`.
+    #[error("there are no names of dynamic symbols")]
+    NoDynamicNames,
+    /// A symbol's name is not terminated.
+    #[error("a symbol's name has no end")]
+    EndlessName,
+    /// The symbol is an indirect function (`STT_GNU_IFUNC`): code that chooses the function when the process starts.
+    #[error("the function is chosen when the process starts")]
+    IndirectFunction,
+    /// A defect of this crate: it left the bounds of a buffer.
+    #[error("the emulator left the bounds of its buffer")]
+    OutOfBounds,
+}
+
+/// A part of an ELF file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FilePart {
+    /// The ELF header.
+    Header,
+    /// The program headers.
+    ProgramHeaders,
+    /// The dynamic section.
+    DynamicSection,
+    /// The bytes that are mapped to this address.
+    Address(u64),
+    /// The bytes of a section or a segment, from this offset in it on.
+    Offset(u64),
+}
+
+impl fmt::Display for FilePart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Header => f.write_str("the ELF header"),
+            Self::ProgramHeaders => f.write_str("the program headers"),
+            Self::DynamicSection => f.write_str("the dynamic section"),
+            Self::Address(address) => write!(f, "reading {address:#x}"),
+            Self::Offset(offset) => write!(f, "its bytes from {offset:#x} on"),
+        }
+    }
+}
+
+/// A call could not be emulated to its end.
+#[derive(Debug, thiserror::Error)]
+#[error("at {address:#x}: {cause}")]
+pub struct EmulationError {
+    /// Address of the instruction at which the emulation stopped; for an imported function, of the call.
+    pub address: u64,
+    /// What stopped it.
+    pub cause: ExecutionError,
+}
+
+/// An instruction, an imported function or an access to memory that cannot be emulated.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExecutionError {
+    /// The emulator does not implement the instruction: its mnemonic (x86-64) or its encoding (AArch64).
+    #[error("the instruction {0} is not understood")]
+    UnknownInstruction(String),
+    /// The bytes are no instruction.
+    #[error("there is no instruction")]
+    NoInstruction,
+    /// The emulator does not implement the imported function of this mangled name.
+    #[error("it calls {0}, which is not known here")]
+    UnknownImport(String),
+    /// The code uses an imported variable of this name, whose value only the process has.
+    #[error("it uses {0}, whose value is not known here")]
+    UnknownVariable(String),
+    /// The call takes more instructions than the limit, which is this number.
+    #[error("it does not return within {0} instructions")]
+    TooManySteps(u32),
+    /// Nothing is mapped at this address.
+    #[error("it touches {0:#x}, where nothing is")]
+    Unmapped(u64),
+    /// The call touches more pages than the limit, which is this number.
+    #[error("it touches more than {0} pages of memory")]
+    TooManyPages(usize),
+    /// The call reads and writes more bytes than the limit, which is this number.
+    #[error("it reads and writes more than {0} bytes")]
+    TooManyBytes(u64),
+    /// An allocation of so many bytes exceeds the limit of one allocation, or of all together.
+    #[error("it asks for {0} bytes of memory")]
+    LargeAllocation(u64),
+    /// A block of memory that is read at once exceeds the limit.
+    #[error("a block of {size} bytes at {address:#x}")]
+    LargeBlock {
+        /// Its address.
+        address: u64,
+        /// Its bytes.
+        size: u64,
+    },
+    /// `memset` of so many bytes exceeds the limit.
+    #[error("it sets {0} bytes of memory")]
+    LargeFill(u64),
+    /// A repeated string instruction exceeds the limit.
+    #[error("it moves {count} times {size} bytes")]
+    LargeMove {
+        /// Repetitions.
+        count: u64,
+        /// Bytes of each.
+        size: usize,
+    },
+    /// A `std::string` of so many bytes exceeds the limit.
+    #[error("it makes a string of {0} bytes")]
+    LargeString(u64),
+    /// A number in memory is wider than a register.
+    #[error("a number of more than 8 bytes")]
+    WideNumber,
+    /// The C string at this address is not terminated within the limit.
+    #[error("the string at {0:#x} has no end")]
+    EndlessString(u64),
+    /// The end of a range of characters is before its begin.
+    #[error("a string ends before it begins")]
+    NegativeString,
+    /// A replaced part of a string reaches behind its end.
+    #[error("a string is replaced behind its end")]
+    ReplacedBehindEnd,
+    /// The nodes of a `std::map` form a circle, or are more than the limit.
+    #[error("a map has no end")]
+    EndlessMap,
+    /// The file cannot be read.
+    #[error(transparent)]
+    Elf(#[from] ElfError),
+    /// A defect of this crate: it left the bounds of a buffer.
+    #[error("the emulator left the bounds of its buffer")]
+    OutOfBounds,
+}
+
+/// What a call returned is no `std::map<std::string, std::string>`.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MapError {
+    /// The map counts more entries than the limit.
+    #[error("what it returns would be a map of {0} entries")]
+    TooLarge(u64),
+    /// The tree has more nodes than the map counts.
+    #[error("what it returns is no map: it has more entries than it counts")]
+    MoreThanCounted,
+    /// The tree has fewer nodes than the map counts.
+    #[error("what it returns is no map: of {counted} entries, {found} are there")]
+    FewerThanCounted {
+        /// Entries that the map counts.
+        counted: u64,
+        /// Nodes of the tree.
+        found: usize,
+    },
+    /// A key or a value is no UTF-8.
+    #[error("what it returns is no map of texts")]
+    NotText,
+    /// Two nodes have the same key.
+    #[error("what it returns is no map: a key stands twice")]
+    DuplicateKey,
+    /// The memory of the map cannot be read.
+    #[error(transparent)]
+    Memory(#[from] ExecutionError),
+}
+
+impl From<BoundsError> for ElfError {
+    fn from(_: BoundsError) -> Self {
+        Self::OutOfBounds
+    }
+}
+
+impl From<BoundsError> for ExecutionError {
+    fn from(_: BoundsError) -> Self {
+        Self::OutOfBounds
+    }
+}
