@@ -39,8 +39,8 @@ fn in_order(blob: &[u8]) -> (Vec<u8>, bool) {
 fn is_true(mut blob: &[u8]) -> bool {
     while !blob.is_empty() {
         let (frame, behind) = blob.split_at(zstd_safe::find_frame_compressed_size(blob).unwrap());
-        let told = zstd_safe::get_frame_content_size(frame).unwrap();
-        if told.is_some_and(|told| told != in_order(frame).0.len() as u64) {
+        let stated = zstd_safe::get_frame_content_size(frame).unwrap();
+        if stated.is_some_and(|stated| stated != in_order(frame).0.len() as u64) {
             return false;
         }
         blob = behind;
