@@ -51,7 +51,7 @@ fn insert(left: bool, node: u64, parent: u64, header: u64, memory: &mut Memory<'
     memory.store(node.wrapping_add(PARENT), 8, parent)?;
     memory.store(node.wrapping_add(LEFT), 8, 0)?;
     memory.store(node.wrapping_add(RIGHT), 8, 0)?;
-    // Only the header is red and never inserted: that is how it is told from the root.
+    // Only the header is red and never inserted, which distinguishes it from the root.
     memory.store(node, 4, 1)?;
     memory.store(parent.wrapping_add(if left { LEFT } else { RIGHT }), 8, node)?;
     if parent == header {

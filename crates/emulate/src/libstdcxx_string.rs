@@ -4,7 +4,7 @@ use super::error::ExecutionError;
 use super::memory::{LARGEST_BLOCK, Memory};
 use super::runtime::{Arguments, sign};
 
-/// The ABI of a `std::string`, which its mangled names tell apart.
+/// The ABI of a `std::string`. Mangled names differ between the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StringAbi {
     /// Reference-counted: one pointer to the characters, before which stand length, capacity and count.

@@ -1,4 +1,4 @@
-//! ArmVector registers, as far as they copy, clear and join bytes: C4.1.69, "Data Processing -- Scalar Floating-Point and
+//! Vector registers, as far as they copy, clear and join bytes: C4.1.69, "Data Processing -- Scalar Floating-Point and
 //! Advanced SIMD".
 
 use super::super::error::ExecutionError;

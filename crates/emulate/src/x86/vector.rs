@@ -1,4 +1,4 @@
-//! X86Vector registers, as far as they copy, clear and join bytes.
+//! Vector registers, as far as they copy, clear and join bytes.
 
 use iced_x86::{EncodingKind, Instruction, Mnemonic, OpKind, Register};
 

@@ -1,4 +1,4 @@
-//! BitReader of a deflate stream, least significant first (RFC 1951, section 3.1.1).
+//! Bits of a deflate stream, least significant first (RFC 1951, section 3.1.1).
 
 use crate::bounds::{BoundsError, array};
 

@@ -32,7 +32,7 @@ impl Boundary {
     }
 
     /// The block at this bit. The zero bits before a stored block's length have no fixed number: that it begins with the last
-    /// three of them is as true, and all who find it say the same.
+    /// three of them is as true, and every search that finds it names the same bit.
     pub(super) fn block(input: &[u8], bit: usize) -> Self {
         let last = (bit + 3).div_ceil(8) * 8 - 3;
         let is_zero = |bit: usize| input.get(bit / 8).is_some_and(|byte| byte >> (bit % 8) & 1 == 0);

@@ -5,7 +5,7 @@ use super::bits::BitReader;
 use super::huffman::{Entry, Table, room};
 use crate::bounds::{BoundsError, part, part_mut};
 
-/// BitReader of literals' and lengths' words that are looked up at once: with more of them more pairs fit, and the table takes longer
+/// Bits of literals' and lengths' words that are looked up at once: with more of them more pairs fit, and the table takes longer
 /// to make.
 pub(super) const LITERAL_TABLE: usize = 1 << 12;
 

@@ -1,4 +1,4 @@
-//! The compressed stream in chunks, the first of which is the one that is read, and what is decoded of the others ahead.
+//! The compressed stream as a queue of chunks. The first is the one that is read; the others are decoded ahead.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,7 +11,7 @@ use super::{CHUNK, MOST, OVERLAP};
 use crate::pipe::Pipe;
 use crate::pool::{JobHandle, Permit, Pool};
 
-/// The stream.
+/// The queue.
 #[derive(Debug)]
 pub(super) struct ChunkQueue<'p> {
     source: &'p mut Pipe,
@@ -43,7 +43,7 @@ impl<'p> ChunkQueue<'p> {
     /// Reads two chunks, and as many more as may be decoded ahead.
     pub(super) fn read_ahead(&mut self) -> io::Result<()> {
         while !self.is_read {
-            // What is decoded in order anyway needs no leave.
+            // A chunk that is decoded in order needs no permit.
             let permit = self.pool.filter(|_| !self.chunks.is_empty()).and_then(Pool::permit);
             if permit.is_none() && self.chunks.len() >= 2 {
                 break;
@@ -68,17 +68,17 @@ impl<'p> ChunkQueue<'p> {
         Ok(Chunk { bytes, own })
     }
 
-    /// The chunk that is read.
+    /// The first chunk.
     pub(super) fn first(&self) -> Option<Arc<Chunk>> {
         self.chunks.front().map(|ahead| Arc::clone(&ahead.chunk))
     }
 
-    /// Whether somebody decodes the chunk that is read.
+    /// Whether a thread decodes the first chunk.
     pub(super) fn is_decoded_ahead(&self) -> bool {
         self.chunks.front().is_some_and(|ahead| matches!(ahead.speculation, Speculation::Running(..)))
     }
 
-    /// Goes on to the next chunk. Returns by how many bytes places are less in it.
+    /// Advances to the next chunk. Returns by how many bytes places shift.
     pub(super) fn leave(&mut self) -> io::Result<usize> {
         self.read_ahead()?;
         let own = self.chunks.pop_front().map_or(0, |ahead| ahead.chunk.own);
@@ -91,18 +91,19 @@ impl<'p> ChunkQueue<'p> {
         self.offset + byte as u64
     }
 
-    /// What was decoded ahead from just this place of the first chunk on. If nobody knows yet, waits for it or does without.
+    /// The content that was decoded ahead from exactly this place of the first chunk on. While it is being decoded, waits for it, or
+    /// returns `None`.
     pub(super) fn decoded(&mut self, place: Boundary, wait: bool) -> Option<(Decoded, Permit)> {
         let speculation = &mut self.chunks.front_mut()?.speculation;
         *speculation = match std::mem::replace(speculation, Speculation::None) {
-            // What nobody has begun to decode ahead is decoded in order: that is less work.
+            // A job that has not started is taken back: decoding in order is less work.
             Speculation::Running(answer, _) if answer.take_back() => Speculation::None,
             Speculation::Running(answer, permit) => {
                 let decoded = if wait { Poll::Ready(answer.wait()) } else { answer.poll() };
                 match decoded {
                     Poll::Ready(Some(Some(decoded))) => Speculation::Done(Box::new(decoded), permit),
                     Poll::Pending => Speculation::Running(answer, permit),
-                    // Nothing was found, or whoever looked is gone.
+                    // The job found no block, or panicked.
                     Poll::Ready(_) => Speculation::None,
                 }
             }
@@ -110,7 +111,7 @@ impl<'p> ChunkQueue<'p> {
         };
         match std::mem::replace(speculation, Speculation::None) {
             Speculation::Done(decoded, permit) if decoded.from == place => Some((*decoded, permit)),
-            // It begins where no block does.
+            // It begins where no block begins.
             Speculation::Done(decoded, _) if decoded.from.bit() <= place.bit() => None,
             later => {
                 *speculation = later;

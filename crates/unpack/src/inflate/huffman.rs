@@ -109,7 +109,7 @@ impl Entry {
         self.0
     }
 
-    /// BitReader that are done with.
+    /// Bits that are done with.
     #[inline(always)]
     pub(super) const fn done(self) -> u32 {
         self.0 & 0xff
@@ -164,7 +164,7 @@ impl Entry {
 pub(super) struct Table<const SIZE: usize> {
     first: Box<[Entry; SIZE]>,
     longer: Vec<Entry>,
-    /// BitReader that the tables of longer words look at.
+    /// Bits that the tables of longer words look at.
     more: u32,
 }
 

@@ -115,7 +115,7 @@ pub struct Gunzip<'p> {
     ready: VecDeque<Ready>,
     /// Of the member so far.
     sum: Checksum,
-    /// What is handed over now, and the leave to hold it.
+    /// Pieces that are being returned, and the permit that bounds them.
     pieces: VecDeque<Piece>,
     permit: Option<Permit>,
     buffers: Arc<BufferPool<u8>>,
@@ -168,7 +168,7 @@ enum Ready {
 }
 
 impl Ready {
-    /// Whether nobody has to wait for it.
+    /// Whether it can be had without waiting.
     fn has_come(&mut self) -> bool {
         match self {
             Self::Soon { answer, come: come @ None, .. } => match answer.poll() {
@@ -212,7 +212,7 @@ impl<'p> Gunzip<'p> {
             self.input.read_ahead()?;
             self.leave_chunks()?;
             while self.has_room() && self.take_decoded()? {}
-            // While the first that was decoded ahead is not ready yet, what nobody decodes ahead is decoded here.
+            // While the first result is not ready, decode here what no thread decodes.
             let may_decode = self.has_room() && !self.input.is_decoded_ahead();
             if self.is_over || self.ready.front_mut().is_some_and(|first| first.has_come() || !may_decode) {
                 let Some(ready) = self.ready.pop_front() else { return Ok(false) };
@@ -312,13 +312,13 @@ impl<'p> Gunzip<'p> {
         Ok(())
     }
 
-    /// Whether more may be made ready. It has at most half of the pool's leave: if all of it waited to be read, nothing could
-    /// be decoded ahead of what is read next.
+    /// Whether more results may wait to be read: at most half of the pool's permits. If they held all of them, nothing could be
+    /// decoded ahead of the next read.
     fn has_room(&self) -> bool {
         self.pool.is_some_and(|pool| self.ready.len() < pool.threads())
     }
 
-    /// Goes over what was decoded ahead from here on, if that is so. It is waited for if there is nothing to hand over.
+    /// Takes the content that was decoded ahead from here on, if there is any; waits for it if there is nothing else to return.
     fn take_decoded(&mut self) -> io::Result<bool> {
         let Some(pool) = self.pool.filter(|_| !self.decoder.is_inside() && !self.is_over) else { return Ok(false) };
         let Some((decoded, permit)) = self.input.decoded(self.place, self.ready.is_empty()) else { return Ok(false) };

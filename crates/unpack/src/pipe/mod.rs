@@ -10,10 +10,10 @@ use std::thread;
 use crate::bounds::{BoundsError, copy, part, part_mut};
 use crate::pool::{BufferPool, PooledBuf};
 
-/// Bytes that are new in one block. Large enough that handing it over costs nothing.
+/// New bytes in one block. Large enough that passing it between threads costs nothing.
 pub(crate) const BLOCK: usize = if cfg!(test) { 64 << 10 } else { 512 << 10 };
 
-/// Bytes of the block before with which a block begins again: who decodes blocks ahead can go on for so far in each.
+/// Bytes at the end of a block that the next block repeats: a decoder of a block alone can read so far into the next.
 pub(crate) const OVERLAP: usize = BLOCK / 4;
 
 /// PipeWriter that may wait between two threads: 2.5 MiB.
@@ -99,7 +99,7 @@ impl BlockBuilder {
 fn room(buffers: &Arc<BufferPool<u8>>) -> PooledBuf<u8> {
     let mut bytes = buffers.take();
     if bytes.is_empty() {
-        // Zeros that nobody wrote: of a small blob's only block, most is never touched, and takes no memory.
+        // Zeros from the system: most of a small stream's only block is never touched, and takes no memory.
         *bytes = vec![0; OVERLAP + BLOCK];
     }
     bytes.resize(OVERLAP + BLOCK, 0);

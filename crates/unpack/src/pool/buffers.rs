@@ -1,13 +1,13 @@
-//! DecoderBuffers that are used again: clearing fresh memory, page by page, took a quarter of the time.
+//! Buffers that are reused: clearing fresh memory, page by page, took a quarter of the time.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Where buffers lie that nobody uses now.
+/// Buffers that are not in use.
 #[derive(Debug, Default)]
 pub(crate) struct BufferPool<T>(Mutex<Vec<Vec<T>>>);
 
-/// A buffer, which goes back when it is dropped. What is in it at first is anything.
+/// A buffer of a pool, which returns to it when dropped. Its first content is arbitrary.
 #[derive(Debug)]
 pub(crate) struct PooledBuf<T> {
     buffer: Vec<T>,
@@ -15,7 +15,7 @@ pub(crate) struct PooledBuf<T> {
 }
 
 impl<T> BufferPool<T> {
-    /// A buffer.
+    /// Takes a buffer out of the pool, or a new one.
     pub(crate) fn take(self: &Arc<Self>) -> PooledBuf<T> {
         let buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
         PooledBuf { buffer, buffers: Arc::clone(self) }

@@ -13,9 +13,9 @@ use std::thread::{self, JoinHandle};
 
 pub(crate) use buffers::{BufferPool, PooledBuf};
 
-/// With fewer threads than this, who reads is one of them: it decompresses in order, which is less work than ahead of it. On two
-/// processors that takes a fifth less time, on three an eighth, on four as much, and on more it is slower: who reads has enough
-/// to do there with what the others hand over.
+/// With fewer threads than this, the reader is one of them: it decodes in order, which is less work than decoding ahead. On two
+/// processors that takes a fifth less time, on three an eighth, on four as much, and on more it is slower: there the reader has
+/// enough to do with the results of the others.
 const MANY: usize = 4;
 
 /// Threads that decode, for any number of streams at once. They end when the pool is dropped.
@@ -23,11 +23,11 @@ const MANY: usize = 4;
 pub struct Pool {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
-    /// Whether who reads is one more.
+    /// Whether the reader is one more.
     is_small: bool,
 }
 
-/// What is decompressed into.
+/// The buffers that jobs fill.
 #[derive(Debug, Default)]
 pub(crate) struct DecoderBuffers {
     pub(crate) symbols: Arc<BufferPool<u16>>,
@@ -43,7 +43,7 @@ struct Shared {
     permits: AtomicUsize,
 }
 
-/// Jobs that nobody has begun.
+/// Jobs that have not started.
 #[derive(Default)]
 struct Jobs {
     /// What is needed now.
@@ -57,7 +57,7 @@ struct Jobs {
 
 struct Job {
     number: u64,
-    /// Whether the threads leave it to who reads while it is the next.
+    /// Whether the threads leave it to the reader while it is the next.
     is_left: bool,
     work: Box<dyn FnOnce(&DecoderBuffers) + Send>,
 }
@@ -71,7 +71,7 @@ impl Jobs {
         })
     }
 
-    /// This one, if nobody has begun it.
+    /// This job, if it has not started.
     fn take(&mut self, number: u64) -> Option<Job> {
         [&mut self.first, &mut self.ahead].into_iter().find_map(|jobs| {
             let at = jobs.iter().position(|job| job.number == number)?;
@@ -80,7 +80,7 @@ impl Jobs {
     }
 }
 
-/// What a job answers. When this is dropped, and nobody has begun the job, nobody will.
+/// A submitted job and its result. Dropping it cancels the job, unless that has started.
 #[derive(Debug)]
 pub(crate) struct JobHandle<T> {
     done: Receiver<T>,
@@ -89,7 +89,7 @@ pub(crate) struct JobHandle<T> {
 }
 
 impl<T> JobHandle<T> {
-    /// Waits for it; a job that nobody has begun is done here. Nothing if the job panicked.
+    /// Waits for the result; runs the job on this thread if it has not started. `None` if the job panicked.
     pub(crate) fn wait(&self) -> Option<T> {
         let job = self.shared.jobs().take(self.job);
         if let Some(job) = job {
@@ -98,7 +98,7 @@ impl<T> JobHandle<T> {
         self.done.recv().ok()
     }
 
-    /// The same, but while somebody else does it, does other jobs: for what is read faster than it is decompressed.
+    /// The same, but runs other jobs while another thread runs this one: for content that is read faster than it is decoded.
     pub(crate) fn wait_and_help(&self) -> Option<T> {
         loop {
             if let Poll::Ready(answer) = self.poll() {
@@ -112,7 +112,7 @@ impl<T> JobHandle<T> {
         self.done.recv().ok()
     }
 
-    /// The answer, if the job is done.
+    /// The result, if the job is done.
     pub(crate) fn poll(&self) -> Poll<Option<T>> {
         match self.done.try_recv() {
             Ok(answer) => Poll::Ready(Some(answer)),
@@ -121,7 +121,7 @@ impl<T> JobHandle<T> {
         }
     }
 
-    /// Takes the job back; false if somebody has begun it.
+    /// Cancels the job; `false` if it has started.
     pub(crate) fn take_back(&self) -> bool {
         self.shared.jobs().take(self.job).is_some()
     }
@@ -133,7 +133,7 @@ impl<T> Drop for JobHandle<T> {
     }
 }
 
-/// Leave to hold what one job decompresses.
+/// The right to hold the content that one job decodes.
 #[derive(Debug)]
 pub(crate) struct Permit(Arc<Shared>);
 
@@ -150,25 +150,25 @@ impl Pool {
                     shared.run(job);
                 }
             };
-            // Where the system has no more threads, there are fewer, or none: who reads does what nobody else does.
+            // Where the system has no more threads, there are fewer, or none: readers run the jobs that no thread runs.
             thread::Builder::new().spawn(work).ok()
         };
         let threads = (0..threads.get() - usize::from(is_small)).map_while(run).collect();
         Self { shared, threads, is_small }
     }
 
-    /// How many threads there are, without those that read.
+    /// How many threads there are, without the readers.
     pub(crate) fn threads(&self) -> usize {
         self.threads.len()
     }
 
-    /// Leave for one more job, if there is any.
+    /// A permit for one more job, if one is left.
     pub(crate) fn permit(&self) -> Option<Permit> {
         let taken = self.shared.permits.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
         taken.is_ok().then(|| Permit(Arc::clone(&self.shared)))
     }
 
-    /// Runs it when all that was added before has begun.
+    /// Submits a job, to start after all that were submitted before.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&DecoderBuffers) -> T + Send + 'static,
@@ -176,7 +176,7 @@ impl Pool {
         self.add(false, work, |jobs| &mut jobs.ahead)
     }
 
-    /// The same for what is less work where it is read: while there are few threads, the next such job is left to who reads.
+    /// The same for a job that is less work for the reader: with few threads, the next such job is left to the reader.
     pub(crate) fn run_ahead<T: Send + 'static>(
         &self,
         work: impl FnOnce(&DecoderBuffers) -> T + Send + 'static,
@@ -184,7 +184,7 @@ impl Pool {
         self.add(self.is_small, work, |jobs| &mut jobs.ahead)
     }
 
-    /// Runs it before those: somebody needs it now.
+    /// Runs it before those: a reader waits for it.
     pub(crate) fn run_first<T: Send + 'static>(
         &self,
         work: impl FnOnce(&DecoderBuffers) -> T + Send + 'static,
@@ -199,7 +199,7 @@ impl Pool {
         to: impl FnOnce(&mut Jobs) -> &mut VecDeque<Job>,
     ) -> JobHandle<T> {
         let (sender, done) = channel();
-        // Who asked may have gone.
+        // The handle may be gone.
         let work = Box::new(move |buffers: &_| drop(sender.send(work(buffers))));
         let mut jobs = self.shared.jobs();
         let number = jobs.added;
@@ -232,7 +232,7 @@ impl Shared {
     }
 
     fn run(&self, job: Job) {
-        // One that panics has no answer, and who waits for it does without.
+        // A job that panics drops its sender, which the handle notices.
         let _ = catch_unwind(AssertUnwindSafe(|| (job.work)(&self.buffers)));
     }
 

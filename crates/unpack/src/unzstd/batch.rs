@@ -26,7 +26,7 @@ pub(super) struct FrameReader<R> {
     at: usize,
     /// Bytes of the stream that were taken.
     offset: u64,
-    /// What the source said when frames were looked for. It is told when all before it is taken.
+    /// The error of the source while frames were looked for. It is returned after all bytes before it.
     error: Option<io::Error>,
 }
 
@@ -79,13 +79,13 @@ impl<R: BufRead> FrameReader<R> {
         match Frame::read(self.find(packed, HEAD)?)? {
             Frame::Skippable(size) => packed = packed.saturating_add(size),
             Frame::Blocks(header) => {
-                let told = header.content(self.find(packed, header.len())?);
-                content = content.saturating_add(told.unwrap_or(0));
+                let declared = header.content(self.find(packed, header.len())?);
+                content = content.saturating_add(declared.unwrap_or(0));
                 packed += header.len();
                 loop {
                     let block = ZstdBlock::read(self.find(packed, BLOCK_HEADER)?)?;
                     packed += BLOCK_HEADER + block.packed;
-                    content += if told.is_none() { block.content as u64 } else { 0 };
+                    content += if declared.is_none() { block.content as u64 } else { 0 };
                     if content > CONTENT as u64 {
                         return None;
                     }

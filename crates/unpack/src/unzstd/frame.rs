@@ -50,11 +50,11 @@ impl Frame {
     /// Whether a frame that begins like this and unpacks to so many bytes says nothing else. zstd does not compare the two if the
     /// last block is empty.
     pub(super) fn is_true(begin: &[u8], content: u64) -> bool {
-        let told = begin.get(..HEAD).and_then(Self::read).and_then(|frame| match frame {
+        let declared = begin.get(..HEAD).and_then(Self::read).and_then(|frame| match frame {
             Self::Skippable(_) => None,
             Self::Blocks(header) => header.content(begin),
         });
-        told.is_none_or(|told| told == content)
+        declared.is_none_or(|declared| declared == content)
     }
 }
 
@@ -90,9 +90,9 @@ impl FrameHeader {
     pub(super) fn content(self, header: &[u8]) -> Option<u64> {
         let field = header.get(self.len() - self.size_field()..self.len()).filter(|field| !field.is_empty())?;
         // A field of two bytes does without what one byte can say.
-        let told = number(field) + if field.len() == 2 { 256 } else { 0 };
+        let declared = number(field) + if field.len() == 2 { 256 } else { 0 };
         // The largest number is no number for zstd.
-        Some(told).filter(|told| *told != u64::MAX)
+        Some(declared).filter(|declared| *declared != u64::MAX)
     }
 }
 

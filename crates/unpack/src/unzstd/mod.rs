@@ -168,7 +168,7 @@ impl<'p, R: BufRead> Unzstd<'p, R> {
             let window_log = self.window_log;
             let answer = pool.run(move |buffers| {
                 let mut bytes = buffers.bytes.take();
-                // What is wrong with it is told when it is decoded in order.
+                // Decoding it again in order returns its error.
                 decode(&batch.frames, window_log, &mut bytes).map_or(Err(batch), |()| Ok(bytes))
             });
             self.ahead.push_back(PendingBatch { answer, permit });
