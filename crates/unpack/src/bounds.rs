@@ -3,6 +3,8 @@
 //! A bound that does not hold is a defect. A debug build panics at the place; a release build returns [`BoundsError`], which
 //! ends the stream as damage. No byte is ever made up for one that is missing.
 
+#![allow(clippy::inline_always, reason = "the inner loop must have no calls in it")]
+
 use std::io;
 use std::slice::SliceIndex;
 

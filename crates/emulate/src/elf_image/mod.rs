@@ -253,7 +253,8 @@ impl<'a> ElfImage<'a> {
 
 /// Relocations of the psABI supplements, "Relocation Types".
 fn target(machine: Machine, info: u64, addend: u64) -> RelocationTarget {
-    let [kind, index] = halves(info);
+    let kind = info & 0xffff_ffff;
+    let Ok(index) = u32::try_from(info >> 32) else { return RelocationTarget::Other };
     match (machine, kind) {
         // R_X86_64_RELATIVE, R_AARCH64_RELATIVE
         (Machine::X86, 8) | (Machine::Arm, 1027) => RelocationTarget::Here(addend),
@@ -263,12 +264,6 @@ fn target(machine: Machine, info: u64, addend: u64) -> RelocationTarget {
         (Machine::X86, 6 | 7) | (Machine::Arm, 1025 | 1026) => RelocationTarget::Symbol { index, addend: 0 },
         _ => RelocationTarget::Other,
     }
-}
-
-/// The low and the high half of a number.
-fn halves(number: u64) -> [u32; 2] {
-    let [a, b, c, d, e, f, g, h] = number.to_le_bytes();
-    [u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h])]
 }
 
 /// Names the part of the file in an error.

@@ -40,7 +40,9 @@ F f11() { volatile uint8_t bytes[300]; for (int i = 0; i < 300; i++) bytes[i] = 
 fn at_each_level(machine: &str, test: impl Fn(&Toolchain, &Driver, &str)) {
     let Some(toolchain) = toolchain(machine) else { return };
     let driver = toolchain.driver("numbers.cc", &[]);
-    LEVELS.iter().for_each(|level| test(toolchain, &driver, level));
+    for level in LEVELS {
+        test(toolchain, &driver, level);
+    }
 }
 
 /// What each function returns for real, and in the emulator.
