@@ -15,6 +15,7 @@ mod owner;
 pub mod payload;
 pub mod plan;
 pub mod recording;
+pub mod steps;
 mod tail;
 
 use std::collections::BTreeMap;

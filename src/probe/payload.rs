@@ -3,17 +3,36 @@
 
 use include_dir::{Dir, include_dir};
 
+use super::steps;
+
 static MODULES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/src/probe/payload");
 
 /// How one module imports from another: what is not needed in one text.
 const OWN_IMPORT: &str = "from ncclcheck_probe.";
 
-/// The whole program, in the order of the list `MODULES`.
+/// The whole program: the table of steps, then all modules.
 pub fn program() -> String {
-    let text = |name: &str| MODULES.get_file(name).and_then(|file| file.contents_utf8()).unwrap_or_default();
-    let modules = text("MODULES").split_whitespace().map(|name| text(&format!("{name}.py")));
+    let table = format!("STEP_TABLE = r\"\"\"{}\"\"\"\n", steps::TEXT);
+    let modules = names().into_iter().map(|name| text(&format!("{name}.py")));
     let lines = modules.flat_map(str::lines).filter(|line| !line.starts_with(OWN_IMPORT));
-    lines.fold(String::new(), |program, line| program + line + "\n")
+    lines.fold(table, |program, line| program + line + "\n")
+}
+
+/// The modules in their order: those that steps share, by the list `MODULES`, then those of the steps, then `main`.
+fn names() -> Vec<&'static str> {
+    let mut names: Vec<_> = text("MODULES").split_whitespace().collect();
+    for row in steps::rows() {
+        // Two steps may share one module.
+        if !names.contains(&row.module.as_str()) {
+            names.push(&row.module);
+        }
+    }
+    names.push("main");
+    names
+}
+
+fn text(name: &str) -> &'static str {
+    MODULES.get_file(name).and_then(|file| file.contents_utf8()).unwrap_or_default()
 }
 
 /// What the interpreter is given to run a program of so many bytes from its standard input: not more than these are read,
@@ -38,7 +57,7 @@ mod tests {
         assert!(!program.contains("ncclcheck_probe."));
         for file in MODULES.files().filter(|file| file.path().extension().is_some_and(|extension| extension == "py")) {
             let first = file.contents_utf8().unwrap().lines().next().unwrap();
-            assert!(program.contains(first), "{} is not in MODULES", file.path().display());
+            assert!(program.contains(first), "{} is in no list", file.path().display());
         }
     }
 }

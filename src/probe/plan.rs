@@ -5,17 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-/// The steps in their order, the seconds that each may take, and whether it runs without being asked for.
-const STEPS: &[(&str, u64, bool)] = &[
-    ("limits", 20, true),
-    ("gpus", 60, true),
-    ("topology", 60, true),
-    ("rdma", 90, true),
-    ("pytorch", 180, true),
-    ("collectives", 600, true),
-    ("forced-network", 300, false),
-    ("what-if", 900, false),
-];
+use super::steps::{self, StepRow};
 
 /// A plan. What is not given has the program's default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -90,14 +80,11 @@ pub struct WhatIf {
 impl Plan {
     /// A plan of these steps, or of those that run without being asked for.
     pub fn new(steps: &[String]) -> Result<Self, String> {
-        if let Some(odd) = steps.iter().find(|step| STEPS.iter().all(|(name, ..)| name != step)) {
-            let names: Vec<_> = STEPS.iter().map(|(name, ..)| *name).collect();
-            return Err(format!("there is no step '{odd}'; there are {}", names.join(", ")));
+        if let Some(odd) = steps.iter().find(|step| steps::rows().iter().all(|row| row.name != **step)) {
+            return Err(format!("there is no step '{odd}'; there are {}", steps::names()));
         }
-        let wanted =
-            |name: &str, default: bool| if steps.is_empty() { default } else { steps.iter().any(|step| step == name) };
-        let chosen = STEPS.iter().filter(|(name, _, default)| wanted(name, *default));
-        let steps = chosen.map(|(name, ..)| (*name).to_owned()).collect();
+        let is_wanted = |row: &&StepRow| if steps.is_empty() { row.default } else { steps.contains(&row.name) };
+        let steps = steps::rows().iter().filter(is_wanted).map(|row| row.name.clone()).collect();
         Ok(Self { steps, ..Self::default() }.with_deadlines())
     }
 
@@ -111,8 +98,8 @@ impl Plan {
     }
 
     fn with_deadlines(mut self) -> Self {
-        let chosen = STEPS.iter().filter(|(name, ..)| self.steps.iter().any(|step| step == name));
-        self.deadlines = chosen.map(|(name, seconds, _)| ((*name).to_owned(), *seconds)).collect();
+        let chosen = steps::rows().iter().filter(|row| self.steps.contains(&row.name));
+        self.deadlines = chosen.map(|row| (row.name.clone(), row.deadline)).collect();
         self
     }
 

@@ -5,20 +5,10 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, ValueEnum};
 
 use crate::probe::arrangement::{Gpus, Ulimit, bytes};
+use crate::probe::steps;
 
 use super::rulebook::RulebookArgs;
 use super::{Check, Output};
-
-const STEPS: &str = "\
-Steps:
-  limits          what the container got: /dev/shm, memlock, processors, memory, network
-  gpus            driver and GPUs, as NVML and the CUDA driver have them
-  topology        what lies between GPUs and NICs, and which GPUs reach each other
-  rdma            devices, ports, GIDs, providers, memory registration, a ping
-  pytorch         what is imported from where, whether its kernels run on each GPU
-  collectives     one process for each GPU: start, bandwidth, right values of each operation
-  forced-network  the same over the network alone (on request)
-  what-if         the same under other variables (on request)";
 
 const EXIT: &str = "\
 Exit status:
@@ -27,7 +17,7 @@ Exit status:
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("what").required(true).args(["image", "in_place", "from", "print_payload", "clean"]))]
-#[command(after_help = format!("{STEPS}\n\n{EXIT}\n\nExamples:\n  ncclcheck probe --quick pytorch/pytorch:latest\n  ncclcheck probe --dry-run --gpus 2 --ipc host my/image\n  ncclcheck probe --what-if NCCL_ALGO=Ring --what-if NCCL_P2P_DISABLE=1 my/image\n  srun --container-image=my/image ncclcheck probe --in-place --record probe.jsonl"))]
+#[command(after_help = format!("Steps:\n{}\n\n{EXIT}\n\nExamples:\n  ncclcheck probe --quick pytorch/pytorch:latest\n  ncclcheck probe --dry-run --gpus 2 --ipc host my/image\n  ncclcheck probe --what-if NCCL_ALGO=Ring --what-if NCCL_P2P_DISABLE=1 my/image\n  srun --container-image=my/image ncclcheck probe --in-place --record probe.jsonl", steps::help()))]
 pub(in super::super) struct Probe {
     /// Image, by name or ID as the engine knows it
     #[arg(value_name = "IMAGE")]

@@ -16,30 +16,12 @@ import sys
 import threading
 
 from ncclcheck_probe.child import keep_program
-from ncclcheck_probe.collectives import probe_collectives, probe_forced_network
-from ncclcheck_probe.gpus import gpus
-from ncclcheck_probe.limits import probe_limits
 from ncclcheck_probe.plan import PlanError, complete_plan
-from ncclcheck_probe.pytorch import probe_pytorch
 from ncclcheck_probe.rank import run_rank
-from ncclcheck_probe.rdma import rdma
 from ncclcheck_probe.runner import Runner
-from ncclcheck_probe.task import Report, Step, run_task
-from ncclcheck_probe.topology import topology
-from ncclcheck_probe.what_if import probe_what_if
+from ncclcheck_probe.steps import STEPS
+from ncclcheck_probe.task import Report, run_task
 from ncclcheck_probe.wire import Wire
-
-# In the order in which a plan that names none runs them; deadlines in seconds.
-STEPS = (
-    Step("limits", probe_limits, 20, True),
-    Step("gpus", lambda plan, _report: gpus(plan), 60, True),
-    Step("topology", lambda plan, _report: topology(plan), 60, True),
-    Step("rdma", lambda plan, _report: rdma(plan), 90, True),
-    Step("pytorch", probe_pytorch, 180, True),
-    Step("collectives", probe_collectives, 420, True),
-    Step("forced-network", probe_forced_network, 300, False),
-    Step("what-if", probe_what_if, 900, False),
-)
 
 
 def main(arguments):
@@ -67,11 +49,14 @@ def parse(arguments):
 
 def child_main(options):
     """A process that main started, for one task."""
-    tasks = {step.name: step.function for step in STEPS}
-    tasks["rank"] = run_rank
     os.set_inheritable(options.program, False)
-    run_task(tasks[options.child], json.loads(options.arguments), Report(options.report), options.stacks)
+    run_task(task_named(options.child), json.loads(options.arguments), Report(options.report), options.stacks)
     return 0
+
+
+def task_named(name):
+    """The function of a rank, or of a step: in the one program that all modules are joined into, by its name alone."""
+    return run_rank if name == "rank" else globals()["probe_" + name.replace("-", "_")]
 
 
 def run_plan(plan):

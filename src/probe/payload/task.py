@@ -10,16 +10,11 @@ import os
 import signal
 import sys
 import traceback
-from collections import namedtuple
 
 from ncclcheck_probe.wire import write_all
 
 STACK_SIGNAL = signal.SIGUSR1
 PR_SET_PDEATHSIG = 1
-
-# deadline: seconds, the default; by_default: whether a plan that names no steps runs it
-Step = namedtuple("Step", "name function deadline by_default")
-
 
 class Skipped(Exception):
     """The step cannot run here: what is missing, and what would make it run."""

@@ -12,6 +12,10 @@ from ncclcheck_probe.readings import Readings, Unread, known
 from ncclcheck_probe.sysfs import folder_names, kernel_text, number_ranges
 
 
+def probe_topology(plan, _report):
+    return topology(plan)
+
+
 def topology(plan):
     """The body of the step. `plan` has nothing for it: every GPU and RDMA device is looked at."""
     nvml = open_nvml()

@@ -1,17 +1,27 @@
 #!/usr/bin/env python3
-"""flat: prints the probe's payload as the one program that is sent into a container: its modules in the order of MODULES, without
-the lines that import one from another. The same as src/probe does."""
+"""flat: prints the probe's payload as the one program that is sent into a container: the table of steps, the modules that steps
+share in the order of MODULES, the modules of the steps, and main, without the lines that import one from another. It does what
+src/probe/payload.rs does."""
+import json
 import os
 import re
 import sys
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "src", "probe", "payload")
+STEPS = os.path.join(FOLDER, "..", "steps.yaml")
 OWN_IMPORT = re.compile(r"from ncclcheck_probe\.(\w+) import (.+)$")
+
+
+def step_table():
+    with open(STEPS, encoding="ascii") as file:
+        return file.read()
 
 
 def module_names():
     with open(os.path.join(FOLDER, "MODULES")) as file:
-        return file.read().split()
+        shared = file.read().split()
+    of_steps = [json.loads(line[2:])["module"] for line in step_table().splitlines() if line.startswith("- ")]
+    return shared + list(dict.fromkeys(of_steps)) + ["main"]
 
 
 def module_text(name):
@@ -20,7 +30,9 @@ def module_text(name):
 
 
 def flat_lines():
-    """(module, number of the line in it, line) of each line of the program."""
+    """(module, number of the line in it, line) of each line of the program; the table of steps belongs to no module."""
+    for line in ('STEP_TABLE = r"""%s"""' % step_table()).splitlines():
+        yield None, 0, line
     for name in module_names():
         for number, line in enumerate(module_text(name).splitlines(), 1):
             if not OWN_IMPORT.match(line):

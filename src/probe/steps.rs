@@ -1,0 +1,77 @@
+//! The table of the steps, `steps.yaml`: the plan, the help and the program in the container are made from it.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use crate::document::Document;
+
+/// The table as it stands in the file. The program carries it.
+pub(super) const TEXT: &str = include_str!("steps.yaml");
+
+/// A step that a probe can run.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct StepRow {
+    /// Its name.
+    pub name: String,
+    /// The Python module that has its function.
+    pub module: String,
+    /// How many seconds it may take.
+    pub deadline: u64,
+    /// Whether it runs without being asked for.
+    pub default: bool,
+    /// What it finds, in one line.
+    pub help: String,
+}
+
+#[expect(clippy::expect_used, reason = "the table is a part of the program, and a test reads it")]
+static ROWS: LazyLock<Vec<StepRow>> =
+    LazyLock::new(|| Document { name: "steps.yaml", text: TEXT }.parse().expect("a valid table"));
+
+/// All steps, in the order in which they run.
+pub fn rows() -> &'static [StepRow] {
+    &ROWS
+}
+
+/// The names of all steps, parted by commas.
+pub fn names() -> String {
+    ROWS.iter().map(|row| row.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// One line of help for each step.
+pub fn help() -> String {
+    let width = ROWS.iter().map(|row| row.name.len()).max().unwrap_or_default();
+    let line = |row: &StepRow| {
+        let on_request = if row.default { "" } else { " (on request)" };
+        format!("  {:width$}  {}{on_request}", row.name, row.help)
+    };
+    ROWS.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The program reads the table line by line with a parser of JSON, and carries it in a raw string.
+    #[test]
+    fn the_program_reads_what_rust_reads() {
+        let lines: Vec<serde_json::Value> = TEXT
+            .lines()
+            .filter_map(|line| line.strip_prefix("- "))
+            .map(|row| serde_json::from_str(row).unwrap())
+            .collect();
+        let names: Vec<_> = lines.iter().map(|row| row["name"].as_str().unwrap()).collect();
+        assert_eq!(names, rows().iter().map(|row| row.name.as_str()).collect::<Vec<_>>());
+        assert!(TEXT.is_ascii() && !TEXT.contains("\"\"\""));
+    }
+
+    #[test]
+    fn help_has_a_line_for_each_step() {
+        let help = help();
+        assert_eq!(help.lines().count(), rows().len());
+        assert!(help.contains("\n  gpus            driver and GPUs, "), "{help}");
+        assert!(help.contains("\n  forced-network  the same over the network alone (on request)\n"), "{help}");
+    }
+}
