@@ -10,6 +10,8 @@ use crate::facts::key::{self, Key};
 use crate::model::{Fact, Gap, Value};
 
 use super::recording::{Recording, Step};
+use super::wire::StepBody as _;
+use super::wire::collectives::{CollectivesBody, Measurement};
 
 /// How much of the baseline's bandwidth is still as good as it. Runs of one machine differ by a few percent.
 const AS_GOOD: f64 = 0.9;
@@ -99,7 +101,7 @@ pub fn compare(good: &Recording, now: &Recording, facts: &mut Facts) {
             worse.push(format!("{} is {now}, in the baseline {before}", key.name));
         }
     }
-    let Some((good, now)) = good.find("collectives").zip(now.find("collectives")) else {
+    let Some((good, now)) = good.find(CollectivesBody::STEP).zip(now.find(CollectivesBody::STEP)) else {
         let gap = Gap::new("the baseline and this run do not both have the step collectives");
         return facts.insert::<Value>(key::RUN_WORSE, Fact::Unknown(gap));
     };
@@ -123,10 +125,9 @@ pub fn compare(good: &Recording, now: &Recording, facts: &mut Facts) {
 const LARGE: u64 = 1 << 20;
 
 fn speeds(step: &Step) -> BTreeMap<(String, u64), f64> {
-    let measured = step.parts.iter().filter_map(|part| {
-        let operation = part.get("operation")?.as_str()?.to_owned();
-        let bytes = part.get("bytes")?.as_u64().filter(|bytes| *bytes >= LARGE)?;
-        Some(((operation, bytes), part.get("busbw_bytes_per_second")?.as_f64()?))
+    let measured = step.parts_of::<Measurement>().filter_map(|part| {
+        let bytes = part.bytes.copied().filter(|bytes| *bytes >= LARGE)?;
+        Some(((part.operation.text()?.to_owned(), bytes), part.busbw_bytes_per_second.copied()?))
     });
     measured.collect()
 }

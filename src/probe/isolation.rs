@@ -6,16 +6,16 @@ use std::fmt;
 use std::net::TcpListener;
 use std::thread;
 
-use serde_json::json;
-
 use super::ProbeError;
 use super::arrangement::{Arrangement, Gpus};
 use super::engine::{Finished, Killer, Launcher};
-use super::events::Body;
 use super::facts::{bandwidth, log};
 use super::payload;
 use super::plan::{Plan, World};
 use super::recording::{Outcome, Recording};
+use super::wire::StepBody as _;
+use super::wire::collectives::CollectivesBody;
+use super::wire::isolated::{IsolatedBody, IsolatedRow};
 
 /// Bytes of the all_reduce that is measured: from here on bandwidth is what counts.
 const SIZE: u64 = 256 << 20;
@@ -64,7 +64,7 @@ pub fn run(
     ways: &[Way],
     started: &(dyn Fn(Killer) + Sync),
     say: &dyn Fn(&str),
-) -> Result<Body, ProbeError> {
+) -> Result<IsolatedBody, ProbeError> {
     let program = payload::program();
     let launch = |mut arrangement: Arrangement, plan: &Plan, take: &mut dyn FnMut(&[u8])| {
         arrangement.arguments = payload::start(&program, &plan.json());
@@ -82,7 +82,7 @@ fn compare(
     count: u32,
     ways: &[Way],
     say: &dyn Fn(&str),
-) -> Result<Body, ProbeError> {
+) -> Result<IsolatedBody, ProbeError> {
     let mut rows = Vec::new();
     say("one container with all GPUs");
     let together = recordings(launch, vec![(arrangement.clone(), plan(None))])?;
@@ -100,11 +100,7 @@ fn compare(
         let told = recordings(launch, containers.collect())?;
         rows.push(row(&way.to_string(), &told));
     }
-    let mut body = Body::new();
-    body.insert("gpus".to_owned(), count.into());
-    body.insert("bytes".to_owned(), SIZE.into());
-    body.insert("rows".to_owned(), rows.into());
-    Ok(body)
+    Ok(IsolatedBody { gpus: count.into(), bytes: SIZE.into(), rows: rows.into() })
 }
 
 /// The container of one rank.
@@ -124,7 +120,7 @@ fn alone(arrangement: &Arrangement, way: &Way, rank: u32) -> Arrangement {
 }
 
 fn plan(world: Option<World>) -> Plan {
-    let mut plan = Plan::default().and("collectives");
+    let mut plan = Plan::default().and(CollectivesBody::STEP);
     plan.lifeline = true;
     plan.collectives.quick = true;
     plan.collectives.sizes = vec![SIZE];
@@ -164,8 +160,8 @@ fn recordings(launch: &Launch<'_>, containers: Vec<(Arrangement, Plan)>) -> Resu
 }
 
 /// What one arrangement came to.
-fn row(name: &str, told: &[Recording]) -> serde_json::Value {
-    let steps: Vec<_> = told.iter().filter_map(|recording| recording.find("collectives")).collect();
+fn row(name: &str, told: &[Recording]) -> IsolatedRow {
+    let steps: Vec<_> = told.iter().filter_map(|recording| recording.find(CollectivesBody::STEP)).collect();
     let mut transports: Vec<String> = steps
         .iter()
         .flat_map(|step| log(step).transports().into_iter().map(ToOwned::to_owned).collect::<Vec<_>>())
@@ -182,18 +178,20 @@ fn row(name: &str, told: &[Recording]) -> serde_json::Value {
     });
     let broken = told.iter().find_map(|recording| recording.broken.clone());
     let speed = steps.iter().find_map(|step| bandwidth(step, "all_reduce"));
-    json!({
-        "arrangement": name,
-        "nodes": nodes,
-        "transports": transports,
-        "all_reduce_bytes_per_second": speed,
-        "error": failure.or(broken),
-        "warning": warning,
-    })
+    IsolatedRow {
+        arrangement: name.to_owned().into(),
+        nodes: nodes.into(),
+        transports: transports.into(),
+        all_reduce_bytes_per_second: speed.into(),
+        error: failure.or(broken).into(),
+        warning: warning.into(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::super::arrangement::tests::plain;
     use super::*;
 
@@ -240,6 +238,7 @@ mod tests {
         let say = |text: &str| said.borrow_mut().push(text.to_owned());
         let ways = [Way { share: Share::Own, ipc: "private".to_owned() }];
         let body = compare(&launch, &Arrangement { gpus: Gpus::All, ..plain() }, 2, &ways, &say).unwrap();
+        let body = serde_json::to_value(body).unwrap();
         assert_eq!(
             *said.borrow(),
             ["one container with all GPUs", "one container for each GPU: its own GPU, --ipc private"]

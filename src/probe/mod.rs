@@ -5,7 +5,6 @@ pub mod arrangement;
 pub mod command;
 pub mod devices;
 pub mod engine;
-pub mod events;
 pub mod expect;
 pub mod facts;
 pub mod isolation;
@@ -17,6 +16,7 @@ pub mod plan;
 pub mod recording;
 pub mod steps;
 mod tail;
+pub mod wire;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,6 +1,7 @@
 //! What a probe has told, gathered by step.
 
-use super::events::{Body, Event, Failed, Launch, Line, Log};
+use super::wire::events::{Body, Event, Hello, Launch, Line, Log, StepFailure};
+use super::wire::{self, PartBody, StepBody};
 
 /// Lines of noise that are kept.
 const NOISE: usize = 20;
@@ -11,7 +12,7 @@ pub struct Recording {
     /// How the container was launched; `None` where there was none.
     pub launch: Option<Launch>,
     /// Who spoke.
-    pub hello: Option<Body>,
+    pub hello: Option<Hello>,
     /// The steps, in the order in which they began.
     pub steps: Vec<Step>,
     /// What the image itself wrote to standard output: the first lines.
@@ -53,7 +54,7 @@ pub enum Outcome {
         unclean_exit: Option<String>,
     },
     /// It is lost.
-    Failed(Box<Failed>),
+    Failed(Box<StepFailure>),
     /// It could not be run.
     Skipped(String),
 }
@@ -80,7 +81,7 @@ impl Recording {
     fn take(&mut self, event: Event) {
         match event {
             Event::Launch(launch) => self.launch = Some(launch),
-            Event::Hello(body) => self.hello = Some(body),
+            Event::Hello(hello) => self.hello = Some(*hello),
             Event::Start { step, .. } => {
                 self.step(step);
             }
@@ -92,12 +93,12 @@ impl Recording {
                 step.outcome = Outcome::Done { body, unclean_exit };
             }
             Event::Failed(failed) => {
-                let step = self.step(failed.step.clone());
+                let step = self.step(failed.step);
                 step.seconds = Some(failed.seconds);
-                step.outcome = Outcome::Failed(Box::new(failed));
+                step.outcome = Outcome::Failed(Box::new(failed.failure));
             }
             Event::Skipped { step, why } => self.step(step).outcome = Outcome::Skipped(why),
-            Event::End {} => self.ended = true,
+            Event::End { .. } => self.ended = true,
         }
     }
 
@@ -116,9 +117,20 @@ impl Recording {
     pub fn find(&self, name: &str) -> Option<&Step> {
         self.steps.iter().find(|step| step.name == name)
     }
+
+    /// A step that is done, and its body.
+    pub fn result<B: StepBody>(&self) -> Option<(&Step, B)> {
+        let step = self.find(B::STEP)?;
+        Some((step, wire::read(step.body()?)))
+    }
 }
 
 impl Step {
+    /// Its partial results of one kind.
+    pub fn parts_of<P: PartBody>(&self) -> impl Iterator<Item = P> {
+        self.parts.iter().filter_map(wire::read_part)
+    }
+
     /// What it found, if it is done.
     pub fn body(&self) -> Option<&Body> {
         match &self.outcome {

@@ -7,10 +7,13 @@ use std::time::Instant;
 use crate::image::source::AccessOptions;
 use crate::probe::arrangement::{Arrangement, GpuWay};
 use crate::probe::engine::{Finished, Killer, Launcher, Pull};
-use crate::probe::events::{self, Event};
 use crate::probe::isolation::{self, Way};
 use crate::probe::plan::Plan;
 use crate::probe::recording::Recording;
+use crate::probe::wire::events::{self, Event};
+use crate::probe::wire::gpus::GpusBody;
+use crate::probe::wire::isolated::IsolatedBody;
+use crate::probe::wire::{self, StepBody as _};
 use crate::probe::{self, command, devices, payload};
 
 use super::super::Failure;
@@ -127,7 +130,7 @@ fn isolate(
     listener: &mut Listener,
 ) -> Result<(), Failure> {
     let count = gpu_count(&listener.recording);
-    let step = "isolated".to_owned();
+    let step = IsolatedBody::STEP.to_owned();
     let Some(count) = count.filter(|count| *count > 1) else {
         let why = "it needs several GPUs, as the step gpus sees them".to_owned();
         listener.event(&Event::Skipped { step, why });
@@ -138,11 +141,11 @@ fn isolate(
     let verbosity = listener.verbosity;
     let body = isolation::run(launcher, arrangement, count, ways, &started, &|text| say(verbosity, text))?;
     let seconds = began.elapsed().as_secs_f64();
-    listener.event(&Event::Result { step, seconds, body, unclean_exit: None });
+    listener.event(&Event::Result { step, seconds, body: wire::body(&body), unclean_exit: None });
     Ok(())
 }
 
 fn gpu_count(recording: &Recording) -> Option<u32> {
-    let gpus = recording.find("gpus")?.body()?.get("gpus")?.as_array()?;
-    u32::try_from(gpus.len()).ok()
+    let (_, body) = recording.result::<GpusBody>()?;
+    u32::try_from(body.gpus.value()?.len()).ok()
 }

@@ -8,8 +8,8 @@ use crate::image::source::read_bounded;
 use crate::model::printable;
 use crate::probe::ProbeError;
 use crate::probe::engine::Finished;
-use crate::probe::events::{self, Event};
 use crate::probe::recording::{Outcome, Recording};
+use crate::probe::wire::events::{self, Event};
 
 use super::super::Failure;
 use super::super::verbosity::Verbosity;

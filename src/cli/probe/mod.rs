@@ -84,7 +84,7 @@ fn notes(recording: &Recording) -> Vec<String> {
 /// What was run, as a report names it.
 fn summary(recording: &Recording) -> ImageSummary {
     let launch = recording.launch.as_ref();
-    let place = || recording.hello.as_ref().and_then(|hello| hello.get("hostname")?.as_str()).unwrap_or("here");
+    let place = || recording.hello.as_ref().and_then(|hello| hello.hostname.text()).unwrap_or("here");
     ImageSummary {
         reference: launch.map_or_else(|| format!("in place on {}", place()), |launch| launch.image.clone()),
         source: launch.map_or_else(String::new, |launch| launch.engine.clone()),

@@ -9,6 +9,9 @@ use crate::probe::arrangement::{Arrangement, GpuWay, Ulimit};
 use crate::probe::engine::{self, Launcher};
 use crate::probe::isolation::{self, Share, Way};
 use crate::probe::plan::{Plan, SleepRank, WhatIf};
+use crate::probe::wire::StepBody as _;
+use crate::probe::wire::collectives::FORCED_NETWORK;
+use crate::probe::wire::what_if::WhatIfBody;
 
 use super::super::Failure;
 use super::super::args::probe::{GpuMode, Isolation, Judging, Launch, Pull, Rdma, Steps};
@@ -19,10 +22,10 @@ const RDMA_DEVICES: &str = "/dev/infiniband";
 pub(super) fn plan(steps: &Steps) -> Result<Plan, Failure> {
     let mut plan = Plan::new(&steps.only).map_err(|why| Failure::Usage(format!("--steps: {why}")))?;
     if steps.forced_network {
-        plan = plan.and("forced-network");
+        plan = plan.and(FORCED_NETWORK);
     }
     if !steps.what_if.is_empty() {
-        plan = plan.and("what-if");
+        plan = plan.and(WhatIfBody::STEP);
         let variants = steps.what_if.iter().map(|text| variables(text)).collect::<Result<_, _>>()?;
         plan.what_if = WhatIf { variants };
     }

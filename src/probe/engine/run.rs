@@ -22,6 +22,7 @@ use crate::image::daemon::{Kind, Trouble, ask};
 use super::super::ProbeError;
 use super::super::arrangement::Arrangement;
 use super::super::tail::Tail;
+use super::super::wire::host_config;
 use super::body::body;
 use super::{Launcher, PATIENCE, explain};
 
@@ -160,7 +161,7 @@ async fn converse(
     let given = docker.inspect_container(name, None::<InspectContainerOptions>).await;
     // Of its answer the environment is left out: it may hold secrets.
     let given = given.ok().and_then(|given: ContainerInspectResponse| given.host_config);
-    finished.given = given.map(|host| serde_json::json!({ "HostConfig": host }));
+    finished.given = given.and_then(|host| Some(host_config::answer(serde_json::to_value(host).ok()?)));
     let (mut lines, mut stderr) = (Lines::default(), Tail::default());
     let end = tokio::time::sleep(limit);
     tokio::pin!(end);

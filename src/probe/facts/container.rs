@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value as Json;
-
 use crate::facts::Facts;
 use crate::facts::key;
 use crate::model::{Fact, Gap, Value};
 
 use super::super::recording::{Outcome, Recording, Step};
-use super::reading::Reading;
+use super::super::wire::StepBody as _;
+use super::super::wire::collectives::CollectivesBody;
+use super::super::wire::gpus::GpusBody;
+use super::super::wire::host_config::HostConfig;
+use super::super::wire::limits::LimitsBody;
+use super::super::wire::{self, Nullable};
 use super::{none_of, seen, site, untold};
 
 pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
@@ -24,7 +27,7 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     let unclean: Vec<String> = recording.steps.iter().flat_map(unclean).collect();
     facts.insert(key::RUN_UNCLEAN_EXITS, if unclean.is_empty() { Fact::Absent } else { Fact::seen(unclean, []) });
 
-    let Some((step, body)) = recording.find("limits").and_then(|step| Some((step, step.body()?))) else {
+    let Some((step, body)) = recording.result::<LimitsBody>() else {
         let keys = &[
             key::RUN_SHM,
             key::RUN_MEMLOCK,
@@ -33,26 +36,17 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
             key::RUN_RUNTIME_VARIABLES,
             key::RUN_GIVEN_OTHERWISE,
         ];
-        return none_of(keys, &untold(recording, "limits"), facts);
+        return none_of(keys, &untold(recording, LimitsBody::STEP), facts);
     };
-    let object = Json::Object(body.clone());
-    let body = Reading::new(&object);
-    let number = |value: Option<i64>, name: &str| match value {
-        Some(value) => seen(step, Value::Int(value)),
-        None => body.get(name).and_then(|_, _| Fact::Absent),
-    };
-    facts.insert(key::RUN_SHM, number(body.object("shm").number("size_bytes"), "shm"));
-    let limit = |name| body.object("rlimits").object(name).number("soft");
-    facts.insert(key::RUN_MEMLOCK, number(limit("memlock"), "rlimits"));
-    facts.insert(key::RUN_NOFILE, number(limit("nofile"), "rlimits"));
-    facts.insert(key::RUN_PROCESSORS, number(processors(body), "affinity"));
-    let variables: BTreeMap<String, String> = body
-        .object("variables")
-        .entries()
-        .filter_map(|(name, value)| Some((name.to_owned(), value.as_text()?.to_owned())))
-        .collect();
-    facts.insert(key::RUN_RUNTIME_VARIABLES, if variables.is_empty() { Fact::Absent } else { seen(step, variables) });
-    let otherwise = given_otherwise(recording, body);
+    facts.insert(key::RUN_SHM, number(step, shm_bytes(&body), &body.shm));
+    facts.insert(key::RUN_MEMLOCK, number(step, soft_limit(&body, "memlock"), &body.rlimits));
+    facts.insert(key::RUN_NOFILE, number(step, soft_limit(&body, "nofile"), &body.rlimits));
+    facts.insert(key::RUN_PROCESSORS, number(step, processors(&body), &body.affinity));
+    let variables = body.variables.fact().clone();
+    let seen_if_any =
+        |variables: BTreeMap<_, _>, _| if variables.is_empty() { Fact::Absent } else { seen(step, variables) };
+    facts.insert(key::RUN_RUNTIME_VARIABLES, variables.and_then(seen_if_any));
+    let otherwise = given_otherwise(recording, &body);
     facts.insert(
         key::RUN_GIVEN_OTHERWISE,
         match launch {
@@ -63,6 +57,23 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
             _ => Fact::Absent,
         },
     );
+}
+
+/// A number of a step. Where there is none, `field` is what would have had it, and may say why.
+fn number<T>(step: &Step, value: Option<i64>, field: &Nullable<T>) -> Fact {
+    match value {
+        Some(value) => seen(step, Value::Int(value)),
+        None => field.fact().as_ref().and_then(|_, _| Fact::Absent),
+    }
+}
+
+fn shm_bytes(limits: &LimitsBody) -> Option<i64> {
+    limits.shm.value()?.size_bytes.copied()
+}
+
+/// The limit of a resource, by its name without `RLIMIT_` and in small letters.
+fn soft_limit(limits: &LimitsBody, resource: &str) -> Option<i64> {
+    limits.rlimits.value()?.get(resource)?.soft.copied()
 }
 
 /// Fields of a record; one without text is left out.
@@ -81,10 +92,10 @@ fn records(recording: &Recording, record: fn(&Step) -> Option<Fields>) -> Fact {
 }
 
 /// How many GPUs a device request names; `None` where it is all of them, or where one name may be several.
-fn gpus_asked(host: Reading<'_>) -> Option<usize> {
-    let request = host.list("DeviceRequests").next()?;
-    let names = request.texts("DeviceIDs");
-    match request.number("Count") {
+fn gpus_asked(host: &HostConfig) -> Option<usize> {
+    let request = host.device_requests.list().first()?;
+    let names = request.device_ids.list();
+    match request.count.copied() {
         Some(count) if count > 0 => usize::try_from(count).ok(),
         _ if names.is_empty() || names.iter().any(|name| name.ends_with("all")) => None,
         _ => Some(names.len()),
@@ -93,11 +104,7 @@ fn gpus_asked(host: Reading<'_>) -> Option<usize> {
 
 fn failed(step: &Step) -> Option<Fields> {
     let Outcome::Failed(failed) = &step.outcome else { return None };
-    let message = match &failed.kind {
-        Some(kind) => format!("{kind}: {}", failed.message),
-        None => failed.message.clone(),
-    };
-    Some([("step", step.name.clone()), ("how", failed.how.clone()), ("message", message)])
+    Some([("step", step.name.clone()), ("how", failed.how.clone()), ("message", failed.worded(&failed.message))])
 }
 
 fn skipped(step: &Step) -> Option<Fields> {
@@ -107,70 +114,68 @@ fn skipped(step: &Step) -> Option<Fields> {
 
 fn unclean(step: &Step) -> Vec<String> {
     let Outcome::Done { body, unclean_exit } = &step.outcome else { return Vec::new() };
-    let object = Json::Object(body.clone());
     let own = unclean_exit.iter().map(|how| format!("{}: {how}", step.name));
-    let ranks = Reading::new(&object).list("unclean_exits").map(|exit| {
-        let rank = exit.number("rank").map_or_else(|| "a rank".to_owned(), |rank| format!("rank {rank}"));
-        let how =
-            exit.text("ending").or_else(|| exit.text("words")).or_else(|| exit.as_text()).unwrap_or("ended badly");
-        format!("{}: {rank}: {how}", step.name)
+    // Steps without ranks have no such exits.
+    let body: CollectivesBody = wire::read(body);
+    let ranks = body.unclean_exits.list().iter().map(|exit| {
+        let rank = exit.rank.copied().map_or_else(|| "a rank".to_owned(), |rank| format!("rank {rank}"));
+        format!("{}: {rank}: {}", step.name, exit.ending.text().unwrap_or("ended badly"))
     });
     own.chain(ranks).collect()
 }
 
 /// Processors that the container may use: those it is bound to, and no more than its quota of time comes to.
-fn processors(body: Reading<'_>) -> Option<i64> {
-    let bound = i64::try_from(body.list("affinity").count()).ok().filter(|count| *count > 0)?;
-    let quota = body.object("cgroup").float("cpu_quota").filter(|quota| *quota > 0.0);
+fn processors(limits: &LimitsBody) -> Option<i64> {
+    let bound = i64::try_from(limits.affinity.list().len()).ok().filter(|count| *count > 0)?;
+    let quota = limits.cgroup.value().and_then(|cgroup| cgroup.cpu_quota.copied()).filter(|quota| *quota > 0.0);
     // A part of one counts as one: there is no less.
     Some(quota.map_or(bound, |quota| bound.min(super::whole(quota.floor()).max(1))))
 }
 
 /// What the engine was asked for, by its own account of the container, against what is seen from within.
-fn given_otherwise(recording: &Recording, body: Reading<'_>) -> Vec<String> {
+fn given_otherwise(recording: &Recording, limits: &LimitsBody) -> Vec<String> {
     let mut otherwise = Vec::new();
     let Some(launch) = &recording.launch else { return otherwise };
-    let devices = body.list("devices").filter_map(|device| device.text("path"));
-    let devices: Vec<_> = devices.collect();
+    let devices: Vec<_> = limits.devices.list().iter().filter_map(|device| device.path.text()).collect();
     if launch.gpus && !devices.iter().any(|path| path.starts_with("/dev/nvidia") || *path == "/dev/dxg") {
         otherwise.push("GPUs were asked for, and there is no device node of one".to_owned());
     }
-    let Some(given) = &launch.given else { return otherwise };
-    let host = Reading::new(given).object("HostConfig");
-    let seen = recording.find("gpus").and_then(|step| step.body()?.get("gpus")?.as_array().map(Vec::len));
-    if let (Some(asked), Some(seen)) = (gpus_asked(host), seen)
+    let Some(host) = launch.host_config() else { return otherwise };
+    let seen = recording.result::<GpusBody>().and_then(|(_, body)| body.gpus.value().map(Vec::len));
+    if let (Some(asked), Some(seen)) = (gpus_asked(&host), seen)
         && seen > 0
         && asked != seen
     {
         otherwise.push(format!("{asked} GPUs were asked for, and there are {seen}"));
     }
-    if let (Some(asked), Some(got)) = (host.number("ShmSize"), body.object("shm").number("size_bytes"))
-        && host.text("IpcMode") != Some("host")
+    if let (Some(asked), Some(got)) = (host.shm_size.copied(), shm_bytes(limits))
+        && host.ipc_mode.text() != Some("host")
         && asked > 0
         && asked != got
     {
         otherwise.push(format!("/dev/shm was to have {asked} bytes, and has {got}"));
     }
-    for limit in host.list("Ulimits") {
-        let (Some(name), Some(asked)) = (limit.text("Name"), limit.number("Soft")) else { continue };
-        let got =
-            body.object("rlimits").object(name.trim_start_matches("RLIMIT_").to_lowercase().as_str()).number("soft");
+    for limit in host.ulimits.list() {
+        let (Some(name), Some(asked)) = (limit.name.text(), limit.soft.copied()) else { continue };
+        let got = soft_limit(limits, &name.trim_start_matches("RLIMIT_").to_lowercase());
         if let Some(got) = got.filter(|got| *got != asked) {
             otherwise.push(format!("the limit {name} was to be {asked}, and is {got}"));
         }
     }
-    for (mode, namespace) in [("NetworkMode", "net"), ("IpcMode", "ipc"), ("PidMode", "pid")] {
+    for (mode, namespace) in [(&host.network_mode, "net"), (&host.ipc_mode, "ipc"), (&host.pid_mode, "pid")] {
         let ours = launch.namespaces.get(namespace).and_then(|inode| i64::try_from(*inode).ok());
-        let theirs = body.object("namespaces").number(namespace);
-        if host.text(mode) == Some("host") && ours.is_some() && theirs.is_some() && ours != theirs {
+        let theirs = limits.namespaces.value().and_then(|namespaces| namespaces.get(namespace).copied());
+        if mode.text() == Some("host") && ours.is_some() && theirs.is_some() && ours != theirs {
             otherwise.push(format!(
                 "the host's {namespace} namespace was to be shared, and is not: the engine has one of its own"
             ));
         }
     }
     let wants_rdma = host
-        .list("Devices")
-        .any(|device| device.text("PathOnHost").is_some_and(|path| path.starts_with("/dev/infiniband")));
+        .devices
+        .list()
+        .iter()
+        .any(|device| device.path_on_host.text().is_some_and(|path| path.starts_with("/dev/infiniband")));
     if wants_rdma && !devices.iter().any(|path| path.starts_with("/dev/infiniband")) {
         otherwise.push("/dev/infiniband was to be there, and is not".to_owned());
     }
@@ -179,6 +184,7 @@ fn given_otherwise(recording: &Recording, body: Reading<'_>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::wire::host_config::DeviceRequest;
     use super::*;
 
     /// Facts of a container by what the engine gave and what was seen in it.
@@ -224,6 +230,7 @@ mod tests {
         let host = r#"{"NetworkMode":"bridge","IpcMode":"host","ShmSize":67108864,"DeviceRequests":[{"DeviceIDs":["nvidia.com/gpu=0"]}]}"#;
         let facts = facts(host, &limits, r#"{"gpus":[{"index":0}]}"#);
         assert_eq!(facts.get(key::RUN_GIVEN_OTHERWISE.name), &Fact::Absent);
-        assert_eq!(gpus_asked(Reading::new(&serde_json::json!({"DeviceRequests": [{"Count": -1}]}))), None);
+        let all = DeviceRequest { count: (-1).into(), ..DeviceRequest::default() };
+        assert_eq!(gpus_asked(&HostConfig { device_requests: vec![all].into(), ..HostConfig::default() }), None);
     }
 }

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value as Json;
-
 use crate::facts::Facts;
 use crate::facts::key::{self, Key};
 use crate::model::{Fact, Gap, Host, Value, Version};
 
 use super::super::recording::Recording;
-use super::reading::Reading;
+use super::super::wire::StepBody as _;
+use super::super::wire::gpus::{GpuState, GpusBody, XidEvent};
 use super::{none_of, seen, texts, untold};
 
 const KEYS: &[&Key] = &[
@@ -38,20 +37,19 @@ const KEYS: &[&Key] = &[
 const TROUBLE: &[&str] = &["hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown"];
 
 pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
-    let Some((step, body)) = recording.find("gpus").and_then(|step| Some((step, step.body()?))) else {
-        return none_of(KEYS, &untold(recording, "gpus"), facts);
+    let Some((step, body)) = recording.result::<GpusBody>() else {
+        return none_of(KEYS, &untold(recording, GpusBody::STEP), facts);
     };
-    let object = Json::Object(body.clone());
-    let body = Reading::new(&object);
-    let gpus: Vec<_> = body.list("gpus").collect();
-    let version = body.object("driver").text("version").and_then(Version::parse);
+    let gpus = body.gpus.list();
+    let version = body.driver.value().and_then(|driver| driver.version.text()).and_then(Version::parse);
     facts.insert(key::RUN_DRIVER, version.map_or(Fact::Absent, |version| seen(step, version)));
-    facts.insert(key::RUN_GPU_COUNT, seen(step, Value::Int(i64::try_from(gpus.len()).unwrap_or(i64::MAX))));
+    let count = seen(step, Value::Int(i64::try_from(gpus.len()).unwrap_or(i64::MAX)));
+    facts.insert(key::RUN_GPU_COUNT, body.gpus.known().map_or_else(Fact::Unknown, |_| count));
     let each = |describe: Describe| {
-        let (mut found, mut gap) = (Vec::new(), None);
-        for gpu in &gpus {
-            let index = gpu.number("index").unwrap_or_default();
-            match describe(*gpu) {
+        let (mut found, mut gap) = (Vec::new(), body.gpus.known().err());
+        for gpu in gpus {
+            let index = gpu.index.copied().unwrap_or_default();
+            match describe(gpu) {
                 Ok(Some(text)) => found.push(format!("GPU {index}: {text}")),
                 Ok(None) => {}
                 Err(why) => gap = gap.or(Some(Gap::new(format!("GPU {index}: {}", why.why)))),
@@ -60,14 +58,15 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
         // What one GPU does not tell may be what is asked for.
         gap.filter(|_| found.is_empty()).map_or_else(|| texts(step, found), Fact::Unknown)
     };
-    let models: Vec<_> = gpus.iter().filter_map(|gpu| gpu.text("name")).map(ToOwned::to_owned).collect();
-    facts.insert(key::RUN_GPU_MODELS, texts(step, models));
-    let unreachable = body
-        .list("unreachable_gpus")
-        .map(|gpu| format!("GPU {}: {}", gpu.number("index").unwrap_or_default(), gpu.text("why").unwrap_or_default()));
+    let models: Vec<_> = gpus.iter().filter_map(|gpu| gpu.name.text()).map(ToOwned::to_owned).collect();
+    facts.insert(key::RUN_GPU_MODELS, body.gpus.known().map_or_else(Fact::Unknown, |_| texts(step, models)));
+    let unreachable =
+        body.unreachable_gpus.list().iter().map(|gpu| {
+            format!("GPU {}: {}", gpu.index.copied().unwrap_or_default(), gpu.why.text().unwrap_or_default())
+        });
     facts.insert(key::RUN_GPU_UNREACHABLE, texts(step, unreachable.collect()));
-    let cuda = body.object("cuda");
-    let misses = cuda.get("only_nvml_sees").and_then(|_, _| texts(step, cuda.texts("only_nvml_sees")));
+    let misses = body.cuda.fact().as_ref().and_then(|cuda, _| cuda.only_nvml_sees.fact().clone());
+    let misses = misses.and_then(|uuids, _| texts(step, uuids));
     facts.insert(key::RUN_GPU_CUDA_MISSES, misses);
     facts.insert(key::RUN_GPU_SLOWED, each(slowed));
     facts.insert(key::RUN_GPU_PCIE, each(narrow));
@@ -76,78 +75,75 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     facts.insert(key::RUN_GPU_ROWS, each(row_remapping));
     facts.insert(key::RUN_GPU_MIG, each(mig));
     facts.insert(key::RUN_GPU_FABRIC, each(fabric));
-    let xid = body.object("xid");
-    let events = xid.list("events").map(|event| {
-        format!("Xid {} on {}", event.number("xid").unwrap_or_default(), event.text("pci").unwrap_or("a GPU"))
-    });
+    let events = body.xid.fact().as_ref().and_then(|xid, _| xid.events.fact().as_ref());
+    let describe = |event: &XidEvent| {
+        format!("Xid {} on {}", event.xid.copied().unwrap_or_default(), event.pci.text().unwrap_or("a GPU"))
+    };
     // Few containers see the kernel's log; NVML keeps no history.
-    facts.insert(key::RUN_GPU_LOG, seen(step, xid.get("events").value().is_some()));
-    facts.insert(key::RUN_GPU_XID, xid.get("events").and_then(|_, _| texts(step, events.collect())));
+    facts.insert(key::RUN_GPU_LOG, seen(step, events.value().is_some()));
+    facts.insert(key::RUN_GPU_XID, events.and_then(|events, _| texts(step, events.iter().map(describe).collect())));
     facts.insert(key::RUN_GPU_PERSISTENCE, each(persistence_off));
-    facts.insert(key::RUN_LIBCUDA, cuda.text("library").map_or(Fact::Absent, |path| seen(step, path)));
-    facts.insert(key::RUN_LIBCUDA_COMPAT, cuda.flag("in_compat_folder").map_or(Fact::Absent, |is| seen(step, is)));
-    let least = gpus.iter().filter_map(|gpu| nvlink_gb_s(*gpu)).min();
+    let cuda = body.cuda.value();
+    let library = cuda.and_then(|cuda| cuda.library.text());
+    facts.insert(key::RUN_LIBCUDA, library.map_or(Fact::Absent, |path| seen(step, path)));
+    let is_compat = cuda.and_then(|cuda| cuda.in_compat_folder.copied());
+    facts.insert(key::RUN_LIBCUDA_COMPAT, is_compat.map_or(Fact::Absent, |is| seen(step, is)));
+    let least = gpus.iter().filter_map(nvlink_gb_s).min();
     facts.insert(key::RUN_NVLINK_GB_S, least.map_or(Fact::Absent, |speed| seen(step, Value::Int(speed))));
 }
 
 /// What is wrong with a GPU, if something is, or why that is not known.
-type Describe = fn(Reading<'_>) -> Result<Option<String>, Gap>;
+type Describe = fn(&GpuState) -> Result<Option<String>, Gap>;
 
-fn slowed(gpu: Reading<'_>) -> Result<Option<String>, Gap> {
-    let clocks = gpu.object("clocks");
-    clocks.known("event_reasons")?;
-    let reasons = clocks.texts("event_reasons");
-    let trouble: Vec<_> = reasons.iter().filter(|reason| TROUBLE.contains(&reason.as_str())).cloned().collect();
-    let celsius =
-        gpu.object("temperature").number("gpu_celsius").map(|now| format!(" at {now} °C")).unwrap_or_default();
+fn slowed(gpu: &GpuState) -> Result<Option<String>, Gap> {
+    let reasons = gpu.clocks.known_in(|clocks| &clocks.event_reasons)?;
+    let trouble: Vec<_> =
+        reasons.into_iter().flatten().filter(|reason| TROUBLE.contains(&reason.as_str())).cloned().collect();
+    let celsius = gpu.temperature.value().and_then(|temperature| temperature.gpu_celsius.copied());
+    let celsius = celsius.map(|now| format!(" at {now} °C")).unwrap_or_default();
     Ok((!trouble.is_empty()).then(|| format!("{}{celsius}", trouble.join(", "))))
 }
 
 /// An idle GPU may lower the generation of its link, and some its width (nvidia-smi(1), "PCIe link info").
-fn narrow(gpu: Reading<'_>) -> Result<Option<String>, Gap> {
-    let pcie = gpu.object("pcie");
-    let (now, most) = (pcie.known("width")?, pcie.known("width_max")?);
-    let widths = now.and_then(Json::as_i64).zip(most.and_then(Json::as_i64));
-    Ok(widths.filter(|(now, most)| now < most).map(|(now, most)| format!("x{now} of x{most}")))
+fn narrow(gpu: &GpuState) -> Result<Option<String>, Gap> {
+    let (now, most) = (gpu.pcie.known_in(|pcie| &pcie.width)?, gpu.pcie.known_in(|pcie| &pcie.width_max)?);
+    Ok(now.zip(most).filter(|(now, most)| now < most).map(|(now, most)| format!("x{now} of x{most}")))
 }
 
-fn links_down(gpu: Reading<'_>) -> Result<Option<String>, Gap> {
-    gpu.known("nvlinks")?;
-    let links: Vec<_> = gpu.list("nvlinks").collect();
-    let states = links.iter().map(|link| link.known("active")).collect::<Result<Vec<_>, _>>()?;
-    let down = states.iter().flatten().filter(|active| active.as_bool() == Some(false)).count();
+fn links_down(gpu: &GpuState) -> Result<Option<String>, Gap> {
+    let links = gpu.nvlinks.known()?.map_or(&[][..], Vec::as_slice);
+    let states = links.iter().map(|link| link.active.known()).collect::<Result<Vec<_>, _>>()?;
+    let down = states.iter().flatten().filter(|active| !**active).count();
     Ok((down > 0).then(|| format!("{down} of {} NVLinks are not active", links.len())))
 }
 
-fn ecc_errors(gpu: Reading<'_>) -> Result<Option<String>, Gap> {
-    let errors = gpu.object("ecc").known("volatile_uncorrected")?.and_then(Json::as_i64).unwrap_or_default();
+fn ecc_errors(gpu: &GpuState) -> Result<Option<String>, Gap> {
+    let errors = gpu.ecc.known_in(|ecc| &ecc.volatile_uncorrected)?.copied().unwrap_or_default();
     Ok((errors > 0).then(|| format!("{errors} uncorrected errors")))
 }
 
-fn row_remapping(gpu: Reading<'_>) -> Result<Option<String>, Gap> {
-    let rows = gpu.object("remapped_rows");
-    let is = |name: &str| Ok::<_, Gap>(rows.known(name)?.and_then(Json::as_bool) == Some(true));
-    if is("failure")? {
+fn row_remapping(gpu: &GpuState) -> Result<Option<String>, Gap> {
+    if gpu.remapped_rows.known_in(|rows| &rows.failure)? == Some(&true) {
         return Ok(Some("a row could not be remapped".to_owned()));
     }
-    Ok(is("pending")?.then(|| "a row waits for a reset to be remapped".to_owned()))
+    let is_pending = gpu.remapped_rows.known_in(|rows| &rows.pending)? == Some(&true);
+    Ok(is_pending.then(|| "a row waits for a reset to be remapped".to_owned()))
 }
 
-fn mig(gpu: Reading<'_>) -> Result<Option<String>, Gap> {
-    let is_on = gpu.object("mig").known("enabled")?.and_then(Json::as_bool) == Some(true);
+fn mig(gpu: &GpuState) -> Result<Option<String>, Gap> {
+    let is_on = gpu.mig.known_in(|mig| &mig.enabled)? == Some(&true);
     Ok(is_on.then(|| "MIG is on".to_owned()))
 }
 
-fn persistence_off(gpu: Reading<'_>) -> Result<Option<String>, Gap> {
-    let is_off = gpu.known("persistence_mode")?.and_then(Json::as_bool) == Some(false);
+fn persistence_off(gpu: &GpuState) -> Result<Option<String>, Gap> {
+    let is_off = gpu.persistence_mode.known()? == Some(&false);
     Ok(is_off.then(|| "persistence mode is off".to_owned()))
 }
 
-fn fabric(gpu: Reading<'_>) -> Result<Option<String>, Gap> {
-    let fabric = gpu.object("fabric");
-    let Some(state) = fabric.known("state")?.and_then(Json::as_str) else { return Ok(None) };
-    let status = fabric.text("status").unwrap_or("SUCCESS");
-    Ok(match state {
+fn fabric(gpu: &GpuState) -> Result<Option<String>, Gap> {
+    let Some(state) = gpu.fabric.known_in(|fabric| &fabric.state)? else { return Ok(None) };
+    let status = gpu.fabric.value().and_then(|fabric| fabric.status.text()).unwrap_or("SUCCESS");
+    Ok(match state.as_str() {
         "not_supported" => None,
         "completed" if status == "SUCCESS" => None,
         "completed" => Some(format!("its registration ended with {status}")),
@@ -156,23 +152,22 @@ fn fabric(gpu: Reading<'_>) -> Result<Option<String>, Gap> {
 }
 
 /// GB/s in one direction over all active NVLinks.
-fn nvlink_gb_s(gpu: Reading<'_>) -> Option<i64> {
-    let active = gpu.list("nvlinks").filter(|link| link.flag("active") == Some(true));
-    let speeds: Vec<_> = active.filter_map(|link| link.number("speed_mbytes_per_s")).collect();
+fn nvlink_gb_s(gpu: &GpuState) -> Option<i64> {
+    let active = gpu.nvlinks.list().iter().filter(|link| link.active.copied() == Some(true));
+    let speeds: Vec<_> = active.filter_map(|link| link.speed_mbytes_per_s.copied()).collect();
     (!speeds.is_empty()).then(|| speeds.iter().sum::<i64>() / 1000)
 }
 
 /// The host by what NVML and the kernel say of it.
 pub(super) fn host(recording: &Recording) -> Option<Host> {
-    let object = Json::Object(recording.find("gpus")?.body()?.clone());
-    let body = Reading::new(&object);
-    let gpus: Vec<_> = body.list("gpus").collect();
-    let capability = gpus.first()?.text("compute_capability")?.replace('.', "");
-    let driver = body.object("driver");
+    let (_, body) = recording.result::<GpusBody>()?;
+    let gpus = body.gpus.list();
+    let capability = gpus.first()?.compute_capability.text()?.replace('.', "");
+    let driver = body.driver.value()?;
     let pairs = BTreeMap::from([
         ("name", "this host".to_owned()),
-        ("driver", driver.text("version")?.to_owned()),
-        ("cuda", driver.text("cuda_version")?.to_owned()),
+        ("driver", driver.version.text()?.to_owned()),
+        ("cuda", driver.cuda_version.text()?.to_owned()),
         ("gpu", format!("sm_{capability}x{}", gpus.len())),
     ]);
     Host::from_pairs(pairs.iter().map(|(key, value)| (*key, value.as_str()))).ok()
@@ -183,12 +178,24 @@ mod tests {
     use super::*;
 
     fn facts(gpu: &str) -> Facts {
-        let line = format!(
-            r#"{{"ncclcheck":1,"event":"result","step":"gpus","seconds":1.0,"body":{{"gpus":[{{"index":0,{gpu}}}]}}}}"#
-        );
+        facts_of(&format!(r#"[{{"index":0,{gpu}}}]"#))
+    }
+
+    fn facts_of(gpus: &str) -> Facts {
+        let line =
+            format!(r#"{{"ncclcheck":1,"event":"result","step":"gpus","seconds":1.0,"body":{{"gpus":{gpus}}}}}"#);
         let mut facts = Facts::default();
         produce(&Recording::read(line.as_bytes()), &mut facts);
         facts
+    }
+
+    #[test]
+    fn a_list_of_another_form_is_no_count() {
+        let odd = facts_of(r#"{"0": "H200"}"#);
+        for key in [key::RUN_GPU_COUNT, key::RUN_GPU_MODELS, key::RUN_GPU_SLOWED] {
+            assert!(matches!(odd.get(key.name), Fact::Unknown(_)), "{}", key.name);
+        }
+        assert_eq!(facts_of("[]").get(key::RUN_GPU_COUNT.name).value(), Some(&Value::Int(0)));
     }
 
     #[test]

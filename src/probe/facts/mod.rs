@@ -6,7 +6,6 @@ mod container;
 mod gpus;
 mod pytorch;
 mod rdma;
-mod reading;
 mod topology;
 
 use crate::facts::Facts;
@@ -68,8 +67,8 @@ fn untold(recording: &Recording, name: &str) -> Fact {
 }
 
 fn was_planned(recording: &Recording, name: &str) -> bool {
-    let plan = recording.hello.as_ref().and_then(|hello| hello.get("plan")?.get("steps")?.as_array());
-    plan.is_some_and(|steps| steps.iter().any(|step| step == name))
+    let plan = recording.hello.as_ref().and_then(|hello| hello.plan.value());
+    plan.is_some_and(|plan| plan.steps.list().iter().any(|step| step == name))
 }
 
 /// All of these facts, unknown or absent alike.

@@ -2,15 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value as Json;
-
 use crate::facts::Facts;
 use crate::facts::key::{self, Key};
 use crate::model::{Fact, Value};
 
-use super::super::events::Body;
 use super::super::recording::{Outcome, Recording, Step};
-use super::reading::Reading;
+use super::super::wire::StepBody as _;
+use super::super::wire::pytorch::{GpuCode, MappedLibraries, PytorchBody, TorchBuild, TorchDevice, When};
 use super::{none_of, seen, site, texts, untold};
 
 const BUILD: &[&Key] = &[key::RUN_TORCH_VERSION, key::RUN_TORCH_FILE, key::RUN_TORCH_NCCL, key::RUN_TORCH_LOADED];
@@ -18,78 +16,71 @@ const DEVICES: &[&Key] =
     &[key::RUN_TORCH_CUDA_ERROR, key::RUN_TORCH_NO_CODE, key::RUN_TORCH_PTX, key::RUN_TORCH_KERNELS];
 
 pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
-    let untold = untold(recording, "pytorch");
-    let Some(step) = recording.find("pytorch") else {
+    let untold = untold(recording, PytorchBody::STEP);
+    let Some(step) = recording.find(PytorchBody::STEP) else {
         facts.insert(key::RUN_TORCH_ERROR, untold.clone());
         none_of(BUILD, &untold, facts);
         return none_of(DEVICES, &untold, facts);
     };
     // The import is told as soon as it is done, whatever comes after it.
-    let build = part(step, "kind", "build").map(|part| Json::Object(part.clone()));
+    let build = step.parts_of::<TorchBuild>().next();
     match &build {
         None => none_of(BUILD, &untold, facts),
         Some(build) => {
-            let build = Reading::new(build);
-            let version = build.text("version").map_or(Fact::Absent, |version| seen(step, version));
+            let version = build.version.text().map_or(Fact::Absent, |version| seen(step, version));
             facts.insert(key::RUN_TORCH_VERSION, version);
-            facts.insert(key::RUN_TORCH_FILE, build.text("file").map_or(Fact::Absent, |file| seen(step, file)));
-            let nccl = build
-                .get("nccl_available")
-                .and_then(|value, _| value.as_bool().map_or(Fact::Absent, |is| seen(step, is)));
+            facts.insert(key::RUN_TORCH_FILE, build.file.text().map_or(Fact::Absent, |file| seen(step, file)));
+            let nccl = build.nccl_available.fact().clone().and_then(|is, _| seen(step, is));
             facts.insert(key::RUN_TORCH_NCCL, nccl);
-            let mapped = part(step, "when", "import").map(|part| Json::Object(part.clone()));
-            let paths = mapped.map(|part| Reading::new(&part).texts("paths")).unwrap_or_default();
+            let mut mapped = step.parts_of::<MappedLibraries>();
+            let at_import = mapped.find(|part| part.when.copied() == Some(When::Import));
+            let paths = at_import.map(|part| part.paths.list().to_vec()).unwrap_or_default();
             facts.insert(key::RUN_TORCH_LOADED, texts(step, paths));
         }
     }
     let error = match &step.outcome {
-        Outcome::Failed(failed) if build.is_none() => {
-            let kind = failed.kind.as_ref().map(|kind| format!("{kind}: ")).unwrap_or_default();
-            seen(step, format!("{kind}{}", failed.message))
-        }
+        Outcome::Failed(failed) if build.is_none() => seen(step, failed.worded(&failed.message)),
         _ => Fact::Absent,
     };
     facts.insert(key::RUN_TORCH_ERROR, error);
-    let Some(body) = step.body() else { return none_of(DEVICES, &untold, facts) };
-    devices(step, body, facts);
+    match recording.result::<PytorchBody>() {
+        Some((step, body)) => devices(step, &body, facts),
+        None => none_of(DEVICES, &untold, facts),
+    }
 }
 
-fn devices(step: &Step, body: &Body, facts: &mut Facts) {
-    let object = Json::Object(body.clone());
-    let body = Reading::new(&object);
-    let error = body.text("cuda_error").map_or(Fact::Absent, |error| seen(step, error));
+fn devices(step: &Step, body: &PytorchBody, facts: &mut Facts) {
+    let error = body.cuda_error.text().map_or(Fact::Absent, |error| seen(step, error));
     facts.insert(key::RUN_TORCH_CUDA_ERROR, error);
-    let each = |describe: &dyn Fn(Reading<'_>) -> Option<String>| {
-        let found = body.list("devices").filter_map(|device| {
-            let index = device.number("index").unwrap_or_default();
-            let (name, capability) = (device.text("name").unwrap_or("?"), device.text("capability").unwrap_or("?"));
-            Some(format!("GPU {index} ({name}, {capability}): {}", describe(device)?))
-        });
-        body.get("devices").and_then(|_, _| texts(step, found.collect()))
+    let each = |describe: fn(&TorchDevice) -> Option<String>| {
+        body.devices.fact().as_ref().and_then(|devices, _| {
+            let found = devices.iter().filter_map(|device| {
+                let index = device.index.copied().unwrap_or_default();
+                let (name, capability) = (device.name.text().unwrap_or("?"), device.capability.text().unwrap_or("?"));
+                Some(format!("GPU {index} ({name}, {capability}): {}", describe(device)?))
+            });
+            texts(step, found.collect())
+        })
     };
-    facts.insert(
-        key::RUN_TORCH_NO_CODE,
-        each(&|device| (device.text("code") == Some("none")).then(|| "no code for it".to_owned())),
-    );
-    facts.insert(
-        key::RUN_TORCH_PTX,
-        each(&|device| {
-            (device.text("code") == Some("ptx")).then(|| device.text("code_from").unwrap_or("PTX").to_owned())
-        }),
-    );
-    facts.insert(
-        key::RUN_TORCH_KERNELS,
-        each(&|device| match (device.text("error"), device.flag("kernel_correct")) {
-            (Some(error), _) => Some(error.to_owned()),
-            (None, Some(false)) => Some("the result of a small kernel is wrong".to_owned()),
-            (None, _) => None,
-        }),
-    );
+    facts.insert(key::RUN_TORCH_NO_CODE, each(no_code));
+    facts.insert(key::RUN_TORCH_PTX, each(ptx));
+    facts.insert(key::RUN_TORCH_KERNELS, each(kernel));
 }
 
-/// The part in which a field has this text.
-pub(super) fn part<'s>(step: &'s Step, field: &str, text: &str) -> Option<&'s Body> {
-    step.parts.iter().find(|part| part.get(field).and_then(Json::as_str) == Some(text))
+fn no_code(device: &TorchDevice) -> Option<String> {
+    (device.code.copied() == Some(GpuCode::None)).then(|| "no code for it".to_owned())
+}
+
+fn ptx(device: &TorchDevice) -> Option<String> {
+    (device.code.copied() == Some(GpuCode::Ptx)).then(|| device.code_from.text().unwrap_or("PTX").to_owned())
+}
+
+fn kernel(device: &TorchDevice) -> Option<String> {
+    match (device.error.text(), device.kernel_correct.copied()) {
+        (Some(error), _) => Some(error.to_owned()),
+        (None, Some(false)) => Some("the result of a small kernel is wrong".to_owned()),
+        (None, _) => None,
+    }
 }
 
 /// Paths that only one of the two lists has. The driver's libraries come from the host, and of what was mapped only what
@@ -109,7 +100,7 @@ pub(super) fn differences(predicted: &Fact, loaded: &Fact) -> Fact {
     let more = loaded.difference(&predicted).filter(|path| concerns(path));
     let more = more.map(|path| format!("{path} is loaded, and was not predicted"));
     let all: Vec<String> = missed.chain(more).collect();
-    if all.is_empty() { Fact::Absent } else { Fact::seen(all.into(), [site("pytorch")]) }
+    if all.is_empty() { Fact::Absent } else { Fact::seen(all.into(), [site(PytorchBody::STEP)]) }
 }
 
 /// Whether a library is one that decides about NCCL, CUDA or RDMA and belongs to the image.

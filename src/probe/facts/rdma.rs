@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value as Json;
-
 use crate::facts::Facts;
 use crate::facts::key::{self, Key};
 use crate::model::{Fact, Value};
 
 use super::super::recording::Recording;
-use super::reading::Reading;
+use super::super::wire::rdma::{GpuDirect, GpuRegistration, RdmaBody, RdmaDevice, RdmaPort};
+use super::super::wire::{Field, StepBody as _};
 use super::{none_of, seen, texts, untold};
 
 const KEYS: &[&Key] = &[
@@ -23,18 +22,16 @@ const KEYS: &[&Key] = &[
 ];
 
 pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
-    let Some((step, body)) = recording.find("rdma").and_then(|step| Some((step, step.body()?))) else {
-        return none_of(KEYS, &untold(recording, "rdma"), facts);
+    let Some((step, body)) = recording.result::<RdmaBody>() else {
+        return none_of(KEYS, &untold(recording, RdmaBody::STEP), facts);
     };
-    let object = Json::Object(body.clone());
-    let body = Reading::new(&object);
-    let devices: Vec<_> = body.list("devices").collect();
-    let open: Vec<_> = devices.iter().filter(|device| device.flag("opens") == Some(true)).copied().collect();
-    let names = open.iter().filter_map(|device| device.text("name")).map(ToOwned::to_owned);
+    let devices = body.devices.list();
+    let open: Vec<_> = devices.iter().filter(|device| device.opens.copied() == Some(true)).collect();
+    let names = open.iter().filter_map(|device| device.name.text()).map(ToOwned::to_owned);
     facts.insert(key::RUN_RDMA_DEVICES, texts(step, names.collect()));
-    let closed = devices.iter().filter(|device| device.flag("opens") == Some(false)).map(|device| {
-        let fields = [("device", "name"), ("cause", "closed_cause"), ("why", "closed_because")];
-        let record = fields.map(|(field, name)| (field.to_owned(), device.text(name).unwrap_or_default().to_owned()));
+    let closed = devices.iter().filter(|device| device.opens.copied() == Some(false)).map(|device| {
+        let fields = [("device", &device.name), ("cause", &device.closed_cause), ("why", &device.closed_because)];
+        let record = fields.map(|(name, field)| (name.to_owned(), field.text().unwrap_or_default().to_owned()));
         BTreeMap::from(record).into()
     });
     let closed: Vec<Value> = closed.collect();
@@ -42,56 +39,67 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
 
     let ports = || {
         open.iter().flat_map(|device| {
-            let name = device.text("name").unwrap_or_default();
-            device.list("ports").map(move |port| (format!("{name}:{}", port.number("port").unwrap_or_default()), port))
+            let name = name(device);
+            device
+                .ports
+                .list()
+                .iter()
+                .map(move |port| (format!("{name}:{}", port.port.copied().unwrap_or_default()), port))
         })
     };
     let down = ports().filter_map(|(name, port)| {
-        let state = port.object("verbs").text("state").or_else(|| port.text("state"))?;
+        let state = verbs_state(port).or_else(|| port.state.text())?;
         (state != "ACTIVE").then(|| format!("{name} is {state}"))
     });
     facts.insert(key::RUN_RDMA_PORTS_DOWN, texts(step, down.collect()));
-    let active = || ports().filter(|(_, port)| port.object("verbs").text("state") == Some("ACTIVE"));
+    let active = || ports().filter(|(_, port)| verbs_state(port) == Some("ACTIVE"));
     facts.insert(key::RUN_RDMA_GID, texts(step, active().filter_map(|(name, port)| unfit_gid(&name, port)).collect()));
-    let pings = active();
-    let fails = pings.filter_map(|(name, port)| {
-        let ping = port.object("ping");
-        let error = ping.text("error").map(|error| format!(": {error}")).unwrap_or_default();
-        Some(format!("{name} fails at {}{error}", ping.text("failed")?))
+    let fails = active().filter_map(|(name, port)| {
+        let ping = port.ping.value()?;
+        let error = ping.error.text().map(|error| format!(": {error}")).unwrap_or_default();
+        Some(format!("{name} fails at {}{error}", ping.failed.text()?))
     });
     facts.insert(key::RUN_RDMA_PING, texts(step, fails.collect()));
     let regions = open.iter().flat_map(|device| {
-        let name = device.text("name").unwrap_or_default();
-        device.list("memory_regions").filter(|region| region.flag("ok") == Some(false)).map(move |region| {
-            let (bytes, error) = (region.number("bytes").unwrap_or_default(), region.text("error").unwrap_or_default());
+        let (name, regions) = (name(device), device.memory_regions.list().iter());
+        regions.filter(|region| region.ok.copied() == Some(false)).map(move |region| {
+            let (bytes, error) = (region.bytes.copied().unwrap_or_default(), region.error.text().unwrap_or_default());
             format!("{name}: {bytes} bytes: {error}")
         })
     });
     facts.insert(key::RUN_RDMA_REGISTRATION, texts(step, regions.collect()));
     facts.insert(
         key::RUN_RDMA_GPU_DIRECT,
-        gpu_direct(body.object("gpu_direct")).map_or(Fact::Absent, |how| seen(step, how)),
+        body.gpu_direct.value().and_then(gpu_direct).map_or(Fact::Absent, |how| seen(step, how)),
     );
 }
 
+fn name(device: &RdmaDevice) -> &str {
+    device.name.text().unwrap_or_default()
+}
+
+fn verbs_state(port: &RdmaPort) -> Option<&str> {
+    port.verbs.value().and_then(|verbs| verbs.state.text())
+}
+
 /// RoCE needs a GID of version 2 to be routed; InfiniBand addresses by LID. The last choice is that of today's NCCL.
-fn unfit_gid(name: &str, port: Reading<'_>) -> Option<String> {
-    if port.text("link_layer") != Some("Ethernet") {
+fn unfit_gid(name: &str, port: &RdmaPort) -> Option<String> {
+    if port.link_layer.text() != Some("Ethernet") {
         return None;
     }
-    let choice = port.list("nccl_gid").last()?;
-    let because = choice.text("because").unwrap_or_default();
-    let Some(index) = choice.number("index") else {
+    let choice = port.nccl_gid.list().last()?;
+    let because = choice.because.text().unwrap_or_default();
+    let Some(index) = choice.index.copied() else {
         return Some(format!("{name}: NCCL finds no GID: {because}"));
     };
-    let gid = port.list("gids").find(|gid| gid.number("index") == Some(index));
+    let gid = port.gids.list().iter().find(|gid| gid.index.copied() == Some(index));
     match gid {
         None => Some(format!("{name}: NCCL takes GID {index} ({because}), which is empty")),
-        Some(gid) if gid.text("type") != Some("RoCE v2") => Some(format!(
+        Some(gid) if gid.kind.text() != Some("RoCE v2") => Some(format!(
             "{name}: NCCL takes GID {index} ({because}), which is {}",
-            gid.text("type").unwrap_or("of no known type")
+            gid.kind.text().unwrap_or("of no known type")
         )),
-        Some(gid) if gid.text("gid").is_some_and(|gid| gid.starts_with("fe80:")) => {
+        Some(gid) if gid.gid.text().is_some_and(|gid| gid.starts_with("fe80:")) => {
             Some(format!("{name}: NCCL takes GID {index} ({because}), which is link-local: it reaches no other subnet"))
         }
         Some(_) => None,
@@ -99,15 +107,16 @@ fn unfit_gid(name: &str, port: Reading<'_>) -> Option<String> {
 }
 
 /// How GPU memory is reached: by what was tried where GPU and device are both there.
-fn gpu_direct(body: Reading<'_>) -> Option<&'static str> {
-    let tries: Vec<_> = body.list("gpus").flat_map(|gpu| gpu.list("registrations")).collect();
+fn gpu_direct(body: &GpuDirect) -> Option<&'static str> {
+    let tries: Vec<_> = body.gpus.list().iter().flat_map(|gpu| gpu.registrations.list()).collect();
     if tries.is_empty() {
         return None;
     }
-    let works = |way: &str| tries.iter().all(|registration| registration.object(way).flag("ok") == Some(true));
-    Some(if works("dmabuf") {
+    let is_ok =
+        |way: &Field<GpuRegistration>| way.value().is_some_and(|registration| registration.ok.copied() == Some(true));
+    Some(if tries.iter().all(|registration| is_ok(&registration.dmabuf)) {
         "dma-buf"
-    } else if works("peermem") {
+    } else if tries.iter().all(|registration| is_ok(&registration.peermem)) {
         "peermem"
     } else {
         "none"
@@ -124,7 +133,7 @@ mod tests {
     /// Facts of a recorded body.
     fn facts(name: &str) -> Facts {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/probe/soft-roce").join(format!("{name}.json"));
-        let body: Json = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+        let body: serde_json::Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
         let line = format!(r#"{{"ncclcheck":1,"event":"result","step":"rdma","seconds":1.0,"body":{body}}}"#);
         let mut facts = Facts::default();
         produce(&Recording::read(line.as_bytes()), &mut facts);

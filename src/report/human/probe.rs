@@ -4,16 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use anstyle::AnsiColor;
-use serde_json::Value as Json;
 
 use super::overview::told;
 use super::page::{self, Page, label};
 use crate::facts::Facts;
 use crate::facts::key::{self, Key};
 use crate::model::{Fact, Value};
-use crate::probe::events::Body;
 use crate::probe::facts::log;
 use crate::probe::recording::{Outcome, Recording, Step};
+use crate::probe::wire::StepBody as _;
+use crate::probe::wire::collectives::{CollectivesBody, FORCED_NETWORK, Measurement};
+use crate::probe::wire::gpus::GpusBody;
+use crate::probe::wire::pytorch::PytorchBody;
+use crate::probe::wire::rdma::RdmaBody;
+use crate::probe::wire::topology::{Matrix, TopologyBody};
 
 /// Where the values begin.
 const COLUMN: usize = 14;
@@ -23,10 +27,10 @@ pub(super) fn summary(probe: &Recording, facts: &Facts, page: &mut Page<'_>) -> 
     let mut row = |name: &str, text: &str| page.row(2, label(name), COLUMN, text);
     row("engine", &probe.launch.as_ref().map_or("none: run in place".to_owned(), |launch| launch.engine.clone()))?;
     let looked = |step: &str, text: String| if probe.find(step).is_some() { text } else { "not looked at".to_owned() };
-    row("GPUs", &looked("gpus", gpus(facts)))?;
-    row("torch", &looked("pytorch", torch(facts)))?;
-    row("NCCL", &looked("collectives", nccl(facts)))?;
-    row("RDMA", &looked("rdma", rdma(facts)))?;
+    row("GPUs", &looked(GpusBody::STEP, gpus(facts)))?;
+    row("torch", &looked(PytorchBody::STEP, torch(facts)))?;
+    row("NCCL", &looked(CollectivesBody::STEP, nccl(facts)))?;
+    row("RDMA", &looked(RdmaBody::STEP, rdma(facts)))?;
     row("steps", &probe.steps.iter().map(step).collect::<Vec<_>>().join(", "))
 }
 
@@ -93,10 +97,11 @@ fn step(step: &Step) -> String {
 
 /// The matrices and tables.
 pub(super) fn tables(probe: &Recording, facts: &Facts, page: &mut Page<'_>) -> io::Result<()> {
-    if let Some(body) = probe.find("topology").and_then(Step::body) {
-        topology(body, page)?;
+    if let Some(matrix) = probe.result::<TopologyBody>().as_ref().and_then(|(_, body)| body.matrix.value()) {
+        topology(matrix, page)?;
     }
-    for (name, title) in [("collectives", "transports"), ("forced-network", "transports over the network alone")] {
+    for (name, title) in [(CollectivesBody::STEP, "transports"), (FORCED_NETWORK, "transports over the network alone")]
+    {
         if let Some(step) = probe.find(name) {
             transports(step, title, page)?;
             bandwidths(step, page)?;
@@ -159,20 +164,16 @@ fn table(rows: &[Vec<String>], page: &mut Page<'_>) -> io::Result<()> {
     Ok(())
 }
 
-fn topology(body: &Body, page: &mut Page<'_>) -> io::Result<()> {
-    let texts = |value: Option<&Json>| -> Vec<String> {
-        let list = value.and_then(Json::as_array).into_iter().flatten();
-        list.map(|cell| cell.as_str().unwrap_or("?").to_owned()).collect()
-    };
-    let Some(matrix) = body.get("matrix") else { return Ok(()) };
-    let names = texts(matrix.get("names"));
+fn topology(matrix: &Matrix, page: &mut Page<'_>) -> io::Result<()> {
+    let names = matrix.names.list();
     if names.len() < 2 {
         return Ok(());
     }
     heading("topology", page)?;
-    let mut rows = vec![[vec![String::new()], names.clone()].concat()];
-    let cells = matrix.get("rows").and_then(Json::as_array).into_iter().flatten();
-    rows.extend(names.into_iter().zip(cells).map(|(name, row)| [vec![name], texts(Some(row))].concat()));
+    let line = |first: &str, cells: Vec<String>| [vec![first.to_owned()], cells].concat();
+    let words = |row: &Vec<Option<String>>| row.iter().map(|word| word.as_deref().unwrap_or("?").to_owned()).collect();
+    let mut rows = vec![line("", names.to_vec())];
+    rows.extend(names.iter().zip(matrix.rows.list()).map(|(name, row)| line(name, words(row))));
     table(&rows, page)
 }
 
@@ -210,12 +211,10 @@ fn transports(step: &Step, title: &str, page: &mut Page<'_>) -> io::Result<()> {
 /// Bus bandwidth of each operation by size, and the time of the least size.
 fn bandwidths(step: &Step, page: &mut Page<'_>) -> io::Result<()> {
     let mut operations: Vec<&str> = Vec::new();
-    let mut cells: BTreeMap<(&str, u64), &Body> = BTreeMap::new();
-    for part in &step.parts {
-        let operation = part.get("operation").and_then(Json::as_str);
-        let bytes = part.get("bytes").and_then(Json::as_u64);
-        let measured = part.contains_key("busbw_bytes_per_second");
-        if let (Some(operation), Some(bytes), true) = (operation, bytes, measured) {
+    let mut cells: BTreeMap<(&str, u64), &Measurement> = BTreeMap::new();
+    let measurements: Vec<_> = step.parts_of::<Measurement>().collect();
+    for part in &measurements {
+        if let (Some(operation), Some(bytes)) = (part.operation.text(), part.bytes.copied()) {
             if !operations.contains(&operation) {
                 operations.push(operation);
             }
@@ -230,12 +229,12 @@ fn bandwidths(step: &Step, page: &mut Page<'_>) -> io::Result<()> {
     let mut first = vec![String::new(), format!("{} us", size(*least))];
     first.extend(large.iter().rev().map(|bytes| size(*bytes)));
     let mut rows = vec![first];
-    let number = |operation: &str, bytes: u64, field: &str| cells.get(&(operation, bytes))?.get(field)?.as_f64();
     for operation in operations {
-        let time = number(operation, *least, "seconds_median").map(|seconds| format!("{:.1}", seconds * 1e6));
+        let time = cells.get(&(operation, *least)).and_then(|part| part.seconds_median.copied());
+        let time = time.map(|seconds| format!("{:.1}", seconds * 1e6));
         let mut row = vec![operation.to_owned(), time.unwrap_or_else(|| "-".to_owned())];
         row.extend(large.iter().rev().map(|bytes| {
-            let speed = number(operation, *bytes, "busbw_bytes_per_second");
+            let speed = cells.get(&(operation, *bytes)).and_then(|part| part.busbw_bytes_per_second.copied());
             speed.map_or("-".to_owned(), |speed| format!("{:.1}", speed / 1e9))
         }));
         rows.push(row);
@@ -247,16 +246,17 @@ fn bandwidths(step: &Step, page: &mut Page<'_>) -> io::Result<()> {
 fn hung(probe: &Recording, page: &mut Page<'_>) -> io::Result<()> {
     for step in &probe.steps {
         let Outcome::Failed(failed) = &step.outcome else { continue };
-        if failed.ranks.is_empty() {
+        let ranks = failed.rank_states();
+        if ranks.is_empty() {
             continue;
         }
         heading(&format!("ranks of {}", step.name), page)?;
-        for rank in &failed.ranks {
-            let text = |name: &str| rank.get(name).and_then(Json::as_str).unwrap_or_default();
-            let number = rank.get("rank").and_then(Json::as_u64).unwrap_or_default();
-            let error = text("error");
-            let error = if error.is_empty() { String::new() } else { format!(": {}", one_line(error)) };
-            page.row(2, label(&format!("rank {number}")), 11, &format!("{}, {}{error}", text("state"), text("phase")))?;
+        for rank in &ranks {
+            let number = rank.rank.copied().unwrap_or_default();
+            let error = rank.error.text().filter(|error| !error.is_empty());
+            let error = error.map(|error| format!(": {}", one_line(error))).unwrap_or_default();
+            let (state, phase) = (rank.state.text().unwrap_or_default(), rank.phase.text().unwrap_or_default());
+            page.row(2, label(&format!("rank {number}")), 11, &format!("{state}, {phase}{error}"))?;
         }
     }
     Ok(())

@@ -3,9 +3,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::probe::events::{Body, Failed};
 use crate::probe::facts::log;
 use crate::probe::recording::{Outcome, Recording, Step};
+use crate::probe::wire::StepBody as _;
+use crate::probe::wire::collectives::CollectivesBody;
+use crate::probe::wire::events::{Body, StepFailure};
 
 /// What a probe told.
 #[derive(Serialize, JsonSchema)]
@@ -45,13 +47,22 @@ struct ProbeStep<'a> {
     parts: &'a [Body],
     /// All that is known of its failure.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
-    failure: Option<&'a Failed>,
+    failure: Option<FailedStep<'a>>,
+}
+
+/// A failure, as the program reported it.
+#[derive(Serialize)]
+struct FailedStep<'a> {
+    step: &'a str,
+    seconds: Option<f64>,
+    #[serde(flatten)]
+    failure: &'a StepFailure,
 }
 
 impl<'a> From<&'a Recording> for Probe<'a> {
     fn from(probe: &'a Recording) -> Self {
         let launch = probe.launch.as_ref();
-        let collectives = probe.find("collectives").filter(|step| !step.log.is_empty());
+        let collectives = probe.find(CollectivesBody::STEP).filter(|step| !step.log.is_empty());
         Self {
             engine: launch.map(|launch| &*launch.engine),
             command: launch.map(|launch| &*launch.command),
@@ -72,6 +83,7 @@ impl<'a> From<&'a Step> for ProbeStep<'a> {
             Outcome::Skipped(why) => ("skipped", Some(&**why), None),
         };
         let (seconds, body) = (step.seconds, step.body());
+        let failure = failure.map(|failure| FailedStep { step: &step.name, seconds, failure });
         Self { step: &step.name, outcome, seconds, why, body, parts: &step.parts, failure }
     }
 }

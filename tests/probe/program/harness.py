@@ -42,6 +42,8 @@ def complaints(value, schema, place="line"):
     """What of the value does not fit the schema, in the part of JSON Schema that ours is written in."""
     if "$ref" in schema:
         return complaints(value, SCHEMA["$defs"][schema["$ref"].rsplit("/", 1)[1]], place)
+    if isinstance(schema.get("type"), list):
+        schema = {"anyOf": [dict(schema, type=kind) for kind in schema["type"]]}
     for choice in ("oneOf", "anyOf"):
         if choice in schema:
             tried = [complaints(value, one, place) for one in schema[choice]]

@@ -2,23 +2,29 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::host_config::{self, HostConfig};
+use super::{Field, Nullable};
+
 /// The version of the protocol.
-const PROTOCOL: u64 = 1;
+pub(super) const PROTOCOL: u64 = 1;
 
 /// A JSON object as the program wrote it.
 pub type Body = Map<String, Value>;
 
 /// One line.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "lowercase")]
+#[schemars(deny_unknown_fields)]
 pub enum Event {
     /// How the container was launched; written by us, the first line of a recording.
+    #[schemars(skip)]
     Launch(Launch),
-    /// Who speaks.
-    Hello(Body),
+    /// Where the program runs.
+    Hello(Box<Hello>),
     /// A step begins.
     Start {
         /// Its name.
@@ -48,7 +54,7 @@ pub enum Event {
         unclean_exit: Option<String>,
     },
     /// A step is lost.
-    Failed(Failed),
+    Failed(FailedEvent),
     /// A step could not be run.
     Skipped {
         /// The step.
@@ -57,7 +63,58 @@ pub enum Event {
         why: String,
     },
     /// Nothing follows.
-    End {},
+    End {
+        /// How many steps are done.
+        #[serde(default)]
+        run: u64,
+        /// How many are lost.
+        #[serde(default)]
+        failed: u64,
+        /// How many could not be run.
+        #[serde(default)]
+        skipped: u64,
+    },
+}
+
+objects! {
+    /// Where the program runs, and its plan.
+    pub struct Hello {
+        pub python: Field<String>,
+        pub executable: Field<String>,
+        pub platform: Field<String>,
+        pub hostname: Field<String>,
+        pub pid: Field<i64>,
+        pub uid: Field<i64>,
+        pub gid: Field<i64>,
+        pub groups: Field<Vec<i64>>,
+        /// The plan with its defaults filled in.
+        #[schemars(with = "Body")]
+        pub plan: Field<HelloPlan>,
+    }
+
+    /// As much of the plan as concerns us.
+    pub struct HelloPlan {
+        /// Names of the steps that are to run.
+        pub steps: Field<Vec<String>>,
+    }
+
+    /// The stack of a process that hung.
+    pub struct Stack {
+        pub process: Field<String>,
+        /// The kernel's state of the process.
+        pub state: Field<String>,
+        pub stack: Field<Vec<String>>,
+    }
+
+    /// How far a rank had come.
+    pub struct RankState {
+        pub rank: Field<u64>,
+        pub phase: Field<String>,
+        /// The phase's number, which is the same on all ranks.
+        pub number: Field<i64>,
+        pub state: Field<String>,
+        pub error: Nullable<String>,
+    }
 }
 
 /// How a container was launched.
@@ -81,8 +138,16 @@ pub struct Launch {
     pub namespaces: BTreeMap<String, u64>,
 }
 
+impl Launch {
+    /// What the engine gave, where it said something.
+    pub fn host_config(&self) -> Option<HostConfig> {
+        self.given.as_ref().map(host_config::read)
+    }
+}
+
 /// One line of NCCL's own output.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Log {
     /// The step.
     pub step: String,
@@ -90,6 +155,7 @@ pub struct Log {
     #[serde(default)]
     pub run: u32,
     /// Whose output it is.
+    #[schemars(with = "u32")]
     pub rank: Option<u32>,
     /// The line.
     pub line: String,
@@ -99,13 +165,23 @@ pub struct Log {
 }
 
 /// How a step was lost.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Failed {
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct FailedEvent {
     /// The step.
     pub step: String,
     /// How long it took.
     pub seconds: f64,
+    #[serde(flatten)]
+    pub failure: StepFailure,
+}
+
+/// What is known of a failure.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct StepFailure {
     /// `exception`, `signal`, `exit`, `deadline`, `protocol`.
+    #[schemars(extend("enum" = ["exception", "signal", "exit", "deadline", "protocol"]))]
     pub how: String,
     /// The exception's type.
     #[serde(rename = "type", default)]
@@ -126,10 +202,29 @@ pub struct Failed {
     pub stderr: Vec<String>,
     /// Stacks of processes that hung.
     #[serde(default)]
+    #[schemars(with = "Vec<Stack>")]
     pub stacks: Vec<Value>,
     /// Which phase each rank had entered.
     #[serde(default)]
+    #[schemars(with = "Vec<RankState>")]
     pub ranks: Vec<Value>,
+}
+
+impl StepFailure {
+    /// Which phase each rank had entered.
+    pub fn rank_states(&self) -> Vec<RankState> {
+        self.ranks.iter().filter_map(Value::as_object).map(super::read).collect()
+    }
+
+    /// Returns true if the step was lost at a deadline: something hung.
+    pub fn is_hang(&self) -> bool {
+        self.how == "deadline"
+    }
+
+    /// The message, with the exception's type before it.
+    pub fn worded(&self, message: &str) -> String {
+        self.kind.as_ref().map_or_else(|| message.to_owned(), |kind| format!("{kind}: {message}"))
+    }
 }
 
 /// A line, with what every line has.

@@ -1,0 +1,151 @@
+//! The steps `collectives` and `forced-network`: one process for each GPU, and what they measure.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Field, Nullable, PartBody, StepBody};
+
+/// The step that runs the collectives over the network alone. Its body is [`Collectives`], too.
+pub const FORCED_NETWORK: &str = "forced-network";
+
+impl StepBody for CollectivesBody {
+    const STEP: &'static str = "collectives";
+}
+
+impl PartBody for Setup {
+    const KIND: &'static str = "setup";
+}
+
+impl PartBody for Times {
+    const KIND: &'static str = "times";
+}
+
+impl PartBody for PointToPoint {
+    const KIND: &'static str = "point-to-point";
+}
+
+impl PartBody for Measurement {
+    const KIND: &'static str = "measurement";
+}
+
+impl PartBody for WrongValues {
+    const KIND: &'static str = "wrong-values";
+}
+
+/// How two ranks were prepared for their first call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Preparation {
+    Nothing,
+    AllReduce,
+    #[serde(rename = "sendrecv")]
+    SendRecv,
+}
+
+objects! {
+    /// What came of the ranks.
+    #[schemars(rename = "collectives")]
+    pub struct CollectivesBody {
+        pub world_size: Field<i64>,
+        pub local_ranks: Field<i64>,
+        pub left_out: Field<Vec<LeftOut>>,
+        pub unclean_exits: Field<Vec<UncleanExit>>,
+    }
+
+    /// A measurement that was left out; all sizes of the operation where there are no bytes.
+    pub struct LeftOut {
+        pub operation: Field<String>,
+        pub bytes: Nullable<i64>,
+        pub why: Field<String>,
+    }
+
+    /// A rank that delivered and then did not end well.
+    pub struct UncleanExit {
+        pub rank: Field<i64>,
+        pub ending: Field<String>,
+    }
+
+    /// What runs, and which variables of the image gave way for it.
+    pub struct Setup {
+        pub backend: Field<String>,
+        pub world_size: Field<i64>,
+        pub first_rank: Field<i64>,
+        pub local_ranks: Field<i64>,
+        pub master_addr: Field<String>,
+        pub master_port: Field<i64>,
+        pub operations: Field<Vec<String>>,
+        pub sizes: Field<Vec<i64>>,
+        pub dtype: Field<String>,
+        pub env: Field<BTreeMap<String, String>>,
+        pub replaced: Field<BTreeMap<String, String>>,
+    }
+
+    /// How long a rank took from its start to its first collectives.
+    pub struct Times {
+        pub rank: Field<i64>,
+        pub torch_version: Field<String>,
+        pub import_seconds: Field<f64>,
+        pub device_seconds: Field<f64>,
+        pub rendezvous_seconds: Field<f64>,
+        pub init_seconds: Field<f64>,
+        pub eager: Field<bool>,
+        pub communicator_seconds: Nullable<f64>,
+        pub first_call_seconds: Field<f64>,
+        pub second_call_seconds: Field<f64>,
+        #[serde(skip_serializing_if = "Field::is_absent")]
+        pub variant: Field<i64>,
+        #[serde(skip_serializing_if = "Field::is_absent")]
+        pub round: Field<i64>,
+    }
+
+    /// What the first call between two ranks costs.
+    pub struct PointToPoint {
+        pub prepared_by: Field<Preparation>,
+        pub ranks: Field<Vec<i64>>,
+        pub bytes: Field<i64>,
+        pub group_seconds: Field<f64>,
+        pub preparation_seconds: Field<f64>,
+        pub first_seconds: Field<f64>,
+        pub second_seconds: Field<f64>,
+        pub later_seconds: Field<f64>,
+    }
+
+    /// An operation at a size. A sample is seconds per call, on the slowest rank.
+    pub struct Measurement {
+        pub operation: Field<String>,
+        pub dtype: Field<String>,
+        pub ranks: Field<i64>,
+        pub bytes: Field<u64>,
+        pub in_place: Field<bool>,
+        pub calls_per_batch: Field<i64>,
+        pub samples: Field<Vec<f64>>,
+        pub seconds_min: Field<f64>,
+        pub seconds_median: Field<f64>,
+        pub seconds_max: Field<f64>,
+        pub algbw_bytes_per_second: Field<f64>,
+        pub busbw_bytes_per_second: Field<f64>,
+        /// Wrong elements of all ranks.
+        pub wrong: Nullable<i64>,
+        #[serde(skip_serializing_if = "Field::is_absent")]
+        pub variant: Field<i64>,
+        #[serde(skip_serializing_if = "Field::is_absent")]
+        pub round: Field<i64>,
+    }
+
+    /// Wrong values on a rank, and the first of them.
+    pub struct WrongValues {
+        pub rank: Field<i64>,
+        pub operation: Field<String>,
+        pub bytes: Field<i64>,
+        pub wrong: Field<i64>,
+        pub first: Field<i64>,
+        pub expected: Field<String>,
+        pub got: Field<String>,
+        #[serde(skip_serializing_if = "Field::is_absent")]
+        pub variant: Field<i64>,
+        #[serde(skip_serializing_if = "Field::is_absent")]
+        pub round: Field<i64>,
+    }
+}

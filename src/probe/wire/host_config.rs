@@ -1,0 +1,56 @@
+//! What an engine gave a container by its own account: `HostConfig` of its answer to ContainerInspect, as far as
+//! it is compared with what the container sees.
+
+use serde_json::{Map, Value};
+
+use super::Field;
+
+/// Where the answer has it.
+const HOST_CONFIG: &str = "HostConfig";
+
+/// The part of an engine's answer that a recording keeps. The environment is left out: it may hold secrets.
+pub fn answer(host_config: Value) -> Value {
+    Value::Object(Map::from_iter([(HOST_CONFIG.to_owned(), host_config)]))
+}
+
+/// Reads what [`answer`] keeps.
+pub fn read(answer: &Value) -> HostConfig {
+    answer.get(HOST_CONFIG).and_then(Value::as_object).map(super::read).unwrap_or_default()
+}
+
+objects! {
+    /// What a container was given.
+    #[serde(rename_all = "PascalCase")]
+    pub struct HostConfig {
+        pub device_requests: Field<Vec<DeviceRequest>>,
+        /// Bytes of /dev/shm.
+        pub shm_size: Field<i64>,
+        pub network_mode: Field<String>,
+        pub ipc_mode: Field<String>,
+        pub pid_mode: Field<String>,
+        pub ulimits: Field<Vec<GivenUlimit>>,
+        pub devices: Field<Vec<GivenDevice>>,
+    }
+
+    /// A request for GPUs.
+    #[serde(rename_all = "PascalCase")]
+    pub struct DeviceRequest {
+        /// -1 is all.
+        pub count: Field<i64>,
+        #[serde(rename = "DeviceIDs")]
+        pub device_ids: Field<Vec<String>>,
+    }
+
+    /// A resource limit.
+    #[serde(rename_all = "PascalCase")]
+    pub struct GivenUlimit {
+        pub name: Field<String>,
+        pub soft: Field<i64>,
+    }
+
+    /// A device of the host.
+    #[serde(rename_all = "PascalCase")]
+    pub struct GivenDevice {
+        pub path_on_host: Field<String>,
+    }
+}

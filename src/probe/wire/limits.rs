@@ -1,0 +1,132 @@
+//! The step `limits`: what the container got.
+
+use std::collections::BTreeMap;
+
+use super::{Field, Nullable, StepBody};
+
+impl StepBody for LimitsBody {
+    const STEP: &'static str = "limits";
+}
+
+objects! {
+    /// What the container got.
+    #[schemars(rename = "limits")]
+    pub struct LimitsBody {
+        pub shm: Nullable<Shm>,
+        pub rlimits: Nullable<BTreeMap<String, Rlimit>>,
+        /// Processors that the process may run on.
+        pub affinity: Nullable<Vec<i64>>,
+        /// Processors of the machine.
+        pub processors: Nullable<i64>,
+        pub cgroup: Nullable<Cgroup>,
+        pub memory: Nullable<MachineMemory>,
+        pub user: Nullable<User>,
+        pub capabilities: Nullable<Capabilities>,
+        pub seccomp: Nullable<String>,
+        pub no_new_privileges: Nullable<bool>,
+        pub hostname: Nullable<String>,
+        pub kernel: Nullable<String>,
+        pub boot_id: Nullable<String>,
+        /// Inodes by name: equal numbers are the same namespace.
+        pub namespaces: Nullable<BTreeMap<String, i64>>,
+        pub process_1: Nullable<InitProcess>,
+        pub interfaces: Nullable<Vec<NetworkInterface>>,
+        pub default_routes: Nullable<Vec<DefaultRoute>>,
+        pub devices: Nullable<Vec<DeviceNode>>,
+        pub writable: Nullable<Vec<Writable>>,
+        pub working_folder: Nullable<String>,
+        pub runtime_marks: Field<Vec<String>>,
+        pub variables: Field<BTreeMap<String, String>>,
+    }
+
+    /// /dev/shm.
+    pub struct Shm {
+        pub size_bytes: Field<i64>,
+        pub free_bytes: Field<i64>,
+        pub mount: Nullable<String>,
+        pub options: Nullable<Vec<String>>,
+        pub device: Field<i64>,
+    }
+
+    /// A resource limit; -1 is none.
+    pub struct Rlimit {
+        pub soft: Field<i64>,
+        pub hard: Field<i64>,
+    }
+
+    /// The control group; -1 is no limit.
+    pub struct Cgroup {
+        pub version: Nullable<i64>,
+        pub cpuset: Nullable<String>,
+        /// How many processors' time the group may use.
+        pub cpu_quota: Nullable<f64>,
+        pub memory_max_bytes: Nullable<i64>,
+        pub memory_current_bytes: Nullable<i64>,
+        pub pids_max: Nullable<i64>,
+        pub pids_current: Nullable<i64>,
+    }
+
+    /// The machine's memory.
+    pub struct MachineMemory {
+        pub total_bytes: Field<i64>,
+        pub available_bytes: Field<i64>,
+    }
+
+    /// The user.
+    pub struct User {
+        pub uid: Field<i64>,
+        pub gid: Field<i64>,
+        pub groups: Field<Vec<i64>>,
+        pub home: Nullable<String>,
+        pub name: Nullable<String>,
+    }
+
+    /// Capabilities by name.
+    pub struct Capabilities {
+        pub effective: Field<Vec<String>>,
+        pub permitted: Field<Vec<String>>,
+        pub bounding: Field<Vec<String>>,
+    }
+
+    /// Process 1 of the container.
+    pub struct InitProcess {
+        pub name: Field<String>,
+        /// The first word alone: the others may be secrets.
+        pub command: Field<String>,
+    }
+
+    /// A network interface.
+    pub struct NetworkInterface {
+        pub name: Field<String>,
+        pub index: Field<i64>,
+        pub ipv6: Field<Vec<String>>,
+        pub flags: Nullable<Vec<String>>,
+        pub ipv4: Nullable<String>,
+        pub state: Nullable<String>,
+        pub mtu_bytes: Nullable<i64>,
+        pub speed_mbit_per_second: Nullable<i64>,
+        pub device: Nullable<String>,
+    }
+
+    /// A default route.
+    pub struct DefaultRoute {
+        pub interface: Field<String>,
+        pub gateway: Nullable<String>,
+        pub metric: Field<i64>,
+    }
+
+    /// A device node of GPUs or of RDMA.
+    #[schemars(rename = "LimitsDeviceNode")]
+    pub struct DeviceNode {
+        pub path: Field<String>,
+        /// Whether its mode lets this user read and write.
+        pub permitted: Field<bool>,
+    }
+
+    /// A folder, and whether a file can be made in it.
+    pub struct Writable {
+        pub path: Field<String>,
+        pub writable: Field<bool>,
+        pub why: Nullable<String>,
+    }
+}

@@ -1,0 +1,101 @@
+//! The step `pytorch`: the torch that was imported, and what runs on each GPU.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Field, Nullable, PartBody, StepBody};
+
+impl StepBody for PytorchBody {
+    const STEP: &'static str = "pytorch";
+}
+
+impl PartBody for TorchBuild {
+    const KIND: &'static str = "build";
+}
+
+impl PartBody for MappedLibraries {
+    const KIND: &'static str = "libraries";
+}
+
+/// Which code of torch a GPU runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GpuCode {
+    Exact,
+    Compatible,
+    Ptx,
+    None,
+}
+
+/// When mapped libraries were listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum When {
+    Import,
+    Cuda,
+    Collective,
+}
+
+objects! {
+    /// What CUDA says to PyTorch, and what each GPU does.
+    #[schemars(rename = "pytorch")]
+    pub struct PytorchBody {
+        pub driver: Field<CudaLibrary>,
+        pub cuda_available: Field<bool>,
+        pub cuda_error: Nullable<String>,
+        pub warnings: Field<Vec<String>>,
+        pub devices: Nullable<Vec<TorchDevice>>,
+        pub peer_access: Nullable<Vec<Vec<Option<bool>>>>,
+        pub nccl_loaded_version: Nullable<String>,
+    }
+
+    /// CUDA's driver library, without PyTorch.
+    pub struct CudaLibrary {
+        pub library: Field<String>,
+        pub init_code: Nullable<i64>,
+        pub init_error: Nullable<String>,
+        pub version: Nullable<i64>,
+        pub devices: Nullable<i64>,
+    }
+
+    /// A GPU, and a small kernel on it.
+    pub struct TorchDevice {
+        pub index: Field<i64>,
+        pub name: Field<String>,
+        pub capability: Field<String>,
+        pub memory_bytes: Field<i64>,
+        pub multiprocessors: Field<i64>,
+        pub code: Field<GpuCode>,
+        pub code_from: Nullable<String>,
+        pub kernel_correct: Nullable<bool>,
+        pub context_seconds: Nullable<f64>,
+        pub first_kernel_seconds: Nullable<f64>,
+        pub second_kernel_seconds: Nullable<f64>,
+        pub error: Nullable<String>,
+    }
+
+    /// What torch's files say, with or without a GPU.
+    pub struct TorchBuild {
+        pub import_seconds: Field<f64>,
+        pub version: Field<String>,
+        pub file: Nullable<String>,
+        pub git_version: Nullable<String>,
+        pub cuda_version: Nullable<String>,
+        pub config: Nullable<String>,
+        pub distributed_available: Nullable<bool>,
+        pub nccl_available: Nullable<bool>,
+        pub nccl_version: Nullable<String>,
+        pub cudnn_version: Nullable<i64>,
+        pub arch_list: Nullable<Vec<String>>,
+    }
+
+    /// Shared libraries that the process has mapped.
+    pub struct MappedLibraries {
+        pub when: Field<When>,
+        pub paths: Field<Vec<String>>,
+        #[serde(skip_serializing_if = "Field::is_absent")]
+        pub variant: Field<i64>,
+        #[serde(skip_serializing_if = "Field::is_absent")]
+        pub round: Field<i64>,
+    }
+}
