@@ -1,6 +1,7 @@
 //! The application: what is done with one image once it is loaded. The command line and other programs call the same functions.
 
 mod hosts;
+pub mod probed;
 
 use crate::facts::{Facts, World};
 use crate::image::Image;

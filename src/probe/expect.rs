@@ -16,6 +16,30 @@ use super::wire::collectives::{CollectivesBody, Measurement};
 /// How much of the baseline's bandwidth is still as good as it. Runs of one machine differ by a few percent.
 const AS_GOOD: f64 = 0.9;
 
+/// What a run is compared with.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ExpectedRun {
+    /// Values of facts.
+    pub values: Option<Expectations>,
+    /// The recording of a good run, than which this one must not be slower.
+    pub baseline: Option<Recording>,
+}
+
+impl ExpectedRun {
+    /// Adds what is otherwise than expected.
+    pub fn compare(&self, recording: &Recording, facts: &mut Facts) {
+        if let Some(good) = &self.baseline {
+            facts.insert(key::RUN_BASELINE, Fact::seen(true, []));
+            compare(good, recording, facts);
+        }
+        if let Some(values) = &self.values {
+            facts.insert(key::RUN_EXPECTED, Fact::seen(true, []));
+            values.compare(facts);
+        }
+    }
+}
+
 /// Expected values, by the names of facts.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(transparent)]

@@ -63,14 +63,14 @@ pub fn run(
     count: u32,
     ways: &[Way],
     started: &(dyn Fn(Killer) + Sync),
-    say: &dyn Fn(&str),
+    note: &mut dyn FnMut(&str),
 ) -> Result<IsolatedBody, ProbeError> {
     let program = payload::program();
     let launch = |mut arrangement: Arrangement, plan: &Plan, take: &mut dyn FnMut(&[u8])| {
         arrangement.arguments = payload::start(&program, &plan.json());
         launcher.run(&super::name(), &arrangement, &program, plan.limit(), started, take)
     };
-    compare(&launch, arrangement, count, ways, say)
+    compare(&launch, arrangement, count, ways, note)
 }
 
 /// Runs one container to its end, and hands out what the program in it writes line by line.
@@ -81,14 +81,14 @@ fn compare(
     arrangement: &Arrangement,
     count: u32,
     ways: &[Way],
-    say: &dyn Fn(&str),
+    note: &mut dyn FnMut(&str),
 ) -> Result<IsolatedBody, ProbeError> {
     let mut rows = Vec::new();
-    say("one container with all GPUs");
+    note("one container with all GPUs");
     let together = recordings(launch, vec![(arrangement.clone(), plan(None))])?;
     rows.push(row("one container", &together));
     for way in ways {
-        say(&format!("one container for each GPU: {way}"));
+        note(&format!("one container for each GPU: {way}"));
         let port = free_port().map_err(|error| ProbeError::Engine {
             what: format!("there is no free port for the ranks to meet at: {error}"),
             help: None,
@@ -234,15 +234,12 @@ mod tests {
             [MEASURED, DONE, END].into_iter().for_each(&mut *take);
             Ok(Finished::default())
         };
-        let said = std::cell::RefCell::new(Vec::new());
-        let say = |text: &str| said.borrow_mut().push(text.to_owned());
+        let mut said = Vec::new();
+        let mut note = |text: &str| said.push(text.to_owned());
         let ways = [Way { share: Share::Own, ipc: "private".to_owned() }];
-        let body = compare(&launch, &Arrangement { gpus: Gpus::All, ..plain() }, 2, &ways, &say).unwrap();
+        let body = compare(&launch, &Arrangement { gpus: Gpus::All, ..plain() }, 2, &ways, &mut note).unwrap();
         let body = serde_json::to_value(body).unwrap();
-        assert_eq!(
-            *said.borrow(),
-            ["one container with all GPUs", "one container for each GPU: its own GPU, --ipc private"]
-        );
+        assert_eq!(said, ["one container with all GPUs", "one container for each GPU: its own GPU, --ipc private"]);
         assert_eq!((&body["gpus"], &body["bytes"]), (&json!(2), &json!(SIZE)));
         let rows = body["rows"].as_array().unwrap();
         assert_eq!(rows[0]["arrangement"], "one container");
@@ -290,7 +287,7 @@ mod tests {
         let launch = |_: Arrangement, _: &Plan, _: &mut dyn FnMut(&[u8])| {
             Err(ProbeError::Engine { what: "no such image".to_owned(), help: None })
         };
-        let error = compare(&launch, &plain(), 2, &matrix(), &|_| {}).unwrap_err();
+        let error = compare(&launch, &plain(), 2, &matrix(), &mut |_| {}).unwrap_err();
         assert_eq!(error.to_string(), "no such image");
     }
 
@@ -322,7 +319,7 @@ mod tests {
                 DONE,
             ]),
         ];
-        let row = row("together", &[first, second]);
+        let row = serde_json::to_value(row("together", &[first, second])).unwrap();
         assert_eq!(
             row,
             json!({
@@ -340,7 +337,7 @@ mod tests {
         let error = |lines: &[&[u8]], broken: Option<&str>| {
             let mut lost = recording(lines);
             lost.broken = broken.map(ToOwned::to_owned);
-            row("x", &[recording(&[DONE]), lost])["error"].clone()
+            serde_json::to_value(row("x", &[recording(&[DONE]), lost])).unwrap()["error"].clone()
         };
         assert_eq!(error(&[DONE], None), json!(null));
         assert_eq!(error(&[failed], Some("lost")), "status 1");

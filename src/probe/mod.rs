@@ -3,6 +3,7 @@
 
 pub mod arrangement;
 pub mod command;
+mod container;
 pub mod devices;
 pub mod engine;
 pub mod expect;
@@ -10,13 +11,20 @@ pub mod facts;
 pub mod isolation;
 pub mod local;
 pub mod nccl_log;
+mod observer;
 mod owner;
 pub mod payload;
 pub mod plan;
 pub mod recording;
+mod session;
 pub mod steps;
 mod tail;
 pub mod wire;
+
+pub use container::{ContainerOptions, DEFAULT_PIDS};
+pub use observer::{Interrupt, Observer};
+pub use plan::Plan;
+pub use session::{PreparedSession, Session, in_place};
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -34,6 +42,9 @@ pub enum ProbeError {
     /// No engine answers.
     #[error(transparent)]
     Source(#[from] SourceError),
+    /// This host's GPUs cannot be given as device nodes.
+    #[error("no GPUs by device nodes: {0}")]
+    DeviceNodes(String),
     /// The engine did not do what it was asked.
     #[error("{what}{}", crate::model::help_line(help.as_deref()))]
     Engine {

@@ -83,9 +83,18 @@ impl Plan {
         if let Some(odd) = steps.iter().find(|step| steps::rows().iter().all(|row| row.name != **step)) {
             return Err(format!("there is no step '{odd}'; there are {}", steps::names()));
         }
-        let is_wanted = |row: &&StepRow| if steps.is_empty() { row.default } else { steps.contains(&row.name) };
+        if steps.is_empty() {
+            return Ok(Self::default_steps());
+        }
+        let is_wanted = |row: &&StepRow| steps.contains(&row.name);
         let steps = steps::rows().iter().filter(is_wanted).map(|row| row.name.clone()).collect();
         Ok(Self { steps, ..Self::default() }.with_deadlines())
+    }
+
+    /// A plan of the steps that run without being asked for.
+    pub fn default_steps() -> Self {
+        let steps = steps::rows().iter().filter(|row| row.default).map(|row| row.name.clone()).collect();
+        Self { steps, ..Self::default() }.with_deadlines()
     }
 
     /// The same with one step more.

@@ -67,6 +67,16 @@ impl Recording {
         recording
     }
 
+    /// Reads a recording of an earlier probe; `None` where no line of a probe is in it.
+    pub fn replay(text: &[u8]) -> Option<Self> {
+        let mut recording = Self::read(text);
+        recording.hello.as_ref()?;
+        if !recording.ended {
+            recording.broken = Some("the recording ends before the probe did".to_owned());
+        }
+        Some(recording)
+    }
+
     /// Takes one more line.
     pub fn push(&mut self, line: &[u8]) {
         self.lines += 1;

@@ -67,7 +67,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("rustix", &["layer/scan/overlay"]),
     ("rustls", &["layer/cache", "image/daemon", "image/registry"]),
     ("rustls_platform_verifier", &["image/registry"]),
-    ("schemars", &["model", "report", "judge"]),
+    ("schemars", &["model", "report", "judge", "probe/wire"]),
     ("scroll", &["rootfs/loader", "layer/scan/elf"]),
     ("serde", &["*"]),
     ("serde_bytes", &["model"]),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, ValueEnum};
 
 use crate::probe::arrangement::{Gpus, Ulimit, bytes};
-use crate::probe::steps;
+use crate::probe::{DEFAULT_PIDS, steps};
 
 use super::rulebook::RulebookArgs;
 use super::{Check, Output};
@@ -111,7 +111,7 @@ pub(in super::super) struct Launch {
     #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Container")]
     pub(in crate::cli) memory: Option<u64>,
     /// Bound on processes and threads; 0 is none
-    #[arg(long, value_name = "N", default_value_t = 32768, help_heading = "Container")]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_PIDS, help_heading = "Container")]
     pub(in crate::cli) pids_limit: u32,
     /// The image's Python [default: python3 on its PATH]
     #[arg(long, value_name = "PROGRAM", help_heading = "Container")]

@@ -3,20 +3,23 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::facts::is_shown;
+use crate::document::Document;
+use crate::document::read_text;
+use crate::model::Limits;
 use crate::model::Owner;
-use crate::probe::arrangement::{Arrangement, GpuWay, Ulimit};
-use crate::probe::engine::{self, Launcher};
+use crate::probe::arrangement::GpuWay;
+use crate::probe::engine;
+use crate::probe::expect::{Expectations, ExpectedRun};
 use crate::probe::isolation::{self, Share, Way};
-use crate::probe::plan::{Plan, SleepRank, WhatIf};
+use crate::probe::plan::{SleepRank, WhatIf};
 use crate::probe::wire::StepBody as _;
 use crate::probe::wire::collectives::FORCED_NETWORK;
 use crate::probe::wire::what_if::WhatIfBody;
+use crate::probe::{ContainerOptions, Plan};
 
 use super::super::Failure;
 use super::super::args::probe::{GpuMode, Isolation, Judging, Launch, Pull, Rdma, Steps};
-
-const RDMA_DEVICES: &str = "/dev/infiniband";
+use super::listener::recorded;
 
 /// What the program is asked to do.
 pub(super) fn plan(steps: &Steps) -> Result<Plan, Failure> {
@@ -79,8 +82,19 @@ pub(super) fn owners(judging: &Judging) -> Result<Vec<Owner>, Failure> {
     judging.fail_for.iter().map(owner).collect()
 }
 
+/// What the run is compared with.
+pub(super) fn expected(judging: &Judging) -> Result<ExpectedRun, Failure> {
+    let mut expected = ExpectedRun::default();
+    if let Some(file) = &judging.expect {
+        let (name, text) = (file.display().to_string(), read_text(file, &Limits::default())?);
+        expected.values = Some(Expectations::read(Document { name: &name, text: &text }).map_err(Failure::Usage)?);
+    }
+    expected.baseline = judging.baseline.as_deref().map(|file| recorded("--baseline", file)).transpose()?;
+    Ok(expected)
+}
+
 /// The name by which an engine knows the image of this reference.
-pub(super) fn image(text: &str) -> Result<String, Failure> {
+fn image_name(text: &str) -> Result<String, Failure> {
     for medium in ["docker-daemon:", "docker://"] {
         if let Some(name) = text.strip_prefix(medium) {
             return Ok(name.to_owned());
@@ -101,19 +115,7 @@ pub(super) fn image(text: &str) -> Result<String, Failure> {
     Ok(text.to_owned())
 }
 
-/// The same without the values of variables that are nobody's business.
-pub(super) fn shown(arrangement: &Arrangement) -> Arrangement {
-    let mut shown = arrangement.clone();
-    for (name, value) in &mut shown.env {
-        if !is_shown(name) {
-            "...".clone_into(value);
-        }
-    }
-    shown.labels.clear();
-    shown
-}
-
-pub(super) const fn pull(pull: Pull) -> engine::Pull {
+const fn pull(pull: Pull) -> engine::Pull {
     match pull {
         Pull::Missing => engine::Pull::Missing,
         Pull::Never => engine::Pull::Never,
@@ -121,59 +123,49 @@ pub(super) const fn pull(pull: Pull) -> engine::Pull {
     }
 }
 
-/// Whether a folder of device nodes has one that verbs are called through; without hardware it may be there and empty.
-fn has_verbs(folder: &Path) -> bool {
-    let mut nodes = folder.read_dir().into_iter().flatten().flatten();
-    nodes.any(|node| node.file_name().to_string_lossy().starts_with("uverbs"))
+/// How the container of an image is run.
+pub(super) fn container(image: &str, launch: &Launch, env: &[String]) -> Result<ContainerOptions, Failure> {
+    let mut options = ContainerOptions::new(image_name(image)?);
+    if let Some(python) = &launch.python {
+        options.python.clone_from(python);
+    }
+    options.gpus = launch.gpus.clone();
+    options.gpu_way = way(launch.gpu_mode);
+    options.network.clone_from(&launch.network);
+    options.ipc.clone_from(&launch.ipc);
+    options.pid.clone_from(&launch.pid);
+    options.hostname.clone_from(&launch.hostname);
+    options.shm_size = launch.shm_size;
+    options.ulimits.clone_from(&launch.ulimit);
+    options.rdma = match launch.rdma {
+        Rdma::Auto => None,
+        Rdma::Yes => Some(true),
+        Rdma::No => Some(false),
+    };
+    options.devices.clone_from(&launch.device);
+    options.volumes.clone_from(&launch.volume);
+    options.env = env.iter().map(|text| variable(text)).collect::<Result<_, _>>()?;
+    options.user.clone_from(&launch.user);
+    options.capabilities.clone_from(&launch.cap_add);
+    options.memory = launch.memory;
+    options.pids = launch.pids_limit;
+    options.pull = pull(launch.pull);
+    Ok(options)
 }
 
-/// How the container is run.
-pub(super) fn arrangement(
-    image: &str,
-    launch: &Launch,
-    env: &[String],
-    launcher: &Launcher,
-) -> Result<Arrangement, Failure> {
-    let offers = launcher.offers();
-    let way = match launch.gpu_mode {
-        GpuMode::Auto => launcher.gpu_way(),
-        GpuMode::Request => GpuWay::Request,
-        GpuMode::Cdi => GpuWay::Cdi,
-        GpuMode::Devices => GpuWay::Devices,
-        GpuMode::None => GpuWay::None,
-    };
-    let mut devices = launch.device.clone();
-    let has_rdma = offers.is_local && has_verbs(Path::new(RDMA_DEVICES));
-    if launch.rdma == Rdma::Yes || (launch.rdma == Rdma::Auto && has_rdma) {
-        devices.push(RDMA_DEVICES.to_owned());
+/// `NAME=VALUE`.
+fn variable(text: &str) -> Result<(String, String), Failure> {
+    let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    pair.map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .ok_or_else(|| Failure::Usage(format!("--env {text}: write NAME=VALUE")))
+}
+
+const fn way(mode: GpuMode) -> Option<GpuWay> {
+    match mode {
+        GpuMode::Auto => None,
+        GpuMode::Request => Some(GpuWay::Request),
+        GpuMode::Cdi => Some(GpuWay::Cdi),
+        GpuMode::Devices => Some(GpuWay::Devices),
+        GpuMode::None => Some(GpuWay::None),
     }
-    let pair = |text: &String| {
-        let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
-        pair.map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .ok_or_else(|| Failure::Usage(format!("--env {text}: write NAME=VALUE")))
-    };
-    let unlimited = Ulimit { name: "memlock".to_owned(), soft: -1, hard: -1 };
-    // Registered memory is locked memory, and what trains is pinned.
-    let default = offers.memory.map(|bytes| bytes / 4 * 3);
-    Ok(Arrangement {
-        image: image.to_owned(),
-        python: launch.python.clone().unwrap_or_else(|| "python3".to_owned()),
-        arguments: Vec::new(),
-        gpus: launch.gpus.clone(),
-        way,
-        network: launch.network.clone(),
-        ipc: launch.ipc.clone(),
-        pid: launch.pid.clone(),
-        hostname: launch.hostname.clone(),
-        shm_size: launch.shm_size,
-        ulimits: if launch.ulimit.is_empty() { vec![unlimited] } else { launch.ulimit.clone() },
-        devices,
-        env: env.iter().map(pair).collect::<Result<_, _>>()?,
-        volumes: launch.volume.clone(),
-        user: launch.user.clone(),
-        capabilities: launch.cap_add.clone(),
-        memory: launch.memory.or(default).filter(|bytes| *bytes > 0),
-        pids: launch.pids_limit,
-        labels: Vec::new(),
-    })
 }

@@ -242,8 +242,13 @@ fn what_if(recording: &Recording, facts: &mut Facts) {
 fn compared(base: &WhatIfVariant, variant: &WhatIfVariant) -> Vec<Value> {
     let variables = variant.env.value().into_iter().flatten().map(|(name, value)| format!("{name}={value}"));
     let name = ("variables".to_owned(), variables.collect::<Vec<_>>().join(" "));
-    if let Some(failed) = variant.failed.value() {
-        return vec![BTreeMap::from([name, ("error".to_owned(), failed.message.clone())]).into()];
+    // A failure that cannot be read is a failure.
+    let error = match variant.failed.known() {
+        Ok(failed) => failed.map(|failed| failed.message.clone()),
+        Err(gap) => Some(gap.to_string()),
+    };
+    if let Some(error) = error {
+        return vec![BTreeMap::from([name, ("error".to_owned(), error)]).into()];
     }
     let records = variant.sizes.list().iter().filter_map(|size| {
         let bytes = size.bytes.copied()?;

@@ -1,6 +1,6 @@
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
-use super::super::super::events::{Body, Failed, Log};
+use super::super::super::wire::events::{Body, Log, StepFailure};
 use super::*;
 
 /// An object.
@@ -22,7 +22,7 @@ fn done() -> Outcome {
 
 fn failed(how: &str, kind: Option<&str>, message: &str) -> Outcome {
     let (how, kind, message) = (how.to_owned(), kind.map(ToOwned::to_owned), message.to_owned());
-    Outcome::Failed(Box::new(Failed { how, kind, message, ..Failed::default() }))
+    Outcome::Failed(Box::new(StepFailure { how, kind, message, ..StepFailure::default() }))
 }
 
 fn said(lines: &[&str]) -> Vec<Log> {
@@ -304,13 +304,16 @@ fn a_variant_differs_where_no_sample_of_one_is_among_those_of_the_other() {
         {"env": {}, "sizes": [size(8, 4.0, [3.0, 5.0]), size(64, 4.0, [3.0, 5.0]), {"bytes": 1}]},
         {"env": {"A": "1", "B": "2"}, "sizes": [size(8, 2.0, [1.0, 2.0]), size(64, 8.0, [6.0, 9.0])]},
         {"env": {"C": "1"}, "sizes": [size(8, 4.0, [5.0, 6.0]), size(64, 3.0, [1.0, 3.0]), size(512, 1.0, [1.0, 1.0])]},
-        {"env": {"D": "1"}, "failed": {"message": "no such algorithm"}, "sizes": [size(8, 1.0, [1.0, 1.0])]},
+        {"env": {"D": "1"}, "failed": {"how": "exit", "message": "no such algorithm"}, "sizes": [size(8, 1.0, [1.0, 1.0])]},
+        {"env": {"F": "1"}, "failed": "no object", "sizes": [size(8, 1.0, [1.0, 1.0])]},
         {"env": {"E": "1"}, "sizes": [size(1, 1.0, [1.0, 1.0]), {"bytes": 8}, size(64, 4.0, [4.0, 4.0])]},
     ]);
     let facts_of = |variants: Json| facts(found("what-if", json!({"variants": variants})));
     let facts = facts_of(variants);
     let Fact::Seen { value: Value::List(records), .. } = facts.get(key::RUN_WHAT_IF.name) else { panic!("no list") };
-    let records: Vec<_> = records.iter().map(ToString::to_string).collect();
+    let mut records: Vec<_> = records.iter().map(ToString::to_string).collect();
+    let unread = records.remove(5);
+    assert!(unread.starts_with("error=") && unread.ends_with("variables=F=1"), "{unread}");
     assert_eq!(
         records,
         [

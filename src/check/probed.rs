@@ -1,0 +1,122 @@
+//! Images that are run: the facts of a recording, alone or beside those of the image's bytes.
+
+use std::thread;
+
+use crate::Cancel;
+use crate::facts::{Facts, World};
+use crate::host::{Item, Record};
+use crate::image::{self, Image, Request};
+use crate::launch::Setting;
+use crate::model::{ImageSummary, Progress};
+use crate::probe;
+use crate::probe::expect::ExpectedRun;
+use crate::probe::recording::Recording;
+
+/// An image that was run, and what is known of it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Probed {
+    /// What was run.
+    pub image: ImageSummary,
+    /// Facts of the run, and of the image's bytes where they were read.
+    pub facts: Facts,
+    /// The run itself.
+    pub recording: Recording,
+}
+
+/// Why an image could not be read and run.
+#[derive(Debug, thiserror::Error)]
+pub enum PreflightError<E> {
+    /// It could not be run.
+    #[error(transparent)]
+    Run(E),
+    /// It could not be read.
+    #[error(transparent)]
+    Image(#[from] image::Error),
+    /// The request is for the images of several platforms, of which an engine runs one.
+    #[error("a probe runs one platform's image")]
+    Platforms,
+}
+
+impl Probed {
+    /// The facts of a run alone.
+    pub fn new(recording: Recording, expected: &ExpectedRun) -> Self {
+        let mut facts = Facts::default();
+        probe::facts::add(&recording, &mut facts);
+        expected.compare(&recording, &mut facts);
+        Self { image: summary(&recording), facts, recording }
+    }
+
+    /// The facts of a run and of the image's bytes, on the host where it ran. `launch` are variables that its job sets.
+    pub fn of_image(image: Image, launch: &[Setting], recording: Recording, expected: &ExpectedRun) -> Self {
+        let facts = Facts::collect(&World { rootfs: &image.rootfs, config: image.config.as_ref(), launch });
+        let mut facts = on_its_host(&facts, &recording);
+        probe::facts::add(&recording, &mut facts);
+        probe::facts::compare(&mut facts);
+        expected.compare(&recording, &mut facts);
+        Self { image: image.summary, facts, recording }
+    }
+}
+
+/// Reads an image while `run` runs it: neither waits for the other. An error of `run` ends the reading, and is the one that is
+/// returned.
+pub fn preflight<E>(
+    request: &Request,
+    launch: &[Setting],
+    progress: &dyn Progress,
+    expected: &ExpectedRun,
+    run: impl FnOnce() -> Result<Recording, E>,
+) -> Result<Probed, PreflightError<E>> {
+    let cancel = Cancel::default();
+    let (images, recording) = thread::scope(|scope| {
+        let reading = scope.spawn(|| image::load(request, progress, &cancel));
+        let recording = run().inspect_err(|_| cancel.cancel());
+        (reading.join(), recording)
+    });
+    let recording = recording.map_err(PreflightError::Run)?;
+    let mut images = images.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+    match (images.pop(), images.is_empty()) {
+        (Some(image), true) => Ok(Probed::of_image(image, launch, recording, expected)),
+        _ => Err(PreflightError::Platforms),
+    }
+}
+
+/// The facts, with those about the host where the image ran: by the probe, and by this process where the engine runs here and this
+/// process is in no container.
+fn on_its_host(facts: &Facts, recording: &Recording) -> Facts {
+    let probed = probe::facts::host(recording);
+    // Where the engine runs elsewhere, there are none to compare.
+    let is_here = recording.launch.as_ref().is_some_and(|launch| !launch.namespaces.is_empty());
+    let record = is_here.then(Record::here).filter(|record| record.system.container == Item::Absent);
+    match (probed, record) {
+        (Some(host), Some(record)) => facts.on_recorded(&host.or(record.host()), &record),
+        (None, Some(record)) => facts.on_recorded(&record.host(), &record),
+        (Some(host), None) => facts.on(&host),
+        (None, None) => facts.clone(),
+    }
+}
+
+/// What was run, as a report names it.
+fn summary(recording: &Recording) -> ImageSummary {
+    let launch = recording.launch.as_ref();
+    let place = || recording.hello.as_ref().and_then(|hello| hello.hostname.text()).unwrap_or("here");
+    ImageSummary {
+        reference: launch.map_or_else(|| format!("in place on {}", place()), |launch| launch.image.clone()),
+        source: launch.map_or_else(String::new, |launch| launch.engine.clone()),
+        manifest: None,
+        config: launch.and_then(|launch| launch.image_id.parse().ok()),
+        platform: None,
+        layers: Vec::new(),
+        empty_steps: Vec::new(),
+        notes: notes(recording),
+    }
+}
+
+/// What changes nothing and is worth a word.
+fn notes(recording: &Recording) -> Vec<String> {
+    let odd = recording.odd.first().map(|first| {
+        format!("{} lines of the program were not understood, the first of them: {first}", recording.odd.len())
+    });
+    let noise = recording.noise.first().map(|first| format!("the image writes to standard output: {first}"));
+    odd.into_iter().chain(noise).collect()
+}

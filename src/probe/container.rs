@@ -1,0 +1,160 @@
+//! How an image is run: what a caller may ask for, and the arrangement that it comes to on an engine.
+
+use std::path::Path;
+
+use crate::facts::is_shown;
+
+use super::arrangement::{Arrangement, GpuWay, Gpus, Ulimit};
+use super::engine::{Launcher, Pull};
+
+const RDMA_DEVICES: &str = "/dev/infiniband";
+
+/// Bound on processes and threads of a container, unless another one is asked for.
+pub const DEFAULT_PIDS: u32 = 32768;
+
+/// How an image is run. The engine decides what is `None` or empty, unless the field has another default.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ContainerOptions {
+    /// Name or ID of the image, as the engine knows it.
+    pub image: String,
+    /// The image's Python, by path or by name on its PATH.
+    pub python: String,
+    /// The GPUs of the container.
+    pub gpus: Gpus,
+    /// How the engine is asked for them; `None` is the way that it offers.
+    pub gpu_way: Option<GpuWay>,
+    /// Network mode.
+    pub network: String,
+    /// IPC mode.
+    pub ipc: Option<String>,
+    /// PID mode.
+    pub pid: Option<String>,
+    /// Host name of the container.
+    pub hostname: Option<String>,
+    /// Bytes of /dev/shm.
+    pub shm_size: Option<u64>,
+    /// Resource limits; if empty, locked memory has no limit where the engine may do that.
+    pub ulimits: Vec<Ulimit>,
+    /// Whether the container gets /dev/infiniband; `None` is if this host has it.
+    pub rdma: Option<bool>,
+    /// Other devices of the host, by path.
+    pub devices: Vec<String>,
+    /// Mounts, as `docker run -v` takes them.
+    pub volumes: Vec<String>,
+    /// Variables over those of the image.
+    pub env: Vec<(String, String)>,
+    /// User in the container; `None` is the image's own.
+    pub user: Option<String>,
+    /// Capabilities that are kept. All others are dropped.
+    pub capabilities: Vec<String>,
+    /// Bound on memory in bytes; 0 is none, `None` three quarters of the engine's.
+    pub memory: Option<u64>,
+    /// Bound on processes and threads; 0 is none.
+    pub pids: u32,
+    /// When the engine fetches the image.
+    pub pull: Pull,
+}
+
+impl ContainerOptions {
+    /// A container with all GPUs, on the host's network.
+    pub fn new(image: impl Into<String>) -> Self {
+        Self {
+            image: image.into(),
+            python: "python3".to_owned(),
+            gpus: Gpus::All,
+            gpu_way: None,
+            network: "host".to_owned(),
+            ipc: None,
+            pid: None,
+            hostname: None,
+            shm_size: None,
+            ulimits: Vec::new(),
+            rdma: None,
+            devices: Vec::new(),
+            volumes: Vec::new(),
+            env: Vec::new(),
+            user: None,
+            capabilities: Vec::new(),
+            memory: None,
+            pids: DEFAULT_PIDS,
+            pull: Pull::Missing,
+        }
+    }
+
+    /// The arrangement on this engine, without the program's arguments.
+    pub(super) fn arrangement(&self, launcher: &Launcher) -> Arrangement {
+        let offers = launcher.offers();
+        let mut devices = self.devices.clone();
+        if self.rdma.unwrap_or_else(|| offers.is_local && has_verbs(Path::new(RDMA_DEVICES))) {
+            devices.push(RDMA_DEVICES.to_owned());
+        }
+        let unlimited = Ulimit { name: "memlock".to_owned(), soft: -1, hard: -1 };
+        // Registered memory is locked memory, and what trains is pinned.
+        let three_quarters = offers.memory.map(|bytes| bytes / 4 * 3);
+        Arrangement {
+            image: self.image.clone(),
+            python: self.python.clone(),
+            arguments: Vec::new(),
+            gpus: self.gpus.clone(),
+            way: self.gpu_way.unwrap_or_else(|| launcher.gpu_way()),
+            network: self.network.clone(),
+            ipc: self.ipc.clone(),
+            pid: self.pid.clone(),
+            hostname: self.hostname.clone(),
+            shm_size: self.shm_size,
+            ulimits: if self.ulimits.is_empty() { vec![unlimited] } else { self.ulimits.clone() },
+            devices,
+            env: self.env.clone(),
+            volumes: self.volumes.clone(),
+            user: self.user.clone(),
+            capabilities: self.capabilities.clone(),
+            memory: self.memory.or(three_quarters).filter(|bytes| *bytes > 0),
+            pids: self.pids,
+            labels: Vec::new(),
+        }
+    }
+}
+
+/// Returns true if a folder of device nodes has one that verbs are called through; without hardware it may be there and empty.
+fn has_verbs(folder: &Path) -> bool {
+    let mut nodes = folder.read_dir().into_iter().flatten().flatten();
+    nodes.any(|node| node.file_name().to_string_lossy().starts_with("uverbs"))
+}
+
+/// An arrangement without the values of variables that may be secrets, for reports.
+pub(super) fn shown(arrangement: &Arrangement) -> Arrangement {
+    let mut shown = arrangement.clone();
+    for (name, value) in &mut shown.env {
+        if !is_shown(name) {
+            "...".clone_into(value);
+        }
+    }
+    shown.labels.clear();
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::arrangement::tests::plain;
+    use super::*;
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let env =
+            [("NCCL_DEBUG", "INFO"), ("HF_TOKEN", "secret")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let shown = shown(&Arrangement { env: env.to_vec(), ..plain() });
+        let values: Vec<_> = shown.env.iter().map(|(_, value)| value.as_str()).collect();
+        assert_eq!(values, ["INFO", "..."]);
+        assert!(shown.labels.is_empty());
+    }
+
+    #[test]
+    fn rdma_needs_a_device_of_verbs() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("rdma_cm"), "").unwrap();
+        assert!(!has_verbs(folder.path()));
+        std::fs::write(folder.path().join("uverbs0"), "").unwrap();
+        assert!(has_verbs(folder.path()));
+    }
+}
