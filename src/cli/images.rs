@@ -115,7 +115,7 @@ fn show(image: &Image, plan: &Plan, outputs: &mut Outputs) -> Result<Exit, Failu
 
 /// Does something with every image and returns the worst outcome. An image that cannot be opened does not stop the others.
 fn worst<'a>(
-    images: impl Iterator<Item = (&'a Request, Result<Vec<Image>, image::Error>)>,
+    images: impl Iterator<Item = (&'a Request, Result<Vec<Image>, image::ImageError>)>,
     outputs: &mut Outputs,
     mut with: impl FnMut(&Image, &mut Outputs) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
@@ -142,7 +142,7 @@ pub(super) fn load<'a>(
     requests: &'a [Request],
     verbosity: Verbosity,
     first: &'a Cancel,
-) -> impl Iterator<Item = (&'a Request, Result<Vec<Image>, image::Error>)> {
+) -> impl Iterator<Item = (&'a Request, Result<Vec<Image>, image::ImageError>)> {
     let terminal = Terminal::new(verbosity);
     let bars = terminal.clone();
     // Nothing of ours outlives the process but the bars on the screen. There is only one handler.

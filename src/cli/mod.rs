@@ -78,7 +78,7 @@ enum Failure {
     #[error("{0}")]
     Usage(String),
     #[error(transparent)]
-    Image(#[from] image::Error),
+    Image(#[from] image::ImageError),
     #[error(transparent)]
     Document(#[from] Mistake),
     #[error(transparent)]

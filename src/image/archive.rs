@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::layer::tar::TarReader;
 use crate::model::{ImagePath, Kind, Limits};
 
-use super::layout::{Files, Opened};
+use super::layout::{Files, OpenedFile};
 use super::source::SourceError;
 
 /// A tar archive on disk.
@@ -96,12 +96,12 @@ impl Archive {
 }
 
 impl Files for Archive {
-    fn open(&self, path: &ImagePath) -> Result<Option<Opened<'_>>, SourceError> {
+    fn open(&self, path: &ImagePath) -> Result<Option<OpenedFile<'_>>, SourceError> {
         let Some(member) = self.find(path)? else { return Ok(None) };
         Ok(Some((self.read(member.clone())?, member.end - member.start)))
     }
 
-    fn open_range(&self, path: &ImagePath, range: Range<u64>) -> Result<Option<Opened<'_>>, SourceError> {
+    fn open_range(&self, path: &ImagePath, range: Range<u64>) -> Result<Option<OpenedFile<'_>>, SourceError> {
         let Some(member) = self.find(path)? else { return Ok(None) };
         let place = |offset: u64| member.start.saturating_add(offset).min(member.end);
         Ok(Some((self.read(place(range.start)..place(range.end))?, member.end - member.start)))

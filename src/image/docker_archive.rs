@@ -8,8 +8,8 @@ use crate::image::reference::Selector;
 use crate::layer::scan::Annotations;
 use crate::model::{ImagePath, Limits, printable};
 
-use super::oci::{Described, check_platform, configure, digest_of};
-use super::{Error, Place, Plan, PlatformChoice};
+use super::plan::{DescribedLayer, ImagePlan, LayerLocation, check_platform, configure, digest_of};
+use super::{ImageError, PlatformChoice};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -26,27 +26,30 @@ pub(super) fn plans(
     selector: Option<&Selector>,
     choice: &PlatformChoice,
     limits: &Limits,
-) -> Result<Vec<Plan>, Error> {
+) -> Result<Vec<ImagePlan>, ImageError> {
     let document = files.document(&ImagePath::from("manifest.json"), limits)?.ok_or_else(|| {
-        Error::invalid(format!("{} is no image archive: it has neither manifest.json nor index.json", files.place()))
+        ImageError::invalid(format!(
+            "{} is no image archive: it has neither manifest.json nor index.json",
+            files.place()
+        ))
     })?;
     let items: Vec<Item> = serde_json::from_slice(&document)
-        .map_err(|error| Error::invalid(format!("manifest.json of {} is malformed: {error}", files.place())))?;
+        .map_err(|error| ImageError::invalid(format!("manifest.json of {} is malformed: {error}", files.place())))?;
     let item = choose(&items, selector, &files.place())?;
     let config = files
         .document(&ImagePath::from(item.config.as_str()), limits)?
-        .ok_or_else(|| Error::invalid(format!("{} has no member {}", files.place(), printable(&item.config))))?;
+        .ok_or_else(|| ImageError::invalid(format!("{} has no member {}", files.place(), printable(&item.config))))?;
     let described = |name: &String| {
-        let place = Place::Member(ImagePath::from(name.as_str()));
-        Some(Described { place, media_type: None, annotations: Annotations::new() })
+        let location = LayerLocation::Member(ImagePath::from(name.as_str()));
+        Some(DescribedLayer { location, media_type: None, annotations: Annotations::new() })
     };
-    let places = item.layers.iter().map(described).collect();
-    let plan = configure(&config, digest_of(&config), None, places, Vec::new(), limits)?;
+    let layers = item.layers.iter().map(described).collect();
+    let plan = configure(&config, digest_of(&config), None, layers, Vec::new(), limits)?;
     check_platform(&plan, choice)?;
     Ok(vec![plan])
 }
 
-fn choose<'a>(items: &'a [Item], selector: Option<&Selector>, place: &str) -> Result<&'a Item, Error> {
+fn choose<'a>(items: &'a [Item], selector: Option<&Selector>, place: &str) -> Result<&'a Item, ImageError> {
     let names = || -> String {
         let names: Vec<_> =
             items.iter().flat_map(|item| item.repo_tags.iter().flatten()).map(|name| printable(name)).collect();
@@ -55,11 +58,11 @@ fn choose<'a>(items: &'a [Item], selector: Option<&Selector>, place: &str) -> Re
     let found = match selector {
         None => match items {
             [item] => Some(item),
-            [] => return Err(Error::invalid(format!("{place} holds no image"))),
+            [] => return Err(ImageError::invalid(format!("{place} holds no image"))),
             _ => {
                 let what =
                     format!("{place} holds {} images; say which, by name or by :@INDEX: {}", items.len(), names());
-                return Err(Error::invalid(what));
+                return Err(ImageError::invalid(what));
             }
         },
         Some(Selector::Index(index)) => items.get(*index),
@@ -67,11 +70,11 @@ fn choose<'a>(items: &'a [Item], selector: Option<&Selector>, place: &str) -> Re
             items.iter().find(|item| item.repo_tags.iter().flatten().any(|tag| is_named(tag, name)))
         }
         Some(Selector::Digest(_)) => {
-            return Err(Error::invalid("a docker archive has no digests to choose by; use a name or :@INDEX"));
+            return Err(ImageError::invalid("a docker archive has no digests to choose by; use a name or :@INDEX"));
         }
     };
     let asked = selector.map(ToString::to_string).unwrap_or_default();
-    found.ok_or_else(|| Error::invalid(format!("{place} holds no image '{asked}'; it holds {}", names())))
+    found.ok_or_else(|| ImageError::invalid(format!("{place} holds no image '{asked}'; it holds {}", names())))
 }
 
 /// Writers differ in how much of a name they write: `docker.io/a/b:1`, `localhost/a/b:1`, `a/b:1`, and no tag is `latest`.

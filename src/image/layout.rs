@@ -12,16 +12,16 @@ use crate::model::BlobRef;
 use super::source::{Document, Source, SourceError, read_bounded};
 
 /// A file's bytes from the first on, and their number.
-pub type Opened<'a> = (Box<dyn Read + Send + 'a>, u64);
+pub type OpenedFile<'a> = (Box<dyn Read + Send + 'a>, u64);
 
 /// Something that holds files by name: a folder or an archive.
 pub trait Files: Sync + std::fmt::Debug {
     /// A file; `None` when it is not there.
-    fn open(&self, path: &ImagePath) -> Result<Option<Opened<'_>>, SourceError>;
+    fn open(&self, path: &ImagePath) -> Result<Option<OpenedFile<'_>>, SourceError>;
 
     /// A file's bytes in a range, and the number of all its bytes; `None` where it is not there, or can only be read from its
     /// first byte on.
-    fn open_range(&self, _path: &ImagePath, _range: Range<u64>) -> Result<Option<Opened<'_>>, SourceError> {
+    fn open_range(&self, _path: &ImagePath, _range: Range<u64>) -> Result<Option<OpenedFile<'_>>, SourceError> {
         Ok(None)
     }
 
@@ -37,11 +37,11 @@ pub trait Files: Sync + std::fmt::Debug {
 }
 
 impl<F: Files> Files for &F {
-    fn open(&self, path: &ImagePath) -> Result<Option<Opened<'_>>, SourceError> {
+    fn open(&self, path: &ImagePath) -> Result<Option<OpenedFile<'_>>, SourceError> {
         (**self).open(path)
     }
 
-    fn open_range(&self, path: &ImagePath, range: Range<u64>) -> Result<Option<Opened<'_>>, SourceError> {
+    fn open_range(&self, path: &ImagePath, range: Range<u64>) -> Result<Option<OpenedFile<'_>>, SourceError> {
         (**self).open_range(path, range)
     }
 
@@ -80,11 +80,11 @@ impl Folder {
 }
 
 impl Files for Folder {
-    fn open(&self, path: &ImagePath) -> Result<Option<Opened<'_>>, SourceError> {
+    fn open(&self, path: &ImagePath) -> Result<Option<OpenedFile<'_>>, SourceError> {
         Ok(self.file(path)?.map(|(file, size)| (Box::new(file) as Box<dyn Read + Send>, size)))
     }
 
-    fn open_range(&self, path: &ImagePath, range: Range<u64>) -> Result<Option<Opened<'_>>, SourceError> {
+    fn open_range(&self, path: &ImagePath, range: Range<u64>) -> Result<Option<OpenedFile<'_>>, SourceError> {
         let Some((mut file, size)) = self.file(path)? else { return Ok(None) };
         file.seek(SeekFrom::Start(range.start))
             .map_err(|error| SourceError::io(format!("reading {path} of {}", self.place()), error))?;

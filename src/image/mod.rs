@@ -1,17 +1,19 @@
 //! From a reference to images whose layers are scanned and folded: source, scan and rootfs put together.
 
 pub mod archive;
+mod choose;
 pub mod daemon;
 mod docker_archive;
 pub mod dockerfile;
-mod find;
 pub mod history;
 mod layers;
 pub mod layout;
 mod oci;
-mod part;
+mod partial;
+mod plan;
 pub mod reference;
 pub mod registry;
+mod scanned;
 mod soci;
 pub mod source;
 mod stream;
@@ -26,15 +28,14 @@ use std::thread;
 use crate::image::reference::{Reference, ReferenceError};
 use crate::image::source::{AccessOptions, SourceError};
 use crate::layer::cache::Cache;
-use crate::layer::scan::{Annotations, ScanError};
-use crate::model::BlobRef;
-use crate::model::{Digest, ImageConfig, ImageSummary, LayerSummary, Limits, Platform, Progress};
+use crate::layer::scan::ScanError;
+use crate::model::{ImageConfig, ImageSummary, LayerSummary, Limits, Platform, Progress};
 use crate::rootfs::RootFs;
 use unpack::pipe::Cancel;
 use unpack::pool::Pool;
 
-use layers::Scanned;
-use part::ByTable;
+use plan::ImagePlan;
+use scanned::{ScannedLayer, TableOfContents};
 
 /// What is asked for.
 #[derive(Debug)]
@@ -105,7 +106,7 @@ pub struct Image {
 
 /// Why there is no image to judge. Never a verdict.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ImageError {
     /// The medium.
     #[error(transparent)]
     Source(#[from] SourceError),
@@ -138,59 +139,15 @@ fn list(places: &[(String, SourceError)]) -> String {
     })
 }
 
-impl Error {
+impl ImageError {
     fn invalid(what: impl Into<String>) -> Self {
         Self::Source(SourceError::invalid(what))
     }
 }
 
-/// An image as its documents describe it, before its layers are read.
-#[derive(Clone, Debug)]
-struct Plan {
-    manifest: Option<Digest>,
-    /// Those of the manifest.
-    annotations: Annotations,
-    config_digest: Digest,
-    config: ImageConfig,
-    layers: Vec<PlannedLayer>,
-    /// Build steps that made no layer, such as `ENV`.
-    empty_steps: Vec<String>,
-    notes: Vec<String>,
-    /// Whether what is read is compared with digests.
-    is_verified: bool,
-}
-
-#[derive(Clone, Debug)]
-struct PlannedLayer {
-    place: Place,
-    media_type: Option<String>,
-    /// Those of its descriptor.
-    annotations: Annotations,
-    diff_id: Digest,
-    history: Option<String>,
-}
-
-/// Where a layer's bytes are.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
-    /// In a medium that goes by digest.
-    Blob { digest: Digest, size: u64 },
-    /// A member of a docker archive.
-    Member(crate::model::ImagePath),
-}
-
-impl Place {
-    fn blob(&self) -> Option<BlobRef> {
-        match self {
-            Self::Blob { digest, size } => Some(BlobRef { digest: digest.clone(), size: *size }),
-            Self::Member(_) => None,
-        }
-    }
-}
-
 /// What layers are scanned with.
 #[derive(Clone, Copy)]
-struct Means<'a> {
+struct ScanContext<'a> {
     jobs: NonZeroUsize,
     limits: &'a Limits,
     cache: &'a Cache,
@@ -200,10 +157,10 @@ struct Means<'a> {
 }
 
 /// Opens what was asked for and reads it: one image, or one for each platform.
-pub fn load(request: &Request, progress: &dyn Progress, cancel: &Cancel) -> Result<Vec<Image>, Error> {
+pub fn load(request: &Request, progress: &dyn Progress, cancel: &Cancel) -> Result<Vec<Image>, ImageError> {
     // With one job, who reads does all of it, in order.
     let pool = (request.jobs.get() > 1).then(|| Pool::new(request.jobs));
-    let means = Means {
+    let context = ScanContext {
         jobs: request.jobs,
         limits: &request.limits,
         cache: &request.cache,
@@ -211,10 +168,10 @@ pub fn load(request: &Request, progress: &dyn Progress, cancel: &Cancel) -> Resu
         progress,
         cancel,
     };
-    let found = find::find(request, means)?;
+    let found = choose::find(request, context)?;
     let mut plans = Vec::new();
     for mut plan in found.plans(request)? {
-        let scanned = found.scan(&mut plan, request, means)?;
+        let scanned = found.scan(&mut plan, request, context)?;
         plans.push((plan, scanned));
     }
     // Trees of files may be large: what layers were unpacked with gives way to them.
@@ -227,7 +184,7 @@ pub fn load(request: &Request, progress: &dyn Progress, cancel: &Cancel) -> Resu
     Ok(images)
 }
 
-fn assemble(plan: Plan, scanned: Vec<Scanned>, source: &str, request: &Request) -> Image {
+fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, source: &str, request: &Request) -> Image {
     let mut notes = plan.notes;
     let mut layers = Vec::new();
     for (index, (planned, scanned)) in plan.layers.iter().zip(&scanned).enumerate() {
@@ -273,7 +230,7 @@ fn assemble(plan: Plan, scanned: Vec<Scanned>, source: &str, request: &Request) 
 }
 
 /// For the report: how much of a layer was read.
-fn part_read(read: u64, size: u64, table: ByTable) -> String {
+fn part_read(read: u64, size: u64, table: TableOfContents) -> String {
     const MB: u64 = 1_000_000;
     let (unit, name) = if size < 10 * MB { (1000, "kB") } else { (MB, "MB") };
     let unverified = if table.is_verified { "" } else { ", unverified" };

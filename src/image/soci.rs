@@ -16,7 +16,7 @@ use crate::image::verify::Verified;
 use crate::layer::scan::Annotations;
 use crate::model::{Digest, Limits, OverLimit, printable};
 
-use super::Plan;
+use super::plan::ImagePlan;
 
 /// Of a manifest: the digest of its index (`docs/soci-index-manifest-v2.md`, `soci/soci_index.go`).
 const INDEX_DIGEST: &str = "com.amazon.soci.index-digest";
@@ -52,62 +52,62 @@ pub(super) fn is_index(artifact_type: &str) -> bool {
 }
 
 /// The zTOCs of an image's layers. Its index is asked for when the first layer is read.
-pub(super) struct Tables<'a> {
+pub(super) struct SociTables<'a> {
     pub(super) source: &'a dyn Source,
     manifest: Option<&'a Digest>,
     annotations: &'a Annotations,
     is_unverified: bool,
     limits: &'a Limits,
-    index: OnceLock<Result<Option<Index>, Trouble>>,
+    index: OnceLock<Result<Option<SociIndex>, SociError>>,
 }
 
 /// A layer's zTOC.
-pub(super) struct Table {
+pub(super) struct Ztoc {
     pub(super) bytes: Vec<u8>,
     pub(super) binding: Binding,
 }
 
 /// Why there is no zTOC.
 #[derive(Clone, Debug)]
-pub(super) enum Trouble {
+pub(super) enum SociError {
     /// Layers can be read without.
     Unusable(String),
     /// It is there, and not the promised one.
     Fatal(String),
 }
 
-impl From<SourceError> for Trouble {
+impl From<SourceError> for SociError {
     fn from(error: SourceError) -> Self {
         Self::Unusable(error.to_string())
     }
 }
 
 /// An index.
-struct Index {
+struct SociIndex {
     digest: Digest,
     binding: Binding,
     manifest: ImageManifest,
 }
 
-impl fmt::Debug for Tables<'_> {
+impl fmt::Debug for SociTables<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tables").field("manifest", &self.manifest).finish_non_exhaustive()
+        f.debug_struct("SociTables").field("manifest", &self.manifest).finish_non_exhaustive()
     }
 }
 
-impl<'a> Tables<'a> {
+impl<'a> SociTables<'a> {
     /// Those of the image of a plan; with `is_unverified`, also those that nothing of the image names.
-    pub(super) fn new(source: &'a dyn Source, plan: &'a Plan, is_unverified: bool, limits: &'a Limits) -> Self {
+    pub(super) fn new(source: &'a dyn Source, plan: &'a ImagePlan, is_unverified: bool, limits: &'a Limits) -> Self {
         let (manifest, annotations) = (plan.manifest.as_ref(), &plan.annotations);
         Self { source, manifest, annotations, is_unverified, limits, index: OnceLock::new() }
     }
 
     /// The zTOC of a layer, if it has one.
-    pub(super) fn of(&self, layer: &Digest) -> Result<Option<Table>, Trouble> {
+    pub(super) fn of(&self, layer: &Digest) -> Result<Option<Ztoc>, SociError> {
         let index = match self.index.get_or_init(|| self.find()) {
             Ok(Some(index)) => index,
             // That is told once, for all layers.
-            Ok(None) | Err(Trouble::Unusable(_)) => return Ok(None),
+            Ok(None) | Err(SociError::Unusable(_)) => return Ok(None),
             Err(fatal) => return Err(fatal.clone()),
         };
         let said = |table: &Descriptor| table.annotations().as_ref().and_then(|all| all.get(LAYER_DIGEST).cloned());
@@ -117,14 +117,16 @@ impl<'a> Tables<'a> {
         let Some(table) = index.manifest.layers().iter().find(is_table) else { return Ok(None) };
         let digest = table.digest().to_string().parse().map_err(SourceError::from)?;
         let bytes = self.fetch(&BlobRef { digest, size: table.size() })?;
-        Ok(Some(Table { bytes, binding: index.binding }))
+        Ok(Some(Ztoc { bytes, binding: index.binding }))
     }
 
     /// What the report says of all layers: that there is an index and cannot be used, or what its use means.
     pub(super) fn note(&self) -> Option<String> {
         match self.index.get()? {
-            Err(Trouble::Unusable(why) | Trouble::Fatal(why)) => Some(format!("the SOCI index cannot be used: {why}")),
-            Ok(Some(Index { binding: Binding::ByItself, digest, .. })) => Some(format!(
+            Err(SociError::Unusable(why) | SociError::Fatal(why)) => {
+                Some(format!("the SOCI index cannot be used: {why}"))
+            }
+            Ok(Some(SociIndex { binding: Binding::ByItself, digest, .. })) => Some(format!(
                 "layers read in part by the SOCI index {digest} are not verified: nothing of the image names that index, and \
                  whoever may push to the repository may have attached it (--unverified)"
             )),
@@ -132,9 +134,9 @@ impl<'a> Tables<'a> {
         }
     }
 
-    fn find(&self) -> Result<Option<Index>, Trouble> {
+    fn find(&self) -> Result<Option<SociIndex>, SociError> {
         if let Some(text) = self.annotations.get(INDEX_DIGEST) {
-            let digest = text.parse().map_err(|error| Trouble::Unusable(format!("its annotation is {error}")))?;
+            let digest = text.parse().map_err(|error| SociError::Unusable(format!("its annotation is {error}")))?;
             return self.index(digest, Binding::ByImage).map(Some);
         }
         let Some(manifest) = self.manifest.filter(|_| self.is_unverified) else { return Ok(None) };
@@ -143,40 +145,40 @@ impl<'a> Tables<'a> {
         let Some(index) = first.map(|digest| self.index(digest, binding)).transpose()? else { return Ok(None) };
         let subject = index.manifest.subject().as_ref().map(|subject| subject.digest().to_string());
         if subject.as_deref() != Some(manifest.as_str()) {
-            return Err(Trouble::Unusable(format!("{} is of another image", index.digest)));
+            return Err(SociError::Unusable(format!("{} is of another image", index.digest)));
         }
         Ok(Some(index))
     }
 
-    fn index(&self, digest: Digest, binding: Binding) -> Result<Index, Trouble> {
+    fn index(&self, digest: Digest, binding: Binding) -> Result<SociIndex, SociError> {
         let bytes = self.source.manifest(&digest)?;
         let mut hasher = digest.hasher();
         hasher.update(&bytes);
         let found = hasher.finish();
         if found != digest {
-            return Err(Trouble::Fatal(format!("SOCI index {digest} is corrupt: its bytes have the digest {found}")));
+            return Err(SociError::Fatal(format!("SOCI index {digest} is corrupt: its bytes have the digest {found}")));
         }
         let manifest: ImageManifest = serde_json::from_slice(&bytes)
-            .map_err(|error| Trouble::Unusable(format!("{digest} is malformed: {error}")))?;
+            .map_err(|error| SociError::Unusable(format!("{digest} is malformed: {error}")))?;
         let kind = manifest.config().media_type().to_string();
         if kind != binding.artifact_type() {
-            return Err(Trouble::Unusable(format!("{digest} is of the type {}", printable(&kind))));
+            return Err(SociError::Unusable(format!("{digest} is of the type {}", printable(&kind))));
         }
-        Ok(Index { digest, binding, manifest })
+        Ok(SociIndex { digest, binding, manifest })
     }
 
     /// A zTOC, verified against the index.
-    fn fetch(&self, blob: &BlobRef) -> Result<Vec<u8>, Trouble> {
+    fn fetch(&self, blob: &BlobRef) -> Result<Vec<u8>, SociError> {
         let most = self.limits.toc;
         if blob.size > most {
             let over = OverLimit::new(format!("it has {} bytes", blob.size), "toc", most);
-            return Err(Trouble::Unusable(format!("its SOCI table cannot be used: {over}")));
+            return Err(SociError::Unusable(format!("its SOCI table cannot be used: {over}")));
         }
         let reader = self.source.open(blob);
-        let reader = reader.map_err(|error| Trouble::Unusable(format!("its SOCI table cannot be had: {error}")))?;
+        let reader = reader.map_err(|error| SociError::Unusable(format!("its SOCI table cannot be had: {error}")))?;
         let mut bytes = Vec::new();
         let read = io::copy(&mut Verified::new(reader, blob.clone()), &mut bytes);
-        read.map_err(|error| Trouble::Fatal(format!("reading its SOCI table: {error}")))?;
+        read.map_err(|error| SociError::Fatal(format!("reading its SOCI table: {error}")))?;
         Ok(bytes)
     }
 }

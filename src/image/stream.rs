@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, Cursor, Read};
 use std::thread;
 
-use crate::image::layout::{Files, Opened};
+use crate::image::layout::{Files, OpenedFile};
 use crate::image::source::SourceError;
 use crate::layer::scan::{LayerScan, ScanError, scan_layer, unpack};
 use crate::layer::tar::{Fault, TarError, TarReader};
 use crate::model::{Digest, Entry, Hasher, ImagePath, Kind};
 use unpack::pipe::{PipeWriter, pipe, with_pipe};
 
-use super::layers::{Scanned, cached, keep, promised};
-use super::{Error, Means, Place};
+use super::plan::LayerLocation;
+use super::scanned::{ScannedLayer, cached, keep, promised};
+use super::{ImageError, ScanContext};
 
 /// Bytes of all documents of an archive together.
 const DOCUMENTS: u64 = 64 << 20;
@@ -23,13 +24,13 @@ const DOCUMENTS: u64 = 64 << 20;
 pub(super) struct Streamed {
     name: String,
     documents: BTreeMap<ImagePath, Vec<u8>>,
-    layers: BTreeMap<ImagePath, Scanned>,
+    layers: BTreeMap<ImagePath, ScannedLayer>,
     links: BTreeMap<ImagePath, ImagePath>,
 }
 
 impl Streamed {
     /// The layer under a member's name, through links.
-    pub(super) fn layer(&self, path: &ImagePath) -> Option<&Scanned> {
+    pub(super) fn layer(&self, path: &ImagePath) -> Option<&ScannedLayer> {
         let mut path = path;
         for _ in 0..8 {
             match self.links.get(path) {
@@ -42,7 +43,7 @@ impl Streamed {
 }
 
 impl Files for Streamed {
-    fn open(&self, path: &ImagePath) -> Result<Option<Opened<'_>>, SourceError> {
+    fn open(&self, path: &ImagePath) -> Result<Option<OpenedFile<'_>>, SourceError> {
         let found = self.documents.get(path);
         Ok(found.map(|bytes| (Box::new(Cursor::new(bytes)) as Box<dyn Read + Send>, bytes.len() as u64)))
     }
@@ -57,19 +58,19 @@ pub(super) fn read(
     source: impl Read + Send,
     size: Option<u64>,
     name: &str,
-    means: Means<'_>,
-) -> Result<Streamed, Error> {
-    let meter = means.progress.begin(name, size);
+    context: ScanContext<'_>,
+) -> Result<Streamed, ImageError> {
+    let meter = context.progress.begin(name, size);
     with_pipe(
         source,
         |bytes| meter.add(bytes),
-        means.cancel,
+        context.cancel,
         |mut input| {
-            let unpacked = unpack(&mut input, means.limits, means.pool)
-                .map_err(|error| Error::invalid(format!("{name}: {error}")))?;
-            let mut reader = Reader {
-                tar: TarReader::new(unpacked, means.limits),
-                means,
+            let unpacked = unpack(&mut input, context.limits, context.pool)
+                .map_err(|error| ImageError::invalid(format!("{name}: {error}")))?;
+            let mut reader = ArchiveReader {
+                tar: TarReader::new(unpacked, context.limits),
+                context,
                 documents: 0,
                 found: Streamed {
                     name: name.to_owned(),
@@ -87,16 +88,16 @@ pub(super) fn read(
     )
 }
 
-struct Reader<'l, R> {
+struct ArchiveReader<'l, R> {
     tar: TarReader<'l, R>,
-    means: Means<'l>,
+    context: ScanContext<'l>,
     /// Bytes of documents so far.
     documents: u64,
     found: Streamed,
 }
 
-impl<R: BufRead> Reader<'_, R> {
-    fn member(&mut self, entry: &Entry) -> Result<(), Error> {
+impl<R: BufRead> ArchiveReader<'_, R> {
+    fn member(&mut self, entry: &Entry) -> Result<(), ImageError> {
         match &entry.kind {
             Kind::Symlink(target) => {
                 self.found.links.insert(entry.path.clone(), entry.path.parent().join(target));
@@ -109,14 +110,14 @@ impl<R: BufRead> Reader<'_, R> {
                 if is_layer(entry, &head) {
                     let scanned = self.layer(entry, &head)?;
                     self.found.layers.insert(entry.path.clone(), scanned);
-                } else if entry.size <= self.means.limits.document {
+                } else if entry.size <= self.context.limits.document {
                     self.documents += entry.size;
                     if self.documents > DOCUMENTS {
                         let what = format!("{}: more than {DOCUMENTS} bytes of documents", self.found.name);
-                        return Err(Error::invalid(what));
+                        return Err(ImageError::invalid(what));
                     }
                     let mut bytes = head;
-                    bytes.extend(self.take(usize::try_from(self.means.limits.document).unwrap_or(usize::MAX))?);
+                    bytes.extend(self.take(usize::try_from(self.context.limits.document).unwrap_or(usize::MAX))?);
                     self.found.documents.insert(entry.path.clone(), bytes);
                 }
             }
@@ -126,7 +127,7 @@ impl<R: BufRead> Reader<'_, R> {
     }
 
     /// At least so many of the member's next bytes, where it has them.
-    fn take(&mut self, least: usize) -> Result<Vec<u8>, Error> {
+    fn take(&mut self, least: usize) -> Result<Vec<u8>, ImageError> {
         let mut bytes = Vec::new();
         while bytes.len() < least {
             let name = &self.found.name;
@@ -139,19 +140,19 @@ impl<R: BufRead> Reader<'_, R> {
     }
 
     /// Hashes a layer here and scans it on a thread of its own.
-    fn layer(&mut self, entry: &Entry, head: &[u8]) -> Result<Scanned, Error> {
-        let (limits, pool) = (self.means.limits, self.means.pool);
-        let expected = promised(&Place::Member(entry.path.clone()), Some(entry.size));
+    fn layer(&mut self, entry: &Entry, head: &[u8]) -> Result<ScannedLayer, ImageError> {
+        let (limits, pool) = (self.context.limits, self.context.pool);
+        let expected = promised(&LayerLocation::Member(entry.path.clone()), Some(entry.size));
         let what = format!("layer {} of {}", entry.path, self.found.name);
-        let scan_error = |error| Error::Layer { layer: what.clone(), error };
-        let known = expected.as_ref().and_then(|blob| cached(self.means, blob).zip(Some(blob)));
+        let scan_error = |error| ImageError::Layer { layer: what.clone(), error };
+        let known = expected.as_ref().and_then(|blob| cached(self.context, blob).zip(Some(blob)));
         if let Some((scanned, blob)) = known {
             let mut hasher = blob.digest.hasher();
             self.feed(&mut hasher, head, |_| true)?;
             check(&blob.digest, &hasher.finish(), entry.size).map_err(scan_error)?;
             return Ok(scanned);
         }
-        let scanned: Result<Scanned, Error> = thread::scope(|scope| {
+        let scanned: Result<ScannedLayer, ImageError> = thread::scope(|scope| {
             let (mut blocks, input) = pipe();
             let want_diff_id = expected.is_none();
             let scan = scope.spawn(move || scan_layer(input, limits, want_diff_id, pool));
@@ -168,14 +169,19 @@ impl<R: BufRead> Reader<'_, R> {
             if let Some(expected) = &expected {
                 check(&expected.digest, &stored, entry.size).map_err(scan_error)?;
             }
-            Ok(Scanned::whole(scan, stored, entry.size))
+            Ok(ScannedLayer::whole(scan, stored, entry.size))
         });
         let scanned = scanned?;
-        keep(self.means, &scanned);
+        keep(self.context, &scanned);
         Ok(scanned)
     }
 
-    fn feed(&mut self, hasher: &mut Hasher, head: &[u8], mut write: impl FnMut(&[u8]) -> bool) -> Result<(), Error> {
+    fn feed(
+        &mut self,
+        hasher: &mut Hasher,
+        head: &[u8],
+        mut write: impl FnMut(&[u8]) -> bool,
+    ) -> Result<(), ImageError> {
         hasher.update(head);
         let mut listening = write(head);
         let name = &self.found.name;
@@ -209,12 +215,12 @@ fn is_layer(entry: &Entry, head: &[u8]) -> bool {
     compressed || ustar || named
 }
 
-fn told_tar(name: &str, error: &TarError) -> Error {
+fn told_tar(name: &str, error: &TarError) -> ImageError {
     match &error.what {
-        Fault::Read(below) => Error::invalid(format!("{name}: {below}")),
+        Fault::Read(below) => ImageError::invalid(format!("{name}: {below}")),
         _ if error.offset < 512 => {
-            Error::invalid(format!("{name} is no image archive, neither tar nor gzip nor zstd: {error}"))
+            ImageError::invalid(format!("{name} is no image archive, neither tar nor gzip nor zstd: {error}"))
         }
-        _ => Error::invalid(format!("{name} is damaged {error}")),
+        _ => ImageError::invalid(format!("{name} is damaged {error}")),
     }
 }

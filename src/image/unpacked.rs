@@ -4,22 +4,24 @@
 use std::path::Path;
 
 use crate::image::daemon::Unpacked;
-use crate::layer::scan::scan_overlay;
+use crate::layer::scan::{Annotations, scan_overlay};
 use crate::model::ImagePath;
 
-use super::layers::{Scanned, describe};
-use super::{Annotations, Error, Means, Place, Plan, PlannedLayer};
+use super::layers::describe;
+use super::plan::{ImagePlan, LayerLocation, PlannedLayer};
+use super::scanned::ScannedLayer;
+use super::{ImageError, ScanContext};
 
 /// What the engine says of the image.
-pub(super) fn plan(image: &Unpacked) -> Plan {
+pub(super) fn plan(image: &Unpacked) -> ImagePlan {
     let layer = |(path, diff_id): &(std::path::PathBuf, crate::model::Digest)| PlannedLayer {
-        place: Place::Member(ImagePath::normalise(path.as_os_str().as_encoded_bytes())),
+        location: LayerLocation::Member(ImagePath::normalise(path.as_os_str().as_encoded_bytes())),
         media_type: None,
         annotations: Annotations::new(),
         diff_id: diff_id.clone(),
         history: None,
     };
-    Plan {
+    ImagePlan {
         manifest: None,
         annotations: Annotations::new(),
         config_digest: image.id.clone(),
@@ -36,14 +38,18 @@ pub(super) fn plan(image: &Unpacked) -> Plan {
 }
 
 /// Scans the folders.
-pub(super) fn scan(image: &Unpacked, plan: &Plan, means: Means<'_>) -> Result<Vec<Scanned>, Error> {
+pub(super) fn scan(
+    image: &Unpacked,
+    plan: &ImagePlan,
+    context: ScanContext<'_>,
+) -> Result<Vec<ScannedLayer>, ImageError> {
     let folder = |(index, (path, planned)): (usize, (&Path, &PlannedLayer))| {
         let what = describe(index, plan.layers.len(), planned);
-        let meter = means.progress.begin(&what, None);
-        let scan = scan_overlay(path, means.limits, &*meter, means.cancel)
-            .map_err(|error| Error::Layer { layer: what, error })?;
+        let meter = context.progress.begin(&what, None);
+        let scan = scan_overlay(path, context.limits, &*meter, context.cancel)
+            .map_err(|error| ImageError::Layer { layer: what, error })?;
         let size = scan.unpacked;
-        Ok(Scanned::whole(scan, planned.diff_id.clone(), size))
+        Ok(ScannedLayer::whole(scan, planned.diff_id.clone(), size))
     };
     image.layers.iter().map(|(path, _)| path.as_path()).zip(&plan.layers).enumerate().map(folder).collect()
 }

@@ -24,7 +24,7 @@ pub struct Verification {
 
 /// A blob is not what its descriptor says.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Mismatch {
+pub enum VerificationError {
     /// Too short, or too long.
     #[error("blob {digest} has {} bytes, its descriptor says {expected}", if *more { format!("more than {expected}") } else { read.to_string() })]
     Size {
@@ -77,7 +77,7 @@ impl Verification {
     /// Sees the next bytes; none are the end.
     ///
     /// # Errors
-    /// A [`Mismatch`], as soon as it is known.
+    /// A [`VerificationError`], as soon as it is known.
     pub fn see(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.read = self.read.saturating_add(bytes.len() as u64);
         if self.read > self.expected.size {
@@ -94,14 +94,14 @@ impl Verification {
             let found = hasher.finish();
             if found != self.expected.digest {
                 let expected = self.expected.digest.clone();
-                return Err(invalid(Mismatch::Digest { expected, found, size: self.read }));
+                return Err(invalid(VerificationError::Digest { expected, found, size: self.read }));
             }
         }
         Ok(())
     }
 
     fn size_mismatch(&self, more: bool) -> io::Error {
-        invalid(Mismatch::Size {
+        invalid(VerificationError::Size {
             digest: self.expected.digest.clone(),
             expected: self.expected.size,
             read: self.read,
@@ -110,7 +110,7 @@ impl Verification {
     }
 }
 
-fn invalid(mismatch: Mismatch) -> io::Error {
+fn invalid(mismatch: VerificationError) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, mismatch)
 }
 

@@ -92,7 +92,6 @@ const CIRCLES: &[(&[&str], &str)] = &[
         &["facts/environment/conf_file.rs", "facts/environment/sources.rs"],
         "a setting of nccl.conf has a place, and the places of settings are those of nccl.conf among others",
     ),
-    (&["image/layers.rs", "image/part.rs"], "a layer is read in part where that is offered, and whole where it fails"),
     (
         &["rootfs/loader/process.rs", "rootfs/loader/search.rs"],
         "a process searches for what it needs, and the search depends on what the process has mapped",

@@ -10,7 +10,7 @@ use bytes::{Buf, Bytes};
 use futures_util::{Stream, StreamExt};
 use tokio::runtime::Runtime;
 
-use super::trouble::{Kind, Trouble, complaint};
+use super::engine_error::{EngineError, EngineErrorKind, complaint};
 
 /// The pieces of a body, as they arrive.
 pub(super) type Frames = Pin<Box<dyn Stream<Item = Result<Bytes, Error>> + Send>>;
@@ -43,32 +43,32 @@ enum State {
 impl Export {
     /// Waits for the first bytes, however long the engine packs the image: until then the engine can still say in the
     /// usual way that it has no such image. `patience` bounds every wait, not the whole transfer.
-    pub(super) fn open(runtime: Runtime, frames: Frames, patience: Duration) -> Result<Self, Trouble> {
+    pub(super) fn open(runtime: Runtime, frames: Frames, patience: Duration) -> Result<Self, EngineError> {
         let (frame, total, tail) = (Bytes::new(), 0, Vec::new());
         let mut export = Self { frames, runtime, patience, frame, total, tail, state: State::Flowing };
         export.frame = export.next()?.unwrap_or_default();
         if export.frame.is_empty() {
-            return Err(Trouble::new(Kind::Odd, "the engine sent nothing"));
+            return Err(EngineError::new(EngineErrorKind::Unexpected, "the engine sent nothing"));
         }
         // No name in such an archive begins like this: it is an error text under the status of success.
         if export.frame.starts_with(b"{") {
             while export.tail.len() < TAIL && export.next()?.is_some() {}
             let what =
                 complaint(&export.tail).unwrap_or_else(|| "the engine sent JSON in place of an archive".to_owned());
-            return Err(Trouble::new(Kind::Odd, what));
+            return Err(EngineError::new(EngineErrorKind::Unexpected, what));
         }
         Ok(export)
     }
 
     /// The next piece; `None` at the end of the body.
-    fn next(&mut self) -> Result<Option<Bytes>, Trouble> {
+    fn next(&mut self) -> Result<Option<Bytes>, EngineError> {
         let Self { frames, runtime, patience, .. } = self;
         let next = runtime.block_on(async { tokio::time::timeout(*patience, frames.next()).await });
         let Ok(next) = next else {
             let why = format!("nothing came for {} seconds", patience.as_secs());
-            return Err(Trouble::new(Kind::Nobody, why));
+            return Err(EngineError::new(EngineErrorKind::Unreachable, why));
         };
-        let Some(frame) = next.transpose().map_err(|error| Trouble::from(&error))? else { return Ok(None) };
+        let Some(frame) = next.transpose().map_err(|error| EngineError::from(&error))? else { return Ok(None) };
         self.total = self.total.saturating_add(frame.len() as u64);
         let kept = frame.get(frame.len().saturating_sub(TAIL)..).unwrap_or_default();
         let surplus = (self.tail.len() + kept.len()).saturating_sub(TAIL);
@@ -115,7 +115,7 @@ impl Read for Export {
                     Ok(()) => self.state = State::Ended,
                     Err((kind, why)) => return Err(self.fail(kind, &why)),
                 },
-                Err(trouble) => return Err(self.fail(ErrorKind::ConnectionAborted, &trouble.text)),
+                Err(error) => return Err(self.fail(ErrorKind::ConnectionAborted, &error.text)),
             }
         }
         let count = buffer.len().min(self.frame.len());

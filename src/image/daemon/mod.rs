@@ -7,11 +7,11 @@
 mod candidates;
 mod context;
 mod endpoint;
+mod engine_error;
 mod export;
 #[cfg(test)]
 mod fake;
 mod folders;
-mod trouble;
 
 use std::fmt;
 use std::fs;
@@ -30,9 +30,9 @@ pub use self::candidates::endpoints;
 pub use self::endpoint::{Address, Endpoint};
 pub use self::folders::Unpacked;
 
+use self::engine_error::message;
+pub(crate) use self::engine_error::{EngineError, EngineErrorKind};
 use self::export::Export;
-use self::trouble::message;
-pub(crate) use self::trouble::{Kind, Trouble};
 use super::source::{AccessOptions, SourceError};
 
 /// How long an engine may take to say who it is.
@@ -75,10 +75,10 @@ impl Engine {
         for endpoint in endpoints(&options.environment) {
             match Self::greet(&endpoint) {
                 Ok(engine) => return Ok(engine),
-                Err(trouble) => tried.push((endpoint, trouble)),
+                Err(error) => tried.push((endpoint, error)),
             }
         }
-        Err(nobody(&tried))
+        Err(no_engine(&tried))
     }
 
     /// Which engine this is, where: `Docker 28.2.2 at unix:///var/run/docker.sock`.
@@ -142,19 +142,19 @@ impl Engine {
         let frames = Box::pin(docker.export_image(id.as_ref().map_or(name, Digest::as_str)));
         match runtime().and_then(|runtime| Export::open(runtime, frames, PATIENCE)) {
             Ok(export) => Ok(Box::new(export)),
-            Err(trouble) if trouble.kind == Kind::Missing && platform.is_none() => Err(self.missing(name)),
-            Err(trouble) => {
+            Err(error) if error.kind == EngineErrorKind::Missing && platform.is_none() => Err(self.missing(name)),
+            Err(error) => {
                 let platform = platform.map(|platform| format!(" for {platform}")).unwrap_or_default();
-                Err(trouble.into_error(&format!("cannot export '{name}'{platform} from {}", self.describe())))
+                Err(error.into_error(&format!("cannot export '{name}'{platform} from {}", self.describe())))
             }
         }
     }
 
     fn inspect(&self, name: &str) -> Result<ImageInspect, SourceError> {
         check_name(name)?;
-        ask(PATIENCE, self.docker.inspect_image(name)).map_err(|trouble| match trouble.kind {
-            Kind::Missing => self.missing(name),
-            _ => trouble.into_error(&format!("cannot ask {} for '{name}'", self.describe())),
+        ask(PATIENCE, self.docker.inspect_image(name)).map_err(|error| match error.kind {
+            EngineErrorKind::Missing => self.missing(name),
+            _ => error.into_error(&format!("cannot ask {} for '{name}'", self.describe())),
         })
     }
 
@@ -168,11 +168,12 @@ impl Engine {
 
     /// Asks who listens at `endpoint`. There is no version to negotiate: the library's requests name none (bollard 0.21
     /// drops it from the path), so each engine answers in the newest API it has.
-    fn greet(endpoint: &Endpoint) -> Result<Self, Trouble> {
+    fn greet(endpoint: &Endpoint) -> Result<Self, EngineError> {
         let docker = client(&endpoint.address)?;
         let version = ask(GREETING, docker.version())?;
         let api = version.api_version.as_deref().and_then(numbers);
-        let api = api.ok_or_else(|| Trouble::new(Kind::Odd, "what answers there is no engine"))?;
+        let api =
+            api.ok_or_else(|| EngineError::new(EngineErrorKind::Unexpected, "what answers there is no engine"))?;
         let endpoint = endpoint.clone();
         let product = product(&version);
         Ok(Self { docker, endpoint, product, version: message(&version.version.unwrap_or_default()), api })
@@ -186,13 +187,13 @@ impl fmt::Debug for Engine {
 }
 
 /// A client for an address; nothing is sent yet.
-fn client(address: &Address) -> Result<Docker, Trouble> {
+fn client(address: &Address) -> Result<Docker, EngineError> {
     let patience = PATIENCE.as_secs();
     let docker = match address {
-        Address::Unusable(why) => return Err(Trouble::new(Kind::Nobody, why)),
+        Address::Unusable(why) => return Err(EngineError::new(EngineErrorKind::Unreachable, why)),
         Address::Unix(path) => {
             // The library takes a socket behind a closed folder for one that is not there.
-            fs::metadata(path).map_err(|error| Trouble::from(&error))?;
+            fs::metadata(path).map_err(|error| EngineError::from(&error))?;
             Docker::connect_with_unix(path, patience, API_DEFAULT_VERSION)
         }
         Address::Http(host) => Docker::connect_with_http(host, patience, API_DEFAULT_VERSION),
@@ -202,12 +203,15 @@ fn client(address: &Address) -> Result<Docker, Trouble> {
             let [key, certificate, ca] = ["key.pem", "cert.pem", "ca.pem"].map(|file| certificates.join(file));
             if let Err(error) = fs::metadata(&ca) {
                 let ca = ca.to_string_lossy();
-                return Err(Trouble::new(Kind::Nobody, format!("cannot read {}: {error}", printable(&ca))));
+                return Err(EngineError::new(
+                    EngineErrorKind::Unreachable,
+                    format!("cannot read {}: {error}", printable(&ca)),
+                ));
             }
             Docker::connect_with_ssl(host, &key, &certificate, &ca, patience, API_DEFAULT_VERSION)
         }
     };
-    docker.map_err(|error| Trouble::from(&error))
+    docker.map_err(|error| EngineError::from(&error))
 }
 
 /// A client whose requests name a platform. The library's export has no such parameter.
@@ -252,27 +256,30 @@ fn product(version: &SystemVersion) -> &'static str {
 }
 
 /// The answer to one request, or what was wrong with it.
-pub(crate) fn ask<T>(limit: Duration, request: impl Future<Output = Result<T, Error>>) -> Result<T, Trouble> {
+pub(crate) fn ask<T>(limit: Duration, request: impl Future<Output = Result<T, Error>>) -> Result<T, EngineError> {
     match runtime()?.block_on(async { tokio::time::timeout(limit, request).await }) {
-        Ok(answer) => answer.map_err(|error| Trouble::from(&error)),
-        Err(_) => Err(Trouble::new(Kind::Nobody, format!("no answer within {} seconds", limit.as_secs()))),
+        Ok(answer) => answer.map_err(|error| EngineError::from(&error)),
+        Err(_) => {
+            Err(EngineError::new(EngineErrorKind::Unreachable, format!("no answer within {} seconds", limit.as_secs())))
+        }
     }
 }
 
-fn runtime() -> Result<Runtime, Trouble> {
+fn runtime() -> Result<Runtime, EngineError> {
     let runtime = Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| Trouble::new(Kind::Odd, format!("the client does not start: {error}")))
+    runtime
+        .map_err(|error| EngineError::new(EngineErrorKind::Unexpected, format!("the client does not start: {error}")))
 }
 
 /// No endpoint answered. One sentence for one endpoint, a list for several.
-fn nobody(tried: &[(Endpoint, Trouble)]) -> SourceError {
+fn no_engine(tried: &[(Endpoint, EngineError)]) -> SourceError {
     let what = match tried {
-        [(endpoint, trouble)] => format!("no engine answers at {endpoint}: {}", trouble.text),
-        several => several.iter().fold("no engine answers at any of".to_owned(), |text, (endpoint, trouble)| {
-            format!("{text}\n    {endpoint}: {}", trouble.text)
+        [(endpoint, error)] => format!("no engine answers at {endpoint}: {}", error.text),
+        several => several.iter().fold("no engine answers at any of".to_owned(), |text, (endpoint, error)| {
+            format!("{text}\n    {endpoint}: {}", error.text)
         }),
     };
-    if tried.iter().any(|(_, trouble)| trouble.kind == Kind::Denied) {
+    if tried.iter().any(|(_, error)| error.kind == EngineErrorKind::Denied) {
         let hint = "use sudo, or join the socket's group (Docker's: sudo usermod -aG docker \"$USER\", then log in \
                     again), or set DOCKER_HOST to the socket of a rootless engine";
         return SourceError::Denied { what, hint: Some(hint.to_owned()) };

@@ -11,9 +11,9 @@ use serde::Deserialize;
 use super::answer::Answer;
 use super::authorization::Authorization;
 use super::credentials::Login;
-use super::failure::Failure;
 use super::http::{Transport, shown, unanswered};
-use super::response_error::{Access, Fault, Object, refusal};
+use super::request_error::RequestError;
+use super::response_error::{Access, AttemptError, Object, refusal};
 use crate::image::source::{SourceError, read_bounded};
 
 /// No token service answers more. Tokens of some are a few KiB long.
@@ -57,7 +57,7 @@ impl Auth {
         transport: &Transport,
         challenged: &HeaderMap,
         stale: &Arc<Authorization>,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, AttemptError> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if !Arc::ptr_eq(&current, stale) {
             return Ok(true);
@@ -93,7 +93,7 @@ impl Auth {
         }
     }
 
-    fn token(&self, transport: &Transport, realm: &str, service: &str, scope: &str) -> Result<String, Fault> {
+    fn token(&self, transport: &Transport, realm: &str, service: &str, scope: &str) -> Result<String, AttemptError> {
         let object = Object::Token { name: &self.name };
         let invalid = |what: String| SourceError::invalid(format!("{object}: {what}"));
         let url = Url::parse(realm).map_err(|error| invalid(format!("the token service is no URL: {error}")))?;
@@ -106,8 +106,8 @@ impl Auth {
             return Err(refusal(answer, object, &self.access));
         }
         let bytes = read_bounded(answer.response, LARGEST_TOKEN, "reading a token").map_err(|error| match error {
-            SourceError::Io { error, .. } => transport.no_answer(unanswered(object, &url), &Failure::from(&error)),
-            error => Fault::Final(error),
+            SourceError::Io { error, .. } => transport.no_answer(unanswered(object, &url), &RequestError::from(&error)),
+            error => AttemptError::Final(error),
         })?;
         let answer: Token = serde_json::from_slice(&bytes).unwrap_or_default();
         let token = answer.token.or(answer.access_token).filter(|token| {
@@ -117,7 +117,7 @@ impl Auth {
         token.ok_or_else(|| invalid(format!("the answer of {} holds no token", shown(&url))).into())
     }
 
-    fn ask(&self, transport: &Transport, mut url: Url, service: &str, scope: &str) -> Result<Answer, Failure> {
+    fn ask(&self, transport: &Transport, mut url: Url, service: &str, scope: &str) -> Result<Answer, RequestError> {
         if let Some(DockerCredential::IdentityToken(token)) = &self.login.credential {
             let form = [
                 ("grant_type", "refresh_token"),

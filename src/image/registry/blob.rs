@@ -9,8 +9,8 @@ use reqwest::blocking::Response;
 use reqwest::header::{CONTENT_RANGE, HeaderMap, HeaderValue, RANGE};
 
 use super::Registry;
-use super::failure::Failure;
-use super::response_error::{Fault, Object};
+use super::request_error::RequestError;
+use super::response_error::{AttemptError, Object};
 use super::retry::Backoff;
 use crate::image::source::SourceError;
 use crate::model::BlobRef;
@@ -77,7 +77,7 @@ impl<'a> Blob<'a> {
     }
 
     /// One try to have the bytes from `position` on.
-    fn connect(&mut self) -> Result<(), Fault> {
+    fn connect(&mut self) -> Result<(), AttemptError> {
         let path = format!("blobs/{}", self.wanted.digest);
         let mut headers = HeaderMap::new();
         let asks = self.position > 0 || self.end.is_some();
@@ -113,12 +113,12 @@ impl<'a> Blob<'a> {
     }
 
     /// One try to read the next bytes.
-    fn next(&mut self, buffer: &mut [u8]) -> Result<usize, Fault> {
+    fn next(&mut self, buffer: &mut [u8]) -> Result<usize, AttemptError> {
         let size = self.end.unwrap_or(self.wanted.size);
         if self.body.is_none() {
             self.connect()?;
         }
-        let broken = |object: Object<'_>, position: u64, cause: String| Fault::Passing {
+        let broken = |object: Object<'_>, position: u64, cause: String| AttemptError::Passing {
             error: SourceError::Unreachable {
                 what: format!("{object}: the connection broke at byte {position} of {size}: {cause}"),
                 hint: None,
@@ -137,7 +137,7 @@ impl<'a> Blob<'a> {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if self.position < size => {
-                    let failure = Failure::from(&error);
+                    let failure = RequestError::from(&error);
                     return Err(broken(self.object(), self.position, failure.cause));
                 }
                 // Everything is there: how the connection ends does not matter.
@@ -154,10 +154,10 @@ impl<'a> Blob<'a> {
         }
     }
 
-    fn give_up_or_wait(&mut self, fault: Fault) -> Result<(), SourceError> {
+    fn give_up_or_wait(&mut self, fault: AttemptError) -> Result<(), SourceError> {
         self.body = None;
         match fault {
-            Fault::Passing { after, .. } if self.backoff.wait(after) => Ok(()),
+            AttemptError::Passing { after, .. } if self.backoff.wait(after) => Ok(()),
             fault => Err(fault.into_error()),
         }
     }

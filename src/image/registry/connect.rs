@@ -5,8 +5,8 @@ use reqwest::{StatusCode, Url};
 
 use super::answer::Answer;
 use super::authorization::Authorization;
-use super::failure::{Failure, Kind};
 use super::http::Transport;
+use super::request_error::{RequestError, RequestErrorKind};
 use super::retry::{Backoff, Patience};
 use crate::image::source::SourceError;
 
@@ -30,7 +30,14 @@ pub(super) fn contact(
         Err(failure) => failure,
     };
     // Whoever shows a wrong certificate does speak TLS, and a name without an address has none for HTTP either.
-    if plain_allowed && !matches!(failure.kind, Kind::Issuer | Kind::Certificate | Kind::ClientCertificate | Kind::Name)
+    if plain_allowed
+        && !matches!(
+            failure.kind,
+            RequestErrorKind::Issuer
+                | RequestErrorKind::Certificate
+                | RequestErrorKind::ClientCertificate
+                | RequestErrorKind::Name
+        )
     {
         let plain = url("http")?;
         match first_answer(transport, &plain, patience) {
@@ -45,12 +52,13 @@ pub(super) fn contact(
 }
 
 /// An answer with any status: somebody is there.
-fn first_answer(transport: &Transport, url: &Url, patience: Patience) -> Result<Answer, Failure> {
+fn first_answer(transport: &Transport, url: &Url, patience: Patience) -> Result<Answer, RequestError> {
     let mut backoff = Backoff::new(patience.shorter());
     loop {
         match transport.get(url, &HeaderMap::new(), &Authorization::Nobody) {
             // A port where nobody listens is an answer, too.
-            Err(failure) if failure.kind.passes() && failure.kind != Kind::Refused && backoff.wait(None) => {}
+            Err(failure)
+                if failure.kind.passes() && failure.kind != RequestErrorKind::Refused && backoff.wait(None) => {}
             result => return result,
         }
     }

@@ -11,8 +11,8 @@ use reqwest::redirect::Policy;
 use super::answer::Answer;
 use super::authorization::Authorization;
 use super::certs::HostCerts;
-use super::failure::{Failure, Kind};
-use super::response_error::{Fault, Object};
+use super::request_error::{RequestError, RequestErrorKind};
+use super::response_error::{AttemptError, Object};
 use super::retry::Patience;
 use super::tls;
 use crate::image::source::{AccessOptions, SourceError};
@@ -52,13 +52,18 @@ impl Transport {
         let proxy = PROXIES.into_iter().find(|name| !is_local(host) && options.environment.get(name).is_some());
         let client = builder
             .build()
-            .map_err(|error| SourceError::invalid(format!("setting up HTTP: {}", Failure::from(error).cause)))?;
+            .map_err(|error| SourceError::invalid(format!("setting up HTTP: {}", RequestError::from(error).cause)))?;
         Ok(Self { client, nobody_trusted, proxy })
     }
 
     /// Asks for `url` and follows redirects. They are followed here because of the credentials: reqwest 0.13 drops them
     /// on the way from A to B, but sends them to B after all when B redirects to itself.
-    pub(super) fn get(&self, url: &Url, headers: &HeaderMap, authorization: &Authorization) -> Result<Answer, Failure> {
+    pub(super) fn get(
+        &self,
+        url: &Url,
+        headers: &HeaderMap,
+        authorization: &Authorization,
+    ) -> Result<Answer, RequestError> {
         let mut at = url.clone();
         let mut elsewhere = false;
         for _ in 0..=MOST_REDIRECTS {
@@ -73,52 +78,61 @@ impl Transport {
             elsewhere |= next.origin() != url.origin();
             at = next;
         }
-        Err(Failure { kind: Kind::Redirect, cause: format!("it redirects more than {MOST_REDIRECTS} times") })
+        Err(RequestError {
+            kind: RequestErrorKind::Redirect,
+            cause: format!("it redirects more than {MOST_REDIRECTS} times"),
+        })
     }
 
     /// A request that is sent as it is, and whose redirects are answers.
-    pub(super) fn post(&self, url: &Url, form: &[(&str, &str)]) -> Result<Answer, Failure> {
+    pub(super) fn post(&self, url: &Url, form: &[(&str, &str)]) -> Result<Answer, RequestError> {
         let response = self.client.post(url.clone()).form(form).send()?;
         Ok(Answer { response, host: host(url), elsewhere: false })
     }
 
     /// Makes an error of a request that got no answer.
-    pub(super) fn no_answer(&self, what: impl Display, failure: &Failure) -> Fault {
+    pub(super) fn no_answer(&self, what: impl Display, failure: &RequestError) -> AttemptError {
         let what = format!("{what}: {}", failure.cause);
         let hint = match failure.kind {
-            Kind::Issuer if self.nobody_trusted => Some(
+            RequestErrorKind::Issuer if self.nobody_trusted => Some(
                 "there are no CA certificates on this machine: install its package ca-certificates, set \
                  SSL_CERT_FILE, or give the one of the registry with --cert-dir",
             ),
-            Kind::Issuer => Some(
+            RequestErrorKind::Issuer => Some(
                 "give a folder with the registry's CA certificate (*.crt) with --cert-dir, or do without checking \
                  with --tls-verify=false",
             ),
-            Kind::Certificate => Some("do without checking certificates with --tls-verify=false"),
-            Kind::ClientCertificate => Some("give a folder with a client certificate (*.cert, *.key) with --cert-dir"),
-            Kind::NotTls => Some("allow plain HTTP with --tls-verify=false"),
-            Kind::Refused | Kind::Name | Kind::Redirect | Kind::Timeout | Kind::Other => None,
+            RequestErrorKind::Certificate => Some("do without checking certificates with --tls-verify=false"),
+            RequestErrorKind::ClientCertificate => {
+                Some("give a folder with a client certificate (*.cert, *.key) with --cert-dir")
+            }
+            RequestErrorKind::NotTls => Some("allow plain HTTP with --tls-verify=false"),
+            RequestErrorKind::Refused
+            | RequestErrorKind::Name
+            | RequestErrorKind::Redirect
+            | RequestErrorKind::Timeout
+            | RequestErrorKind::Other => None,
         };
         let hint = match (hint, self.proxy) {
-            (None, Some(proxy)) if failure.kind != Kind::Redirect => {
+            (None, Some(proxy)) if failure.kind != RequestErrorKind::Redirect => {
                 Some(format!("the proxy in {proxy} may be at fault; NO_PROXY names hosts to be reached without it"))
             }
             (hint, _) => hint.map(str::to_owned),
         };
         if failure.kind.passes() {
-            Fault::Passing { error: SourceError::Unreachable { what, hint }, after: None }
+            AttemptError::Passing { error: SourceError::Unreachable { what, hint }, after: None }
         } else {
-            Fault::Final(SourceError::Invalid { what, hint })
+            AttemptError::Final(SourceError::Invalid { what, hint })
         }
     }
 }
 
 /// Where an answer sends us, if it does.
-fn redirect(from: &Url, response: &Response) -> Result<Option<Url>, Failure> {
+fn redirect(from: &Url, response: &Response) -> Result<Option<Url>, RequestError> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
     }
-    let refused = |cause: String| Failure { kind: Kind::Redirect, cause };
+    let refused = |cause: String| RequestError { kind: RequestErrorKind::Redirect, cause };
     let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
     let next = location
         .and_then(|location| from.join(location).ok())

@@ -7,9 +7,9 @@ mod blob;
 mod certs;
 mod connect;
 mod credentials;
-mod failure;
 mod http;
 mod referrers;
+mod request_error;
 mod response_error;
 mod retry;
 mod tls;
@@ -31,9 +31,9 @@ use self::auth::Auth;
 use self::blob::Blob;
 use self::connect::contact;
 use self::credentials::Login;
-use self::failure::Failure;
 use self::http::{Transport, is_local, unanswered};
-use self::response_error::{Fault, Object, refusal};
+use self::request_error::RequestError;
+use self::response_error::{AttemptError, Object, refusal};
 use self::retry::{Backoff, Patience};
 use super::source::{AccessOptions, Document, Source, SourceError, read_bounded};
 use crate::model::BlobRef;
@@ -108,7 +108,7 @@ fn open_patiently(name: &Name, options: &AccessOptions, patience: Patience) -> R
 
 impl Registry {
     /// One request below the image's name, with one more when the token has run out. What comes back is a success.
-    fn ask(&self, path: &str, headers: &HeaderMap, object: Object<'_>) -> Result<Answer, Fault> {
+    fn ask(&self, path: &str, headers: &HeaderMap, object: Object<'_>) -> Result<Answer, AttemptError> {
         let url = self.base.join(path).map_err(|error| SourceError::invalid(format!("{object}: {error}")))?;
         let mut authorization = self.auth.current();
         let mut renewed = false;
@@ -140,7 +140,9 @@ impl Registry {
             let headers = answer.headers().clone();
             match read_bounded(answer.response, self.document_limit, &object.to_string()) {
                 Ok(bytes) => Ok((bytes, headers)),
-                Err(SourceError::Io { what, error }) => Err(self.transport.no_answer(what, &Failure::from(&error))),
+                Err(SourceError::Io { what, error }) => {
+                    Err(self.transport.no_answer(what, &RequestError::from(&error)))
+                }
                 Err(error) => Err(error.into()),
             }
         })
@@ -198,12 +200,12 @@ impl Source for Registry {
 }
 
 /// Tries until it works, fails for good, or has failed too often.
-fn patiently<T>(patience: Patience, mut attempt: impl FnMut() -> Result<T, Fault>) -> Result<T, SourceError> {
+fn patiently<T>(patience: Patience, mut attempt: impl FnMut() -> Result<T, AttemptError>) -> Result<T, SourceError> {
     let mut backoff = Backoff::new(patience);
     loop {
         match attempt() {
             Ok(done) => return Ok(done),
-            Err(Fault::Passing { after, .. }) if backoff.wait(after) => {}
+            Err(AttemptError::Passing { after, .. }) if backoff.wait(after) => {}
             Err(fault) => return Err(fault.into_error()),
         }
     }

@@ -19,14 +19,14 @@ const LONGEST_QUOTE: usize = 300;
 
 /// Why one try failed.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum AttemptError {
     /// It may be better the next time: `error` is what to say if it is not, `after` when the server wants us back.
     Passing { error: SourceError, after: Option<Duration> },
     /// It stays like this.
     Final(SourceError),
 }
 
-impl Fault {
+impl AttemptError {
     /// What to say when nobody tries again.
     pub(super) fn into_error(self) -> SourceError {
         match self {
@@ -35,7 +35,7 @@ impl Fault {
     }
 }
 
-impl From<SourceError> for Fault {
+impl From<SourceError> for AttemptError {
     fn from(error: SourceError) -> Self {
         Self::Final(error)
     }
@@ -69,7 +69,7 @@ impl fmt::Display for Object<'_> {
 }
 
 /// Makes an error of an answer that is none. `access` says with what credentials we asked, and what to do about it.
-pub(super) fn refusal(answer: Answer, object: Object<'_>, access: &Access) -> Fault {
+pub(super) fn refusal(answer: Answer, object: Object<'_>, access: &Access) -> AttemptError {
     let status = answer.status();
     let after = retry_after(answer.headers());
     let (host, elsewhere) = (answer.host.clone(), answer.elsewhere);
@@ -77,7 +77,7 @@ pub(super) fn refusal(answer: Answer, object: Object<'_>, access: &Access) -> Fa
     let said = if quote.is_empty() { String::new() } else { format!(" ({quote})") };
     let what = format!("{object}: {host} answered {status}{said}");
     match status {
-        StatusCode::TOO_MANY_REQUESTS => Fault::Passing {
+        StatusCode::TOO_MANY_REQUESTS => AttemptError::Passing {
             error: SourceError::Denied {
                 what: format!("{what}, {}", access.used),
                 hint: Some(format!("wait, or {}: limits are lower without a login", access.hint)),
@@ -85,11 +85,11 @@ pub(super) fn refusal(answer: Answer, object: Object<'_>, access: &Access) -> Fa
             after,
         },
         status if status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT => {
-            Fault::Passing { error: SourceError::Unreachable { what, hint: None }, after }
+            AttemptError::Passing { error: SourceError::Unreachable { what, hint: None }, after }
         }
         // The URL that the registry signed for us has run out: it signs another one.
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if elsewhere => {
-            Fault::Passing { error: SourceError::Unreachable { what, hint: None }, after }
+            AttemptError::Passing { error: SourceError::Unreachable { what, hint: None }, after }
         }
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
             let doubt = if access.anonymous { "check the name; if it is right, " } else { "" };

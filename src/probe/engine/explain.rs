@@ -1,10 +1,11 @@
 //! What engines say when they do not start a container, in words that tell the cause and what to do: the table `engines.yaml`.
 
-use crate::image::daemon::{Kind, Trouble};
 use std::sync::LazyLock;
 
-use crate::document::shipped;
 use serde::Deserialize;
+
+use crate::document::shipped;
+use crate::image::daemon::{EngineError, EngineErrorKind};
 
 use super::super::ProbeError;
 use super::super::arrangement::{Arrangement, GpuWay};
@@ -25,7 +26,7 @@ struct Known {
 static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| shipped::table("engines"));
 
 /// A container that was not started.
-pub(super) fn start(arrangement: &Arrangement, trouble: &Trouble, offers: &Offers) -> ProbeError {
+pub(super) fn start(arrangement: &Arrangement, trouble: &EngineError, offers: &Offers) -> ProbeError {
     let text = &trouble.text;
     let lower = text.to_lowercase();
     let known = KNOWN.iter().find(|known| known.words.iter().all(|word| lower.contains(&word.to_lowercase())));
@@ -44,10 +45,10 @@ pub(super) fn start(arrangement: &Arrangement, trouble: &Trouble, offers: &Offer
 }
 
 /// An image that is not there.
-pub(super) fn image(name: &str, pull: Pull, trouble: &Trouble, engine: &str) -> ProbeError {
+pub(super) fn image(name: &str, pull: Pull, trouble: &EngineError, engine: &str) -> ProbeError {
     let text = &trouble.text;
     let (what, help) = match (trouble.kind, pull) {
-        (Kind::Missing, Pull::Never) => (
+        (EngineErrorKind::Missing, Pull::Never) => (
             format!("{engine} has no image {name}"),
             format!("fetch it with docker pull {name}, or allow that with --pull missing"),
         ),
@@ -63,7 +64,7 @@ pub(super) fn image(name: &str, pull: Pull, trouble: &Trouble, engine: &str) -> 
 }
 
 /// A small request that failed.
-pub(super) fn request(about: &str, trouble: &Trouble, engine: &str) -> ProbeError {
+pub(super) fn request(about: &str, trouble: &EngineError, engine: &str) -> ProbeError {
     ProbeError::Engine { what: format!("{engine} does not say {about}: {}", trouble.text), help: None }
 }
 
@@ -116,7 +117,7 @@ mod tests {
     fn engines_are_explained() {
         let arrangement = super::super::super::arrangement::tests::plain();
         for (said, wanted) in SAID {
-            let trouble = Trouble::new(Kind::Odd, *said);
+            let trouble = EngineError::new(EngineErrorKind::Unexpected, *said);
             let text = start(&arrangement, &trouble, &Offers::default()).to_string();
             assert!(text.contains(said) && text.contains("\n  cause: ") && text.contains(wanted), "{text}");
         }
@@ -125,7 +126,8 @@ mod tests {
     #[test]
     fn what_is_not_known_is_passed_on_alone() {
         let arrangement = super::super::super::arrangement::tests::plain();
-        let error = start(&arrangement, &Trouble::new(Kind::Odd, "something new"), &Offers::default());
+        let error =
+            start(&arrangement, &EngineError::new(EngineErrorKind::Unexpected, "something new"), &Offers::default());
         assert_eq!(error.to_string(), " does not run my/image: something new");
     }
 }

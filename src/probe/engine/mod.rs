@@ -12,7 +12,7 @@ use bollard::models::{ContainerSummary, CreateImageInfo, ImageInspect, SystemInf
 use bollard::query_parameters::{CreateImageOptionsBuilder, ListContainersOptionsBuilder};
 use futures_util::TryStreamExt as _;
 
-use crate::image::daemon::{Engine, Kind, ask};
+use crate::image::daemon::{Engine, EngineErrorKind, ask};
 use crate::image::source::AccessOptions;
 
 use super::arrangement::GpuWay;
@@ -95,7 +95,7 @@ impl Launcher {
         if pull != Pull::Always {
             match ask(PATIENCE, self.engine.client().inspect_image(name)) {
                 Ok(image) => return Ok(held(image)),
-                Err(trouble) if trouble.kind == Kind::Missing && pull == Pull::Missing => {}
+                Err(trouble) if trouble.kind == EngineErrorKind::Missing && pull == Pull::Missing => {}
                 Err(trouble) => return Err(explain::image(name, pull, &trouble, &self.offers.engine)),
             }
         }

@@ -17,7 +17,7 @@ use bollard::query_parameters::{
 use futures_util::StreamExt as _;
 use tokio::io::AsyncWriteExt as _;
 
-use crate::image::daemon::{Kind, Trouble, ask};
+use crate::image::daemon::{EngineError, EngineErrorKind, ask};
 
 use super::super::ProbeError;
 use super::super::arrangement::Arrangement;
@@ -73,7 +73,7 @@ impl Killer {
         let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
         match ask(PATIENCE, self.docker.remove_container(&self.container, Some(options))) {
             Ok(()) => Ok(()),
-            Err(trouble) if trouble.kind == Kind::Missing => Ok(()),
+            Err(trouble) if trouble.kind == EngineErrorKind::Missing => Ok(()),
             Err(trouble) if trouble.text.contains("already in progress") => {
                 self.wait_until_gone();
                 Ok(())
@@ -126,7 +126,7 @@ impl Launcher {
         line: &mut dyn FnMut(&[u8]),
     ) -> Result<Finished, ProbeError> {
         let docker = self.engine.client();
-        let failed = |trouble: &Trouble| explain::start(arrangement, trouble, &self.offers);
+        let failed = |trouble: &EngineError| explain::start(arrangement, trouble, &self.offers);
         let options = CreateContainerOptionsBuilder::new().name(name).build();
         let created = docker.create_container(Some(options), body(arrangement));
         // Known by its name from before it is there.
@@ -139,7 +139,7 @@ impl Launcher {
         let talk = async { Ok::<_, Error>(converse(docker, name, program, limit, line).await) };
         let finished = ask(limit + PATIENCE, talk).map_err(|trouble| failed(&trouble))?;
         drop(guard);
-        finished.map_err(|error| failed(&Trouble::from(&error)))
+        finished.map_err(|error| failed(&EngineError::from(&error)))
     }
 }
 
@@ -178,7 +178,7 @@ async fn converse(
             Some(Ok(LogOutput::StdOut { message } | LogOutput::Console { message })) => lines.push(&message, line),
             Some(Ok(LogOutput::StdIn { .. })) => {}
             Some(Err(error)) => {
-                finished.broken = Some(Trouble::from(&error).text);
+                finished.broken = Some(EngineError::from(&error).text);
                 break;
             }
             None => break,

@@ -1,5 +1,5 @@
-//! What went wrong with an engine, in words for people. The client library's own texts name its layers; here stays what
-//! the system or the engine said.
+//! Errors of an engine, in words for people. The client library's own texts name its layers; these keep what the system or
+//! the engine said.
 
 use std::io::{self, ErrorKind};
 
@@ -15,27 +15,27 @@ const MESSAGE: usize = 500;
 
 /// A failed request.
 #[derive(Debug)]
-pub(crate) struct Trouble {
-    pub(crate) kind: Kind,
+pub(crate) struct EngineError {
+    pub(crate) kind: EngineErrorKind,
     /// The cause, without what was attempted.
     pub(crate) text: String,
 }
 
 /// Whose failure it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Nobody answered, or the answer broke off.
-    Nobody,
+pub(crate) enum EngineErrorKind {
+    /// No engine answered, or the answer broke off.
+    Unreachable,
     /// The system or the engine does not let us in.
     Denied,
     /// The engine does not have it.
     Missing,
     /// The engine answered with something else.
-    Odd,
+    Unexpected,
 }
 
-impl Trouble {
-    pub(crate) fn new(kind: Kind, text: impl Into<String>) -> Self {
+impl EngineError {
+    pub(crate) fn new(kind: EngineErrorKind, text: impl Into<String>) -> Self {
         Self { kind, text: text.into() }
     }
 
@@ -44,43 +44,47 @@ impl Trouble {
         let Self { kind, text } = self;
         let what = format!("{what}: {text}");
         match kind {
-            Kind::Nobody => SourceError::Unreachable { what, hint: None },
-            Kind::Denied => SourceError::Denied { what, hint: None },
-            Kind::Missing => SourceError::NotFound(what),
-            Kind::Odd => SourceError::invalid(what),
+            EngineErrorKind::Unreachable => SourceError::Unreachable { what, hint: None },
+            EngineErrorKind::Denied => SourceError::Denied { what, hint: None },
+            EngineErrorKind::Missing => SourceError::NotFound(what),
+            EngineErrorKind::Unexpected => SourceError::invalid(what),
         }
     }
 }
 
-impl From<&io::Error> for Trouble {
+impl From<&io::Error> for EngineError {
     fn from(error: &io::Error) -> Self {
         match error.kind() {
-            ErrorKind::NotFound => Self::new(Kind::Nobody, "there is no such socket"),
-            ErrorKind::ConnectionRefused => Self::new(Kind::Nobody, "connection refused, nothing listens there"),
-            ErrorKind::PermissionDenied => Self::new(Kind::Denied, "permission denied"),
-            _ => Self::new(Kind::Nobody, message(&error.to_string())),
+            ErrorKind::NotFound => Self::new(EngineErrorKind::Unreachable, "there is no such socket"),
+            ErrorKind::ConnectionRefused => {
+                Self::new(EngineErrorKind::Unreachable, "connection refused, nothing listens there")
+            }
+            ErrorKind::PermissionDenied => Self::new(EngineErrorKind::Denied, "permission denied"),
+            _ => Self::new(EngineErrorKind::Unreachable, message(&error.to_string())),
         }
     }
 }
 
-impl From<&Error> for Trouble {
+impl From<&Error> for EngineError {
     fn from(error: &Error) -> Self {
         match error {
             Error::DockerResponseServerError { status_code, message: said } => {
                 let kind = match status_code {
-                    401 | 403 => Kind::Denied,
-                    404 => Kind::Missing,
-                    _ => Kind::Odd,
+                    401 | 403 => EngineErrorKind::Denied,
+                    404 => EngineErrorKind::Missing,
+                    _ => EngineErrorKind::Unexpected,
                 };
                 let said = message(said);
                 Self::new(kind, if said.is_empty() { format!("HTTP status {status_code}") } else { said })
             }
             Error::JsonDataError { message: why, .. } => {
-                Self::new(Kind::Odd, format!("its answer is not the API's: {why}"))
+                Self::new(EngineErrorKind::Unexpected, format!("its answer is not the API's: {why}"))
             }
-            Error::JsonSerdeError { err } => Self::new(Kind::Odd, format!("its answer is not the API's: {err}")),
+            Error::JsonSerdeError { err } => {
+                Self::new(EngineErrorKind::Unexpected, format!("its answer is not the API's: {err}"))
+            }
             Error::IOError { err } => err.into(),
-            Error::RequestTimeoutError => Self::new(Kind::Nobody, "no answer in time"),
+            Error::RequestTimeoutError => Self::new(EngineErrorKind::Unreachable, "no answer in time"),
             other => {
                 // The innermost cause is the one that tells something: the rest are names of layers.
                 let mut cause: &(dyn std::error::Error + 'static) = other;
@@ -90,7 +94,7 @@ impl From<&Error> for Trouble {
                     }
                     match cause.source() {
                         Some(source) => cause = source,
-                        None => return Self::new(Kind::Nobody, message(&cause.to_string())),
+                        None => return Self::new(EngineErrorKind::Unreachable, message(&cause.to_string())),
                     }
                 }
             }
@@ -136,13 +140,13 @@ mod tests {
     #[test]
     fn statuses() {
         for (status_code, said, kind, text) in [
-            (404, "No such image: x", Kind::Missing, "No such image: x"),
-            (403, "", Kind::Denied, "HTTP status 403"),
-            (500, "a\nb", Kind::Odd, "a b"),
+            (404, "No such image: x", EngineErrorKind::Missing, "No such image: x"),
+            (403, "", EngineErrorKind::Denied, "HTTP status 403"),
+            (500, "a\nb", EngineErrorKind::Unexpected, "a b"),
         ] {
             let error = Error::DockerResponseServerError { status_code, message: said.to_owned() };
-            let trouble = Trouble::from(&error);
-            assert_eq!((trouble.kind, &*trouble.text), (kind, text));
+            let error = EngineError::from(&error);
+            assert_eq!((error.kind, &*error.text), (kind, text));
         }
     }
 }

@@ -14,11 +14,13 @@ use crate::image::source::{Source, SourceError};
 use crate::layer::scan::{LayerScan, scan_folder};
 use crate::model::{ImagePath, Platform};
 
-use super::layers::{self, Scanned, verify_diff_id};
-use super::oci::{Finder, check_platform};
-use super::soci::Tables;
+use super::layers;
+use super::oci::Finder;
+use super::plan::{ImagePlan, LayerLocation, check_platform};
+use super::scanned::{ScannedLayer, verify_diff_id};
+use super::soci::SociTables;
 use super::stream::{self, Streamed};
-use super::{Error, Means, Place, Plan, PlatformChoice, Request, docker_archive, unpacked};
+use super::{ImageError, PlatformChoice, Request, ScanContext, docker_archive, unpacked};
 
 /// An opened medium.
 pub(super) struct Found {
@@ -41,8 +43,8 @@ enum Medium {
 }
 
 /// Opens what the reference means. A stream is read to its end here.
-pub(super) fn find(request: &Request, means: Means<'_>) -> Result<Found, Error> {
-    let opener = Opener { request, means };
+pub(super) fn find(request: &Request, context: ScanContext<'_>) -> Result<Found, ImageError> {
+    let opener = Opener { request, context };
     match &request.reference {
         Reference::Registry(name) => Ok(opener.registry(name)?),
         Reference::Daemon(name) => opener.engine(name),
@@ -61,7 +63,7 @@ pub(super) fn find(request: &Request, means: Means<'_>) -> Result<Found, Error> 
 
 struct Opener<'a> {
     request: &'a Request,
-    means: Means<'a>,
+    context: ScanContext<'a>,
 }
 
 impl Opener<'_> {
@@ -72,7 +74,7 @@ impl Opener<'_> {
         Ok(Found { name: format!("docker://{name}"), selector: None, medium: Medium::Source(Box::new(source)) })
     }
 
-    fn engine(&self, name: &str) -> Result<Found, Error> {
+    fn engine(&self, name: &str) -> Result<Found, ImageError> {
         let engine = Engine::connect(&self.request.options)?;
         if self.request.unverified {
             let medium = Medium::Unpacked(engine.unpacked(name)?);
@@ -90,8 +92,8 @@ impl Opener<'_> {
         Ok(Found { name, selector: None, medium: Medium::Streamed(streamed) })
     }
 
-    fn stream(&self, source: impl Read + Send, size: Option<u64>, name: &str) -> Result<Streamed, Error> {
-        stream::read(source, size, name, self.means)
+    fn stream(&self, source: impl Read + Send, size: Option<u64>, name: &str) -> Result<Streamed, ImageError> {
+        stream::read(source, size, name, self.context)
     }
 
     fn layout(&self, path: &Path, selector: Option<Selector>) -> Result<Found, SourceError> {
@@ -100,7 +102,7 @@ impl Opener<'_> {
     }
 
     /// A file: compressed ones go by once, others are indexed.
-    fn archive(&self, path: &Path, selector: Option<Selector>) -> Result<Found, Error> {
+    fn archive(&self, path: &Path, selector: Option<Selector>) -> Result<Found, ImageError> {
         let io = |error| SourceError::io(format!("reading {}", path.display()), error);
         let mut file =
             File::open(path).map_err(|error| SourceError::io(format!("opening {}", path.display()), error))?;
@@ -108,11 +110,11 @@ impl Opener<'_> {
         let metadata = file.metadata().map_err(io)?;
         if metadata.is_dir() {
             let what = format!("{} is a folder, not an archive: write oci:{0} for an image layout", path.display());
-            return Err(Error::invalid(what));
+            return Err(ImageError::invalid(what));
         }
         let have = file.by_ref().take(4).read(&mut head).map_err(io)?;
         if have == 0 {
-            return Err(Error::invalid(format!("{} is empty", path.display())));
+            return Err(ImageError::invalid(format!("{} is empty", path.display())));
         }
         if matches!(head, [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd]) {
             let file = File::open(path).map_err(io)?;
@@ -129,7 +131,7 @@ impl Opener<'_> {
             });
         }
         let layout = Layout::open(archive, &self.request.limits).map_err(|_layout| {
-            Error::invalid(format!(
+            ImageError::invalid(format!(
                 "{} is no image archive: it has neither manifest.json nor index.json",
                 path.display()
             ))
@@ -141,19 +143,19 @@ impl Opener<'_> {
         })
     }
 
-    fn root(&self, path: &Path) -> Result<Found, Error> {
+    fn root(&self, path: &Path) -> Result<Found, ImageError> {
         let name = format!("root:{}", path.display());
         if !path.is_dir() {
-            return Err(Error::invalid(format!("{} is no folder", path.display())));
+            return Err(ImageError::invalid(format!("{} is no folder", path.display())));
         }
-        let meter = self.means.progress.begin(&name, None);
-        let scan = scan_folder(path, &self.request.limits, &*meter, self.means.cancel)
-            .map_err(|error| Error::Layer { layer: name.clone(), error })?;
+        let meter = self.context.progress.begin(&name, None);
+        let scan = scan_folder(path, &self.request.limits, &*meter, self.context.cancel)
+            .map_err(|error| ImageError::Layer { layer: name.clone(), error })?;
         Ok(Found { name, selector: None, medium: Medium::Folder(Arc::new(scan)) })
     }
 
     /// A path that exists is recognised by what is in it.
-    fn path(&self, path: &Path, metadata: &fs::Metadata) -> Result<Found, Error> {
+    fn path(&self, path: &Path, metadata: &fs::Metadata) -> Result<Found, ImageError> {
         if metadata.is_file() {
             return self.archive(path, None);
         }
@@ -163,14 +165,14 @@ impl Opener<'_> {
         if ["etc", "usr", "bin"].iter().any(|name| path.join(name).is_dir()) {
             return self.root(path);
         }
-        Err(Error::invalid(format!(
+        Err(ImageError::invalid(format!(
             "{} is a folder with neither an image layout (index.json) nor a root file system (etc, usr) in it",
             path.display()
         )))
     }
 
     /// What a name alone means: a path if there is one, else an image of the engine, else one of a registry.
-    fn bare(&self, text: &str) -> Result<Found, Error> {
+    fn bare(&self, text: &str) -> Result<Found, ImageError> {
         let path = Path::new(text);
         let missing = match fs::metadata(path) {
             Ok(metadata) => return self.path(path, &metadata),
@@ -179,18 +181,18 @@ impl Opener<'_> {
         };
         let mut places = vec![("path".to_owned(), SourceError::NotFound(missing))];
         if text.starts_with(['/', '.', '~']) {
-            return Err(Error::Nowhere { name: text.to_owned(), places });
+            return Err(ImageError::Nowhere { name: text.to_owned(), places });
         }
         match self.engine(text) {
             Ok(found) => return Ok(found),
             // Only who does not have it is passed over: an image that is there and broken is an answer.
-            Err(Error::Source(
+            Err(ImageError::Source(
                 error @ (SourceError::NotFound(_) | SourceError::Unreachable { .. } | SourceError::Denied { .. }),
             )) => places.push(("engine".to_owned(), error)),
             Err(error) => return Err(error),
         }
         let name: oci_spec::distribution::Reference = text.parse().map_err(|error| {
-            Error::invalid(format!(
+            ImageError::invalid(format!(
                 "'{}' is neither a path that exists nor the name of an image: {error}",
                 crate::model::printable(text)
             ))
@@ -199,7 +201,7 @@ impl Opener<'_> {
             Ok(found) => Ok(found),
             Err(error) => {
                 places.push((format!("registry docker://{name}"), error));
-                Err(Error::Nowhere { name: text.to_owned(), places })
+                Err(ImageError::Nowhere { name: text.to_owned(), places })
             }
         }
     }
@@ -212,7 +214,7 @@ impl Found {
     }
 
     /// The images in it that are wanted.
-    pub(super) fn plans(&self, request: &Request) -> Result<Vec<Plan>, Error> {
+    pub(super) fn plans(&self, request: &Request) -> Result<Vec<ImagePlan>, ImageError> {
         let selector = self.selector.as_ref();
         match &self.medium {
             Medium::Source(source) => Finder::plans(&**source, selector, &request.choice, &request.limits),
@@ -235,22 +237,29 @@ impl Found {
     }
 
     /// The layers of an image. What there is to tell of all of them becomes a note of the plan.
-    pub(super) fn scan(&self, plan: &mut Plan, request: &Request, means: Means<'_>) -> Result<Vec<Scanned>, Error> {
+    pub(super) fn scan(
+        &self,
+        plan: &mut ImagePlan,
+        request: &Request,
+        context: ScanContext<'_>,
+    ) -> Result<Vec<ScannedLayer>, ImageError> {
         match &self.medium {
             Medium::Source(source) => {
-                let tables = Tables::new(&**source, plan, request.unverified, &request.limits);
-                let open = |place: &Place| match place.blob() {
+                let tables = SociTables::new(&**source, plan, request.unverified, &request.limits);
+                let open = |place: &LayerLocation| match place.blob() {
                     Some(blob) => Ok((source.open(&blob)?, Some(blob.size))),
                     None => Err(SourceError::invalid("a layer without a digest")),
                 };
-                let scanned = layers::scan(plan, &open, Some(&tables).filter(|_| !request.whole), means)?;
+                let scanned = layers::scan(plan, &open, Some(&tables).filter(|_| !request.whole), context)?;
                 let note = tables.note();
                 plan.notes.extend(note);
                 Ok(scanned)
             }
             Medium::Docker(files) => {
-                let open = |place: &Place| {
-                    let Place::Member(path) = place else { return Err(SourceError::invalid("a layer without a name")) };
+                let open = |place: &LayerLocation| {
+                    let LayerLocation::Member(path) = place else {
+                        return Err(SourceError::invalid("a layer without a name"));
+                    };
                     let missing = || {
                         SourceError::invalid(format!(
                             "{} has no member {path}, which is a layer of the image",
@@ -259,28 +268,28 @@ impl Found {
                     };
                     files.open(path)?.map(|(reader, size)| (reader, Some(size))).ok_or_else(missing)
                 };
-                layers::scan(plan, &open, None, means)
+                layers::scan(plan, &open, None, context)
             }
             Medium::Streamed(files) => plan
                 .layers
                 .iter()
                 .enumerate()
                 .map(|(index, layer)| {
-                    let path = match &layer.place {
-                        Place::Member(path) => path.clone(),
-                        Place::Blob { .. } => {
-                            layer.place.blob().map(|blob| blob_path(&blob.digest)).unwrap_or_default()
+                    let path = match &layer.location {
+                        LayerLocation::Member(path) => path.clone(),
+                        LayerLocation::Blob { .. } => {
+                            layer.location.blob().map(|blob| blob_path(&blob.digest)).unwrap_or_default()
                         }
                     };
                     let what = layers::describe(index, plan.layers.len(), layer);
                     let scanned = files.layer(&path).ok_or_else(|| {
-                        Error::invalid(format!("{} has no member {path}, which is {what}", files.place()))
+                        ImageError::invalid(format!("{} has no member {path}, which is {what}", files.place()))
                     })?;
                     verify_diff_id(scanned, &layer.diff_id, &what)?;
                     Ok(scanned.clone())
                 })
                 .collect(),
-            Medium::Unpacked(image) => unpacked::scan(image, plan, means),
+            Medium::Unpacked(image) => unpacked::scan(image, plan, context),
             Medium::Folder(_) => Ok(Vec::new()),
         }
     }

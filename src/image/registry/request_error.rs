@@ -10,7 +10,7 @@ use crate::model::printable;
 
 /// What kind of failure it was, as far as that decides what to do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RequestErrorKind {
     /// Somebody is there, but not on this port.
     Refused,
     /// The name has no address.
@@ -31,7 +31,7 @@ pub(super) enum Kind {
     Other,
 }
 
-impl Kind {
+impl RequestErrorKind {
     /// Whether it may be better the next time.
     pub(super) fn passes(self) -> bool {
         match self {
@@ -43,27 +43,27 @@ impl Kind {
 
 /// A request that got no answer.
 #[derive(Debug)]
-pub(super) struct Failure {
-    pub(super) kind: Kind,
+pub(super) struct RequestError {
+    pub(super) kind: RequestErrorKind,
     /// One clause for people.
     pub(super) cause: String,
 }
 
-impl From<reqwest::Error> for Failure {
+impl From<reqwest::Error> for RequestError {
     fn from(error: reqwest::Error) -> Self {
         Self::of(&error)
     }
 }
 
-impl From<&io::Error> for Failure {
+impl From<&io::Error> for RequestError {
     fn from(error: &io::Error) -> Self {
         Self::of(error)
     }
 }
 
-impl Failure {
+impl RequestError {
     fn of(error: &(dyn Error + 'static)) -> Self {
-        let mut failure = Self { kind: Kind::Other, cause: String::new() };
+        let mut failure = Self { kind: RequestErrorKind::Other, cause: String::new() };
         let mut next = Some(error);
         while let Some(error) = next {
             failure.look_at(error);
@@ -74,8 +74,8 @@ impl Failure {
             };
         }
         failure.cause = match failure.kind {
-            Kind::Timeout => "nothing came back in time".to_owned(),
-            Kind::Refused => "connection refused".to_owned(),
+            RequestErrorKind::Timeout => "nothing came back in time".to_owned(),
+            RequestErrorKind::Refused => "connection refused".to_owned(),
             _ if failure.cause.is_empty() => "the request failed".to_owned(),
             _ => printable(&failure.cause).replace('\n', " "),
         };
@@ -87,9 +87,9 @@ impl Failure {
         if let Some(error) = error.downcast_ref::<reqwest::Error>() {
             // Its text shows the URL.
             if error.is_timeout() {
-                self.kind = Kind::Timeout;
+                self.kind = RequestErrorKind::Timeout;
             } else if error.is_dns() {
-                self.kind = Kind::Name;
+                self.kind = RequestErrorKind::Name;
             }
             return;
         }
@@ -98,23 +98,29 @@ impl Failure {
             return;
         }
         match error.downcast_ref::<io::Error>().map(io::Error::kind) {
-            Some(io::ErrorKind::ConnectionRefused) => self.kind = Kind::Refused,
-            Some(io::ErrorKind::TimedOut) => self.kind = Kind::Timeout,
+            Some(io::ErrorKind::ConnectionRefused) => self.kind = RequestErrorKind::Refused,
+            Some(io::ErrorKind::TimedOut) => self.kind = RequestErrorKind::Timeout,
             _ => {}
         }
-        if !matches!(self.kind, Kind::Issuer | Kind::Certificate | Kind::ClientCertificate | Kind::NotTls) {
+        if !matches!(
+            self.kind,
+            RequestErrorKind::Issuer
+                | RequestErrorKind::Certificate
+                | RequestErrorKind::ClientCertificate
+                | RequestErrorKind::NotTls
+        ) {
             self.cause = error.to_string();
         }
     }
 }
 
-fn tls(error: &rustls::Error) -> (Kind, String) {
+fn tls(error: &rustls::Error) -> (RequestErrorKind, String) {
     match error {
         rustls::Error::InvalidCertificate(error) => match error {
-            CertificateError::UnknownIssuer => (Kind::Issuer, certificate(error)),
-            _ => (Kind::Certificate, certificate(error)),
+            CertificateError::UnknownIssuer => (RequestErrorKind::Issuer, certificate(error)),
+            _ => (RequestErrorKind::Certificate, certificate(error)),
         },
-        rustls::Error::InvalidMessage(_) => (Kind::NotTls, "it does not speak TLS on that port".to_owned()),
+        rustls::Error::InvalidMessage(_) => (RequestErrorKind::NotTls, "it does not speak TLS on that port".to_owned()),
         rustls::Error::AlertReceived(alert) => match alert {
             AlertDescription::CertificateRequired
             | AlertDescription::BadCertificate
@@ -124,12 +130,12 @@ fn tls(error: &rustls::Error) -> (Kind, String) {
             | AlertDescription::CertificateUnknown
             | AlertDescription::UnknownCA
             | AlertDescription::AccessDenied => (
-                Kind::ClientCertificate,
+                RequestErrorKind::ClientCertificate,
                 format!("it does not accept our client certificate, or the lack of one ({alert:?})"),
             ),
-            alert => (Kind::Other, format!("it ended the TLS handshake with the alert {alert:?}")),
+            alert => (RequestErrorKind::Other, format!("it ended the TLS handshake with the alert {alert:?}")),
         },
-        error => (Kind::Other, error.to_string()),
+        error => (RequestErrorKind::Other, error.to_string()),
     }
 }
 
@@ -167,10 +173,10 @@ mod tests {
     #[test]
     fn the_reason_is_found_under_its_wrappers() {
         let inner = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
-        let failure = Failure::from(&io::Error::other(io::Error::new(io::ErrorKind::InvalidData, inner)));
-        assert_eq!(failure.kind, Kind::Issuer);
+        let failure = RequestError::from(&io::Error::other(io::Error::new(io::ErrorKind::InvalidData, inner)));
+        assert_eq!(failure.kind, RequestErrorKind::Issuer);
         assert_eq!(failure.cause, "its certificate was issued by nobody whom this machine trusts");
-        let failure = Failure::from(&io::Error::from(io::ErrorKind::ConnectionRefused));
-        assert_eq!((failure.kind, failure.cause.as_str()), (Kind::Refused, "connection refused"));
+        let failure = RequestError::from(&io::Error::from(io::ErrorKind::ConnectionRefused));
+        assert_eq!((failure.kind, failure.cause.as_str()), (RequestErrorKind::Refused, "connection refused"));
     }
 }

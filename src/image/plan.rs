@@ -1,0 +1,165 @@
+//! What an image's documents say: its configuration, and where its layers are.
+
+use std::collections::BTreeMap;
+
+use oci_spec::image::ImageConfiguration;
+
+use crate::image::source::SourceError;
+use crate::layer::scan::Annotations;
+use crate::model::{BlobRef, Digest, Hasher, ImageConfig, ImagePath, Limits, OverLimit, Platform, printable};
+
+use super::{ImageError, PlatformChoice};
+
+/// An image as its documents describe it, before its layers are read.
+#[derive(Clone, Debug)]
+pub(super) struct ImagePlan {
+    pub(super) manifest: Option<Digest>,
+    /// The manifest's.
+    pub(super) annotations: Annotations,
+    pub(super) config_digest: Digest,
+    pub(super) config: ImageConfig,
+    pub(super) layers: Vec<PlannedLayer>,
+    /// Build steps that made no layer, such as `ENV`.
+    pub(super) empty_steps: Vec<String>,
+    pub(super) notes: Vec<String>,
+    /// Whether what is read is compared with digests.
+    pub(super) is_verified: bool,
+}
+
+/// A layer as the documents describe it.
+#[derive(Clone, Debug)]
+pub(super) struct PlannedLayer {
+    pub(super) location: LayerLocation,
+    pub(super) media_type: Option<String>,
+    /// Its descriptor's.
+    pub(super) annotations: Annotations,
+    pub(super) diff_id: Digest,
+    pub(super) history: Option<String>,
+}
+
+/// Where a layer's bytes are.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum LayerLocation {
+    /// In a medium that goes by digest.
+    Blob { digest: Digest, size: u64 },
+    /// A member of a docker archive.
+    Member(ImagePath),
+}
+
+impl LayerLocation {
+    pub(super) fn blob(&self) -> Option<BlobRef> {
+        match self {
+            Self::Blob { digest, size } => Some(BlobRef { digest: digest.clone(), size: *size }),
+            Self::Member(_) => None,
+        }
+    }
+}
+
+pub(super) fn check_platform(plan: &ImagePlan, choice: &PlatformChoice) -> Result<(), ImageError> {
+    match (choice, &plan.config.platform) {
+        (PlatformChoice::One(asked), Some(offered)) if !asked.is_served_by(offered) => Err(ImageError::invalid(
+            format!("the image is for {}, and {asked} was asked for", printable(&offered.to_string())),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// What a manifest says of a layer.
+pub(super) struct DescribedLayer {
+    pub(super) location: LayerLocation,
+    pub(super) media_type: Option<String>,
+    pub(super) annotations: Annotations,
+}
+
+/// Makes the plan of an image from its configuration and what its manifest says of the layers (`None` for a layer that is
+/// passed over).
+pub(super) fn configure(
+    bytes: &[u8],
+    config_digest: Digest,
+    manifest: Option<Digest>,
+    described: Vec<Option<DescribedLayer>>,
+    mut notes: Vec<String>,
+    limits: &Limits,
+) -> Result<ImagePlan, ImageError> {
+    let parsed: ImageConfiguration = serde_json::from_slice(bytes)
+        .map_err(|error| ImageError::invalid(format!("image configuration {config_digest} is malformed: {error}")))?;
+    let diff_ids = parsed.rootfs().diff_ids();
+    if diff_ids.len() != described.len() {
+        let what = format!(
+            "image configuration {config_digest} has {} diff IDs, and there are {} layers",
+            diff_ids.len(),
+            described.len()
+        );
+        return Err(ImageError::invalid(what));
+    }
+    if described.len() > limits.layers {
+        return Err(over(format!("the image has {} layers", described.len()), "layers", limits.layers as u64));
+    }
+    let history = parsed.history().clone().unwrap_or_default();
+    let step = |entry: &oci_spec::image::History| entry.created_by().clone().unwrap_or_default();
+    let (empty, full): (Vec<_>, Vec<_>) = history.iter().partition(|entry| entry.empty_layer() == Some(true));
+    // Some builders (kaniko, squashing ones) do not keep the history in step with the layers.
+    let steps: Vec<Option<String>> = if full.len() == described.len() {
+        full.iter().map(|entry| Some(step(entry)).filter(|text| !text.is_empty())).collect()
+    } else {
+        if !full.is_empty() {
+            notes.push(format!(
+                "the history tells of {} layers, and there are {}: build steps are not shown",
+                full.len(),
+                described.len()
+            ));
+        }
+        vec![None; described.len()]
+    };
+    let mut layers = Vec::new();
+    for ((described, diff_id), history) in described.into_iter().zip(diff_ids).zip(steps) {
+        if let Some(DescribedLayer { location, media_type, annotations }) = described {
+            let diff_id = diff_id.parse().map_err(SourceError::from)?;
+            layers.push(PlannedLayer { location, media_type, annotations, diff_id, history });
+        }
+    }
+    let config = image_config(&parsed);
+    Ok(ImagePlan {
+        manifest,
+        annotations: Annotations::new(),
+        config_digest,
+        config,
+        layers,
+        empty_steps: empty.into_iter().map(step).collect(),
+        notes,
+        is_verified: true,
+    })
+}
+
+fn image_config(parsed: &ImageConfiguration) -> ImageConfig {
+    let platform = Platform {
+        os: parsed.os().to_string(),
+        architecture: parsed.architecture().to_string(),
+        variant: parsed.variant().clone(),
+    };
+    let mut image = ImageConfig { platform: Some(platform), ..ImageConfig::default() };
+    if let Some(config) = parsed.config() {
+        let pair = |text: &String| {
+            text.split_once('=').map_or((text.clone(), String::new()), |(k, v)| (k.to_owned(), v.to_owned()))
+        };
+        image.environment = config.env().iter().flatten().map(pair).collect();
+        image.entrypoint = config.entrypoint().clone().unwrap_or_default();
+        image.command = config.cmd().clone().unwrap_or_default();
+        image.user = config.user().clone().unwrap_or_default();
+        image.working_directory = config.working_dir().clone().unwrap_or_default();
+        image.labels =
+            config.labels().iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect::<BTreeMap<_, _>>();
+    }
+    image
+}
+
+pub(super) fn over(what: String, limit: &'static str, value: u64) -> ImageError {
+    ImageError::invalid(OverLimit::new(what, limit, value).to_string())
+}
+
+/// The digest of small bytes.
+pub(super) fn digest_of(bytes: &[u8]) -> Digest {
+    let mut hasher = Hasher::sha256();
+    hasher.update(bytes);
+    hasher.finish()
+}
