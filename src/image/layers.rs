@@ -68,8 +68,9 @@ pub(super) fn scan<'s>(
 
 /// For messages: which layer.
 pub(super) fn describe(index: usize, count: usize, layer: &PlannedLayer) -> String {
-    let digest = layer.location.blob().map_or_else(|| layer.diff_id.clone(), |blob| blob.digest);
-    format!("layer {} of {count} ({}:{})", index + 1, digest.algorithm(), digest.short())
+    let digest = layer.location.blob().map(|blob| blob.digest).or_else(|| layer.diff_id.clone());
+    let digest = digest.map(|digest| format!(" ({}:{})", digest.algorithm(), digest.short())).unwrap_or_default();
+    format!("layer {} of {count}{digest}", index + 1)
 }
 
 fn scan_one<'s>(
@@ -114,8 +115,8 @@ fn scan_one<'s>(
     }
     // Of a plain tar, the configuration says what the stored bytes are.
     let head = head(&mut reader).map_err(|failed| error(ScanError::Read(failed)))?;
-    if let (Ok(Compression::None), Some(size)) = (Compression::detect(&head), size)
-        && let Some(scanned) = known(&BlobRef { digest: layer.diff_id.clone(), size })
+    if let (Ok(Compression::None), Some(size), Some(digest)) = (Compression::detect(&head), size, layer.diff_id.clone())
+        && let Some(scanned) = known(&BlobRef { digest, size })
     {
         return Ok(scanned);
     }
@@ -135,7 +136,7 @@ fn scan_one<'s>(
         |pipe| scan_layer(pipe, limits, true, pool),
     );
     let scanned = ScannedLayer::whole(scan.map_err(error)?, hasher.finish(), size);
-    verify_diff_id(&scanned, &layer.diff_id, what)?;
+    verify_diff_id(&scanned, layer.diff_id.as_ref(), what)?;
     keep(context, &scanned);
     Ok(scanned)
 }

@@ -5,17 +5,38 @@ use std::io::{self, Read, Seek as _, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::model::{Digest, Hasher, ImagePath, Limits};
+use crate::model::{BlobRef, Digest, Hasher, ImagePath, Limits};
 
-use crate::model::BlobRef;
-
+use super::Request;
+use super::by_digest::ByDigest;
+use super::medium::{Medium, Transport, TransportKind};
 use super::source::{Document, Source, SourceError, read_bounded};
+use super::target::{Selector, Target};
+
+pub(super) static TRANSPORT: Transport = Transport {
+    prefix: "oci:",
+    syntax: "DIR[:REF|@DIGEST]",
+    description: "an OCI image layout",
+    kind: TransportKind::Folder,
+    parse: Target::path_and_selector,
+    open: |target, request| open(target.path(), target.selector(), request),
+};
+
+/// Opens a layout in a folder.
+pub(super) fn open(
+    path: &Path,
+    selector: Option<&Selector>,
+    request: &Request,
+) -> Result<Box<dyn Medium>, SourceError> {
+    let source = Layout::open(Folder::new(path), &request.limits)?;
+    Ok(Box::new(ByDigest { name: format!("oci:{}", path.display()), selector: selector.cloned(), source }))
+}
 
 /// A file's bytes from the first on, and their number.
-pub type OpenedFile<'a> = (Box<dyn Read + Send + 'a>, u64);
+pub(super) type OpenedFile<'a> = (Box<dyn Read + Send + 'a>, u64);
 
 /// Something that holds files by name: a folder or an archive.
-pub trait Files: Sync + std::fmt::Debug {
+pub(super) trait Files: Sync + std::fmt::Debug {
     /// A file; `None` when it is not there.
     fn open(&self, path: &ImagePath) -> Result<Option<OpenedFile<'_>>, SourceError>;
 
@@ -52,11 +73,11 @@ impl<F: Files> Files for &F {
 
 /// A folder of this machine.
 #[derive(Debug)]
-pub struct Folder(PathBuf);
+pub(super) struct Folder(PathBuf);
 
 impl Folder {
     /// Files below `path`.
-    pub fn new(path: &Path) -> Self {
+    pub(super) fn new(path: &Path) -> Self {
         Self(path.to_owned())
     }
 }
@@ -98,14 +119,14 @@ impl Files for Folder {
 
 /// An image layout.
 #[derive(Debug)]
-pub struct Layout<F> {
+pub(super) struct Layout<F> {
     files: F,
     limits: Limits,
 }
 
 impl<F: Files> Layout<F> {
     /// The layout in these files.
-    pub fn open(files: F, limits: &Limits) -> Result<Self, SourceError> {
+    pub(super) fn open(files: F, limits: &Limits) -> Result<Self, SourceError> {
         if files.open(&ImagePath::from("index.json"))?.is_none() {
             let what = format!("{} is no OCI image layout: it has no index.json", files.place());
             return Err(SourceError::invalid(what));
@@ -124,7 +145,7 @@ impl<F: Files> Layout<F> {
 }
 
 /// Where a layout keeps a blob.
-pub fn blob_path(digest: &Digest) -> ImagePath {
+pub(super) fn blob_path(digest: &Digest) -> ImagePath {
     ImagePath::from(format!("blobs/{}/{}", digest.algorithm(), digest.hex()).as_str())
 }
 

@@ -1,23 +1,25 @@
 //! From a reference to images whose layers are scanned and folded: source, scan and rootfs put together.
 
-pub mod archive;
+mod archive;
+mod by_digest;
 mod choose;
 pub mod daemon;
-mod docker_archive;
 pub mod dockerfile;
 pub mod history;
 mod layers;
-pub mod layout;
+mod layout;
+mod medium;
 mod oci;
 mod partial;
 mod plan;
 pub mod reference;
 pub mod registry;
+mod root;
 mod scanned;
 mod soci;
 pub mod source;
-mod stream;
-mod unpacked;
+mod target;
+mod transports;
 pub mod verify;
 
 use std::collections::BTreeMap;
@@ -168,20 +170,15 @@ pub fn load(request: &Request, progress: &dyn Progress, cancel: &Cancel) -> Resu
         progress,
         cancel,
     };
-    let found = choose::find(request, context)?;
-    let mut plans = Vec::new();
-    for mut plan in found.plans(request)? {
-        let scanned = found.scan(&mut plan, request, context)?;
-        plans.push((plan, scanned));
+    let mut medium = choose::choose(request)?;
+    let mut images = Vec::new();
+    for mut plan in medium.plans(request, context)? {
+        let scanned = medium.scan(&mut plan, request, context)?;
+        images.push((plan, scanned));
     }
     // Trees of files may be large: what layers were unpacked with gives way to them.
     drop(pool);
-    let name = found.name();
-    let mut images: Vec<_> = plans.into_iter().map(|(plan, scanned)| assemble(plan, scanned, &name, request)).collect();
-    if let Some((layer, name)) = found.folder() {
-        images.push(root(layer, name, request));
-    }
-    Ok(images)
+    Ok(images.into_iter().map(|(plan, scanned)| assemble(plan, scanned, medium.name(), request)).collect())
 }
 
 fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, source: &str, request: &Request) -> Image {
@@ -197,8 +194,8 @@ fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, source: &str, request: 
         let part = scanned.part.map(|table| part_read(scanned.read, scanned.size, table));
         notes.extend(part.iter().chain(&scanned.note).map(|note| format!("layer {}: {note}", index + 1)));
         layers.push(LayerSummary {
-            digest: plan.is_verified.then(|| scanned.stored.clone()),
-            diff_id: Some(planned.diff_id.clone()),
+            digest: scanned.stored.clone(),
+            diff_id: planned.diff_id.clone(),
             compression: scan.compression.name(),
             size: scanned.size,
             read: scanned.read,
@@ -212,21 +209,23 @@ fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, source: &str, request: 
     notes.extend(rootfs.notes.iter().cloned());
     notes.extend(unread(&rootfs));
     let mut config = plan.config;
-    if !request.environment.is_empty() {
+    let has_config = plan.config_digest.is_some();
+    if has_config && !request.environment.is_empty() {
         notes.push(format!("variables of the launch, over the image's own: {}", names(&request.environment)));
-        config.environment.extend(request.environment.clone());
     }
+    config.environment.extend(request.environment.clone());
     let summary = ImageSummary {
         reference: request.text.clone(),
         source: source.to_owned(),
         manifest: plan.manifest,
-        config: Some(plan.config_digest),
+        config: plan.config_digest,
         platform: config.platform.clone(),
         layers,
         empty_steps: plan.empty_steps,
         notes,
     };
-    Image { summary, config: Some(config), rootfs }
+    let config = (has_config || !request.environment.is_empty()).then_some(config);
+    Image { summary, config, rootfs }
 }
 
 /// For the report: how much of a layer was read.
@@ -249,41 +248,7 @@ fn unread(rootfs: &RootFs) -> Vec<String> {
     notes
 }
 
+/// Names of variables, for notes.
 fn names(environment: &BTreeMap<String, String>) -> String {
     environment.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
-}
-
-/// An unpacked root file system: one layer, and no configuration but the environment that the user gives it.
-fn root(scan: Arc<crate::layer::scan::LayerScan>, source: String, request: &Request) -> Image {
-    let layer = LayerSummary {
-        digest: None,
-        diff_id: None,
-        compression: scan.compression.name(),
-        size: scan.unpacked,
-        read: scan.unpacked,
-        unpacked: scan.unpacked,
-        entries: scan.entries.len(),
-        cached: false,
-        history: None,
-    };
-    let rootfs = RootFs::fold(vec![scan], &request.limits);
-    let (config, note) = if request.environment.is_empty() {
-        (None, "an unpacked root file system has no image configuration: its environment is unknown".to_owned())
-    } else {
-        let config = ImageConfig { environment: request.environment.clone(), ..ImageConfig::default() };
-        (Some(config), format!("the whole environment is that of the launch: {}", names(&request.environment)))
-    };
-    let mut notes = vec![note];
-    notes.extend(unread(&rootfs));
-    let summary = ImageSummary {
-        reference: request.text.clone(),
-        source,
-        manifest: None,
-        config: None,
-        platform: None,
-        layers: vec![layer],
-        empty_steps: Vec::new(),
-        notes,
-    };
-    Image { summary, config, rootfs }
 }

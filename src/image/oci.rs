@@ -4,8 +4,8 @@
 use oci_spec::image::{Descriptor, ImageIndex, ImageManifest};
 use serde::Deserialize;
 
-use crate::image::reference::Selector;
 use crate::image::source::{Source, SourceError, read_bounded};
+use crate::image::target::Selector;
 use crate::model::{BlobRef, Digest, Limits, Platform, printable};
 
 use super::plan::{DescribedLayer, ImagePlan, LayerLocation, check_platform, configure, over};

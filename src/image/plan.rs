@@ -1,6 +1,7 @@
 //! What an image's documents say: its configuration, and where its layers are.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use oci_spec::image::ImageConfiguration;
 
@@ -16,14 +17,13 @@ pub(super) struct ImagePlan {
     pub(super) manifest: Option<Digest>,
     /// The manifest's.
     pub(super) annotations: Annotations,
-    pub(super) config_digest: Digest,
+    /// `None` where there is no configuration: an unpacked root file system.
+    pub(super) config_digest: Option<Digest>,
     pub(super) config: ImageConfig,
     pub(super) layers: Vec<PlannedLayer>,
     /// Build steps that made no layer, such as `ENV`.
     pub(super) empty_steps: Vec<String>,
     pub(super) notes: Vec<String>,
-    /// Whether what is read is compared with digests.
-    pub(super) is_verified: bool,
 }
 
 /// A layer as the documents describe it.
@@ -33,7 +33,8 @@ pub(super) struct PlannedLayer {
     pub(super) media_type: Option<String>,
     /// Its descriptor's.
     pub(super) annotations: Annotations,
-    pub(super) diff_id: Digest,
+    /// The digest of its tar. `None` for a folder that was never packed.
+    pub(super) diff_id: Option<Digest>,
     pub(super) history: Option<String>,
 }
 
@@ -44,13 +45,15 @@ pub(super) enum LayerLocation {
     Blob { digest: Digest, size: u64 },
     /// A member of a docker archive.
     Member(ImagePath),
+    /// A folder of this machine, not packed.
+    Folder(PathBuf),
 }
 
 impl LayerLocation {
     pub(super) fn blob(&self) -> Option<BlobRef> {
         match self {
             Self::Blob { digest, size } => Some(BlobRef { digest: digest.clone(), size: *size }),
-            Self::Member(_) => None,
+            Self::Member(_) | Self::Folder(_) => None,
         }
     }
 }
@@ -114,7 +117,7 @@ pub(super) fn configure(
     let mut layers = Vec::new();
     for ((described, diff_id), history) in described.into_iter().zip(diff_ids).zip(steps) {
         if let Some(DescribedLayer { location, media_type, annotations }) = described {
-            let diff_id = diff_id.parse().map_err(SourceError::from)?;
+            let diff_id = Some(diff_id.parse().map_err(SourceError::from)?);
             layers.push(PlannedLayer { location, media_type, annotations, diff_id, history });
         }
     }
@@ -122,12 +125,11 @@ pub(super) fn configure(
     Ok(ImagePlan {
         manifest,
         annotations: Annotations::new(),
-        config_digest,
+        config_digest: Some(config_digest),
         config,
         layers,
         empty_steps: empty.into_iter().map(step).collect(),
         notes,
-        is_verified: true,
     })
 }
 

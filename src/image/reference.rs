@@ -2,43 +2,26 @@
 //! (containers-transports(5)).
 
 use std::fmt;
-use std::path::PathBuf;
 use std::str::FromStr;
 
-use oci_spec::distribution::Reference as Name;
+use crate::model::printable;
 
-use crate::model::{Digest, printable};
+pub use super::medium::{Transport, TransportKind};
+pub use super::target::{Selector, Target};
+pub use super::transports::{TRANSPORTS, split};
 
-/// Where an image is, as the user said it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Transports of skopeo that are not supported.
+const UNSUPPORTED: [&str; 6] = ["dir", "containers-storage", "tarball", "sif", "ostree", "atomic"];
+
+/// Where an image is, as the user wrote it.
+#[derive(Clone, Debug)]
 pub enum Reference {
-    /// `docker://NAME`: a registry.
-    Registry(Name),
-    /// `docker-daemon:NAME`, or an image ID: an engine that speaks Docker's API.
-    Daemon(String),
-    /// `docker-archive:PATH[:REF|:@INDEX]`: what `docker save` writes.
-    DockerArchive(PathBuf, Option<Selector>),
-    /// `oci:DIR[:REF|@DIGEST]`: an image layout.
-    Layout(PathBuf, Option<Selector>),
-    /// `oci-archive:FILE[:REF|@DIGEST]`: an image layout in a tar archive.
-    OciArchive(PathBuf, Option<Selector>),
-    /// `root:DIR`: an unpacked root file system.
-    Root(PathBuf),
+    /// `TRANSPORT:TARGET`.
+    Transport(&'static Transport, Target),
     /// `-`: an archive on standard input.
     Stdin,
     /// No transport: a path if something is there, else a name for the engine and then the registry.
     Bare(String),
-}
-
-/// Which image of several in one place.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Selector {
-    /// By name: `org.opencontainers.image.ref.name` of an index, `RepoTags` of a docker archive.
-    Name(String),
-    /// By place, from 0.
-    Index(usize),
-    /// By the digest of its manifest.
-    Digest(Digest),
 }
 
 /// A text that is no image reference.
@@ -47,6 +30,18 @@ pub enum Selector {
 pub struct ReferenceError {
     text: String,
     why: String,
+}
+
+/// Every form of a reference, each with one line for help.
+pub fn forms() -> Vec<(String, &'static str)> {
+    let bare = [
+        ("NAME".to_owned(), "looked for in the engine (Docker, Podman), then in the registry"),
+        ("PATH".to_owned(), "an archive, an OCI layout or a root file system, known by its content"),
+    ];
+    let named =
+        TRANSPORTS.map(|transport| (format!("{}{}", transport.prefix, transport.syntax), transport.description));
+    let stdin = ("-".to_owned(), "an archive on standard input");
+    bare.into_iter().chain(named).chain([stdin]).collect()
 }
 
 impl FromStr for Reference {
@@ -60,83 +55,39 @@ impl FromStr for Reference {
         if text.is_empty() {
             return Err(error("it is empty".to_owned()));
         }
-        let Some((transport, rest)) = text.split_once(':') else {
+        let Some((name, _)) = text.split_once(':') else {
             return Ok(Self::Bare(text.to_owned()));
         };
-        let needed = |what: &str| {
-            if rest.is_empty() { Err(error(format!("{transport}: needs {what} behind the colon"))) } else { Ok(rest) }
-        };
-        match transport {
-            "docker" => {
-                let name = rest.strip_prefix("//").ok_or_else(|| error("write docker://NAME".to_owned()))?;
-                name.parse().map(Self::Registry).map_err(|why| error(format!("{why}")))
-            }
-            "docker-daemon" => Ok(Self::Daemon(needed("the name of an image")?.to_owned())),
-            "docker-archive" => {
-                let (path, selector) = split(needed("a file")?).map_err(error)?;
-                Ok(Self::DockerArchive(path, selector))
-            }
-            "oci" => {
-                let (path, selector) = split(needed("a folder")?).map_err(error)?;
-                Ok(Self::Layout(path, selector))
-            }
-            "oci-archive" => {
-                let (path, selector) = split(needed("a file")?).map_err(error)?;
-                Ok(Self::OciArchive(path, selector))
-            }
-            "root" => Ok(Self::Root(PathBuf::from(needed("a folder")?))),
-            "dir" | "containers-storage" | "tarball" | "sif" | "ostree" | "atomic" => Err(error(format!(
-                "the transport {transport}: is not supported; docker://, docker-daemon:, docker-archive:, oci:, oci-archive: and root: are"
-            ))),
-            _ => Ok(Self::Bare(text.to_owned())),
+        if UNSUPPORTED.contains(&name) {
+            return Err(error(format!("the transport {name}: is not supported; {} are", supported())));
+        }
+        match TRANSPORTS.iter().find(|transport| transport.name() == name) {
+            Some(transport) => target(transport, text).map(|target| Self::Transport(transport, target)).map_err(error),
+            None => Ok(Self::Bare(text.to_owned())),
         }
     }
 }
 
-/// `PATH[:REF|:@INDEX|@DIGEST]`. A path with a colon in it cannot be told apart and is cut at the first one, as skopeo
-/// does.
-fn split(text: &str) -> Result<(PathBuf, Option<Selector>), String> {
-    if let Some((path, digest)) = text.split_once('@').filter(|(path, _)| !path.is_empty() && !path.contains(':')) {
-        let digest = digest.parse().map_err(|error| format!("{error}"))?;
-        return Ok((path.into(), Some(Selector::Digest(digest))));
+/// The target of a reference that begins with a transport's name.
+fn target(transport: &Transport, text: &str) -> Result<Target, String> {
+    let Transport { prefix, syntax, kind, parse, .. } = transport;
+    match text.strip_prefix(prefix) {
+        None => Err(format!("write {prefix}{syntax}")),
+        Some("") if prefix.ends_with(':') => Err(format!("{prefix} needs {} behind the colon", kind.target())),
+        Some(target) => parse(target),
     }
-    let Some((path, name)) = text.split_once(':') else {
-        return Ok((text.into(), None));
-    };
-    let selector = match name.strip_prefix('@') {
-        Some(index) => {
-            let wrong = |_| format!("'@{index}' is not the place of an image in the archive: write :@0 for the first");
-            Selector::Index(index.parse().map_err(wrong)?)
-        }
-        None if name.is_empty() => return Err("there is nothing behind the colon".to_owned()),
-        None => Selector::Name(name.to_owned()),
-    };
-    Ok((path.into(), Some(selector)))
 }
 
-impl fmt::Display for Selector {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Name(name) => write!(f, ":{}", printable(name)),
-            Self::Index(index) => write!(f, ":@{index}"),
-            Self::Digest(digest) => write!(f, "@{digest}"),
-        }
-    }
+/// The transports, as a list for a sentence.
+fn supported() -> String {
+    let [first @ .., last] = TRANSPORTS.map(|transport| transport.prefix);
+    format!("{} and {last}", first.join(", "))
 }
 
 impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = |f: &mut fmt::Formatter<'_>, transport, path: &PathBuf, selector: &Option<Selector>| {
-            write!(f, "{transport}:{}", printable(&path.to_string_lossy()))?;
-            selector.as_ref().map_or(Ok(()), |selector| write!(f, "{selector}"))
-        };
         match self {
-            Self::Registry(name) => write!(f, "docker://{name}"),
-            Self::Daemon(name) => write!(f, "docker-daemon:{}", printable(name)),
-            Self::DockerArchive(path, selector) => place(f, "docker-archive", path, selector),
-            Self::Layout(path, selector) => place(f, "oci", path, selector),
-            Self::OciArchive(path, selector) => place(f, "oci-archive", path, selector),
-            Self::Root(path) => place(f, "root", path, &None),
+            Self::Transport(transport, target) => write!(f, "{}{target}", transport.prefix),
             Self::Stdin => f.write_str("-"),
             Self::Bare(text) => f.write_str(&printable(text)),
         }

@@ -14,8 +14,8 @@ use super::{ImageError, ScanContext};
 #[derive(Clone, Debug)]
 pub(super) struct ScannedLayer {
     pub(super) scan: Arc<LayerScan>,
-    /// Digest of the blob as stored: computed here, unless only parts were read.
-    pub(super) stored: Digest,
+    /// Digest of the blob as stored: computed here, unless only parts were read. `None` for a folder, which has none.
+    pub(super) stored: Option<Digest>,
     pub(super) size: u64,
     /// Bytes of the blob that the scan was made of.
     pub(super) read: u64,
@@ -30,7 +30,13 @@ pub(super) struct ScannedLayer {
 impl ScannedLayer {
     /// A layer that was read from its first byte to its last.
     pub(super) fn whole(scan: LayerScan, stored: Digest, size: u64) -> Self {
-        Self { scan: Arc::new(scan), stored, size, read: size, cached: false, part: None, note: None }
+        Self { scan: Arc::new(scan), stored: Some(stored), size, read: size, cached: false, part: None, note: None }
+    }
+
+    /// A layer that is a folder: nothing of it can be compared with a digest.
+    pub(super) fn unhashed(scan: LayerScan) -> Self {
+        let size = scan.unpacked;
+        Self { scan: Arc::new(scan), stored: None, size, read: size, cached: false, part: None, note: None }
     }
 }
 
@@ -53,7 +59,8 @@ pub(super) fn cached(context: ScanContext<'_>, blob: &BlobRef) -> Option<Scanned
 /// elsewhere without compression. A blob of which only parts were read has none.
 pub(super) fn keep(context: ScanContext<'_>, scanned: &ScannedLayer) {
     let limits = context.limits;
-    let blob = BlobRef { digest: scanned.stored.clone(), size: scanned.size };
+    let Some(stored) = &scanned.stored else { return };
+    let blob = BlobRef { digest: stored.clone(), size: scanned.size };
     let Some(diff_id) = &scanned.scan.diff_id else {
         context.cache.put(&Key { blob: &blob, limits }, &scanned.scan);
         return;
@@ -61,7 +68,7 @@ pub(super) fn keep(context: ScanContext<'_>, scanned: &ScannedLayer) {
     // What a scan was asked for besides is no part of what the bytes hold.
     let scan = LayerScan { diff_id: None, ..LayerScan::clone(&scanned.scan) };
     context.cache.put(&Key { blob: &blob, limits }, &scan);
-    if *diff_id != scanned.stored {
+    if diff_id != stored {
         let tar = BlobRef { digest: diff_id.clone(), size: scan.unpacked };
         context.cache.put(&Key { blob: &tar, limits }, &LayerScan { compression: Compression::None, ..scan });
     }
@@ -71,6 +78,7 @@ pub(super) fn keep(context: ScanContext<'_>, scanned: &ScannedLayer) {
 pub(super) fn promised(location: &LayerLocation, size: Option<u64>) -> Option<BlobRef> {
     match location {
         LayerLocation::Blob { .. } => location.blob(),
+        LayerLocation::Folder(_) => None,
         LayerLocation::Member(path) => {
             let parts: Vec<&str> =
                 path.components().map(|part| std::str::from_utf8(part).unwrap_or_default()).collect();
@@ -81,8 +89,9 @@ pub(super) fn promised(location: &LayerLocation, size: Option<u64>) -> Option<Bl
 }
 
 /// The tar of a layer against the configuration.
-pub(super) fn verify_diff_id(scanned: &ScannedLayer, diff_id: &Digest, what: &str) -> Result<(), ImageError> {
-    let plain = (scanned.scan.compression == Compression::None).then(|| scanned.stored.clone());
+pub(super) fn verify_diff_id(scanned: &ScannedLayer, diff_id: Option<&Digest>, what: &str) -> Result<(), ImageError> {
+    let Some(diff_id) = diff_id else { return Ok(()) };
+    let plain = (scanned.scan.compression == Compression::None).then(|| scanned.stored.clone()).flatten();
     let Some(found) = scanned.scan.diff_id.clone().or(plain).filter(|found| found != diff_id) else { return Ok(()) };
     let text = format!("the layer is corrupt: its tar has the digest {found}, the image configuration says {diff_id}");
     Err(ImageError::Layer {

@@ -11,7 +11,7 @@ use super::Engine;
 
 /// An image in an engine's own folders.
 #[derive(Clone, Debug)]
-pub struct Unpacked {
+pub struct EngineFolders {
     /// Its ID: what the engine says is the digest of its configuration.
     pub id: Digest,
     /// The folders of its layers, the lowest first, each with the diff ID that it is said to have.
@@ -22,7 +22,7 @@ pub struct Unpacked {
 
 impl Engine {
     /// Where the layers of the image `name` are. Only Docker's driver overlay2 and Podman's overlay have a folder for each.
-    pub fn unpacked(&self, name: &str) -> Result<Unpacked, SourceError> {
+    pub fn folders(&self, name: &str) -> Result<EngineFolders, SourceError> {
         let refused = |why: &str| SourceError::Invalid {
             what: format!(
                 "the layers of '{}' in {} cannot be read as folders: {why}",
@@ -35,11 +35,11 @@ impl Engine {
             return Err(refused("it may run on another machine"));
         }
         let id = self.find(name)?.id;
-        unpacked(self.inspect(name)?, id).map_err(|why| refused(&why))
+        folders_of(self.inspect(name)?, id).map_err(|why| refused(&why))
     }
 }
 
-fn unpacked(image: ImageInspect, id: Digest) -> Result<Unpacked, String> {
+fn folders_of(image: ImageInspect, id: Digest) -> Result<EngineFolders, String> {
     let driver = image.graph_driver.ok_or("the engine does not say where they are")?;
     if !matches!(driver.name.as_str(), "overlay2" | "overlay") {
         return Err(format!("its storage driver is {}, and only overlay2 is known", printable(&driver.name)));
@@ -73,7 +73,7 @@ fn unpacked(image: ImageInspect, id: Digest) -> Result<Unpacked, String> {
         working_directory: said.working_dir.unwrap_or_default(),
         labels: said.labels.into_iter().flatten().collect(),
     };
-    Ok(Unpacked { id, layers: paths.into_iter().zip(diff_ids).collect(), config })
+    Ok(EngineFolders { id, layers: paths.into_iter().zip(diff_ids).collect(), config })
 }
 
 #[cfg(test)]
@@ -83,14 +83,14 @@ mod tests {
 
     const ID: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-    fn ask(driver: &str, layers: usize) -> Result<Unpacked, String> {
+    fn ask(driver: &str, layers: usize) -> Result<EngineFolders, String> {
         let layers = vec![format!("\"{ID}\""); layers].join(",");
         let json = format!(
             r#"{{"Id":"{ID}","Os":"linux","Architecture":"amd64","Config":{{"Env":["A=b=c"],"User":"u"}},
                 "GraphDriver":{driver},"RootFS":{{"Type":"layers","Layers":[{layers}]}}}}"#
         );
         let fake = Fake::new("1.47", move |_, stream| respond(stream, "200 OK", json.as_bytes()));
-        fake.engine().unpacked("torch:2.9").map_err(|error| error.to_string())
+        fake.engine().folders("torch:2.9").map_err(|error| error.to_string())
     }
 
     #[test]

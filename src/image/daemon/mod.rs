@@ -12,6 +12,8 @@ mod export;
 #[cfg(test)]
 mod fake;
 mod folders;
+pub(super) mod medium;
+mod unverified;
 
 use std::fmt;
 use std::fs;
@@ -28,7 +30,7 @@ use crate::model::{Digest, Platform, printable};
 
 pub use self::candidates::endpoints;
 pub use self::endpoint::{Address, Endpoint};
-pub use self::folders::Unpacked;
+pub use self::folders::EngineFolders;
 
 use self::engine_error::message;
 pub(crate) use self::engine_error::{EngineError, EngineErrorKind};

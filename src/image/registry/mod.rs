@@ -8,6 +8,7 @@ mod certs;
 mod connect;
 mod credentials;
 mod http;
+pub(super) mod medium;
 mod referrers;
 mod request_error;
 mod response_error;

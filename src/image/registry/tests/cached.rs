@@ -6,7 +6,6 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::image::reference::Reference;
 use crate::image::{Image, PlatformChoice, Request, load};
 use crate::layer::cache::{Cache, DEFAULT_BOUND, Local};
 use crate::model::NoProgress;
@@ -56,7 +55,7 @@ fn read(server: &Server, cache: &Arc<Cache>) -> Image {
     let request = Request {
         whole: false,
         unverified: false,
-        reference: Reference::Registry(format!("{}/a/b:1", server.host()).parse().unwrap()),
+        reference: format!("docker://{}/a/b:1", server.host()).parse().unwrap(),
         text: "image".to_owned(),
         choice: PlatformChoice::Host,
         jobs: NonZeroUsize::MIN,

@@ -2,35 +2,118 @@
 //! the documents that say what they are come last.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, Cursor, Read};
+use std::io::{self, BufRead, Cursor, Read};
 use std::thread;
 
-use crate::image::layout::{Files, OpenedFile};
+use crate::image::layers::describe;
+use crate::image::layout::{Files, Layout, OpenedFile, blob_path};
+use crate::image::medium::Medium;
+use crate::image::oci::Finder;
+use crate::image::plan::{ImagePlan, LayerLocation, PlannedLayer};
+use crate::image::scanned::{ScannedLayer, cached, keep, promised, verify_diff_id};
 use crate::image::source::SourceError;
+use crate::image::target::Selector;
+use crate::image::{ImageError, Request, ScanContext};
 use crate::layer::scan::{LayerScan, ScanError, scan_layer, unpack};
 use crate::layer::tar::{Fault, TarError, TarReader};
 use crate::model::{Digest, Entry, Hasher, ImagePath, Kind};
 use unpack::pipe::{PipeWriter, pipe, with_pipe};
 
-use super::plan::LayerLocation;
-use super::scanned::{ScannedLayer, cached, keep, promised};
-use super::{ImageError, ScanContext};
+use super::docker;
 
 /// Bytes of all documents of an archive together.
 const DOCUMENTS: u64 = 64 << 20;
 
+/// An archive that can be read once, as a medium.
+pub(in crate::image) struct Stream {
+    /// Where it is, for reports.
+    name: String,
+    /// Which of its images.
+    selector: Option<Selector>,
+    size: Option<u64>,
+    /// Its bytes, until they are read.
+    unread: Option<Box<dyn Read + Send>>,
+    archive: StreamedArchive,
+}
+
+impl Stream {
+    /// A stream that nothing has been read of. `what` is its name in messages, `size` its bytes if they are known.
+    pub(in crate::image) fn new(name: String, what: &str, bytes: Box<dyn Read + Send>, size: Option<u64>) -> Self {
+        Self { name, selector: None, size, unread: Some(bytes), archive: StreamedArchive::empty(what) }
+    }
+
+    /// Chooses among several images.
+    pub(super) fn select(self, selector: Option<Selector>) -> Self {
+        Self { selector, ..self }
+    }
+
+    /// Standard input.
+    pub(in crate::image) fn standard_input() -> Self {
+        let name = "standard input";
+        Self::new(name.to_owned(), name, Box::new(io::stdin()), None)
+    }
+}
+
+impl Medium for Stream {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn plans(&mut self, request: &Request, context: ScanContext<'_>) -> Result<Vec<ImagePlan>, ImageError> {
+        if let Some(bytes) = self.unread.take() {
+            self.archive = read(bytes, self.size, &self.archive.name, context)?;
+        }
+        let (files, selector) = (&self.archive, self.selector.as_ref());
+        let has = |name| files.documents.contains_key(&ImagePath::from(name));
+        if has("index.json") && !has("manifest.json") {
+            let layout = Layout::open(files, &request.limits)?;
+            return Finder::plans(&layout, selector, &request.choice, &request.limits);
+        }
+        docker::plans(files, selector, &request.choice, &request.limits)
+    }
+
+    fn scan(
+        &self,
+        plan: &mut ImagePlan,
+        _request: &Request,
+        _context: ScanContext<'_>,
+    ) -> Result<Vec<ScannedLayer>, ImageError> {
+        let count = plan.layers.len();
+        let layers = plan.layers.iter().enumerate();
+        layers.map(|(index, layer)| self.archive.scanned(layer, &describe(index, count, layer))).collect()
+    }
+}
+
 /// What an archive held.
 #[derive(Debug)]
-pub(super) struct Streamed {
+struct StreamedArchive {
     name: String,
     documents: BTreeMap<ImagePath, Vec<u8>>,
     layers: BTreeMap<ImagePath, ScannedLayer>,
     links: BTreeMap<ImagePath, ImagePath>,
 }
 
-impl Streamed {
+impl StreamedArchive {
+    fn empty(name: &str) -> Self {
+        let (documents, layers, links) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { name: name.to_owned(), documents, layers, links }
+    }
+
+    /// The layer that an image names, if it went by and is the right one. `what` names it in messages.
+    fn scanned(&self, layer: &PlannedLayer, what: &str) -> Result<ScannedLayer, ImageError> {
+        let path = match &layer.location {
+            LayerLocation::Member(path) => path.clone(),
+            LayerLocation::Blob { digest, .. } => blob_path(digest),
+            LayerLocation::Folder(_) => return Err(ImageError::invalid("a layer without a name")),
+        };
+        let missing = || ImageError::invalid(format!("{} has no member {path}, which is {what}", self.name));
+        let scanned = self.layer(&path).ok_or_else(missing)?;
+        verify_diff_id(scanned, layer.diff_id.as_ref(), what)?;
+        Ok(scanned.clone())
+    }
+
     /// The layer under a member's name, through links.
-    pub(super) fn layer(&self, path: &ImagePath) -> Option<&ScannedLayer> {
+    fn layer(&self, path: &ImagePath) -> Option<&ScannedLayer> {
         let mut path = path;
         for _ in 0..8 {
             match self.links.get(path) {
@@ -42,7 +125,7 @@ impl Streamed {
     }
 }
 
-impl Files for Streamed {
+impl Files for StreamedArchive {
     fn open(&self, path: &ImagePath) -> Result<Option<OpenedFile<'_>>, SourceError> {
         let found = self.documents.get(path);
         Ok(found.map(|bytes| (Box::new(Cursor::new(bytes)) as Box<dyn Read + Send>, bytes.len() as u64)))
@@ -54,12 +137,12 @@ impl Files for Streamed {
 }
 
 /// Reads an archive to its end. `name` is for messages.
-pub(super) fn read(
+fn read(
     source: impl Read + Send,
     size: Option<u64>,
     name: &str,
     context: ScanContext<'_>,
-) -> Result<Streamed, ImageError> {
+) -> Result<StreamedArchive, ImageError> {
     let meter = context.progress.begin(name, size);
     with_pipe(
         source,
@@ -72,12 +155,7 @@ pub(super) fn read(
                 tar: TarReader::new(unpacked, context.limits),
                 context,
                 documents: 0,
-                found: Streamed {
-                    name: name.to_owned(),
-                    documents: BTreeMap::new(),
-                    layers: BTreeMap::new(),
-                    links: BTreeMap::new(),
-                },
+                found: StreamedArchive::empty(name),
             };
             while let Some(entry) = reader.tar.next_member().map_err(|error| told_tar(name, &error))? {
                 reader.member(&entry)?;
@@ -93,7 +171,7 @@ struct ArchiveReader<'l, R> {
     context: ScanContext<'l>,
     /// Bytes of documents so far.
     documents: u64,
-    found: Streamed,
+    found: StreamedArchive,
 }
 
 impl<R: BufRead> ArchiveReader<'_, R> {
@@ -160,7 +238,7 @@ impl<R: BufRead> ArchiveReader<'_, R> {
             let fed = self.feed(&mut hasher, head, blocks_of(&mut blocks));
             blocks.finish();
             let scan: Result<LayerScan, ScanError> = scan.join().unwrap_or_else(|_| {
-                Err(ScanError::Read(std::io::Error::other("the scan failed: this is a defect of ncclcheck")))
+                Err(ScanError::Read(io::Error::other("the scan failed: this is a defect of ncclcheck")))
             });
             // What broke the stream is the cause of what the scan says.
             fed?;
@@ -200,7 +278,7 @@ fn check(expected: &Digest, found: &Digest, size: u64) -> Result<(), ScanError> 
         return Ok(());
     }
     let text = format!("blob {expected} is corrupt: its {size} bytes have the digest {found}");
-    Err(ScanError::Read(std::io::Error::new(std::io::ErrorKind::InvalidData, text)))
+    Err(ScanError::Read(io::Error::new(io::ErrorKind::InvalidData, text)))
 }
 
 fn blocks_of(blocks: &mut PipeWriter) -> impl FnMut(&[u8]) -> bool {

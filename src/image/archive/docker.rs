@@ -4,12 +4,66 @@
 use serde::Deserialize;
 
 use crate::image::layout::Files;
-use crate::image::reference::Selector;
+use crate::image::medium::{Medium, Transport, TransportKind};
+use crate::image::plan::{DescribedLayer, ImagePlan, LayerLocation, check_platform, configure, digest_of};
+use crate::image::scanned::ScannedLayer;
+use crate::image::source::SourceError;
+use crate::image::target::{Selector, Target};
+use crate::image::{ImageError, PlatformChoice, Request, ScanContext, layers};
 use crate::layer::scan::Annotations;
 use crate::model::{ImagePath, Limits, printable};
 
-use super::plan::{DescribedLayer, ImagePlan, LayerLocation, check_platform, configure, digest_of};
-use super::{ImageError, PlatformChoice};
+use super::indexed::IndexedArchive;
+
+pub(in crate::image) static TRANSPORT: Transport = Transport {
+    prefix: "docker-archive:",
+    syntax: "PATH[:REF]",
+    description: "what `docker save` wrote",
+    kind: TransportKind::File,
+    parse: Target::path_and_selector,
+    open: |target, request| super::open(target.path(), target.selector(), request),
+};
+
+/// An archive on disk, as a medium.
+pub(super) struct DockerArchive {
+    name: String,
+    selector: Option<Selector>,
+    files: IndexedArchive,
+}
+
+impl DockerArchive {
+    pub(super) fn new(files: IndexedArchive, selector: Option<Selector>) -> Self {
+        Self { name: format!("docker-archive:{}", files.place()), selector, files }
+    }
+}
+
+impl Medium for DockerArchive {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn plans(&mut self, request: &Request, _context: ScanContext<'_>) -> Result<Vec<ImagePlan>, ImageError> {
+        plans(&self.files, self.selector.as_ref(), &request.choice, &request.limits)
+    }
+
+    fn scan(
+        &self,
+        plan: &mut ImagePlan,
+        _request: &Request,
+        context: ScanContext<'_>,
+    ) -> Result<Vec<ScannedLayer>, ImageError> {
+        let open = |location: &LayerLocation| {
+            let LayerLocation::Member(path) = location else {
+                return Err(SourceError::invalid("a layer without a name"));
+            };
+            let place = self.files.place();
+            let missing =
+                || SourceError::invalid(format!("{place} has no member {path}, which is a layer of the image"));
+            self.files.open(path)?.map(|(reader, size)| (reader, Some(size))).ok_or_else(missing)
+        };
+        layers::scan(plan, &open, None, context)
+    }
+}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use crate::layer::tar::TarReader;
 use crate::model::{ImagePath, Kind, Limits};
 
-use super::layout::{Files, OpenedFile};
-use super::source::SourceError;
+use crate::image::layout::{Files, OpenedFile};
+use crate::image::source::SourceError;
 
 /// A tar archive on disk.
 #[derive(Debug)]
-pub struct Archive {
+pub(super) struct IndexedArchive {
     path: PathBuf,
     members: BTreeMap<ImagePath, Member>,
 }
@@ -25,9 +25,9 @@ enum Member {
     Link(ImagePath),
 }
 
-impl Archive {
+impl IndexedArchive {
     /// Reads the headers of all members. The archive must not be compressed.
-    pub fn index(path: &Path, limits: &Limits) -> Result<Self, SourceError> {
+    pub(super) fn read(path: &Path, limits: &Limits) -> Result<Self, SourceError> {
         let io = |error| SourceError::io(format!("reading {}", path.display()), error);
         let mut file = File::open(path).map_err(io)?;
         let length = file.metadata().map_err(io)?.len();
@@ -63,12 +63,12 @@ impl Archive {
     }
 
     /// Whether it has such a member.
-    pub fn contains(&self, path: &str) -> bool {
+    pub(super) fn contains(&self, path: &str) -> bool {
         self.members.contains_key(&ImagePath::from(path))
     }
 }
 
-impl Archive {
+impl IndexedArchive {
     /// Where the bytes of a member are.
     fn find(&self, path: &ImagePath) -> Result<Option<Range<u64>>, SourceError> {
         let mut member = self.members.get(path);
@@ -84,7 +84,7 @@ impl Archive {
         Err(SourceError::invalid(format!("{}: the links of {path} go in a circle", self.path.display())))
     }
 
-    fn read(&self, range: Range<u64>) -> Result<Box<dyn Read + Send>, SourceError> {
+    fn reader(&self, range: Range<u64>) -> Result<Box<dyn Read + Send>, SourceError> {
         let open = || -> io::Result<io::Take<File>> {
             let mut file = File::open(&self.path)?;
             file.seek(SeekFrom::Start(range.start))?;
@@ -95,16 +95,16 @@ impl Archive {
     }
 }
 
-impl Files for Archive {
+impl Files for IndexedArchive {
     fn open(&self, path: &ImagePath) -> Result<Option<OpenedFile<'_>>, SourceError> {
         let Some(member) = self.find(path)? else { return Ok(None) };
-        Ok(Some((self.read(member.clone())?, member.end - member.start)))
+        Ok(Some((self.reader(member.clone())?, member.end - member.start)))
     }
 
     fn open_range(&self, path: &ImagePath, range: Range<u64>) -> Result<Option<OpenedFile<'_>>, SourceError> {
         let Some(member) = self.find(path)? else { return Ok(None) };
         let place = |offset: u64| member.start.saturating_add(offset).min(member.end);
-        Ok(Some((self.read(place(range.start)..place(range.end))?, member.end - member.start)))
+        Ok(Some((self.reader(place(range.start)..place(range.end))?, member.end - member.start)))
     }
 
     fn place(&self) -> String {

@@ -1,0 +1,37 @@
+//! An image layout in a tar archive, as a medium.
+
+use std::path::Path;
+
+use crate::image::Request;
+use crate::image::by_digest::ByDigest;
+use crate::image::layout::Layout;
+use crate::image::medium::{Medium, Transport, TransportKind};
+use crate::image::source::SourceError;
+use crate::image::target::{Selector, Target};
+
+use super::indexed::IndexedArchive;
+
+pub(in crate::image) static TRANSPORT: Transport = Transport {
+    prefix: "oci-archive:",
+    syntax: "FILE[:REF]",
+    description: "the same in a tar archive",
+    kind: TransportKind::File,
+    parse: Target::path_and_selector,
+    open: |target, request| super::open(target.path(), target.selector(), request),
+};
+
+/// Opens an archive that is no other's.
+pub(super) fn open_indexed(
+    files: IndexedArchive,
+    path: &Path,
+    selector: Option<Selector>,
+    request: &Request,
+) -> Result<Box<dyn Medium>, SourceError> {
+    let source = Layout::open(files, &request.limits).map_err(|_layout| {
+        SourceError::invalid(format!(
+            "{} is no image archive: it has neither manifest.json nor index.json",
+            path.display()
+        ))
+    })?;
+    Ok(Box::new(ByDigest { name: format!("oci-archive:{}", path.display()), selector, source }))
+}

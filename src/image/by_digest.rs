@@ -1,0 +1,48 @@
+//! Media that hand out content by digest: a registry, and an image layout in a folder or in an archive.
+
+use crate::image::source::{Source, SourceError};
+
+use super::layers;
+use super::medium::Medium;
+use super::oci::Finder;
+use super::plan::{ImagePlan, LayerLocation};
+use super::scanned::ScannedLayer;
+use super::soci::SociTables;
+use super::target::Selector;
+use super::{ImageError, Request, ScanContext};
+
+/// A medium whose documents and layers come from a [`Source`].
+pub(super) struct ByDigest<S> {
+    /// Where it is, for reports.
+    pub(super) name: String,
+    /// Which of its images.
+    pub(super) selector: Option<Selector>,
+    pub(super) source: S,
+}
+
+impl<S: Source> Medium for ByDigest<S> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn plans(&mut self, request: &Request, _context: ScanContext<'_>) -> Result<Vec<ImagePlan>, ImageError> {
+        Finder::plans(&self.source, self.selector.as_ref(), &request.choice, &request.limits)
+    }
+
+    fn scan(
+        &self,
+        plan: &mut ImagePlan,
+        request: &Request,
+        context: ScanContext<'_>,
+    ) -> Result<Vec<ScannedLayer>, ImageError> {
+        let tables = SociTables::new(&self.source, plan, request.unverified, &request.limits);
+        let open = |location: &LayerLocation| match location.blob() {
+            Some(blob) => Ok((self.source.open(&blob)?, Some(blob.size))),
+            None => Err(SourceError::invalid("a layer without a digest")),
+        };
+        let scanned = layers::scan(plan, &open, Some(&tables).filter(|_| !request.whole), context)?;
+        let note = tables.note();
+        plan.notes.extend(note);
+        Ok(scanned)
+    }
+}

@@ -1,0 +1,82 @@
+//! An unpacked root file system: one layer, and no configuration but the environment that the user gives it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::image::source::SourceError;
+use crate::layer::scan::{Annotations, scan_folder};
+use crate::model::ImageConfig;
+
+use super::medium::{Medium, Transport, TransportKind};
+use super::plan::{ImagePlan, LayerLocation, PlannedLayer};
+use super::scanned::ScannedLayer;
+use super::target::Target;
+use super::{ImageError, Request, ScanContext, names};
+
+pub(super) static TRANSPORT: Transport = Transport {
+    prefix: "root:",
+    syntax: "DIR",
+    description: "an unpacked root file system",
+    kind: TransportKind::Folder,
+    parse: Target::plain,
+    open: |target, _| open(target.path()),
+};
+
+/// A folder with a root file system in it.
+struct RootFolder {
+    name: String,
+    path: PathBuf,
+}
+
+/// Opens a folder.
+pub(super) fn open(path: &Path) -> Result<Box<dyn Medium>, SourceError> {
+    if !path.is_dir() {
+        return Err(SourceError::invalid(format!("{} is no folder", path.display())));
+    }
+    Ok(Box::new(RootFolder { name: format!("root:{}", path.display()), path: path.to_owned() }))
+}
+
+impl Medium for RootFolder {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn plans(&mut self, request: &Request, _context: ScanContext<'_>) -> Result<Vec<ImagePlan>, ImageError> {
+        let layer = PlannedLayer {
+            location: LayerLocation::Folder(self.path.clone()),
+            media_type: None,
+            annotations: Annotations::new(),
+            diff_id: None,
+            history: None,
+        };
+        Ok(vec![ImagePlan {
+            manifest: None,
+            annotations: Annotations::new(),
+            config_digest: None,
+            config: ImageConfig::default(),
+            layers: vec![layer],
+            empty_steps: Vec::new(),
+            notes: vec![environment(&request.environment)],
+        }])
+    }
+
+    fn scan(
+        &self,
+        _plan: &mut ImagePlan,
+        _request: &Request,
+        context: ScanContext<'_>,
+    ) -> Result<Vec<ScannedLayer>, ImageError> {
+        let meter = context.progress.begin(&self.name, None);
+        let scan = scan_folder(&self.path, context.limits, &*meter, context.cancel);
+        let scan = scan.map_err(|error| ImageError::Layer { layer: self.name.clone(), error })?;
+        Ok(vec![ScannedLayer::unhashed(scan)])
+    }
+}
+
+/// For the report: where the environment comes from.
+fn environment(launch: &BTreeMap<String, String>) -> String {
+    if launch.is_empty() {
+        return "an unpacked root file system has no image configuration: its environment is unknown".to_owned();
+    }
+    format!("the whole environment is that of the launch: {}", names(launch))
+}

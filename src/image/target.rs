@@ -1,0 +1,98 @@
+//! What stands behind a transport: a name or a path, and which image of several there.
+
+use std::fmt;
+use std::path::Path;
+
+use oci_spec::distribution::Reference as RegistryName;
+
+use crate::model::{Digest, printable};
+
+/// The target of a transport.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    text: String,
+    selector: Option<Selector>,
+}
+
+/// Which image of several in one place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Selector {
+    /// By name: `org.opencontainers.image.ref.name` of an index, `RepoTags` of a docker archive.
+    Name(String),
+    /// By place, from 0.
+    Index(usize),
+    /// By the digest of its manifest.
+    Digest(Digest),
+}
+
+impl Target {
+    /// The name of an image in a registry, with what is left out of it: `docker.io/library/debian:latest` for `debian`.
+    pub(super) fn registry_name(text: &str) -> Result<Self, String> {
+        let name: RegistryName = text.parse().map_err(|why| format!("{why}"))?;
+        Self::plain(&name.to_string())
+    }
+
+    /// A name or a path, all of it.
+    #[expect(clippy::unnecessary_wraps, reason = "parses a target, as its siblings do")]
+    pub(super) fn plain(text: &str) -> Result<Self, String> {
+        Ok(Self { text: text.to_owned(), selector: None })
+    }
+
+    /// `PATH[:REF|:@INDEX|@DIGEST]`. A path with a colon in it cannot be told apart and is cut at the first one, as skopeo
+    /// does.
+    pub(super) fn path_and_selector(text: &str) -> Result<Self, String> {
+        let (path, selector) = split(text)?;
+        Ok(Self { text: path.to_owned(), selector })
+    }
+
+    /// The target without its selector.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The target as a path.
+    pub fn path(&self) -> &Path {
+        Path::new(&self.text)
+    }
+
+    /// Which of several images.
+    pub const fn selector(&self) -> Option<&Selector> {
+        self.selector.as_ref()
+    }
+}
+
+fn split(text: &str) -> Result<(&str, Option<Selector>), String> {
+    if let Some((path, digest)) = text.split_once('@').filter(|(path, _)| !path.is_empty() && !path.contains(':')) {
+        let digest = digest.parse().map_err(|error| format!("{error}"))?;
+        return Ok((path, Some(Selector::Digest(digest))));
+    }
+    let Some((path, name)) = text.split_once(':') else {
+        return Ok((text, None));
+    };
+    let selector = match name.strip_prefix('@') {
+        Some(index) => {
+            let wrong = |_| format!("'@{index}' is not the place of an image in the archive: write :@0 for the first");
+            Selector::Index(index.parse().map_err(wrong)?)
+        }
+        None if name.is_empty() => return Err("there is nothing behind the colon".to_owned()),
+        None => Selector::Name(name.to_owned()),
+    };
+    Ok((path, Some(selector)))
+}
+
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => write!(f, ":{}", printable(name)),
+            Self::Index(index) => write!(f, ":@{index}"),
+            Self::Digest(digest) => write!(f, "@{digest}"),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&printable(&self.text))?;
+        self.selector.as_ref().map_or(Ok(()), |selector| write!(f, "{selector}"))
+    }
+}
