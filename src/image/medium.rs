@@ -28,6 +28,9 @@ pub(super) trait Medium {
     ) -> Result<Vec<ScannedLayer>, ImageError>;
 }
 
+/// Opens the medium that a target names.
+type OpenTarget = fn(&Target, &Request) -> Result<Box<dyn Medium>, SourceError>;
+
 /// A way to name a medium: `TRANSPORT:TARGET` (containers-transports(5)).
 #[derive(Debug)]
 pub struct Transport {
@@ -42,7 +45,7 @@ pub struct Transport {
     /// Reads a target, or returns why it is none.
     pub(super) parse: fn(&str) -> Result<Target, String>,
     /// Opens a target. Reads documents at most.
-    pub(super) open: fn(&Target, &Request) -> Result<Box<dyn Medium>, SourceError>,
+    pub(super) open: OpenTarget,
 }
 
 /// What the target of a transport is.

@@ -8,7 +8,7 @@ use crate::model::printable;
 
 pub use super::medium::{Transport, TransportKind};
 pub use super::target::{Selector, Target};
-pub use super::transports::{TRANSPORTS, split};
+pub use super::transports::{TRANSPORTS, transport_of};
 
 /// Transports of skopeo that are not supported.
 const UNSUPPORTED: [&str; 6] = ["dir", "containers-storage", "tarball", "sif", "ostree", "atomic"];

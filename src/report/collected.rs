@@ -6,6 +6,7 @@ use super::location::Place;
 use super::plain_text::{clean, short};
 use crate::image::dockerfile::Dockerfile;
 use crate::image::history;
+use crate::image::reference::transport_of;
 use crate::judge::Verdict;
 use crate::judge::rules::{Judgement, Outcome, Problem, Rule};
 use crate::model::ImageSummary;
@@ -147,12 +148,12 @@ fn stable_name(image: &Collected) -> String {
 
 /// A reference to a registry or an engine without tag and digest; others as they are.
 fn untagged(reference: &str) -> &str {
-    let of_engine = ["docker://", "docker-daemon:"].iter().find_map(|transport| reference.strip_prefix(transport));
-    let is_file = ["docker-archive:", "oci:", "oci-archive:", "root:"].iter().any(|kind| reference.starts_with(kind));
-    if of_engine.is_none() && is_file {
-        return reference;
-    }
-    let name = of_engine.unwrap_or(reference).split('@').next().unwrap_or_default();
+    let name = match transport_of(reference) {
+        Some((transport, _)) if !transport.kind.is_by_name() => return reference,
+        Some((_, name)) => name,
+        None => reference,
+    };
+    let name = name.split('@').next().unwrap_or_default();
     let last = name.rfind('/').map_or(0, |slash| slash + 1);
     let colon = name.get(last..).and_then(|last| last.find(':'));
     colon.and_then(|colon| name.get(..last + colon)).unwrap_or(name)

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
+use crate::image::reference;
 use crate::model::Platform;
 
 use cache::{CacheCommand, CachingArgs};
@@ -67,17 +68,12 @@ pub(super) enum Rules {
     Docs(Docs),
 }
 
-const IMAGES: &str = "\
-An IMAGE is one of:
-  NAME                         looked for in the engine (Docker, Podman), then in the registry
-  PATH                         an archive, an OCI layout or a root file system, known by its content
-  docker://NAME                in a registry
-  docker-daemon:NAME           in an engine
-  docker-archive:PATH[:REF]    what `docker save` wrote
-  oci:DIR[:REF|@DIGEST]        an OCI image layout
-  oci-archive:FILE[:REF]       the same in a tar archive
-  root:DIR                     an unpacked root file system
-  -                            an archive on standard input";
+/// The forms of an image reference.
+fn images() -> String {
+    let line = |(form, description): (String, &str)| format!("\n  {form:<29}{description}");
+    let lines: String = reference::forms().into_iter().map(line).collect();
+    format!("An IMAGE is one of:{lines}")
+}
 
 const EXIT: &str = "\
 Exit status:
@@ -89,7 +85,7 @@ A HOST is driver=VERSION,gpu=MODEL[xCOUNT] (h100x8, or by architecture sm_90x8),
   cuda=VERSION  fabric=nvswitch|pcie  rdma=mlx5|efa|none  kernel=VERSION  name=TEXT";
 
 #[derive(Debug, Args)]
-#[command(after_help = format!("{IMAGES}\n\n{HOSTS}\n\n{EXIT}\n\nExamples:\n  ncclcheck check pytorch/pytorch:latest\n  ncclcheck check --format json=report.json oci:layout\n  ncclcheck check --host driver=550.54,gpu=h100x8,rdma=mlx5 --host driver=580.95,gpu=b200x8 torch.tar"))]
+#[command(after_help = format!("{}\n\n{HOSTS}\n\n{EXIT}\n\nExamples:\n  ncclcheck check pytorch/pytorch:latest\n  ncclcheck check --format json=report.json oci:layout\n  ncclcheck check --host driver=550.54,gpu=h100x8,rdma=mlx5 --host driver=580.95,gpu=b200x8 torch.tar", images()))]
 pub(super) struct Check {
     #[command(flatten)]
     pub(super) common: Common,
@@ -112,7 +108,7 @@ pub(super) struct Check {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = format!("{IMAGES}\n\nExamples:\n  ncclcheck inspect torch.tar\n  docker save torch:2.9.0 | ncclcheck inspect -"))]
+#[command(after_help = format!("{}\n\nExamples:\n  ncclcheck inspect torch.tar\n  docker save torch:2.9.0 | ncclcheck inspect -", images()))]
 pub(super) struct Inspect {
     #[command(flatten)]
     pub(super) common: Common,
@@ -202,7 +198,7 @@ pub(super) struct Explain {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = format!("{IMAGES}\n\nExit status:\n  0  nothing is worse      1  a rule fails that did not      2  wrong usage, or our own failure\n  3  a rule cannot be answered that could\n\nExamples:\n  ncclcheck diff registry.example/train:2024.1 registry.example/train:2024.2"))]
+#[command(after_help = format!("{}\n\nExit status:\n  0  nothing is worse      1  a rule fails that did not      2  wrong usage, or our own failure\n  3  a rule cannot be answered that could\n\nExamples:\n  ncclcheck diff registry.example/train:2024.1 registry.example/train:2024.2", images()))]
 pub(super) struct Diff {
     #[command(flatten)]
     pub(super) check: Check,
