@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::answer::Answer;
 use super::authorization::Authorization;
 use super::credentials::Login;
-use super::http::{Transport, shown, unanswered};
+use super::http::{HttpTransport, shown, unanswered};
 use super::request_error::RequestError;
 use super::response_error::{Access, AttemptError, Object, refusal};
 use crate::image::source::{SourceError, read_bounded};
@@ -54,7 +54,7 @@ impl Auth {
     /// out. False when there is nothing new to present. Only one thread asks for a token; the others wait for it.
     pub(super) fn renew(
         &self,
-        transport: &Transport,
+        transport: &HttpTransport,
         challenged: &HeaderMap,
         stale: &Arc<Authorization>,
     ) -> Result<bool, AttemptError> {
@@ -93,7 +93,13 @@ impl Auth {
         }
     }
 
-    fn token(&self, transport: &Transport, realm: &str, service: &str, scope: &str) -> Result<String, AttemptError> {
+    fn token(
+        &self,
+        transport: &HttpTransport,
+        realm: &str,
+        service: &str,
+        scope: &str,
+    ) -> Result<String, AttemptError> {
         let object = Object::Token { name: &self.name };
         let invalid = |what: String| SourceError::invalid(format!("{object}: {what}"));
         let url = Url::parse(realm).map_err(|error| invalid(format!("the token service is no URL: {error}")))?;
@@ -117,7 +123,7 @@ impl Auth {
         token.ok_or_else(|| invalid(format!("the answer of {} holds no token", shown(&url))).into())
     }
 
-    fn ask(&self, transport: &Transport, mut url: Url, service: &str, scope: &str) -> Result<Answer, RequestError> {
+    fn ask(&self, transport: &HttpTransport, mut url: Url, service: &str, scope: &str) -> Result<Answer, RequestError> {
         if let Some(DockerCredential::IdentityToken(token)) = &self.login.credential {
             let form = [
                 ("grant_type", "refresh_token"),

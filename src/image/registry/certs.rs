@@ -34,7 +34,7 @@ impl HostCerts {
         for folder in usual_folders(options).into_iter().map(|folder| folder.join(host)) {
             match certs.read_folder(&folder) {
                 // A folder that is not there, or that is not for us, has nothing for us.
-                Err(Trouble::Folder(error))
+                Err(CertificateFolderError::Folder(error))
                     if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {}
                 result => result.map_err(|error| error.named(&folder))?,
             }
@@ -42,9 +42,10 @@ impl HostCerts {
         Ok(certs)
     }
 
-    fn read_folder(&mut self, folder: &Path) -> Result<(), Trouble> {
-        let entries =
-            fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>).map_err(Trouble::Folder)?;
+    fn read_folder(&mut self, folder: &Path) -> Result<(), CertificateFolderError> {
+        let entries = fs::read_dir(folder)
+            .and_then(Iterator::collect::<io::Result<Vec<_>>>)
+            .map_err(CertificateFolderError::Folder)?;
         let mut files: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
         files.sort();
         for file in files {
@@ -59,18 +60,18 @@ impl HostCerts {
 }
 
 /// Why a folder was not read.
-enum Trouble {
+enum CertificateFolderError {
     Folder(io::Error),
     File(SourceError),
 }
 
-impl From<SourceError> for Trouble {
+impl From<SourceError> for CertificateFolderError {
     fn from(error: SourceError) -> Self {
         Self::File(error)
     }
 }
 
-impl Trouble {
+impl CertificateFolderError {
     fn named(self, folder: &Path) -> SourceError {
         match self {
             Self::Folder(error) => SourceError::io(format!("reading the certificates in {}", folder.display()), error),

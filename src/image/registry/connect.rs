@@ -5,7 +5,7 @@ use reqwest::{StatusCode, Url};
 
 use super::answer::Answer;
 use super::authorization::Authorization;
-use super::http::Transport;
+use super::http::HttpTransport;
 use super::request_error::{RequestError, RequestErrorKind};
 use super::retry::{Backoff, Patience};
 use crate::image::source::SourceError;
@@ -13,7 +13,7 @@ use crate::image::source::SourceError;
 /// Asks for the base of the API: `https://HOST/v2/` or, where that is allowed and nothing else answers,
 /// `http://HOST/v2/`. Also gives the headers of a registry that wants to know who we are.
 pub(super) fn contact(
-    transport: &Transport,
+    transport: &HttpTransport,
     host: &str,
     plain_allowed: bool,
     patience: Patience,
@@ -52,7 +52,7 @@ pub(super) fn contact(
 }
 
 /// An answer with any status: somebody is there.
-fn first_answer(transport: &Transport, url: &Url, patience: Patience) -> Result<Answer, RequestError> {
+fn first_answer(transport: &HttpTransport, url: &Url, patience: Patience) -> Result<Answer, RequestError> {
     let mut backoff = Backoff::new(patience.shorter());
     loop {
         match transport.get(url, &HeaderMap::new(), &Authorization::Nobody) {

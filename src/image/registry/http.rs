@@ -25,7 +25,7 @@ const PROXIES: [&str; 6] = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_pr
 
 /// What sends requests.
 #[derive(Debug)]
-pub(super) struct Transport {
+pub(super) struct HttpTransport {
     client: Client,
     /// No certificate authority is known on this machine.
     nobody_trusted: bool,
@@ -33,7 +33,7 @@ pub(super) struct Transport {
     proxy: Option<&'static str>,
 }
 
-impl Transport {
+impl HttpTransport {
     /// For the registry at `host`, with its certificates.
     pub(super) fn new(host: &str, options: &AccessOptions, patience: Patience) -> Result<Self, SourceError> {
         let (tls, nobody_trusted) = tls::settings(HostCerts::find(host, options)?, options.tls_verify)?;

@@ -32,7 +32,7 @@ use self::auth::Auth;
 use self::blob::Blob;
 use self::connect::contact;
 use self::credentials::Login;
-use self::http::{Transport, is_local, unanswered};
+use self::http::{HttpTransport, is_local, unanswered};
 use self::request_error::RequestError;
 use self::response_error::{AttemptError, Object, refusal};
 use self::retry::{Backoff, Patience};
@@ -57,7 +57,7 @@ pub struct Registry {
     pinned: Option<Digest>,
     /// `https://HOST/v2/NAME/`.
     base: Url,
-    transport: Transport,
+    transport: HttpTransport,
     auth: Auth,
     document_limit: u64,
     patience: Patience,
@@ -80,7 +80,7 @@ fn open_patiently(name: &Name, options: &AccessOptions, patience: Patience) -> R
     let pinned = name.digest().map(str::parse::<Digest>).transpose()?;
     let tag = name.tag().unwrap_or("latest");
     let login = Login::find(name, options)?;
-    let transport = Transport::new(host, options, patience)?;
+    let transport = HttpTransport::new(host, options, patience)?;
     // Docker, too, takes a registry on the machine itself without TLS.
     let plain_allowed = is_local(host) || !options.tls_verify;
     let (root, challenged) = contact(&transport, host, plain_allowed, patience)?;
