@@ -32,7 +32,7 @@ pub enum PreflightError<E> {
     Run(E),
     /// It could not be read.
     #[error(transparent)]
-    Image(#[from] image::Error),
+    Image(#[from] image::ImageError),
     /// The request is for the images of several platforms, of which an engine runs one.
     #[error("a probe runs one platform's image")]
     Platforms,

@@ -4,6 +4,9 @@ use serde_json::{Value, json};
 
 use crate::image::source::Document;
 
+use std::collections::BTreeMap;
+
+use super::super::plan::{ImagePlan, LayerLocation, digest_of};
 use super::*;
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -56,7 +59,7 @@ impl Memory {
         entry
     }
 
-    fn plans(&mut self, top: &Value, choice: &PlatformChoice, limits: &Limits) -> Result<Vec<Plan>, String> {
+    fn plans(&mut self, top: &Value, choice: &PlatformChoice, limits: &Limits) -> Result<Vec<ImagePlan>, String> {
         self.select(top, None, choice, limits)
     }
 
@@ -66,13 +69,13 @@ impl Memory {
         selector: Option<&Selector>,
         choice: &PlatformChoice,
         limits: &Limits,
-    ) -> Result<Vec<Plan>, String> {
+    ) -> Result<Vec<ImagePlan>, String> {
         self.top = top.to_string().into_bytes();
         Finder::plans(self, selector, choice, limits).map_err(|error| error.to_string())
     }
 
     /// The only plan of what stands at the top.
-    fn plan(&mut self, top: &Value) -> Result<Plan, String> {
+    fn plan(&mut self, top: &Value) -> Result<ImagePlan, String> {
         self.plans(top, &PlatformChoice::Host, &Limits::default()).map(|mut plans| plans.remove(0))
     }
 
@@ -114,12 +117,12 @@ fn a_manifest_says_what_its_layers_are() {
     let plan = memory.plan(&manifest).unwrap();
     assert_eq!(plan.manifest, Some(digest_of(&memory.top)));
     assert_eq!(plan.annotations, BTreeMap::from([("of".to_owned(), "the manifest".to_owned())]));
-    assert!(plan.is_verified && plan.notes.is_empty() && plan.empty_steps.is_empty());
+    assert!(plan.notes.is_empty() && plan.empty_steps.is_empty());
     let [first, second] = &*plan.layers else { panic!("{plan:?}") };
-    assert_eq!(first.place, Place::Blob { digest: digest_of(b"a"), size: 7 });
+    assert_eq!(first.location, LayerLocation::Blob { digest: digest_of(b"a"), size: 7 });
     assert_eq!((first.media_type.as_deref(), &first.history), (Some(LAYER), &None));
     assert_eq!(second.annotations, BTreeMap::from([("key".to_owned(), "value".to_owned())]));
-    assert_eq!([&first.diff_id, &second.diff_id], [&ids(2)[0], &ids(2)[1]]);
+    assert_eq!([&first.diff_id, &second.diff_id], [&Some(ids(2)[0].clone()), &Some(ids(2)[1].clone())]);
 }
 
 #[test]
@@ -138,7 +141,7 @@ fn an_encrypted_layer_is_refused_and_a_foreign_one_is_noted() {
         let plan = memory.plan(&manifest).unwrap();
         assert!(plan.notes[0].starts_with(&format!("foreign layer {} was passed over", digest_of(b"a"))));
         // The layer that is left keeps its own diff ID.
-        assert_eq!((plan.layers.len(), &plan.layers[0].diff_id), (1, &ids(2)[1]));
+        assert_eq!((plan.layers.len(), &plan.layers[0].diff_id), (1, &Some(ids(2)[1].clone())));
     }
 }
 
@@ -261,7 +264,7 @@ fn what_is_no_image_is_passed_over() {
 fn a_document_is_what_its_own_fields_say() {
     let shape = |document: Value, media_type: Option<&str>| {
         let kind = Finder::shape(document.to_string().as_bytes(), media_type);
-        kind.map(|kind| matches!(kind, Kind::Index)).map_err(|error| error.to_string())
+        kind.map(|kind| matches!(kind, DocumentKind::Index)).map_err(|error| error.to_string())
     };
     assert_eq!(shape(json!({"manifests": []}), Some(MANIFEST)), Ok(true));
     assert_eq!(shape(json!({"config": {}, "layers": []}), Some(INDEX)), Ok(false));

@@ -15,7 +15,7 @@ fn with_password(plain: bool) -> Auth {
 
 /// Answers one challenge. Returns whether there is something new to present, and what is presented from then on.
 fn renew(auth: &Auth, challenge: &str) -> Result<(bool, String), String> {
-    let transport = Transport::new("r.io", &options(), Patience::default()).unwrap();
+    let transport = HttpTransport::new("r.io", &options(), Patience::default()).unwrap();
     let mut headers = HeaderMap::new();
     headers.insert(WWW_AUTHENTICATE, challenge.parse().unwrap());
     let renewed = auth.renew(&transport, &headers, &auth.current());
@@ -67,7 +67,7 @@ fn what_another_thread_got_is_presented() {
     let auth = with_password(true);
     let before = auth.current();
     renew(&auth, "Basic").unwrap();
-    let transport = Transport::new("r.io", &options(), Patience::default()).unwrap();
+    let transport = HttpTransport::new("r.io", &options(), Patience::default()).unwrap();
     assert!(auth.renew(&transport, &HeaderMap::new(), &before).unwrap());
     assert!(matches!(&*auth.current(), Authorization::Basic { .. }));
 }
