@@ -43,8 +43,8 @@ fn human(difference: &Difference<'_>, style: &Style, out: &mut dyn Write) -> io:
         rule(changed, &mut page)?;
     }
     page.blank()?;
-    let count = |wanted: fn(&ChangedRule<'_>) -> bool| changed.iter().filter(|changed| wanted(changed)).count();
-    let (new, fixed) = (count(|changed| changed.is_new()), count(|changed| changed.is_fixed()));
+    let new = changed.iter().filter(|changed| changed.is_new()).count();
+    let fixed = changed.iter().filter(|changed| changed.is_fixed()).count();
     let (word, color) = match difference.verdict() {
         Verdict::Pass => ("NOT WORSE:", AnsiColor::Green),
         Verdict::Fail => ("WORSE:", AnsiColor::Red),

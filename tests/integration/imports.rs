@@ -118,7 +118,7 @@ fn sources() -> BTreeMap<String, Source> {
             let is_test = name.split('/').any(|part| matches!(part, "tests" | "tests.rs"));
             if path.is_dir() {
                 gather(&path, root, files);
-            } else if name.ends_with(".rs") && !is_test {
+            } else if path.extension().is_some_and(|extension| extension == "rs") && !is_test {
                 files.insert(name.clone(), Source::read(&name, &fs::read_to_string(&path).unwrap()));
             }
         }

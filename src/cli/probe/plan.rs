@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::document::Document;
 use crate::document::read_text;
+use crate::image::reference::transport_of;
 use crate::model::Limits;
 use crate::model::Owner;
 use crate::probe::arrangement::GpuWay;
@@ -95,17 +96,13 @@ pub(super) fn expected(judging: &Judging) -> Result<ExpectedRun, Failure> {
 
 /// The name by which an engine knows the image of this reference.
 fn image_name(text: &str) -> Result<String, Failure> {
-    for medium in ["docker-daemon:", "docker://"] {
-        if let Some(name) = text.strip_prefix(medium) {
+    if let Some((transport, name)) = transport_of(text) {
+        if transport.kind.is_by_name() {
             return Ok(name.to_owned());
         }
-    }
-    for medium in ["docker-archive:", "oci-archive:", "oci:", "root:"] {
-        if text.starts_with(medium) {
-            let why = "a probe runs an image, which an engine must have: bring it there with docker load, or skopeo copy \
-                       IMAGE docker-daemon:NAME:TAG";
-            return Err(Failure::Usage(format!("{text}: {why}")));
-        }
+        let why = "a probe runs an image, which an engine must have: bring it there with docker load, or skopeo copy \
+                   IMAGE docker-daemon:NAME:TAG";
+        return Err(Failure::Usage(format!("{text}: {why}")));
     }
     if Path::new(text).exists() {
         let why = "that is a file or folder here; a probe runs an image of an engine: bring it there with docker load, or \

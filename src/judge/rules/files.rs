@@ -1,6 +1,7 @@
 //! Files of rules in a folder of the user's.
 
 use std::ffi::OsStr;
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -20,14 +21,14 @@ impl RuleFile {
     pub fn find(place: &Path) -> Result<Vec<Self>, FileError> {
         let mut paths = if place.is_file() { vec![place.to_owned()] } else { below(place)? };
         if paths.is_empty() {
-            return Err(failed(place, "there is no rule in it: no file AREA/NAME.yaml"));
+            return Err(failed(place, &"there is no rule in it: no file AREA/NAME.yaml"));
         }
         paths.sort();
         paths.into_iter().map(Self::new).collect()
     }
 
     fn new(path: PathBuf) -> Result<Self, FileError> {
-        let whole = path.canonicalize().map_err(|error| failed(&path, error))?;
+        let whole = path.canonicalize().map_err(|error| failed(&path, &error))?;
         let name = |part: Option<&OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
         let area = name(whole.parent().and_then(Path::file_name));
         Ok(Self { id: format!("{area}/{}", name(whole.file_stem())), path })
@@ -37,8 +38,8 @@ impl RuleFile {
 fn below(place: &Path) -> Result<Vec<PathBuf>, FileError> {
     let (mut found, mut folders) = (Vec::new(), vec![place.to_owned()]);
     while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).map_err(|error| failed(&folder, error))? {
-            let entry = entry.map_err(|error| failed(&folder, error))?;
+        for entry in fs::read_dir(&folder).map_err(|error| failed(&folder, &error))? {
+            let entry = entry.map_err(|error| failed(&folder, &error))?;
             let path = entry.path();
             // A link to a folder is not followed: it may lead back.
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -53,6 +54,6 @@ fn below(place: &Path) -> Result<Vec<PathBuf>, FileError> {
     Ok(found)
 }
 
-fn failed(path: &Path, why: impl ToString) -> FileError {
+fn failed(path: &Path, why: &dyn Display) -> FileError {
     FileError { path: path.to_owned(), why: why.to_string() }
 }
