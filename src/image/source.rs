@@ -64,7 +64,7 @@ pub trait Source: Sync + fmt::Debug {
     }
 
     /// The bytes of a blob as stored, from its first to its last. They are not verified here:
-    /// [`verify::Verified`] does that for every medium alike.
+    /// [`super::verify::Verified`] does that for every medium alike.
     fn open(&self, blob: &BlobRef) -> Result<Box<dyn Read + Send + '_>, SourceError>;
 
     /// The bytes of a blob in this range, which lies in it, not verified either; `None` from a medium that only gives a blob

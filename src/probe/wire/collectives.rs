@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Field, Nullable, PartBody, StepBody};
 
-/// The step that runs the collectives over the network alone. Its body is [`Collectives`], too.
+/// The step that runs the collectives over the network alone. Its body is [`CollectivesBody`], too.
 pub const FORCED_NETWORK: &str = "forced-network";
 
 impl StepBody for CollectivesBody {
