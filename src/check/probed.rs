@@ -4,10 +4,10 @@ use std::thread;
 
 use crate::Cancel;
 use crate::facts::{Facts, World};
-use crate::host::{Item, Record};
+use crate::host::Record;
 use crate::image::{self, Image, Request};
 use crate::launch::Setting;
-use crate::model::{ImageSummary, Progress};
+use crate::model::{Fact, ImageSummary, Progress};
 use crate::probe;
 use crate::probe::expect::ExpectedRun;
 use crate::probe::recording::Recording;
@@ -87,7 +87,7 @@ fn on_its_host(facts: &Facts, recording: &Recording) -> Facts {
     let probed = probe::facts::host(recording);
     // Where the engine runs elsewhere, there are none to compare.
     let is_here = recording.launch.as_ref().is_some_and(|launch| !launch.namespaces.is_empty());
-    let record = is_here.then(Record::here).filter(|record| record.system.container == Item::Absent);
+    let record = is_here.then(Record::here).filter(|record| record.system.container == Fact::Absent);
     match (probed, record) {
         (Some(host), Some(record)) => facts.on_recorded(&host.or(record.host()), &record),
         (None, Some(record)) => facts.on_recorded(&record.host(), &record),

@@ -3,7 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Item, Tree};
+use crate::model::Fact;
+
+use super::Tree;
 use crate::document::{Document, Node};
 
 /// Where they are looked for; /var/run is the other name of /run.
@@ -14,7 +16,7 @@ const FOLDERS: &[&str] = &["/etc/cdi", "/run/cdi"];
 #[serde(default, deny_unknown_fields)]
 pub struct Cdi {
     /// One for each file; absent where there is no folder of them.
-    pub specifications: Item<Vec<Specification>>,
+    pub specifications: Fact<Vec<Specification>>,
 }
 
 /// A specification.
@@ -24,7 +26,7 @@ pub struct Specification {
     /// Its file.
     pub file: String,
     /// The kind of its devices, `nvidia.com/gpu`; unknown where the file cannot be read.
-    pub kind: Item<String>,
+    pub kind: Fact<String>,
     /// Names of its devices.
     pub devices: Vec<String>,
     /// Files and nodes of this machine that it names and that are not there.
@@ -33,16 +35,16 @@ pub struct Specification {
 
 impl Cdi {
     pub(super) fn collect(tree: &Tree) -> Self {
-        let mut specifications: Item<Vec<Specification>> = Item::Absent;
+        let mut specifications: Fact<Vec<Specification>> = Fact::Absent;
         for folder in FOLDERS {
             match tree.names(folder) {
-                Item::Absent => {}
-                Item::Unknown(why) => return Self { specifications: Item::Unknown(why) },
-                Item::Known(names) => {
+                Fact::Absent => {}
+                Fact::Unknown(why) => return Self { specifications: Fact::Unknown(why) },
+                Fact::Seen { value: names, .. } => {
                     let is_one = |name: &&String| matches!(name.rsplit_once('.'), Some((_, "yaml" | "json")));
                     let read = names.iter().filter(is_one).map(|name| specification(format!("{folder}/{name}"), tree));
-                    let before = specifications.known().cloned().unwrap_or_default();
-                    specifications = Item::Known(before.into_iter().chain(read).collect());
+                    let before = specifications.value().cloned().unwrap_or_default();
+                    specifications = Fact::known(before.into_iter().chain(read).collect());
                 }
             }
         }
@@ -52,23 +54,23 @@ impl Cdi {
 
 fn specification(file: String, tree: &Tree) -> Specification {
     // JSON is YAML too.
-    let document = tree.text(&file).and_then(|text| {
+    let document = tree.text(&file).and_then(|text, _| {
         let document = Document { name: &file, text: &text }.parse::<Node>();
-        document.map_or_else(|mistake| Item::unknown(format!("line {}: {}", mistake.line, mistake.what)), Item::Known)
+        document.map_or_else(|mistake| Fact::unknown(format!("line {}: {}", mistake.line, mistake.what)), Fact::known)
     });
-    let kind = document.clone().and_then(|document| {
+    let kind = document.clone().and_then(|document, _| {
         let kind = text(&document, "kind").map(ToOwned::to_owned);
-        kind.map_or_else(|| Item::unknown("it names no kind of device"), Item::Known)
+        kind.map_or_else(|| Fact::unknown("it names no kind of device"), Fact::known)
     });
     let mut specification = Specification { file, kind, devices: Vec::new(), missing: Vec::new() };
-    let Item::Known(document) = document else { return specification };
+    let Fact::Seen { value: document, .. } = document else { return specification };
     let mut edits = vec![document.get("containerEdits")];
     for device in list(&document, "devices") {
         specification.devices.extend(text(device, "name").map(ToOwned::to_owned));
         edits.push(device.get("containerEdits"));
     }
     for path in edits.into_iter().flatten().flat_map(host_paths) {
-        if tree.has(path) == Item::Known(false) && !specification.missing.iter().any(|known| known == path) {
+        if tree.has(path) == Fact::known(false) && !specification.missing.iter().any(|known| known == path) {
             specification.missing.push(path.to_owned());
         }
     }

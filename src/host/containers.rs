@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
+use crate::model::Fact;
+
 use super::limits::{Limit, Limits};
 use super::processes::Processes;
-use super::{Item, Tree};
+use super::Tree;
 
 const CONFIG: &str = "/etc/docker/daemon.json";
 /// Engines whose containers inherit their limits.
@@ -18,9 +20,9 @@ const ENGINES: &[&str] = &["containerd", "dockerd", "crio"];
 #[serde(default, deny_unknown_fields)]
 pub struct Containers {
     /// Docker's configuration.
-    pub docker: Item<Docker>,
+    pub docker: Fact<Docker>,
     /// Whether NVIDIA's container runtime is configured.
-    pub nvidia_runtime: Item<bool>,
+    pub nvidia_runtime: Fact<bool>,
     /// Limits of the engines that run, which containers get where nobody says otherwise.
     pub engines: BTreeMap<String, Limits>,
 }
@@ -32,20 +34,20 @@ pub struct Docker {
     /// Runtimes besides its own.
     pub runtimes: Vec<String>,
     /// The one that containers get.
-    pub default_runtime: Item<String>,
+    pub default_runtime: Fact<String>,
     /// Limits that containers get.
     pub default_ulimits: BTreeMap<String, Limit>,
     /// Size of /dev/shm that containers get.
-    pub default_shm_size: Item<String>,
+    pub default_shm_size: Fact<String>,
 }
 
 impl Containers {
     pub(super) fn collect(tree: &Tree) -> Self {
         let processes = Processes::read(tree);
-        let running = ENGINES.iter().filter_map(|name| Some((*name, *processes.find(name).known()?)));
-        let docker = tree.text(CONFIG).and_then(|text| match serde_json::from_str::<Json>(&text) {
+        let running = ENGINES.iter().filter_map(|name| Some((*name, *processes.find(name).value()?)));
+        let docker = tree.text(CONFIG).and_then(|text, _| match serde_json::from_str::<Json>(&text) {
             Ok(config) => docker(&config),
-            Err(error) => Item::unknown(format!("{CONFIG}: {error}")),
+            Err(error) => Fact::unknown(format!("{CONFIG}: {error}")),
         });
         Self {
             docker,
@@ -55,16 +57,16 @@ impl Containers {
     }
 
     /// Locked memory that a container gets where nobody says otherwise; absent where no engine runs.
-    pub fn memlock(&self) -> Item<Limit> {
-        let docker = self.docker.as_ref().and_then(|docker| docker.default_ulimits.get("memlock").copied().into());
+    pub fn memlock(&self) -> Fact<Limit> {
+        let docker = self.docker.as_ref().and_then(|docker, _| docker.default_ulimits.get("memlock").copied().into());
         docker.or_else(|| {
             let engine = ENGINES.iter().find_map(|name| self.engines.get(*name));
-            engine.map_or(Item::Absent, |limits| limits.memlock.clone())
+            engine.map_or(Fact::Absent, |limits| limits.memlock.clone())
         })
     }
 }
 
-fn docker(config: &Json) -> Item<Docker> {
+fn docker(config: &Json) -> Fact<Docker> {
     let text = |name: &str| {
         let value = config.get(name)?;
         Some(value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned))
@@ -77,11 +79,11 @@ fn docker(config: &Json) -> Item<Docker> {
     let mut limits = BTreeMap::new();
     for (name, value) in entries("default-ulimits") {
         let Some(limit) = limit(value) else {
-            return Item::unknown(format!("{CONFIG}: default-ulimits has {value} for {name}"));
+            return Fact::unknown(format!("{CONFIG}: default-ulimits has {value} for {name}"));
         };
         limits.insert(name.clone(), limit);
     }
-    Item::Known(Docker {
+    Fact::known(Docker {
         runtimes: entries("runtimes").map(|(name, _)| name.clone()).collect(),
         default_runtime: text("default-runtime").into(),
         default_ulimits: limits,

@@ -2,16 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Item, Tree};
+use crate::model::Fact;
+
+use super::Tree;
 
 /// The driver that is loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Driver {
     /// Its version.
-    pub version: Item<String>,
+    pub version: Fact<String>,
     /// Which of the two kernel modules it is.
-    pub flavour: Item<Flavour>,
+    pub flavour: Fact<Flavour>,
 }
 
 /// Kernel modules of one driver.
@@ -37,9 +39,9 @@ impl Flavour {
 impl Driver {
     pub(super) fn collect(tree: &Tree) -> Self {
         let banner = tree.text("/proc/driver/nvidia/version");
-        let version = banner.clone().and_then(|text| {
+        let version = banner.clone().and_then(|text, _| {
             let version = version(&text).map(ToOwned::to_owned);
-            version.map_or_else(|| Item::unknown(format!("/proc/driver/nvidia/version has '{text}'")), Item::Known)
+            version.map_or_else(|| Fact::unknown(format!("/proc/driver/nvidia/version has '{text}'")), Fact::known)
         });
         Self {
             version: version.or_else(|| tree.text("/sys/module/nvidia/version")),

@@ -2,21 +2,23 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::Fact;
+
 use super::processes::Processes;
-use super::{Item, Tree, pci};
+use super::{Tree, pci};
 
 /// NVLink's fabric.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Fabric {
     /// NVSwitches that this machine's driver has; those of a rack, or given to another virtual machine, are not.
-    pub nvswitches: Item<usize>,
+    pub nvswitches: Fact<usize>,
     /// Number of the process that manages them.
-    pub manager: Item<u32>,
+    pub manager: Fact<u32>,
     /// Number of the process that shares memory between machines (IMEX).
-    pub imex: Item<u32>,
+    pub imex: Fact<u32>,
     /// Nodes of IMEX channels.
-    pub imex_channels: Item<usize>,
+    pub imex_channels: Fact<usize>,
 }
 
 impl Fabric {
@@ -25,13 +27,13 @@ impl Fabric {
         // NVSwitches are bridges of another kind, class 0680.
         let switches = pci::nvidia(tree, "0x0680").map(|addresses| {
             let is_ours = |address: &&String| {
-                pci::driver(tree, address).known().is_some_and(|driver| driver == "nvidia-nvswitch")
+                pci::driver(tree, address).value().is_some_and(|driver| driver == "nvidia-nvswitch")
             };
             addresses.iter().filter(is_ours).count()
         });
         let channels = tree.names("/dev/nvidia-caps-imex-channels");
         Self {
-            nvswitches: switches.and_then(|count| Some(count).filter(|count| *count > 0).into()),
+            nvswitches: switches.and_then(|count, _| Some(count).filter(|count| *count > 0).into()),
             manager: processes.find("nv-fabricmanager"),
             imex: processes.find("nvidia-imex"),
             imex_channels: channels.map(|names| names.len()),

@@ -4,8 +4,10 @@ use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
 use serde::{Deserialize, Serialize};
 
+use crate::model::Fact;
+
 use super::driver::Driver;
-use super::{Item, Tree};
+use super::Tree;
 
 const GPUS: &str = "/proc/driver/nvidia/gpus";
 /// Where distributions, and NVIDIA's own installer, put the driver's libraries.
@@ -16,11 +18,11 @@ const FOLDERS: &[&str] = &["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-
 #[serde(default, deny_unknown_fields)]
 pub struct Gpus {
     /// The GPUs in the order of NVML, or of their addresses where only the driver's files tell of them.
-    pub list: Item<Vec<Gpu>>,
+    pub list: Fact<Vec<Gpu>>,
     /// The CUDA release that the driver brings.
-    pub cuda: Item<String>,
+    pub cuda: Fact<String>,
     /// Whether the driver's libraries are of another version than its kernel module.
-    pub library_mismatch: Item<bool>,
+    pub library_mismatch: Fact<bool>,
 }
 
 /// One GPU.
@@ -28,15 +30,15 @@ pub struct Gpus {
 #[serde(default, deny_unknown_fields)]
 pub struct Gpu {
     /// Address on the PCI bus.
-    pub address: Item<String>,
+    pub address: Fact<String>,
     /// Model.
-    pub model: Item<String>,
+    pub model: Fact<String>,
     /// Compute capability, `9.0`.
-    pub capability: Item<String>,
+    pub capability: Fact<String>,
     /// Whether the driver keeps it initialized while nobody uses it.
-    pub persistence: Item<bool>,
+    pub persistence: Fact<bool>,
     /// Whether it is cut into instances; absent where it cannot be.
-    pub mig: Item<bool>,
+    pub mig: Fact<bool>,
 }
 
 impl Gpus {
@@ -44,17 +46,17 @@ impl Gpus {
         const WHY: &str = "NVML was not asked, which alone tells it";
         let gpu = |address: &String| {
             let text = tree.text(&format!("{GPUS}/{address}/information"));
-            let model = text.and_then(|text| {
+            let model = text.and_then(|text, _| {
                 let line = text.lines().find_map(|line| line.strip_prefix("Model:"));
                 line.map(|model| model.trim().to_owned()).into()
             });
-            let untold = || Item::unknown(WHY);
-            let address = Item::Known(address.clone());
-            Gpu { address, model, capability: Item::unknown(WHY), persistence: untold(), mig: untold() }
+            let untold = || Fact::unknown(WHY);
+            let address = Fact::known(address.clone());
+            Gpu { address, model, capability: Fact::unknown(WHY), persistence: untold(), mig: untold() }
         };
         Self {
             list: tree.names(GPUS).map(|names| names.iter().map(gpu).collect()),
-            cuda: Item::unknown(WHY),
+            cuda: Fact::unknown(WHY),
             library_mismatch: mismatch(tree),
         }
     }
@@ -64,19 +66,19 @@ impl Gpus {
         match Nvml::init() {
             Ok(nvml) => *self = Self::of(&nvml),
             Err(NvmlError::DriverNotLoaded) => {
-                *self = Self { list: Item::Absent, cuda: Item::Absent, library_mismatch: Item::Absent };
+                *self = Self { list: Fact::Absent, cuda: Fact::Absent, library_mismatch: Fact::Absent };
             }
             Err(error) => {
                 let why = format!("NVML: {}", cause(&error));
                 if matches!(error, NvmlError::LibRmVersionMismatch) {
-                    self.library_mismatch = Item::Known(true);
+                    self.library_mismatch = Fact::known(true);
                 }
                 // Without a driver there is nothing that a library could tell.
-                self.cuda = if self.list == Item::Absent { Item::Absent } else { Item::unknown(&*why) };
-                if let Item::Known(gpus) = &mut self.list {
+                self.cuda = if self.list == Fact::Absent { Fact::Absent } else { Fact::unknown(&*why) };
+                if let Fact::Seen { value: gpus, .. } = &mut self.list {
                     for gpu in gpus {
-                        gpu.capability = Item::unknown(&*why);
-                        (gpu.persistence, gpu.mig) = (Item::unknown(&*why), Item::unknown(&*why));
+                        gpu.capability = Fact::unknown(&*why);
+                        (gpu.persistence, gpu.mig) = (Fact::unknown(&*why), Fact::unknown(&*why));
                     }
                 }
             }
@@ -85,7 +87,7 @@ impl Gpus {
 
     fn of(nvml: &Nvml) -> Self {
         let cuda = item(nvml.sys_cuda_driver_version());
-        let list = item(nvml.device_count()).and_then(|count| {
+        let list = item(nvml.device_count()).and_then(|count, _| {
             let gpus = (0..count).map(|index| nvml.device_by_index(index).map(|device| gpu(&device)));
             item(gpus.collect::<Result<Vec<_>, _>>())
         });
@@ -93,19 +95,19 @@ impl Gpus {
             list,
             // NVML's number is 1000 times the major and 10 times the minor one.
             cuda: cuda.map(|number| format!("{}.{}", number / 1000, number % 1000 / 10)),
-            library_mismatch: Item::Known(false),
+            library_mismatch: Fact::known(false),
         }
     }
 }
 
 /// By the name of the file behind libnvidia-ml.so.1; absent where there is none, or no driver.
-fn mismatch(tree: &Tree) -> Item<bool> {
-    Driver::collect(tree).version.and_then(|driver| {
+fn mismatch(tree: &Tree) -> Fact<bool> {
+    Driver::collect(tree).version.and_then(|driver, _| {
         let library = FOLDERS.iter().find_map(|folder| {
-            let file = tree.link_name(&format!("{folder}/libnvidia-ml.so.1")).known()?.clone();
+            let file = tree.link_name(&format!("{folder}/libnvidia-ml.so.1")).value()?.clone();
             file.strip_prefix("libnvidia-ml.so.").map(ToOwned::to_owned)
         });
-        library.map_or(Item::Absent, |library| Item::Known(library != driver))
+        library.map_or(Fact::Absent, |library| Fact::known(library != driver))
     })
 }
 
@@ -127,11 +129,11 @@ fn address(bus_id: &str) -> String {
 }
 
 /// What NVML answers: what a GPU does not have is absent.
-fn item<T>(answer: Result<T, NvmlError>) -> Item<T> {
+fn item<T>(answer: Result<T, NvmlError>) -> Fact<T> {
     match answer {
-        Ok(value) => Item::Known(value),
-        Err(NvmlError::NotSupported | NvmlError::FunctionNotFound) => Item::Absent,
-        Err(error) => Item::unknown(format!("NVML: {}", cause(&error))),
+        Ok(value) => Fact::known(value),
+        Err(NvmlError::NotSupported | NvmlError::FunctionNotFound) => Fact::Absent,
+        Err(error) => Fact::unknown(format!("NVML: {}", cause(&error))),
     }
 }
 

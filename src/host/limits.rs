@@ -2,18 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Item, Tree};
+use crate::model::Fact;
+
+use super::Tree;
 
 /// Limits of a process (getrlimit(2)).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// Bytes of locked memory.
-    pub memlock: Item<Limit>,
+    pub memlock: Fact<Limit>,
     /// Open files.
-    pub nofile: Item<Limit>,
+    pub nofile: Fact<Limit>,
     /// Bytes of the stack.
-    pub stack: Item<Limit>,
+    pub stack: Fact<Limit>,
 }
 
 /// A limit; -1 is unlimited.
@@ -34,7 +36,7 @@ impl Limits {
     /// Those of a process by its number.
     pub(super) fn of(tree: &Tree, process: &str) -> Self {
         let table = tree.text(&format!("/proc/{process}/limits"));
-        let limit = |name: &str| table.as_ref().and_then(|text| limit(text, name).into());
+        let limit = |name: &str| table.as_ref().and_then(|text, _| limit(text, name).into());
         Self { memlock: limit("Max locked memory"), nofile: limit("Max open files"), stack: limit("Max stack size") }
     }
 }

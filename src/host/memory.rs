@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Item, Tree};
+use crate::model::Fact;
+
+use super::Tree;
 
 const NODES: &str = "/sys/devices/system/node";
 
@@ -11,15 +13,15 @@ const NODES: &str = "/sys/devices/system/node";
 #[serde(default, deny_unknown_fields)]
 pub struct Memory {
     /// KiB of all memory.
-    pub total_kib: Item<u64>,
+    pub total_kib: Fact<u64>,
     /// Bytes that /dev/shm may hold.
-    pub shm_bytes: Item<u64>,
+    pub shm_bytes: Fact<u64>,
     /// Huge pages that are set aside.
-    pub huge_pages: Item<u64>,
+    pub huge_pages: Fact<u64>,
     /// KiB of one of them.
-    pub huge_page_kib: Item<u64>,
+    pub huge_page_kib: Fact<u64>,
     /// NUMA nodes.
-    pub nodes: Item<Vec<Node>>,
+    pub nodes: Fact<Vec<Node>>,
 }
 
 /// A NUMA node.
@@ -29,15 +31,15 @@ pub struct Node {
     /// Its number.
     pub number: u32,
     /// Its processors, `0-31,64-95`; absent where it has none.
-    pub processors: Item<String>,
+    pub processors: Fact<String>,
     /// KiB of its memory.
-    pub memory_kib: Item<u64>,
+    pub memory_kib: Fact<u64>,
 }
 
 impl Memory {
     pub(super) fn collect(tree: &Tree) -> Self {
         let table = tree.text("/proc/meminfo");
-        let entry = |name: &str| table.as_ref().and_then(|text| number(text, name).into());
+        let entry = |name: &str| table.as_ref().and_then(|text, _| number(text, name).into());
         let total_kib = entry("MemTotal");
         Self {
             shm_bytes: shm(tree, &total_kib),
@@ -65,19 +67,19 @@ fn node(number: u32, tree: &Tree) -> Node {
     let table = tree.text(&format!("{at}/meminfo"));
     Node {
         number,
-        processors: processors.and_then(|list| Some(list).filter(|list| !list.is_empty()).into()),
-        memory_kib: table.and_then(|text| self::number(&text, "MemTotal").into()),
+        processors: processors.and_then(|list, _| Some(list).filter(|list| !list.is_empty()).into()),
+        memory_kib: table.and_then(|text, _| self::number(&text, "MemTotal").into()),
     }
 }
 
 /// A tmpfs without a size has half of the memory (tmpfs(5)). Of several that are mounted there, the last is seen.
-fn shm(tree: &Tree, total_kib: &Item<u64>) -> Item<u64> {
-    tree.text("/proc/self/mountinfo").and_then(|table| {
+fn shm(tree: &Tree, total_kib: &Fact<u64>) -> Fact<u64> {
+    tree.text("/proc/self/mountinfo").and_then(|table, _| {
         let line = table.lines().rfind(|line| line.split(' ').nth(4) == Some("/dev/shm"));
-        let Some((_, filesystem)) = line.and_then(|line| line.split_once(" - ")) else { return Item::Absent };
+        let Some((_, filesystem)) = line.and_then(|line| line.split_once(" - ")) else { return Fact::Absent };
         let options = filesystem.split(' ').nth(2).unwrap_or_default();
         match options.split(',').find_map(|option| option.strip_prefix("size=")) {
-            Some(size) => bytes(size).map_or_else(|| Item::unknown(format!("its size is '{size}'")), Item::Known),
+            Some(size) => bytes(size).map_or_else(|| Fact::unknown(format!("its size is '{size}'")), Fact::known),
             None => total_kib.clone().map(|kib| kib * 1024 / 2),
         }
     })

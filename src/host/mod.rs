@@ -6,7 +6,6 @@
 
 mod description;
 mod file;
-mod item;
 mod models;
 mod parse;
 mod pci_config;
@@ -15,7 +14,6 @@ mod tree;
 
 use serde::{Deserialize, Serialize};
 
-pub use item::{Item, Why};
 pub use parse::HostError;
 pub use tree::Tree;
 

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Item, Tree};
+use crate::model::Fact;
+
+use super::Tree;
 
 /// Modules that are looked for.
 const NAMES: &[&str] = &[
@@ -38,9 +40,9 @@ const NAMES: &[&str] = &[
 #[serde(default, deny_unknown_fields)]
 pub struct Modules {
     /// Those that are loaded or built in.
-    pub loaded: Item<Vec<Module>>,
+    pub loaded: Fact<Vec<Module>>,
     /// Clients of peer memory: those through whom NICs reach the memory of GPUs. Kernels from 6.4 on do not list them.
-    pub peer_memory: Item<Vec<String>>,
+    pub peer_memory: Fact<Vec<String>>,
 }
 
 /// A module.
@@ -50,12 +52,12 @@ pub struct Module {
     /// Its name.
     pub name: String,
     /// Its version, which most of the kernel's own do not have.
-    pub version: Item<String>,
+    pub version: Fact<String>,
 }
 
 impl Modules {
     /// Whether a module is loaded.
-    pub fn has(&self, name: &str) -> Item<bool> {
+    pub fn has(&self, name: &str) -> Fact<bool> {
         self.loaded.as_ref().map(|loaded| loaded.iter().any(|module| module.name == name))
     }
 

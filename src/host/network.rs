@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Item, Tree};
+use crate::model::Fact;
+
+use super::Tree;
 
 const INTERFACES: &str = "/sys/class/net";
 
@@ -11,7 +13,7 @@ const INTERFACES: &str = "/sys/class/net";
 #[serde(default, deny_unknown_fields)]
 pub struct Network {
     /// Its interfaces.
-    pub interfaces: Item<Vec<Interface>>,
+    pub interfaces: Fact<Vec<Interface>>,
 }
 
 /// An interface.
@@ -21,17 +23,17 @@ pub struct Interface {
     /// Its name.
     pub name: String,
     /// `up`, `down`, `unknown` (which a loopback says) …
-    pub state: Item<String>,
+    pub state: Fact<String>,
     /// Bytes of its largest packet.
-    pub mtu: Item<u32>,
+    pub mtu: Fact<u32>,
     /// Mb/s; interfaces that are down or virtual have none.
-    pub speed: Item<u32>,
+    pub speed: Fact<u32>,
     /// Ethernet, InfiniBand, loopback or the number of another kind (ARPHRD_*, linux/if_arp.h).
-    pub kind: Item<String>,
+    pub kind: Fact<String>,
     /// The kernel driver of the card; absent for a virtual one.
-    pub driver: Item<String>,
+    pub driver: Fact<String>,
     /// The interface that it belongs to: a bond, a bridge, or of a virtual machine the one that its host made.
-    pub master: Item<String>,
+    pub master: Fact<String>,
 }
 
 impl Network {
@@ -54,14 +56,14 @@ impl Network {
 }
 
 /// The file cannot be read of an interface that is down, and has -1 where nothing is known.
-fn speed(at: &str, state: &Item<String>, tree: &Tree) -> Item<u32> {
-    if state.known().is_some_and(|state| state != "up") {
-        return Item::Absent;
+fn speed(at: &str, state: &Fact<String>, tree: &Tree) -> Fact<u32> {
+    if state.value().is_some_and(|state| state != "up") {
+        return Fact::Absent;
     }
     match tree.parsed::<i64>(&format!("{at}/speed")) {
-        Item::Known(speed) => u32::try_from(speed).ok().into(),
-        Item::Absent => Item::Absent,
-        Item::Unknown(why) => Item::Unknown(why),
+        Fact::Seen { value: speed, .. } => u32::try_from(speed).ok().into(),
+        Fact::Absent => Fact::Absent,
+        Fact::Unknown(why) => Fact::Unknown(why),
     }
 }
 

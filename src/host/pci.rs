@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Item, Tree, pci_config};
+use crate::model::Fact;
+
+use super::{Tree, pci_config};
 
 const DEVICES: &str = "/sys/bus/pci/devices";
 const NVIDIA: &str = "0x10de";
@@ -12,7 +14,7 @@ const NVIDIA: &str = "0x10de";
 #[serde(default, deny_unknown_fields)]
 pub struct Pci {
     /// NVIDIA's GPUs.
-    pub gpus: Item<Vec<Gpu>>,
+    pub gpus: Fact<Vec<Gpu>>,
 }
 
 /// A GPU.
@@ -22,11 +24,11 @@ pub struct Gpu {
     /// Its address.
     pub address: String,
     /// The kernel driver that has it.
-    pub driver: Item<String>,
+    pub driver: Fact<String>,
     /// How the IOMMU treats it: `identity`, or `DMA` and `DMA-FQ` where it translates; absent without an IOMMU.
-    pub iommu: Item<String>,
+    pub iommu: Fact<String>,
     /// Ports of PCIe switches above it that send what devices write to each other up to the root.
-    pub redirecting_ports: Item<Vec<String>>,
+    pub redirecting_ports: Fact<Vec<String>>,
 }
 
 impl Pci {
@@ -44,11 +46,11 @@ impl Pci {
 }
 
 /// Addresses of NVIDIA's devices whose class begins so.
-pub(super) fn nvidia(tree: &Tree, class: &str) -> Item<Vec<String>> {
+pub(super) fn nvidia(tree: &Tree, class: &str) -> Fact<Vec<String>> {
     let read = |address: &str, file: &str| tree.text(&format!("{DEVICES}/{address}/{file}"));
     tree.names(DEVICES).map(|addresses| {
         let is_wanted = |address: &String| {
-            let of = |file: &str, start: &str| read(address, file).known().is_some_and(|text| text.starts_with(start));
+            let of = |file: &str, start: &str| read(address, file).value().is_some_and(|text| text.starts_with(start));
             of("vendor", NVIDIA) && of("class", class)
         };
         addresses.into_iter().filter(is_wanted).collect()
@@ -56,34 +58,34 @@ pub(super) fn nvidia(tree: &Tree, class: &str) -> Item<Vec<String>> {
 }
 
 /// The kernel driver of a device.
-pub(super) fn driver(tree: &Tree, address: &str) -> Item<String> {
+pub(super) fn driver(tree: &Tree, address: &str) -> Fact<String> {
     tree.link_name(&format!("{DEVICES}/{address}/driver"))
 }
 
-fn iommu(address: &str, tree: &Tree) -> Item<String> {
-    tree.link_name(&format!("{DEVICES}/{address}/iommu_group")).and_then(|group| {
+fn iommu(address: &str, tree: &Tree) -> Fact<String> {
+    tree.link_name(&format!("{DEVICES}/{address}/iommu_group")).and_then(|group, _| {
         let path = format!("/sys/kernel/iommu_groups/{group}/type");
-        tree.text(&path).or_else(|| Item::unknown(format!("this kernel has no {path}")))
+        tree.text(&path).or_else(|| Fact::unknown(format!("this kernel has no {path}")))
     })
 }
 
 /// The bridges above a device are the folders above it: `../../../devices/pci0000:15/0000:15:01.0/0000:16:00.0/…`.
-fn redirecting(address: &str, tree: &Tree) -> Item<Vec<String>> {
-    tree.link(&format!("{DEVICES}/{address}")).and_then(|path| {
+fn redirecting(address: &str, tree: &Tree) -> Fact<Vec<String>> {
+    tree.link(&format!("{DEVICES}/{address}")).and_then(|path, _| {
         let above = path.split('/').filter(|part| *part != address && part.matches(':').count() == 2);
         let mut found = Vec::new();
         for bridge in above {
             let config = tree.bytes(&format!("{DEVICES}/{bridge}/config"));
-            let Item::Known(config) = config else { return config.map(|_| Vec::new()) };
+            let Fact::Seen { value: config, .. } = config else { return config.map(|_| Vec::new()) };
             match pci_config::redirects(&config) {
                 Some(true) => found.push(bridge.to_owned()),
                 Some(false) => {}
                 None if config.len() <= pci_config::PUBLIC => {
-                    return Item::unknown(format!("only root may read all of {DEVICES}/{bridge}/config"));
+                    return Fact::unknown(format!("only root may read all of {DEVICES}/{bridge}/config"));
                 }
-                None => return Item::unknown(format!("{DEVICES}/{bridge}/config ends after {} bytes", config.len())),
+                None => return Fact::unknown(format!("{DEVICES}/{bridge}/config ends after {} bytes", config.len())),
             }
         }
-        Item::Known(found)
+        Fact::known(found)
     })
 }

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::{Item, Tree};
+use crate::model::Fact;
+
+use super::Tree;
 
 /// Bytes of a process's name that the kernel keeps (TASK_COMM_LEN, less its end).
 const NAME: usize = 15;
 
 /// The running processes.
 pub(super) struct Processes {
-    names: Item<BTreeMap<u32, String>>,
+    names: Fact<BTreeMap<u32, String>>,
     /// Why others may run that are not seen from here.
     hidden: Option<String>,
 }
@@ -19,20 +21,20 @@ impl Processes {
         let names = tree.names("/proc").map(|names| {
             let ids = names.iter().filter_map(|name| name.parse::<u32>().ok());
             // A process may end as it is looked at.
-            ids.filter_map(|id| Some((id, tree.text(&format!("/proc/{id}/comm")).known()?.clone()))).collect()
+            ids.filter_map(|id| Some((id, tree.text(&format!("/proc/{id}/comm")).value()?.clone()))).collect()
         });
         Self { names, hidden: hidden(tree) }
     }
 
     /// The process of a name, of those that have it the one with the smallest number.
-    pub(super) fn find(&self, name: &str) -> Item<u32> {
+    pub(super) fn find(&self, name: &str) -> Fact<u32> {
         let short = name.get(..NAME).unwrap_or(name);
-        self.names.as_ref().and_then(|names| {
+        self.names.as_ref().and_then(|names, _| {
             let found = names.iter().find(|(_, comm)| *comm == short).map(|(id, _)| *id);
             match (found, &self.hidden) {
-                (Some(id), _) => Item::Known(id),
-                (None, None) => Item::Absent,
-                (None, Some(why)) => Item::unknown(format!("whether {name} runs: {why}")),
+                (Some(id), _) => Fact::known(id),
+                (None, None) => Fact::Absent,
+                (None, Some(why)) => Fact::unknown(format!("whether {name} runs: {why}")),
             }
         })
     }
@@ -41,8 +43,10 @@ impl Processes {
 /// Why not all processes of the machine can be seen.
 fn hidden(tree: &Tree) -> Option<String> {
     match super::system::container(tree) {
-        Item::Absent => None,
-        Item::Known(which) => Some(format!("this is a container ({which}), which has processes of its own")),
-        Item::Unknown(why) => Some(why.unknown),
+        Fact::Absent => None,
+        Fact::Seen { value: which, .. } => {
+            Some(format!("this is a container ({which}), which has processes of its own"))
+        }
+        Fact::Unknown(gap) => Some(gap.why),
     }
 }

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Item, Tree};
+use crate::model::Fact;
+
+use super::Tree;
 
 const DEVICES: &str = "/sys/class/infiniband";
 
@@ -11,9 +13,9 @@ const DEVICES: &str = "/sys/class/infiniband";
 #[serde(default, deny_unknown_fields)]
 pub struct Rdma {
     /// The devices.
-    pub devices: Item<Vec<Device>>,
+    pub devices: Fact<Vec<Device>>,
     /// Nodes in /dev/infiniband.
-    pub nodes: Item<Vec<String>>,
+    pub nodes: Fact<Vec<String>>,
 }
 
 /// A device.
@@ -23,11 +25,11 @@ pub struct Device {
     /// Its name.
     pub name: String,
     /// The kernel driver of the card; absent for one in software.
-    pub driver: Item<String>,
+    pub driver: Fact<String>,
     /// Name of its interface for user space, `uverbs0`; absent where the kernel gives it none.
-    pub verbs: Item<String>,
+    pub verbs: Fact<String>,
     /// Its ports.
-    pub ports: Item<Vec<Port>>,
+    pub ports: Fact<Vec<Port>>,
 }
 
 /// A port.
@@ -37,15 +39,15 @@ pub struct Port {
     /// Its number, from 1.
     pub number: String,
     /// `ACTIVE`, `DOWN`, `INIT` …
-    pub state: Item<String>,
+    pub state: Fact<String>,
     /// `InfiniBand` or `Ethernet`.
-    pub link_layer: Item<String>,
+    pub link_layer: Fact<String>,
     /// `400 Gb/sec (4X NDR)`.
-    pub rate: Item<String>,
+    pub rate: Fact<String>,
     /// The network interface of the same port.
-    pub interface: Item<String>,
+    pub interface: Fact<String>,
     /// Entries of its table of addresses that are in use.
-    pub gids: Item<usize>,
+    pub gids: Fact<usize>,
 }
 
 impl Rdma {
@@ -68,10 +70,10 @@ impl Rdma {
 }
 
 /// The interface for user space that says that it is of this device.
-fn verbs(device: &str, tree: &Tree) -> Item<String> {
+fn verbs(device: &str, tree: &Tree) -> Fact<String> {
     const CLASS: &str = "/sys/class/infiniband_verbs";
-    tree.names(CLASS).and_then(|names| {
-        let is_its = |name: &String| tree.text(&format!("{CLASS}/{name}/ibdev")).known().is_some_and(|of| of == device);
+    tree.names(CLASS).and_then(|names, _| {
+        let is_its = |name: &String| tree.text(&format!("{CLASS}/{name}/ibdev")).value().is_some_and(|of| of == device);
         names.into_iter().find(is_its).into()
     })
 }
@@ -80,10 +82,10 @@ fn port(device: &str, number: String, tree: &Tree) -> Port {
     let at = format!("{device}/ports/{number}");
     let read = |name: &str| tree.text(&format!("{at}/{name}"));
     let by_table = || read("gid_attrs/ndevs/0");
-    let by_card = tree.names(&format!("{device}/device/net")).and_then(|names| match names.as_slice() {
-        [name] => Item::Known(name.clone()),
+    let by_card = tree.names(&format!("{device}/device/net")).and_then(|names, _| match names.as_slice() {
+        [name] => Fact::known(name.clone()),
         // A card of several ports lists the interfaces of all.
-        _ => Item::Absent,
+        _ => Fact::Absent,
     });
     Port {
         // `4: ACTIVE`.
@@ -99,5 +101,5 @@ fn port(device: &str, number: String, tree: &Tree) -> Port {
 /// An entry that is not in use is all zeros, or cannot be read.
 fn is_used(port: &str, index: &str, tree: &Tree) -> bool {
     let gid = tree.text(&format!("{port}/gids/{index}"));
-    gid.known().is_some_and(|gid| gid.bytes().any(|byte| !matches!(byte, b'0' | b':')))
+    gid.value().is_some_and(|gid| gid.bytes().any(|byte| !matches!(byte, b'0' | b':')))
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Item, Tree};
+use crate::model::Fact;
+
+use super::Tree;
 
 /// Settings of the kernel that NCCL's and NVIDIA's guides name.
 const NAMES: &[&str] = &[
@@ -23,10 +25,10 @@ const LOGIND: &str = "/etc/systemd/logind.conf";
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// Settings of the kernel by their names.
-    pub kernel: BTreeMap<String, Item<String>>,
+    pub kernel: BTreeMap<String, Fact<String>>,
     /// RemoveIPC of systemd-logind, which takes the shared memory of users who log out; absent where systemd's default
     /// counts.
-    pub remove_ipc: Item<String>,
+    pub remove_ipc: Fact<String>,
 }
 
 impl Settings {
@@ -40,23 +42,23 @@ impl Settings {
 }
 
 /// The last file counts (logind.conf(5)).
-fn remove_ipc(tree: &Tree) -> Item<String> {
+fn remove_ipc(tree: &Tree) -> Fact<String> {
     let folder = format!("{LOGIND}.d");
     let mut files = vec![LOGIND.to_owned()];
     match tree.names(&folder) {
-        Item::Known(names) => files.extend(names.iter().map(|name| format!("{folder}/{name}"))),
-        Item::Absent => {}
-        Item::Unknown(why) => return Item::Unknown(why),
+        Fact::Seen { value: names, .. } => files.extend(names.iter().map(|name| format!("{folder}/{name}"))),
+        Fact::Absent => {}
+        Fact::Unknown(why) => return Fact::Unknown(why),
     }
-    let mut found = Item::Absent;
+    let mut found = Fact::Absent;
     for file in files {
         match tree.text(&file) {
-            Item::Known(text) => {
+            Fact::Seen { value: text, .. } => {
                 let value = text.lines().filter_map(|line| line.trim().strip_prefix("RemoveIPC=")).next_back();
-                found = value.map_or(found, |value| Item::Known(value.to_owned()));
+                found = value.map_or(found, |value| Fact::known(value.to_owned()));
             }
-            Item::Absent => {}
-            Item::Unknown(why) => return Item::Unknown(why),
+            Fact::Absent => {}
+            Fact::Unknown(why) => return Fact::Unknown(why),
         }
     }
     found

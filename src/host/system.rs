@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Item, Tree};
+use crate::model::Fact;
+
+use super::Tree;
 
 /// Inode of the first process namespace (PROC_PID_INIT_INO, include/linux/proc_ns.h).
 const FIRST_PROCESSES: &str = "pid:[4026531836]";
@@ -20,28 +22,28 @@ const VIRTUAL: &[&str] =
 #[serde(default, deny_unknown_fields)]
 pub struct System {
     /// Host name.
-    pub name: Item<String>,
+    pub name: Fact<String>,
     /// Distribution.
-    pub os: Item<String>,
+    pub os: Fact<String>,
     /// Release of the kernel.
-    pub kernel: Item<String>,
+    pub kernel: Fact<String>,
     /// Architecture of the processor, as Rust names it: `x86_64`, `aarch64`.
-    pub architecture: Item<String>,
+    pub architecture: Fact<String>,
     /// Parameters that the kernel was started with, as far as they concern GPUs.
-    pub boot_parameters: Item<Vec<String>>,
+    pub boot_parameters: Fact<Vec<String>>,
     /// The virtual machine that this is; absent on bare metal.
-    pub virtual_machine: Item<String>,
+    pub virtual_machine: Fact<String>,
     /// The container that this was read in; absent outside of any.
-    pub container: Item<String>,
+    pub container: Fact<String>,
 }
 
 impl System {
     pub(super) fn collect(tree: &Tree) -> Self {
         Self {
             name: tree.text("/proc/sys/kernel/hostname"),
-            os: tree.text("/etc/os-release").and_then(|text| pretty_name(&text).into()),
+            os: tree.text("/etc/os-release").and_then(|text, _| pretty_name(&text).into()),
             kernel: tree.text("/proc/sys/kernel/osrelease"),
-            architecture: Item::Known(std::env::consts::ARCH.to_owned()),
+            architecture: Fact::known(std::env::consts::ARCH.to_owned()),
             boot_parameters: tree.text("/proc/cmdline").map(|line| parameters(&line)),
             virtual_machine: virtual_machine(tree),
             container: container(tree),
@@ -60,18 +62,18 @@ fn parameters(line: &str) -> Vec<String> {
 }
 
 /// By the processor, which tells on x86 (CPUID.1:ECX bit 31), else by the firmware.
-fn virtual_machine(tree: &Tree) -> Item<String> {
+fn virtual_machine(tree: &Tree) -> Fact<String> {
     let firmware = || {
-        let part = |name: &str| tree.text(&format!("/sys/class/dmi/id/{name}")).known().cloned();
+        let part = |name: &str| tree.text(&format!("/sys/class/dmi/id/{name}")).value().cloned();
         [part("sys_vendor"), part("product_name")].into_iter().flatten().collect::<Vec<_>>().join(" ")
     };
-    tree.text("/proc/cpuinfo").and_then(|text| {
+    tree.text("/proc/cpuinfo").and_then(|text, _| {
         let flags = text.lines().find_map(|line| line.strip_prefix("flags")?.split_once(':'));
         let named = firmware();
         let is_virtual = match flags {
             Some((_, flags)) => flags.split(' ').any(|flag| flag == "hypervisor"),
             None if named.is_empty() => {
-                return Item::unknown("neither the processor nor the firmware (/sys/class/dmi/id) tells");
+                return Fact::unknown("neither the processor nor the firmware (/sys/class/dmi/id) tells");
             }
             None => {
                 VIRTUAL.iter().any(|name| named.contains(name))
@@ -79,28 +81,28 @@ fn virtual_machine(tree: &Tree) -> Item<String> {
             }
         };
         match named {
-            _ if !is_virtual => Item::Absent,
-            named if named.is_empty() => Item::Known("of a maker that is not told".to_owned()),
-            named => Item::Known(named),
+            _ if !is_virtual => Fact::Absent,
+            named if named.is_empty() => Fact::known("of a maker that is not told".to_owned()),
+            named => Fact::known(named),
         }
     })
 }
 
 /// The container that the files are read in: what sees the first process sees all of them. Only root may ask about that one;
 /// others are asked about themselves.
-pub(super) fn container(tree: &Tree) -> Item<String> {
+pub(super) fn container(tree: &Tree) -> Fact<String> {
     let namespace = match tree.link("/proc/1/ns/pid") {
-        Item::Unknown(_) => tree.link("/proc/self/ns/pid"),
+        Fact::Unknown(_) => tree.link("/proc/self/ns/pid"),
         first => first,
     };
-    namespace.and_then(|namespace| {
+    namespace.and_then(|namespace, _| {
         if namespace == FIRST_PROCESSES {
-            return Item::Absent;
+            return Fact::Absent;
         }
         let engine = [("/.dockerenv", "Docker"), ("/run/.containerenv", "Podman")]
             .iter()
-            .find(|(mark, _)| tree.has(mark) == Item::Known(true))
+            .find(|(mark, _)| tree.has(mark) == Fact::known(true))
             .map_or("of an engine that is not told", |(_, engine)| engine);
-        Item::Known(engine.to_owned())
+        Fact::known(engine.to_owned())
     })
 }

@@ -1,6 +1,7 @@
 use super::rdma::Device;
 use super::*;
 use crate::document::Document;
+use crate::model::Fact;
 
 #[path = "../../tests/integration/tree.rs"]
 mod tree;
@@ -13,8 +14,8 @@ fn parse(text: &str) -> Record {
     Record::parse(Document { name: "record", text }).unwrap_or_else(|mistake| panic!("{mistake}"))
 }
 
-fn known<T: Clone + std::fmt::Debug>(item: &Item<T>) -> T {
-    item.known().cloned().unwrap_or_else(|| panic!("{item:?}"))
+fn known<T: Clone + std::fmt::Debug>(item: &Fact<T>) -> T {
+    item.value().cloned().unwrap_or_else(|| panic!("{item:?}"))
 }
 
 #[test]
@@ -23,23 +24,23 @@ fn a_machine_with_switches() {
     let system = &record.system;
     assert_eq!((&*known(&system.name), &*known(&system.os)), ("dgx", "Ubuntu 22.04.4 LTS"));
     assert_eq!(known(&system.boot_parameters), ["iommu=pt"]);
-    assert_eq!((&system.virtual_machine, &system.container), (&Item::Absent, &Item::Absent));
+    assert_eq!((&system.virtual_machine, &system.container), (&Fact::Absent, &Fact::Absent));
     assert_eq!(known(&record.driver.version), "570.124.06");
     assert_eq!(known(&record.driver.flavour), driver::Flavour::Open);
     let gpus = known(&record.gpus.list);
     assert_eq!((gpus.len(), &*known(&gpus[7].address)), (8, "0000:c7:00.0"));
     assert_eq!(known(&gpus[0].model), "NVIDIA H100 80GB HBM3");
-    assert!(matches!(gpus[0].persistence, Item::Unknown(_)));
+    assert!(matches!(gpus[0].persistence, Fact::Unknown(_)));
     let on_bus = known(&record.pci.gpus);
     assert_eq!((on_bus.len(), &*known(&on_bus[0].driver), &*known(&on_bus[0].iommu)), (8, "nvidia", "identity"));
-    assert_eq!(on_bus[0].redirecting_ports, Item::Known(vec![]));
+    assert_eq!(on_bus[0].redirecting_ports, Fact::known(vec![]));
     assert_eq!((known(&record.fabric.nvswitches), known(&record.fabric.manager)), (4, 4711));
-    assert_eq!(record.fabric.imex, Item::Absent);
-    let nvidia = modules::Module { name: "nvidia".to_owned(), version: Item::Known("570.124.06".to_owned()) };
+    assert_eq!(record.fabric.imex, Fact::Absent);
+    let nvidia = modules::Module { name: "nvidia".to_owned(), version: Fact::known("570.124.06".to_owned()) };
     assert!(known(&record.modules.loaded).contains(&nvidia));
     assert_eq!(known(&record.modules.peer_memory), ["nv_mem"]);
     assert_eq!(known(&record.memory.shm_bytes), 2_113_402_736 * 512);
-    assert_eq!(known(&record.memory.nodes)[1].processors, Item::Known("10-19".to_owned()));
+    assert_eq!(known(&record.memory.nodes)[1].processors, Fact::known("10-19".to_owned()));
     let limits = &record.limits;
     assert_eq!(
         (known(&limits.memlock).soft, known(&limits.nofile).hard, known(&limits.stack).hard),
@@ -64,7 +65,7 @@ fn ports_of_rdma_devices() {
     let interface = |name: &str| interfaces.iter().find(|interface| interface.name == name).unwrap();
     assert_eq!(
         (interface("eno3").speed.clone(), interface("ens6f0").speed.clone()),
-        (Item::Known(10_000), Item::Absent)
+        (Fact::known(10_000), Fact::Absent)
     );
     assert_eq!(known(&interface("ib0").kind), "InfiniBand");
 }
@@ -77,10 +78,10 @@ fn a_machine_with_much_that_is_wrong() {
     assert_eq!(known(&gpus[1].redirecting_ports), ["0000:b1:00.0"]);
     assert_eq!(known(&gpus[1].iommu), "DMA-FQ");
     assert_eq!(known(&record.settings.remove_ipc), "no");
-    assert_eq!(known(&record.memory.nodes)[1].memory_kib, Item::Known(0));
+    assert_eq!(known(&record.memory.nodes)[1].memory_kib, Fact::known(0));
     let specifications = known(&record.cdi.specifications);
     let [broken, nvidia] = &*specifications else { panic!("{specifications:?}") };
-    assert!(matches!(broken.kind, Item::Unknown(_)), "{broken:?}");
+    assert!(matches!(broken.kind, Fact::Unknown(_)), "{broken:?}");
     assert_eq!((&*known(&nvidia.kind), &*nvidia.devices.join(" ")), ("nvidia.com/gpu", "0 all"));
     assert_eq!(nvidia.missing, ["/usr/lib64/libcuda.so.550.54.15"]);
 }
@@ -89,10 +90,10 @@ fn a_machine_with_much_that_is_wrong() {
 fn a_virtual_machine_without_gpus() {
     let record = record("virtual");
     assert_eq!(known(&record.system.virtual_machine), "Google Google Compute Engine");
-    assert_eq!((&record.driver.version, &record.gpus.list), (&Item::Absent, &Item::Absent));
-    assert_eq!((&record.pci.gpus, &record.rdma.devices), (&Item::Known(vec![]), &Item::Absent));
+    assert_eq!((&record.driver.version, &record.gpus.list), (&Fact::Absent, &Fact::Absent));
+    assert_eq!((&record.pci.gpus, &record.rdma.devices), (&Fact::known(vec![]), &Fact::Absent));
     assert_eq!(known(&record.memory.shm_bytes), 65_536 * 1024);
-    assert_eq!(known(&record.network.interfaces)[0].speed, Item::Absent);
+    assert_eq!(known(&record.network.interfaces)[0].speed, Fact::Absent);
     let host = record.host();
     assert_eq!((host.driver, host.gpu, host.rdma), (None, None, Some(crate::model::Nic::Nothing)));
 }
@@ -106,8 +107,8 @@ fn processes_of_others_are_not_seen_from_a_container() {
     std::fs::write(machine.path().join(".dockerenv"), "").unwrap();
     let record = Record::collect(&Tree::new(machine.path()));
     assert_eq!(known(&record.system.container), "Docker");
-    let Item::Unknown(why) = record.fabric.manager else { panic!("{:?}", record.fabric.manager) };
-    assert!(why.unknown.contains("nv-fabricmanager"), "{}", why.unknown);
+    let Fact::Unknown(gap) = record.fabric.manager else { panic!("{:?}", record.fabric.manager) };
+    assert!(gap.why.contains("nv-fabricmanager"), "{}", gap.why);
 }
 
 #[test]
@@ -118,8 +119,8 @@ fn what_only_root_may_read_is_unknown() {
     std::fs::write(port, public).unwrap();
     let record = Record::collect(&Tree::new(machine.path()));
     // A root port says so in its first bytes no sooner than a port of a switch.
-    let Item::Unknown(why) = &known(&record.pci.gpus)[0].redirecting_ports else { panic!("{:?}", record.pci) };
-    assert!(why.unknown.contains("only root may read all of"), "{}", why.unknown);
+    let Fact::Unknown(gap) = &known(&record.pci.gpus)[0].redirecting_ports else { panic!("{:?}", record.pci) };
+    assert!(gap.why.contains("only root may read all of"), "{}", gap.why);
 }
 
 #[test]
@@ -127,12 +128,12 @@ fn azures_accelerated_ethernet_is_no_fabric() {
     let mut record = record("dgx");
     let interface = |name: &str, driver: &str, master: Option<&str>| network::Interface {
         name: name.to_owned(),
-        driver: Item::Known(driver.to_owned()),
+        driver: Fact::known(driver.to_owned()),
         master: master.map(ToOwned::to_owned).into(),
         ..network::Interface::default()
     };
     record.network.interfaces =
-        Item::Known(vec![interface("eth0", "hv_netvsc", None), interface("ib0", "mlx5_core", Some("eth0"))]);
+        Fact::known(vec![interface("eth0", "hv_netvsc", None), interface("ib0", "mlx5_core", Some("eth0"))]);
     let names: Vec<_> = record.fabric_devices().map(|device| &*device.name).collect();
     assert_eq!((names.len(), names[0]), (8, "mlx5_1"));
 }
@@ -147,7 +148,7 @@ fn a_record_is_what_was_recorded() {
     }
     let partial = parse("schema: ncclcheck-host/1\nsystem: {kernel: '6.8'}\n");
     assert_eq!(known(&partial.system.kernel), "6.8");
-    assert_eq!(partial.driver.version, Item::unknown("the record does not tell"));
+    assert_eq!(partial.driver.version, Fact::unknown("the record does not tell"));
 }
 
 #[test]
@@ -157,8 +158,8 @@ fn a_record_describes_its_host() {
     assert_eq!((&*host.name, &*gpu.name, gpu.arch.to_string(), gpu.count), ("dgx", "h100", "90".to_owned(), Some(8)));
     assert_eq!((host.fabric, host.rdma), (Some(crate::model::Fabric::NvSwitch), Some(crate::model::Nic::Mlx5)));
     let mut mixed = record("dgx");
-    if let Item::Known(gpus) = &mut mixed.gpus.list {
-        gpus[3].model = Item::Known("NVIDIA A100-SXM4-80GB".to_owned());
+    if let Fact::Seen { value: gpus, .. } = &mut mixed.gpus.list {
+        gpus[3].model = Fact::known("NVIDIA A100-SXM4-80GB".to_owned());
     }
-    assert!(matches!(mixed.gpu(), Item::Unknown(_)));
+    assert!(matches!(mixed.gpu(), Fact::Unknown(_)));
 }

@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::Item;
+use crate::model::Fact;
 
 /// Bytes that are read of one file at most. The largest of these, specifications for devices, have some kilobytes.
 const LIMIT: u64 = 4 << 20;
@@ -27,22 +27,22 @@ impl Tree {
     }
 
     /// A file's text, without blanks around it.
-    pub(super) fn text(&self, path: &str) -> Item<String> {
-        self.bytes(path).and_then(|bytes| match String::from_utf8(bytes) {
-            Ok(text) => Item::Known(text.trim().to_owned()),
-            Err(_bytes) => Item::unknown(format!("{path} is no UTF-8 text")),
+    pub(super) fn text(&self, path: &str) -> Fact<String> {
+        self.bytes(path).and_then(|bytes, _| match String::from_utf8(bytes) {
+            Ok(text) => Fact::known(text.trim().to_owned()),
+            Err(_bytes) => Fact::unknown(format!("{path} is no UTF-8 text")),
         })
     }
 
     /// A file's text in another type.
-    pub(super) fn parsed<T: FromStr>(&self, path: &str) -> Item<T> {
-        self.text(path).and_then(|text| {
-            text.parse().map_or_else(|_error| Item::unknown(format!("{path} has '{text}'")), Item::Known)
+    pub(super) fn parsed<T: FromStr>(&self, path: &str) -> Fact<T> {
+        self.text(path).and_then(|text, _| {
+            text.parse().map_or_else(|_error| Fact::unknown(format!("{path} has '{text}'")), Fact::known)
         })
     }
 
     /// A file's bytes.
-    pub(super) fn bytes(&self, path: &str) -> Item<Vec<u8>> {
+    pub(super) fn bytes(&self, path: &str) -> Fact<Vec<u8>> {
         let read = || -> io::Result<Vec<u8>> {
             let mut bytes = Vec::new();
             #[expect(clippy::disallowed_methods, reason = "bounded by the limit")]
@@ -50,13 +50,13 @@ impl Tree {
             Ok(bytes)
         };
         match read() {
-            Ok(bytes) if bytes.len() as u64 > LIMIT => Item::unknown(format!("{path} has more than {LIMIT} bytes")),
+            Ok(bytes) if bytes.len() as u64 > LIMIT => Fact::unknown(format!("{path} has more than {LIMIT} bytes")),
             read => found(path, read),
         }
     }
 
     /// Names in a folder, in order.
-    pub(super) fn names(&self, path: &str) -> Item<Vec<String>> {
+    pub(super) fn names(&self, path: &str) -> Fact<Vec<String>> {
         let read = || -> io::Result<Vec<String>> {
             let mut names = Vec::new();
             for entry in self.at(path).read_dir()? {
@@ -70,33 +70,33 @@ impl Tree {
     }
 
     /// Where a symbolic link points to, as it is written there.
-    pub(super) fn link(&self, path: &str) -> Item<String> {
+    pub(super) fn link(&self, path: &str) -> Fact<String> {
         let target = self.at(path).read_link();
-        found(path, target).and_then(|target| match target.into_os_string().into_string() {
-            Ok(target) => Item::Known(target),
-            Err(_target) => Item::unknown(format!("{path} points to what is no UTF-8 text")),
+        found(path, target).and_then(|target, _| match target.into_os_string().into_string() {
+            Ok(target) => Fact::known(target),
+            Err(_target) => Fact::unknown(format!("{path} points to what is no UTF-8 text")),
         })
     }
 
     /// The last name of where a symbolic link points to: how sysfs names a device's driver.
-    pub(super) fn link_name(&self, path: &str) -> Item<String> {
-        self.link(path).and_then(|target| target.rsplit('/').next().map(ToOwned::to_owned).into())
+    pub(super) fn link_name(&self, path: &str) -> Fact<String> {
+        self.link(path).and_then(|target, _| target.rsplit('/').next().map(ToOwned::to_owned).into())
     }
 
     /// Whether something is there, whatever it is.
-    pub(super) fn has(&self, path: &str) -> Item<bool> {
+    pub(super) fn has(&self, path: &str) -> Fact<bool> {
         match found(path, self.at(path).symlink_metadata()) {
-            Item::Known(_) => Item::Known(true),
-            Item::Absent => Item::Known(false),
-            Item::Unknown(why) => Item::Unknown(why),
+            Fact::Seen { .. } => Fact::known(true),
+            Fact::Absent => Fact::known(false),
+            Fact::Unknown(why) => Fact::Unknown(why),
         }
     }
 }
 
-fn found<T>(path: impl AsRef<Path>, read: io::Result<T>) -> Item<T> {
+fn found<T>(path: impl AsRef<Path>, read: io::Result<T>) -> Fact<T> {
     match read {
-        Ok(value) => Item::Known(value),
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Item::Absent,
-        Err(error) => Item::unknown(format!("{}: {error}", path.as_ref().display())),
+        Ok(value) => Fact::known(value),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Fact::Absent,
+        Err(error) => Fact::unknown(format!("{}: {error}", path.as_ref().display())),
     }
 }

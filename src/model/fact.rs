@@ -1,5 +1,7 @@
 //! Facts: typed answers, where they were read, and honest ignorance.
 
+mod form;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -28,6 +30,16 @@ impl<T> Fact<T> {
     /// A fact read at one place.
     pub fn seen(value: T, at: impl IntoIterator<Item = Site>) -> Self {
         Self::Seen { value, at: at.into_iter().collect() }
+    }
+
+    /// A fact that was read at no place of an image: of a machine, or as a user described it.
+    pub const fn known(value: T) -> Self {
+        Self::Seen { value, at: Vec::new() }
+    }
+
+    /// A fact that could not be determined, for a reason.
+    pub fn unknown(why: impl Into<String>) -> Self {
+        Self::Unknown(Gap::new(why))
     }
 
     /// The answer, if there is one.
@@ -71,6 +83,19 @@ impl<T> Fact<T> {
             Self::Absent => Fact::Absent,
             Self::Unknown(gap) => Fact::Unknown(gap),
         }
+    }
+
+    /// This fact, or another one if it is absent.
+    #[must_use]
+    pub fn or_else(self, other: impl FnOnce() -> Self) -> Self {
+        if matches!(self, Self::Absent) { other() } else { self }
+    }
+}
+
+/// A value without a place, or absent.
+impl<T> From<Option<T>> for Fact<T> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Absent, Self::known)
     }
 }
 

@@ -1,7 +1,8 @@
 //! A recorded host's RDMA devices and their ports.
 
+use crate::host::Record;
 use crate::host::rdma::{Device, Port};
-use crate::host::{Item, Record};
+use crate::model::Fact;
 
 use super::super::super::{Facts, key};
 use super::{each, list};
@@ -11,7 +12,7 @@ use super::{each, list};
 const ROCE_MTU: u32 = 4096 + 96;
 
 pub(super) fn produce(record: &Record, facts: &mut Facts) {
-    let devices: Item<Vec<&Device>> = record.rdma.devices.as_ref().map(|_| record.fabric_devices().collect());
+    let devices: Fact<Vec<&Device>> = record.rdma.devices.as_ref().map(|_| record.fabric_devices().collect());
     let names = |wanted: fn(&Device) -> bool| {
         list(
             devices
@@ -20,50 +21,50 @@ pub(super) fn produce(record: &Record, facts: &mut Facts) {
         )
     };
     facts.insert(key::HOST_RDMA_DEVICES, names(|_| true));
-    facts.insert(key::HOST_RDMA_WITHOUT_VERBS, names(|device| device.verbs == Item::Absent));
-    let ports = |wanted: &dyn Fn(&Device, &Port) -> Item<bool>| {
-        list(devices.as_ref().and_then(|all| each(all.iter(), |device| of_device(device, wanted))))
+    facts.insert(key::HOST_RDMA_WITHOUT_VERBS, names(|device| device.verbs == Fact::Absent));
+    let ports = |wanted: &dyn Fn(&Device, &Port) -> Fact<bool>| {
+        list(devices.as_ref().and_then(|all, _| each(all.iter(), |device| of_device(device, wanted))))
     };
     facts.insert(key::HOST_RDMA_ACTIVE_PORTS, ports(&|_, port| is_active(port)));
     facts.insert(key::HOST_ROCE_PORTS, ports(&is_roce));
     let is_low = |device: &Device, port: &Port| match is_roce(device, port) {
-        Item::Known(true) => mtu(record, port).map(|mtu| mtu < ROCE_MTU),
+        Fact::Seen { value: true, .. } => mtu(record, port).map(|mtu| mtu < ROCE_MTU),
         other => other,
     };
     facts.insert(key::HOST_ROCE_LOW_MTU, ports(&is_low));
 }
 
 /// The ports of a device that are wanted, `mlx5_0:1 (InfiniBand, 400 Gb/sec (4X NDR))`.
-fn of_device(device: &Device, wanted: &dyn Fn(&Device, &Port) -> Item<bool>) -> Item<Vec<String>> {
-    device.ports.as_ref().and_then(|ports| {
+fn of_device(device: &Device, wanted: &dyn Fn(&Device, &Port) -> Fact<bool>) -> Fact<Vec<String>> {
+    device.ports.as_ref().and_then(|ports, _| {
         each(ports.iter(), |port| {
-            let of = [&port.link_layer, &port.rate].into_iter().filter_map(Item::known).cloned().collect::<Vec<_>>();
+            let of = [&port.link_layer, &port.rate].into_iter().filter_map(Fact::value).cloned().collect::<Vec<_>>();
             let name = format!("{}:{} ({})", device.name, port.number, of.join(", "));
             super::chosen(&wanted(device, port), &name)
         })
     })
 }
 
-fn is_active(port: &Port) -> Item<bool> {
+fn is_active(port: &Port) -> Fact<bool> {
     port.state.as_ref().map(|state| state == "ACTIVE")
 }
 
 /// An active port of a card that speaks RoCE; one in software is for tests.
-fn is_roce(device: &Device, port: &Port) -> Item<bool> {
+fn is_roce(device: &Device, port: &Port) -> Fact<bool> {
     let is_ethernet = port.link_layer.as_ref().map(|layer| layer == "Ethernet");
-    match (is_active(port), is_ethernet, device.driver.known()) {
-        (Item::Known(true), ethernet, Some(_)) => ethernet,
-        (Item::Unknown(why), _, _) => Item::Unknown(why),
-        _ => Item::Known(false),
+    match (is_active(port), is_ethernet, device.driver.value()) {
+        (Fact::Seen { value: true, .. }, ethernet, Some(_)) => ethernet,
+        (Fact::Unknown(gap), _, _) => Fact::Unknown(gap),
+        _ => Fact::known(false),
     }
 }
 
-fn mtu(record: &Record, port: &Port) -> Item<u32> {
-    let interfaces = record.network.interfaces.known().map(Vec::as_slice).unwrap_or_default();
-    port.interface.as_ref().and_then(|name| {
+fn mtu(record: &Record, port: &Port) -> Fact<u32> {
+    let interfaces = record.network.interfaces.value().map(Vec::as_slice).unwrap_or_default();
+    port.interface.as_ref().and_then(|name, _| {
         let interface = interfaces.iter().find(|interface| interface.name == *name);
         interface.map_or_else(
-            || Item::unknown(format!("the interface {name} is in another network namespace")),
+            || Fact::unknown(format!("the interface {name} is in another network namespace")),
             |interface| interface.mtu.clone(),
         )
     })
