@@ -55,21 +55,17 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     });
     facts.insert(key::IMAGE_OS, os);
 
-    let config = |read: &dyn Fn(&ImageConfig) -> Fact| match context.config {
-        Some(config) => read(config),
+    let config = || match context.config {
+        Some(config) => Fact::known(config),
         None => Fact::Unknown(
             Gap::new("an unpacked root file system has no image configuration").settled_by("check the image itself"),
         ),
     };
-    let list = |key: &'static str, values: &[String]| -> Fact {
-        if values.is_empty() {
-            Fact::Absent
-        } else {
-            Fact::seen(values.to_vec().into(), [Site::Config(key.to_owned())])
-        }
+    let list = |key: &'static str, values: &[String]| {
+        if values.is_empty() { Fact::Absent } else { Fact::seen(values.to_vec(), [Site::Config(key.to_owned())]) }
     };
-    let line = |key: &'static str, value: &str| -> Fact {
-        if value.is_empty() { Fact::Absent } else { Fact::seen(value.into(), [Site::Config(key.to_owned())]) }
+    let line = |key: &'static str, value: &str| {
+        if value.is_empty() { Fact::Absent } else { Fact::seen(value.to_owned(), [Site::Config(key.to_owned())]) }
     };
     // The launch sets variables over the image's own.
     let place = |name: &str| {
@@ -82,27 +78,30 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
 
     facts.insert(
         key::IMAGE_PLATFORM,
-        config(&|config| {
+        config().and_then(|config, _| {
             config.platform.as_ref().map_or(Fact::Absent, |platform| line("architecture", &platform.to_string()))
         }),
     );
-    facts.insert(key::IMAGE_USER, config(&|config| line("User", &config.user)));
-    facts.insert(key::IMAGE_ENTRYPOINT, config(&|config| list("Entrypoint", &config.entrypoint)));
-    facts.insert(key::IMAGE_COMMAND, config(&|config| list("Cmd", &config.command)));
-    facts.insert(key::IMAGE_WORKING_DIRECTORY, config(&|config| line("WorkingDir", &config.working_directory)));
+    facts.insert(key::IMAGE_USER, config().and_then(|config, _| line("User", &config.user)));
+    facts.insert(key::IMAGE_ENTRYPOINT, config().and_then(|config, _| list("Entrypoint", &config.entrypoint)));
+    facts.insert(key::IMAGE_COMMAND, config().and_then(|config, _| list("Cmd", &config.command)));
+    facts.insert(
+        key::IMAGE_WORKING_DIRECTORY,
+        config().and_then(|config, _| line("WorkingDir", &config.working_directory)),
+    );
     facts.insert(
         key::IMAGE_LABELS,
-        config(&|config| {
+        config().and_then(|config, _| {
             if config.labels.is_empty() {
                 Fact::Absent
             } else {
-                Fact::seen(config.labels.clone().into(), [Site::Config("Labels".to_owned())])
+                Fact::seen(config.labels.clone(), [Site::Config("Labels".to_owned())])
             }
         }),
     );
     facts.insert(
         key::IMAGE_ENV,
-        config(&|config| {
+        config().and_then(|config, _| {
             let shown: BTreeMap<_, _> = config
                 .environment
                 .iter()
@@ -110,34 +109,34 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
                 .map(|(k, v)| (k.clone(), v.clone()))
                 .collect();
             let at: Vec<_> = shown.keys().map(|name| place(name)).collect();
-            Fact::Seen { value: shown.into(), at }
+            Fact::Seen { value: shown, at }
         }),
     );
     facts.insert(
         key::IMAGE_OTHER_ENV,
-        config(&|config| {
+        config().and_then(|config, _| {
             list("Env", &config.environment.keys().filter(|name| !is_shown(name)).cloned().collect::<Vec<_>>())
         }),
     );
     facts.insert(
         key::NVIDIA_VISIBLE_DEVICES,
-        config(&|config| {
-            variable(config, "NVIDIA_VISIBLE_DEVICES")
-                .map_or(Fact::Absent, |(value, at)| Fact::seen(value.into(), [at]))
+        config().and_then(|config, _| {
+            variable(config, "NVIDIA_VISIBLE_DEVICES").map_or(Fact::Absent, |(value, at)| Fact::seen(value, [at]))
         }),
     );
     facts.insert(
         key::NVIDIA_DRIVER_CAPABILITIES,
-        config(&|config| {
+        config().and_then(|config, _| {
             variable(config, "NVIDIA_DRIVER_CAPABILITIES").map_or(Fact::Absent, |(value, at)| {
-                let capabilities: Vec<_> = value.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
-                Fact::seen(capabilities.into(), [at])
+                let capabilities: Vec<_> =
+                    value.split(',').map(str::trim).filter(|name| !name.is_empty()).map(ToOwned::to_owned).collect();
+                Fact::seen(capabilities, [at])
             })
         }),
     );
     facts.insert(
         key::NVIDIA_REQUIRE,
-        config(&|config| {
+        config().and_then(|config, _| {
             let conditions: BTreeMap<_, _> = config
                 .environment
                 .iter()
@@ -145,7 +144,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
                 .map(|(k, v)| (k.clone(), v.clone()))
                 .collect();
             let at: Vec<_> = conditions.keys().map(|name| place(name)).collect();
-            if conditions.is_empty() { Fact::Absent } else { Fact::Seen { value: conditions.into(), at } }
+            if conditions.is_empty() { Fact::Absent } else { Fact::Seen { value: conditions, at } }
         }),
     );
 }

@@ -12,17 +12,21 @@ mod nccl;
 mod packages;
 mod python;
 mod rdma;
+pub mod records;
 mod torch;
+pub mod value;
+pub mod words;
 
 pub use image::is_shown;
 
 use std::collections::BTreeMap;
 
 use crate::launch::Setting;
-use crate::model::{Fact, Gap, ImageConfig, ImagePath, Value};
+use crate::model::{Fact, Gap, ImageConfig, ImagePath};
 use crate::rootfs::RootFs;
 
-use key::Key;
+use key::{Definition, Key, Table};
+use value::FactType;
 
 /// The build options in the text of PyTorch's `macros.h`. Here for fuzzing: otherwise it is a part of the facts.
 #[doc(hidden)]
@@ -41,9 +45,20 @@ pub struct World<'a> {
     pub launch: &'a [Setting],
 }
 
-/// The answers, by the name of the question.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts(BTreeMap<&'static str, Fact>);
+/// The facts of an image, of a host and of a probe: by key with their types, and by name in the forms that rules and JSON know.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Facts {
+    table: Box<Table>,
+    /// The facts that were inserted; they are in `table` too.
+    values: BTreeMap<&'static str, Fact>,
+}
+
+/// No facts: nothing was asked, and everything is absent.
+impl Default for Facts {
+    fn default() -> Self {
+        Self { table: Box::new(Table::absent()), values: BTreeMap::new() }
+    }
+}
 
 impl Facts {
     /// Answers every question of [`key::KEYS`] about an image. What only a run of it tells is absent.
@@ -64,29 +79,42 @@ impl Facts {
         }
         host::produce(&mut facts);
         for key in key::KEYS.iter().filter(|key| !key.is_of_run()) {
-            facts
-                .0
-                .entry(key.name)
-                .or_insert_with(|| Fact::Unknown(Gap::new("nobody answered: this is a defect of ncclcheck")));
+            if !facts.values.contains_key(key.name) {
+                facts.insert_value(key, Fact::unknown("not determined"));
+            }
         }
         facts
     }
 
-    /// The answer to one question. One that nobody asked is absent.
-    pub fn get(&self, name: &str) -> &Fact {
-        self.0.get(name).unwrap_or(&Fact::Absent)
+    /// A fact. One that was not asked for is absent.
+    pub fn get<T>(&self, key: Key<T>) -> &Fact<T> {
+        self.table.get(key)
     }
 
-    /// All answers, by name.
+    /// A fact in the form that rules and JSON know.
+    pub fn view(&self, key: &Definition) -> &Fact {
+        self.values.get(key.name).unwrap_or(&Fact::Absent)
+    }
+
+    /// All facts that were inserted, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Fact)> {
-        self.0.iter().map(|(name, fact)| (*name, fact))
+        self.values.iter().map(|(name, fact)| (*name, fact))
     }
 
-    /// Writes down an answer.
-    pub fn insert<T: Into<Value>>(&mut self, key: &'static Key, fact: Fact<T>) {
-        let fact = fact.map(Into::into);
-        debug_assert!(fact.value().is_none_or(|value| key.kind.admits(value)), "{} is not a {:?}", key.name, key.kind);
-        self.0.insert(key.name, fact);
+    /// Inserts a fact, in place of the one that was there.
+    pub fn insert<T: FactType>(&mut self, key: Key<T>, fact: Fact<T>) {
+        self.values.insert(key.name, fact.as_ref().map(FactType::to_value));
+        self.table.set(key, fact);
+    }
+
+    /// Inserts a fact whose type is not known here: an example of a rule, or one that is absent or unknown. A value of another
+    /// type than the fact's is a mistake of the caller, and is not inserted.
+    pub fn insert_value(&mut self, key: &'static Definition, fact: Fact) {
+        let is_set = self.table.set_value(key, &fact);
+        debug_assert!(is_set, "{} is not {}: {fact:?}", key.name, key.expected());
+        if is_set {
+            self.values.insert(key.name, fact);
+        }
     }
 }
 

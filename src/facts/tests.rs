@@ -32,7 +32,7 @@ fn facts_of_layer(layer: LayerScan, environment: &[(&str, &str)]) -> Facts {
 }
 
 fn text_of(facts: &Facts, name: &str) -> String {
-    match facts.get(name) {
+    match facts.view(key::find(name).unwrap()) {
         Fact::Seen { value, .. } => value.to_string(),
         Fact::Absent => "absent".to_owned(),
         Fact::Unknown(gap) => format!("unknown: {gap}"),
@@ -248,9 +248,8 @@ fn modules_that_would_load_another_nccl_are_told() {
             ImageConfig { environment: [("PATH".to_owned(), "/usr/bin".to_owned())].into(), ..ImageConfig::default() };
         let world = World { rootfs: &rootfs, config: Some(&config), launch: &[] };
         let context = Context::new(&world);
-        let mut facts = Facts::default();
-        facts.insert(key::NCCL_LOADED_VERSION, Fact::seen(crate::model::Version::parse("2.27.5").unwrap(), []));
-        nccl::other_users(&context, &facts).value().map(|texts| texts.join(", ")).unwrap_or_default()
+        let loaded = Fact::known(crate::model::Version::parse("2.27.5").unwrap());
+        nccl::other_users(&context, &loaded).value().map(|texts| texts.join(", ")).unwrap_or_default()
     };
     assert_eq!(
         told(CUPY, "2.16.2"),

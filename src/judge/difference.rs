@@ -114,7 +114,7 @@ impl Difference<'_> {
     /// The facts that differ, in the order of [`KEYS`].
     pub fn facts(&self) -> impl Iterator<Item = ChangedFact<'_>> {
         KEYS.iter().filter_map(|key| {
-            let (before, after) = (self.before.facts.get(key.name), self.after.facts.get(key.name));
+            let (before, after) = (self.before.facts.view(key), self.after.facts.view(key));
             let changes = changes(before, after);
             (!changes.is_empty()).then_some(ChangedFact { name: key.name, before, after, changes })
         })

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::document::Document;
 use crate::facts::Facts;
-use crate::facts::key::{self, Key};
+use crate::facts::key::{self, Definition};
 use crate::model::{Fact, Gap, Value};
 
 use super::recording::{Recording, Step};
@@ -69,14 +69,14 @@ impl Expectations {
         let mut otherwise = Vec::new();
         let mut gap = None;
         for (name, expected) in &self.0 {
-            match facts.get(name) {
-                Fact::Unknown(why) => gap = gap.or_else(|| Some(Gap::new(format!("{name}: {}", why.why)))),
-                fact => otherwise.extend(expected.missed(name, fact.value())),
+            match key::find(name).map(|key| facts.view(key)) {
+                Some(Fact::Unknown(why)) => gap = gap.or_else(|| Some(Gap::new(format!("{name}: {}", why.why)))),
+                fact => otherwise.extend(expected.missed(name, fact.and_then(Fact::value))),
             }
         }
         let fact = match gap {
-            _ if !otherwise.is_empty() => Fact::seen(otherwise.into(), []),
-            Some(gap) => Fact::<Value>::Unknown(gap),
+            _ if !otherwise.is_empty() => Fact::known(otherwise),
+            Some(gap) => Fact::Unknown(gap),
             None => Fact::Absent,
         };
         facts.insert(key::RUN_UNEXPECTED, fact);
@@ -117,9 +117,9 @@ pub fn compare(good: &Recording, now: &Recording, facts: &mut Facts) {
     let mut before = Facts::default();
     super::facts::add(good, &mut before);
     let mut worse = Vec::new();
-    let ways: &[&Key] = &[key::RUN_GPU_MODELS, key::RUN_NCCL_TRANSPORTS, key::RUN_NCCL_NETWORK, key::RUN_NCCL_NODES];
+    let ways: &[&Definition] = key::definitions![RUN_GPU_MODELS, RUN_NCCL_TRANSPORTS, RUN_NCCL_NETWORK, RUN_NCCL_NODES];
     for key in ways {
-        if let (Some(before), Some(now)) = (before.get(key.name).value(), facts.get(key.name).value())
+        if let (Some(before), Some(now)) = (before.view(key).value(), facts.view(key).value())
             && before != now
         {
             worse.push(format!("{} is {now}, in the baseline {before}", key.name));
@@ -127,12 +127,12 @@ pub fn compare(good: &Recording, now: &Recording, facts: &mut Facts) {
     }
     let Some((good, now)) = good.find(CollectivesBody::STEP).zip(now.find(CollectivesBody::STEP)) else {
         let gap = Gap::new("the baseline and this run do not both have the step collectives");
-        return facts.insert::<Value>(key::RUN_WORSE, Fact::Unknown(gap));
+        return facts.insert(key::RUN_WORSE, Fact::Unknown(gap));
     };
     let (good, now) = (speeds(good), speeds(now));
     if worse.is_empty() && !good.keys().any(|measured| now.contains_key(measured)) {
         let gap = Gap::new("the baseline and this run have no operation measured at the same size, from 1 MiB on");
-        return facts.insert::<Value>(key::RUN_WORSE, Fact::Unknown(gap));
+        return facts.insert(key::RUN_WORSE, Fact::Unknown(gap));
     }
     for ((operation, bytes), before) in &good {
         if let Some(speed) = now.get(&(operation.clone(), *bytes))
@@ -171,8 +171,8 @@ mod tests {
         facts
     }
 
-    fn told(facts: &Facts, key: &Key) -> String {
-        facts.get(key.name).value().map(ToString::to_string).unwrap_or_default()
+    fn told(facts: &Facts, key: &Definition) -> String {
+        facts.view(key).value().map(ToString::to_string).unwrap_or_default()
     }
 
     fn read(text: &str) -> Result<Expectations, String> {
@@ -185,10 +185,10 @@ mod tests {
         let good = "run.gpu.count: 2\nrun.nccl.all_reduce_mb_s: {at_least: 250000}\nrun.nccl.transports: [P2P/CUMEM]\n\
                     run.nccl.wrong_values: null\nrun.nccl.version: 2.28.9\n";
         read(good).unwrap().compare(&mut facts);
-        assert_eq!(told(&facts, key::RUN_UNEXPECTED), "");
+        assert_eq!(told(&facts, &key::RUN_UNEXPECTED), "");
         let bad = "run.gpu.count: 8\nrun.nccl.all_reduce_mb_s: {at_least: 350000}\nrun.nccl.network: [IB]\n";
         read(bad).unwrap().compare(&mut facts);
-        let text = told(&facts, key::RUN_UNEXPECTED);
+        let text = told(&facts, &key::RUN_UNEXPECTED);
         assert!(text.contains("run.gpu.count is 2, expected was 8"), "{text}");
         assert!(text.contains("expected was at least 350000") && text.contains("is Socket, expected was IB"), "{text}");
         assert!(read("run.gpus: 8").unwrap_err().contains("no fact 'run.gpus'"));
@@ -199,11 +199,11 @@ mod tests {
         let good = recorded("quick");
         let mut same = facts(&good);
         compare(&good, &good, &mut same);
-        assert_eq!(told(&same, key::RUN_WORSE), "");
+        assert_eq!(told(&same, &key::RUN_WORSE), "");
         let full = recorded("full");
         let mut other = facts(&full);
         compare(&good, &full, &mut other);
-        assert_eq!(told(&other, key::RUN_WORSE), "", "two runs of one machine");
+        assert_eq!(told(&other, &key::RUN_WORSE), "", "two runs of one machine");
         let text =
             std::fs::read_to_string(format!("{}/fixtures/probe/h200-x2/quick.jsonl", env!("CARGO_MANIFEST_DIR")))
                 .unwrap();
@@ -214,7 +214,7 @@ mod tests {
         );
         let mut worse = facts(&slow);
         compare(&good, &slow, &mut worse);
-        let text = told(&worse, key::RUN_WORSE);
+        let text = told(&worse, &key::RUN_WORSE);
         assert!(text.contains("run.nccl.transports is SHM, in the baseline P2P/CUMEM"), "{text}");
         assert!(text.contains("all_reduce of 268435456 bytes: 199.1 GB/s, in the baseline 299.1"), "{text}");
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::fix_text::{self, one_line};
-use crate::facts::key::Key;
+use crate::facts::key::Definition;
 use crate::judge::rules::{Example, FUNCTIONS, Rule, RuleSet};
 
 /// The page of a rule.
@@ -62,7 +62,7 @@ pub fn index(rules: &RuleSet) -> String {
 }
 
 /// The page of a fact.
-pub fn fact(key: &Key, rules: &RuleSet) -> String {
+pub fn fact(key: &Definition, rules: &RuleSet) -> String {
     let mut page = format!("# {}\n\n{}\n\nType: {}.\n", key.name, sentence(key.about), key.kind);
     let asking: Vec<_> = rules.iter().filter(|rule| rule.asks().iter().any(|asked| asked.name == key.name)).collect();
     if !asking.is_empty() {
@@ -75,7 +75,7 @@ pub fn fact(key: &Key, rules: &RuleSet) -> String {
 }
 
 /// Names and types of all facts, and the functions of conditions.
-pub fn contract(keys: &[&Key]) -> String {
+pub fn contract(keys: &[&Definition]) -> String {
     let mut page = String::from("# Facts\n\n");
     for key in keys {
         let _ = writeln!(page, "- `{}` ({}): {}", key.name, key.kind, sentence(key.about));

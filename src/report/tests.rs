@@ -13,9 +13,10 @@ mod sarif;
 
 use std::collections::BTreeMap;
 
+use crate::facts::words::Linkage;
 use crate::facts::{Facts, key};
 use crate::judge::rules::{Finding, Judgement, Outcome, Problem, RuleSet, Waived, judge};
-use crate::model::{Digest, Fact, Gap, Owner, Severity, Site, Value, Version};
+use crate::model::{Digest, Fact, Gap, Owner, Severity, Site, Version};
 
 use super::{Collection, Format, Report, Style};
 use crate::image::dockerfile::Dockerfile;
@@ -135,22 +136,22 @@ fn good() -> Facts {
     let torch = || [file(1, TORCH, Some("DT_NEEDED"))];
     facts.insert(key::TORCH_VERSION, Fact::seen(version("2.9.0+cu128"), []));
     facts.insert(key::TORCH_CUDA_VERSION, Fact::seen(version("12.8"), torch()));
-    facts.insert(key::TORCH_NCCL_LINKAGE, Fact::seen("shared", torch()));
+    facts.insert(key::TORCH_NCCL_LINKAGE, Fact::seen(Linkage::Shared, torch()));
     facts.insert(key::NCCL_LOADED_VERSION, Fact::seen(version("2.27.5"), [file(1, NCCL, None)]));
-    facts.insert(key::NCCL_LOADED_PATH, Fact::seen(NCCL, [file(1, NCCL, None)]));
-    facts.insert(key::NCCL_LOADED_ROUTE, Fact::seen("DT_RUNPATH $ORIGIN/../../nvidia/nccl/lib", []));
-    facts.insert(key::RDMA_VERBS, Fact::seen("/usr/lib/x86_64-linux-gnu/libibverbs.so.1.14.39.0", []));
-    facts.insert(key::RDMA_PROVIDERS, Fact::seen(vec!["efa", "mlx5"], []));
+    facts.insert(key::NCCL_LOADED_PATH, Fact::seen(NCCL.into(), [file(1, NCCL, None)]));
+    facts.insert(key::NCCL_LOADED_ROUTE, Fact::known("DT_RUNPATH $ORIGIN/../../nvidia/nccl/lib".to_owned()));
+    facts.insert(key::RDMA_VERBS, Fact::known("/usr/lib/x86_64-linux-gnu/libibverbs.so.1.14.39.0".into()));
+    facts.insert(key::RDMA_PROVIDERS, Fact::known(["efa", "mlx5"].map(ToOwned::to_owned).to_vec()));
     facts
 }
 
 /// The same without NCCL, with its log on, and without RDMA.
 fn bad() -> Facts {
     let mut facts = good();
-    for key in [key::NCCL_LOADED_VERSION, key::NCCL_LOADED_PATH, key::NCCL_LOADED_ROUTE, key::RDMA_VERBS] {
-        facts.insert::<Value>(key, Fact::Absent);
+    for key in key::definitions![NCCL_LOADED_VERSION, NCCL_LOADED_PATH, NCCL_LOADED_ROUTE, RDMA_VERBS] {
+        facts.insert_value(key, Fact::Absent);
     }
-    facts.insert::<Value>(key::RDMA_PROVIDERS, Fact::Absent);
+    facts.insert(key::RDMA_PROVIDERS, Fact::Absent);
     let debug = Site::Config("Env NCCL_DEBUG".to_owned());
     facts.insert(key::IMAGE_ENV, Fact::seen(map(&[("NCCL_DEBUG", "INFO")]), [debug]));
     facts
@@ -160,8 +161,8 @@ fn bad() -> Facts {
 fn hidden() -> Facts {
     let mut facts = good();
     let gap = Gap::new("the file system ends in the middle of layer 2").settled_by("check the whole image");
-    for key in [key::NCCL_LOADED_VERSION, key::NCCL_LOADED_PATH, key::NCCL_LOADED_ROUTE] {
-        facts.insert::<Value>(key, Fact::Unknown(gap.clone()));
+    for key in key::definitions![NCCL_LOADED_VERSION, NCCL_LOADED_PATH, NCCL_LOADED_ROUTE] {
+        facts.insert_value(key, Fact::Unknown(gap.clone()));
     }
     facts
 }

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Arch, Fact, Found, Gap, GpuCode, ImagePath, Value};
+use crate::model::{Arch, Fact, Found, Gap, GpuCode, ImagePath};
 use crate::rootfs::File;
 
+use super::super::value::CodeLists;
 use super::super::{Context, Facts, key};
 use super::toolkit;
 
@@ -19,9 +20,9 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     for (path, code, file) in all.filter(|(path, _, file)| !is_of_cuda(path, file)) {
         match code {
             Err(gap) => {
-                facts.insert::<Value>(key::CUDA_FATBIN, Fact::Unknown(gap.clone()));
-                facts.insert::<Value>(key::CUDA_PTX, Fact::Unknown(gap.clone()));
-                facts.insert::<Value>(key::CUDA_NOT_IN_NCCL, Fact::Unknown(gap.clone()));
+                facts.insert(key::CUDA_FATBIN, Fact::Unknown(gap.clone()));
+                facts.insert(key::CUDA_PTX, Fact::Unknown(gap.clone()));
+                facts.insert(key::CUDA_NOT_IN_NCCL, Fact::Unknown(gap.clone()));
                 return;
             }
             Ok(code) => {
@@ -34,18 +35,18 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
             }
         }
     }
-    let none = |empty: bool, fact: Fact| if empty { Fact::Absent } else { fact };
-    facts.insert(key::CUDA_FATBIN, none(groups.is_empty(), Fact::Seen { value: Value::Map(groups), at: at.0 }));
-    facts.insert(key::CUDA_PTX, none(versions.is_empty(), Fact::Seen { value: versions.into(), at: at.1 }));
+    let is_absent = groups.is_empty();
+    facts.insert(key::CUDA_FATBIN, if is_absent { Fact::Absent } else { Fact::Seen { value: groups, at: at.0 } });
+    let is_absent = versions.is_empty();
+    facts.insert(key::CUDA_PTX, if is_absent { Fact::Absent } else { Fact::Seen { value: versions, at: at.1 } });
     let not_in_nccl = not_in_nccl(context, facts);
     facts.insert(key::CUDA_NOT_IN_NCCL, not_in_nccl);
 }
 
 /// Architectures of torch on which NCCL would have nothing to run.
-fn not_in_nccl(context: &Context<'_>, facts: &Facts) -> Fact {
-    let nccl = facts.get(key::NCCL_LOADED_PATH.name).clone().and_then(|path, _| {
-        let opened = context.rootfs.open(&path.to_string().as_str().into());
-        match opened.ok().map(|(path, file)| (code(&file), file.site(&path, None))) {
+fn not_in_nccl(context: &Context<'_>, facts: &Facts) -> Fact<Vec<String>> {
+    let nccl = facts.get(key::NCCL_LOADED_PATH).clone().and_then(|path, _| {
+        match context.rootfs.open(&path).ok().map(|(path, file)| (code(&file), file.site(&path, None))) {
             Some((Some(Ok(code)), site)) => Fact::seen(code, [site]),
             _ => Fact::Unknown(Gap::new(format!("no GPU code was seen in {path}"))),
         }
@@ -60,7 +61,7 @@ fn not_in_nccl(context: &Context<'_>, facts: &Facts) -> Fact {
                 at.push(library.site(None));
             }
             let missing: Vec<_> = missing.into_iter().collect();
-            if missing.is_empty() { Fact::Absent } else { Fact::Seen { value: missing.into(), at } }
+            if missing.is_empty() { Fact::Absent } else { Fact::Seen { value: missing, at } }
         })
     })
 }
@@ -91,9 +92,6 @@ fn is_of_cuda(path: &ImagePath, file: &File<'_>) -> bool {
     in_tools || is_wheel || toolkit::libraries().iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// `{"cubin": ["sm_80"], "ptx": ["compute_90"]}`.
-fn lists(code: &GpuCode) -> Value {
-    let cubin: Vec<_> = code.cubin.iter().map(|arch| format!("sm_{arch}")).collect();
-    let ptx: Vec<_> = code.ptx.keys().map(|arch| format!("compute_{arch}")).collect();
-    Value::Map(BTreeMap::from([("cubin".to_owned(), cubin.into()), ("ptx".to_owned(), ptx.into())]))
+fn lists(code: &GpuCode) -> CodeLists {
+    CodeLists { cubin: code.cubin.iter().copied().collect(), ptx: code.ptx.keys().copied().collect() }
 }

@@ -1,11 +1,10 @@
 //! Forward compatibility: newer driver libraries of user space that an image brings for older kernel drivers (CUDA
 //! Compatibility, "Forward Compatibility").
 
-use std::collections::BTreeMap;
-
-use crate::model::{Fact, Found, Value};
+use crate::model::{CompatNote, Fact, Found, ImagePath};
 use crate::rootfs::loader::Route;
 
+use super::super::records::CompatPackage;
 use super::super::{Context, Facts, key};
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
@@ -22,32 +21,29 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
         if note.is_none() && !in_folder {
             continue;
         }
-        let mut record =
-            BTreeMap::from([("path".to_owned(), path.to_string()), ("driver".to_owned(), driver.to_owned())]);
-        if let Some(note) = note {
-            record.insert("cuda".to_owned(), note.cuda.clone());
-            let branches: Vec<_> = note.branches.iter().map(ToString::to_string).collect();
-            record.insert("branches".to_owned(), branches.join(" "));
-        }
-        packages.push(Value::from(record));
+        let branches = |note: &CompatNote| note.branches.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        packages.push(CompatPackage {
+            path: Some(path.to_string()),
+            driver: Some(driver.to_owned()),
+            cuda: note.map(|note| note.cuda.clone()),
+            branches: note.map(branches),
+        });
         at.push(file.site(&path, None));
     }
-    facts.insert(
-        key::CUDA_COMPAT,
-        if packages.is_empty() { Fact::Absent } else { Fact::Seen { value: Value::List(packages), at } },
-    );
+    facts.insert(key::CUDA_COMPAT, if packages.is_empty() { Fact::Absent } else { Fact::Seen { value: packages, at } });
     facts.insert(key::CUDA_LIBCUDA, libcuda(context));
 }
 
 /// What the loader finds for torch before it would come to the host's, which lies in a default folder.
-fn libcuda(context: &Context<'_>) -> Fact {
+fn libcuda(context: &Context<'_>) -> Fact<ImagePath> {
     context.torch_cuda().and_then(|libraries, _| {
         let Some(library) = libraries.first() else { return Fact::Absent };
         match context.loader.find("libcuda.so.1", &library.path, library.elf) {
             Err(gap) => Fact::Unknown(gap),
             Ok(Some(bound)) if !matches!(bound.route, Route::Cache | Route::Default(_)) => {
                 context.rootfs.open(&bound.path).map_or(Fact::Absent, |(real, file)| {
-                    Fact::seen((&real).into(), [file.site(&real, Some(&bound.route.to_string()))])
+                    let site = file.site(&real, Some(&bound.route.to_string()));
+                    Fact::seen(real, [site])
                 })
             }
             Ok(_) => Fact::Absent,

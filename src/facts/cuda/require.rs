@@ -7,8 +7,9 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use crate::model::{Fact, Gap, Site, Value, Version};
+use crate::model::{Fact, Gap, Site, Version};
 
+use super::super::value::Groups;
 use super::super::{Context, Facts, key};
 
 /// As Go's `strconv.ParseBool` has it.
@@ -28,7 +29,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
 }
 
 /// What is checked in an environment, by the variable that says it.
-fn requirements(environment: &BTreeMap<String, String>) -> Fact {
+fn requirements(environment: &BTreeMap<String, String>) -> Fact<Groups> {
     if environment.get("NVIDIA_DISABLE_REQUIRE").is_some_and(|value| TRUE.contains(&&**value)) {
         return Fact::Absent;
     }
@@ -45,23 +46,28 @@ fn requirements(environment: &BTreeMap<String, String>) -> Fact {
         let release: Vec<&str> = version.split('.').take(2).collect();
         said.insert("CUDA_VERSION", format!("cuda>={}", release.join(".")));
     }
-    let groups: BTreeMap<String, Value> = said
+    let groups: Groups = said
         .iter()
         .map(|(name, text)| ((*name).to_owned(), terms(text)))
         .filter_map(|(name, terms)| Some((name, terms?)))
         .collect();
     let at = groups.keys().map(|name| Site::Config(format!("Env {name}"))).collect();
-    if groups.is_empty() { Fact::Absent } else { Fact::Seen { value: Value::Map(groups), at } }
+    if groups.is_empty() { Fact::Absent } else { Fact::Seen { value: groups, at } }
 }
 
+/// Terms of one variable by their numbers.
+type Terms = BTreeMap<String, Vec<String>>;
+
 /// Terms by their numbers, each a list of factors; `None` where there is nothing to check.
-fn terms(text: &str) -> Option<Value> {
-    let terms = text.split(' ').map(|term| term.split(',').filter(|factor| !factor.is_empty()).collect::<Vec<_>>());
-    let terms: Vec<_> = terms.filter(|factors| !factors.is_empty()).collect();
+fn terms(text: &str) -> Option<Terms> {
+    let factors = |term: &str| -> Vec<String> {
+        term.split(',').filter(|factor| !factor.is_empty()).map(ToOwned::to_owned).collect()
+    };
+    let terms: Vec<_> = text.split(' ').map(factors).filter(|factors| !factors.is_empty()).collect();
     let width = terms.len().to_string().len();
-    let named = terms.into_iter().enumerate().map(|(index, term)| (format!("{:0width$}", index + 1), term.into()));
-    let named: BTreeMap<_, _> = named.collect();
-    (!named.is_empty()).then_some(Value::Map(named))
+    let named: Terms =
+        terms.into_iter().enumerate().map(|(index, term)| (format!("{:0width$}", index + 1), term)).collect();
+    (!named.is_empty()).then_some(named)
 }
 
 /// What is known of a host that requirements can ask for.
@@ -83,16 +89,11 @@ pub(in crate::facts) enum Truth {
 }
 
 /// Checks the terms of one variable.
-pub(in crate::facts) fn check(terms: &Value, host: Properties<'_>) -> Truth {
-    let Value::Map(terms) = terms else { return Truth::Yes };
+pub(in crate::facts) fn check(terms: &BTreeMap<String, Vec<String>>, host: Properties<'_>) -> Truth {
     let mut result = Truth::No;
-    for term in terms.values() {
-        let factors: Vec<String> = match term {
-            Value::List(factors) => factors.iter().map(ToString::to_string).collect(),
-            _ => Vec::new(),
-        };
+    for factors in terms.values() {
         let mut holds = Truth::Yes;
-        for factor in &factors {
+        for factor in factors {
             match factor_holds(factor, host) {
                 Truth::No => {
                     holds = Truth::No;
@@ -159,8 +160,9 @@ fn operator(text: &str) -> Option<(Operator, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::value::FactType as _;
 
-    fn said(pairs: &[(&str, &str)]) -> Fact {
+    fn said(pairs: &[(&str, &str)]) -> Fact<Groups> {
         requirements(&pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
     }
 
@@ -182,9 +184,12 @@ mod tests {
         assert_eq!(said(&[("NVIDIA_REQUIRE_CUDA", " ")]), Fact::Absent);
         let fact =
             said(&[("NVIDIA_REQUIRE_CUDA", "cuda>=12.4 brand=tesla,driver>=470"), ("NVIDIA_DISABLE_REQUIRE", "yes")]);
-        assert_eq!(fact.value().unwrap().to_string(), "NVIDIA_REQUIRE_CUDA=1=cuda>=12.4, 2=brand=tesla, driver>=470");
+        assert_eq!(
+            fact.value().unwrap().to_value().to_string(),
+            "NVIDIA_REQUIRE_CUDA=1=cuda>=12.4, 2=brand=tesla, driver>=470"
+        );
         let legacy = said(&[("CUDA_VERSION", "10.1.243")]);
-        assert_eq!(legacy.value().unwrap().to_string(), "CUDA_VERSION=1=cuda>=10.1");
+        assert_eq!(legacy.value().unwrap().to_value().to_string(), "CUDA_VERSION=1=cuda>=10.1");
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Fact, Site, Value};
+use crate::model::{Fact, Site};
 use crate::rootfs::loader::elf;
 
+use super::super::records::LibraryFile;
 use super::super::{Context, Facts, key};
 
 /// `libcudart.so.12`, and the names that tools which repair wheels give, such as `libcudart-e409450e.so.11.0`.
@@ -26,17 +27,12 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     for (path, file) in context.rootfs.read_files() {
         let Some(elf) = elf(&file) else { continue };
         if is_cudart(&String::from_utf8_lossy(path.file_name())) {
-            let mut record = BTreeMap::from([("path".to_owned(), path.to_string())]);
-            record.extend(elf.soname.clone().map(|soname| ("soname".to_owned(), soname)));
-            record.extend(context.packages.owner(path).map(|owner| ("owner".to_owned(), owner)));
-            copies.push(Value::from(record));
+            let (soname, owner) = (elf.soname.clone(), context.packages.owner(path));
+            copies.push(LibraryFile { path: Some(path.to_string()), soname, owner });
             at.push(file.site(path, None));
         }
     }
-    let seen = |value: Value, at: Vec<Site>| {
-        if at.is_empty() { Fact::Absent } else { Fact::Seen { value, at } }
-    };
-    facts.insert(key::CUDA_CUDART, seen(Value::List(copies), at));
+    facts.insert(key::CUDA_CUDART, seen(copies, at));
 
     // Once loaded, a library serves all others that need its soname.
     let libraries = context.torch_libraries(|name| name.windows(3).any(|part| part == b".so"));
@@ -59,30 +55,29 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
         }
         if needed.is_empty() { Fact::Absent } else { Fact::seen(needed, []) }
     });
-    let about = |choose: &dyn Fn(&Needed) -> (Value, Vec<Site>)| {
-        needed.clone().and_then(|needed, _| {
-            let (value, at) = choose(&needed);
-            seen(value, at)
-        })
-    };
     let sites = |needed: &Needed| needed.values().flat_map(|(at, _)| at.clone()).collect();
     facts.insert(
         key::TORCH_CUDART_NEEDED,
-        about(&|needed| (needed.keys().cloned().collect::<Vec<_>>().into(), sites(needed))),
+        needed.clone().and_then(|needed, _| seen(needed.keys().cloned().collect(), sites(&needed))),
     );
     facts.insert(
         key::CUDA_CUDART_MAJORS,
-        about(&|needed| {
+        needed.clone().and_then(|needed, _| {
             let majors: BTreeSet<_> = needed.keys().filter_map(|soname| major(soname)).collect();
-            (Value::List(majors.into_iter().map(Value::Int).collect()), sites(needed))
+            seen(majors.into_iter().collect(), sites(&needed))
         }),
     );
     facts.insert(
         key::CUDA_CUDART_MISSING,
-        about(&|needed| {
-            let missing = needed.iter().filter(|(_, (_, served))| !served);
-            let (names, at): (Vec<_>, Vec<_>) = missing.map(|(soname, (at, _))| (soname.clone(), at.clone())).unzip();
-            (names.into(), at.into_iter().flatten().collect())
+        needed.and_then(|needed, _| {
+            let missing = needed.into_iter().filter(|(_, (_, served))| !served);
+            let (names, at): (Vec<_>, Vec<_>) = missing.map(|(soname, (at, _))| (soname, at)).unzip();
+            seen(names, at.into_iter().flatten().collect())
         }),
     );
+}
+
+/// A list that is absent without places.
+fn seen<T>(value: Vec<T>, at: Vec<Site>) -> Fact<Vec<T>> {
+    if at.is_empty() { Fact::Absent } else { Fact::Seen { value, at } }
 }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use crate::document::shipped;
-use crate::model::{Fact, Gap, Value, Version};
+use crate::model::{Fact, Gap, Version};
 
 use super::super::{Facts, key};
 
@@ -51,7 +51,7 @@ struct Release {
 static TABLE: LazyLock<Table> = LazyLock::new(|| shipped::table("cuda"));
 
 pub(super) fn produce(facts: &mut Facts) {
-    let cuda = facts.get(key::TORCH_CUDA_VERSION.name).clone();
+    let cuda = facts.get(key::TORCH_CUDA_VERSION).clone();
     let needed = cuda.and_then(|value, at| match oldest_driver(&value) {
         Some(driver) => Fact::Seen { value: driver, at },
         None => Fact::Unknown(Gap::new(format!("which driver CUDA {value} needs is not known here"))),
@@ -60,9 +60,8 @@ pub(super) fn produce(facts: &mut Facts) {
 }
 
 /// The oldest driver that runs programs of a CUDA release.
-fn oldest_driver(cuda: &Value) -> Option<Version> {
-    let cuda = Version::parse(&cuda.to_string())?;
-    let same = |text: &str| Version::parse(text).is_some_and(|release| release == cuda);
+fn oldest_driver(cuda: &Version) -> Option<Version> {
+    let same = |text: &str| Version::parse(text).is_some_and(|release| release == *cuda);
     let exact = TABLE.releases.iter().find(|release| same(&release.cuda)).and_then(|release| release.driver.as_ref());
     let is_of = |major: &&Major| Version::parse(&major.cuda).is_some_and(|release| release.major() == cuda.major());
     let floor = || TABLE.majors.iter().find(is_of).map(|major| &major.driver);
@@ -118,7 +117,11 @@ mod tests {
             ("8.0", None),
             ("14.0", None),
         ] {
-            assert_eq!(oldest_driver(&cuda.into()).map(|driver| driver.to_string()).as_deref(), driver, "CUDA {cuda}");
+            assert_eq!(
+                oldest_driver(&Version::parse(cuda).unwrap()).map(|driver| driver.to_string()).as_deref(),
+                driver,
+                "CUDA {cuda}"
+            );
         }
     }
 

@@ -11,14 +11,14 @@ mod vocabulary;
 use std::collections::BTreeMap;
 
 use crate::launch::Setting;
-use crate::model::{Fact, Gap, Site, Value, Version};
+use crate::model::{Fact, Gap, Site, Version};
 
-use super::key::Key;
+use super::records::VariableSetting;
 use super::{Context, Facts, key, nccl};
 
 use name::{Family, Name, Readers, State};
 use sources::Settings;
-use vocabulary::{Place, Row};
+use vocabulary::{About, Place};
 
 /// Sentences about settings, each with its places: one list fact.
 #[derive(Default)]
@@ -49,11 +49,10 @@ impl List {
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let copy = nccl::loaded_strings(context, facts);
-    let version = |name: &str| facts.get(name).value().and_then(|value| Version::parse(&value.to_string()));
     let readers = Readers {
         nccl: copy.value().copied(),
-        nccl_version: version(key::NCCL_LOADED_VERSION.name),
-        torch_version: version(key::TORCH_VERSION.name),
+        nccl_version: facts.get(key::NCCL_LOADED_VERSION).value().cloned(),
+        torch_version: facts.get(key::TORCH_VERSION).value().cloned(),
     };
     let settings = Settings::gather(context, readers.nccl_version.as_ref());
     let judged: Vec<_> =
@@ -113,26 +112,21 @@ fn variables(judged: &[(&Setting, Name)], readers: &Readers<'_>, settings: &Sett
     facts.insert(key::ENV_VARIABLES, fact);
 }
 
-fn record(setting: &Setting, name: &Name, readers: &Readers<'_>) -> Value {
-    let mut record = BTreeMap::from([
-        ("name".to_owned(), setting.name.clone()),
-        ("source".to_owned(), setting.site.to_string()),
-        ("family".to_owned(), name.family.name().to_owned()),
-        ("state".to_owned(), name.state.name().to_owned()),
-    ]);
-    let row = name.row;
-    for (field, text) in [
-        ("value", setting.value.clone()),
-        ("meaning", name.about.and_then(|about| about.what.clone())),
-        ("default", name.about.and_then(|about| about.default.clone())),
-        ("read_in", name.about.and_then(|about| about.source.clone())),
-        ("since", row.map(|row: &Row| row.since.clone())),
-        ("until", row.and_then(|row| row.until.clone())),
-        ("problem", sentence(&name.state).or_else(|| bad_value(setting, name, readers))),
-    ] {
-        record.extend(text.map(|text| (field.to_owned(), text)));
+fn record(setting: &Setting, name: &Name, readers: &Readers<'_>) -> VariableSetting {
+    let about = |field: fn(&About) -> &Option<String>| name.about.and_then(|about| field(about).clone());
+    VariableSetting {
+        name: Some(setting.name.clone()),
+        value: setting.value.clone(),
+        source: Some(setting.site.to_string()),
+        family: Some(name.family.name().to_owned()),
+        state: Some(name.state.name().to_owned()),
+        meaning: about(|about| &about.what),
+        default: about(|about| &about.default),
+        read_in: about(|about| &about.source),
+        since: name.row.map(|row| row.since.clone()),
+        until: name.row.and_then(|row| row.until.clone()),
+        problem: sentence(&name.state).or_else(|| bad_value(setting, name, readers)),
     }
-    record.into()
 }
 
 /// What is wrong with a name.
@@ -150,40 +144,33 @@ fn sentence(state: &State) -> Option<String> {
 
 /// Lists of names, by what is wrong with them.
 fn names(judged: &[(&Setting, Name)], gap: Option<&Gap>, facts: &mut Facts) {
-    let mut lists: BTreeMap<&str, (&'static Key, List)> = BTreeMap::new();
-    for key in [
-        key::NCCL_UNKNOWN_VARIABLES,
-        key::ENV_UNKNOWN,
-        key::ENV_MISSPELT,
-        key::ENV_REMOVED,
-        key::ENV_NOT_YET,
-        key::ENV_DEPRECATED,
-    ] {
-        lists.insert(key.name, (key, List::default()));
-    }
-    let mut push = |key: &'static Key, text: String, setting: &Setting| {
-        if let Some((_, list)) = lists.get_mut(key.name) {
-            list.push(text, [setting.site.clone()]);
-        }
-    };
+    let mut of_nccl = List::default();
+    let [mut unknown, mut misspelt, mut removed, mut not_yet, mut deprecated] = [(); 5].map(|()| List::default());
     for (setting, name) in judged {
         let own = &setting.name;
         let detailed = || sentence(&name.state).map_or_else(|| own.clone(), |what| format!("{own} ({what})"));
-        let key = match &name.state {
+        let list = match &name.state {
             State::Known | State::Foreign | State::Unchecked => continue,
-            State::Old(_) => key::ENV_DEPRECATED,
-            State::NotYet(_) => key::ENV_NOT_YET,
-            State::Removed(_) => key::ENV_REMOVED,
-            State::Misspelt(_) => key::ENV_MISSPELT,
-            State::Unknown(_) => key::ENV_UNKNOWN,
+            State::Old(_) => &mut deprecated,
+            State::NotYet(_) => &mut not_yet,
+            State::Removed(_) => &mut removed,
+            State::Misspelt(_) => &mut misspelt,
+            State::Unknown(_) => &mut unknown,
         };
         let text = if name.state == State::Unknown(None) { own.clone() } else { detailed() };
-        push(key, text, setting);
-        if name.family == Family::Nccl && key != key::ENV_DEPRECATED {
-            push(key::NCCL_UNKNOWN_VARIABLES, own.clone(), setting);
+        list.push(text, [setting.site.clone()]);
+        if name.family == Family::Nccl && !matches!(name.state, State::Old(_)) {
+            of_nccl.push(own.clone(), [setting.site.clone()]);
         }
     }
-    for (key, list) in lists.into_values() {
+    for (key, list) in [
+        (key::NCCL_UNKNOWN_VARIABLES, of_nccl),
+        (key::ENV_UNKNOWN, unknown),
+        (key::ENV_MISSPELT, misspelt),
+        (key::ENV_REMOVED, removed),
+        (key::ENV_NOT_YET, not_yet),
+        (key::ENV_DEPRECATED, deprecated),
+    ] {
         facts.insert(key, list.fact(gap));
     }
 }

@@ -5,8 +5,10 @@ use crate::model::{Entry, Found, ImageConfig, Kind, Limits, NcclStrings};
 use crate::rootfs::RootFs;
 
 use super::super::World;
+use super::super::key::Definition;
 use super::name::Family;
 use super::*;
+use crate::model::Value;
 
 fn names(names: &[&str]) -> std::collections::BTreeSet<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
@@ -86,16 +88,16 @@ fn facts_of(files: &[(&str, &str)], environment: &[(&str, &str)], launch: &[Sett
     Facts::collect(&World { rootfs: &rootfs, config: Some(&config), launch })
 }
 
-fn told(facts: &Facts, key: &Key) -> Vec<String> {
-    match facts.get(key.name) {
+fn told(facts: &Facts, key: &Definition) -> Vec<String> {
+    match facts.view(key) {
         Fact::Seen { value: Value::List(values), .. } => values.iter().map(ToString::to_string).collect(),
         Fact::Absent => Vec::new(),
         other => panic!("{}: {other:?}", key.name),
     }
 }
 
-fn places(facts: &Facts, key: &Key) -> Vec<String> {
-    facts.get(key.name).sites().iter().map(ToString::to_string).collect()
+fn places(facts: &Facts, key: &Definition) -> Vec<String> {
+    facts.view(key).sites().iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -116,7 +118,7 @@ fn every_place_is_read() {
         &launch,
     );
     assert_eq!(
-        places(&facts, key::ENV_VARIABLES),
+        places(&facts, &key::ENV_VARIABLES),
         [
             "job.sh, line 3 (NCCL_PROTO)",
             "image configuration, Env NCCL_DEBUG",
@@ -127,7 +129,7 @@ fn every_place_is_read() {
         ]
     );
     assert!(!format!("{facts:?}").contains("secret"));
-    assert_eq!(told(&facts, key::LAUNCH_VARIABLES), ["NCCL_PROTO"]);
+    assert_eq!(told(&facts, &key::LAUNCH_VARIABLES), ["NCCL_PROTO"]);
 }
 
 #[test]
@@ -150,18 +152,18 @@ fn values_that_cost_and_contradictions() {
     );
     // NCCL is not known here, so its names are not judged; the others are.
     assert_eq!(
-        told(&facts, key::ENV_COSTLY),
+        told(&facts, &key::ENV_COSTLY),
         [
             "TORCH_NCCL_BLOCKING_WAIT=1 (the CPU waits for every collective)",
             "TORCH_NCCL_ENABLE_MONITORING=0 (a stuck watchdog goes unseen)",
         ]
     );
     assert_eq!(
-        told(&facts, key::ENV_BAD_VALUES),
+        told(&facts, &key::ENV_BAD_VALUES),
         ["TORCH_NCCL_NAN_CHECK=on (PyTorch stops with `Invalid value for environment variable`)"]
     );
     assert_eq!(
-        told(&facts, key::ENV_CONTRADICTIONS),
+        told(&facts, &key::ENV_CONTRADICTIONS),
         [
             "NCCL_IB_HCA has no effect: NCCL_IB_DISABLE switches InfiniBand and RoCE off",
             "16 threads with 8 sockets each are more than the 64 sockets that NCCL allows",
@@ -180,9 +182,9 @@ fn configuration_files_are_read_as_nccl_does() {
         ("etc/site-nccl.conf", ""),
     ];
     let facts = facts_of(&files, &[], &[]);
-    assert_eq!(told(&facts, key::NCCL_CONFIG_FILES), ["/home/trainer/.nccl.conf", "/etc/nccl.conf"]);
+    assert_eq!(told(&facts, &key::NCCL_CONFIG_FILES), ["/home/trainer/.nccl.conf", "/etc/nccl.conf"]);
     assert_eq!(
-        told(&facts, key::NCCL_CONFIG_PROBLEMS),
+        told(&facts, &key::NCCL_CONFIG_PROBLEMS),
         [
             "/home/trainer/.nccl.conf (line 2): it sets a variable named 'NCCL_ALGO ', spaces included, which nothing reads",
             "/home/trainer/.nccl.conf (line 4): without '=' the line is ignored",
@@ -191,9 +193,9 @@ fn configuration_files_are_read_as_nccl_does() {
         ]
     );
     let named = facts_of(&files, &[("NCCL_CONF_FILE", "/etc/site-nccl.conf")], &[]);
-    assert_eq!(told(&named, key::NCCL_CONFIG_FILES), ["/etc/site-nccl.conf", "/etc/nccl.conf"]);
+    assert_eq!(told(&named, &key::NCCL_CONFIG_FILES), ["/etc/site-nccl.conf", "/etc/nccl.conf"]);
     let missing = facts_of(&files, &[("NCCL_CONF_FILE", "/mnt/nccl.conf")], &[]);
-    assert_eq!(missing.get(key::NCCL_CONFIG_MISSING.name).value(), Some(&Value::from("/mnt/nccl.conf")));
+    assert_eq!(missing.get(key::NCCL_CONFIG_MISSING).value().map(String::as_str), Some("/mnt/nccl.conf"));
 }
 
 #[test]
@@ -211,7 +213,7 @@ fn algorithms_are_judged_by_what_nccl_would_see() {
         (&[("NCCL_ALGO", "Tree")], vec![launch(None)], &[]),
     ] {
         let facts = facts_of(&conf, environment, &launch);
-        assert_eq!(told(&facts, key::ENV_ALGORITHMS_REFUSED), expected, "{environment:?} {launch:?}");
+        assert_eq!(told(&facts, &key::ENV_ALGORITHMS_REFUSED), expected, "{environment:?} {launch:?}");
     }
 }
 
@@ -219,7 +221,7 @@ fn algorithms_are_judged_by_what_nccl_would_see() {
 fn topology_files_are_in_the_image_or_not() {
     let files = [("opt/topo.xml", "<system/>")];
     let missing = |environment: &[(&str, &str)], launch: &[Setting]| {
-        told(&facts_of(&files, environment, launch), key::ENV_TOPOLOGY_FILES_MISSING)
+        told(&facts_of(&files, environment, launch), &key::ENV_TOPOLOGY_FILES_MISSING)
     };
     assert_eq!(missing(&[("NCCL_TOPO_FILE", "/opt/topo.xml"), ("NCCL_GRAPH_FILE", "")], &[]), [""; 0]);
     assert_eq!(missing(&[("NCCL_TOPO_FILE", "opt/topo.xml")], &[]), [""; 0]);

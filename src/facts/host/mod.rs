@@ -6,7 +6,7 @@ mod compat;
 mod nccl;
 mod recorded;
 
-use crate::model::{Class, Fabric, Fact, Gap, Host, Nic, Value, Version};
+use crate::model::{Fact, Gap, Host, Version};
 
 use super::cuda::toolkit::release_of;
 use super::cuda::{Properties, Truth, check};
@@ -29,31 +29,28 @@ impl Facts {
 /// Without a host nothing is asked about one.
 pub(super) fn produce(facts: &mut Facts) {
     for key in key::KEYS.iter().filter(|key| key.name.starts_with("host.")) {
-        facts.insert::<Value>(key, Fact::Absent);
+        facts.insert_value(key, Fact::Absent);
     }
 }
 
 fn describe(host: &Host, facts: &mut Facts) {
-    fn said<T: Into<Value>>(value: Option<T>) -> Fact {
-        value.map_or(Fact::Absent, |value| Fact::seen(value.into(), []))
-    }
     let gpu = host.gpu.as_ref();
-    facts.insert(key::HOST_NAME, said(Some(&*host.name)));
-    facts.insert(key::HOST_DRIVER, said(host.driver.clone()));
+    facts.insert(key::HOST_NAME, Fact::known(host.name.clone()));
+    facts.insert(key::HOST_DRIVER, host.driver.clone().into());
     facts.insert(key::HOST_CUDA, release(host));
-    facts.insert(key::HOST_GPU, said(gpu.map(|gpu| &*gpu.name)));
-    facts.insert(key::HOST_GPU_ARCH, said(gpu.map(|gpu| format!("sm_{}", gpu.arch))));
-    facts.insert(key::HOST_GPU_COUNT, said(gpu.and_then(|gpu| gpu.count).map(|count| Value::Int(count.into()))));
-    facts.insert(key::HOST_GPU_CLASS, said(gpu.and_then(|gpu| gpu.class).map(Class::name)));
-    facts.insert(key::HOST_FABRIC, said(host.fabric.map(Fabric::name)));
-    facts.insert(key::HOST_RDMA, said(host.rdma.map(Nic::name)));
-    facts.insert(key::HOST_KERNEL, said(host.kernel.clone()));
+    facts.insert(key::HOST_GPU, gpu.map(|gpu| gpu.name.clone()).into());
+    facts.insert(key::HOST_GPU_ARCH, gpu.map(|gpu| gpu.arch).into());
+    facts.insert(key::HOST_GPU_COUNT, gpu.and_then(|gpu| gpu.count).map(i64::from).into());
+    facts.insert(key::HOST_GPU_CLASS, gpu.and_then(|gpu| gpu.class).into());
+    facts.insert(key::HOST_FABRIC, host.fabric.into());
+    facts.insert(key::HOST_RDMA, host.rdma.into());
+    facts.insert(key::HOST_KERNEL, host.kernel.clone().into());
 }
 
 /// The CUDA release of the host's driver: as the user says, else by the driver's version.
-fn release(host: &Host) -> Fact {
+fn release(host: &Host) -> Fact<Version> {
     match (&host.cuda, &host.driver) {
-        (Some(cuda), _) => Fact::seen(cuda.clone().into(), []),
+        (Some(cuda), _) => Fact::known(cuda.clone()),
         (None, None) => Fact::Absent,
         (None, Some(driver)) => release_of(driver).map_or_else(
             || {
@@ -62,38 +59,30 @@ fn release(host: &Host) -> Fact {
                         .settled_by("add cuda=X.Y to the host, which nvidia-smi shows there"),
                 )
             },
-            |cuda| Fact::seen(cuda.into(), []),
+            Fact::known,
         ),
     }
 }
 
 /// Variables of the image by which the container runtime would refuse this host.
-fn unmet(host: &Host, facts: &Facts) -> Fact {
-    let cuda = version(facts.get(key::HOST_CUDA.name));
+fn unmet(host: &Host, facts: &Facts) -> Fact<Vec<String>> {
     let arch = host.gpu.as_ref().and_then(|gpu| {
         let (major, minor) = gpu.arch.capability();
         Version::parse(&format!("{major}.{minor}"))
     });
-    let properties = Properties { cuda: cuda.as_ref(), driver: host.driver.as_ref(), arch: arch.as_ref() };
-    facts.get(key::NVIDIA_REQUIREMENTS.name).clone().and_then(|requirements, at| {
-        let Value::Map(variables) = requirements else { return Fact::Absent };
+    let properties =
+        Properties { cuda: facts.get(key::HOST_CUDA).value(), driver: host.driver.as_ref(), arch: arch.as_ref() };
+    facts.get(key::NVIDIA_REQUIREMENTS).clone().and_then(|variables, at| {
         let mut unmet = Vec::new();
         for (name, terms) in &variables {
             match check(terms, properties) {
                 Truth::Yes => {}
-                Truth::No => unmet.push(Value::from(&**name)),
+                Truth::No => unmet.push(name.clone()),
                 Truth::Unknown(why) => return Fact::Unknown(Gap::new(format!("{name} for {host}: {why}"))),
             }
         }
-        if unmet.is_empty() { Fact::Absent } else { Fact::Seen { value: Value::List(unmet), at } }
+        if unmet.is_empty() { Fact::Absent } else { Fact::Seen { value: unmet, at } }
     })
-}
-
-fn version(fact: &Fact) -> Option<Version> {
-    match fact.value() {
-        Some(Value::Version(version)) => Some(version.clone()),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

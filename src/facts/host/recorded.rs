@@ -4,30 +4,24 @@ mod rdma;
 
 use crate::host::driver::Flavour;
 use crate::host::{Record, gpus, pci};
-use crate::model::{Fact, Host, Value, Version};
+use crate::model::{Fact, Host, Version};
 
 use super::super::Facts;
-use super::super::key::{self, Key};
+use super::super::key::{self, Definition, definitions};
 
 /// What is concluded from the GPU.
-const OF_GPU: &[&Key] = &[
-    key::HOST_GPU,
-    key::HOST_GPU_ARCH,
-    key::HOST_GPU_CLASS,
-    key::HOST_TORCH_CODE,
-    key::HOST_NCCL_CODE,
-    key::HOST_EXTENSIONS_WITHOUT_CODE,
+const OF_GPU: &[&Definition] = definitions![
+    HOST_GPU,
+    HOST_GPU_ARCH,
+    HOST_GPU_CLASS,
+    HOST_TORCH_CODE,
+    HOST_NCCL_CODE,
+    HOST_EXTENSIONS_WITHOUT_CODE,
 ];
 
 /// What is concluded from the driver.
-const OF_DRIVER: &[&Key] = &[
-    key::HOST_DRIVER,
-    key::HOST_CUDA,
-    key::HOST_UNMET_REQUIREMENTS,
-    key::HOST_COMPAT,
-    key::HOST_COMPAT_REFUSED,
-    key::HOST_NCCL_CUDA,
-];
+const OF_DRIVER: &[&Definition] =
+    definitions![HOST_DRIVER, HOST_CUDA, HOST_UNMET_REQUIREMENTS, HOST_COMPAT, HOST_COMPAT_REFUSED, HOST_NCCL_CUDA,];
 
 impl Facts {
     /// The same facts, with those about a recorded host and about the image on it. `host` is its description, in which it may
@@ -46,21 +40,21 @@ impl Facts {
 /// What a description leaves out because the record does not know it is unknown, not unsaid.
 fn gaps(record: &Record, facts: &mut Facts) {
     unknown(&record.gpu().map(|_| ()), OF_GPU, facts);
-    unknown(&record.gpus.list, &[key::HOST_GPU_COUNT], facts);
+    unknown(&record.gpus.list, definitions![HOST_GPU_COUNT], facts);
     unknown(&record.driver.version, OF_DRIVER, facts);
-    unknown(&record.nic(), &[key::HOST_RDMA], facts);
-    unknown(&record.fabric.nvswitches, &[key::HOST_FABRIC], facts);
-    unknown(&record.system.kernel, &[key::HOST_KERNEL], facts);
+    unknown(&record.nic(), definitions![HOST_RDMA], facts);
+    unknown(&record.fabric.nvswitches, definitions![HOST_FABRIC], facts);
+    unknown(&record.system.kernel, definitions![HOST_KERNEL], facts);
 }
 
 /// What is concluded from the first of these facts is as unknown as that, unless somebody described it.
-fn unknown<T>(item: &Fact<T>, keys: &[&'static Key], facts: &mut Facts) {
-    let is_said = |key: &&Key| *facts.get(key.name) != Fact::Absent;
+fn unknown<T>(item: &Fact<T>, keys: &[&'static Definition], facts: &mut Facts) {
+    let is_said = |key: &&Definition| *facts.view(key) != Fact::Absent;
     if let Fact::Unknown(gap) = item
         && !keys.first().is_some_and(is_said)
     {
         for key in keys {
-            facts.insert::<Value>(key, Fact::Unknown(gap.clone()));
+            facts.insert_value(key, Fact::Unknown(gap.clone()));
         }
     }
 }
@@ -69,7 +63,7 @@ fn machine(record: &Record, facts: &mut Facts) {
     let modules = record.modules.loaded.as_ref();
     facts.insert(key::HOST_VIRTUAL_MACHINE, record.system.virtual_machine.clone());
     facts.insert(key::HOST_ARCHITECTURE, record.system.architecture.clone());
-    facts.insert(key::HOST_DRIVER_FLAVOUR, record.driver.flavour.as_ref().map(|flavour| flavour.name()));
+    facts.insert(key::HOST_DRIVER_FLAVOUR, record.driver.flavour.clone());
     facts.insert(
         key::HOST_MODULES,
         list(modules.map(|loaded| loaded.iter().map(|module| module.name.clone()).collect())),
@@ -79,7 +73,7 @@ fn machine(record: &Record, facts: &mut Facts) {
     facts.insert(key::HOST_DMA_BUF, dma_buf(record));
     facts.insert(key::HOST_NVSWITCHES, record.fabric.nvswitches.clone().map(number));
     facts.insert(key::HOST_FABRIC_MANAGER, is_there(&record.fabric.manager));
-    facts.insert(key::HOST_ENGINE_MEMLOCK, record.containers.memlock().map(|limit| Value::Int(limit.soft)));
+    facts.insert(key::HOST_ENGINE_MEMLOCK, record.containers.memlock().map(|limit| limit.soft));
     facts.insert(key::HOST_BARE_NODES, list(bare_nodes(record)));
     let specifications = record.cdi.specifications.as_ref();
     let files = specifications.map(|all| all.iter().map(|specification| specification.file.clone()).collect());
@@ -202,6 +196,6 @@ fn list(texts: Fact<Vec<String>>) -> Fact<Vec<String>> {
     texts.and_then(|texts, at| if texts.is_empty() { Fact::Absent } else { Fact::Seen { value: texts, at } })
 }
 
-fn number(count: usize) -> Value {
-    Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
+fn number(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }

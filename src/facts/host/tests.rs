@@ -1,11 +1,13 @@
 use std::collections::BTreeMap;
 
+use super::super::records::CompatPackage;
 use super::*;
+use crate::model::{ImagePath, Value};
 
 const SITE: &str = "/opt/site-packages";
 
 fn list(names: &[&str]) -> Value {
-    names.to_vec().into()
+    Value::List(names.iter().map(|name| Value::from(*name)).collect())
 }
 
 /// An image with torch and NCCL, and the libraries that are given: name below the folder of packages, cubin, PTX.
@@ -17,16 +19,16 @@ fn image(libraries: &[(&str, &[&str], &[&str])], ptx: &str) -> Facts {
     let with_ptx = libraries.iter().filter(|(_, _, ptx)| !ptx.is_empty());
     let versions: BTreeMap<_, _> = with_ptx.map(|(name, _, _)| (format!("{SITE}/{name}"), ptx.to_owned())).collect();
     let mut facts = Facts::default();
-    facts.insert(key::CUDA_FATBIN, Fact::seen(Value::Map(groups.collect()), []));
-    facts.insert(key::CUDA_PTX, Fact::seen(versions, []));
-    facts.insert(key::TORCH_PATH, Fact::seen(format!("{SITE}/torch"), []));
+    facts.insert_value(key::CUDA_FATBIN.definition, Fact::known(Value::Map(groups.collect())));
+    facts.insert(key::CUDA_PTX, Fact::known(versions));
+    facts.insert(key::TORCH_PATH, Fact::known(ImagePath::from(format!("{SITE}/torch").as_str())));
     facts.insert(key::TORCH_CUDA_BUILD, Fact::seen(true, []));
-    facts.insert(key::NCCL_LOADED_PATH, Fact::seen(format!("{SITE}/nvidia/nccl/lib/libnccl.so.2"), []));
+    facts.insert(key::NCCL_LOADED_PATH, Fact::known(ImagePath::from(format!("{SITE}/{NCCL}").as_str())));
     facts
 }
 
-fn said(facts: &Facts, key: &key::Key) -> String {
-    match facts.get(key.name) {
+fn said(facts: &Facts, key: &key::Definition) -> String {
+    match facts.view(key) {
         Fact::Seen { value, .. } => value.to_string(),
         Fact::Absent => "absent".to_owned(),
         Fact::Unknown(gap) => format!("unknown: {gap}"),
@@ -55,20 +57,20 @@ fn code_for_the_gpu_of_a_host() {
         ("driver=999.1,gpu=h100", "cubin", "unknown: which CUDA release driver 999.1 brings"),
     ] {
         let facts = image.on(&host(text));
-        assert_eq!(said(&facts, key::HOST_TORCH_CODE), torch, "{text}");
-        assert!(said(&facts, key::HOST_NCCL_CODE).starts_with(nccl), "{text}: {}", said(&facts, key::HOST_NCCL_CODE));
+        assert_eq!(said(&facts, &key::HOST_TORCH_CODE), torch, "{text}");
+        assert!(said(&facts, &key::HOST_NCCL_CODE).starts_with(nccl), "{text}: {}", said(&facts, &key::HOST_NCCL_CODE));
     }
 }
 
 #[test]
 fn a_library_without_code_that_must_have_some_is_not_guessed_about() {
     let facts = image(&[("apex/amp_C.so", &["sm_80"], &[])], "").on(&host("gpu=a100"));
-    assert!(said(&facts, key::HOST_TORCH_CODE).contains("no GPU code was seen in torch's CUDA library"));
-    assert!(said(&facts, key::HOST_NCCL_CODE).contains("no GPU code was seen in /opt/site-packages/nvidia/nccl"));
+    assert!(said(&facts, &key::HOST_TORCH_CODE).contains("no GPU code was seen in torch's CUDA library"));
+    assert!(said(&facts, &key::HOST_NCCL_CODE).contains("no GPU code was seen in /opt/site-packages/nvidia/nccl"));
     let mut none = image(&[], "");
-    none.insert::<Value>(key::CUDA_FATBIN, Fact::Absent);
+    none.insert(key::CUDA_FATBIN, Fact::Absent);
     let facts = none.on(&host("gpu=a100"));
-    assert!(said(&facts, key::HOST_TORCH_CODE).starts_with("unknown: no library of the image"));
+    assert!(said(&facts, &key::HOST_TORCH_CODE).starts_with("unknown: no library of the image"));
 }
 
 #[test]
@@ -92,23 +94,23 @@ fn packages_with_code_for_other_gpus_alone() {
         // A driver of CUDA 11 does not compile what 12.0 wrote.
         ("driver=470.57,gpu=a100", "/opt/site-packages/flash_attn_2_cuda.so, /opt/site-packages/flash_attn_3/_C.so"),
     ] {
-        assert_eq!(said(&image.on(&host(text)), key::HOST_EXTENSIONS_WITHOUT_CODE), expected, "{text}");
+        assert_eq!(said(&image.on(&host(text)), &key::HOST_EXTENSIONS_WITHOUT_CODE), expected, "{text}");
     }
 }
 
 #[test]
 fn what_the_container_runtime_would_refuse() {
     let mut image = Facts::default();
-    let terms = BTreeMap::from([("1".to_owned(), list(&["cuda>=12.8"]))]);
-    let variables = BTreeMap::from([("NVIDIA_REQUIRE_CUDA".to_owned(), Value::Map(terms))]);
-    image.insert(key::NVIDIA_REQUIREMENTS, Fact::seen(Value::Map(variables), []));
+    let terms = BTreeMap::from([("1".to_owned(), vec!["cuda>=12.8".to_owned()])]);
+    let variables = BTreeMap::from([("NVIDIA_REQUIRE_CUDA".to_owned(), terms)]);
+    image.insert(key::NVIDIA_REQUIREMENTS, Fact::known(variables));
     for (text, expected) in [
         ("driver=570.1", "absent"),
         ("driver=550.54", "NVIDIA_REQUIRE_CUDA"),
         ("driver=550.54,cuda=12.8", "absent"),
         ("driver=999.1", "unknown: NVIDIA_REQUIRE_CUDA"),
     ] {
-        let said = said(&image.on(&host(text)), key::HOST_UNMET_REQUIREMENTS);
+        let said = said(&image.on(&host(text)), &key::HOST_UNMET_REQUIREMENTS);
         assert!(said.starts_with(expected), "{text}: {said}");
     }
 }
@@ -117,12 +119,15 @@ fn what_the_container_runtime_would_refuse() {
 fn forward_compatibility() {
     const LIBRARY: &str = "/usr/local/cuda-12.9/compat/libcuda.so.575.57.08";
     let with = |branches: Option<&str>| {
-        let mut package = BTreeMap::from([("path", LIBRARY), ("driver", "575.57.08")]);
-        package.extend(branches.map(|branches| ("branches", branches)));
-        let package: BTreeMap<_, _> = package.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
+        let package = CompatPackage {
+            path: Some(LIBRARY.to_owned()),
+            driver: Some("575.57.08".to_owned()),
+            branches: branches.map(ToOwned::to_owned),
+            ..CompatPackage::default()
+        };
         let mut image = Facts::default();
-        image.insert(key::CUDA_COMPAT, Fact::seen(Value::List(vec![package.into()]), []));
-        image.insert(key::CUDA_LIBCUDA, Fact::seen(LIBRARY, []));
+        image.insert(key::CUDA_COMPAT, Fact::known(vec![package]));
+        image.insert(key::CUDA_LIBCUDA, Fact::known(LIBRARY.into()));
         image
     };
     let noted = with(Some("535 550 575"));
@@ -136,11 +141,11 @@ fn forward_compatibility() {
         (&with(None), "driver=590.44,gpu=a100", "absent", "it is older, of driver 575.57.08"),
     ] {
         let facts = image.on(&host(text));
-        assert_eq!(said(&facts, key::HOST_COMPAT), usable, "{text}");
-        assert!(said(&facts, key::HOST_COMPAT_REFUSED).starts_with(refused), "{text}");
+        assert_eq!(said(&facts, &key::HOST_COMPAT), usable, "{text}");
+        assert!(said(&facts, &key::HOST_COMPAT_REFUSED).starts_with(refused), "{text}");
     }
     // One that is too old for torch makes up for nothing.
     let mut newer = noted;
     newer.insert(key::TORCH_CUDA_DRIVER_MIN, Fact::seen(Version::parse("580.65.06").unwrap(), []));
-    assert_eq!(said(&newer.on(&host("driver=535.104,gpu=a100")), key::HOST_COMPAT), "absent");
+    assert_eq!(said(&newer.on(&host("driver=535.104,gpu=a100")), &key::HOST_COMPAT), "absent");
 }

@@ -9,6 +9,7 @@ use crate::document::shipped;
 use crate::launch::Setting;
 use crate::model::{Fact, Version};
 
+use super::super::words::Linkage;
 use super::super::{Context, Facts, environment, key};
 
 /// A fault of a range of releases.
@@ -21,7 +22,7 @@ struct Fault {
     mended: String,
     meets: Meets,
     /// How NCCL must be linked to torch for it.
-    linkage: Option<String>,
+    linkage: Option<Linkage>,
     /// What happens.
     what: String,
     /// The setting that avoids it: `NAME=0`, or a name alone for any value.
@@ -42,15 +43,14 @@ enum Meets {
 static TABLE: LazyLock<Vec<Fault>> = LazyLock::new(|| shipped::table("faults"));
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
-    let version = facts.get(key::NCCL_LOADED_VERSION.name).clone();
-    let linkage = facts.get(key::TORCH_NCCL_LINKAGE.name).value().map(ToString::to_string);
+    let version = facts.get(key::NCCL_LOADED_VERSION).clone();
+    let linkage = facts.get(key::TORCH_NCCL_LINKAGE).value().copied();
     for (key, meets) in [(key::NCCL_FAULTS, Meets::Ordinary), (key::NCCL_RARE_FAULTS, Meets::Rare)] {
         let fact = version.clone().and_then(|version, at| {
-            let Some(version) = Version::parse(&version.to_string()) else { return Fact::Absent };
             let environment = environment::effective(context, Some(&version));
             let told: Vec<String> = TABLE
                 .iter()
-                .filter(|fault| fault.meets == meets && fault.is_in(&version, linkage.as_deref()))
+                .filter(|fault| fault.meets == meets && fault.is_in(&version, linkage))
                 .filter(|fault| !fault.is_avoided(&environment))
                 .map(Fault::sentence)
                 .collect();
@@ -61,11 +61,11 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
 }
 
 impl Fault {
-    fn is_in(&self, version: &Version, linkage: Option<&str>) -> bool {
+    fn is_in(&self, version: &Version, linkage: Option<Linkage>) -> bool {
         let bound = |text: &str| Version::parse(text);
         bound(&self.since).is_some_and(|first| *version >= first)
             && bound(&self.mended).is_some_and(|end| *version < end)
-            && self.linkage.as_deref().is_none_or(|needed| linkage == Some(needed))
+            && self.linkage.is_none_or(|needed| linkage == Some(needed))
     }
 
     fn is_avoided(&self, environment: &BTreeMap<String, Setting>) -> bool {
@@ -98,13 +98,13 @@ mod tests {
         for fault in TABLE.iter() {
             let [since, mended] = [&fault.since, &fault.mended].map(|text| Version::parse(text).unwrap());
             assert!(since < mended && fault.source.starts_with("https://"), "{fault:?}");
-            assert!(fault.linkage.as_deref().is_none_or(|linkage| linkage == "static"), "{fault:?}");
+            assert!(fault.linkage.is_none_or(|linkage| linkage == Linkage::Static), "{fault:?}");
         }
     }
 
     #[test]
     fn faults_of_releases() {
-        let told = |version: &str, linkage: &str, set: &[(&str, &str)]| -> Vec<&str> {
+        let told = |version: &str, linkage: Linkage, set: &[(&str, &str)]| -> Vec<&str> {
             let version = Version::parse(version).unwrap();
             let setting = |(name, value): &(&str, &str)| Setting {
                 name: (*name).to_owned(),
@@ -116,7 +116,7 @@ mod tests {
             faults.filter(|fault| !fault.is_avoided(&environment)).map(|fault| fault.what.as_str()).collect()
         };
         let has = |faults: Vec<&str>, what: &str| faults.iter().any(|fault| fault.starts_with(what));
-        assert!(told("2.17.1", "shared", &[]).is_empty() && told("2.30.7", "static", &[]).is_empty());
+        assert!(told("2.17.1", Linkage::Shared, &[]).is_empty() && told("2.30.7", Linkage::Static, &[]).is_empty());
         for (version, set, expected) in [
             ("2.23.4", &[][..], false),
             ("2.24.3", &[], true),
@@ -126,13 +126,21 @@ mod tests {
             ("2.26.2", &[("NCCL_CUMEM_HOST_ENABLE", "1")], true),
             ("2.26.2", &[("NCCL_CUMEM_HOST_ENABLE", "")], true),
         ] {
-            assert_eq!(has(told(version, "shared", set), "in a Docker container"), expected, "{version} {set:?}");
+            assert_eq!(
+                has(told(version, Linkage::Shared, set), "in a Docker container"),
+                expected,
+                "{version} {set:?}"
+            );
         }
-        for (linkage, expected) in [("shared", false), ("static", true)] {
-            assert_eq!(has(told("2.28.3", linkage, &[]), "CUDA's error"), expected, "{linkage}");
+        for (linkage, expected) in [(Linkage::Shared, false), (Linkage::Static, true)] {
+            assert_eq!(has(told("2.28.3", linkage, &[]), "CUDA's error"), expected, "{linkage:?}");
         }
         for (value, expected) in [("3", false), ("", true)] {
-            assert_eq!(has(told("2.21.5", "shared", &[("NCCL_IB_GID_INDEX", value)]), "on RoCE"), expected, "{value}");
+            assert_eq!(
+                has(told("2.21.5", Linkage::Shared, &[("NCCL_IB_GID_INDEX", value)]), "on RoCE"),
+                expected,
+                "{value}"
+            );
         }
     }
 

@@ -5,6 +5,7 @@ use crate::rootfs::File;
 use crate::rootfs::loader::{Asked, Object, elf};
 
 use super::super::torch::{Import, Library};
+use super::super::words::Linkage;
 use super::super::{Context, Facts, key};
 use super::{SONAME, strings};
 
@@ -24,13 +25,13 @@ impl Loaded<'_> {
 
 /// Follows the way that torch goes to NCCL.
 pub(super) fn loaded<'a>(context: &Context<'a>, facts: &Facts) -> Fact<Loaded<'a>> {
-    let linkage = match facts.get(key::TORCH_NCCL_LINKAGE.name) {
-        Fact::Seen { value, .. } => value.to_string(),
+    let linkage = match facts.get(key::TORCH_NCCL_LINKAGE) {
+        Fact::Seen { value, .. } => *value,
         Fact::Absent => return Fact::Absent,
         Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
     };
-    context.torch_cuda().and_then(|libraries, _| match linkage.as_str() {
-        "static" => {
+    context.torch_cuda().and_then(|libraries, _| match linkage {
+        Linkage::Static => {
             let holder = libraries.into_iter().find(|library| strings(&library.file).is_some());
             holder.map_or(
                 Fact::Unknown(Gap::new(
@@ -45,7 +46,7 @@ pub(super) fn loaded<'a>(context: &Context<'a>, facts: &Facts) -> Fact<Loaded<'a
                 },
             )
         }
-        "shared" => context.loader.imports().as_ref().and_then(|imports, _| {
+        Linkage::Shared => context.loader.imports().as_ref().and_then(|imports, _| {
             let mut fact = Fact::Absent;
             for (index, import) in imports.iter().enumerate() {
                 let loaded = in_process(context, &libraries, import);
@@ -57,7 +58,7 @@ pub(super) fn loaded<'a>(context: &Context<'a>, facts: &Facts) -> Fact<Loaded<'a
             }
             fact
         }),
-        _ => Fact::Absent,
+        Linkage::None => Fact::Absent,
     })
 }
 

@@ -8,10 +8,11 @@ use serde::Deserialize;
 
 use crate::document::shipped;
 use crate::launch::Setting;
-use crate::model::{DynamicSymbol, Fact, Gap, ImagePath, NcclStrings, Site, Value, Version};
+use crate::model::{DynamicSymbol, Fact, Gap, ImagePath, NcclStrings, Site, Version};
 use crate::rootfs::File;
 use crate::rootfs::loader::elf;
 
+use super::super::records::NcclPlugin;
 use super::super::{Context, Facts, environment, key, pattern};
 use super::{loaded_strings, strings};
 
@@ -65,7 +66,7 @@ pub(in crate::facts) fn produce(context: &Context<'_>, facts: &mut Facts) {
         key::NCCL_PLUGIN_INTERFACES,
         interfaces.and_then(|names, at| if names.is_empty() { Fact::Absent } else { Fact::Seen { value: names, at } }),
     );
-    let caller = facts.get(key::NCCL_LOADED_PATH.name).value().map(|path| ImagePath::from(path.to_string().as_str()));
+    let caller = facts.get(key::NCCL_LOADED_PATH).value().cloned();
     let outcomes = match (&copy, caller) {
         (Fact::Seen { value: copy, .. }, Some(caller)) => {
             let version = Version::parse(&copy.version);
@@ -81,7 +82,7 @@ pub(in crate::facts) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let at = plugins.iter().map(|(path, file)| file.site(path, None)).collect();
     facts.insert(
         key::NCCL_PLUGINS,
-        if plugins.is_empty() { Fact::Absent } else { Fact::Seen { value: records.collect::<Vec<Value>>(), at } },
+        if plugins.is_empty() { Fact::Absent } else { Fact::Seen { value: records.collect(), at } },
     );
 
     // Without a plugin in the image, what is not known of NCCL makes no difference.
@@ -133,23 +134,22 @@ fn record(
     file: &File<'_>,
     copy: Option<&NcclStrings>,
     outcomes: &Outcomes,
-) -> Value {
+) -> NcclPlugin {
     let symbols = elf(file).and_then(|elf| elf.symbols.as_deref().ok()).unwrap_or_default();
     let offered = exports(symbols);
-    let mut record = BTreeMap::from([
-        ("path".to_owned(), path.to_string()),
-        ("exports".to_owned(), if offered.is_empty() { "nothing".to_owned() } else { offered.join(" ") }),
-        ("opened".to_owned(), outcomes.opened.get(path).map_or("no".to_owned(), |kinds| kinds.join(", "))),
-    ]);
     let needed = elf(file).map(|elf| elf.needed.as_slice()).unwrap_or_default();
-    let fabric = needed.iter().find(|soname| soname.starts_with("libfabric.so"));
-    record.extend(fabric.map(|soname| ("libfabric".to_owned(), soname.clone())));
-    if let Some(copy) = copy.filter(|copy| !copy.interfaces.is_empty()) {
-        let accepted: Vec<_> = offered.iter().copied().filter(|name| copy.interfaces.contains(*name)).collect();
-        record.insert("accepted".to_owned(), if accepted.is_empty() { "none".to_owned() } else { accepted.join(" ") });
+    let accepted = copy.filter(|copy| !copy.interfaces.is_empty()).map(|copy| {
+        let names: Vec<_> = offered.iter().copied().filter(|name| copy.interfaces.contains(*name)).collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(" ") }
+    });
+    NcclPlugin {
+        path: Some(path.to_string()),
+        exports: Some(if offered.is_empty() { "nothing".to_owned() } else { offered.join(" ") }),
+        accepted,
+        opened: Some(outcomes.opened.get(path).map_or("no".to_owned(), |kinds| kinds.join(", "))),
+        libfabric: needed.iter().find(|soname| soname.starts_with("libfabric.so")).cloned(),
+        owner: context.packages.owner(path),
     }
-    record.extend(context.packages.owner(path).map(|owner| ("owner".to_owned(), owner)));
-    record.into()
 }
 
 impl Opener<'_, '_> {

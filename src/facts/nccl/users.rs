@@ -1,6 +1,6 @@
 //! Who else has to do with libnccl.so.2: packages that wrote the same file, and modules of Python that need it.
 
-use crate::model::{Fact, Gap, Site};
+use crate::model::{Fact, Gap, Site, Version};
 use crate::rootfs::loader::elf;
 
 use super::super::{Context, Facts, key};
@@ -8,7 +8,7 @@ use super::{SONAME, strings};
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     facts.insert(key::NCCL_OVERWRITTEN, overwritten(context));
-    facts.insert(key::NCCL_OTHER_USERS, other_users(context, facts));
+    facts.insert(key::NCCL_OTHER_USERS, other_users(context, facts.get(key::NCCL_LOADED_VERSION)));
 }
 
 /// Wheels for several CUDA releases install to one path.
@@ -28,8 +28,8 @@ fn overwritten(context: &Context<'_>) -> Fact<Vec<String>> {
 }
 
 /// What a module would load if it were imported first: then torch is given the same.
-pub(in crate::facts) fn other_users(context: &Context<'_>, facts: &Facts) -> Fact<Vec<String>> {
-    let loaded = match facts.get(key::NCCL_LOADED_VERSION.name) {
+pub(in crate::facts) fn other_users(context: &Context<'_>, loaded: &Fact<Version>) -> Fact<Vec<String>> {
+    let loaded = match loaded {
         Fact::Seen { value, .. } => value.to_string(),
         Fact::Absent => return Fact::Absent,
         Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),

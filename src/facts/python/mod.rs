@@ -60,13 +60,12 @@ fn minor_of(file: &ImagePath) -> Option<u32> {
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let Some(python) = &context.python else {
-        for key in [key::PYTHON_PATH, key::PYTHON_SITE_PACKAGES, key::PYTHON_STARTUP_CODE] {
-            facts.insert::<String>(key, Fact::Absent);
-        }
+        facts.insert(key::PYTHON_PATH, Fact::Absent);
+        facts.insert(key::PYTHON_SITE_PACKAGES, Fact::Absent);
+        facts.insert(key::PYTHON_STARTUP_CODE, Fact::Absent);
         return;
     };
-    let seen = |value: String| Fact::seen(value, [python.site.clone()]);
-    facts.insert(key::PYTHON_PATH, seen(python.name.to_string()));
+    facts.insert(key::PYTHON_PATH, Fact::seen(python.name.clone(), [python.site.clone()]));
     let folders: Vec<_> = python.site_packages.iter().map(ToString::to_string).collect();
     let folders = match (&python.program, folders.is_empty()) {
         (Err(gap), _) => Fact::Unknown(gap.clone()),

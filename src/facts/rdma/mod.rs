@@ -7,9 +7,10 @@ mod versions;
 use std::collections::BTreeMap;
 
 use crate::launch::Setting;
-use crate::model::{ElfInfo, Endian, Fact, ImagePath, Value, Version};
+use crate::model::{ElfInfo, Endian, Fact, ImagePath, Version};
 use crate::rootfs::loader::elf;
 
+use super::records::LibraryFile;
 use super::{Context, Facts, environment, key, nccl};
 
 /// In NCCL's order (`src/misc/ibvsymbols.cc`). The first name exists only with a development package.
@@ -42,8 +43,8 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
             .and_then(|path, at| context.packages.owner(&path).map_or(Fact::Absent, |value| Fact::Seen { value, at })),
     );
     facts.insert(key::RDMA_NOT_LOADED, not_loaded(context, &verbs));
-    facts.insert(key::RDMA_VERBS, verbs.clone().map(|path| path.to_string()));
-    facts.insert(key::RDMA_MLX5, mlx5.clone().map(|path| path.to_string()));
+    facts.insert(key::RDMA_VERBS, verbs.clone());
+    facts.insert(key::RDMA_MLX5, mlx5.clone());
 
     versions::produce(context, &verbs, &mlx5, facts);
     providers::produce(context, &verbs, facts);
@@ -54,8 +55,8 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
 
 /// The library that a dlopen of NCCL's would give, by the first of these names that there is.
 fn opened<'n>(context: &Context<'_>, facts: &Facts, names: impl IntoIterator<Item = &'n str>) -> Fact<ImagePath> {
-    let loaded = facts.get(key::NCCL_LOADED_PATH.name).value().map(|path| ImagePath::from(path.to_string().as_str()));
-    let caller = loaded.and_then(|path| context.rootfs.open(&path).ok());
+    let loaded = facts.get(key::NCCL_LOADED_PATH).value();
+    let caller = loaded.and_then(|path| context.rootfs.open(path).ok());
     // Without NCCL: whatever runs on the image's own machine.
     let known = caller.as_ref().and_then(|(path, file)| Some((path.clone(), elf(file)?.clone())));
     let (path, object) = known.unwrap_or_else(|| {
@@ -97,15 +98,13 @@ fn not_loaded(context: &Context<'_>, verbs: &Fact<ImagePath>) -> Fact<Vec<String
 
 /// Libraries of the same trade, wherever they are.
 fn libraries(context: &Context<'_>, facts: &mut Facts) {
-    let mut records: Vec<Value> = Vec::new();
+    let mut records = Vec::new();
     let mut at = Vec::new();
     for (path, file) in context.rootfs.read_files() {
         let soname = elf(&file).and_then(|elf| elf.soname.as_deref()).unwrap_or_default();
         if OTHERS.iter().any(|name| soname.starts_with(name)) {
-            let mut record =
-                BTreeMap::from([("path".to_owned(), path.to_string()), ("soname".to_owned(), soname.to_owned())]);
-            record.extend(context.packages.owner(path).map(|owner| ("owner".to_owned(), owner)));
-            records.push(record.into());
+            let (soname, owner) = (Some(soname.to_owned()), context.packages.owner(path));
+            records.push(LibraryFile { path: Some(path.to_string()), soname, owner });
             at.push(file.site(path, None));
         }
     }
@@ -131,13 +130,13 @@ fn forbidden(environment: &BTreeMap<String, Setting>, facts: &mut Facts) {
 
 /// Device nodes, limits and capabilities come from whoever starts the container.
 fn runtime_needs(facts: &mut Facts) {
-    const NEEDS: &[&str] = &[
+    const NEEDS: [&str; 3] = [
         "the devices: docker run --device=/dev/infiniband, or NVIDIA_MOFED=enabled with NVIDIA's runtime, or a device plugin",
         "locked memory: docker run --ulimit memlock=-1, or --cap-add=IPC_LOCK",
         "the host's network, whose addresses RoCE uses: docker run --network=host",
     ];
-    let fact = match facts.get(key::RDMA_PROVIDERS.name) {
-        Fact::Seen { at, .. } => Fact::Seen { value: NEEDS.to_vec(), at: at.clone() },
+    let fact = match facts.get(key::RDMA_PROVIDERS) {
+        Fact::Seen { at, .. } => Fact::Seen { value: NEEDS.map(ToOwned::to_owned).to_vec(), at: at.clone() },
         Fact::Absent => Fact::Absent,
         Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
     };

@@ -18,7 +18,7 @@ struct Library {
 }
 
 pub(super) fn produce(context: &Context<'_>, verbs: &Fact<ImagePath>, facts: &mut Facts) {
-    let abi = facts.get(key::RDMA_PRIVATE_ABI.name).value().map(ToString::to_string);
+    let abi = facts.get(key::RDMA_PRIVATE_ABI).value().cloned();
     // libibverbs opens the providers of its own private interface; where that is not known, any will do.
     let fits = |library: &Library| abi.as_ref().is_none_or(|abi| *abi == library.abi);
     let libraries = verbs.clone().map(|path| libraries(context, &path));
@@ -77,12 +77,12 @@ fn broken(
         Fact::Absent => return Fact::Absent,
         Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
     };
-    let caller = facts.get(key::NCCL_LOADED_PATH.name).value().map(|path| ImagePath::from(path.to_string().as_str()));
+    let caller = facts.get(key::NCCL_LOADED_PATH).value();
     let mut found: Vec<(String, Site)> = Vec::new();
     for (name, site) in *named {
         let own: Vec<_> = libraries.iter().filter(|library| is(library, name)).collect();
         let fitting = own.iter().find(|library| abi.is_none_or(|abi| abi == library.abi));
-        match (fitting, own.first(), abi, verbs.value(), &caller) {
+        match (fitting, own.first(), abi, verbs.value(), caller) {
             (None, Some(other), Some(abi), ..) => found.push((
                 format!(
                     "{} is for a libibverbs with IBVERBS_PRIVATE_{}, and this one has {abi}",

@@ -8,6 +8,7 @@ use crate::document::shipped;
 use crate::model::{ElfInfo, Fact, Gap, ImagePath, Site};
 use crate::rootfs::loader::elf;
 
+use super::super::words::RdmaOrigin;
 use super::super::{Context, Facts, key, nccl, pattern};
 
 // libibverbs.so.1.14.44.0: the ABI, then the release of rdma-core.
@@ -37,11 +38,13 @@ pub(super) fn produce(context: &Context<'_>, verbs: &Fact<ImagePath>, mlx5: &Fac
         let text = release.map(|release| String::from_utf8_lossy(release.as_bytes()).into_owned());
         text.map_or(Fact::Absent, |value| Fact::Seen { value, at })
     });
-    let owner = facts.get(key::RDMA_VERBS_OWNER.name).value().map(ToString::to_string);
+    let owner = facts.get(key::RDMA_VERBS_OWNER).value();
     let is_mellanox = owner.is_some_and(|owner| owner.contains("mlnx") || owner.contains("OFED"));
     facts.insert(
         key::RDMA_ORIGIN,
-        release.clone().map(|release| if is_mellanox || release.contains("mlnx") { "MLNX_OFED" } else { "rdma-core" }),
+        release.clone().map(|release| {
+            if is_mellanox || release.contains("mlnx") { RdmaOrigin::MlnxOfed } else { RdmaOrigin::RdmaCore }
+        }),
     );
     facts.insert(key::RDMA_VERSION, release);
 

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 
 use crate::model::{Fact, Site, Version};
 
+use super::super::key::Definition;
+use super::super::words::Linkage;
 use super::super::{Facts, key};
 use super::build::{Build, Options, Switch, is_on};
 
@@ -53,23 +55,27 @@ fn find(build: &Build, facts: &Facts) -> Fact<Vec<String>> {
         }
     }
     for (option, key, same) in SAID_TWICE {
-        let fact = facts.get(key.name);
+        let fact = facts.view(key);
         if let (Some(value), Some(said)) = (options.get(*option), fact.value().map(ToString::to_string))
             && !same(value, &said)
         {
             points.add(format!("{option} is {value}, {} is {said}", key.name), at.iter().chain(fact.sites()));
         }
     }
-    let linkage = facts.get(key::TORCH_NCCL_LINKAGE.name);
-    if let Some(said) = linkage.value().map(ToString::to_string) {
-        let is_linked = said != "none";
+    let linkage = facts.get(key::TORCH_NCCL_LINKAGE);
+    if let Some(said) = linkage.value() {
+        let is_linked = *said != Linkage::None;
         let differs = match is_on(options, "USE_NCCL") {
             Switch::On => !is_linked,
             Switch::Off => is_linked,
             Switch::Odd(_) => false,
         };
         if differs {
-            let text = format!("USE_NCCL is {}, NCCL linkage of libtorch_cuda.so is {said}", told(options, "USE_NCCL"));
+            let text = format!(
+                "USE_NCCL is {}, NCCL linkage of libtorch_cuda.so is {}",
+                told(options, "USE_NCCL"),
+                said.name()
+            );
             points.add(text, at.iter().chain(linkage.sites()));
         }
     }
@@ -88,11 +94,13 @@ fn told<'o>(options: &'o Options, name: &str) -> &'o str {
 }
 
 /// Options that `torch/version.py` says again, and when both mean the same.
-type Twice = (&'static str, &'static key::Key, fn(&str, &str) -> bool);
+type Twice = (&'static str, &'static Definition, fn(&str, &str) -> bool);
 const SAID_TWICE: &[Twice] = &[
-    ("TORCH_VERSION", key::TORCH_VERSION, is_same_release),
-    ("CUDA_VERSION", key::TORCH_CUDA_VERSION, |option, said| Version::parse(option) == Version::parse(said)),
-    ("COMMIT_SHA", key::TORCH_GIT_VERSION, |option, said| !is_commit(option) || !is_commit(said) || option == said),
+    ("TORCH_VERSION", key::TORCH_VERSION.definition, is_same_release),
+    ("CUDA_VERSION", key::TORCH_CUDA_VERSION.definition, |option, said| Version::parse(option) == Version::parse(said)),
+    ("COMMIT_SHA", key::TORCH_GIT_VERSION.definition, |option, said| {
+        !is_commit(option) || !is_commit(said) || option == said
+    }),
 ];
 
 /// The option holds the three numbers of the release, without what builders append (`2.9.0a0+git0fabc3b`, `2.4.1.post3`).

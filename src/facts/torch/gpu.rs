@@ -9,13 +9,13 @@ use super::libraries::is_library;
 const NCCL_VERSION: &str = "_ZN5torch4cuda4nccl7versionEv";
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
-    facts.insert(key::TORCH_ARCH_LIST, arch_list(context, facts.get(key::TORCH_CUDA_BUILD.name)));
+    facts.insert(key::TORCH_ARCH_LIST, arch_list(context, facts.get(key::TORCH_CUDA_BUILD)));
     facts.insert(key::NCCL_TORCH_VERSION, nccl_version(context));
 }
 
-fn arch_list(context: &Context<'_>, cuda_build: &Fact) -> Fact<Vec<String>> {
+fn arch_list(context: &Context<'_>, cuda_build: &Fact<bool>) -> Fact<Vec<String>> {
     match cuda_build {
-        Fact::Seen { value: crate::model::Value::Bool(true), .. } => {}
+        Fact::Seen { value: true, .. } => {}
         Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
         _ => return Fact::Absent,
     }

@@ -13,6 +13,7 @@ mod version;
 
 use crate::model::{DynamicSymbol, Fact};
 
+use super::words::Linkage;
 use super::{Context, Facts, key, pattern, text};
 
 pub(super) use import::{Import, import};
@@ -38,7 +39,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
         },
     };
     facts.insert(key::TORCH_INSTALLS, installs);
-    facts.insert(key::TORCH_PATH, installation.chosen.clone().map(|package| package.to_string()));
+    facts.insert(key::TORCH_PATH, installation.chosen.clone());
 
     version::produce(context, facts);
     let build = build::produce(context, facts);
@@ -68,11 +69,11 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     );
 
     let pin = installation.chosen.clone().and_then(|package, _| {
-        match facts.get(key::TORCH_VERSION.name) {
+        match facts.get(key::TORCH_VERSION) {
             Fact::Seen { value, .. } => {
-                let version = value.to_string();
+                let version = value.as_str();
                 // The folder is named after the wheel's version, which on the default index has no +cuNNN.
-                let names = [version.as_str(), version.split('+').next().unwrap_or_default()];
+                let names = [version, version.split('+').next().unwrap_or_default()];
                 let metadata = names.iter().map(|version| {
                     text(
                         context.rootfs,
@@ -96,16 +97,16 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
 }
 
 /// How NCCL's code is reached: defined inside, imported, or not at all.
-fn linkage(cuda: &Fact<Vec<Library<'_>>>) -> Fact<String> {
+fn linkage(cuda: &Fact<Vec<Library<'_>>>) -> Fact<Linkage> {
     cuda.clone().and_then(|libraries, _| {
         let within = "dynamic symbols";
         let inside = any_symbol(&libraries, within, |symbol| symbol.defined && symbol.name == "ncclGetVersion");
         let imported = any_symbol(&libraries, within, |symbol| !symbol.defined && symbol.name.starts_with("nccl"));
         match (inside, imported) {
-            (Fact::Seen { value: true, at }, _) => Fact::Seen { value: "static".to_owned(), at },
-            (_, Fact::Seen { value: true, at }) => Fact::Seen { value: "shared".to_owned(), at },
+            (Fact::Seen { value: true, at }, _) => Fact::Seen { value: Linkage::Static, at },
+            (_, Fact::Seen { value: true, at }) => Fact::Seen { value: Linkage::Shared, at },
             (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
-            (Fact::Seen { at, .. }, _) => Fact::Seen { value: "none".to_owned(), at },
+            (Fact::Seen { at, .. }, _) => Fact::Seen { value: Linkage::None, at },
             (Fact::Absent, _) => Fact::Absent,
         }
     })

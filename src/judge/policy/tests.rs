@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use crate::facts::{Facts, key};
 use crate::judge::rules::{Outcome, judge};
-use crate::model::{Fact, Gap, Site, Value, Version};
+use crate::model::{Fact, Gap, Site, Version};
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn facts() -> Facts {
     facts.insert(key::TORCH_VERSION, Fact::seen(Version::parse("2.5.1").unwrap(), []));
     let debug = BTreeMap::from([("NCCL_DEBUG".to_owned(), "INFO".to_owned())]);
     facts.insert(key::IMAGE_ENV, Fact::seen(debug, [Site::Config("Env NCCL_DEBUG".to_owned())]));
-    facts.insert::<Value>(key::RDMA_VERBS, Fact::Unknown(Gap::new("the layer is cut off")));
+    facts.insert(key::RDMA_VERBS, Fact::Unknown(Gap::new("the layer is cut off")));
     facts
 }
 

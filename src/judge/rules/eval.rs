@@ -53,7 +53,7 @@ impl<'f> Scope<'f> {
     pub(super) fn new(facts: &'f Facts) -> Self {
         let mut root = Tree::default();
         for key in key::KEYS {
-            root.insert(key.name, facts.get(key.name).value());
+            root.insert(key.name, facts.view(key).value());
         }
         let mut context = condition::context();
         for (name, tree) in root.children {
@@ -134,14 +134,14 @@ impl<'f> Scope<'f> {
     }
 
     fn is_absent(&self, expression: &IdedExpr) -> bool {
-        matches!(*facts_of(expression), [key] if matches!(self.facts.get(key.name), Fact::Absent))
+        matches!(*facts_of(expression), [key] if matches!(self.facts.view(key), Fact::Absent))
     }
 
     /// What is unknown of all that a part of a condition asks for.
     fn gaps(&self, expression: &IdedExpr) -> Vec<Gap> {
         let mut gaps: Vec<Gap> = Vec::new();
         for key in facts_of(expression) {
-            if let Fact::Unknown(gap) = self.facts.get(key.name)
+            if let Fact::Unknown(gap) = self.facts.view(key)
                 && !gaps.contains(gap)
             {
                 gaps.push(gap.clone());
@@ -160,7 +160,7 @@ impl<'f> Scope<'f> {
             Ok(other) => format!("it comes to {:?}, which is neither true nor false", other.type_of()),
             Err(error) => error.to_string(),
         };
-        let absent = facts_of(expression).into_iter().find(|key| matches!(self.facts.get(key.name), Fact::Absent));
+        let absent = facts_of(expression).into_iter().find(|key| matches!(self.facts.view(key), Fact::Absent));
         Truth::Unknown(vec![match absent {
             Some(key) => Gap::new(format!("the rule asks for the value of {}, which there is not", key.name))
                 .settled_by(format!("write has({}) before it in the rule's condition", key.name)),

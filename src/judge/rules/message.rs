@@ -2,7 +2,7 @@
 
 use crate::document::suggestion;
 use crate::facts::Facts;
-use crate::facts::key::{self, KEYS, Key, Type};
+use crate::facts::key::{self, Definition, KEYS, Type};
 use crate::model::{Fact, Value};
 
 use super::condition::Wrong;
@@ -15,7 +15,7 @@ pub(super) struct Message(Vec<Part>);
 enum Part {
     Text(String),
     /// A fact, or one entry of a fact that is a map: `{image.env.NCCL_DEBUG}`.
-    Fact(&'static Key, Option<String>),
+    Fact(&'static Definition, Option<String>),
 }
 
 impl Message {
@@ -52,7 +52,7 @@ impl Message {
             .iter()
             .map(|part| match part {
                 Part::Text(text) => text.clone(),
-                Part::Fact(key, entry) => match (facts.get(key.name), entry) {
+                Part::Fact(key, entry) => match (facts.view(key), entry) {
                     (Fact::Seen { value: Value::Map(map), .. }, Some(entry)) => {
                         map.get(entry).map_or("nothing".to_owned(), ToString::to_string)
                     }
@@ -66,7 +66,7 @@ impl Message {
 }
 
 /// A fact by its name, or an entry of one that is a map.
-pub(super) fn named(name: &str) -> Option<(&'static Key, Option<String>)> {
+pub(super) fn named(name: &str) -> Option<(&'static Definition, Option<String>)> {
     if let Some(key) = key::find(name) {
         return Some((key, None));
     }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use crate::document::{Document, Mistake, shipped};
 use crate::facts::Facts;
-use crate::facts::key::Key;
+use crate::facts::key::Definition;
 use crate::model::{Owner, Severity, Site};
 
 use condition::Condition;
@@ -60,7 +60,7 @@ pub struct Rule {
 /// A fact whose sites a finding shows, or one entry of a fact that is a map: `image.env.NCCL_DEBUG`.
 #[derive(Debug)]
 struct Evidence {
-    key: &'static Key,
+    key: &'static Definition,
     entry: Option<String>,
 }
 
@@ -76,7 +76,7 @@ impl Rule {
     }
 
     /// The facts that its conditions ask for, each once.
-    pub fn asks(&self) -> Vec<&'static Key> {
+    pub fn asks(&self) -> Vec<&'static Definition> {
         let conditions = self.applies.iter().chain([&self.check]);
         let mut keys: Vec<_> = conditions.flat_map(|condition| condition::facts_of(condition.root())).collect();
         keys.sort_by_key(|key| key.name);
@@ -86,13 +86,13 @@ impl Rule {
 
     /// Whether it judges what an image does as it runs.
     pub fn is_of_run(&self) -> bool {
-        self.id.starts_with("runtime/") || (self.is_required() && self.asks().into_iter().any(Key::is_of_run))
+        self.id.starts_with("runtime/") || (self.is_required() && self.asks().into_iter().any(Definition::is_of_run))
     }
 }
 
 impl Evidence {
     fn sites(&self, facts: &Facts) -> Vec<Site> {
-        let sites = facts.get(self.key.name).sites().iter();
+        let sites = facts.view(self.key).sites().iter();
         let wanted = |site: &&Site| match (&self.entry, site) {
             (Some(entry), Site::Config(key)) => key.rsplit(' ').next() == Some(entry),
             (Some(entry), Site::Launch { variable, .. }) => variable == entry,

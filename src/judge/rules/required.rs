@@ -9,7 +9,7 @@ use super::condition::{Condition, Wrong, fact, facts_of, operands, path};
 use super::message::Message;
 use super::schema::Examples;
 use super::{Evidence, Rule};
-use crate::facts::key::{self, Key, Type};
+use crate::facts::key::{self, Definition, Type};
 use crate::model::{Owner, Severity, Version};
 
 /// What a policy requires.
@@ -131,8 +131,8 @@ impl Names {
     }
 }
 
-fn unique(keys: Vec<&'static Key>) -> Vec<&'static Key> {
-    let mut unique: Vec<&'static Key> = Vec::new();
+fn unique(keys: Vec<&'static Definition>) -> Vec<&'static Definition> {
+    let mut unique: Vec<&'static Definition> = Vec::new();
     for key in keys {
         if !unique.iter().any(|known| known.name == key.name) {
             unique.push(key);

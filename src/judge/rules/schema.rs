@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use crate::document::{Document, Entries, Mistake, Spanned, suggestion};
 use crate::facts::Facts;
-use crate::facts::key::{self, KEYS, Key, Type};
-use crate::model::{Fact, Gap, Owner, Severity, Value, Version};
+use crate::facts::key::{self, Definition, KEYS, Type};
+use crate::model::{Fact, Owner, Severity, Value, Version};
 
 use super::condition::{Condition, Wrong};
 use super::message::{Message, named};
@@ -112,12 +112,12 @@ impl Example {
     pub fn facts(&self) -> Facts {
         let mut facts = Facts::default();
         for (name, value) in self.said() {
-            if let Some((key, value)) = key::find(name).and_then(|key| Some((key, typed(key.kind, value)?))) {
-                facts.insert(key, Fact::seen(value, []));
+            if let Some((key, value)) = key::find(name).and_then(|key| Some((key, typed(key, value)?))) {
+                facts.insert_value(key, Fact::known(value));
             }
         }
         for key in self.unknown().filter_map(key::find) {
-            facts.insert::<Value>(key, Fact::Unknown(Gap::new(format!("{} was not determined", key.name))));
+            facts.insert_value(key, Fact::unknown(format!("{} was not determined", key.name)));
         }
         facts
     }
@@ -127,10 +127,10 @@ impl Example {
         names.map(|name| fact(name, document)).collect::<Result<Vec<_>, _>>()?;
         for (name, value) in &self.facts.0 {
             if let Some(key) = key::find(&name.value)
-                && typed(key.kind, &value.value).is_none()
+                && typed(key, &value.value).is_none()
             {
                 let help = value.value.is_number() && key.kind == Type::Version;
-                let what = format!("{} is {}", name.value, key.kind);
+                let what = format!("{} is {}", name.value, key.expected());
                 let mistake = document.mistake(value, what);
                 return Err(mistake.help(help.then(|| "write it in quotes".to_owned())));
             }
@@ -140,14 +140,14 @@ impl Example {
 }
 
 /// A fact that somebody names.
-fn fact(name: &Spanned<String>, document: Document<'_>) -> Result<&'static Key, Mistake> {
+fn fact(name: &Spanned<String>, document: Document<'_>) -> Result<&'static Definition, Mistake> {
     key::find(&name.value).ok_or_else(|| {
         let help = suggestion(&name.value, KEYS.iter().map(|key| key.name));
         document.mistake(name, format!("there is no fact '{}'", name.value)).help(help)
     })
 }
 
-fn typed(kind: Type, value: &serde_json::Value) -> Option<Value> {
+fn typed(key: &Definition, value: &serde_json::Value) -> Option<Value> {
     use serde_json::Value as Json;
     let plain = |value: &Json| match value {
         Json::Bool(value) => Some(Value::Bool(*value)),
@@ -171,7 +171,7 @@ fn typed(kind: Type, value: &serde_json::Value) -> Option<Value> {
     let list = |each: &dyn Fn(&Json) -> Option<Value>| {
         value.as_array()?.iter().map(each).collect::<Option<Vec<_>>>().map(Value::List)
     };
-    let value = match kind {
+    let value = match key.kind {
         Type::Version => Value::Version(Version::parse(value.as_str()?)?),
         Type::Bool | Type::Text | Type::Number => plain(value)?,
         Type::Texts | Type::Numbers => list(&plain)?,
@@ -179,7 +179,7 @@ fn typed(kind: Type, value: &serde_json::Value) -> Option<Value> {
         Type::Records(_) => list(&map)?,
         Type::Groups => groups()?,
     };
-    kind.admits(&value).then_some(value)
+    key.admits(&value).then_some(value)
 }
 
 /// The JSON schema of rules, for editors.

@@ -1,5 +1,5 @@
 use crate::facts::key;
-use crate::model::{Fact, Gap, Value};
+use crate::model::{Fact, Gap};
 
 use super::*;
 
@@ -16,11 +16,8 @@ fn examples_come_out_as_they_say_and_notice_every_change_of_their_rule() {
 #[test]
 fn what_is_unknown_counts_only_where_it_decides() {
     let mut facts = Facts::default();
-    facts.insert(
-        key::find("torch.version").unwrap(),
-        Fact::seen(Value::from("2.9.0"), []).map(|_| crate::model::Version::parse("2.9.0").unwrap()),
-    );
-    facts.insert::<bool>(key::find("torch.use_nccl").unwrap(), Fact::Unknown(Gap::new("code")));
+    facts.insert(key::TORCH_VERSION, Fact::known(crate::model::Version::parse("2.9.0").unwrap()));
+    facts.insert(key::TORCH_USE_NCCL, Fact::Unknown(Gap::new("code")));
     let scope = eval::Scope::new(&facts);
     for (condition, expected) in [
         ("false && torch.use_nccl", "False"),
@@ -167,9 +164,9 @@ fn mistakes_in_a_rule_are_told_with_their_place() {
 #[test]
 fn a_loop_asks_only_as_far_as_it_must() {
     let mut facts = Facts::default();
-    facts.insert(key::TORCH_ARCH_LIST, Fact::seen(vec!["sm_80", "sm_90"], []));
-    facts.insert(key::CUDA_CUDART_MISSING, Fact::seen(Vec::<&str>::new(), []));
-    facts.insert::<bool>(key::TORCH_USE_NCCL, Fact::Unknown(Gap::new("code")));
+    facts.insert(key::TORCH_ARCH_LIST, Fact::known(["sm_80", "sm_90"].map(ToOwned::to_owned).to_vec()));
+    facts.insert(key::CUDA_CUDART_MISSING, Fact::known(Vec::new()));
+    facts.insert(key::TORCH_USE_NCCL, Fact::Unknown(Gap::new("code")));
     let scope = eval::Scope::new(&facts);
     for (condition, expected) in [
         ("torch.arch_list.exists(a, a == 'sm_90' || torch.use_nccl)", "True"),

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::facts::Facts;
-use crate::facts::key::{self, Key};
-use crate::model::{Fact, Gap, Value, Version};
+use crate::facts::key::{self, Definition};
+use crate::facts::records::{ArrangementResult, VariantResult};
+use crate::model::{Fact, Gap, Version};
 
 use super::super::nccl_log::NcclLog;
 use super::super::recording::{Outcome, Recording, Step};
@@ -15,26 +16,26 @@ use super::super::wire::isolated::{IsolatedBody, IsolatedRow};
 use super::super::wire::pytorch::MappedLibraries;
 use super::super::wire::what_if::{VariantSize, WhatIfBody, WhatIfVariant};
 use super::super::wire::{self, StepBody as _};
-use super::{none_of, seen, texts, untold, whole};
+use super::{filled, none_of, seen, texts, untold, whole};
 
-const KEYS: &[&Key] = &[
-    key::RUN_NCCL_WORKS,
-    key::RUN_NCCL_ERROR,
-    key::RUN_NCCL_HANG,
-    key::RUN_NCCL_RANKS,
-    key::RUN_NCCL_VERSION,
-    key::RUN_NCCL_PATHS,
-    key::RUN_NCCL_NODES,
-    key::RUN_NCCL_TRANSPORTS,
-    key::RUN_NCCL_NETWORK,
-    key::RUN_NCCL_INTERFACES,
-    key::RUN_NCCL_WARNINGS,
-    key::RUN_NCCL_PLUGIN_ERRORS,
-    key::RUN_NCCL_WRONG,
-    key::RUN_NCCL_BUSBW,
-    key::RUN_NCCL_ALL_REDUCE,
-    key::RUN_NCCL_INIT,
-    key::RUN_NCCL_PAIR,
+const KEYS: &[&Definition] = key::definitions![
+    RUN_NCCL_WORKS,
+    RUN_NCCL_ERROR,
+    RUN_NCCL_HANG,
+    RUN_NCCL_RANKS,
+    RUN_NCCL_VERSION,
+    RUN_NCCL_PATHS,
+    RUN_NCCL_NODES,
+    RUN_NCCL_TRANSPORTS,
+    RUN_NCCL_NETWORK,
+    RUN_NCCL_INTERFACES,
+    RUN_NCCL_WARNINGS,
+    RUN_NCCL_PLUGIN_ERRORS,
+    RUN_NCCL_WRONG,
+    RUN_NCCL_BUSBW,
+    RUN_NCCL_ALL_REDUCE,
+    RUN_NCCL_INIT,
+    RUN_NCCL_PAIR,
 ];
 
 /// Bytes from which on bandwidth is what counts, not latency.
@@ -81,7 +82,7 @@ fn collectives(step: &Step, facts: &mut Facts) {
     facts.insert(key::RUN_NCCL_ERROR, error);
     facts.insert(key::RUN_NCCL_HANG, hang.map_or(Fact::Absent, |failed| seen(step, failed.message.clone())));
     let ranks = step.parts_of::<Setup>().next().and_then(|setup| setup.world_size.copied());
-    facts.insert(key::RUN_NCCL_RANKS, ranks.map_or(Fact::Absent, |ranks| seen(step, Value::Int(ranks))));
+    facts.insert(key::RUN_NCCL_RANKS, ranks.map_or(Fact::Absent, |ranks| seen(step, ranks)));
     let mapped = step.parts_of::<MappedLibraries>().next();
     let paths = mapped.map(|part| part.paths.list().to_vec()).unwrap_or_default();
     let copies =
@@ -102,17 +103,17 @@ fn said(step: &Step, facts: &mut Facts) {
     let setup = step.parts_of::<Setup>().next();
     let uses_nccl = setup.as_ref().and_then(|setup| setup.backend.text()).is_none_or(|backend| backend == "nccl");
     let silent = step.log.is_empty() && uses_nccl;
-    let gap = || Fact::Unknown(Gap::new("NCCL wrote no debug output"));
-    let list = |values: Vec<String>| match log.left_out {
-        _ if silent => gap(),
-        left_out if left_out > 0 && values.is_empty() => {
-            Fact::Unknown(Gap::new(format!("{left_out} lines of NCCL's debug output were left out")))
-        }
-        _ => texts(step, values),
+    // Why nothing in the log means nothing.
+    let gap = match log.left_out {
+        _ if silent => Some(Gap::new("NCCL wrote no debug output")),
+        0 => None,
+        left_out => Some(Gap::new(format!("{left_out} lines of NCCL's debug output were left out"))),
     };
+    let gap = gap.as_ref();
+    let list = |values: Vec<String>| or_gap(texts(step, values), gap);
     let version = log.version.as_deref().and_then(Version::parse);
-    facts.insert(key::RUN_NCCL_VERSION, version.map_or_else(|| list(Vec::new()), |version| seen(step, version)));
-    let nodes = log.nodes.map_or_else(|| list(Vec::new()), |nodes| seen(step, Value::Int(nodes.into())));
+    facts.insert(key::RUN_NCCL_VERSION, or_gap(version.map_or(Fact::Absent, |version| seen(step, version)), gap));
+    let nodes = or_gap(log.nodes.map_or(Fact::Absent, |nodes| seen(step, nodes)), gap);
     facts.insert(key::RUN_NCCL_NODES, nodes);
     facts.insert(key::RUN_NCCL_TRANSPORTS, list(log.transports().into_iter().map(ToOwned::to_owned).collect()));
     facts.insert(key::RUN_NCCL_NETWORK, list(log.network.into_iter().collect()));
@@ -131,10 +132,7 @@ fn measured(step: &Step, first: Option<&Times>, facts: &mut Facts) {
         Outcome::Failed(failed) => Some(Gap::new(format!("the step failed: {}", failed.message))),
         Outcome::Open | Outcome::Skipped(_) => Some(Gap::new("the step was not ended")),
     };
-    let or_gap = |fact: Fact| match (&fact, &lost) {
-        (Fact::Absent, Some(gap)) => Fact::Unknown(gap.clone()),
-        _ => fact,
-    };
+    let lost = lost.as_ref();
     let wrong = measurements.iter().filter_map(|part| {
         let wrong = part.wrong.copied().filter(|wrong| *wrong > 0)?;
         let (operation, bytes) = (part.operation.text().unwrap_or("?"), part.bytes.copied().unwrap_or_default());
@@ -150,7 +148,7 @@ fn measured(step: &Step, first: Option<&Times>, facts: &mut Facts) {
     let unchecked = unchecked.or_else(|| if measurements.is_empty() { left_out() } else { None });
     let wrong = match (texts(step, wrong.collect()), unchecked) {
         (Fact::Absent, Some(gap)) => Fact::Unknown(gap),
-        (wrong, _) => or_gap(wrong),
+        (wrong, _) => or_gap(wrong, lost),
     };
     facts.insert(key::RUN_NCCL_WRONG, wrong);
     let mut largest: BTreeMap<&str, &Measurement> = BTreeMap::new();
@@ -166,22 +164,30 @@ fn measured(step: &Step, first: Option<&Times>, facts: &mut Facts) {
         .iter()
         .filter_map(|(name, part)| Some(((*name).to_owned(), format!("{:.1}", speed(part)? / 1e9))))
         .collect();
-    facts.insert(key::RUN_NCCL_BUSBW, or_gap(if busbw.is_empty() { Fact::Absent } else { seen(step, busbw) }));
+    facts.insert(key::RUN_NCCL_BUSBW, or_gap(if busbw.is_empty() { Fact::Absent } else { seen(step, busbw) }, lost));
     let all_reduce = largest.get("all_reduce").filter(|part| part.bytes.copied() >= Some(LARGE));
-    let all_reduce = all_reduce.and_then(|part| speed(part)).map(|speed| seen(step, Value::Int(whole(speed / 1e6))));
-    facts.insert(key::RUN_NCCL_ALL_REDUCE, or_gap(all_reduce.unwrap_or(Fact::Absent)));
+    let all_reduce = all_reduce.and_then(|part| speed(part)).map(|speed| seen(step, whole(speed / 1e6)));
+    facts.insert(key::RUN_NCCL_ALL_REDUCE, or_gap(all_reduce.unwrap_or(Fact::Absent), lost));
     let first = first.and_then(|times| Some(times.init_seconds.copied()? + times.first_call_seconds.copied()?));
-    let milliseconds = |seconds: f64| seen(step, Value::Int(whole(seconds * 1e3)));
-    facts.insert(key::RUN_NCCL_INIT, or_gap(first.map_or(Fact::Absent, milliseconds)));
+    let milliseconds = |seconds: f64| seen(step, whole(seconds * 1e3));
+    facts.insert(key::RUN_NCCL_INIT, or_gap(first.map_or(Fact::Absent, milliseconds), lost));
     let mut pairs = step.parts_of::<PointToPoint>();
     let pair = pairs.find(|part| part.prepared_by.copied() == Some(Preparation::Nothing));
     let pair = pair.and_then(|part| part.first_seconds.copied());
     facts.insert(key::RUN_NCCL_PAIR, pair.map_or(Fact::Absent, milliseconds));
 }
 
+/// A fact, whose absence is no finding where the step was lost.
+fn or_gap<T>(fact: Fact<T>, lost: Option<&Gap>) -> Fact<T> {
+    match (&fact, lost) {
+        (Fact::Absent, Some(gap)) => Fact::Unknown(gap.clone()),
+        _ => fact,
+    }
+}
+
 /// The run over the network alone.
 fn forced(recording: &Recording, facts: &mut Facts) {
-    let keys = &[key::RUN_FORCED_ERROR, key::RUN_FORCED_TRANSPORTS, key::RUN_FORCED_MB_S];
+    let keys = key::definitions![RUN_FORCED_ERROR, RUN_FORCED_TRANSPORTS, RUN_FORCED_MB_S];
     let Some(step) = recording.find(FORCED_NETWORK).filter(|step| !matches!(step.outcome, Outcome::Skipped(_))) else {
         return none_of(keys, &untold(recording, FORCED_NETWORK), facts);
     };
@@ -194,14 +200,14 @@ fn forced(recording: &Recording, facts: &mut Facts) {
     let log = log(step);
     facts
         .insert(key::RUN_FORCED_TRANSPORTS, texts(step, log.transports().into_iter().map(ToOwned::to_owned).collect()));
-    let speed = bandwidth(step, "all_reduce").map(|speed| seen(step, Value::Int(whole(speed / 1e6))));
+    let speed = bandwidth(step, "all_reduce").map(|speed| seen(step, whole(speed / 1e6)));
     facts.insert(key::RUN_FORCED_MB_S, speed.unwrap_or(Fact::Absent));
 }
 
 /// One record for each arrangement of containers.
 fn isolated(recording: &Recording, facts: &mut Facts) {
     let Some((step, body)) = recording.result::<IsolatedBody>() else {
-        return none_of(&[key::RUN_ISOLATED], &untold(recording, IsolatedBody::STEP), facts);
+        return none_of(key::definitions![RUN_ISOLATED], &untold(recording, IsolatedBody::STEP), facts);
     };
     let rows = body.rows.list();
     let speed = |row: &IsolatedRow| row.all_reduce_bytes_per_second.copied();
@@ -211,17 +217,15 @@ fn isolated(recording: &Recording, facts: &mut Facts) {
         let error = [text(row.error.text()), text(row.warning.text())];
         let error = error.into_iter().filter(|_| row.error.text().is_some());
         let percent = speed(row).zip(together).map(|(speed, together)| format!("{:.0}", speed / together * 100.0));
-        let fields = [
-            ("arrangement", text(row.arrangement.text())),
-            ("transports", row.transports.list().join(", ")),
-            ("gb_s", speed(row).map_or_else(String::new, |speed| format!("{:.1}", speed / 1e9))),
-            ("percent", percent.unwrap_or_default()),
-            ("error", error.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ")),
-        ];
-        let record: BTreeMap<_, _> = fields.into_iter().filter(|(_, text)| !text.is_empty()).collect();
-        record.into_iter().map(|(name, text)| (name.to_owned(), text)).collect::<BTreeMap<_, _>>().into()
+        ArrangementResult {
+            arrangement: filled(text(row.arrangement.text())),
+            transports: filled(row.transports.list().join(", ")),
+            gb_s: speed(row).map(|speed| format!("{:.1}", speed / 1e9)),
+            percent,
+            error: filled(error.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ")),
+        }
     });
-    let records: Vec<Value> = records.collect();
+    let records: Vec<_> = records.collect();
     facts.insert(key::RUN_ISOLATED, if records.is_empty() { Fact::Absent } else { seen(step, records) });
 }
 
@@ -229,9 +233,9 @@ fn isolated(recording: &Recording, facts: &mut Facts) {
 /// fastest of the other does one differ from the other beyond noise.
 fn what_if(recording: &Recording, facts: &mut Facts) {
     let Some((step, body)) = recording.result::<WhatIfBody>() else {
-        return none_of(&[key::RUN_WHAT_IF], &untold(recording, WhatIfBody::STEP), facts);
+        return none_of(key::definitions![RUN_WHAT_IF], &untold(recording, WhatIfBody::STEP), facts);
     };
-    let mut records: Vec<Value> = Vec::new();
+    let mut records: Vec<VariantResult> = Vec::new();
     if let [base, variants @ ..] = body.variants.list() {
         records.extend(variants.iter().flat_map(|variant| compared(base, variant)));
     }
@@ -239,28 +243,27 @@ fn what_if(recording: &Recording, facts: &mut Facts) {
 }
 
 /// The records of one variant: its failure, or one for each size that the run without changes has, too.
-fn compared(base: &WhatIfVariant, variant: &WhatIfVariant) -> Vec<Value> {
+fn compared(base: &WhatIfVariant, variant: &WhatIfVariant) -> Vec<VariantResult> {
     let variables = variant.env.value().into_iter().flatten().map(|(name, value)| format!("{name}={value}"));
-    let name = ("variables".to_owned(), variables.collect::<Vec<_>>().join(" "));
+    let name = VariantResult { variables: Some(variables.collect::<Vec<_>>().join(" ")), ..VariantResult::default() };
     // A failure that cannot be read is a failure.
     let error = match variant.failed.known() {
         Ok(failed) => failed.map(|failed| failed.message.clone()),
         Err(gap) => Some(gap.to_string()),
     };
-    if let Some(error) = error {
-        return vec![BTreeMap::from([name, ("error".to_owned(), error)]).into()];
+    if error.is_some() {
+        return vec![VariantResult { error, ..name }];
     }
     let records = variant.sizes.list().iter().filter_map(|size| {
         let bytes = size.bytes.copied()?;
         let base = base.sizes.list().iter().find(|other| other.bytes.copied() == Some(bytes))?;
         let ratio = base.median_seconds.copied()? / size.median_seconds.copied()?;
-        let fields = [
-            name.clone(),
-            ("size".to_owned(), bytes.to_string()),
-            ("ratio".to_owned(), format!("{ratio:.2}")),
-            ("differs".to_owned(), if differ(base, size) { "yes" } else { "no" }.to_owned()),
-        ];
-        Some(BTreeMap::from(fields).into())
+        Some(VariantResult {
+            size: Some(bytes.to_string()),
+            ratio: Some(format!("{ratio:.2}")),
+            differs: Some(if differ(base, size) { "yes" } else { "no" }.to_owned()),
+            ..name.clone()
+        })
     });
     records.collect()
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::facts::Facts;
 use crate::facts::key;
-use crate::model::{Fact, Gap, Value};
+use crate::facts::records::{FailedStep, SkippedStep};
+use crate::facts::value::ListItem;
+use crate::model::{Fact, Gap};
 
 use super::super::recording::{Outcome, Recording, Step};
 use super::super::wire::StepBody as _;
@@ -13,7 +15,7 @@ use super::super::wire::gpus::GpusBody;
 use super::super::wire::host_config::HostConfig;
 use super::super::wire::limits::LimitsBody;
 use super::super::wire::{self, Nullable};
-use super::{none_of, seen, site, untold};
+use super::{filled, none_of, seen, site, untold};
 
 pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     let launch = recording.launch.as_ref();
@@ -28,13 +30,13 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     facts.insert(key::RUN_UNCLEAN_EXITS, if unclean.is_empty() { Fact::Absent } else { Fact::seen(unclean, []) });
 
     let Some((step, body)) = recording.result::<LimitsBody>() else {
-        let keys = &[
-            key::RUN_SHM,
-            key::RUN_MEMLOCK,
-            key::RUN_NOFILE,
-            key::RUN_PROCESSORS,
-            key::RUN_RUNTIME_VARIABLES,
-            key::RUN_GIVEN_OTHERWISE,
+        let keys = key::definitions![
+            RUN_SHM,
+            RUN_MEMLOCK,
+            RUN_NOFILE,
+            RUN_PROCESSORS,
+            RUN_RUNTIME_VARIABLES,
+            RUN_GIVEN_OTHERWISE,
         ];
         return none_of(keys, &untold(recording, LimitsBody::STEP), facts);
     };
@@ -60,9 +62,9 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
 }
 
 /// A number of a step. Where there is none, `field` is what would have had it, and may say why.
-fn number<T>(step: &Step, value: Option<i64>, field: &Nullable<T>) -> Fact {
+fn number<T>(step: &Step, value: Option<i64>, field: &Nullable<T>) -> Fact<i64> {
     match value {
-        Some(value) => seen(step, Value::Int(value)),
+        Some(value) => seen(step, value),
         None => field.fact().as_ref().and_then(|_, _| Fact::Absent),
     }
 }
@@ -76,19 +78,11 @@ fn soft_limit(limits: &LimitsBody, resource: &str) -> Option<i64> {
     limits.rlimits.value()?.get(resource)?.soft.copied()
 }
 
-/// Fields of a record; one without text is left out.
-type Fields = [(&'static str, String); 3];
-
-fn records(recording: &Recording, record: fn(&Step) -> Option<Fields>) -> Fact {
-    let found = recording.steps.iter().filter_map(|step| Some((step, record(step)?)));
-    let (at, records): (Vec<_>, Vec<Value>) = found
-        .map(|(step, fields)| {
-            let fields = fields.into_iter().filter(|(_, text)| !text.is_empty());
-            let record: BTreeMap<_, _> = fields.map(|(name, text)| (name.to_owned(), text)).collect();
-            (site(&step.name), record.into())
-        })
-        .unzip();
-    if records.is_empty() { Fact::Absent } else { Fact::Seen { value: Value::List(records), at } }
+/// A record for each step that has one.
+fn records<T: ListItem>(recording: &Recording, record: fn(&Step) -> Option<T>) -> Fact<Vec<T>> {
+    let found = recording.steps.iter().filter_map(|step| Some((site(&step.name), record(step)?)));
+    let (at, records): (Vec<_>, Vec<_>) = found.unzip();
+    if records.is_empty() { Fact::Absent } else { Fact::Seen { value: records, at } }
 }
 
 /// How many GPUs a device request names; `None` where it is all of them, or where one name may be several.
@@ -102,14 +96,18 @@ fn gpus_asked(host: &HostConfig) -> Option<usize> {
     }
 }
 
-fn failed(step: &Step) -> Option<Fields> {
+fn failed(step: &Step) -> Option<FailedStep> {
     let Outcome::Failed(failed) = &step.outcome else { return None };
-    Some([("step", step.name.clone()), ("how", failed.how.clone()), ("message", failed.worded(&failed.message))])
+    Some(FailedStep {
+        step: filled(step.name.clone()),
+        how: filled(failed.how.clone()),
+        message: filled(failed.worded(&failed.message)),
+    })
 }
 
-fn skipped(step: &Step) -> Option<Fields> {
+fn skipped(step: &Step) -> Option<SkippedStep> {
     let Outcome::Skipped(why) = &step.outcome else { return None };
-    Some([("step", step.name.clone()), ("why", why.clone()), ("", String::new())])
+    Some(SkippedStep { step: filled(step.name.clone()), why: filled(why.clone()) })
 }
 
 fn unclean(step: &Step) -> Vec<String> {
@@ -211,7 +209,7 @@ mod tests {
             "Devices":[{"PathOnHost":"/dev/infiniband"}],"DeviceRequests":[{"Count":2}]}"#
             .replace('\n', "");
         let facts = facts(&host, &limits, r#"{"gpus":[{"index":0}]}"#);
-        let told = facts.get(key::RUN_GIVEN_OTHERWISE.name).value().unwrap().to_string();
+        let told = facts.view(&key::RUN_GIVEN_OTHERWISE).value().unwrap().to_string();
         for wanted in [
             "2 GPUs were asked for, and there are 1",
             "/dev/shm was to have 8589934592 bytes, and has 67108864",
@@ -221,7 +219,7 @@ mod tests {
         ] {
             assert!(told.contains(wanted), "{told}");
         }
-        assert_eq!(facts.get(key::RUN_PROCESSORS.name).value(), Some(&Value::Int(2)));
+        assert_eq!(facts.get(key::RUN_PROCESSORS).value(), Some(&2));
     }
 
     #[test]
@@ -229,7 +227,7 @@ mod tests {
         let limits = LIMITS.replace('\n', "");
         let host = r#"{"NetworkMode":"bridge","IpcMode":"host","ShmSize":67108864,"DeviceRequests":[{"DeviceIDs":["nvidia.com/gpu=0"]}]}"#;
         let facts = facts(host, &limits, r#"{"gpus":[{"index":0}]}"#);
-        assert_eq!(facts.get(key::RUN_GIVEN_OTHERWISE.name), &Fact::Absent);
+        assert_eq!(facts.get(key::RUN_GIVEN_OTHERWISE), &Fact::Absent);
         let all = DeviceRequest { count: (-1).into(), ..DeviceRequest::default() };
         assert_eq!(gpus_asked(&HostConfig { device_requests: vec![all].into(), ..HostConfig::default() }), None);
     }

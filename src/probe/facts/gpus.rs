@@ -3,33 +3,33 @@
 use std::collections::BTreeMap;
 
 use crate::facts::Facts;
-use crate::facts::key::{self, Key};
-use crate::model::{Fact, Gap, Host, Value, Version};
+use crate::facts::key::{self, Definition};
+use crate::model::{Fact, Gap, Host, Version};
 
 use super::super::recording::Recording;
 use super::super::wire::StepBody as _;
 use super::super::wire::gpus::{GpuState, GpusBody, XidEvent};
 use super::{none_of, seen, texts, untold};
 
-const KEYS: &[&Key] = &[
-    key::RUN_DRIVER,
-    key::RUN_GPU_COUNT,
-    key::RUN_GPU_MODELS,
-    key::RUN_GPU_UNREACHABLE,
-    key::RUN_GPU_CUDA_MISSES,
-    key::RUN_GPU_SLOWED,
-    key::RUN_GPU_PCIE,
-    key::RUN_GPU_NVLINK_DOWN,
-    key::RUN_GPU_ECC,
-    key::RUN_GPU_ROWS,
-    key::RUN_GPU_MIG,
-    key::RUN_GPU_FABRIC,
-    key::RUN_GPU_LOG,
-    key::RUN_GPU_XID,
-    key::RUN_GPU_PERSISTENCE,
-    key::RUN_LIBCUDA,
-    key::RUN_LIBCUDA_COMPAT,
-    key::RUN_NVLINK_GB_S,
+const KEYS: &[&Definition] = key::definitions![
+    RUN_DRIVER,
+    RUN_GPU_COUNT,
+    RUN_GPU_MODELS,
+    RUN_GPU_UNREACHABLE,
+    RUN_GPU_CUDA_MISSES,
+    RUN_GPU_SLOWED,
+    RUN_GPU_PCIE,
+    RUN_GPU_NVLINK_DOWN,
+    RUN_GPU_ECC,
+    RUN_GPU_ROWS,
+    RUN_GPU_MIG,
+    RUN_GPU_FABRIC,
+    RUN_GPU_LOG,
+    RUN_GPU_XID,
+    RUN_GPU_PERSISTENCE,
+    RUN_LIBCUDA,
+    RUN_LIBCUDA_COMPAT,
+    RUN_NVLINK_GB_S,
 ];
 
 /// Reasons for lower clocks that are trouble; an idle GPU and a power cap that somebody set are none (nvml.h,
@@ -43,7 +43,7 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     let gpus = body.gpus.list();
     let version = body.driver.value().and_then(|driver| driver.version.text()).and_then(Version::parse);
     facts.insert(key::RUN_DRIVER, version.map_or(Fact::Absent, |version| seen(step, version)));
-    let count = seen(step, Value::Int(i64::try_from(gpus.len()).unwrap_or(i64::MAX)));
+    let count = seen(step, i64::try_from(gpus.len()).unwrap_or(i64::MAX));
     facts.insert(key::RUN_GPU_COUNT, body.gpus.known().map_or_else(Fact::Unknown, |_| count));
     let each = |describe: Describe| {
         let (mut found, mut gap) = (Vec::new(), body.gpus.known().err());
@@ -89,7 +89,7 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     let is_compat = cuda.and_then(|cuda| cuda.in_compat_folder.copied());
     facts.insert(key::RUN_LIBCUDA_COMPAT, is_compat.map_or(Fact::Absent, |is| seen(step, is)));
     let least = gpus.iter().filter_map(nvlink_gb_s).min();
-    facts.insert(key::RUN_NVLINK_GB_S, least.map_or(Fact::Absent, |speed| seen(step, Value::Int(speed))));
+    facts.insert(key::RUN_NVLINK_GB_S, least.map_or(Fact::Absent, |speed| seen(step, speed)));
 }
 
 /// What is wrong with a GPU, if something is, or why that is not known.
@@ -203,13 +203,13 @@ mod tests {
         let denied = facts(
             r#""ecc":{"volatile_uncorrected":null,"unread":{"volatile_uncorrected":"NVML_ERROR_NO_PERMISSION"}}"#,
         );
-        let Fact::Unknown(gap) = denied.get(key::RUN_GPU_ECC.name) else { panic!("{denied:?}") };
+        let Fact::Unknown(gap) = denied.get(key::RUN_GPU_ECC) else { panic!("{denied:?}") };
         assert_eq!(gap.why, "GPU 0: NVML_ERROR_NO_PERMISSION");
         let without = facts(
             r#""ecc":{"volatile_uncorrected":null,"unread":{"volatile_uncorrected":"NVML_ERROR_NOT_SUPPORTED"}}"#,
         );
-        assert_eq!(without.get(key::RUN_GPU_ECC.name), &Fact::Absent);
+        assert_eq!(without.get(key::RUN_GPU_ECC), &Fact::Absent);
         let errors = facts(r#""ecc":{"volatile_uncorrected":2}"#);
-        assert_eq!(errors.get(key::RUN_GPU_ECC.name).value().unwrap().to_string(), "GPU 0: 2 uncorrected errors");
+        assert_eq!(errors.view(&key::RUN_GPU_ECC).value().unwrap().to_string(), "GPU 0: 2 uncorrected errors");
     }
 }

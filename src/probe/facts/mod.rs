@@ -9,8 +9,8 @@ mod rdma;
 mod topology;
 
 use crate::facts::Facts;
-use crate::facts::key::{self, Key};
-use crate::model::{Fact, Gap, Host, Site, Value};
+use crate::facts::key::{self, Definition};
+use crate::model::{Fact, Gap, Host, Site};
 
 use super::recording::{Outcome, Recording, Step};
 
@@ -37,18 +37,23 @@ fn site(step: &str) -> Site {
 }
 
 /// A fact of a step.
-fn seen(step: &Step, value: impl Into<Value>) -> Fact {
+fn seen<T>(step: &Step, value: impl Into<T>) -> Fact<T> {
     Fact::seen(value.into(), [site(&step.name)])
 }
 
+/// A text of a record; an empty one is left out.
+fn filled(text: String) -> Option<String> {
+    Some(text).filter(|text| !text.is_empty())
+}
+
 /// A list of texts; none is absent.
-fn texts(step: &Step, texts: Vec<String>) -> Fact {
+fn texts(step: &Step, texts: Vec<String>) -> Fact<Vec<String>> {
     if texts.is_empty() { Fact::Absent } else { seen(step, texts) }
 }
 
 /// Why a step told nothing: a fact that it would have told is unknown for this reason. A step that was not to run leaves
 /// its facts absent.
-fn untold(recording: &Recording, name: &str) -> Fact {
+fn untold<T>(recording: &Recording, name: &str) -> Fact<T> {
     let Some(step) = recording.find(name) else {
         return match &recording.broken {
             Some(why) if was_planned(recording, name) => {
@@ -72,17 +77,16 @@ fn was_planned(recording: &Recording, name: &str) -> bool {
 }
 
 /// All of these facts, unknown or absent alike.
-fn none_of(keys: &[&'static Key], fact: &Fact, facts: &mut Facts) {
+fn none_of(keys: &[&'static Definition], fact: &Fact, facts: &mut Facts) {
     for key in keys {
-        facts.insert(key, fact.clone());
+        facts.insert_value(key, fact.clone());
     }
 }
 
 /// Facts about the comparison of what was predicted with what was loaded. They need both.
 pub fn compare(facts: &mut Facts) {
-    let predicted = facts.get(key::TORCH_LOADED.name).clone();
-    let loaded = facts.get(key::RUN_TORCH_LOADED.name).clone();
-    facts.insert(key::RUN_TORCH_UNPREDICTED, pytorch::differences(&predicted, &loaded));
+    let unpredicted = pytorch::differences(facts.get(key::TORCH_LOADED), facts.get(key::RUN_TORCH_LOADED));
+    facts.insert(key::RUN_TORCH_UNPREDICTED, unpredicted);
 }
 
 /// The nearest whole number.

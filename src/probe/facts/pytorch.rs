@@ -3,22 +3,22 @@
 use std::collections::BTreeSet;
 
 use crate::facts::Facts;
-use crate::facts::key::{self, Key};
-use crate::model::{Fact, Value};
+use crate::facts::key::{self, Definition};
+use crate::model::Fact;
 
 use super::super::recording::{Outcome, Recording, Step};
 use super::super::wire::StepBody as _;
 use super::super::wire::pytorch::{GpuCode, MappedLibraries, PytorchBody, TorchBuild, TorchDevice, When};
 use super::{none_of, seen, site, texts, untold};
 
-const BUILD: &[&Key] = &[key::RUN_TORCH_VERSION, key::RUN_TORCH_FILE, key::RUN_TORCH_NCCL, key::RUN_TORCH_LOADED];
-const DEVICES: &[&Key] =
-    &[key::RUN_TORCH_CUDA_ERROR, key::RUN_TORCH_NO_CODE, key::RUN_TORCH_PTX, key::RUN_TORCH_KERNELS];
+const BUILD: &[&Definition] = key::definitions![RUN_TORCH_VERSION, RUN_TORCH_FILE, RUN_TORCH_NCCL, RUN_TORCH_LOADED];
+const DEVICES: &[&Definition] =
+    key::definitions![RUN_TORCH_CUDA_ERROR, RUN_TORCH_NO_CODE, RUN_TORCH_PTX, RUN_TORCH_KERNELS];
 
 pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
-    let untold = untold(recording, PytorchBody::STEP);
+    let untold: Fact = untold(recording, PytorchBody::STEP);
     let Some(step) = recording.find(PytorchBody::STEP) else {
-        facts.insert(key::RUN_TORCH_ERROR, untold.clone());
+        none_of(key::definitions![RUN_TORCH_ERROR], &untold, facts);
         none_of(BUILD, &untold, facts);
         return none_of(DEVICES, &untold, facts);
     };
@@ -85,12 +85,9 @@ fn kernel(device: &TorchDevice) -> Option<String> {
 
 /// Paths that only one of the two lists has. The driver's libraries come from the host, and of what was mapped only what
 /// the prediction speaks about is compared: modules of Python and what they alone need are not.
-pub(super) fn differences(predicted: &Fact, loaded: &Fact) -> Fact {
-    let list = |fact: &Fact| -> Option<BTreeSet<String>> {
-        let Value::List(paths) = fact.value()? else { return None };
-        Some(paths.iter().map(ToString::to_string).collect())
-    };
-    let (Some(predicted), Some(loaded)) = (list(predicted), list(loaded)) else {
+pub(super) fn differences(predicted: &Fact<Vec<String>>, loaded: &Fact<Vec<String>>) -> Fact<Vec<String>> {
+    let set = |fact: &Fact<Vec<String>>| fact.value().map(|paths| paths.iter().cloned().collect::<BTreeSet<_>>());
+    let (Some(predicted), Some(loaded)) = (set(predicted), set(loaded)) else {
         return match (predicted, loaded) {
             (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap.clone()),
             _ => Fact::Absent,
@@ -100,7 +97,7 @@ pub(super) fn differences(predicted: &Fact, loaded: &Fact) -> Fact {
     let more = loaded.difference(&predicted).filter(|path| concerns(path));
     let more = more.map(|path| format!("{path} is loaded, and was not predicted"));
     let all: Vec<String> = missed.chain(more).collect();
-    if all.is_empty() { Fact::Absent } else { Fact::seen(all.into(), [site(PytorchBody::STEP)]) }
+    if all.is_empty() { Fact::Absent } else { Fact::seen(all, [site(PytorchBody::STEP)]) }
 }
 
 /// Whether a library is one that decides about NCCL, CUDA or RDMA and belongs to the image.

@@ -1,24 +1,24 @@
 //! RDMA devices, by what the container can do with them.
 
-use std::collections::BTreeMap;
-
 use crate::facts::Facts;
-use crate::facts::key::{self, Key};
-use crate::model::{Fact, Value};
+use crate::facts::key::{self, Definition};
+use crate::facts::records::ClosedDevice;
+use crate::facts::words::GpuDirect;
+use crate::model::Fact;
 
 use super::super::recording::Recording;
-use super::super::wire::rdma::{GpuDirect, GpuRegistration, RdmaBody, RdmaDevice, RdmaPort};
+use super::super::wire::rdma::{GpuDirect as GpuDirectReading, GpuRegistration, RdmaBody, RdmaDevice, RdmaPort};
 use super::super::wire::{Field, StepBody as _};
 use super::{none_of, seen, texts, untold};
 
-const KEYS: &[&Key] = &[
-    key::RUN_RDMA_DEVICES,
-    key::RUN_RDMA_CLOSED,
-    key::RUN_RDMA_PORTS_DOWN,
-    key::RUN_RDMA_REGISTRATION,
-    key::RUN_RDMA_GID,
-    key::RUN_RDMA_PING,
-    key::RUN_RDMA_GPU_DIRECT,
+const KEYS: &[&Definition] = key::definitions![
+    RUN_RDMA_DEVICES,
+    RUN_RDMA_CLOSED,
+    RUN_RDMA_PORTS_DOWN,
+    RUN_RDMA_REGISTRATION,
+    RUN_RDMA_GID,
+    RUN_RDMA_PING,
+    RUN_RDMA_GPU_DIRECT,
 ];
 
 pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
@@ -30,11 +30,14 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     let names = open.iter().filter_map(|device| device.name.text()).map(ToOwned::to_owned);
     facts.insert(key::RUN_RDMA_DEVICES, texts(step, names.collect()));
     let closed = devices.iter().filter(|device| device.opens.copied() == Some(false)).map(|device| {
-        let fields = [("device", &device.name), ("cause", &device.closed_cause), ("why", &device.closed_because)];
-        let record = fields.map(|(name, field)| (name.to_owned(), field.text().unwrap_or_default().to_owned()));
-        BTreeMap::from(record).into()
+        let text = |field: &Field<String>| Some(field.text().unwrap_or_default().to_owned());
+        ClosedDevice {
+            device: text(&device.name),
+            cause: text(&device.closed_cause),
+            why: text(&device.closed_because),
+        }
     });
-    let closed: Vec<Value> = closed.collect();
+    let closed: Vec<_> = closed.collect();
     facts.insert(key::RUN_RDMA_CLOSED, if closed.is_empty() { Fact::Absent } else { seen(step, closed) });
 
     let ports = || {
@@ -107,7 +110,7 @@ fn unfit_gid(name: &str, port: &RdmaPort) -> Option<String> {
 }
 
 /// How GPU memory is reached: by what was tried where GPU and device are both there.
-fn gpu_direct(body: &GpuDirect) -> Option<&'static str> {
+fn gpu_direct(body: &GpuDirectReading) -> Option<GpuDirect> {
     let tries: Vec<_> = body.gpus.list().iter().flat_map(|gpu| gpu.registrations.list()).collect();
     if tries.is_empty() {
         return None;
@@ -115,11 +118,11 @@ fn gpu_direct(body: &GpuDirect) -> Option<&'static str> {
     let is_ok =
         |way: &Field<GpuRegistration>| way.value().is_some_and(|registration| registration.ok.copied() == Some(true));
     Some(if tries.iter().all(|registration| is_ok(&registration.dmabuf)) {
-        "dma-buf"
+        GpuDirect::DmaBuf
     } else if tries.iter().all(|registration| is_ok(&registration.peermem)) {
-        "peermem"
+        GpuDirect::Peermem
     } else {
-        "none"
+        GpuDirect::None
     })
 }
 
@@ -140,18 +143,17 @@ mod tests {
         facts
     }
 
-    fn told(facts: &Facts, key: &Key) -> String {
-        facts.get(key.name).value().map(ToString::to_string).unwrap_or_default()
+    fn told(facts: &Facts, key: &Definition) -> String {
+        facts.view(key).value().map(ToString::to_string).unwrap_or_default()
     }
 
     #[test]
     fn containers_with_all_that_rdma_needs() {
         for name in ["host-network", "bridge", "user", "memlock-64k-ipc-lock"] {
             let facts = facts(name);
-            assert_eq!(told(&facts, key::RUN_RDMA_DEVICES), "rxe0", "{name}");
-            let troubles = [key::RUN_RDMA_CLOSED, key::RUN_RDMA_REGISTRATION, key::RUN_RDMA_GID, key::RUN_RDMA_PING];
-            for key in troubles {
-                assert_eq!(facts.get(key.name), &Fact::Absent, "{name}: {}", key.name);
+            assert_eq!(told(&facts, &key::RUN_RDMA_DEVICES), "rxe0", "{name}");
+            for key in key::definitions![RUN_RDMA_CLOSED, RUN_RDMA_REGISTRATION, RUN_RDMA_GID, RUN_RDMA_PING] {
+                assert_eq!(facts.view(key), &Fact::Absent, "{name}: {}", key.name);
             }
         }
     }
@@ -169,19 +171,19 @@ mod tests {
             ("no-rxe-library", "provider_not_loaded"),
         ] {
             let facts = facts(name);
-            assert_eq!(facts.get(key::RUN_RDMA_DEVICES.name), &Fact::Absent, "{name}");
-            assert!(told(&facts, key::RUN_RDMA_CLOSED).contains(&format!("cause={cause}, device=rxe0")), "{name}");
+            assert_eq!(facts.get(key::RUN_RDMA_DEVICES), &Fact::Absent, "{name}");
+            assert!(told(&facts, &key::RUN_RDMA_CLOSED).contains(&format!("cause={cause}, device=rxe0")), "{name}");
         }
     }
 
     #[test]
     fn limits_and_gids() {
-        let small = told(&facts("memlock-64k"), key::RUN_RDMA_REGISTRATION);
+        let small = told(&facts("memlock-64k"), &key::RUN_RDMA_REGISTRATION);
         assert_eq!(small, "rxe0: 1048576 bytes: ENOMEM, rxe0: 67108864 bytes: ENOMEM");
-        assert_eq!(told(&facts("memlock-8m"), key::RUN_RDMA_REGISTRATION), "rxe0: 67108864 bytes: ENOMEM");
+        assert_eq!(told(&facts("memlock-8m"), &key::RUN_RDMA_REGISTRATION), "rxe0: 67108864 bytes: ENOMEM");
         let empty = facts("gid-index-empty");
-        assert!(told(&empty, key::RUN_RDMA_GID).contains("which is empty"));
-        assert!(told(&empty, key::RUN_RDMA_PING).starts_with("rxe0:1 fails at rtr"));
-        assert!(told(&facts("gid-index-link-local"), key::RUN_RDMA_GID).contains("link-local"));
+        assert!(told(&empty, &key::RUN_RDMA_GID).contains("which is empty"));
+        assert!(told(&empty, &key::RUN_RDMA_PING).starts_with("rxe0:1 fails at rtr"));
+        assert!(told(&facts("gid-index-link-local"), &key::RUN_RDMA_GID).contains("link-local"));
     }
 }

@@ -11,7 +11,7 @@ use super::{none_of, texts, untold};
 
 pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     let Some((step, body)) = recording.result::<TopologyBody>() else {
-        let keys = &[key::RUN_NVLINK_PAIRS, key::RUN_PEER_REFUSED];
+        let keys = key::definitions![RUN_NVLINK_PAIRS, RUN_PEER_REFUSED];
         return none_of(keys, &untold(recording, TopologyBody::STEP), facts);
     };
     let pairs = body.gpu_pairs.list();

@@ -8,7 +8,7 @@ use anstyle::AnsiColor;
 use super::overview::{told, value_text};
 use super::page::{self, Page, cut, label};
 use crate::facts::Facts;
-use crate::facts::key::{self, Key};
+use crate::facts::key::{self, Definition};
 use crate::image::history;
 use crate::model::ImageSummary;
 use crate::model::{Fact, Site, Value};
@@ -17,10 +17,10 @@ use crate::model::{Fact, Site, Value};
 const LONGEST_NAME: usize = 30;
 
 pub(super) fn write(facts: &Facts, image: &ImageSummary, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
-    let area = |key: &Key| key.name.split_once('.').map_or("", |(area, _)| area);
+    let area = |key: &Definition| key.name.split_once('.').map_or("", |(area, _)| area);
     for keys in key::KEYS.chunk_by(|a, b| area(a) == area(b)) {
         // Of a host nobody asked.
-        if keys.contains(&key::HOST_NAME) && matches!(facts.get(key::HOST_NAME.name), Fact::Absent) {
+        if keys.contains(&key::HOST_NAME.definition) && matches!(facts.get(key::HOST_NAME), Fact::Absent) {
             continue;
         }
         page.blank()?;
@@ -28,7 +28,7 @@ pub(super) fn write(facts: &Facts, image: &ImageSummary, verbose: bool, page: &m
         let names = keys.iter().map(|key| name(key));
         let column = 4 + names.clone().map(str::len).max().unwrap_or_default();
         for (index, (key, name)) in keys.iter().zip(names).enumerate() {
-            let fact = facts.get(key.name);
+            let fact = facts.view(key);
             match repeated(fact, keys.get(..index).unwrap_or_default(), facts) {
                 Some(before) => page.row(2, label(name), column, &format!("the same as {before}"))?,
                 None => one(name, fact, column, verbose, page)?,
@@ -42,13 +42,13 @@ pub(super) fn write(facts: &Facts, image: &ImageSummary, verbose: bool, page: &m
 }
 
 /// The name of the fact before that is the same map: several witnesses of one thing mostly say the same.
-fn repeated(fact: &Fact, before: &[&'static Key], facts: &Facts) -> Option<&'static str> {
+fn repeated(fact: &Fact, before: &[&'static Definition], facts: &Facts) -> Option<&'static str> {
     let map = fact.value().filter(|value| matches!(value, Value::Map(entries) if !entries.is_empty()))?;
-    before.iter().find(|key| facts.get(key.name).value() == Some(map)).map(|key| name(key))
+    before.iter().find(|key| facts.view(key).value() == Some(map)).map(|key| name(key))
 }
 
 /// A question's name inside its area.
-fn name(key: &Key) -> &'static str {
+fn name(key: &Definition) -> &'static str {
     key.name.split_once('.').map_or(key.name, |(_, name)| name)
 }
 

@@ -33,8 +33,8 @@ pub(in crate::report) fn rows(facts: &Facts) -> Vec<(&'static str, String)> {
     let mut rows = vec![("torch", torch(facts))];
     rows.extend(nccl(facts));
     rows.push(("linkage", linkage(facts)));
-    rows.push(("libibverbs", told(facts.get(key::RDMA_VERBS.name))));
-    rows.push(("providers", told(facts.get(key::RDMA_PROVIDERS.name))));
+    rows.push(("libibverbs", told(facts.view(&key::RDMA_VERBS))));
+    rows.push(("providers", told(facts.view(&key::RDMA_PROVIDERS))));
     rows
 }
 
@@ -71,8 +71,8 @@ fn layers(image: &ImageSummary, verbose: bool) -> String {
 }
 
 fn torch(facts: &Facts) -> String {
-    let version = told(facts.get(key::TORCH_VERSION.name));
-    match (facts.get(key::TORCH_VERSION.name), facts.get(key::TORCH_CUDA_VERSION.name)) {
+    let version = told(facts.view(&key::TORCH_VERSION));
+    match (facts.get(key::TORCH_VERSION), facts.get(key::TORCH_CUDA_VERSION)) {
         (Fact::Absent, _) => version,
         (_, Fact::Seen { value, .. }) => format!("{version}, built for CUDA {value}"),
         (_, Fact::Absent) => format!("{version}, built without CUDA"),
@@ -82,7 +82,7 @@ fn torch(facts: &Facts) -> String {
 
 /// The NCCL that torch would load. Version and path share their absence and what hides them.
 fn nccl(facts: &Facts) -> Vec<(&'static str, String)> {
-    let (version, path) = (facts.get(key::NCCL_LOADED_VERSION.name), facts.get(key::NCCL_LOADED_PATH.name));
+    let (version, path) = (facts.view(&key::NCCL_LOADED_VERSION), facts.view(&key::NCCL_LOADED_PATH));
     let told = match (version.value(), path.value()) {
         (None, None) => told(path),
         (Some(_), _) => told(version),
@@ -94,8 +94,8 @@ fn nccl(facts: &Facts) -> Vec<(&'static str, String)> {
 
 /// How torch has NCCL and, where there is more to tell, how the loader finds it.
 fn linkage(facts: &Facts) -> String {
-    let linkage = told(facts.get(key::TORCH_NCCL_LINKAGE.name));
-    match facts.get(key::NCCL_LOADED_ROUTE.name) {
+    let linkage = told(facts.view(&key::TORCH_NCCL_LINKAGE));
+    match facts.get(key::NCCL_LOADED_ROUTE) {
         Fact::Seen { value, .. } => format!("{linkage}, {value}"),
         Fact::Absent | Fact::Unknown(_) => linkage,
     }

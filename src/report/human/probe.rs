@@ -8,7 +8,7 @@ use anstyle::AnsiColor;
 use super::overview::told;
 use super::page::{self, Page, label};
 use crate::facts::Facts;
-use crate::facts::key::{self, Key};
+use crate::facts::key::{self, Definition};
 use crate::model::{Fact, Value};
 use crate::probe::facts::log;
 use crate::probe::recording::{Outcome, Recording, Step};
@@ -34,51 +34,53 @@ pub(super) fn summary(probe: &Recording, facts: &Facts, page: &mut Page<'_>) -> 
     row("steps", &probe.steps.iter().map(step).collect::<Vec<_>>().join(", "))
 }
 
-fn value(facts: &Facts, key: &Key) -> Option<String> {
-    facts.get(key.name).value().map(ToString::to_string)
+/// A fact in words, if it has a value.
+fn value(facts: &Facts, key: &Definition) -> Option<String> {
+    facts.view(key).value().map(ToString::to_string)
 }
 
 fn gpus(facts: &Facts) -> String {
-    let Some(models) = value(facts, key::RUN_GPU_MODELS) else {
-        return told(facts.get(key::RUN_GPU_COUNT.name));
+    let Some(models) = facts.get(key::RUN_GPU_MODELS).value() else {
+        return told(facts.view(&key::RUN_GPU_COUNT));
     };
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for model in models.split(", ") {
+    for model in models {
         *counts.entry(model).or_default() += 1;
     }
     let counts: Vec<_> = counts.iter().map(|(model, count)| format!("{count} x {model}")).collect();
-    let driver = value(facts, key::RUN_DRIVER).map(|driver| format!(", driver {driver}")).unwrap_or_default();
+    let driver = facts.get(key::RUN_DRIVER).value().map(|driver| format!(", driver {driver}")).unwrap_or_default();
     format!("{}{driver}", counts.join(", "))
 }
 
 fn torch(facts: &Facts) -> String {
-    match (value(facts, key::RUN_TORCH_VERSION), value(facts, key::RUN_TORCH_FILE)) {
+    match (value(facts, &key::RUN_TORCH_VERSION), value(facts, &key::RUN_TORCH_FILE)) {
         (Some(version), Some(file)) => format!("{version} from {file}"),
         (Some(version), None) => version,
-        (None, _) => match facts.get(key::RUN_TORCH_ERROR.name) {
-            Fact::Absent => told(facts.get(key::RUN_TORCH_VERSION.name)),
+        (None, _) => match facts.view(&key::RUN_TORCH_ERROR) {
+            Fact::Absent => told(facts.view(&key::RUN_TORCH_VERSION)),
             error => told(error),
         },
     }
 }
 
 fn nccl(facts: &Facts) -> String {
-    let Some(version) = value(facts, key::RUN_NCCL_VERSION) else {
-        return told(facts.get(key::RUN_NCCL_WORKS.name));
+    let Some(version) = value(facts, &key::RUN_NCCL_VERSION) else {
+        return told(facts.view(&key::RUN_NCCL_WORKS));
     };
-    let part = |key: &Key, before: &str| value(facts, key).map(|text| format!(", {before}{text}")).unwrap_or_default();
-    let ranks = value(facts, key::RUN_NCCL_RANKS).map(|ranks| format!(", {ranks} ranks")).unwrap_or_default();
-    let hosts = match value(facts, key::RUN_NCCL_NODES).as_deref() {
+    let part =
+        |key: &Definition, before: &str| value(facts, key).map(|text| format!(", {before}{text}")).unwrap_or_default();
+    let ranks = facts.get(key::RUN_NCCL_RANKS).value().map(|ranks| format!(", {ranks} ranks")).unwrap_or_default();
+    let hosts = match facts.get(key::RUN_NCCL_NODES).value() {
         None => String::new(),
-        Some("1") => " on 1 host".to_owned(),
+        Some(1) => " on 1 host".to_owned(),
         Some(hosts) => format!(" on {hosts} hosts, as NCCL counts"),
     };
-    let network = part(key::RUN_NCCL_NETWORK, "network ");
-    format!("{version}{ranks}{hosts}{}{network}", part(key::RUN_NCCL_TRANSPORTS, ""))
+    let network = part(&key::RUN_NCCL_NETWORK, "network ");
+    format!("{version}{ranks}{hosts}{}{network}", part(&key::RUN_NCCL_TRANSPORTS, ""))
 }
 
 fn rdma(facts: &Facts) -> String {
-    match (facts.get(key::RUN_RDMA_DEVICES.name), facts.get(key::RUN_RDMA_CLOSED.name).value()) {
+    match (facts.view(&key::RUN_RDMA_DEVICES), facts.get(key::RUN_RDMA_CLOSED).value()) {
         (Fact::Absent, None) => "no device".to_owned(),
         (Fact::Absent, Some(_)) => "devices that the container cannot open".to_owned(),
         (devices, _) => told(devices),
@@ -107,8 +109,8 @@ pub(super) fn tables(probe: &Recording, facts: &Facts, page: &mut Page<'_>) -> i
             bandwidths(step, page)?;
         }
     }
-    records(facts, key::RUN_ISOLATED, "one container for each GPU", &ISOLATED, page)?;
-    records(facts, key::RUN_WHAT_IF, "under other variables", &WHAT_IF, page)?;
+    records(facts, &key::RUN_ISOLATED, "one container for each GPU", &ISOLATED, page)?;
+    records(facts, &key::RUN_WHAT_IF, "under other variables", &WHAT_IF, page)?;
     hung(probe, page)
 }
 
@@ -118,8 +120,14 @@ const ISOLATED: [(&str, &str); 4] =
 const WHAT_IF: [(&str, &str); 4] = [("variables", ""), ("size", "size"), ("ratio", "speed"), ("differs", "differs")];
 
 /// A fact of records as a table, with what failed under it.
-fn records(facts: &Facts, key: &Key, title: &str, columns: &[(&str, &str)], page: &mut Page<'_>) -> io::Result<()> {
-    let Some(Value::List(records)) = facts.get(key.name).value() else { return Ok(()) };
+fn records(
+    facts: &Facts,
+    key: &Definition,
+    title: &str,
+    columns: &[(&str, &str)],
+    page: &mut Page<'_>,
+) -> io::Result<()> {
+    let Some(Value::List(records)) = facts.view(key).value() else { return Ok(()) };
     heading(title, page)?;
     let field = |record: &Value, name: &str| match record {
         Value::Map(fields) => fields.get(name).map(ToString::to_string),

@@ -1,4 +1,5 @@
 use super::*;
+use crate::facts::records::NcclCopy;
 
 /// Steers terminals and build logs, if it gets through.
 const HOSTILE: &str = "x\u{1b}[2J\u{9b}31m\u{7}\r\n::error::a\n ::set-output name=b::c ::stop-commands::d \u{202e}e\u{2066} ##[group]f \
@@ -25,13 +26,13 @@ pub(super) fn hostile_facts() -> Facts {
     let mut facts = bad();
     facts.insert(key::IMAGE_ENV, Fact::seen(entries(), at()));
     facts.insert(key::IMAGE_LABELS, Fact::seen(entries(), at()));
-    let copy = || BTreeMap::from([("path".to_owned(), text()), ("version".to_owned(), text())]);
-    facts.insert(key::NCCL_COPIES, Fact::seen(Value::List(vec![copy().into(), copy().into()]), at()));
-    facts.insert(key::TORCH_NCCL_LINKAGE, Fact::seen(text(), at()));
+    let copy = || NcclCopy { path: Some(text()), version: Some(text()), ..NcclCopy::default() };
+    facts.insert(key::NCCL_COPIES, Fact::seen(vec![copy(), copy()], at()));
+    facts.insert(key::NCCL_LOADED_ROUTE, Fact::seen(text(), at()));
     facts.insert(key::TORCH_INSTALLS, Fact::seen(vec![text(), text()], at()));
     facts.insert(key::TORCH_VERSION, Fact::seen(version(&format!("2.9{HOSTILE}")), at()));
-    facts.insert::<Value>(key::RDMA_VERBS, Fact::Unknown(Gap::new(text()).settled_by(text())));
-    facts.insert::<Value>(key::RDMA_PROVIDERS, Fact::Unknown(Gap::new(text()).settled_by(text())));
+    facts.insert(key::RDMA_VERBS, Fact::Unknown(Gap::new(text()).settled_by(text())));
+    facts.insert(key::RDMA_PROVIDERS, Fact::Unknown(Gap::new(text()).settled_by(text())));
     facts
 }
 

@@ -1,6 +1,7 @@
 use unicode_width::UnicodeWidthStr as _;
 
 use super::*;
+use crate::facts::records::NcclCopy;
 
 #[test]
 fn a_good_image() {
@@ -147,8 +148,8 @@ fn an_incomplete_one() {
 #[test]
 fn what_silences_several_rules_is_told_once() {
     let mut facts = hidden();
-    let gap = facts.get(key::NCCL_LOADED_PATH.name).clone();
-    facts.insert(key::TORCH_VERSION, gap);
+    let gap = facts.view(&key::NCCL_LOADED_PATH).clone();
+    facts.insert_value(key::TORCH_VERSION.definition, gap);
     let report = check(&facts, &style(80, false));
     let unknowns = report.split("\n\n").find(|block| block.starts_with("unknown[")).unwrap();
     insta::assert_snapshot!(unknowns, @"
@@ -161,26 +162,20 @@ fn what_silences_several_rules_is_told_once() {
 
 fn inspected() -> Facts {
     let mut facts = bad();
-    let copy = |entries| Value::from(map(entries));
-    facts.insert(
-        key::NCCL_COPIES,
-        Fact::seen(
-            Value::List(vec![
-                copy(&[("path", NCCL), ("version", "2.27.5"), ("cuda", "12.9"), ("soname", "libnccl.so.2")]),
-                copy(&[("path", "/opt/libnccl.so.2"), ("version", "2.18.1")]),
-            ]),
-            [file(1, NCCL, None)],
-        ),
-    );
+    let text = |text: &str| Some(text.to_owned());
+    let copy = |path, version| NcclCopy { path: text(path), version: text(version), ..NcclCopy::default() };
+    let first = NcclCopy { cuda: text("12.9"), soname: text("libnccl.so.2"), ..copy(NCCL, "2.27.5") };
+    let copies = vec![first, copy("/opt/libnccl.so.2", "2.18.1")];
+    facts.insert(key::NCCL_COPIES, Fact::seen(copies, [file(1, NCCL, None)]));
     let flags = "-fvisibility-inlines-hidden -DUSE_PTHREADPOOL -DNDEBUG -DUSE_KINETO -O2 -fPIC -Wall -Wextra";
     let build = map(&[("CXX_FLAGS", flags), ("USE_NCCL", "1"), ("BLAS_INFO", "mkl")]);
     facts.insert(key::TORCH_BUILD, Fact::seen(build.clone(), [file(1, TORCH, None)]));
     facts.insert(key::TORCH_BUILD_CODE, Fact::seen(build, [file(1, TORCH, None)]));
     let names = ["HOME", "LANG", "PATH", "PYTHONUNBUFFERED", "DEBIAN_FRONTEND", "LIBRARY_PATH", "CUDA_HOME", "SHELL"];
-    facts.insert(key::IMAGE_OTHER_ENV, Fact::seen(names.to_vec(), []));
-    facts.insert(key::CUDA_CUDART_MAJORS, Fact::seen(Value::List(vec![Value::Int(12)]), []));
-    facts.insert(key::CUDA_CUDART_MISSING, Fact::seen(Vec::<String>::new(), []));
-    facts.insert::<Value>(key::IMAGE_OS, Fact::Unknown(Gap::new("/etc/os-release was too large to be read")));
+    facts.insert(key::IMAGE_OTHER_ENV, Fact::known(names.map(ToOwned::to_owned).to_vec()));
+    facts.insert(key::CUDA_CUDART_MAJORS, Fact::known(vec![12]));
+    facts.insert(key::CUDA_CUDART_MISSING, Fact::known(Vec::new()));
+    facts.insert(key::IMAGE_OS, Fact::Unknown(Gap::new("/etc/os-release was too large to be read")));
     facts
 }
 
@@ -356,7 +351,7 @@ fn lines_end_where_the_terminal_does() {
 fn many_places_are_counted_unless_all_are_wanted() {
     let mut facts = bad();
     let at: Vec<_> = (0..9).map(|index| file(index / 5, &format!("/lib/{index}.so"), None)).collect();
-    facts.insert(key::TORCH_NCCL_LINKAGE, Fact::seen("shared", at));
+    facts.insert(key::TORCH_NCCL_LINKAGE, Fact::seen(Linkage::Shared, at));
     let report = check(&facts, &style(80, false));
     assert!(report.contains("/lib/4.so") && !report.contains("/lib/8.so") && report.contains("and 4 more"), "{report}");
     let report = check(&facts, &style(80, true));
@@ -395,7 +390,7 @@ fn build_steps_read_like_a_dockerfile() {
         let mut image = image();
         image.empty_steps = vec!["USER root".to_owned(), step.to_owned(), "CMD [\"USER\"]".to_owned()];
         let mut facts = bad();
-        facts.insert(key::TORCH_NCCL_LINKAGE, Fact::seen("shared", [Site::Config("User".to_owned())]));
+        facts.insert(key::TORCH_NCCL_LINKAGE, Fact::seen(Linkage::Shared, [Site::Config("User".to_owned())]));
         let report = rendered(&image, &facts, Some(&rules()), Format::Human, &style(80, false));
         assert!(report.contains(&format!("configuration, User\n       {shown}\n")), "{report}");
     }

@@ -160,8 +160,8 @@ fn values_are_never_markup() {
         image.reference = hostile.to_owned();
         let mut facts = bad();
         facts.insert(key::IMAGE_ENV, Fact::seen(map(&[("NCCL_DEBUG", hostile)]), [file(1, hostile, Some(hostile))]));
-        facts.insert(key::TORCH_NCCL_LINKAGE, Fact::seen(hostile, []));
-        facts.insert::<Value>(key::RDMA_VERBS, Fact::Unknown(Gap::new(hostile)));
+        facts.insert(key::NCCL_LOADED_ROUTE, Fact::known(hostile.to_owned()));
+        facts.insert(key::RDMA_VERBS, Fact::Unknown(Gap::new(hostile)));
         let judgements = judge(&rules, &facts);
         let mut collection = Collection::default();
         let notices = [hostile.to_owned()];

@@ -82,7 +82,7 @@ impl Checker<'_> {
             Some(kind) => (kind, 0),
             None => match fact(root, &parts) {
                 Some((key, own)) => {
-                    if let (true, Some(name)) = (key == IMAGE_ENV, parts.get(own)) {
+                    if let (true, Some(name)) = (*key == *IMAGE_ENV, parts.get(own)) {
                         self.shown(expression, name)?;
                     }
                     (Kind::of(key), own)
@@ -353,5 +353,5 @@ fn entry_of(kind: &Kind, name: &str) -> Result<Kind, (String, Option<String>)> {
 /// Whether a part is the fact that holds variables.
 fn is_environment(expression: &IdedExpr) -> bool {
     let (root, parts) = path(expression);
-    root.and_then(|root| fact(root, &parts)).is_some_and(|(key, own)| key == IMAGE_ENV && own == parts.len())
+    root.and_then(|root| fact(root, &parts)).is_some_and(|(key, own)| *key == *IMAGE_ENV && own == parts.len())
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::facts::key::{Key, Type};
+use crate::facts::key::{Definition, Type};
 
 /// The type of a part of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,14 +19,14 @@ pub(super) enum Kind {
     /// By names.
     Map(Box<Kind>),
     /// Texts by the names that this fact's records have.
-    Record(&'static Key),
+    Record(&'static Definition),
     /// An element of a list that has none.
     Any,
 }
 
 impl Kind {
     /// The type of a fact.
-    pub(super) fn of(key: &'static Key) -> Self {
+    pub(super) fn of(key: &'static Definition) -> Self {
         let list = |of| Self::List(Box::new(of));
         let map = |of| Self::Map(Box::new(of));
         match key.kind {

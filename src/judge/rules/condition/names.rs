@@ -2,16 +2,16 @@
 
 use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr};
 
-use crate::facts::key::{self, Key};
+use crate::facts::key::{self, Definition};
 
 /// The facts that a part of a checked condition asks for.
-pub(in crate::judge::rules) fn facts_of(expression: &IdedExpr) -> Vec<&'static Key> {
+pub(in crate::judge::rules) fn facts_of(expression: &IdedExpr) -> Vec<&'static Definition> {
     let mut keys = Vec::new();
     gather(expression, &mut Vec::new(), &mut keys);
     keys
 }
 
-fn gather<'e>(expression: &'e IdedExpr, bound: &mut Vec<&'e str>, keys: &mut Vec<&'static Key>) {
+fn gather<'e>(expression: &'e IdedExpr, bound: &mut Vec<&'e str>, keys: &mut Vec<&'static Definition>) {
     match &expression.expr {
         Expr::Ident(_) | Expr::Select(_) => match path(expression) {
             (Some(root), _) if bound.contains(&root) => {}
@@ -58,7 +58,7 @@ pub(in crate::judge::rules) fn path(expression: &IdedExpr) -> (Option<&str>, Vec
 }
 
 /// The fact that a path begins with, and how many parts behind its root are the fact's own.
-pub(in crate::judge::rules) fn fact(root: &str, parts: &[&str]) -> Option<(&'static Key, usize)> {
+pub(in crate::judge::rules) fn fact(root: &str, parts: &[&str]) -> Option<(&'static Definition, usize)> {
     let mut name = root.to_owned();
     let alone = key::find(&name).map(|key| (key, 0));
     alone.or_else(|| {

@@ -1,0 +1,127 @@
+//! Facts that are one of a fixed set of words.
+
+use serde::Deserialize;
+
+use crate::host::driver::Flavour;
+use crate::model::{Class, Fabric, Nic, Value};
+
+use super::value::{FactType, Type};
+
+/// Makes an enumeration with names a type of facts.
+macro_rules! is_word {
+    ($kind:ident: $($variant:ident),+) => {
+        impl FactType for $kind {
+            const TYPE: Type = Type::Text;
+            const WORDS: &'static [&'static str] = &[$(Self::$variant.name()),+];
+
+            fn to_value(&self) -> Value {
+                Value::Text(self.name().to_owned())
+            }
+
+            fn from_value(value: Value) -> Option<Self> {
+                let text = <String as FactType>::from_value(value)?;
+                [$(Self::$variant),+].into_iter().find(|word| word.name() == text)
+            }
+        }
+    };
+}
+
+/// Declares an enumeration of words.
+macro_rules! words {
+    ($(#[doc = $about:literal])+ $kind:ident { $($(#[doc = $meaning:literal])+ $variant:ident = $name:literal,)+ }) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+        pub enum $kind {
+            $($(#[doc = $meaning])+ #[serde(rename = $name)] $variant,)+
+        }
+
+        impl $kind {
+            /// The word.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+        }
+
+        is_word!($kind: $($variant),+);
+    };
+}
+
+words! {
+    /// How libtorch_cuda has NCCL.
+    Linkage {
+        /// It needs libnccl.so.2.
+        Shared = "shared",
+        /// It defines NCCL's functions itself.
+        Static = "static",
+        /// It neither defines nor imports them.
+        None = "none",
+    }
+}
+
+words! {
+    /// What a library has for a GPU, from worst to best.
+    GpuSupport {
+        /// No code.
+        None = "none",
+        /// PTX that the driver is too old to compile.
+        NewPtx = "new-ptx",
+        /// PTX that the driver compiles.
+        Ptx = "ptx",
+        /// Machine code.
+        Cubin = "cubin",
+    }
+}
+
+words! {
+    /// Distributors of libibverbs.
+    RdmaOrigin {
+        /// The distribution's packages.
+        RdmaCore = "rdma-core",
+        /// NVIDIA's package of drivers.
+        MlnxOfed = "MLNX_OFED",
+    }
+}
+
+words! {
+    /// How an RDMA device reaches GPU memory.
+    GpuDirect {
+        /// By DMA-BUF.
+        DmaBuf = "dma-buf",
+        /// By nvidia_peermem.
+        Peermem = "peermem",
+        /// Not at all.
+        None = "none",
+    }
+}
+
+is_word!(Class: DataCenter, Workstation, Consumer);
+is_word!(Fabric: NvSwitch, Pcie);
+is_word!(Nic: Mlx5, Efa, Nothing);
+is_word!(Flavour: Open, Proprietary);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all<T: FactType>() {
+        for word in T::WORDS {
+            let value = Value::from(*word);
+            assert_eq!(T::from_value(value.clone()).map(|read| read.to_value()), Some(value));
+        }
+        assert_eq!(T::from_value(Value::from("another")), None);
+    }
+
+    #[test]
+    fn words_are_read_by_their_names_alone() {
+        all::<Linkage>();
+        all::<GpuSupport>();
+        all::<RdmaOrigin>();
+        all::<GpuDirect>();
+        all::<Class>();
+        all::<Fabric>();
+        all::<Nic>();
+        all::<Flavour>();
+    }
+}
