@@ -13,6 +13,7 @@ mod packages;
 mod python;
 mod rdma;
 pub mod records;
+mod settings;
 mod torch;
 pub mod value;
 pub mod words;
@@ -71,7 +72,6 @@ impl Facts {
             torch::produce,
             nccl::produce,
             environment::produce,
-            nccl::produce_plugins,
             cuda::produce,
             rdma::produce,
         ] {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::launch::Setting;
 use crate::model::Site;
 
-use super::value::strtoll;
+use super::super::settings::number as read;
 
 /// The settings that count, by name.
 pub(super) type Effective<'s> = BTreeMap<&'s str, &'s Setting>;
@@ -15,7 +15,7 @@ pub(super) fn find(effective: &Effective<'_>) -> Vec<(String, Vec<Site>)> {
     let mut found = Vec::new();
     let text =
         |name: &str| effective.get(name).and_then(|setting| setting.value.as_deref()).filter(|text| !text.is_empty());
-    let number = |name: &str| text(name).and_then(|text| strtoll(text).number);
+    let number = |name: &str| text(name).and_then(read);
     let mut tell = |names: &[&str], what: String| {
         let at = names.iter().filter_map(|name| effective.get(name)).map(|setting| setting.site.clone()).collect();
         found.push((what, at));

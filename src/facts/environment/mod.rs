@@ -1,23 +1,19 @@
 //! Variables that are set for a job, and what the libraries that it would load make of them.
 
 mod algorithms;
-mod conf_file;
 mod conflicts;
 mod name;
-mod sources;
 mod value;
 mod vocabulary;
-
-use std::collections::BTreeMap;
 
 use crate::launch::Setting;
 use crate::model::{Fact, Gap, Site, Version};
 
 use super::records::VariableSetting;
+use super::settings::Settings;
 use super::{Context, Facts, key, nccl};
 
 use name::{Family, Name, Readers, State};
-use sources::Settings;
 use vocabulary::{About, Place};
 
 /// Sentences about settings, each with its places: one list fact.
@@ -74,17 +70,6 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     topology_files(context, &settings, facts);
     note(&judged, &readers, facts);
     configuration_files(settings, facts);
-}
-
-/// The variables that NCCL finds in its process, with those of its own files.
-pub(super) fn effective(context: &Context<'_>, version: Option<&Version>) -> BTreeMap<String, Setting> {
-    let settings = Settings::gather(context, version);
-    settings.effective().into_values().map(|setting| (setting.name.clone(), setting.clone())).collect()
-}
-
-/// The number that NCCL takes a value for; `None` where it fits no 64 bits.
-pub(super) fn number(value: &str) -> Option<i64> {
-    value::strtoll(value).number
 }
 
 /// The names that the job sets itself.

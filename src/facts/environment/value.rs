@@ -2,6 +2,7 @@
 
 use crate::model::Version;
 
+use super::super::settings::{CNumber, strtoll};
 use super::vocabulary::{About, Reads, table};
 
 /// What is wrong with a value, in the words of a report; `None` when its reader takes it for what it says. `version` is the
@@ -37,57 +38,19 @@ fn word<'v>(about: &About, value: &'v str) -> Option<&'v str> {
 fn number(value: &str, range: Option<(i64, i64)>) -> Option<String> {
     let read = strtoll(value);
     match read {
-        Read { number: None, .. } => Some("it fits no 64 bits, so NCCL takes its default".to_owned()),
-        Read { digits: "", .. } => Some("it holds no number, so NCCL takes 0".to_owned()),
-        Read { number: Some(number), rest, .. } if !rest.trim().is_empty() => {
+        CNumber { number: None, .. } => Some("it fits no 64 bits, so NCCL takes its default".to_owned()),
+        CNumber { digits: "", .. } => Some("it holds no number, so NCCL takes 0".to_owned()),
+        CNumber { number: Some(number), rest, .. } if !rest.trim().is_empty() => {
             Some(format!("NCCL takes it for {number} and ignores '{rest}'"))
         }
-        Read { number: Some(number), octal: true, .. } => {
+        CNumber { number: Some(number), octal: true, .. } => {
             Some(format!("NCCL takes it for {number}: a number that begins with 0 is octal"))
         }
-        Read { number: Some(number), .. } => {
+        CNumber { number: Some(number), .. } => {
             let (least, most) = range?;
             (!(least..=most).contains(&number)).then(|| format!("{number} is not between {least} and {most}"))
         }
     }
-}
-
-/// What C's strtoll, base 0, makes of a text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Read<'v> {
-    /// `None` beyond 64 bits; 0 where there are no digits.
-    pub(super) number: Option<i64>,
-    pub(super) digits: &'v str,
-    /// What it leaves.
-    pub(super) rest: &'v str,
-    /// Whether a leading 0 changed the value.
-    octal: bool,
-}
-
-/// Reads as strtoll(3) does with base 0.
-pub(super) fn strtoll(text: &str) -> Read<'_> {
-    let start = text.trim_start_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']);
-    let (negative, unsigned) = match start.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, start.strip_prefix('+').unwrap_or(start)),
-    };
-    let hexadecimal = unsigned
-        .strip_prefix("0x")
-        .or_else(|| unsigned.strip_prefix("0X"))
-        .filter(|rest| rest.starts_with(|c: char| c.is_ascii_hexdigit()));
-    let (base, body) = match hexadecimal {
-        Some(body) => (16, body),
-        None => (if unsigned.starts_with('0') { 8 } else { 10 }, unsigned),
-    };
-    let length = body.bytes().take_while(|b| char::from(*b).is_digit(base)).count();
-    let (digits, rest) = body.split_at(length);
-    if digits.is_empty() {
-        return Read { number: Some(0), digits, rest: text, octal: false };
-    }
-    let magnitude = i128::from_str_radix(digits, base).ok();
-    let number =
-        magnitude.map(|number| if negative { -number } else { number }).and_then(|number| i64::try_from(number).ok());
-    Read { number, digits, rest, octal: base == 8 && digits.len() > 1 && digits.bytes().any(|b| b != b'0') }
 }
 
 /// PyTorch's booleans are words since 2.2, and the numbers 0 and 1 before.
@@ -142,29 +105,6 @@ mod tests {
     fn told(reads: Reads, value: &str) -> String {
         let about = About { reads, of: vec!["WARN".to_owned(), "INFO".to_owned()], ..About::default() };
         problem(&about, value, None).unwrap_or_else(|| "-".to_owned())
-    }
-
-    #[test]
-    fn numbers_are_strtolls() {
-        // The numbers are those that glibc's strtoll gives.
-        for (text, number, rest) in [
-            ("1", Some(1), ""),
-            (" +0x10", Some(16), ""),
-            ("-2", Some(-2), ""),
-            ("010", Some(8), ""),
-            ("018", Some(1), "8"),
-            ("0x", Some(0), "x"),
-            ("4M", Some(4), "M"),
-            ("true", Some(0), "true"),
-            ("", Some(0), ""),
-            ("9223372036854775807", Some(i64::MAX), ""),
-            ("9223372036854775808", None, ""),
-            ("-9223372036854775808", Some(i64::MIN), ""),
-            ("99999999999999999999999999999999999999999999", None, ""),
-        ] {
-            let read = strtoll(text);
-            assert_eq!((read.number, read.rest), (number, rest), "{text}");
-        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::launch::Setting;
 use crate::model::{Fact, Version};
 
 use super::super::words::Linkage;
-use super::super::{Context, Facts, environment, key};
+use super::super::{Context, Facts, key, settings};
 
 /// A fault of a range of releases.
 #[derive(Debug, Deserialize)]
@@ -47,7 +47,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let linkage = facts.get(key::TORCH_NCCL_LINKAGE).value().copied();
     for (key, meets) in [(key::NCCL_FAULTS, Meets::Ordinary), (key::NCCL_RARE_FAULTS, Meets::Rare)] {
         let fact = version.clone().and_then(|version, at| {
-            let environment = environment::effective(context, Some(&version));
+            let environment = settings::effective(context, Some(&version));
             let told: Vec<String> = TABLE
                 .iter()
                 .filter(|fault| fault.meets == meets && fault.is_in(&version, linkage))
@@ -73,7 +73,7 @@ impl Fault {
         let (name, value) = off.split_once('=').map_or((off.as_str(), None), |(name, value)| (name, Some(value)));
         let set = environment.get(name).and_then(|setting| setting.value.as_deref());
         set.filter(|set| !set.is_empty()).is_some_and(|set| {
-            value.is_none_or(|value| environment::number(set).is_some_and(|number| number.to_string() == value))
+            value.is_none_or(|value| settings::number(set).is_some_and(|number| number.to_string() == value))
         })
     }
 

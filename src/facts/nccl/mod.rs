@@ -12,7 +12,6 @@ use crate::rootfs::loader::elf;
 use super::records::NcclCopy;
 use super::{Context, Facts, key};
 
-pub(super) use plugins::produce as produce_plugins;
 #[cfg(test)]
 pub(super) use users::other_users;
 
@@ -96,6 +95,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     facts.insert(key::NCCL_MISSING_SYMBOLS, loaded.and_then(|loaded, _| missing_symbols(context, loaded)));
     users::produce(context, facts);
     faults::produce(context, facts);
+    plugins::produce(context, facts);
 }
 
 fn record(context: &Context<'_>, path: &ImagePath, file: &File<'_>, strings: &NcclStrings) -> NcclCopy {

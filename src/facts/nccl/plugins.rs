@@ -13,7 +13,7 @@ use crate::rootfs::File;
 use crate::rootfs::loader::elf;
 
 use super::super::records::NcclPlugin;
-use super::super::{Context, Facts, environment, key, pattern};
+use super::super::{Context, Facts, key, pattern, settings};
 use super::{loaded_strings, strings};
 
 pattern!(INTERFACE, r"^nccl(?:(?:Net|CollNet|Tuner|Env|Gin|Rma)Plugin|Profiler)_v\d+$");
@@ -59,7 +59,7 @@ struct Opener<'c, 'a> {
     environment: BTreeMap<String, Setting>,
 }
 
-pub(in crate::facts) fn produce(context: &Context<'_>, facts: &mut Facts) {
+pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let copy = loaded_strings(context, facts);
     let interfaces = copy.clone().map(|copy| copy.interfaces.iter().cloned().collect::<Vec<_>>());
     facts.insert(
@@ -70,7 +70,7 @@ pub(in crate::facts) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let outcomes = match (&copy, caller) {
         (Fact::Seen { value: copy, .. }, Some(caller)) => {
             let version = Version::parse(&copy.version);
-            let environment = environment::effective(context, version.as_ref());
+            let environment = settings::effective(context, version.as_ref());
             Opener { context, caller, copy, version, environment }.open_all()
         }
         (Fact::Unknown(gap), _) => Outcomes { gap: Some(gap.clone()), ..Outcomes::default() },

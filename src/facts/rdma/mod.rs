@@ -11,7 +11,7 @@ use crate::model::{ElfInfo, Endian, Fact, ImagePath, Version};
 use crate::rootfs::loader::elf;
 
 use super::records::LibraryFile;
-use super::{Context, Facts, environment, key, nccl};
+use super::{Context, Facts, key, nccl, settings};
 
 /// In NCCL's order (`src/misc/ibvsymbols.cc`). The first name exists only with a development package.
 const NAMES: [&str; 2] = ["libibverbs.so", "libibverbs.so.1"];
@@ -28,7 +28,7 @@ const AARCH64: u16 = 183;
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
     let version = nccl::loaded_strings(context, facts).value().and_then(|copy| Version::parse(&copy.version));
-    let environment = environment::effective(context, version.as_ref());
+    let environment = settings::effective(context, version.as_ref());
     let first = version.filter(|version| Version::parse("2.30.3").is_some_and(|first| *version >= first));
     let own = first.and_then(|_| environment.get("NCCL_IBVERBS_LIB")).and_then(|set| set.value.as_deref());
     let verbs = opened(context, facts, own.into_iter().chain(NAMES));
@@ -115,7 +115,7 @@ fn libraries(context: &Context<'_>, facts: &mut Facts) {
 /// Settings of the process that keep NCCL from it.
 fn forbidden(environment: &BTreeMap<String, Setting>, facts: &mut Facts) {
     let off = |name: &str, value: &str| match name {
-        "NCCL_IB_DISABLE" => environment::number(value).is_some_and(|number| number != 0),
+        "NCCL_IB_DISABLE" => settings::number(value).is_some_and(|number| number != 0),
         "NCCL_NET" => value.eq_ignore_ascii_case("socket"),
         _ => false,
     };

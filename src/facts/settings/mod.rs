@@ -1,12 +1,22 @@
 //! Every place that sets variables for the processes of a job: the launch, the image's configuration, and files of the image.
 
+mod conf_file;
+mod number;
+
 use std::collections::BTreeMap;
 
 use crate::launch::{self, Assignment, Setting};
 use crate::model::{Fact, Gap, ImagePath, Site, Version};
 
-use super::super::{Context, text};
-use super::conf_file;
+use super::{Context, text};
+
+pub(super) use number::{CNumber, number, strtoll};
+
+/// The variables that NCCL finds in its process, with those of its own files.
+pub(super) fn effective(context: &Context<'_>, version: Option<&Version>) -> BTreeMap<String, Setting> {
+    let settings = Settings::gather(context, version);
+    settings.effective().into_values().map(|setting| (setting.name.clone(), setting.clone())).collect()
+}
 
 /// All settings, and what could not be read.
 pub(super) struct Settings {
@@ -88,7 +98,7 @@ impl Settings {
 }
 
 /// The site of one line of a file.
-pub(super) fn in_line(site: &Site, line: Option<usize>) -> Site {
+fn in_line(site: &Site, line: Option<usize>) -> Site {
     match (site, line) {
         (Site::File { layer, path, .. }, Some(line)) => {
             Site::File { layer: *layer, path: path.clone(), within: Some(format!("line {line}")) }

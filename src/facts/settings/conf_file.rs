@@ -5,24 +5,24 @@ use crate::launch::Setting;
 use crate::model::{Fact, Gap, ImagePath, Site, Version};
 
 use super::super::{Context, text};
-use super::sources::in_line;
+use super::in_line;
 
 /// Bytes of a name or a value that NCCL keeps.
 const LONGEST: usize = 1023;
 
 /// What this NCCL would read.
 #[derive(Debug, Default)]
-pub(super) struct Files {
+pub(in crate::facts) struct Files {
     /// Files that are there, in the order in which they are read.
-    pub(super) paths: Vec<ImagePath>,
-    pub(super) at: Vec<Site>,
+    pub(in crate::facts) paths: Vec<ImagePath>,
+    pub(in crate::facts) at: Vec<Site>,
     /// Their settings, of each name the first.
-    pub(super) settings: Vec<Setting>,
+    pub(in crate::facts) settings: Vec<Setting>,
     /// Lines that do something else than their writer meant.
-    pub(super) problems: Vec<(String, Site)>,
+    pub(in crate::facts) problems: Vec<(String, Site)>,
     /// What `NCCL_CONF_FILE` names and the image does not have.
-    pub(super) missing: Option<String>,
-    pub(super) gap: Option<Gap>,
+    pub(in crate::facts) missing: Option<String>,
+    pub(in crate::facts) gap: Option<Gap>,
 }
 
 impl Files {

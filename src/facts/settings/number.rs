@@ -1,0 +1,72 @@
+//! Numbers in the values of variables, as NCCL reads them (`src/misc/param.cc`).
+
+/// The number that NCCL takes a value for; `None` where it fits no 64 bits.
+pub(in crate::facts) fn number(value: &str) -> Option<i64> {
+    strtoll(value).number
+}
+
+/// What C's strtoll, base 0, makes of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::facts) struct CNumber<'v> {
+    /// `None` beyond 64 bits; 0 where there are no digits.
+    pub(in crate::facts) number: Option<i64>,
+    pub(in crate::facts) digits: &'v str,
+    /// What it leaves.
+    pub(in crate::facts) rest: &'v str,
+    /// Whether a leading 0 changed the value.
+    pub(in crate::facts) octal: bool,
+}
+
+/// Reads as strtoll(3) does with base 0.
+pub(in crate::facts) fn strtoll(text: &str) -> CNumber<'_> {
+    let start = text.trim_start_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']);
+    let (negative, unsigned) = match start.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, start.strip_prefix('+').unwrap_or(start)),
+    };
+    let hexadecimal = unsigned
+        .strip_prefix("0x")
+        .or_else(|| unsigned.strip_prefix("0X"))
+        .filter(|rest| rest.starts_with(|c: char| c.is_ascii_hexdigit()));
+    let (base, body) = match hexadecimal {
+        Some(body) => (16, body),
+        None => (if unsigned.starts_with('0') { 8 } else { 10 }, unsigned),
+    };
+    let length = body.bytes().take_while(|b| char::from(*b).is_digit(base)).count();
+    let (digits, rest) = body.split_at(length);
+    if digits.is_empty() {
+        return CNumber { number: Some(0), digits, rest: text, octal: false };
+    }
+    let magnitude = i128::from_str_radix(digits, base).ok();
+    let number =
+        magnitude.map(|number| if negative { -number } else { number }).and_then(|number| i64::try_from(number).ok());
+    CNumber { number, digits, rest, octal: base == 8 && digits.len() > 1 && digits.bytes().any(|b| b != b'0') }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_strtolls() {
+        // The numbers are those that glibc's strtoll gives.
+        for (text, number, rest) in [
+            ("1", Some(1), ""),
+            (" +0x10", Some(16), ""),
+            ("-2", Some(-2), ""),
+            ("010", Some(8), ""),
+            ("018", Some(1), "8"),
+            ("0x", Some(0), "x"),
+            ("4M", Some(4), "M"),
+            ("true", Some(0), "true"),
+            ("", Some(0), ""),
+            ("9223372036854775807", Some(i64::MAX), ""),
+            ("9223372036854775808", None, ""),
+            ("-9223372036854775808", Some(i64::MIN), ""),
+            ("99999999999999999999999999999999999999999999", None, ""),
+        ] {
+            let read = strtoll(text);
+            assert_eq!((read.number, read.rest), (number, rest), "{text}");
+        }
+    }
+}
