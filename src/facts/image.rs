@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::model::{Fact, Gap, ImageConfig, ImagePath, Site};
 
-use super::{Context, Facts, key, pattern, text};
+use super::key::definitions;
+use super::producer::Producer;
+use super::{Context, Draft, key, pattern, text};
 
 pattern!(PRETTY_NAME, r#"(?m)^PRETTY_NAME="?([^"\n]*)"?$"#);
 
@@ -46,7 +48,27 @@ const SINGLE: &[&str] = &[
     "OMP_NUM_THREADS",
 ];
 
-pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
+pub(super) static PRODUCER: Producer = Producer {
+    name: "image",
+    produces: definitions![
+        IMAGE_PLATFORM,
+        IMAGE_OS,
+        IMAGE_USER,
+        IMAGE_ENTRYPOINT,
+        IMAGE_COMMAND,
+        IMAGE_WORKING_DIRECTORY,
+        IMAGE_LABELS,
+        IMAGE_ENV,
+        IMAGE_OTHER_ENV,
+        NVIDIA_VISIBLE_DEVICES,
+        NVIDIA_DRIVER_CAPABILITIES,
+        NVIDIA_REQUIRE,
+    ],
+    needs: &[],
+    run: produce,
+};
+
+fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     let os = text(context.rootfs, &ImagePath::from("etc/os-release")).and_then(|bytes, at| {
         match PRETTY_NAME.captures(bytes) {
             Some(captures) => Fact::Seen { value: String::from_utf8_lossy(&captures[1]).into_owned(), at },

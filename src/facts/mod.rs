@@ -10,6 +10,7 @@ pub mod key;
 mod linker;
 mod nccl;
 mod packages;
+mod producer;
 mod python;
 mod rdma;
 pub mod records;
@@ -20,14 +21,33 @@ pub mod words;
 
 pub use image::is_shown;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use crate::launch::Setting;
 use crate::model::{Fact, Gap, ImageConfig, ImagePath};
 use crate::rootfs::RootFs;
 
 use key::{Definition, Key, Table};
+use producer::{Draft, Producer};
 use value::FactType;
+
+/// All producers, in the order of reports.
+const PRODUCERS: &[&Producer] = &[
+    &image::PRODUCER,
+    &python::PRODUCER,
+    &torch::PRODUCER,
+    &nccl::PRODUCER,
+    &environment::PRODUCER,
+    &cuda::PRODUCER,
+    &rdma::PRODUCER,
+    &host::PRODUCER,
+];
+
+/// All producers, each behind those whose facts it needs.
+#[expect(clippy::expect_used, reason = "a constant list, ordered by a test")]
+static ORDER: LazyLock<Vec<&Producer>> =
+    LazyLock::new(|| producer::ordered(PRODUCERS).expect("producers without a circle"));
 
 /// The build options in the text of PyTorch's `macros.h`. Here for fuzzing: otherwise it is a part of the facts.
 #[doc(hidden)]
@@ -52,47 +72,55 @@ pub struct Facts {
     table: Box<Table>,
     /// The facts that were inserted; they are in `table` too.
     values: BTreeMap<&'static str, Fact>,
+    /// Facts whose producer has not inserted them yet.
+    owed: BTreeSet<&'static str>,
 }
 
 /// No facts: nothing was asked, and everything is absent.
 impl Default for Facts {
     fn default() -> Self {
-        Self { table: Box::new(Table::absent()), values: BTreeMap::new() }
+        Self { table: Box::new(Table::absent()), values: BTreeMap::new(), owed: BTreeSet::new() }
     }
 }
 
 impl Facts {
-    /// Answers every question of [`key::KEYS`] about an image. What only a run of it tells is absent.
+    /// Determines every fact of [`key::KEYS`] about an image. Those of a run are absent.
     pub fn collect(world: &World<'_>) -> Self {
         let mut facts = Self::default();
         let context = Context::new(world);
-        for produce in [
-            image::produce,
-            python::produce,
-            torch::produce,
-            nccl::produce,
-            environment::produce,
-            cuda::produce,
-            rdma::produce,
-        ] {
-            produce(&context, &mut facts);
+        facts.owe(key::KEYS.iter().copied().filter(|key| !key.is_of_run()));
+        for producer in ORDER.iter() {
+            (producer.run)(&context, &mut Draft::new(&mut facts, producer));
         }
-        host::produce(&mut facts);
-        for key in key::KEYS.iter().filter(|key| !key.is_of_run()) {
-            if !facts.values.contains_key(key.name) {
-                facts.insert_value(key, Fact::unknown("not determined"));
-            }
-        }
+        debug_assert!(facts.owed.is_empty(), "no producer inserted {:?}", facts.owed);
         facts
+    }
+
+    /// Makes facts unknown until they are inserted, so that one that no producer inserts is not taken for absent.
+    fn owe(&mut self, keys: impl IntoIterator<Item = &'static Definition>) {
+        for key in keys {
+            self.insert_value(key, Fact::unknown("not determined"));
+            self.owed.insert(key.name);
+        }
+    }
+
+    fn is_owed(&self, key: &Definition) -> bool {
+        self.owed.contains(key.name)
+    }
+
+    fn assert_is_produced(&self, key: &Definition) {
+        debug_assert!(!self.is_owed(key), "{} is read before it is produced", key.name);
     }
 
     /// A fact. One that was not asked for is absent.
     pub fn get<T>(&self, key: Key<T>) -> &Fact<T> {
+        self.assert_is_produced(&key);
         self.table.get(key)
     }
 
     /// A fact in the form that rules and JSON know.
     pub fn view(&self, key: &Definition) -> &Fact {
+        self.assert_is_produced(key);
         self.values.get(key.name).unwrap_or(&Fact::Absent)
     }
 
@@ -103,6 +131,7 @@ impl Facts {
 
     /// Inserts a fact, in place of the one that was there.
     pub fn insert<T: FactType>(&mut self, key: Key<T>, fact: Fact<T>) {
+        self.owed.remove(key.name);
         self.values.insert(key.name, fact.as_ref().map(FactType::to_value));
         self.table.set(key, fact);
     }
@@ -113,6 +142,7 @@ impl Facts {
         let is_set = self.table.set_value(key, &fact);
         debug_assert!(is_set, "{} is not {}: {fact:?}", key.name, key.expected());
         if is_set {
+            self.owed.remove(key.name);
             self.values.insert(key.name, fact);
         }
     }

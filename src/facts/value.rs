@@ -281,21 +281,21 @@ mod tests {
 
     #[test]
     fn values_survive_the_way_to_their_form_and_back() {
-        fn same<T: FactType>(value: Value) {
+        fn same<T: FactType>(value: &Value) {
             let read = T::from_value(value.clone()).unwrap_or_else(|| panic!("{value:?}"));
-            assert_eq!(read.to_value(), value);
+            assert_eq!(read.to_value(), *value);
         }
-        same::<bool>(Value::Bool(true));
-        same::<i64>(Value::Int(-1));
-        same::<String>(Value::from("text"));
-        same::<ImagePath>(Value::from("/usr/lib/libnccl.so.2"));
-        same::<Arch>(Value::from("sm_90a"));
-        same::<Vec<String>>(texts(&["a", "b"]));
-        same::<Vec<i64>>(Value::List(vec![Value::Int(11), Value::Int(12)]));
-        same::<BTreeMap<String, String>>(map(&[("name", Value::from("value"))]));
-        same::<Groups>(map(&[("NVIDIA_REQUIRE_CUDA", map(&[("1", texts(&["cuda>=12.8"]))]))]));
+        same::<bool>(&Value::Bool(true));
+        same::<i64>(&Value::Int(-1));
+        same::<String>(&Value::from("text"));
+        same::<ImagePath>(&Value::from("/usr/lib/libnccl.so.2"));
+        same::<Arch>(&Value::from("sm_90a"));
+        same::<Vec<String>>(&texts(&["a", "b"]));
+        same::<Vec<i64>>(&Value::List(vec![Value::Int(11), Value::Int(12)]));
+        same::<BTreeMap<String, String>>(&map(&[("name", Value::from("value"))]));
+        same::<Groups>(&map(&[("NVIDIA_REQUIRE_CUDA", map(&[("1", texts(&["cuda>=12.8"]))]))]));
         let code = map(&[("cubin", texts(&["sm_80", "sm_90a"])), ("ptx", texts(&["compute_90"]))]);
-        same::<BTreeMap<String, CodeLists>>(map(&[("/lib/a.so", code)]));
+        same::<BTreeMap<String, CodeLists>>(&map(&[("/lib/a.so", code)]));
     }
 
     #[test]

@@ -222,9 +222,9 @@ mod tests {
     #[test]
     fn bounds_hold_up_to_themselves_and_for_numbers_alone() {
         let mut facts = Facts::default();
-        facts.insert(key::RUN_GPU_COUNT, Fact::seen(Value::Int(8), []));
-        facts.insert(key::RUN_NCCL_ERROR, Fact::seen("broken", []));
-        facts.insert(key::RUN_NCCL_HANG, Fact::<Value>::Absent);
+        facts.insert(key::RUN_GPU_COUNT, Fact::seen(8, []));
+        facts.insert(key::RUN_NCCL_ERROR, Fact::seen("broken".to_owned(), []));
+        facts.insert(key::RUN_NCCL_HANG, Fact::Absent);
         for (expected, otherwise) in [
             ("run.gpu.count: {at_most: 8}", ""),
             ("run.gpu.count: {at_most: 7}", "run.gpu.count is 8, expected was at most 7"),
@@ -239,28 +239,28 @@ mod tests {
             ("run.gpu.count: true", "run.gpu.count is 8, expected was true"),
         ] {
             read(expected).unwrap().compare(&mut facts);
-            assert_eq!(told(&facts, key::RUN_UNEXPECTED), otherwise, "{expected}");
+            assert_eq!(told(&facts, &key::RUN_UNEXPECTED), otherwise, "{expected}");
         }
     }
 
     #[test]
     fn an_unknown_value_is_a_gap_unless_another_is_wrong() {
         let mut facts = Facts::default();
-        facts.insert(key::RUN_GPU_COUNT, Fact::seen(Value::Int(8), []));
-        facts.insert::<Value>(key::RUN_NCCL_ERROR, Fact::Unknown(Gap::new("first reason")));
-        facts.insert::<Value>(key::RUN_NCCL_HANG, Fact::Unknown(Gap::new("second reason")));
+        facts.insert(key::RUN_GPU_COUNT, Fact::seen(8, []));
+        facts.insert(key::RUN_NCCL_ERROR, Fact::Unknown(Gap::new("first reason")));
+        facts.insert(key::RUN_NCCL_HANG, Fact::Unknown(Gap::new("second reason")));
         let unknown = "run.nccl.error: null\nrun.nccl.hang: null\n";
         read(&format!("{unknown}run.gpu.count: 8")).unwrap().compare(&mut facts);
-        assert_eq!(gap(&facts, key::RUN_UNEXPECTED), "run.nccl.error: first reason");
+        assert_eq!(gap(&facts, &key::RUN_UNEXPECTED), "run.nccl.error: first reason");
         read(&format!("{unknown}run.gpu.count: 4")).unwrap().compare(&mut facts);
-        assert_eq!(told(&facts, key::RUN_UNEXPECTED), "run.gpu.count is 8, expected was 4");
+        assert_eq!(told(&facts, &key::RUN_UNEXPECTED), "run.gpu.count is 8, expected was 4");
         read("run.gpu.count: 8").unwrap().compare(&mut facts);
-        assert!(matches!(facts.get(key::RUN_UNEXPECTED.name), Fact::Absent));
+        assert!(matches!(facts.get(key::RUN_UNEXPECTED), Fact::Absent));
     }
 
     /// Why a fact is unknown.
-    fn gap(facts: &Facts, key: &Key) -> String {
-        match facts.get(key.name) {
+    fn gap(facts: &Facts, key: &key::Definition) -> String {
+        match facts.view(key) {
             Fact::Unknown(gap) => gap.why.clone(),
             known => panic!("{known:?}"),
         }
@@ -288,19 +288,19 @@ mod tests {
             let now = measured(&[("all_reduce", 1 << 20, speed), ("all_reduce", (1 << 20) - 1, 1.0)]);
             let mut facts = Facts::default();
             compare(&good, &now, &mut facts);
-            assert_eq!(told(&facts, key::RUN_WORSE), worse);
+            assert_eq!(told(&facts, &key::RUN_WORSE), worse);
         }
         for now in [measured(&[("broadcast", 1 << 20, 1.0)]), measured(&[("all_reduce", (1 << 20) - 1, 1.0)])] {
             let mut facts = Facts::default();
             compare(&good, &now, &mut facts);
             let why = "the baseline and this run have no operation measured at the same size, from 1 MiB on";
-            assert_eq!(gap(&facts, key::RUN_WORSE), why);
+            assert_eq!(gap(&facts, &key::RUN_WORSE), why);
         }
         // One size in common is enough.
         let now = measured(&[("broadcast", 1 << 20, 1.0), ("all_reduce", 1 << 20, 100e9)]);
         let mut facts = Facts::default();
         compare(&good, &now, &mut facts);
-        assert!(matches!(facts.get(key::RUN_WORSE.name), Fact::Absent));
+        assert!(matches!(facts.get(key::RUN_WORSE), Fact::Absent));
     }
 
     #[test]
@@ -309,7 +309,7 @@ mod tests {
         for (good, now) in [(&some, &none), (&none, &some), (&none, &none)] {
             let mut facts = Facts::default();
             compare(good, now, &mut facts);
-            assert!(gap(&facts, key::RUN_WORSE).starts_with("the baseline and this run do not both have"));
+            assert!(gap(&facts, &key::RUN_WORSE).starts_with("the baseline and this run do not both have"));
         }
     }
 
@@ -318,9 +318,12 @@ mod tests {
         let good = recorded("quick");
         let mut facts = facts(&good);
         facts.insert(key::RUN_GPU_MODELS, Fact::seen(vec!["another".to_owned()], []));
-        facts.insert::<Value>(key::RUN_NCCL_NETWORK, Fact::Absent);
+        facts.insert(key::RUN_NCCL_NETWORK, Fact::Absent);
         // Nothing was measured at the same size, and what is worse still counts.
         compare(&good, &measured(&[("other", 1 << 20, 1.0)]), &mut facts);
-        assert_eq!(told(&facts, key::RUN_WORSE), "run.gpu.models is another, in the baseline NVIDIA H200, NVIDIA H200");
+        assert_eq!(
+            told(&facts, &key::RUN_WORSE),
+            "run.gpu.models is another, in the baseline NVIDIA H200, NVIDIA H200"
+        );
     }
 }

@@ -6,13 +6,13 @@ use crate::model::{Arch, Fact, Found, Gap, GpuCode, ImagePath};
 use crate::rootfs::File;
 
 use super::super::value::CodeLists;
-use super::super::{Context, Facts, key};
+use super::super::{Context, Draft, key};
 use super::toolkit;
 
 /// Folders of CUDA's tools.
 const TOOLS: [&str; 2] = ["opt/nvidia", "usr/local"];
 
-pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
+pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     let mut groups = BTreeMap::new();
     let mut versions = BTreeMap::new();
     let mut at = (Vec::new(), Vec::new());
@@ -44,7 +44,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
 }
 
 /// Architectures of torch on which NCCL would have nothing to run.
-fn not_in_nccl(context: &Context<'_>, facts: &Facts) -> Fact<Vec<String>> {
+fn not_in_nccl(context: &Context<'_>, facts: &Draft<'_>) -> Fact<Vec<String>> {
     let nccl = facts.get(key::NCCL_LOADED_PATH).clone().and_then(|path, _| {
         match context.rootfs.open(&path).ok().map(|(path, file)| (code(&file), file.site(&path, None))) {
             Some((Some(Ok(code)), site)) => Fact::seen(code, [site]),

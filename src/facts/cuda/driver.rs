@@ -3,12 +3,12 @@
 use crate::model::{Fact, ImagePath};
 use crate::rootfs::loader::elf;
 
-use super::super::{Context, Facts, key};
+use super::super::{Context, Draft, key};
 
 /// What NVIDIA's container runtime brings from the host.
 const OF_THE_DRIVER: [&str; 3] = ["libcuda.so", "libnvidia-ml.so", "libnvidia-ptxjitcompiler.so"];
 
-pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
+pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     let libraries = context.rootfs.read_files().filter(|(path, file)| {
         let name = String::from_utf8_lossy(path.file_name());
         OF_THE_DRIVER.iter().any(|prefix| name.starts_with(prefix)) && !is_meant(path) && elf(file).is_some()

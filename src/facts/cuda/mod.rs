@@ -7,11 +7,33 @@ mod require;
 mod runtime;
 pub(super) mod toolkit;
 
-use super::{Context, Facts};
+use super::key::definitions;
+use super::producer::Producer;
+use super::{Context, Draft};
 
 pub(super) use require::{Properties, Truth, check};
 
-pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
+pub(super) static PRODUCER: Producer = Producer {
+    name: "cuda",
+    produces: definitions![
+        NVIDIA_REQUIREMENTS,
+        TORCH_CUDA_DRIVER_MIN,
+        TORCH_CUDART_NEEDED,
+        CUDA_FATBIN,
+        CUDA_PTX,
+        CUDA_NOT_IN_NCCL,
+        CUDA_COMPAT,
+        CUDA_LIBCUDA,
+        CUDA_CUDART,
+        CUDA_CUDART_MAJORS,
+        CUDA_CUDART_MISSING,
+        CUDA_DRIVER_LIBRARIES,
+    ],
+    needs: definitions![TORCH_CUDA_VERSION, NCCL_LOADED_PATH],
+    run: produce,
+};
+
+fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     runtime::produce(context, facts);
     driver::produce(context, facts);
     code::produce(context, facts);

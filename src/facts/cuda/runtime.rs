@@ -6,7 +6,7 @@ use crate::model::{Fact, Site};
 use crate::rootfs::loader::elf;
 
 use super::super::records::LibraryFile;
-use super::super::{Context, Facts, key};
+use super::super::{Context, Draft, key};
 
 /// `libcudart.so.12`, and the names that tools which repair wheels give, such as `libcudart-e409450e.so.11.0`.
 fn is_cudart(name: &str) -> bool {
@@ -21,7 +21,7 @@ fn major(soname: &str) -> Option<i64> {
 /// Runtime libraries that torch's libraries need, by soname: who needs each, and whether anyone would find it.
 type Needed = BTreeMap<String, (Vec<Site>, bool)>;
 
-pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
+pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     let mut copies = Vec::new();
     let mut at = Vec::new();
     for (path, file) in context.rootfs.read_files() {

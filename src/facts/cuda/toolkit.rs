@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::document::shipped;
 use crate::model::{Fact, Gap, Version};
 
-use super::super::{Facts, key};
+use super::super::{Draft, key};
 
 /// The table.
 #[derive(Debug, Deserialize)]
@@ -50,7 +50,7 @@ struct Release {
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| shipped::table("cuda"));
 
-pub(super) fn produce(facts: &mut Facts) {
+pub(super) fn produce(facts: &mut Draft<'_>) {
     let cuda = facts.get(key::TORCH_CUDA_VERSION).clone();
     let needed = cuda.and_then(|value, at| match oldest_driver(&value) {
         Some(driver) => Fact::Seen { value: driver, at },
@@ -101,7 +101,7 @@ mod tests {
         }
         for release in &TABLE.releases {
             assert_eq!(release.branch.is_none(), release.unknown.is_some(), "{}", release.cuda);
-            assert!(oldest_driver(&release.cuda.as_str().into()).is_some(), "{}", release.cuda);
+            assert!(oldest_driver(&version(&release.cuda)).is_some(), "{}", release.cuda);
         }
     }
 

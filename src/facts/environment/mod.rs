@@ -9,9 +9,11 @@ mod vocabulary;
 use crate::launch::Setting;
 use crate::model::{Fact, Gap, Site, Version};
 
+use super::key::definitions;
+use super::producer::Producer;
 use super::records::VariableSetting;
 use super::settings::Settings;
-use super::{Context, Facts, key, nccl};
+use super::{Context, Draft, key, nccl};
 
 use name::{Family, Name, Readers, State};
 use vocabulary::{About, Place};
@@ -43,7 +45,33 @@ impl List {
     }
 }
 
-pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
+pub(super) static PRODUCER: Producer = Producer {
+    name: "environment",
+    produces: definitions![
+        LAUNCH_VARIABLES,
+        LAUNCH_COMPUTED,
+        NCCL_UNKNOWN_VARIABLES,
+        NCCL_CONFIG_FILES,
+        NCCL_CONFIG_PROBLEMS,
+        NCCL_CONFIG_MISSING,
+        ENV_VARIABLES,
+        ENV_UNKNOWN,
+        ENV_MISSPELT,
+        ENV_REMOVED,
+        ENV_NOT_YET,
+        ENV_DEPRECATED,
+        ENV_BAD_VALUES,
+        ENV_COSTLY,
+        ENV_ALGORITHMS_REFUSED,
+        ENV_TOPOLOGY_FILES_MISSING,
+        ENV_CONTRADICTIONS,
+        ENV_NCCL_VERSION_NOTE,
+    ],
+    needs: definitions![TORCH_VERSION, NCCL_LOADED_PATH, NCCL_LOADED_VERSION],
+    run: produce,
+};
+
+fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     let copy = nccl::loaded_strings(context, facts);
     let readers = Readers {
         nccl: copy.value().copied(),
@@ -73,7 +101,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
 }
 
 /// The names that the job sets itself.
-fn launch(context: &Context<'_>, facts: &mut Facts) {
+fn launch(context: &Context<'_>, facts: &mut Draft<'_>) {
     let (mut all, mut computed) = (List::default(), List::default());
     for set in context.launch {
         all.push(set.name.clone(), [set.site.clone()]);
@@ -86,7 +114,7 @@ fn launch(context: &Context<'_>, facts: &mut Facts) {
 }
 
 /// One record for each setting.
-fn variables(judged: &[(&Setting, Name)], readers: &Readers<'_>, settings: &Settings, facts: &mut Facts) {
+fn variables(judged: &[(&Setting, Name)], readers: &Readers<'_>, settings: &Settings, facts: &mut Draft<'_>) {
     let records: Vec<_> = judged.iter().map(|(setting, name)| record(setting, name, readers)).collect();
     let at = judged.iter().map(|(setting, _)| setting.site.clone()).collect();
     let fact = match &settings.gap {
@@ -128,7 +156,7 @@ fn sentence(state: &State) -> Option<String> {
 }
 
 /// Lists of names, by what is wrong with them.
-fn names(judged: &[(&Setting, Name)], gap: Option<&Gap>, facts: &mut Facts) {
+fn names(judged: &[(&Setting, Name)], gap: Option<&Gap>, facts: &mut Draft<'_>) {
     let mut of_nccl = List::default();
     let [mut unknown, mut misspelt, mut removed, mut not_yet, mut deprecated] = [(); 5].map(|()| List::default());
     for (setting, name) in judged {
@@ -166,7 +194,7 @@ fn bad_value(setting: &Setting, name: &Name, readers: &Readers<'_>) -> Option<St
 }
 
 /// Lists of values that are not what they look like, and of those that cost something.
-fn values(judged: &[(&Setting, Name)], readers: &Readers<'_>, gap: Option<&Gap>, facts: &mut Facts) {
+fn values(judged: &[(&Setting, Name)], readers: &Readers<'_>, gap: Option<&Gap>, facts: &mut Draft<'_>) {
     let (mut bad, mut costly) = (List::default(), List::default());
     for (setting, name) in judged {
         let Some(value) = setting.value.as_deref() else { continue };
@@ -187,7 +215,7 @@ fn values(judged: &[(&Setting, Name)], readers: &Readers<'_>, gap: Option<&Gap>,
     facts.insert(key::ENV_COSTLY, costly.fact(gap));
 }
 
-fn conflicts(settings: &Settings, facts: &mut Facts) {
+fn conflicts(settings: &Settings, facts: &mut Draft<'_>) {
     let mut list = List::default();
     for (text, at) in conflicts::find(&settings.effective()) {
         list.push(text, at);
@@ -195,7 +223,7 @@ fn conflicts(settings: &Settings, facts: &mut Facts) {
     facts.insert(key::ENV_CONTRADICTIONS, list.fact(settings.gap.as_ref()));
 }
 
-fn algorithms(settings: &Settings, facts: &mut Facts) {
+fn algorithms(settings: &Settings, facts: &mut Draft<'_>) {
     let mut list = List::default();
     if let Some(setting) = settings.effective().get("NCCL_ALGO")
         && let Some(value) = &setting.value
@@ -208,7 +236,7 @@ fn algorithms(settings: &Settings, facts: &mut Facts) {
 }
 
 /// Descriptions of a machine that an image names and does not have. A job may name what it mounts.
-fn topology_files(context: &Context<'_>, settings: &Settings, facts: &mut Facts) {
+fn topology_files(context: &Context<'_>, settings: &Settings, facts: &mut Draft<'_>) {
     let folder = context.config.map_or("", |config| config.working_directory.as_str());
     let effective = settings.effective();
     let mut list = List::default();
@@ -226,7 +254,7 @@ fn topology_files(context: &Context<'_>, settings: &Settings, facts: &mut Facts)
 }
 
 /// `NCCL_VERSION` of CUDA's base images is what their packages brought, which need not be what torch loads.
-fn note(judged: &[(&Setting, Name)], readers: &Readers<'_>, facts: &mut Facts) {
+fn note(judged: &[(&Setting, Name)], readers: &Readers<'_>, facts: &mut Draft<'_>) {
     let noted = judged.iter().map(|(setting, _)| *setting).find(|setting| setting.name == "NCCL_VERSION");
     let numbers = |text: &str| Version::parse(text.split(['-', '+']).next().unwrap_or_default());
     let differs = |value: &str| match (numbers(value), &readers.nccl_version) {
@@ -241,7 +269,7 @@ fn note(judged: &[(&Setting, Name)], readers: &Readers<'_>, facts: &mut Facts) {
     facts.insert(key::ENV_NCCL_VERSION_NOTE, fact);
 }
 
-fn configuration_files(settings: Settings, facts: &mut Facts) {
+fn configuration_files(settings: Settings, facts: &mut Draft<'_>) {
     let files = settings.files;
     let gap = files.gap.as_ref();
     let paths = files.paths.iter().map(ToString::to_string).collect();

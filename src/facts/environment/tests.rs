@@ -4,8 +4,8 @@ use crate::layer::scan::{Compression, LayerScan};
 use crate::model::{Entry, Found, ImageConfig, Kind, Limits, NcclStrings};
 use crate::rootfs::RootFs;
 
-use super::super::World;
 use super::super::key::Definition;
+use super::super::{Facts, World};
 use super::name::Family;
 use super::*;
 use crate::model::Value;

@@ -10,7 +10,9 @@ use crate::model::{Fact, Gap, Host, Version};
 
 use super::cuda::toolkit::release_of;
 use super::cuda::{Properties, Truth, check};
-use super::{Facts, key};
+use super::key::definitions;
+use super::producer::Producer;
+use super::{Context, Draft, Facts, key};
 
 impl Facts {
     /// The same facts, with those about a host and about the image on it.
@@ -26,10 +28,59 @@ impl Facts {
     }
 }
 
+pub(super) static PRODUCER: Producer = Producer {
+    name: "host",
+    produces: definitions![
+        HOST_NAME,
+        HOST_DRIVER,
+        HOST_CUDA,
+        HOST_GPU,
+        HOST_GPU_ARCH,
+        HOST_GPU_COUNT,
+        HOST_GPU_CLASS,
+        HOST_FABRIC,
+        HOST_RDMA,
+        HOST_KERNEL,
+        HOST_TORCH_CODE,
+        HOST_NCCL_CODE,
+        HOST_EXTENSIONS_WITHOUT_CODE,
+        HOST_UNMET_REQUIREMENTS,
+        HOST_COMPAT,
+        HOST_COMPAT_REFUSED,
+        HOST_NCCL_CUDA,
+        HOST_VIRTUAL_MACHINE,
+        HOST_ARCHITECTURE,
+        HOST_DRIVER_FLAVOUR,
+        HOST_LIBRARY_MISMATCH,
+        HOST_PCI_GPUS,
+        HOST_MODULES,
+        HOST_PEER_MEMORY,
+        HOST_PEERMEM,
+        HOST_DMA_BUF,
+        HOST_NVSWITCHES,
+        HOST_FABRIC_MANAGER,
+        HOST_REDIRECTING_PORTS,
+        HOST_TRANSLATED_GPUS,
+        HOST_RDMA_DEVICES,
+        HOST_RDMA_WITHOUT_VERBS,
+        HOST_RDMA_ACTIVE_PORTS,
+        HOST_ROCE_PORTS,
+        HOST_ROCE_LOW_MTU,
+        HOST_ENGINE_MEMLOCK,
+        HOST_PERSISTENCE_OFF,
+        HOST_MIG,
+        HOST_BARE_NODES,
+        HOST_CDI_FILES,
+        HOST_CDI_FAULTS,
+    ],
+    needs: &[],
+    run: absent,
+};
+
 /// Without a host nothing is asked about one.
-pub(super) fn produce(facts: &mut Facts) {
-    for key in key::KEYS.iter().filter(|key| key.name.starts_with("host.")) {
-        facts.insert_value(key, Fact::Absent);
+fn absent(_: &Context<'_>, facts: &mut Draft<'_>) {
+    for key in PRODUCER.produces {
+        facts.insert_absent(key);
     }
 }
 

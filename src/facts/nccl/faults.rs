@@ -10,7 +10,7 @@ use crate::launch::Setting;
 use crate::model::{Fact, Version};
 
 use super::super::words::Linkage;
-use super::super::{Context, Facts, key, settings};
+use super::super::{Context, Draft, key, settings};
 
 /// A fault of a range of releases.
 #[derive(Debug, Deserialize)]
@@ -42,7 +42,7 @@ enum Meets {
 
 static TABLE: LazyLock<Vec<Fault>> = LazyLock::new(|| shipped::table("faults"));
 
-pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
+pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     let version = facts.get(key::NCCL_LOADED_VERSION).clone();
     let linkage = facts.get(key::TORCH_NCCL_LINKAGE).value().copied();
     for (key, meets) in [(key::NCCL_FAULTS, Meets::Ordinary), (key::NCCL_RARE_FAULTS, Meets::Rare)] {

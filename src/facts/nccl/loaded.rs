@@ -6,7 +6,7 @@ use crate::rootfs::loader::{Asked, Object, elf};
 
 use super::super::torch::{Import, Library};
 use super::super::words::Linkage;
-use super::super::{Context, Facts, key};
+use super::super::{Context, Draft, key};
 use super::{SONAME, strings};
 
 /// The NCCL that torch would run.
@@ -24,7 +24,7 @@ impl Loaded<'_> {
 }
 
 /// Follows the way that torch goes to NCCL.
-pub(super) fn loaded<'a>(context: &Context<'a>, facts: &Facts) -> Fact<Loaded<'a>> {
+pub(super) fn loaded<'a>(context: &Context<'a>, facts: &Draft<'_>) -> Fact<Loaded<'a>> {
     let linkage = match facts.get(key::TORCH_NCCL_LINKAGE) {
         Fact::Seen { value, .. } => *value,
         Fact::Absent => return Fact::Absent,

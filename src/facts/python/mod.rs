@@ -6,7 +6,9 @@ mod program;
 use crate::model::{Fact, Gap, ImageConfig, ImagePath, Site};
 use crate::rootfs::RootFs;
 
-use super::{Context, Facts, key, pattern};
+use super::key::definitions;
+use super::producer::Producer;
+use super::{Context, Draft, key, pattern};
 
 pattern!(VERSIONED, r"^python3\.(\d+)t?$");
 
@@ -58,7 +60,14 @@ fn minor_of(file: &ImagePath) -> Option<u32> {
     std::str::from_utf8(captures.get(1)?.as_bytes()).ok()?.parse().ok()
 }
 
-pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
+pub(super) static PRODUCER: Producer = Producer {
+    name: "python",
+    produces: definitions![PYTHON_PATH, PYTHON_SITE_PACKAGES, PYTHON_STARTUP_CODE,],
+    needs: &[],
+    run: produce,
+};
+
+fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     let Some(python) = &context.python else {
         facts.insert(key::PYTHON_PATH, Fact::Absent);
         facts.insert(key::PYTHON_SITE_PACKAGES, Fact::Absent);

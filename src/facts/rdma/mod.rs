@@ -10,8 +10,10 @@ use crate::launch::Setting;
 use crate::model::{ElfInfo, Endian, Fact, ImagePath, Version};
 use crate::rootfs::loader::elf;
 
+use super::key::definitions;
+use super::producer::Producer;
 use super::records::LibraryFile;
-use super::{Context, Facts, key, nccl, settings};
+use super::{Context, Draft, key, nccl, settings};
 
 /// In NCCL's order (`src/misc/ibvsymbols.cc`). The first name exists only with a development package.
 const NAMES: [&str; 2] = ["libibverbs.so", "libibverbs.so.1"];
@@ -26,7 +28,29 @@ const OTHERS: &[&str] = &["librdmacm.so.1", "libefa.so.1", "libfabric.so.1", "li
 const X86_64: u16 = 62;
 const AARCH64: u16 = 183;
 
-pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
+pub(super) static PRODUCER: Producer = Producer {
+    name: "rdma",
+    produces: definitions![
+        RDMA_VERBS,
+        RDMA_NOT_LOADED,
+        RDMA_VERBS_OWNER,
+        RDMA_VERSION,
+        RDMA_ORIGIN,
+        RDMA_PRIVATE_ABI,
+        RDMA_MISSING_VERSIONS,
+        RDMA_MLX5,
+        RDMA_PROVIDERS,
+        RDMA_BROKEN_PROVIDERS,
+        RDMA_LIBRARIES,
+        RDMA_FORBIDDEN,
+        RDMA_RUNTIME_NEEDS,
+        RDMA_DANGLING_DRIVERS,
+    ],
+    needs: definitions![NCCL_LOADED_PATH],
+    run: produce,
+};
+
+fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     let version = nccl::loaded_strings(context, facts).value().and_then(|copy| Version::parse(&copy.version));
     let environment = settings::effective(context, version.as_ref());
     let first = version.filter(|version| Version::parse("2.30.3").is_some_and(|first| *version >= first));
@@ -54,7 +78,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
 }
 
 /// The library that a dlopen of NCCL's would give, by the first of these names that there is.
-fn opened<'n>(context: &Context<'_>, facts: &Facts, names: impl IntoIterator<Item = &'n str>) -> Fact<ImagePath> {
+fn opened<'n>(context: &Context<'_>, facts: &Draft<'_>, names: impl IntoIterator<Item = &'n str>) -> Fact<ImagePath> {
     let loaded = facts.get(key::NCCL_LOADED_PATH).value();
     let caller = loaded.and_then(|path| context.rootfs.open(path).ok());
     // Without NCCL: whatever runs on the image's own machine.
@@ -97,7 +121,7 @@ fn not_loaded(context: &Context<'_>, verbs: &Fact<ImagePath>) -> Fact<Vec<String
 }
 
 /// Libraries of the same trade, wherever they are.
-fn libraries(context: &Context<'_>, facts: &mut Facts) {
+fn libraries(context: &Context<'_>, facts: &mut Draft<'_>) {
     let mut records = Vec::new();
     let mut at = Vec::new();
     for (path, file) in context.rootfs.read_files() {
@@ -113,7 +137,7 @@ fn libraries(context: &Context<'_>, facts: &mut Facts) {
 }
 
 /// Settings of the process that keep NCCL from it.
-fn forbidden(environment: &BTreeMap<String, Setting>, facts: &mut Facts) {
+fn forbidden(environment: &BTreeMap<String, Setting>, facts: &mut Draft<'_>) {
     let off = |name: &str, value: &str| match name {
         "NCCL_IB_DISABLE" => settings::number(value).is_some_and(|number| number != 0),
         "NCCL_NET" => value.eq_ignore_ascii_case("socket"),
@@ -129,7 +153,7 @@ fn forbidden(environment: &BTreeMap<String, Setting>, facts: &mut Facts) {
 }
 
 /// Device nodes, limits and capabilities come from whoever starts the container.
-fn runtime_needs(facts: &mut Facts) {
+fn runtime_needs(facts: &mut Draft<'_>) {
     const NEEDS: [&str; 3] = [
         "the devices: docker run --device=/dev/infiniband, or NVIDIA_MOFED=enabled with NVIDIA's runtime, or a device plugin",
         "locked memory: docker run --ulimit memlock=-1, or --cap-add=IPC_LOCK",

@@ -2,7 +2,7 @@
 
 use crate::model::{Fact, Gap, ImagePath, Site};
 
-use super::super::{Context, Facts, key, pattern, text};
+use super::super::{Context, Draft, key, pattern, text};
 
 pattern!(PROVIDER, r"^lib(.+)-rdmav(\d+)\.so$");
 pattern!(DRIVER, r"(?m)^driver[ \t]+([^\s]+)");
@@ -17,7 +17,7 @@ struct Library {
     path: ImagePath,
 }
 
-pub(super) fn produce(context: &Context<'_>, verbs: &Fact<ImagePath>, facts: &mut Facts) {
+pub(super) fn produce(context: &Context<'_>, verbs: &Fact<ImagePath>, facts: &mut Draft<'_>) {
     let abi = facts.get(key::RDMA_PRIVATE_ABI).value().cloned();
     // libibverbs opens the providers of its own private interface; where that is not known, any will do.
     let fits = |library: &Library| abi.as_ref().is_none_or(|abi| *abi == library.abi);
@@ -70,7 +70,7 @@ fn broken(
     verbs: &Fact<ImagePath>,
     both: &Fact<(Vec<Library>, &[Named])>,
     abi: Option<&str>,
-    facts: &Facts,
+    facts: &Draft<'_>,
 ) -> Fact<Vec<String>> {
     let (libraries, named) = match both {
         Fact::Seen { value, .. } => value,

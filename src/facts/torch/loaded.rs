@@ -3,10 +3,10 @@
 use crate::model::{Fact, Gap};
 use crate::rootfs::loader::Asked;
 
-use super::super::{Context, Facts, key};
+use super::super::{Context, Draft, key};
 use super::import::Import;
 
-pub(super) fn produce(context: &Context<'_>, facts: &mut Facts) {
+pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     let failure = context.loader.agreed(|import| import.failure.clone());
     facts.insert(
         key::TORCH_IMPORT_ERROR,

@@ -45,7 +45,7 @@ fn one_element_may_decide_without_what_is_unknown() {
     let environment = std::collections::BTreeMap::from([("A".to_owned(), "1".to_owned())]);
     facts.insert(key::IMAGE_ENV, Fact::seen(environment, []));
     facts.insert::<bool>(key::TORCH_USE_NCCL, Fact::Unknown(Gap::new("code")));
-    facts.insert::<String>(key::TORCH_PATH, Fact::Unknown(Gap::new("path")));
+    facts.insert(key::TORCH_PATH, Fact::Unknown(Gap::new("path")));
     facts.insert::<Vec<String>>(key::RDMA_PROVIDERS, Fact::Unknown(Gap::new("providers")));
     let scope = eval::Scope::new(&facts);
     for (condition, expected) in [

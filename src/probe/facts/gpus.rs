@@ -192,10 +192,10 @@ mod tests {
     #[test]
     fn a_list_of_another_form_is_no_count() {
         let odd = facts_of(r#"{"0": "H200"}"#);
-        for key in [key::RUN_GPU_COUNT, key::RUN_GPU_MODELS, key::RUN_GPU_SLOWED] {
-            assert!(matches!(odd.get(key.name), Fact::Unknown(_)), "{}", key.name);
+        for key in key::definitions![RUN_GPU_COUNT, RUN_GPU_MODELS, RUN_GPU_SLOWED] {
+            assert!(matches!(odd.view(key), Fact::Unknown(_)), "{}", key.name);
         }
-        assert_eq!(facts_of("[]").get(key::RUN_GPU_COUNT.name).value(), Some(&Value::Int(0)));
+        assert_eq!(facts_of("[]").get(key::RUN_GPU_COUNT).value(), Some(&0));
     }
 
     #[test]

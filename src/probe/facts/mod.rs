@@ -94,3 +94,27 @@ pub fn compare(facts: &mut Facts) {
 fn whole(number: f64) -> i64 {
     number.round() as i64
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::facts::key::{KEYS, definitions};
+
+    /// Facts that need more than a recording: the facts of the image, expectations, or another recording.
+    const COMPARISONS: &[&Definition] =
+        definitions![RUN_TORCH_UNPREDICTED, RUN_EXPECTED, RUN_BASELINE, RUN_UNEXPECTED, RUN_WORSE];
+
+    #[test]
+    fn every_recording_answers_every_fact_of_a_run() {
+        let of_run = KEYS.iter().filter(|key| key.is_of_run() && !COMPARISONS.contains(key));
+        let of_run: BTreeSet<_> = of_run.map(|key| key.name).collect();
+        let full = format!("{}/fixtures/probe/h200-x2/full.jsonl", env!("CARGO_MANIFEST_DIR"));
+        for recording in [std::fs::read(full).unwrap(), Vec::new()] {
+            let mut facts = Facts::default();
+            add(&Recording::read(&recording), &mut facts);
+            assert_eq!(facts.iter().map(|(name, _)| name).collect::<BTreeSet<_>>(), of_run);
+        }
+    }
+}

@@ -50,8 +50,8 @@ fn facts(step: Step) -> Facts {
 }
 
 /// A fact as people read it: its value, `-` where it is absent, `? WHY` where it is unknown.
-fn shown(facts: &Facts, key: &Key) -> String {
-    match facts.get(key.name) {
+fn shown(facts: &Facts, key: &key::Definition) -> String {
+    match facts.view(key) {
         Fact::Seen { value, .. } => value.to_string(),
         Fact::Absent => "-".to_owned(),
         Fact::Unknown(gap) => format!("? {}", gap.why),
@@ -64,7 +64,7 @@ const SIZES: [u64; 3] = [8, 64 << 20, 256 << 20];
 fn wrong_values_are_listed_by_operation_and_size() {
     let wrong = |values: &[Json], outcome: Outcome| {
         let parts = values.iter().zip(SIZES).map(|(wrong, bytes)| measurement("all_reduce", bytes, 1e9, wrong.clone()));
-        shown(&facts(step("collectives", parts.collect(), outcome)), key::RUN_NCCL_WRONG)
+        shown(&facts(step("collectives", parts.collect(), outcome)), &key::RUN_NCCL_WRONG)
     };
     let broke = || failed("exception", None, "it broke");
     assert_eq!(wrong(&[json!(0), json!(0)], done()), "-");
@@ -85,15 +85,15 @@ fn values_that_were_not_compared_are_unknown() {
     unread["unread"] = json!({"wrong": "out of memory"});
     let good = measurement("all_reduce", 8, 1e9, 0);
     let facts_of = |parts| facts(step("collectives", parts, done()));
-    assert_eq!(shown(&facts_of(vec![good, unread.clone()]), key::RUN_NCCL_WRONG), "? out of memory");
+    assert_eq!(shown(&facts_of(vec![good, unread.clone()]), &key::RUN_NCCL_WRONG), "? out of memory");
     let bad = measurement("broadcast", 8, 1e9, 1);
-    assert_eq!(shown(&facts_of(vec![bad, unread]), key::RUN_NCCL_WRONG), "broadcast of 8 bytes: 1 wrong values");
+    assert_eq!(shown(&facts_of(vec![bad, unread]), &key::RUN_NCCL_WRONG), "broadcast of 8 bytes: 1 wrong values");
     let nothing = body(json!({"left_out": [{"why": "one GPU"}, {"why": "another reason"}]}));
     let nothing = || Outcome::Done { body: nothing.clone(), unclean_exit: None };
-    let of = |parts: Vec<Json>| shown(&facts(step("collectives", parts, nothing())), key::RUN_NCCL_WRONG);
+    let of = |parts: Vec<Json>| shown(&facts(step("collectives", parts, nothing())), &key::RUN_NCCL_WRONG);
     assert_eq!(of(vec![]), "? nothing was measured: one GPU");
     assert_eq!(of(vec![measurement("all_reduce", 8, 1e9, 0)]), "-");
-    assert_eq!(shown(&facts_of(vec![]), key::RUN_NCCL_WRONG), "-");
+    assert_eq!(shown(&facts_of(vec![]), &key::RUN_NCCL_WRONG), "-");
 }
 
 #[test]
@@ -109,23 +109,23 @@ fn bandwidth_is_that_of_the_largest_size() {
     assert_eq!(bandwidth(&step, "broadcast"), Some(1e6));
     assert_eq!(bandwidth(&step, "alltoall"), None);
     let facts = facts(step);
-    assert_eq!(shown(&facts, key::RUN_NCCL_BUSBW), "all_reduce=123.5, broadcast=0.0");
-    assert_eq!(shown(&facts, key::RUN_NCCL_ALL_REDUCE), "123457");
+    assert_eq!(shown(&facts, &key::RUN_NCCL_BUSBW), "all_reduce=123.5, broadcast=0.0");
+    assert_eq!(shown(&facts, &key::RUN_NCCL_ALL_REDUCE), "123457");
 }
 
 #[test]
 fn all_reduce_counts_from_64_mib_on() {
     let speed = |bytes: u64, outcome: Outcome| {
         let step = step("collectives", vec![measurement("all_reduce", bytes, 2e9, 0)], outcome);
-        shown(&facts(step), key::RUN_NCCL_ALL_REDUCE)
+        shown(&facts(step), &key::RUN_NCCL_ALL_REDUCE)
     };
     assert_eq!(speed(64 << 20, done()), "2000");
     assert_eq!(speed((64 << 20) - 1, done()), "-");
     assert_eq!(speed(64 << 20, Outcome::Open), "2000");
     assert_eq!(speed(8, Outcome::Open), "? the step was not ended");
     let none = facts(step("collectives", vec![], done()));
-    assert_eq!(shown(&none, key::RUN_NCCL_BUSBW), "-");
-    assert_eq!(shown(&none, key::RUN_NCCL_ALL_REDUCE), "-");
+    assert_eq!(shown(&none, &key::RUN_NCCL_BUSBW), "-");
+    assert_eq!(shown(&none, &key::RUN_NCCL_ALL_REDUCE), "-");
 }
 
 #[test]
@@ -135,11 +135,11 @@ fn times_are_in_milliseconds() {
     let pairs = pairs.map(|(by, first)| json!({"kind": "point-to-point", "prepared_by": by, "first_seconds": first}));
     let parts: Vec<_> = [times].into_iter().chain(pairs).collect();
     let all = facts(step("collectives", parts, done()));
-    assert_eq!(shown(&all, key::RUN_NCCL_INIT), "1750");
-    assert_eq!(shown(&all, key::RUN_NCCL_PAIR), "100");
+    assert_eq!(shown(&all, &key::RUN_NCCL_INIT), "1750");
+    assert_eq!(shown(&all, &key::RUN_NCCL_PAIR), "100");
     let none = facts(step("collectives", vec![json!({"kind": "times", "init_seconds": 1.0})], done()));
-    assert_eq!(shown(&none, key::RUN_NCCL_INIT), "-");
-    assert_eq!(shown(&none, key::RUN_NCCL_PAIR), "-");
+    assert_eq!(shown(&none, &key::RUN_NCCL_INIT), "-");
+    assert_eq!(shown(&none, &key::RUN_NCCL_PAIR), "-");
 }
 
 #[test]
@@ -155,9 +155,9 @@ fn nccl_works_once_its_first_call_has_come_back() {
         (vec![], Outcome::Open, "? the collectives were not ended", "-", "-"),
     ] {
         let facts = facts(step("collectives", parts, outcome));
-        assert_eq!(shown(&facts, key::RUN_NCCL_WORKS), works);
-        assert_eq!(shown(&facts, key::RUN_NCCL_ERROR), error);
-        assert_eq!(shown(&facts, key::RUN_NCCL_HANG), hang);
+        assert_eq!(shown(&facts, &key::RUN_NCCL_WORKS), works);
+        assert_eq!(shown(&facts, &key::RUN_NCCL_ERROR), error);
+        assert_eq!(shown(&facts, &key::RUN_NCCL_HANG), hang);
     }
 }
 
@@ -167,9 +167,9 @@ fn a_step_that_was_skipped_leaves_its_facts_unknown() {
         let facts =
             facts(step(name, vec![measurement("all_reduce", 8, 1e9, 0)], Outcome::Skipped("no torch".to_owned())));
         let expected = format!("? the step {name} was skipped: no torch");
-        let keys: &[&Key] = match name {
+        let keys: &[&key::Definition] = match name {
             "collectives" => KEYS,
-            _ => &[key::RUN_FORCED_ERROR, key::RUN_FORCED_TRANSPORTS, key::RUN_FORCED_MB_S],
+            _ => key::definitions![RUN_FORCED_ERROR, RUN_FORCED_TRANSPORTS, RUN_FORCED_MB_S],
         };
         for key in keys {
             assert_eq!(shown(&facts, key), expected, "{}", key.name);
@@ -177,7 +177,7 @@ fn a_step_that_was_skipped_leaves_its_facts_unknown() {
     }
     let mut nothing = Facts::default();
     produce(&Recording::default(), &mut nothing);
-    for key in [key::RUN_NCCL_WORKS, key::RUN_FORCED_ERROR, key::RUN_ISOLATED, key::RUN_WHAT_IF] {
+    for key in key::definitions![RUN_NCCL_WORKS, RUN_FORCED_ERROR, RUN_ISOLATED, RUN_WHAT_IF] {
         assert_eq!(shown(&nothing, key), "-");
     }
 }
@@ -188,21 +188,21 @@ fn ranks_and_the_copies_of_nccl_that_were_mapped() {
     let mapped =
         json!({"kind": "libraries", "paths": ["/a/libnccl.so.2", "/b/libnccl.so", "/libnccl.so/x", "/libnccl-net.so"]});
     let facts = facts(step("collectives", vec![setup, mapped], done()));
-    assert_eq!(shown(&facts, key::RUN_NCCL_RANKS), "8");
-    assert_eq!(shown(&facts, key::RUN_NCCL_PATHS), "/a/libnccl.so.2, /b/libnccl.so");
+    assert_eq!(shown(&facts, &key::RUN_NCCL_RANKS), "8");
+    assert_eq!(shown(&facts, &key::RUN_NCCL_PATHS), "/a/libnccl.so.2, /b/libnccl.so");
     let none = self::facts(step("collectives", vec![], done()));
-    assert_eq!(shown(&none, key::RUN_NCCL_RANKS), "-");
-    assert_eq!(shown(&none, key::RUN_NCCL_PATHS), "-");
+    assert_eq!(shown(&none, &key::RUN_NCCL_RANKS), "-");
+    assert_eq!(shown(&none, &key::RUN_NCCL_PATHS), "-");
 }
 
-const LOGGED: [&Key; 7] = [
-    key::RUN_NCCL_VERSION,
-    key::RUN_NCCL_NODES,
-    key::RUN_NCCL_TRANSPORTS,
-    key::RUN_NCCL_NETWORK,
-    key::RUN_NCCL_INTERFACES,
-    key::RUN_NCCL_WARNINGS,
-    key::RUN_NCCL_PLUGIN_ERRORS,
+const LOGGED: &[&key::Definition] = key::definitions![
+    RUN_NCCL_VERSION,
+    RUN_NCCL_NODES,
+    RUN_NCCL_TRANSPORTS,
+    RUN_NCCL_NETWORK,
+    RUN_NCCL_INTERFACES,
+    RUN_NCCL_WARNINGS,
+    RUN_NCCL_PLUGIN_ERRORS,
 ];
 
 #[test]
@@ -215,7 +215,7 @@ fn without_debug_output_nothing_is_known_of_nccl_where_it_runs() {
         }
     }
     let silent = facts(step("collectives", vec![], done()));
-    assert_eq!(shown(&silent, key::RUN_NCCL_NODES), "? NCCL wrote no debug output");
+    assert_eq!(shown(&silent, &key::RUN_NCCL_NODES), "? NCCL wrote no debug output");
 }
 
 #[test]
@@ -230,9 +230,9 @@ fn what_is_not_in_a_whole_log_is_absent_and_in_a_shortened_one_unknown() {
         [(None, "-"), (Some(0), "-"), (Some(3), "? 3 lines of NCCL's debug output were left out")]
     {
         let facts = with(left_out);
-        assert_eq!(shown(&facts, key::RUN_NCCL_NETWORK), expected);
-        assert_eq!(shown(&facts, key::RUN_NCCL_VERSION), expected);
-        assert_eq!(shown(&facts, key::RUN_NCCL_WARNINGS), "odd");
+        assert_eq!(shown(&facts, &key::RUN_NCCL_NETWORK), expected);
+        assert_eq!(shown(&facts, &key::RUN_NCCL_VERSION), expected);
+        assert_eq!(shown(&facts, &key::RUN_NCCL_WARNINGS), "odd");
     }
 }
 
@@ -257,11 +257,11 @@ fn the_run_over_the_network_alone() {
         (Outcome::Open, "? the step was not ended"),
     ] {
         let facts = facts(step("forced-network", parts(), outcome));
-        assert_eq!(shown(&facts, key::RUN_FORCED_ERROR), error);
-        assert_eq!(shown(&facts, key::RUN_FORCED_MB_S), "4069");
-        assert_eq!(shown(&facts, key::RUN_FORCED_TRANSPORTS), "-");
+        assert_eq!(shown(&facts, &key::RUN_FORCED_ERROR), error);
+        assert_eq!(shown(&facts, &key::RUN_FORCED_MB_S), "4069");
+        assert_eq!(shown(&facts, &key::RUN_FORCED_TRANSPORTS), "-");
     }
-    assert_eq!(shown(&facts(step("forced-network", vec![], done())), key::RUN_FORCED_MB_S), "-");
+    assert_eq!(shown(&facts(step("forced-network", vec![], done())), &key::RUN_FORCED_MB_S), "-");
 }
 
 fn found(name: &str, found: Json) -> Step {
@@ -277,8 +277,8 @@ fn arrangements_are_measured_against_one_container() {
         {"arrangement": "silent", "error": "it did not end", "warning": null},
     ]);
     let facts_of = |body: Json| facts(found("isolated", body));
-    let Fact::Seen { value: Value::List(records), .. } =
-        facts_of(json!({"rows": rows})).get(key::RUN_ISOLATED.name).clone()
+    let Fact::Seen { value: crate::model::Value::List(records), .. } =
+        facts_of(json!({"rows": rows})).view(&key::RUN_ISOLATED).clone()
     else {
         panic!("no list")
     };
@@ -292,9 +292,9 @@ fn arrangements_are_measured_against_one_container() {
             "arrangement=silent, error=it did not end",
         ]
     );
-    assert_eq!(shown(&facts_of(json!({"rows": []})), key::RUN_ISOLATED), "-");
+    assert_eq!(shown(&facts_of(json!({"rows": []})), &key::RUN_ISOLATED), "-");
     let lost = facts(step("isolated", vec![], Outcome::Open));
-    assert_eq!(shown(&lost, key::RUN_ISOLATED), "? the step isolated was not ended");
+    assert_eq!(shown(&lost, &key::RUN_ISOLATED), "? the step isolated was not ended");
 }
 
 #[test]
@@ -310,7 +310,9 @@ fn a_variant_differs_where_no_sample_of_one_is_among_those_of_the_other() {
     ]);
     let facts_of = |variants: Json| facts(found("what-if", json!({"variants": variants})));
     let facts = facts_of(variants);
-    let Fact::Seen { value: Value::List(records), .. } = facts.get(key::RUN_WHAT_IF.name) else { panic!("no list") };
+    let Fact::Seen { value: crate::model::Value::List(records), .. } = facts.view(&key::RUN_WHAT_IF) else {
+        panic!("no list")
+    };
     let mut records: Vec<_> = records.iter().map(ToString::to_string).collect();
     let unread = records.remove(5);
     assert!(unread.starts_with("error=") && unread.ends_with("variables=F=1"), "{unread}");
@@ -325,7 +327,7 @@ fn a_variant_differs_where_no_sample_of_one_is_among_those_of_the_other() {
             "differs=no, ratio=1.00, size=64, variables=E=1",
         ]
     );
-    assert_eq!(shown(&facts_of(json!([{"env": {}, "sizes": [size(8, 1.0, [1.0, 1.0])]}])), key::RUN_WHAT_IF), "-");
+    assert_eq!(shown(&facts_of(json!([{"env": {}, "sizes": [size(8, 1.0, [1.0, 1.0])]}])), &key::RUN_WHAT_IF), "-");
     let lost = self::facts(step("what-if", vec![], failed("exit", None, "status 1")));
-    assert_eq!(shown(&lost, key::RUN_WHAT_IF), "? the step what-if failed: status 1");
+    assert_eq!(shown(&lost, &key::RUN_WHAT_IF), "? the step what-if failed: status 1");
 }
