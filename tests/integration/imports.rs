@@ -87,16 +87,10 @@ const DOORS: &[(&str, &[&str])] = &[
 ];
 
 /// Files that import each other, and why they may.
-const CIRCLES: &[(&[&str], &str)] = &[
-    (
-        &["facts/environment/conf_file.rs", "facts/environment/sources.rs"],
-        "a setting of nccl.conf has a place, and the places of settings are those of nccl.conf among others",
-    ),
-    (
-        &["rootfs/loader/process.rs", "rootfs/loader/search.rs"],
-        "a process searches for what it needs, and the search depends on what the process has mapped",
-    ),
-];
+const CIRCLES: &[(&[&str], &str)] = &[(
+    &["rootfs/loader/process.rs", "rootfs/loader/search.rs"],
+    "a process searches for what it needs, and the search depends on what the process has mapped",
+)];
 
 /// A source file of the program.
 struct Source {

@@ -160,8 +160,6 @@ fn operator(text: &str) -> Option<(Operator, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::value::FactType as _;
-    use crate::facts::value::FactType as _;
 
     fn said(pairs: &[(&str, &str)]) -> Fact<Groups> {
         requirements(&pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
