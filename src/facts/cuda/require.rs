@@ -160,6 +160,7 @@ fn operator(text: &str) -> Option<(Operator, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::value::FactType;
 
     fn said(pairs: &[(&str, &str)]) -> Fact<Groups> {
         requirements(&pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
