@@ -98,7 +98,7 @@ mod tests {
             ("allgather:^ring,pat", vec![]),
             ("ring;reduce:^tree", vec![]),
             ("AllReduce:CollNetChain", vec![]),
-            ("allreduce:tree:ring", vec![]),
+            ("allreduce:tree:none", vec![]),
             ("^ring,tree,nvls,nvlstree,pat,collnetdirect,collnetchain", none_for(&ALL)),
             ("none", vec!["'none' is no algorithm".to_owned()].into_iter().chain(none_for(&ALL)).collect()),
             ("broadcast:ring;ring", vec!["'ring' names no function".to_owned()]),

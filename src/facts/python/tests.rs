@@ -301,14 +301,16 @@ fn variables_move_where_python_imports_from() {
 #[test]
 fn lines_of_path_files_name_folders_or_run_code() {
     let packages = "usr/lib/python3/dist-packages";
-    let [a, b, hidden, link, text] =
-        ["a.pth", "b.pth", ".c.pth", "d.pth", "e.txt"].map(|name| format!("{packages}/{name}"));
+    let [a, b, hidden, link, text, tab] =
+        ["a.pth", "b.pth", ".c.pth", "d.pth", "e.txt", "f.pth"].map(|name| format!("{packages}/{name}"));
     let files = [
         (&*a, "import\tx\n/srv/a \n/srv/a\n#/srv/c\n\n\nimport y\n"),
         (&*b, "importer\n/srv/b"),
         (&*hidden, "/srv/c\n"),
         (&*link, "-> /missing"),
         (&*text, "/srv/c\n"),
+        (&*tab, "import\tx\n"),
+        ("usr/lib/python3/dist-packages/#/srv/c/x.py", "#"),
         ("srv/a/x.py", "#"),
         ("srv/b/x.py", "#"),
         ("srv/c/x.py", "#"),
@@ -316,7 +318,7 @@ fn lines_of_path_files_name_folders_or_run_code() {
     ];
     assert_eq!(own(&files, &config(&[], &[])), ["/srv/a", &format!("/{packages}/importer"), "/srv/b"]);
     let hooks = Python::find(&image(&[&SYSTEM[..], &files].concat()), None).unwrap().hooks;
-    assert_eq!(hooks, [ImagePath::from(&*a), ImagePath::from(&*link)]);
+    assert_eq!(hooks, [&a, &link, &tab].map(|path| ImagePath::from(&**path)));
 }
 
 #[test]
@@ -376,6 +378,15 @@ fn a_virtual_environment_is_marked_beside_the_name_that_was_called_or_above() {
         };
         assert_eq!(folders, expected, "{mark}");
     }
+    // A folder's name may have the sign that ends a key.
+    let files = [
+        ("opt/a=b/bin/python3.9", "elf"),
+        ("opt/a=b/lib/python3.9/os.py", "#"),
+        ("opt/venv/bin/python", "-> /opt/a=b/bin/python3.9"),
+        ("opt/venv/pyvenv.cfg", "home = /opt/a=b/bin"),
+    ];
+    let found = Python::find(&image(&files), Some(&config(&[("PATH", "/opt/venv/bin")], &[]))).unwrap();
+    assert_eq!(found.path, [ImagePath::from("opt/a=b/lib/python3.9")]);
     // Without a home, the prefix is found from the file that runs.
     let files = [
         ("opt/venv/bin/python", "-> /usr/bin/python3"),

@@ -334,7 +334,10 @@ fn of_several_images_for_a_platform_one_must_be_named() {
     let mut variant = memory.store(&manifest, MANIFEST);
     variant["platform"] = json!({"os": "linux", "architecture": "arm64", "variant": "v9"});
     let plain = memory.entry("arm64");
-    let chosen = memory.chosen(&[variant, plain], &platform("linux/arm64"));
+    let manifest = memory.manifest_of(&config("arm64", &ids(1)), &[layer("a", LAYER)]);
+    let mut rival_of_plain = memory.store(&manifest, MANIFEST);
+    rival_of_plain["platform"] = plain["platform"].clone();
+    let chosen = memory.chosen(&[variant, plain, rival_of_plain], &platform("linux/arm64"));
     assert_eq!(chosen, Ok(vec!["linux/arm64/v9".to_owned()]), "the first in the index's order");
 }
 

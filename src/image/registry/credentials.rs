@@ -225,6 +225,15 @@ mod tests {
     }
 
     #[test]
+    fn a_user_or_a_password_alone_is_a_login() {
+        let pair = |user: &str, password: &str| Some((user.to_owned(), password.to_owned()));
+        for (auth, expected) in [("dTo=", pair("u", "")), ("OnA=", pair("", "p")), ("Og==", None)] {
+            let file = format!(r#"{{"auths": {{"r.io": {{"auth": "{auth}"}}}}}}"#);
+            assert_eq!(credential(&file, "r.io/x"), expected, "{auth}");
+        }
+    }
+
+    #[test]
     fn trouble_is_told_and_secrets_are_not() {
         let mut login = Login::default();
         let file = r#"{"auths": {"r.io": {"auth": "c2VjcmV0"}}}"#;

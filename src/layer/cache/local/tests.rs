@@ -67,6 +67,9 @@ fn what_cannot_be_written_or_read_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir_all(folder.path().join("0123456789abcdef/x")).unwrap();
     assert!(Local::new(folder.path(), 100).read("0123456789abcdef/x").is_err());
+    let link = folder.path().join("loop");
+    std::os::unix::fs::symlink("loop", &link).unwrap();
+    assert!(Local::new(&link, 100).stored().is_err());
 }
 
 #[test]
@@ -86,8 +89,10 @@ fn what_is_in_the_folder_is_counted_again_where_it_is_not_known() {
     // Until nine tenths are left, the newest last.
     write(&local, "d", 1, 6);
     assert_eq!(names(&local), ["c", "d"]);
-    write(&local, "e", 29, 5);
-    assert_eq!(names(&local), ["c", "d", "e"], "ninety of a hundred");
+    write(&local, "e", 39, 5);
+    assert_eq!(names(&local), ["c", "d", "e"]);
+    write(&local, "f", 50, 4);
+    assert_eq!(names(&local), ["d", "e", "f"], "ninety of a hundred are left");
 }
 
 #[test]

@@ -115,6 +115,7 @@ fn records_that_are_malformed_are_refused() {
         let error = error(&[member(b'x', "records", text.as_bytes()), file("a")]);
         assert!(error.ends_with("a PAX record is malformed"), "{text}: {error}");
     }
+    assert_eq!(paths(&[records(b'x', &[("path", "a=b=c")]), file("a")]), ["/a=b=c"]);
     assert_eq!(paths(&[member(b'x', "records", b"11 path=ab\n\0rest"), file("a")]), ["/a"].map(|_| "/ab".to_owned()));
     let error = error(&[records(b'x', &[("size", "1k")]), file("a")]);
     assert!(error.ends_with("(member /a): the PAX record 'size' is no number"), "{error}");
@@ -245,6 +246,28 @@ fn content_that_is_cut_off_is_counted_and_missing_padding_is_none() {
         tar.next_member().unwrap();
         assert_eq!(tar.next_member().unwrap_err().to_string(), expected);
     }
+}
+
+#[test]
+fn a_stream_may_come_in_pieces_of_any_size() {
+    let tar = [file("a"), member(b'0', "b", &[b'x'; 511]), file("c")].concat();
+    for size in [1, 300, 511, 513, 4096] {
+        let limits = Limits::default();
+        let mut reader = TarReader::new(BufReader::with_capacity(size, tar.as_slice()), &limits);
+        for name in ["/a", "/b", "/c"] {
+            assert_eq!(reader.next_member().unwrap().unwrap().path.to_string(), name, "pieces of {size}");
+            // To the last byte, so that one byte of padding is left of the second.
+            while reader.chunk().unwrap().is_some() {}
+        }
+        assert_eq!(reader.drain().unwrap(), tar.len() as u64);
+    }
+}
+
+#[test]
+fn a_sparse_file_that_is_cut_off_is_known_by_its_real_name() {
+    let tar = sparse("0,2,4,3", "9", b"abcde");
+    let error = read(&tar[..tar.len() - BLOCK + 2], &Limits::default()).unwrap_err();
+    assert!(error.ends_with("(member /real): the stream ends 3 bytes before the end of the member"), "{error}");
 }
 
 #[test]

@@ -226,9 +226,12 @@ fn what_is_not_in_a_whole_log_is_absent_and_in_a_shortened_one_unknown() {
         step.log[1].left_out = left_out;
         facts(step)
     };
-    for (left_out, expected) in
-        [(None, "-"), (Some(0), "-"), (Some(3), "? 3 lines of NCCL's debug output were left out")]
-    {
+    for (left_out, expected) in [
+        (None, "-"),
+        (Some(0), "-"),
+        (Some(1), "? 1 lines of NCCL's debug output were left out"),
+        (Some(3), "? 3 lines of NCCL's debug output were left out"),
+    ] {
         let facts = with(left_out);
         assert_eq!(shown(&facts, &key::RUN_NCCL_NETWORK), expected);
         assert_eq!(shown(&facts, &key::RUN_NCCL_VERSION), expected);

@@ -11,6 +11,7 @@ const LD: &str = "lib64/ld-linux-x86-64.so.2";
 enum Content {
     Elf(Box<ElfInfo>),
     Text(&'static str),
+    Bytes(Vec<u8>),
     Link(&'static str),
     /// A file that no extractor made anything of, of so many bytes.
     Other(u64),
@@ -18,7 +19,7 @@ enum Content {
     Folder,
 }
 
-use Content::{Folder, Link, Other, Text, Unread};
+use Content::{Bytes, Folder, Link, Other, Text, Unread};
 
 /// A library that needs these.
 fn library(needed: &[&str]) -> ElfInfo {
@@ -56,6 +57,7 @@ fn rootfs(files: Vec<(&str, Content)>) -> RootFs {
         let (kind, size, what) = match content {
             Content::Elf(elf) => (Kind::File, 4096, Some(Ok(Found::Elf(elf)))),
             Text(text) => (Kind::File, text.len() as u64, Some(Ok(Found::Text(text.as_bytes().into())))),
+            Bytes(bytes) => (Kind::File, bytes.len() as u64, Some(Ok(Found::Text(bytes.into())))),
             Link(target) => (Kind::Symlink(target.as_bytes().into()), 0, None),
             Other(size) => (Kind::File, size, None),
             Unread(why) => (Kind::File, 4096, Some(Err(Gap::new(why)))),
@@ -228,6 +230,11 @@ fn a_file_that_cannot_be_mapped_is_passed_over_or_stops_the_search() {
             start(app(&["libx.so"]), files, settings("/one:/two")).map_err(|why| format!("? {why}"))?;
         failure.map_or_else(|| Ok(objects[0].clone()), Err)
     };
+    // An object of 32 bits of the same machine: the x32 ABI.
+    assert_eq!(
+        first(elf_of(ElfInfo::bare(32, Endian::Little, X86_64))),
+        Ok("/two/libx.so: LD_LIBRARY_PATH /two".to_owned())
+    );
     let machine = |bits: u8, endian: Endian, machine: u16| elf_of(ElfInfo::bare(bits, endian, machine));
     let second = Ok("/two/libx.so: LD_LIBRARY_PATH /two".to_owned());
     assert_eq!(first(plain(&[])), Ok("/one/libx.so: LD_LIBRARY_PATH /one".to_owned()));
@@ -344,6 +351,188 @@ fn an_object_with_nodeflib_finds_nothing_in_default_directories() {
         ("lib64/libb.so", plain(&[])),
     ];
     assert!(fails(app(&["/opt/liba.so"]), files).starts_with("libb.so: cannot open"));
+}
+
+/// How each look of the program's search for `libx.so` ended, with the path that was looked at.
+fn looks(files: Vec<(&'static str, Content)>, program: ElfInfo, library_path: &str) -> Vec<String> {
+    let program = ElfInfo { interpreter: Some(format!("/{LD}")), kind: 2, needed: owned(&["libx.so"]), ..program };
+    let rootfs = rootfs(glibc().into_iter().chain([("bin/app", elf_of(program))]).chain(files).collect());
+    let loader = Rc::new(Loader::new(&rootfs, settings(library_path)));
+    let process = Process::start(&loader, Level::V3, &"bin/app".into()).unwrap();
+    process.searches()[0].steps.iter().map(|step| format!("{}: {:?}", step.path, step.end)).collect()
+}
+
+#[test]
+fn every_look_is_recorded_with_its_end() {
+    let machine = |machine: u16| elf_of(ElfInfo::bare(64, Endian::Little, machine));
+    let bits = ElfInfo::bare(32, Endian::Little, X86_64);
+    let files = vec![
+        ("a/libx.so", Link("missing")),
+        ("b/libx.so", elf_of(bits)),
+        ("c/libx.so", machine(3)),
+        ("d/libx.so", machine(40)),
+        ("e/libx.so", machine(183)),
+        ("f/libx.so", machine(7)),
+        ("g/libx.so", Other(1)),
+    ];
+    let foreign = |folder: &str, what: &str| format!("/{folder}/libx.so: Foreign(\"it is {what}\")");
+    assert_eq!(
+        looks(files, library(&[]), "/a:/none:/b:/c:/d:/e:/f:/g:/h"),
+        [
+            "/a/libx.so: Dangling".to_owned(),
+            "/none/libx.so: Missing".to_owned(),
+            foreign("b", "of class ELF32"),
+            foreign("c", "for x86"),
+            foreign("d", "for ARM"),
+            foreign("e", "for AArch64"),
+            foreign("f", "for machine 7"),
+            "/g/libx.so: Refused(\"file too short\")".to_owned(),
+        ]
+    );
+}
+
+#[test]
+fn each_folder_of_a_search_path_is_looked_in_once() {
+    let there = || vec![("z/libx.so", plain(&[]))];
+    let missing = |path: &str| format!("{path}: Missing");
+    let found = "/z/libx.so: Taken(ImagePath(/z/libx.so))".to_owned();
+    let steps = looks(there(), library(&[]), "/none:/none/:/none//:/:///:/z");
+    assert_eq!(steps[..2], [missing("/none/libx.so"), missing("/libx.so")]);
+    assert_eq!(steps.len(), 3, "{steps:?}, and {found}");
+    // The program's DT_RPATH is looked in once, though it asks itself.
+    let rpath = ElfInfo { rpath: owned(&["/none"]), ..library(&[]) };
+    let steps = looks(there(), rpath, "/z");
+    assert_eq!((steps.len(), &*steps[0]), (2, "/none/libx.so: Missing"));
+}
+
+#[test]
+fn the_programs_rpath_counts_for_whoever_it_did_not_bring_too() {
+    let program = ElfInfo { interpreter: Some(format!("/{LD}")), kind: 2, rpath: owned(&["/app"]), ..library(&[]) };
+    let files = vec![("bin/app", elf_of(program)), ("app/libx.so", plain(&[])), ("app/liby.so", plain(&[]))];
+    let rootfs = rootfs(glibc().into_iter().chain(files).collect());
+    let settings = Settings { preload: Some("libx.so".to_owned()), ..settings("") };
+    let loader = Rc::new(Loader::new(&rootfs, settings));
+    let process = Process::start(&loader, Level::V3, &"bin/app".into()).unwrap();
+    assert_eq!(process.objects()[2].path.to_string(), "/app/libx.so", "a preload");
+    let interpreter = process.bound("liby.so", 1).unwrap().unwrap();
+    assert_eq!(interpreter.route, Route::InheritedRpath("/app".to_owned(), "bin/app".into()));
+}
+
+#[test]
+fn of_two_objects_of_one_name_the_first_counts() {
+    let named = || elf_of(ElfInfo { soname: Some("libs.so".to_owned()), ..library(&[]) });
+    let files = vec![
+        app(&["/one/libs.so", "/two/libs.so", "liba.so"]),
+        ("one/libs.so", named()),
+        ("two/libs.so", named()),
+        ("lib64/liba.so", plain(&["libs.so"])),
+    ];
+    let rootfs = rootfs(glibc().into_iter().chain(files).collect());
+    let loader = Rc::new(Loader::new(&rootfs, settings("")));
+    let process = Process::start(&loader, Level::V3, &"bin/app".into()).unwrap();
+    let paths: Vec<_> = process.objects()[2..].iter().map(|object| object.path.to_string()).collect();
+    assert_eq!(paths, ["/one/libs.so", "/two/libs.so", "/lib64/liba.so"]);
+    assert_eq!(process.closure([4]), [4, 2]);
+}
+
+#[test]
+fn a_loaded_object_answers_to_its_names_without_a_search() {
+    let versions = VersionNeed { file: "libb.so".to_owned(), versions: vec!["B_9".to_owned()], weak: vec![] };
+    let files = vec![
+        app(&[]),
+        ("lib64/liba.so", plain(&["libb.so"])),
+        ("lib64/libb.so", elf_of(ElfInfo { version_gives: owned(&["B_1"]), ..library(&[]) })),
+        ("lib64/libc.so", elf_of(ElfInfo { version_needs: vec![versions], ..library(&["libb.so"]) })),
+    ];
+    let rootfs = rootfs(glibc().into_iter().chain(files).collect());
+    let loader = Rc::new(Loader::new(&rootfs, settings("")));
+    let mut process = Process::start(&loader, Level::V3, &"bin/app".into()).unwrap();
+    let Err(Stop::Fails(why)) = process.dlopen("libc.so", 0) else { panic!("it was loaded") };
+    assert!(why.contains("version `B_9' not found"), "{why}");
+    assert_eq!(process.objects().len(), 2);
+    process.dlopen("liba.so", 0).unwrap();
+    for name in ["liba.so", "/lib64/liba.so"] {
+        let before = process.searches().len();
+        process.dlopen(name, 0).unwrap();
+        let [search] = &process.searches()[before..] else { panic!("what it needs is not asked for again") };
+        let [step] = &*search.steps else { panic!("{search:?}") };
+        assert_eq!((&step.route, &step.end), (&Route::Loaded, &End::SameFile("lib64/liba.so".into())), "{name}");
+    }
+}
+
+/// An `ld.so.cache` of glibc 2.33 or later: soname, path, folder below `glibc-hwcaps` or `-` for a processor's features.
+fn cache(entries: &[(&str, &str, &str)]) -> Content {
+    let strings = 48 + 24 * entries.len();
+    let mut text = Vec::new();
+    let mut string = |value: &str| {
+        let at = u32::try_from(strings + text.len()).unwrap();
+        text.extend([value.as_bytes(), b"\0"].concat());
+        at
+    };
+    let mut table = Vec::new();
+    let mut folders = Vec::new();
+    for (soname, path, folder) in entries {
+        let (low, high) = match *folder {
+            "" => (0, 0),
+            "-" => (1, 0),
+            folder => {
+                folders.push(string(folder));
+                (u32::try_from(folders.len() - 1).unwrap(), 1 << 30)
+            }
+        };
+        table.extend([0x0303, string(soname), string(path), 0, low, high]);
+    }
+    text.resize(text.len().next_multiple_of(4), 0);
+    let extension = u32::try_from(strings + text.len()).unwrap();
+    let size = u32::try_from(4 * folders.len()).unwrap();
+    let header = [u32::try_from(entries.len()).unwrap(), u32::try_from(text.len()).unwrap(), 2, extension, 0, 0, 0];
+    let section = [0xeaa4_2174, 1, 1, 0, extension + 24, size];
+    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
+    Bytes(
+        [b"glibc-ld.so.cache1.1".to_vec(), words(&header), words(&table), text, words(&section), words(&folders)]
+            .concat(),
+    )
+}
+
+#[test]
+fn the_cache_is_asked_before_the_default_directories() {
+    let find = |entries: &[(&str, &str, &str)], program: ElfInfo| {
+        let program = ElfInfo { interpreter: Some(format!("/{LD}")), kind: 2, needed: owned(&["libx.so"]), ..program };
+        let files = vec![
+            ("bin/app", elf_of(program)),
+            ("etc/ld.so.cache", cache(entries)),
+            ("opt/libx.so", plain(&[])),
+            ("lib64/libx.so", plain(&[])),
+            ("usr/lib64/sub/libx.so", plain(&[])),
+        ];
+        let rootfs = rootfs(glibc().into_iter().chain(files).collect());
+        let loader = Rc::new(Loader::new(&rootfs, settings("")));
+        let process = Process::start(&loader, Level::V3, &"bin/app".into()).map_err(|gap| gap.why)?;
+        let Some(object) = process.objects().get(2) else { return Err(process.failure().unwrap().to_owned()) };
+        Ok((format!("{}: {}", object.path, object.route), process.depends_on_level()))
+    };
+    let cached = |path: &str, depends| Ok((format!("{path}: /etc/ld.so.cache"), depends));
+    let default = Ok(("/lib64/libx.so: default directory /lib64".to_owned(), false));
+    assert_eq!(find(&[("libx.so", "/opt/libx.so", "")], library(&[])), cached("/opt/libx.so", false));
+    assert_eq!(find(&[("libx.so", "/none/libx.so", "")], library(&[])), default);
+    assert_eq!(find(&[("liby.so", "/opt/libx.so", "")], library(&[])), default);
+    let folder = ("libx.so", "/usr/lib64/sub/libx.so", "x86-64-v3");
+    assert_eq!(find(&[("libx.so", "/opt/libx.so", ""), folder], library(&[])), cached("/usr/lib64/sub/libx.so", true));
+    let why = find(&[("libx.so", "/opt/libx.so", "-")], library(&[])).unwrap_err();
+    assert!(why.contains("has a copy for certain processors only, /opt/libx.so"), "{why}");
+    // With DF_1_NODEFLIB, what lies in a default directory or below it does not count.
+    let strict = || ElfInfo { no_default_libraries: true, ..library(&[]) };
+    assert_eq!(find(&[("libx.so", "/opt/libx.so", "")], strict()), cached("/opt/libx.so", false));
+    for path in ["/lib64/libx.so", "/usr/lib64/sub/libx.so"] {
+        assert!(find(&[("libx.so", path, "")], strict()).unwrap_err().contains("cannot open"), "{path}");
+    }
+}
+
+#[test]
+fn a_cache_that_cannot_be_read_makes_the_search_unknown() {
+    let files = vec![("etc/ld.so.cache", Text("odd")), ("lib64/libx.so", plain(&[]))];
+    let why = start(app(&["libx.so"]), files, settings("")).unwrap_err();
+    assert!(why.starts_with("/etc/ld.so.cache cannot be read: "), "{why}");
 }
 
 #[test]
