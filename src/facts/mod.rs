@@ -93,14 +93,21 @@ impl Facts {
             (producer.run)(&context, &mut Draft::new(&mut facts, producer));
         }
         debug_assert!(facts.owed.is_empty(), "no producer inserted {:?}", facts.owed);
+        facts.settle();
         facts
     }
 
-    /// Makes facts unknown until they are inserted, so that one that no producer inserts is not taken for absent.
+    /// Expects these facts from producers: until one is inserted, reading it is a mistake that debug builds find.
     fn owe(&mut self, keys: impl IntoIterator<Item = &'static Definition>) {
-        for key in keys {
-            self.insert_value(key, Fact::unknown("not determined"));
-            self.owed.insert(key.name);
+        self.owed.extend(keys.into_iter().map(|key| key.name));
+    }
+
+    /// Makes what no producer inserted unknown, so that it is not taken for absent.
+    fn settle(&mut self) {
+        for name in std::mem::take(&mut self.owed) {
+            if let Some(key) = key::find(name) {
+                self.insert_value(key, Fact::unknown("not determined"));
+            }
         }
     }
 

@@ -188,8 +188,9 @@ mod tests {
     }
 
     #[test]
-    fn a_fact_that_is_owed_is_unknown_and_not_absent() {
-        let facts = owing();
+    fn a_fact_that_no_producer_inserted_is_unknown_and_not_absent() {
+        let mut facts = owing();
+        facts.settle();
         let owed: Vec<_> = facts.iter().collect();
         assert_eq!(owed, [("image.os", &Fact::unknown("not determined"))]);
     }
