@@ -19,7 +19,7 @@ const WINDOW_LOG: u32 = 27;
 libfuzzer_sys::fuzz_target!(|blob: &[u8]| {
     let (expected, is_whole) = in_order(blob);
     let is_whole = is_whole && is_true(blob);
-    // One without threads of its own: who reads does what is decoded ahead.
+    // A pool without threads of its own: the reader itself decodes ahead.
     for pool in [None, Some(Pool::new(NonZeroUsize::MIN))] {
         let (bytes, is_whole_too) = unpack(Unzstd::new(blob, WINDOW_LOG, pool.as_ref()).unwrap());
         assert_eq!(is_whole_too, is_whole);
