@@ -3,7 +3,7 @@
 mod hosts;
 pub mod probed;
 
-use crate::facts::{Facts, World};
+use crate::facts::{FactInputs, Facts};
 use crate::image::Image;
 use crate::judge::policy::Baseline;
 use crate::judge::rules::Judgement;
@@ -58,7 +58,7 @@ pub fn inspect<'r>(image: &Image, launch: &[Setting]) -> Assessment<'r> {
 
 /// The facts about an image alone, on no host.
 pub fn facts(image: &Image, launch: &[Setting]) -> Facts {
-    Facts::collect(&World { rootfs: &image.rootfs, config: image.config.as_ref(), launch })
+    Facts::collect(&FactInputs { rootfs: &image.rootfs, config: image.config.as_ref(), launch })
 }
 
 /// The second image compared with the first.

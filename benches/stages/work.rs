@@ -7,7 +7,7 @@ use std::io::{BufRead as _, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ncclcheck::facts::{Facts, World};
+use ncclcheck::facts::{FactInputs, Facts};
 use ncclcheck::judge::rules::{RuleSet, judge};
 use ncclcheck::layer::scan::{self, LayerScan, scan_layer};
 use ncclcheck::model::{ImageConfig, Limits};
@@ -93,7 +93,7 @@ fn facts() -> Work {
     let (layers, config) = image();
     let rootfs = RootFs::fold(layers, &Limits::default());
     Box::new(move || {
-        let facts = Facts::collect(&World { rootfs: &rootfs, config: Some(&config), launch: &[] });
+        let facts = Facts::collect(&FactInputs { rootfs: &rootfs, config: Some(&config), launch: &[] });
         judge(&RuleSet::default(), &facts).len()
     })
 }
@@ -113,7 +113,7 @@ fn read_rules() -> Work {
 fn judgements() -> Work {
     let (layers, config) = image();
     let rootfs = RootFs::fold(layers, &Limits::default());
-    let facts = Facts::collect(&World { rootfs: &rootfs, config: Some(&config), launch: &[] });
+    let facts = Facts::collect(&FactInputs { rootfs: &rootfs, config: Some(&config), launch: &[] });
     let rules = RuleSet::builtin().unwrap();
     Box::new(move || judge(&rules, &facts).len())
 }

@@ -10,17 +10,19 @@ use indicatif::HumanBytes;
 
 use crate::Cancel;
 use crate::image::{Image, Request};
-use crate::layer::cache::{Cache, DEFAULT_BOUND, Exported, Key, Local, Scanner, Shared, Stored, export, export_all};
+use crate::layer::cache::{
+    DEFAULT_BOUND, Exported, LocalCache, ScanCache, ScanKey, Scanner, SharedCache, StoredScans, export, export_all,
+};
 use crate::model::Limits;
 use crate::model::{BlobRef, Environment};
 use crate::probe::arrangement::bytes;
 
-use super::args::Form;
-use super::args::cache::{CacheCommand, CachingArgs, Clear, Export, Info};
+use super::args::ListFormat;
+use super::args::cache::{CacheClearArgs, CacheCommand, CacheExportArgs, CacheInfoArgs, CachingArgs};
 use super::images::load;
 use super::plan::requests;
 use super::verbosity::Verbosity;
-use super::{Exit, Failure, output, say};
+use super::{CliError, ExitStatus, output, say};
 
 /// `off`, or the shared cache.
 const PLACE: &str = "NCCLCHECK_CACHE";
@@ -30,32 +32,32 @@ const SIZE: &str = "NCCLCHECK_CACHE_SIZE";
 
 impl CachingArgs {
     /// The caches of a run: this user's, and the shared one if there is one.
-    pub(super) fn open(&self, environment: &Environment) -> Result<Cache, Failure> {
+    pub(super) fn open(&self, environment: &Environment) -> Result<ScanCache, CliError> {
         let place = self.cache.as_deref().or_else(|| environment.get(PLACE));
         if self.no_cache || place == Some("off") {
-            return Ok(Cache::default());
+            return Ok(ScanCache::default());
         }
-        let shared = place.map(|place| Shared::new(place, environment)).transpose().map_err(Failure::Usage)?;
-        Ok(Cache::new(local(environment)?, shared))
+        let shared = place.map(|place| SharedCache::new(place, environment)).transpose().map_err(CliError::Usage)?;
+        Ok(ScanCache::new(local(environment)?, shared))
     }
 }
 
 /// This user's cache; `None` where the environment names no folder for such.
-fn local(environment: &Environment) -> Result<Option<Local>, Failure> {
+fn local(environment: &Environment) -> Result<Option<LocalCache>, CliError> {
     let bound = match environment.get(SIZE) {
-        Some(text) => bytes(text).map_err(|why| Failure::Usage(format!("{SIZE}={text}: {why}")))?,
+        Some(text) => bytes(text).map_err(|why| CliError::Usage(format!("{SIZE}={text}: {why}")))?,
         None => DEFAULT_BOUND,
     };
     // XDG Base Directory Specification: a relative path is to be ignored.
     let absolute = |name: &str| environment.get(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
-    Ok(caches.map(|caches| Local::new(caches.join("ncclcheck/layers"), bound)))
+    Ok(caches.map(|caches| LocalCache::new(caches.join("ncclcheck/layers"), bound)))
 }
 
 /// `ncclcheck cache`.
-pub(super) fn run(command: CacheCommand, environment: &Environment) -> Result<Exit, Failure> {
+pub(super) fn run(command: CacheCommand, environment: &Environment) -> Result<ExitStatus, CliError> {
     let why = "there is no cache: neither XDG_CACHE_HOME nor HOME names a folder";
-    let local = local(environment)?.ok_or_else(|| Failure::Usage(why.to_owned()))?;
+    let local = local(environment)?.ok_or_else(|| CliError::Usage(why.to_owned()))?;
     match command {
         CacheCommand::Info(asked) => info(&asked, &local, environment),
         CacheCommand::Clear(asked) => clear(&asked, &local),
@@ -63,22 +65,22 @@ pub(super) fn run(command: CacheCommand, environment: &Environment) -> Result<Ex
     }
 }
 
-fn failed(local: &Local) -> impl Fn(std::io::Error) -> Failure {
+fn failed(local: &LocalCache) -> impl Fn(std::io::Error) -> CliError {
     let what = local.to_string();
-    move |error| Failure::Output { what: what.clone(), error }
+    move |error| CliError::Output { what: what.clone(), error }
 }
 
-fn info(asked: &Info, local: &Local, environment: &Environment) -> Result<Exit, Failure> {
+fn info(asked: &CacheInfoArgs, local: &LocalCache, environment: &Environment) -> Result<ExitStatus, CliError> {
     let current = Scanner::of(&Limits::default());
     let mut scanners: BTreeMap<Scanner, Exported> = BTreeMap::from([(current.clone(), Exported::default())]);
-    for Stored { scanner, size, .. } in local.stored().map_err(failed(local))? {
+    for StoredScans { scanner, size, .. } in local.stored().map_err(failed(local))? {
         let sum = scanners.entry(scanner).or_default();
         *sum = sum.and(Exported { scans: 1, bytes: size });
     }
     let all = scanners.values().copied().fold(Exported::default(), Exported::and);
     let place = environment.get(PLACE);
     let text = match asked.format {
-        Form::Human => {
+        ListFormat::Human => {
             let mut text = format!("folder   {local}\nbound    {}\n", HumanBytes(local.bound()));
             let _ = writeln!(text, "holds    {}", counted(all));
             for (scanner, sum) in &scanners {
@@ -91,7 +93,7 @@ fn info(asked: &Info, local: &Local, environment: &Environment) -> Result<Exit, 
             }
             text
         }
-        Form::Json => {
+        ListFormat::Json => {
             let scanners: Vec<_> = scanners
                 .iter()
                 .map(|(scanner, sum)| {
@@ -110,11 +112,11 @@ fn info(asked: &Info, local: &Local, environment: &Environment) -> Result<Exit, 
     print(&text)
 }
 
-fn clear(asked: &Clear, local: &Local) -> Result<Exit, Failure> {
+fn clear(asked: &CacheClearArgs, local: &LocalCache) -> Result<ExitStatus, CliError> {
     let current = Scanner::of(&Limits::default());
     let age = asked.older_than.map(|days| Duration::from_secs(u64::from(days) * 24 * 60 * 60));
     let before = age.map(|age| SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH));
-    let unwanted = |stored: &Stored| {
+    let unwanted = |stored: &StoredScans| {
         (!asked.other_versions || stored.scanner != current) && before.is_none_or(|before| stored.used < before)
     };
     let removed = local.remove(unwanted).map_err(failed(local))?;
@@ -122,16 +124,16 @@ fn clear(asked: &Clear, local: &Local) -> Result<Exit, Failure> {
     print(&format!("removed {}\n", counted(Exported { scans: removed.len(), bytes })))
 }
 
-fn exported(asked: Export, local: &Local, environment: &Environment) -> Result<Exit, Failure> {
-    let to = Shared::new(&asked.place, environment).map_err(Failure::Usage)?;
+fn exported(asked: CacheExportArgs, local: &LocalCache, environment: &Environment) -> Result<ExitStatus, CliError> {
+    let to = SharedCache::new(&asked.place, environment).map_err(CliError::Usage)?;
     if asked.images.is_empty() {
         let limits = asked.reading.limits()?;
-        let sum = export_all(local, &limits, &to).map_err(Failure::Usage)?;
+        let sum = export_all(local, &limits, &to).map_err(CliError::Usage)?;
         return print(&format!("{to}: {}\n", counted(sum)));
     }
-    let cache = Arc::new(Cache::new(Some(Local::new(local.folder(), local.bound())), None));
+    let cache = Arc::new(ScanCache::new(Some(LocalCache::new(local.folder(), local.bound())), None));
     let requests = requests(&asked.images, asked.reading, &cache, environment)?;
-    let mut exit = Exit::Pass;
+    let mut exit = ExitStatus::Pass;
     for (request, loaded) in load(&requests, Verbosity::Lines, &Cancel::default()) {
         for image in loaded? {
             exit = exit.max(layers(request, &image, local, &to)?);
@@ -141,7 +143,7 @@ fn exported(asked: Export, local: &Local, environment: &Environment) -> Result<E
 }
 
 /// Copies the scans of one image's layers.
-fn layers(request: &Request, image: &Image, from: &Local, to: &Shared) -> Result<Exit, Failure> {
+fn layers(request: &Request, image: &Image, from: &LocalCache, to: &SharedCache) -> Result<ExitStatus, CliError> {
     let mut sum = Exported::default();
     let mut missing = 0;
     for layer in &image.summary.layers {
@@ -150,7 +152,7 @@ fn layers(request: &Request, image: &Image, from: &Local, to: &Shared) -> Result
             continue;
         };
         let blob = BlobRef { digest, size: layer.size };
-        match export(from, &Key { blob: &blob, limits: &request.limits }, to).map_err(Failure::Usage)? {
+        match export(from, &ScanKey { blob: &blob, limits: &request.limits }, to).map_err(CliError::Usage)? {
             Some(one) => sum = sum.and(one),
             None => missing += 1,
         }
@@ -158,17 +160,17 @@ fn layers(request: &Request, image: &Image, from: &Local, to: &Shared) -> Result
     print(&format!("{}: {} to {to}\n", request.text, counted(sum)))?;
     if missing > 0 {
         say(&format!("{}: {missing} of its layers have no scan that can be kept", request.text));
-        return Ok(Exit::Incomplete);
+        return Ok(ExitStatus::Incomplete);
     }
-    Ok(Exit::Pass)
+    Ok(ExitStatus::Pass)
 }
 
 fn counted(sum: Exported) -> String {
     format!("{} {}, {}", sum.scans, if sum.scans == 1 { "scan" } else { "scans" }, HumanBytes(sum.bytes))
 }
 
-fn print(text: &str) -> Result<Exit, Failure> {
+fn print(text: &str) -> Result<ExitStatus, CliError> {
     let text = crate::model::printable(text);
     output::stdout(|out| out.write_all(text.as_bytes()))?;
-    Ok(Exit::Pass)
+    Ok(ExitStatus::Pass)
 }

@@ -6,7 +6,7 @@ use crate::Cancel;
 
 use crate::check::{self, Assessment, Check};
 use crate::document::{Document, read_text};
-use crate::facts::World;
+use crate::facts::FactInputs;
 use crate::facts::explain::explain;
 use crate::image::{self, Image, Request};
 use crate::judge::Rulebook;
@@ -17,22 +17,22 @@ use crate::model::Limits;
 use crate::report::Explanation;
 use crate::rootfs::listing;
 
-use super::args::{self, Inspect};
+use super::args::{self, InspectArgs};
 use super::output::{self, Outputs};
-use super::plan::{Action, Plan};
+use super::plan::{Action, ImagesPlan};
 use super::progress::Terminal;
 use super::verbosity::Verbosity;
-use super::{Exit, Failure, complain, notice, say};
+use super::{CliError, ExitStatus, complain, notice, say};
 
 /// `ncclcheck check`.
-pub(super) fn check(check: args::Check, environment: &Environment) -> Result<Exit, Failure> {
-    let plan = Plan::check(check, environment)?;
+pub(super) fn check(check: args::CheckArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
+    let plan = ImagesPlan::check(check, environment)?;
     judge(&plan, None, |_| {})
 }
 
 /// `ncclcheck inspect`.
-pub(super) fn inspect(inspect: Inspect, environment: &Environment) -> Result<Exit, Failure> {
-    let plan = Plan::inspect(inspect, environment)?;
+pub(super) fn inspect(inspect: InspectArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
+    let plan = ImagesPlan::inspect(inspect, environment)?;
     let mut outputs = Outputs::open(&plan.outputs, None)?;
     let exit = worst(load(&plan.requests, plan.verbosity, &Cancel::default()), &mut outputs, |image, outputs| {
         show(image, &plan, outputs)
@@ -42,31 +42,35 @@ pub(super) fn inspect(inspect: Inspect, environment: &Environment) -> Result<Exi
 }
 
 /// `ncclcheck baseline`.
-pub(super) fn baseline(command: args::Baseline, environment: &Environment) -> Result<Exit, Failure> {
+pub(super) fn baseline(command: args::BaselineCommand, environment: &Environment) -> Result<ExitStatus, CliError> {
     match command {
-        args::Baseline::Write(write) => {
-            let plan = Plan::check(write.check, environment)?;
+        args::BaselineCommand::Write(write) => {
+            let plan = ImagesPlan::check(write.check, environment)?;
             let mut known = Baseline::default();
             let exit = judge(&plan, None, |judgements| known.add(judgements))?;
-            output::file(&write.baseline, &known.text().map_err(|error| Failure::Usage(error.to_string()))?)?;
+            output::file(&write.baseline, &known.text().map_err(|error| CliError::Usage(error.to_string()))?)?;
             if plan.verbosity != Verbosity::Quiet {
                 let count =
                     if known.len() == 1 { "1 problem is".to_owned() } else { format!("{} problems are", known.len()) };
                 say(&format!("{}: {count} known from now on", write.baseline.display()));
             }
             // What is wrong is written down and no reason to fail; an image that could not be had is.
-            Ok(if exit == Exit::Error { exit } else { Exit::Pass })
+            Ok(if exit == ExitStatus::Error { exit } else { ExitStatus::Pass })
         }
-        args::Baseline::Check(check) => {
+        args::BaselineCommand::Check(check) => {
             let (name, text) = (check.baseline.display().to_string(), read_text(&check.baseline, &Limits::default())?);
             let known = Baseline::read(Document { name: &name, text: &text })?;
-            judge(&Plan::check(check.check, environment)?, Some(&known), |_| {})
+            judge(&ImagesPlan::check(check.check, environment)?, Some(&known), |_| {})
         }
     }
 }
 
 /// Judges each image and reports on it. `see` is handed the judgements of each image for each host.
-fn judge(plan: &Plan, baseline: Option<&Baseline>, mut see: impl FnMut(&[Judgement<'_>])) -> Result<Exit, Failure> {
+fn judge(
+    plan: &ImagesPlan,
+    baseline: Option<&Baseline>,
+    mut see: impl FnMut(&[Judgement<'_>]),
+) -> Result<ExitStatus, CliError> {
     let mut outputs = Outputs::open(&plan.outputs, plan.dockerfile.as_ref())?;
     let cancel = Cancel::default();
     let exit = thread::scope(|scope| {
@@ -84,7 +88,7 @@ fn judge(plan: &Plan, baseline: Option<&Baseline>, mut see: impl FnMut(&[Judgeme
             let reports: Vec<_> =
                 assessments.iter().map(|assessment| assessment.report(&image.summary, None)).collect();
             outputs.report(&reports, &plan.style)?;
-            Ok(assessments.iter().filter_map(Assessment::verdict).max().map_or(Exit::Pass, Exit::from))
+            Ok(assessments.iter().filter_map(Assessment::verdict).max().map_or(ExitStatus::Pass, ExitStatus::from))
         })
     })?;
     outputs.finish()?;
@@ -92,34 +96,34 @@ fn judge(plan: &Plan, baseline: Option<&Baseline>, mut see: impl FnMut(&[Judgeme
 }
 
 /// What a check judges by: questions to a run have no answer in an image's bytes.
-pub(super) fn rulebook(plan: &Plan) -> Result<Rulebook, Failure> {
+pub(super) fn rulebook(plan: &ImagesPlan) -> Result<Rulebook, CliError> {
     Ok(plan.rulebook.open()?.only(|rule| !rule.is_of_run()))
 }
 
 /// Shows an image in the way that was asked for.
-fn show(image: &Image, plan: &Plan, outputs: &mut Outputs) -> Result<Exit, Failure> {
+fn show(image: &Image, plan: &ImagesPlan, outputs: &mut Outputs) -> Result<ExitStatus, CliError> {
     match &plan.action {
         Action::Files => outputs.text(&listing(&image.rootfs))?,
         Action::Explain(question) => {
-            let world = World { rootfs: &image.rootfs, config: image.config.as_ref(), launch: &plan.launch };
+            let world = FactInputs { rootfs: &image.rootfs, config: image.config.as_ref(), launch: &plan.launch };
             let accounts = explain(&world, question);
             outputs.explanation(&Explanation { image: &image.summary, accounts: &accounts }, &plan.style)?;
-            return Ok(if accounts.is_ok() { Exit::Pass } else { Exit::Incomplete });
+            return Ok(if accounts.is_ok() { ExitStatus::Pass } else { ExitStatus::Incomplete });
         }
         Action::Check | Action::Inspect => {
             outputs.report(&[check::inspect(image, &plan.launch).report(&image.summary, None)], &plan.style)?;
         }
     }
-    Ok(Exit::Pass)
+    Ok(ExitStatus::Pass)
 }
 
 /// Does something with every image and returns the worst outcome. An image that cannot be opened does not stop the others.
 fn worst<'a>(
     images: impl Iterator<Item = (&'a Request, Result<Vec<Image>, image::ImageError>)>,
     outputs: &mut Outputs,
-    mut with: impl FnMut(&Image, &mut Outputs) -> Result<Exit, Failure>,
-) -> Result<Exit, Failure> {
-    let mut exit = Exit::Pass;
+    mut with: impl FnMut(&Image, &mut Outputs) -> Result<ExitStatus, CliError>,
+) -> Result<ExitStatus, CliError> {
+    let mut exit = ExitStatus::Pass;
     for (request, loaded) in images {
         match loaded {
             Ok(images) => {
@@ -130,7 +134,7 @@ fn worst<'a>(
             Err(error) => {
                 complain(&error);
                 outputs.missing(&request.text, &error.to_string());
-                exit = Exit::Error;
+                exit = ExitStatus::Error;
             }
         }
     }

@@ -20,24 +20,24 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use crate::check::HostsError;
-use crate::document::{FileError, Mistake};
+use crate::document::{DocumentError, FileError};
 use crate::image;
 use crate::judge::{RulebookError, Verdict};
-use crate::layer::cache::Cache;
+use crate::layer::cache::ScanCache;
 use crate::model::Environment;
 
 use args::{Arguments, Command};
 
 /// How a run ended. More of these than one: the first in this order counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Exit {
+enum ExitStatus {
     Pass,
     Incomplete,
     Fail,
     Error,
 }
 
-impl Exit {
+impl ExitStatus {
     const fn code(self) -> u8 {
         match self {
             Self::Pass => 0,
@@ -48,7 +48,7 @@ impl Exit {
     }
 }
 
-impl From<Verdict> for Exit {
+impl From<Verdict> for ExitStatus {
     fn from(verdict: Verdict) -> Self {
         match verdict {
             Verdict::Pass => Self::Pass,
@@ -67,20 +67,20 @@ pub fn main() -> ExitCode {
         .collect();
     let exit = run(arguments, &environment).unwrap_or_else(|error| {
         complain(&error);
-        Exit::Error
+        ExitStatus::Error
     });
     exit.code().into()
 }
 
 /// Why nothing could be said.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+enum CliError {
     #[error("{0}")]
     Usage(String),
     #[error(transparent)]
     Image(#[from] image::ImageError),
     #[error(transparent)]
-    Document(#[from] Mistake),
+    Document(#[from] DocumentError),
     #[error(transparent)]
     File(#[from] FileError),
     #[error(transparent)]
@@ -93,7 +93,7 @@ enum Failure {
     Output { what: String, error: io::Error },
 }
 
-fn run(arguments: Arguments, environment: &Environment) -> Result<Exit, Failure> {
+fn run(arguments: Arguments, environment: &Environment) -> Result<ExitStatus, CliError> {
     match arguments.command {
         Command::Host(host) => host::host(&host, environment),
         Command::Cache(command) => cache::run(command, environment),
@@ -109,7 +109,7 @@ fn run(arguments: Arguments, environment: &Environment) -> Result<Exit, Failure>
 }
 
 /// Tells what is wrong with the cache, which is no reason to stop.
-fn notice(cache: &Cache) {
+fn notice(cache: &ScanCache) {
     cache.notices().iter().for_each(|notice| say(&format!("note: {notice}")));
 }
 

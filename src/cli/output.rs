@@ -8,24 +8,24 @@ use crate::judge::Difference;
 use crate::judge::rules::RuleSet;
 use crate::report::{self, Collection, Explanation, Format, Report, Style};
 
-use super::Failure;
-use super::args::Form;
+use super::CliError;
+use super::args::ListFormat;
 
 /// Where a report goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum OutputTarget {
     Stdout,
     File(PathBuf),
 }
 
 /// The open outputs of a run.
 pub(super) struct Outputs {
-    outputs: Vec<Output>,
+    outputs: Vec<OpenOutput>,
     /// What was reported, for forms that are one document.
     collection: Collection,
 }
 
-struct Output {
+struct OpenOutput {
     format: Format,
     sink: Sink,
     /// Whether something was written: reports for people are parted by a blank line.
@@ -40,26 +40,26 @@ enum Sink {
 
 impl Outputs {
     /// Opens all of them before the work begins: a folder that is not there is told at once.
-    pub(super) fn open(targets: &[(Format, Target)], dockerfile: Option<&Dockerfile>) -> Result<Self, Failure> {
-        let open = |(format, target): &(Format, Target)| {
+    pub(super) fn open(targets: &[(Format, OutputTarget)], dockerfile: Option<&Dockerfile>) -> Result<Self, CliError> {
+        let open = |(format, target): &(Format, OutputTarget)| {
             let sink = match target {
-                Target::Stdout => Sink::Stdout,
-                Target::File(path) => Sink::File(beside(path)?, path.clone()),
+                OutputTarget::Stdout => Sink::Stdout,
+                OutputTarget::File(path) => Sink::File(beside(path)?, path.clone()),
             };
-            Ok(Output { format: *format, sink, used: false })
+            Ok(OpenOutput { format: *format, sink, used: false })
         };
-        let outputs = targets.iter().map(open).collect::<Result<_, Failure>>()?;
+        let outputs = targets.iter().map(open).collect::<Result<_, CliError>>()?;
         Ok(Self { outputs, collection: Collection::new(dockerfile.cloned()) })
     }
 
     /// Writes the reports on one image to each, in its form: one, or one for each host.
-    pub(super) fn report(&mut self, reports: &[Report<'_>], style: &Style) -> Result<(), Failure> {
+    pub(super) fn report(&mut self, reports: &[Report<'_>], style: &Style) -> Result<(), CliError> {
         self.collection.add(reports);
         self.each(style, |format, style, out| format.write(reports, style, out))
     }
 
     /// Writes what tells two images apart to each, in its form.
-    pub(super) fn difference(&mut self, difference: &Difference<'_>, style: &Style) -> Result<(), Failure> {
+    pub(super) fn difference(&mut self, difference: &Difference<'_>, style: &Style) -> Result<(), CliError> {
         self.each(style, |format, style, out| report::write_difference(difference, format, style, out))
     }
 
@@ -69,7 +69,7 @@ impl Outputs {
     }
 
     /// Writes an explanation to each, in its form.
-    pub(super) fn explanation(&mut self, explanation: &Explanation<'_>, style: &Style) -> Result<(), Failure> {
+    pub(super) fn explanation(&mut self, explanation: &Explanation<'_>, style: &Style) -> Result<(), CliError> {
         self.each(style, |format, style, out| explanation.write(format, style, out))
     }
 
@@ -77,7 +77,7 @@ impl Outputs {
         &mut self,
         style: &Style,
         write: impl Fn(Format, &Style, &mut dyn Write) -> io::Result<()>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliError> {
         for output in &mut self.outputs {
             let plain = Style { color: false, ..style.clone() };
             let style = if matches!(output.sink, Sink::Stdout) { style } else { &plain };
@@ -94,12 +94,12 @@ impl Outputs {
     }
 
     /// Writes a text to each.
-    pub(super) fn text(&mut self, text: &str) -> Result<(), Failure> {
+    pub(super) fn text(&mut self, text: &str) -> Result<(), CliError> {
         self.outputs.iter_mut().try_for_each(|output| output.write(|out| out.write_all(text.as_bytes())))
     }
 
     /// Writes the documents, and files take their names.
-    pub(super) fn finish(self) -> Result<(), Failure> {
+    pub(super) fn finish(self) -> Result<(), CliError> {
         for mut output in self.outputs {
             let format = output.format;
             output.write(|out| format.finish(&self.collection, out))?;
@@ -111,8 +111,8 @@ impl Outputs {
     }
 }
 
-impl Output {
-    fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+impl OpenOutput {
+    fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), CliError> {
         self.used = true;
         match &mut self.sink {
             Sink::Stdout => stdout(write),
@@ -126,14 +126,14 @@ impl Output {
 }
 
 /// A temporary file in the folder of a wanted one.
-fn beside(path: &Path) -> Result<tempfile::NamedTempFile, Failure> {
+fn beside(path: &Path) -> Result<tempfile::NamedTempFile, CliError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let file = tempfile::Builder::new().prefix(".ncclcheck-").tempfile_in(folder);
     file.map_err(|error| failure(&path.display().to_string(), error))
 }
 
 /// Writes a file, which appears whole or not at all.
-pub(super) fn file(path: &Path, text: &str) -> Result<(), Failure> {
+pub(super) fn file(path: &Path, text: &str) -> Result<(), CliError> {
     let failed = |error| failure(&path.display().to_string(), error);
     let mut file = beside(path)?;
     file.write_all(text.as_bytes()).map_err(failed)?;
@@ -141,7 +141,7 @@ pub(super) fn file(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 /// Who closes our standard output early has seen enough: that is no failure.
-pub(super) fn stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+pub(super) fn stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), CliError> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     match write(&mut out).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -149,14 +149,14 @@ pub(super) fn stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Re
     }
 }
 
-fn failure(what: &str, error: io::Error) -> Failure {
-    Failure::Output { what: what.to_owned(), error }
+fn failure(what: &str, error: io::Error) -> CliError {
+    CliError::Output { what: what.to_owned(), error }
 }
 
 /// The list of rules.
-pub(super) fn rules(rules: &RuleSet, form: Form, style: &Style) -> Result<(), Failure> {
+pub(super) fn rules(rules: &RuleSet, form: ListFormat, style: &Style) -> Result<(), CliError> {
     stdout(|out| match form {
-        Form::Human => {
+        ListFormat::Human => {
             let width = rules.iter().map(|rule| rule.id.len()).max().unwrap_or_default();
             let bold = if style.color { anstyle::Style::new().bold() } else { anstyle::Style::new() };
             for rule in rules.iter() {
@@ -164,7 +164,7 @@ pub(super) fn rules(rules: &RuleSet, form: Form, style: &Style) -> Result<(), Fa
             }
             Ok(())
         }
-        Form::Json => {
+        ListFormat::Json => {
             let list: Vec<_> = rules
                 .iter()
                 .map(|rule| {

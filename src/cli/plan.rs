@@ -15,15 +15,15 @@ use crate::image::dockerfile::Dockerfile;
 use crate::image::source::AccessOptions;
 use crate::image::{PlatformChoice, Request};
 use crate::launch::{self, Assignment, Setting};
-use crate::layer::cache::Cache;
+use crate::layer::cache::ScanCache;
 use crate::model::Environment;
 use crate::model::{ImagePath, Limits, Severity};
 use crate::report::{self, Format, Style};
 
-use super::Failure;
+use super::CliError;
 use super::args::rulebook::RulebookArgs;
-use super::args::{Check, Color, Common, FailOn, Inspect, Look, Output, Reading};
-use super::output::Target;
+use super::args::{CheckArgs, Color, FailOn, ImageArgs, InspectArgs, OutputArgs, ReadingArgs, StyleArgs};
+use super::output::OutputTarget;
 use super::verbosity::Verbosity;
 
 /// Columns where nobody says how many there are, as in a CI log.
@@ -31,12 +31,12 @@ const WIDTH: usize = 80;
 
 /// A run.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct ImagesPlan {
     pub(super) action: Action,
     pub(super) requests: Vec<Request>,
     /// Variables that the job sets, from launch files and options.
     pub(super) launch: Vec<Setting>,
-    pub(super) outputs: Vec<(Format, Target)>,
+    pub(super) outputs: Vec<(Format, OutputTarget)>,
     pub(super) style: Style,
     /// If typed.
     pub(super) fail_on: Option<Severity>,
@@ -64,15 +64,15 @@ impl From<FailOn> for Severity {
     }
 }
 
-impl Plan {
-    pub(super) fn check(check: Check, environment: &Environment) -> Result<Self, Failure> {
+impl ImagesPlan {
+    pub(super) fn check(check: CheckArgs, environment: &Environment) -> Result<Self, CliError> {
         let (hosts, fail_on) = (read_hosts(&check.host, &check.host_facts)?, check.fail_on.map(Into::into));
         let dockerfile = check.dockerfile.as_deref().map(dockerfile).transpose()?;
         let plan = Self::new(Action::Check, check.common, environment)?;
         Ok(Self { hosts, fail_on, dockerfile, rulebook: check.rulebook, ..plan })
     }
 
-    pub(super) fn inspect(inspect: Inspect, environment: &Environment) -> Result<Self, Failure> {
+    pub(super) fn inspect(inspect: InspectArgs, environment: &Environment) -> Result<Self, CliError> {
         let path = |text: Option<String>| text.map(|text| ImagePath::from(text.as_str()));
         let action = if inspect.files {
             Action::Files
@@ -85,7 +85,7 @@ impl Plan {
         Self::new(action, inspect.common, environment)
     }
 
-    fn new(action: Action, common: Common, environment: &Environment) -> Result<Self, Failure> {
+    fn new(action: Action, common: ImageArgs, environment: &Environment) -> Result<Self, CliError> {
         let style = style(&common.output.look, environment);
         let verbosity = Verbosity::of(&common.output, environment);
         let launch = launch(&common.launch, &common.env, &common.reading.limits()?)?;
@@ -113,16 +113,16 @@ impl Plan {
     }
 }
 
-impl Reading {
+impl ReadingArgs {
     /// The bounds that were typed.
-    pub(super) fn limits(&self) -> Result<Limits, Failure> {
+    pub(super) fn limits(&self) -> Result<Limits, CliError> {
         if let Some(folder) = self.tmp_dir.as_ref().filter(|folder| !folder.is_dir()) {
-            return Err(Failure::Usage(format!("--tmp-dir {} is no folder", folder.display())));
+            return Err(CliError::Usage(format!("--tmp-dir {} is no folder", folder.display())));
         }
         let mut limits = Limits { temporary: self.tmp_dir.clone(), ..Limits::default() };
         for text in &self.limit {
             let (name, value) = text.split_once('=').unwrap_or((text, ""));
-            limits.set(name, value).map_err(|error| Failure::Usage(format!("--limit {text}: {error}")))?;
+            limits.set(name, value).map_err(|error| CliError::Usage(format!("--limit {text}: {error}")))?;
         }
         Ok(limits)
     }
@@ -131,10 +131,10 @@ impl Reading {
 /// What is asked for, image by image.
 pub(super) fn requests(
     images: &[String],
-    reading: Reading,
-    cache: &Arc<Cache>,
+    reading: ReadingArgs,
+    cache: &Arc<ScanCache>,
     environment: &Environment,
-) -> Result<Vec<Request>, Failure> {
+) -> Result<Vec<Request>, CliError> {
     let limits = reading.limits()?;
     let choice = match (reading.platform, reading.all_platforms) {
         (Some(platform), _) => PlatformChoice::One(platform),
@@ -149,7 +149,7 @@ pub(super) fn requests(
         limits: limits.clone(),
         environment: environment.clone(),
     };
-    let request = |text: &String| -> Result<Request, Failure> {
+    let request = |text: &String| -> Result<Request, CliError> {
         Ok(Request {
             choice: choice.clone(),
             jobs,
@@ -158,18 +158,18 @@ pub(super) fn requests(
             cache: Arc::clone(cache),
             whole: reading.whole,
             unverified: reading.unverified,
-            ..Request::new(text).map_err(|error| Failure::Usage(error.to_string()))?
+            ..Request::new(text).map_err(|error| CliError::Usage(error.to_string()))?
         })
     };
     images.iter().map(request).collect()
 }
 
 /// What `--launch` and `--env` set, options last. Of files only what concerns this check is kept: the rest may be secrets.
-fn launch(files: &[PathBuf], options: &[String], limits: &Limits) -> Result<Vec<Setting>, Failure> {
+fn launch(files: &[PathBuf], options: &[String], limits: &Limits) -> Result<Vec<Setting>, CliError> {
     let mut settings = Vec::new();
     for path in files {
         let name = path.display().to_string();
-        let wrong = |what: String| Failure::Usage(format!("--launch {name}: {what}"));
+        let wrong = |what: String| CliError::Usage(format!("--launch {name}: {what}"));
         let text = read_text(path, limits).map_err(|error| wrong(error.why))?;
         let read = launch::read(&text).map_err(wrong)?;
         settings.extend(read.into_iter().filter(|given| is_shown(&given.name)).map(|given| given.in_launch(&name)));
@@ -183,8 +183,8 @@ fn launch(files: &[PathBuf], options: &[String], limits: &Limits) -> Result<Vec<
 }
 
 /// `--dockerfile`. Services know it by its path in the repository, which is taken to be the current folder.
-fn dockerfile(path: &Path) -> Result<Dockerfile, Failure> {
-    let wrong = |what: String| Failure::Usage(format!("--dockerfile {}: {what}", path.display()));
+fn dockerfile(path: &Path) -> Result<Dockerfile, CliError> {
+    let wrong = |what: String| CliError::Usage(format!("--dockerfile {}: {what}", path.display()));
     let text = read_text(path, &Limits::default()).map_err(|error| wrong(error.why))?;
     let here = std::env::current_dir().unwrap_or_default();
     let inside = path.strip_prefix(&here).unwrap_or(path).to_str().and_then(report::relative);
@@ -193,46 +193,46 @@ fn dockerfile(path: &Path) -> Result<Dockerfile, Failure> {
 }
 
 /// One `--env`. Engines take the value of a bare name from their own environment, which is not the one of the hosts here.
-fn variable(text: &str) -> Result<(&str, &str), Failure> {
+fn variable(text: &str) -> Result<(&str, &str), CliError> {
     let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    pair.ok_or_else(|| Failure::Usage(format!("--env {text}: write NAME=VALUE")))
+    pair.ok_or_else(|| CliError::Usage(format!("--env {text}: write NAME=VALUE")))
 }
 
 /// `--format` and `--output`, paired. `forms` are those that there can be.
-pub(super) fn outputs(output: &Output, forms: &[Format]) -> Result<Vec<(Format, Target)>, Failure> {
-    let mut rest = output.file.clone().map_or(Target::Stdout, Target::File);
-    let mut outputs: Vec<(Format, Target)> = Vec::new();
+pub(super) fn outputs(output: &OutputArgs, forms: &[Format]) -> Result<Vec<(Format, OutputTarget)>, CliError> {
+    let mut rest = output.file.clone().map_or(OutputTarget::Stdout, OutputTarget::File);
+    let mut outputs: Vec<(Format, OutputTarget)> = Vec::new();
     for text in &output.format {
         let (name, file) = text.split_once('=').map_or((text.as_str(), None), |(name, file)| (name, Some(file)));
         let Some(format) = name.parse().ok().filter(|format| forms.contains(format)) else {
             let names: Vec<_> = forms.iter().map(|format| format.name()).collect();
-            return Err(Failure::Usage(format!("--format {text}: here the forms are {}", names.join(", "))));
+            return Err(CliError::Usage(format!("--format {text}: here the forms are {}", names.join(", "))));
         };
         let target = match file {
-            Some("") => return Err(Failure::Usage(format!("--format {text}: there is no file behind '='"))),
-            Some("-") => Target::Stdout,
-            Some(file) => Target::File(file.into()),
+            Some("") => return Err(CliError::Usage(format!("--format {text}: there is no file behind '='"))),
+            Some("-") => OutputTarget::Stdout,
+            Some(file) => OutputTarget::File(file.into()),
             None => rest.clone(),
         };
         if outputs.iter().any(|(_, taken)| *taken == target) {
-            return Err(Failure::Usage(format!(
+            return Err(CliError::Usage(format!(
                 "--format {text}: another form goes to the same place; write FORM=FILE"
             )));
         }
         outputs.push((format, target));
     }
     if outputs.is_empty() {
-        outputs.push((Format::Human, std::mem::replace(&mut rest, Target::Stdout)));
-    } else if let Target::File(path) = &rest
+        outputs.push((Format::Human, std::mem::replace(&mut rest, OutputTarget::Stdout)));
+    } else if let OutputTarget::File(path) = &rest
         && !outputs.iter().any(|(_, target)| *target == rest)
     {
-        return Err(Failure::Usage(format!("--output {}: every --format has a file of its own", path.display())));
+        return Err(CliError::Usage(format!("--output {}: every --format has a file of its own", path.display())));
     }
     Ok(outputs)
 }
 
 /// What the terminal and the user want to see.
-pub(super) fn style(look: &Look, environment: &Environment) -> Style {
+pub(super) fn style(look: &StyleArgs, environment: &Environment) -> Style {
     let is_terminal = io::stdout().is_terminal();
     let color = match look.color {
         Color::Always => true,
@@ -254,7 +254,7 @@ mod tests {
     use super::super::args::{Arguments, Command};
     use super::*;
 
-    fn pair(formats: &[&str], output: Option<&str>) -> Result<Vec<(Format, Target)>, String> {
+    fn pair(formats: &[&str], output: Option<&str>) -> Result<Vec<(Format, OutputTarget)>, String> {
         let words =
             formats.iter().flat_map(|format| ["--format", format]).chain(output.iter().flat_map(|file| ["-o", file]));
         let arguments = Arguments::parse_from(["ncclcheck", "check", "x"].into_iter().chain(words));
@@ -264,11 +264,11 @@ mod tests {
 
     #[test]
     fn forms_and_files() {
-        let file = |name: &str| Target::File(name.into());
-        assert_eq!(pair(&[], None).unwrap(), [(Format::Human, Target::Stdout)]);
+        let file = |name: &str| OutputTarget::File(name.into());
+        assert_eq!(pair(&[], None).unwrap(), [(Format::Human, OutputTarget::Stdout)]);
         assert_eq!(pair(&[], Some("a")).unwrap(), [(Format::Human, file("a"))]);
         assert_eq!(pair(&["json"], Some("a")).unwrap(), [(Format::Json, file("a"))]);
-        let both = [(Format::Human, Target::Stdout), (Format::Json, file("r.json"))];
+        let both = [(Format::Human, OutputTarget::Stdout), (Format::Json, file("r.json"))];
         assert_eq!(pair(&["human", "json=r.json"], None).unwrap(), both);
         for (formats, output, why) in [
             (&["toml"][..], None, "the forms are human, json, sarif, junit, github, gitlab, markdown"),

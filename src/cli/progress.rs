@@ -60,7 +60,7 @@ impl Progress for Terminal {
     fn begin(&self, what: &str, total: Option<u64>) -> Box<dyn Meter> {
         match self.verbosity {
             Verbosity::Quiet => Box::new(crate::model::NoProgress),
-            Verbosity::Lines => Box::new(Lines {
+            Verbosity::Lines => Box::new(ProgressLines {
                 what: what.to_owned(),
                 total,
                 done: AtomicU64::new(0),
@@ -110,7 +110,7 @@ impl Drop for Bar {
 }
 
 #[derive(Debug)]
-struct Lines {
+struct ProgressLines {
     what: String,
     total: Option<u64>,
     done: AtomicU64,
@@ -118,7 +118,7 @@ struct Lines {
     last: Arc<Mutex<Instant>>,
 }
 
-impl Meter for Lines {
+impl Meter for ProgressLines {
     fn add(&self, bytes: u64) {
         let done = self.done.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);

@@ -12,25 +12,25 @@ use crate::model::Environment;
 use crate::model::Limits;
 use crate::report::{self, pages};
 
-use super::args::{Docs, Explain, Rules, Schema, SchemaOf, Show, Test};
-use super::{Exit, Failure, output, plan};
+use super::args::{DocsArgs, ExplainArgs, RulesCommand, SchemaArgs, SchemaOf, ShowArgs, TestArgs};
+use super::{CliError, ExitStatus, output, plan};
 
-pub(super) fn run(command: &Rules, environment: &Environment) -> Result<Exit, Failure> {
+pub(super) fn run(command: &RulesCommand, environment: &Environment) -> Result<ExitStatus, CliError> {
     match command {
-        Rules::List(list) => {
+        RulesCommand::List(list) => {
             let rulebook = list.rulebook.open()?;
             output::rules(rulebook.rules(), list.format, &plan::style(&list.look, environment))?;
-            Ok(Exit::Pass)
+            Ok(ExitStatus::Pass)
         }
-        Rules::Profiles => profiles(),
-        Rules::Show(asked) => show(asked),
-        Rules::Test(asked) => test(asked),
-        Rules::Schema(asked) => schema(asked),
-        Rules::Docs(asked) => docs(asked),
+        RulesCommand::Profiles => profiles(),
+        RulesCommand::Show(asked) => show(asked),
+        RulesCommand::Test(asked) => test(asked),
+        RulesCommand::Schema(asked) => schema(asked),
+        RulesCommand::Docs(asked) => docs(asked),
     }
 }
 
-fn profiles() -> Result<Exit, Failure> {
+fn profiles() -> Result<ExitStatus, CliError> {
     let profiles = Profile::all();
     let width = profiles.iter().map(|profile| profile.name.len()).max().unwrap_or_default();
     let mut text = String::new();
@@ -40,7 +40,7 @@ fn profiles() -> Result<Exit, Failure> {
     print(&text)
 }
 
-fn schema(asked: &Schema) -> Result<Exit, Failure> {
+fn schema(asked: &SchemaArgs) -> Result<ExitStatus, CliError> {
     print(&match asked.what {
         SchemaOf::Policy => policy::schema(),
         SchemaOf::Rule => rules::schema(),
@@ -50,10 +50,10 @@ fn schema(asked: &Schema) -> Result<Exit, Failure> {
 }
 
 /// Writes a page for each rule, and the list of them.
-fn docs(asked: &Docs) -> Result<Exit, Failure> {
+fn docs(asked: &DocsArgs) -> Result<ExitStatus, CliError> {
     let rulebook = asked.rulebook.open()?;
     let rules = rulebook.rules();
-    let failed = |path: &Path, error| Failure::Output { what: path.display().to_string(), error };
+    let failed = |path: &Path, error| CliError::Output { what: path.display().to_string(), error };
     for rule in rules.iter() {
         let path = asked.folder.join(format!("{}.md", rule.id));
         if let Some(folder) = path.parent() {
@@ -62,11 +62,11 @@ fn docs(asked: &Docs) -> Result<Exit, Failure> {
         output::file(&path, &pages::rule(rule))?;
     }
     output::file(&asked.folder.join("README.md"), &pages::index(rules))?;
-    Ok(Exit::Pass)
+    Ok(ExitStatus::Pass)
 }
 
 /// `ncclcheck explain`.
-pub(super) fn explain(asked: &Explain) -> Result<Exit, Failure> {
+pub(super) fn explain(asked: &ExplainArgs) -> Result<ExitStatus, CliError> {
     let rulebook = asked.rulebook.open()?;
     let rules = rulebook.rules();
     let all = RuleSet::builtin()?;
@@ -80,15 +80,15 @@ pub(super) fn explain(asked: &Explain) -> Result<Exit, Failure> {
     let names = rules.iter().map(|rule| &*rule.id).chain(KEYS.iter().map(|key| key.name));
     let help = suggestion(&asked.name, names)
         .unwrap_or_else(|| "`ncclcheck rules list` and `ncclcheck rules schema facts` show those there are".to_owned());
-    Err(Failure::Usage(format!("there is no rule and no fact '{}'\n  help: {help}", asked.name)))
+    Err(CliError::Usage(format!("there is no rule and no fact '{}'\n  help: {help}", asked.name)))
 }
 
-fn print(text: &str) -> Result<Exit, Failure> {
+fn print(text: &str) -> Result<ExitStatus, CliError> {
     output::stdout(|out| out.write_all(text.as_bytes()))?;
-    Ok(Exit::Pass)
+    Ok(ExitStatus::Pass)
 }
 
-fn show(asked: &Show) -> Result<Exit, Failure> {
+fn show(asked: &ShowArgs) -> Result<ExitStatus, CliError> {
     if let Some(text) = RuleSet::source(&asked.rule) {
         return print(text);
     }
@@ -96,21 +96,21 @@ fn show(asked: &Show) -> Result<Exit, Failure> {
     let rules = rulebook.rules();
     match rules.get(&asked.rule) {
         // What a policy requires has no file of its own.
-        Some(rule) if rule.is_required() => Err(Failure::Usage(format!("{} stands in {}", rule.id, rule.file))),
+        Some(rule) if rule.is_required() => Err(CliError::Usage(format!("{} stands in {}", rule.id, rule.file))),
         Some(rule) => print(&read_text(Path::new(&rule.file), &Limits::default())?),
         None => Err(no_rule(&asked.rule, rules)),
     }
 }
 
 /// A rule that somebody names and that there is not.
-pub(super) fn no_rule(id: &str, rules: &RuleSet) -> Failure {
+pub(super) fn no_rule(id: &str, rules: &RuleSet) -> CliError {
     let help = suggestion(id, rules.iter().map(|rule| &*rule.id));
     let help = help.unwrap_or_else(|| "`ncclcheck rules list` shows those there are".to_owned());
-    Failure::Usage(format!("there is no rule '{id}'\n  help: {help}"))
+    CliError::Usage(format!("there is no rule '{id}'\n  help: {help}"))
 }
 
 /// Tries rules; every rule that can be read is tried, whatever is wrong with others.
-fn test(asked: &Test) -> Result<Exit, Failure> {
+fn test(asked: &TestArgs) -> Result<ExitStatus, CliError> {
     let mut wrong = Vec::new();
     let rules = if asked.folders.is_empty() {
         RuleSet::builtin()?
@@ -154,5 +154,5 @@ fn test(asked: &Test) -> Result<Exit, Failure> {
         }
         writeln!(out)
     })?;
-    Ok(if wrong.is_empty() { Exit::Pass } else { Exit::Fail })
+    Ok(if wrong.is_empty() { ExitStatus::Pass } else { ExitStatus::Fail })
 }

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _};
 
 use crate::model::Environment;
 
-use super::args::Output;
+use super::args::OutputArgs;
 
 /// What is written to standard error beside errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(super) enum Verbosity {
 }
 
 impl Verbosity {
-    pub(super) fn of(output: &Output, environment: &Environment) -> Self {
+    pub(super) fn of(output: &OutputArgs, environment: &Environment) -> Self {
         let is_dumb = environment.get("TERM") == Some("dumb") || environment.get("CI").is_some();
         if output.quiet || output.no_progress {
             Self::Quiet

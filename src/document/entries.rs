@@ -20,13 +20,13 @@ impl<V> Default for Entries<V> {
 
 impl<'de, V: Deserialize<'de>> Deserialize<'de> for Entries<V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Any(PhantomData))
+        deserializer.deserialize_map(EntriesVisitor(PhantomData))
     }
 }
 
-struct Any<V>(PhantomData<V>);
+struct EntriesVisitor<V>(PhantomData<V>);
 
-impl<'de, V: Deserialize<'de>> Visitor<'de> for Any<V> {
+impl<'de, V: Deserialize<'de>> Visitor<'de> for EntriesVisitor<V> {
     type Value = Entries<V>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

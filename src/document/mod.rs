@@ -16,7 +16,7 @@ pub use serde_yaml::Spanned;
 
 pub use entries::Entries;
 pub use file::{FileError, read_text};
-pub use node::Node;
+pub use node::YamlNode;
 
 /// A text and what the user calls it.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ pub struct Document<'t> {
 
 /// What is wrong in a document, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistake {
+pub struct DocumentError {
     /// What the document is called.
     pub file: String,
     /// Line, from 1.
@@ -54,9 +54,9 @@ struct Excerpt {
     width: usize,
 }
 
-impl std::error::Error for Mistake {}
+impl std::error::Error for DocumentError {}
 
-impl fmt::Display for Mistake {
+impl fmt::Display for DocumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, line, column, what, help, excerpt } = self;
         let Excerpt { line: excerpt, indent, width } = &**excerpt;
@@ -73,23 +73,23 @@ impl fmt::Display for Mistake {
 
 impl Document<'_> {
     /// Reads YAML into a type, which says what is allowed in it.
-    pub fn parse<T: DeserializeOwned>(self) -> Result<T, Mistake> {
+    pub fn parse<T: DeserializeOwned>(self) -> Result<T, DocumentError> {
         serde_yaml::from_str_with_options(self.text, options()).map_err(|error| self.refused(&error))
     }
 
     /// Reads all documents of a stream.
-    pub fn parse_all<T: DeserializeOwned>(self) -> Result<Vec<T>, Mistake> {
+    pub fn parse_all<T: DeserializeOwned>(self) -> Result<Vec<T>, DocumentError> {
         serde_yaml::from_multiple_with_options(self.text, options()).map_err(|error| self.refused(&error))
     }
 
     /// A mistake at a value.
-    pub fn mistake<T>(self, at: &Spanned<T>, what: impl Into<String>) -> Mistake {
+    pub fn mistake<T>(self, at: &Spanned<T>, what: impl Into<String>) -> DocumentError {
         self.mistake_in(self.extent(&at.referenced), what)
     }
 
     /// A mistake in a part of a text that is a value here: `part` counts bytes of `text`, which YAML may have unquoted,
     /// folded or indented.
-    pub fn mistake_within(self, text: &Spanned<String>, part: Range<usize>, what: impl Into<String>) -> Mistake {
+    pub fn mistake_within(self, text: &Spanned<String>, part: Range<usize>, what: impl Into<String>) -> DocumentError {
         let whole = self.extent(&text.referenced);
         let found = self.text.get(whole.clone()).and_then(|raw| locate(raw, &text.value, part));
         let extent = found.map_or(whole.clone(), |part| whole.start + part.start..whole.start + part.end);
@@ -97,14 +97,14 @@ impl Document<'_> {
     }
 
     /// A mistake in a text as a whole, told at the line that begins with a key.
-    pub fn mistake_of(self, key: &str, what: impl Into<String>) -> Mistake {
+    pub fn mistake_of(self, key: &str, what: impl Into<String>) -> DocumentError {
         let lines = self.text.split_inclusive('\n');
         let before = lines.take_while(|line| !line.starts_with(&format!("{key}:"))).map(str::len).sum::<usize>();
         let start = if before < self.text.len() { before } else { 0 };
         self.mistake_in(start..start + key.len(), what)
     }
 
-    fn mistake_in(self, extent: Range<usize>, what: impl Into<String>) -> Mistake {
+    fn mistake_in(self, extent: Range<usize>, what: impl Into<String>) -> DocumentError {
         let before = self.text.get(..extent.start).unwrap_or(self.text);
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let excerpt = self.text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or_default();
@@ -112,7 +112,7 @@ impl Document<'_> {
         let wanted = self.text.get(extent).and_then(|text| text.lines().next()).map_or(0, |text| text.chars().count());
         let (excerpt, indent) = window(excerpt, column);
         let room = excerpt.chars().count().saturating_sub(indent);
-        Mistake {
+        DocumentError {
             file: self.name.to_owned(),
             line: before.matches('\n').count() + 1,
             column: column + 1,
@@ -131,7 +131,7 @@ impl Document<'_> {
         start..start + bytes(rest, characters(location.span().len()))
     }
 
-    fn refused(self, error: &serde_yaml::Error) -> Mistake {
+    fn refused(self, error: &serde_yaml::Error) -> DocumentError {
         let error = error.without_snippet();
         let text = error.to_string();
         // The place is told apart.
@@ -140,11 +140,11 @@ impl Document<'_> {
         let mistake = self.mistake_in(extent, what);
         let help = choice(what).and_then(|(wrong, right)| suggestion(wrong, right.into_iter()));
         let help = help.or_else(|| unquoted(what, &mistake.excerpt.line).map(ToOwned::to_owned));
-        Mistake { help, ..mistake }
+        DocumentError { help, ..mistake }
     }
 }
 
-impl Mistake {
+impl DocumentError {
     /// The same with a suggestion.
     #[must_use]
     pub fn help(self, help: Option<String>) -> Self {
@@ -263,7 +263,7 @@ mod tests {
         check: Spanned<String>,
     }
 
-    fn read(text: &str) -> Result<Rule, Mistake> {
+    fn read(text: &str) -> Result<Rule, DocumentError> {
         Document { name: "a.yaml", text }.parse()
     }
 

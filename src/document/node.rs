@@ -7,18 +7,18 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 
 /// A value, its maps in the order of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Node {
+pub enum YamlNode {
     /// Nothing.
     Null,
     /// Text, or a number or a truth as text.
     Scalar(String),
     /// A list.
-    List(Vec<Node>),
+    List(Vec<YamlNode>),
     /// A map.
-    Map(Vec<(String, Node)>),
+    Map(Vec<(String, YamlNode)>),
 }
 
-impl Node {
+impl YamlNode {
     /// The text of a scalar.
     pub fn as_str(&self) -> Option<&str> {
         match self {
@@ -36,66 +36,66 @@ impl Node {
     }
 }
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for YamlNode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Any)
+        deserializer.deserialize_any(NodeVisitor)
     }
 }
 
-struct Any;
+struct NodeVisitor;
 
-impl<'de> Visitor<'de> for Any {
-    type Value = Node;
+impl<'de> Visitor<'de> for NodeVisitor {
+    type Value = YamlNode;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any value")
     }
 
-    fn visit_unit<E>(self) -> Result<Node, E> {
-        Ok(Node::Null)
+    fn visit_unit<E>(self) -> Result<YamlNode, E> {
+        Ok(YamlNode::Null)
     }
 
-    fn visit_none<E>(self) -> Result<Node, E> {
-        Ok(Node::Null)
+    fn visit_none<E>(self) -> Result<YamlNode, E> {
+        Ok(YamlNode::Null)
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
-        Node::deserialize(deserializer)
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<YamlNode, D::Error> {
+        YamlNode::deserialize(deserializer)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
-        Ok(Node::Scalar(value.to_string()))
+    fn visit_bool<E>(self, value: bool) -> Result<YamlNode, E> {
+        Ok(YamlNode::Scalar(value.to_string()))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
-        Ok(Node::Scalar(value.to_string()))
+    fn visit_i64<E>(self, value: i64) -> Result<YamlNode, E> {
+        Ok(YamlNode::Scalar(value.to_string()))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
-        Ok(Node::Scalar(value.to_string()))
+    fn visit_u64<E>(self, value: u64) -> Result<YamlNode, E> {
+        Ok(YamlNode::Scalar(value.to_string()))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
-        Ok(Node::Scalar(value.to_string()))
+    fn visit_f64<E>(self, value: f64) -> Result<YamlNode, E> {
+        Ok(YamlNode::Scalar(value.to_string()))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Node, E> {
-        Ok(Node::Scalar(value.to_owned()))
+    fn visit_str<E>(self, value: &str) -> Result<YamlNode, E> {
+        Ok(YamlNode::Scalar(value.to_owned()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Node, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<YamlNode, A::Error> {
         let mut list = Vec::new();
         while let Some(value) = values.next_element()? {
             list.push(value);
         }
-        Ok(Node::List(list))
+        Ok(YamlNode::List(list))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Node, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<YamlNode, A::Error> {
         let mut map = Vec::new();
         while let Some(entry) = entries.next_entry()? {
             map.push(entry);
         }
-        Ok(Node::Map(map))
+        Ok(YamlNode::Map(map))
     }
 }

@@ -4,13 +4,13 @@
 use std::rc::Rc;
 
 use crate::model::{Fact, Gap, ImagePath};
-use crate::rootfs::loader::{Level, Loader, Process, Stop, elf};
+use crate::rootfs::loader::{CpuLevel, Loader, Process, Stop, elf};
 
-pub use crate::rootfs::loader::{End, Route, Search, Step};
+pub use crate::rootfs::loader::{LoaderSearch, Route, SearchEnd, SearchStep};
 
 use super::linker::settings;
 use super::torch::Import;
-use super::{Context, World};
+use super::{Context, FactInputs};
 
 /// What is to be explained.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,22 +31,22 @@ pub struct Account {
     /// Whether it imports torch.
     pub imports_torch: bool,
     /// The level of the processor, where another one makes a difference.
-    pub level: Option<Level>,
+    pub level: Option<CpuLevel>,
     /// Why it fails, in the loader's words.
     pub failure: Option<String>,
     /// Files that are mapped, sorted, without the program.
     pub mapped: Vec<ImagePath>,
     /// What was asked, name by name.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<NameExplanation>,
 }
 
 /// What happens with one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct NameExplanation {
     /// As it was asked.
     pub name: String,
     /// Every search for it, in the order of the process.
-    pub searches: Vec<Search>,
+    pub searches: Vec<LoaderSearch>,
     /// Whether nobody asks for it, so that the search is the one that dlopen would make.
     pub is_supposed: bool,
     /// The file that it comes to.
@@ -56,7 +56,7 @@ pub struct Answer {
 }
 
 /// Follows the loader: one account, or one for each kind of processor that makes a difference.
-pub fn explain(world: &World<'_>, question: &Question) -> Result<Vec<Account>, Gap> {
+pub fn explain(world: &FactInputs<'_>, question: &Question) -> Result<Vec<Account>, Gap> {
     let Some(program) = &question.program else {
         let context = Context::new(world);
         return match context.loader.imports() {
@@ -74,7 +74,7 @@ pub fn explain(world: &World<'_>, question: &Question) -> Result<Vec<Account>, G
     };
     let loader = Rc::new(Loader::new(world.rootfs, settings(world.config)));
     let mut accounts = Vec::new();
-    for level in Level::ALL {
+    for level in CpuLevel::ALL {
         let process = Process::start(&loader, level, program)?;
         accounts.push(account(world, question, &process)?);
         if !process.depends_on_level() {
@@ -92,12 +92,12 @@ fn parted(mut accounts: Vec<Account>) -> Vec<Account> {
         accounts.truncate(1);
     }
     if accounts.len() > 1 {
-        accounts.iter_mut().zip(Level::ALL).for_each(|(account, level)| account.level = Some(level));
+        accounts.iter_mut().zip(CpuLevel::ALL).for_each(|(account, level)| account.level = Some(level));
     }
     accounts
 }
 
-fn account(world: &World<'_>, question: &Question, process: &Process<'_>) -> Result<Account, Gap> {
+fn account(world: &FactInputs<'_>, question: &Question, process: &Process<'_>) -> Result<Account, Gap> {
     let objects = process.objects();
     let mut mapped: Vec<_> = objects.iter().skip(1).map(|object| object.path.clone()).collect();
     mapped.sort();
@@ -112,19 +112,24 @@ fn account(world: &World<'_>, question: &Question, process: &Process<'_>) -> Res
     })
 }
 
-fn answer(world: &World<'_>, question: &Question, process: &Process<'_>, name: &str) -> Result<Answer, Gap> {
+fn answer(
+    world: &FactInputs<'_>,
+    question: &Question,
+    process: &Process<'_>,
+    name: &str,
+) -> Result<NameExplanation, Gap> {
     // A file is meant by whatever the loader may call it: its path, its own name, its DT_SONAME.
     let file = name.contains('/').then(|| world.rootfs.open(&ImagePath::from(name)).ok()).flatten();
     let soname = file.as_ref().and_then(|(_, file)| elf(file)?.soname.clone());
     let own = name.rsplit('/').next().unwrap_or(name).to_owned();
     let path = file.map(|(path, _)| path);
-    let is_meant = |search: &&Search| {
+    let is_meant = |search: &&LoaderSearch| {
         search.name == name
             || (path.is_some() && search.found == path)
             || (name.contains('/') && (search.name == own || Some(&search.name) == soname.as_ref()))
     };
     let searches: Vec<_> = process.searches().iter().filter(is_meant).cloned().collect();
-    let mut answer = Answer {
+    let mut answer = NameExplanation {
         name: name.to_owned(),
         found: searches.iter().find_map(|search| search.found.clone()),
         is_supposed: searches.is_empty() || question.caller.is_some(),
@@ -150,7 +155,7 @@ fn answer(world: &World<'_>, question: &Question, process: &Process<'_>, name: &
 }
 
 /// The object that calls dlopen: the one that the user names, else NCCL, else torch's libraries, else the program.
-fn caller(world: &World<'_>, question: &Question, process: &Process<'_>) -> Result<usize, Gap> {
+fn caller(world: &FactInputs<'_>, question: &Question, process: &Process<'_>) -> Result<usize, Gap> {
     let Some(path) = &question.caller else {
         let usual = ["libnccl.so.2", "libtorch_cuda.so", "libtorch_cpu.so"];
         return Ok(usual.iter().find_map(|name| process.named(name)).unwrap_or(0));

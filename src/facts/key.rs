@@ -27,7 +27,7 @@ pub struct Definition {
     pub words: &'static [&'static str],
     /// What is asked, in one sentence.
     pub about: &'static str,
-    set: fn(&mut Table, &Fact) -> bool,
+    set: fn(&mut FactTable, &Fact) -> bool,
     admits: fn(&Value) -> bool,
 }
 
@@ -67,8 +67,8 @@ impl fmt::Debug for Definition {
 pub struct Key<T: 'static> {
     /// What is known of it without its type.
     pub definition: &'static Definition,
-    get: fn(&Table) -> &Fact<T>,
-    get_mut: fn(&mut Table) -> &mut Fact<T>,
+    get: fn(&FactTable) -> &Fact<T>,
+    get_mut: fn(&mut FactTable) -> &mut Fact<T>,
 }
 
 impl<T> Clone for Key<T> {
@@ -98,7 +98,7 @@ pub fn find(name: &str) -> Option<&'static Definition> {
     KEYS.iter().copied().find(|key| key.name == name)
 }
 
-impl Table {
+impl FactTable {
     /// The value of a fact.
     pub(super) fn get<T>(&self, key: Key<T>) -> &Fact<T> {
         (key.get)(self)
@@ -147,11 +147,11 @@ macro_rules! keys {
         /// The values of all facts.
         #[expect(non_snake_case, reason = "each field has the name of its key")]
         #[derive(Clone, Debug, PartialEq)]
-        pub(super) struct Table {
+        pub(super) struct FactTable {
             $($constant: Fact<$kind>,)*
         }
 
-        impl Table {
+        impl FactTable {
             /// A table in which every fact is absent.
             pub(super) const fn absent() -> Self {
                 Self { $($constant: Fact::Absent,)* }

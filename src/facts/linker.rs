@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::model::{ElfInfo, Fact, Gap, ImageConfig, ImagePath};
 use crate::rootfs::RootFs;
-use crate::rootfs::loader::{Bound, Loader, Settings, Stop};
+use crate::rootfs::loader::{Bound, Loader, LoaderSettings, Stop};
 
 use super::python::Python;
 use super::torch::{Import, Installation, import};
@@ -87,9 +87,9 @@ impl<'a> Linker<'a> {
 }
 
 /// What the image's environment tells the loader.
-pub(super) fn settings(config: Option<&ImageConfig>) -> Settings {
+pub(super) fn settings(config: Option<&ImageConfig>) -> LoaderSettings {
     let variable = |name: &str| config.and_then(|config| config.environment.get(name).cloned());
-    Settings {
+    LoaderSettings {
         library_path: variable("LD_LIBRARY_PATH"),
         preload: variable("LD_PRELOAD"),
         working_directory: config.map(|config| ImagePath::from(config.working_directory.as_str())),

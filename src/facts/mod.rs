@@ -28,7 +28,7 @@ use crate::launch::Setting;
 use crate::model::{Fact, Gap, ImageConfig, ImagePath};
 use crate::rootfs::RootFs;
 
-use key::{Definition, Key, Table};
+use key::{Definition, FactTable, Key};
 use producer::{Draft, Producer};
 use value::FactType;
 
@@ -57,7 +57,7 @@ pub fn header_options(header: &[u8]) -> Result<BTreeMap<String, String>, String>
 
 /// All that facts are made from.
 #[derive(Debug)]
-pub struct World<'a> {
+pub struct FactInputs<'a> {
     /// The merged file system.
     pub rootfs: &'a RootFs,
     /// The image's configuration; `None` for an unpacked root file system, which has none.
@@ -69,7 +69,7 @@ pub struct World<'a> {
 /// The facts of an image, of a host and of a probe: by key with their types, and by name in the forms that rules and JSON know.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facts {
-    table: Box<Table>,
+    table: Box<FactTable>,
     /// The facts that were inserted; they are in `table` too.
     values: BTreeMap<&'static str, Fact>,
     /// Facts whose producer has not inserted them yet.
@@ -79,13 +79,13 @@ pub struct Facts {
 /// No facts: nothing was asked, and everything is absent.
 impl Default for Facts {
     fn default() -> Self {
-        Self { table: Box::new(Table::absent()), values: BTreeMap::new(), owed: BTreeSet::new() }
+        Self { table: Box::new(FactTable::absent()), values: BTreeMap::new(), owed: BTreeSet::new() }
     }
 }
 
 impl Facts {
     /// Determines every fact of [`key::KEYS`] about an image. Those of a run are absent.
-    pub fn collect(world: &World<'_>) -> Self {
+    pub fn collect(world: &FactInputs<'_>) -> Self {
         let mut facts = Self::default();
         let context = Context::new(world);
         facts.owe(key::KEYS.iter().copied().filter(|key| !key.is_of_run()));
@@ -167,7 +167,7 @@ struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    fn new(world: &World<'a>) -> Self {
+    fn new(world: &FactInputs<'a>) -> Self {
         let rootfs = world.rootfs;
         let python = python::Python::find(rootfs, world.config);
         let torch = torch::Installation::find(rootfs, python.as_ref());

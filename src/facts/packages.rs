@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::{Found, Gap, ImagePath};
-use crate::rootfs::{File, RootFs};
+use crate::rootfs::{RootFile, RootFs};
 
 use super::pattern;
 
@@ -135,7 +135,7 @@ fn dpkg_versions(rootfs: &RootFs) -> BTreeMap<String, String> {
     versions
 }
 
-fn whole<'a>(file: &File<'a>) -> Option<&'a [u8]> {
+fn whole<'a>(file: &RootFile<'a>) -> Option<&'a [u8]> {
     file.found.iter().find_map(|found| match found {
         Ok(Found::Text(bytes)) => Some(&**bytes),
         _ => None,

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use crate::layer::scan::{Compression, LayerScan};
-use crate::model::{Entry, Found, Kind, Limits};
+use crate::model::{Entry, EntryKind, Found, Limits};
 
 use super::*;
 
@@ -15,8 +15,8 @@ fn layer(files: &[(&str, &str)]) -> LayerScan {
     let mut found = BTreeMap::new();
     for (index, (path, content)) in files.iter().enumerate() {
         let kind = match content.strip_prefix("-> ") {
-            Some(target) => Kind::Symlink(target.as_bytes().into()),
-            None => Kind::File,
+            Some(target) => EntryKind::Symlink(target.as_bytes().into()),
+            None => EntryKind::File,
         };
         entries.push(Entry { path: (*path).into(), kind, mode: 0o755, size: content.len() as u64 });
         found.insert(index, vec![Ok(Found::Text(content.as_bytes().into()))]);
@@ -28,7 +28,7 @@ fn facts_of_layer(layer: LayerScan, environment: &[(&str, &str)]) -> Facts {
     let rootfs = RootFs::fold(vec![Arc::new(layer)], &Limits::default());
     let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let config = ImageConfig { environment, ..ImageConfig::default() };
-    Facts::collect(&World { rootfs: &rootfs, config: Some(&config), launch: &[] })
+    Facts::collect(&FactInputs { rootfs: &rootfs, config: Some(&config), launch: &[] })
 }
 
 fn text_of(facts: &Facts, name: &str) -> String {
@@ -246,7 +246,7 @@ fn modules_that_would_load_another_nccl_are_told() {
         let rootfs = RootFs::fold(vec![Arc::new(layer)], &Limits::default());
         let config =
             ImageConfig { environment: [("PATH".to_owned(), "/usr/bin".to_owned())].into(), ..ImageConfig::default() };
-        let world = World { rootfs: &rootfs, config: Some(&config), launch: &[] };
+        let world = FactInputs { rootfs: &rootfs, config: Some(&config), launch: &[] };
         let context = Context::new(&world);
         let loaded = Fact::known(crate::model::Version::parse("2.27.5").unwrap());
         nccl::other_users(&context, &loaded).value().map(|texts| texts.join(", ")).unwrap_or_default()

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Fact;
 
-use super::Tree;
-use crate::document::{Document, Node};
+use super::HostTree;
+use crate::document::{Document, YamlNode};
 
 /// Where they are looked for; /var/run is the other name of /run.
 const FOLDERS: &[&str] = &["/etc/cdi", "/run/cdi"];
@@ -34,7 +34,7 @@ pub struct Specification {
 }
 
 impl Cdi {
-    pub(super) fn collect(tree: &Tree) -> Self {
+    pub(super) fn collect(tree: &HostTree) -> Self {
         let mut specifications: Fact<Vec<Specification>> = Fact::Absent;
         for folder in FOLDERS {
             match tree.names(folder) {
@@ -52,10 +52,10 @@ impl Cdi {
     }
 }
 
-fn specification(file: String, tree: &Tree) -> Specification {
+fn specification(file: String, tree: &HostTree) -> Specification {
     // JSON is YAML too.
     let document = tree.text(&file).and_then(|text, _| {
-        let document = Document { name: &file, text: &text }.parse::<Node>();
+        let document = Document { name: &file, text: &text }.parse::<YamlNode>();
         document.map_or_else(|mistake| Fact::unknown(format!("line {}: {}", mistake.line, mistake.what)), Fact::known)
     });
     let kind = document.clone().and_then(|document, _| {
@@ -78,19 +78,19 @@ fn specification(file: String, tree: &Tree) -> Specification {
 }
 
 /// What edits take from this machine. A node without a path of its own here has the one of the container.
-fn host_paths(edits: &Node) -> impl Iterator<Item = &str> {
+fn host_paths(edits: &YamlNode) -> impl Iterator<Item = &str> {
     let mounts = list(edits, "mounts").filter_map(|mount| text(mount, "hostPath"));
     mounts.chain(list(edits, "deviceNodes").filter_map(|node| text(node, "hostPath").or_else(|| text(node, "path"))))
 }
 
-fn list<'n>(value: &'n Node, name: &str) -> impl Iterator<Item = &'n Node> {
+fn list<'n>(value: &'n YamlNode, name: &str) -> impl Iterator<Item = &'n YamlNode> {
     let values = match value.get(name) {
-        Some(Node::List(values)) => values.as_slice(),
+        Some(YamlNode::List(values)) => values.as_slice(),
         _ => &[],
     };
     values.iter()
 }
 
-fn text<'n>(value: &'n Node, name: &str) -> Option<&'n str> {
+fn text<'n>(value: &'n YamlNode, name: &str) -> Option<&'n str> {
     value.get(name)?.as_str()
 }

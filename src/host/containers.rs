@@ -7,9 +7,9 @@ use serde_json::Value as Json;
 
 use crate::model::Fact;
 
-use super::limits::{Limit, Limits};
+use super::limits::{Limit, ResourceLimits};
 use super::processes::Processes;
-use super::Tree;
+use super::HostTree;
 
 const CONFIG: &str = "/etc/docker/daemon.json";
 /// Engines whose containers inherit their limits.
@@ -24,7 +24,7 @@ pub struct Containers {
     /// Whether NVIDIA's container runtime is configured.
     pub nvidia_runtime: Fact<bool>,
     /// Limits of the engines that run, which containers get where nobody says otherwise.
-    pub engines: BTreeMap<String, Limits>,
+    pub engines: BTreeMap<String, ResourceLimits>,
 }
 
 /// What Docker's configuration says.
@@ -42,7 +42,7 @@ pub struct Docker {
 }
 
 impl Containers {
-    pub(super) fn collect(tree: &Tree) -> Self {
+    pub(super) fn collect(tree: &HostTree) -> Self {
         let processes = Processes::read(tree);
         let running = ENGINES.iter().filter_map(|name| Some((*name, *processes.find(name).value()?)));
         let docker = tree.text(CONFIG).and_then(|text, _| match serde_json::from_str::<Json>(&text) {
@@ -52,7 +52,7 @@ impl Containers {
         Self {
             docker,
             nvidia_runtime: tree.has("/etc/nvidia-container-runtime/config.toml"),
-            engines: running.map(|(name, id)| (name.to_owned(), Limits::of(tree, &id.to_string()))).collect(),
+            engines: running.map(|(name, id)| (name.to_owned(), ResourceLimits::of(tree, &id.to_string()))).collect(),
         }
     }
 

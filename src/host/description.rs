@@ -71,7 +71,7 @@ impl Record {
     }
 }
 
-fn arch(gpu: &gpus::Gpu) -> Option<Arch> {
+fn arch(gpu: &gpus::DriverGpu) -> Option<Arch> {
     let (major, minor) = gpu.capability.value()?.split_once('.')?;
     let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
     Arch::new(major.checked_mul(10)?.checked_add(minor)?, Variant::Plain)

@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Fact;
 
-use super::Tree;
+use super::HostTree;
 
 /// The driver that is loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Driver {
+pub struct KernelDriver {
     /// Its version.
     pub version: Fact<String>,
     /// Which of the two kernel modules it is.
@@ -36,8 +36,8 @@ impl Flavour {
     }
 }
 
-impl Driver {
-    pub(super) fn collect(tree: &Tree) -> Self {
+impl KernelDriver {
+    pub(super) fn collect(tree: &HostTree) -> Self {
         let banner = tree.text("/proc/driver/nvidia/version");
         let version = banner.clone().and_then(|text, _| {
             let version = version(&text).map(ToOwned::to_owned);

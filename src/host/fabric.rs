@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::Fact;
 
 use super::processes::Processes;
-use super::{Tree, pci};
+use super::{HostTree, pci};
 
 /// NVLink's fabric.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub struct Fabric {
 }
 
 impl Fabric {
-    pub(super) fn collect(tree: &Tree) -> Self {
+    pub(super) fn collect(tree: &HostTree) -> Self {
         let processes = Processes::read(tree);
         // NVSwitches are bridges of another kind, class 0680.
         let switches = pci::nvidia(tree, "0x0680").map(|addresses| {

@@ -1,11 +1,11 @@
 //! Records as files.
 
 use super::Record;
-use crate::document::{Document, Mistake, to_yaml};
+use crate::document::{Document, DocumentError, to_yaml};
 
 impl Record {
     /// Reads a record in JSON or YAML.
-    pub fn parse(document: Document<'_>) -> Result<Self, Mistake> {
+    pub fn parse(document: Document<'_>) -> Result<Self, DocumentError> {
         // JSON is YAML too.
         document.parse()
     }

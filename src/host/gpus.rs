@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Fact;
 
-use super::driver::Driver;
-use super::Tree;
+use super::driver::KernelDriver;
+use super::HostTree;
 
 const GPUS: &str = "/proc/driver/nvidia/gpus";
 /// Where distributions, and NVIDIA's own installer, put the driver's libraries.
@@ -16,9 +16,9 @@ const FOLDERS: &[&str] = &["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-
 /// What the driver tells of its GPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Gpus {
+pub struct DriverGpus {
     /// The GPUs in the order of NVML, or of their addresses where only the driver's files tell of them.
-    pub list: Fact<Vec<Gpu>>,
+    pub list: Fact<Vec<DriverGpu>>,
     /// The CUDA release that the driver brings.
     pub cuda: Fact<String>,
     /// Whether the driver's libraries are of another version than its kernel module.
@@ -28,7 +28,7 @@ pub struct Gpus {
 /// One GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Gpu {
+pub struct DriverGpu {
     /// Address on the PCI bus.
     pub address: Fact<String>,
     /// Model.
@@ -41,8 +41,8 @@ pub struct Gpu {
     pub mig: Fact<bool>,
 }
 
-impl Gpus {
-    pub(super) fn collect(tree: &Tree) -> Self {
+impl DriverGpus {
+    pub(super) fn collect(tree: &HostTree) -> Self {
         const WHY: &str = "NVML was not asked, which alone tells it";
         let gpu = |address: &String| {
             let text = tree.text(&format!("{GPUS}/{address}/information"));
@@ -52,7 +52,7 @@ impl Gpus {
             });
             let untold = || Fact::unknown(WHY);
             let address = Fact::known(address.clone());
-            Gpu { address, model, capability: Fact::unknown(WHY), persistence: untold(), mig: untold() }
+            DriverGpu { address, model, capability: Fact::unknown(WHY), persistence: untold(), mig: untold() }
         };
         Self {
             list: tree.names(GPUS).map(|names| names.iter().map(gpu).collect()),
@@ -101,8 +101,8 @@ impl Gpus {
 }
 
 /// By the name of the file behind libnvidia-ml.so.1; absent where there is none, or no driver.
-fn mismatch(tree: &Tree) -> Fact<bool> {
-    Driver::collect(tree).version.and_then(|driver, _| {
+fn mismatch(tree: &HostTree) -> Fact<bool> {
+    KernelDriver::collect(tree).version.and_then(|driver, _| {
         let library = FOLDERS.iter().find_map(|folder| {
             let file = tree.link_name(&format!("{folder}/libnvidia-ml.so.1")).value()?.clone();
             file.strip_prefix("libnvidia-ml.so.").map(ToOwned::to_owned)
@@ -111,9 +111,9 @@ fn mismatch(tree: &Tree) -> Fact<bool> {
     })
 }
 
-fn gpu(device: &Device<'_>) -> Gpu {
+fn gpu(device: &Device<'_>) -> DriverGpu {
     let capability = item(device.cuda_compute_capability());
-    Gpu {
+    DriverGpu {
         address: item(device.pci_info()).map(|pci| address(&pci.bus_id)),
         model: item(device.name()),
         capability: capability.map(|capability| format!("{}.{}", capability.major, capability.minor)),

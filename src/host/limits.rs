@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Fact;
 
-use super::Tree;
+use super::HostTree;
 
 /// Limits of a process (getrlimit(2)).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Limits {
+pub struct ResourceLimits {
     /// Bytes of locked memory.
     pub memlock: Fact<Limit>,
     /// Open files.
@@ -28,13 +28,13 @@ pub struct Limit {
     pub hard: i64,
 }
 
-impl Limits {
-    pub(super) fn collect(tree: &Tree) -> Self {
+impl ResourceLimits {
+    pub(super) fn collect(tree: &HostTree) -> Self {
         Self::of(tree, "self")
     }
 
     /// Those of a process by its number.
-    pub(super) fn of(tree: &Tree, process: &str) -> Self {
+    pub(super) fn of(tree: &HostTree, process: &str) -> Self {
         let table = tree.text(&format!("/proc/{process}/limits"));
         let limit = |name: &str| table.as_ref().and_then(|text, _| limit(text, name).into());
         Self { memlock: limit("Max locked memory"), nofile: limit("Max open files"), stack: limit("Max stack size") }

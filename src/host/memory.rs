@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Fact;
 
-use super::Tree;
+use super::HostTree;
 
 const NODES: &str = "/sys/devices/system/node";
 
 /// The machine's memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Memory {
+pub struct HostMemory {
     /// KiB of all memory.
     pub total_kib: Fact<u64>,
     /// Bytes that /dev/shm may hold.
@@ -21,13 +21,13 @@ pub struct Memory {
     /// KiB of one of them.
     pub huge_page_kib: Fact<u64>,
     /// NUMA nodes.
-    pub nodes: Fact<Vec<Node>>,
+    pub nodes: Fact<Vec<NumaNode>>,
 }
 
 /// A NUMA node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Node {
+pub struct NumaNode {
     /// Its number.
     pub number: u32,
     /// Its processors, `0-31,64-95`; absent where it has none.
@@ -36,8 +36,8 @@ pub struct Node {
     pub memory_kib: Fact<u64>,
 }
 
-impl Memory {
-    pub(super) fn collect(tree: &Tree) -> Self {
+impl HostMemory {
+    pub(super) fn collect(tree: &HostTree) -> Self {
         let table = tree.text("/proc/meminfo");
         let entry = |name: &str| table.as_ref().and_then(|text, _| number(text, name).into());
         let total_kib = entry("MemTotal");
@@ -61,11 +61,11 @@ fn number(table: &str, name: &str) -> Option<u64> {
     line.split_once(&format!("{name}:"))?.1.split_whitespace().next()?.parse().ok()
 }
 
-fn node(number: u32, tree: &Tree) -> Node {
+fn node(number: u32, tree: &HostTree) -> NumaNode {
     let at = format!("{NODES}/node{number}");
     let processors = tree.text(&format!("{at}/cpulist"));
     let table = tree.text(&format!("{at}/meminfo"));
-    Node {
+    NumaNode {
         number,
         processors: processors.and_then(|list, _| Some(list).filter(|list| !list.is_empty()).into()),
         memory_kib: table.and_then(|text, _| self::number(&text, "MemTotal").into()),
@@ -73,7 +73,7 @@ fn node(number: u32, tree: &Tree) -> Node {
 }
 
 /// A tmpfs without a size has half of the memory (tmpfs(5)). Of several that are mounted there, the last is seen.
-fn shm(tree: &Tree, total_kib: &Fact<u64>) -> Fact<u64> {
+fn shm(tree: &HostTree, total_kib: &Fact<u64>) -> Fact<u64> {
     tree.text("/proc/self/mountinfo").and_then(|table, _| {
         let line = table.lines().rfind(|line| line.split(' ').nth(4) == Some("/dev/shm"));
         let Some((_, filesystem)) = line.and_then(|line| line.split_once(" - ")) else { return Fact::Absent };

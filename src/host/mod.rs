@@ -15,7 +15,7 @@ mod tree;
 use serde::{Deserialize, Serialize};
 
 pub use parse::HostError;
-pub use tree::Tree;
+pub use tree::HostTree;
 
 /// Declares the subjects of a record, in the order of its page.
 macro_rules! subjects {
@@ -27,15 +27,15 @@ macro_rules! subjects {
         #[serde(deny_unknown_fields)]
         pub struct Record {
             /// The form of this record.
-            pub schema: Schema,
+            pub schema: RecordSchema,
             $($(#[doc = $about])+ #[serde(default)] pub $name: $name::$kind,)*
         }
 
         impl Record {
             /// What the files of a machine tell. NVIDIA's management library is not asked, which speaks for the running
             /// machine alone.
-            pub fn collect(tree: &Tree) -> Self {
-                Self { schema: Schema::Version1, $($name: $name::$kind::collect(tree),)* }
+            pub fn collect(tree: &HostTree) -> Self {
+                Self { schema: RecordSchema::Version1, $($name: $name::$kind::collect(tree),)* }
             }
         }
     };
@@ -43,11 +43,11 @@ macro_rules! subjects {
 
 subjects! {
     /// The operating system, and whether the machine is a virtual one.
-    system: System;
+    system: OperatingSystem;
     /// NVIDIA's kernel driver.
-    driver: Driver;
+    driver: KernelDriver;
     /// GPUs as the driver tells of them.
-    gpus: Gpus;
+    gpus: DriverGpus;
     /// GPUs as the PCI bus tells of them, and what stands between them and other devices.
     pci: Pci;
     /// NVSwitches and what manages them, and memory shared between machines.
@@ -55,24 +55,24 @@ subjects! {
     /// Kernel modules for GPUs and RDMA.
     modules: Modules;
     /// RDMA devices.
-    rdma: Rdma;
+    rdma: RdmaDevices;
     /// Network interfaces.
     network: Network;
     /// Memory, and the nodes that it belongs to.
-    memory: Memory;
+    memory: HostMemory;
     /// Limits of this process, which what it starts inherits.
-    limits: Limits;
+    limits: ResourceLimits;
     /// Container engines and what they give to every container.
     containers: Containers;
     /// Specifications of the Container Device Interface.
     cdi: Cdi;
     /// Settings of the kernel and of systemd.
-    settings: Settings;
+    settings: KernelSettings;
 }
 
 /// Forms of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Schema {
+pub enum RecordSchema {
     /// The first.
     #[serde(rename = "ncclcheck-host/1")]
     Version1,
@@ -81,7 +81,7 @@ pub enum Schema {
 impl Record {
     /// What this machine tells now.
     pub fn here() -> Self {
-        let mut record = Self::collect(&Tree::new("/"));
+        let mut record = Self::collect(&HostTree::new("/"));
         record.gpus.ask();
         record
     }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Fact;
 
-use super::Tree;
+use super::HostTree;
 
 /// Modules that are looked for.
 const NAMES: &[&str] = &[
@@ -61,7 +61,7 @@ impl Modules {
         self.loaded.as_ref().map(|loaded| loaded.iter().any(|module| module.name == name))
     }
 
-    pub(super) fn collect(tree: &Tree) -> Self {
+    pub(super) fn collect(tree: &HostTree) -> Self {
         let loaded = tree.names("/sys/module").map(|there| {
             let ours = there.into_iter().filter(|name| NAMES.contains(&name.as_str()));
             ours.map(|name| Module { version: tree.text(&format!("/sys/module/{name}/version")), name }).collect()

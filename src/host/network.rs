@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Fact;
 
-use super::Tree;
+use super::HostTree;
 
 const INTERFACES: &str = "/sys/class/net";
 
@@ -37,7 +37,7 @@ pub struct Interface {
 }
 
 impl Network {
-    pub(super) fn collect(tree: &Tree) -> Self {
+    pub(super) fn collect(tree: &HostTree) -> Self {
         let interface = |name: String| {
             let at = format!("{INTERFACES}/{name}");
             let state = tree.text(&format!("{at}/operstate"));
@@ -56,7 +56,7 @@ impl Network {
 }
 
 /// The file cannot be read of an interface that is down, and has -1 where nothing is known.
-fn speed(at: &str, state: &Fact<String>, tree: &Tree) -> Fact<u32> {
+fn speed(at: &str, state: &Fact<String>, tree: &HostTree) -> Fact<u32> {
     if state.value().is_some_and(|state| state != "up") {
         return Fact::Absent;
     }

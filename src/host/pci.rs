@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Fact;
 
-use super::{Tree, pci_config};
+use super::{HostTree, pci_config};
 
 const DEVICES: &str = "/sys/bus/pci/devices";
 const NVIDIA: &str = "0x10de";
@@ -14,13 +14,13 @@ const NVIDIA: &str = "0x10de";
 #[serde(default, deny_unknown_fields)]
 pub struct Pci {
     /// NVIDIA's GPUs.
-    pub gpus: Fact<Vec<Gpu>>,
+    pub gpus: Fact<Vec<PciGpu>>,
 }
 
 /// A GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Gpu {
+pub struct PciGpu {
     /// Its address.
     pub address: String,
     /// The kernel driver that has it.
@@ -32,8 +32,8 @@ pub struct Gpu {
 }
 
 impl Pci {
-    pub(super) fn collect(tree: &Tree) -> Self {
-        let gpu = |address: &str| Gpu {
+    pub(super) fn collect(tree: &HostTree) -> Self {
+        let gpu = |address: &str| PciGpu {
             address: address.to_owned(),
             driver: driver(tree, address),
             iommu: iommu(address, tree),
@@ -46,7 +46,7 @@ impl Pci {
 }
 
 /// Addresses of NVIDIA's devices whose class begins so.
-pub(super) fn nvidia(tree: &Tree, class: &str) -> Fact<Vec<String>> {
+pub(super) fn nvidia(tree: &HostTree, class: &str) -> Fact<Vec<String>> {
     let read = |address: &str, file: &str| tree.text(&format!("{DEVICES}/{address}/{file}"));
     tree.names(DEVICES).map(|addresses| {
         let is_wanted = |address: &String| {
@@ -58,11 +58,11 @@ pub(super) fn nvidia(tree: &Tree, class: &str) -> Fact<Vec<String>> {
 }
 
 /// The kernel driver of a device.
-pub(super) fn driver(tree: &Tree, address: &str) -> Fact<String> {
+pub(super) fn driver(tree: &HostTree, address: &str) -> Fact<String> {
     tree.link_name(&format!("{DEVICES}/{address}/driver"))
 }
 
-fn iommu(address: &str, tree: &Tree) -> Fact<String> {
+fn iommu(address: &str, tree: &HostTree) -> Fact<String> {
     tree.link_name(&format!("{DEVICES}/{address}/iommu_group")).and_then(|group, _| {
         let path = format!("/sys/kernel/iommu_groups/{group}/type");
         tree.text(&path).or_else(|| Fact::unknown(format!("this kernel has no {path}")))
@@ -70,7 +70,7 @@ fn iommu(address: &str, tree: &Tree) -> Fact<String> {
 }
 
 /// The bridges above a device are the folders above it: `../../../devices/pci0000:15/0000:15:01.0/0000:16:00.0/…`.
-fn redirecting(address: &str, tree: &Tree) -> Fact<Vec<String>> {
+fn redirecting(address: &str, tree: &HostTree) -> Fact<Vec<String>> {
     tree.link(&format!("{DEVICES}/{address}")).and_then(|path, _| {
         let above = path.split('/').filter(|part| *part != address && part.matches(':').count() == 2);
         let mut found = Vec::new();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::model::Fact;
 
-use super::Tree;
+use super::HostTree;
 
 /// Bytes of a process's name that the kernel keeps (TASK_COMM_LEN, less its end).
 const NAME: usize = 15;
@@ -17,7 +17,7 @@ pub(super) struct Processes {
 }
 
 impl Processes {
-    pub(super) fn read(tree: &Tree) -> Self {
+    pub(super) fn read(tree: &HostTree) -> Self {
         let names = tree.names("/proc").map(|names| {
             let ids = names.iter().filter_map(|name| name.parse::<u32>().ok());
             // A process may end as it is looked at.
@@ -41,7 +41,7 @@ impl Processes {
 }
 
 /// Why not all processes of the machine can be seen.
-fn hidden(tree: &Tree) -> Option<String> {
+fn hidden(tree: &HostTree) -> Option<String> {
     match super::system::container(tree) {
         Fact::Absent => None,
         Fact::Seen { value: which, .. } => {

@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Fact;
 
-use super::Tree;
+use super::HostTree;
 
 const DEVICES: &str = "/sys/class/infiniband";
 
 /// What the kernel tells of RDMA.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Rdma {
+pub struct RdmaDevices {
     /// The devices.
     pub devices: Fact<Vec<Device>>,
     /// Nodes in /dev/infiniband.
@@ -50,8 +50,8 @@ pub struct Port {
     pub gids: Fact<usize>,
 }
 
-impl Rdma {
-    pub(super) fn collect(tree: &Tree) -> Self {
+impl RdmaDevices {
+    pub(super) fn collect(tree: &HostTree) -> Self {
         let device = |name: String| {
             let at = format!("{DEVICES}/{name}");
             let ports = tree.names(&format!("{at}/ports"));
@@ -70,7 +70,7 @@ impl Rdma {
 }
 
 /// The interface for user space that says that it is of this device.
-fn verbs(device: &str, tree: &Tree) -> Fact<String> {
+fn verbs(device: &str, tree: &HostTree) -> Fact<String> {
     const CLASS: &str = "/sys/class/infiniband_verbs";
     tree.names(CLASS).and_then(|names, _| {
         let is_its = |name: &String| tree.text(&format!("{CLASS}/{name}/ibdev")).value().is_some_and(|of| of == device);
@@ -78,7 +78,7 @@ fn verbs(device: &str, tree: &Tree) -> Fact<String> {
     })
 }
 
-fn port(device: &str, number: String, tree: &Tree) -> Port {
+fn port(device: &str, number: String, tree: &HostTree) -> Port {
     let at = format!("{device}/ports/{number}");
     let read = |name: &str| tree.text(&format!("{at}/{name}"));
     let by_table = || read("gid_attrs/ndevs/0");
@@ -99,7 +99,7 @@ fn port(device: &str, number: String, tree: &Tree) -> Port {
 }
 
 /// An entry that is not in use is all zeros, or cannot be read.
-fn is_used(port: &str, index: &str, tree: &Tree) -> bool {
+fn is_used(port: &str, index: &str, tree: &HostTree) -> bool {
     let gid = tree.text(&format!("{port}/gids/{index}"));
     gid.value().is_some_and(|gid| gid.bytes().any(|byte| !matches!(byte, b'0' | b':')))
 }

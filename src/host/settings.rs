@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Fact;
 
-use super::Tree;
+use super::HostTree;
 
 /// Settings of the kernel that NCCL's and NVIDIA's guides name.
 const NAMES: &[&str] = &[
@@ -23,7 +23,7 @@ const LOGIND: &str = "/etc/systemd/logind.conf";
 /// The settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Settings {
+pub struct KernelSettings {
     /// Settings of the kernel by their names.
     pub kernel: BTreeMap<String, Fact<String>>,
     /// RemoveIPC of systemd-logind, which takes the shared memory of users who log out; absent where systemd's default
@@ -31,8 +31,8 @@ pub struct Settings {
     pub remove_ipc: Fact<String>,
 }
 
-impl Settings {
-    pub(super) fn collect(tree: &Tree) -> Self {
+impl KernelSettings {
+    pub(super) fn collect(tree: &HostTree) -> Self {
         let value = |name: &&str| {
             let text = tree.text(&format!("/proc/sys/{}", name.replace('.', "/")));
             ((*name).to_owned(), text.map(|text| text.replace('\t', " ")))
@@ -42,7 +42,7 @@ impl Settings {
 }
 
 /// The last file counts (logind.conf(5)).
-fn remove_ipc(tree: &Tree) -> Fact<String> {
+fn remove_ipc(tree: &HostTree) -> Fact<String> {
     let folder = format!("{LOGIND}.d");
     let mut files = vec![LOGIND.to_owned()];
     match tree.names(&folder) {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Fact;
 
-use super::Tree;
+use super::HostTree;
 
 /// Inode of the first process namespace (PROC_PID_INIT_INO, include/linux/proc_ns.h).
 const FIRST_PROCESSES: &str = "pid:[4026531836]";
@@ -20,7 +20,7 @@ const VIRTUAL: &[&str] =
 /// The operating system and what it runs on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct System {
+pub struct OperatingSystem {
     /// Host name.
     pub name: Fact<String>,
     /// Distribution.
@@ -37,8 +37,8 @@ pub struct System {
     pub container: Fact<String>,
 }
 
-impl System {
-    pub(super) fn collect(tree: &Tree) -> Self {
+impl OperatingSystem {
+    pub(super) fn collect(tree: &HostTree) -> Self {
         Self {
             name: tree.text("/proc/sys/kernel/hostname"),
             os: tree.text("/etc/os-release").and_then(|text, _| pretty_name(&text).into()),
@@ -62,7 +62,7 @@ fn parameters(line: &str) -> Vec<String> {
 }
 
 /// By the processor, which tells on x86 (CPUID.1:ECX bit 31), else by the firmware.
-fn virtual_machine(tree: &Tree) -> Fact<String> {
+fn virtual_machine(tree: &HostTree) -> Fact<String> {
     let firmware = || {
         let part = |name: &str| tree.text(&format!("/sys/class/dmi/id/{name}")).value().cloned();
         [part("sys_vendor"), part("product_name")].into_iter().flatten().collect::<Vec<_>>().join(" ")
@@ -90,7 +90,7 @@ fn virtual_machine(tree: &Tree) -> Fact<String> {
 
 /// The container that the files are read in: what sees the first process sees all of them. Only root may ask about that one;
 /// others are asked about themselves.
-pub(super) fn container(tree: &Tree) -> Fact<String> {
+pub(super) fn container(tree: &HostTree) -> Fact<String> {
     let namespace = match tree.link("/proc/1/ns/pid") {
         Fact::Unknown(_) => tree.link("/proc/self/ns/pid"),
         first => first,

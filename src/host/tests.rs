@@ -7,7 +7,7 @@ use crate::model::Fact;
 mod tree;
 
 fn record(name: &str) -> Record {
-    Record::collect(&Tree::new(tree::host(name).path()))
+    Record::collect(&HostTree::new(tree::host(name).path()))
 }
 
 fn parse(text: &str) -> Record {
@@ -105,7 +105,7 @@ fn processes_of_others_are_not_seen_from_a_container() {
     std::fs::remove_file(&namespace).unwrap();
     std::os::unix::fs::symlink("pid:[4026532841]", namespace).unwrap();
     std::fs::write(machine.path().join(".dockerenv"), "").unwrap();
-    let record = Record::collect(&Tree::new(machine.path()));
+    let record = Record::collect(&HostTree::new(machine.path()));
     assert_eq!(known(&record.system.container), "Docker");
     let Fact::Unknown(gap) = record.fabric.manager else { panic!("{:?}", record.fabric.manager) };
     assert!(gap.why.contains("nv-fabricmanager"), "{}", gap.why);
@@ -117,7 +117,7 @@ fn what_only_root_may_read_is_unknown() {
     let port = machine.path().join("sys/devices/pci0000:40/0000:40:01.1/config");
     let public = std::fs::read(&port).unwrap()[..64].to_vec();
     std::fs::write(port, public).unwrap();
-    let record = Record::collect(&Tree::new(machine.path()));
+    let record = Record::collect(&HostTree::new(machine.path()));
     // A root port says so in its first bytes no sooner than a port of a switch.
     let Fact::Unknown(gap) = &known(&record.pci.gpus)[0].redirecting_ports else { panic!("{:?}", record.pci) };
     assert!(gap.why.contains("only root may read all of"), "{}", gap.why);

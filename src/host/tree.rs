@@ -12,11 +12,11 @@ const LIMIT: u64 = 4 << 20;
 
 /// The root of a machine's files: `/`, or where they are mounted or recorded.
 #[derive(Clone, Debug)]
-pub struct Tree {
+pub struct HostTree {
     root: PathBuf,
 }
 
-impl Tree {
+impl HostTree {
     /// The files below a folder.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }

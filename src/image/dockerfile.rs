@@ -13,14 +13,14 @@ use crate::model::Site;
 pub struct Dockerfile {
     /// Where it is, relative to the repository.
     path: String,
-    steps: Vec<Step>,
+    steps: Vec<DockerfileStep>,
     /// Shells that it names, as they stand before a command in the history of an image.
     shells: Vec<String>,
 }
 
 /// One instruction.
 #[derive(Clone, Debug)]
-struct Step {
+struct DockerfileStep {
     line: usize,
     /// The instruction, on one line and without its options.
     text: String,
@@ -91,7 +91,7 @@ impl Dockerfile {
     }
 }
 
-impl Step {
+impl DockerfileStep {
     fn made(&self, history: &str) -> bool {
         if self.is_open { history.starts_with(&self.text) } else { self.text == history || self.copied(history) }
     }
@@ -132,8 +132,8 @@ struct Reader<'t> {
 
 impl Reader<'_> {
     /// What an instruction leaves in the history of an image.
-    fn step(&self, instruction: &Instruction<'_>) -> Option<Step> {
-        let step = |keyword: &Span, text: String| Step {
+    fn step(&self, instruction: &Instruction<'_>) -> Option<DockerfileStep> {
+        let step = |keyword: &Span, text: String| DockerfileStep {
             line: self.line(keyword.start),
             text,
             is_open: false,
@@ -147,7 +147,7 @@ impl Reader<'_> {
                     let words = self.raw(&(run.run.span.end..last.span.end)).split_whitespace();
                     let words = words.skip_while(|word| word.starts_with("--"));
                     let text = std::iter::once("RUN").chain(words).collect::<Vec<_>>().join(" ");
-                    Step { is_open: true, ..step(&run.run.span, text) }
+                    DockerfileStep { is_open: true, ..step(&run.run.span, text) }
                 }
             },
             Instruction::Copy(copy) => step(&copy.copy.span, copied("COPY", &copy.src, &copy.dest)),
@@ -155,7 +155,10 @@ impl Reader<'_> {
             Instruction::Env(env) => {
                 let variables = words::names(self.raw(&env.arguments.span), self.escape);
                 let placed = |(name, offset)| (name, self.line(env.arguments.span.start + offset));
-                Step { variables: variables.into_iter().map(placed).collect(), ..step(&env.env.span, "ENV".to_owned()) }
+                DockerfileStep {
+                    variables: variables.into_iter().map(placed).collect(),
+                    ..step(&env.env.span, "ENV".to_owned())
+                }
             }
             Instruction::Workdir(set) => step(&set.workdir.span, format!("WORKDIR {}", set.arguments.value)),
             Instruction::User(set) => step(&set.user.span, format!("USER {}", set.arguments.value)),

@@ -10,7 +10,7 @@ use crate::model::{BlobRef, Digest, Hasher, ImagePath, Limits};
 use super::Request;
 use super::by_digest::ByDigest;
 use super::medium::{Medium, Transport, TransportKind};
-use super::source::{Document, Source, SourceError, read_bounded};
+use super::source::{Source, SourceError, StoredDocument, read_bounded};
 use super::target::{Selector, Target};
 
 pub(super) static TRANSPORT: Transport = Transport {
@@ -28,7 +28,7 @@ pub(super) fn open(
     selector: Option<&Selector>,
     request: &Request,
 ) -> Result<Box<dyn Medium>, SourceError> {
-    let source = Layout::open(Folder::new(path), &request.limits)?;
+    let source = ImageLayout::open(Folder::new(path), &request.limits)?;
     Ok(Box::new(ByDigest { name: format!("oci:{}", path.display()), selector: selector.cloned(), source }))
 }
 
@@ -36,7 +36,7 @@ pub(super) fn open(
 pub(super) type OpenedFile<'a> = (Box<dyn Read + Send + 'a>, u64);
 
 /// Something that holds files by name: a folder or an archive.
-pub(super) trait Files: Sync + std::fmt::Debug {
+pub(super) trait LayoutFiles: Sync + std::fmt::Debug {
     /// A file; `None` when it is not there.
     fn open(&self, path: &ImagePath) -> Result<Option<OpenedFile<'_>>, SourceError>;
 
@@ -57,7 +57,7 @@ pub(super) trait Files: Sync + std::fmt::Debug {
     }
 }
 
-impl<F: Files> Files for &F {
+impl<F: LayoutFiles> LayoutFiles for &F {
     fn open(&self, path: &ImagePath) -> Result<Option<OpenedFile<'_>>, SourceError> {
         (**self).open(path)
     }
@@ -100,7 +100,7 @@ impl Folder {
     }
 }
 
-impl Files for Folder {
+impl LayoutFiles for Folder {
     fn open(&self, path: &ImagePath) -> Result<Option<OpenedFile<'_>>, SourceError> {
         Ok(self.file(path)?.map(|(file, size)| (Box::new(file) as Box<dyn Read + Send>, size)))
     }
@@ -119,12 +119,12 @@ impl Files for Folder {
 
 /// An image layout.
 #[derive(Debug)]
-pub(super) struct Layout<F> {
+pub(super) struct ImageLayout<F> {
     files: F,
     limits: Limits,
 }
 
-impl<F: Files> Layout<F> {
+impl<F: LayoutFiles> ImageLayout<F> {
     /// The layout in these files.
     pub(super) fn open(files: F, limits: &Limits) -> Result<Self, SourceError> {
         if files.open(&ImagePath::from("index.json"))?.is_none() {
@@ -149,12 +149,12 @@ pub(super) fn blob_path(digest: &Digest) -> ImagePath {
     ImagePath::from(format!("blobs/{}/{}", digest.algorithm(), digest.hex()).as_str())
 }
 
-impl<F: Files> Source for Layout<F> {
-    fn top(&self) -> Result<Document, SourceError> {
+impl<F: LayoutFiles> Source for ImageLayout<F> {
+    fn top(&self) -> Result<StoredDocument, SourceError> {
         let bytes = self.files.document(&ImagePath::from("index.json"), &self.limits)?.unwrap_or_default();
         let mut hasher = Hasher::sha256();
         hasher.update(&bytes);
-        Ok(Document { digest: hasher.finish(), media_type: None, bytes })
+        Ok(StoredDocument { digest: hasher.finish(), media_type: None, bytes })
     }
 
     fn manifest(&self, digest: &Digest) -> Result<Vec<u8>, SourceError> {

@@ -29,7 +29,7 @@ use std::thread;
 
 use crate::image::reference::{Reference, ReferenceError};
 use crate::image::source::{AccessOptions, SourceError};
-use crate::layer::cache::Cache;
+use crate::layer::cache::ScanCache;
 use crate::layer::scan::ScanError;
 use crate::model::{ImageConfig, ImageSummary, LayerSummary, Limits, Platform, Progress};
 use crate::rootfs::RootFs;
@@ -55,7 +55,7 @@ pub struct Request {
     /// How media are reached.
     pub options: AccessOptions,
     /// Where scans of layers are looked for and kept; [`Cache::default`] is nowhere.
-    pub cache: Arc<Cache>,
+    pub cache: Arc<ScanCache>,
     /// Variables that the container is started with, over those of its image.
     pub environment: BTreeMap<String, String>,
     /// Whether layers are read whole that could be read in part.
@@ -152,7 +152,7 @@ impl ImageError {
 struct ScanContext<'a> {
     jobs: NonZeroUsize,
     limits: &'a Limits,
-    cache: &'a Cache,
+    cache: &'a ScanCache,
     pool: Option<&'a Pool>,
     progress: &'a dyn Progress,
     cancel: &'a Cancel,

@@ -33,7 +33,7 @@ struct Shape {
 }
 
 /// A manifest that may be the wanted one.
-struct Candidate {
+struct ManifestCandidate {
     blob: BlobRef,
     platform: Option<Platform>,
     names: Vec<String>,
@@ -43,7 +43,7 @@ struct Candidate {
 pub(super) struct Finder<'a> {
     source: &'a dyn Source,
     limits: &'a Limits,
-    candidates: Vec<Candidate>,
+    candidates: Vec<ManifestCandidate>,
     notes: Vec<String>,
 }
 
@@ -129,7 +129,7 @@ impl<'a> Finder<'a> {
                 architecture: platform.architecture().to_string(),
                 variant: platform.variant().clone(),
             });
-            self.candidates.push(Candidate { blob, platform, names });
+            self.candidates.push(ManifestCandidate { blob, platform, names });
             if self.candidates.len() > self.limits.layers {
                 let what = format!("the image index names {} images", self.candidates.len());
                 return Err(over(what, "layers", self.limits.layers as u64));
@@ -236,7 +236,7 @@ enum DocumentKind {
     Index,
 }
 
-impl Candidate {
+impl ManifestCandidate {
     /// Whether to look at it at all. What an index does not say, the configuration does.
     fn serves(&self, choice: &PlatformChoice, is_only_one: bool) -> bool {
         match (choice, &self.platform) {
@@ -253,7 +253,10 @@ impl Candidate {
 }
 
 /// The candidates that a selector means.
-fn named<'c>(all: &'c [Candidate], selector: Option<&Selector>) -> Result<Vec<&'c Candidate>, ImageError> {
+fn named<'c>(
+    all: &'c [ManifestCandidate],
+    selector: Option<&Selector>,
+) -> Result<Vec<&'c ManifestCandidate>, ImageError> {
     let wanted: Vec<_> = match selector {
         Some(Selector::Name(name)) => all.iter().filter(|candidate| candidate.is_named(name)).collect(),
         Some(Selector::Digest(digest)) => all.iter().filter(|candidate| candidate.blob.digest == *digest).collect(),
@@ -270,7 +273,7 @@ fn named<'c>(all: &'c [Candidate], selector: Option<&Selector>) -> Result<Vec<&'
 }
 
 /// None of the candidates is for the platform: which are there.
-fn not_offered(wanted: &[&Candidate], choice: &PlatformChoice) -> ImageError {
+fn not_offered(wanted: &[&ManifestCandidate], choice: &PlatformChoice) -> ImageError {
     let asked = match choice {
         PlatformChoice::One(platform) => platform.clone(),
         PlatformChoice::Host | PlatformChoice::All => Platform::host(),

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::layer::cache::Key;
+use crate::layer::cache::ScanKey;
 use crate::layer::scan::{Compression, LayerScan, ScanError};
 use crate::model::{BlobRef, Digest};
 
@@ -51,7 +51,7 @@ pub(super) struct TableOfContents {
 
 /// The scan that was made before of a blob.
 pub(super) fn cached(context: ScanContext<'_>, blob: &BlobRef) -> Option<ScannedLayer> {
-    let scan = context.cache.get(&Key { blob, limits: context.limits })?;
+    let scan = context.cache.get(&ScanKey { blob, limits: context.limits })?;
     Some(ScannedLayer { cached: true, ..ScannedLayer::whole(scan, blob.digest.clone(), blob.size) })
 }
 
@@ -62,15 +62,15 @@ pub(super) fn keep(context: ScanContext<'_>, scanned: &ScannedLayer) {
     let Some(stored) = &scanned.stored else { return };
     let blob = BlobRef { digest: stored.clone(), size: scanned.size };
     let Some(diff_id) = &scanned.scan.diff_id else {
-        context.cache.put(&Key { blob: &blob, limits }, &scanned.scan);
+        context.cache.put(&ScanKey { blob: &blob, limits }, &scanned.scan);
         return;
     };
     // What a scan was asked for besides is no part of what the bytes hold.
     let scan = LayerScan { diff_id: None, ..LayerScan::clone(&scanned.scan) };
-    context.cache.put(&Key { blob: &blob, limits }, &scan);
+    context.cache.put(&ScanKey { blob: &blob, limits }, &scan);
     if diff_id != stored {
         let tar = BlobRef { digest: diff_id.clone(), size: scan.unpacked };
-        context.cache.put(&Key { blob: &tar, limits }, &LayerScan { compression: Compression::None, ..scan });
+        context.cache.put(&ScanKey { blob: &tar, limits }, &LayerScan { compression: Compression::None, ..scan });
     }
 }
 

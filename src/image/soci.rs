@@ -62,7 +62,7 @@ pub(super) struct SociTables<'a> {
 }
 
 /// A layer's zTOC.
-pub(super) struct Ztoc {
+pub(super) struct LayerZtoc {
     pub(super) bytes: Vec<u8>,
     pub(super) binding: Binding,
 }
@@ -103,7 +103,7 @@ impl<'a> SociTables<'a> {
     }
 
     /// The zTOC of a layer, if it has one.
-    pub(super) fn of(&self, layer: &Digest) -> Result<Option<Ztoc>, SociError> {
+    pub(super) fn of(&self, layer: &Digest) -> Result<Option<LayerZtoc>, SociError> {
         let index = match self.index.get_or_init(|| self.find()) {
             Ok(Some(index)) => index,
             // That is told once, for all layers.
@@ -117,7 +117,7 @@ impl<'a> SociTables<'a> {
         let Some(table) = index.manifest.layers().iter().find(is_table) else { return Ok(None) };
         let digest = table.digest().to_string().parse().map_err(SourceError::from)?;
         let bytes = self.fetch(&BlobRef { digest, size: table.size() })?;
-        Ok(Some(Ztoc { bytes, binding: index.binding }))
+        Ok(Some(LayerZtoc { bytes, binding: index.binding }))
     }
 
     /// What the report says of all layers: that there is an index and cannot be used, or what its use means.

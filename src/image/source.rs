@@ -40,7 +40,7 @@ impl Default for AccessOptions {
 
 /// A manifest or an index as it is stored, with the media type that its medium gave to it (a registry's Content-Type).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Document {
+pub struct StoredDocument {
     /// Digest of `bytes`, computed here.
     pub digest: Digest,
     /// What the medium says it is; the document's own `mediaType` comes first.
@@ -52,7 +52,7 @@ pub struct Document {
 /// A medium that hands out content by digest, in any order and from several threads.
 pub trait Source: Sync + fmt::Debug {
     /// The manifest or index that the user's reference names.
-    fn top(&self) -> Result<Document, SourceError>;
+    fn top(&self) -> Result<StoredDocument, SourceError>;
 
     /// A manifest that an index names. The bytes are verified by who asked.
     fn manifest(&self, digest: &Digest) -> Result<Vec<u8>, SourceError>;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::policy::{NoProfile, Policy, Subject, Today};
 use super::rules::{Judgement, Rule, RuleFile, RuleSet, judge};
-use crate::document::{Document, FileError, Mistake, read_text};
+use crate::document::{Document, DocumentError, FileError, read_text};
 use crate::facts::Facts;
 use crate::model::{Digest, ImageSummary, Limits, Severity};
 
@@ -29,7 +29,7 @@ pub enum RulebookError {
     Profile(#[from] NoProfile),
     /// A policy or a rule has a mistake.
     #[error(transparent)]
-    Document(#[from] Mistake),
+    Document(#[from] DocumentError),
     /// A policy or a rule cannot be read.
     #[error(transparent)]
     File(#[from] FileError),

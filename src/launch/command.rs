@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Assignment;
 use super::lines::is_name;
-use super::shell::{Command, Lexer, NESTING, Word};
+use super::shell::{Lexer, NESTING, ShellCommand, ShellWord};
 
 /// Reserved words that may stand before a command (POSIX, "Reserved Words").
 const RESERVED: &[&str] = &["then", "do", "else", "elif", "if", "while", "until", "!", "{", "}", "time"];
 
 /// Programs that take variables by options of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Launcher {
+enum LaunchProgram {
     /// Open MPI: `-x NAME[=VALUE]`. MPICH and Intel MPI: `-genv NAME VALUE`.
     Mpi,
     /// `-e NAME[=VALUE]`, `--env NAME[=VALUE]`.
@@ -25,8 +25,8 @@ enum Launcher {
     Shell,
 }
 
-impl Launcher {
-    fn of(word: &Word) -> Option<Self> {
+impl LaunchProgram {
+    fn of(word: &ShellWord) -> Option<Self> {
         Some(match word.known()?.rsplit('/').next()? {
             "mpirun" | "mpiexec" | "mpiexec.hydra" | "orterun" | "prterun" => Self::Mpi,
             "docker" | "podman" | "nerdctl" | "singularity" | "apptainer" | "enroot" | "kubectl" | "flux" => {
@@ -75,9 +75,9 @@ impl Shell {
         self.handed
     }
 
-    fn command(&mut self, command: &Command, depth: usize) {
-        let reserved = |word: &&Word| word.known().is_some_and(|text| RESERVED.contains(&text));
-        let words: Vec<&Word> = command.words.iter().skip_while(reserved).collect();
+    fn command(&mut self, command: &ShellCommand, depth: usize) {
+        let reserved = |word: &&ShellWord| word.known().is_some_and(|text| RESERVED.contains(&text));
+        let words: Vec<&ShellWord> = command.words.iter().skip_while(reserved).collect();
         let leading: Vec<Assignment> = words.iter().map_while(|word| word.assignment()).collect();
         let words = words.get(leading.len()..).unwrap_or_default();
         if let Some(name) = words.first() {
@@ -93,7 +93,7 @@ impl Shell {
             self.handed.extend(leading);
             self.launchers(words, depth);
             if let (Some((text, line)), true) =
-                (&command.input, words.iter().any(|word| Launcher::of(word) == Some(Launcher::Shell)))
+                (&command.input, words.iter().any(|word| LaunchProgram::of(word) == Some(LaunchProgram::Shell)))
             {
                 self.run(text, *line, depth + 1);
             }
@@ -112,7 +112,7 @@ impl Shell {
         self.own.insert(given.name.clone(), given);
     }
 
-    fn export(&mut self, words: &[&Word]) {
+    fn export(&mut self, words: &[&ShellWord]) {
         for word in words.iter().skip(1) {
             if let Some(given) = word.assignment() {
                 self.exported.insert(given.name.clone());
@@ -125,7 +125,7 @@ impl Shell {
     }
 
     /// csh: `setenv NAME VALUE`.
-    fn setenv(&mut self, words: &[&Word]) {
+    fn setenv(&mut self, words: &[&ShellWord]) {
         if let (Some(name), Some(value)) =
             (words.get(1).and_then(|word| word.known()).filter(|name| is_name(name)), words.get(2))
         {
@@ -141,38 +141,38 @@ impl Shell {
     }
 
     /// Options of launchers, wherever the launcher stands: `srun … docker run … mpirun …` is usual.
-    fn launchers(&mut self, words: &[&Word], depth: usize) {
+    fn launchers(&mut self, words: &[&ShellWord], depth: usize) {
         let mut launcher = None;
         let mut words = words.iter().copied().peekable();
         while let Some(word) = words.next() {
-            if let Some(found) = Launcher::of(word) {
+            if let Some(found) = LaunchProgram::of(word) {
                 launcher = Some(found);
                 continue;
             }
             let option = word.text.split_once('=').map_or(&*word.text, |(option, _)| option);
             match (launcher, option) {
-                (Some(Launcher::Mpi), "-x")
-                | (Some(Launcher::Container), "-e" | "--env")
-                | (Some(Launcher::Slurm), "--export") => {
+                (Some(LaunchProgram::Mpi), "-x")
+                | (Some(LaunchProgram::Container), "-e" | "--env")
+                | (Some(LaunchProgram::Slurm), "--export") => {
                     let separate = (word.text.len() == option.len()).then(|| words.next()).flatten();
                     let value = separate.cloned().unwrap_or_else(|| after(word, option.len() + 1));
-                    self.list(&value, launcher == Some(Launcher::Slurm));
+                    self.list(&value, launcher == Some(LaunchProgram::Slurm));
                 }
-                (Some(Launcher::Mpi), "-genv" | "-env") => {
+                (Some(LaunchProgram::Mpi), "-genv" | "-env") => {
                     if let Some(name) = words.next() {
                         self.pair(name, words.next());
                     }
                 }
                 // Options of env(1) that take a word of their own.
-                (Some(Launcher::Env), "-u" | "--unset" | "-C" | "--chdir") if word.text.len() == option.len() => {
+                (Some(LaunchProgram::Env), "-u" | "--unset" | "-C" | "--chdir") if word.text.len() == option.len() => {
                     words.next();
                 }
-                (Some(Launcher::Env), _) => match word.assignment() {
+                (Some(LaunchProgram::Env), _) => match word.assignment() {
                     Some(given) => self.handed.push(given),
                     None if option.starts_with('-') => {}
                     None => launcher = None,
                 },
-                (Some(Launcher::Shell), "-c" | "-lc" | "-ec" | "-xc") => {
+                (Some(LaunchProgram::Shell), "-c" | "-lc" | "-ec" | "-xc") => {
                     if let Some(script) = words.next() {
                         // What is known of it: a `$` of the outer shell hides the rest.
                         self.run(&script.text, script.line, depth + 1);
@@ -185,7 +185,7 @@ impl Shell {
 
     /// `NAME=VALUE` or `NAME`; Slurm takes several parted by commas, Singularity several assignments. Elsewhere a comma
     /// belongs to the value.
-    fn list(&mut self, word: &Word, is_slurm: bool) {
+    fn list(&mut self, word: &ShellWord, is_slurm: bool) {
         let mut parts: Vec<String> = Vec::new();
         for part in word.text.split(',') {
             let begins = part.split('=').next().is_some_and(is_name);
@@ -199,7 +199,7 @@ impl Shell {
         }
         let count = parts.len();
         for (index, text) in parts.into_iter().enumerate() {
-            let part = Word { text, computed: word.computed && index + 1 == count, line: word.line };
+            let part = ShellWord { text, computed: word.computed && index + 1 == count, line: word.line };
             if let Some(given) = part.assignment() {
                 self.handed.push(given);
             } else if let Some(name) =
@@ -210,7 +210,7 @@ impl Shell {
         }
     }
 
-    fn pair(&mut self, name: &Word, value: Option<&Word>) {
+    fn pair(&mut self, name: &ShellWord, value: Option<&ShellWord>) {
         if let Some(given) = name.assignment() {
             self.handed.push(given);
         } else if let Some(name) = name.known().filter(|name| is_name(name)) {
@@ -221,19 +221,19 @@ impl Shell {
 }
 
 /// The word behind its first bytes.
-fn after(word: &Word, length: usize) -> Word {
-    Word { text: word.text.get(length..).unwrap_or_default().to_owned(), ..word.clone() }
+fn after(word: &ShellWord, length: usize) -> ShellWord {
+    ShellWord { text: word.text.get(length..).unwrap_or_default().to_owned(), ..word.clone() }
 }
 
-fn is_allexport(words: &[&Word]) -> bool {
+fn is_allexport(words: &[&ShellWord]) -> bool {
     words.iter().any(|word| matches!(word.known(), Some("-a" | "allexport" | "-ae" | "-ea" | "-aeu")))
 }
 
 /// The variables that a command line hands over, given as its words: the form of Kubernetes' `command` and `args`.
 pub(super) fn of_words(words: &[String]) -> Vec<Assignment> {
-    let words: Vec<_> = words.iter().map(|text| Word { text: text.clone(), computed: false, line: 0 }).collect();
+    let words: Vec<_> = words.iter().map(|text| ShellWord { text: text.clone(), computed: false, line: 0 }).collect();
     let mut shell = Shell::default();
-    shell.command(&Command { words, input: None }, 0);
+    shell.command(&ShellCommand { words, input: None }, 0);
     let mut handed = shell.finish();
     for given in &mut handed {
         given.line = None;

@@ -1,7 +1,7 @@
 //! Kubernetes manifests (pods, and everything that has a pod in it: Job, Deployment, PyTorchJob, MPIJob …) and Compose
 //! files, one or more documents of YAML or JSON.
 
-use crate::document::{Document, Node};
+use crate::document::{Document, YamlNode};
 
 use super::Assignment;
 use super::command::of_words;
@@ -21,58 +21,58 @@ pub(super) fn is_manifest(text: &str) -> bool {
 
 /// The variables of all containers, in the order of the text.
 pub(super) fn read(text: &str) -> Result<Vec<Assignment>, String> {
-    let mut found = Found { text, line: 0, assignments: Vec::new() };
-    let documents = Document { name: "line", text }.parse_all::<Node>();
+    let mut found = ManifestVariables { text, line: 0, assignments: Vec::new() };
+    let documents = Document { name: "line", text }.parse_all::<YamlNode>();
     for document in documents.map_err(|mistake| format!("this is no valid YAML: {mistake}"))? {
         found.walk(&document);
     }
     Ok(found.assignments)
 }
 
-struct Found<'a> {
+struct ManifestVariables<'a> {
     text: &'a str,
     /// Lines that were looked at: what comes later in a document comes later in its text.
     line: usize,
     assignments: Vec<Assignment>,
 }
 
-impl Found<'_> {
-    fn walk(&mut self, value: &Node) {
+impl ManifestVariables<'_> {
+    fn walk(&mut self, value: &YamlNode) {
         match value {
-            Node::List(values) => values.iter().for_each(|value| self.walk(value)),
-            Node::Map(entries) => {
+            YamlNode::List(values) => values.iter().for_each(|value| self.walk(value)),
+            YamlNode::Map(entries) => {
                 for (key, value) in entries {
                     match (&**key, value) {
-                        ("env" | "environment", Node::List(values)) => {
+                        ("env" | "environment", YamlNode::List(values)) => {
                             for value in values {
                                 self.item(value);
                             }
                         }
-                        ("environment", Node::Map(values)) => self.pairs(values),
-                        ("command" | "args", Node::List(values)) => self.command(values),
-                        ("command" | "entrypoint", Node::Scalar(line)) => self.several(super::script(line)),
+                        ("environment", YamlNode::Map(values)) => self.pairs(values),
+                        ("command" | "args", YamlNode::List(values)) => self.command(values),
+                        ("command" | "entrypoint", YamlNode::Scalar(line)) => self.several(super::script(line)),
                         _ => self.walk(value),
                     }
                 }
             }
-            Node::Null | Node::Scalar(_) => {}
+            YamlNode::Null | YamlNode::Scalar(_) => {}
         }
     }
 
     /// `{name: N, value: V}` of Kubernetes, `N=V` or `N` of Compose.
-    fn item(&mut self, value: &Node) {
+    fn item(&mut self, value: &YamlNode) {
         match value {
-            Node::Map(_) => {
-                if let Some(name) = value.get("name").and_then(Node::as_str) {
+            YamlNode::Map(_) => {
+                if let Some(name) = value.get("name").and_then(YamlNode::as_str) {
                     // A value from a secret or a field of the pod is known to the cluster alone; none at all is empty.
                     let given = match (value.get("valueFrom"), value.get("value")) {
                         (Some(_), _) => None,
-                        (None, given) => given.map_or(Some(""), Node::as_str),
+                        (None, given) => given.map_or(Some(""), YamlNode::as_str),
                     };
                     self.push(name, given.filter(|text| !text.contains("$(")).map(ToOwned::to_owned));
                 }
             }
-            Node::Scalar(text) => match text.split_once('=') {
+            YamlNode::Scalar(text) => match text.split_once('=') {
                 Some((name, value)) => self.push(name, interpolated(value)),
                 None => self.push(text, None),
             },
@@ -81,14 +81,14 @@ impl Found<'_> {
     }
 
     /// `N: V` of Compose; without a value it is taken from whoever starts it.
-    fn pairs(&mut self, entries: &[(String, Node)]) {
+    fn pairs(&mut self, entries: &[(String, YamlNode)]) {
         for (name, value) in entries {
             self.push(name, value.as_str().and_then(interpolated));
         }
     }
 
-    fn command(&mut self, words: &[Node]) {
-        let words: Vec<_> = words.iter().filter_map(Node::as_str).map(ToOwned::to_owned).collect();
+    fn command(&mut self, words: &[YamlNode]) {
+        let words: Vec<_> = words.iter().filter_map(YamlNode::as_str).map(ToOwned::to_owned).collect();
         self.several(of_words(&words));
     }
 

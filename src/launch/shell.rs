@@ -11,7 +11,7 @@ pub(super) const NESTING: usize = 6;
 
 /// A word of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Word {
+pub(super) struct ShellWord {
     /// Its characters, quotes taken away, up to the first that is computed.
     pub(super) text: String,
     /// Whether more follows that only a shell can tell.
@@ -20,7 +20,7 @@ pub(super) struct Word {
     pub(super) line: usize,
 }
 
-impl Word {
+impl ShellWord {
     /// The word, if all of it is known.
     pub(super) fn known(&self) -> Option<&str> {
         (!self.computed).then_some(&self.text)
@@ -36,8 +36,8 @@ impl Word {
 
 /// One simple command, and the text that is fed to it.
 #[derive(Debug, Default)]
-pub(super) struct Command {
-    pub(super) words: Vec<Word>,
+pub(super) struct ShellCommand {
+    pub(super) words: Vec<ShellWord>,
     /// Here-document: its text, and the line where it begins.
     pub(super) input: Option<(String, usize)>,
 }
@@ -70,8 +70,8 @@ impl<'a> Lexer<'a> {
     }
 
     /// One word; the first character is no blank and no operator.
-    fn word(&mut self) -> Word {
-        let mut word = Word { line: self.line, ..Word::default() };
+    fn word(&mut self) -> ShellWord {
+        let mut word = ShellWord { line: self.line, ..ShellWord::default() };
         while let Some(&c) = self.rest.peek() {
             if c.is_whitespace() || matches!(c, ';' | '&' | '|' | '(' | ')' | '<' | '>') {
                 break;
@@ -95,7 +95,7 @@ impl<'a> Lexer<'a> {
         word
     }
 
-    fn quoted(&mut self, word: &mut Word) {
+    fn quoted(&mut self, word: &mut ShellWord) {
         while let Some(c) = self.bump().filter(|&c| c != '"') {
             match c {
                 '\\' => match self.bump() {
@@ -113,7 +113,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// What follows a `$` or a backquote: passed over, since only a shell can tell what it comes to.
-    fn expansion(&mut self, first: char, word: &mut Word) {
+    fn expansion(&mut self, first: char, word: &mut ShellWord) {
         let close = match (first, self.rest.peek()) {
             ('`', _) => '`',
             (_, Some('(')) => ')',
@@ -193,7 +193,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-impl Word {
+impl ShellWord {
     fn push(&mut self, c: char) {
         if !self.computed {
             self.text.push(c);
@@ -202,10 +202,10 @@ impl Word {
 }
 
 impl Iterator for Lexer<'_> {
-    type Item = Command;
+    type Item = ShellCommand;
 
-    fn next(&mut self) -> Option<Command> {
-        let mut command = Command::default();
+    fn next(&mut self) -> Option<ShellCommand> {
+        let mut command = ShellCommand::default();
         loop {
             match self.rest.peek() {
                 None => return (!command.words.is_empty()).then_some(command),
@@ -241,7 +241,7 @@ impl Iterator for Lexer<'_> {
 
 impl Lexer<'_> {
     /// A comment is nothing, unless it is a directive of Slurm's: `#SBATCH --export=…`.
-    fn comment(&mut self) -> Vec<Word> {
+    fn comment(&mut self) -> Vec<ShellWord> {
         let line = self.line;
         let mut text = String::new();
         while let Some(c) = self.rest.next_if(|&c| c != '\n') {
@@ -249,6 +249,6 @@ impl Lexer<'_> {
         }
         let Some(options) = text.strip_prefix("#SBATCH ") else { return Vec::new() };
         let words = Lexer::new(options, line).next().map(|command| command.words).unwrap_or_default();
-        std::iter::once(Word { text: "sbatch".to_owned(), computed: false, line }).chain(words).collect()
+        std::iter::once(ShellWord { text: "sbatch".to_owned(), computed: false, line }).chain(words).collect()
     }
 }

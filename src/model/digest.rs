@@ -108,10 +108,10 @@ impl fmt::Display for Digest {
 
 /// Computes a digest piece by piece.
 #[derive(Clone, Debug)]
-pub struct Hasher(State);
+pub struct Hasher(HasherState);
 
 #[derive(Clone, Debug)]
-enum State {
+enum HasherState {
     Sha256(Sha256),
     Sha512(Sha512),
 }
@@ -124,24 +124,24 @@ impl Hasher {
 
     fn of(algorithm: Algorithm) -> Self {
         Self(match algorithm {
-            Algorithm::Sha256 => State::Sha256(Sha256::new()),
-            Algorithm::Sha512 => State::Sha512(Sha512::new()),
+            Algorithm::Sha256 => HasherState::Sha256(Sha256::new()),
+            Algorithm::Sha512 => HasherState::Sha512(Sha512::new()),
         })
     }
 
     /// Takes in the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
-            State::Sha256(h) => h.update(bytes),
-            State::Sha512(h) => h.update(bytes),
+            HasherState::Sha256(h) => h.update(bytes),
+            HasherState::Sha512(h) => h.update(bytes),
         }
     }
 
     /// The digest of all bytes taken in.
     pub fn finish(self) -> Digest {
         let (algorithm, hex) = match self.0 {
-            State::Sha256(h) => (Algorithm::Sha256, hex(&h.finalize())),
-            State::Sha512(h) => (Algorithm::Sha512, hex(&h.finalize())),
+            HasherState::Sha256(h) => (Algorithm::Sha256, hex(&h.finalize())),
+            HasherState::Sha512(h) => (Algorithm::Sha512, hex(&h.finalize())),
         };
         Digest { text: format!("{}:{hex}", algorithm.name()), algorithm }
     }

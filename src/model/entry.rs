@@ -11,7 +11,7 @@ pub struct Entry {
     /// Where it is.
     pub path: ImagePath,
     /// What it is.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// Permission bits with setuid, setgid and sticky: the low twelve bits of `st_mode`.
     pub mode: u32,
     /// Bytes of the file's content as a reader would see it (a sparse file's holes count); 0 for anything but a file.
@@ -20,7 +20,7 @@ pub struct Entry {
 
 /// The kinds of file that a layer can hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Kind {
+pub enum EntryKind {
     /// A regular file with content of its own.
     File,
     /// A directory.
@@ -37,7 +37,7 @@ pub enum Kind {
     Fifo,
 }
 
-impl Kind {
+impl EntryKind {
     /// The letter that `ls -l` prints; hard links are files.
     pub const fn letter(&self) -> char {
         match self {

@@ -25,7 +25,7 @@ pub use config::ImageConfig;
 pub(crate) use digest::hex;
 pub use digest::{Digest, DigestError, Hasher};
 pub use elf::{DynamicSymbol, ElfInfo, Endian, VersionNeed};
-pub use entry::{Entry, Kind};
+pub use entry::{Entry, EntryKind};
 pub use environment::Environment;
 pub use fact::{Fact, Gap, Site, Value};
 pub use found::{BuildOptions, CompatNote, Found, NcclStrings};

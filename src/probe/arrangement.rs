@@ -14,7 +14,7 @@ pub struct Arrangement {
     /// What the interpreter is given.
     pub arguments: Vec<String>,
     /// The GPUs that are asked for.
-    pub gpus: Gpus,
+    pub gpus: GpuSelection,
     /// In which way they are asked for.
     pub way: GpuWay,
     /// Network mode: `host`, `bridge`, `none`, a network's name.
@@ -49,7 +49,7 @@ pub struct Arrangement {
 
 /// Which GPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Gpus {
+pub enum GpuSelection {
     /// All of the host's.
     All,
     /// The first so many.
@@ -82,7 +82,7 @@ pub struct Ulimit {
     pub hard: i64,
 }
 
-impl Gpus {
+impl GpuSelection {
     /// Names of the Container Device Interface for these GPUs.
     pub(super) fn cdi_names(&self) -> Vec<String> {
         let name = |which: &str| format!("nvidia.com/gpu={which}");
@@ -94,7 +94,7 @@ impl Gpus {
     }
 }
 
-impl FromStr for Gpus {
+impl FromStr for GpuSelection {
     type Err = String;
 
     /// As `docker run --gpus` takes it: `all`, a number, `device=0,2`.
@@ -112,7 +112,7 @@ impl FromStr for Gpus {
     }
 }
 
-impl fmt::Display for Gpus {
+impl fmt::Display for GpuSelection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::All => f.write_str("all"),
@@ -167,7 +167,7 @@ pub(super) mod tests {
             image: "my/image".to_owned(),
             python: "python3".to_owned(),
             arguments: vec!["-c".to_owned(), "print('it')".to_owned()],
-            gpus: Gpus::These(vec!["0".to_owned(), "2".to_owned()]),
+            gpus: GpuSelection::These(vec!["0".to_owned(), "2".to_owned()]),
             way: GpuWay::Request,
             network: "host".to_owned(),
             ipc: Some("host".to_owned()),
@@ -188,18 +188,18 @@ pub(super) mod tests {
 
     #[test]
     fn gpus_as_docker_takes_them() {
-        let these = |ids: &[&str]| Ok(Gpus::These(ids.iter().map(|id| (*id).to_owned()).collect()));
-        assert_eq!("all".parse(), Ok(Gpus::All));
-        assert_eq!("2".parse(), Ok(Gpus::Count(2)));
+        let these = |ids: &[&str]| Ok(GpuSelection::These(ids.iter().map(|id| (*id).to_owned()).collect()));
+        assert_eq!("all".parse(), Ok(GpuSelection::All));
+        assert_eq!("2".parse(), Ok(GpuSelection::Count(2)));
         assert_eq!("device=0,GPU-1a".parse(), these(&["0", "GPU-1a"]));
-        assert_eq!("device=1".parse::<Gpus>().unwrap().to_string(), "\"device=1\"");
-        assert_eq!(Gpus::Count(2).cdi_names(), ["nvidia.com/gpu=0", "nvidia.com/gpu=1"]);
-        assert_eq!(Gpus::All.cdi_names(), ["nvidia.com/gpu=all"]);
-        assert_eq!(Gpus::These(vec!["GPU-1a".to_owned()]).cdi_names(), ["nvidia.com/gpu=GPU-1a"]);
-        assert_eq!([Gpus::All, Gpus::Count(2)].map(|gpus| gpus.to_string()), ["all", "2"]);
-        assert_eq!("1".parse(), Ok(Gpus::Count(1)));
+        assert_eq!("device=1".parse::<GpuSelection>().unwrap().to_string(), "\"device=1\"");
+        assert_eq!(GpuSelection::Count(2).cdi_names(), ["nvidia.com/gpu=0", "nvidia.com/gpu=1"]);
+        assert_eq!(GpuSelection::All.cdi_names(), ["nvidia.com/gpu=all"]);
+        assert_eq!(GpuSelection::These(vec!["GPU-1a".to_owned()]).cdi_names(), ["nvidia.com/gpu=GPU-1a"]);
+        assert_eq!([GpuSelection::All, GpuSelection::Count(2)].map(|gpus| gpus.to_string()), ["all", "2"]);
+        assert_eq!("1".parse(), Ok(GpuSelection::Count(1)));
         for odd in ["", "0", "none", "device=", "device=0,", "-1"] {
-            assert!(odd.parse::<Gpus>().is_err(), "{odd}");
+            assert!(odd.parse::<GpuSelection>().is_err(), "{odd}");
         }
     }
 

@@ -6,7 +6,7 @@ use super::arrangement::{Arrangement, GpuWay};
 
 /// `docker run …`, quoted for a POSIX shell. The program is read from the file `payload`.
 pub fn docker_run(arrangement: &Arrangement, payload: &str) -> String {
-    let mut line = Line("docker run --rm --interactive".to_owned());
+    let mut line = CommandLine("docker run --rm --interactive".to_owned());
     match arrangement.way {
         GpuWay::Request => line.option("--gpus", &arrangement.gpus),
         GpuWay::Cdi => line.options("--device", arrangement.gpus.cdi_names()),
@@ -37,9 +37,9 @@ pub fn docker_run(arrangement: &Arrangement, payload: &str) -> String {
 }
 
 /// A command line as it grows.
-struct Line(String);
+struct CommandLine(String);
 
-impl Line {
+impl CommandLine {
     fn word(&mut self, word: &str) {
         self.0.push(' ');
         self.0.push_str(&quote(word));
@@ -70,7 +70,7 @@ fn quote(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::arrangement::Gpus;
+    use super::super::arrangement::GpuSelection;
     use super::super::arrangement::tests::plain;
     use super::*;
 
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn gpus_by_name() {
-        let cdi = Arrangement { way: GpuWay::Cdi, gpus: Gpus::Count(2), ..plain() };
+        let cdi = Arrangement { way: GpuWay::Cdi, gpus: GpuSelection::Count(2), ..plain() };
         let line = docker_run(&cdi, "a file");
         assert!(line.contains("--device nvidia.com/gpu=0 --device nvidia.com/gpu=1 ") && line.ends_with("< 'a file'"));
         assert!(!docker_run(&Arrangement { way: GpuWay::None, ..plain() }, "p").contains("gpu"));

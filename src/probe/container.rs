@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::facts::is_shown;
 
-use super::arrangement::{Arrangement, GpuWay, Gpus, Ulimit};
-use super::engine::{Launcher, Pull};
+use super::arrangement::{Arrangement, GpuSelection, GpuWay, Ulimit};
+use super::engine::{Launcher, PullPolicy};
 
 const RDMA_DEVICES: &str = "/dev/infiniband";
 
@@ -21,7 +21,7 @@ pub struct ContainerOptions {
     /// The image's Python, by path or by name on its PATH.
     pub python: String,
     /// The GPUs of the container.
-    pub gpus: Gpus,
+    pub gpus: GpuSelection,
     /// How the engine is asked for them; `None` is the way that it offers.
     pub gpu_way: Option<GpuWay>,
     /// Network mode.
@@ -53,7 +53,7 @@ pub struct ContainerOptions {
     /// Bound on processes and threads; 0 is none.
     pub pids: u32,
     /// When the engine fetches the image.
-    pub pull: Pull,
+    pub pull: PullPolicy,
 }
 
 impl ContainerOptions {
@@ -62,7 +62,7 @@ impl ContainerOptions {
         Self {
             image: image.into(),
             python: "python3".to_owned(),
-            gpus: Gpus::All,
+            gpus: GpuSelection::All,
             gpu_way: None,
             network: "host".to_owned(),
             ipc: None,
@@ -78,7 +78,7 @@ impl ContainerOptions {
             capabilities: Vec::new(),
             memory: None,
             pids: DEFAULT_PIDS,
-            pull: Pull::Missing,
+            pull: PullPolicy::Missing,
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::arrangement::{Arrangement, Gpus};
+use super::arrangement::{Arrangement, GpuSelection};
 
 /// Where the libraries stand in the container: where NVIDIA's base images have the loader look.
 const INSIDE: &str = "/usr/local/nvidia/lib64";
@@ -44,16 +44,16 @@ pub fn add(arrangement: &mut Arrangement, library_path: Option<&str>) -> Result<
 }
 
 /// Nodes of the driver, and of the GPUs that are wanted.
-fn nodes(folder: &Path, gpus: &Gpus) -> Vec<String> {
+fn nodes(folder: &Path, gpus: &GpuSelection) -> Vec<String> {
     let names = folder.read_dir().into_iter().flatten().flatten();
     let names = names.filter_map(|entry| entry.file_name().into_string().ok());
     let is_wanted = |name: &str| match name.strip_prefix("nvidia") {
         None | Some("-modeset" | "-caps") => false,
         Some(rest) => match (rest.parse::<u32>(), gpus) {
             (Err(_), _) => ["ctl", "-uvm", "-uvm-tools"].contains(&rest),
-            (Ok(_), Gpus::All) => true,
-            (Ok(index), Gpus::Count(count)) => index < *count,
-            (Ok(index), Gpus::These(ids)) => ids.contains(&index.to_string()),
+            (Ok(_), GpuSelection::All) => true,
+            (Ok(index), GpuSelection::Count(count)) => index < *count,
+            (Ok(index), GpuSelection::These(ids)) => ids.contains(&index.to_string()),
         },
     };
     let mut nodes: Vec<_> = names.filter(|name| is_wanted(name)).map(|name| format!("/dev/{name}")).collect();
@@ -84,10 +84,10 @@ mod tests {
         for name in ["nvidia0", "nvidia1", "nvidia10", "nvidiactl", "nvidia-uvm", "nvidia-modeset", "null"] {
             fs::write(folder.path().join(name), "").unwrap();
         }
-        let of = |gpus: &Gpus| nodes(folder.path(), gpus).join(" ");
+        let of = |gpus: &GpuSelection| nodes(folder.path(), gpus).join(" ");
         let common = "/dev/nvidia-uvm";
-        assert_eq!(of(&Gpus::All), format!("{common} /dev/nvidia0 /dev/nvidia1 /dev/nvidia10 /dev/nvidiactl"));
-        assert_eq!(of(&Gpus::Count(1)), format!("{common} /dev/nvidia0 /dev/nvidiactl"));
-        assert_eq!(of(&Gpus::These(vec!["10".to_owned()])), format!("{common} /dev/nvidia10 /dev/nvidiactl"));
+        assert_eq!(of(&GpuSelection::All), format!("{common} /dev/nvidia0 /dev/nvidia1 /dev/nvidia10 /dev/nvidiactl"));
+        assert_eq!(of(&GpuSelection::Count(1)), format!("{common} /dev/nvidia0 /dev/nvidiactl"));
+        assert_eq!(of(&GpuSelection::These(vec!["10".to_owned()])), format!("{common} /dev/nvidia10 /dev/nvidiactl"));
     }
 }

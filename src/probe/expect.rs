@@ -9,7 +9,7 @@ use crate::facts::Facts;
 use crate::facts::key::{self, Definition};
 use crate::model::{Fact, Gap, Value};
 
-use super::recording::{Recording, Step};
+use super::recording::{Recording, StepRecord};
 use super::wire::StepBody as _;
 use super::wire::collectives::{CollectivesBody, Measurement};
 
@@ -148,7 +148,7 @@ pub fn compare(good: &Recording, now: &Recording, facts: &mut Facts) {
 /// Bytes from which on bandwidth is compared: below, latency is what is measured, and varies more.
 const LARGE: u64 = 1 << 20;
 
-fn speeds(step: &Step) -> BTreeMap<(String, u64), f64> {
+fn speeds(step: &StepRecord) -> BTreeMap<(String, u64), f64> {
     let measured = step.parts_of::<Measurement>().filter_map(|part| {
         let bytes = part.bytes.copied().filter(|bytes| *bytes >= LARGE)?;
         Some(((part.operation.text()?.to_owned(), bytes), part.busbw_bytes_per_second.copied()?))

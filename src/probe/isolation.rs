@@ -7,12 +7,12 @@ use std::net::TcpListener;
 use std::thread;
 
 use super::ProbeError;
-use super::arrangement::{Arrangement, Gpus};
+use super::arrangement::{Arrangement, GpuSelection};
 use super::engine::{Finished, Killer, Launcher};
 use super::facts::{bandwidth, log};
 use super::payload;
-use super::plan::{Plan, World};
-use super::recording::{Outcome, Recording};
+use super::plan::{ProbePlan, World};
+use super::recording::{Recording, StepOutcome};
 use super::wire::StepBody as _;
 use super::wire::collectives::CollectivesBody;
 use super::wire::isolated::{IsolatedBody, IsolatedRow};
@@ -66,7 +66,7 @@ pub fn run(
     note: &mut dyn FnMut(&str),
 ) -> Result<IsolatedBody, ProbeError> {
     let program = payload::program();
-    let launch = |mut arrangement: Arrangement, plan: &Plan, take: &mut dyn FnMut(&[u8])| {
+    let launch = |mut arrangement: Arrangement, plan: &ProbePlan, take: &mut dyn FnMut(&[u8])| {
         arrangement.arguments = payload::start(&program, &plan.json());
         launcher.run(&super::name(), &arrangement, &program, plan.limit(), started, take)
     };
@@ -74,10 +74,11 @@ pub fn run(
 }
 
 /// Runs one container to its end, and hands out what the program in it writes line by line.
-type Launch<'l> = dyn Fn(Arrangement, &Plan, &mut dyn FnMut(&[u8])) -> Result<Finished, ProbeError> + Sync + 'l;
+type ContainerRun<'l> =
+    dyn Fn(Arrangement, &ProbePlan, &mut dyn FnMut(&[u8])) -> Result<Finished, ProbeError> + Sync + 'l;
 
 fn compare(
-    launch: &Launch<'_>,
+    launch: &ContainerRun<'_>,
     arrangement: &Arrangement,
     count: u32,
     ways: &[Way],
@@ -109,18 +110,18 @@ fn alone(arrangement: &Arrangement, way: &Way, rank: u32) -> Arrangement {
     match way.share {
         Share::Own => {
             let id = match &arrangement.gpus {
-                Gpus::These(ids) => ids.get(rank as usize).cloned(),
-                Gpus::All | Gpus::Count(_) => None,
+                GpuSelection::These(ids) => ids.get(rank as usize).cloned(),
+                GpuSelection::All | GpuSelection::Count(_) => None,
             };
-            alone.gpus = Gpus::These(vec![id.unwrap_or_else(|| rank.to_string())]);
+            alone.gpus = GpuSelection::These(vec![id.unwrap_or_else(|| rank.to_string())]);
         }
         Share::All => alone.env.push(("CUDA_VISIBLE_DEVICES".to_owned(), rank.to_string())),
     }
     alone
 }
 
-fn plan(world: Option<World>) -> Plan {
-    let mut plan = Plan::default().and(CollectivesBody::STEP);
+fn plan(world: Option<World>) -> ProbePlan {
+    let mut plan = ProbePlan::default().and(CollectivesBody::STEP);
     plan.lifeline = true;
     plan.collectives.quick = true;
     plan.collectives.sizes = vec![SIZE];
@@ -137,8 +138,11 @@ fn free_port() -> std::io::Result<u16> {
 }
 
 /// Runs all containers at once.
-fn recordings(launch: &Launch<'_>, containers: Vec<(Arrangement, Plan)>) -> Result<Vec<Recording>, ProbeError> {
-    let one = |(arrangement, plan): (Arrangement, Plan)| -> Result<Recording, ProbeError> {
+fn recordings(
+    launch: &ContainerRun<'_>,
+    containers: Vec<(Arrangement, ProbePlan)>,
+) -> Result<Vec<Recording>, ProbeError> {
+    let one = |(arrangement, plan): (Arrangement, ProbePlan)| -> Result<Recording, ProbeError> {
         let mut recording = Recording::default();
         let finished = launch(arrangement, &plan, &mut |line| recording.push(line))?;
         if !recording.ended {
@@ -171,10 +175,10 @@ fn row(name: &str, told: &[Recording]) -> IsolatedRow {
     let nodes = steps.iter().filter_map(|step| log(step).nodes).max();
     let warning = steps.iter().find_map(|step| log(step).warnings.into_keys().next());
     let failure = steps.iter().find_map(|step| match &step.outcome {
-        Outcome::Failed(failed) => Some(failed.message.clone()),
-        Outcome::Skipped(why) => Some(why.clone()),
-        Outcome::Open => Some("it did not end".to_owned()),
-        Outcome::Done { .. } => None,
+        StepOutcome::Failed(failed) => Some(failed.message.clone()),
+        StepOutcome::Skipped(why) => Some(why.clone()),
+        StepOutcome::Open => Some("it did not end".to_owned()),
+        StepOutcome::Done { .. } => None,
     });
     let broken = told.iter().find_map(|recording| recording.broken.clone());
     let speed = steps.iter().find_map(|step| bandwidth(step, "all_reduce"));
@@ -198,10 +202,10 @@ mod tests {
     #[test]
     fn each_container_has_a_gpu_of_those_that_were_asked_for() {
         let own = Way { share: Share::Own, ipc: "host".to_owned() };
-        let asked = Arrangement { gpus: Gpus::These(vec!["2".to_owned(), "5".to_owned()]), ..plain() };
-        assert_eq!(alone(&asked, &own, 1).gpus, Gpus::These(vec!["5".to_owned()]));
-        let all = Arrangement { gpus: Gpus::All, ..plain() };
-        assert_eq!(alone(&all, &own, 1).gpus, Gpus::These(vec!["1".to_owned()]));
+        let asked = Arrangement { gpus: GpuSelection::These(vec!["2".to_owned(), "5".to_owned()]), ..plain() };
+        assert_eq!(alone(&asked, &own, 1).gpus, GpuSelection::These(vec!["5".to_owned()]));
+        let all = Arrangement { gpus: GpuSelection::All, ..plain() };
+        assert_eq!(alone(&all, &own, 1).gpus, GpuSelection::These(vec!["1".to_owned()]));
         let shared = alone(&asked, &Way { share: Share::All, ..own }, 1);
         assert_eq!(shared.gpus, asked.gpus);
         assert_eq!(shared.env.last().unwrap(), &("CUDA_VISIBLE_DEVICES".to_owned(), "1".to_owned()));
@@ -229,7 +233,7 @@ mod tests {
     #[test]
     fn each_way_runs_a_container_for_each_rank_and_measures_one_size() {
         let seen = std::sync::Mutex::new(Vec::new());
-        let launch = |arrangement: Arrangement, plan: &Plan, take: &mut dyn FnMut(&[u8])| {
+        let launch = |arrangement: Arrangement, plan: &ProbePlan, take: &mut dyn FnMut(&[u8])| {
             seen.lock().unwrap().push((arrangement, plan.clone()));
             [MEASURED, DONE, END].into_iter().for_each(&mut *take);
             Ok(Finished::default())
@@ -237,7 +241,7 @@ mod tests {
         let mut said = Vec::new();
         let mut note = |text: &str| said.push(text.to_owned());
         let ways = [Way { share: Share::Own, ipc: "private".to_owned() }];
-        let body = compare(&launch, &Arrangement { gpus: Gpus::All, ..plain() }, 2, &ways, &mut note).unwrap();
+        let body = compare(&launch, &Arrangement { gpus: GpuSelection::All, ..plain() }, 2, &ways, &mut note).unwrap();
         let body = serde_json::to_value(body).unwrap();
         assert_eq!(said, ["one container with all GPUs", "one container for each GPU: its own GPU, --ipc private"]);
         assert_eq!((&body["gpus"], &body["bytes"]), (&json!(2), &json!(SIZE)));
@@ -247,9 +251,9 @@ mod tests {
         let mut seen = seen.into_inner().unwrap();
         seen.sort_by_key(|(_, plan)| plan.collectives.world.as_ref().map(|world| world.offset));
         let [together, first, second] = &*seen else { panic!("{seen:?}") };
-        assert_eq!((&together.0.gpus, &together.1.collectives.world), (&Gpus::All, &None));
+        assert_eq!((&together.0.gpus, &together.1.collectives.world), (&GpuSelection::All, &None));
         for (rank, (arrangement, plan)) in (0..).zip([first, second]) {
-            assert_eq!(arrangement.gpus, Gpus::These(vec![rank.to_string()]));
+            assert_eq!(arrangement.gpus, GpuSelection::These(vec![rank.to_string()]));
             assert_eq!(arrangement.ipc.as_deref(), Some("private"));
             let world = plan.collectives.world.as_ref().unwrap();
             assert_eq!((world.gpus, world.offset, world.size), (1, rank, 2));
@@ -267,7 +271,7 @@ mod tests {
     #[test]
     fn a_program_that_ended_early_is_broken_for_the_engines_reason_or_its_own_last_line() {
         let one = |finished: Finished, lines: &[&[u8]]| {
-            let launch = |_: Arrangement, _: &Plan, take: &mut dyn FnMut(&[u8])| {
+            let launch = |_: Arrangement, _: &ProbePlan, take: &mut dyn FnMut(&[u8])| {
                 for line in lines {
                     take(line);
                 }
@@ -284,7 +288,7 @@ mod tests {
 
     #[test]
     fn what_the_engine_refuses_ends_the_comparison() {
-        let launch = |_: Arrangement, _: &Plan, _: &mut dyn FnMut(&[u8])| {
+        let launch = |_: Arrangement, _: &ProbePlan, _: &mut dyn FnMut(&[u8])| {
             Err(ProbeError::Engine { what: "no such image".to_owned(), help: None })
         };
         let error = compare(&launch, &plain(), 2, &matrix(), &mut |_| {}).unwrap_err();

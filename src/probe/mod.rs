@@ -23,7 +23,7 @@ pub mod wire;
 
 pub use container::{ContainerOptions, DEFAULT_PIDS};
 pub use observer::{Interrupt, Observer};
-pub use plan::Plan;
+pub use plan::ProbePlan;
 pub use session::{PreparedSession, Session, in_place};
 
 use std::collections::BTreeMap;

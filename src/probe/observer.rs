@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::ProbeError;
 use super::engine::Killer;
-use super::recording::{Outcome, Recording, Step};
+use super::recording::{Recording, StepOutcome, StepRecord};
 use super::wire::events::{self, Event};
 
 /// Follows a probe while it runs. A method that is not written does nothing.
@@ -13,7 +13,7 @@ pub trait Observer {
     fn line(&mut self, _line: &[u8]) {}
 
     /// A step is over.
-    fn step_over(&mut self, _step: &Step) {}
+    fn step_over(&mut self, _step: &StepRecord) {}
 
     /// What runs next, or otherwise than by default.
     fn note(&mut self, _text: &str) {}
@@ -50,7 +50,7 @@ impl<'o> Follower<'o> {
     }
 
     pub(super) fn line(&mut self, line: &[u8]) {
-        let is_over = |step: &&Step| step.outcome != Outcome::Open;
+        let is_over = |step: &&StepRecord| step.outcome != StepOutcome::Open;
         let before = self.recording.steps.iter().filter(is_over).count();
         self.recording.push(line);
         self.observer.line(line);
@@ -81,7 +81,7 @@ mod tests {
             self.0.push(format!("{} bytes", line.len()));
         }
 
-        fn step_over(&mut self, step: &Step) {
+        fn step_over(&mut self, step: &StepRecord) {
             self.0.push(step.name.clone());
         }
     }

@@ -9,7 +9,7 @@ use super::steps::{self, StepRow};
 
 /// A plan. What is not given has the program's default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Plan {
+pub struct ProbePlan {
     /// Names of the steps, in their order.
     pub steps: Vec<String>,
     /// Seconds that each of them may take.
@@ -77,7 +77,7 @@ pub struct WhatIf {
     pub variants: Vec<BTreeMap<String, String>>,
 }
 
-impl Plan {
+impl ProbePlan {
     /// A plan of these steps, or of those that run without being asked for.
     pub fn new(steps: &[String]) -> Result<Self, String> {
         if let Some(odd) = steps.iter().find(|step| steps::rows().iter().all(|row| row.name != **step)) {
@@ -129,12 +129,12 @@ mod tests {
 
     #[test]
     fn steps_keep_their_order() {
-        let plan = Plan::new(&["collectives".to_owned(), "limits".to_owned()]).unwrap();
+        let plan = ProbePlan::new(&["collectives".to_owned(), "limits".to_owned()]).unwrap();
         assert_eq!(plan.steps, ["limits", "collectives"]);
         assert_eq!(plan.limit(), Duration::from_secs(740));
-        let more = Plan::new(&[]).unwrap().and("what-if").and("limits");
+        let more = ProbePlan::new(&[]).unwrap().and("what-if").and("limits");
         assert_eq!(more.steps.last().unwrap(), "what-if");
         assert_eq!(more.deadlines.len(), more.steps.len());
-        assert!(Plan::new(&["nccl".to_owned()]).unwrap_err().contains("there are limits, gpus"));
+        assert!(ProbePlan::new(&["nccl".to_owned()]).unwrap_err().contains("there are limits, gpus"));
     }
 }

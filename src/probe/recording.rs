@@ -1,6 +1,6 @@
 //! What a probe has told, gathered by step.
 
-use super::wire::events::{Body, Event, Hello, Launch, Line, Log, StepFailure};
+use super::wire::events::{Event, EventBody, EventLine, Hello, LaunchEvent, LogEvent, StepFailure};
 use super::wire::{self, PartBody, StepBody};
 
 /// Lines of noise that are kept.
@@ -10,11 +10,11 @@ const NOISE: usize = 20;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recording {
     /// How the container was launched; `None` where there was none.
-    pub launch: Option<Launch>,
+    pub launch: Option<LaunchEvent>,
     /// Who spoke.
     pub hello: Option<Hello>,
     /// The steps, in the order in which they began.
-    pub steps: Vec<Step>,
+    pub steps: Vec<StepRecord>,
     /// What the image itself wrote to standard output: the first lines.
     pub noise: Vec<String>,
     /// Lines that were to be ours and were not understood, with their number and why.
@@ -28,28 +28,28 @@ pub struct Recording {
 
 /// A step.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub struct StepRecord {
     /// Its name.
     pub name: String,
     /// Partial results.
-    pub parts: Vec<Body>,
+    pub parts: Vec<EventBody>,
     /// NCCL's own lines.
-    pub log: Vec<Log>,
+    pub log: Vec<LogEvent>,
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: StepOutcome,
     /// How long it took, in seconds.
     pub seconds: Option<f64>,
 }
 
 /// What came of a step.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
+pub enum StepOutcome {
     /// It began, and its end was not told.
     Open,
     /// It is done.
     Done {
         /// What it found.
-        body: Body,
+        body: EventBody,
         /// How its process ended after it had delivered, if not well.
         unclean_exit: Option<String>,
     },
@@ -80,10 +80,10 @@ impl Recording {
     /// Takes one more line.
     pub fn push(&mut self, line: &[u8]) {
         self.lines += 1;
-        match Line::read(line) {
-            Ok(Line::Event(_, event)) => self.take(*event),
-            Ok(Line::Noise(text)) if self.noise.len() < NOISE => self.noise.push(text),
-            Ok(Line::Noise(_)) => {}
+        match EventLine::read(line) {
+            Ok(EventLine::Event(_, event)) => self.take(*event),
+            Ok(EventLine::Noise(text)) if self.noise.len() < NOISE => self.noise.push(text),
+            Ok(EventLine::Noise(_)) => {}
             Err(why) => self.odd.push(format!("line {}: {why}", self.lines)),
         }
     }
@@ -100,23 +100,23 @@ impl Recording {
             Event::Result { step, seconds, body, unclean_exit } => {
                 let step = self.step(step);
                 step.seconds = Some(seconds);
-                step.outcome = Outcome::Done { body, unclean_exit };
+                step.outcome = StepOutcome::Done { body, unclean_exit };
             }
             Event::Failed(failed) => {
                 let step = self.step(failed.step);
                 step.seconds = Some(failed.seconds);
-                step.outcome = Outcome::Failed(Box::new(failed.failure));
+                step.outcome = StepOutcome::Failed(Box::new(failed.failure));
             }
-            Event::Skipped { step, why } => self.step(step).outcome = Outcome::Skipped(why),
+            Event::Skipped { step, why } => self.step(step).outcome = StepOutcome::Skipped(why),
             Event::End { .. } => self.ended = true,
         }
     }
 
     /// The step of this name; it begins if it has not.
-    fn step(&mut self, name: String) -> &mut Step {
+    fn step(&mut self, name: String) -> &mut StepRecord {
         let index = self.steps.iter().position(|step| step.name == name).unwrap_or_else(|| {
             let log = Vec::new();
-            self.steps.push(Step { name, parts: Vec::new(), log, outcome: Outcome::Open, seconds: None });
+            self.steps.push(StepRecord { name, parts: Vec::new(), log, outcome: StepOutcome::Open, seconds: None });
             self.steps.len() - 1
         });
         #[expect(clippy::indexing_slicing, reason = "it was found or pushed")]
@@ -124,27 +124,27 @@ impl Recording {
     }
 
     /// A step by its name.
-    pub fn find(&self, name: &str) -> Option<&Step> {
+    pub fn find(&self, name: &str) -> Option<&StepRecord> {
         self.steps.iter().find(|step| step.name == name)
     }
 
     /// A step that is done, and its body.
-    pub fn result<B: StepBody>(&self) -> Option<(&Step, B)> {
+    pub fn result<B: StepBody>(&self) -> Option<(&StepRecord, B)> {
         let step = self.find(B::STEP)?;
         Some((step, wire::read(step.body()?)))
     }
 }
 
-impl Step {
+impl StepRecord {
     /// Its partial results of one kind.
     pub fn parts_of<P: PartBody>(&self) -> impl Iterator<Item = P> {
         self.parts.iter().filter_map(wire::read_part)
     }
 
     /// What it found, if it is done.
-    pub fn body(&self) -> Option<&Body> {
+    pub fn body(&self) -> Option<&EventBody> {
         match &self.outcome {
-            Outcome::Done { body, .. } => Some(body),
+            StepOutcome::Done { body, .. } => Some(body),
             _ => None,
         }
     }

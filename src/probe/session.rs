@@ -20,12 +20,12 @@ use crate::image::source::AccessOptions;
 
 use super::arrangement::{Arrangement, GpuWay};
 use super::container::{ContainerOptions, shown};
-use super::engine::{Finished, Held, Launcher, Pull};
+use super::engine::{Finished, Held, Launcher, PullPolicy};
 use super::isolation::{self, Way};
 use super::observer::{Follower, Interrupt, Observer};
-use super::plan::Plan;
+use super::plan::ProbePlan;
 use super::recording::Recording;
-use super::wire::events::{self, Event, Launch};
+use super::wire::events::{self, Event, LaunchEvent};
 use super::wire::gpus::GpusBody;
 use super::wire::isolated::IsolatedBody;
 use super::wire::{self, StepBody as _};
@@ -58,8 +58,8 @@ impl Session {
     }
 
     /// The `docker run` line that equals the launch. Nothing is fetched or run for it.
-    pub fn command_line(mut self, plan: &Plan) -> Result<String, ProbeError> {
-        let held = self.launcher.image(&self.options.image, Pull::Never).unwrap_or_default();
+    pub fn command_line(mut self, plan: &ProbePlan) -> Result<String, ProbeError> {
+        let held = self.launcher.image(&self.options.image, PullPolicy::Never).unwrap_or_default();
         self.add_device_nodes(&held)?;
         self.arrangement.arguments = payload::start(&payload::program(), &plan.json());
         Ok(command::docker_run(&self.arrangement, PAYLOAD))
@@ -88,16 +88,16 @@ impl PreparedSession {
     /// `interrupt` ends them.
     pub fn run(
         self,
-        plan: Plan,
+        plan: ProbePlan,
         ways: &[Way],
         interrupt: &Interrupt,
         observer: &mut dyn Observer,
     ) -> Result<Recording, ProbeError> {
         let Self { session: Session { launcher, options, mut arrangement }, image_id } = self;
-        let (program, plan) = (payload::program(), Plan { lifeline: true, ..plan });
+        let (program, plan) = (payload::program(), ProbePlan { lifeline: true, ..plan });
         arrangement.arguments = payload::start(&program, &plan.json());
         let offers = launcher.offers();
-        let launch = Launch {
+        let launch = LaunchEvent {
             engine: offers.engine.clone(),
             image: options.image,
             image_id,
@@ -128,8 +128,8 @@ impl PreparedSession {
 }
 
 /// Runs the program without an engine: on this host, or in the container in which this process is.
-pub fn in_place(python: &str, plan: Plan, observer: &mut dyn Observer) -> Result<Recording, ProbeError> {
-    let plan = Plan { lifeline: true, ..plan };
+pub fn in_place(python: &str, plan: ProbePlan, observer: &mut dyn Observer) -> Result<Recording, ProbeError> {
+    let plan = ProbePlan { lifeline: true, ..plan };
     let mut follower = Follower::new(observer);
     let finished = local::run(python, &payload::program(), &plan.json(), &mut |line| follower.line(line))?;
     finish(follower, None, finished)
@@ -165,10 +165,10 @@ fn gpu_count(recording: &Recording) -> Option<u32> {
 }
 
 /// The recording of a program that has ended.
-fn finish(follower: Follower<'_>, launch: Option<Launch>, finished: Finished) -> Result<Recording, ProbeError> {
+fn finish(follower: Follower<'_>, launch: Option<LaunchEvent>, finished: Finished) -> Result<Recording, ProbeError> {
     let Follower { mut recording, observer } = follower;
     let Finished { stderr, given, broken } = finished;
-    if let Some(launch) = launch.map(|launch| Launch { given, ..launch }) {
+    if let Some(launch) = launch.map(|launch| LaunchEvent { given, ..launch }) {
         // What the engine gave is known only now; where in a recording this line stands makes no difference.
         if let Ok(line) = events::write(&Event::Launch(launch.clone())) {
             observer.line(line.as_bytes());
@@ -207,7 +207,7 @@ mod tests {
         for line in lines {
             follower.line(line.as_bytes());
         }
-        finish(follower, Some(Launch::default()), Finished { stderr: stderr.to_owned(), ..Finished::default() })
+        finish(follower, Some(LaunchEvent::default()), Finished { stderr: stderr.to_owned(), ..Finished::default() })
     }
 
     const HELLO: &str = r#"{"ncclcheck": 1, "event": "hello"}"#;
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn a_program_that_ends_early_leaves_its_last_words() {
         let whole = finished(&[HELLO, END], "a warning").unwrap();
-        assert_eq!((whole.broken, whole.launch), (None, Some(Launch::default())));
+        assert_eq!((whole.broken, whole.launch), (None, Some(LaunchEvent::default())));
         let early = finished(&[HELLO], "1\n2\n3\n4\n5\n6\n").unwrap();
         let why = "it ended before its end; its last words:\n    2\n    3\n    4\n    5\n    6";
         assert_eq!(early.broken.as_deref(), Some(why));

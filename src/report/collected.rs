@@ -2,7 +2,7 @@
 
 use super::Report;
 use super::human::overview;
-use super::location::Place;
+use super::location::FileLocation;
 use super::plain_text::{clean, short};
 use crate::image::dockerfile::Dockerfile;
 use crate::image::history;
@@ -47,15 +47,15 @@ pub(super) struct Collected {
     /// What distributed training would find, by name.
     pub(super) facts: Vec<(&'static str, String)>,
     /// In the order of rules.
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<RuleEntry>,
     pub(super) notices: Vec<String>,
 }
 
 /// What one rule says, on all hosts or on some of them.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub(super) rule: About,
-    pub(super) state: State,
+pub(super) struct RuleEntry {
+    pub(super) rule: RuleTexts,
+    pub(super) state: EntryState,
     /// Whether the verdict hangs on it.
     pub(super) counts: bool,
     /// The hosts on which it is so, where it is not so on all.
@@ -65,13 +65,13 @@ pub(super) struct Entry {
     pub(super) note: Option<String>,
     /// Where it was read, with the layer and the build step.
     pub(super) sites: Vec<String>,
-    pub(super) place: Place,
+    pub(super) place: FileLocation,
     identity: String,
 }
 
 /// An outcome without its texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum EntryState {
     Passed,
     Failed,
     NotApplicable,
@@ -87,7 +87,7 @@ pub(super) enum State {
 
 /// A rule's own words.
 #[derive(Clone, Debug)]
-pub(super) struct About {
+pub(super) struct RuleTexts {
     pub(super) id: String,
     pub(super) title: String,
     pub(super) severity: Severity,
@@ -186,19 +186,19 @@ impl Collected {
     }
 
     /// Entries of one kind, the worst first.
-    pub(super) fn of_state(&self, wanted: impl Fn(&State) -> bool) -> Vec<&Entry> {
+    pub(super) fn of_state(&self, wanted: impl Fn(&EntryState) -> bool) -> Vec<&RuleEntry> {
         let mut entries: Vec<_> = self.entries.iter().filter(|entry| wanted(&entry.state)).collect();
         entries.sort_by_key(|entry| std::cmp::Reverse(entry.rule.severity));
         entries
     }
 
-    pub(super) fn count(&self, wanted: impl Fn(&Entry) -> bool) -> usize {
+    pub(super) fn count(&self, wanted: impl Fn(&RuleEntry) -> bool) -> usize {
         self.entries.iter().filter(|entry| wanted(entry)).count()
     }
 }
 
 /// What a rule says on each host, those together that it says the same of.
-fn answers(index: usize, reports: &[Report<'_>], dockerfile: Option<&Dockerfile>) -> Vec<Entry> {
+fn answers(index: usize, reports: &[Report<'_>], dockerfile: Option<&Dockerfile>) -> Vec<RuleEntry> {
     let mut groups: Vec<(&Report<'_>, &Judgement<'_>, Vec<String>)> = Vec::new();
     for report in reports {
         let Some(judgement) = report.judgements.and_then(|judgements| judgements.get(index)) else { continue };
@@ -211,12 +211,12 @@ fn answers(index: usize, reports: &[Report<'_>], dockerfile: Option<&Dockerfile>
     let everywhere = groups.len() == 1;
     let entry = |(report, judgement, hosts): (&Report<'_>, &Judgement<'_>, Vec<String>)| {
         let hosts = if everywhere { Vec::new() } else { hosts };
-        Entry::of(report, judgement, hosts, dockerfile)
+        RuleEntry::of(report, judgement, hosts, dockerfile)
     };
     groups.into_iter().map(entry).collect()
 }
 
-impl Entry {
+impl RuleEntry {
     fn of(report: &Report<'_>, judgement: &Judgement<'_>, hosts: Vec<String>, dockerfile: Option<&Dockerfile>) -> Self {
         let (rule, outcome) = (judgement.rule, &judgement.outcome);
         let finding = outcome.finding();
@@ -231,7 +231,7 @@ impl Entry {
             message: short(&message, LONGEST),
             note: finding.and_then(|finding| finding.note.as_ref()).map(|note| short(note, LONGEST)),
             sites: sites(at, report.image),
-            place: Place::of(at, report.image, dockerfile),
+            place: FileLocation::of(at, report.image, dockerfile),
             identity: judgement.fingerprint().unwrap_or_else(|| format!("unknown {}", rule.id)),
         }
     }
@@ -240,7 +240,7 @@ impl Entry {
     pub(super) fn text(&self, image: &Collected) -> String {
         let mut lines = vec![self.message.clone()];
         lines.extend(self.note.clone());
-        if let State::Waived { reason, terms, .. } = &self.state {
+        if let EntryState::Waived { reason, terms, .. } = &self.state {
             lines.push(format!("waived: {reason} ({terms})"));
         }
         lines.push(format!("image: {}", image.title));
@@ -277,7 +277,7 @@ fn sites(at: &[Site], image: &ImageSummary) -> Vec<String> {
     at.iter().take(SHOWN).map(text).chain(more).collect()
 }
 
-impl From<&Rule> for About {
+impl From<&Rule> for RuleTexts {
     fn from(rule: &Rule) -> Self {
         Self {
             id: rule.id.clone(),
@@ -290,7 +290,7 @@ impl From<&Rule> for About {
     }
 }
 
-impl From<&Outcome> for State {
+impl From<&Outcome> for EntryState {
     fn from(outcome: &Outcome) -> Self {
         match outcome {
             Outcome::Pass => Self::Passed,

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::human::{Style, tree};
 use super::{Format, json};
-use crate::facts::explain::{Account, Answer, End, Search};
+use crate::facts::explain::{Account, LoaderSearch, NameExplanation, SearchEnd};
 use crate::model::{Gap, ImageSummary};
 
 /// What was asked of one image, and what came of it.
@@ -52,7 +52,7 @@ fn process(account: &Account) -> serde_json::Value {
     })
 }
 
-fn answer(answer: &Answer) -> serde_json::Value {
+fn answer(answer: &NameExplanation) -> serde_json::Value {
     json!({
         "name": answer.name,
         "found": answer.found.as_ref().map(ToString::to_string),
@@ -62,16 +62,16 @@ fn answer(answer: &Answer) -> serde_json::Value {
     })
 }
 
-fn search(search: &Search) -> serde_json::Value {
+fn search(search: &LoaderSearch) -> serde_json::Value {
     let steps = search.steps.iter().map(|step| {
         let end = match &step.end {
-            End::Taken(_) | End::SameFile(_) => "taken",
-            End::Missing => "missing",
-            End::Dangling => "dangling",
-            End::Loop => "loop",
-            End::Foreign(_) => "foreign",
-            End::Refused(_) => "refused",
-            End::Undecided(_) => "undecided",
+            SearchEnd::Taken(_) | SearchEnd::SameFile(_) => "taken",
+            SearchEnd::Missing => "missing",
+            SearchEnd::Dangling => "dangling",
+            SearchEnd::Loop => "loop",
+            SearchEnd::Foreign(_) => "foreign",
+            SearchEnd::Refused(_) => "refused",
+            SearchEnd::Undecided(_) => "undecided",
         };
         json!({ "rule": step.route.to_string(), "path": step.path, "end": end, "why": step.end.to_string() })
     });

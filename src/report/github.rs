@@ -2,20 +2,20 @@
 
 use std::io::{self, Write};
 
-use super::collected::{Collected, Collection, Entry, State};
+use super::collected::{Collected, Collection, EntryState, RuleEntry};
 use crate::model::Severity;
 
 /// Annotations of one kind that a step may make. GitHub drops the rest without a word, in the order of printing.
 const SHOWN: usize = 10;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CommandKind {
     Error,
     Warning,
     Notice,
 }
 
-impl Kind {
+impl CommandKind {
     const fn command(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -26,7 +26,7 @@ impl Kind {
 }
 
 struct Annotation {
-    kind: Kind,
+    kind: CommandKind,
     title: String,
     place: Option<(String, usize)>,
     message: String,
@@ -34,7 +34,7 @@ struct Annotation {
 
 pub(super) fn write(collection: &Collection, out: &mut dyn Write) -> io::Result<()> {
     let missing = collection.missing.iter().map(|(reference, why)| Annotation {
-        kind: Kind::Error,
+        kind: CommandKind::Error,
         title: "ncclcheck".to_owned(),
         place: None,
         message: format!("{reference} could not be checked: {why}"),
@@ -42,7 +42,7 @@ pub(super) fn write(collection: &Collection, out: &mut dyn Write) -> io::Result<
     let told = [failed, open, notices].into_iter().flat_map(|of| collection.images.iter().flat_map(of));
     let annotations: Vec<_> = missing.chain(told).collect();
     // The worst of all images first: failures, what has no answer, notices.
-    for kind in [Kind::Error, Kind::Warning, Kind::Notice] {
+    for kind in [CommandKind::Error, CommandKind::Warning, CommandKind::Notice] {
         let of_kind: Vec<_> = annotations.iter().filter(|annotation| annotation.kind == kind).collect();
         let shown = if of_kind.len() > SHOWN { SHOWN - 1 } else { of_kind.len() };
         of_kind.iter().take(shown).try_for_each(|annotation| annotation.write(out))?;
@@ -57,29 +57,29 @@ pub(super) fn write(collection: &Collection, out: &mut dyn Write) -> io::Result<
 }
 
 fn failed(image: &Collected) -> Vec<Annotation> {
-    let annotation = |entry: &Entry| {
+    let annotation = |entry: &RuleEntry| {
         let kind = match entry.rule.severity {
-            Severity::Error => Kind::Error,
-            Severity::Warning => Kind::Warning,
-            Severity::Info => Kind::Notice,
+            Severity::Error => CommandKind::Error,
+            Severity::Warning => CommandKind::Warning,
+            Severity::Info => CommandKind::Notice,
         };
         annotation(kind, entry.rule.id.clone(), entry, image)
     };
-    image.of_state(|state| *state == State::Failed).into_iter().map(annotation).collect()
+    image.of_state(|state| *state == EntryState::Failed).into_iter().map(annotation).collect()
 }
 
 fn open(image: &Collected) -> Vec<Annotation> {
-    let annotation = |entry: &Entry| {
-        let kind = if entry.counts { Kind::Warning } else { Kind::Notice };
+    let annotation = |entry: &RuleEntry| {
+        let kind = if entry.counts { CommandKind::Warning } else { CommandKind::Notice };
         annotation(kind, format!("unknown: {}", entry.rule.id), entry, image)
     };
-    image.of_state(|state| *state == State::Unknown).into_iter().map(annotation).collect()
+    image.of_state(|state| *state == EntryState::Unknown).into_iter().map(annotation).collect()
 }
 
 /// What the policy did besides.
 fn notices(image: &Collected) -> Vec<Annotation> {
     let annotation = |notice: &String| Annotation {
-        kind: Kind::Notice,
+        kind: CommandKind::Notice,
         title: "ncclcheck".to_owned(),
         place: None,
         message: notice.clone(),
@@ -87,7 +87,7 @@ fn notices(image: &Collected) -> Vec<Annotation> {
     image.notices.iter().map(annotation).collect()
 }
 
-fn annotation(kind: Kind, title: String, entry: &Entry, image: &Collected) -> Annotation {
+fn annotation(kind: CommandKind, title: String, entry: &RuleEntry, image: &Collected) -> Annotation {
     let place = entry.place.in_repository.then(|| (entry.place.path.clone(), entry.place.line));
     Annotation { kind, title, place, message: entry.text(image) }
 }

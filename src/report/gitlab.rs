@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::collected::{Collected, Collection, Entry, State};
+use super::collected::{Collected, Collection, EntryState, RuleEntry};
 use super::json;
 use crate::model::{Hasher, Severity};
 
@@ -17,24 +17,24 @@ struct Issue {
     check_name: String,
     fingerprint: String,
     severity: &'static str,
-    location: Location,
+    location: GitlabLocation,
 }
 
 #[derive(Serialize)]
-struct Location {
+struct GitlabLocation {
     path: String,
-    lines: Lines,
+    lines: GitlabLines,
 }
 
 #[derive(Serialize)]
-struct Lines {
+struct GitlabLines {
     begin: usize,
 }
 
 pub(super) fn write(collection: &Collection, out: &mut dyn Write) -> io::Result<()> {
     let told = |image: &'_ Collected| {
-        let failed = image.of_state(|state| *state == State::Failed);
-        let open = image.of_state(|state| *state == State::Unknown).into_iter().filter(|entry| entry.counts);
+        let failed = image.of_state(|state| *state == EntryState::Failed);
+        let open = image.of_state(|state| *state == EntryState::Unknown).into_iter().filter(|entry| entry.counts);
         failed.into_iter().chain(open).map(|entry| issue(entry, image)).collect::<Vec<_>>()
     };
     let missing = collection.missing.iter().map(|(reference, why)| missing(reference, why));
@@ -42,9 +42,9 @@ pub(super) fn write(collection: &Collection, out: &mut dyn Write) -> io::Result<
     json::write_value(&issues, out)
 }
 
-fn issue(entry: &Entry, image: &Collected) -> Issue {
+fn issue(entry: &RuleEntry, image: &Collected) -> Issue {
     let (severity, what) = match (&entry.state, entry.rule.severity) {
-        (State::Unknown, _) => ("minor", format!("unknown: {}: ", entry.rule.title)),
+        (EntryState::Unknown, _) => ("minor", format!("unknown: {}: ", entry.rule.title)),
         (_, Severity::Error) => ("critical", String::new()),
         (_, Severity::Warning) => ("major", String::new()),
         (_, Severity::Info) => ("info", String::new()),
@@ -55,7 +55,7 @@ fn issue(entry: &Entry, image: &Collected) -> Issue {
         // Of issues with the same one, GitLab shows the first: it names the image and the hosts.
         fingerprint: entry.fingerprint(image),
         severity,
-        location: Location { path: entry.place.path.clone(), lines: Lines { begin: entry.place.line } },
+        location: GitlabLocation { path: entry.place.path.clone(), lines: GitlabLines { begin: entry.place.line } },
     }
 }
 
@@ -68,6 +68,6 @@ fn missing(reference: &str, why: &str) -> Issue {
         check_name: "ncclcheck".to_owned(),
         fingerprint: hasher.finish().hex().to_owned(),
         severity: "blocker",
-        location: Location { path: "image".to_owned(), lines: Lines { begin: 1 } },
+        location: GitlabLocation { path: "image".to_owned(), lines: GitlabLines { begin: 1 } },
     }
 }

@@ -17,7 +17,7 @@ use crate::judge::Verdict;
 use crate::judge::rules;
 use crate::model::{self, Owner, Severity, printable};
 use crate::model::{ImageSummary, LayerSummary};
-use probe::Probe;
+use probe::ProbeJson;
 
 /// Name and major version of this form.
 const FORM: &str = "ncclcheck/1";
@@ -25,37 +25,38 @@ const FORM: &str = "ncclcheck/1";
 /// What ncclcheck says of one image. Later versions of the same form may add keys.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "ncclcheck report")]
-struct Document<'a> {
+struct ReportJson<'a> {
     /// Name and major version of this form.
     #[schemars(extend("const" = FORM))]
     schema: &'static str,
     /// What was looked at.
-    image: Image<'a>,
+    image: ImageJson<'a>,
     /// The host that it was judged for: there is one report for each. Left out where none was described.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Host<'_>")]
-    host: Option<Host<'a>>,
+    #[schemars(with = "HostJson<'_>")]
+    host: Option<HostJson<'a>>,
     /// What all judgements come to. Left out by `inspect`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "VerdictName")]
     verdict: Option<VerdictName>,
     /// What the image told as it ran. Left out where it was not run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Probe<'_>")]
-    probe: Option<Probe<'a>>,
+    #[schemars(with = "ProbeJson<'_>")]
+    probe: Option<ProbeJson<'a>>,
     /// What was read, by the name of the question.
-    facts: BTreeMap<&'a str, Fact<'a>>,
+    facts: BTreeMap<&'a str, FactJson<'a>>,
     /// One judgement for each rule, by the rule's id. Left out by `inspect`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Vec<Judgement<'_>>")]
-    judgements: Option<Vec<Judgement<'a>>>,
+    #[schemars(with = "Vec<JudgementJson<'_>>")]
+    judgements: Option<Vec<JudgementJson<'a>>>,
     /// What became of the policy's waivers that changed nothing.
     notices: &'a [String],
 }
 
 /// The image and its layers. What is not known is null.
 #[derive(Serialize, JsonSchema)]
-struct Image<'a> {
+#[schemars(rename = "Image")]
+struct ImageJson<'a> {
     /// What the user asked for.
     reference: &'a str,
     /// Where it was found: a transport and a place.
@@ -67,14 +68,15 @@ struct Image<'a> {
     /// The platform that was judged: os/arch[/variant].
     platform: Option<String>,
     /// Layers with content, the lowest first.
-    layers: Vec<Layer<'a>>,
+    layers: Vec<LayerJson<'a>>,
     /// Things worth a word that change nothing.
     notes: &'a [String],
 }
 
 /// One layer. What is not known is null.
 #[derive(Serialize, JsonSchema)]
-struct Layer<'a> {
+#[schemars(rename = "Layer")]
+struct LayerJson<'a> {
     /// Digest of the blob as stored.
     digest: Option<&'a str>,
     /// Digest of the tar inside.
@@ -97,7 +99,8 @@ struct Layer<'a> {
 
 /// A host as the user described it. What was not said is null.
 #[derive(Serialize, JsonSchema)]
-struct Host<'a> {
+#[schemars(rename = "Host")]
+struct HostJson<'a> {
     /// What it is called.
     name: &'a str,
     /// Version of the NVIDIA driver.
@@ -133,13 +136,14 @@ enum VerdictName {
 /// The answer to one question about the image.
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "lowercase")]
-enum Fact<'a> {
+#[schemars(rename = "Fact")]
+enum FactJson<'a> {
     /// It was read.
     Seen {
         /// The answer.
-        value: Value<'a>,
+        value: ValueJson<'a>,
         /// Where it was read.
-        at: Vec<Site<'a>>,
+        at: Vec<SiteJson<'a>>,
     },
     /// It was looked for where it would have to be, and is not there.
     Absent,
@@ -153,7 +157,8 @@ enum Fact<'a> {
 /// The answer to a question, in the type of the question. Versions are text.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
-pub(super) enum Value<'a> {
+#[schemars(rename = "Value")]
+pub(super) enum ValueJson<'a> {
     /// Yes or no.
     Bool(bool),
     /// A whole number.
@@ -161,15 +166,16 @@ pub(super) enum Value<'a> {
     /// Text, or a version.
     Text(&'a str),
     /// Several values.
-    List(Vec<Value<'a>>),
+    List(Vec<ValueJson<'a>>),
     /// Named values.
-    Map(BTreeMap<&'a str, Value<'a>>),
+    Map(BTreeMap<&'a str, ValueJson<'a>>),
 }
 
 /// Where something was read.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
-enum Site<'a> {
+#[schemars(rename = "Site")]
+enum SiteJson<'a> {
     /// A file of the merged image.
     File {
         /// Index into the layers of the image, from 0: the layer that brought the file.
@@ -208,7 +214,8 @@ enum Site<'a> {
 
 /// The one answer that a rule gives about an image.
 #[derive(Serialize, JsonSchema)]
-struct Judgement<'a> {
+#[schemars(rename = "Judgement")]
+struct JudgementJson<'a> {
     /// Id of the rule, never reused.
     rule: &'a str,
     /// What is wrong when the rule fails, in a few words.
@@ -224,7 +231,7 @@ struct Judgement<'a> {
     #[schemars(with = "String")]
     message: Option<String>,
     /// Where the values behind a failure were read; for something missing, nothing.
-    at: Vec<Site<'a>>,
+    at: Vec<SiteJson<'a>>,
     /// What a reader must know besides, such as that a waiver of it expired.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
@@ -235,8 +242,8 @@ struct Judgement<'a> {
     fingerprint: Option<String>,
     /// Who accepted the problem, and why, where somebody did.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Waiver<'_>")]
-    waiver: Option<Waiver<'a>>,
+    #[schemars(with = "WaiverJson<'_>")]
+    waiver: Option<WaiverJson<'a>>,
 }
 
 /// What a rule can answer.
@@ -257,7 +264,8 @@ enum OutcomeName {
 
 /// Who accepted a problem, and why.
 #[derive(Serialize, JsonSchema)]
-struct Waiver<'a> {
+#[schemars(rename = "Waiver")]
+struct WaiverJson<'a> {
     /// What was accepted: fail or unknown.
     of: OutcomeName,
     /// Why, in the words of who accepted it.
@@ -271,7 +279,7 @@ struct Waiver<'a> {
 }
 
 pub(super) fn write(reports: &[Report<'_>], _: &Style, out: &mut dyn Write) -> io::Result<()> {
-    reports.iter().try_for_each(|report| write_value(&Document::from(report), out))
+    reports.iter().try_for_each(|report| write_value(&ReportJson::from(report), out))
 }
 
 /// Any value, on one line.
@@ -283,7 +291,8 @@ pub(super) fn write_value(value: &impl Serialize, out: &mut dyn Write) -> io::Re
 
 /// The JSON schema of the report.
 pub fn schema() -> String {
-    let schema = SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Document<'_>>();
+    let schema =
+        SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<ReportJson<'_>>();
     format!("{:#}\n", schema.as_value())
 }
 
@@ -311,7 +320,7 @@ impl Formatter for Plain {
     }
 }
 
-impl<'a> From<&'a Report<'a>> for Document<'a> {
+impl<'a> From<&'a Report<'a>> for ReportJson<'a> {
     fn from(report: &'a Report<'a>) -> Self {
         let layers = &report.image.layers;
         Self {
@@ -320,16 +329,16 @@ impl<'a> From<&'a Report<'a>> for Document<'a> {
             host: report.host.map(Into::into),
             verdict: report.verdict().map(Into::into),
             probe: report.probe.map(Into::into),
-            facts: report.facts.iter().map(|(name, fact)| (name, Fact::of(fact, layers))).collect(),
+            facts: report.facts.iter().map(|(name, fact)| (name, FactJson::of(fact, layers))).collect(),
             judgements: report
                 .judgements
-                .map(|judgements| judgements.iter().map(|judgement| Judgement::of(judgement, layers)).collect()),
+                .map(|judgements| judgements.iter().map(|judgement| JudgementJson::of(judgement, layers)).collect()),
             notices: report.notices,
         }
     }
 }
 
-impl<'a> From<&'a ImageSummary> for Image<'a> {
+impl<'a> From<&'a ImageSummary> for ImageJson<'a> {
     fn from(image: &'a ImageSummary) -> Self {
         Self {
             reference: &image.reference,
@@ -343,7 +352,7 @@ impl<'a> From<&'a ImageSummary> for Image<'a> {
     }
 }
 
-impl<'a> From<&'a model::Host> for Host<'a> {
+impl<'a> From<&'a model::Host> for HostJson<'a> {
     fn from(host: &'a model::Host) -> Self {
         let gpu = host.gpu.as_ref();
         Self {
@@ -360,7 +369,7 @@ impl<'a> From<&'a model::Host> for Host<'a> {
     }
 }
 
-impl<'a> From<&'a LayerSummary> for Layer<'a> {
+impl<'a> From<&'a LayerSummary> for LayerJson<'a> {
     fn from(layer: &'a LayerSummary) -> Self {
         Self {
             digest: layer.digest.as_ref().map(model::Digest::as_str),
@@ -386,7 +395,7 @@ impl From<Verdict> for VerdictName {
     }
 }
 
-impl<'a> Fact<'a> {
+impl<'a> FactJson<'a> {
     fn of(fact: &'a model::Fact, layers: &'a [LayerSummary]) -> Self {
         match fact {
             model::Fact::Seen { value, at } => Self::Seen { value: value.into(), at: sites(at, layers) },
@@ -396,7 +405,7 @@ impl<'a> Fact<'a> {
     }
 }
 
-impl<'a> From<&'a model::Value> for Value<'a> {
+impl<'a> From<&'a model::Value> for ValueJson<'a> {
     fn from(value: &'a model::Value) -> Self {
         match value {
             model::Value::Bool(value) => Self::Bool(*value),
@@ -411,23 +420,23 @@ impl<'a> From<&'a model::Value> for Value<'a> {
     }
 }
 
-fn sites<'a>(at: &'a [model::Site], layers: &'a [LayerSummary]) -> Vec<Site<'a>> {
+fn sites<'a>(at: &'a [model::Site], layers: &'a [LayerSummary]) -> Vec<SiteJson<'a>> {
     at.iter()
         .map(|site| match site {
-            model::Site::File { layer, path, within } => Site::File {
+            model::Site::File { layer, path, within } => SiteJson::File {
                 layer: *layer,
                 digest: layers.get(*layer).and_then(LayerSummary::name).map(model::Digest::as_str),
                 path: path.to_string(),
                 within: within.as_deref(),
             },
-            model::Site::Config(key) => Site::Config { config: key },
-            model::Site::Probe(step) => Site::Probe { probe: step },
-            model::Site::Launch { file, line, variable } => Site::Launch { launch: file, line: *line, variable },
+            model::Site::Config(key) => SiteJson::Config { config: key },
+            model::Site::Probe(step) => SiteJson::Probe { probe: step },
+            model::Site::Launch { file, line, variable } => SiteJson::Launch { launch: file, line: *line, variable },
         })
         .collect()
 }
 
-impl<'a> Judgement<'a> {
+impl<'a> JudgementJson<'a> {
     fn of(judgement: &'a rules::Judgement<'a>, layers: &'a [LayerSummary]) -> Self {
         let finding = judgement.outcome.finding();
         let gaps: Vec<_> = judgement.outcome.gaps().iter().map(ToString::to_string).collect();
@@ -462,7 +471,7 @@ impl From<&rules::Outcome> for OutcomeName {
     }
 }
 
-impl<'a> From<&'a rules::Waived> for Waiver<'a> {
+impl<'a> From<&'a rules::Waived> for WaiverJson<'a> {
     fn from(waived: &'a rules::Waived) -> Self {
         Self {
             of: match waived.problem {

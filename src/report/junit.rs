@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 
-use super::collected::{Collected, Collection, Entry, State};
+use super::collected::{Collected, Collection, EntryState, RuleEntry};
 
 pub(super) fn write(collection: &Collection, out: &mut dyn Write) -> io::Result<()> {
     let mut report = Report::new("ncclcheck");
@@ -24,11 +24,11 @@ pub(super) fn write(collection: &Collection, out: &mut dyn Write) -> io::Result<
     out.write_all(text.replacen(&format!(" skipped=\"{}\"", report.skipped), "", 1).as_bytes())
 }
 
-fn area(entry: &Entry) -> &str {
+fn area(entry: &RuleEntry) -> &str {
     entry.rule.id.split_once('/').map_or("", |(area, _)| area)
 }
 
-fn suite(entries: &[Entry], image: &Collected) -> TestSuite {
+fn suite(entries: &[RuleEntry], image: &Collected) -> TestSuite {
     let area = entries.first().map_or("", area);
     let mut suite = TestSuite::new(format!("{area}: {}", image.name));
     suite.add_property(Property::new("image", &image.reference));
@@ -42,7 +42,7 @@ fn suite(entries: &[Entry], image: &Collected) -> TestSuite {
     suite
 }
 
-fn judged(entry: &Entry, image: &Collected) -> TestCase {
+fn judged(entry: &RuleEntry, image: &Collected) -> TestCase {
     let on = if entry.hosts.is_empty() { String::new() } else { format!(" on {}", entry.hosts.join("; ")) };
     let name = format!("{}{on}", entry.rule.id);
     let text = || format!("{}\n\nwhy: {}\n\nfix:\n{}", entry.text(image), entry.rule.why.trim(), entry.rule.fix.trim());
@@ -57,17 +57,17 @@ fn judged(entry: &Entry, image: &Collected) -> TestCase {
         status
     };
     let status = match &entry.state {
-        State::Passed => TestCaseStatus::success(),
-        State::Failed if entry.counts => stopped(NonSuccessKind::Failure, entry.message.clone()),
-        State::Failed => {
+        EntryState::Passed => TestCaseStatus::success(),
+        EntryState::Failed if entry.counts => stopped(NonSuccessKind::Failure, entry.message.clone()),
+        EntryState::Failed => {
             let mut case = case(area(entry), &name, TestCaseStatus::success());
             case.set_system_out(format!("{}: {}", entry.rule.severity.name(), text()));
             return case;
         }
-        State::Unknown if entry.counts => stopped(NonSuccessKind::Error, format!("unknown: {}", entry.message)),
-        State::Unknown => skipped(format!("unknown: {}", entry.message)),
-        State::NotApplicable => skipped("not applicable".to_owned()),
-        State::Waived { reason, terms, .. } => skipped(format!("waived: {reason} ({terms}): {}", entry.message)),
+        EntryState::Unknown if entry.counts => stopped(NonSuccessKind::Error, format!("unknown: {}", entry.message)),
+        EntryState::Unknown => skipped(format!("unknown: {}", entry.message)),
+        EntryState::NotApplicable => skipped("not applicable".to_owned()),
+        EntryState::Waived { reason, terms, .. } => skipped(format!("waived: {reason} ({terms}): {}", entry.message)),
     };
     case(area(entry), &name, status)
 }

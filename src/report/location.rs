@@ -16,7 +16,7 @@ const LONGEST: usize = 1024;
 
 /// A line of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct FileLocation {
     /// Relative, with slashes.
     pub(super) path: String,
     /// From 1.
@@ -25,7 +25,7 @@ pub(super) struct Place {
     pub(super) in_repository: bool,
 }
 
-impl Place {
+impl FileLocation {
     /// The one place of a finding: a line that somebody can change, else the Dockerfile as a whole, else a path that stands
     /// for the place in the image.
     pub(super) fn of(at: &[Site], image: &ImageSummary, dockerfile: Option<&Dockerfile>) -> Self {
@@ -94,10 +94,13 @@ mod tests {
     #[test]
     fn uris_have_no_scheme_and_nothing_odd() {
         let site = Site::Config("Env A:B c?#%\u{202e}/../x".to_owned());
-        assert_eq!(Place::real("a:b/c d".to_owned(), 1).uri(), "a%3Ab/c%20d");
+        assert_eq!(FileLocation::real("a:b/c d".to_owned(), 1).uri(), "a%3Ab/c%20d");
         assert_eq!(pseudo_path(&site), "image");
-        let place =
-            Place { path: pseudo_path(&Site::Config("Env x?#%\u{202e}".to_owned())), line: 1, in_repository: false };
+        let place = FileLocation {
+            path: pseudo_path(&Site::Config("Env x?#%\u{202e}".to_owned())),
+            line: 1,
+            in_repository: false,
+        };
         assert_eq!(place.uri(), "image/config/Env/x%3F%23%25%EF%BF%BD");
     }
 }

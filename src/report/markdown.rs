@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 
 use super::Verdict;
-use super::collected::{Collected, Collection, Entry, State};
+use super::collected::{Collected, Collection, EntryState, RuleEntry};
 use super::fix_text::{self, one_line};
 use super::human::counted;
 use super::plain_text::short;
@@ -20,13 +20,13 @@ const RESERVE: usize = 200;
 
 /// Text that stops before it is too long. Sections are whole in it or not there.
 #[derive(Default)]
-struct Text {
+struct MarkdownText {
     written: String,
     length: usize,
     left_out: usize,
 }
 
-impl Text {
+impl MarkdownText {
     fn section(&mut self, section: &str) {
         let length = section.chars().count();
         // Once one is left out, so are those behind it: they are worth less.
@@ -49,7 +49,7 @@ impl Text {
 }
 
 pub(super) fn write(collection: &Collection, out: &mut dyn Write) -> io::Result<()> {
-    let mut text = Text::default();
+    let mut text = MarkdownText::default();
     for (reference, why) in &collection.missing {
         text.section(&format!("### ❌ {} could not be checked\n\n{}\n\n", code(reference), code(why)));
     }
@@ -68,17 +68,17 @@ pub(super) fn write(collection: &Collection, out: &mut dyn Write) -> io::Result<
     out.write_all(text.finish().as_bytes())
 }
 
-fn about(image: &Collected, text: &mut Text) {
+fn about(image: &Collected, text: &mut MarkdownText) {
     let (mark, word) = sign(image.verdict);
     text.section(&format!("### {mark} {word}: {}\n\n{}\n\n{}", code(&image.title), counts(image), table(image)));
-    for entry in image.of_state(|state| *state == State::Failed) {
+    for entry in image.of_state(|state| *state == EntryState::Failed) {
         text.section(&finding(entry));
     }
-    for entry in image.of_state(|state| *state == State::Unknown) {
+    for entry in image.of_state(|state| *state == EntryState::Unknown) {
         text.section(&folded(&format!("❔ unknown: {}", heading(entry)), &told(entry)));
     }
-    for entry in image.of_state(|state| matches!(state, State::Waived { .. })) {
-        if let State::Waived { reason, terms, .. } = &entry.state {
+    for entry in image.of_state(|state| matches!(state, EntryState::Waived { .. })) {
+        if let EntryState::Waived { reason, terms, .. } = &entry.state {
             let body = format!("{}\n\nwaived: {} ({})", told(entry), code(reason), code(terms));
             text.section(&folded(&format!("☑️ waived: {}", heading(entry)), &body));
         }
@@ -89,7 +89,7 @@ fn about(image: &Collected, text: &mut Text) {
     }
 }
 
-fn finding(entry: &Entry) -> String {
+fn finding(entry: &RuleEntry) -> String {
     let note = entry.note.as_ref().map(|note| format!("note: {}", code(note)));
     let sites: Vec<_> = entry.sites.iter().map(|site| format!("- at {}", code(site))).collect();
     let sites = (!sites.is_empty()).then(|| sites.join("\n"));
@@ -105,7 +105,7 @@ fn finding(entry: &Entry) -> String {
 }
 
 /// A rule's own words, which no image had a hand in.
-fn heading(entry: &Entry) -> String {
+fn heading(entry: &RuleEntry) -> String {
     format!("<code>{}</code> {}", html(&entry.rule.id), html(&entry.rule.title))
 }
 
@@ -115,7 +115,7 @@ fn folded(summary: &str, body: &str) -> String {
 }
 
 /// What is wrong or not known, and on which hosts.
-fn told(entry: &Entry) -> String {
+fn told(entry: &RuleEntry) -> String {
     let message = code(&entry.message);
     if entry.hosts.is_empty() { message } else { format!("on {}\n\n{message}", code(&entry.hosts.join("; "))) }
 }
@@ -131,15 +131,15 @@ fn table(image: &Collected) -> String {
 }
 
 fn counts(image: &Collected) -> String {
-    let failed = |severity| image.count(|entry| entry.state == State::Failed && entry.rule.severity == severity);
+    let failed = |severity| image.count(|entry| entry.state == EntryState::Failed && entry.rule.severity == severity);
     let parts = [
         (failed(Severity::Error), "error", "errors"),
         (failed(Severity::Warning), "warning", "warnings"),
         (failed(Severity::Info), "info", "info"),
-        (image.count(|entry| matches!(entry.state, State::Waived { .. })), "waived", "waived"),
-        (image.count(|entry| entry.state == State::Unknown), "unknown", "unknown"),
-        (image.count(|entry| entry.state == State::Passed), "passed", "passed"),
-        (image.count(|entry| entry.state == State::NotApplicable), "not applicable", "not applicable"),
+        (image.count(|entry| matches!(entry.state, EntryState::Waived { .. })), "waived", "waived"),
+        (image.count(|entry| entry.state == EntryState::Unknown), "unknown", "unknown"),
+        (image.count(|entry| entry.state == EntryState::Passed), "passed", "passed"),
+        (image.count(|entry| entry.state == EntryState::NotApplicable), "not applicable", "not applicable"),
     ];
     let parts = parts.iter().filter(|(count, ..)| *count > 0).map(|(count, one, many)| counted(*count, one, many));
     parts.collect::<Vec<_>>().join(", ")

@@ -53,7 +53,7 @@ pub struct Report<'a> {
 }
 
 /// How a form comes to be.
-enum Form {
+enum Rendering {
     /// From the reports on one image after the other.
     Each(fn(&[Report<'_>], &Style, &mut dyn Write) -> io::Result<()>),
     /// From all of them at once: it is one document.
@@ -79,7 +79,7 @@ macro_rules! formats {
                 }
             }
 
-            const fn form(self) -> Form {
+            const fn form(self) -> Rendering {
                 match self {
                     $(Self::$variant => $form,)*
                 }
@@ -89,13 +89,13 @@ macro_rules! formats {
 }
 
 formats! {
-    "For people." Human "human" Form::Each(human::write);
-    "For programs: one JSON object on one line for each report." Json "json" Form::Each(json::write);
-    "For code scanning: SARIF 2.1.0." Sarif "sarif" Form::Whole(sarif::write);
-    "For CI services that show tests: JUnit XML." Junit "junit" Form::Whole(junit::write);
-    "For GitHub: workflow commands that make annotations." Github "github" Form::Whole(github::write);
-    "For GitLab: code quality report." Gitlab "gitlab" Form::Whole(gitlab::write);
-    "For comments and summaries: Markdown." Markdown "markdown" Form::Whole(markdown::write);
+    "For people." Human "human" Rendering::Each(human::write);
+    "For programs: one JSON object on one line for each report." Json "json" Rendering::Each(json::write);
+    "For code scanning: SARIF 2.1.0." Sarif "sarif" Rendering::Whole(sarif::write);
+    "For CI services that show tests: JUnit XML." Junit "junit" Rendering::Whole(junit::write);
+    "For GitHub: workflow commands that make annotations." Github "github" Rendering::Whole(github::write);
+    "For GitLab: code quality report." Gitlab "gitlab" Rendering::Whole(gitlab::write);
+    "For comments and summaries: Markdown." Markdown "markdown" Rendering::Whole(markdown::write);
 }
 
 impl Format {
@@ -106,16 +106,16 @@ impl Format {
     /// people's eyes only.
     pub fn write(self, reports: &[Report<'_>], style: &Style, out: &mut dyn Write) -> io::Result<()> {
         match self.form() {
-            Form::Each(write) => write(reports, style, out),
-            Form::Whole(_) => Ok(()),
+            Rendering::Each(write) => write(reports, style, out),
+            Rendering::Whole(_) => Ok(()),
         }
     }
 
     /// Writes the document on all images, if this form is one.
     pub fn finish(self, collection: &Collection, out: &mut dyn Write) -> io::Result<()> {
         match self.form() {
-            Form::Each(_) => Ok(()),
-            Form::Whole(write) => write(collection, out),
+            Rendering::Each(_) => Ok(()),
+            Rendering::Whole(write) => write(collection, out),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::collected::{About, Collected, Collection, Entry, State};
+use super::collected::{Collected, Collection, EntryState, RuleEntry, RuleTexts};
 use super::fix_text::one_line;
 use super::json;
 use super::plain_text::short;
@@ -25,7 +25,7 @@ const RESULTS: usize = 25_000;
 const DESCRIPTION: usize = 1024;
 
 #[derive(Serialize)]
-struct Log {
+struct SarifLog {
     #[serde(rename = "$schema")]
     schema: &'static str,
     version: &'static str,
@@ -38,27 +38,27 @@ struct Run {
     tool: Tool,
     automation_details: AutomationDetails,
     invocations: [Invocation; 1],
-    results: Vec<Finding>,
+    results: Vec<SarifResult>,
 }
 
 #[derive(Serialize)]
 struct Tool {
-    driver: Driver,
+    driver: SarifDriver,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Driver {
+struct SarifDriver {
     name: &'static str,
     semantic_version: &'static str,
-    rules: Vec<Rule>,
+    rules: Vec<SarifRule>,
 }
 
 /// GitHub's category is what stands before the last slash. A second upload of one replaces the first.
 #[derive(Serialize)]
 struct AutomationDetails {
     id: String,
-    description: Text,
+    description: SarifText,
 }
 
 #[derive(Serialize)]
@@ -73,7 +73,7 @@ struct Invocation {
 #[serde(rename_all = "camelCase")]
 struct Notification {
     level: &'static str,
-    message: Text,
+    message: SarifText,
     #[serde(skip_serializing_if = "Option::is_none")]
     associated_rule: Option<RuleReference>,
 }
@@ -85,15 +85,15 @@ struct RuleReference {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Rule {
+struct SarifRule {
     id: String,
-    short_description: Text,
-    full_description: Text,
+    short_description: SarifText,
+    full_description: SarifText,
     help: Help,
     #[serde(skip_serializing_if = "Option::is_none")]
     help_uri: Option<String>,
     default_configuration: Configuration,
-    properties: Properties,
+    properties: SarifProperties,
 }
 
 #[derive(Serialize)]
@@ -102,7 +102,7 @@ struct Configuration {
 }
 
 #[derive(Serialize)]
-struct Properties {
+struct SarifProperties {
     tags: Vec<String>,
     precision: &'static str,
     #[serde(rename = "problem.severity")]
@@ -117,13 +117,13 @@ struct Help {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Finding {
+struct SarifResult {
     rule_id: String,
     rule_index: usize,
     kind: &'static str,
     level: &'static str,
-    message: Text,
-    locations: [Location; 1],
+    message: SarifText,
+    locations: [SarifLocation; 1],
     partial_fingerprints: BTreeMap<&'static str, String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     suppressions: Vec<Suppression>,
@@ -137,7 +137,7 @@ struct Suppression {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Location {
+struct SarifLocation {
     physical_location: PhysicalLocation,
 }
 
@@ -161,7 +161,7 @@ struct Region {
 }
 
 #[derive(Serialize)]
-struct Text {
+struct SarifText {
     text: String,
 }
 
@@ -173,22 +173,24 @@ pub(super) fn write(collection: &Collection, out: &mut dyn Write) -> io::Result<
     }
     let judged = collection.images.iter().map(Run::of);
     let missing = collection.missing.iter().map(|(reference, why)| Run::missing(reference, why));
-    json::write_value(&Log { schema: SCHEMA, version: "2.1.0", runs: judged.chain(missing).collect() }, out)
+    json::write_value(&SarifLog { schema: SCHEMA, version: "2.1.0", runs: judged.chain(missing).collect() }, out)
 }
 
 impl Run {
     fn of(image: &Collected) -> Self {
-        let entries = image.of_state(|state| matches!(state, State::Failed | State::Waived { failed: true, .. }));
-        let mut rules: Vec<&About> = Vec::new();
+        let entries =
+            image.of_state(|state| matches!(state, EntryState::Failed | EntryState::Waived { failed: true, .. }));
+        let mut rules: Vec<&RuleTexts> = Vec::new();
         let results = entries.into_iter().take(RESULTS).map(|entry| {
             let index = rules.iter().position(|rule| rule.id == entry.rule.id).unwrap_or_else(|| {
                 rules.push(&entry.rule);
                 rules.len() - 1
             });
-            Finding::of(entry, index, image)
+            SarifResult::of(entry, index, image)
         });
         let results = results.collect();
-        let open = image.of_state(|state| matches!(state, State::Unknown | State::Waived { failed: false, .. }));
+        let open =
+            image.of_state(|state| matches!(state, EntryState::Unknown | EntryState::Waived { failed: false, .. }));
         let notices = image.notices.iter().map(|notice| Notification::new("note", notice, None));
         let notifications = open.into_iter().map(|entry| Notification::of(entry, image)).chain(notices).collect();
         Self::new(&image.name, &image.title, rules, true, notifications, results)
@@ -203,15 +205,15 @@ impl Run {
     fn new(
         name: &str,
         title: &str,
-        rules: Vec<&About>,
+        rules: Vec<&RuleTexts>,
         successful: bool,
         notifications: Vec<Notification>,
-        results: Vec<Finding>,
+        results: Vec<SarifResult>,
     ) -> Self {
-        let driver = Driver {
+        let driver = SarifDriver {
             name: "ncclcheck",
             semantic_version: env!("CARGO_PKG_VERSION"),
-            rules: rules.into_iter().map(Rule::of).collect(),
+            rules: rules.into_iter().map(SarifRule::of).collect(),
         };
         Self {
             tool: Tool { driver },
@@ -226,8 +228,8 @@ impl Run {
 }
 
 impl Notification {
-    fn of(entry: &Entry, image: &Collected) -> Self {
-        let level = if entry.counts && entry.state == State::Unknown { "warning" } else { "note" };
+    fn of(entry: &RuleEntry, image: &Collected) -> Self {
+        let level = if entry.counts && entry.state == EntryState::Unknown { "warning" } else { "note" };
         let message = format!("unknown: {}\n{}", entry.rule.title, entry.text(image));
         Self::new(level, &message, Some(entry.rule.id.clone()))
     }
@@ -237,8 +239,8 @@ impl Notification {
     }
 }
 
-impl Rule {
-    fn of(rule: &About) -> Self {
+impl SarifRule {
+    fn of(rule: &RuleTexts) -> Self {
         let (area, _) = rule.id.split_once('/').unwrap_or((&rule.id, ""));
         let why = one_line(&rule.why);
         let references: Vec<_> = rule.references.iter().map(|reference| format!("- {reference}")).collect();
@@ -253,7 +255,7 @@ impl Rule {
             },
             help_uri: rule.references.iter().find(|reference| reference.starts_with("https://")).cloned(),
             default_configuration: Configuration { level: level(rule.severity) },
-            properties: Properties {
+            properties: SarifProperties {
                 tags: vec![area.to_owned()],
                 precision: "high",
                 severity: match rule.severity {
@@ -266,10 +268,10 @@ impl Rule {
     }
 }
 
-impl Finding {
-    fn of(entry: &Entry, rule_index: usize, image: &Collected) -> Self {
+impl SarifResult {
+    fn of(entry: &RuleEntry, rule_index: usize, image: &Collected) -> Self {
         let suppression = match &entry.state {
-            State::Waived { reason, terms, .. } => {
+            EntryState::Waived { reason, terms, .. } => {
                 Some(Suppression { kind: "external", justification: format!("{reason} ({terms})") })
             }
             _ => None,
@@ -280,7 +282,7 @@ impl Finding {
             kind: "fail",
             level: level(entry.rule.severity),
             message: text(&entry.text(image)),
-            locations: [Location {
+            locations: [SarifLocation {
                 physical_location: PhysicalLocation {
                     artifact_location: ArtifactLocation { uri: entry.place.uri() },
                     region: Region { start_line: entry.place.line, start_column: 1 },
@@ -293,8 +295,8 @@ impl Finding {
 }
 
 /// Brackets before a parenthesis would be a link (section 3.11.6).
-fn text(text: &str) -> Text {
-    Text { text: text.replace("](", "] (") }
+fn text(text: &str) -> SarifText {
+    SarifText { text: text.replace("](", "] (") }
 }
 
 const fn level(severity: Severity) -> &'static str {

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use crate::layer::scan::LayerScan;
-use crate::model::{Entry, ImagePath, Kind, Limits};
+use crate::model::{Entry, EntryKind, ImagePath, Limits};
 
-use super::{Findings, Layer, Node, NodeId, ROOT, RootFs, What};
+use super::{LayerFindings, LayerTrace, NodeId, ROOT, RootFs, TreeNode, What};
 
 /// `layer.md`, "Whiteouts".
 const WHITEOUT: &[u8] = b".wh.";
@@ -26,7 +26,7 @@ type Parent = (ImagePath, NodeId);
 impl RootFs {
     /// Folds layers, the lowest first.
     pub fn fold(layers: Vec<Arc<LayerScan>>, limits: &Limits) -> Self {
-        let root = Node { mode: IMPLICIT_DIRECTORY, layer: 0, what: What::Directory(Box::default()) };
+        let root = TreeNode { mode: IMPLICIT_DIRECTORY, layer: 0, what: What::Directory(Box::default()) };
         let mut rootfs = Self {
             nodes: vec![root],
             layers: Vec::new(),
@@ -39,7 +39,7 @@ impl RootFs {
             // Whiteouts apply to lower layers only, wherever they stand in their own: so all of them come first.
             let markers: Vec<_> = layer.entries.iter().filter(|entry| is_marker(entry)).collect();
             if !markers.is_empty() {
-                let directories = layer.entries.iter().filter(|entry| entry.kind == Kind::Directory);
+                let directories = layer.entries.iter().filter(|entry| entry.kind == EntryKind::Directory);
                 let directories: BTreeSet<_> = directories.map(|entry| &entry.path).collect();
                 for marker in markers {
                     rootfs.white_out(marker, &directories, index);
@@ -96,17 +96,19 @@ impl RootFs {
     /// `number` is the entry's in its layer, if anything was found in it.
     fn apply(&mut self, entry: &Entry, layer: u32, number: Option<usize>, last: &mut Option<Parent>) {
         if entry.path.is_root() {
-            if entry.kind == Kind::Directory {
+            if entry.kind == EntryKind::Directory {
                 self.node_mut(ROOT).mode = entry.mode;
             }
             return;
         }
         let what = match &entry.kind {
-            Kind::Hardlink(target) => return self.link(entry, target, layer, last),
-            Kind::File => What::File { size: entry.size, entry: number },
-            Kind::Directory => What::Directory(Box::default()),
-            Kind::Symlink(target) => What::Symlink(target.clone()),
-            Kind::CharDevice(..) | Kind::BlockDevice(..) | Kind::Fifo => What::Special(Box::new(entry.kind.clone())),
+            EntryKind::Hardlink(target) => return self.link(entry, target, layer, last),
+            EntryKind::File => What::File { size: entry.size, entry: number },
+            EntryKind::Directory => What::Directory(Box::default()),
+            EntryKind::Symlink(target) => What::Symlink(target.clone()),
+            EntryKind::CharDevice(..) | EntryKind::BlockDevice(..) | EntryKind::Fifo => {
+                What::Special(Box::new(entry.kind.clone()))
+            }
         };
         let parent = self.parent(entry, layer, last);
         let existing = self.child(parent, entry.path.file_name());
@@ -119,7 +121,7 @@ impl RootFs {
             node.layer = layer;
             return;
         }
-        let id = self.push(Node { mode: entry.mode, layer, what });
+        let id = self.push(TreeNode { mode: entry.mode, layer, what });
         self.name(parent, entry.path.file_name(), id);
     }
 
@@ -175,7 +177,7 @@ impl RootFs {
                 }
                 _ => {
                     let what = What::Directory(Box::default());
-                    let id = self.push(Node { mode: IMPLICIT_DIRECTORY, layer, what });
+                    let id = self.push(TreeNode { mode: IMPLICIT_DIRECTORY, layer, what });
                     self.name(here, &name, id);
                     place.push(id);
                 }
@@ -190,7 +192,7 @@ impl RootFs {
         }
     }
 
-    fn push(&mut self, node: Node) -> NodeId {
+    fn push(&mut self, node: TreeNode) -> NodeId {
         self.nodes.push(node);
         self.nodes.len() - 1
     }
@@ -198,16 +200,16 @@ impl RootFs {
 
 /// Shows every entry of a layer, which is then gone, unless others have the layer too: the tree takes as much room again. With
 /// it goes its number, if anything was found in it. Returns what is left of the layer.
-fn each(layer: Arc<LayerScan>, mut show: impl FnMut(&Entry, Option<usize>)) -> Layer {
-    let number_in = |found: &Findings, number| found.contains_key(&number).then_some(number);
+fn each(layer: Arc<LayerScan>, mut show: impl FnMut(&Entry, Option<usize>)) -> LayerTrace {
+    let number_in = |found: &LayerFindings, number| found.contains_key(&number).then_some(number);
     match Arc::try_unwrap(layer) {
         Ok(LayerScan { entries, found, .. }) => {
             (0..).zip(entries).for_each(|(number, entry)| show(&entry, number_in(&found, number)));
-            Layer::Own(found)
+            LayerTrace::Own(found)
         }
         Err(shared) => {
             (0..).zip(&shared.entries).for_each(|(number, entry)| show(entry, number_in(&shared.found, number)));
-            Layer::Shared(shared)
+            LayerTrace::Shared(shared)
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::model::Kind;
+use crate::model::EntryKind;
 
 use super::{RootFs, What};
 
@@ -30,9 +30,9 @@ pub fn listing(rootfs: &RootFs) -> String {
     lines.into_iter().map(|(_, line)| line).collect()
 }
 
-fn numbers(kind: &Kind) -> String {
+fn numbers(kind: &EntryKind) -> String {
     match kind {
-        Kind::CharDevice(major, minor) | Kind::BlockDevice(major, minor) => {
+        EntryKind::CharDevice(major, minor) | EntryKind::BlockDevice(major, minor) => {
             format!("{major},{minor}")
         }
         _ => String::new(),

@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::layer::scan::LayerScan;
-use crate::model::{Found, Gap, ImagePath, Kind, Site};
+use crate::model::{EntryKind, Found, Gap, ImagePath, Site};
 
 pub use listing::listing;
 
 /// The merged file system.
 #[derive(Debug)]
 pub struct RootFs {
-    nodes: Vec<Node>,
-    layers: Vec<Layer>,
+    nodes: Vec<TreeNode>,
+    layers: Vec<LayerTrace>,
     /// The files in which extractors found something, once somebody asked: many do, and they are few among all.
     read: OnceLock<Vec<(ImagePath, NodeId)>>,
     symlink_limit: usize,
@@ -30,15 +30,15 @@ type NodeId = usize;
 
 /// What is left of a layer when its entries are in the tree: what extractors found in them, by their numbers.
 #[derive(Debug)]
-enum Layer {
-    Own(Findings),
+enum LayerTrace {
+    Own(LayerFindings),
     /// One that others have too.
     Shared(Arc<LayerScan>),
 }
 
-type Findings = BTreeMap<usize, Vec<Result<Found, Gap>>>;
+type LayerFindings = BTreeMap<usize, Vec<Result<Found, Gap>>>;
 
-impl Layer {
+impl LayerTrace {
     fn found(&self, entry: usize) -> &[Result<Found, Gap>] {
         let found = match self {
             Self::Own(found) => found,
@@ -55,7 +55,7 @@ type Children = BTreeMap<Box<[u8]>, NodeId>;
 
 /// One inode. Names are in the directories, so that hard links are two names of one node.
 #[derive(Debug)]
-struct Node {
+struct TreeNode {
     mode: u32,
     /// The layer that brought it. Nodes are many, and layers are not.
     layer: u32,
@@ -73,12 +73,12 @@ enum What {
     },
     Symlink(Box<[u8]>),
     /// Devices and pipes.
-    Special(Box<Kind>),
+    Special(Box<EntryKind>),
 }
 
 /// A file of the merged image.
 #[derive(Clone, Copy, Debug)]
-pub struct File<'a> {
+pub struct RootFile<'a> {
     /// Index of the layer that brought its content, from 0.
     pub layer: usize,
     /// Bytes.
@@ -88,9 +88,9 @@ pub struct File<'a> {
     node: NodeId,
 }
 
-impl File<'_> {
+impl RootFile<'_> {
     /// Whether both are the same file under two names.
-    pub const fn is_same(&self, other: &File<'_>) -> bool {
+    pub const fn is_same(&self, other: &RootFile<'_>) -> bool {
         self.node == other.node
     }
 
@@ -114,14 +114,14 @@ pub enum NoFile {
 impl RootFs {
     /// The file that a path leads to, following symbolic links inside the image as a process in the container would, and
     /// the path that it has then.
-    pub fn open(&self, path: &ImagePath) -> Result<(ImagePath, File<'_>), NoFile> {
+    pub fn open(&self, path: &ImagePath) -> Result<(ImagePath, RootFile<'_>), NoFile> {
         let (real, node) = self.resolve(path)?;
         self.file(node).map(|file| (real, file)).ok_or(NoFile::NotAFile)
     }
 
     /// The same for a path as a program spells it: `..` goes up from where the links before it lead, which a normalised path
     /// no longer knows. A path without a leading slash starts at the root.
-    pub fn open_raw(&self, path: &[u8]) -> Result<(ImagePath, File<'_>), NoFile> {
+    pub fn open_raw(&self, path: &[u8]) -> Result<(ImagePath, RootFile<'_>), NoFile> {
         let (real, node) = self.follow(path)?;
         self.file(node).map(|file| (real, file)).ok_or(NoFile::NotAFile)
     }
@@ -158,14 +158,14 @@ impl RootFs {
 
     /// The regular files in which extractors found something, or could not, under their own names (no symbolic link is
     /// followed), sorted by path.
-    pub fn read_files(&self) -> impl Iterator<Item = (&ImagePath, File<'_>)> {
+    pub fn read_files(&self) -> impl Iterator<Item = (&ImagePath, RootFile<'_>)> {
         let is_read = |_: &[u8], what: &What| matches!(what, What::File { entry: Some(_), .. });
         let files = self.read.get_or_init(|| self.walk(is_read).collect());
         files.iter().filter_map(|(path, id)| self.file(*id).map(|file| (path, file)))
     }
 
     /// The regular files with such names, whether anybody looked into them or not, sorted by path.
-    pub fn files_named(&self, is_wanted: impl Fn(&[u8]) -> bool) -> impl Iterator<Item = (ImagePath, File<'_>)> {
+    pub fn files_named(&self, is_wanted: impl Fn(&[u8]) -> bool) -> impl Iterator<Item = (ImagePath, RootFile<'_>)> {
         self.walk(move |name, what| matches!(what, What::File { .. }) && is_wanted(name))
             .filter_map(|(path, id)| self.file(id).map(|file| (path, file)))
     }
@@ -175,24 +175,24 @@ impl RootFs {
         self.layers.len()
     }
 
-    fn file(&self, id: NodeId) -> Option<File<'_>> {
+    fn file(&self, id: NodeId) -> Option<RootFile<'_>> {
         let node = self.node(id);
         let What::File { size, entry } = node.what else {
             return None;
         };
         let layer = node.layer as usize;
         let found = entry.and_then(|entry| Some(self.layers.get(layer)?.found(entry))).unwrap_or_default();
-        Some(File { layer, size, found, node: id })
+        Some(RootFile { layer, size, found, node: id })
     }
 
     /// Ids are only ever made by pushing a node, and nodes are never taken away.
     #[expect(clippy::indexing_slicing, reason = "every id is the index of a node")]
-    fn node(&self, id: NodeId) -> &Node {
+    fn node(&self, id: NodeId) -> &TreeNode {
         &self.nodes[id]
     }
 
     #[expect(clippy::indexing_slicing, reason = "every id is the index of a node")]
-    fn node_mut(&mut self, id: NodeId) -> &mut Node {
+    fn node_mut(&mut self, id: NodeId) -> &mut TreeNode {
         &mut self.nodes[id]
     }
 

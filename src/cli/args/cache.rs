@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{Form, Reading};
+use super::{ListFormat, ReadingArgs};
 
 /// Which caches a run uses.
 #[derive(Clone, Debug, Default, Args)]
@@ -19,22 +19,22 @@ pub(in crate::cli) struct CachingArgs {
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum CacheCommand {
     /// Show where it is, and how much is in it
-    Info(Info),
+    Info(CacheInfoArgs),
     /// Remove scans from it
-    Clear(Clear),
+    Clear(CacheClearArgs),
     /// Copy scans of this version to a folder or a URL, which others then name with --cache
-    Export(Box<Export>),
+    Export(Box<CacheExportArgs>),
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct Info {
+pub(in crate::cli) struct CacheInfoArgs {
     /// Form of the answer
     #[arg(long, value_name = "FORM", default_value = "human")]
-    pub(in crate::cli) format: Form,
+    pub(in crate::cli) format: ListFormat,
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct Clear {
+pub(in crate::cli) struct CacheClearArgs {
     /// Only those that other versions of the scanner made, or that were made within other limits
     #[arg(long)]
     pub(in crate::cli) other_versions: bool,
@@ -47,7 +47,7 @@ pub(in crate::cli) struct Clear {
 #[command(
     after_help = "Examples:\n  ncclcheck cache export /mnt/team/scans pytorch/pytorch:latest\n  ncclcheck cache export s3://ci-cache/ncclcheck"
 )]
-pub(in crate::cli) struct Export {
+pub(in crate::cli) struct CacheExportArgs {
     /// Folder or URL, as --cache takes it
     #[arg(value_name = "PLACE")]
     pub(in crate::cli) place: String,
@@ -55,5 +55,5 @@ pub(in crate::cli) struct Export {
     #[arg(value_name = "IMAGE")]
     pub(in crate::cli) images: Vec<String>,
     #[command(flatten)]
-    pub(in crate::cli) reading: Reading,
+    pub(in crate::cli) reading: ReadingArgs,
 }

@@ -13,7 +13,7 @@ use crate::image::reference;
 use crate::model::Platform;
 
 use cache::{CacheCommand, CachingArgs};
-use probe::{Preflight, Probe};
+use probe::{Preflight, ProbeArgs};
 use rulebook::RulebookArgs;
 
 /// Tells from the bytes of a PyTorch-CUDA container image, without running it, whether distributed training in it will use
@@ -28,44 +28,44 @@ pub(super) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Judge images by the rules
-    Check(Check),
+    Check(CheckArgs),
     /// Show what is in images, with no judgement
-    Inspect(Inspect),
+    Inspect(InspectArgs),
     /// Run an image on this host's GPUs, and tell what NCCL, the topology and RDMA really do
-    Probe(Box<Probe>),
+    Probe(Box<ProbeArgs>),
     /// Check an image and probe it: the step before a training job
     Preflight(Box<Preflight>),
     /// Tell two images apart: what is in them, and which rules fail for one of them
-    Diff(Box<Diff>),
+    Diff(Box<DiffArgs>),
     /// Accept what is wrong today, and fail on what comes new
     #[command(subcommand)]
-    Baseline(Box<Baseline>),
+    Baseline(Box<BaselineCommand>),
     /// Tell all about a rule or a fact
-    Explain(Explain),
+    Explain(ExplainArgs),
     /// Show what this machine says of itself: driver, GPUs, fabric, RDMA, limits; `check --host-facts` judges by it
-    Host(HostFacts),
+    Host(HostArgs),
     /// The rules that images are judged by
     #[command(subcommand)]
-    Rules(Rules),
+    Rules(RulesCommand),
     /// Scans of layers that are kept, so that no layer is read twice
     #[command(subcommand)]
     Cache(CacheCommand),
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Rules {
+pub(super) enum RulesCommand {
     /// List the rules that count
-    List(List),
+    List(ListArgs),
     /// List the profiles
     Profiles,
     /// Show a rule's file
-    Show(Show),
+    Show(ShowArgs),
     /// Try rules by their examples
-    Test(Test),
+    Test(TestArgs),
     /// Print the JSON schema of a file, for editors, or list the facts that conditions can ask for
-    Schema(Schema),
+    Schema(SchemaArgs),
     /// Write a page in Markdown for each rule
-    Docs(Docs),
+    Docs(DocsArgs),
 }
 
 /// The forms of an image reference.
@@ -86,9 +86,9 @@ A HOST is driver=VERSION,gpu=MODEL[xCOUNT] (h100x8, or by architecture sm_90x8),
 
 #[derive(Debug, Args)]
 #[command(after_help = format!("{}\n\n{HOSTS}\n\n{EXIT}\n\nExamples:\n  ncclcheck check pytorch/pytorch:latest\n  ncclcheck check --format json=report.json oci:layout\n  ncclcheck check --host driver=550.54,gpu=h100x8,rdma=mlx5 --host driver=580.95,gpu=b200x8 torch.tar", images()))]
-pub(super) struct Check {
+pub(super) struct CheckArgs {
     #[command(flatten)]
-    pub(super) common: Common,
+    pub(super) common: ImageArgs,
     /// Judge for a host that is not here: KEY=VALUE,... as below, or a YAML file with a list of such maps; may be given
     /// several times
     #[arg(long, value_name = "HOST|FILE")]
@@ -109,9 +109,9 @@ pub(super) struct Check {
 
 #[derive(Debug, Args)]
 #[command(after_help = format!("{}\n\nExamples:\n  ncclcheck inspect torch.tar\n  docker save torch:2.9.0 | ncclcheck inspect -", images()))]
-pub(super) struct Inspect {
+pub(super) struct InspectArgs {
     #[command(flatten)]
-    pub(super) common: Common,
+    pub(super) common: ImageArgs,
     /// List the merged file system instead: path, kind, mode, size and target of every entry
     #[arg(long)]
     pub(super) files: bool,
@@ -130,7 +130,7 @@ pub(super) struct Inspect {
 #[command(
     after_help = "Nothing is run, and root is not needed; what only root may read is told as unknown.\n\nExamples:\n  ncclcheck host\n  ncclcheck host --format json -o node1.json\n  ncclcheck check --host-facts node1.json torch.tar"
 )]
-pub(super) struct HostFacts {
+pub(super) struct HostArgs {
     /// Form of the record
     #[arg(long, value_name = "FORM", default_value = "human")]
     pub(super) format: RecordForm,
@@ -141,7 +141,7 @@ pub(super) struct HostFacts {
     #[arg(long, value_name = "DIR", default_value = "/")]
     pub(super) root: PathBuf,
     #[command(flatten)]
-    pub(super) look: Look,
+    pub(super) look: StyleArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -152,18 +152,18 @@ pub(super) enum RecordForm {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct List {
+pub(super) struct ListArgs {
     /// Form of the list
     #[arg(long, value_name = "FORM", default_value = "human")]
-    pub(super) format: Form,
+    pub(super) format: ListFormat,
     #[command(flatten)]
     pub(super) rulebook: RulebookArgs,
     #[command(flatten)]
-    pub(super) look: Look,
+    pub(super) look: StyleArgs,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Schema {
+pub(super) struct SchemaArgs {
     /// Of what
     #[arg(value_name = "WHAT", default_value = "policy")]
     pub(super) what: SchemaOf,
@@ -182,7 +182,7 @@ pub(super) enum SchemaOf {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Docs {
+pub(super) struct DocsArgs {
     /// Folder for the pages
     pub(super) folder: PathBuf,
     #[command(flatten)]
@@ -190,7 +190,7 @@ pub(super) struct Docs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Explain {
+pub(super) struct ExplainArgs {
     /// A rule (nccl/missing-library) or a fact (nccl.loaded.version)
     pub(super) name: String,
     #[command(flatten)]
@@ -199,13 +199,13 @@ pub(super) struct Explain {
 
 #[derive(Debug, Args)]
 #[command(after_help = format!("{}\n\nExit status:\n  0  nothing is worse      1  a rule fails that did not      2  wrong usage, or our own failure\n  3  a rule cannot be answered that could\n\nExamples:\n  ncclcheck diff registry.example/train:2024.1 registry.example/train:2024.2", images()))]
-pub(super) struct Diff {
+pub(super) struct DiffArgs {
     #[command(flatten)]
-    pub(super) check: Check,
+    pub(super) check: CheckArgs,
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Baseline {
+pub(super) enum BaselineCommand {
     /// Write down what is wrong now
     Write(BaselineWrite),
     /// Judge images; what was written down does not fail them
@@ -221,7 +221,7 @@ pub(super) struct BaselineWrite {
     #[arg(value_name = "FILE")]
     pub(super) baseline: PathBuf,
     #[command(flatten)]
-    pub(super) check: Check,
+    pub(super) check: CheckArgs,
 }
 
 #[derive(Debug, Args)]
@@ -230,11 +230,11 @@ pub(super) struct BaselineCheck {
     #[arg(value_name = "FILE")]
     pub(super) baseline: PathBuf,
     #[command(flatten)]
-    pub(super) check: Check,
+    pub(super) check: CheckArgs,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Show {
+pub(super) struct ShowArgs {
     /// Id, such as nccl/missing-library
     pub(super) rule: String,
     #[command(flatten)]
@@ -243,7 +243,7 @@ pub(super) struct Show {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  ncclcheck rules test our-rules\n  ncclcheck rules test --mutate our-rules")]
-pub(super) struct Test {
+pub(super) struct TestArgs {
     /// Folders of rules, or files in such; the rules that ship if none is given
     pub(super) folders: Vec<PathBuf>,
     /// Also change each condition in every small way, and see that an example notices it
@@ -258,7 +258,7 @@ pub(super) enum FailOn {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Form {
+pub(super) enum ListFormat {
     Human,
     Json,
 }
@@ -271,15 +271,15 @@ pub(super) enum Color {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Common {
+pub(super) struct ImageArgs {
     /// Images, as listed below
     #[arg(required = true, value_name = "IMAGE")]
     pub(super) images: Vec<String>,
 
     #[command(flatten)]
-    pub(super) output: Output,
+    pub(super) output: OutputArgs,
     #[command(flatten)]
-    pub(super) reading: Reading,
+    pub(super) reading: ReadingArgs,
 
     /// Start it with this variable, as `docker run -e` would: over the image's own, or all that a root file system has
     #[arg(short, long, value_name = "NAME=VALUE", help_heading = "Image")]
@@ -294,7 +294,7 @@ pub(super) struct Common {
 
 /// Which image of a reference is read, and how.
 #[derive(Debug, Args)]
-pub(super) struct Reading {
+pub(super) struct ReadingArgs {
     /// Which image of several platforms: os/arch[/variant]; this machine's if not given
     #[arg(long, value_name = "PLATFORM", conflicts_with = "all_platforms", help_heading = "Image")]
     pub(super) platform: Option<Platform>,
@@ -332,7 +332,7 @@ pub(super) struct Reading {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Output {
+pub(super) struct OutputArgs {
     /// human, json or, of judgements, sarif, junit, github, gitlab, markdown; FORM=FILE writes there; may be given several
     /// times
     #[arg(long, value_name = "FORM[=FILE]", help_heading = "Output")]
@@ -341,7 +341,7 @@ pub(super) struct Output {
     #[arg(short = 'o', long = "output", value_name = "FILE", help_heading = "Output")]
     pub(super) file: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) look: Look,
+    pub(super) look: StyleArgs,
     /// Only the report and errors
     #[arg(short, long, help_heading = "Output")]
     pub(super) quiet: bool,
@@ -351,7 +351,7 @@ pub(super) struct Output {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Look {
+pub(super) struct StyleArgs {
     /// Colours: auto follows the terminal, NO_COLOR and CLICOLOR_FORCE
     #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
     pub(super) color: Color,

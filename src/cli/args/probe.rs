@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, ValueEnum};
 
-use crate::probe::arrangement::{Gpus, Ulimit, bytes};
+use crate::probe::arrangement::{GpuSelection, Ulimit, bytes};
 use crate::probe::{DEFAULT_PIDS, steps};
 
 use super::rulebook::RulebookArgs;
-use super::{Check, Output};
+use super::{CheckArgs, OutputArgs};
 
 const EXIT: &str = "\
 Exit status:
@@ -18,7 +18,7 @@ Exit status:
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("what").required(true).args(["image", "in_place", "from", "print_payload", "clean"]))]
 #[command(after_help = format!("Steps:\n{}\n\n{EXIT}\n\nExamples:\n  ncclcheck probe --quick pytorch/pytorch:latest\n  ncclcheck probe --dry-run --gpus 2 --ipc host my/image\n  ncclcheck probe --what-if NCCL_ALGO=Ring --what-if NCCL_P2P_DISABLE=1 my/image\n  srun --container-image=my/image ncclcheck probe --in-place --record probe.jsonl", steps::help()))]
-pub(in super::super) struct Probe {
+pub(in super::super) struct ProbeArgs {
     /// Image, by name or ID as the engine knows it
     #[arg(value_name = "IMAGE")]
     pub(in crate::cli) image: Option<String>,
@@ -35,7 +35,7 @@ pub(in super::super) struct Probe {
     #[arg(long, help_heading = "Instead of an image")]
     pub(in crate::cli) clean: bool,
     #[command(flatten)]
-    pub(in crate::cli) launch: Launch,
+    pub(in crate::cli) launch: LaunchArgs,
     /// Variable of the container
     #[arg(short, long, value_name = "NAME=VALUE", help_heading = "Container")]
     pub(in crate::cli) env: Vec<String>,
@@ -49,15 +49,15 @@ pub(in super::super) struct Probe {
     #[command(flatten)]
     pub(in crate::cli) rulebook: RulebookArgs,
     #[command(flatten)]
-    pub(in crate::cli) output: Output,
+    pub(in crate::cli) output: OutputArgs,
 }
 
 #[derive(Debug, Args)]
 pub(in super::super) struct Preflight {
     #[command(flatten)]
-    pub(in crate::cli) check: Check,
+    pub(in crate::cli) check: CheckArgs,
     #[command(flatten)]
-    pub(in crate::cli) launch: Launch,
+    pub(in crate::cli) launch: LaunchArgs,
     #[command(flatten)]
     pub(in crate::cli) steps: Steps,
     #[command(flatten)]
@@ -66,10 +66,10 @@ pub(in super::super) struct Preflight {
 
 /// How the container is run.
 #[derive(Clone, Debug, Args)]
-pub(in super::super) struct Launch {
+pub(in super::super) struct LaunchArgs {
     /// GPUs: all, a number, or device=ID,...
     #[arg(long, value_name = "GPUS", default_value = "all", help_heading = "Container")]
-    pub(in crate::cli) gpus: Gpus,
+    pub(in crate::cli) gpus: GpuSelection,
     /// How the engine is asked for them: as docker run --gpus (request), by the Container Device Interface (cdi), by this
     /// host's device nodes and driver libraries without help of the engine (devices), or not at all (none)
     #[arg(long, value_name = "MODE", default_value = "auto", help_heading = "Container")]
@@ -94,7 +94,7 @@ pub(in super::super) struct Launch {
     pub(in crate::cli) ulimit: Vec<Ulimit>,
     /// Whether the container gets /dev/infiniband: auto if this host has it
     #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Container")]
-    pub(in crate::cli) rdma: Rdma,
+    pub(in crate::cli) rdma: RdmaChoice,
     /// Another device of the host
     #[arg(long, value_name = "PATH", help_heading = "Container")]
     pub(in crate::cli) device: Vec<String>,
@@ -118,7 +118,7 @@ pub(in super::super) struct Launch {
     pub(in crate::cli) python: Option<String>,
     /// When the engine fetches the image
     #[arg(long, value_name = "WHEN", default_value = "missing", help_heading = "Container")]
-    pub(in crate::cli) pull: Pull,
+    pub(in crate::cli) pull: PullChoice,
     /// Print the docker run line that equals the launch, and do nothing
     #[arg(long, help_heading = "Container")]
     pub(in crate::cli) dry_run: bool,
@@ -189,14 +189,14 @@ pub(in crate::cli) enum Isolation {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum Rdma {
+pub(in crate::cli) enum RdmaChoice {
     Auto,
     Yes,
     No,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum Pull {
+pub(in crate::cli) enum PullChoice {
     Missing,
     Never,
     Always,

@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::judge::{Rulebook, RulebookError};
 
-use crate::cli::Failure;
+use crate::cli::CliError;
 
 #[derive(Clone, Debug, Default, Args)]
 pub(in crate::cli) struct RulebookArgs {
@@ -23,15 +23,15 @@ pub(in crate::cli) struct RulebookArgs {
 
 impl RulebookArgs {
     /// The rules that were asked for.
-    pub(in crate::cli) fn open(&self) -> Result<Rulebook, Failure> {
+    pub(in crate::cli) fn open(&self) -> Result<Rulebook, CliError> {
         let file = match &self.config {
             Some(file) => Some(file.clone()),
             None if self.no_config => None,
             None => std::env::current_dir().ok().and_then(|folder| Rulebook::policy_file(&folder)),
         };
         Rulebook::new(self.profile.as_deref(), file.as_deref()).map_err(|error| match error {
-            RulebookError::Profile(error) => Failure::Usage(format!("--profile: {error}")),
-            error => Failure::Rulebook(error),
+            RulebookError::Profile(error) => CliError::Usage(format!("--profile: {error}")),
+            error => CliError::Rulebook(error),
         })
     }
 }

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use crate::image::source::read_bounded;
 use crate::model::printable;
-use crate::probe::recording::{Outcome, Recording, Step};
+use crate::probe::recording::{Recording, StepOutcome, StepRecord};
 use crate::probe::{Interrupt, Observer};
 
-use super::super::Failure;
+use super::super::CliError;
 use super::super::verbosity::Verbosity;
 
 /// Writes each line to the file of the recording, and a word about each step to the user.
@@ -21,17 +21,17 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    pub(super) fn new(verbosity: Verbosity, record: Option<&Path>) -> Result<Self, Failure> {
+    pub(super) fn new(verbosity: Verbosity, record: Option<&Path>) -> Result<Self, CliError> {
         let file = record.map(|path| File::create(path).map(|file| (file, path.to_owned()))).transpose();
         let failed =
-            |error| Failure::Output { what: record.map_or(String::new(), |path| path.display().to_string()), error };
+            |error| CliError::Output { what: record.map_or(String::new(), |path| path.display().to_string()), error };
         Ok(Self { verbosity, file: file.map_err(failed)?, kept: Ok(()) })
     }
 
     /// Returns an error if the file does not have the whole recording.
-    pub(super) fn finish(self) -> Result<(), Failure> {
+    pub(super) fn finish(self) -> Result<(), CliError> {
         match (self.kept, self.file) {
-            (Err(error), Some((_, path))) => Err(Failure::Output { what: path.display().to_string(), error }),
+            (Err(error), Some((_, path))) => Err(CliError::Output { what: path.display().to_string(), error }),
             _ => Ok(()),
         }
     }
@@ -44,12 +44,12 @@ impl Observer for Listener {
         }
     }
 
-    fn step_over(&mut self, step: &Step) {
+    fn step_over(&mut self, step: &StepRecord) {
         let seconds = step.seconds.map(|seconds| format!(" ({seconds:.1} s)")).unwrap_or_default();
         let text = match &step.outcome {
-            Outcome::Done { .. } | Outcome::Open => format!("{}: done{seconds}", step.name),
-            Outcome::Failed(failed) => format!("{}: failed{seconds}: {}", step.name, failed.message),
-            Outcome::Skipped(why) => format!("{}: skipped: {why}", step.name),
+            StepOutcome::Done { .. } | StepOutcome::Open => format!("{}: done{seconds}", step.name),
+            StepOutcome::Failed(failed) => format!("{}: failed{seconds}: {}", step.name, failed.message),
+            StepOutcome::Skipped(why) => format!("{}: skipped: {why}", step.name),
         };
         self.note(&text);
     }
@@ -77,17 +77,17 @@ pub(super) fn handle_interrupt(interrupt: &Interrupt) {
 const LARGEST: u64 = 256 << 20;
 
 /// What was recorded before.
-pub(super) fn recorded(option: &str, file: &Path) -> Result<Recording, Failure> {
+pub(super) fn recorded(option: &str, file: &Path) -> Result<Recording, CliError> {
     let name = file.display().to_string();
     let read = if name == "-" {
         read_bounded(io::stdin().lock(), LARGEST, &name)
     } else {
-        let opened = File::open(file).map_err(|error| Failure::Usage(format!("{option} {name}: {error}")))?;
+        let opened = File::open(file).map_err(|error| CliError::Usage(format!("{option} {name}: {error}")))?;
         read_bounded(opened, LARGEST, &name)
     };
-    let text = read.map_err(|error| Failure::Usage(format!("{option} {error}")))?;
+    let text = read.map_err(|error| CliError::Usage(format!("{option} {error}")))?;
     Recording::replay(&text).ok_or_else(|| {
         let why = "there is no line of a probe in it; write one with --record, or with ncclcheck probe --in-place";
-        Failure::Usage(format!("{option} {name}: {why}"))
+        CliError::Usage(format!("{option} {name}: {why}"))
     })
 }

@@ -13,15 +13,15 @@ use crate::probe::recording::Recording;
 use crate::probe::{Interrupt, ProbeError, Session, in_place, payload};
 use crate::report::{Format, Style};
 
-use super::args::probe::{Launch, Preflight, Probe, Steps};
+use super::args::probe::{LaunchArgs, Preflight, ProbeArgs, Steps};
 use super::output::Outputs;
 use super::progress::Terminal;
 use super::verbosity::Verbosity;
-use super::{Exit, Failure};
+use super::{CliError, ExitStatus};
 use listener::{Listener, handle_interrupt, recorded};
 
 /// `ncclcheck probe`.
-pub(super) fn probe(asked: &Probe, environment: &Environment) -> Result<Exit, Failure> {
+pub(super) fn probe(asked: &ProbeArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
     let verbosity = Verbosity::of(&asked.output, environment);
     if asked.print_payload {
         return print(&payload::program());
@@ -58,14 +58,14 @@ pub(super) fn probe(asked: &Probe, environment: &Environment) -> Result<Exit, Fa
 }
 
 /// `ncclcheck preflight`: what the image's bytes say, what it does when it runs, and whether the one told the other.
-pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<Exit, Failure> {
+pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<ExitStatus, CliError> {
     let Preflight { check: judged, launch, steps, judging } = asked;
     if !judged.host.is_empty() || !judged.host_facts.is_empty() {
         let why = "a preflight judges for the host that it runs on; ncclcheck check judges for others";
-        return Err(Failure::Usage(format!("--host, --host-facts: {why}")));
+        return Err(CliError::Usage(format!("--host, --host-facts: {why}")));
     }
     let env = judged.common.env.clone();
-    let plan = super::plan::Plan::check(judged, environment)?;
+    let plan = super::plan::ImagesPlan::check(judged, environment)?;
     let (owners, expected) = (plan::owners(&judging)?, plan::expected(&judging)?);
     let options = options(environment);
     let rulebook = plan.rulebook.open()?;
@@ -75,7 +75,7 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
     let run = ImageRun { launch: &launch, env: &env, steps: &steps, verbosity, options: &options };
     let check = Check::new(&rulebook).fail_on(plan.fail_on).fail_for(owners);
     let terminal = Terminal::new(verbosity);
-    let mut exit = Exit::Pass;
+    let mut exit = ExitStatus::Pass;
     for request in &plan.requests {
         if launch.dry_run {
             run.show(&request.text)?;
@@ -90,7 +90,7 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
             PreflightError::Image(error) => error.into(),
             PreflightError::Platforms => {
                 let why = "a probe runs one platform's image: leave out --all-platforms";
-                Failure::Usage(format!("{}: {why}", request.text))
+                CliError::Usage(format!("{}: {why}", request.text))
             }
         })?;
         exit = exit.max(report(&check, &probed, &mut outputs, &plan.style)?);
@@ -101,7 +101,7 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
 
 /// How images are run.
 struct ImageRun<'a> {
-    launch: &'a Launch,
+    launch: &'a LaunchArgs,
     env: &'a [String],
     steps: &'a Steps,
     verbosity: Verbosity,
@@ -110,7 +110,7 @@ struct ImageRun<'a> {
 
 impl ImageRun<'_> {
     /// Runs an image.
-    fn record(&self, image: &str) -> Result<Recording, Failure> {
+    fn record(&self, image: &str) -> Result<Recording, CliError> {
         let (plan, ways) = (plan::plan(self.steps)?, plan::ways(self.steps, self.launch)?);
         let prepared = self.open(image)?.prepare().map_err(refused)?;
         let interrupt = Interrupt::default();
@@ -119,14 +119,14 @@ impl ImageRun<'_> {
     }
 
     /// Prints the command line that would run an image, and runs nothing.
-    fn show(&self, image: &str) -> Result<Exit, Failure> {
+    fn show(&self, image: &str) -> Result<ExitStatus, CliError> {
         let plan = plan::plan(self.steps)?;
         plan::ways(self.steps, self.launch)?;
         let line = self.open(image)?.command_line(&plan).map_err(refused)?;
         print(&format!("ncclcheck probe --print-payload > payload.py\n{line}\n"))
     }
 
-    fn open(&self, image: &str) -> Result<Session, Failure> {
+    fn open(&self, image: &str) -> Result<Session, CliError> {
         Ok(Session::open(self.options, plan::container(image, self.launch, self.env)?)?)
     }
 }
@@ -136,7 +136,7 @@ fn listened(
     verbosity: Verbosity,
     steps: &Steps,
     run: impl FnOnce(&mut Listener) -> Result<Recording, ProbeError>,
-) -> Result<Recording, Failure> {
+) -> Result<Recording, CliError> {
     let mut listener = Listener::new(verbosity, steps.record.as_deref())?;
     let recording = run(&mut listener);
     listener.finish()?;
@@ -144,25 +144,25 @@ fn listened(
 }
 
 /// Names the option that is at fault.
-fn refused(error: ProbeError) -> Failure {
+fn refused(error: ProbeError) -> CliError {
     match error {
-        ProbeError::DeviceNodes(why) => Failure::Usage(format!("--gpu-mode devices: {why}")),
+        ProbeError::DeviceNodes(why) => CliError::Usage(format!("--gpu-mode devices: {why}")),
         error => error.into(),
     }
 }
 
 /// Judges a run and writes the reports on it.
-fn report(check: &Check<'_>, probed: &Probed, outputs: &mut Outputs, style: &Style) -> Result<Exit, Failure> {
+fn report(check: &Check<'_>, probed: &Probed, outputs: &mut Outputs, style: &Style) -> Result<ExitStatus, CliError> {
     let assessment = check.assess(probed.facts.clone(), &probed.image);
     outputs.report(&[assessment.report(&probed.image, Some(&probed.recording))], style)?;
-    Ok(assessment.verdict().map_or(Exit::Pass, Exit::from))
+    Ok(assessment.verdict().map_or(ExitStatus::Pass, ExitStatus::from))
 }
 
 fn options(environment: &Environment) -> AccessOptions {
     AccessOptions { environment: environment.clone(), ..AccessOptions::default() }
 }
 
-fn print(text: &str) -> Result<Exit, Failure> {
+fn print(text: &str) -> Result<ExitStatus, CliError> {
     super::output::stdout(|out| out.write_all(text.as_bytes()))?;
-    Ok(Exit::Pass)
+    Ok(ExitStatus::Pass)
 }

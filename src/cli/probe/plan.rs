@@ -16,15 +16,15 @@ use crate::probe::plan::{SleepRank, WhatIf};
 use crate::probe::wire::StepBody as _;
 use crate::probe::wire::collectives::FORCED_NETWORK;
 use crate::probe::wire::what_if::WhatIfBody;
-use crate::probe::{ContainerOptions, Plan};
+use crate::probe::{ContainerOptions, ProbePlan};
 
-use super::super::Failure;
-use super::super::args::probe::{GpuMode, Isolation, Judging, Launch, Pull, Rdma, Steps};
+use super::super::CliError;
+use super::super::args::probe::{GpuMode, Isolation, Judging, LaunchArgs, PullChoice, RdmaChoice, Steps};
 use super::listener::recorded;
 
 /// What the program is asked to do.
-pub(super) fn plan(steps: &Steps) -> Result<Plan, Failure> {
-    let mut plan = Plan::new(&steps.only).map_err(|why| Failure::Usage(format!("--steps: {why}")))?;
+pub(super) fn plan(steps: &Steps) -> Result<ProbePlan, CliError> {
+    let mut plan = ProbePlan::new(&steps.only).map_err(|why| CliError::Usage(format!("--steps: {why}")))?;
     if steps.forced_network {
         plan = plan.and(FORCED_NETWORK);
     }
@@ -41,15 +41,15 @@ pub(super) fn plan(steps: &Steps) -> Result<Plan, Failure> {
 }
 
 /// The arrangements of one container for each GPU that are to be run.
-pub(super) fn ways(steps: &Steps, launch: &Launch) -> Result<Vec<Way>, Failure> {
+pub(super) fn ways(steps: &Steps, launch: &LaunchArgs) -> Result<Vec<Way>, CliError> {
     let Some(how) = steps.isolate_gpus else { return Ok(Vec::new()) };
     if launch.network != "host" {
         let why = "the containers meet over the host's network, so --network must be host";
-        return Err(Failure::Usage(format!("--isolate-gpus: {why}")));
+        return Err(CliError::Usage(format!("--isolate-gpus: {why}")));
     }
     if launch.gpu_mode == GpuMode::Devices {
         let why = "with --gpu-mode devices every container would have every node; ask the engine for GPUs";
-        return Err(Failure::Usage(format!("--isolate-gpus: {why}")));
+        return Err(CliError::Usage(format!("--isolate-gpus: {why}")));
     }
     let ipc = launch.ipc.clone().unwrap_or_else(|| "private".to_owned());
     Ok(match how {
@@ -60,68 +60,68 @@ pub(super) fn ways(steps: &Steps, launch: &Launch) -> Result<Vec<Way>, Failure> 
 }
 
 /// `NAME=VALUE,NAME=VALUE`.
-fn variables(text: &str) -> Result<BTreeMap<String, String>, Failure> {
+fn variables(text: &str) -> Result<BTreeMap<String, String>, CliError> {
     let pair = |part: &str| {
         part.split_once('=')
             .filter(|(name, _)| !name.is_empty())
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
     };
     let pairs: Option<BTreeMap<_, _>> = text.split(',').map(pair).collect();
-    pairs.ok_or_else(|| Failure::Usage(format!("--what-if {text}: write NAME=VALUE[,NAME=VALUE...]")))
+    pairs.ok_or_else(|| CliError::Usage(format!("--what-if {text}: write NAME=VALUE[,NAME=VALUE...]")))
 }
 
-fn sleeper(text: &str) -> Result<SleepRank, Failure> {
+fn sleeper(text: &str) -> Result<SleepRank, CliError> {
     let parsed = text
         .split_once(':')
         .and_then(|(rank, before)| Some(SleepRank { rank: rank.parse().ok()?, before: before.to_owned() }));
-    parsed.ok_or_else(|| Failure::Usage(format!("--sleep-rank {text}: write RANK:OPERATION")))
+    parsed.ok_or_else(|| CliError::Usage(format!("--sleep-rank {text}: write RANK:OPERATION")))
 }
 
 /// Whose findings set the exit status.
-pub(super) fn owners(judging: &Judging) -> Result<Vec<Owner>, Failure> {
-    let owner = |text: &String| text.parse().map_err(|why| Failure::Usage(format!("--fail-for: {why}")));
+pub(super) fn owners(judging: &Judging) -> Result<Vec<Owner>, CliError> {
+    let owner = |text: &String| text.parse().map_err(|why| CliError::Usage(format!("--fail-for: {why}")));
     judging.fail_for.iter().map(owner).collect()
 }
 
 /// What the run is compared with.
-pub(super) fn expected(judging: &Judging) -> Result<ExpectedRun, Failure> {
+pub(super) fn expected(judging: &Judging) -> Result<ExpectedRun, CliError> {
     let mut expected = ExpectedRun::default();
     if let Some(file) = &judging.expect {
         let (name, text) = (file.display().to_string(), read_text(file, &Limits::default())?);
-        expected.values = Some(Expectations::read(Document { name: &name, text: &text }).map_err(Failure::Usage)?);
+        expected.values = Some(Expectations::read(Document { name: &name, text: &text }).map_err(CliError::Usage)?);
     }
     expected.baseline = judging.baseline.as_deref().map(|file| recorded("--baseline", file)).transpose()?;
     Ok(expected)
 }
 
 /// The name by which an engine knows the image of this reference.
-fn image_name(text: &str) -> Result<String, Failure> {
+fn image_name(text: &str) -> Result<String, CliError> {
     if let Some((transport, name)) = transport_of(text) {
         if transport.kind.is_by_name() {
             return Ok(name.to_owned());
         }
         let why = "a probe runs an image, which an engine must have: bring it there with docker load, or skopeo copy \
                    IMAGE docker-daemon:NAME:TAG";
-        return Err(Failure::Usage(format!("{text}: {why}")));
+        return Err(CliError::Usage(format!("{text}: {why}")));
     }
     if Path::new(text).exists() {
         let why = "that is a file or folder here; a probe runs an image of an engine: bring it there with docker load, or \
                    write docker-daemon:NAME";
-        return Err(Failure::Usage(format!("{text}: {why}")));
+        return Err(CliError::Usage(format!("{text}: {why}")));
     }
     Ok(text.to_owned())
 }
 
-const fn pull(pull: Pull) -> engine::Pull {
+const fn pull(pull: PullChoice) -> engine::PullPolicy {
     match pull {
-        Pull::Missing => engine::Pull::Missing,
-        Pull::Never => engine::Pull::Never,
-        Pull::Always => engine::Pull::Always,
+        PullChoice::Missing => engine::PullPolicy::Missing,
+        PullChoice::Never => engine::PullPolicy::Never,
+        PullChoice::Always => engine::PullPolicy::Always,
     }
 }
 
 /// How the container of an image is run.
-pub(super) fn container(image: &str, launch: &Launch, env: &[String]) -> Result<ContainerOptions, Failure> {
+pub(super) fn container(image: &str, launch: &LaunchArgs, env: &[String]) -> Result<ContainerOptions, CliError> {
     let mut options = ContainerOptions::new(image_name(image)?);
     if let Some(python) = &launch.python {
         options.python.clone_from(python);
@@ -135,9 +135,9 @@ pub(super) fn container(image: &str, launch: &Launch, env: &[String]) -> Result<
     options.shm_size = launch.shm_size;
     options.ulimits.clone_from(&launch.ulimit);
     options.rdma = match launch.rdma {
-        Rdma::Auto => None,
-        Rdma::Yes => Some(true),
-        Rdma::No => Some(false),
+        RdmaChoice::Auto => None,
+        RdmaChoice::Yes => Some(true),
+        RdmaChoice::No => Some(false),
     };
     options.devices.clone_from(&launch.device);
     options.volumes.clone_from(&launch.volume);
@@ -151,10 +151,10 @@ pub(super) fn container(image: &str, launch: &Launch, env: &[String]) -> Result<
 }
 
 /// `NAME=VALUE`.
-fn variable(text: &str) -> Result<(String, String), Failure> {
+fn variable(text: &str) -> Result<(String, String), CliError> {
     let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
     pair.map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .ok_or_else(|| Failure::Usage(format!("--env {text}: write NAME=VALUE")))
+        .ok_or_else(|| CliError::Usage(format!("--env {text}: write NAME=VALUE")))
 }
 
 const fn way(mode: GpuMode) -> Option<GpuWay> {

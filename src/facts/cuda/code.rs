@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{Arch, Fact, Found, Gap, GpuCode, ImagePath};
-use crate::rootfs::File;
+use crate::rootfs::RootFile;
 
 use super::super::value::CodeLists;
 use super::super::{Context, Draft, key};
@@ -70,14 +70,14 @@ fn serves(code: &GpuCode, gpu: Arch) -> bool {
     code.cubin.iter().any(|arch| arch.runs_on(gpu)) || code.ptx.keys().any(|arch| arch.compiles_for(gpu))
 }
 
-fn code<'a>(file: &File<'a>) -> Option<&'a Result<GpuCode, Gap>> {
+fn code<'a>(file: &RootFile<'a>) -> Option<&'a Result<GpuCode, Gap>> {
     file.found.iter().find_map(|found| match found {
         Ok(Found::GpuCode(code)) => Some(code),
         _ => None,
     })
 }
 
-fn is_of_cuda(path: &ImagePath, file: &File<'_>) -> bool {
+fn is_of_cuda(path: &ImagePath, file: &RootFile<'_>) -> bool {
     if file.found.iter().any(|found| matches!(found, Ok(Found::Nccl(_)))) {
         return false;
     }

@@ -11,7 +11,7 @@ use super::key::definitions;
 use super::producer::Producer;
 use super::{Context, Draft};
 
-pub(super) use require::{Properties, Truth, check};
+pub(super) use require::{HostProperties, RequirementTruth, check};
 
 pub(super) static PRODUCER: Producer = Producer {
     name: "cuda",

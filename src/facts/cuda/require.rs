@@ -72,7 +72,7 @@ fn terms(text: &str) -> Option<Terms> {
 
 /// What is known of a host that requirements can ask for.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::facts) struct Properties<'a> {
+pub(in crate::facts) struct HostProperties<'a> {
     pub(in crate::facts) cuda: Option<&'a Version>,
     pub(in crate::facts) driver: Option<&'a Version>,
     /// Compute capability.
@@ -81,7 +81,7 @@ pub(in crate::facts) struct Properties<'a> {
 
 /// Whether a requirement holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::facts) enum Truth {
+pub(in crate::facts) enum RequirementTruth {
     Yes,
     No,
     /// It depends on this.
@@ -89,31 +89,31 @@ pub(in crate::facts) enum Truth {
 }
 
 /// Checks the terms of one variable.
-pub(in crate::facts) fn check(terms: &BTreeMap<String, Vec<String>>, host: Properties<'_>) -> Truth {
-    let mut result = Truth::No;
+pub(in crate::facts) fn check(terms: &BTreeMap<String, Vec<String>>, host: HostProperties<'_>) -> RequirementTruth {
+    let mut result = RequirementTruth::No;
     for factors in terms.values() {
-        let mut holds = Truth::Yes;
+        let mut holds = RequirementTruth::Yes;
         for factor in factors {
             match factor_holds(factor, host) {
-                Truth::No => {
-                    holds = Truth::No;
+                RequirementTruth::No => {
+                    holds = RequirementTruth::No;
                     break;
                 }
-                unknown @ Truth::Unknown(_) => holds = unknown,
-                Truth::Yes => {}
+                unknown @ RequirementTruth::Unknown(_) => holds = unknown,
+                RequirementTruth::Yes => {}
             }
         }
         match holds {
-            Truth::Yes => return Truth::Yes,
-            unknown @ Truth::Unknown(_) if result == Truth::No => result = unknown,
+            RequirementTruth::Yes => return RequirementTruth::Yes,
+            unknown @ RequirementTruth::Unknown(_) if result == RequirementTruth::No => result = unknown,
             _ => {}
         }
     }
     result
 }
 
-fn factor_holds(factor: &str, host: Properties<'_>) -> Truth {
-    let unknown = |what: &str| Truth::Unknown(format!("{what} in '{factor}'"));
+fn factor_holds(factor: &str, host: HostProperties<'_>) -> RequirementTruth {
+    let unknown = |what: &str| RequirementTruth::Unknown(format!("{what} in '{factor}'"));
     let end = factor.find(['<', '>', '=', '!']).unwrap_or(factor.len());
     let (property, rest) = factor.split_at(end);
     let Some((holds, value)) = operator(rest) else {
@@ -133,9 +133,9 @@ fn factor_holds(factor: &str, host: Properties<'_>) -> Truth {
         (None, Some(_)) => unknown(&format!("{property} of the host was not said, which is asked for")),
         (Some(known), Some(asked)) => {
             if holds(known.cmp(&asked)) {
-                Truth::Yes
+                RequirementTruth::Yes
             } else {
-                Truth::No
+                RequirementTruth::No
             }
         }
     }
@@ -169,11 +169,11 @@ mod tests {
     /// The first letter of yes, no or unknown.
     fn answer(requirement: &str, cuda: &str, driver: &str) -> char {
         let (cuda, driver, arch) = (Version::parse(cuda), Version::parse(driver), Version::parse("8.0"));
-        let host = Properties { cuda: cuda.as_ref(), driver: driver.as_ref(), arch: arch.as_ref() };
+        let host = HostProperties { cuda: cuda.as_ref(), driver: driver.as_ref(), arch: arch.as_ref() };
         match check(&terms(requirement).unwrap(), host) {
-            Truth::Yes => 'y',
-            Truth::No => 'n',
-            Truth::Unknown(_) => 'u',
+            RequirementTruth::Yes => 'y',
+            RequirementTruth::No => 'n',
+            RequirementTruth::Unknown(_) => 'u',
         }
     }
 
@@ -255,11 +255,11 @@ mod tests {
     /// what it depends on.
     fn held(requirement: &str) -> Result<bool, String> {
         let [cuda, driver, arch] = ["12.4", "550.54", "8.0"].map(|text| Version::parse(text).unwrap());
-        let host = Properties { cuda: Some(&cuda), driver: Some(&driver), arch: Some(&arch) };
+        let host = HostProperties { cuda: Some(&cuda), driver: Some(&driver), arch: Some(&arch) };
         match check(&terms(requirement).unwrap(), host) {
-            Truth::Yes => Ok(true),
-            Truth::No => Ok(false),
-            Truth::Unknown(why) => Err(why),
+            RequirementTruth::Yes => Ok(true),
+            RequirementTruth::No => Ok(false),
+            RequirementTruth::Unknown(why) => Err(why),
         }
     }
 
@@ -291,10 +291,10 @@ mod tests {
         ] {
             assert_eq!(held(requirement), Err(why.to_owned()));
         }
-        let host = Properties { cuda: None, driver: None, arch: None };
+        let host = HostProperties { cuda: None, driver: None, arch: None };
         for property in ["cuda", "driver", "arch"] {
             let expected = format!("{property} of the host was not said, which is asked for in '{property}>=1'");
-            assert_eq!(check(&terms(&format!("{property}>=1")).unwrap(), host), Truth::Unknown(expected));
+            assert_eq!(check(&terms(&format!("{property}>=1")).unwrap(), host), RequirementTruth::Unknown(expected));
         }
     }
 

@@ -13,7 +13,7 @@ use super::super::{Draft, key};
 /// The table.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
+struct ToolkitTable {
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the table"))]
     sources: BTreeMap<String, String>,
     majors: Vec<Major>,
@@ -48,7 +48,7 @@ struct Release {
     source: Option<String>,
 }
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| shipped::table("cuda"));
+static TABLE: LazyLock<ToolkitTable> = LazyLock::new(|| shipped::table("cuda"));
 
 pub(super) fn produce(facts: &mut Draft<'_>) {
     let cuda = facts.get(key::TORCH_CUDA_VERSION).clone();

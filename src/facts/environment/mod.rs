@@ -15,17 +15,17 @@ use super::records::VariableSetting;
 use super::settings::Settings;
 use super::{Context, Draft, key, nccl};
 
-use name::{Family, Name, Readers, State};
-use vocabulary::{About, Place};
+use name::{Family, Name, NameState, Readers};
+use vocabulary::{CostScope, VariableUse};
 
 /// Sentences about settings, each with its places: one list fact.
 #[derive(Default)]
-struct List {
+struct SettingList {
     texts: Vec<String>,
     at: Vec<Site>,
 }
 
-impl List {
+impl SettingList {
     fn push(&mut self, text: String, at: impl IntoIterator<Item = Site>) {
         if !self.texts.contains(&text) {
             self.texts.push(text);
@@ -85,7 +85,7 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     launch(context, facts);
     variables(&judged, &readers, &settings, facts);
     // A name that could not be checked is no reason to say that all is well.
-    let is_unchecked = |name: &Name| name.family == Family::Nccl && name.state == State::Unchecked;
+    let is_unchecked = |name: &Name| name.family == Family::Nccl && name.state == NameState::Unchecked;
     let unchecked = match &copy {
         Fact::Unknown(gap) if judged.iter().any(|(_, name)| is_unchecked(name)) => Some(gap),
         _ => None,
@@ -102,7 +102,7 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
 
 /// The names that the job sets itself.
 fn launch(context: &Context<'_>, facts: &mut Draft<'_>) {
-    let (mut all, mut computed) = (List::default(), List::default());
+    let (mut all, mut computed) = (SettingList::default(), SettingList::default());
     for set in context.launch {
         all.push(set.name.clone(), [set.site.clone()]);
         if set.value.is_none() {
@@ -126,7 +126,7 @@ fn variables(judged: &[(&Setting, Name)], readers: &Readers<'_>, settings: &Sett
 }
 
 fn record(setting: &Setting, name: &Name, readers: &Readers<'_>) -> VariableSetting {
-    let about = |field: fn(&About) -> &Option<String>| name.about.and_then(|about| field(about).clone());
+    let about = |field: fn(&VariableUse) -> &Option<String>| name.about.and_then(|about| field(about).clone());
     VariableSetting {
         name: Some(setting.name.clone()),
         value: setting.value.clone(),
@@ -143,36 +143,37 @@ fn record(setting: &Setting, name: &Name, readers: &Readers<'_>) -> VariableSett
 }
 
 /// What is wrong with a name.
-fn sentence(state: &State) -> Option<String> {
+fn sentence(state: &NameState) -> Option<String> {
     Some(match state {
-        State::Known | State::Foreign | State::Unchecked => return None,
-        State::Old(new) => format!("the old spelling of {new}"),
-        State::NotYet(first) => format!("read from {first} on"),
-        State::Removed(last) => format!("last read by {last}"),
-        State::Misspelt(meant) => format!("did you mean {meant}?"),
-        State::Unknown(Some(meant)) => format!("meant may be: {meant}"),
-        State::Unknown(None) => "nothing reads it".to_owned(),
+        NameState::Known | NameState::Foreign | NameState::Unchecked => return None,
+        NameState::Old(new) => format!("the old spelling of {new}"),
+        NameState::NotYet(first) => format!("read from {first} on"),
+        NameState::Removed(last) => format!("last read by {last}"),
+        NameState::Misspelt(meant) => format!("did you mean {meant}?"),
+        NameState::Unknown(Some(meant)) => format!("meant may be: {meant}"),
+        NameState::Unknown(None) => "nothing reads it".to_owned(),
     })
 }
 
 /// Lists of names, by what is wrong with them.
 fn names(judged: &[(&Setting, Name)], gap: Option<&Gap>, facts: &mut Draft<'_>) {
-    let mut of_nccl = List::default();
-    let [mut unknown, mut misspelt, mut removed, mut not_yet, mut deprecated] = [(); 5].map(|()| List::default());
+    let mut of_nccl = SettingList::default();
+    let [mut unknown, mut misspelt, mut removed, mut not_yet, mut deprecated] =
+        [(); 5].map(|()| SettingList::default());
     for (setting, name) in judged {
         let own = &setting.name;
         let detailed = || sentence(&name.state).map_or_else(|| own.clone(), |what| format!("{own} ({what})"));
         let list = match &name.state {
-            State::Known | State::Foreign | State::Unchecked => continue,
-            State::Old(_) => &mut deprecated,
-            State::NotYet(_) => &mut not_yet,
-            State::Removed(_) => &mut removed,
-            State::Misspelt(_) => &mut misspelt,
-            State::Unknown(_) => &mut unknown,
+            NameState::Known | NameState::Foreign | NameState::Unchecked => continue,
+            NameState::Old(_) => &mut deprecated,
+            NameState::NotYet(_) => &mut not_yet,
+            NameState::Removed(_) => &mut removed,
+            NameState::Misspelt(_) => &mut misspelt,
+            NameState::Unknown(_) => &mut unknown,
         };
-        let text = if name.state == State::Unknown(None) { own.clone() } else { detailed() };
+        let text = if name.state == NameState::Unknown(None) { own.clone() } else { detailed() };
         list.push(text, [setting.site.clone()]);
-        if name.family == Family::Nccl && !matches!(name.state, State::Old(_)) {
+        if name.family == Family::Nccl && !matches!(name.state, NameState::Old(_)) {
             of_nccl.push(own.clone(), [setting.site.clone()]);
         }
     }
@@ -189,24 +190,24 @@ fn names(judged: &[(&Setting, Name)], gap: Option<&Gap>, facts: &mut Draft<'_>) 
 }
 
 fn bad_value(setting: &Setting, name: &Name, readers: &Readers<'_>) -> Option<String> {
-    let about = name.about.filter(|_| matches!(name.state, State::Known | State::Old(_)))?;
+    let about = name.about.filter(|_| matches!(name.state, NameState::Known | NameState::Old(_)))?;
     value::problem(about, setting.value.as_deref()?, readers.torch_version.as_ref())
 }
 
 /// Lists of values that are not what they look like, and of those that cost something.
 fn values(judged: &[(&Setting, Name)], readers: &Readers<'_>, gap: Option<&Gap>, facts: &mut Draft<'_>) {
-    let (mut bad, mut costly) = (List::default(), List::default());
+    let (mut bad, mut costly) = (SettingList::default(), SettingList::default());
     for (setting, name) in judged {
         let Some(value) = setting.value.as_deref() else { continue };
         let set = format!("{}={value}", setting.name);
         if let Some(problem) = bad_value(setting, name, readers) {
             bad.push(format!("{set} ({problem})"), [setting.site.clone()]);
         }
-        let about = name.about.filter(|_| matches!(name.state, State::Known | State::Old(_)));
+        let about = name.about.filter(|_| matches!(name.state, NameState::Known | NameState::Old(_)));
         let Some((about, costs)) = about.and_then(|about| Some((about, about.costs.as_ref()?))) else { continue };
         let starts_with_it = matches!(setting.site, Site::Config(_) | Site::Launch { .. });
         let is_told = costs.rule.is_some() && starts_with_it;
-        let is_meant = costs.place == Place::Anywhere || !matches!(setting.site, Site::Launch { .. });
+        let is_meant = costs.place == CostScope::Anywhere || !matches!(setting.site, Site::Launch { .. });
         if !is_told && is_meant && value::is_costly(&costs.when, about, value) {
             costly.push(format!("{set} ({})", costs.why), [setting.site.clone()]);
         }
@@ -216,7 +217,7 @@ fn values(judged: &[(&Setting, Name)], readers: &Readers<'_>, gap: Option<&Gap>,
 }
 
 fn conflicts(settings: &Settings, facts: &mut Draft<'_>) {
-    let mut list = List::default();
+    let mut list = SettingList::default();
     for (text, at) in conflicts::find(&settings.effective()) {
         list.push(text, at);
     }
@@ -224,7 +225,7 @@ fn conflicts(settings: &Settings, facts: &mut Draft<'_>) {
 }
 
 fn algorithms(settings: &Settings, facts: &mut Draft<'_>) {
-    let mut list = List::default();
+    let mut list = SettingList::default();
     if let Some(setting) = settings.effective().get("NCCL_ALGO")
         && let Some(value) = &setting.value
     {
@@ -239,7 +240,7 @@ fn algorithms(settings: &Settings, facts: &mut Draft<'_>) {
 fn topology_files(context: &Context<'_>, settings: &Settings, facts: &mut Draft<'_>) {
     let folder = context.config.map_or("", |config| config.working_directory.as_str());
     let effective = settings.effective();
-    let mut list = List::default();
+    let mut list = SettingList::default();
     for name in ["NCCL_TOPO_FILE", "NCCL_GRAPH_FILE"] {
         let setting = effective.get(name).filter(|setting| !matches!(setting.site, Site::Launch { .. }));
         let Some((setting, value)) = setting.and_then(|setting| Some((setting, setting.value.as_deref()?))) else {
@@ -273,8 +274,8 @@ fn configuration_files(settings: Settings, facts: &mut Draft<'_>) {
     let files = settings.files;
     let gap = files.gap.as_ref();
     let paths = files.paths.iter().map(ToString::to_string).collect();
-    facts.insert(key::NCCL_CONFIG_FILES, List { texts: paths, at: files.at }.fact(gap));
-    let mut problems = List::default();
+    facts.insert(key::NCCL_CONFIG_FILES, SettingList { texts: paths, at: files.at }.fact(gap));
+    let mut problems = SettingList::default();
     files.problems.into_iter().for_each(|(text, site)| problems.push(text, [site]));
     facts.insert(key::NCCL_CONFIG_PROBLEMS, problems.fact(gap));
     facts.insert(key::NCCL_CONFIG_MISSING, files.missing.map_or(Fact::Absent, |path| Fact::seen(path, [])));

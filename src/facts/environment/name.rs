@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::model::{NcclStrings, Version};
 
-use super::vocabulary::{self, About, Release, Row, nearest, table};
+use super::vocabulary::{self, ReaderRelease, VariableRow, VariableUse, nearest, table};
 
 /// Who reads a variable, by the beginning of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Family {
 
 /// What a name means here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum NameState {
     /// Its library reads it.
     Known,
     /// It begins like NCCL's, and is a packager's note, a plugin's or PyTorch's.
@@ -61,7 +61,7 @@ pub(super) enum State {
     Unchecked,
 }
 
-impl State {
+impl NameState {
     pub(super) const fn name(&self) -> &'static str {
         match self {
             Self::Known | Self::Old(_) => "known",
@@ -85,9 +85,9 @@ pub(super) struct Readers<'a> {
 /// What is known of one name.
 pub(super) struct Name {
     pub(super) family: Family,
-    pub(super) state: State,
-    pub(super) about: Option<&'static About>,
-    pub(super) row: Option<&'static Row>,
+    pub(super) state: NameState,
+    pub(super) about: Option<&'static VariableUse>,
+    pub(super) row: Option<&'static VariableRow>,
 }
 
 impl Readers<'_> {
@@ -101,8 +101,8 @@ impl Readers<'_> {
                 let about = table().others.get(name);
                 let near = || nearest(name, prefix, table().others.keys().map(String::as_str));
                 let state = match about {
-                    Some(_) => State::Known,
-                    None => near().map_or(State::Unchecked, |meant| State::Misspelt(meant.to_owned())),
+                    Some(_) => NameState::Known,
+                    None => near().map_or(NameState::Unchecked, |meant| NameState::Misspelt(meant.to_owned())),
                 };
                 Name { family, state, about, row: None }
             }
@@ -115,13 +115,13 @@ impl Readers<'_> {
         let is_foreign = table().notes.iter().any(|note| note == name)
             || table().plugins.iter().any(|family| name.starts_with(family));
         let state = match self.nccl.filter(|copy| !copy.variables.is_empty()) {
-            _ if is_foreign => State::Foreign,
-            None => State::Unchecked,
-            Some(copy) if holds(copy, name, row.is_some()) => State::Known,
+            _ if is_foreign => NameState::Foreign,
+            None => NameState::Unchecked,
+            Some(copy) if holds(copy, name, row.is_some()) => NameState::Known,
             Some(copy) => match found {
-                Some((_, Release::Since(first))) => State::NotYet(first),
-                Some((_, Release::Until(last))) => State::Removed(last),
-                Some((_, Release::Now)) => State::Unknown(None),
+                Some((_, ReaderRelease::Since(first))) => NameState::NotYet(first),
+                Some((_, ReaderRelease::Until(last))) => NameState::Removed(last),
+                Some((_, ReaderRelease::Now)) => NameState::Unknown(None),
                 None => unknown(name, copy),
             },
         };
@@ -138,15 +138,15 @@ impl Readers<'_> {
         let row = found.as_ref().map(|(row, _)| *row);
         let near = || nearest(name, "TORCH_NCCL_", table().torch.iter().map(|row| row.name.as_str()));
         let state = match found {
-            None => near().map_or(State::Unchecked, |meant| State::Misspelt(meant.to_owned())),
-            Some((_, Release::Since(first))) => State::NotYet(first),
-            Some((_, Release::Until(last))) => State::Removed(last),
-            Some((row, Release::Now)) => {
+            None => near().map_or(NameState::Unchecked, |meant| NameState::Misspelt(meant.to_owned())),
+            Some((_, ReaderRelease::Since(first))) => NameState::NotYet(first),
+            Some((_, ReaderRelease::Until(last))) => NameState::Removed(last),
+            Some((row, ReaderRelease::Now)) => {
                 let new = row.old_name_of.as_ref().filter(|new| {
                     let release = vocabulary::row(&table().torch, new, version.as_ref()).map(|(_, release)| release);
-                    version.is_some() && release == Some(Release::Now)
+                    version.is_some() && release == Some(ReaderRelease::Now)
                 });
-                new.map_or(State::Known, |new| State::Old(new.clone()))
+                new.map_or(NameState::Known, |new| NameState::Old(new.clone()))
             }
         };
         Name { family, state, about: row.map(|row| &row.about), row }
@@ -154,7 +154,7 @@ impl Readers<'_> {
 }
 
 /// A name that neither this copy nor any release has.
-fn unknown(name: &str, copy: &NcclStrings) -> State {
+fn unknown(name: &str, copy: &NcclStrings) -> NameState {
     let constants: BTreeSet<&str> = table().constants.iter().map(String::as_str).collect();
     let own = copy.variables.iter().map(String::as_str).filter(|known| !constants.contains(known));
     // What people are known to have meant goes before what merely looks alike.
@@ -163,7 +163,7 @@ fn unknown(name: &str, copy: &NcclStrings) -> State {
         Some(meant) => nearest(name, "NCCL_", own.filter(|known| known == meant)),
         None => nearest(name, "NCCL_", own),
     };
-    near.map_or_else(|| State::Unknown(meant.cloned()), |meant| State::Misspelt(meant.to_owned()))
+    near.map_or_else(|| NameState::Unknown(meant.cloned()), |meant| NameState::Misspelt(meant.to_owned()))
 }
 
 /// Whether a copy of NCCL has a name among its literals. One that stands behind other bytes without a gap counts where the

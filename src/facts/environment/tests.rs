@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
 use crate::layer::scan::{Compression, LayerScan};
-use crate::model::{Entry, Found, ImageConfig, Kind, Limits, NcclStrings};
+use crate::model::{Entry, EntryKind, Found, ImageConfig, Limits, NcclStrings};
 use crate::rootfs::RootFs;
 
 use super::super::key::Definition;
-use super::super::{Facts, World};
+use super::super::{FactInputs, Facts};
 use super::name::Family;
 use super::*;
 use crate::model::Value;
@@ -38,45 +38,46 @@ fn names_are_looked_up_in_the_copy_first() {
         nccl_version: Version::parse("2.27.5"),
         torch_version: Version::parse("2.9.0+cu128"),
     };
-    let meant = |name: &str| State::Misspelt(name.to_owned());
+    let meant = |name: &str| NameState::Misspelt(name.to_owned());
     for (name, expected) in [
-        ("NCCL_IB_HCA", State::Known),
+        ("NCCL_IB_HCA", NameState::Known),
         // A fork's own, which no table has.
-        ("NCCL_VENDOR_X", State::Known),
-        ("NCCL_NET_PLUGIN", State::Known),
-        ("NCCL_NOT_A_NAME", State::Unknown(None)),
+        ("NCCL_VENDOR_X", NameState::Known),
+        ("NCCL_NET_PLUGIN", NameState::Known),
+        ("NCCL_NOT_A_NAME", NameState::Unknown(None)),
         // A constant's name, not a variable's.
-        ("NCCL_INIT", State::Unknown(None)),
+        ("NCCL_INIT", NameState::Unknown(None)),
         ("NCCL_IB_HAC", meant("NCCL_IB_HCA")),
-        ("NCCL_IB_ENABLE", State::Unknown(Some("NCCL_IB_DISABLE (inverted)".to_owned()))),
-        ("NCCL_NCHANNELS", State::Unknown(Some("NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS".to_owned()))),
-        ("NCCL_CUDA_PATH", State::Removed("2.20.5".to_owned())),
-        ("NCCL_GIN_PLUGIN", State::NotYet("2.29.7".to_owned())),
+        ("NCCL_IB_ENABLE", NameState::Unknown(Some("NCCL_IB_DISABLE (inverted)".to_owned()))),
+        ("NCCL_NCHANNELS", NameState::Unknown(Some("NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS".to_owned()))),
+        ("NCCL_CUDA_PATH", NameState::Removed("2.20.5".to_owned())),
+        ("NCCL_GIN_PLUGIN", NameState::NotYet("2.29.7".to_owned())),
         // In the table for this release, and not in this copy: what the copy has counts.
-        ("NCCL_ALGO", State::Unknown(None)),
-        ("NCCL_VERSION", State::Foreign),
-        ("NCCL_FASTRAK_IFNAME", State::Foreign),
-        ("NCCL_ASYNC_ERROR_HANDLING", State::Old("TORCH_NCCL_ASYNC_ERROR_HANDLING".to_owned())),
-        ("TORCH_NCCL_BLOCKING_WAIT", State::Known),
+        ("NCCL_ALGO", NameState::Unknown(None)),
+        ("NCCL_VERSION", NameState::Foreign),
+        ("NCCL_FASTRAK_IFNAME", NameState::Foreign),
+        ("NCCL_ASYNC_ERROR_HANDLING", NameState::Old("TORCH_NCCL_ASYNC_ERROR_HANDLING".to_owned())),
+        ("TORCH_NCCL_BLOCKING_WAIT", NameState::Known),
         ("TORCH_NCCL_BLOKING_WAIT", meant("TORCH_NCCL_BLOCKING_WAIT")),
-        ("TORCH_NCCL_TEARDOWN_ON_TIMEOUT", State::NotYet("2.15".to_owned())),
-        ("TORCH_NCCL_SOMETHING_ELSE", State::Unchecked),
+        ("TORCH_NCCL_TEARDOWN_ON_TIMEOUT", NameState::NotYet("2.15".to_owned())),
+        ("TORCH_NCCL_SOMETHING_ELSE", NameState::Unchecked),
         ("NVIDIA_VISIBLE_DEVICE", meant("NVIDIA_VISIBLE_DEVICES")),
-        ("CUDA_SOMETHING", State::Unchecked),
+        ("CUDA_SOMETHING", NameState::Unchecked),
     ] {
         assert_eq!(readers.look_up(name).unwrap().state, expected, "{name}");
     }
     assert!(readers.look_up("PATH").is_none());
     let old = Readers { torch_version: Version::parse("2.1.2"), nccl: None, nccl_version: None };
-    assert_eq!(old.look_up("NCCL_BLOCKING_WAIT").unwrap().state, State::Known);
-    assert_eq!(old.look_up("TORCH_NCCL_BLOCKING_WAIT").unwrap().state, State::NotYet("2.2".to_owned()));
-    assert_eq!(old.look_up("NCCL_IB_HCA").unwrap().state, State::Unchecked);
+    assert_eq!(old.look_up("NCCL_BLOCKING_WAIT").unwrap().state, NameState::Known);
+    assert_eq!(old.look_up("TORCH_NCCL_BLOCKING_WAIT").unwrap().state, NameState::NotYet("2.2".to_owned()));
+    assert_eq!(old.look_up("NCCL_IB_HCA").unwrap().state, NameState::Unchecked);
     assert_eq!(Family::of("FI_PROVIDER").unwrap().name(), "libfabric");
 }
 
 /// Facts of an image that holds texts, with an environment and what a launch sets.
 fn facts_of(files: &[(&str, &str)], environment: &[(&str, &str)], launch: &[Setting]) -> Facts {
-    let entry = |path: &str, size: usize| Entry { path: path.into(), kind: Kind::File, mode: 0o644, size: size as u64 };
+    let entry =
+        |path: &str, size: usize| Entry { path: path.into(), kind: EntryKind::File, mode: 0o644, size: size as u64 };
     let entries = files.iter().map(|(path, text)| entry(path, text.len())).collect();
     let found =
         files.iter().enumerate().map(|(index, (_, text))| (index, vec![Ok(Found::Text(text.as_bytes().into()))]));
@@ -85,7 +86,7 @@ fn facts_of(files: &[(&str, &str)], environment: &[(&str, &str)], launch: &[Sett
     let rootfs = RootFs::fold(vec![Arc::new(layer)], &Limits::default());
     let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let config = ImageConfig { environment, user: "trainer".to_owned(), ..ImageConfig::default() };
-    Facts::collect(&World { rootfs: &rootfs, config: Some(&config), launch })
+    Facts::collect(&FactInputs { rootfs: &rootfs, config: Some(&config), launch })
 }
 
 fn told(facts: &Facts, key: &Definition) -> Vec<String> {

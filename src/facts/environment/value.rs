@@ -3,11 +3,11 @@
 use crate::model::Version;
 
 use super::super::settings::{CNumber, strtoll};
-use super::vocabulary::{About, Reads, table};
+use super::vocabulary::{Reads, VariableUse, table};
 
 /// What is wrong with a value, in the words of a report; `None` when its reader takes it for what it says. `version` is the
 /// reader's.
-pub(super) fn problem(about: &About, value: &str, version: Option<&Version>) -> Option<String> {
+pub(super) fn problem(about: &VariableUse, value: &str, version: Option<&Version>) -> Option<String> {
     match about.reads {
         Reads::Switch => switch(value, version),
         Reads::Integer => integer(value).is_none().then(|| STOPS.to_owned()),
@@ -30,7 +30,7 @@ pub(super) fn problem(about: &About, value: &str, version: Option<&Version>) -> 
 
 const STOPS: &str = "PyTorch stops with `Invalid value for environment variable`";
 
-fn word<'v>(about: &About, value: &'v str) -> Option<&'v str> {
+fn word<'v>(about: &VariableUse, value: &'v str) -> Option<&'v str> {
     let is = |word: &String| if about.exact { word == value } else { word.eq_ignore_ascii_case(value) };
     (!about.of.iter().any(is)).then_some(value)
 }
@@ -77,7 +77,7 @@ fn integer(value: &str) -> Option<i32> {
 }
 
 /// Whether a value is one of those that cost something.
-pub(super) fn is_costly(when: &str, about: &About, value: &str) -> bool {
+pub(super) fn is_costly(when: &str, about: &VariableUse, value: &str) -> bool {
     let number = || if about.reads == Reads::Switch { truth(value) } else { strtoll(value).number };
     match when {
         "set" => !value.is_empty(),
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     fn told(reads: Reads, value: &str) -> String {
-        let about = About { reads, of: vec!["WARN".to_owned(), "INFO".to_owned()], ..About::default() };
+        let about = VariableUse { reads, of: vec!["WARN".to_owned(), "INFO".to_owned()], ..VariableUse::default() };
         problem(&about, value, None).unwrap_or_else(|| "-".to_owned())
     }
 
@@ -134,7 +134,7 @@ mod tests {
             assert_eq!(told(reads, value), expected, "{value}");
         }
         assert!(told(Reads::Level, "nvl").starts_with("NCCL ignores it"));
-        let about = About { reads: Reads::Switch, ..About::default() };
+        let about = VariableUse { reads: Reads::Switch, ..VariableUse::default() };
         assert!(problem(&about, "true", Version::parse("2.1.2").as_ref()).is_some());
     }
 
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn ranges_hold_their_ends() {
-        let about = |range| About { reads: Reads::Number, range, ..About::default() };
+        let about = |range| VariableUse { reads: Reads::Number, range, ..VariableUse::default() };
         for (value, range, expected) in [
             ("4", Some((4, 8)), None),
             ("8", Some((4, 8)), None),
@@ -170,13 +170,13 @@ mod tests {
         ] {
             assert_eq!(problem(&about(range), value, None).as_deref(), expected, "{value}");
         }
-        let flag = About { reads: Reads::Flag, range: Some((-2, 2)), ..About::default() };
+        let flag = VariableUse { reads: Reads::Flag, range: Some((-2, 2)), ..VariableUse::default() };
         assert_eq!(problem(&flag, "-2", None), None);
     }
 
     #[test]
     fn words_are_compared_as_their_reader_does() {
-        let about = |reads, exact| About { reads, exact, of: vec!["IB".to_owned()], ..About::default() };
+        let about = |reads, exact| VariableUse { reads, exact, of: vec!["IB".to_owned()], ..VariableUse::default() };
         for (reads, exact, value, is_good) in [
             (Reads::Word, false, "ib", true),
             (Reads::Word, true, "ib", false),
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn switches_are_words_since_2_2_and_numbers_before() {
-        let about = About { reads: Reads::Switch, ..About::default() };
+        let about = VariableUse { reads: Reads::Switch, ..VariableUse::default() };
         for (value, before, since) in [
             ("0", true, true),
             ("1", true, true),
@@ -216,7 +216,8 @@ mod tests {
 
     #[test]
     fn what_costs_something() {
-        let costs = |when: &str, reads, value: &str| is_costly(when, &About { reads, ..About::default() }, value);
+        let costs =
+            |when: &str, reads, value: &str| is_costly(when, &VariableUse { reads, ..VariableUse::default() }, value);
         for (when, costly, free) in [
             ("set", &["0", "x"][..], &[""][..]),
             ("zero", &["0", "-0", "x"], &["", "1"]),

@@ -11,7 +11,7 @@ use crate::model::Version;
 /// The table.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Table {
+pub(super) struct VariableTable {
     /// Where the groups are known from whose rows name no source.
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the table"))]
     sources: BTreeMap<String, String>,
@@ -19,7 +19,7 @@ pub(super) struct Table {
     #[cfg_attr(not(test), expect(dead_code, reason = "for the script that compares"))]
     compared: BTreeMap<String, Vec<String>>,
     /// NCCL's variables; a name that changed its form has several rows.
-    pub(super) nccl: Vec<Row>,
+    pub(super) nccl: Vec<VariableRow>,
     /// Texts of the library that are no variables.
     pub(super) constants: Vec<String>,
     /// Names of notes that packagers and build systems leave.
@@ -31,14 +31,14 @@ pub(super) struct Table {
     /// Names that no release has read, and what was meant.
     pub(super) mistaken: BTreeMap<String, String>,
     /// PyTorch's own.
-    pub(super) torch: Vec<Row>,
+    pub(super) torch: Vec<VariableRow>,
     /// Families without a complete list.
-    pub(super) others: BTreeMap<String, About>,
+    pub(super) others: BTreeMap<String, VariableUse>,
 }
 
 /// A variable whose releases are known.
 #[derive(Debug, Deserialize)]
-pub(super) struct Row {
+pub(super) struct VariableRow {
     pub(super) name: String,
     /// First release that reads it.
     pub(super) since: String,
@@ -47,12 +47,12 @@ pub(super) struct Row {
     /// The name that took its place.
     pub(super) old_name_of: Option<String>,
     #[serde(flatten)]
-    pub(super) about: About,
+    pub(super) about: VariableUse,
 }
 
 /// How a variable is read, and what it does.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct About {
+pub(super) struct VariableUse {
     #[serde(default)]
     pub(super) reads: Reads,
     /// Words that it takes.
@@ -94,7 +94,7 @@ pub(super) struct Costs {
     /// `set`, `zero`, `one`, `nonzero`, `not-negative`, or the words that cost.
     pub(super) when: String,
     #[serde(rename = "where")]
-    pub(super) place: Place,
+    pub(super) place: CostScope,
     /// The rule that tells it of the environment that the container starts with.
     pub(super) rule: Option<String>,
     pub(super) why: String,
@@ -103,22 +103,22 @@ pub(super) struct Costs {
 /// Where a setting costs something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Place {
+pub(super) enum CostScope {
     /// In an image, which is for more than one site and job.
     Image,
     Anywhere,
 }
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| shipped::table("variables"));
+static TABLE: LazyLock<VariableTable> = LazyLock::new(|| shipped::table("variables"));
 
 /// The table that ships.
-pub(super) fn table() -> &'static Table {
+pub(super) fn table() -> &'static VariableTable {
     &TABLE
 }
 
 /// When a name is read, as far as a table tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Release {
+pub(super) enum ReaderRelease {
     /// This release reads it.
     Now,
     /// It came with that one.
@@ -128,11 +128,15 @@ pub(super) enum Release {
 }
 
 /// The row of a name for one release, or else the nearest one, and what the table says of that release.
-pub(super) fn row<'t>(rows: &'t [Row], name: &str, version: Option<&Version>) -> Option<(&'t Row, Release)> {
+pub(super) fn row<'t>(
+    rows: &'t [VariableRow],
+    name: &str,
+    version: Option<&Version>,
+) -> Option<(&'t VariableRow, ReaderRelease)> {
     let mut last = None;
     for row in rows.iter().filter(|row| row.name == name) {
-        let release = version.map_or(Release::Now, |version| row.release(version));
-        if release == Release::Now {
+        let release = version.map_or(ReaderRelease::Now, |version| row.release(version));
+        if release == ReaderRelease::Now {
             return Some((row, release));
         }
         last = Some((row, release));
@@ -140,15 +144,15 @@ pub(super) fn row<'t>(rows: &'t [Row], name: &str, version: Option<&Version>) ->
     last
 }
 
-impl Row {
-    fn release(&self, version: &Version) -> Release {
+impl VariableRow {
+    fn release(&self, version: &Version) -> ReaderRelease {
         let before = |bound: &str| Version::parse(bound).is_some_and(|bound| *version < bound);
         // A bound such as `2.14` stands for all of its patch releases.
         let after = |bound: &str| Version::parse(&format!("{bound}.99999")).is_some_and(|bound| *version > bound);
         match &self.until {
-            Some(until) if after(until) => Release::Until(until.clone()),
-            _ if before(&self.since) => Release::Since(self.since.clone()),
-            _ => Release::Now,
+            Some(until) if after(until) => ReaderRelease::Until(until.clone()),
+            _ if before(&self.since) => ReaderRelease::Since(self.since.clone()),
+            _ => ReaderRelease::Now,
         }
     }
 }
@@ -177,7 +181,7 @@ mod tests {
             ["nccl", "constants", "notes", "plugins", "levels", "mistaken", "torch", "others"].map(ToOwned::to_owned);
         assert!(groups.iter().all(|group| table.sources.contains_key(group)), "{:?}", table.sources);
         for (rows, reader) in [(&table.nccl, "nccl"), (&table.torch, "torch")] {
-            let order = |row: &Row| (row.name.clone(), Version::parse(&row.since));
+            let order = |row: &VariableRow| (row.name.clone(), Version::parse(&row.since));
             assert!(rows.is_sorted_by(|one, next| order(one) < order(next)), "rows of {reader}");
             let newest = table.compared.get(reader).and_then(|releases| Version::parse(releases.last()?)).unwrap();
             for row in rows {
@@ -223,11 +227,11 @@ mod tests {
     fn releases() {
         let version = |text| Version::parse(text).unwrap();
         let release = |name, at| row(&table().nccl, name, Some(&version(at))).map(|(_, release)| release);
-        assert_eq!(release("NCCL_CONF_FILE", "2.21.5"), Some(Release::Since("2.23.4".to_owned())));
-        assert_eq!(release("NCCL_CONF_FILE", "2.27.5"), Some(Release::Now));
-        assert_eq!(release("NCCL_CUDA_PATH", "2.27.5"), Some(Release::Until("2.20.5".to_owned())));
+        assert_eq!(release("NCCL_CONF_FILE", "2.21.5"), Some(ReaderRelease::Since("2.23.4".to_owned())));
+        assert_eq!(release("NCCL_CONF_FILE", "2.27.5"), Some(ReaderRelease::Now));
+        assert_eq!(release("NCCL_CUDA_PATH", "2.27.5"), Some(ReaderRelease::Until("2.20.5".to_owned())));
         assert_eq!(release("NCCL_NCHANNELS", "2.27.5"), None);
         let (row, release) = row(&table().torch, "TORCH_NCCL_AVOID_RECORD_STREAMS", Some(&version("2.14.3"))).unwrap();
-        assert_eq!((release, row.about.reads), (Release::Now, Reads::Switch));
+        assert_eq!((release, row.about.reads), (ReaderRelease::Now, Reads::Switch));
     }
 }

@@ -9,7 +9,7 @@ mod recorded;
 use crate::model::{Fact, Gap, Host, Version};
 
 use super::cuda::toolkit::release_of;
-use super::cuda::{Properties, Truth, check};
+use super::cuda::{HostProperties, RequirementTruth, check};
 use super::key::definitions;
 use super::producer::Producer;
 use super::{Context, Draft, Facts, key};
@@ -122,14 +122,14 @@ fn unmet(host: &Host, facts: &Facts) -> Fact<Vec<String>> {
         Version::parse(&format!("{major}.{minor}"))
     });
     let properties =
-        Properties { cuda: facts.get(key::HOST_CUDA).value(), driver: host.driver.as_ref(), arch: arch.as_ref() };
+        HostProperties { cuda: facts.get(key::HOST_CUDA).value(), driver: host.driver.as_ref(), arch: arch.as_ref() };
     facts.get(key::NVIDIA_REQUIREMENTS).clone().and_then(|variables, at| {
         let mut unmet = Vec::new();
         for (name, terms) in &variables {
             match check(terms, properties) {
-                Truth::Yes => {}
-                Truth::No => unmet.push(name.clone()),
-                Truth::Unknown(why) => return Fact::Unknown(Gap::new(format!("{name} for {host}: {why}"))),
+                RequirementTruth::Yes => {}
+                RequirementTruth::No => unmet.push(name.clone()),
+                RequirementTruth::Unknown(why) => return Fact::Unknown(Gap::new(format!("{name} for {host}: {why}"))),
             }
         }
         if unmet.is_empty() { Fact::Absent } else { Fact::Seen { value: unmet, at } }

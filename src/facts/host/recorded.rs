@@ -83,11 +83,11 @@ fn machine(record: &Record, facts: &mut Facts) {
 
 fn gpus(record: &Record, facts: &mut Facts) {
     facts.insert(key::HOST_LIBRARY_MISMATCH, record.gpus.library_mismatch.clone());
-    let ours: Fact<Vec<&pci::Gpu>> = record.pci.gpus.as_ref().map(|gpus| {
-        let is_ours = |gpu: &&pci::Gpu| gpu.driver.value().is_none_or(|driver| !driver.starts_with("vfio"));
+    let ours: Fact<Vec<&pci::PciGpu>> = record.pci.gpus.as_ref().map(|gpus| {
+        let is_ours = |gpu: &&pci::PciGpu| gpu.driver.value().is_none_or(|driver| !driver.starts_with("vfio"));
         gpus.iter().filter(is_ours).collect()
     });
-    let with_driver = |gpu: &&pci::Gpu| match &gpu.driver {
+    let with_driver = |gpu: &&pci::PciGpu| match &gpu.driver {
         Fact::Seen { value: driver, .. } => format!("{} ({driver})", gpu.address),
         Fact::Absent => format!("{} (no driver)", gpu.address),
         Fact::Unknown(gap) => format!("{} (driver unknown: {})", gpu.address, gap.why),
@@ -95,13 +95,13 @@ fn gpus(record: &Record, facts: &mut Facts) {
     facts.insert(key::HOST_PCI_GPUS, list(ours.as_ref().map(|gpus| gpus.iter().map(with_driver).collect())));
     let ports = ours.as_ref().and_then(|gpus, _| each(gpus.iter(), |gpu| gpu.redirecting_ports.clone()));
     facts.insert(key::HOST_REDIRECTING_PORTS, list(ports));
-    let translated = |gpu: &pci::Gpu| {
+    let translated = |gpu: &pci::PciGpu| {
         let is_translated = gpu.iommu.as_ref().map(|domain| domain.starts_with("DMA"));
         chosen(&is_translated, &gpu.address)
     };
     facts.insert(key::HOST_TRANSLATED_GPUS, list(ours.and_then(|gpus, _| each(gpus.into_iter(), translated))));
-    let with = |answer: fn(&gpus::Gpu) -> Fact<bool>| {
-        let named = |gpu: &gpus::Gpu| gpu.address.as_ref().and_then(|address, _| chosen(&answer(gpu), address));
+    let with = |answer: fn(&gpus::DriverGpu) -> Fact<bool>| {
+        let named = |gpu: &gpus::DriverGpu| gpu.address.as_ref().and_then(|address, _| chosen(&answer(gpu), address));
         record.gpus.list.as_ref().and_then(|gpus, _| each(gpus.iter(), named))
     };
     facts.insert(key::HOST_PERSISTENCE_OFF, list(with(|gpu| gpu.persistence.clone().map(|on| !on))));

@@ -15,7 +15,7 @@ use super::super::{Context, Draft, key, settings};
 /// A fault of a range of releases.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Fault {
+struct FaultRow {
     /// The first release that has it.
     since: String,
     /// The first one that does not.
@@ -40,7 +40,7 @@ enum Meets {
     Rare,
 }
 
-static TABLE: LazyLock<Vec<Fault>> = LazyLock::new(|| shipped::table("faults"));
+static TABLE: LazyLock<Vec<FaultRow>> = LazyLock::new(|| shipped::table("faults"));
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     let version = facts.get(key::NCCL_LOADED_VERSION).clone();
@@ -52,7 +52,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
                 .iter()
                 .filter(|fault| fault.meets == meets && fault.is_in(&version, linkage))
                 .filter(|fault| !fault.is_avoided(&environment))
-                .map(Fault::sentence)
+                .map(FaultRow::sentence)
                 .collect();
             if told.is_empty() { Fact::Absent } else { Fact::Seen { value: told, at } }
         });
@@ -60,7 +60,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     }
 }
 
-impl Fault {
+impl FaultRow {
     fn is_in(&self, version: &Version, linkage: Option<Linkage>) -> bool {
         let bound = |text: &str| Version::parse(text);
         bound(&self.since).is_some_and(|first| *version >= first)

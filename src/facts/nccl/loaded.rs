@@ -1,10 +1,10 @@
 //! The NCCL that torch would run, and whether it has what torch imports of it.
 
 use crate::model::{Fact, Gap, ImagePath, Site};
-use crate::rootfs::File;
-use crate::rootfs::loader::{Asked, Object, elf};
+use crate::rootfs::RootFile;
+use crate::rootfs::loader::{LoadedObject, Requester, elf};
 
-use super::super::torch::{Import, Library};
+use super::super::torch::{Import, TorchLibrary};
 use super::super::words::Linkage;
 use super::super::{Context, Draft, key};
 use super::{SONAME, strings};
@@ -12,7 +12,7 @@ use super::{SONAME, strings};
 /// The NCCL that torch would run.
 pub(super) struct Loaded<'a> {
     pub(super) path: ImagePath,
-    pub(super) file: File<'a>,
+    pub(super) file: RootFile<'a>,
     pub(super) route: String,
 }
 
@@ -64,17 +64,17 @@ pub(super) fn loaded<'a>(context: &Context<'a>, facts: &Draft<'_>) -> Fact<Loade
 
 /// The NCCL of a process: the first object that defines its functions, in the order in which symbols are looked up. If the
 /// import fails before it comes to NCCL, the one that torch's libraries would be given.
-fn in_process<'a>(context: &Context<'a>, libraries: &[Library<'a>], import: &Import<'a>) -> Fact<Loaded<'a>> {
-    let is_nccl = |object: &&Object<'_>| match &object.elf.symbols {
+fn in_process<'a>(context: &Context<'a>, libraries: &[TorchLibrary<'a>], import: &Import<'a>) -> Fact<Loaded<'a>> {
+    let is_nccl = |object: &&LoadedObject<'_>| match &object.elf.symbols {
         Ok(symbols) => symbols.iter().any(|symbol| symbol.defined && symbol.name == "ncclGetVersion"),
         Err(_) => object.elf.soname.as_deref() == Some(SONAME),
     };
     if import.failure.is_none() {
         return import.objects().find(is_nccl).map_or(Fact::Absent, |object| {
             let route = match object.asked {
-                Asked::Preload => "LD_PRELOAD".to_owned(),
-                Asked::PreloadFile => "/etc/ld.so.preload".to_owned(),
-                Asked::Dlopen(_) => "torch/__init__.py loads it by its path".to_owned(),
+                Requester::Preload => "LD_PRELOAD".to_owned(),
+                Requester::PreloadFile => "/etc/ld.so.preload".to_owned(),
+                Requester::Dlopen(_) => "torch/__init__.py loads it by its path".to_owned(),
                 _ => object.route.to_string(),
             };
             at(context, &object.path, route)

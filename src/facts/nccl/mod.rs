@@ -6,7 +6,7 @@ mod plugins;
 mod users;
 
 use crate::model::{Fact, Found, Gap, ImagePath, NcclStrings, Site, Version};
-use crate::rootfs::File;
+use crate::rootfs::RootFile;
 use crate::rootfs::loader::elf;
 
 use super::key::definitions;
@@ -22,7 +22,7 @@ use loaded::{Loaded, loaded, missing_symbols};
 /// The name by which everything links to a shared NCCL.
 const SONAME: &str = "libnccl.so.2";
 
-fn strings<'a>(file: &File<'a>) -> Option<&'a NcclStrings> {
+fn strings<'a>(file: &RootFile<'a>) -> Option<&'a NcclStrings> {
     file.found.iter().find_map(|found| match found {
         Ok(Found::Nccl(strings)) => Some(strings),
         _ => None,
@@ -125,7 +125,7 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     plugins::produce(context, facts);
 }
 
-fn record(context: &Context<'_>, path: &ImagePath, file: &File<'_>, strings: &NcclStrings) -> NcclCopy {
+fn record(context: &Context<'_>, path: &ImagePath, file: &RootFile<'_>, strings: &NcclStrings) -> NcclCopy {
     NcclCopy {
         path: Some(path.to_string()),
         version: Some(strings.version.clone()),

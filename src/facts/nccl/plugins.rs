@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::document::shipped;
 use crate::launch::Setting;
 use crate::model::{DynamicSymbol, Fact, Gap, ImagePath, NcclStrings, Site, Version};
-use crate::rootfs::File;
+use crate::rootfs::RootFile;
 use crate::rootfs::loader::elf;
 
 use super::super::records::NcclPlugin;
@@ -22,7 +22,7 @@ pattern!(FILE_NAME, r"^libnccl-(?:net|tuner|profiler|env|gin|rma)[^/]*\.so(?:\.|
 /// A place where NCCL lets others in: a row of the table `plugins.yaml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Kind {
+struct PluginKind {
     /// The variable that names the plugin.
     variable: String,
     /// The file is `LIBRARY.so`, or `LIBRARY-NAME.so`.
@@ -35,7 +35,7 @@ struct Kind {
     source: String,
 }
 
-static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| shipped::table("plugins"));
+static KINDS: LazyLock<Vec<PluginKind>> = LazyLock::new(|| shipped::table("plugins"));
 
 /// What came of opening one plugin.
 #[derive(Default)]
@@ -107,7 +107,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     facts.insert(key::NCCL_PLUGINS_NOT_FOUND, list(outcomes.not_found, Vec::new()));
 }
 
-fn is_plugin(path: &ImagePath, file: &File<'_>) -> bool {
+fn is_plugin(path: &ImagePath, file: &RootFile<'_>) -> bool {
     let exports = || elf(file).is_some_and(|elf| !exports(elf.symbols.as_deref().unwrap_or_default()).is_empty());
     let has_name = || FILE_NAME.is_match(path.file_name()) && elf(file).is_some();
     strings(file).is_none() && (has_name() || exports())
@@ -131,7 +131,7 @@ fn number(interface: &str) -> u32 {
 fn record(
     context: &Context<'_>,
     path: &ImagePath,
-    file: &File<'_>,
+    file: &RootFile<'_>,
     copy: Option<&NcclStrings>,
     outcomes: &Outcomes,
 ) -> NcclPlugin {
@@ -179,7 +179,7 @@ impl Opener<'_, '_> {
     }
 
     /// The plugins that NCCL looks for, each by the names that it tries.
-    fn names(&self, kind: &Kind, value: Option<&str>) -> Vec<Vec<String>> {
+    fn names(&self, kind: &PluginKind, value: Option<&str>) -> Vec<Vec<String>> {
         let takes_list = kind.list_since.as_ref().is_some_and(|first| self.is_from(first));
         let value = match value {
             Some("") if !takes_list => None,
@@ -196,7 +196,7 @@ impl Opener<'_, '_> {
     }
 
     /// One plugin's names: as it was given, and inside NCCL's pattern.
-    fn spellings(&self, kind: &Kind, name: &str) -> Vec<String> {
+    fn spellings(&self, kind: &PluginKind, name: &str) -> Vec<String> {
         let inside = format!("{}-{name}.so", kind.library);
         #[expect(clippy::case_sensitive_file_extension_comparisons, reason = "as NCCL compares it")]
         let is_file = name.contains('/') || (name.starts_with("lib") && name.ends_with(".so"));
@@ -209,7 +209,7 @@ impl Opener<'_, '_> {
         }
     }
 
-    fn open(&self, kind: &'static Kind, value: Option<&str>, names: &[String], outcomes: &mut Outcomes) {
+    fn open(&self, kind: &'static PluginKind, value: Option<&str>, names: &[String], outcomes: &mut Outcomes) {
         for name in names {
             match self.context.loader.dlopen(&self.caller, &[name]) {
                 Fact::Seen { value: Ok(path), .. } => return self.judge(kind, path, outcomes),
@@ -227,7 +227,7 @@ impl Opener<'_, '_> {
         }
     }
 
-    fn judge(&self, kind: &'static Kind, path: ImagePath, outcomes: &mut Outcomes) {
+    fn judge(&self, kind: &'static PluginKind, path: ImagePath, outcomes: &mut Outcomes) {
         outcomes.opened.entry(path.clone()).or_default().push(&kind.variable);
         let Ok((_, file)) = self.context.rootfs.open(&path) else { return };
         let symbols = match elf(&file).map(|elf| &elf.symbols) {

@@ -49,7 +49,7 @@ impl Python {
             Some(Err(gap)) => (name, Err(gap)),
         };
         let layout = program.as_ref().ok().map(|real| path::layout(rootfs, config, &name, real)).unwrap_or_default();
-        let path::Layout { minor, path, site_packages, hooks } = layout;
+        let path::PythonLayout { minor, path, site_packages, hooks } = layout;
         Some(Self { name, site, program, minor, path, site_packages, hooks })
     }
 }

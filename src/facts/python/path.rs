@@ -9,7 +9,7 @@ use super::program;
 
 /// What an interpreter imports from.
 #[derive(Debug, Default)]
-pub(super) struct Layout {
+pub(super) struct PythonLayout {
     pub(super) minor: Option<u32>,
     pub(super) path: Vec<ImagePath>,
     pub(super) site_packages: Vec<ImagePath>,
@@ -25,7 +25,12 @@ struct Virtual {
 }
 
 /// Works out `sys.path` of the interpreter that is called by `name` and whose file is `real`.
-pub(super) fn layout(rootfs: &RootFs, config: Option<&ImageConfig>, name: &ImagePath, real: &ImagePath) -> Layout {
+pub(super) fn layout(
+    rootfs: &RootFs,
+    config: Option<&ImageConfig>,
+    name: &ImagePath,
+    real: &ImagePath,
+) -> PythonLayout {
     let variable =
         |name: &str| config.and_then(|config| config.environment.get(name)).filter(|value| !value.is_empty());
     let environment = virtual_environment(rootfs, name);
@@ -36,10 +41,10 @@ pub(super) fn layout(rootfs: &RootFs, config: Option<&ImageConfig>, name: &Image
         None => prefix(rootfs, &programs),
     };
     let Some(minor) = program::minor(rootfs, real, &prefix) else {
-        return Layout::default();
+        return PythonLayout::default();
     };
     let version = format!("python3.{minor}");
-    let mut layout = Layout { minor: Some(minor), ..Layout::default() };
+    let mut layout = PythonLayout { minor: Some(minor), ..PythonLayout::default() };
     for folder in variable("PYTHONPATH").iter().flat_map(|list| list.split(':')).filter(|part| !part.is_empty()) {
         layout.add(rootfs, ImagePath::from(folder));
     }
@@ -66,7 +71,7 @@ pub(super) fn layout(rootfs: &RootFs, config: Option<&ImageConfig>, name: &Image
     layout
 }
 
-impl Layout {
+impl PythonLayout {
     fn add(&mut self, rootfs: &RootFs, folder: ImagePath) -> bool {
         let is_new = !self.path.contains(&folder) && rootfs.is_directory(&folder);
         if is_new {

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::layer::scan::{Compression, LayerScan};
-use crate::model::{Entry, Found, Kind, Limits};
+use crate::model::{Entry, EntryKind, Found, Limits};
 
 use super::*;
 
@@ -12,8 +12,8 @@ fn image(files: &[(&str, &str)]) -> RootFs {
     let mut found = BTreeMap::new();
     for (index, (path, content)) in files.iter().enumerate() {
         let kind = match content.strip_prefix("-> ") {
-            Some(target) => Kind::Symlink(target.as_bytes().into()),
-            None => Kind::File,
+            Some(target) => EntryKind::Symlink(target.as_bytes().into()),
+            None => EntryKind::File,
         };
         entries.push(Entry { path: (*path).into(), kind, mode: 0o755, size: content.len() as u64 });
         found.insert(index, vec![Ok(Found::Text(content.as_bytes().into()))]);

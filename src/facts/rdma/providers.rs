@@ -11,7 +11,7 @@ pattern!(DRIVER, r"(?m)^driver[ \t]+([^\s]+)");
 type Named = (String, Site);
 
 /// A provider library beside libibverbs.
-struct Library {
+struct ProviderCandidate {
     name: String,
     abi: String,
     path: ImagePath,
@@ -20,14 +20,14 @@ struct Library {
 pub(super) fn produce(context: &Context<'_>, verbs: &Fact<ImagePath>, facts: &mut Draft<'_>) {
     let abi = facts.get(key::RDMA_PRIVATE_ABI).value().cloned();
     // libibverbs opens the providers of its own private interface; where that is not known, any will do.
-    let fits = |library: &Library| abi.as_ref().is_none_or(|abi| *abi == library.abi);
+    let fits = |library: &ProviderCandidate| abi.as_ref().is_none_or(|abi| *abi == library.abi);
     let libraries = verbs.clone().map(|path| libraries(context, &path));
     let named = drivers(context);
     let both = libraries.and_then(|libraries, _| match &named {
         Ok(named) => Fact::seen((libraries, named.as_slice()), []),
         Err(gap) => Fact::Unknown(gap.clone()),
     });
-    let list = |keep: &dyn Fn(&[Library], &str) -> bool| match &both {
+    let list = |keep: &dyn Fn(&[ProviderCandidate], &str) -> bool| match &both {
         Fact::Seen { value: (libraries, named), .. } => {
             let (names, at): (Vec<_>, Vec<_>) = named.iter().filter(|(name, _)| keep(libraries, name)).cloned().unzip();
             if names.is_empty() { Fact::Absent } else { Fact::Seen { value: names, at } }
@@ -47,19 +47,19 @@ pub(super) fn produce(context: &Context<'_>, verbs: &Fact<ImagePath>, facts: &mu
 }
 
 /// A driver's name, or the beginning of its library's path.
-fn is(library: &Library, driver: &str) -> bool {
+fn is(library: &ProviderCandidate, driver: &str) -> bool {
     library.name == driver || (driver.starts_with('/') && driver.ends_with(&format!("/lib{}", library.name)))
 }
 
 /// The folder of providers lies beside libibverbs. A link whose target is gone is no library.
-fn libraries(context: &Context<'_>, verbs: &ImagePath) -> Vec<Library> {
+fn libraries(context: &Context<'_>, verbs: &ImagePath) -> Vec<ProviderCandidate> {
     let folder = verbs.parent().join(b"libibverbs");
     let found = context.rootfs.names(&folder).filter_map(|file| {
         let captures = PROVIDER.captures(file)?;
         let text = |part: usize| captures.get(part).map(|part| String::from_utf8_lossy(part.as_bytes()).into_owned());
         let path = folder.join(file);
         context.rootfs.open(&path).ok()?;
-        Some(Library { name: text(1)?, abi: text(2)?, path })
+        Some(ProviderCandidate { name: text(1)?, abi: text(2)?, path })
     });
     found.collect()
 }
@@ -68,7 +68,7 @@ fn libraries(context: &Context<'_>, verbs: &ImagePath) -> Vec<Library> {
 fn broken(
     context: &Context<'_>,
     verbs: &Fact<ImagePath>,
-    both: &Fact<(Vec<Library>, &[Named])>,
+    both: &Fact<(Vec<ProviderCandidate>, &[Named])>,
     abi: Option<&str>,
     facts: &Draft<'_>,
 ) -> Fact<Vec<String>> {

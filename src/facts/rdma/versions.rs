@@ -17,7 +17,7 @@ pattern!(RELEASE, r"^libibverbs\.so\.1\.\d+\.(\d[0-9A-Za-z.]*)$");
 /// A version of a symbol that NCCL looks up: a row of the table `verbs.yaml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct SymbolRow {
     version: String,
     /// What NCCL loses where the version is not there.
     loses: String,
@@ -25,7 +25,7 @@ struct Asked {
     source: String,
 }
 
-static TABLE: LazyLock<Vec<Asked>> = LazyLock::new(|| shipped::table("verbs"));
+static TABLE: LazyLock<Vec<SymbolRow>> = LazyLock::new(|| shipped::table("verbs"));
 
 /// What NCCL loses without a version.
 fn lost(version: &str) -> &'static str {
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn the_table_is_sound() {
-        let order = |asked: &Asked| {
+        let order = |asked: &SymbolRow| {
             let (library, version) = asked.version.rsplit_once('_').unwrap();
             (library.to_owned(), crate::model::Version::parse(version).unwrap())
         };

@@ -12,7 +12,7 @@ const LONGEST: usize = 1023;
 
 /// What this NCCL would read.
 #[derive(Debug, Default)]
-pub(in crate::facts) struct Files {
+pub(in crate::facts) struct ConfFiles {
     /// Files that are there, in the order in which they are read.
     pub(in crate::facts) paths: Vec<ImagePath>,
     pub(in crate::facts) at: Vec<Site>,
@@ -25,7 +25,7 @@ pub(in crate::facts) struct Files {
     pub(in crate::facts) gap: Option<Gap>,
 }
 
-impl Files {
+impl ConfFiles {
     pub(super) fn read(context: &Context<'_>, version: Option<&Version>) -> Self {
         let mut files = Self::default();
         let dialect = Dialect::of(version);

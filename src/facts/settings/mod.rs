@@ -23,16 +23,16 @@ pub(super) struct Settings {
     pub(super) all: Vec<Setting>,
     pub(super) gap: Option<Gap>,
     /// What NCCL would read of its own files.
-    pub(super) files: conf_file::Files,
+    pub(super) files: conf_file::ConfFiles,
 }
 
 impl Settings {
     /// `version` is that of the NCCL that would be loaded.
     pub(super) fn gather(context: &Context<'_>, version: Option<&Version>) -> Self {
-        let mut settings = Self { all: context.launch.to_vec(), gap: None, files: conf_file::Files::default() };
+        let mut settings = Self { all: context.launch.to_vec(), gap: None, files: conf_file::ConfFiles::default() };
         settings.configuration(context);
         settings.shell_files(context);
-        settings.files = conf_file::Files::read(context, version);
+        settings.files = conf_file::ConfFiles::read(context, version);
         settings.all.extend(settings.files.settings.iter().cloned());
         settings.gap = settings.gap.take().or_else(|| settings.files.gap.clone());
         settings

@@ -10,13 +10,13 @@ use super::libraries::is_library;
 use super::macros;
 
 /// Options with their values; those without are left out, as `torch.__config__.show()` does.
-pub(super) type Options = BTreeMap<String, String>;
+pub(super) type OptionValues = BTreeMap<String, String>;
 
 /// The witnesses, and what is made of them.
 pub(super) struct Build {
-    pub(super) code: Fact<Options>,
-    pub(super) header: Fact<Options>,
-    pub(super) options: Fact<Options>,
+    pub(super) code: Fact<OptionValues>,
+    pub(super) header: Fact<OptionValues>,
+    pub(super) options: Fact<OptionValues>,
 }
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) -> Build {
@@ -61,7 +61,7 @@ fn returned<'a>(context: &Context<'a>) -> Fact<&'a BuildOptions> {
     })
 }
 
-fn header(context: &Context<'_>) -> Fact<Options> {
+fn header(context: &Context<'_>) -> Fact<OptionValues> {
     const PATH: &str = "include/caffe2/core/macros.h";
     context.in_torch(PATH).and_then(|bytes, at| match macros::options(bytes) {
         Ok(options) => Fact::Seen { value: with_value(&options), at },
@@ -69,7 +69,7 @@ fn header(context: &Context<'_>) -> Fact<Options> {
     })
 }
 
-fn with_value(options: &Options) -> Options {
+fn with_value(options: &OptionValues) -> OptionValues {
     options.iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
@@ -92,7 +92,7 @@ impl Switch {
 }
 
 /// CMake's truths; an option without a value is off, and is not listed.
-pub(super) fn is_on(options: &Options, name: &str) -> Switch {
+pub(super) fn is_on(options: &OptionValues, name: &str) -> Switch {
     match options.get(name).map(|value| value.to_ascii_uppercase()).as_deref() {
         Some("1" | "ON" | "TRUE" | "YES" | "Y") => Switch::On,
         None | Some("0" | "OFF" | "FALSE" | "NO" | "N") => Switch::Off,
@@ -101,7 +101,7 @@ pub(super) fn is_on(options: &Options, name: &str) -> Switch {
 }
 
 /// The function's name tells the ABI; so do the compiler's flags, where they name it.
-fn cxx11_abi(context: &Context<'_>, returned: &Fact<&BuildOptions>, options: &Fact<Options>) -> Fact<bool> {
+fn cxx11_abi(context: &Context<'_>, returned: &Fact<&BuildOptions>, options: &Fact<OptionValues>) -> Fact<bool> {
     if let Fact::Seen { value, at } = returned {
         return Fact::Seen { value: value.cxx11_abi, at: at.clone() };
     }

@@ -8,7 +8,7 @@ use crate::model::{Fact, Site, Version};
 use super::super::key::Definition;
 use super::super::words::Linkage;
 use super::super::{Draft, key};
-use super::build::{Build, Options, Switch, is_on};
+use super::build::{Build, OptionValues, Switch, is_on};
 
 /// Values that are longer are not repeated; compilers' flags fill a screen.
 const LONGEST_VALUE: usize = 60;
@@ -89,7 +89,7 @@ fn find(build: &Build, facts: &Draft<'_>) -> Fact<Vec<String>> {
     }
 }
 
-fn told<'o>(options: &'o Options, name: &str) -> &'o str {
+fn told<'o>(options: &'o OptionValues, name: &str) -> &'o str {
     options.get(name).map_or("not set", String::as_str)
 }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::model::{Fact, Gap, ImageConfig, ImagePath, escape};
 use crate::rootfs::RootFs;
-use crate::rootfs::loader::{Asked, Bound, Level, Loader, Object, Process, Stop};
+use crate::rootfs::loader::{Bound, CpuLevel, LoadedObject, Loader, Process, Requester, Stop};
 
 use super::super::python::Python;
 use super::super::text;
@@ -59,8 +59,8 @@ pub(in crate::facts) fn import<'a>(
     let cuda = cuda_major(rootfs, package);
     let importer = Importer { rootfs, python, package, cuda };
     let run = |level| importer.run(loader, level);
-    let imports = run(Level::V3).and_then(|import| {
-        let more = import.process.depends_on_level().then(|| run(Level::V4)).transpose()?;
+    let imports = run(CpuLevel::V3).and_then(|import| {
+        let more = import.process.depends_on_level().then(|| run(CpuLevel::V4)).transpose()?;
         Ok([import].into_iter().chain(more).collect())
     });
     match imports {
@@ -71,9 +71,9 @@ pub(in crate::facts) fn import<'a>(
 
 impl<'a> Import<'a> {
     /// The objects that the program and torch brought, each once: what other modules of Python bring is not among them.
-    pub(in crate::facts) fn objects(&self) -> impl Iterator<Item = &Object<'a>> {
+    pub(in crate::facts) fn objects(&self) -> impl Iterator<Item = &LoadedObject<'a>> {
         let first = self.process.objects().iter().enumerate();
-        let first = first.filter(|(_, object)| !matches!(object.asked, Asked::Needed(_) | Asked::Dlopen(_)));
+        let first = first.filter(|(_, object)| !matches!(object.asked, Requester::Needed(_) | Requester::Dlopen(_)));
         let roots = first.map(|(id, _)| id).chain(self.asked_for.iter().copied());
         self.process.closure(roots).into_iter().filter_map(|id| self.process.objects().get(id))
     }
@@ -86,7 +86,7 @@ impl<'a> Import<'a> {
 }
 
 impl Importer<'_> {
-    fn run<'a>(&self, loader: &Rc<Loader<'a>>, level: Level) -> Result<Import<'a>, Gap> {
+    fn run<'a>(&self, loader: &Rc<Loader<'a>>, level: CpuLevel) -> Result<Import<'a>, Gap> {
         let program = self.python.program.as_ref().map_err(Clone::clone)?;
         let process = Process::start(loader, level, program)?;
         if let Some(why) = process.failure() {

@@ -1,20 +1,20 @@
 //! The libraries that a torch package consists of.
 
 use crate::model::{DynamicSymbol, ElfInfo, Fact, Gap, ImagePath, Site};
-use crate::rootfs::File;
+use crate::rootfs::RootFile;
 use crate::rootfs::loader::elf;
 
 use super::super::{Context, text};
 
 /// A library of torch, with what the loader reads of it.
 #[derive(Clone, Debug)]
-pub(in crate::facts) struct Library<'a> {
+pub(in crate::facts) struct TorchLibrary<'a> {
     pub(in crate::facts) path: ImagePath,
-    pub(in crate::facts) file: File<'a>,
+    pub(in crate::facts) file: RootFile<'a>,
     pub(in crate::facts) elf: &'a ElfInfo,
 }
 
-impl Library<'_> {
+impl TorchLibrary<'_> {
     pub(in crate::facts) fn site(&self, within: Option<&str>) -> Site {
         self.file.site(&self.path, within)
     }
@@ -36,7 +36,7 @@ impl<'a> Context<'a> {
 
     /// The libraries of torch of these names, wherever its packaging puts them: a wheel in the package's `lib`, conda-forge
     /// in the environment's, Debian in the system's. Unknown when one is there that could not be read.
-    pub(in crate::facts) fn torch_libraries(&self, names: impl Fn(&[u8]) -> bool) -> Fact<Vec<Library<'a>>> {
+    pub(in crate::facts) fn torch_libraries(&self, names: impl Fn(&[u8]) -> bool) -> Fact<Vec<TorchLibrary<'a>>> {
         let package = match &self.torch.chosen {
             Fact::Seen { value, .. } => value,
             Fact::Absent => return Fact::Absent,
@@ -47,7 +47,7 @@ impl<'a> Context<'a> {
         let multiarch = ["usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu"].map(ImagePath::from);
         let folders = [package.join(b"lib"), environment].into_iter().chain(multiarch);
         for folder in folders {
-            let mut libraries: Vec<Library<'a>> = Vec::new();
+            let mut libraries: Vec<TorchLibrary<'a>> = Vec::new();
             for name in rootfs.names(&folder).filter(|name| names(name)) {
                 let Ok((path, file)) = rootfs.open(&folder.join(name)) else {
                     continue;
@@ -57,7 +57,7 @@ impl<'a> Context<'a> {
                     return Fact::Unknown(why.cloned().unwrap_or_else(|| Gap::new(format!("{path} is no ELF file"))));
                 };
                 if !libraries.iter().any(|known| known.file.is_same(&file)) {
-                    libraries.push(Library { path, file, elf });
+                    libraries.push(TorchLibrary { path, file, elf });
                 }
             }
             if !libraries.is_empty() {
@@ -69,7 +69,7 @@ impl<'a> Context<'a> {
     }
 
     /// The libraries that may hold or use NCCL: 1.13 split its CUDA code in two.
-    pub(in crate::facts) fn torch_cuda(&self) -> Fact<Vec<Library<'a>>> {
+    pub(in crate::facts) fn torch_cuda(&self) -> Fact<Vec<TorchLibrary<'a>>> {
         self.torch_libraries(|name| is_library(name, b"libtorch_cuda") || is_library(name, b"libtorch_cuda_cpp"))
     }
 }
@@ -83,7 +83,7 @@ pub(super) fn is_library(file: &[u8], name: &[u8]) -> bool {
 
 /// A yes or no from the symbols of several libraries: yes if one says so, unknown if none does and one cannot be read.
 pub(super) fn any_symbol(
-    libraries: &[Library<'_>],
+    libraries: &[TorchLibrary<'_>],
     within: &str,
     wanted: impl Fn(&DynamicSymbol) -> bool,
 ) -> Fact<bool> {

@@ -1,7 +1,7 @@
 //! The libraries that `import torch` maps.
 
 use crate::model::{Fact, Gap};
-use crate::rootfs::loader::Asked;
+use crate::rootfs::loader::Requester;
 
 use super::super::{Context, Draft, key};
 use super::import::Import;
@@ -20,7 +20,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
 }
 
 fn paths(import: &Import<'_>) -> Vec<String> {
-    let libraries = import.objects().filter(|object| object.asked != Asked::Program);
+    let libraries = import.objects().filter(|object| object.asked != Requester::Program);
     let mut paths: Vec<_> = libraries.map(|object| object.path.to_string()).collect();
     paths.sort();
     paths.dedup();

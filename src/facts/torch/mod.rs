@@ -20,7 +20,7 @@ use super::{Context, Draft, key, pattern, text};
 
 pub(super) use import::{Import, import};
 pub(super) use installation::Installation;
-pub(super) use libraries::Library;
+pub(super) use libraries::TorchLibrary;
 use libraries::{any_symbol, is_library};
 pub(super) use macros::options as header_options;
 
@@ -127,7 +127,7 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
 }
 
 /// How NCCL's code is reached: defined inside, imported, or not at all.
-fn linkage(cuda: &Fact<Vec<Library<'_>>>) -> Fact<Linkage> {
+fn linkage(cuda: &Fact<Vec<TorchLibrary<'_>>>) -> Fact<Linkage> {
     cuda.clone().and_then(|libraries, _| {
         let within = "dynamic symbols";
         let inside = any_symbol(&libraries, within, |symbol| symbol.defined && symbol.name == "ncclGetVersion");

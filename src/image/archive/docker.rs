@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use crate::image::layout::Files;
+use crate::image::layout::LayoutFiles;
 use crate::image::medium::{Medium, Transport, TransportKind};
 use crate::image::plan::{DescribedLayer, ImagePlan, LayerLocation, check_platform, configure, digest_of};
 use crate::image::scanned::ScannedLayer;
@@ -76,7 +76,7 @@ struct Item {
 
 /// The images of an archive that are wanted.
 pub(super) fn plans(
-    files: &dyn Files,
+    files: &dyn LayoutFiles,
     selector: Option<&Selector>,
     choice: &PlatformChoice,
     limits: &Limits,

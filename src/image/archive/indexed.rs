@@ -7,20 +7,20 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::layer::tar::TarReader;
-use crate::model::{ImagePath, Kind, Limits};
+use crate::model::{EntryKind, ImagePath, Limits};
 
-use crate::image::layout::{Files, OpenedFile};
+use crate::image::layout::{LayoutFiles, OpenedFile};
 use crate::image::source::SourceError;
 
 /// A tar archive on disk.
 #[derive(Debug)]
 pub(super) struct IndexedArchive {
     path: PathBuf,
-    members: BTreeMap<ImagePath, Member>,
+    members: BTreeMap<ImagePath, IndexedMember>,
 }
 
 #[derive(Debug)]
-enum Member {
+enum IndexedMember {
     File { offset: u64, size: u64 },
     Link(ImagePath),
 }
@@ -43,16 +43,16 @@ impl IndexedArchive {
             })?;
             let Some(entry) = entry else { break };
             let offset = at + reader.offset();
-            let end = offset.saturating_add(if entry.kind == Kind::File { entry.size } else { 0 });
+            let end = offset.saturating_add(if entry.kind == EntryKind::File { entry.size } else { 0 });
             if end > length {
                 let what =
                     format!("{} is cut off: {} ends at byte {end}, the file has {length}", path.display(), entry.path);
                 return Err(SourceError::invalid(what));
             }
             let member = match entry.kind {
-                Kind::File => Some(Member::File { offset, size: entry.size }),
-                Kind::Symlink(target) => Some(Member::Link(entry.path.parent().join(&target))),
-                Kind::Hardlink(target) => Some(Member::Link(target)),
+                EntryKind::File => Some(IndexedMember::File { offset, size: entry.size }),
+                EntryKind::Symlink(target) => Some(IndexedMember::Link(entry.path.parent().join(&target))),
+                EntryKind::Hardlink(target) => Some(IndexedMember::Link(target)),
                 _ => None,
             };
             members.extend(member.map(|member| (entry.path, member)));
@@ -75,9 +75,9 @@ impl IndexedArchive {
         // `docker save` links equal layers to each other, one step deep.
         for _ in 0..8 {
             match member {
-                Some(Member::Link(target)) => member = self.members.get(target),
+                Some(IndexedMember::Link(target)) => member = self.members.get(target),
                 // The end lies within the archive.
-                Some(Member::File { offset, size }) => return Ok(Some(*offset..*offset + *size)),
+                Some(IndexedMember::File { offset, size }) => return Ok(Some(*offset..*offset + *size)),
                 None => return Ok(None),
             }
         }
@@ -95,7 +95,7 @@ impl IndexedArchive {
     }
 }
 
-impl Files for IndexedArchive {
+impl LayoutFiles for IndexedArchive {
     fn open(&self, path: &ImagePath) -> Result<Option<OpenedFile<'_>>, SourceError> {
         let Some(member) = self.find(path)? else { return Ok(None) };
         Ok(Some((self.reader(member.clone())?, member.end - member.start)))

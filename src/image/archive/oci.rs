@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::image::Request;
 use crate::image::by_digest::ByDigest;
-use crate::image::layout::Layout;
+use crate::image::layout::ImageLayout;
 use crate::image::medium::{Medium, Transport, TransportKind};
 use crate::image::source::SourceError;
 use crate::image::target::{Selector, Target};
@@ -27,7 +27,7 @@ pub(super) fn open_indexed(
     selector: Option<Selector>,
     request: &Request,
 ) -> Result<Box<dyn Medium>, SourceError> {
-    let source = Layout::open(files, &request.limits).map_err(|_layout| {
+    let source = ImageLayout::open(files, &request.limits).map_err(|_layout| {
         SourceError::invalid(format!(
             "{} is no image archive: it has neither manifest.json nor index.json",
             path.display()

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, Cursor, Read};
 use std::thread;
 
 use crate::image::layers::describe;
-use crate::image::layout::{Files, Layout, OpenedFile, blob_path};
+use crate::image::layout::{ImageLayout, LayoutFiles, OpenedFile, blob_path};
 use crate::image::medium::Medium;
 use crate::image::oci::Finder;
 use crate::image::plan::{ImagePlan, LayerLocation, PlannedLayer};
@@ -15,8 +15,8 @@ use crate::image::source::SourceError;
 use crate::image::target::Selector;
 use crate::image::{ImageError, Request, ScanContext};
 use crate::layer::scan::{LayerScan, ScanError, scan_layer, unpack};
-use crate::layer::tar::{Fault, TarError, TarReader};
-use crate::model::{Digest, Entry, Hasher, ImagePath, Kind};
+use crate::layer::tar::{TarError, TarErrorKind, TarReader};
+use crate::model::{Digest, Entry, EntryKind, Hasher, ImagePath};
 use unpack::pipe::{PipeWriter, pipe, with_pipe};
 
 use super::docker;
@@ -66,7 +66,7 @@ impl Medium for Stream {
         let (files, selector) = (&self.archive, self.selector.as_ref());
         let has = |name| files.documents.contains_key(&ImagePath::from(name));
         if has("index.json") && !has("manifest.json") {
-            let layout = Layout::open(files, &request.limits)?;
+            let layout = ImageLayout::open(files, &request.limits)?;
             return Finder::plans(&layout, selector, &request.choice, &request.limits);
         }
         docker::plans(files, selector, &request.choice, &request.limits)
@@ -125,7 +125,7 @@ impl StreamedArchive {
     }
 }
 
-impl Files for StreamedArchive {
+impl LayoutFiles for StreamedArchive {
     fn open(&self, path: &ImagePath) -> Result<Option<OpenedFile<'_>>, SourceError> {
         let found = self.documents.get(path);
         Ok(found.map(|bytes| (Box::new(Cursor::new(bytes)) as Box<dyn Read + Send>, bytes.len() as u64)))
@@ -177,13 +177,13 @@ struct ArchiveReader<'l, R> {
 impl<R: BufRead> ArchiveReader<'_, R> {
     fn member(&mut self, entry: &Entry) -> Result<(), ImageError> {
         match &entry.kind {
-            Kind::Symlink(target) => {
+            EntryKind::Symlink(target) => {
                 self.found.links.insert(entry.path.clone(), entry.path.parent().join(target));
             }
-            Kind::Hardlink(target) => {
+            EntryKind::Hardlink(target) => {
                 self.found.links.insert(entry.path.clone(), target.clone());
             }
-            Kind::File => {
+            EntryKind::File => {
                 let head = self.take(512)?;
                 if is_layer(entry, &head) {
                     let scanned = self.layer(entry, &head)?;
@@ -295,7 +295,7 @@ fn is_layer(entry: &Entry, head: &[u8]) -> bool {
 
 fn told_tar(name: &str, error: &TarError) -> ImageError {
     match &error.what {
-        Fault::Read(below) => ImageError::invalid(format!("{name}: {below}")),
+        TarErrorKind::Read(below) => ImageError::invalid(format!("{name}: {below}")),
         _ if error.offset < 512 => {
             ImageError::invalid(format!("{name} is no image archive, neither tar nor gzip nor zstd: {error}"))
         }

@@ -30,10 +30,10 @@ pub(super) struct Export {
     frame: Bytes,
     total: u64,
     tail: Vec<u8>,
-    state: State,
+    state: ExportState,
 }
 
-enum State {
+enum ExportState {
     Flowing,
     Ended,
     /// Asked again after an error, it tells the same error: an end would look as if all had come.
@@ -45,7 +45,7 @@ impl Export {
     /// usual way that it has no such image. `patience` bounds every wait, not the whole transfer.
     pub(super) fn open(runtime: Runtime, frames: Frames, patience: Duration) -> Result<Self, EngineError> {
         let (frame, total, tail) = (Bytes::new(), 0, Vec::new());
-        let mut export = Self { frames, runtime, patience, frame, total, tail, state: State::Flowing };
+        let mut export = Self { frames, runtime, patience, frame, total, tail, state: ExportState::Flowing };
         export.frame = export.next()?.unwrap_or_default();
         if export.frame.is_empty() {
             return Err(EngineError::new(EngineErrorKind::Unexpected, "the engine sent nothing"));
@@ -93,7 +93,7 @@ impl Export {
     fn fail(&mut self, kind: ErrorKind, why: &str) -> io::Error {
         let text = format!("the engine broke off the export after {} bytes: {why}", self.total);
         self.frame = Bytes::new();
-        self.state = State::Failed(kind, text.clone());
+        self.state = ExportState::Failed(kind, text.clone());
         io::Error::new(kind, text)
     }
 }
@@ -105,14 +105,14 @@ impl Read for Export {
         }
         while self.frame.is_empty() {
             match &self.state {
-                State::Ended => return Ok(0),
-                State::Failed(kind, text) => return Err(io::Error::new(*kind, text.clone())),
-                State::Flowing => {}
+                ExportState::Ended => return Ok(0),
+                ExportState::Failed(kind, text) => return Err(io::Error::new(*kind, text.clone())),
+                ExportState::Flowing => {}
             }
             match self.next() {
                 Ok(Some(frame)) => self.frame = frame,
                 Ok(None) => match self.check_end() {
-                    Ok(()) => self.state = State::Ended,
+                    Ok(()) => self.state = ExportState::Ended,
                     Err((kind, why)) => return Err(self.fail(kind, &why)),
                 },
                 Err(error) => return Err(self.fail(ErrorKind::ConnectionAborted, &error.text)),

@@ -2,7 +2,7 @@ use std::io::Read;
 
 use serde_json::{Value, json};
 
-use crate::image::source::Document;
+use crate::image::source::StoredDocument;
 
 use std::collections::BTreeMap;
 
@@ -23,8 +23,8 @@ struct Memory {
 }
 
 impl Source for Memory {
-    fn top(&self) -> Result<Document, SourceError> {
-        Ok(Document { digest: digest_of(&self.top), media_type: None, bytes: self.top.clone() })
+    fn top(&self) -> Result<StoredDocument, SourceError> {
+        Ok(StoredDocument { digest: digest_of(&self.top), media_type: None, bytes: self.top.clone() })
     }
 
     fn manifest(&self, digest: &Digest) -> Result<Vec<u8>, SourceError> {

@@ -6,7 +6,7 @@ use reqwest::header::HeaderMap;
 
 /// An answer, with whatever status.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct RegistryResponse {
     pub(super) response: Response,
     /// Who answered: `HOST[:PORT]`.
     pub(super) host: String,
@@ -15,7 +15,7 @@ pub(super) struct Answer {
     pub(super) elsewhere: bool,
 }
 
-impl Answer {
+impl RegistryResponse {
     pub(super) fn status(&self) -> StatusCode {
         self.response.status()
     }

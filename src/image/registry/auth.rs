@@ -8,12 +8,12 @@ use reqwest::Url;
 use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
 use serde::Deserialize;
 
-use super::answer::Answer;
+use super::answer::RegistryResponse;
 use super::authorization::Authorization;
 use super::credentials::Login;
 use super::http::{HttpTransport, shown, unanswered};
 use super::request_error::RequestError;
-use super::response_error::{Access, AttemptError, Object, refusal};
+use super::response_error::{Access, AttemptError, RequestedObject, refusal};
 use crate::image::source::{SourceError, read_bounded};
 
 /// No token service answers more. Tokens of some are a few KiB long.
@@ -100,7 +100,7 @@ impl Auth {
         service: &str,
         scope: &str,
     ) -> Result<String, AttemptError> {
-        let object = Object::Token { name: &self.name };
+        let object = RequestedObject::Token { name: &self.name };
         let invalid = |what: String| SourceError::invalid(format!("{object}: {what}"));
         let url = Url::parse(realm).map_err(|error| invalid(format!("the token service is no URL: {error}")))?;
         if !(url.scheme() == "https" || url.scheme() == "http" && self.plain) {
@@ -123,7 +123,13 @@ impl Auth {
         token.ok_or_else(|| invalid(format!("the answer of {} holds no token", shown(&url))).into())
     }
 
-    fn ask(&self, transport: &HttpTransport, mut url: Url, service: &str, scope: &str) -> Result<Answer, RequestError> {
+    fn ask(
+        &self,
+        transport: &HttpTransport,
+        mut url: Url,
+        service: &str,
+        scope: &str,
+    ) -> Result<RegistryResponse, RequestError> {
         if let Some(DockerCredential::IdentityToken(token)) = &self.login.credential {
             let form = [
                 ("grant_type", "refresh_token"),

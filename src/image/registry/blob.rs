@@ -10,7 +10,7 @@ use reqwest::header::{CONTENT_RANGE, HeaderMap, HeaderValue, RANGE};
 
 use super::Registry;
 use super::request_error::RequestError;
-use super::response_error::{AttemptError, Object};
+use super::response_error::{AttemptError, RequestedObject};
 use super::retry::Backoff;
 use crate::image::source::SourceError;
 use crate::model::BlobRef;
@@ -72,8 +72,8 @@ impl<'a> Blob<'a> {
         Ok(())
     }
 
-    fn object(&self) -> Object<'_> {
-        Object::Blob { name: &self.registry.name, digest: &self.wanted.digest }
+    fn object(&self) -> RequestedObject<'_> {
+        RequestedObject::Blob { name: &self.registry.name, digest: &self.wanted.digest }
     }
 
     /// One try to have the bytes from `position` on.
@@ -118,7 +118,7 @@ impl<'a> Blob<'a> {
         if self.body.is_none() {
             self.connect()?;
         }
-        let broken = |object: Object<'_>, position: u64, cause: String| AttemptError::Passing {
+        let broken = |object: RequestedObject<'_>, position: u64, cause: String| AttemptError::Passing {
             error: SourceError::Unreachable {
                 what: format!("{object}: the connection broke at byte {position} of {size}: {cause}"),
                 hint: None,

@@ -3,7 +3,7 @@
 use reqwest::header::HeaderMap;
 use reqwest::{StatusCode, Url};
 
-use super::answer::Answer;
+use super::answer::RegistryResponse;
 use super::authorization::Authorization;
 use super::http::HttpTransport;
 use super::request_error::{RequestError, RequestErrorKind};
@@ -52,7 +52,7 @@ pub(super) fn contact(
 }
 
 /// An answer with any status: somebody is there.
-fn first_answer(transport: &HttpTransport, url: &Url, patience: Patience) -> Result<Answer, RequestError> {
+fn first_answer(transport: &HttpTransport, url: &Url, patience: Patience) -> Result<RegistryResponse, RequestError> {
     let mut backoff = Backoff::new(patience.shorter());
     loop {
         match transport.get(url, &HeaderMap::new(), &Authorization::Nobody) {
@@ -64,7 +64,7 @@ fn first_answer(transport: &HttpTransport, url: &Url, patience: Patience) -> Res
     }
 }
 
-fn challenges(answer: &Answer) -> Option<HeaderMap> {
+fn challenges(answer: &RegistryResponse) -> Option<HeaderMap> {
     let wanted = answer.status() == StatusCode::UNAUTHORIZED && !answer.elsewhere;
     wanted.then(|| answer.headers().clone())
 }

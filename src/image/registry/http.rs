@@ -8,11 +8,11 @@ use reqwest::blocking::{Client, Response};
 use reqwest::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue, LOCATION};
 use reqwest::redirect::Policy;
 
-use super::answer::Answer;
+use super::answer::RegistryResponse;
 use super::authorization::Authorization;
 use super::certs::HostCerts;
 use super::request_error::{RequestError, RequestErrorKind};
-use super::response_error::{AttemptError, Object};
+use super::response_error::{AttemptError, RequestedObject};
 use super::retry::Patience;
 use super::tls;
 use crate::image::source::{AccessOptions, SourceError};
@@ -63,7 +63,7 @@ impl HttpTransport {
         url: &Url,
         headers: &HeaderMap,
         authorization: &Authorization,
-    ) -> Result<Answer, RequestError> {
+    ) -> Result<RegistryResponse, RequestError> {
         let mut at = url.clone();
         let mut elsewhere = false;
         for _ in 0..=MOST_REDIRECTS {
@@ -73,7 +73,7 @@ impl HttpTransport {
             let request = if elsewhere { request } else { authorization.apply(request) };
             let response = request.send()?;
             let Some(next) = redirect(&at, &response)? else {
-                return Ok(Answer { response, host: host(&at), elsewhere });
+                return Ok(RegistryResponse { response, host: host(&at), elsewhere });
             };
             elsewhere |= next.origin() != url.origin();
             at = next;
@@ -85,9 +85,9 @@ impl HttpTransport {
     }
 
     /// A request that is sent as it is, and whose redirects are answers.
-    pub(super) fn post(&self, url: &Url, form: &[(&str, &str)]) -> Result<Answer, RequestError> {
+    pub(super) fn post(&self, url: &Url, form: &[(&str, &str)]) -> Result<RegistryResponse, RequestError> {
         let response = self.client.post(url.clone()).form(form).send()?;
-        Ok(Answer { response, host: host(url), elsewhere: false })
+        Ok(RegistryResponse { response, host: host(url), elsewhere: false })
     }
 
     /// Makes an error of a request that got no answer.
@@ -144,7 +144,7 @@ fn redirect(from: &Url, response: &Response) -> Result<Option<Url>, RequestError
 }
 
 /// The beginning of what to say of a request for `object` that failed.
-pub(super) fn unanswered(object: Object<'_>, url: &Url) -> String {
+pub(super) fn unanswered(object: RequestedObject<'_>, url: &Url) -> String {
     format!("{object}: no answer from {}", host(url))
 }
 

@@ -27,16 +27,16 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{StatusCode, Url};
 use serde::Deserialize;
 
-use self::answer::Answer;
+use self::answer::RegistryResponse;
 use self::auth::Auth;
 use self::blob::Blob;
 use self::connect::contact;
 use self::credentials::Login;
 use self::http::{HttpTransport, is_local, unanswered};
 use self::request_error::RequestError;
-use self::response_error::{AttemptError, Object, refusal};
+use self::response_error::{AttemptError, RequestedObject, refusal};
 use self::retry::{Backoff, Patience};
-use super::source::{AccessOptions, Document, Source, SourceError, read_bounded};
+use super::source::{AccessOptions, Source, SourceError, StoredDocument, read_bounded};
 use crate::model::BlobRef;
 use crate::model::{Digest, Hasher};
 
@@ -109,7 +109,12 @@ fn open_patiently(name: &Name, options: &AccessOptions, patience: Patience) -> R
 
 impl Registry {
     /// One request below the image's name, with one more when the token has run out. What comes back is a success.
-    fn ask(&self, path: &str, headers: &HeaderMap, object: Object<'_>) -> Result<Answer, AttemptError> {
+    fn ask(
+        &self,
+        path: &str,
+        headers: &HeaderMap,
+        object: RequestedObject<'_>,
+    ) -> Result<RegistryResponse, AttemptError> {
         let url = self.base.join(path).map_err(|error| SourceError::invalid(format!("{object}: {error}")))?;
         let mut authorization = self.auth.current();
         let mut renewed = false;
@@ -133,7 +138,7 @@ impl Registry {
     }
 
     /// A manifest or an index, whole, and the headers that came with it.
-    fn document(&self, path: &str, object: Object<'_>) -> Result<(Vec<u8>, HeaderMap), SourceError> {
+    fn document(&self, path: &str, object: RequestedObject<'_>) -> Result<(Vec<u8>, HeaderMap), SourceError> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static(MANIFESTS));
         patiently(self.patience, || {
@@ -151,8 +156,8 @@ impl Registry {
 }
 
 impl Source for Registry {
-    fn top(&self) -> Result<Document, SourceError> {
-        let object = Object::Image { name: &self.name };
+    fn top(&self) -> Result<StoredDocument, SourceError> {
+        let object = RequestedObject::Image { name: &self.name };
         let (bytes, headers) = self.document(&format!("manifests/{}", self.wanted), object)?;
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let media_type = header(CONTENT_TYPE.as_str());
@@ -173,11 +178,11 @@ impl Source for Registry {
             )));
         }
         refuse_schema_1(&self.name, media_type.as_deref(), &bytes)?;
-        Ok(Document { digest, media_type, bytes })
+        Ok(StoredDocument { digest, media_type, bytes })
     }
 
     fn manifest(&self, digest: &Digest) -> Result<Vec<u8>, SourceError> {
-        let object = Object::Manifest { name: &self.name, digest };
+        let object = RequestedObject::Manifest { name: &self.name, digest };
         Ok(self.document(&format!("manifests/{digest}"), object)?.0)
     }
 

@@ -6,7 +6,7 @@ use reqwest::Url;
 use reqwest::header::{HeaderMap, LINK};
 
 use super::Registry;
-use super::response_error::Object;
+use super::response_error::RequestedObject;
 use crate::image::source::SourceError;
 use crate::model::Digest;
 
@@ -15,7 +15,7 @@ const MOST_PAGES: usize = 16;
 
 /// The manifests of one type that refer to another, in the registry's order.
 pub(super) fn list(registry: &Registry, manifest: &Digest, artifact_type: &str) -> Result<Vec<Digest>, SourceError> {
-    let object = Object::Referrers { name: &registry.name, digest: manifest };
+    let object = RequestedObject::Referrers { name: &registry.name, digest: manifest };
     let mut path = format!("referrers/{manifest}?artifactType={}", escaped(artifact_type));
     let mut found = Vec::new();
     for page in 0..MOST_PAGES {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use reqwest::StatusCode;
 use serde::Deserialize;
 
-use super::answer::Answer;
+use super::answer::RegistryResponse;
 use super::retry::retry_after;
 use crate::image::source::SourceError;
 use crate::model::{Digest, printable};
@@ -43,7 +43,7 @@ impl From<SourceError> for AttemptError {
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Object<'a> {
+pub(super) enum RequestedObject<'a> {
     /// What the user named.
     Image { name: &'a str },
     /// A manifest that an index names.
@@ -56,7 +56,7 @@ pub(super) enum Object<'a> {
     Token { name: &'a str },
 }
 
-impl fmt::Display for Object<'_> {
+impl fmt::Display for RequestedObject<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Image { name } => write!(f, "fetching the manifest of {name}"),
@@ -69,7 +69,7 @@ impl fmt::Display for Object<'_> {
 }
 
 /// Makes an error of an answer that is none. `access` says with what credentials we asked, and what to do about it.
-pub(super) fn refusal(answer: Answer, object: Object<'_>, access: &Access) -> AttemptError {
+pub(super) fn refusal(answer: RegistryResponse, object: RequestedObject<'_>, access: &Access) -> AttemptError {
     let status = answer.status();
     let after = retry_after(answer.headers());
     let (host, elsewhere) = (answer.host.clone(), answer.elsewhere);
@@ -96,10 +96,12 @@ pub(super) fn refusal(answer: Answer, object: Object<'_>, access: &Access) -> At
             let hint = Some(format!("{doubt}{}", access.hint));
             SourceError::Denied { what: format!("{what}, {}", access.used), hint }.into()
         }
-        StatusCode::NOT_FOUND if matches!(object, Object::Image { .. } | Object::Referrers { .. }) => {
+        StatusCode::NOT_FOUND
+            if matches!(object, RequestedObject::Image { .. } | RequestedObject::Referrers { .. }) =>
+        {
             SourceError::NotFound(what).into()
         }
-        StatusCode::NOT_FOUND if matches!(object, Object::Token { .. }) => SourceError::invalid(what).into(),
+        StatusCode::NOT_FOUND if matches!(object, RequestedObject::Token { .. }) => SourceError::invalid(what).into(),
         StatusCode::NOT_FOUND => SourceError::invalid(format!("{what}: the image there is not complete")).into(),
         _ => SourceError::invalid(what).into(),
     }
@@ -119,8 +121,8 @@ pub(super) struct Access {
 /// The error body of a registry or of a token service; OAuth 2 has its own (RFC 6749, section 5.2).
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Body {
-    errors: Vec<Entry>,
+struct ErrorBody {
+    errors: Vec<ErrorEntry>,
     error: Option<String>,
     error_description: Option<String>,
     details: Option<String>,
@@ -129,17 +131,17 @@ struct Body {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Entry {
+struct ErrorEntry {
     code: String,
     message: String,
 }
 
 /// What the server says about it, in one line; empty if nothing that is meant for us.
-fn quote(answer: Answer) -> String {
+fn quote(answer: RegistryResponse) -> String {
     let mut bytes = Vec::new();
     // Half an explanation is none, but the status still counts.
     _ = std::io::copy(&mut answer.response.take(LARGEST_BODY), &mut bytes);
-    let body: Body = serde_json::from_slice(&bytes).unwrap_or_default();
+    let body: ErrorBody = serde_json::from_slice(&bytes).unwrap_or_default();
     let mut parts: Vec<String> = body.errors.into_iter().map(|entry| joined(&entry.code, &entry.message)).collect();
     if parts.is_empty() {
         let text = body.error_description.or(body.details).or(body.message);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::document::{Document, Mistake};
+use crate::document::{Document, DocumentError};
 use crate::judge::rules::{Judgement, Outcome, Problem, Waived};
 
 /// Name and major version of the file's form.
@@ -13,28 +13,28 @@ const FORM: &str = "ncclcheck-baseline/1";
 /// Known problems.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Baseline {
-    known: BTreeSet<Known>,
+    known: BTreeSet<KnownProblem>,
     /// What the file is called.
     name: String,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct BaselineFile {
     schema: String,
-    known: BTreeSet<Known>,
+    known: BTreeSet<KnownProblem>,
 }
 
 /// A problem, by what stays the same when the image is built again.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Known {
+struct KnownProblem {
     rule: String,
     /// The places of the finding; none where the rule could not be answered.
     places: Option<BTreeSet<String>>,
 }
 
-impl Known {
+impl KnownProblem {
     fn of(judgement: &Judgement<'_>) -> Option<Self> {
         let places = match &judgement.outcome {
             Outcome::Fail(finding) => Some(finding.places()),
@@ -52,8 +52,8 @@ impl Known {
 
 impl Baseline {
     /// Reads what [`Self::text`] wrote.
-    pub fn read(document: Document<'_>) -> Result<Self, Mistake> {
-        let file: File = document.parse()?;
+    pub fn read(document: Document<'_>) -> Result<Self, DocumentError> {
+        let file: BaselineFile = document.parse()?;
         if file.schema != FORM {
             let what = format!("this is no baseline of this version: its schema is '{}' and not '{FORM}'", file.schema);
             return Err(document.mistake_of("schema", what));
@@ -63,7 +63,7 @@ impl Baseline {
 
     /// Adds what is wrong with one more image.
     pub fn add(&mut self, judgements: &[Judgement<'_>]) {
-        self.known.extend(judgements.iter().filter_map(Known::of));
+        self.known.extend(judgements.iter().filter_map(KnownProblem::of));
     }
 
     /// How many problems there are.
@@ -86,7 +86,7 @@ impl Baseline {
     /// Takes what is known out of the failures, and tells what is not the case any more.
     pub fn accept<'r>(&self, judgements: Vec<Judgement<'r>>) -> (Vec<Judgement<'r>>, Vec<String>) {
         let mut met = Vec::new();
-        let judgements = judgements.into_iter().map(|judgement| match Known::of(&judgement) {
+        let judgements = judgements.into_iter().map(|judgement| match KnownProblem::of(&judgement) {
             Some(problem) => {
                 let is_known = self.has(&problem);
                 met.push(problem);
@@ -104,7 +104,7 @@ impl Baseline {
     }
 
     /// Whether a problem is known. A finding that has lost some of its places is no new one.
-    fn has(&self, problem: &Known) -> bool {
+    fn has(&self, problem: &KnownProblem) -> bool {
         let mut like = self.known.iter().filter(|known| known.is_like(problem)).peekable();
         let is_there = like.peek().is_some();
         let places: BTreeSet<&String> = like.filter_map(|known| known.places.as_ref()).flatten().collect();

@@ -16,7 +16,7 @@ use crate::model::Severity;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 #[schemars(title = "ncclcheck policy")]
-pub(super) struct File {
+pub(super) struct PolicyFile {
     /// What it is for, in one line.
     pub(super) about: String,
     /// The profile that it builds on; `ncclcheck rules profiles` lists them.
@@ -30,7 +30,7 @@ pub(super) struct File {
     #[schemars(with = "Vec<RequirementForm>")]
     pub(super) require: Vec<Requirement>,
     /// Findings that are accepted.
-    pub(super) waivers: Vec<Entry>,
+    pub(super) waivers: Vec<WaiverEntry>,
 }
 
 /// Which rules count, and how much.
@@ -44,14 +44,15 @@ pub(super) struct Selection {
     #[schemars(with = "Vec<String>")]
     pub(super) only: Vec<Spanned<String>>,
     /// Severities by id, `area/*` or `*`; of several that match, the last counts.
-    #[schemars(with = "BTreeMap<String, Level>")]
-    pub(super) severity: Entries<Level>,
+    #[schemars(with = "BTreeMap<String, RuleLevel>")]
+    pub(super) severity: Entries<RuleLevel>,
 }
 
 /// How much a rule counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Level {
+#[schemars(rename = "Level")]
+pub(super) enum RuleLevel {
     /// It is not asked.
     Off,
     Info,
@@ -59,7 +60,7 @@ pub(super) enum Level {
     Error,
 }
 
-impl Level {
+impl RuleLevel {
     pub(super) const fn severity(self) -> Option<Severity> {
         match self {
             Self::Off => None,
@@ -73,7 +74,8 @@ impl Level {
 /// A finding that is accepted.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct Entry {
+#[schemars(rename = "Entry")]
+pub(super) struct WaiverEntry {
     /// The rule: its id, or `area/*`.
     #[schemars(with = "String")]
     pub(super) rule: Spanned<String>,
@@ -143,41 +145,43 @@ struct LongRequirement {
 impl<'de> Deserialize<'de> for Requirement {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // A text has its place only from outside.
-        let form: Spanned<Form> = Spanned::deserialize(deserializer)?;
+        let form: Spanned<ProfileForm> = Spanned::deserialize(deserializer)?;
         Ok(match form.value {
-            Form::Short(that) => Self {
+            ProfileForm::Short(that) => Self {
                 that: Spanned::new(that, form.referenced, form.defined),
                 because: None,
                 severity: None,
                 id: None,
             },
-            Form::Long(long) => Self { that: long.that, because: long.because, severity: long.severity, id: long.id },
+            ProfileForm::Long(long) => {
+                Self { that: long.that, because: long.because, severity: long.severity, id: long.id }
+            }
         })
     }
 }
 
-enum Form {
+enum ProfileForm {
     Short(String),
     Long(LongRequirement),
 }
 
-impl<'de> Deserialize<'de> for Form {
+impl<'de> Deserialize<'de> for ProfileForm {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Either;
 
         impl<'de> Visitor<'de> for Either {
-            type Value = Form;
+            type Value = ProfileForm;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a condition such as `torch.version >= 2.6`, or a map with it under `that`")
             }
 
-            fn visit_str<E>(self, text: &str) -> Result<Form, E> {
-                Ok(Form::Short(text.to_owned()))
+            fn visit_str<E>(self, text: &str) -> Result<ProfileForm, E> {
+                Ok(ProfileForm::Short(text.to_owned()))
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Form, A::Error> {
-                LongRequirement::deserialize(MapAccessDeserializer::new(map)).map(Form::Long)
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ProfileForm, A::Error> {
+                LongRequirement::deserialize(MapAccessDeserializer::new(map)).map(ProfileForm::Long)
             }
         }
 
@@ -187,6 +191,6 @@ impl<'de> Deserialize<'de> for Form {
 
 /// The JSON schema of policies, for editors.
 pub fn schema() -> String {
-    let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<File>();
+    let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<PolicyFile>();
     format!("{:#}\n", schema.as_value())
 }

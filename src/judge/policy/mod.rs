@@ -6,7 +6,7 @@ mod file;
 mod pattern;
 mod waiver;
 
-use crate::document::{Document, Mistake, Spanned, shipped, suggestion};
+use crate::document::{Document, DocumentError, Spanned, shipped, suggestion};
 use crate::judge::rules::{Judgement, Required, Rule, RuleSet};
 use crate::model::Severity;
 
@@ -14,23 +14,23 @@ pub use baseline::Baseline;
 pub use file::schema;
 pub use waiver::{Subject, Today};
 
-use file::{File, Level, Requirement};
-use pattern::Pattern;
+use file::{PolicyFile, Requirement, RuleLevel};
+use pattern::RulePattern;
 use waiver::Waiver;
 
 /// A policy.
 #[derive(Debug, Default)]
 pub struct Policy {
     /// The profile, if one is chosen, and then the file, whose words weigh more.
-    layers: Vec<Layer>,
+    layers: Vec<PolicyLayer>,
 }
 
 /// A file of a policy.
 #[derive(Debug)]
-struct Layer {
+struct PolicyLayer {
     name: String,
     text: String,
-    file: File,
+    file: PolicyFile,
     waivers: Vec<Waiver>,
 }
 
@@ -51,7 +51,7 @@ impl Profile {
     }
 
     /// What it is for.
-    pub fn about(self) -> Result<String, Mistake> {
+    pub fn about(self) -> Result<String, DocumentError> {
         Ok(self.layer()?.file.about)
     }
 
@@ -59,8 +59,8 @@ impl Profile {
         Self::all().into_iter().find(|profile| profile.name == name)
     }
 
-    fn layer(self) -> Result<Layer, Mistake> {
-        Layer::read(Document { name: &format!("profile {}", self.name), text: self.text })
+    fn layer(self) -> Result<PolicyLayer, DocumentError> {
+        PolicyLayer::read(Document { name: &format!("profile {}", self.name), text: self.text })
     }
 }
 
@@ -83,14 +83,14 @@ impl NoProfile {
 
 impl Policy {
     /// A profile alone.
-    pub fn of_profile(name: &str) -> Result<Result<Self, Mistake>, NoProfile> {
+    pub fn of_profile(name: &str) -> Result<Result<Self, DocumentError>, NoProfile> {
         let profile = Profile::find(name).ok_or_else(|| NoProfile::new(name))?;
         Ok(profile.layer().map(|layer| Self { layers: vec![layer] }))
     }
 
     /// Puts a file over what there is; its own profile counts if none was chosen before.
-    pub fn add(&mut self, document: Document<'_>) -> Result<(), Mistake> {
-        let layer = Layer::read(document)?;
+    pub fn add(&mut self, document: Document<'_>) -> Result<(), DocumentError> {
+        let layer = PolicyLayer::read(document)?;
         if let (Some(name), true) = (&layer.file.profile, self.layers.is_empty()) {
             let profile = Profile::find(&name.value).ok_or_else(|| {
                 let mut error = NoProfile::new(&name.value);
@@ -114,7 +114,7 @@ impl Policy {
     }
 
     /// The rules that count, with the severities that the policy gives them.
-    pub fn apply(&self, mut rules: RuleSet) -> Result<RuleSet, Mistake> {
+    pub fn apply(&self, mut rules: RuleSet) -> Result<RuleSet, DocumentError> {
         for layer in &self.layers {
             for requirement in &layer.file.require {
                 layer.require(requirement, &mut rules)?;
@@ -124,7 +124,7 @@ impl Policy {
             let only = layer.patterns(&layer.file.rules.only, &rules)?;
             let levels = layer.file.rules.severity.0.iter();
             let levels = levels.map(|(pattern, level)| Ok((layer.pattern(pattern, &rules)?, level.value)));
-            let levels = levels.collect::<Result<Vec<_>, Mistake>>()?;
+            let levels = levels.collect::<Result<Vec<_>, DocumentError>>()?;
             layer.waivers.iter().try_for_each(|waiver| layer.pattern(&waiver.rule, &rules).map(|_| ()))?;
             // Of several that match, the last counts: the general first, the particular behind it.
             let level = |rule: &Rule| {
@@ -133,10 +133,10 @@ impl Policy {
             rules = rules.only(|rule| {
                 let is_wanted =
                     only.is_empty() || rule.is_required() || only.iter().any(|pattern| pattern.matches(&rule.id));
-                level(rule).map_or(is_wanted, |level| level != Level::Off)
+                level(rule).map_or(is_wanted, |level| level != RuleLevel::Off)
             });
             for rule in rules.iter_mut() {
-                rule.severity = level(rule).and_then(Level::severity).unwrap_or(rule.severity);
+                rule.severity = level(rule).and_then(RuleLevel::severity).unwrap_or(rule.severity);
             }
         }
         Ok(rules)
@@ -154,12 +154,12 @@ impl Policy {
     }
 }
 
-impl Layer {
-    fn read(document: Document<'_>) -> Result<Self, Mistake> {
+impl PolicyLayer {
+    fn read(document: Document<'_>) -> Result<Self, DocumentError> {
         if document.text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
             return Err(document.mistake_of("", "there is nothing in this file"));
         }
-        let mut file: File = document.parse()?;
+        let mut file: PolicyFile = document.parse()?;
         let waivers = std::mem::take(&mut file.waivers).into_iter().map(|entry| Waiver::read(entry, document));
         let waivers = waivers.collect::<Result<_, _>>()?;
         Ok(Self { name: document.name.to_owned(), text: document.text.to_owned(), file, waivers })
@@ -169,13 +169,13 @@ impl Layer {
         Document { name: &self.name, text: &self.text }
     }
 
-    fn patterns(&self, texts: &[Spanned<String>], rules: &RuleSet) -> Result<Vec<Pattern>, Mistake> {
+    fn patterns(&self, texts: &[Spanned<String>], rules: &RuleSet) -> Result<Vec<RulePattern>, DocumentError> {
         texts.iter().map(|text| self.pattern(text, rules)).collect()
     }
 
     /// A pattern, which must match a rule: one that matches none is a slip of the pen.
-    fn pattern(&self, text: &Spanned<String>, rules: &RuleSet) -> Result<Pattern, Mistake> {
-        let pattern = Pattern::new(&text.value);
+    fn pattern(&self, text: &Spanned<String>, rules: &RuleSet) -> Result<RulePattern, DocumentError> {
+        let pattern = RulePattern::new(&text.value);
         if rules.iter().any(|rule| pattern.matches(&rule.id)) || RuleSet::source(&text.value).is_some() {
             return Ok(pattern);
         }
@@ -185,7 +185,7 @@ impl Layer {
         Err(self.document().mistake(text, format!("there is no rule '{}'", text.value)).help(Some(help)))
     }
 
-    fn require(&self, requirement: &Requirement, rules: &mut RuleSet) -> Result<(), Mistake> {
+    fn require(&self, requirement: &Requirement, rules: &mut RuleSet) -> Result<(), DocumentError> {
         let that = &requirement.that;
         let required = Required {
             id: requirement.id.as_ref().map(|id| &*id.value),

@@ -2,9 +2,9 @@
 
 /// A name or a pattern.
 #[derive(Clone, Debug)]
-pub(super) struct Pattern(String);
+pub(super) struct RulePattern(String);
 
-impl Pattern {
+impl RulePattern {
     pub(super) fn new(text: &str) -> Self {
         Self(text.to_owned())
     }

@@ -6,12 +6,12 @@ use crate::model::{Fact, Gap, Site, Version};
 
 use super::*;
 
-fn policy(text: &str) -> Result<Policy, Mistake> {
+fn policy(text: &str) -> Result<Policy, DocumentError> {
     let mut policy = Policy::default();
     policy.add(Document { name: "ncclcheck.yaml", text }).map(|()| policy)
 }
 
-fn rules(text: &str) -> Result<RuleSet, Mistake> {
+fn rules(text: &str) -> Result<RuleSet, DocumentError> {
     policy(text)?.apply(RuleSet::builtin()?)
 }
 

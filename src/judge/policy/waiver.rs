@@ -5,12 +5,12 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
-use crate::document::{Document, Mistake, Spanned};
+use crate::document::{Document, DocumentError, Spanned};
 use crate::judge::rules::{Judgement, Outcome, Problem, Waived};
 use crate::model::{Digest, DigestError};
 
-use super::file::Entry;
-use super::pattern::Pattern;
+use super::file::WaiverEntry;
+use super::pattern::RulePattern;
 
 /// The day by which waivers expire.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +54,7 @@ pub(super) struct Waiver {
 
 impl Waiver {
     /// Reads what is written in a policy.
-    pub(super) fn read(entry: Entry, document: Document<'_>) -> Result<Self, Mistake> {
+    pub(super) fn read(entry: WaiverEntry, document: Document<'_>) -> Result<Self, DocumentError> {
         if entry.reason.value.trim().is_empty() {
             return Err(document.mistake(&entry.reason, "a waiver has a reason, and this one is empty"));
         }
@@ -97,7 +97,7 @@ impl Waiver {
     }
 
     fn is_of(&self, judgement: &Judgement<'_>) -> bool {
-        Pattern::new(&self.rule.value).matches(&judgement.rule.id)
+        RulePattern::new(&self.rule.value).matches(&judgement.rule.id)
     }
 
     fn waive(&self, outcome: Outcome, today: Today) -> Outcome {
@@ -125,7 +125,7 @@ impl Waiver {
     }
 }
 
-fn glob(text: &Spanned<String>, document: Document<'_>) -> Result<GlobMatcher, Mistake> {
+fn glob(text: &Spanned<String>, document: Document<'_>) -> Result<GlobMatcher, DocumentError> {
     if text.value.is_empty() {
         return Err(document.mistake(text, "this pattern matches no image's name"));
     }
@@ -134,7 +134,7 @@ fn glob(text: &Spanned<String>, document: Document<'_>) -> Result<GlobMatcher, M
     Ok(glob.compile_matcher())
 }
 
-fn fingerprint(text: Spanned<String>, document: Document<'_>) -> Result<String, Mistake> {
+fn fingerprint(text: Spanned<String>, document: Document<'_>) -> Result<String, DocumentError> {
     if !(8..=64).contains(&text.value.len()) || !text.value.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f')) {
         let what = "a fingerprint is 8 to 64 hexadecimal digits, as the JSON report has them";
         return Err(document.mistake(&text, what));
@@ -142,7 +142,7 @@ fn fingerprint(text: Spanned<String>, document: Document<'_>) -> Result<String, 
     Ok(text.value)
 }
 
-fn expiry(text: &Spanned<String>, document: Document<'_>) -> Result<Option<Date>, Mistake> {
+fn expiry(text: &Spanned<String>, document: Document<'_>) -> Result<Option<Date>, DocumentError> {
     if text.value == "never" {
         return Ok(None);
     }

@@ -17,20 +17,20 @@ use super::condition::{self, Condition, facts_of};
 
 /// What a condition comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Truth {
+pub(super) enum ConditionTruth {
     True,
     False,
     /// It depends on these gaps.
     Unknown(Vec<Gap>),
 }
 
-impl From<bool> for Truth {
+impl From<bool> for ConditionTruth {
     fn from(value: bool) -> Self {
         if value { Self::True } else { Self::False }
     }
 }
 
-impl Not for Truth {
+impl Not for ConditionTruth {
     type Output = Self;
 
     fn not(self) -> Self {
@@ -51,7 +51,7 @@ pub(super) struct Scope<'f> {
 
 impl<'f> Scope<'f> {
     pub(super) fn new(facts: &'f Facts) -> Self {
-        let mut root = Tree::default();
+        let mut root = ConditionTree::default();
         for key in key::KEYS {
             root.insert(key.name, facts.view(key).value());
         }
@@ -66,35 +66,35 @@ impl<'f> Scope<'f> {
         self.facts
     }
 
-    pub(super) fn eval(&self, condition: &Condition) -> Truth {
+    pub(super) fn eval(&self, condition: &Condition) -> ConditionTruth {
         self.truth_of(condition.root())
     }
 
-    pub(super) fn truth_of(&self, expression: &IdedExpr) -> Truth {
+    pub(super) fn truth_of(&self, expression: &IdedExpr) -> ConditionTruth {
         self.truth(expression, &self.context)
     }
 
-    fn truth(&self, expression: &IdedExpr, context: &Context<'_, '_>) -> Truth {
+    fn truth(&self, expression: &IdedExpr, context: &Context<'_, '_>) -> ConditionTruth {
         match &expression.expr {
             Expr::Call(call) => match (call.func_name.as_str(), call.args.as_slice()) {
                 (op::LOGICAL_AND, [left, right]) => {
-                    return both(self.truth(left, context), &Truth::False, || self.truth(right, context));
+                    return both(self.truth(left, context), &ConditionTruth::False, || self.truth(right, context));
                 }
                 (op::LOGICAL_OR, [left, right]) => {
-                    return both(self.truth(left, context), &Truth::True, || self.truth(right, context));
+                    return both(self.truth(left, context), &ConditionTruth::True, || self.truth(right, context));
                 }
                 (op::LOGICAL_NOT, [operand]) => return !self.truth(operand, context),
                 (op::CONDITIONAL, [condition, yes, no]) => {
                     return match self.truth(condition, context) {
-                        Truth::True => self.truth(yes, context),
-                        Truth::False => self.truth(no, context),
-                        unknown @ Truth::Unknown(_) => unknown,
+                        ConditionTruth::True => self.truth(yes, context),
+                        ConditionTruth::False => self.truth(no, context),
+                        unknown @ ConditionTruth::Unknown(_) => unknown,
                     };
                 }
                 _ => {}
             },
             // An entry of a fact that is not there is not there either.
-            Expr::Select(select) if select.test && self.is_absent(&select.operand) => return Truth::False,
+            Expr::Select(select) if select.test && self.is_absent(&select.operand) => return ConditionTruth::False,
             Expr::Comprehension(each) if !self.gaps(&each.loop_step).is_empty() => {
                 if let Some(truth) = self.each(each, context) {
                     return truth;
@@ -107,11 +107,11 @@ impl<'f> Scope<'f> {
 
     /// `exists` and `all`, whose question holds something unknown: one element may decide without it. `None` for other
     /// loops, and for a list that is unknown itself.
-    fn each(&self, each: &ComprehensionExpr, context: &Context<'_, '_>) -> Option<Truth> {
+    fn each(&self, each: &ComprehensionExpr, context: &Context<'_, '_>) -> Option<ConditionTruth> {
         let Expr::Call(step) = &each.loop_step.expr else { return None };
         let decides = match step.func_name.as_str() {
-            op::LOGICAL_AND => Truth::False,
-            op::LOGICAL_OR => Truth::True,
+            op::LOGICAL_AND => ConditionTruth::False,
+            op::LOGICAL_OR => ConditionTruth::True,
             _ => return None,
         };
         let question = step.args.get(1)?;
@@ -150,10 +150,10 @@ impl<'f> Scope<'f> {
         gaps
     }
 
-    fn leaf(&self, expression: &IdedExpr, context: &Context<'_, '_>) -> Truth {
+    fn leaf(&self, expression: &IdedExpr, context: &Context<'_, '_>) -> ConditionTruth {
         let gaps = self.gaps(expression);
         if !gaps.is_empty() {
-            return Truth::Unknown(gaps);
+            return ConditionTruth::Unknown(gaps);
         }
         let error = match context.resolve(expression) {
             Ok(Cel::Bool(value)) => return value.into(),
@@ -161,7 +161,7 @@ impl<'f> Scope<'f> {
             Err(error) => error.to_string(),
         };
         let absent = facts_of(expression).into_iter().find(|key| matches!(self.facts.view(key), Fact::Absent));
-        Truth::Unknown(vec![match absent {
+        ConditionTruth::Unknown(vec![match absent {
             Some(key) => Gap::new(format!("the rule asks for the value of {}, which there is not", key.name))
                 .settled_by(format!("write has({}) before it in the rule's condition", key.name)),
             None => Gap::new(format!("the rule's condition cannot be evaluated: {error}"))
@@ -171,28 +171,28 @@ impl<'f> Scope<'f> {
 }
 
 /// `&&` and `||`: one side may decide alone; else what is unknown on either side counts.
-fn both(first: Truth, decides: &Truth, second: impl FnOnce() -> Truth) -> Truth {
+fn both(first: ConditionTruth, decides: &ConditionTruth, second: impl FnOnce() -> ConditionTruth) -> ConditionTruth {
     if first == *decides {
         return first;
     }
     match (first, second()) {
         (_, second) if second == *decides => second,
-        (Truth::Unknown(mut gaps), Truth::Unknown(more)) => {
+        (ConditionTruth::Unknown(mut gaps), ConditionTruth::Unknown(more)) => {
             gaps.extend(more.into_iter().filter(|gap| !gaps.contains(gap)).collect::<Vec<_>>());
-            Truth::Unknown(gaps)
+            ConditionTruth::Unknown(gaps)
         }
-        (unknown @ Truth::Unknown(_), _) | (_, unknown) => unknown,
+        (unknown @ ConditionTruth::Unknown(_), _) | (_, unknown) => unknown,
     }
 }
 
 /// Facts by the parts of their names.
 #[derive(Default)]
-struct Tree {
+struct ConditionTree {
     value: Option<Cel>,
-    children: BTreeMap<String, Tree>,
+    children: BTreeMap<String, ConditionTree>,
 }
 
-impl Tree {
+impl ConditionTree {
     fn insert(&mut self, name: &str, value: Option<&Value>) {
         let mut parts: Vec<&str> = name.split('.').collect();
         let last = parts.pop().unwrap_or_default();

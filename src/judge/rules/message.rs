@@ -5,14 +5,14 @@ use crate::facts::Facts;
 use crate::facts::key::{self, Definition, KEYS, Type};
 use crate::model::{Fact, Value};
 
-use super::condition::Wrong;
+use super::condition::ConditionError;
 
 /// A message with its places.
 #[derive(Debug)]
-pub(super) struct Message(Vec<Part>);
+pub(super) struct Message(Vec<MessagePart>);
 
 #[derive(Debug)]
-enum Part {
+enum MessagePart {
     Text(String),
     /// A fact, or one entry of a fact that is a map: `{image.env.NCCL_DEBUG}`.
     Fact(&'static Definition, Option<String>),
@@ -20,30 +20,31 @@ enum Part {
 
 impl Message {
     /// Takes a message apart, and makes sure that every fact in it exists.
-    pub(super) fn parse(text: &str) -> Result<Self, Wrong> {
+    pub(super) fn parse(text: &str) -> Result<Self, ConditionError> {
         let mut parts = Vec::new();
         let mut rest = text;
         while let Some((before, place)) = rest.split_once('{') {
             let start = text.len() - place.len() - 1;
-            let wrong = |length: usize, what: String, help| Wrong { part: start..start + length + 1, what, help };
+            let wrong =
+                |length: usize, what: String, help| ConditionError { part: start..start + length + 1, what, help };
             let (name, after) = place.split_once('}').ok_or_else(|| {
                 wrong(1, "this brace is not closed".to_owned(), Some("write {name.of.a.fact}".to_owned()))
             })?;
-            parts.push(Part::Text(before.to_owned()));
+            parts.push(MessagePart::Text(before.to_owned()));
             let (key, entry) = named(name).ok_or_else(|| {
                 let help = suggestion(name, KEYS.iter().map(|key| key.name));
                 wrong(name.len().max(1), format!("there is no fact '{name}'"), help)
             })?;
-            parts.push(Part::Fact(key, entry));
+            parts.push(MessagePart::Fact(key, entry));
             rest = after;
         }
-        parts.push(Part::Text(rest.to_owned()));
+        parts.push(MessagePart::Text(rest.to_owned()));
         Ok(Self(parts))
     }
 
     /// The same with text behind it, braces and all.
     pub(super) fn and_text(mut self, text: &str) -> Self {
-        self.0.push(Part::Text(text.to_owned()));
+        self.0.push(MessagePart::Text(text.to_owned()));
         self
     }
 
@@ -51,8 +52,8 @@ impl Message {
         self.0
             .iter()
             .map(|part| match part {
-                Part::Text(text) => text.clone(),
-                Part::Fact(key, entry) => match (facts.view(key), entry) {
+                MessagePart::Text(text) => text.clone(),
+                MessagePart::Fact(key, entry) => match (facts.view(key), entry) {
                     (Fact::Seen { value: Value::Map(map), .. }, Some(entry)) => {
                         map.get(entry).map_or("nothing".to_owned(), ToString::to_string)
                     }

@@ -12,16 +12,16 @@ mod trial;
 
 use std::collections::BTreeMap;
 
-use crate::document::{Document, Mistake, shipped};
+use crate::document::{Document, DocumentError, shipped};
 use crate::facts::Facts;
 use crate::facts::key::Definition;
 use crate::model::{Owner, Severity, Site};
 
 use condition::Condition;
-use eval::Truth;
+use eval::ConditionTruth;
 use message::Message;
 
-pub use condition::{FUNCTIONS, Function, Wrong};
+pub use condition::{ConditionError, FUNCTIONS, Function};
 pub use files::RuleFile;
 pub use outcome::{Finding, Judgement, Outcome, Problem, Waived};
 pub use required::Required;
@@ -109,7 +109,7 @@ pub struct RuleSet(BTreeMap<String, Rule>);
 
 impl RuleSet {
     /// The rules that ship with this program.
-    pub fn builtin() -> Result<Self, Mistake> {
+    pub fn builtin() -> Result<Self, DocumentError> {
         let rules = shipped::rules().map(|(id, text)| {
             let rule = Rule::parse(&id, Document { name: &format!("rules/{id}.yaml"), text })?;
             Ok((id, rule))
@@ -124,7 +124,7 @@ impl RuleSet {
 
     /// Rules of a test: id and text of each.
     #[cfg(test)]
-    pub(crate) fn from_yaml(documents: &[(&str, &str)]) -> Result<Self, Mistake> {
+    pub(crate) fn from_yaml(documents: &[(&str, &str)]) -> Result<Self, DocumentError> {
         let rules = documents
             .iter()
             .map(|(id, text)| Ok(((*id).to_owned(), Rule::parse(id, Document { name: &format!("{id}.yaml"), text })?)));
@@ -132,7 +132,7 @@ impl RuleSet {
     }
 
     /// Adds the rule of a document, which its folder and name call `id`.
-    pub fn add(&mut self, id: &str, document: Document<'_>) -> Result<(), Mistake> {
+    pub fn add(&mut self, id: &str, document: Document<'_>) -> Result<(), DocumentError> {
         let rule = Rule::parse(id, document)?;
         if let Some(other) = self.0.get(&rule.id) {
             let what = if shipped::rule(&other.id).is_some() {
@@ -192,15 +192,15 @@ pub fn judge<'r>(rules: &'r RuleSet, facts: &Facts) -> Vec<Judgement<'r>> {
 
 impl Rule {
     fn judge(&self, scope: &eval::Scope<'_>) -> Outcome {
-        match self.applies.as_ref().map_or(Truth::True, |applies| scope.eval(applies)) {
-            Truth::True => {}
-            Truth::False => return Outcome::NotApplicable,
-            Truth::Unknown(gaps) => return Outcome::Unknown(gaps),
+        match self.applies.as_ref().map_or(ConditionTruth::True, |applies| scope.eval(applies)) {
+            ConditionTruth::True => {}
+            ConditionTruth::False => return Outcome::NotApplicable,
+            ConditionTruth::Unknown(gaps) => return Outcome::Unknown(gaps),
         }
         match scope.eval(&self.check) {
-            Truth::True => Outcome::Pass,
-            Truth::Unknown(gaps) => Outcome::Unknown(gaps),
-            Truth::False => {
+            ConditionTruth::True => Outcome::Pass,
+            ConditionTruth::Unknown(gaps) => Outcome::Unknown(gaps),
+            ConditionTruth::False => {
                 let mut at: Vec<Site> =
                     self.evidence.iter().flat_map(|evidence| evidence.sites(scope.facts())).collect();
                 at.sort();

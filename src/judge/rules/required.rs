@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use cel::common::ast::{Expr, IdedExpr};
 use regex::Regex;
 
-use super::condition::{Condition, Wrong, fact, facts_of, operands, path};
+use super::condition::{Condition, ConditionError, fact, facts_of, operands, path};
 use super::message::Message;
 use super::schema::Examples;
 use super::{Evidence, Rule};
@@ -29,12 +29,12 @@ pub struct Required<'p> {
 
 impl Rule {
     /// The rule of a requirement. A fact that is asked for and not there fails it.
-    pub fn required(required: &Required<'_>) -> Result<Self, super::Wrong> {
+    pub fn required(required: &Required<'_>) -> Result<Self, super::ConditionError> {
         let source = in_cel(required.that);
         // What is wrong in the short form is told of it as a whole: it is not where CEL has it.
-        let told = |wrong: Wrong| {
+        let told = |wrong: ConditionError| {
             let part = if source == required.that { wrong.part } else { 0..required.that.len() };
-            Wrong { part, ..wrong }
+            ConditionError { part, ..wrong }
         };
         let condition = Condition::compile(&source).map_err(told)?;
         let mut names = Names::default();
@@ -48,7 +48,7 @@ impl Rule {
         let id = required.id.map_or_else(|| slug(required.that), ToOwned::to_owned);
         if !super::is_name(&id) {
             let what = format!("'{id}' is no name of small letters, digits and dashes");
-            return Err(Wrong {
+            return Err(ConditionError {
                 part: 0..required.that.len(),
                 what,
                 help: Some("give the requirement an id".to_owned()),

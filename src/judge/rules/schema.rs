@@ -6,12 +6,12 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::Deserialize;
 
-use crate::document::{Document, Entries, Mistake, Spanned, suggestion};
+use crate::document::{Document, DocumentError, Entries, Spanned, suggestion};
 use crate::facts::Facts;
 use crate::facts::key::{self, Definition, KEYS, Type};
 use crate::model::{Fact, Owner, Severity, Value, Version};
 
-use super::condition::{Condition, Wrong};
+use super::condition::{Condition, ConditionError};
 use super::message::{Message, named};
 use super::{Evidence, Rule, is_name};
 
@@ -19,7 +19,7 @@ use super::{Evidence, Rule, is_name};
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "ncclcheck rule")]
-struct File {
+struct RuleDocument {
     /// The area and the name, as its folder and its file have them: nccl/missing-library.
     #[schemars(with = "String", regex(pattern = "^[a-z0-9-]+/[a-z0-9-]+$"))]
     id: Spanned<String>,
@@ -122,7 +122,7 @@ impl Example {
         facts
     }
 
-    fn check(&self, document: Document<'_>) -> Result<(), Mistake> {
+    fn check(&self, document: Document<'_>) -> Result<(), DocumentError> {
         let names = self.facts.0.iter().map(|(name, _)| name).chain(&self.unknown);
         names.map(|name| fact(name, document)).collect::<Result<Vec<_>, _>>()?;
         for (name, value) in &self.facts.0 {
@@ -140,7 +140,7 @@ impl Example {
 }
 
 /// A fact that somebody names.
-fn fact(name: &Spanned<String>, document: Document<'_>) -> Result<&'static Definition, Mistake> {
+fn fact(name: &Spanned<String>, document: Document<'_>) -> Result<&'static Definition, DocumentError> {
     key::find(&name.value).ok_or_else(|| {
         let help = suggestion(&name.value, KEYS.iter().map(|key| key.name));
         document.mistake(name, format!("there is no fact '{}'", name.value)).help(help)
@@ -184,14 +184,14 @@ fn typed(key: &Definition, value: &serde_json::Value) -> Option<Value> {
 
 /// The JSON schema of rules, for editors.
 pub fn schema() -> String {
-    let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<File>();
+    let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<RuleDocument>();
     format!("{:#}\n", schema.as_value())
 }
 
 impl Rule {
     /// Reads one rule. `id` is what its file's name says it must be.
-    pub(super) fn parse(id: &str, document: Document<'_>) -> Result<Self, Mistake> {
-        let file: File = document.parse()?;
+    pub(super) fn parse(id: &str, document: Document<'_>) -> Result<Self, DocumentError> {
+        let file: RuleDocument = document.parse()?;
         if file.id.value != id {
             let what = format!("the id is '{}', and by its folder and name the file is '{id}'", file.id.value);
             return Err(document.mistake(&file.id, what).help(Some("rename the file, or the rule".to_owned())));
@@ -203,7 +203,7 @@ impl Rule {
         if file.title.value.trim().is_empty() {
             return Err(document.mistake(&file.title, "the title is empty"));
         }
-        let within = |text: &Spanned<String>, wrong: Wrong| {
+        let within = |text: &Spanned<String>, wrong: ConditionError| {
             document.mistake_within(text, wrong.part, wrong.what).help(wrong.help)
         };
         let condition = |text: &Spanned<String>| Condition::compile(&text.value).map_err(|wrong| within(text, wrong));

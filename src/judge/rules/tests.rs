@@ -68,7 +68,7 @@ fn one_element_may_decide_without_what_is_unknown() {
         ("!(torch.use_nccl && false)", "True"),
     ] {
         let shown = match scope.eval(&Condition::compile(condition).unwrap()) {
-            eval::Truth::Unknown(mut gaps) => {
+            eval::ConditionTruth::Unknown(mut gaps) => {
                 gaps.sort_by(|a, b| a.why.cmp(&b.why));
                 gaps.into_iter().map(|gap| gap.why).collect::<Vec<_>>().join(" ")
             }
@@ -87,7 +87,7 @@ fn a_condition_that_cannot_be_evaluated_is_unknown_for_its_own_reason() {
         ("nccl.loaded.path == 'x'", "asks for the value of nccl.loaded.path", "write has(nccl.loaded.path) before it"),
         ("torch.arch_list[5] == 'x'", "cannot be evaluated: ", "mend the rule"),
     ] {
-        let eval::Truth::Unknown(gaps) = scope.eval(&Condition::compile(condition).unwrap()) else {
+        let eval::ConditionTruth::Unknown(gaps) = scope.eval(&Condition::compile(condition).unwrap()) else {
             panic!("{condition} is known")
         };
         assert!(gaps[0].why.contains(why) && gaps[0].settle.as_ref().unwrap().contains(settle), "{gaps:?}");

@@ -1,7 +1,7 @@
 //! Rules are tried by their own examples, and the examples by changes of the rule that they must notice.
 
 use super::condition::Condition;
-use super::eval::{Scope, Truth};
+use super::eval::{ConditionTruth, Scope};
 use super::mutation::mutants;
 use super::{Example, Outcome, Rule};
 use crate::document::Spanned;
@@ -97,14 +97,14 @@ impl Rule {
 
 /// The outcome's name under other conditions.
 fn outcome(scope: &Scope<'_>, applies: Option<&IdedExpr>, check: &IdedExpr) -> &'static str {
-    match applies.map_or(Truth::True, |applies| scope.truth_of(applies)) {
-        Truth::True => {}
-        Truth::False => return "not-applicable",
-        Truth::Unknown(_) => return "unknown",
+    match applies.map_or(ConditionTruth::True, |applies| scope.truth_of(applies)) {
+        ConditionTruth::True => {}
+        ConditionTruth::False => return "not-applicable",
+        ConditionTruth::Unknown(_) => return "unknown",
     }
     match scope.truth_of(check) {
-        Truth::True => "pass",
-        Truth::False => "fail",
-        Truth::Unknown(_) => "unknown",
+        ConditionTruth::True => "pass",
+        ConditionTruth::False => "fail",
+        ConditionTruth::Unknown(_) => "unknown",
     }
 }

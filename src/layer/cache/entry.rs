@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::layer::scan::{Compression, LayerScan};
-use crate::model::{Digest, Entry, Found, Gap, Kind};
+use crate::model::{Digest, Entry, EntryKind, Found, Gap};
 
-use super::key::Key;
+use super::key::ScanKey;
 
 const MAGIC: &[u8; 8] = b"ncclscan";
 
@@ -38,7 +38,7 @@ const LEVEL: i32 = 3;
 
 /// What comes first: which bytes were scanned, by whom, and how much follows.
 #[derive(Debug, Serialize, Deserialize)]
-struct Head {
+struct EntryHead {
     digest: Digest,
     size: u64,
     scanner: String,
@@ -50,7 +50,7 @@ struct Head {
 }
 
 /// What was found in the file of one entry.
-type Findings = (u64, Vec<Result<Found, Gap>>);
+type EntryFindings = (u64, Vec<Result<Found, Gap>>);
 
 /// Bytes that are no scan, or not the wanted one. They are passed over: a new scan takes their place.
 #[derive(Debug, thiserror::Error)]
@@ -68,8 +68,8 @@ pub(super) enum Refused {
 }
 
 /// The bytes of a scan; `None` for one that is too large to be kept.
-pub(super) fn encode(key: &Key<'_>, scan: &LayerScan) -> Option<Vec<u8>> {
-    let head = Head {
+pub(super) fn encode(key: &ScanKey<'_>, scan: &LayerScan) -> Option<Vec<u8>> {
+    let head = EntryHead {
         digest: key.blob.digest.clone(),
         size: key.blob.size,
         scanner: key.scanner().to_string(),
@@ -100,10 +100,10 @@ pub(super) fn encode(key: &Key<'_>, scan: &LayerScan) -> Option<Vec<u8>> {
 }
 
 /// The scan that these bytes are, if it is the one of this key.
-pub(super) fn decode(bytes: &[u8], key: &Key<'_>) -> Result<LayerScan, Refused> {
+pub(super) fn decode(bytes: &[u8], key: &ScanKey<'_>) -> Result<LayerScan, Refused> {
     let unpacked = unpack(rest(bytes)?)?;
     let mut rest = Rest(&unpacked);
-    let head: Head = rest.next()?;
+    let head: EntryHead = rest.next()?;
     if head.digest != key.blob.digest || head.size != key.blob.size || head.scanner != key.scanner().to_string() {
         return Err(Refused::OtherKey);
     }
@@ -124,9 +124,9 @@ pub(super) fn decode(bytes: &[u8], key: &Key<'_>) -> Result<LayerScan, Refused> 
         scan.entries.push(entry);
     }
     for _ in 0..head.found {
-        let (index, answers): Findings = rest.next()?;
+        let (index, answers): EntryFindings = rest.next()?;
         let index = usize::try_from(index).map_err(|_large| Refused::Damaged)?;
-        let file = scan.entries.get(index).filter(|entry| entry.kind == Kind::File && entry.size > 0);
+        let file = scan.entries.get(index).filter(|entry| entry.kind == EntryKind::File && entry.size > 0);
         if file.is_none() || answers.is_empty() || scan.found.last_key_value().is_some_and(|(last, _)| *last >= index) {
             return Err(Refused::Unsound("findings in what is no file, or not in order"));
         }
@@ -180,14 +180,14 @@ impl Rest<'_> {
 /// What every entry of a scan is, beyond what its types say.
 fn check_entry(entry: &Entry, longest: usize) -> Result<(), Refused> {
     let target = match &entry.kind {
-        Kind::Symlink(target) => target.len(),
-        Kind::Hardlink(target) => target.as_bytes().len(),
+        EntryKind::Symlink(target) => target.len(),
+        EntryKind::Hardlink(target) => target.as_bytes().len(),
         _ => 0,
     };
     if entry.mode > 0o7777 {
         return Err(Refused::Unsound("permission bits that there are not"));
     }
-    if entry.size > 0 && entry.kind != Kind::File {
+    if entry.size > 0 && entry.kind != EntryKind::File {
         return Err(Refused::Unsound("content in what is no file"));
     }
     if entry.path.as_bytes().len().max(target) > longest {

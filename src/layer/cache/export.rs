@@ -3,9 +3,9 @@
 use crate::model::Limits;
 
 use super::entry;
-use super::key::{Key, Scanner};
-use super::local::Local;
-use super::shared::Shared;
+use super::key::{ScanKey, Scanner};
+use super::local::LocalCache;
+use super::shared::SharedCache;
 
 /// What was copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Exported {
 }
 
 /// Copies the scan of this key. `None` where there is none: it was not kept, or is gone.
-pub fn export(from: &Local, key: &Key<'_>, to: &Shared) -> Result<Option<Exported>, String> {
+pub fn export(from: &LocalCache, key: &ScanKey<'_>, to: &SharedCache) -> Result<Option<Exported>, String> {
     let name = key.name();
     let bytes = from.read(&name).map_err(|error| format!("{from}: {error}"))?;
     let Some(bytes) = bytes.filter(|bytes| entry::decode(bytes, key).is_ok()) else { return Ok(None) };
@@ -33,7 +33,7 @@ pub fn export(from: &Local, key: &Key<'_>, to: &Shared) -> Result<Option<Exporte
 }
 
 /// Copies all scans that this program made within these limits. Those of other versions are of no use to who gets them.
-pub fn export_all(from: &Local, limits: &Limits, to: &Shared) -> Result<Exported, String> {
+pub fn export_all(from: &LocalCache, limits: &Limits, to: &SharedCache) -> Result<Exported, String> {
     let scanner = Scanner::of(limits);
     let told = |error: std::io::Error| format!("{from}: {error}");
     let mut exported = Exported::default();
@@ -46,7 +46,7 @@ pub fn export_all(from: &Local, limits: &Limits, to: &Shared) -> Result<Exported
     Ok(exported)
 }
 
-fn put(to: &Shared, name: &str, bytes: Vec<u8>) -> Result<Exported, String> {
+fn put(to: &SharedCache, name: &str, bytes: Vec<u8>) -> Result<Exported, String> {
     let size = bytes.len() as u64;
     to.write(name, bytes).map_err(|error| format!("{to}: {error}"))?;
     Ok(Exported { scans: 1, bytes: size })

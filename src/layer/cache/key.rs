@@ -10,14 +10,14 @@ const SOURCES: &str = env!("NCCLCHECK_SCANNER");
 
 /// Two scans under the same key say the same.
 #[derive(Clone, Copy, Debug)]
-pub struct Key<'a> {
+pub struct ScanKey<'a> {
     /// Digest and number of the bytes: of a blob as stored, or of the tar inside, which then stands for an uncompressed blob.
     pub blob: &'a BlobRef,
     /// The bounds within which they are scanned.
     pub limits: &'a Limits,
 }
 
-impl Key<'_> {
+impl ScanKey<'_> {
     /// What scans them.
     pub fn scanner(&self) -> Scanner {
         Scanner::of(self.limits)

@@ -23,7 +23,7 @@ const ABANDONED: Duration = Duration::from_hours(1);
 
 /// A folder of scans.
 #[derive(Debug)]
-pub struct Local {
+pub struct LocalCache {
     folder: PathBuf,
     bound: u64,
     /// Bytes in the folder, as far as this process knows; what others write meanwhile is counted when it is full.
@@ -32,7 +32,7 @@ pub struct Local {
 
 /// A scan in the folder, by its place.
 #[derive(Clone, Debug)]
-pub struct Stored {
+pub struct StoredScans {
     /// What made it.
     pub scanner: Scanner,
     /// Its bytes on disk.
@@ -42,7 +42,7 @@ pub struct Stored {
     path: PathBuf,
 }
 
-impl Local {
+impl LocalCache {
     /// The cache in this folder, which is made when something is kept. Of more than `bound` bytes, those that were not used
     /// for the longest time go.
     pub fn new(folder: impl Into<PathBuf>, bound: u64) -> Self {
@@ -60,7 +60,7 @@ impl Local {
     }
 
     /// All that is kept, those first that were not used for the longest time.
-    pub fn stored(&self) -> io::Result<Vec<Stored>> {
+    pub fn stored(&self) -> io::Result<Vec<StoredScans>> {
         let mut stored = Vec::new();
         for folder in list(&self.folder)? {
             let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -69,7 +69,7 @@ impl Local {
                 // Somebody else may have removed it meanwhile.
                 let Some(metadata) = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file) else { continue };
                 let used = metadata.modified()?;
-                stored.push(Stored { scanner: scanner.clone(), size: metadata.len(), used, path });
+                stored.push(StoredScans { scanner: scanner.clone(), size: metadata.len(), used, path });
             }
         }
         stored.sort_by(|a, b| (a.used, &a.path).cmp(&(b.used, &b.path)));
@@ -77,7 +77,7 @@ impl Local {
     }
 
     /// Removes those that are not wanted any more, and says what they were.
-    pub fn remove(&self, unwanted: impl Fn(&Stored) -> bool) -> io::Result<Vec<Stored>> {
+    pub fn remove(&self, unwanted: impl Fn(&StoredScans) -> bool) -> io::Result<Vec<StoredScans>> {
         let mut removed = Vec::new();
         for stored in self.stored()?.into_iter().filter(unwanted) {
             if gone(fs::remove_file(&stored.path))? {
@@ -156,15 +156,15 @@ impl Local {
     }
 }
 
-impl fmt::Display for Local {
+impl fmt::Display for LocalCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.folder.display())
     }
 }
 
-impl Stored {
+impl StoredScans {
     /// Its name in any cache, and its bytes; `None` where it is gone meanwhile.
-    pub(super) fn read(&self, local: &Local) -> io::Result<Option<(String, Vec<u8>)>> {
+    pub(super) fn read(&self, local: &LocalCache) -> io::Result<Option<(String, Vec<u8>)>> {
         let name = self.path.strip_prefix(&local.folder).unwrap_or(&self.path).to_string_lossy().into_owned();
         Ok(local.read(&name)?.map(|bytes| (name, bytes)))
     }

@@ -16,28 +16,28 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::layer::scan::LayerScan;
 
 pub use export::{Exported, export, export_all};
-pub use key::{Key, Scanner};
-pub use local::{DEFAULT_BOUND, Local, Stored};
-pub use shared::Shared;
+pub use key::{ScanKey, Scanner};
+pub use local::{DEFAULT_BOUND, LocalCache, StoredScans};
+pub use shared::SharedCache;
 
 /// Where scans are looked for and kept. The default is nowhere.
 #[derive(Debug, Default)]
-pub struct Cache {
-    local: Option<Local>,
-    shared: Option<Shared>,
-    failed: Mutex<Failed>,
+pub struct ScanCache {
+    local: Option<LocalCache>,
+    shared: Option<SharedCache>,
+    failed: Mutex<CacheFailures>,
 }
 
 /// What is not tried again.
 #[derive(Debug, Default)]
-struct Failed {
-    attempts: BTreeSet<(Level, Act)>,
+struct CacheFailures {
+    attempts: BTreeSet<(CacheLevel, Act)>,
     /// Texts that nobody was told yet.
     untold: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Level {
+enum CacheLevel {
     Local,
     Shared,
 }
@@ -48,43 +48,43 @@ enum Act {
     Write,
 }
 
-impl Cache {
+impl ScanCache {
     /// A cache of one level or two. The shared one is asked for what the local one has not.
-    pub fn new(local: Option<Local>, shared: Option<Shared>) -> Self {
+    pub fn new(local: Option<LocalCache>, shared: Option<SharedCache>) -> Self {
         Self { local, shared, ..Self::default() }
     }
 
     /// The scan of these bytes, if somebody made it before.
-    pub fn get(&self, key: &Key<'_>) -> Option<LayerScan> {
+    pub fn get(&self, key: &ScanKey<'_>) -> Option<LayerScan> {
         let name = key.name();
         let kept = self
             .local
             .as_ref()
-            .and_then(|local| self.attempt((Level::Local, Act::Read), local, |local| local.read(&name)));
+            .and_then(|local| self.attempt((CacheLevel::Local, Act::Read), local, |local| local.read(&name)));
         if let Some(scan) = kept.flatten().and_then(|bytes| entry::decode(&bytes, key).ok()) {
             return Some(scan);
         }
         let shared = self.shared.as_ref()?;
-        let bytes = self.attempt((Level::Shared, Act::Read), shared, |shared| shared.read(&name))??;
+        let bytes = self.attempt((CacheLevel::Shared, Act::Read), shared, |shared| shared.read(&name))??;
         let scan = entry::decode(&bytes, key).ok()?;
         if let Some(local) = &self.local {
-            self.attempt((Level::Local, Act::Write), local, |local| local.write(&name, &bytes));
+            self.attempt((CacheLevel::Local, Act::Write), local, |local| local.write(&name, &bytes));
         }
         Some(scan)
     }
 
     /// Keeps the scan of bytes whose digest was verified. One that another try might give otherwise is not kept.
-    pub fn put(&self, key: &Key<'_>, scan: &LayerScan) {
+    pub fn put(&self, key: &ScanKey<'_>, scan: &LayerScan) {
         if (self.local.is_none() && self.shared.is_none()) || !scan.is_reproducible() {
             return;
         }
         let Some(bytes) = entry::encode(key, scan) else { return };
         let name = key.name();
         if let Some(local) = &self.local {
-            self.attempt((Level::Local, Act::Write), local, |local| local.write(&name, &bytes));
+            self.attempt((CacheLevel::Local, Act::Write), local, |local| local.write(&name, &bytes));
         }
         if let Some(shared) = &self.shared {
-            self.attempt((Level::Shared, Act::Write), shared, |shared| shared.write(&name, bytes));
+            self.attempt((CacheLevel::Shared, Act::Write), shared, |shared| shared.write(&name, bytes));
         }
     }
 
@@ -97,7 +97,7 @@ impl Cache {
     /// is not written to either.
     fn attempt<P: fmt::Display, T, E: fmt::Display>(
         &self,
-        (level, act): (Level, Act),
+        (level, act): (CacheLevel, Act),
         place: &P,
         work: impl FnOnce(&P) -> Result<T, E>,
     ) -> Option<T> {
@@ -119,7 +119,7 @@ impl Cache {
         None
     }
 
-    fn failed(&self) -> MutexGuard<'_, Failed> {
+    fn failed(&self) -> MutexGuard<'_, CacheFailures> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

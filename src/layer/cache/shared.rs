@@ -32,22 +32,22 @@ const READ: Duration = Duration::from_secs(15);
 const WRITE: Duration = Duration::from_mins(1);
 
 /// A cache behind a URL. Nobody is asked before the first look-up.
-pub struct Shared {
+pub struct SharedCache {
     url: Url,
     /// Credentials and settings of the clouds, by their usual names.
     environment: Environment,
     /// How long a look-up may take.
     patience: Duration,
-    opened: OnceLock<Result<Opened, String>>,
+    opened: OnceLock<Result<OpenedStore, String>>,
 }
 
-struct Opened {
+struct OpenedStore {
     store: Box<dyn ObjectStore>,
     base: Path,
     runtime: Runtime,
 }
 
-impl Shared {
+impl SharedCache {
     /// The cache at a URL, or in a folder by its path.
     pub fn new(place: &str, environment: &Environment) -> Result<Self, String> {
         let url = if place.contains("://") {
@@ -100,11 +100,11 @@ impl Shared {
         })
     }
 
-    fn opened(&self) -> Result<&Opened, String> {
+    fn opened(&self) -> Result<&OpenedStore, String> {
         self.opened.get_or_init(|| self.open()).as_ref().map_err(Clone::clone)
     }
 
-    fn open(&self) -> Result<Opened, String> {
+    fn open(&self) -> Result<OpenedStore, String> {
         let (scheme, base) = ObjectStoreScheme::parse(&self.url).map_err(|error| error.to_string())?;
         // Whoever came first chose the same.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -139,11 +139,11 @@ impl Shared {
         let store = store.map_err(|error| told(&error))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| error.to_string())?;
-        Ok(Opened { store, base, runtime })
+        Ok(OpenedStore { store, base, runtime })
     }
 }
 
-impl Opened {
+impl OpenedStore {
     fn at(&self, name: &str) -> Path {
         name.split('/').fold(self.base.clone(), Path::join)
     }
@@ -156,13 +156,13 @@ impl Opened {
     }
 }
 
-impl fmt::Display for Shared {
+impl fmt::Display for SharedCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&hidden(&self.url))
     }
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for SharedCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Shared({self})")
     }

@@ -17,21 +17,21 @@ fn scan() -> LayerScan {
     LayerScan { compression: Compression::None, unpacked: 1024, diff_id: None, entries: Vec::new(), found }
 }
 
-fn cache(local: &Path, shared: Option<&Path>) -> Cache {
-    let shared = shared.map(|path| Shared::new(path.to_str().unwrap(), &Environment::default()).unwrap());
-    Cache::new(Some(Local::new(local, DEFAULT_BOUND)), shared)
+fn cache(local: &Path, shared: Option<&Path>) -> ScanCache {
+    let shared = shared.map(|path| SharedCache::new(path.to_str().unwrap(), &Environment::default()).unwrap());
+    ScanCache::new(Some(LocalCache::new(local, DEFAULT_BOUND)), shared)
 }
 
 fn only_file(folder: &Path) -> PathBuf {
-    let [stored] = &*Local::new(folder, 0).stored().unwrap() else { panic!("not one file") };
+    let [stored] = &*LocalCache::new(folder, 0).stored().unwrap() else { panic!("not one file") };
     folder.join(stored.scanner.to_string()).join(format!("sha256-{}", "a".repeat(64)))
 }
 
 #[test]
 fn nowhere_is_a_cache_too() {
     let (blob, limits) = (blob(), Limits::default());
-    let key = Key { blob: &blob, limits: &limits };
-    let cache = Cache::default();
+    let key = ScanKey { blob: &blob, limits: &limits };
+    let cache = ScanCache::default();
     cache.put(&key, &scan());
     assert_eq!(cache.get(&key), None);
     assert!(cache.notices().is_empty());
@@ -40,7 +40,7 @@ fn nowhere_is_a_cache_too() {
 #[test]
 fn damaged_entries_are_passed_over_and_written_anew() {
     let (blob, limits, folder) = (blob(), Limits::default(), tempfile::tempdir().unwrap());
-    let key = Key { blob: &blob, limits: &limits };
+    let key = ScanKey { blob: &blob, limits: &limits };
     let cache = cache(folder.path(), None);
     cache.put(&key, &scan());
     let path = only_file(folder.path());
@@ -60,7 +60,7 @@ fn damaged_entries_are_passed_over_and_written_anew() {
 #[test]
 fn what_the_team_has_is_kept_here_too() {
     let (blob, limits, folder) = (blob(), Limits::default(), tempfile::tempdir().unwrap());
-    let key = Key { blob: &blob, limits: &limits };
+    let key = ScanKey { blob: &blob, limits: &limits };
     let at = |name: &str| folder.path().join(name);
     cache(&at("mine"), Some(&at("team"))).put(&key, &scan());
     let other = cache(&at("yours"), Some(&at("team")));
@@ -78,7 +78,7 @@ fn what_the_team_has_is_kept_here_too() {
 #[test]
 fn what_has_to_do_with_this_machine_is_not_kept() {
     let (blob, limits, folder) = (blob(), Limits::default(), tempfile::tempdir().unwrap());
-    let key = Key { blob: &blob, limits: &limits };
+    let key = ScanKey { blob: &blob, limits: &limits };
     let cache = cache(folder.path(), None);
     let gap = Gap::new("no room").of_this_run();
     cache.put(&key, &LayerScan { found: BTreeMap::from([(0, vec![Err(gap)])]), ..scan() });
@@ -88,7 +88,7 @@ fn what_has_to_do_with_this_machine_is_not_kept() {
 #[test]
 fn what_fails_is_told_once_and_not_tried_again() {
     let (blob, limits, folder) = (blob(), Limits::default(), tempfile::tempdir().unwrap());
-    let key = Key { blob: &blob, limits: &limits };
+    let key = ScanKey { blob: &blob, limits: &limits };
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
     let cache = cache(&file, Some(&file));
@@ -107,14 +107,14 @@ fn what_fails_is_told_once_and_not_tried_again() {
 #[test]
 fn scans_are_copied_for_others() {
     let (blob, limits, folder) = (blob(), Limits::default(), tempfile::tempdir().unwrap());
-    let key = Key { blob: &blob, limits: &limits };
+    let key = ScanKey { blob: &blob, limits: &limits };
     let at = |name: &str| folder.path().join(name);
-    let to = |name: &str| Shared::new(at(name).to_str().unwrap(), &Environment::default()).unwrap();
-    let local = Local::new(at("mine"), DEFAULT_BOUND);
+    let to = |name: &str| SharedCache::new(at(name).to_str().unwrap(), &Environment::default()).unwrap();
+    let local = LocalCache::new(at("mine"), DEFAULT_BOUND);
     assert_eq!(export(&local, &key, &to("none")).unwrap(), None);
     cache(&at("mine"), None).put(&key, &scan());
     let other = Limits { entries: 5, ..Limits::default() };
-    cache(&at("mine"), None).put(&Key { limits: &other, ..key }, &scan());
+    cache(&at("mine"), None).put(&ScanKey { limits: &other, ..key }, &scan());
     assert_eq!(export(&local, &key, &to("one")).unwrap().unwrap().scans, 1);
     // Of two scanners, those of the one that is asked for.
     assert_eq!(export_all(&local, &limits, &to("all")).unwrap().scans, 1);

@@ -12,7 +12,7 @@ use super::extract::{Collect, Extractor};
 pub(super) const EXTRACTOR: Extractor = Extractor {
     name: "forward compatibility",
     wants: |entry, head| head.starts_with(b"\x7fELF") && entry.path.file_name().starts_with(b"libcuda.so."),
-    start: |entry, _| Box::new(Head { path: entry.path.to_string(), bytes: Vec::new() }),
+    start: |entry, _| Box::new(NoteHead { path: entry.path.to_string(), bytes: Vec::new() }),
 };
 
 /// Leading bytes that are looked at: notes come right behind the headers.
@@ -25,12 +25,12 @@ const NOTE: &[u8] = b"NVIDIA Corporation\0\0{\"format\":";
 const LONGEST: usize = 4096;
 
 /// The beginning of one file.
-struct Head {
+struct NoteHead {
     path: String,
     bytes: Vec<u8>,
 }
 
-impl Collect for Head {
+impl Collect for NoteHead {
     fn push(&mut self, offset: u64, bytes: &[u8]) {
         if let Some(start) = usize::try_from(offset).ok().filter(|start| *start < HEAD) {
             self.bytes.resize(start, 0);
@@ -47,7 +47,7 @@ impl Collect for Head {
         let content = self.bytes.get(at..).and_then(|note| note.get(NOTE.len() - br#"{"format":"#.len()..));
         let content = content.unwrap_or_default();
         let content = content.get(..LONGEST).unwrap_or(content).split(|byte| *byte == 0).next().unwrap_or_default();
-        match serde_json::from_slice::<Content>(content) {
+        match serde_json::from_slice::<NoteContent>(content) {
             Ok(content) => Ok(Some(Found::Compat(CompatNote { cuda: content.cuda, branches: content.driver }))),
             Err(error) => {
                 Err(Gap::new(format!("{}: its note on forward compatibility is damaged: {error}", self.path)))
@@ -57,7 +57,7 @@ impl Collect for Head {
 }
 
 #[derive(Deserialize)]
-struct Content {
+struct NoteContent {
     #[serde(rename = "CUDA version")]
     cuda: String,
     /// A note for Jetson has none.
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     fn note(content: &str) -> Result<Option<Found>, Gap> {
-        let mut head = Box::new(Head { path: "libcuda.so.575.57.08".to_owned(), bytes: Vec::new() });
+        let mut head = Box::new(NoteHead { path: "libcuda.so.575.57.08".to_owned(), bytes: Vec::new() });
         let bytes =
             [&b"\x7fELF....\x13\0\0\0j\0\0\0\0\0\0\0NVIDIA Corporation\0\0"[..], content.as_bytes(), b"\0\0"].concat();
         let (first, second) = bytes.split_at(30);

@@ -46,12 +46,12 @@ impl Compression {
     }
 
     /// By the first bytes of a blob (RFC 1952 section 2.3.1, RFC 8878 sections 3.1.1 and 3.1.2).
-    pub(crate) fn detect(head: &[u8]) -> Result<Self, Damage> {
+    pub(crate) fn detect(head: &[u8]) -> Result<Self, CompressionError> {
         match *head {
             [0x1f, 0x8b, ..] => Ok(Self::Gzip),
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Ok(Self::Zstd),
-            [b'B', b'Z', b'h', ..] => Err(Damage::unsupported("bzip2")),
-            [0xfd, b'7', b'z', b'X', b'Z', ..] => Err(Damage::unsupported("xz")),
+            [b'B', b'Z', b'h', ..] => Err(CompressionError::unsupported("bzip2")),
+            [0xfd, b'7', b'z', b'X', b'Z', ..] => Err(CompressionError::unsupported("xz")),
             _ => Ok(Self::None),
         }
     }
@@ -59,9 +59,9 @@ impl Compression {
 
 /// Why a blob cannot be unpacked. Travels inside an [`io::Error`] through the tar reader.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Problem {
+pub(super) enum DecompressError {
     #[error("{0}")]
-    Damage(Damage),
+    Damage(CompressionError),
     #[error("{0}")]
     Limit(String),
 }
@@ -69,31 +69,31 @@ pub(super) enum Problem {
 /// Compressed bytes that are not what they should be, and where.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}")]
-pub struct Damage {
+pub struct CompressionError {
     what: String,
 }
 
-impl Damage {
+impl CompressionError {
     fn unsupported(name: &str) -> Self {
         Self { what: format!("the layer is compressed with {name}; image layers are plain tar, gzip or zstd") }
     }
 }
 
 /// The bytes inside `blob`, bounded.
-pub(super) fn open<'a>(blob: &'a mut Pipe, limits: &Limits, pool: Option<&'a Pool>) -> io::Result<Unpacked<'a>> {
+pub(super) fn open<'a>(blob: &'a mut Pipe, limits: &Limits, pool: Option<&'a Pool>) -> io::Result<BoundedDecoder<'a>> {
     let compression =
-        Compression::detect(blob.fill_buf()?).map_err(|damage| io::Error::other(Problem::Damage(damage)))?;
+        Compression::detect(blob.fill_buf()?).map_err(|damage| io::Error::other(DecompressError::Damage(damage)))?;
     let stored = blob.taken();
     let inner: Box<dyn BufRead> = match compression {
         Compression::None => Box::new(blob),
         Compression::Gzip => Box::new(Gunzip::new(blob, pool)),
         Compression::Zstd => Box::new(Unzstd::new(blob, limits.zstd_window_log, pool)?),
     };
-    Ok(Unpacked { compression, inner, stored, written: 0, most: limits.unpacked, expansion: limits.expansion })
+    Ok(BoundedDecoder { compression, inner, stored, written: 0, most: limits.unpacked, expansion: limits.expansion })
 }
 
 /// The unpacked bytes. Counts both sides, and stops a blob that grows without measure.
-pub(super) struct Unpacked<'a> {
+pub(super) struct BoundedDecoder<'a> {
     compression: Compression,
     inner: Box<dyn BufRead + 'a>,
     /// Bytes that were taken from the blob.
@@ -103,7 +103,7 @@ pub(super) struct Unpacked<'a> {
     expansion: u64,
 }
 
-impl Unpacked<'_> {
+impl BoundedDecoder<'_> {
     pub(super) const fn compression(&self) -> Compression {
         self.compression
     }
@@ -126,7 +126,7 @@ impl Unpacked<'_> {
     }
 }
 
-impl fmt::Debug for Unpacked<'_> {
+impl fmt::Debug for BoundedDecoder<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Unpacked")
             .field("compression", &self.compression)
@@ -135,9 +135,9 @@ impl fmt::Debug for Unpacked<'_> {
     }
 }
 
-impl BufRead for Unpacked<'_> {
+impl BufRead for BoundedDecoder<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        self.check().map_err(|limit| io::Error::other(Problem::Limit(limit)))?;
+        self.check().map_err(|limit| io::Error::other(DecompressError::Limit(limit)))?;
         self.inner.fill_buf().map_err(explain)
     }
 
@@ -147,7 +147,7 @@ impl BufRead for Unpacked<'_> {
     }
 }
 
-impl Read for Unpacked<'_> {
+impl Read for BoundedDecoder<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.fill_buf()?.read(buffer)?;
         self.consume(count);
@@ -161,5 +161,7 @@ fn explain(error: io::Error) -> io::Error {
         let gzip = inner.downcast_ref::<GzipError>().map(ToString::to_string);
         gzip.or_else(|| inner.downcast_ref::<ZstdError>().map(ToString::to_string))
     });
-    what.map_or(error, |what| io::Error::new(io::ErrorKind::InvalidData, Problem::Damage(Damage { what })))
+    what.map_or(error, |what| {
+        io::Error::new(io::ErrorKind::InvalidData, DecompressError::Damage(CompressionError { what }))
+    })
 }

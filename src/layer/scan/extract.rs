@@ -35,7 +35,7 @@ pub(super) trait Collect: Send {
 }
 
 /// A file that can be read from any place on, as long as places ascend.
-pub(super) trait Content {
+pub(super) trait FileContent {
     /// Why it cannot be read.
     type Error;
 
@@ -44,7 +44,7 @@ pub(super) trait Content {
 }
 
 /// Shows a file to every extractor that wants it, and passes over what none of them needs.
-pub(super) fn look<C: Content>(
+pub(super) fn look<C: FileContent>(
     content: &mut C,
     extractors: &[Extractor],
     entry: &Entry,

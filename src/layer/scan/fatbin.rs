@@ -24,7 +24,7 @@ use std::ops::Range;
 use crate::model::{Found, Gap, GpuCode};
 
 use super::extract::{Collect, Extractor};
-use sections::Sections;
+use sections::FatbinSections;
 use walker::{Visit, Walker};
 
 pub(super) use outside::Outside;
@@ -52,7 +52,7 @@ struct Walk {
     path: String,
     walker: Walker,
     seen: Seen,
-    sections: Sections,
+    sections: FatbinSections,
 }
 
 /// What the walker came by.
@@ -93,14 +93,14 @@ impl Visit for Seen {
 
 impl Walk {
     fn new(path: String) -> Self {
-        Self { path, walker: Walker::default(), seen: Seen::default(), sections: Sections::default() }
+        Self { path, walker: Walker::default(), seen: Seen::default(), sections: FatbinSections::default() }
     }
 }
 
 impl Seen {
     /// What a driver would load, as `cuobjdump` lists it too: what lies in `.nv_fatbin`; in an object that was not linked
     /// on the device, what is there for that. Elsewhere, libraries keep code that they load by themselves.
-    fn loadable(self, sections: &Sections) -> Result<GpuCode, String> {
+    fn loadable(self, sections: &FatbinSections) -> Result<GpuCode, String> {
         if self.too_much {
             return Err(format!("it has more than {CONTAINERS} containers of GPU code, or {CODES} kinds of them"));
         }

@@ -7,10 +7,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::model::{Entry, Gap, ImagePath, Kind, Limits, Meter, OverLimit};
+use crate::model::{Entry, EntryKind, Gap, ImagePath, Limits, Meter, OverLimit};
 use unpack::pipe::Cancel;
 
-use super::extract::{Content, look};
+use super::extract::{FileContent, look};
 use super::{Compression, EXTRACTORS, LayerScan, ScanError};
 
 /// Scans the files below `root`. Other file systems mounted in it (`/proc`, `/sys`) are passed over.
@@ -30,7 +30,7 @@ pub(super) enum Mark {
 /// The same, with marks.
 pub(super) fn scan_tree(
     root: &Path,
-    mark: impl Fn(&Path, &Kind) -> io::Result<Mark>,
+    mark: impl Fn(&Path, &EntryKind) -> io::Result<Mark>,
     limits: &Limits,
     meter: &dyn Meter,
     cancel: &Cancel,
@@ -64,7 +64,7 @@ pub(super) fn scan_tree(
             let name = ImagePath::normalise(inside.as_os_str().as_bytes());
             let kind = kind(&path, &metadata).map_err(read(&path))?;
             let Some(kind) = kind else { continue };
-            let marker = |path: ImagePath| Entry { path, kind: Kind::File, mode: 0, size: 0 };
+            let marker = |path: ImagePath| Entry { path, kind: EntryKind::File, mode: 0, size: 0 };
             match mark(&path, &kind).map_err(read(&path))? {
                 Mark::None => {}
                 // As layers spell them (OCI image-spec, `layer.md`, "Whiteouts").
@@ -75,16 +75,16 @@ pub(super) fn scan_tree(
                     continue;
                 }
             }
-            if kind == Kind::Directory && metadata.dev() == device {
+            if kind == EntryKind::Directory && metadata.dev() == device {
                 waiting.push(path.clone());
             }
             let inode = (metadata.dev(), metadata.ino());
             let known =
-                (kind == Kind::File && metadata.nlink() > 1).then(|| inodes.insert(inode, name.clone())).flatten();
-            let size = if kind == Kind::File { metadata.len() } else { 0 };
-            let kind = known.map_or(kind, Kind::Hardlink);
+                (kind == EntryKind::File && metadata.nlink() > 1).then(|| inodes.insert(inode, name.clone())).flatten();
+            let size = if kind == EntryKind::File { metadata.len() } else { 0 };
+            let kind = known.map_or(kind, EntryKind::Hardlink);
             let entry = Entry { path: name, kind, mode: metadata.mode() & 0o7777, size };
-            if entry.kind == Kind::File && size > 0 {
+            if entry.kind == EntryKind::File && size > 0 {
                 let looked = open(&path).and_then(|mut file| look(&mut file, EXTRACTORS, &entry, limits));
                 let answers = looked.unwrap_or_else(|error| {
                     vec![Err(Gap::new(format!("{}: {error}", entry.path)).settled_by("run as a user who may read it"))]
@@ -106,38 +106,38 @@ pub(super) fn scan_tree(
 }
 
 /// `None` for a socket, which no image holds.
-fn kind(path: &Path, metadata: &fs::Metadata) -> io::Result<Option<Kind>> {
+fn kind(path: &Path, metadata: &fs::Metadata) -> io::Result<Option<EntryKind>> {
     let kind = metadata.file_type();
     // Linux's encoding of device numbers (makedev(3)).
     let number = metadata.rdev();
     let major = u32::try_from(((number >> 8) & 0xfff) | ((number >> 32) & !0xfff)).unwrap_or(u32::MAX);
     let minor = u32::try_from((number & 0xff) | ((number >> 12) & 0xffff_ff00)).unwrap_or(u32::MAX);
     Ok(if kind.is_dir() {
-        Some(Kind::Directory)
+        Some(EntryKind::Directory)
     } else if kind.is_symlink() {
-        Some(Kind::Symlink(fs::read_link(path)?.as_os_str().as_bytes().into()))
+        Some(EntryKind::Symlink(fs::read_link(path)?.as_os_str().as_bytes().into()))
     } else if kind.is_file() {
-        Some(Kind::File)
+        Some(EntryKind::File)
     } else if kind.is_char_device() {
-        Some(Kind::CharDevice(major, minor))
+        Some(EntryKind::CharDevice(major, minor))
     } else if kind.is_block_device() {
-        Some(Kind::BlockDevice(major, minor))
+        Some(EntryKind::BlockDevice(major, minor))
     } else if kind.is_fifo() {
-        Some(Kind::Fifo)
+        Some(EntryKind::Fifo)
     } else {
         None
     })
 }
 
 /// A file of this machine.
-struct Opened {
+struct FolderFile {
     file: File,
     /// Where the file is read next.
     at: u64,
     buffer: Vec<u8>,
 }
 
-impl Content for Opened {
+impl FileContent for FolderFile {
     type Error = io::Error;
 
     fn read(&mut self, place: u64) -> io::Result<(u64, &[u8])> {
@@ -155,6 +155,6 @@ impl Content for Opened {
     }
 }
 
-fn open(path: &Path) -> io::Result<Opened> {
-    Ok(Opened { file: File::open(path)?, at: 0, buffer: vec![0; 256 << 10] })
+fn open(path: &Path) -> io::Result<FolderFile> {
+    Ok(FolderFile { file: File::open(path)?, at: 0, buffer: vec![0; 256 << 10] })
 }

@@ -16,8 +16,8 @@ mod torch;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
 
-use crate::layer::tar::{Fault, TarError, TarReader};
-use crate::model::{BuildOptions, Digest, Entry, Found, Gap, Hasher, Kind, Limits};
+use crate::layer::tar::{TarError, TarErrorKind, TarReader};
+use crate::model::{BuildOptions, Digest, Entry, EntryKind, Found, Gap, Hasher, Limits};
 use unpack::pipe::Pipe;
 use unpack::pool::Pool;
 
@@ -77,7 +77,7 @@ pub enum ScanError {
     Read(io::Error),
     /// The compressed bytes are damaged.
     #[error("{0}")]
-    Compression(decompress::Damage),
+    Compression(decompress::CompressionError),
     /// The tar inside is damaged.
     #[error("{0}")]
     Tar(TarError),
@@ -142,7 +142,7 @@ fn scan_unpacked(
     let mut entries = Vec::new();
     let mut found = BTreeMap::new();
     while let Some(entry) = tar.next_member().map_err(tar_cause)? {
-        if entry.kind == Kind::File && entry.size > 0 {
+        if entry.kind == EntryKind::File && entry.size > 0 {
             let answers = extract(&mut tar, &entry, limits).map_err(tar_cause)?;
             if !answers.is_empty() {
                 found.insert(entries.len(), answers);
@@ -226,16 +226,16 @@ impl<R: BufRead> Read for Hashed<R> {
 /// An error from below the tar reader is told as what it is.
 fn tar_cause(error: TarError) -> ScanError {
     match error.what {
-        Fault::Read(below) => cause(below),
-        Fault::Limit(_) => ScanError::Limit(error.to_string()),
-        Fault::Malformed(_) => ScanError::Tar(error),
+        TarErrorKind::Read(below) => cause(below),
+        TarErrorKind::Limit(_) => ScanError::Limit(error.to_string()),
+        TarErrorKind::Malformed(_) => ScanError::Tar(error),
     }
 }
 
 fn cause(error: io::Error) -> ScanError {
-    match error.downcast::<decompress::Problem>() {
-        Ok(decompress::Problem::Damage(damage)) => ScanError::Compression(damage),
-        Ok(decompress::Problem::Limit(limit)) => ScanError::Limit(limit),
+    match error.downcast::<decompress::DecompressError>() {
+        Ok(decompress::DecompressError::Damage(damage)) => ScanError::Compression(damage),
+        Ok(decompress::DecompressError::Limit(limit)) => ScanError::Limit(limit),
         Err(error) => ScanError::Read(error),
     }
 }

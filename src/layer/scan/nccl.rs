@@ -18,7 +18,7 @@ use super::fatbin::Outside;
 pub(super) const EXTRACTOR: Extractor = Extractor {
     name: "NCCL",
     wants: |entry, head| head.starts_with(b"\x7fELF") && entry.size >= SMALLEST,
-    start: |entry, _| Box::new(Outside::new(entry.path.to_string(), Search::default())),
+    start: |entry, _| Box::new(Outside::new(entry.path.to_string(), StringSearch::default())),
 };
 
 /// Smaller files cannot even hold the names.
@@ -45,14 +45,14 @@ static SYMBOL_VERSION: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"^\x00((?:IBVERBS|MLX5)_1\.\d{1,3})\x00").expect("a valid pattern"));
 
 #[derive(Default)]
-struct Search {
+struct StringSearch {
     found: NcclStrings,
     /// The end of what was seen, which may be the beginning of a literal.
     tail: Vec<u8>,
     end: u64,
 }
 
-impl Search {
+impl StringSearch {
     fn look(&mut self, bytes: &[u8]) {
         let from = |at: usize| {
             let rest = bytes.get(at..).unwrap_or_default();
@@ -96,7 +96,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-impl Collect for Search {
+impl Collect for StringSearch {
     fn push(&mut self, offset: u64, bytes: &[u8]) {
         if offset != self.end {
             self.tail.clear();
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn literals_are_found_wherever_chunks_are_cut() {
         for size in 1..LIBRARY.len() {
-            let mut search = Search::default();
+            let mut search = StringSearch::default();
             let mut at = 0;
             for chunk in LIBRARY.chunks(size) {
                 search.push(at, chunk);

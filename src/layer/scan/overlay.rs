@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::lgetxattr;
 use rustix::io::Errno;
 
-use crate::model::{Kind, Limits, Meter};
+use crate::model::{EntryKind, Limits, Meter};
 use unpack::pipe::Cancel;
 
 use super::folder::{Mark, scan_tree};
@@ -28,11 +28,11 @@ pub fn scan_overlay(root: &Path, limits: &Limits, meter: &dyn Meter, cancel: &Ca
     scan_tree(root, mark, limits, meter, cancel)
 }
 
-fn mark(path: &Path, kind: &Kind) -> io::Result<Mark> {
-    if *kind == Kind::CharDevice(0, 0) {
+fn mark(path: &Path, kind: &EntryKind) -> io::Result<Mark> {
+    if *kind == EntryKind::CharDevice(0, 0) {
         return Ok(Mark::Whiteout);
     }
-    if !matches!(kind, Kind::Directory | Kind::File) {
+    if !matches!(kind, EntryKind::Directory | EntryKind::File) {
         return Ok(Mark::None);
     }
     for name in ELSEWHERE {
@@ -44,7 +44,7 @@ fn mark(path: &Path, kind: &Kind) -> io::Result<Mark> {
     }
     match attribute(path, "opaque")?.as_deref() {
         None => Ok(Mark::None),
-        Some(b"y") if *kind == Kind::Directory => Ok(Mark::Opaque),
+        Some(b"y") if *kind == EntryKind::Directory => Ok(Mark::Opaque),
         Some(_) => Err(io::Error::other("overlayfs marks it as opaque in a way that is not known")),
     }
 }
@@ -85,7 +85,7 @@ mod tests {
             fs::write(folder.path().join(name), "x").unwrap();
         }
         // The attributes and devices themselves take root to make.
-        let mark = |path: &Path, _: &Kind| {
+        let mark = |path: &Path, _: &EntryKind| {
             Ok(if path.ends_with("etc/gone") {
                 Mark::Whiteout
             } else if path.ends_with("etc/sub") {
@@ -106,10 +106,10 @@ mod tests {
     #[test]
     fn plain_files_have_no_marks() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        assert!(matches!(mark(file.path(), &Kind::File), Ok(Mark::None)));
-        assert!(matches!(mark(file.path(), &Kind::CharDevice(0, 0)), Ok(Mark::Whiteout)));
-        assert!(matches!(mark(file.path(), &Kind::CharDevice(1, 3)), Ok(Mark::None)));
-        assert!(mark(Path::new("/nonexistent"), &Kind::File).is_err());
+        assert!(matches!(mark(file.path(), &EntryKind::File), Ok(Mark::None)));
+        assert!(matches!(mark(file.path(), &EntryKind::CharDevice(0, 0)), Ok(Mark::Whiteout)));
+        assert!(matches!(mark(file.path(), &EntryKind::CharDevice(1, 3)), Ok(Mark::None)));
+        assert!(mark(Path::new("/nonexistent"), &EntryKind::File).is_err());
     }
 
     #[test]

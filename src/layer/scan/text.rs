@@ -8,7 +8,12 @@ pub(super) const EXTRACTOR: Extractor = Extractor {
     name: "text",
     wants: |entry, _| is_wanted(&entry.path),
     start: |entry, limits| {
-        Box::new(Text { path: entry.path.clone(), size: entry.size, limit: limits.text_file, bytes: Vec::new() })
+        Box::new(TextCollector {
+            path: entry.path.clone(),
+            size: entry.size,
+            limit: limits.text_file,
+            bytes: Vec::new(),
+        })
     },
 };
 
@@ -82,14 +87,14 @@ fn is_of_interest(name: &[u8], suffix: &[u8]) -> bool {
     lower.ends_with(suffix) && PREFIXES.iter().any(|prefix| lower.starts_with(prefix.as_bytes()))
 }
 
-struct Text {
+struct TextCollector {
     path: ImagePath,
     size: u64,
     limit: u64,
     bytes: Vec<u8>,
 }
 
-impl Collect for Text {
+impl Collect for TextCollector {
     fn push(&mut self, offset: u64, bytes: &[u8]) {
         // A file over the limit is not gathered at all; finish says so. Below it, holes read as zeros.
         if let (Ok(offset), true) = (usize::try_from(offset), self.size <= self.limit) {

@@ -8,7 +8,7 @@ use std::io::{BufRead, ErrorKind};
 
 use tar::{EntryType, Header};
 
-use crate::model::{Entry, ImagePath, Kind, Limits, OverLimit};
+use crate::model::{Entry, EntryKind, ImagePath, Limits, OverLimit};
 
 use pax::Records;
 use sparse::Extent;
@@ -28,12 +28,12 @@ pub struct TarError {
     pub member: Option<ImagePath>,
     /// What is wrong.
     #[source]
-    pub what: Fault,
+    pub what: TarErrorKind,
 }
 
 /// The kinds of fault of a tar stream.
 #[derive(Debug, thiserror::Error)]
-pub enum Fault {
+pub enum TarErrorKind {
     /// The bytes below could not be had: a broken stream, a wrong digest, damaged compression.
     #[error("{0}")]
     Read(#[from] std::io::Error),
@@ -56,12 +56,12 @@ pub struct TarReader<'l, R> {
     offset: u64,
     entries: u64,
     global: Records,
-    current: Option<Body>,
+    current: Option<MemberBody>,
 }
 
 /// What is left of the current member.
 #[derive(Debug)]
-struct Body {
+struct MemberBody {
     path: ImagePath,
     /// Stored bytes not yet read, without padding.
     stored: u64,
@@ -75,7 +75,7 @@ struct Body {
 
 /// The next bytes of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Chunk<'a> {
+pub struct TarChunk<'a> {
     /// Where they are in the file.
     pub offset: u64,
     /// The bytes. Holes of sparse files are never handed out: offsets jump over them.
@@ -128,7 +128,7 @@ impl<'l, R: BufRead> TarReader<'l, R> {
     }
 
     /// The next bytes of the current member; `None` when it is at its end.
-    pub fn chunk(&mut self) -> Result<Option<Chunk<'_>>, TarError> {
+    pub fn chunk(&mut self) -> Result<Option<TarChunk<'_>>, TarError> {
         let Some(body) = &mut self.current else {
             return Ok(None);
         };
@@ -163,7 +163,7 @@ impl<'l, R: BufRead> TarReader<'l, R> {
             extent.offset += count as u64;
             extent.length -= count as u64;
         }
-        Ok(Some(Chunk { offset, bytes: self.hand_out(count)? }))
+        Ok(Some(TarChunk { offset, bytes: self.hand_out(count)? }))
     }
 
     /// Reads whatever stands behind the end marker, so that a reader below can verify the whole blob.
@@ -228,7 +228,7 @@ impl<'l, R: BufRead> TarReader<'l, R> {
 
     /// The content of an extended header, whose size was checked, with its padding.
     fn take(&mut self, size: u64) -> Result<Vec<u8>, TarError> {
-        self.current = Some(Body::plain(ImagePath::root(), size));
+        self.current = Some(MemberBody::plain(ImagePath::root(), size));
         let mut data = Vec::new();
         while let Some(chunk) = self.chunk()? {
             data.extend_from_slice(chunk.bytes);
@@ -270,26 +270,26 @@ impl<'l, R: BufRead> TarReader<'l, R> {
         // Old archives (before ustar) mark a directory by a slash at the end of a regular file's name.
         let old_directory = raw.ends_with(b"/");
         let kind = match header.entry_type() {
-            EntryType::Regular if old_directory => Kind::Directory,
-            EntryType::Directory => Kind::Directory,
-            EntryType::Symlink => Kind::Symlink(link()?.into()),
-            EntryType::Link => Kind::Hardlink(ImagePath::normalise(&link()?)),
-            EntryType::Char => device().map(|(major, minor)| Kind::CharDevice(major, minor))?,
-            EntryType::Block => device().map(|(major, minor)| Kind::BlockDevice(major, minor))?,
-            EntryType::Fifo => Kind::Fifo,
+            EntryType::Regular if old_directory => EntryKind::Directory,
+            EntryType::Directory => EntryKind::Directory,
+            EntryType::Symlink => EntryKind::Symlink(link()?.into()),
+            EntryType::Link => EntryKind::Hardlink(ImagePath::normalise(&link()?)),
+            EntryType::Char => device().map(|(major, minor)| EntryKind::CharDevice(major, minor))?,
+            EntryType::Block => device().map(|(major, minor)| EntryKind::BlockDevice(major, minor))?,
+            EntryType::Fifo => EntryKind::Fifo,
             // POSIX: an unknown type is read as a regular file. Contiguous files are one.
-            _ => Kind::File,
+            _ => EntryKind::File,
         };
         // Links, directories and devices have no content whatever their size field says (POSIX.1-2017, ustar). Some
         // archivers do store a hard link's content behind it; its bytes are then passed over.
         let stored = match kind {
-            Kind::File | Kind::Hardlink(_) => stored,
+            EntryKind::File | EntryKind::Hardlink(_) => stored,
             _ => 0,
         };
         let mode = header.mode().map_err(|error| fault(numbers("mode", &error)))? & 0o7777;
-        self.current = Some(Body::plain(path.clone(), stored));
+        self.current = Some(MemberBody::plain(path.clone(), stored));
         let mut entry = Entry { path, kind, mode, size: 0 };
-        if entry.kind == Kind::File {
+        if entry.kind == EntryKind::File {
             entry.size = self.sparse_size(header, records, &mut entry.path, at)?.unwrap_or(stored);
         }
         Ok(entry)
@@ -402,25 +402,25 @@ impl<'l, R: BufRead> TarReader<'l, R> {
         Ok(bytes.get(..count).unwrap_or_default())
     }
 
-    fn fault(&self, offset: u64, what: Fault) -> TarError {
+    fn fault(&self, offset: u64, what: TarErrorKind) -> TarError {
         let member = self.current.as_ref().map(|body| body.path.clone()).filter(|path| !path.is_root());
         TarError { offset, member, what }
     }
 }
 
-impl Body {
+impl MemberBody {
     fn plain(path: ImagePath, stored: u64) -> Self {
         let padding = (BLOCK as u64 - stored % BLOCK as u64) % BLOCK as u64;
         Self { path, stored, padding, extents: [].into(), sparse: false, position: 0 }
     }
 }
 
-fn malformed(what: String) -> Fault {
-    Fault::Malformed(what)
+fn malformed(what: String) -> TarErrorKind {
+    TarErrorKind::Malformed(what)
 }
 
-fn over(what: String, limit: &'static str, value: u64) -> Fault {
-    Fault::Limit(OverLimit::new(what, limit, value).to_string())
+fn over(what: String, limit: &'static str, value: u64) -> TarErrorKind {
+    TarErrorKind::Limit(OverLimit::new(what, limit, value).to_string())
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use tar::{GnuExtSparseHeader, GnuSparseHeader, Header};
 
-use super::{BLOCK, Fault, over};
+use super::{BLOCK, TarErrorKind, over};
 
 /// One stored part of a sparse file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,15 +15,15 @@ pub(super) struct Extent {
 
 /// Why a map is refused.
 #[derive(Debug)]
-pub(super) struct MapError(Fault);
+pub(super) struct MapError(TarErrorKind);
 
 impl MapError {
     pub(super) fn malformed(what: impl Into<String>) -> Self {
-        Self(Fault::Malformed(what.into()))
+        Self(TarErrorKind::Malformed(what.into()))
     }
 }
 
-impl From<MapError> for Fault {
+impl From<MapError> for TarErrorKind {
     fn from(error: MapError) -> Self {
         error.0
     }

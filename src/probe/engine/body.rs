@@ -2,7 +2,7 @@
 
 use bollard::models::{ContainerCreateBody, DeviceMapping, DeviceRequest, HostConfig, ResourcesUlimits};
 
-use super::super::arrangement::{Arrangement, GpuWay, Gpus, Ulimit};
+use super::super::arrangement::{Arrangement, GpuSelection, GpuWay, Ulimit};
 use super::super::command::TMP;
 
 pub(super) fn body(arrangement: &Arrangement) -> ContainerCreateBody {
@@ -51,9 +51,9 @@ fn device_request(arrangement: &Arrangement) -> Option<DeviceRequest> {
     match arrangement.way {
         GpuWay::Request => {
             let (count, ids) = match &arrangement.gpus {
-                Gpus::All => (Some(-1), None),
-                Gpus::Count(count) => (Some(i64::from(*count)), None),
-                Gpus::These(ids) => (None, Some(ids.clone())),
+                GpuSelection::All => (Some(-1), None),
+                GpuSelection::Count(count) => (Some(i64::from(*count)), None),
+                GpuSelection::These(ids) => (None, Some(ids.clone())),
             };
             Some(DeviceRequest {
                 driver: Some(String::new()),

@@ -9,7 +9,7 @@ use crate::image::daemon::{EngineError, EngineErrorKind};
 
 use super::super::ProbeError;
 use super::super::arrangement::{Arrangement, GpuWay};
-use super::{Offers, Pull};
+use super::{Offers, PullPolicy};
 
 /// A message that is known by words in it, all of which must be there: a row of the table `engines.yaml`.
 #[derive(Debug, Deserialize)]
@@ -45,14 +45,14 @@ pub(super) fn start(arrangement: &Arrangement, trouble: &EngineError, offers: &O
 }
 
 /// An image that is not there.
-pub(super) fn image(name: &str, pull: Pull, trouble: &EngineError, engine: &str) -> ProbeError {
+pub(super) fn image(name: &str, pull: PullPolicy, trouble: &EngineError, engine: &str) -> ProbeError {
     let text = &trouble.text;
     let (what, help) = match (trouble.kind, pull) {
-        (EngineErrorKind::Missing, Pull::Never) => (
+        (EngineErrorKind::Missing, PullPolicy::Never) => (
             format!("{engine} has no image {name}"),
             format!("fetch it with docker pull {name}, or allow that with --pull missing"),
         ),
-        (_, Pull::Never) => (format!("{engine} does not say what it knows of {name}: {text}"), String::new()),
+        (_, PullPolicy::Never) => (format!("{engine} does not say what it knows of {name}: {text}"), String::new()),
         _ => (
             format!("{engine} cannot fetch {name}: {text}"),
             format!(

@@ -48,7 +48,7 @@ pub struct Offers {
 
 /// When an image is fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pull {
+pub enum PullPolicy {
     /// If the engine does not have it.
     Missing,
     /// Never.
@@ -91,11 +91,11 @@ impl Launcher {
     }
 
     /// Sees to it that the engine has an image.
-    pub fn image(&self, name: &str, pull: Pull) -> Result<Held, ProbeError> {
-        if pull != Pull::Always {
+    pub fn image(&self, name: &str, pull: PullPolicy) -> Result<Held, ProbeError> {
+        if pull != PullPolicy::Always {
             match ask(PATIENCE, self.engine.client().inspect_image(name)) {
                 Ok(image) => return Ok(held(image)),
-                Err(trouble) if trouble.kind == EngineErrorKind::Missing && pull == Pull::Missing => {}
+                Err(trouble) if trouble.kind == EngineErrorKind::Missing && pull == PullPolicy::Missing => {}
                 Err(trouble) => return Err(explain::image(name, pull, &trouble, &self.offers.engine)),
             }
         }

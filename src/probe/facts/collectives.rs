@@ -8,7 +8,7 @@ use crate::facts::records::{ArrangementResult, VariantResult};
 use crate::model::{Fact, Gap, Version};
 
 use super::super::nccl_log::NcclLog;
-use super::super::recording::{Outcome, Recording, Step};
+use super::super::recording::{Recording, StepOutcome, StepRecord};
 use super::super::wire::collectives::{
     CollectivesBody, FORCED_NETWORK, Measurement, PointToPoint, Preparation, Setup, Times,
 };
@@ -42,21 +42,21 @@ const KEYS: &[&Definition] = key::definitions![
 const LARGE: u64 = 64 << 20;
 
 /// What NCCL said in the first run of a step.
-pub fn log(step: &Step) -> NcclLog {
+pub fn log(step: &StepRecord) -> NcclLog {
     let mut log = NcclLog::read(step.log.iter().filter(|line| line.run == 0).map(|line| line.line.as_str()));
     log.left_out = step.log.iter().filter_map(|line| line.left_out).sum();
     log
 }
 
 /// Bus bandwidth of an operation at the largest size that was measured, in bytes per second.
-pub fn bandwidth(step: &Step, operation: &str) -> Option<f64> {
+pub fn bandwidth(step: &StepRecord, operation: &str) -> Option<f64> {
     let of_operation = step.parts_of::<Measurement>().filter(|part| part.operation.text() == Some(operation));
     of_operation.max_by_key(|part| part.bytes.copied())?.busbw_bytes_per_second.copied()
 }
 
 pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     match recording.find(CollectivesBody::STEP) {
-        Some(step) if !matches!(step.outcome, Outcome::Skipped(_)) => collectives(step, facts),
+        Some(step) if !matches!(step.outcome, StepOutcome::Skipped(_)) => collectives(step, facts),
         _ => none_of(KEYS, &untold(recording, CollectivesBody::STEP), facts),
     }
     forced(recording, facts);
@@ -64,16 +64,16 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     what_if(recording, facts);
 }
 
-fn collectives(step: &Step, facts: &mut Facts) {
+fn collectives(step: &StepRecord, facts: &mut Facts) {
     let failed = match &step.outcome {
-        Outcome::Failed(failed) => Some(failed),
+        StepOutcome::Failed(failed) => Some(failed),
         _ => None,
     };
     // The first call's time is told as soon as it has come back.
     let first = step.parts_of::<Times>().next();
     let works = match (&first, &step.outcome) {
         (Some(_), _) => Fact::seen(true, [super::site(&step.name)]),
-        (None, Outcome::Failed(_)) => Fact::seen(false, [super::site(&step.name)]),
+        (None, StepOutcome::Failed(_)) => Fact::seen(false, [super::site(&step.name)]),
         (None, _) => Fact::Unknown(Gap::new("the collectives were not ended")),
     };
     facts.insert(key::RUN_NCCL_WORKS, works);
@@ -98,7 +98,7 @@ fn one_line(text: &str) -> String {
 }
 
 /// What NCCL's log tells.
-fn said(step: &Step, facts: &mut Facts) {
+fn said(step: &StepRecord, facts: &mut Facts) {
     let log = log(step);
     let setup = step.parts_of::<Setup>().next();
     let uses_nccl = setup.as_ref().and_then(|setup| setup.backend.text()).is_none_or(|backend| backend == "nccl");
@@ -124,13 +124,13 @@ fn said(step: &Step, facts: &mut Facts) {
     facts.insert(key::RUN_NCCL_PLUGIN_ERRORS, list(log.plugin_errors.into_iter().collect()));
 }
 
-fn measured(step: &Step, first: Option<&Times>, facts: &mut Facts) {
+fn measured(step: &StepRecord, first: Option<&Times>, facts: &mut Facts) {
     let measurements: Vec<_> = step.parts_of::<Measurement>().collect();
     // Where the step was lost on its way, what was not measured is not known to be right.
     let lost = match &step.outcome {
-        Outcome::Done { .. } => None,
-        Outcome::Failed(failed) => Some(Gap::new(format!("the step failed: {}", failed.message))),
-        Outcome::Open | Outcome::Skipped(_) => Some(Gap::new("the step was not ended")),
+        StepOutcome::Done { .. } => None,
+        StepOutcome::Failed(failed) => Some(Gap::new(format!("the step failed: {}", failed.message))),
+        StepOutcome::Open | StepOutcome::Skipped(_) => Some(Gap::new("the step was not ended")),
     };
     let lost = lost.as_ref();
     let wrong = measurements.iter().filter_map(|part| {
@@ -188,12 +188,13 @@ fn or_gap<T>(fact: Fact<T>, lost: Option<&Gap>) -> Fact<T> {
 /// The run over the network alone.
 fn forced(recording: &Recording, facts: &mut Facts) {
     let keys = key::definitions![RUN_FORCED_ERROR, RUN_FORCED_TRANSPORTS, RUN_FORCED_MB_S];
-    let Some(step) = recording.find(FORCED_NETWORK).filter(|step| !matches!(step.outcome, Outcome::Skipped(_))) else {
+    let Some(step) = recording.find(FORCED_NETWORK).filter(|step| !matches!(step.outcome, StepOutcome::Skipped(_)))
+    else {
         return none_of(keys, &untold(recording, FORCED_NETWORK), facts);
     };
     let error = match &step.outcome {
-        Outcome::Failed(failed) => seen(step, one_line(&failed.message)),
-        Outcome::Open => Fact::Unknown(Gap::new("the step was not ended")),
+        StepOutcome::Failed(failed) => seen(step, one_line(&failed.message)),
+        StepOutcome::Open => Fact::Unknown(Gap::new("the step was not ended")),
         _ => Fact::Absent,
     };
     facts.insert(key::RUN_FORCED_ERROR, error);

@@ -8,7 +8,7 @@ use crate::facts::records::{FailedStep, SkippedStep};
 use crate::facts::value::ListItem;
 use crate::model::{Fact, Gap};
 
-use super::super::recording::{Outcome, Recording, Step};
+use super::super::recording::{Recording, StepOutcome, StepRecord};
 use super::super::wire::StepBody as _;
 use super::super::wire::collectives::CollectivesBody;
 use super::super::wire::gpus::GpusBody;
@@ -62,7 +62,7 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
 }
 
 /// A number of a step. Where there is none, `field` is what would have had it, and may say why.
-fn number<T>(step: &Step, value: Option<i64>, field: &Nullable<T>) -> Fact<i64> {
+fn number<T>(step: &StepRecord, value: Option<i64>, field: &Nullable<T>) -> Fact<i64> {
     match value {
         Some(value) => seen(step, value),
         None => field.fact().as_ref().and_then(|_, _| Fact::Absent),
@@ -79,7 +79,7 @@ fn soft_limit(limits: &LimitsBody, resource: &str) -> Option<i64> {
 }
 
 /// A record for each step that has one.
-fn records<T: ListItem>(recording: &Recording, record: fn(&Step) -> Option<T>) -> Fact<Vec<T>> {
+fn records<T: ListItem>(recording: &Recording, record: fn(&StepRecord) -> Option<T>) -> Fact<Vec<T>> {
     let found = recording.steps.iter().filter_map(|step| Some((site(&step.name), record(step)?)));
     let (at, records): (Vec<_>, Vec<_>) = found.unzip();
     if records.is_empty() { Fact::Absent } else { Fact::Seen { value: records, at } }
@@ -96,8 +96,8 @@ fn gpus_asked(host: &HostConfig) -> Option<usize> {
     }
 }
 
-fn failed(step: &Step) -> Option<FailedStep> {
-    let Outcome::Failed(failed) = &step.outcome else { return None };
+fn failed(step: &StepRecord) -> Option<FailedStep> {
+    let StepOutcome::Failed(failed) = &step.outcome else { return None };
     Some(FailedStep {
         step: filled(step.name.clone()),
         how: filled(failed.how.clone()),
@@ -105,13 +105,13 @@ fn failed(step: &Step) -> Option<FailedStep> {
     })
 }
 
-fn skipped(step: &Step) -> Option<SkippedStep> {
-    let Outcome::Skipped(why) = &step.outcome else { return None };
+fn skipped(step: &StepRecord) -> Option<SkippedStep> {
+    let StepOutcome::Skipped(why) = &step.outcome else { return None };
     Some(SkippedStep { step: filled(step.name.clone()), why: filled(why.clone()) })
 }
 
-fn unclean(step: &Step) -> Vec<String> {
-    let Outcome::Done { body, unclean_exit } = &step.outcome else { return Vec::new() };
+fn unclean(step: &StepRecord) -> Vec<String> {
+    let StepOutcome::Done { body, unclean_exit } = &step.outcome else { return Vec::new() };
     let own = unclean_exit.iter().map(|how| format!("{}: {how}", step.name));
     // Steps without ranks have no such exits.
     let body: CollectivesBody = wire::read(body);

@@ -12,7 +12,7 @@ use crate::facts::Facts;
 use crate::facts::key::{self, Definition};
 use crate::model::{Fact, Gap, Host, Site};
 
-use super::recording::{Outcome, Recording, Step};
+use super::recording::{Recording, StepOutcome, StepRecord};
 
 pub use collectives::{bandwidth, log};
 
@@ -37,7 +37,7 @@ fn site(step: &str) -> Site {
 }
 
 /// A fact of a step.
-fn seen<T>(step: &Step, value: impl Into<T>) -> Fact<T> {
+fn seen<T>(step: &StepRecord, value: impl Into<T>) -> Fact<T> {
     Fact::seen(value.into(), [site(&step.name)])
 }
 
@@ -47,7 +47,7 @@ fn filled(text: String) -> Option<String> {
 }
 
 /// A list of texts; none is absent.
-fn texts(step: &Step, texts: Vec<String>) -> Fact<Vec<String>> {
+fn texts(step: &StepRecord, texts: Vec<String>) -> Fact<Vec<String>> {
     if texts.is_empty() { Fact::Absent } else { seen(step, texts) }
 }
 
@@ -64,10 +64,10 @@ fn untold<T>(recording: &Recording, name: &str) -> Fact<T> {
     };
     let gap = |text: String| Fact::Unknown(Gap::new(text));
     match &step.outcome {
-        Outcome::Open => gap(format!("the step {name} was not ended")),
-        Outcome::Failed(failed) => gap(format!("the step {name} failed: {}", failed.message)),
-        Outcome::Skipped(why) => gap(format!("the step {name} was skipped: {why}")),
-        Outcome::Done { .. } => Fact::Absent,
+        StepOutcome::Open => gap(format!("the step {name} was not ended")),
+        StepOutcome::Failed(failed) => gap(format!("the step {name} failed: {}", failed.message)),
+        StepOutcome::Skipped(why) => gap(format!("the step {name} was skipped: {why}")),
+        StepOutcome::Done { .. } => Fact::Absent,
     }
 }
 

@@ -6,9 +6,9 @@ use crate::facts::Facts;
 use crate::facts::key::{self, Definition};
 use crate::model::Fact;
 
-use super::super::recording::{Outcome, Recording, Step};
+use super::super::recording::{Recording, StepOutcome, StepRecord};
 use super::super::wire::StepBody as _;
-use super::super::wire::pytorch::{GpuCode, MappedLibraries, PytorchBody, TorchBuild, TorchDevice, When};
+use super::super::wire::pytorch::{MappedLibraries, PytorchBody, TorchBuild, TorchDevice, TorchGpuCode, When};
 use super::{none_of, seen, site, texts, untold};
 
 const BUILD: &[&Definition] = key::definitions![RUN_TORCH_VERSION, RUN_TORCH_FILE, RUN_TORCH_NCCL, RUN_TORCH_LOADED];
@@ -39,7 +39,7 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
         }
     }
     let error = match &step.outcome {
-        Outcome::Failed(failed) if build.is_none() => seen(step, failed.worded(&failed.message)),
+        StepOutcome::Failed(failed) if build.is_none() => seen(step, failed.worded(&failed.message)),
         _ => Fact::Absent,
     };
     facts.insert(key::RUN_TORCH_ERROR, error);
@@ -49,7 +49,7 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     }
 }
 
-fn devices(step: &Step, body: &PytorchBody, facts: &mut Facts) {
+fn devices(step: &StepRecord, body: &PytorchBody, facts: &mut Facts) {
     let error = body.cuda_error.text().map_or(Fact::Absent, |error| seen(step, error));
     facts.insert(key::RUN_TORCH_CUDA_ERROR, error);
     let each = |describe: fn(&TorchDevice) -> Option<String>| {
@@ -68,11 +68,11 @@ fn devices(step: &Step, body: &PytorchBody, facts: &mut Facts) {
 }
 
 fn no_code(device: &TorchDevice) -> Option<String> {
-    (device.code.copied() == Some(GpuCode::None)).then(|| "no code for it".to_owned())
+    (device.code.copied() == Some(TorchGpuCode::None)).then(|| "no code for it".to_owned())
 }
 
 fn ptx(device: &TorchDevice) -> Option<String> {
-    (device.code.copied() == Some(GpuCode::Ptx)).then(|| device.code_from.text().unwrap_or("PTX").to_owned())
+    (device.code.copied() == Some(TorchGpuCode::Ptx)).then(|| device.code_from.text().unwrap_or("PTX").to_owned())
 }
 
 fn kernel(device: &TorchDevice) -> Option<String> {

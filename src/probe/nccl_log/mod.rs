@@ -12,7 +12,7 @@ use crate::document::shipped;
 /// The form of a line.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Pattern {
+struct LinePattern {
     id: String,
     /// First release whose source has this form.
     #[expect(dead_code, reason = "for readers of the table")]
@@ -29,18 +29,18 @@ struct Pattern {
     source: String,
 }
 
-struct Table {
-    patterns: Vec<Pattern>,
+struct PatternTable {
+    patterns: Vec<LinePattern>,
     regexes: Vec<Regex>,
     set: RegexSet,
 }
 
 #[expect(clippy::expect_used, reason = "the table is a part of the program, and a test reads it")]
-static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let patterns: Vec<Pattern> = shipped::table("patterns");
+static TABLE: LazyLock<PatternTable> = LazyLock::new(|| {
+    let patterns: Vec<LinePattern> = shipped::table("patterns");
     let set = RegexSet::new(patterns.iter().map(|pattern| &pattern.regex)).expect("patterns that parse");
     let regexes = patterns.iter().map(|pattern| Regex::new(&pattern.regex).expect("a pattern that parses")).collect();
-    Table { patterns, regexes, set }
+    PatternTable { patterns, regexes, set }
 });
 
 /// What the ranks of one run said.

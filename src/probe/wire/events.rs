@@ -13,7 +13,7 @@ use super::{Field, Nullable};
 pub(super) const PROTOCOL: u64 = 1;
 
 /// A JSON object as the program wrote it.
-pub type Body = Map<String, Value>;
+pub type EventBody = Map<String, Value>;
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,7 +22,7 @@ pub type Body = Map<String, Value>;
 pub enum Event {
     /// How the container was launched; written by us, the first line of a recording.
     #[schemars(skip)]
-    Launch(Launch),
+    Launch(LaunchEvent),
     /// Where the program runs.
     Hello(Box<Hello>),
     /// A step begins.
@@ -37,10 +37,10 @@ pub enum Event {
         /// The step.
         step: String,
         /// What it is.
-        body: Body,
+        body: EventBody,
     },
     /// One line of NCCL's own output.
-    Log(Log),
+    Log(LogEvent),
     /// A step is done.
     Result {
         /// The step.
@@ -48,7 +48,7 @@ pub enum Event {
         /// How long it took.
         seconds: f64,
         /// What it found.
-        body: Body,
+        body: EventBody,
         /// How its process ended after it had delivered, if not well.
         #[serde(default)]
         unclean_exit: Option<String>,
@@ -88,7 +88,7 @@ objects! {
         pub gid: Field<i64>,
         pub groups: Field<Vec<i64>>,
         /// The plan with its defaults filled in.
-        #[schemars(with = "Body")]
+        #[schemars(with = "EventBody")]
         pub plan: Field<HelloPlan>,
     }
 
@@ -119,7 +119,7 @@ objects! {
 
 /// How a container was launched.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Launch {
+pub struct LaunchEvent {
     /// The engine: `Docker 28.2.2 at unix:///var/run/docker.sock`.
     pub engine: String,
     /// The image, as it was asked for.
@@ -138,7 +138,7 @@ pub struct Launch {
     pub namespaces: BTreeMap<String, u64>,
 }
 
-impl Launch {
+impl LaunchEvent {
     /// What the engine gave, where it said something.
     pub fn host_config(&self) -> Option<HostConfig> {
         self.given.as_ref().map(host_config::read)
@@ -148,7 +148,8 @@ impl Launch {
 /// One line of NCCL's own output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub struct Log {
+#[schemars(rename = "Log")]
+pub struct LogEvent {
     /// The step.
     pub step: String,
     /// Which run of the step.
@@ -240,14 +241,14 @@ struct Envelope {
 
 /// What a line is.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Line {
+pub enum EventLine {
     /// An event, and the seconds since the program's start.
     Event(f64, Box<Event>),
     /// Something else that the image wrote to standard output.
     Noise(String),
 }
 
-impl Line {
+impl EventLine {
     /// Reads a line; an error where it is ours and is not understood.
     pub fn read(line: &[u8]) -> Result<Self, String> {
         let text = String::from_utf8_lossy(line);
@@ -274,17 +275,18 @@ mod tests {
 
     #[test]
     fn lines_and_noise() {
-        let noise = Line::read(b"hello").unwrap();
-        assert_eq!(noise, Line::Noise("hello".to_owned()));
-        let Line::Event(at, event) =
-            Line::read(br#"{"ncclcheck": 1, "event": "skipped", "at": 1.5, "step": "rdma", "why": "none"}"#).unwrap()
+        let noise = EventLine::read(b"hello").unwrap();
+        assert_eq!(noise, EventLine::Noise("hello".to_owned()));
+        let EventLine::Event(at, event) =
+            EventLine::read(br#"{"ncclcheck": 1, "event": "skipped", "at": 1.5, "step": "rdma", "why": "none"}"#)
+                .unwrap()
         else {
             panic!("no event")
         };
         assert_eq!((at, &*event), (1.5, &Event::Skipped { step: "rdma".to_owned(), why: "none".to_owned() }));
-        assert_eq!(Line::read(write(&event).unwrap().as_bytes()).unwrap(), Line::Event(0.0, event));
-        assert!(Line::read(br#"{"ncclcheck": 2, "event": "end"}"#).unwrap_err().contains("version 2"));
-        assert!(Line::read(br#"{"ncclcheck": 1, "event": "start"}"#).unwrap_err().contains("step"));
-        assert!(Line::read(br#"{"ncclcheck": 1, "event": "sta"#).is_err());
+        assert_eq!(EventLine::read(write(&event).unwrap().as_bytes()).unwrap(), EventLine::Event(0.0, event));
+        assert!(EventLine::read(br#"{"ncclcheck": 2, "event": "end"}"#).unwrap_err().contains("version 2"));
+        assert!(EventLine::read(br#"{"ncclcheck": 1, "event": "start"}"#).unwrap_err().contains("step"));
+        assert!(EventLine::read(br#"{"ncclcheck": 1, "event": "sta"#).is_err());
     }
 }

@@ -41,7 +41,7 @@ use serde_json::Value;
 pub use field::{Field, Nullable};
 pub use schema::schema;
 
-use events::Body;
+use events::EventBody;
 
 /// The body of a step's result.
 pub trait StepBody: DeserializeOwned + Default + JsonSchema {
@@ -59,21 +59,21 @@ pub trait PartBody: DeserializeOwned + Default + JsonSchema {
 const KIND: &str = "kind";
 
 /// Reads a body. The type's fields are [`Field`]s, which take what is there; an empty body has none of them.
-pub fn read<T: DeserializeOwned + Default>(body: &Body) -> T {
+pub fn read<T: DeserializeOwned + Default>(body: &EventBody) -> T {
     let mut value = Value::Object(body.clone());
     field::note_unread(&mut value);
     serde_json::from_value(value).unwrap_or_default()
 }
 
 /// Reads the body of a partial result, if it is of this kind.
-pub fn read_part<P: PartBody>(body: &Body) -> Option<P> {
+pub fn read_part<P: PartBody>(body: &EventBody) -> Option<P> {
     (body.get(KIND)?.as_str()? == P::KIND).then(|| read(body))
 }
 
 /// A body as it stands in a line.
-pub fn body(value: &impl Serialize) -> Body {
+pub fn body(value: &impl Serialize) -> EventBody {
     match serde_json::to_value(value) {
         Ok(Value::Object(body)) => body,
-        Ok(_) | Err(_) => Body::new(),
+        Ok(_) | Err(_) => EventBody::new(),
     }
 }

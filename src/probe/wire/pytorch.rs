@@ -20,7 +20,8 @@ impl PartBody for MappedLibraries {
 /// Which code of torch a GPU runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum GpuCode {
+#[schemars(rename = "GpuCode")]
+pub enum TorchGpuCode {
     Exact,
     Compatible,
     Ptx,
@@ -65,7 +66,7 @@ objects! {
         pub capability: Field<String>,
         pub memory_bytes: Field<i64>,
         pub multiprocessors: Field<i64>,
-        pub code: Field<GpuCode>,
+        pub code: Field<TorchGpuCode>,
         pub code_from: Nullable<String>,
         pub kernel_correct: Nullable<bool>,
         pub context_seconds: Nullable<f64>,

@@ -14,7 +14,7 @@ use crate::report::{Report, Verdict};
 const CELL: usize = 9;
 
 /// A rule, and its answer on each host.
-struct Row<'a> {
+struct HostRow<'a> {
     rule: &'a Rule,
     outcomes: Vec<&'a Outcome>,
 }
@@ -39,7 +39,7 @@ pub(super) fn write(reports: &[Report<'_>], verbose: bool, page: &mut Page<'_>) 
 }
 
 /// Judgements that are the same on every host, and those that are not.
-fn parted<'a>(reports: &'a [Report<'a>]) -> (Vec<Judgement<'a>>, Vec<Row<'a>>) {
+fn parted<'a>(reports: &'a [Report<'a>]) -> (Vec<Judgement<'a>>, Vec<HostRow<'a>>) {
     let mut common = Vec::new();
     let mut rows = Vec::new();
     let all: Vec<&[Judgement<'_>]> = reports.iter().filter_map(|report| report.judgements).collect();
@@ -48,7 +48,7 @@ fn parted<'a>(reports: &'a [Report<'a>]) -> (Vec<Judgement<'a>>, Vec<Row<'a>>) {
         if outcomes.iter().all(|outcome| **outcome == judgement.outcome) {
             common.push(Judgement { rule: judgement.rule, outcome: judgement.outcome.clone() });
         } else {
-            rows.push(Row { rule: judgement.rule, outcomes });
+            rows.push(HostRow { rule: judgement.rule, outcomes });
         }
     }
     (common, rows)
@@ -58,7 +58,7 @@ const fn tells(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Fail(_) | Outcome::Unknown(_))
 }
 
-fn table(rows: &[Row<'_>], hosts: usize, page: &mut Page<'_>) -> io::Result<()> {
+fn table(rows: &[HostRow<'_>], hosts: usize, page: &mut Page<'_>) -> io::Result<()> {
     let column = 4 + rows.iter().map(|row| row.rule.id.len()).max().unwrap_or_default();
     let line = |cells: &mut dyn Iterator<Item = String>| {
         let text = cells.fold(String::new(), |text, cell| text + &format!("{cell:CELL$}"));
@@ -80,7 +80,7 @@ fn table(rows: &[Row<'_>], hosts: usize, page: &mut Page<'_>) -> io::Result<()> 
 }
 
 /// What a rule found on each host, and what to do about it once.
-fn details(row: &Row<'_>, reports: &[Report<'_>], verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
+fn details(row: &HostRow<'_>, reports: &[Report<'_>], verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
     let Some(first) = reports.first() else { return Ok(()) };
     let mut groups: Vec<(&Outcome, Vec<&str>)> = Vec::new();
     for (outcome, report) in row.outcomes.iter().zip(reports).filter(|(outcome, _)| tells(outcome)) {

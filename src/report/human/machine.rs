@@ -5,7 +5,7 @@ use std::io;
 use anstyle::AnsiColor;
 
 use super::page::{self, Page, label};
-use crate::document::Node;
+use crate::document::YamlNode;
 use crate::host::Record;
 
 /// Columns that names have before their values.
@@ -13,8 +13,8 @@ const COLUMN: usize = 20;
 
 pub(super) fn write(record: &Record, page: &mut Page<'_>) -> io::Result<()> {
     // In the order of the types.
-    let subjects: Node = serde_json::from_str(&serde_json::to_string(record)?)?;
-    let subjects = members(&subjects).iter().filter(|(_, value)| matches!(value, Node::Map(_)));
+    let subjects: YamlNode = serde_json::from_str(&serde_json::to_string(record)?)?;
+    let subjects = members(&subjects).iter().filter(|(_, value)| matches!(value, YamlNode::Map(_)));
     for (number, (name, items)) in subjects.enumerate() {
         if number > 0 {
             page.blank()?;
@@ -26,14 +26,14 @@ pub(super) fn write(record: &Record, page: &mut Page<'_>) -> io::Result<()> {
 }
 
 /// A line, and one more for each member of what has several.
-fn item(indent: usize, name: &str, value: &Node, page: &mut Page<'_>) -> io::Result<()> {
+fn item(indent: usize, name: &str, value: &YamlNode, page: &mut Page<'_>) -> io::Result<()> {
     let column = indent + COLUMN;
     match value {
-        Node::Map(members) if members.len() > 2 || members.iter().any(|(_, value)| is_deep(value)) => {
+        YamlNode::Map(members) if members.len() > 2 || members.iter().any(|(_, value)| is_deep(value)) => {
             page.row(indent, label(name), column, "")?;
             members.iter().try_for_each(|(name, value)| item(indent + 2, &title(name), value, page))
         }
-        Node::List(values) if values.iter().any(is_deep) => {
+        YamlNode::List(values) if values.iter().any(is_deep) => {
             page.row(indent, label(name), column, "")?;
             values.iter().try_for_each(|value| page.text(indent + 2, &text(value)))
         }
@@ -46,34 +46,34 @@ fn title(name: &str) -> String {
     if name.contains('.') { name.to_owned() } else { name.replace('_', " ") }
 }
 
-fn members(value: &Node) -> &[(String, Node)] {
-    if let Node::Map(members) = value { members } else { &[] }
+fn members(value: &YamlNode) -> &[(String, YamlNode)] {
+    if let YamlNode::Map(members) = value { members } else { &[] }
 }
 
-fn is_deep(value: &Node) -> bool {
-    matches!(value, Node::Map(_)) && reason(value).is_none()
+fn is_deep(value: &YamlNode) -> bool {
+    matches!(value, YamlNode::Map(_)) && reason(value).is_none()
 }
 
 /// Why something is not known.
-fn reason(value: &Node) -> Option<&str> {
+fn reason(value: &YamlNode) -> Option<&str> {
     match members(value) {
         [(name, why)] if name == "unknown" => why.as_str(),
         _ => None,
     }
 }
 
-fn text(value: &Node) -> String {
+fn text(value: &YamlNode) -> String {
     match value {
-        Node::Null => "absent".to_owned(),
-        Node::Scalar(text) => match text.as_str() {
+        YamlNode::Null => "absent".to_owned(),
+        YamlNode::Scalar(text) => match text.as_str() {
             "true" => "yes".to_owned(),
             "false" => "no".to_owned(),
             "-1" => "unlimited".to_owned(),
             text => text.to_owned(),
         },
-        Node::List(values) if values.is_empty() => "none".to_owned(),
-        Node::List(values) => values.iter().map(text).collect::<Vec<_>>().join(", "),
-        Node::Map(members) => match reason(value) {
+        YamlNode::List(values) if values.is_empty() => "none".to_owned(),
+        YamlNode::List(values) => values.iter().map(text).collect::<Vec<_>>().join(", "),
+        YamlNode::Map(members) => match reason(value) {
             Some(why) => format!("unknown: {why}"),
             None if members.is_empty() => "none".to_owned(),
             None => members.iter().filter_map(|(name, value)| member(name, value)).collect::<Vec<_>>().join(", "),
@@ -82,11 +82,11 @@ fn text(value: &Node) -> String {
 }
 
 /// A member on the line of the whole. What is absent there is left out: the line is long enough.
-fn member(name: &str, value: &Node) -> Option<String> {
+fn member(name: &str, value: &YamlNode) -> Option<String> {
     match (name, value) {
-        (_, Node::Null) => None,
-        ("name" | "address" | "file", Node::Scalar(text)) => Some(text.clone()),
-        (_, Node::List(values)) if values.iter().any(is_deep) => {
+        (_, YamlNode::Null) => None,
+        ("name" | "address" | "file", YamlNode::Scalar(text)) => Some(text.clone()),
+        (_, YamlNode::List(values)) if values.iter().any(is_deep) => {
             let all: Vec<_> = values.iter().map(|value| format!("({})", text(value))).collect();
             Some(format!("{} {}", title(name), all.join(" ")))
         }

@@ -21,7 +21,7 @@ pub(in crate::report) struct Page<'a> {
 }
 
 /// A line, its indentation apart.
-struct Line {
+struct PageLine {
     indent: usize,
     text: String,
 }
@@ -106,7 +106,7 @@ impl<'a> Page<'a> {
         let label = clean(label);
         let gap = if column == 0 { 1 } else { 2 };
         let start = if label.is_empty() { column } else { column.max(indent + label.width() + gap) };
-        let mut lines = vec![Line { indent: start, text: String::new() }];
+        let mut lines = vec![PageLine { indent: start, text: String::new() }];
         for word in clean(text).split(' ').filter(|word| !word.is_empty()) {
             self.place(word, &mut lines, hang, indent + 2, label.is_empty());
         }
@@ -120,7 +120,7 @@ impl<'a> Page<'a> {
 
     /// Puts a word where it fits: behind the others, else at the hanging indentation, else as far left as it may go. A
     /// word is never broken: half a path is of no use to anybody.
-    fn place(&self, word: &str, lines: &mut Vec<Line>, hang: usize, least: usize, may_start: bool) {
+    fn place(&self, word: &str, lines: &mut Vec<PageLine>, hang: usize, least: usize, may_start: bool) {
         let first = lines.len() == 1;
         let indent = if hang + word.width() <= self.width { hang } else { least.min(hang) };
         if let Some(line) = lines.last_mut() {
@@ -131,11 +131,11 @@ impl<'a> Page<'a> {
                 return;
             }
             if first && !begun && may_start {
-                *line = Line { indent, text: word.to_owned() };
+                *line = PageLine { indent, text: word.to_owned() };
                 return;
             }
         }
-        lines.push(Line { indent, text: word.to_owned() });
+        lines.push(PageLine { indent, text: word.to_owned() });
     }
 
     /// A line with a label, which alone is painted: colour adds to words and never stands for them.

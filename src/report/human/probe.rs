@@ -11,7 +11,7 @@ use crate::facts::Facts;
 use crate::facts::key::{self, Definition};
 use crate::model::{Fact, Value};
 use crate::probe::facts::log;
-use crate::probe::recording::{Outcome, Recording, Step};
+use crate::probe::recording::{Recording, StepOutcome, StepRecord};
 use crate::probe::wire::StepBody as _;
 use crate::probe::wire::collectives::{CollectivesBody, FORCED_NETWORK, Measurement};
 use crate::probe::wire::gpus::GpusBody;
@@ -87,13 +87,13 @@ fn rdma(facts: &Facts) -> String {
     }
 }
 
-fn step(step: &Step) -> String {
+fn step(step: &StepRecord) -> String {
     match (&step.outcome, step.seconds) {
-        (Outcome::Done { .. }, Some(seconds)) => format!("{} {seconds:.1} s", step.name),
-        (Outcome::Done { .. }, None) => step.name.clone(),
-        (Outcome::Failed(failed), _) => format!("{} failed ({})", step.name, failed.how),
-        (Outcome::Skipped(_), _) => format!("{} skipped", step.name),
-        (Outcome::Open, _) => format!("{} not ended", step.name),
+        (StepOutcome::Done { .. }, Some(seconds)) => format!("{} {seconds:.1} s", step.name),
+        (StepOutcome::Done { .. }, None) => step.name.clone(),
+        (StepOutcome::Failed(failed), _) => format!("{} failed ({})", step.name, failed.how),
+        (StepOutcome::Skipped(_), _) => format!("{} skipped", step.name),
+        (StepOutcome::Open, _) => format!("{} not ended", step.name),
     }
 }
 
@@ -186,7 +186,7 @@ fn topology(matrix: &Matrix, page: &mut Page<'_>) -> io::Result<()> {
 }
 
 /// Rank by rank; where all ways are the same, in one line.
-fn transports(step: &Step, title: &str, page: &mut Page<'_>) -> io::Result<()> {
+fn transports(step: &StepRecord, title: &str, page: &mut Page<'_>) -> io::Result<()> {
     let log = log(step);
     let all = log.transports();
     if all.is_empty() {
@@ -217,7 +217,7 @@ fn transports(step: &Step, title: &str, page: &mut Page<'_>) -> io::Result<()> {
 }
 
 /// Bus bandwidth of each operation by size, and the time of the least size.
-fn bandwidths(step: &Step, page: &mut Page<'_>) -> io::Result<()> {
+fn bandwidths(step: &StepRecord, page: &mut Page<'_>) -> io::Result<()> {
     let mut operations: Vec<&str> = Vec::new();
     let mut cells: BTreeMap<(&str, u64), &Measurement> = BTreeMap::new();
     let measurements: Vec<_> = step.parts_of::<Measurement>().collect();
@@ -253,7 +253,7 @@ fn bandwidths(step: &Step, page: &mut Page<'_>) -> io::Result<()> {
 /// Where ranks hung, and in what.
 fn hung(probe: &Recording, page: &mut Page<'_>) -> io::Result<()> {
     for step in &probe.steps {
-        let Outcome::Failed(failed) = &step.outcome else { continue };
+        let StepOutcome::Failed(failed) = &step.outcome else { continue };
         let ranks = failed.rank_states();
         if ranks.is_empty() {
             continue;

@@ -6,7 +6,7 @@ use anstyle::AnsiColor;
 
 use super::page::{self, Page, label};
 use super::{Style, notes};
-use crate::facts::explain::{Account, Answer, End, Route, Search, Step};
+use crate::facts::explain::{Account, LoaderSearch, NameExplanation, Route, SearchEnd, SearchStep};
 use crate::model::{Gap, ImageSummary};
 
 pub(in crate::report) fn write(
@@ -38,7 +38,7 @@ fn process(account: &Account, verbose: bool, page: &mut Page<'_>) -> io::Result<
     Ok(())
 }
 
-fn one(answer: &Answer, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
+fn one(answer: &NameExplanation, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
     let (end, look) = match (&answer.found, &answer.gap) {
         (Some(path), _) => (path.to_string(), AnsiColor::Green),
         (None, Some(gap)) => (format!("unknown: {gap}"), AnsiColor::Magenta),
@@ -49,7 +49,7 @@ fn one(answer: &Answer, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
         page.text(2, "Nobody asks for it before NCCL runs; dlopen would do this:")?;
     }
     // Whoever asks later is given the object that is there.
-    let is_repeated = |search: &&Search| matches!(search.steps.as_slice(), [only] if only.route == Route::Loaded);
+    let is_repeated = |search: &&LoaderSearch| matches!(search.steps.as_slice(), [only] if only.route == Route::Loaded);
     for search in answer.searches.iter().filter(|search| !is_repeated(search)) {
         steps(search, verbose, page)?;
     }
@@ -69,10 +69,10 @@ fn one(answer: &Answer, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
 }
 
 /// One search: the places of one rule under one heading.
-fn steps(search: &Search, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
+fn steps(search: &LoaderSearch, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
     let other = if search.name.contains('/') { format!(" as {}", search.name) } else { String::new() };
     page.verbatim(2, label(""), 2, &format!("{}{other}", search.by))?;
-    let groups: Vec<&[Step]> = search.steps.chunk_by(|a, b| rule(&a.route) == rule(&b.route)).collect();
+    let groups: Vec<&[SearchStep]> = search.steps.chunk_by(|a, b| rule(&a.route) == rule(&b.route)).collect();
     for (index, group) in groups.iter().enumerate() {
         let is_last = index + 1 == groups.len();
         let (branch, trunk) = if is_last { ("╰─ ", "   ") } else { ("├─ ", "│  ") };
@@ -88,7 +88,7 @@ fn steps(search: &Search, verbose: bool, page: &mut Page<'_>) -> io::Result<()> 
 }
 
 /// One place and what came of it. The path is told where it says more than the rule does.
-fn place(step: &Step, branch: &str, below: &str, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
+fn place(step: &SearchStep, branch: &str, below: &str, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
     let entry = match &step.route {
         Route::Rpath(entry)
         | Route::InheritedRpath(entry, _)
@@ -102,19 +102,21 @@ fn place(step: &Step, branch: &str, below: &str, verbose: bool, page: &mut Page<
         _ => &step.path,
     };
     let look = match step.end {
-        End::Taken(_) | End::SameFile(_) => page::bold(AnsiColor::Green),
-        End::Missing => anstyle::Style::new().dimmed(),
+        SearchEnd::Taken(_) | SearchEnd::SameFile(_) => page::bold(AnsiColor::Green),
+        SearchEnd::Missing => anstyle::Style::new().dimmed(),
         _ => page::bold(AnsiColor::Yellow),
     };
     let end = match &step.end {
-        End::Taken(_) => "taken".to_owned(),
-        End::SameFile(_) => "taken, already loaded".to_owned(),
+        SearchEnd::Taken(_) => "taken".to_owned(),
+        SearchEnd::SameFile(_) => "taken, already loaded".to_owned(),
         other => other.to_string(),
     };
     page.branch(2, branch, below, entry, (&end, look))?;
     match &step.end {
-        End::Taken(path) | End::SameFile(path) => page.verbatim(2, label(""), 2, &format!("{below}  = {path}")),
-        End::Missing if !verbose => Ok(()),
+        SearchEnd::Taken(path) | SearchEnd::SameFile(path) => {
+            page.verbatim(2, label(""), 2, &format!("{below}  = {path}"))
+        }
+        SearchEnd::Missing if !verbose => Ok(()),
         _ if *entry == step.path => Ok(()),
         _ => page.verbatim(2, label(""), 2, &format!("{below}  {}", step.path)),
     }

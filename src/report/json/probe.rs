@@ -4,14 +4,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::probe::facts::log;
-use crate::probe::recording::{Outcome, Recording, Step};
+use crate::probe::recording::{Recording, StepOutcome, StepRecord};
 use crate::probe::wire::StepBody as _;
 use crate::probe::wire::collectives::CollectivesBody;
-use crate::probe::wire::events::{Body, StepFailure};
+use crate::probe::wire::events::{EventBody, StepFailure};
 
 /// What a probe told.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Probe<'a> {
+#[schemars(rename = "Probe")]
+pub(super) struct ProbeJson<'a> {
     /// The engine, where one ran it.
     engine: Option<&'a str>,
     /// The command line that would run the same container.
@@ -41,10 +42,10 @@ struct ProbeStep<'a> {
     why: Option<&'a str>,
     /// What it found.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
-    body: Option<&'a Body>,
+    body: Option<&'a EventBody>,
     /// Partial results.
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
-    parts: &'a [Body],
+    parts: &'a [EventBody],
     /// All that is known of its failure.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     failure: Option<FailedStep<'a>>,
@@ -59,7 +60,7 @@ struct FailedStep<'a> {
     failure: &'a StepFailure,
 }
 
-impl<'a> From<&'a Recording> for Probe<'a> {
+impl<'a> From<&'a Recording> for ProbeJson<'a> {
     fn from(probe: &'a Recording) -> Self {
         let launch = probe.launch.as_ref();
         let collectives = probe.find(CollectivesBody::STEP).filter(|step| !step.log.is_empty());
@@ -74,13 +75,13 @@ impl<'a> From<&'a Recording> for Probe<'a> {
     }
 }
 
-impl<'a> From<&'a Step> for ProbeStep<'a> {
-    fn from(step: &'a Step) -> Self {
+impl<'a> From<&'a StepRecord> for ProbeStep<'a> {
+    fn from(step: &'a StepRecord) -> Self {
         let (outcome, why, failure) = match &step.outcome {
-            Outcome::Open => ("open", None, None),
-            Outcome::Done { unclean_exit, .. } => ("done", unclean_exit.as_deref(), None),
-            Outcome::Failed(failed) => ("failed", Some(&*failed.message), Some(&**failed)),
-            Outcome::Skipped(why) => ("skipped", Some(&**why), None),
+            StepOutcome::Open => ("open", None, None),
+            StepOutcome::Done { unclean_exit, .. } => ("done", unclean_exit.as_deref(), None),
+            StepOutcome::Failed(failed) => ("failed", Some(&*failed.message), Some(&**failed)),
+            StepOutcome::Skipped(why) => ("skipped", Some(&**why), None),
         };
         let (seconds, body) = (step.seconds, step.body());
         let failure = failure.map(|failure| FailedStep { step: &step.name, seconds, failure });

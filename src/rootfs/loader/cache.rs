@@ -3,15 +3,15 @@
 
 use scroll::{LE, Pread};
 
-use super::Level;
+use super::CpuLevel;
 
 /// The entries of a cache, in its order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Cache<'a>(Vec<Entry<'a>>);
+pub(super) struct LdSoCache<'a>(Vec<CacheEntry<'a>>);
 
 /// One entry: a soname and the path of a library that has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Entry<'a> {
+struct CacheEntry<'a> {
     soname: &'a [u8],
     path: &'a [u8],
     /// `FLAG_ELF_LIBC6` and the architecture's bits.
@@ -31,7 +31,7 @@ enum Processor<'a> {
 
 /// What the cache has for a soname.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Answer<'c> {
+pub(super) enum CacheAnswer<'c> {
     Nothing,
     Path {
         path: &'c [u8],
@@ -57,7 +57,7 @@ const EXTENSION_MAGIC: u32 = 0xeaa4_2174;
 /// `cache_extension_tag_glibc_hwcaps`.
 const FOLDER_NAMES: u32 = 1;
 
-impl<'a> Cache<'a> {
+impl<'a> LdSoCache<'a> {
     /// Reads a cache. The old format alone (glibc before 2.2 wrote it so), the new one, and the old one with the new one
     /// behind it are all accepted.
     pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, String> {
@@ -84,14 +84,14 @@ impl<'a> Cache<'a> {
     /// The path that the loader takes for a soname on a machine of this kind (`e_machine`): that of the best folder that the
     /// processor has, else the first that is for all. There is one try: where that path leads nowhere, the next entry is
     /// not looked at.
-    pub(super) fn find(&self, soname: &[u8], machine: u16, level: Level) -> Answer<'a> {
-        let mut best: Option<(usize, &Entry<'a>)> = None;
+    pub(super) fn find(&self, soname: &[u8], machine: u16, level: CpuLevel) -> CacheAnswer<'a> {
+        let mut best: Option<(usize, &CacheEntry<'a>)> = None;
         let mut any = None;
         let mut depends_on_level = false;
         for entry in self.0.iter().filter(|entry| is_usable(entry.flags, machine) && is_same(entry.soname, soname)) {
             match &entry.processor {
                 Processor::Any => any = any.or(Some(entry)),
-                Processor::Bits => return Answer::Bits(entry.path),
+                Processor::Bits => return CacheAnswer::Bits(entry.path),
                 Processor::Folder(name) => {
                     depends_on_level = true;
                     let rank = level.folders().iter().position(|folder| folder.as_bytes() == *name);
@@ -102,8 +102,8 @@ impl<'a> Cache<'a> {
             }
         }
         match best.map(|(_, entry)| entry).or(any) {
-            Some(entry) => Answer::Path { path: entry.path, depends_on_level },
-            None => Answer::Nothing,
+            Some(entry) => CacheAnswer::Path { path: entry.path, depends_on_level },
+            None => CacheAnswer::Nothing,
         }
     }
 }
@@ -134,7 +134,7 @@ fn parts(name: &[u8]) -> impl Iterator<Item = u8> {
     })
 }
 
-fn new_entries(table: &[u8]) -> Result<Cache<'_>, String> {
+fn new_entries(table: &[u8]) -> Result<LdSoCache<'_>, String> {
     let number = |at| word(table, at);
     // Bits 0 and 1 of the flags say the byte order; 0 is a file of before 2.33, which did not say.
     if number(28)? & 3 == 3 {
@@ -154,10 +154,10 @@ fn new_entries(table: &[u8]) -> Result<Cache<'_>, String> {
             } else {
                 Processor::Any
             };
-            Ok(Entry { flags: number(at)?, soname: text(at + 4)?, path: text(at + 8)?, processor })
+            Ok(CacheEntry { flags: number(at)?, soname: text(at + 4)?, path: text(at + 8)?, processor })
         })
         .collect::<Result<_, _>>()
-        .map(Cache)
+        .map(LdSoCache)
 }
 
 /// Names of the folders below `glibc-hwcaps` that entries are of, from the extension behind the strings; caches of before
@@ -185,17 +185,17 @@ fn folders(table: &[u8], extension: u32) -> Result<Vec<&[u8]>, String> {
     Ok(Vec::new())
 }
 
-fn old_entries(bytes: &[u8], count: u32, strings: usize) -> Result<Cache<'_>, String> {
+fn old_entries(bytes: &[u8], count: u32, strings: usize) -> Result<LdSoCache<'_>, String> {
     let strings = bytes.get(strings..).unwrap_or_default();
     let number = |at| word(bytes, at);
     (0..usize::try_from(count).map_err(|error| error.to_string())?)
         .map(|index| {
             let at = 16 + index * 12;
             let (soname, path) = (string(strings, number(at + 4)?)?, string(strings, number(at + 8)?)?);
-            Ok(Entry { flags: number(at)?, soname, path, processor: Processor::Any })
+            Ok(CacheEntry { flags: number(at)?, soname, path, processor: Processor::Any })
         })
         .collect::<Result<_, _>>()
-        .map(Cache)
+        .map(LdSoCache)
 }
 
 fn word(bytes: &[u8], at: usize) -> Result<u32, String> {

@@ -6,14 +6,14 @@ use std::fmt;
 /// A level of x86-64. Processors below the third have no AVX2; hosts of GPUs that anyone trains on have had it since 2013,
 /// so nothing lower is asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum CpuLevel {
     /// x86-64-v3: with AVX2.
     V3,
     /// x86-64-v4: with AVX-512.
     V4,
 }
 
-impl Level {
+impl CpuLevel {
     /// All of them.
     pub const ALL: [Self; 2] = [Self::V3, Self::V4];
 
@@ -26,7 +26,7 @@ impl Level {
     }
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for CpuLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::V3 => "x86-64-v3",

@@ -17,17 +17,17 @@ use std::rc::Rc;
 
 use crate::model::{ElfInfo, Found, Gap, ImagePath};
 
-use super::{File, NoFile, NodeId, RootFs};
+use super::{NoFile, NodeId, RootFile, RootFs};
 
-use cache::{Answer, Cache};
+use cache::{CacheAnswer, LdSoCache};
 
-pub use level::Level;
-pub use process::{Asked, Object, Process, Stop};
-pub use trace::{End, Route, Search, Step};
+pub use level::CpuLevel;
+pub use process::{LoadedObject, Process, Requester, Stop};
+pub use trace::{LoaderSearch, Route, SearchEnd, SearchStep};
 
 /// What the environment of a process tells its loader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
+pub struct LoaderSettings {
     /// `LD_LIBRARY_PATH`.
     pub library_path: Option<String>,
     /// `LD_PRELOAD`.
@@ -49,8 +49,8 @@ type Folders = BTreeMap<Box<[u8]>, Result<NodeId, NoFile>>;
 #[derive(Debug)]
 pub struct Loader<'a> {
     rootfs: &'a RootFs,
-    settings: Settings,
-    cache: Result<Cache<'a>, Gap>,
+    settings: LoaderSettings,
+    cache: Result<LdSoCache<'a>, Gap>,
     /// `/etc/ld.so.preload`.
     preload_file: Result<&'a [u8], Gap>,
     /// Whether the image has any [`HWCAPS`]. Few have, and the loader would ask in every directory, for every library.
@@ -64,9 +64,9 @@ pub struct Loader<'a> {
 #[doc(hidden)]
 pub fn look_up(cache: &[u8], soname: &[u8]) -> Result<Option<Vec<u8>>, String> {
     const X86_64: u16 = 62;
-    Ok(match Cache::parse(cache)?.find(soname, X86_64, Level::V3) {
-        Answer::Path { path, .. } | Answer::Bits(path) => Some(path.to_vec()),
-        Answer::Nothing => None,
+    Ok(match LdSoCache::parse(cache)?.find(soname, X86_64, CpuLevel::V3) {
+        CacheAnswer::Path { path, .. } | CacheAnswer::Bits(path) => Some(path.to_vec()),
+        CacheAnswer::Nothing => None,
     })
 }
 
@@ -81,10 +81,10 @@ pub struct Bound {
 
 impl<'a> Loader<'a> {
     /// The loader of an image whose environment tells it this.
-    pub fn new(rootfs: &'a RootFs, settings: Settings) -> Self {
+    pub fn new(rootfs: &'a RootFs, settings: LoaderSettings) -> Self {
         let cache = text(rootfs, "etc/ld.so.cache").and_then(|bytes| match bytes {
-            [] => Ok(Cache::default()),
-            bytes => Cache::parse(bytes).map_err(|why| Gap::new(format!("/etc/ld.so.cache cannot be read: {why}"))),
+            [] => Ok(LdSoCache::default()),
+            bytes => LdSoCache::parse(bytes).map_err(|why| Gap::new(format!("/etc/ld.so.cache cannot be read: {why}"))),
         });
         let preload_file = text(rootfs, "etc/ld.so.preload");
         let has_hwcaps = rootfs.has_name(HWCAPS.as_bytes());
@@ -120,7 +120,7 @@ impl<'a> Loader<'a> {
     /// has already mapped, is for a [`Process`] to say.
     pub fn find(self: &Rc<Self>, soname: &str, origin: &ImagePath, object: &ElfInfo) -> Result<Option<Bound>, Gap> {
         let found = |level| Process::around(self, level, origin, object).bound(soname, 0);
-        let (low, high) = (found(Level::V3)?, found(Level::V4)?);
+        let (low, high) = (found(CpuLevel::V3)?, found(CpuLevel::V4)?);
         if low != high {
             return Err(Gap::new(format!("{soname}: which file it is depends on the processor"))
                 .settled_by("libraries of glibc-hwcaps are for processors of some levels only"));
@@ -143,7 +143,7 @@ fn text<'a>(rootfs: &'a RootFs, path: &str) -> Result<&'a [u8], Gap> {
 }
 
 /// What the ELF extractor found in a file.
-pub fn elf<'a>(file: &File<'a>) -> Option<&'a ElfInfo> {
+pub fn elf<'a>(file: &RootFile<'a>) -> Option<&'a ElfInfo> {
     file.found.iter().find_map(|found| match found {
         Ok(Found::Elf(info)) => Some(&**info),
         _ => None,

@@ -5,38 +5,38 @@ use std::rc::Rc;
 
 use crate::model::{ElfInfo, Gap, ImagePath, escape};
 
-use super::super::File;
-use super::search::{Candidate, Hit, Machine};
-use super::system::{self, System};
-use super::{Bound, Level, Loader, Route, Search, elf};
+use super::super::RootFile;
+use super::search::{ElfMachine, Hit, LibraryCandidate};
+use super::system::{self, LoaderSystem};
+use super::{Bound, CpuLevel, Loader, LoaderSearch, Route, elf};
 
 /// A process of the image.
 #[derive(Clone, Debug)]
 pub struct Process<'a> {
     pub(super) loader: Rc<Loader<'a>>,
-    pub(super) system: System,
-    pub(super) level: Level,
-    pub(super) machine: Machine,
+    pub(super) system: LoaderSystem,
+    pub(super) level: CpuLevel,
+    pub(super) machine: ElfMachine,
     /// The program is the first.
-    pub(super) objects: Vec<Object<'a>>,
+    pub(super) objects: Vec<LoadedObject<'a>>,
     /// Whether a processor of another level might have been given another file.
     pub(super) depends_on_level: bool,
     pub(super) steps: usize,
-    searches: Vec<Search>,
+    searches: Vec<LoaderSearch>,
     failure: Option<String>,
 }
 
 /// A mapped file.
 #[derive(Clone, Debug)]
-pub struct Object<'a> {
+pub struct LoadedObject<'a> {
     /// Its path after symbolic links.
     pub path: ImagePath,
     /// The file; `None` for an object that stands for itself (see [`Loader::find`]).
-    pub file: Option<File<'a>>,
+    pub file: Option<RootFile<'a>>,
     /// What the loader reads of it.
     pub elf: &'a ElfInfo,
     /// How it came into the process.
-    pub asked: Asked,
+    pub asked: Requester,
     /// The rule by which it was found.
     pub route: Route,
     /// The objects that it needs, by their places among the process's objects.
@@ -51,7 +51,7 @@ pub struct Object<'a> {
 
 /// Who asked for an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum Requester {
     /// It is the program.
     Program,
     /// `PT_INTERP` of the program.
@@ -87,7 +87,7 @@ const OF_THE_DRIVER: &[&str] = &["libcuda.so", "libcudadebugger.so", "libnvcuvid
 
 impl<'a> Process<'a> {
     /// Starts a program: everything that is mapped before its first instruction.
-    pub fn start(loader: &Rc<Loader<'a>>, level: Level, program: &ImagePath) -> Result<Self, Gap> {
+    pub fn start(loader: &Rc<Loader<'a>>, level: CpuLevel, program: &ImagePath) -> Result<Self, Gap> {
         let Ok((path, file)) = loader.rootfs.open(program) else {
             return Err(Gap::new(format!("{program} leads to no file")));
         };
@@ -102,11 +102,11 @@ impl<'a> Process<'a> {
             let why = format!("{path} asks for musl's loader, {interpreter}, whose rules are not glibc's");
             return Err(Gap::new(why).settled_by("PyTorch has no releases for musl"));
         }
-        let system = System::read(loader.rootfs, interpreter.as_bytes());
+        let system = LoaderSystem::read(loader.rootfs, interpreter.as_bytes());
         let mut process = Self::new(loader, system, level, elf);
         // The program's own folder is the one that its file really is in: the kernel tells it (/proc/self/exe).
         let opened = [b"/", path.as_bytes()].concat();
-        process.objects.push(Object::new(path, Some(file), elf, opened, Asked::Program, Route::Path, None));
+        process.objects.push(LoadedObject::new(path, Some(file), elf, opened, Requester::Program, Route::Path, None));
         match process.add_interpreter(interpreter).and_then(|()| process.begin()) {
             Ok(()) => {}
             Err(Stop::Fails(why)) => process.failure = Some(why),
@@ -123,20 +123,20 @@ impl<'a> Process<'a> {
         let Some(elf) = elf(&file) else {
             return Err(Gap::new(format!("{path}: this dynamic loader could not be read")).into());
         };
-        let interpreter = Object::new(path, Some(file), elf, opened, Asked::Interpreter, Route::Path, None);
+        let interpreter = LoadedObject::new(path, Some(file), elf, opened, Requester::Interpreter, Route::Path, None);
         self.objects.push(interpreter);
         Ok(())
     }
 
     /// An object by itself, as if it were the program.
-    pub(super) fn around(loader: &Rc<Loader<'a>>, level: Level, path: &ImagePath, elf: &'a ElfInfo) -> Self {
-        let mut process = Self::new(loader, System::usual(loader.rootfs, elf.machine), level, elf);
+    pub(super) fn around(loader: &Rc<Loader<'a>>, level: CpuLevel, path: &ImagePath, elf: &'a ElfInfo) -> Self {
+        let mut process = Self::new(loader, LoaderSystem::usual(loader.rootfs, elf.machine), level, elf);
         let opened = [b"/", path.as_bytes()].concat();
-        process.objects.push(Object::new(path.clone(), None, elf, opened, Asked::Program, Route::Path, None));
+        process.objects.push(LoadedObject::new(path.clone(), None, elf, opened, Requester::Program, Route::Path, None));
         process
     }
 
-    fn new(loader: &Rc<Loader<'a>>, system: System, level: Level, elf: &ElfInfo) -> Self {
+    fn new(loader: &Rc<Loader<'a>>, system: LoaderSystem, level: CpuLevel, elf: &ElfInfo) -> Self {
         Self {
             loader: Rc::clone(loader),
             system,
@@ -151,7 +151,7 @@ impl<'a> Process<'a> {
     }
 
     /// The objects, the program first, in the order in which they were mapped.
-    pub fn objects(&self) -> &[Object<'a>] {
+    pub fn objects(&self) -> &[LoadedObject<'a>] {
         &self.objects
     }
 
@@ -161,7 +161,7 @@ impl<'a> Process<'a> {
     }
 
     /// The level of the processor.
-    pub fn level(&self) -> Level {
+    pub fn level(&self) -> CpuLevel {
         self.level
     }
 
@@ -171,7 +171,7 @@ impl<'a> Process<'a> {
     }
 
     /// Every search so far, in order.
-    pub fn searches(&self) -> &[Search] {
+    pub fn searches(&self) -> &[LoaderSearch] {
         &self.searches
     }
 
@@ -205,7 +205,7 @@ impl<'a> Process<'a> {
     /// call that fails leaves nothing behind.
     pub fn dlopen(&mut self, name: &str, caller: usize) -> Result<usize, Stop> {
         let before = self.objects.len();
-        let loaded = self.map(name.as_bytes(), caller, Asked::Dlopen(caller)).and_then(|id| {
+        let loaded = self.map(name.as_bytes(), caller, Requester::Dlopen(caller)).and_then(|id| {
             if id >= before {
                 self.bring_needed(vec![id])?;
                 self.check_versions(before)?;
@@ -221,7 +221,7 @@ impl<'a> Process<'a> {
     /// What a name is bound to when the object at `by` asks for it; nothing is mapped.
     pub fn bound(&self, name: &str, by: usize) -> Result<Option<Bound>, Gap> {
         let mut process = self.fork();
-        match process.map(name.as_bytes(), by, Asked::Dlopen(by)) {
+        match process.map(name.as_bytes(), by, Requester::Dlopen(by)) {
             Err(Stop::Unknown(gap)) => Err(gap),
             Err(Stop::Fails(_)) => Ok(None),
             Ok(id) => Ok(process.objects.get(id).map(|object| {
@@ -248,12 +248,12 @@ impl<'a> Process<'a> {
     /// Preloads, then what everything needs.
     fn begin(&mut self) -> Result<(), Stop> {
         let preload = self.loader.settings.preload.clone().unwrap_or_default();
-        let names = preload.split([' ', ':']).map(|name| (name.as_bytes().to_vec(), Asked::Preload));
+        let names = preload.split([' ', ':']).map(|name| (name.as_bytes().to_vec(), Requester::Preload));
         let file = self.loader.preload_file.clone()?;
         let lines =
             file.split(|&byte| byte == b'\n').map(|line| line.split(|&byte| byte == b'#').next().unwrap_or_default());
         let words = lines.flat_map(|line| line.split(|byte| matches!(byte, b' ' | b'\t' | b':')));
-        let words = words.map(|name| (name.to_vec(), Asked::PreloadFile));
+        let words = words.map(|name| (name.to_vec(), Requester::PreloadFile));
         let preloads: Vec<_> = names.chain(words).filter(|(name, _)| !name.is_empty()).collect();
         let mut list = vec![0];
         for (name, asked) in preloads {
@@ -277,7 +277,7 @@ impl<'a> Process<'a> {
             let mut needs = Vec::new();
             for name in needed {
                 let name = self.expand(name.as_bytes(), id)?;
-                match self.map(&name, id, Asked::Needed(id)) {
+                match self.map(&name, id, Requester::Needed(id)) {
                     Ok(other) => {
                         needs.push(other);
                         if !list.contains(&other) {
@@ -296,7 +296,7 @@ impl<'a> Process<'a> {
     }
 
     /// Finds a name among the mapped objects, or maps the file that it is found to be.
-    fn map(&mut self, name: &[u8], by: usize, asked: Asked) -> Result<usize, Stop> {
+    fn map(&mut self, name: &[u8], by: usize, asked: Requester) -> Result<usize, Stop> {
         self.count_step()?;
         if let Some(id) = self.objects.iter().position(|object| object.is_named(name)) {
             self.note(name, asked, Vec::new(), Some(id));
@@ -317,11 +317,11 @@ impl<'a> Process<'a> {
     }
 
     /// The object of a file: the one that it already is, or a new one.
-    fn add(&mut self, candidate: Candidate<'a>, name: &[u8], asked: Asked, by: usize) -> usize {
-        let same = |object: &Object<'_>| object.file.is_some_and(|file| file.is_same(&candidate.file));
+    fn add(&mut self, candidate: LibraryCandidate<'a>, name: &[u8], asked: Requester, by: usize) -> usize {
+        let same = |object: &LoadedObject<'_>| object.file.is_some_and(|file| file.is_same(&candidate.file));
         let id = self.objects.iter().position(same).unwrap_or(self.objects.len());
         if id == self.objects.len() {
-            self.objects.push(Object::of(candidate, asked, by));
+            self.objects.push(LoadedObject::of(candidate, asked, by));
         }
         if let Some(object) = self.objects.get_mut(id) {
             object.names.push(name.to_vec());
@@ -349,50 +349,50 @@ impl<'a> Process<'a> {
         Ok(())
     }
 
-    fn note(&mut self, name: &[u8], asked: Asked, mut steps: Vec<super::Step>, id: Option<usize>) {
+    fn note(&mut self, name: &[u8], asked: Requester, mut steps: Vec<super::SearchStep>, id: Option<usize>) {
         let object = id.and_then(|id| self.objects.get(id));
         if let (Some(object), true) = (object, steps.is_empty()) {
-            let end = super::End::SameFile(object.path.clone());
-            steps.push(super::Step { route: Route::Loaded, path: escape(&object.opened), end });
+            let end = super::SearchEnd::SameFile(object.path.clone());
+            steps.push(super::SearchStep { route: Route::Loaded, path: escape(&object.opened), end });
         }
         let found = object.map(|object| object.path.clone());
-        self.searches.push(Search { name: escape(name), by: self.asker(asked), steps, found });
+        self.searches.push(LoaderSearch { name: escape(name), by: self.asker(asked), steps, found });
     }
 
     /// Who asks, in words.
-    fn asker(&self, asked: Asked) -> String {
+    fn asker(&self, asked: Requester) -> String {
         let path = |id: usize| self.objects.get(id).map(|object| object.path.to_string()).unwrap_or_default();
         match asked {
-            Asked::Program | Asked::Interpreter => "the kernel".to_owned(),
-            Asked::Preload => "LD_PRELOAD".to_owned(),
-            Asked::PreloadFile => "/etc/ld.so.preload".to_owned(),
-            Asked::Needed(by) => format!("needed by {}", path(by)),
-            Asked::Dlopen(by) => format!("dlopen from {}", path(by)),
+            Requester::Program | Requester::Interpreter => "the kernel".to_owned(),
+            Requester::Preload => "LD_PRELOAD".to_owned(),
+            Requester::PreloadFile => "/etc/ld.so.preload".to_owned(),
+            Requester::Needed(by) => format!("needed by {}", path(by)),
+            Requester::Dlopen(by) => format!("dlopen from {}", path(by)),
         }
     }
 }
 
-impl<'a> Object<'a> {
+impl<'a> LoadedObject<'a> {
     fn new(
         path: ImagePath,
-        file: Option<File<'a>>,
+        file: Option<RootFile<'a>>,
         elf: &'a ElfInfo,
         opened: Vec<u8>,
-        asked: Asked,
+        asked: Requester,
         route: Route,
         brought_by: Option<usize>,
     ) -> Self {
         Self { path, file, elf, asked, route, needs: Vec::new(), opened, names: Vec::new(), brought_by }
     }
 
-    fn of(candidate: Candidate<'a>, asked: Asked, by: usize) -> Self {
-        let Candidate { opened, path, file, elf, route } = candidate;
+    fn of(candidate: LibraryCandidate<'a>, asked: Requester, by: usize) -> Self {
+        let LibraryCandidate { opened, path, file, elf, route } = candidate;
         Self::new(path, Some(file), elf, opened, asked, route, Some(by))
     }
 
     /// Whether a name stands for this object: one that it was asked for by, the path that it was opened by, or its own.
     fn is_named(&self, name: &[u8]) -> bool {
-        let is_program = self.asked == Asked::Program;
+        let is_program = self.asked == Requester::Program;
         self.names.iter().any(|known| known == name)
             || (!is_program && self.opened == name)
             || self.elf.soname.as_ref().is_some_and(|soname| soname.as_bytes() == name)

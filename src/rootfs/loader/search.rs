@@ -5,39 +5,39 @@ use std::rc::Rc;
 
 use crate::model::{ElfInfo, Endian, Found, Gap, ImagePath, OverLimit, escape};
 
-use super::super::{File, NoFile};
-use super::cache::Answer;
+use super::super::{NoFile, RootFile};
+use super::cache::CacheAnswer;
 use super::process::Process;
 use super::tokens::Tokens;
-use super::{End, HWCAPS, Route, Step, elf};
+use super::{HWCAPS, Route, SearchEnd, SearchStep, elf};
 
 /// A file that the loader would map.
-pub(super) struct Candidate<'a> {
+pub(super) struct LibraryCandidate<'a> {
     /// The path that it was opened by: links in it are not followed, and `$ORIGIN` is made of it.
     pub(super) opened: Vec<u8>,
     pub(super) path: ImagePath,
-    pub(super) file: File<'a>,
+    pub(super) file: RootFile<'a>,
     pub(super) elf: &'a ElfInfo,
     pub(super) route: Route,
 }
 
 /// How a search ends.
 pub(super) enum Hit<'a> {
-    Found(Candidate<'a>),
+    Found(LibraryCandidate<'a>),
     Nothing,
     /// A file of the name is there that the loader can do nothing with: it looks no further.
     Refused(String),
 }
 
 /// What one path leads to.
-enum Look<'a> {
-    Usable(ImagePath, File<'a>, &'a ElfInfo),
-    Passed(End),
+enum FolderLook<'a> {
+    Usable(ImagePath, RootFile<'a>, &'a ElfInfo),
+    Passed(SearchEnd),
     Refused(String),
 }
 
 /// One search path, with the rule that it stands for.
-struct List<'l> {
+struct SearchList<'l> {
     entries: &'l [String],
     /// Who names it: the tokens in it are of this object.
     object: usize,
@@ -46,7 +46,7 @@ struct List<'l> {
 
 impl<'a> Process<'a> {
     /// Looks for a name that no mapped object has.
-    pub(super) fn search(&mut self, name: &[u8], by: usize, steps: &mut Vec<Step>) -> Result<Hit<'a>, Gap> {
+    pub(super) fn search(&mut self, name: &[u8], by: usize, steps: &mut Vec<SearchStep>) -> Result<Hit<'a>, Gap> {
         if name.contains(&b'/') {
             return self.by_path(name, by, steps);
         }
@@ -59,18 +59,19 @@ impl<'a> Process<'a> {
                     Route::InheritedRpath(entry.to_owned(), path.clone())
                 }
             };
-            let list = List { entries: &elf.rpath, object: id, route: &route };
+            let list = SearchList { entries: &elf.rpath, object: id, route: &route };
             if let Some(hit) = self.in_list(name, &list, steps)? {
                 return Ok(hit);
             }
         }
         let library_path = self.loader.settings.library_path.clone().unwrap_or_default();
         let entries: Vec<_> = library_path.split([':', ';']).map(ToOwned::to_owned).collect();
-        let list = List { entries: &entries, object: 0, route: &|entry| Route::LibraryPath(entry.to_owned()) };
+        let list = SearchList { entries: &entries, object: 0, route: &|entry| Route::LibraryPath(entry.to_owned()) };
         if let Some(hit) = self.in_list(name, &list, steps)? {
             return Ok(hit);
         }
-        let list = List { entries: &asking.runpath, object: by, route: &|entry| Route::Runpath(entry.to_owned()) };
+        let list =
+            SearchList { entries: &asking.runpath, object: by, route: &|entry| Route::Runpath(entry.to_owned()) };
         if let Some(hit) = self.in_list(name, &list, steps)? {
             return Ok(hit);
         }
@@ -101,14 +102,19 @@ impl<'a> Process<'a> {
             .collect()
     }
 
-    fn by_path(&mut self, name: &[u8], by: usize, steps: &mut Vec<Step>) -> Result<Hit<'a>, Gap> {
+    fn by_path(&mut self, name: &[u8], by: usize, steps: &mut Vec<SearchStep>) -> Result<Hit<'a>, Gap> {
         let path = self.expand(name, by)?;
         let path = self.absolute(path)?;
         Ok(self.look(path, &Route::Path, steps)?.unwrap_or(Hit::Nothing))
     }
 
     /// Looks in the directories of one search path.
-    fn in_list(&mut self, name: &[u8], list: &List<'_>, steps: &mut Vec<Step>) -> Result<Option<Hit<'a>>, Gap> {
+    fn in_list(
+        &mut self,
+        name: &[u8],
+        list: &SearchList<'_>,
+        steps: &mut Vec<SearchStep>,
+    ) -> Result<Option<Hit<'a>>, Gap> {
         // A path that is empty as a whole is none; an empty element is the working directory.
         if matches!(list.entries, [only] if only.is_empty()) {
             return Ok(None);
@@ -128,7 +134,7 @@ impl<'a> Process<'a> {
             if hit.is_some() {
                 return Ok(hit);
             }
-            if steps.last().is_some_and(|step| step.end == End::Loop) {
+            if steps.last().is_some_and(|step| step.end == SearchEnd::Loop) {
                 // Only a file that is missing or forbidden lets the loader go on in the same search path.
                 return Ok(None);
             }
@@ -143,7 +149,7 @@ impl<'a> Process<'a> {
         name: &[u8],
         directory: &[u8],
         route: &Route,
-        steps: &mut Vec<Step>,
+        steps: &mut Vec<SearchStep>,
     ) -> Result<Option<Hit<'a>>, Gap> {
         const LEVELS: [&str; 3] = ["x86-64-v4", "x86-64-v3", "x86-64-v2"];
         // Folders named after features, before 2.37; all combinations of a few words were tried.
@@ -169,7 +175,7 @@ impl<'a> Process<'a> {
         {
             let path = escape(&below(folder));
             let why = format!("{path} is for processors with certain features only, and this glibc looks there");
-            return Err(undecided(Step { route: route.clone(), path, end: End::Undecided(why) }, steps));
+            return Err(undecided(SearchStep { route: route.clone(), path, end: SearchEnd::Undecided(why) }, steps));
         }
         let slash: &[u8] = if directory == b"/" { b"" } else { b"/" };
         self.look([directory, slash, name].concat(), route, steps)
@@ -179,29 +185,29 @@ impl<'a> Process<'a> {
         &mut self,
         name: &[u8],
         no_default_libraries: bool,
-        steps: &mut Vec<Step>,
+        steps: &mut Vec<SearchStep>,
     ) -> Result<Option<Hit<'a>>, Gap> {
         let answer = self.loader.cache.as_ref().map_err(Clone::clone)?.find(name, self.machine.1, self.level);
         match answer {
-            Answer::Nothing => {
-                let end = End::Missing;
-                steps.push(Step { route: Route::Cache, path: escape(name), end });
+            CacheAnswer::Nothing => {
+                let end = SearchEnd::Missing;
+                steps.push(SearchStep { route: Route::Cache, path: escape(name), end });
                 Ok(None)
             }
-            Answer::Bits(path) => {
+            CacheAnswer::Bits(path) => {
                 let path = escape(path);
                 let why = format!("/etc/ld.so.cache has a copy for certain processors only, {path}");
-                Err(undecided(Step { route: Route::Cache, path, end: End::Undecided(why) }, steps))
+                Err(undecided(SearchStep { route: Route::Cache, path, end: SearchEnd::Undecided(why) }, steps))
             }
-            Answer::Path { path, depends_on_level } => {
+            CacheAnswer::Path { path, depends_on_level } => {
                 self.depends_on_level |= depends_on_level;
                 let is_default = |directory: &String| {
                     // Only what lies in a default directory itself, or below it.
                     path.starts_with(directory.as_bytes())
                 };
                 if no_default_libraries && self.system.directories.iter().any(is_default) {
-                    let end = End::Foreign("DF_1_NODEFLIB forbids the default directories".to_owned());
-                    steps.push(Step { route: Route::Cache, path: escape(path), end });
+                    let end = SearchEnd::Foreign("DF_1_NODEFLIB forbids the default directories".to_owned());
+                    steps.push(SearchStep { route: Route::Cache, path: escape(path), end });
                     return Ok(None);
                 }
                 self.look(path.to_vec(), &Route::Cache, steps)
@@ -209,7 +215,7 @@ impl<'a> Process<'a> {
         }
     }
 
-    fn in_default_directories(&mut self, name: &[u8], steps: &mut Vec<Step>) -> Result<Hit<'a>, Gap> {
+    fn in_default_directories(&mut self, name: &[u8], steps: &mut Vec<SearchStep>) -> Result<Hit<'a>, Gap> {
         for directory in self.system.directories.clone() {
             let path = directory.strip_suffix('/').unwrap_or(&directory).to_owned();
             let hit = self.in_directory(name, path.as_bytes(), &Route::Default(path.clone()), steps)?;
@@ -221,24 +227,24 @@ impl<'a> Process<'a> {
     }
 
     /// Looks at one path: `None` lets the search go on.
-    fn look(&mut self, path: Vec<u8>, route: &Route, steps: &mut Vec<Step>) -> Result<Option<Hit<'a>>, Gap> {
+    fn look(&mut self, path: Vec<u8>, route: &Route, steps: &mut Vec<SearchStep>) -> Result<Option<Hit<'a>>, Gap> {
         self.count_step()?;
-        let mut step = |end| steps.push(Step { route: route.clone(), path: escape(&path), end });
+        let mut step = |end| steps.push(SearchStep { route: route.clone(), path: escape(&path), end });
         match self.examine(&path)? {
-            Look::Usable(real, file, elf) => {
+            FolderLook::Usable(real, file, elf) => {
                 let same = self.objects.iter().find(|object| object.file.is_some_and(|known| known.is_same(&file)));
                 step(match same {
-                    Some(object) => End::SameFile(object.path.clone()),
-                    None => End::Taken(real.clone()),
+                    Some(object) => SearchEnd::SameFile(object.path.clone()),
+                    None => SearchEnd::Taken(real.clone()),
                 });
-                Ok(Some(Hit::Found(Candidate { opened: path, path: real, file, elf, route: route.clone() })))
+                Ok(Some(Hit::Found(LibraryCandidate { opened: path, path: real, file, elf, route: route.clone() })))
             }
-            Look::Passed(end) => {
+            FolderLook::Passed(end) => {
                 step(end);
                 Ok(None)
             }
-            Look::Refused(why) => {
-                step(End::Refused(why.clone()));
+            FolderLook::Refused(why) => {
+                step(SearchEnd::Refused(why.clone()));
                 Ok(Some(Hit::Refused(format!("{}: {why}", escape(&path)))))
             }
         }
@@ -255,39 +261,39 @@ impl<'a> Process<'a> {
         Ok(())
     }
 
-    fn examine(&self, path: &[u8]) -> Result<Look<'a>, Gap> {
+    fn examine(&self, path: &[u8]) -> Result<FolderLook<'a>, Gap> {
         if self.loader.lacks(path) {
-            return Ok(Look::Passed(End::Missing));
+            return Ok(FolderLook::Passed(SearchEnd::Missing));
         }
         let rootfs = self.loader.rootfs;
         let (real, file) = match rootfs.open_raw(path) {
             Ok(opened) => opened,
-            Err(NoFile::Missing) if rootfs.is_link(path) => return Ok(Look::Passed(End::Dangling)),
-            Err(NoFile::Missing) => return Ok(Look::Passed(End::Missing)),
-            Err(NoFile::Loop) => return Ok(Look::Passed(End::Loop)),
-            Err(NoFile::NotAFile) => return Ok(Look::Refused("cannot read file data".to_owned())),
+            Err(NoFile::Missing) if rootfs.is_link(path) => return Ok(FolderLook::Passed(SearchEnd::Dangling)),
+            Err(NoFile::Missing) => return Ok(FolderLook::Passed(SearchEnd::Missing)),
+            Err(NoFile::Loop) => return Ok(FolderLook::Passed(SearchEnd::Loop)),
+            Err(NoFile::NotAFile) => return Ok(FolderLook::Refused("cannot read file data".to_owned())),
         };
         let Some(elf) = elf(&file) else {
             if let Some(gap) = file.found.iter().find_map(|found: &Result<Found, Gap>| found.as_ref().err()) {
                 return Err(gap.clone());
             }
             let why = if file.size < 64 { "file too short" } else { "invalid ELF header" };
-            return Ok(Look::Refused(why.to_owned()));
+            return Ok(FolderLook::Refused(why.to_owned()));
         };
         let (bits, machine, endian) = self.machine;
         if elf.bits != bits {
-            return Ok(Look::Passed(End::Foreign(format!("it is of class ELF{}", elf.bits))));
+            return Ok(FolderLook::Passed(SearchEnd::Foreign(format!("it is of class ELF{}", elf.bits))));
         }
         if elf.endian != endian {
-            return Ok(Look::Refused("ELF file data encoding is of another byte order".to_owned()));
+            return Ok(FolderLook::Refused("ELF file data encoding is of another byte order".to_owned()));
         }
         if elf.machine != machine {
-            return Ok(Look::Passed(End::Foreign(format!("it is for {}", machine_name(elf.machine)))));
+            return Ok(FolderLook::Passed(SearchEnd::Foreign(format!("it is for {}", machine_name(elf.machine)))));
         }
         if !matches!(elf.kind, 2 | 3) {
-            return Ok(Look::Refused("only ET_DYN and ET_EXEC can be loaded".to_owned()));
+            return Ok(FolderLook::Refused("only ET_DYN and ET_EXEC can be loaded".to_owned()));
         }
-        Ok(Look::Usable(real, file, elf))
+        Ok(FolderLook::Usable(real, file, elf))
     }
 
     /// Replaces the tokens in a text of one object.
@@ -331,11 +337,11 @@ fn machine_name(machine: u16) -> String {
     }
 }
 
-fn undecided(step: Step, steps: &mut Vec<Step>) -> Gap {
+fn undecided(step: SearchStep, steps: &mut Vec<SearchStep>) -> Gap {
     let gap = Gap::new(step.end.to_string()).settled_by("the processor decides at run time");
     steps.push(step);
     gap
 }
 
 /// Class, machine and byte order: what a process can map.
-pub(super) type Machine = (u8, u16, Endian);
+pub(super) type ElfMachine = (u8, u16, Endian);

@@ -6,7 +6,7 @@ use super::{RootFs, elf};
 
 /// The loader of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct System {
+pub(super) struct LoaderSystem {
     /// Default directories in their order, or those of the usual distributions where there is no loader to tell.
     pub(super) directories: Vec<String>,
     /// Whether the directories are this loader's own.
@@ -27,7 +27,7 @@ const USUAL: &[&str] = &[
     "/usr/lib/",
 ];
 
-impl System {
+impl LoaderSystem {
     /// The loader at a path, such as `PT_INTERP` names it.
     pub(super) fn read(rootfs: &RootFs, interpreter: &[u8]) -> Self {
         let opened = rootfs.open_raw(interpreter).ok();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::layer::scan::{Compression, LayerScan};
-use crate::model::{Endian, Entry, Kind, Limits};
+use crate::model::{Endian, Entry, EntryKind, Limits};
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn object(rpath: &[&str], runpath: &[&str], machine: u16) -> ElfInfo {
 /// An image of libraries, each of a machine: 62 is ours.
 fn image(libraries: &[(&str, u16)]) -> RootFs {
     let entries =
-        libraries.iter().map(|(path, _)| Entry { path: (*path).into(), kind: Kind::File, mode: 0o755, size: 1 });
+        libraries.iter().map(|(path, _)| Entry { path: (*path).into(), kind: EntryKind::File, mode: 0o755, size: 1 });
     let found = libraries
         .iter()
         .enumerate()
@@ -32,10 +32,10 @@ fn image(libraries: &[(&str, u16)]) -> RootFs {
 }
 
 fn find(rootfs: &RootFs, library_path: Option<&str>, object: &ElfInfo) -> String {
-    let settings = Settings {
+    let settings = LoaderSettings {
         library_path: library_path.map(ToOwned::to_owned),
         working_directory: Some(ImagePath::root()),
-        ..Settings::default()
+        ..LoaderSettings::default()
     };
     let bound =
         Rc::new(Loader::new(rootfs, settings)).find("libx.so", &"opt/torch/lib/libt.so".into(), object).unwrap();
@@ -79,7 +79,7 @@ fn tokens_are_replaced() {
 fn what_a_token_stands_for_may_depend_on_the_loader_or_the_host() {
     let empty = image(&[]);
     let gap = |path| {
-        let loader = Rc::new(Loader::new(&empty, Settings::default()));
+        let loader = Rc::new(Loader::new(&empty, LoaderSettings::default()));
         loader.find("libx.so", &"a".into(), &object(&[path], &[], 62)).unwrap_err().why
     };
     assert_eq!(gap("/usr/$LIB"), "/usr/$LIB: what $LIB stands for depends on the build of the loader");

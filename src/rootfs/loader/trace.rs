@@ -42,7 +42,7 @@ impl fmt::Display for Route {
 
 /// How a look at one place ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum SearchEnd {
     /// This file is mapped.
     Taken(ImagePath),
     /// This file is an object that is already there, under another name.
@@ -61,14 +61,14 @@ pub enum End {
     Undecided(String),
 }
 
-impl End {
+impl SearchEnd {
     /// Whether the search ended with this file.
     pub const fn is_found(&self) -> bool {
         matches!(self, Self::Taken(_) | Self::SameFile(_))
     }
 }
 
-impl fmt::Display for End {
+impl fmt::Display for SearchEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Taken(path) => write!(f, "taken: {path}"),
@@ -85,24 +85,24 @@ impl fmt::Display for End {
 
 /// A look at one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct SearchStep {
     /// The rule that leads there.
     pub route: Route,
     /// The path that is tried, as the loader spells it.
     pub path: String,
     /// What came of it.
-    pub end: End,
+    pub end: SearchEnd,
 }
 
 /// The search for one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Search {
+pub struct LoaderSearch {
     /// The name, as it was asked for.
     pub name: String,
     /// Who asks, and how.
     pub by: String,
     /// Every place looked at, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<SearchStep>,
     /// The file that it ended with.
     pub found: Option<ImagePath>,
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::image::{Image, PlatformChoice, Request, load};
-use crate::layer::cache::{Cache, DEFAULT_BOUND, Local};
+use crate::layer::cache::{DEFAULT_BOUND, LocalCache, ScanCache};
 use crate::model::NoProgress;
 use unpack::pipe::Cancel;
 
@@ -48,7 +48,7 @@ fn registry() -> (Server, [String; 2]) {
     (server, [manifest, config])
 }
 
-fn read(server: &Server, cache: &Arc<Cache>) -> Image {
+fn read(server: &Server, cache: &Arc<ScanCache>) -> Image {
     let folder = tempfile::tempdir().unwrap();
     let authfile = folder.path().join("auth.json");
     std::fs::write(&authfile, "{}").unwrap();
@@ -71,7 +71,7 @@ fn read(server: &Server, cache: &Arc<Cache>) -> Image {
 fn no_layer_is_asked_for_twice() {
     let (server, [_, config]) = registry();
     let folder = tempfile::tempdir().unwrap();
-    let cache = Arc::new(Cache::new(Some(Local::new(folder.path(), DEFAULT_BOUND)), None));
+    let cache = Arc::new(ScanCache::new(Some(LocalCache::new(folder.path(), DEFAULT_BOUND)), None));
     let blobs =
         |server: &Server| server.paths().into_iter().filter(|path| path.contains("/blobs/")).collect::<Vec<_>>();
     let first = read(&server, &cache);

@@ -38,7 +38,7 @@ fn server(certificate: &str, mutual: bool) -> Server {
     Server::start_with(Some(Arc::new(config)), |_| Reply::new(200, MANIFEST.as_bytes()))
 }
 
-fn connect(server: &Server, folder: Option<&Path>, tls_verify: bool) -> Result<Document, SourceError> {
+fn connect(server: &Server, folder: Option<&Path>, tls_verify: bool) -> Result<StoredDocument, SourceError> {
     let options = AccessOptions { cert_dir: folder.map(Path::to_owned), tls_verify, ..options() };
     open(&format!("{}/a/b", server.host()).parse().unwrap(), &options)?.top()
 }

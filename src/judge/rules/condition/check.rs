@@ -10,17 +10,17 @@ use crate::facts::is_shown;
 use crate::facts::key::{IMAGE_ENV, KEYS};
 use crate::model::Version;
 
-use super::Wrong;
+use super::ConditionError;
 use super::functions::{FUNCTIONS, Function};
-use super::kind::Kind;
+use super::kind::ValueKind;
 use super::names::{entry, fact, operands, path};
 use super::places::Places;
 
 /// Makes sure that a condition is one.
-pub(super) fn check(root: &IdedExpr, places: &Places) -> Result<(), Wrong> {
+pub(super) fn check(root: &IdedExpr, places: &Places) -> Result<(), ConditionError> {
     let mut checker = Checker { places, bound: Vec::new() };
     match checker.kind(root)? {
-        Kind::Bool => Ok(()),
+        ValueKind::Bool => Ok(()),
         kind => Err(checker.wrong(root, format!("it comes to {kind}, and a condition is true or false"))),
     }
 }
@@ -28,29 +28,29 @@ pub(super) fn check(root: &IdedExpr, places: &Places) -> Result<(), Wrong> {
 struct Checker<'s> {
     places: &'s Places,
     /// Variables of comprehensions (`exists`, `all` …) around the place.
-    bound: Vec<(String, Kind)>,
+    bound: Vec<(String, ValueKind)>,
 }
 
 impl Checker<'_> {
-    fn kind(&mut self, expression: &IdedExpr) -> Result<Kind, Wrong> {
+    fn kind(&mut self, expression: &IdedExpr) -> Result<ValueKind, ConditionError> {
         match &expression.expr {
             Expr::Literal(literal) => Ok(match literal {
-                LiteralValue::Boolean(_) => Kind::Bool,
-                LiteralValue::Int(_) | LiteralValue::UInt(_) => Kind::Int,
-                LiteralValue::Double(_) => Kind::Double,
-                LiteralValue::String(_) => Kind::Text,
+                LiteralValue::Boolean(_) => ValueKind::Bool,
+                LiteralValue::Int(_) | LiteralValue::UInt(_) => ValueKind::Int,
+                LiteralValue::Double(_) => ValueKind::Double,
+                LiteralValue::String(_) => ValueKind::Text,
                 _ => return Err(self.wrong(expression, "facts are never this; ask has() whether one is there")),
             }),
             Expr::Ident(_) => self.name(expression),
             Expr::Select(_) if path(expression).0.is_some() => self.name(expression),
             Expr::Select(select) => {
                 let kind = entry_of(&self.kind(&select.operand)?, &select.field)
-                    .map_err(|(what, help)| Wrong { help, ..self.wrong(expression, what) })?;
-                Ok(if select.test { Kind::Bool } else { kind })
+                    .map_err(|(what, help)| ConditionError { help, ..self.wrong(expression, what) })?;
+                Ok(if select.test { ValueKind::Bool } else { kind })
             }
             Expr::Call(call) => self.call(expression, call),
             Expr::List(list) => {
-                let mut of = Kind::Any;
+                let mut of = ValueKind::Any;
                 for element in &list.elements {
                     let kind = self.kind(element)?;
                     if !of.meets(&kind) {
@@ -58,15 +58,15 @@ impl Checker<'_> {
                     }
                     of = of.or(kind);
                 }
-                Ok(Kind::List(Box::new(of)))
+                Ok(ValueKind::List(Box::new(of)))
             }
             Expr::Map(map) => {
-                let mut of = Kind::Any;
+                let mut of = ValueKind::Any;
                 for (key, value) in map.entries.iter().filter_map(entry) {
                     self.kind(key)?;
                     of = of.or(self.kind(value)?);
                 }
-                Ok(Kind::Map(Box::new(of)))
+                Ok(ValueKind::Map(Box::new(of)))
             }
             Expr::Comprehension(each) => self.each(each),
             Expr::Struct(_) | Expr::Unspecified => Err(self.wrong(expression, "a condition makes no structures")),
@@ -74,7 +74,7 @@ impl Checker<'_> {
     }
 
     /// `a.b.c`: a fact, or something inside a fact's value or a variable's.
-    fn name(&mut self, expression: &IdedExpr) -> Result<Kind, Wrong> {
+    fn name(&mut self, expression: &IdedExpr) -> Result<ValueKind, ConditionError> {
         let (root, parts) = path(expression);
         let root = root.unwrap_or_default();
         let variable = self.bound.iter().rev().find(|(name, _)| name == root).map(|(_, kind)| kind.clone());
@@ -85,7 +85,7 @@ impl Checker<'_> {
                     if let (true, Some(name)) = (*key == *IMAGE_ENV, parts.get(own)) {
                         self.shown(expression, name)?;
                     }
-                    (Kind::of(key), own)
+                    (ValueKind::of(key), own)
                 }
                 None => return Err(self.no_fact(expression, root, &parts)),
             },
@@ -94,15 +94,15 @@ impl Checker<'_> {
         for (index, part) in rest.iter().enumerate() {
             kind = entry_of(&kind, part).map_err(|(what, help)| {
                 let whole = [&[root], parts.get(..own + index + 1).unwrap_or_default()].concat().join(".");
-                Wrong { help, ..self.wrong_name(expression, &whole, what) }
+                ConditionError { help, ..self.wrong_name(expression, &whole, what) }
             })?;
         }
         let is_test = matches!(&expression.expr, Expr::Select(select) if select.test);
-        Ok(if is_test { Kind::Bool } else { kind })
+        Ok(if is_test { ValueKind::Bool } else { kind })
     }
 
     /// Values of variables that do not concern this check are never kept: a condition must not take them for unset.
-    fn shown(&self, expression: &IdedExpr, name: &str) -> Result<(), Wrong> {
+    fn shown(&self, expression: &IdedExpr, name: &str) -> Result<(), ConditionError> {
         if is_shown(name) {
             return Ok(());
         }
@@ -111,18 +111,18 @@ impl Checker<'_> {
             IMAGE_ENV.name
         );
         let help = Some(format!("ask whether it is set: '{name}' in image.other_env"));
-        Err(Wrong { help, ..self.wrong(expression, what) })
+        Err(ConditionError { help, ..self.wrong(expression, what) })
     }
 
     /// The same of a name in quotes. Of any other it would be known too late.
-    fn variable(&self, name: &IdedExpr) -> Result<(), Wrong> {
+    fn variable(&self, name: &IdedExpr) -> Result<(), ConditionError> {
         match &name.expr {
             Expr::Literal(LiteralValue::String(text)) => self.shown(name, text.inner()),
             _ => Err(self.wrong(name, format!("{} is asked by names in quotes", IMAGE_ENV.name))),
         }
     }
 
-    fn no_fact(&self, expression: &IdedExpr, root: &str, parts: &[&str]) -> Wrong {
+    fn no_fact(&self, expression: &IdedExpr, root: &str, parts: &[&str]) -> ConditionError {
         let whole = [&[root], parts].concat().join(".");
         let near = (1..=parts.len()).rev().find_map(|length| {
             let name = [&[root], parts.get(..length)?].concat().join(".");
@@ -132,10 +132,13 @@ impl Checker<'_> {
             KEYS.iter().map(|key| key.name).filter(|name| name.starts_with(&format!("{whole}."))).collect();
         let help = near.or_else(|| (!area.is_empty()).then(|| format!("facts of '{whole}' are {}", area.join(", "))));
         let all = || Some("`ncclcheck rules schema facts` lists all facts".to_owned());
-        Wrong { help: help.or_else(all), ..self.wrong_name(expression, &whole, format!("there is no fact '{whole}'")) }
+        ConditionError {
+            help: help.or_else(all),
+            ..self.wrong_name(expression, &whole, format!("there is no fact '{whole}'"))
+        }
     }
 
-    fn call(&mut self, expression: &IdedExpr, call: &CallExpr) -> Result<Kind, Wrong> {
+    fn call(&mut self, expression: &IdedExpr, call: &CallExpr) -> Result<ValueKind, ConditionError> {
         if call.func_name.starts_with(char::is_alphabetic) && Function::find(&call.func_name).is_none() {
             let known: Vec<_> = FUNCTIONS.iter().map(|function| function.name).collect();
             let what = match FUNCTIONS.iter().find(|function| function.name == call.func_name) {
@@ -144,18 +147,18 @@ impl Checker<'_> {
             };
             let known: Vec<_> = known.into_iter().filter(|name| *name != call.func_name).collect();
             let help = suggestion(&call.func_name, known.into_iter());
-            return Err(Wrong { help, ..self.wrong(expression, what) });
+            return Err(ConditionError { help, ..self.wrong(expression, what) });
         }
         let arguments: Vec<_> = operands(call).collect();
         let kinds = arguments.iter().map(|part| self.kind(part)).collect::<Result<Vec<_>, _>>()?;
         match (call.func_name.as_str(), arguments.as_slice(), kinds.as_slice()) {
             (op::LOGICAL_AND | op::LOGICAL_OR | op::LOGICAL_NOT | op::NOT_STRICTLY_FALSE, ..) => {
-                match arguments.iter().zip(&kinds).find(|(_, kind)| !matches!(kind, Kind::Bool)) {
+                match arguments.iter().zip(&kinds).find(|(_, kind)| !matches!(kind, ValueKind::Bool)) {
                     Some((part, kind)) => Err(self.wrong(part, format!("this is {kind}, and not true or false"))),
-                    None => Ok(Kind::Bool),
+                    None => Ok(ValueKind::Bool),
                 }
             }
-            (op::CONDITIONAL, [condition, ..], [Kind::Bool, yes, no]) => {
+            (op::CONDITIONAL, [condition, ..], [ValueKind::Bool, yes, no]) => {
                 if yes.meets(no) {
                     Ok(yes.clone().or(no.clone()))
                 } else {
@@ -168,32 +171,34 @@ impl Checker<'_> {
             (op::LESS | op::LESS_EQUALS | op::GREATER | op::GREATER_EQUALS, [left, right], [one, other]) => {
                 self.ordered((left, one), (right, other))
             }
-            (op::IN, [_, right], [one, Kind::List(of)]) => {
+            (op::IN, [_, right], [one, ValueKind::List(of)]) => {
                 if one.meets(of) {
-                    Ok(Kind::Bool)
+                    Ok(ValueKind::Bool)
                 } else {
                     Err(self.wrong(right, format!("the list has {of}, and never {one}")))
                 }
             }
-            (op::IN, [name, map], _) if is_environment(map) => self.variable(name).map(|()| Kind::Bool),
-            (op::INDEX, [map, name], _) if is_environment(map) => self.variable(name).map(|()| Kind::Text),
-            (op::IN, _, [one, Kind::Map(_) | Kind::Record(_)]) if one.is_text() => Ok(Kind::Bool),
+            (op::IN, [name, map], _) if is_environment(map) => self.variable(name).map(|()| ValueKind::Bool),
+            (op::INDEX, [map, name], _) if is_environment(map) => self.variable(name).map(|()| ValueKind::Text),
+            (op::IN, _, [one, ValueKind::Map(_) | ValueKind::Record(_)]) if one.is_text() => Ok(ValueKind::Bool),
             (op::IN, [_, right], [_, kind]) => {
                 let help = kind.is_text().then(|| "ask text.contains(part)".to_owned());
-                Err(Wrong { help, ..self.wrong(right, format!("`in` asks a list or a map, and this is {kind}")) })
+                Err(ConditionError {
+                    help,
+                    ..self.wrong(right, format!("`in` asks a list or a map, and this is {kind}"))
+                })
             }
-            (op::INDEX, _, [Kind::List(of), Kind::Int]) => Ok((**of).clone()),
-            (op::INDEX, _, [Kind::Map(of), key]) if key.is_text() => Ok((**of).clone()),
-            (op::INDEX, [of, key], [record @ Kind::Record(_), kind]) if kind.is_text() => match &key.expr {
-                Expr::Literal(LiteralValue::String(name)) => {
-                    entry_of(record, name.inner()).map_err(|(what, help)| Wrong { help, ..self.wrong(key, what) })
-                }
+            (op::INDEX, _, [ValueKind::List(of), ValueKind::Int]) => Ok((**of).clone()),
+            (op::INDEX, _, [ValueKind::Map(of), key]) if key.is_text() => Ok((**of).clone()),
+            (op::INDEX, [of, key], [record @ ValueKind::Record(_), kind]) if kind.is_text() => match &key.expr {
+                Expr::Literal(LiteralValue::String(name)) => entry_of(record, name.inner())
+                    .map_err(|(what, help)| ConditionError { help, ..self.wrong(key, what) }),
                 _ => Err(self.wrong(of, "a record is asked by the name of a field")),
             },
-            (op::ADD, _, [Kind::List(one), Kind::List(other)]) if one.meets(other) => {
-                Ok(Kind::List(Box::new((**one).clone().or((**other).clone()))))
+            (op::ADD, _, [ValueKind::List(one), ValueKind::List(other)]) if one.meets(other) => {
+                Ok(ValueKind::List(Box::new((**one).clone().or((**other).clone()))))
             }
-            (op::ADD, _, [one, other]) if one.is_text() && other.is_text() => Ok(Kind::Text),
+            (op::ADD, _, [one, other]) if one.is_text() && other.is_text() => Ok(ValueKind::Text),
             (op::ADD | op::SUBSTRACT | op::MULTIPLY | op::DIVIDE | op::MODULO, _, [one, other])
                 if one == other && one.is_number() =>
             {
@@ -207,39 +212,43 @@ impl Checker<'_> {
     fn comparable(
         &self,
         expression: &IdedExpr,
-        (left, one): (&IdedExpr, &Kind),
-        (right, other): (&IdedExpr, &Kind),
-    ) -> Result<Kind, Wrong> {
+        (left, one): (&IdedExpr, &ValueKind),
+        (right, other): (&IdedExpr, &ValueKind),
+    ) -> Result<ValueKind, ConditionError> {
         if one.meets(other) {
-            return Ok(Kind::Bool);
+            return Ok(ValueKind::Bool);
         }
         let what = format!("{one} is never equal to {other}");
-        Err(Wrong { help: self.as_version((left, one), (right, other)), ..self.wrong(expression, what) })
+        Err(ConditionError { help: self.as_version((left, one), (right, other)), ..self.wrong(expression, what) })
     }
 
     /// `<` and its like: of numbers, and of versions that are told for such.
-    fn ordered(&self, left: (&IdedExpr, &Kind), right: (&IdedExpr, &Kind)) -> Result<Kind, Wrong> {
+    fn ordered(
+        &self,
+        left: (&IdedExpr, &ValueKind),
+        right: (&IdedExpr, &ValueKind),
+    ) -> Result<ValueKind, ConditionError> {
         let (one, other) = (left.1, right.1);
-        if one.is_number() && other.is_number() || (one, other) == (&Kind::Version, &Kind::Version) {
-            return Ok(Kind::Bool);
+        if one.is_number() && other.is_number() || (one, other) == (&ValueKind::Version, &ValueKind::Version) {
+            return Ok(ValueKind::Bool);
         }
         let help = self.as_version(left, right);
-        let odd = if one.is_number() || *one == Kind::Version { right } else { left };
+        let odd = if one.is_number() || *one == ValueKind::Version { right } else { left };
         let what = if one.is_text() && other.is_text() {
             "text would be compared by its letters: '2.10' before '2.9'".to_owned()
         } else {
             format!("{one} and {other} have no order")
         };
-        Err(Wrong { help, ..self.wrong(odd.0, what) })
+        Err(ConditionError { help, ..self.wrong(odd.0, what) })
     }
 
     /// How to compare two values as versions, if one of them is one.
-    fn as_version(&self, left: (&IdedExpr, &Kind), right: (&IdedExpr, &Kind)) -> Option<String> {
-        let is_version = |kind: &Kind| matches!(kind, Kind::Version | Kind::VersionText);
+    fn as_version(&self, left: (&IdedExpr, &ValueKind), right: (&IdedExpr, &ValueKind)) -> Option<String> {
+        let is_version = |kind: &ValueKind| matches!(kind, ValueKind::Version | ValueKind::VersionText);
         if !is_version(left.1) && !is_version(right.1) {
             return None;
         }
-        let written = |(part, kind): (&IdedExpr, &Kind)| {
+        let written = |(part, kind): (&IdedExpr, &ValueKind)| {
             let text = match &part.expr {
                 Expr::Ident(_) | Expr::Select(_) => {
                     let (root, parts) = path(part);
@@ -248,8 +257,8 @@ impl Checker<'_> {
                 _ => self.places.text(part).to_owned(),
             };
             match kind {
-                Kind::Version => None,
-                Kind::Text | Kind::VersionText => Some(format!("version({text})")),
+                ValueKind::Version => None,
+                ValueKind::Text | ValueKind::VersionText => Some(format!("version({text})")),
                 _ => Some(format!("version('{text}')")),
             }
         };
@@ -262,8 +271,8 @@ impl Checker<'_> {
         expression: &IdedExpr,
         name: &str,
         arguments: &[&IdedExpr],
-        kinds: &[Kind],
-    ) -> Result<Kind, Wrong> {
+        kinds: &[ValueKind],
+    ) -> Result<ValueKind, ConditionError> {
         let Some(function) = Function::find(name) else {
             let what = match kinds {
                 [one, other] => format!("this is not defined between {one} and {other}"),
@@ -300,11 +309,11 @@ impl Checker<'_> {
     }
 
     /// `exists`, `all`, `filter` and their like, which the parser has taken apart into a loop.
-    fn each(&mut self, each: &ComprehensionExpr) -> Result<Kind, Wrong> {
+    fn each(&mut self, each: &ComprehensionExpr) -> Result<ValueKind, ConditionError> {
         let element = match self.kind(&each.iter_range)? {
-            Kind::List(of) => *of,
-            Kind::Map(_) | Kind::Record(_) => Kind::Text,
-            Kind::Any => Kind::Any,
+            ValueKind::List(of) => *of,
+            ValueKind::Map(_) | ValueKind::Record(_) => ValueKind::Text,
+            ValueKind::Any => ValueKind::Any,
             kind => return Err(self.wrong(&each.iter_range, format!("this is {kind}, and no list or map"))),
         };
         let start = self.kind(&each.accu_init)?;
@@ -318,30 +327,30 @@ impl Checker<'_> {
         result
     }
 
-    fn wrong(&self, expression: &IdedExpr, what: impl Into<String>) -> Wrong {
-        Wrong { part: self.places.part(expression), what: what.into(), help: None }
+    fn wrong(&self, expression: &IdedExpr, what: impl Into<String>) -> ConditionError {
+        ConditionError { part: self.places.part(expression), what: what.into(), help: None }
     }
 
     /// Something wrong in a dotted name, as far as `whole` goes.
-    fn wrong_name(&self, expression: &IdedExpr, whole: &str, what: String) -> Wrong {
+    fn wrong_name(&self, expression: &IdedExpr, whole: &str, what: String) -> ConditionError {
         let mut at = expression;
         while let Expr::Select(select) = &at.expr {
             at = &select.operand;
         }
         let start = self.places.part(at).start;
-        Wrong { part: start..start + whole.len(), what, help: None }
+        ConditionError { part: start..start + whole.len(), what, help: None }
     }
 }
 
 /// What `value.name` is.
-fn entry_of(kind: &Kind, name: &str) -> Result<Kind, (String, Option<String>)> {
+fn entry_of(kind: &ValueKind, name: &str) -> Result<ValueKind, (String, Option<String>)> {
     match kind {
-        Kind::Map(of) => Ok((**of).clone()),
-        Kind::Any => Ok(Kind::Any),
-        Kind::Record(key) => {
+        ValueKind::Map(of) => Ok((**of).clone()),
+        ValueKind::Any => Ok(ValueKind::Any),
+        ValueKind::Record(key) => {
             let fields = key.kind.fields();
             if fields.contains(&name) {
-                return Ok(Kind::Text);
+                return Ok(ValueKind::Text);
             }
             let what = format!("records of {} have no '{name}'; they have {}", key.name, fields.join(", "));
             Err((what, suggestion(name, fields.iter().copied())))

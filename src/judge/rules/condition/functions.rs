@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::kind::Kind;
+use super::kind::ValueKind;
 
 /// A function, as the documentation shows it.
 #[derive(Debug)]
@@ -154,12 +154,14 @@ pub const FUNCTIONS: &[Function] = &[
 ];
 
 impl Takes {
-    fn admits(self, kind: &Kind) -> bool {
+    fn admits(self, kind: &ValueKind) -> bool {
         match self {
             Self::Text => kind.is_text(),
-            Self::Several => kind.is_text() || matches!(kind, Kind::List(_) | Kind::Map(_) | Kind::Record(_)),
+            Self::Several => {
+                kind.is_text() || matches!(kind, ValueKind::List(_) | ValueKind::Map(_) | ValueKind::Record(_))
+            }
             Self::Number => kind.is_text() || kind.is_number(),
-            Self::Scalar => kind.is_text() || kind.is_number() || *kind == Kind::Bool,
+            Self::Scalar => kind.is_text() || kind.is_number() || *kind == ValueKind::Bool,
         }
     }
 }
@@ -191,7 +193,7 @@ impl Function {
     }
 
     /// What it gives for these arguments, or which of them is wrong, and how.
-    pub(super) fn apply(&self, arguments: &[Kind]) -> Result<Kind, (Option<usize>, String)> {
+    pub(super) fn apply(&self, arguments: &[ValueKind]) -> Result<ValueKind, (Option<usize>, String)> {
         if arguments.len() != self.takes.len() {
             let what = format!("{} takes {} values, as in {}", self.name, self.takes.len(), self.form);
             return Err((None, what));
@@ -203,11 +205,11 @@ impl Function {
             return Err((Some(index), format!("{} takes {takes}, and this is {kind}", self.name)));
         }
         Ok(match self.gives {
-            Gives::Bool => Kind::Bool,
-            Gives::Int => Kind::Int,
-            Gives::Double => Kind::Double,
-            Gives::Text => Kind::Text,
-            Gives::Version => Kind::Version,
+            Gives::Bool => ValueKind::Bool,
+            Gives::Int => ValueKind::Int,
+            Gives::Double => ValueKind::Double,
+            Gives::Text => ValueKind::Text,
+            Gives::Version => ValueKind::Version,
         })
     }
 }

@@ -6,7 +6,7 @@ use crate::facts::key::{Definition, Type};
 
 /// The type of a part of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ValueKind {
     Bool,
     Int,
     Double,
@@ -15,16 +15,16 @@ pub(super) enum Kind {
     VersionText,
     /// What `version()` makes of it.
     Version,
-    List(Box<Kind>),
+    List(Box<ValueKind>),
     /// By names.
-    Map(Box<Kind>),
+    Map(Box<ValueKind>),
     /// Texts by the names that this fact's records have.
     Record(&'static Definition),
     /// An element of a list that has none.
     Any,
 }
 
-impl Kind {
+impl ValueKind {
     /// The type of a fact.
     pub(super) fn of(key: &'static Definition) -> Self {
         let list = |of| Self::List(Box::new(of));
@@ -68,7 +68,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ValueKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bool => f.write_str("true or false"),

@@ -38,7 +38,7 @@ pub(super) struct Condition {
 
 /// What is wrong in a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wrong {
+pub struct ConditionError {
     /// Where: bytes of the condition.
     pub part: Range<usize>,
     /// What.
@@ -49,7 +49,7 @@ pub struct Wrong {
 
 impl Condition {
     /// Reads and checks a condition.
-    pub(super) fn compile(source: &str) -> Result<Self, Wrong> {
+    pub(super) fn compile(source: &str) -> Result<Self, ConditionError> {
         bounded(source)?;
         // cel's errors count columns, by characters of a line; its expressions count characters from the beginning.
         let (root, info) = Parser::default().parse_with_source_info(source).map_err(|errors| {
@@ -59,7 +59,7 @@ impl Condition {
             let before: usize = source.split_inclusive('\n').take(at(line)).map(str::len).sum();
             let start = before + bytes(source.get(before..).unwrap_or_default(), at(column));
             let what = first.map_or_else(String::new, |error| error.msg);
-            Wrong { part: start..start, what: format!("this is no CEL: {}", plain(&what)), help: slip(source) }
+            ConditionError { part: start..start, what: format!("this is no CEL: {}", plain(&what)), help: slip(source) }
         })?;
         let places = Places::new(info);
         check::check(&root, &places)?;
@@ -81,12 +81,12 @@ impl Condition {
 }
 
 /// Conditions are walked by functions that call themselves: what no person writes must not exhaust their stack.
-fn bounded(source: &str) -> Result<(), Wrong> {
+fn bounded(source: &str) -> Result<(), ConditionError> {
     const LENGTH: usize = 4000;
     const DEPTH: usize = 30;
     if source.len() > LENGTH {
         let what = format!("the condition has {} bytes, and {LENGTH} are the most that are read", source.len());
-        return Err(Wrong { part: 0..1, what, help: Some("make several rules of it".to_owned()) });
+        return Err(ConditionError { part: 0..1, what, help: Some("make several rules of it".to_owned()) });
     }
     let (mut depth, mut quote) = (0_usize, None);
     for (at, character) in source.char_indices() {
@@ -99,7 +99,7 @@ fn bounded(source: &str) -> Result<(), Wrong> {
         }
         if depth > DEPTH {
             let what = format!("more than {DEPTH} brackets are open here");
-            return Err(Wrong { part: at..at + 1, what, help: None });
+            return Err(ConditionError { part: at..at + 1, what, help: None });
         }
     }
     Ok(())

@@ -20,18 +20,18 @@ fn blob(digit: char) -> BlobRef {
 }
 
 fn file(path: &str, size: u64) -> Entry {
-    Entry { path: path.into(), kind: Kind::File, mode: 0o644, size }
+    Entry { path: path.into(), kind: EntryKind::File, mode: 0o644, size }
 }
 
 /// A scan with everything in it that there can be.
 fn scan() -> LayerScan {
     let kinds = [
-        Kind::Directory,
-        Kind::Symlink(b"../\xff".to_vec().into()),
-        Kind::Hardlink("a/b".into()),
-        Kind::CharDevice(1, 3),
-        Kind::BlockDevice(8, 0),
-        Kind::Fifo,
+        EntryKind::Directory,
+        EntryKind::Symlink(b"../\xff".to_vec().into()),
+        EntryKind::Hardlink("a/b".into()),
+        EntryKind::CharDevice(1, 3),
+        EntryKind::BlockDevice(8, 0),
+        EntryKind::Fifo,
     ];
     let mut entries = vec![file("lib/a.so", 1 << 40), file("empty", 0)];
     entries.extend(kinds.map(|kind| Entry { path: ImagePath::normalise(b"x/\xfe"), kind, mode: 0o7777, size: 0 }));
@@ -72,7 +72,7 @@ fn scan() -> LayerScan {
 #[test]
 fn what_is_written_is_read_again() {
     let (blob, limits) = (blob('a'), Limits::default());
-    let key = Key { blob: &blob, limits: &limits };
+    let key = ScanKey { blob: &blob, limits: &limits };
     assert_eq!(decode(&encode(&key, &scan()).unwrap(), &key).unwrap(), scan());
 }
 
@@ -95,7 +95,7 @@ fn scans_of_all_small_worlds_are_read_again() {
             let scan = scan_layer(Pipe::of(&bytes), &limits, layers % 2 == 0, None).unwrap();
             assert!(scan.is_reproducible(), "{}", world.display());
             let blob = BlobRef { size: bytes.len() as u64, ..blob('a') };
-            let key = Key { blob: &blob, limits: &limits };
+            let key = ScanKey { blob: &blob, limits: &limits };
             assert_eq!(decode(&encode(&key, &scan).unwrap(), &key).unwrap(), scan, "{}", world.display());
             layers += 1;
         }
@@ -106,7 +106,7 @@ fn scans_of_all_small_worlds_are_read_again() {
 #[test]
 fn damage_of_any_kind_is_noticed() {
     let (blob, limits) = (blob('a'), Limits::default());
-    let key = Key { blob: &blob, limits: &limits };
+    let key = ScanKey { blob: &blob, limits: &limits };
     let good = encode(&key, &scan()).unwrap();
     assert!(is_whole(&good));
     for length in 0..good.len() {
@@ -123,15 +123,15 @@ fn damage_of_any_kind_is_noticed() {
 #[test]
 fn a_scan_of_something_else_is_refused() {
     let (blob, limits) = (blob('a'), Limits::default());
-    let key = Key { blob: &blob, limits: &limits };
+    let key = ScanKey { blob: &blob, limits: &limits };
     let bytes = encode(&key, &scan()).unwrap();
     let other = Limits { text_file: 5 << 20, ..Limits::default() };
     let unrelated = Limits { layers: 5, temporary: Some("/x".into()), ..Limits::default() };
-    assert!(decode(&bytes, &Key { limits: &unrelated, ..key }).is_ok());
+    assert!(decode(&bytes, &ScanKey { limits: &unrelated, ..key }).is_ok());
     for key in [
-        Key { blob: &self::blob('b'), ..key },
-        Key { blob: &BlobRef { size: 8, ..blob.clone() }, ..key },
-        Key { limits: &other, ..key },
+        ScanKey { blob: &self::blob('b'), ..key },
+        ScanKey { blob: &BlobRef { size: 8, ..blob.clone() }, ..key },
+        ScanKey { limits: &other, ..key },
     ] {
         assert!(matches!(decode(&bytes, &key), Err(Refused::OtherKey)));
     }
@@ -149,7 +149,7 @@ type Change<'a> = &'a dyn Fn(&mut LayerScan);
 #[test]
 fn what_no_scan_says_is_refused() {
     let (blob, limits) = (blob('a'), Limits::default());
-    let key = Key { blob: &blob, limits: &limits };
+    let key = ScanKey { blob: &blob, limits: &limits };
     let changed = |change: &dyn Fn(&mut LayerScan)| {
         let mut scan = scan();
         change(&mut scan);
@@ -160,7 +160,7 @@ fn what_no_scan_says_is_refused() {
         (&|scan| scan.entries[0].mode = 0o10_000, "permission bits"),
         (&|scan| scan.entries[2].size = 1, "content in what is no file"),
         (&|scan| scan.entries[0].path = "a/".repeat(4000).as_str().into(), "a path over the limit"),
-        (&|scan| scan.entries[3].kind = Kind::Symlink(vec![b'a'; 5000].into()), "a path over the limit"),
+        (&|scan| scan.entries[3].kind = EntryKind::Symlink(vec![b'a'; 5000].into()), "a path over the limit"),
         (&|scan| scan.unpacked = limits.unpacked + 1, "passes the limits"),
         (&|scan| drop(scan.found.insert(1, scan.found[&0].clone())), "findings in what is no file"),
         (&|scan| drop(scan.found.insert(99, scan.found[&0].clone())), "findings in what is no file"),
@@ -177,12 +177,12 @@ fn what_no_scan_says_is_refused() {
 #[test]
 fn hostile_bytes_take_no_more_than_their_share() {
     let (blob, limits) = (blob('a'), Limits::default());
-    let key = Key { blob: &blob, limits: &limits };
+    let key = ScanKey { blob: &blob, limits: &limits };
     let refused = |bytes: &[u8]| decode(&sealed(&zstd::encode_all(bytes, 1).unwrap()), &key).unwrap_err();
     let head = |entries, found| {
         let (digest, scanner) = (blob.digest.clone(), key.scanner().to_string());
         let (compression, unpacked) = (Compression::None, 1);
-        let head = Head { digest, size: 7, scanner, compression, unpacked, diff_id: None, entries, found };
+        let head = EntryHead { digest, size: 7, scanner, compression, unpacked, diff_id: None, entries, found };
         postcard::to_stdvec(&head).unwrap()
     };
     // A bomb: a quarter of a gigabyte of zeros, and one more, in some kilobytes.
@@ -198,7 +198,7 @@ fn hostile_bytes_take_no_more_than_their_share() {
     assert!(matches!(refused(&[head(1, 0), postcard::to_stdvec(&u64::MAX).unwrap()].concat()), Refused::Damaged));
     // A path that leads out, as no scan has one.
     for path in [&b"../etc"[..], b"/etc", b"a//b", b"a/./b", b"a/"] {
-        let entry = postcard::to_stdvec(&(serde_bytes::Bytes::new(path), Kind::File, 0o644_u32, 1_u64)).unwrap();
+        let entry = postcard::to_stdvec(&(serde_bytes::Bytes::new(path), EntryKind::File, 0o644_u32, 1_u64)).unwrap();
         assert!(matches!(refused(&[head(1, 0), entry].concat()), Refused::Damaged));
     }
     let entry = postcard::to_stdvec(&file("a", 1)).unwrap();
@@ -210,7 +210,7 @@ proptest! {
     #[test]
     fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), at in 0..4000_usize, bit in 0..8) {
         let (blob, limits) = (blob('a'), Limits::default());
-        let key = Key { blob: &blob, limits: &limits };
+        let key = ScanKey { blob: &blob, limits: &limits };
         // Noise, and a scan with noise in its middle, in a right header.
         let good = zstd::decode_all(&encode(&key, &scan()).unwrap()[HEADER..]).unwrap();
         let mut changed = good.clone();
@@ -229,7 +229,7 @@ proptest! {
 fn a_layer_of_a_million_files() {
     let count = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
     let (blob, limits) = (blob('a'), Limits::default());
-    let key = Key { blob: &blob, limits: &limits };
+    let key = ScanKey { blob: &blob, limits: &limits };
     let path = |number| format!("usr/lib/python3/dist-packages/package{}/module{number}.py", number / 100);
     let entries = (0..count).map(|number| file(&path(number), number)).collect();
     let scan = LayerScan { entries, found: BTreeMap::new(), ..scan() };

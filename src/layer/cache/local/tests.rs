@@ -5,7 +5,7 @@ use super::*;
 
 const HOUR: Duration = Duration::from_hours(1);
 
-fn names(local: &Local) -> Vec<String> {
+fn names(local: &LocalCache) -> Vec<String> {
     let stored = local.stored().unwrap();
     stored.iter().map(|stored| stored.path.file_name().unwrap().to_string_lossy().into_owned()).collect()
 }
@@ -18,7 +18,7 @@ fn age(path: &Path, age: Duration) {
 #[test]
 fn a_missing_folder_is_an_empty_one_until_something_is_kept() {
     let folder = tempfile::tempdir().unwrap();
-    let local = Local::new(folder.path().join("a/b"), 100);
+    let local = LocalCache::new(folder.path().join("a/b"), 100);
     assert_eq!(local.read("0123456789abcdef/x").unwrap(), None);
     assert!(local.stored().unwrap().is_empty() && local.remove(|_| true).unwrap().is_empty());
     local.write("0123456789abcdef/x", b"one").unwrap();
@@ -32,7 +32,7 @@ fn a_missing_folder_is_an_empty_one_until_something_is_kept() {
 #[test]
 fn what_was_not_used_for_the_longest_time_goes() {
     let folder = tempfile::tempdir().unwrap();
-    let local = Local::new(folder.path(), 100);
+    let local = LocalCache::new(folder.path(), 100);
     for (number, name) in ["a", "b", "c", "d"].iter().enumerate() {
         local.write(&format!("0123456789abcdef/{name}"), &[0; 25]).unwrap();
         age(&folder.path().join("0123456789abcdef").join(name), HOUR * (9 - u32::try_from(number).unwrap()));
@@ -50,7 +50,7 @@ fn what_was_not_used_for_the_longest_time_goes() {
     age(&abandoned, HOUR * 2);
     age(&foreign, HOUR * 2);
     // Another process, which does not know how much there is, fills it.
-    Local::new(folder.path(), 100).write("fedcba9876543210/e", &[0; 25]).unwrap();
+    LocalCache::new(folder.path(), 100).write("fedcba9876543210/e", &[0; 25]).unwrap();
     assert_eq!(names(&local), ["d", "a", "e"]);
     assert!(!abandoned.exists() && fresh.exists() && foreign.exists());
     // What is larger than all that may be kept leaves nothing.
@@ -61,25 +61,25 @@ fn what_was_not_used_for_the_longest_time_goes() {
 #[test]
 fn what_cannot_be_written_or_read_is_an_error() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    let local = Local::new(file.path().join("below"), 100);
+    let local = LocalCache::new(file.path().join("below"), 100);
     assert!(local.write("0123456789abcdef/x", b"x").is_err());
     assert_eq!(local.read("0123456789abcdef/x").unwrap(), None);
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir_all(folder.path().join("0123456789abcdef/x")).unwrap();
-    assert!(Local::new(folder.path(), 100).read("0123456789abcdef/x").is_err());
+    assert!(LocalCache::new(folder.path(), 100).read("0123456789abcdef/x").is_err());
     let link = folder.path().join("loop");
     std::os::unix::fs::symlink("loop", &link).unwrap();
-    assert!(Local::new(&link, 100).stored().is_err());
+    assert!(LocalCache::new(&link, 100).stored().is_err());
 }
 
 #[test]
 fn what_is_in_the_folder_is_counted_again_where_it_is_not_known() {
     let folder = tempfile::tempdir().unwrap();
-    let write = |local: &Local, name: &str, size: usize, hours: u32| {
+    let write = |local: &LocalCache, name: &str, size: usize, hours: u32| {
         local.write(&format!("0123456789abcdef/{name}"), &vec![0; size]).unwrap();
         age(&folder.path().join("0123456789abcdef").join(name), HOUR * hours);
     };
-    let local = Local::new(folder.path(), 100);
+    let local = LocalCache::new(folder.path(), 100);
     write(&local, "a", 60, 9);
     write(&local, "b", 40, 8);
     assert_eq!(names(&local), ["a", "b"], "what fits exactly stays");
@@ -98,7 +98,7 @@ fn what_is_in_the_folder_is_counted_again_where_it_is_not_known() {
 #[test]
 fn only_files_in_folders_of_scanners_are_scans() {
     let folder = tempfile::tempdir().unwrap();
-    let local = Local::new(folder.path(), 100);
+    let local = LocalCache::new(folder.path(), 100);
     assert_eq!(
         (local.folder(), local.bound(), local.to_string()),
         (folder.path(), 100, folder.path().display().to_string())

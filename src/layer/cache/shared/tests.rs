@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use super::*;
 
-fn open(place: &str) -> Shared {
-    Shared::new(place, &Environment::default()).unwrap()
+fn open(place: &str) -> SharedCache {
+    SharedCache::new(place, &Environment::default()).unwrap()
 }
 
 /// A web server that answers each request, of a method, a path and a body, by a function, as long as the test runs.
@@ -48,7 +48,7 @@ fn places_that_are_none_are_refused_with_what_can_be_written() {
         ("https://user:secret@x/y", "a password has no place in a URL"),
         ("http://", "is no URL"),
     ] {
-        let said = Shared::new(place, &Environment::default()).unwrap_err();
+        let said = SharedCache::new(place, &Environment::default()).unwrap_err();
         assert!(said.contains(why) && !said.contains("secret"), "{said}");
     }
     assert_eq!(open("https://x/y?signature=secret").to_string(), "https://x/y");
@@ -99,7 +99,7 @@ fn nobody_is_waited_for_without_end() {
     // Takes connections, and is silent.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let place = format!("http://{}/x", listener.local_addr().unwrap());
-    let shared = Shared { patience: Duration::from_millis(300), ..open(&place) };
+    let shared = SharedCache { patience: Duration::from_millis(300), ..open(&place) };
     let begun = Instant::now();
     assert!(shared.read("v/x").unwrap_err().starts_with("there was no answer within"));
     assert!(begun.elapsed() < Duration::from_secs(5));

@@ -12,12 +12,12 @@ const BLOCK: u64 = 64 << 10;
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     /// By where they begin in the file, at a multiple of [`BLOCK`].
-    blocks: BTreeMap<u64, Block>,
+    blocks: BTreeMap<u64, KeptBlock>,
     size: usize,
 }
 
 #[derive(Debug)]
-enum Block {
+enum KeptBlock {
     /// As many bytes as came, from the block's beginning on.
     Bytes(Vec<u8>),
     /// Nothing but this byte. Where a table was that it has moved, patchelf leaves an `X` for each byte: 25 MB of them in
@@ -48,8 +48,8 @@ impl Kept {
     }
 
     fn fill(&mut self, place: u64, from: usize, bytes: &[u8]) {
-        let block = self.blocks.entry(place).or_insert_with(|| Block::Bytes(Vec::with_capacity(within(BLOCK))));
-        let Block::Bytes(have) = block else { return };
+        let block = self.blocks.entry(place).or_insert_with(|| KeptBlock::Bytes(Vec::with_capacity(within(BLOCK))));
+        let KeptBlock::Bytes(have) = block else { return };
         let before = have.len();
         have.resize(from, 0);
         have.extend_from_slice(bytes);
@@ -58,7 +58,7 @@ impl Kept {
             && have.len() == within(BLOCK)
             && have.iter().all(|byte| *byte == first)
         {
-            *block = Block::Only(first);
+            *block = KeptBlock::Only(first);
         }
     }
 
@@ -80,7 +80,7 @@ impl Kept {
             let from = at % BLOCK;
             let to = within((from + missing(&bytes)).min(BLOCK));
             match self.blocks.get(&(at - from)) {
-                Some(Block::Bytes(have)) => {
+                Some(KeptBlock::Bytes(have)) => {
                     let more = have.get(within(from)..have.len().min(to)).unwrap_or_default();
                     match more {
                         [] => break,
@@ -88,7 +88,7 @@ impl Kept {
                         more => bytes.to_mut().extend_from_slice(more),
                     }
                 }
-                Some(Block::Only(byte)) => {
+                Some(KeptBlock::Only(byte)) => {
                     let length = bytes.len() + to - within(from);
                     bytes.to_mut().resize(length, *byte);
                 }

@@ -14,7 +14,7 @@ const NAMES: u64 = 16 << 10;
 
 /// Gathers what is needed of one file.
 #[derive(Debug, Default)]
-pub(super) struct Sections {
+pub(super) struct FatbinSections {
     header: Vec<u8>,
     /// The names and the table.
     wanted: Range<u64>,
@@ -22,7 +22,7 @@ pub(super) struct Sections {
     bytes: Vec<u8>,
 }
 
-impl Sections {
+impl FatbinSections {
     /// The next bytes of the file, in order.
     pub(super) fn push(&mut self, offset: u64, bytes: &[u8]) {
         if offset == self.header.len() as u64 && self.header.len() < HEADER {
@@ -109,7 +109,7 @@ mod tests {
             file[at] = number;
         }
         for cut in 1..file.len() {
-            let mut sections = Sections::default();
+            let mut sections = FatbinSections::default();
             sections.push(0, &file[..cut]);
             sections.push(cut as u64, &file[cut..]);
             assert_eq!(sections.get(0), Some(&*file), "cut at {cut}");

@@ -127,7 +127,7 @@ impl Walker {
         let start = self.next;
         let first = start + CONTAINER_HEADER as u64;
         let end = number(header, 8, 8).and_then(|size| first.checked_add(size));
-        match end.filter(|end| Entry::parse(entry, end - first).is_some()) {
+        match end.filter(|end| FatbinEntry::parse(entry, end - first).is_some()) {
             Some(end) => {
                 self.next = first;
                 self.inside = Some(Container { start, end, code: GpuCode::default() });
@@ -157,7 +157,7 @@ impl Walker {
             self.inside = Some(container);
             return false;
         };
-        if let Some(entry) = Entry::parse(header, container.end - self.next) {
+        if let Some(entry) = FatbinEntry::parse(header, container.end - self.next) {
             entry.code.note(&mut container.code);
             self.next += entry.length;
             self.inside = Some(container);
@@ -174,7 +174,7 @@ fn from(place: u64, offset: u64, bytes: &[u8]) -> Option<&[u8]> {
 }
 
 /// What an entry's header says.
-struct Entry {
+struct FatbinEntry {
     code: Code,
     /// Bytes of the entry, its header among them.
     length: u64,
@@ -187,7 +187,7 @@ enum Code {
     Other,
 }
 
-impl Entry {
+impl FatbinEntry {
     /// Reads a header; `None` when it is none, or the entry is larger than the `room` that is left for it.
     fn parse(header: &[u8; ENTRY_HEADER], room: u64) -> Option<Self> {
         let number = |at, size| number(header, at, size);

@@ -8,7 +8,7 @@ use crate::model::{Digest, Limits, OverLimit};
 
 use super::super::{Compression, ScanError};
 use super::pieces::{self, Streams};
-use super::{Format, Ranged, Toc, Trouble, stored, table, verify};
+use super::{PartialError, Ranged, TableFormat, Toc, stored, table, verify};
 
 /// Has the digest of the table, as it is inside the tar.
 const TOC_DIGEST: &str = "containerd.io/snapshot/stargz/toc.digest";
@@ -21,15 +21,15 @@ const OWN: &[&str] = &[TOC, ".prefetch.landmark", ".no.prefetch.landmark"];
 
 const FOOTER: u64 = 51;
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: TableFormat = TableFormat {
     name: "eStargz",
     compression: Compression::Gzip,
     promised: |blob| blob.annotations.contains_key(TOC_DIGEST),
     table,
 };
 
-fn table<'a>(blob: &Ranged<'a>, limits: &Limits) -> Result<Toc<'a>, Trouble> {
-    let unusable = |what: &str| Trouble::Unusable(what.to_owned());
+fn table<'a>(blob: &Ranged<'a>, limits: &Limits) -> Result<Toc<'a>, PartialError> {
+    let unusable = |what: &str| PartialError::Unusable(what.to_owned());
     let digest: Option<Digest> = blob.annotations.get(TOC_DIGEST).and_then(|text| text.parse().ok());
     let digest = digest.ok_or_else(|| unusable("the annotation of its descriptor is no digest"))?;
     let end = blob.size.checked_sub(FOOTER).ok_or_else(|| unusable("the blob is too small for its footer"))?;
@@ -38,12 +38,12 @@ fn table<'a>(blob: &Ranged<'a>, limits: &Limits) -> Result<Toc<'a>, Trouble> {
     let start = start.ok_or_else(|| unusable("the blob does not end in an eStargz footer"))?;
     if end - start > limits.toc {
         let what = format!("it has {} bytes", end - start);
-        return Err(Trouble::Unusable(OverLimit::new(what, "toc", limits.toc).to_string()));
+        return Err(PartialError::Unusable(OverLimit::new(what, "toc", limits.toc).to_string()));
     }
     let packed = stored::bytes(blob, start..end)?;
     let json = unpack(&packed, start, limits)?;
     verify(&format!("the table of contents at byte {start} of the blob"), &json, &digest)?;
-    let members = table::parse(&json, start, OWN, limits).map_err(Trouble::Unusable)?;
+    let members = table::parse(&json, start, OWN, limits).map_err(PartialError::Unusable)?;
     Ok(Toc { members, end: start, read: blob.size - start, streams: Streams::Own(Compression::Gzip) })
 }
 
@@ -58,20 +58,20 @@ fn offset(footer: &[u8]) -> Option<u64> {
 }
 
 /// The table out of its tar.
-fn unpack(packed: &[u8], start: u64, limits: &Limits) -> Result<Vec<u8>, Trouble> {
+fn unpack(packed: &[u8], start: u64, limits: &Limits) -> Result<Vec<u8>, PartialError> {
     let damaged = |error: &dyn std::fmt::Display| {
         let what = format!("the table of contents at byte {start} of the blob is damaged: {error}");
-        Trouble::Fatal(ScanError::Piece(what))
+        PartialError::Fatal(ScanError::Piece(what))
     };
     let tar = pieces::unpacked(packed, Compression::Gzip, limits).map_err(|error| damaged(&error))?;
     let mut tar = TarReader::new(BufReader::new(tar), limits);
     let entry = tar.next_member().map_err(|error| damaged(&error))?;
     let Some(entry) = entry.filter(|entry| entry.path.as_bytes() == TOC.as_bytes()) else {
-        return Err(Trouble::Unusable(format!("the footer leads to something else than {TOC}")));
+        return Err(PartialError::Unusable(format!("the footer leads to something else than {TOC}")));
     };
     if entry.size > limits.toc {
         let what = format!("it has {} bytes", entry.size);
-        return Err(Trouble::Unusable(OverLimit::new(what, "toc", limits.toc).to_string()));
+        return Err(PartialError::Unusable(OverLimit::new(what, "toc", limits.toc).to_string()));
     }
     let mut json = Vec::new();
     while let Some(chunk) = tar.chunk().map_err(|error| damaged(&error))? {

@@ -5,43 +5,43 @@ use std::io;
 use crate::model::{Hasher, ImagePath};
 
 use super::super::ScanError;
-use super::super::extract::Content;
+use super::super::extract::FileContent;
 use super::pieces::{Pieces, TooMuch};
 use super::stored;
-use super::table::{Chunk, Seal};
+use super::table::{Seal, TableChunk};
 
 /// A file, at some place of it.
-pub(super) struct File<'f, 'a, 'z> {
+pub(super) struct RangedFile<'f, 'a, 'z> {
     path: &'f ImagePath,
-    chunks: &'f [Chunk],
+    chunks: &'f [TableChunk],
     pieces: &'f mut Pieces<'a, 'z>,
-    current: Option<Current<'f>>,
+    current: Option<CurrentChunk<'f>>,
 }
 
 /// The piece that is being read.
-struct Current<'f> {
-    chunk: &'f Chunk,
+struct CurrentChunk<'f> {
+    chunk: &'f TableChunk,
     /// Offset in the file of its next byte.
     at: u64,
     /// Of a piece that has a digest; taken at its end.
     hasher: Option<Hasher>,
 }
 
-impl Current<'_> {
+impl CurrentChunk<'_> {
     const fn end(&self) -> u64 {
         self.chunk.offset + self.chunk.size
     }
 }
 
-impl<'f, 'a, 'z> File<'f, 'a, 'z> {
-    pub(super) const fn new(path: &'f ImagePath, chunks: &'f [Chunk], pieces: &'f mut Pieces<'a, 'z>) -> Self {
+impl<'f, 'a, 'z> RangedFile<'f, 'a, 'z> {
+    pub(super) const fn new(path: &'f ImagePath, chunks: &'f [TableChunk], pieces: &'f mut Pieces<'a, 'z>) -> Self {
         Self { path, chunks, pieces, current: None }
     }
 
     /// Reads the piece to its end that was begun, if its digest is known there alone.
     pub(super) fn finish(&mut self) -> Result<(), ScanError> {
         let is_open =
-            |current: &Current<'_>| current.at < current.end() && matches!(current.chunk.seal, Seal::Digest(_));
+            |current: &CurrentChunk<'_>| current.at < current.end() && matches!(current.chunk.seal, Seal::Digest(_));
         while let Some(current) = self.current.take().filter(is_open) {
             self.step(current)?;
         }
@@ -49,7 +49,7 @@ impl<'f, 'a, 'z> File<'f, 'a, 'z> {
     }
 
     /// Reads the next bytes of a piece, which has some, and says where in the file they are.
-    fn step(&mut self, mut current: Current<'f>) -> Result<u64, ScanError> {
+    fn step(&mut self, mut current: CurrentChunk<'f>) -> Result<u64, ScanError> {
         let chunk = current.chunk;
         let (offset, left) = (current.at, current.end() - current.at);
         let most = usize::try_from(left).unwrap_or(usize::MAX);
@@ -76,7 +76,7 @@ impl<'f, 'a, 'z> File<'f, 'a, 'z> {
     }
 }
 
-impl Content for File<'_, '_, '_> {
+impl FileContent for RangedFile<'_, '_, '_> {
     type Error = ScanError;
 
     fn read(&mut self, place: u64) -> Result<(u64, &[u8]), ScanError> {
@@ -86,7 +86,7 @@ impl Content for File<'_, '_, '_> {
                 let next = self.chunks.partition_point(|chunk| chunk.offset + chunk.size <= place);
                 let Some(chunk) = self.chunks.get(next) else { return Ok((place, &[])) };
                 self.pieces.open(chunk).map_err(|error| told(self.path, chunk, error))?;
-                self.current = Some(Current { chunk, at: chunk.offset, hasher: None });
+                self.current = Some(CurrentChunk { chunk, at: chunk.offset, hasher: None });
             }
             let Some(current) = self.current.take().filter(|current| current.at < current.end()) else {
                 return Ok((place, &[]));
@@ -99,7 +99,7 @@ impl Content for File<'_, '_, '_> {
     }
 }
 
-fn told(path: &ImagePath, chunk: &Chunk, error: io::Error) -> ScanError {
+fn told(path: &ImagePath, chunk: &TableChunk, error: io::Error) -> ScanError {
     let error = match stored::cause(error) {
         Ok(medium) => return ScanError::Read(medium),
         Err(error) => error,
@@ -110,7 +110,7 @@ fn told(path: &ImagePath, chunk: &Chunk, error: io::Error) -> ScanError {
     }
 }
 
-fn damaged(path: &ImagePath, chunk: &Chunk, what: &str) -> ScanError {
+fn damaged(path: &ImagePath, chunk: &TableChunk, what: &str) -> ScanError {
     let (offset, size, place) = (chunk.offset, chunk.size, chunk.stored.start);
     ScanError::Piece(format!(
         "{path}: the chunk of {size} bytes at its byte {offset}, stored at byte {place} of the blob, is corrupt: {what}"

@@ -1,9 +1,9 @@
 //! Entries of a layer as a table tells them, with the bounds that those of a tar have.
 
-use crate::model::{Entry, ImagePath, Kind, Limits, OverLimit};
+use crate::model::{Entry, EntryKind, ImagePath, Limits, OverLimit};
 
 /// What a table tells of one member of the tar.
-pub(super) struct Described<'a> {
+pub(super) struct ListedLayer<'a> {
     pub(super) name: &'a [u8],
     /// As all forms spell it: `dir`, `reg`, …
     pub(super) kind: &'a [u8],
@@ -28,7 +28,7 @@ impl<'l> Listing<'l> {
     }
 
     /// The next entry.
-    pub(super) fn entry(&mut self, member: &Described<'_>) -> Result<Entry, String> {
+    pub(super) fn entry(&mut self, member: &ListedLayer<'_>) -> Result<Entry, String> {
         let limits = self.limits;
         self.entries += 1;
         if self.entries > limits.entries {
@@ -41,17 +41,17 @@ impl<'l> Listing<'l> {
         let link = || Some(member.link).filter(|link| !link.is_empty()).ok_or("it has a link without a target");
         let (major, minor) = member.device;
         let kind = match member.kind {
-            b"dir" => Kind::Directory,
-            b"reg" if member.name.ends_with(b"/") => Kind::Directory,
-            b"reg" => Kind::File,
-            b"symlink" => Kind::Symlink(link()?.into()),
-            b"hardlink" => Kind::Hardlink(ImagePath::normalise(link()?)),
-            b"char" => Kind::CharDevice(major, minor),
-            b"block" => Kind::BlockDevice(major, minor),
-            b"fifo" => Kind::Fifo,
+            b"dir" => EntryKind::Directory,
+            b"reg" if member.name.ends_with(b"/") => EntryKind::Directory,
+            b"reg" => EntryKind::File,
+            b"symlink" => EntryKind::Symlink(link()?.into()),
+            b"hardlink" => EntryKind::Hardlink(ImagePath::normalise(link()?)),
+            b"char" => EntryKind::CharDevice(major, minor),
+            b"block" => EntryKind::BlockDevice(major, minor),
+            b"fifo" => EntryKind::Fifo,
             other => return Err(format!("'{}' is of the unknown type '{}'", shown(member.name), shown(other))),
         };
-        let size = if kind == Kind::File { member.size } else { 0 };
+        let size = if kind == EntryKind::File { member.size } else { 0 };
         self.total = self.total.saturating_add(size);
         if self.total > limits.unpacked {
             return over(format!("its files have {} bytes", self.total), "unpacked", limits.unpacked);

@@ -28,28 +28,28 @@ use unpack::pipe::Cancel;
 
 use super::extract::look;
 use super::{Compression, EXTRACTORS, LayerScan, ScanError};
-use file::File;
+use file::RangedFile;
 use pieces::{Pieces, Streams};
-use stored::Stored;
-use table::Member;
+use stored::StoredEntries;
+use table::TableMember;
 
 /// Every form of such a table: one file of this folder, one line here. The first that is promised is taken.
-const FORMATS: &[Format] = &[zstd_chunked::FORMAT, estargz::FORMAT, soci::FORMAT];
+const FORMATS: &[TableFormat] = &[zstd_chunked::FORMAT, estargz::FORMAT, soci::FORMAT];
 
 /// A form of table.
-struct Format {
+struct TableFormat {
     /// For reports.
     name: &'static str,
     compression: Compression,
     /// Whether a layer says of itself that it has a table, or somebody else does.
     promised: fn(&Ranged<'_>) -> bool,
     /// Reads and verifies it.
-    table: for<'a> fn(&Ranged<'a>, &Limits) -> Result<Toc<'a>, Trouble>,
+    table: for<'a> fn(&Ranged<'a>, &Limits) -> Result<Toc<'a>, PartialError>,
 }
 
 /// A verified table.
 struct Toc<'a> {
-    members: Vec<Member>,
+    members: Vec<TableMember>,
     /// Where in the blob all pieces end.
     end: u64,
     /// Bytes of the blob that were read for it.
@@ -102,14 +102,14 @@ pub enum Partly {
 }
 
 /// Why a table could not be used.
-enum Trouble {
+enum PartialError {
     /// Nothing is wrong with it by its digest, but it cannot be read. The layer can, as a whole.
     Unusable(String),
     /// The layer is damaged, or could not be read.
     Fatal(ScanError),
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for PartialError {
     fn from(error: io::Error) -> Self {
         match stored::cause(error) {
             Ok(error) if error.kind() == io::ErrorKind::Unsupported => Self::Unusable(error.to_string()),
@@ -135,12 +135,12 @@ pub fn scan_partly<'a>(
     };
     let toc = match (format.table)(blob, limits) {
         Ok(toc) => toc,
-        Err(Trouble::Unusable(why)) => {
+        Err(PartialError::Unusable(why)) => {
             return Ok(Partly::Whole(format!("its {} table cannot be used: {why}", format.name)));
         }
-        Err(Trouble::Fatal(error)) => return Err(error),
+        Err(PartialError::Fatal(error)) => return Err(error),
     };
-    let pieces = || Pieces::new(Stored::new(blob, toc.end, meter, cancel), &toc.streams, limits);
+    let pieces = || Pieces::new(StoredEntries::new(blob, toc.end, meter, cancel), &toc.streams, limits);
     let batches = batches(&toc.members, toc.streams.batch());
     let (found, read) = scan(&toc.members, &batches, &pieces, blob.threads, limits)?;
     meter.add(blob.size.saturating_sub(read));
@@ -155,7 +155,7 @@ type Answers = BTreeMap<usize, Vec<Result<Found, Gap>>>;
 
 /// Looks into files, several at once: pieces need nothing of each other. Also says how many bytes were read.
 fn scan<'a, 'z>(
-    members: &[Member],
+    members: &[TableMember],
     batches: &[Range<usize>],
     pieces: &(dyn Fn() -> Pieces<'a, 'z> + Sync),
     threads: NonZeroUsize,
@@ -187,7 +187,7 @@ fn failed() -> ScanError {
 }
 
 /// Files that lie together: so many that a thread reads on for a while, up to so many stored bytes.
-fn batches(members: &[Member], most: u64) -> Vec<Range<usize>> {
+fn batches(members: &[TableMember], most: u64) -> Vec<Range<usize>> {
     let mut batches: Vec<Range<usize>> = Vec::new();
     let mut begin = None;
     for (index, member) in members.iter().enumerate() {
@@ -205,7 +205,7 @@ fn batches(members: &[Member], most: u64) -> Vec<Range<usize>> {
 
 /// One thread: takes batches in their order, so that it reads forward.
 fn work(
-    members: &[Member],
+    members: &[TableMember],
     batches: &[Range<usize>],
     next: &AtomicUsize,
     mut pieces: Pieces<'_, '_>,
@@ -214,8 +214,8 @@ fn work(
     let mut found = Answers::new();
     while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
         let files = members.iter().enumerate().take(batch.end).skip(batch.start);
-        for (index, Member { entry, chunks }) in files.filter(|(_, member)| !member.chunks.is_empty()) {
-            let mut file = File::new(&entry.path, chunks, &mut pieces);
+        for (index, TableMember { entry, chunks }) in files.filter(|(_, member)| !member.chunks.is_empty()) {
+            let mut file = RangedFile::new(&entry.path, chunks, &mut pieces);
             let answers = look(&mut file, EXTRACTORS, entry, limits)?;
             file.finish()?;
             if !answers.is_empty() {
@@ -227,7 +227,7 @@ fn work(
 }
 
 /// The digest of some bytes against the promised one.
-fn verify(what: &str, bytes: &[u8], expected: &Digest) -> Result<(), Trouble> {
+fn verify(what: &str, bytes: &[u8], expected: &Digest) -> Result<(), PartialError> {
     let mut hasher = expected.hasher();
     hasher.update(bytes);
     let found = hasher.finish();
@@ -235,7 +235,7 @@ fn verify(what: &str, bytes: &[u8], expected: &Digest) -> Result<(), Trouble> {
         return Ok(());
     }
     let text = format!("{what} is corrupt: it has the digest {found}, the layer's descriptor says {expected}");
-    Err(Trouble::Fatal(ScanError::Piece(text)))
+    Err(PartialError::Fatal(ScanError::Piece(text)))
 }
 
 #[cfg(test)]

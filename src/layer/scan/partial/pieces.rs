@@ -10,8 +10,8 @@ use crate::model::{Limits, OverLimit};
 
 use super::super::Compression;
 use super::spans::{Span, Spans};
-use super::stored::Stored;
-use super::table::{Chunk, Seal};
+use super::stored::StoredEntries;
+use super::table::{Seal, TableChunk};
 
 /// Counted from here on: small files may well be all zeros.
 const SMALL: u64 = 64 << 20;
@@ -63,7 +63,7 @@ impl Streams<'_> {
 pub(super) struct Pieces<'a, 'z> {
     zstd_window_log: u32,
     expansion: u64,
-    state: State<'a, 'z>,
+    state: PieceState<'a, 'z>,
     /// Where the open stream begins in the blob, and how many of its unpacked bytes were read.
     stream: Option<(u64, u64)>,
     /// Bytes unpacked, and bytes that they were unpacked from.
@@ -74,11 +74,11 @@ pub(super) struct Pieces<'a, 'z> {
     count: usize,
 }
 
-enum State<'a, 'z> {
-    Closed(Stored<'a>, Compression),
+enum PieceState<'a, 'z> {
+    Closed(StoredEntries<'a>, Compression),
     Spans(Box<Spans<'a, 'z>>),
-    Gzip(Box<GzDecoder<Stored<'a>>>),
-    Zstd(ZstdDecoder<'static, Stored<'a>>),
+    Gzip(Box<GzDecoder<StoredEntries<'a>>>),
+    Zstd(ZstdDecoder<'static, StoredEntries<'a>>),
     /// A decoder could not be made.
     Lost,
 }
@@ -90,10 +90,10 @@ impl fmt::Debug for Pieces<'_, '_> {
 }
 
 impl<'a, 'z> Pieces<'a, 'z> {
-    pub(super) fn new(stored: Stored<'a>, streams: &'z Streams<'_>, limits: &Limits) -> Self {
+    pub(super) fn new(stored: StoredEntries<'a>, streams: &'z Streams<'_>, limits: &Limits) -> Self {
         let state = match streams {
-            Streams::Own(compression) => State::Closed(stored, *compression),
-            Streams::Spans(spans) => State::Spans(Box::new(Spans::new(stored, spans))),
+            Streams::Own(compression) => PieceState::Closed(stored, *compression),
+            Streams::Spans(spans) => PieceState::Spans(Box::new(Spans::new(stored, spans))),
         };
         Self {
             zstd_window_log: limits.zstd_window_log,
@@ -108,7 +108,7 @@ impl<'a, 'z> Pieces<'a, 'z> {
     }
 
     /// Goes to the first byte of a piece.
-    pub(super) fn open(&mut self, chunk: &Chunk) -> io::Result<()> {
+    pub(super) fn open(&mut self, chunk: &TableChunk) -> io::Result<()> {
         let same = |(start, read): &(u64, u64)| *start == chunk.stored.start && *read <= chunk.inner;
         let mut ahead = chunk.inner;
         if let Some((_, read)) = self.stream.filter(same) {
@@ -131,25 +131,25 @@ impl<'a, 'z> Pieces<'a, 'z> {
     }
 
     /// Begins with the stream that a piece lies in.
-    fn begin(&mut self, chunk: &Chunk) -> io::Result<()> {
+    fn begin(&mut self, chunk: &TableChunk) -> io::Result<()> {
         let gone = || io::Error::other("the decoder is gone");
         if let Seal::Span(number) = chunk.seal {
-            let State::Spans(spans) = &mut self.state else { return Err(gone()) };
+            let PieceState::Spans(spans) = &mut self.state else { return Err(gone()) };
             return spans.open(number);
         }
         let (mut stored, compression) = self.close().ok_or_else(gone)?;
         let sought = stored.seek(&chunk.stored);
         if let Err(error) = sought {
-            self.state = State::Closed(stored, compression);
+            self.state = PieceState::Closed(stored, compression);
             return Err(error);
         }
         self.state = match compression {
             Compression::Zstd => {
                 let mut decoder = ZstdDecoder::with_buffer(stored)?;
                 decoder.window_log_max(self.zstd_window_log)?;
-                State::Zstd(decoder)
+                PieceState::Zstd(decoder)
             }
-            Compression::Gzip | Compression::None => State::Gzip(Box::new(GzDecoder::new(stored))),
+            Compression::Gzip | Compression::None => PieceState::Gzip(Box::new(GzDecoder::new(stored))),
         };
         Ok(())
     }
@@ -165,10 +165,10 @@ impl<'a, 'z> Pieces<'a, 'z> {
         let buffer = self.buffer.get_mut(..most).unwrap_or_default();
         let count = loop {
             let read = match &mut self.state {
-                State::Gzip(decoder) => decoder.read(buffer),
-                State::Zstd(decoder) => decoder.read(buffer),
-                State::Spans(spans) => spans.read(buffer),
-                State::Closed(..) | State::Lost => Ok(0),
+                PieceState::Gzip(decoder) => decoder.read(buffer),
+                PieceState::Zstd(decoder) => decoder.read(buffer),
+                PieceState::Spans(spans) => spans.read(buffer),
+                PieceState::Closed(..) | PieceState::Lost => Ok(0),
             };
             match read {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -195,18 +195,18 @@ impl<'a, 'z> Pieces<'a, 'z> {
     /// Bytes of the blob that were read.
     pub(super) fn finish(mut self) -> u64 {
         match &self.state {
-            State::Spans(spans) => spans.read_so_far(),
+            PieceState::Spans(spans) => spans.read_so_far(),
             _ => self.close().map_or(0, |(stored, _)| stored.read_so_far()),
         }
     }
 
     /// The blob, and how the streams in it are compressed that have their own.
-    fn close(&mut self) -> Option<(Stored<'a>, Compression)> {
-        match std::mem::replace(&mut self.state, State::Lost) {
-            State::Closed(stored, compression) => Some((stored, compression)),
-            State::Gzip(decoder) => Some((decoder.into_inner(), Compression::Gzip)),
-            State::Zstd(decoder) => Some((decoder.finish(), Compression::Zstd)),
-            State::Spans(_) | State::Lost => None,
+    fn close(&mut self) -> Option<(StoredEntries<'a>, Compression)> {
+        match std::mem::replace(&mut self.state, PieceState::Lost) {
+            PieceState::Closed(stored, compression) => Some((stored, compression)),
+            PieceState::Gzip(decoder) => Some((decoder.into_inner(), Compression::Gzip)),
+            PieceState::Zstd(decoder) => Some((decoder.finish(), Compression::Zstd)),
+            PieceState::Spans(_) | PieceState::Lost => None,
         }
     }
 }

@@ -4,15 +4,15 @@
 
 use std::ops::Range;
 
-use crate::model::{Digest, Kind, Limits};
+use crate::model::{Digest, EntryKind, Limits};
 
 use super::super::Compression;
-use super::listing::{Described, Listing, shown};
+use super::listing::{ListedLayer, Listing, shown};
 use super::pieces::Streams;
 use super::spans::Span;
-use super::table::{Chunk, Member, Seal};
+use super::table::{Seal, TableChunk, TableMember};
 use super::ztoc::Ztoc;
-use super::{Format, Ranged, Toc, Trouble, stored};
+use super::{PartialError, Ranged, TableFormat, Toc, stored};
 
 /// The one version that there is.
 const VERSION: &[u8] = b"0.9";
@@ -40,18 +40,19 @@ const LARGEST: u64 = 64 << 20;
 
 const BLOCK: u64 = 512;
 
-pub(super) const FORMAT: Format =
-    Format { name: "SOCI", compression: Compression::Gzip, promised: |blob| blob.ztoc.is_some(), table };
+pub(super) const FORMAT: TableFormat =
+    TableFormat { name: "SOCI", compression: Compression::Gzip, promised: |blob| blob.ztoc.is_some(), table };
 
-fn table<'a>(blob: &Ranged<'a>, limits: &Limits) -> Result<Toc<'a>, Trouble> {
-    let ztoc = Ztoc::read(blob.ztoc.unwrap_or_default()).map_err(|error| Trouble::Unusable(error.to_string()))?;
-    let spans = spans(&ztoc, blob.size).map_err(Trouble::Unusable)?;
-    let members = members(&ztoc, &spans, limits).map_err(Trouble::Unusable)?;
+fn table<'a>(blob: &Ranged<'a>, limits: &Limits) -> Result<Toc<'a>, PartialError> {
+    let ztoc = Ztoc::read(blob.ztoc.unwrap_or_default()).map_err(|error| PartialError::Unusable(error.to_string()))?;
+    let spans = spans(&ztoc, blob.size).map_err(PartialError::Unusable)?;
+    let members = members(&ztoc, &spans, limits).map_err(PartialError::Unusable)?;
     // What lies before the first span has no digest, and nothing of it is needed. But it tells whether parts can be had.
     let start = spans.first().map(|span| span.stored.start).filter(|start| *start <= LONGEST_HEADER);
-    let start = start.ok_or_else(|| Trouble::Unusable("its first span begins behind any gzip header".to_owned()))?;
+    let start =
+        start.ok_or_else(|| PartialError::Unusable("its first span begins behind any gzip header".to_owned()))?;
     if !stored::bytes(blob, 0..start)?.starts_with(&MAGIC) {
-        return Err(Trouble::Unusable("the layer does not begin as gzip does".to_owned()));
+        return Err(PartialError::Unusable("the layer does not begin as gzip does".to_owned()));
     }
     Ok(Toc { members, end: blob.size, read: start, streams: Streams::Spans(spans) })
 }
@@ -118,7 +119,7 @@ fn checkpoint(bytes: &[u8]) -> Option<Checkpoint<'_>> {
 }
 
 /// The members of the tar, which lie in it one behind the other.
-fn members(ztoc: &Ztoc<'_>, spans: &[Span<'_>], limits: &Limits) -> Result<Vec<Member>, String> {
+fn members(ztoc: &Ztoc<'_>, spans: &[Span<'_>], limits: &Limits) -> Result<Vec<TableMember>, String> {
     let mut listing = Listing::new(limits);
     let mut members = Vec::new();
     // Where the next member's header may begin.
@@ -127,7 +128,7 @@ fn members(ztoc: &Ztoc<'_>, spans: &[Span<'_>], limits: &Limits) -> Result<Vec<M
         let file = file.map_err(|error| error.to_string())?;
         let wrong = |what: &str| format!("'{}' {what}", shown(file.name));
         let number = |number: u64| u32::try_from(number).map_err(|_number| wrong("has a number that no tar has"));
-        let entry = listing.entry(&Described {
+        let entry = listing.entry(&ListedLayer {
             name: file.name,
             kind: file.kind,
             size: file.size,
@@ -142,19 +143,19 @@ fn members(ztoc: &Ztoc<'_>, spans: &[Span<'_>], limits: &Limits) -> Result<Vec<M
         let is_behind = file.offset >= header + BLOCK && file.offset % BLOCK == 0;
         let Some(end) = end.filter(|_| is_behind) else { return Err(wrong("lies where no file can be in the tar")) };
         header = end.next_multiple_of(BLOCK);
-        let chunks = if entry.kind == Kind::File { chunks(file.offset..end, spans) } else { Vec::new() };
-        members.push(Member { entry, chunks });
+        let chunks = if entry.kind == EntryKind::File { chunks(file.offset..end, spans) } else { Vec::new() };
+        members.push(TableMember { entry, chunks });
     }
     Ok(members)
 }
 
 /// A range of the tar, by the spans that it lies in.
-fn chunks(file: Range<u64>, spans: &[Span<'_>]) -> Vec<Chunk> {
+fn chunks(file: Range<u64>, spans: &[Span<'_>]) -> Vec<TableChunk> {
     let first = spans.partition_point(|span| span.unpacked.end <= file.start);
     let of_file = spans.iter().enumerate().skip(first).take_while(|(_, span)| span.unpacked.start < file.end);
     let chunk = |(number, span): (usize, &Span<'_>)| {
         let (start, end) = (span.unpacked.start.max(file.start), span.unpacked.end.min(file.end));
-        Chunk {
+        TableChunk {
             offset: start - file.start,
             size: end - start,
             stored: span.stored.clone(),

@@ -7,7 +7,7 @@ use std::ops::Range;
 use crate::model::Digest;
 use unpack::inflate::{CheckpointDecoder, InflateError};
 
-use super::stored::Stored;
+use super::stored::StoredEntries;
 
 /// A part of a gzip stream.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(super) struct Span<'z> {
 
 /// Unpacks spans.
 pub(super) struct Spans<'a, 'z> {
-    stored: Stored<'a>,
+    stored: StoredEntries<'a>,
     all: &'z [Span<'z>],
     /// The bytes of the open span, as they are stored, and where in the blob they end.
     bytes: Vec<u8>,
@@ -40,7 +40,7 @@ pub(super) struct Spans<'a, 'z> {
 }
 
 impl<'a, 'z> Spans<'a, 'z> {
-    pub(super) fn new(stored: Stored<'a>, all: &'z [Span<'z>]) -> Self {
+    pub(super) fn new(stored: StoredEntries<'a>, all: &'z [Span<'z>]) -> Self {
         let (bytes, decoder) = (Vec::new(), CheckpointDecoder::default());
         Self { stored, all, bytes, end: 0, is_last: false, decoder, left: 0, ready: 0..0 }
     }

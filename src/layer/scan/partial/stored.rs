@@ -18,18 +18,18 @@ const BUFFER: usize = 128 << 10;
 /// An error of the medium, carried through a decoder unchanged.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct Medium(#[source] io::Error);
+struct StoredMedium(#[source] io::Error);
 
 /// The error of the medium that came through a decoder; else the decoder's own.
 pub(super) fn cause(error: io::Error) -> Result<io::Error, io::Error> {
-    match error.downcast::<Medium>() {
-        Ok(Medium(error)) => Ok(error),
+    match error.downcast::<StoredMedium>() {
+        Ok(StoredMedium(error)) => Ok(error),
         Err(error) => Err(error),
     }
 }
 
 /// A blob, at some place of it.
-pub(super) struct Stored<'a> {
+pub(super) struct StoredEntries<'a> {
     open: &'a OpenRange<'a>,
     /// Gaps up to this size are read and dropped.
     gap: u64,
@@ -52,13 +52,13 @@ pub(super) struct Stored<'a> {
     read: u64,
 }
 
-impl fmt::Debug for Stored<'_> {
+impl fmt::Debug for StoredEntries<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stored").field("at", &self.at).field("end", &self.end).finish_non_exhaustive()
     }
 }
 
-impl<'a> Stored<'a> {
+impl<'a> StoredEntries<'a> {
     /// The first `size` bytes of a blob.
     pub(super) fn new(blob: &'a Ranged<'a>, size: u64, meter: &'a dyn Meter, cancel: &'a Cancel) -> Self {
         Self {
@@ -158,10 +158,10 @@ pub(super) fn bytes(blob: &Ranged<'_>, range: Range<u64>) -> io::Result<Vec<u8>>
 fn wrap(error: io::Error) -> io::Error {
     // Decoders take an interruption for a reason to try again.
     let kind = if error.kind() == io::ErrorKind::Interrupted { io::ErrorKind::Other } else { error.kind() };
-    io::Error::new(kind, Medium(error))
+    io::Error::new(kind, StoredMedium(error))
 }
 
-impl BufRead for Stored<'_> {
+impl BufRead for StoredEntries<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.at < self.end && self.ready.is_empty() {
             self.fill().map_err(wrap)?;
@@ -178,7 +178,7 @@ impl BufRead for Stored<'_> {
     }
 }
 
-impl Read for Stored<'_> {
+impl Read for StoredEntries<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.fill_buf()?.read(buffer)?;
         self.consume(count);

@@ -7,21 +7,21 @@ use std::ops::Range;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::model::{Digest, Entry, Kind, Limits};
+use crate::model::{Digest, Entry, EntryKind, Limits};
 
-use super::listing::{Described, Listing, shown};
+use super::listing::{ListedLayer, Listing, shown};
 
 /// One member of the tar.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct TableMember {
     pub(super) entry: Entry,
     /// The content of a file: each begins where the one before ends, and together they are all of it.
-    pub(super) chunks: Vec<Chunk>,
+    pub(super) chunks: Vec<TableChunk>,
 }
 
 /// A piece of a file.
 #[derive(Debug)]
-pub(super) struct Chunk {
+pub(super) struct TableChunk {
     /// Offset in the file.
     pub(super) offset: u64,
     /// Bytes, unpacked; never none.
@@ -76,7 +76,7 @@ struct Raw {
 }
 
 /// Reads a table, which begins at the byte `start` of the blob. `own` are files in the root that are no files of the image.
-pub(super) fn parse(json: &[u8], start: u64, own: &[&str], limits: &Limits) -> Result<Vec<Member>, String> {
+pub(super) fn parse(json: &[u8], start: u64, own: &[&str], limits: &Limits) -> Result<Vec<TableMember>, String> {
     let listing = Listing::new(limits);
     let mut builder = Builder { listing, end: start, members: Vec::new(), open: None, last: (0, 0) };
     let mut json = serde_json::Deserializer::from_slice(json);
@@ -99,7 +99,7 @@ struct Builder<'a> {
     listing: Listing<'a>,
     /// Where the table begins in the blob.
     end: u64,
-    members: Vec<Member>,
+    members: Vec<TableMember>,
     /// The file whose chunks are coming.
     open: Option<Open>,
     /// Where the last chunk's stream begins in the blob, and where the chunk ends in that stream.
@@ -108,7 +108,7 @@ struct Builder<'a> {
 
 struct Open {
     name: String,
-    member: Member,
+    member: TableMember,
     /// Bytes of the file that its chunks so far are.
     covered: u64,
     /// Of the whole file, as it is written.
@@ -127,8 +127,8 @@ impl Builder<'_> {
         }
         self.close()?;
         let entry = self.entry(raw)?;
-        let member = Member { entry, chunks: Vec::new() };
-        if member.entry.kind != Kind::File || member.entry.size == 0 {
+        let member = TableMember { entry, chunks: Vec::new() };
+        if member.entry.kind != EntryKind::File || member.entry.size == 0 {
             self.members.push(member);
         } else {
             let digest = raw.digest.clone();
@@ -145,7 +145,7 @@ impl Builder<'_> {
         if raw.name.contains('\u{fffd}') || raw.link_name.contains('\u{fffd}') {
             return Err(format!("'{}' is not spelled as in the tar", shown(raw.name.as_bytes())));
         }
-        self.listing.entry(&Described {
+        self.listing.entry(&ListedLayer {
             name: raw.name.as_bytes(),
             kind: raw.kind.as_bytes(),
             size: raw.size,
@@ -176,7 +176,7 @@ impl Builder<'_> {
         };
         self.last = (raw.offset, end);
         let stored = raw.offset..raw.offset;
-        open.member.chunks.push(Chunk { offset: open.covered, size, stored, inner: raw.inner_offset, seal });
+        open.member.chunks.push(TableChunk { offset: open.covered, size, stored, inner: raw.inner_offset, seal });
         open.covered += size;
         Ok(())
     }
@@ -216,7 +216,7 @@ impl<'de> Visitor<'de> for &mut Builder<'_> {
                 "version" => version = Some(map.next_value::<u64>()?),
                 "entries" if !seen => {
                     seen = true;
-                    map.next_value_seed(Entries(self))?;
+                    map.next_value_seed(TableEntries(self))?;
                 }
                 "entries" => return Err(A::Error::custom("it has two lists of entries")),
                 _ => _ = map.next_value::<IgnoredAny>()?,
@@ -231,9 +231,9 @@ impl<'de> Visitor<'de> for &mut Builder<'_> {
 }
 
 /// The list in it.
-struct Entries<'a, 'b>(&'a mut Builder<'b>);
+struct TableEntries<'a, 'b>(&'a mut Builder<'b>);
 
-impl<'de> DeserializeSeed<'de> for Entries<'_, '_> {
+impl<'de> DeserializeSeed<'de> for TableEntries<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -241,7 +241,7 @@ impl<'de> DeserializeSeed<'de> for Entries<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Entries<'_, '_> {
+impl<'de> Visitor<'de> for TableEntries<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

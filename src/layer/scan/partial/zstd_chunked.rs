@@ -7,7 +7,7 @@ use crate::model::{Digest, Limits, OverLimit};
 
 use super::super::Compression;
 use super::pieces::{self, Streams};
-use super::{Annotations, Format, Ranged, Toc, Trouble, stored, table, verify};
+use super::{Annotations, PartialError, Ranged, TableFormat, Toc, stored, table, verify};
 
 /// What the annotations begin with: today, and until containers/storage 1.44.
 const PREFIXES: [&str; 2] = ["io.github.containers.zstd-chunked", "io.containers.zstd-chunked"];
@@ -18,7 +18,7 @@ const CRFS: u64 = 1;
 /// Bytes of a skippable frame's header (RFC 8878, section 3.1.2).
 const FRAME_HEADER: u64 = 8;
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: TableFormat = TableFormat {
     name: "zstd:chunked",
     compression: Compression::Zstd,
     promised: |blob| promise(blob.annotations).is_some(),
@@ -33,26 +33,26 @@ fn promise(annotations: &Annotations) -> Option<(&str, &str)> {
     })
 }
 
-fn table<'a>(blob: &Ranged<'a>, limits: &Limits) -> Result<Toc<'a>, Trouble> {
-    let unusable = |what: &str| Trouble::Unusable(what.to_owned());
+fn table<'a>(blob: &Ranged<'a>, limits: &Limits) -> Result<Toc<'a>, PartialError> {
+    let unusable = |what: &str| PartialError::Unusable(what.to_owned());
     let (position, digest) = promise(blob.annotations).unwrap_or_default();
-    let digest: Digest = digest.parse().map_err(|error| Trouble::Unusable(format!("{error}")))?;
+    let digest: Digest = digest.parse().map_err(|error| PartialError::Unusable(format!("{error}")))?;
     let numbers: Option<Vec<u64>> = position.split(':').map(|number| number.parse().ok()).collect();
     let Some([offset, packed, unpacked, CRFS]) = numbers.as_deref() else {
         return Err(unusable("the annotation of its descriptor tells no place that is known here"));
     };
     if (*packed).max(*unpacked) > limits.toc {
         let what = format!("it has {unpacked} bytes");
-        return Err(Trouble::Unusable(OverLimit::new(what, "toc", limits.toc).to_string()));
+        return Err(PartialError::Unusable(OverLimit::new(what, "toc", limits.toc).to_string()));
     }
     let end = offset.checked_add(*packed).filter(|end| *end <= blob.size && *offset >= FRAME_HEADER);
     let end = end.ok_or_else(|| unusable("the place that its descriptor tells lies outside of the blob"))?;
     let bytes = stored::bytes(blob, *offset..end)?;
     verify(&format!("the table of contents at byte {offset} of the blob"), &bytes, &digest)?;
     let json = unpack(&bytes, *unpacked, limits)
-        .map_err(|error| Trouble::Unusable(format!("it cannot be unpacked ({error})")))?;
+        .map_err(|error| PartialError::Unusable(format!("it cannot be unpacked ({error})")))?;
     let start = offset - FRAME_HEADER;
-    let members = table::parse(&json, start, &[], limits).map_err(Trouble::Unusable)?;
+    let members = table::parse(&json, start, &[], limits).map_err(PartialError::Unusable)?;
     Ok(Toc { members, end: start, read: *packed, streams: Streams::Own(Compression::Zstd) })
 }
 

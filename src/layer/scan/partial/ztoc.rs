@@ -20,15 +20,15 @@ pub(super) struct Ztoc<'z> {
     pub(super) algorithm: u8,
     /// The number of the last span.
     pub(super) last_span: u64,
-    digests: Vector<'z>,
+    digests: FlatVector<'z>,
     /// Where spans begin (`ztoc/compression/gzip_zinfo.c`, `zinfo_to_blob`).
     pub(super) checkpoints: &'z [u8],
-    files: Vector<'z>,
+    files: FlatVector<'z>,
 }
 
 /// A member of the tar.
 #[derive(Debug)]
-pub(super) struct File<'z> {
+pub(super) struct ZtocFile<'z> {
     pub(super) name: &'z [u8],
     pub(super) kind: &'z [u8],
     /// Where its content begins in the tar.
@@ -43,7 +43,7 @@ pub(super) struct File<'z> {
 
 impl<'z> Ztoc<'z> {
     pub(super) fn read(bytes: &'z [u8]) -> Result<Self, Malformed> {
-        let root = Table::at(bytes, follow(bytes, 0)?)?;
+        let root = ZtocTable::at(bytes, follow(bytes, 0)?)?;
         let missing = |what| Malformed(what, root.at);
         let toc = root.table(4)?.ok_or_else(|| missing("there is no list of files"))?;
         let compression = root.table(5)?.ok_or_else(|| missing("there is nothing of its compression"))?;
@@ -68,12 +68,12 @@ impl<'z> Ztoc<'z> {
     }
 
     /// The members of the tar. All of them together are not more than the zTOC's own bytes.
-    pub(super) fn files(&self) -> impl Iterator<Item = Result<File<'z>, Malformed>> {
+    pub(super) fn files(&self) -> impl Iterator<Item = Result<ZtocFile<'z>, Malformed>> {
         let mut left = self.files.bytes.len();
         self.files.elements().map(move |(bytes, at)| {
-            let table = Table::at(bytes, follow(bytes, at)?)?;
+            let table = ZtocTable::at(bytes, follow(bytes, at)?)?;
             let records = table.vector(13)?;
-            let file = File {
+            let file = ZtocFile {
                 name: table.text(0)?,
                 kind: table.text(1)?,
                 offset: table.long(2)?,
@@ -88,23 +88,23 @@ impl<'z> Ztoc<'z> {
             // Not only attributes: all of the member's PAX records.
             let mut is_sparse = false;
             for (bytes, at) in records.elements() {
-                is_sparse |= Table::at(bytes, follow(bytes, at)?)?.text(0)?.starts_with(b"GNU.sparse.");
+                is_sparse |= ZtocTable::at(bytes, follow(bytes, at)?)?.text(0)?.starts_with(b"GNU.sparse.");
             }
-            Ok(File { is_sparse, ..file })
+            Ok(ZtocFile { is_sparse, ..file })
         })
     }
 }
 
 /// A table, and where it says which fields it has.
 #[derive(Clone, Copy, Debug)]
-struct Table<'z> {
+struct ZtocTable<'z> {
     bytes: &'z [u8],
     at: usize,
     fields: usize,
     fields_end: usize,
 }
 
-impl<'z> Table<'z> {
+impl<'z> ZtocTable<'z> {
     fn at(bytes: &'z [u8], at: usize) -> Result<Self, Malformed> {
         let back = i32::from_le_bytes(number(bytes, at)?);
         let fields = i64::try_from(at).ok().and_then(|at| usize::try_from(at - i64::from(back)).ok());
@@ -140,25 +140,25 @@ impl<'z> Table<'z> {
     }
 
     /// A vector of offsets; empty where it is left out.
-    fn vector(self, index: usize) -> Result<Vector<'z>, Malformed> {
-        let none = Vector { bytes: self.bytes, first: 0, count: 0 };
+    fn vector(self, index: usize) -> Result<FlatVector<'z>, Malformed> {
+        let none = FlatVector { bytes: self.bytes, first: 0, count: 0 };
         let Some(at) = self.field(index)? else { return Ok(none) };
         let at = follow(self.bytes, at)?;
         let count = size(self.bytes, at)?;
         let is_within = count.checked_mul(4).is_some_and(|size| size <= self.bytes.len() - at - 4);
-        is_within.then_some(Vector { first: at + 4, count, ..none }).ok_or(Malformed("a list leads out of it", at))
+        is_within.then_some(FlatVector { first: at + 4, count, ..none }).ok_or(Malformed("a list leads out of it", at))
     }
 }
 
 /// Offsets, each relative to where it stands.
 #[derive(Clone, Copy, Debug)]
-struct Vector<'z> {
+struct FlatVector<'z> {
     bytes: &'z [u8],
     first: usize,
     count: usize,
 }
 
-impl<'z> Vector<'z> {
+impl<'z> FlatVector<'z> {
     /// The bytes of all, and where in them each of the offsets stands.
     fn elements(self) -> impl ExactSizeIterator<Item = (&'z [u8], usize)> {
         (0..self.count).map(move |index| (self.bytes, self.first + 4 * index))

@@ -34,7 +34,7 @@ fn is_elf_named(entry: &Entry, head: &[u8], name: &[u8]) -> bool {
 }
 
 /// Something short, looked for in every window of a file.
-trait Look: Send {
+trait LiteralLook: Send {
     /// Bytes at this offset of the file. Windows overlap, so that nothing is cut in two everywhere.
     fn look(&mut self, offset: u64, bytes: &[u8]);
     fn found(self) -> Option<Found>;
@@ -56,7 +56,7 @@ impl<L> Windows<L> {
     }
 }
 
-impl<L: Look> Collect for Windows<L> {
+impl<L: LiteralLook> Collect for Windows<L> {
     fn push(&mut self, offset: u64, bytes: &[u8]) {
         if offset != self.end {
             self.tail.clear();
@@ -92,7 +92,7 @@ static FLAGS: LazyLock<Regex> = LazyLock::new(|| {
 
 struct ArchFlags(BTreeSet<String>);
 
-impl Look for ArchFlags {
+impl LiteralLook for ArchFlags {
     fn look(&mut self, offset: u64, bytes: &[u8]) {
         for at in FIRST_FLAG.iter().flat_map(|finder| finder.find_iter(bytes)) {
             // A literal begins behind another one, or, where long ones are gathered, at a multiple of eight (`.rodata.str1.8`)
@@ -127,12 +127,12 @@ static RETURN_ARM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\x
 
 /// How a machine's functions return a constant.
 #[derive(Clone, Copy)]
-enum Form {
+enum LiteralForm {
     X86,
     Arm,
 }
 
-impl Form {
+impl LiteralForm {
     fn of(head: &[u8]) -> Option<Self> {
         match head.get(18..20)? {
             [62, 0] => Some(Self::X86),
@@ -196,14 +196,14 @@ fn with_pad(number: u64, length: usize, before: &[u8], pad: [u8; 4]) -> (u64, us
 #[derive(Default)]
 struct Versions {
     /// Told by the first bytes.
-    form: Option<Form>,
+    form: Option<LiteralForm>,
     seen: BTreeMap<u64, [u32; 3]>,
 }
 
-impl Look for Versions {
+impl LiteralLook for Versions {
     fn look(&mut self, offset: u64, bytes: &[u8]) {
         if offset == 0 && self.form.is_none() {
-            self.form = Form::of(bytes);
+            self.form = LiteralForm::of(bytes);
         }
         let Some(form) = self.form else { return };
         let (finder, length) = form.returns();
@@ -235,7 +235,7 @@ fn version(number: u64) -> Option<[u32; 3]> {
 mod tests {
     use super::*;
 
-    fn found(look: impl Look, overlap: usize, bytes: &[u8], size: usize) -> Option<Found> {
+    fn found(look: impl LiteralLook, overlap: usize, bytes: &[u8], size: usize) -> Option<Found> {
         let mut windows = Box::new(Windows::new(overlap, look));
         let mut at = 0;
         for chunk in bytes.chunks(size) {
@@ -280,8 +280,8 @@ mod tests {
         ];
         let arm: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         for (form, bytes, expected) in [
-            (Form::X86, &x86[..], [(1, [2, 27, 5]), (13, [2, 28, 1])]),
-            (Form::Arm, &arm, [(4, [2, 27, 5]), (20, [2, 28, 0])]),
+            (LiteralForm::X86, &x86[..], [(1, [2, 27, 5]), (13, [2, 28, 1])]),
+            (LiteralForm::Arm, &arm, [(4, [2, 27, 5]), (20, [2, 28, 0])]),
         ] {
             for size in 1..bytes.len() {
                 let versions =

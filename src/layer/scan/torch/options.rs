@@ -11,7 +11,7 @@ use emulate::{ElfImage, EmulationError, ReadAt, Returned, StringAbi, call};
 pub(in super::super) const BUILD_OPTIONS: Extractor = Extractor {
     name: "build options",
     wants: |entry, head| head.starts_with(b"\x7fELF") && is_libtorch(entry.path.file_name()),
-    start: |entry, limits| Box::new(Options::new(entry, limits)),
+    start: |entry, limits| Box::new(OptionsCollector::new(entry, limits)),
 };
 
 /// `libtorch_cpu.so` holds the function since PyTorch 1.4, `libtorch.so` held it before; Debian's has a version.
@@ -28,19 +28,19 @@ const NAMES: &[(&str, StringAbi)] =
 /// What stands in the literal of one option, `CXX_FLAGS`: PyTorch's `CMakeLists.txt` gives it to every build.
 const WORDS: &[u8] = b"-fvisibility-inlines-hidden";
 
-struct Options {
+struct OptionsCollector {
     path: String,
     spool: Spool,
 }
 
-impl Options {
+impl OptionsCollector {
     fn new(entry: &Entry, limits: &Limits) -> Self {
         let path = entry.path.to_string();
         Self { spool: Spool::new(path.clone(), entry.size, limits), path }
     }
 }
 
-impl Collect for Options {
+impl Collect for OptionsCollector {
     fn push(&mut self, offset: u64, bytes: &[u8]) {
         self.spool.push(offset, bytes);
     }

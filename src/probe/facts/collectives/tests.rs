@@ -1,32 +1,32 @@
 use serde_json::{Value as Json, json};
 
-use super::super::super::wire::events::{Body, Log, StepFailure};
+use super::super::super::wire::events::{EventBody, LogEvent, StepFailure};
 use super::*;
 
 /// An object.
-fn body(value: Json) -> Body {
+fn body(value: Json) -> EventBody {
     match value {
         Json::Object(body) => body,
         other => panic!("{other} is no object"),
     }
 }
 
-fn step(name: &str, parts: Vec<Json>, outcome: Outcome) -> Step {
+fn step(name: &str, parts: Vec<Json>, outcome: StepOutcome) -> StepRecord {
     let parts = parts.into_iter().map(body).collect();
-    Step { name: name.to_owned(), parts, log: Vec::new(), outcome, seconds: None }
+    StepRecord { name: name.to_owned(), parts, log: Vec::new(), outcome, seconds: None }
 }
 
-fn done() -> Outcome {
-    Outcome::Done { body: Body::new(), unclean_exit: None }
+fn done() -> StepOutcome {
+    StepOutcome::Done { body: EventBody::new(), unclean_exit: None }
 }
 
-fn failed(how: &str, kind: Option<&str>, message: &str) -> Outcome {
+fn failed(how: &str, kind: Option<&str>, message: &str) -> StepOutcome {
     let (how, kind, message) = (how.to_owned(), kind.map(ToOwned::to_owned), message.to_owned());
-    Outcome::Failed(Box::new(StepFailure { how, kind, message, ..StepFailure::default() }))
+    StepOutcome::Failed(Box::new(StepFailure { how, kind, message, ..StepFailure::default() }))
 }
 
-fn said(lines: &[&str]) -> Vec<Log> {
-    let log = |line: &&str| Log {
+fn said(lines: &[&str]) -> Vec<LogEvent> {
+    let log = |line: &&str| LogEvent {
         step: "collectives".to_owned(),
         run: 0,
         rank: Some(0),
@@ -41,7 +41,7 @@ fn measurement(operation: &str, bytes: u64, busbw: f64, wrong: impl Into<Json>) 
     json!({"kind": "measurement", "operation": operation, "bytes": bytes, "busbw_bytes_per_second": busbw, "wrong": wrong})
 }
 
-fn facts(step: Step) -> Facts {
+fn facts(step: StepRecord) -> Facts {
     let mut facts = Facts::default();
     let mut recording = Recording::default();
     recording.steps.push(step);
@@ -62,7 +62,7 @@ const SIZES: [u64; 3] = [8, 64 << 20, 256 << 20];
 
 #[test]
 fn wrong_values_are_listed_by_operation_and_size() {
-    let wrong = |values: &[Json], outcome: Outcome| {
+    let wrong = |values: &[Json], outcome: StepOutcome| {
         let parts = values.iter().zip(SIZES).map(|(wrong, bytes)| measurement("all_reduce", bytes, 1e9, wrong.clone()));
         shown(&facts(step("collectives", parts.collect(), outcome)), &key::RUN_NCCL_WRONG)
     };
@@ -76,7 +76,7 @@ fn wrong_values_are_listed_by_operation_and_size() {
     // What was found wrong stays so; what was not looked at is not right.
     assert_eq!(wrong(&[json!(1)], broke()), "all_reduce of 8 bytes: 1 wrong values");
     assert_eq!(wrong(&[json!(0)], broke()), "? the step failed: it broke");
-    assert_eq!(wrong(&[json!(0)], Outcome::Open), "? the step was not ended");
+    assert_eq!(wrong(&[json!(0)], StepOutcome::Open), "? the step was not ended");
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn values_that_were_not_compared_are_unknown() {
     let bad = measurement("broadcast", 8, 1e9, 1);
     assert_eq!(shown(&facts_of(vec![bad, unread]), &key::RUN_NCCL_WRONG), "broadcast of 8 bytes: 1 wrong values");
     let nothing = body(json!({"left_out": [{"why": "one GPU"}, {"why": "another reason"}]}));
-    let nothing = || Outcome::Done { body: nothing.clone(), unclean_exit: None };
+    let nothing = || StepOutcome::Done { body: nothing.clone(), unclean_exit: None };
     let of = |parts: Vec<Json>| shown(&facts(step("collectives", parts, nothing())), &key::RUN_NCCL_WRONG);
     assert_eq!(of(vec![]), "? nothing was measured: one GPU");
     assert_eq!(of(vec![measurement("all_reduce", 8, 1e9, 0)]), "-");
@@ -115,14 +115,14 @@ fn bandwidth_is_that_of_the_largest_size() {
 
 #[test]
 fn all_reduce_counts_from_64_mib_on() {
-    let speed = |bytes: u64, outcome: Outcome| {
+    let speed = |bytes: u64, outcome: StepOutcome| {
         let step = step("collectives", vec![measurement("all_reduce", bytes, 2e9, 0)], outcome);
         shown(&facts(step), &key::RUN_NCCL_ALL_REDUCE)
     };
     assert_eq!(speed(64 << 20, done()), "2000");
     assert_eq!(speed((64 << 20) - 1, done()), "-");
-    assert_eq!(speed(64 << 20, Outcome::Open), "2000");
-    assert_eq!(speed(8, Outcome::Open), "? the step was not ended");
+    assert_eq!(speed(64 << 20, StepOutcome::Open), "2000");
+    assert_eq!(speed(8, StepOutcome::Open), "? the step was not ended");
     let none = facts(step("collectives", vec![], done()));
     assert_eq!(shown(&none, &key::RUN_NCCL_BUSBW), "-");
     assert_eq!(shown(&none, &key::RUN_NCCL_ALL_REDUCE), "-");
@@ -152,7 +152,7 @@ fn nccl_works_once_its_first_call_has_come_back() {
         (vec![], broke(), "false", "DistBackendError: NCCL error in line 1", "-"),
         (vec![], failed("exit", None, "status  1"), "false", "status 1", "-"),
         (vec![], failed("deadline", None, "rank 1 is late"), "false", "-", "rank 1 is late"),
-        (vec![], Outcome::Open, "? the collectives were not ended", "-", "-"),
+        (vec![], StepOutcome::Open, "? the collectives were not ended", "-", "-"),
     ] {
         let facts = facts(step("collectives", parts, outcome));
         assert_eq!(shown(&facts, &key::RUN_NCCL_WORKS), works);
@@ -165,7 +165,7 @@ fn nccl_works_once_its_first_call_has_come_back() {
 fn a_step_that_was_skipped_leaves_its_facts_unknown() {
     for name in ["collectives", "forced-network"] {
         let facts =
-            facts(step(name, vec![measurement("all_reduce", 8, 1e9, 0)], Outcome::Skipped("no torch".to_owned())));
+            facts(step(name, vec![measurement("all_reduce", 8, 1e9, 0)], StepOutcome::Skipped("no torch".to_owned())));
         let expected = format!("? the step {name} was skipped: no torch");
         let keys: &[&key::Definition] = match name {
             "collectives" => KEYS,
@@ -257,7 +257,7 @@ fn the_run_over_the_network_alone() {
     for (outcome, error) in [
         (done(), "-"),
         (failed("exception", Some("E"), "no\n  space"), "no space"),
-        (Outcome::Open, "? the step was not ended"),
+        (StepOutcome::Open, "? the step was not ended"),
     ] {
         let facts = facts(step("forced-network", parts(), outcome));
         assert_eq!(shown(&facts, &key::RUN_FORCED_ERROR), error);
@@ -267,8 +267,8 @@ fn the_run_over_the_network_alone() {
     assert_eq!(shown(&facts(step("forced-network", vec![], done())), &key::RUN_FORCED_MB_S), "-");
 }
 
-fn found(name: &str, found: Json) -> Step {
-    step(name, vec![], Outcome::Done { body: body(found), unclean_exit: None })
+fn found(name: &str, found: Json) -> StepRecord {
+    step(name, vec![], StepOutcome::Done { body: body(found), unclean_exit: None })
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn arrangements_are_measured_against_one_container() {
         ]
     );
     assert_eq!(shown(&facts_of(json!({"rows": []})), &key::RUN_ISOLATED), "-");
-    let lost = facts(step("isolated", vec![], Outcome::Open));
+    let lost = facts(step("isolated", vec![], StepOutcome::Open));
     assert_eq!(shown(&lost, &key::RUN_ISOLATED), "? the step isolated was not ended");
 }
 

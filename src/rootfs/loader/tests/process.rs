@@ -55,13 +55,13 @@ fn rootfs(files: Vec<(&str, Content)>) -> RootFs {
     let mut found = BTreeMap::new();
     for (number, (path, content)) in files.into_iter().enumerate() {
         let (kind, size, what) = match content {
-            Content::Elf(elf) => (Kind::File, 4096, Some(Ok(Found::Elf(elf)))),
-            Text(text) => (Kind::File, text.len() as u64, Some(Ok(Found::Text(text.as_bytes().into())))),
-            Bytes(bytes) => (Kind::File, bytes.len() as u64, Some(Ok(Found::Text(bytes.into())))),
-            Link(target) => (Kind::Symlink(target.as_bytes().into()), 0, None),
-            Other(size) => (Kind::File, size, None),
-            Unread(why) => (Kind::File, 4096, Some(Err(Gap::new(why)))),
-            Folder => (Kind::Directory, 0, None),
+            Content::Elf(elf) => (EntryKind::File, 4096, Some(Ok(Found::Elf(elf)))),
+            Text(text) => (EntryKind::File, text.len() as u64, Some(Ok(Found::Text(text.as_bytes().into())))),
+            Bytes(bytes) => (EntryKind::File, bytes.len() as u64, Some(Ok(Found::Text(bytes.into())))),
+            Link(target) => (EntryKind::Symlink(target.as_bytes().into()), 0, None),
+            Other(size) => (EntryKind::File, size, None),
+            Unread(why) => (EntryKind::File, 4096, Some(Err(Gap::new(why)))),
+            Folder => (EntryKind::Directory, 0, None),
         };
         entries.push(Entry { path: path.into(), kind, mode: 0o755, size });
         found.extend(what.map(|what| (number, vec![what])));
@@ -71,12 +71,12 @@ fn rootfs(files: Vec<(&str, Content)>) -> RootFs {
 }
 
 /// The program with these files beside it and glibc.
-fn start(program: (&'static str, Content), files: Vec<(&'static str, Content)>, settings: Settings) -> Started {
+fn start(program: (&'static str, Content), files: Vec<(&'static str, Content)>, settings: LoaderSettings) -> Started {
     let files = glibc().into_iter().chain([program]).chain(files).collect();
     let rootfs = rootfs(files);
     let loader = Rc::new(Loader::new(&rootfs, settings));
-    let process = Process::start(&loader, Level::V3, &"bin/app".into()).map_err(|gap| gap.why)?;
-    let mapped = |object: &Object<'_>| format!("{}: {}", object.path, object.route);
+    let process = Process::start(&loader, CpuLevel::V3, &"bin/app".into()).map_err(|gap| gap.why)?;
+    let mapped = |object: &LoadedObject<'_>| format!("{}: {}", object.path, object.route);
     // The program and its loader are always there.
     let objects = process.objects().iter().skip(2).map(mapped).collect();
     let asked = process.searches().iter().map(|search| search.by.clone()).collect();
@@ -96,8 +96,8 @@ fn fails(program: (&'static str, Content), files: Vec<(&'static str, Content)>) 
     start(program, files, settings("")).unwrap().1.unwrap()
 }
 
-fn settings(library_path: &str) -> Settings {
-    Settings { library_path: Some(library_path.to_owned()), ..Settings::default() }
+fn settings(library_path: &str) -> LoaderSettings {
+    LoaderSettings { library_path: Some(library_path.to_owned()), ..LoaderSettings::default() }
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn preloads_come_first_and_may_be_missing() {
         ]
     };
     let preload = |variable: &str, file| {
-        let settings = Settings { preload: Some(variable.to_owned()), ..settings("") };
+        let settings = LoaderSettings { preload: Some(variable.to_owned()), ..settings("") };
         let (objects, failure, asked) = start(app(&["libd.so"]), files(file), settings).unwrap();
         assert_eq!(failure, None);
         let short = |text: String| text.split(": ").next().unwrap().trim_start_matches("/lib64/").to_owned();
@@ -264,7 +264,7 @@ fn a_loop_of_links_ends_one_search_path_and_not_the_search() {
 #[test]
 fn elements_of_a_search_path() {
     let find = |path: &str, folder: Option<&str>| {
-        let settings = Settings { working_directory: folder.map(ImagePath::from), ..settings(path) };
+        let settings = LoaderSettings { working_directory: folder.map(ImagePath::from), ..settings(path) };
         let files = vec![("srv/libx.so", plain(&[])), ("lib64/libx.so", plain(&[])), ("libx.so", plain(&[]))];
         start(app(&["libx.so"]), files, settings).map(|(objects, ..)| objects[0].clone())
     };
@@ -281,7 +281,7 @@ fn elements_of_a_search_path() {
 
 #[test]
 fn levels_and_features_are_below_each_folder() {
-    let process = |glibc: &str, folder: &'static str, level: Level| {
+    let process = |glibc: &str, folder: &'static str, level: CpuLevel| {
         let loader = ElfInfo { default_directories: owned(&["/lib64/"]), ..library(&[]) };
         let libc = ElfInfo { version_gives: owned(&[glibc]), ..library(&[]) };
         let path = format!("lib64/{folder}/libx.so");
@@ -299,17 +299,19 @@ fn levels_and_features_are_below_each_folder() {
     };
     let plain = |depends| Ok(("/lib64/libx.so".to_owned(), depends));
     let below = |folder: &str| Ok((format!("/lib64/glibc-hwcaps/{folder}/libx.so"), true));
-    assert_eq!(process("GLIBC_2.41", "glibc-hwcaps/x86-64-v3", Level::V3), below("x86-64-v3"));
-    assert_eq!(process("GLIBC_2.33", "glibc-hwcaps/x86-64-v2", Level::V4), below("x86-64-v2"));
-    assert_eq!(process("GLIBC_2.41", "glibc-hwcaps/x86-64-v4", Level::V4), below("x86-64-v4"));
-    assert_eq!(process("GLIBC_2.41", "glibc-hwcaps/x86-64-v4", Level::V3), plain(true));
-    assert_eq!(process("GLIBC_2.32", "glibc-hwcaps/x86-64-v3", Level::V3), plain(false));
-    assert_eq!(process("GLIBC_2.41", "glibc-hwcaps/x86-64-v5", Level::V3), plain(false));
-    assert_eq!(process("GLIBC_2.37", "haswell", Level::V3), plain(false));
+    assert_eq!(process("GLIBC_2.41", "glibc-hwcaps/x86-64-v3", CpuLevel::V3), below("x86-64-v3"));
+    assert_eq!(process("GLIBC_2.33", "glibc-hwcaps/x86-64-v2", CpuLevel::V4), below("x86-64-v2"));
+    assert_eq!(process("GLIBC_2.41", "glibc-hwcaps/x86-64-v4", CpuLevel::V4), below("x86-64-v4"));
+    assert_eq!(process("GLIBC_2.41", "glibc-hwcaps/x86-64-v4", CpuLevel::V3), plain(true));
+    assert_eq!(process("GLIBC_2.32", "glibc-hwcaps/x86-64-v3", CpuLevel::V3), plain(false));
+    assert_eq!(process("GLIBC_2.41", "glibc-hwcaps/x86-64-v5", CpuLevel::V3), plain(false));
+    assert_eq!(process("GLIBC_2.37", "haswell", CpuLevel::V3), plain(false));
     assert!(
-        process("GLIBC_2.36", "haswell", Level::V3).unwrap_err().contains("/lib64/haswell/libx.so is for processors")
+        process("GLIBC_2.36", "haswell", CpuLevel::V3)
+            .unwrap_err()
+            .contains("/lib64/haswell/libx.so is for processors")
     );
-    assert!(process("GLIBC_2.36", "tls", Level::V3).unwrap_err().contains("with certain features only"));
+    assert!(process("GLIBC_2.36", "tls", CpuLevel::V3).unwrap_err().contains("with certain features only"));
 }
 
 #[test]
@@ -322,7 +324,7 @@ fn dlopen_leaves_nothing_behind_where_it_fails() {
     ];
     let rootfs = rootfs(glibc().into_iter().chain(files).collect());
     let loader = Rc::new(Loader::new(&rootfs, settings("")));
-    let mut process = Process::start(&loader, Level::V3, &"bin/app".into()).unwrap();
+    let mut process = Process::start(&loader, CpuLevel::V3, &"bin/app".into()).unwrap();
     let Err(Stop::Fails(why)) = process.dlopen("libc.so", 0) else { panic!("it was loaded") };
     assert!(why.starts_with("libnone.so: cannot open"), "{why}");
     assert_eq!(process.objects().len(), 2);
@@ -358,7 +360,7 @@ fn looks(files: Vec<(&'static str, Content)>, program: ElfInfo, library_path: &s
     let program = ElfInfo { interpreter: Some(format!("/{LD}")), kind: 2, needed: owned(&["libx.so"]), ..program };
     let rootfs = rootfs(glibc().into_iter().chain([("bin/app", elf_of(program))]).chain(files).collect());
     let loader = Rc::new(Loader::new(&rootfs, settings(library_path)));
-    let process = Process::start(&loader, Level::V3, &"bin/app".into()).unwrap();
+    let process = Process::start(&loader, CpuLevel::V3, &"bin/app".into()).unwrap();
     process.searches()[0].steps.iter().map(|step| format!("{}: {:?}", step.path, step.end)).collect()
 }
 
@@ -410,9 +412,9 @@ fn the_programs_rpath_counts_for_whoever_it_did_not_bring_too() {
     let program = ElfInfo { interpreter: Some(format!("/{LD}")), kind: 2, rpath: owned(&["/app"]), ..library(&[]) };
     let files = vec![("bin/app", elf_of(program)), ("app/libx.so", plain(&[])), ("app/liby.so", plain(&[]))];
     let rootfs = rootfs(glibc().into_iter().chain(files).collect());
-    let settings = Settings { preload: Some("libx.so".to_owned()), ..settings("") };
+    let settings = LoaderSettings { preload: Some("libx.so".to_owned()), ..settings("") };
     let loader = Rc::new(Loader::new(&rootfs, settings));
-    let process = Process::start(&loader, Level::V3, &"bin/app".into()).unwrap();
+    let process = Process::start(&loader, CpuLevel::V3, &"bin/app".into()).unwrap();
     assert_eq!(process.objects()[2].path.to_string(), "/app/libx.so", "a preload");
     let interpreter = process.bound("liby.so", 1).unwrap().unwrap();
     assert_eq!(interpreter.route, Route::InheritedRpath("/app".to_owned(), "bin/app".into()));
@@ -429,7 +431,7 @@ fn of_two_objects_of_one_name_the_first_counts() {
     ];
     let rootfs = rootfs(glibc().into_iter().chain(files).collect());
     let loader = Rc::new(Loader::new(&rootfs, settings("")));
-    let process = Process::start(&loader, Level::V3, &"bin/app".into()).unwrap();
+    let process = Process::start(&loader, CpuLevel::V3, &"bin/app".into()).unwrap();
     let paths: Vec<_> = process.objects()[2..].iter().map(|object| object.path.to_string()).collect();
     assert_eq!(paths, ["/one/libs.so", "/two/libs.so", "/lib64/liba.so"]);
     assert_eq!(process.closure([4]), [4, 2]);
@@ -446,7 +448,7 @@ fn a_loaded_object_answers_to_its_names_without_a_search() {
     ];
     let rootfs = rootfs(glibc().into_iter().chain(files).collect());
     let loader = Rc::new(Loader::new(&rootfs, settings("")));
-    let mut process = Process::start(&loader, Level::V3, &"bin/app".into()).unwrap();
+    let mut process = Process::start(&loader, CpuLevel::V3, &"bin/app".into()).unwrap();
     let Err(Stop::Fails(why)) = process.dlopen("libc.so", 0) else { panic!("it was loaded") };
     assert!(why.contains("version `B_9' not found"), "{why}");
     assert_eq!(process.objects().len(), 2);
@@ -456,7 +458,7 @@ fn a_loaded_object_answers_to_its_names_without_a_search() {
         process.dlopen(name, 0).unwrap();
         let [search] = &process.searches()[before..] else { panic!("what it needs is not asked for again") };
         let [step] = &*search.steps else { panic!("{search:?}") };
-        assert_eq!((&step.route, &step.end), (&Route::Loaded, &End::SameFile("lib64/liba.so".into())), "{name}");
+        assert_eq!((&step.route, &step.end), (&Route::Loaded, &SearchEnd::SameFile("lib64/liba.so".into())), "{name}");
     }
 }
 
@@ -507,7 +509,7 @@ fn the_cache_is_asked_before_the_default_directories() {
         ];
         let rootfs = rootfs(glibc().into_iter().chain(files).collect());
         let loader = Rc::new(Loader::new(&rootfs, settings("")));
-        let process = Process::start(&loader, Level::V3, &"bin/app".into()).map_err(|gap| gap.why)?;
+        let process = Process::start(&loader, CpuLevel::V3, &"bin/app".into()).map_err(|gap| gap.why)?;
         let Some(object) = process.objects().get(2) else { return Err(process.failure().unwrap().to_owned()) };
         Ok((format!("{}: {}", object.path, object.route), process.depends_on_level()))
     };
@@ -543,7 +545,7 @@ fn steps_are_counted_up_to_a_limit() {
         let mut rootfs = rootfs(entries);
         rootfs.loader_steps = loader_steps;
         let loader = Rc::new(Loader::new(&rootfs, settings("")));
-        Process::start(&loader, Level::V3, &"bin/app".into()).map(drop).map_err(|gap| gap.why)
+        Process::start(&loader, CpuLevel::V3, &"bin/app".into()).map(drop).map_err(|gap| gap.why)
     };
     // One name, and one place where it is found.
     assert_eq!(count(2), Ok(()));

@@ -4,13 +4,13 @@ use std::sync::{LazyLock, Mutex};
 
 use proptest::prelude::*;
 
-use super::super::file::File;
+use super::super::file::RangedFile;
 use super::super::pieces::Pieces;
-use super::super::stored::Stored;
+use super::super::stored::StoredEntries;
 use super::super::ztoc::Malformed;
 use super::super::{Annotations, Cancel, LayerScan, Partly, ScanError, scan_partly};
 use super::*;
-use crate::layer::scan::extract::Content as _;
+use crate::layer::scan::extract::FileContent as _;
 use crate::layer::scan::scan_layer;
 use crate::model::{ImagePath, NoProgress, Progress as _};
 use unpack::pipe::Pipe;
@@ -86,12 +86,13 @@ fn every_file_comes_out_of_its_spans_as_it_is_in_the_tar() {
     let Streams::Spans(spans) = &toc.streams else { panic!() };
     // Blocks begin at any bit.
     assert!(spans.len() > 5 && spans.iter().filter(|span| span.bit > 0).count() > 3);
-    let mut pieces = Pieces::new(Stored::new(&ranged, toc.end, &*meter, &cancel), &toc.streams, &Limits::default());
+    let mut pieces =
+        Pieces::new(StoredEntries::new(&ranged, toc.end, &*meter, &cancel), &toc.streams, &Limits::default());
     let mut compared = 0;
     for (member, place) in toc.members.iter().zip(&places) {
         let start = usize::try_from(place.offset).unwrap();
         let size = usize::try_from(member.entry.size).unwrap();
-        let mut file = File::new(&member.entry.path, &member.chunks, &mut pieces);
+        let mut file = RangedFile::new(&member.entry.path, &member.chunks, &mut pieces);
         let mut content = Vec::new();
         while content.len() < size {
             let (at, some) = file.read(content.len() as u64).unwrap();
@@ -110,7 +111,7 @@ fn every_file_comes_out_of_its_spans_as_it_is_in_the_tar() {
     // And from the middle of a file on, backwards.
     let at = toc.members.iter().position(|member| member.entry.path.as_bytes() == b"opt/words").unwrap();
     for place in [180_000, 100_000, 3] {
-        let mut file = File::new(&toc.members[at].entry.path, &toc.members[at].chunks, &mut pieces);
+        let mut file = RangedFile::new(&toc.members[at].entry.path, &toc.members[at].chunks, &mut pieces);
         let (from, some) = file.read(place).unwrap();
         let from = usize::try_from(places[at].offset + from).unwrap();
         assert!(some == &bytes[from..from + some.len()]);
