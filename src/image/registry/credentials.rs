@@ -213,6 +213,8 @@ mod tests {
             let file = format!(r#"{{"auths": {{"{key}": {{"auth": "dTpw"}}}}}}"#);
             assert_eq!(credential(&file, "debian"), Some(("u".to_owned(), "p".to_owned())), "{key}");
             assert_eq!(credential(&file, "quay.io/debian"), None, "{key}");
+            let helper = format!(r#"{{"credHelpers": {{"{key}": "h"}}}}"#);
+            assert_eq!(key_for(&helper, "debian") == key, key != "https://index.docker.io/v1", "{key}");
         }
         let store = r#"{"auths": {"https://index.docker.io/v1/": {}}, "credsStore": "none"}"#;
         assert_eq!(key_for(store, "debian"), DOCKER_HUB);

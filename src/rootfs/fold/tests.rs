@@ -7,7 +7,7 @@ use crate::rootfs::listing;
 
 use super::*;
 
-fn layer(entries: &[(&str, Kind)]) -> Arc<LayerScan> {
+fn layer(entries: &[(&str, EntryKind)]) -> Arc<LayerScan> {
     let entries = entries
         .iter()
         .map(|(path, kind)| Entry { path: (*path).into(), kind: kind.clone(), mode: 0o644, size: 1 })
@@ -27,11 +27,11 @@ fn paths(layers: Vec<Arc<LayerScan>>) -> Vec<String> {
         .collect()
 }
 
-const FILE: Kind = Kind::File;
-const DIR: Kind = Kind::Directory;
+const FILE: EntryKind = EntryKind::File;
+const DIR: EntryKind = EntryKind::Directory;
 
-fn symlink(target: &str) -> Kind {
-    Kind::Symlink(target.as_bytes().into())
+fn symlink(target: &str) -> EntryKind {
+    EntryKind::Symlink(target.as_bytes().into())
 }
 
 #[test]
@@ -68,8 +68,8 @@ fn parents_may_be_links_and_links_may_leave_the_layer() {
     let upper = layer(&[
         ("lib/x", FILE),
         ("up/y", FILE),
-        ("hard", Kind::Hardlink("lib/x".into())),
-        ("lost", Kind::Hardlink("none".into())),
+        ("hard", EntryKind::Hardlink("lib/x".into())),
+        ("lost", EntryKind::Hardlink("none".into())),
     ]);
     assert_eq!(
         paths(vec![usrmerge.clone(), upper.clone()]),
@@ -114,7 +114,7 @@ fn what_names_nothing_is_noted() {
     for path in ["a/.wh.x", "a/.wh.y", "a/.wh..x", "a/.wh..wh..opq", "a/.wh..wh.plnk", "b/.wh."] {
         assert_eq!(notes(vec![lower(), layer(&[(path, FILE)])]), [""; 0], "{path}");
     }
-    let lost = layer(&[("hard", Kind::Hardlink("none".into())), ("folder", Kind::Hardlink("a".into()))]);
+    let lost = layer(&[("hard", EntryKind::Hardlink("none".into())), ("folder", EntryKind::Hardlink("a".into()))]);
     assert_eq!(
         notes(vec![lower(), lost]),
         ["hard", "folder"].map(|name| {
@@ -147,7 +147,7 @@ fn a_marker_goes_through_links_that_its_layer_keeps() {
 
 #[test]
 fn modes_and_layers_are_those_of_the_last_description() {
-    let entry = |path: &str, kind: Kind, mode: u32| Entry { path: path.into(), kind, mode, size: 1 };
+    let entry = |path: &str, kind: EntryKind, mode: u32| Entry { path: path.into(), kind, mode, size: 1 };
     let scan = |entries: Vec<Entry>| {
         Arc::new(LayerScan {
             compression: Compression::None,
@@ -176,6 +176,12 @@ fn links_on_the_way_are_followed_up_to_a_limit() {
     assert_eq!(
         paths(vec![lower.clone(), layer(&[("a/y", FILE), ("a/z", FILE)])]),
         ["/a 0", "/b/", "/b/c/", "/b/c/x 0", "/b/c/y 1", "/b/c/z 1", "/loop 0"]
+    );
+    // A relative link begins in its own folder, an absolute one in the root.
+    let below = layer(&[("d/a", symlink("t")), ("d/b", symlink("/t"))]);
+    assert_eq!(
+        paths(vec![below, layer(&[("d/a/x", FILE), ("d/b/y", FILE)])]),
+        ["/d/", "/d/a 0", "/d/b 0", "/d/t/", "/d/t/x 1", "/t/", "/t/y 1"]
     );
     // What leads nowhere in the end gives way.
     let merged = paths(vec![lower, layer(&[("loop/y", FILE)])]);
@@ -211,7 +217,7 @@ fn findings_stay_with_their_entries_whether_a_layer_is_shared_or_not() {
     }
 }
 
-fn any_entry() -> impl Strategy<Value = (String, Kind)> {
+fn any_entry() -> impl Strategy<Value = (String, EntryKind)> {
     let name = prop::sample::select(vec!["a", "b", "c", ".wh.a", ".wh.b", ".wh..wh..opq"]);
     let path = (prop::collection::vec(prop::sample::select(vec!["a", "b", "c"]), 0..3), name)
         .prop_map(|(dirs, name)| [dirs.join("/").as_str(), name].join("/"));
@@ -221,7 +227,7 @@ fn any_entry() -> impl Strategy<Value = (String, Kind)> {
         symlink("a"),
         symlink("/b/c"),
         symlink(".."),
-        Kind::Hardlink("a/b".into()),
+        EntryKind::Hardlink("a/b".into()),
     ]);
     (path, kind)
 }

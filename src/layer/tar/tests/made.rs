@@ -101,10 +101,10 @@ fn a_record_counts_before_a_long_name_and_that_before_the_header() {
     let mut link = header(b'2', "link", 0);
     link.set_link_name("short").unwrap();
     let link = sealed(link, b"");
-    assert_eq!(target(std::slice::from_ref(&link)), Kind::Symlink(b"short".as_slice().into()));
-    assert_eq!(target(&[long(b'K', "long"), link.clone()]), Kind::Symlink(b"long".as_slice().into()));
+    assert_eq!(target(std::slice::from_ref(&link)), EntryKind::Symlink(b"short".as_slice().into()));
+    assert_eq!(target(&[long(b'K', "long"), link.clone()]), EntryKind::Symlink(b"long".as_slice().into()));
     let record = records(b'x', &[("linkpath", "record")]);
-    assert_eq!(target(&[long(b'K', "long"), record, link]), Kind::Symlink(b"record".as_slice().into()));
+    assert_eq!(target(&[long(b'K', "long"), record, link]), EntryKind::Symlink(b"record".as_slice().into()));
 }
 
 #[test]
@@ -144,22 +144,22 @@ fn every_type_of_member_is_what_its_header_says() {
     let mut device = header(b'3', "device", 0);
     device.set_device_major(195).unwrap();
     device.set_device_minor(255).unwrap();
-    assert_eq!(kind(device.clone(), b"").0, Kind::CharDevice(195, 255));
+    assert_eq!(kind(device.clone(), b"").0, EntryKind::CharDevice(195, 255));
     device.set_entry_type(EntryType::Block);
-    assert_eq!(kind(device, b"").0, Kind::BlockDevice(195, 255));
-    assert_eq!(kind(header(b'6', "pipe", 0), b"").0, Kind::Fifo);
+    assert_eq!(kind(device, b"").0, EntryKind::BlockDevice(195, 255));
+    assert_eq!(kind(header(b'6', "pipe", 0), b"").0, EntryKind::Fifo);
     // What has no content has none whatever its header says.
-    assert_eq!(kind(header(b'5', "folder", 7), b""), (Kind::Directory, 0, false));
-    assert_eq!(kind(header(b'0', "folder/", 0), b""), (Kind::Directory, 0, false));
-    assert_eq!(kind(header(0, "folder/", 0), b""), (Kind::Directory, 0, false));
-    assert_eq!(kind(header(b'7', "folder/", 7), b"content"), (Kind::File, 7, true));
+    assert_eq!(kind(header(b'5', "folder", 7), b""), (EntryKind::Directory, 0, false));
+    assert_eq!(kind(header(b'0', "folder/", 0), b""), (EntryKind::Directory, 0, false));
+    assert_eq!(kind(header(0, "folder/", 0), b""), (EntryKind::Directory, 0, false));
+    assert_eq!(kind(header(b'7', "folder/", 7), b"content"), (EntryKind::File, 7, true));
     for letter in [b'0', 0, b'7', b'Z'] {
-        assert_eq!(kind(header(letter, "file", 7), b"content"), (Kind::File, 7, true), "{letter}");
+        assert_eq!(kind(header(letter, "file", 7), b"content"), (EntryKind::File, 7, true), "{letter}");
     }
     let mut link = header(b'1', "link", 7);
     link.set_link_name("a/../b").unwrap();
     // Some archivers store the content of a hard link again.
-    assert_eq!(kind(link, b"content"), (Kind::Hardlink("b".into()), 0, true));
+    assert_eq!(kind(link, b"content"), (EntryKind::Hardlink("b".into()), 0, true));
 }
 
 #[test]
@@ -328,6 +328,7 @@ fn a_sparse_file_has_its_content_at_its_offsets() {
     assert_eq!(one(&sparse("0,2,4,3", "9", b"abcde")), real("ab..cde.."));
     assert_eq!(one(&sparse("2,3,5,1,9,0", "9", b"abcd")), real("..abcd..."));
     assert_eq!(one(&sparse("", "4", b"")), real("...."));
+    assert_eq!(one(&sparse("", "0", b"")), real(""));
     let old: String = [("offset", "1"), ("numbytes", "2"), ("offset", "5"), ("numbytes", "1")]
         .iter()
         .map(|(key, value)| pax(&format!("GNU.sparse.{key}"), value))
@@ -398,8 +399,8 @@ fn an_interrupted_read_is_tried_again_and_another_failure_is_reported() {
     let limits = Limits::default();
     let mut tar = TarReader::new(BufReader::new(Stutter(&bytes, ErrorKind::Interrupted, false)), &limits);
     assert_eq!(tar.next_member().unwrap().unwrap().path.to_string(), "/a");
-    assert_eq!(tar.chunk().unwrap(), Some(Chunk { offset: 0, bytes: b"c" }));
-    assert_eq!(tar.chunk().unwrap(), Some(Chunk { offset: 1, bytes: b"o" }));
+    assert_eq!(tar.chunk().unwrap(), Some(TarChunk { offset: 0, bytes: b"c" }));
+    assert_eq!(tar.chunk().unwrap(), Some(TarChunk { offset: 1, bytes: b"o" }));
     let mut broken = TarReader::new(BufReader::new(Stutter(&bytes, ErrorKind::BrokenPipe, false)), &limits);
-    assert!(matches!(broken.next_member().unwrap_err().what, Fault::Read(_)));
+    assert!(matches!(broken.next_member().unwrap_err().what, TarErrorKind::Read(_)));
 }
