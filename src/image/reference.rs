@@ -32,6 +32,21 @@ pub struct ReferenceError {
     why: String,
 }
 
+/// Returns a reference to a registry or an engine without its tag and digest, and any other reference as it is.
+pub fn untagged(reference: &str) -> &str {
+    let name = match transport_of(reference) {
+        Some((transport, _)) if !transport.kind.is_by_name() => return reference,
+        Some((_, name)) => name,
+        None => reference,
+    };
+    let name = name.split_once('@').map_or(name, |(name, _)| name);
+    let last = name.rfind('/').map_or(0, |slash| slash + 1);
+    match name.rfind(':') {
+        Some(colon) if colon >= last => name.split_at(colon).0,
+        _ => name,
+    }
+}
+
 /// Every form of a reference, each with one line for help.
 pub fn forms() -> Vec<(String, &'static str)> {
     let bare = [
@@ -134,6 +149,23 @@ mod tests {
         ] {
             let error = text.parse::<Reference>().unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn names_outlive_builds() {
+        for (reference, name) in [
+            ("torch:2.9.0", "torch"),
+            ("torch", "torch"),
+            ("docker://localhost:5000/ml/torch:2.9.0@sha256:00", "localhost:5000/ml/torch"),
+            ("docker-daemon:train:abc", "train"),
+            ("localhost:5000/torch", "localhost:5000/torch"),
+            ("oci:layout:2.9.0", "oci:layout:2.9.0"),
+            ("docker-archive:a.tar", "docker-archive:a.tar"),
+            ("./image.tar", "./image.tar"),
+            ("-", "-"),
+        ] {
+            assert_eq!(untagged(reference), name, "{reference}");
         }
     }
 }

@@ -21,10 +21,7 @@ impl Verdict {
     /// than an unknown.
     pub fn of(judgements: &[Judgement<'_>], fail_on: Severity, fail_for: &[Owner]) -> Self {
         let counts = |wanted: fn(&Outcome) -> bool| {
-            judgements.iter().any(|judgement| {
-                let rule = judgement.rule;
-                rule.severity >= fail_on && fail_for.contains(&rule.owner) && wanted(&judgement.outcome)
-            })
+            judgements.iter().any(|judgement| judgement.rule.counts(fail_on, fail_for) && wanted(&judgement.outcome))
         };
         if counts(|outcome| matches!(outcome, Outcome::Fail(_))) {
             Self::Fail

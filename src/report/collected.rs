@@ -6,11 +6,10 @@ use super::location::FileLocation;
 use super::plain_text::{clean, short};
 use crate::image::dockerfile::Dockerfile;
 use crate::image::history;
-use crate::image::reference::transport_of;
-use crate::judge::Verdict;
-use crate::judge::rules::{Judgement, Outcome, Problem, Rule};
-use crate::model::ImageSummary;
-use crate::model::{Hasher, Severity, Site};
+use crate::image::reference::untagged;
+use crate::judge::rules::{Outcome, Problem, Rule};
+use crate::judge::{FindingIdentity, SharedJudgement, Verdict, across_hosts, distinct_names};
+use crate::model::{ImageSummary, Severity, Site};
 
 /// Characters of a text with an image's values in it: services refuse or cut longer ones.
 const LONGEST: usize = 1000;
@@ -66,7 +65,7 @@ pub(super) struct RuleEntry {
     /// Where it was read, with the layer and the build step.
     pub(super) sites: Vec<String>,
     pub(super) place: FileLocation,
-    identity: String,
+    identity: FindingIdentity,
 }
 
 /// An outcome without its texts.
@@ -114,49 +113,13 @@ impl Collection {
         self.missing.push((short(reference, LONGEST), short(&why, LONGEST)));
     }
 
-    /// Names that no two images share: as short as they can be, then with tags, then with numbers.
+    /// Names the images again, since a later image may share the name of an earlier one.
     fn name(&mut self) {
-        for name in [stable_name as fn(&Collected) -> String, full_name] {
-            let names: Vec<_> = self.images.iter().map(name).collect();
-            for (image, name) in self.images.iter_mut().zip(names) {
-                image.name = name;
-            }
-            if !self.images.iter().enumerate().any(|(index, image)| self.before(index, &image.name) > 0) {
-                return;
-            }
-        }
-        let numbers: Vec<_> =
-            self.images.iter().enumerate().map(|(index, image)| self.before(index, &image.name)).collect();
-        for (image, before) in self.images.iter_mut().zip(numbers).filter(|(_, before)| *before > 0) {
-            image.name = format!("{} #{}", image.name, before + 1);
+        let names: Vec<_> = self.images.iter().map(Collected::names).collect();
+        for (image, name) in self.images.iter_mut().zip(distinct_names(&names)) {
+            image.name = name;
         }
     }
-
-    fn before(&self, index: usize, name: &str) -> usize {
-        self.images.iter().take(index).filter(|other| other.name == name).count()
-    }
-}
-
-fn full_name(image: &Collected) -> String {
-    image.platform.iter().fold(image.reference.clone(), |name, platform| name + " " + platform)
-}
-
-fn stable_name(image: &Collected) -> String {
-    let name = untagged(&image.reference).to_owned();
-    image.platform.iter().fold(name, |name, platform| name + " " + platform)
-}
-
-/// A reference to a registry or an engine without tag and digest; others as they are.
-fn untagged(reference: &str) -> &str {
-    let name = match transport_of(reference) {
-        Some((transport, _)) if !transport.kind.is_by_name() => return reference,
-        Some((_, name)) => name,
-        None => reference,
-    };
-    let name = name.split('@').next().unwrap_or_default();
-    let last = name.rfind('/').map_or(0, |slash| slash + 1);
-    let colon = name.get(last..).and_then(|last| last.find(':'));
-    colon.and_then(|colon| name.get(..last + colon)).unwrap_or(name)
 }
 
 impl Collected {
@@ -169,7 +132,11 @@ impl Collected {
         let more: Vec<&str> = platform.as_deref().into_iter().chain(digest.as_deref()).collect();
         let title = if more.is_empty() { reference.clone() } else { format!("{reference} ({})", more.join(", ")) };
         let hosts = reports.iter().filter_map(|report| Some((clean(&report.host?.name), report.verdict()?)));
-        let entries = (0..first.judgements?.len()).flat_map(|index| answers(index, reports, dockerfile)).collect();
+        let names: Vec<_> = reports.iter().filter_map(|report| report.host).map(|host| clean(&host.name)).collect();
+        first.judgements?;
+        let judged: Vec<_> = reports.iter().filter_map(|report| report.judgements).collect();
+        let entry = |shared| RuleEntry::of(first, &shared, &names, dockerfile);
+        let entries = across_hosts(&judged).into_iter().map(entry).collect();
         let facts = overview::rows(first.facts).into_iter().map(|(name, text)| (name, short(&text, LONGEST))).collect();
         Some(Self {
             name: String::new(),
@@ -185,6 +152,13 @@ impl Collected {
         })
     }
 
+    /// The name that outlives a build, and the full one.
+    fn names(&self) -> (String, String) {
+        let on_platform =
+            |name: &str| self.platform.iter().fold(name.to_owned(), |name, platform| name + " " + platform);
+        (on_platform(untagged(&self.reference)), on_platform(&self.reference))
+    }
+
     /// Entries of one kind, the worst first.
     pub(super) fn of_state(&self, wanted: impl Fn(&EntryState) -> bool) -> Vec<&RuleEntry> {
         let mut entries: Vec<_> = self.entries.iter().filter(|entry| wanted(&entry.state)).collect();
@@ -197,27 +171,14 @@ impl Collected {
     }
 }
 
-/// What a rule says on each host, those together that it says the same of.
-fn answers(index: usize, reports: &[Report<'_>], dockerfile: Option<&Dockerfile>) -> Vec<RuleEntry> {
-    let mut groups: Vec<(&Report<'_>, &Judgement<'_>, Vec<String>)> = Vec::new();
-    for report in reports {
-        let Some(judgement) = report.judgements.and_then(|judgements| judgements.get(index)) else { continue };
-        let host = report.host.map(|host| clean(&host.name));
-        match groups.iter_mut().find(|(_, known, _)| known.outcome == judgement.outcome) {
-            Some((_, _, hosts)) => hosts.extend(host),
-            None => groups.push((report, judgement, host.into_iter().collect())),
-        }
-    }
-    let everywhere = groups.len() == 1;
-    let entry = |(report, judgement, hosts): (&Report<'_>, &Judgement<'_>, Vec<String>)| {
-        let hosts = if everywhere { Vec::new() } else { hosts };
-        RuleEntry::of(report, judgement, hosts, dockerfile)
-    };
-    groups.into_iter().map(entry).collect()
-}
-
 impl RuleEntry {
-    fn of(report: &Report<'_>, judgement: &Judgement<'_>, hosts: Vec<String>, dockerfile: Option<&Dockerfile>) -> Self {
+    fn of(
+        report: &Report<'_>,
+        shared: &SharedJudgement<'_>,
+        hosts: &[String],
+        dockerfile: Option<&Dockerfile>,
+    ) -> Self {
+        let judgement = shared.judgement;
         let (rule, outcome) = (judgement.rule, &judgement.outcome);
         let finding = outcome.finding();
         let at = finding.map(|finding| &*finding.at).unwrap_or_default();
@@ -226,13 +187,13 @@ impl RuleEntry {
         Self {
             rule: rule.into(),
             state: outcome.into(),
-            counts: rule.severity >= report.fail_on && report.fail_for.contains(&rule.owner),
-            hosts,
+            counts: rule.counts(report.fail_on, report.fail_for),
+            hosts: shared.hosts.iter().filter_map(|host| hosts.get(*host)).cloned().collect(),
             message: short(&message, LONGEST),
             note: finding.and_then(|finding| finding.note.as_ref()).map(|note| short(note, LONGEST)),
             sites: sites(at, report.image),
             place: FileLocation::of(at, report.image, dockerfile),
-            identity: judgement.fingerprint().unwrap_or_else(|| format!("unknown {}", rule.id)),
+            identity: FindingIdentity::of(judgement),
         }
     }
 
@@ -251,14 +212,9 @@ impl RuleEntry {
         lines.join("\n")
     }
 
-    /// The same for the same finding of the same image that was built again: 64 hexadecimal digits.
+    /// Identifies the finding from build to build: 64 hexadecimal digits.
     pub(super) fn fingerprint(&self, image: &Collected) -> String {
-        let mut hasher = Hasher::sha256();
-        for part in [&self.identity, &image.name].into_iter().chain(&self.hosts) {
-            hasher.update(part.as_bytes());
-            hasher.update(b"\0");
-        }
-        hasher.finish().hex().to_owned()
+        self.identity.fingerprint(&image.name, &self.hosts)
     }
 }
 
@@ -305,28 +261,6 @@ impl From<&Outcome> for EntryState {
                     terms: clean(&format!("{}{until}", waived.place)),
                 }
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_outlive_builds() {
-        for (reference, name) in [
-            ("torch:2.9.0", "torch"),
-            ("torch", "torch"),
-            ("docker://localhost:5000/ml/torch:2.9.0@sha256:00", "localhost:5000/ml/torch"),
-            ("docker-daemon:train:abc", "train"),
-            ("localhost:5000/torch", "localhost:5000/torch"),
-            ("oci:layout:2.9.0", "oci:layout:2.9.0"),
-            ("docker-archive:a.tar", "docker-archive:a.tar"),
-            ("./image.tar", "./image.tar"),
-            ("-", "-"),
-        ] {
-            assert_eq!(untagged(reference), name, "{reference}");
         }
     }
 }

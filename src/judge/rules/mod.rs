@@ -70,6 +70,11 @@ impl Rule {
         self.id.starts_with("require/")
     }
 
+    /// Returns true if the verdict depends on the rule: its severity is at least `fail_on`, and its owner is one of `fail_for`.
+    pub fn counts(&self, fail_on: Severity, fail_for: &[Owner]) -> bool {
+        self.severity >= fail_on && fail_for.contains(&self.owner)
+    }
+
     /// Its conditions in CEL: where it applies, if that is not everywhere, and where it passes.
     pub fn conditions(&self) -> (Option<&str>, &str) {
         (self.applies.as_ref().map(Condition::text), self.check.text())
