@@ -43,7 +43,7 @@
 pub mod check;
 #[doc(hidden)]
 pub mod cli;
-pub mod document;
+mod document;
 pub mod facts;
 pub mod host;
 pub mod image;

@@ -19,6 +19,7 @@ pub struct HostDescription {
 /// Why hosts cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{option}: {why}")]
+#[non_exhaustive]
 pub struct HostsError {
     /// What was given, as on the command line: `--host TEXT` or `--host-facts FILE`.
     pub option: String,

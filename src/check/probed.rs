@@ -26,6 +26,7 @@ pub struct Probed {
 
 /// Why an image could not be read and run.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PreflightError<E> {
     /// It could not be run.
     #[error(transparent)]

@@ -10,7 +10,7 @@ use super::Spanned;
 
 /// The entries of a map, in the order of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entries<V>(pub Vec<(Spanned<String>, Spanned<V>)>);
+pub(crate) struct Entries<V>(pub Vec<(Spanned<String>, Spanned<V>)>);
 
 impl<V> Default for Entries<V> {
     fn default() -> Self {

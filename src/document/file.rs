@@ -9,6 +9,7 @@ use crate::model::{Limits, OverLimit};
 /// Why a text file cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {why}", path.display())]
+#[non_exhaustive]
 pub struct FileError {
     /// The file.
     pub path: PathBuf,
@@ -17,7 +18,7 @@ pub struct FileError {
 }
 
 /// The text of a file of at most [`Limits::text_file`] bytes.
-pub fn read_text(path: &Path, limits: &Limits) -> Result<String, FileError> {
+pub(crate) fn read_text(path: &Path, limits: &Limits) -> Result<String, FileError> {
     let failed = |why: String| FileError { path: path.to_owned(), why };
     let file = fs::File::open(path).map_err(|error| failed(error.to_string()))?;
     let mut bytes = Vec::new();

@@ -12,11 +12,11 @@ use std::ops::Range;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_yaml::Location;
-pub use serde_yaml::Spanned;
+pub(crate) use serde_yaml::Spanned;
 
-pub use entries::Entries;
-pub use file::{FileError, read_text};
-pub use node::YamlNode;
+pub(crate) use entries::Entries;
+pub(crate) use file::{FileError, read_text};
+pub(crate) use node::YamlNode;
 
 /// A text and what the user calls it.
 #[derive(Clone, Copy, Debug)]
@@ -157,7 +157,7 @@ impl DocumentError {
 /// # Errors
 ///
 /// What of the value YAML cannot tell.
-pub fn to_yaml<T: Serialize>(value: &T) -> Result<String, String> {
+pub(crate) fn to_yaml<T: Serialize>(value: &T) -> Result<String, String> {
     serde_yaml::to_string(value).map_err(|error| error.to_string())
 }
 
@@ -244,7 +244,7 @@ fn choice(message: &str) -> Option<(&str, Vec<&str>)> {
 }
 
 /// `did you mean …?`, if one of the names is near what was written: one edit, or one in three letters.
-pub fn suggestion<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<String> {
+pub(crate) fn suggestion<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<String> {
     let allowed = (wrong.chars().count() / 3).max(1);
     let distances = names.map(|name| (strsim::osa_distance(wrong, name), name));
     let (_, nearest) = distances.filter(|(distance, _)| *distance <= allowed).min()?;

@@ -7,7 +7,7 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 
 /// A value, its maps in the order of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum YamlNode {
+pub(crate) enum YamlNode {
     /// Nothing.
     Null,
     /// Text, or a number or a truth as text.
@@ -20,7 +20,7 @@ pub enum YamlNode {
 
 impl YamlNode {
     /// The text of a scalar.
-    pub fn as_str(&self) -> Option<&str> {
+    pub(crate) fn as_str(&self) -> Option<&str> {
         match self {
             Self::Scalar(text) => Some(text),
             _ => None,
@@ -28,7 +28,7 @@ impl YamlNode {
     }
 
     /// An entry of a map.
-    pub fn get(&self, name: &str) -> Option<&Self> {
+    pub(crate) fn get(&self, name: &str) -> Option<&Self> {
         match self {
             Self::Map(entries) => entries.iter().find_map(|(key, value)| (key == name).then_some(value)),
             _ => None,

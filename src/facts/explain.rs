@@ -25,6 +25,7 @@ pub struct Question {
 
 /// One process, and the searches in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Account {
     /// What runs.
     pub program: ImagePath,
@@ -42,6 +43,7 @@ pub struct Account {
 
 /// What happens with one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NameExplanation {
     /// As it was asked.
     pub name: String,

@@ -13,11 +13,11 @@ mod packages;
 mod producer;
 mod python;
 mod rdma;
-pub mod records;
+pub(crate) mod records;
 mod settings;
 mod torch;
-pub mod value;
-pub mod words;
+pub(crate) mod value;
+pub(crate) mod words;
 
 pub use image::is_shown;
 

@@ -81,7 +81,7 @@ pub trait ListItem: Clone + fmt::Debug + PartialEq + Sized {
 }
 
 /// Lists of texts by two names: the libraries or variables, and the kinds or numbers of their lists.
-pub type Groups = BTreeMap<String, BTreeMap<String, Vec<String>>>;
+pub(crate) type Groups = BTreeMap<String, BTreeMap<String, Vec<String>>>;
 
 /// The GPU code of one library.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

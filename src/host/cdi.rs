@@ -14,6 +14,7 @@ const FOLDERS: &[&str] = &["/etc/cdi", "/run/cdi"];
 /// The specifications.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Cdi {
     /// One for each file; absent where there is no folder of them.
     pub specifications: Fact<Vec<Specification>>,
@@ -22,6 +23,7 @@ pub struct Cdi {
 /// A specification.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Specification {
     /// Its file.
     pub file: String,

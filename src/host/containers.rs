@@ -18,6 +18,7 @@ const ENGINES: &[&str] = &["containerd", "dockerd", "crio"];
 /// Container engines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Containers {
     /// Docker's configuration.
     pub docker: Fact<Docker>,
@@ -30,6 +31,7 @@ pub struct Containers {
 /// What Docker's configuration says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Docker {
     /// Runtimes besides its own.
     pub runtimes: Vec<String>,

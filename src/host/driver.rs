@@ -9,6 +9,7 @@ use super::HostTree;
 /// The driver that is loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct KernelDriver {
     /// Its version.
     pub version: Fact<String>,
@@ -19,6 +20,7 @@ pub struct KernelDriver {
 /// Kernel modules of one driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Flavour {
     /// The open one, which alone shares memory by DMA-BUF.
     Open,

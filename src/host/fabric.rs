@@ -10,6 +10,7 @@ use super::{HostTree, pci};
 /// NVLink's fabric.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Fabric {
     /// NVSwitches that this machine's driver has; those of a rack, or given to another virtual machine, are not.
     pub nvswitches: Fact<usize>,

@@ -16,6 +16,7 @@ const FOLDERS: &[&str] = &["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-
 /// What the driver tells of its GPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct DriverGpus {
     /// The GPUs in the order of NVML, or of their addresses where only the driver's files tell of them.
     pub list: Fact<Vec<DriverGpu>>,
@@ -28,6 +29,7 @@ pub struct DriverGpus {
 /// One GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct DriverGpu {
     /// Address on the PCI bus.
     pub address: Fact<String>,

@@ -9,6 +9,7 @@ use super::HostTree;
 /// Limits of a process (getrlimit(2)).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ResourceLimits {
     /// Bytes of locked memory.
     pub memlock: Fact<Limit>,
@@ -21,6 +22,7 @@ pub struct ResourceLimits {
 /// A limit; -1 is unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Limit {
     /// The one that counts.
     pub soft: i64,

@@ -11,6 +11,7 @@ const NODES: &str = "/sys/devices/system/node";
 /// The machine's memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct HostMemory {
     /// KiB of all memory.
     pub total_kib: Fact<u64>,
@@ -27,6 +28,7 @@ pub struct HostMemory {
 /// A NUMA node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct NumaNode {
     /// Its number.
     pub number: u32,

@@ -72,6 +72,7 @@ subjects! {
 
 /// Forms of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum RecordSchema {
     /// The first.
     #[serde(rename = "ncclcheck-host/1")]

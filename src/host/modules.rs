@@ -38,6 +38,7 @@ const NAMES: &[&str] = &[
 /// What is loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Modules {
     /// Those that are loaded or built in.
     pub loaded: Fact<Vec<Module>>,
@@ -48,6 +49,7 @@ pub struct Modules {
 /// A module.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Module {
     /// Its name.
     pub name: String,

@@ -11,6 +11,7 @@ const INTERFACES: &str = "/sys/class/net";
 /// The network.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Network {
     /// Its interfaces.
     pub interfaces: Fact<Vec<Interface>>,
@@ -19,6 +20,7 @@ pub struct Network {
 /// An interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Interface {
     /// Its name.
     pub name: String,

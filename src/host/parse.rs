@@ -8,6 +8,7 @@ use super::models;
 
 /// A text that describes no host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum HostError {
     /// Something without a value.
     #[error("'{0}' is not KEY=VALUE, such as driver=550.54 or gpu=h100x8")]

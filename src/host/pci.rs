@@ -12,6 +12,7 @@ const NVIDIA: &str = "0x10de";
 /// What the PCI bus tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Pci {
     /// NVIDIA's GPUs.
     pub gpus: Fact<Vec<PciGpu>>,
@@ -20,6 +21,7 @@ pub struct Pci {
 /// A GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct PciGpu {
     /// Its address.
     pub address: String,

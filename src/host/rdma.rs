@@ -11,6 +11,7 @@ const DEVICES: &str = "/sys/class/infiniband";
 /// What the kernel tells of RDMA.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct RdmaDevices {
     /// The devices.
     pub devices: Fact<Vec<Device>>,
@@ -21,6 +22,7 @@ pub struct RdmaDevices {
 /// A device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Device {
     /// Its name.
     pub name: String,
@@ -35,6 +37,7 @@ pub struct Device {
 /// A port.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Port {
     /// Its number, from 1.
     pub number: String,

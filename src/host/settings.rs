@@ -23,6 +23,7 @@ const LOGIND: &str = "/etc/systemd/logind.conf";
 /// The settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct KernelSettings {
     /// Settings of the kernel by their names.
     pub kernel: BTreeMap<String, Fact<String>>,

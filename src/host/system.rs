@@ -20,6 +20,7 @@ const VIRTUAL: &[&str] =
 /// The operating system and what it runs on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct OperatingSystem {
     /// Host name.
     pub name: Fact<String>,

@@ -7,14 +7,14 @@ use crate::model::{ImageSummary, LayerSummary};
 const SHELLS: [&str; 4] = ["/bin/sh -c ", "/bin/bash -c ", "/bin/bash -o pipefail -c ", "/bin/bash -euo pipefail -c "];
 
 /// `layer 2 of 3 (sha256:ab12…)`, counted from 1 as people do.
-pub fn layer(index: usize, image: &ImageSummary) -> String {
+pub(crate) fn layer(index: usize, image: &ImageSummary) -> String {
     let name = image.layers.get(index).and_then(LayerSummary::name);
     let name = name.map(|digest| format!(" ({}:{})", digest.algorithm(), digest.short())).unwrap_or_default();
     format!("layer {} of {}{name}", index + 1, image.layers.len())
 }
 
 /// The build step that brought a site.
-pub fn step(site: &Site, image: &ImageSummary) -> Option<String> {
+pub(crate) fn step(site: &Site, image: &ImageSummary) -> Option<String> {
     match site {
         Site::File { layer, .. } => image.layers.get(*layer)?.history.as_deref().map(tidy),
         Site::Config(key) => {
@@ -54,12 +54,12 @@ fn assigns(assignments: &str, name: &str) -> Option<String> {
 
 /// A step of the history as its Dockerfile has it, on one line: without the shell that ran it, the arguments that it was
 /// given, and the builder's marks.
-pub fn tidy(step: &str) -> String {
+pub(crate) fn tidy(step: &str) -> String {
     tidy_with(step, &[])
 }
 
 /// The same where the Dockerfile names more shells.
-pub fn tidy_with(step: &str, shells: &[String]) -> String {
+pub(crate) fn tidy_with(step: &str, shells: &[String]) -> String {
     let step = step.split_whitespace().collect::<Vec<_>>().join(" ");
     let step = step.strip_suffix(" # buildkit").unwrap_or(&step);
     if let Some((_, instruction)) = step.split_once("#(nop) ") {

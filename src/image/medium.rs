@@ -50,6 +50,7 @@ pub struct Transport {
 
 /// What the target of a transport is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TransportKind {
     /// The name of an image in a registry.
     Registry,

@@ -3,9 +3,9 @@
 mod archive;
 mod by_digest;
 mod choose;
-pub mod daemon;
+pub(crate) mod daemon;
 pub mod dockerfile;
-pub mod history;
+pub(crate) mod history;
 mod layers;
 mod layout;
 mod medium;
@@ -13,14 +13,14 @@ mod oci;
 mod partial;
 mod plan;
 pub mod reference;
-pub mod registry;
+mod registry;
 mod root;
 mod scanned;
 mod soci;
 pub mod source;
 mod target;
 mod transports;
-pub mod verify;
+mod verify;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -41,6 +41,7 @@ use scanned::{ScannedLayer, TableOfContents};
 
 /// What is asked for.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Request {
     /// Where the image is.
     pub reference: Reference,
@@ -97,6 +98,7 @@ pub enum PlatformChoice {
 
 /// An image, read.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Image {
     /// What was looked at.
     pub summary: ImageSummary,
@@ -108,6 +110,7 @@ pub struct Image {
 
 /// Why there is no image to judge. Never a verdict.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ImageError {
     /// The medium.
     #[error(transparent)]

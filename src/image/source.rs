@@ -10,6 +10,7 @@ use crate::model::{BlobRef, Digest, DigestError, Environment, Limits, help_line}
 
 /// What the user asked for that concerns how media are reached.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct AccessOptions {
     /// A folder of CA certificates (`*.crt`) and client certificates (`*.cert`, `*.key`) for the registry, as
     /// `certs.d/HOST` folders are laid out. In its place when not given: `/etc/containers/certs.d/HOST`,
@@ -40,6 +41,7 @@ impl Default for AccessOptions {
 
 /// A manifest or an index as it is stored, with the media type that its medium gave to it (a registry's Content-Type).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StoredDocument {
     /// Digest of `bytes`, computed here.
     pub digest: Digest,
@@ -85,6 +87,7 @@ pub trait Source: Sync + fmt::Debug {
 
 /// Why an image could not be had.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SourceError {
     /// Nothing is there under this name. Other places may be asked.
     #[error("{0}")]

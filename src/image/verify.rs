@@ -9,14 +9,14 @@ use crate::model::BlobRef;
 /// A reader that counts and hashes what goes through, and that fails at the end, instead of ending, when size or digest
 /// are not the promised ones. Nobody who stops before the end has verified anything: drain it.
 #[derive(Debug)]
-pub struct Verified<R> {
+pub(super) struct Verified<R> {
     inner: R,
     verification: Verification,
 }
 
 /// The same for who is shown the bytes.
 #[derive(Debug)]
-pub struct Verification {
+pub(super) struct Verification {
     expected: BlobRef,
     read: u64,
     hasher: Option<Hasher>,
@@ -24,7 +24,7 @@ pub struct Verification {
 
 /// A blob is not what its descriptor says.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum VerificationError {
+pub(super) enum VerificationError {
     /// Too short, or too long.
     #[error("blob {digest} has {} bytes, its descriptor says {expected}", if *more { format!("more than {expected}") } else { read.to_string() })]
     Size {
@@ -51,7 +51,7 @@ pub enum VerificationError {
 
 impl<R: Read> Verified<R> {
     /// Verifies `inner` against `expected`.
-    pub fn new(inner: R, expected: BlobRef) -> Self {
+    pub(super) fn new(inner: R, expected: BlobRef) -> Self {
         Self { inner, verification: Verification::new(expected) }
     }
 }
@@ -69,7 +69,7 @@ impl<R: Read> Read for Verified<R> {
 
 impl Verification {
     /// Verifies against `expected` what it will see.
-    pub fn new(expected: BlobRef) -> Self {
+    pub(super) fn new(expected: BlobRef) -> Self {
         let hasher = Some(expected.digest.hasher());
         Self { expected, read: 0, hasher }
     }
@@ -78,7 +78,7 @@ impl Verification {
     ///
     /// # Errors
     /// A [`VerificationError`], as soon as it is known.
-    pub fn see(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(super) fn see(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.read = self.read.saturating_add(bytes.len() as u64);
         if self.read > self.expected.size {
             return Err(self.size_mismatch(true));

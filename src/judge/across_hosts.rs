@@ -4,6 +4,7 @@ use super::rules::Judgement;
 
 /// One rule's answer, and the hosts on which the rule gives it.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct SharedJudgement<'a> {
     /// The judgement for the first of these hosts; the others have the same outcome.
     pub judgement: &'a Judgement<'a>,

@@ -21,6 +21,7 @@ pub struct Side<'a> {
 
 /// Two images, the second compared with the first.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Difference<'a> {
     /// The image before.
     pub before: Side<'a>,
@@ -32,6 +33,7 @@ pub struct Difference<'a> {
 
 /// A rule whose outcome is not the same for both images.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ChangedRule<'a> {
     /// For the image before.
     pub before: &'a Judgement<'a>,
@@ -63,6 +65,7 @@ impl ChangedRule<'_> {
 
 /// A fact that is not the same in both images.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ChangedFact<'a> {
     /// Its name.
     pub name: &'static str,
@@ -76,6 +79,7 @@ pub struct ChangedFact<'a> {
 
 /// One part of a changed fact, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Change {
     /// Only the image before has it.
     Gone(String),

@@ -6,6 +6,7 @@ use super::Gap;
 
 /// The parts of one ELF file that decide what it loads and what it offers (System V gABI, chapter 5).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ElfInfo {
     /// 32 or 64 bits.
     pub bits: u8,
@@ -75,6 +76,7 @@ pub enum Endian {
 
 /// The versions that one library is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct VersionNeed {
     /// The file that must give them, by the name of `vn_file`.
     pub file: String,
@@ -86,6 +88,7 @@ pub struct VersionNeed {
 
 /// One entry of `.dynsym`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct DynamicSymbol {
     /// The name as linked, mangled where C++ made it.
     pub name: String,

@@ -183,6 +183,7 @@ impl fmt::Display for Value {
 
 /// Where something was read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Site {
     /// A file of the merged image, and the layer (from 0, counted over layers with content) that brought it.
     File {

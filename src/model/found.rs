@@ -8,6 +8,7 @@ use super::{ElfInfo, Gap, GpuCode};
 
 /// What one extractor found in one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum Found {
     /// The file is ELF, and says this.
     Elf(Box<ElfInfo>),

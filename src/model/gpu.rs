@@ -110,6 +110,7 @@ impl FromStr for Arch {
 
 /// The GPU code in one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct GpuCode {
     /// Architectures with machine code.
     pub cubin: BTreeSet<Arch>,

@@ -8,6 +8,7 @@ use super::{Arch, Version};
 
 /// A machine. What was not said of it is `None`, and nothing is concluded from that.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Host {
     /// What reports call it.
     pub name: String,

@@ -77,6 +77,7 @@ limits! {
 
 /// A limit that cannot be set so.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum LimitError {
     /// There is no such limit.
     #[error("there is no limit '{0}'; there are {names}", names = Limits::NAMES.join(", "))]
@@ -88,6 +89,7 @@ pub enum LimitError {
 
 /// A limit was passed. One text for all: what there is, how much is allowed, how to allow more.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OverLimit {
     /// What there is too much of, with how much there is.
     pub what: String,

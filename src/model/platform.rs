@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 /// `os/arch[/variant]` with Go's names (OCI image-spec, `image-index.md`).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub struct Platform {
     /// Operating system, such as `linux`.
     pub os: String,

@@ -5,7 +5,7 @@ use std::fmt;
 use super::arrangement::{Arrangement, GpuWay};
 
 /// `docker run …`, quoted for a POSIX shell. The program is read from the file `payload`.
-pub fn docker_run(arrangement: &Arrangement, payload: &str) -> String {
+pub(super) fn docker_run(arrangement: &Arrangement, payload: &str) -> String {
     let mut line = CommandLine("docker run --rm --interactive".to_owned());
     match arrangement.way {
         GpuWay::Request => line.option("--gpus", &arrangement.gpus),

@@ -23,7 +23,7 @@ const LIBRARIES: &[&str] = &[
 const VERSIONED: &str = "libnvidia-gpucomp.so.";
 
 /// Adds this host's GPUs to an arrangement. `library_path` is the image's own `LD_LIBRARY_PATH`.
-pub fn add(arrangement: &mut Arrangement, library_path: Option<&str>) -> Result<(), String> {
+pub(super) fn add(arrangement: &mut Arrangement, library_path: Option<&str>) -> Result<(), String> {
     let nodes = nodes(Path::new("/dev"), &arrangement.gpus);
     if !nodes.iter().any(|node| node == "/dev/nvidiactl") {
         return Err("this host has no /dev/nvidiactl: no NVIDIA driver is loaded".to_owned());

@@ -11,7 +11,12 @@ use super::tail::Tail;
 
 /// Runs the program to its end, and hands out what it writes line by line. Where this process ends before, the end of its
 /// standard input tells the program.
-pub fn run(python: &str, program: &str, plan: &str, line: &mut dyn FnMut(&[u8])) -> Result<Finished, ProbeError> {
+pub(super) fn run(
+    python: &str,
+    program: &str,
+    plan: &str,
+    line: &mut dyn FnMut(&[u8]),
+) -> Result<Finished, ProbeError> {
     let failed = |error: std::io::Error| ProbeError::Engine {
         what: format!("{python} does not run the program: {error}"),
         help: Some("name the Python that has torch, with --python".to_owned()),

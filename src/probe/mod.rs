@@ -2,15 +2,15 @@
 //! own image, and in it a program that is sent in and answers in JSON lines.
 
 pub mod arrangement;
-pub mod command;
+mod command;
 mod container;
-pub mod devices;
+mod devices;
 pub mod engine;
 pub mod expect;
-pub mod facts;
+pub(crate) mod facts;
 pub mod isolation;
-pub mod local;
-pub mod nccl_log;
+mod local;
+mod nccl_log;
 mod observer;
 mod owner;
 pub mod payload;

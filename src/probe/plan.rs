@@ -9,6 +9,7 @@ use super::steps::{self, StepRow};
 
 /// A plan. What is not given has the program's default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ProbePlan {
     /// Names of the steps, in their order.
     pub steps: Vec<String>,

@@ -28,6 +28,7 @@ pub struct Recording {
 
 /// A step.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct StepRecord {
     /// Its name.
     pub name: String,
@@ -43,6 +44,7 @@ pub struct StepRecord {
 
 /// What came of a step.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum StepOutcome {
     /// It began, and its end was not told.
     Open,

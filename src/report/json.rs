@@ -290,7 +290,7 @@ pub(super) fn write_value(value: &impl Serialize, out: &mut dyn Write) -> io::Re
 }
 
 /// The JSON schema of the report.
-pub fn schema() -> String {
+pub(crate) fn schema() -> String {
     let schema =
         SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<ReportJson<'_>>();
     format!("{:#}\n", schema.as_value())

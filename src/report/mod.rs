@@ -7,7 +7,7 @@ mod fix_text;
 mod github;
 mod gitlab;
 mod human;
-pub mod json;
+pub(crate) mod json;
 mod junit;
 mod location;
 mod markdown;
@@ -33,6 +33,7 @@ pub(crate) use location::relative;
 
 /// All that a report tells of one image.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Report<'a> {
     /// The image and its layers.
     pub image: &'a ImageSummary,

@@ -10,7 +10,7 @@ use super::endpoint::{Endpoint, Tls};
 
 /// Every endpoint that would be tried, in order. Where the user names one there is no other: an engine that was not
 /// meant may hold another image of the same name.
-pub fn endpoints(environment: &Environment) -> Vec<Endpoint> {
+pub(crate) fn endpoints(environment: &Environment) -> Vec<Endpoint> {
     let config = environment
         .get("DOCKER_CONFIG")
         .map(PathBuf::from)

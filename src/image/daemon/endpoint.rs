@@ -7,7 +7,7 @@ use crate::model::printable;
 
 /// One place where an engine may listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Endpoint {
+pub(crate) struct Endpoint {
     /// As one would write it in `DOCKER_HOST`, without secrets; empty where nothing tells it.
     pub text: String,
     /// Who says so: a variable, a context, or a default.
@@ -18,7 +18,7 @@ pub struct Endpoint {
 
 /// What an endpoint means.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
+pub(crate) enum Address {
     /// The path of a socket.
     Unix(String),
     /// `HOST:PORT`, in the clear.

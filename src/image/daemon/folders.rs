@@ -11,7 +11,7 @@ use super::Engine;
 
 /// An image in an engine's own folders.
 #[derive(Clone, Debug)]
-pub struct EngineFolders {
+pub(crate) struct EngineFolders {
     /// Its ID: what the engine says is the digest of its configuration.
     pub id: Digest,
     /// The folders of its layers, the lowest first, each with the diff ID that it is said to have.
@@ -22,7 +22,7 @@ pub struct EngineFolders {
 
 impl Engine {
     /// Where the layers of the image `name` are. Only Docker's driver overlay2 and Podman's overlay have a folder for each.
-    pub fn folders(&self, name: &str) -> Result<EngineFolders, SourceError> {
+    pub(crate) fn folders(&self, name: &str) -> Result<EngineFolders, SourceError> {
         let refused = |why: &str| SourceError::Invalid {
             what: format!(
                 "the layers of '{}' in {} cannot be read as folders: {why}",

@@ -28,9 +28,9 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::model::{Digest, Platform, printable};
 
-pub use self::candidates::endpoints;
-pub use self::endpoint::{Address, Endpoint};
-pub use self::folders::EngineFolders;
+pub(crate) use self::candidates::endpoints;
+pub(crate) use self::endpoint::{Address, Endpoint};
+pub(crate) use self::folders::EngineFolders;
 
 use self::engine_error::message;
 pub(crate) use self::engine_error::{EngineError, EngineErrorKind};
@@ -46,7 +46,7 @@ const PATIENCE: Duration = Duration::from_mins(30);
 const PLATFORM_API: (u32, u32) = (1, 48);
 
 /// An engine that answered.
-pub struct Engine {
+pub(crate) struct Engine {
     docker: Docker,
     endpoint: Endpoint,
     /// `Docker` or `Podman`.
@@ -57,7 +57,7 @@ pub struct Engine {
 
 /// What an engine knows of an image that it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LocalImage {
+pub(crate) struct LocalImage {
     /// Its ID in this engine: the digest of its configuration, or of its index where containerd keeps the images.
     pub id: Digest,
     /// Names with a tag, as the engine spells them.
@@ -72,7 +72,7 @@ pub struct LocalImage {
 
 impl Engine {
     /// The first endpoint behind which an engine answers.
-    pub fn connect(options: &AccessOptions) -> Result<Self, SourceError> {
+    pub(crate) fn connect(options: &AccessOptions) -> Result<Self, SourceError> {
         let mut tried = Vec::new();
         for endpoint in endpoints(&options.environment) {
             match Self::greet(&endpoint) {
@@ -84,17 +84,17 @@ impl Engine {
     }
 
     /// Which engine this is, where: `Docker 28.2.2 at unix:///var/run/docker.sock`.
-    pub fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         format!("{} {} at {}", self.product, self.version, self.endpoint.text)
     }
 
     /// Whose product it is: `Docker` or `Podman`.
-    pub const fn product(&self) -> &'static str {
+    pub(crate) const fn product(&self) -> &'static str {
         self.product
     }
 
     /// Whether it runs on this machine.
-    pub const fn is_local(&self) -> bool {
+    pub(crate) const fn is_local(&self) -> bool {
         matches!(self.endpoint.address, Address::Unix(_))
     }
 
@@ -104,7 +104,7 @@ impl Engine {
     }
 
     /// What the engine knows of the image `name`: a name with or without tag or digest, or an ID.
-    pub fn find(&self, name: &str) -> Result<LocalImage, SourceError> {
+    pub(crate) fn find(&self, name: &str) -> Result<LocalImage, SourceError> {
         let image = self.inspect(name)?;
         let odd = |what: &str| {
             SourceError::invalid(format!("the answer of {} about '{}' {what}", self.describe(), printable(name)))
@@ -131,7 +131,7 @@ impl Engine {
 
     /// The image as `docker save` writes it. `platform` chooses among several where the engine can hold several and its
     /// API lets choose; otherwise there comes what is there, and the caller compares.
-    pub fn export(&self, name: &str, platform: Option<&Platform>) -> Result<Box<dyn Read + Send>, SourceError> {
+    pub(crate) fn export(&self, name: &str, platform: Option<&Platform>) -> Result<Box<dyn Read + Send>, SourceError> {
         check_name(name)?;
         let last = name.rsplit('/').next().unwrap_or_default();
         // A name alone stands for all its tags in an export, and for `latest` everywhere else (Engine API, ImageGet).

@@ -48,7 +48,7 @@ const MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, application
 const SCHEMA_1: &str = "application/vnd.docker.distribution.manifest.v1+";
 
 /// An image in a registry that has answered and let us in.
-pub struct Registry {
+pub(super) struct Registry {
     /// The image, as people know it.
     name: String,
     /// The tag or digest asked for.
@@ -71,7 +71,7 @@ impl fmt::Debug for Registry {
 }
 
 /// Finds the registry of `name` and logs in to it.
-pub fn open(name: &Name, options: &AccessOptions) -> Result<Registry, SourceError> {
+pub(super) fn open(name: &Name, options: &AccessOptions) -> Result<Registry, SourceError> {
     open_patiently(name, options, Patience::default())
 }
 

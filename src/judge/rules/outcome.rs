@@ -11,6 +11,7 @@ use super::Rule;
 
 /// The one answer that a rule gives about an image.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Judgement<'r> {
     /// The rule.
     pub rule: &'r Rule,
@@ -35,6 +36,7 @@ pub enum Outcome {
 
 /// What is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Finding {
     /// The rule's message with this image's values.
     pub message: String,
@@ -46,6 +48,7 @@ pub struct Finding {
 
 /// A problem that somebody accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Waived {
     /// What it is.
     pub problem: Problem,

@@ -10,6 +10,7 @@ use cel::common::ast::IdedExpr;
 
 /// What came of trying a rule.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Trial {
     /// How many examples it has.
     pub examples: usize,

@@ -15,6 +15,7 @@ use unpack::unzstd::{Unzstd, ZstdError};
 
 /// How a layer blob is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum Compression {
     /// A plain tar.
     None,

@@ -43,6 +43,7 @@ const EXTRACTORS: &[Extractor] = &[
 
 /// What one layer holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LayerScan {
     /// How the blob is compressed, by its bytes.
     pub compression: Compression,

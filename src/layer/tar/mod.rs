@@ -21,6 +21,7 @@ const CHUNK: usize = 256 << 10;
 /// What is wrong with a tar stream, and where.
 #[derive(Debug, thiserror::Error)]
 #[error("at byte {offset} of the tar stream{}: {what}", member.as_ref().map(|m| format!(" (member {m})")).unwrap_or_default())]
+#[non_exhaustive]
 pub struct TarError {
     /// Offset in the unpacked stream.
     pub offset: u64,
@@ -33,6 +34,7 @@ pub struct TarError {
 
 /// The kinds of fault of a tar stream.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TarErrorKind {
     /// The bytes below could not be had: a broken stream, a wrong digest, damaged compression.
     #[error("{0}")]

@@ -35,6 +35,7 @@ pub struct Launcher {
 
 /// What an engine has to offer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Offers {
     /// `Docker 28.2.2 at unix:///var/run/docker.sock`.
     pub engine: String,
@@ -59,6 +60,7 @@ pub enum PullPolicy {
 
 /// An image that an engine has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Held {
     /// Its ID.
     pub id: String,

@@ -36,6 +36,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// How a container ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Finished {
     /// The last that it wrote to standard error.
     pub stderr: String,

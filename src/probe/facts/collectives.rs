@@ -42,14 +42,14 @@ const KEYS: &[&Definition] = key::definitions![
 const LARGE: u64 = 64 << 20;
 
 /// What NCCL said in the first run of a step.
-pub fn log(step: &StepRecord) -> NcclLog {
+pub(crate) fn log(step: &StepRecord) -> NcclLog {
     let mut log = NcclLog::read(step.log.iter().filter(|line| line.run == 0).map(|line| line.line.as_str()));
     log.left_out = step.log.iter().filter_map(|line| line.left_out).sum();
     log
 }
 
 /// Bus bandwidth of an operation at the largest size that was measured, in bytes per second.
-pub fn bandwidth(step: &StepRecord, operation: &str) -> Option<f64> {
+pub(crate) fn bandwidth(step: &StepRecord, operation: &str) -> Option<f64> {
     let of_operation = step.parts_of::<Measurement>().filter(|part| part.operation.text() == Some(operation));
     of_operation.max_by_key(|part| part.bytes.copied())?.busbw_bytes_per_second.copied()
 }

@@ -14,10 +14,10 @@ use crate::model::{Fact, Gap, Host, Site};
 
 use super::recording::{Recording, StepOutcome, StepRecord};
 
-pub use collectives::{bandwidth, log};
+pub(crate) use collectives::{bandwidth, log};
 
 /// Adds what a probe found to the facts about an image; of an image that was not looked at there are none.
-pub fn add(recording: &Recording, facts: &mut Facts) {
+pub(crate) fn add(recording: &Recording, facts: &mut Facts) {
     container::produce(recording, facts);
     gpus::produce(recording, facts);
     topology::produce(recording, facts);
@@ -27,7 +27,7 @@ pub fn add(recording: &Recording, facts: &mut Facts) {
 }
 
 /// The host that the probe ran on, as far as it told of one.
-pub fn host(recording: &Recording) -> Option<Host> {
+pub(crate) fn host(recording: &Recording) -> Option<Host> {
     gpus::host(recording)
 }
 
@@ -84,7 +84,7 @@ fn none_of(keys: &[&'static Definition], fact: &Fact, facts: &mut Facts) {
 }
 
 /// Facts about the comparison of what was predicted with what was loaded. They need both.
-pub fn compare(facts: &mut Facts) {
+pub(crate) fn compare(facts: &mut Facts) {
     let unpredicted = pytorch::differences(facts.get(key::TORCH_LOADED), facts.get(key::RUN_TORCH_LOADED));
     facts.insert(key::RUN_TORCH_UNPREDICTED, unpredicted);
 }

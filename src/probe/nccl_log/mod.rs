@@ -45,7 +45,7 @@ static TABLE: LazyLock<PatternTable> = LazyLock::new(|| {
 
 /// What the ranks of one run said.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct NcclLog {
+pub(crate) struct NcclLog {
     /// Version of the library that ran.
     pub version: Option<String>,
     /// The CUDA release that it was built with.
@@ -91,7 +91,7 @@ pub struct NcclLog {
 
 impl NcclLog {
     /// Reads the lines of all ranks of one run.
-    pub fn read<'l>(lines: impl IntoIterator<Item = &'l str>) -> Self {
+    pub(crate) fn read<'l>(lines: impl IntoIterator<Item = &'l str>) -> Self {
         let mut log = Self::default();
         lines.into_iter().for_each(|line| log.line(line));
         log
@@ -204,7 +204,7 @@ impl NcclLog {
     }
 
     /// All transports between ranks.
-    pub fn transports(&self) -> BTreeSet<&str> {
+    pub(crate) fn transports(&self) -> BTreeSet<&str> {
         self.pairs.values().flatten().map(String::as_str).collect()
     }
 }

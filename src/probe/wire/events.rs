@@ -19,6 +19,7 @@ pub type EventBody = Map<String, Value>;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "lowercase")]
 #[schemars(deny_unknown_fields)]
+#[non_exhaustive]
 pub enum Event {
     /// How the container was launched; written by us, the first line of a recording.
     #[schemars(skip)]
@@ -119,6 +120,7 @@ objects! {
 
 /// How a container was launched.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct LaunchEvent {
     /// The engine: `Docker 28.2.2 at unix:///var/run/docker.sock`.
     pub engine: String,
@@ -149,6 +151,7 @@ impl LaunchEvent {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[schemars(rename = "Log")]
+#[non_exhaustive]
 pub struct LogEvent {
     /// The step.
     pub step: String,
@@ -168,6 +171,7 @@ pub struct LogEvent {
 /// How a step was lost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct FailedEvent {
     /// The step.
     pub step: String,
@@ -180,6 +184,7 @@ pub struct FailedEvent {
 /// What is known of a failure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct StepFailure {
     /// `exception`, `signal`, `exit`, `deadline`, `protocol`.
     #[schemars(extend("enum" = ["exception", "signal", "exit", "deadline", "protocol"]))]

@@ -72,6 +72,7 @@ pub fn look_up(cache: &[u8], soname: &[u8]) -> Result<Option<Vec<u8>>, String> {
 
 /// A library that would be bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Bound {
     /// Its path after symbolic links.
     pub path: ImagePath,

@@ -85,6 +85,7 @@ impl fmt::Display for SearchEnd {
 
 /// A look at one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SearchStep {
     /// The rule that leads there.
     pub route: Route,
@@ -96,6 +97,7 @@ pub struct SearchStep {
 
 /// The search for one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LoaderSearch {
     /// The name, as it was asked for.
     pub name: String,
