@@ -27,6 +27,8 @@ pub struct Definition {
     pub words: &'static [&'static str],
     /// What is asked, in one sentence.
     pub about: &'static str,
+    /// Its place in [`KEYS`].
+    pub(super) index: usize,
     set: fn(&mut FactTable, &Fact) -> bool,
     admits: fn(&Value) -> bool,
 }
@@ -48,10 +50,9 @@ impl Definition {
     }
 }
 
-/// Names are unique.
 impl PartialEq for Definition {
     fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
+        self.index == other.index
     }
 }
 
@@ -133,6 +134,7 @@ macro_rules! keys {
                     kind: <$kind as FactType>::TYPE,
                     words: <$kind as FactType>::WORDS,
                     about: $about,
+                    index: Index::$constant as usize,
                     set: |table, fact| typed(fact).map(|fact| table.$constant = fact).is_some(),
                     admits: |value| <$kind as FactType>::from_value(value.clone()).is_some(),
                 },
@@ -140,6 +142,12 @@ macro_rules! keys {
                 get_mut: |table| &mut table.$constant,
             };
         )*
+
+        /// Numbers the facts in the order of reports.
+        #[expect(non_camel_case_types, clippy::upper_case_acronyms, reason = "each variant has the name of its key")]
+        enum Index {
+            $($constant,)*
+        }
 
         /// All facts, in the order of reports.
         pub const KEYS: &[&Definition] = &[$($constant.definition),*];

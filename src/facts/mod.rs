@@ -21,14 +21,14 @@ pub(crate) mod words;
 
 pub use image::is_shown;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use crate::launch::Setting;
 use crate::model::{Fact, Gap, ImageConfig, ImagePath};
 use crate::rootfs::RootFs;
 
-use key::{Definition, FactTable, Key};
+use key::{Definition, FactTable, KEYS, Key};
 use producer::{Draft, Producer};
 use value::FactType;
 
@@ -66,20 +66,20 @@ pub struct FactInputs<'a> {
     pub launch: &'a [Setting],
 }
 
-/// The facts of an image, of a host and of a probe: by key with their types, and by name in the forms that rules and JSON know.
+/// The facts of an image, of a host and of a probe: by key with their types, and in the forms that rules and JSON know.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facts {
     table: Box<FactTable>,
-    /// The facts that were inserted; they are in `table` too.
-    values: BTreeMap<&'static str, Fact>,
-    /// Facts whose producer has not inserted them yet.
-    owed: BTreeSet<&'static str>,
+    /// The form of each fact that was inserted, by its index; each is in `table` too.
+    forms: Vec<Option<Fact>>,
+    /// True for a fact, by its index, whose producer has not inserted it yet.
+    owed: Vec<bool>,
 }
 
 /// No facts: nothing was asked, and everything is absent.
 impl Default for Facts {
     fn default() -> Self {
-        Self { table: Box::new(FactTable::absent()), values: BTreeMap::new(), owed: BTreeSet::new() }
+        Self { table: Box::new(FactTable::absent()), forms: vec![None; KEYS.len()], owed: vec![false; KEYS.len()] }
     }
 }
 
@@ -88,31 +88,41 @@ impl Facts {
     pub fn collect(world: &FactInputs<'_>) -> Self {
         let mut facts = Self::default();
         let context = Context::new(world);
-        facts.owe(key::KEYS.iter().copied().filter(|key| !key.is_of_run()));
+        facts.owe(KEYS.iter().copied().filter(|key| !key.is_of_run()));
         for producer in ORDER.iter() {
             (producer.run)(&context, &mut Draft::new(&mut facts, producer));
         }
-        debug_assert!(facts.owed.is_empty(), "no producer inserted {:?}", facts.owed);
+        debug_assert!(!facts.owed.contains(&true), "no producer inserted {:?}", facts.owed().collect::<Vec<_>>());
         facts.settle();
         facts
     }
 
     /// Expects these facts from producers: until one is inserted, reading it is a mistake that debug builds find.
     fn owe(&mut self, keys: impl IntoIterator<Item = &'static Definition>) {
-        self.owed.extend(keys.into_iter().map(|key| key.name));
+        for key in keys {
+            self.set_owed(key, true);
+        }
     }
 
     /// Makes what no producer inserted unknown, so that it is not taken for absent.
     fn settle(&mut self) {
-        for name in std::mem::take(&mut self.owed) {
-            if let Some(key) = key::find(name) {
-                self.insert_value(key, Fact::unknown("not determined"));
-            }
+        for key in self.owed().collect::<Vec<_>>() {
+            self.insert_value(key, Fact::unknown("not determined"));
         }
     }
 
+    fn owed(&self) -> impl Iterator<Item = &'static Definition> {
+        KEYS.iter().copied().filter(|key| self.is_owed(key))
+    }
+
     fn is_owed(&self, key: &Definition) -> bool {
-        self.owed.contains(key.name)
+        self.owed.get(key.index) == Some(&true)
+    }
+
+    fn set_owed(&mut self, key: &Definition, is_owed: bool) {
+        if let Some(owed) = self.owed.get_mut(key.index) {
+            *owed = is_owed;
+        }
     }
 
     fn assert_is_produced(&self, key: &Definition) {
@@ -128,18 +138,23 @@ impl Facts {
     /// A fact in the form that rules and JSON know.
     pub fn view(&self, key: &Definition) -> &Fact {
         self.assert_is_produced(key);
-        self.values.get(key.name).unwrap_or(&Fact::Absent)
+        self.form(key).unwrap_or(&Fact::Absent)
+    }
+
+    fn form(&self, key: &Definition) -> Option<&Fact> {
+        self.forms.get(key.index)?.as_ref()
     }
 
     /// All facts that were inserted, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Fact)> {
-        self.values.iter().map(|(name, fact)| (*name, fact))
+        let mut keys: Vec<_> = KEYS.iter().filter_map(|key| Some((key.name, self.form(key)?))).collect();
+        keys.sort_unstable_by_key(|(name, _)| *name);
+        keys.into_iter()
     }
 
     /// Inserts a fact, in place of the one that was there.
     pub fn insert<T: FactType>(&mut self, key: Key<T>, fact: Fact<T>) {
-        self.owed.remove(key.name);
-        self.values.insert(key.name, fact.as_ref().map(FactType::to_value));
+        self.insert_form(&key, fact.as_ref().map(FactType::to_value));
         self.table.set(key, fact);
     }
 
@@ -149,8 +164,14 @@ impl Facts {
         let is_set = self.table.set_value(key, &fact);
         debug_assert!(is_set, "{} is not {}: {fact:?}", key.name, key.expected());
         if is_set {
-            self.owed.remove(key.name);
-            self.values.insert(key.name, fact);
+            self.insert_form(key, fact);
+        }
+    }
+
+    fn insert_form(&mut self, key: &Definition, fact: Fact) {
+        self.set_owed(key, false);
+        if let Some(form) = self.forms.get_mut(key.index) {
+            *form = Some(fact);
         }
     }
 }
