@@ -144,7 +144,7 @@ macro_rules! keys {
         )*
 
         /// Numbers the facts in the order of reports.
-        #[expect(non_camel_case_types, clippy::upper_case_acronyms, reason = "each variant has the name of its key")]
+        #[expect(non_camel_case_types, reason = "each variant has the name of its key")]
         enum Index {
             $($constant,)*
         }

@@ -7,6 +7,13 @@ use std::fmt::Write as _;
 /// `bytes` as text in which everything that is not plain printable text stands as `\xNN` or `\u{…}`, and a backslash as
 /// `\\`: one unambiguous line.
 pub fn escape(bytes: &[u8]) -> String {
+    // Nearly all paths and names are plain ASCII, and need no look at each character.
+    let is_plain_ascii = |byte: &u8| matches!(byte, b' '..=b'~') && *byte != b'\\';
+    if let Ok(text) = std::str::from_utf8(bytes)
+        && bytes.iter().all(is_plain_ascii)
+    {
+        return text.to_owned();
+    }
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
@@ -54,6 +61,8 @@ mod tests {
     fn hostile_text_cannot_steer_a_terminal() {
         assert_eq!(escape(b"a\x1b[31m\xff\\"), "a\\x1b[31m\\xff\\\\");
         assert_eq!(escape("a\u{202e}b".as_bytes()), "a\\u{202e}b");
+        assert_eq!(escape(b" ~\x7f"), " ~\\x7f");
+        assert_eq!(escape("ü".as_bytes()), "ü");
         assert_eq!(printable("a\x1b[2Jb\n"), "a\u{fffd}[2Jb\n");
         assert!(matches!(printable("plain"), Cow::Borrowed(_)));
     }

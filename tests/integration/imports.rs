@@ -103,9 +103,9 @@ struct Source {
     is_asynchronous: bool,
 }
 
-/// Every source file by its path below `src`, without tests.
-fn sources() -> BTreeMap<String, Source> {
-    fn gather(folder: &Path, root: &Path, files: &mut BTreeMap<String, Source>) {
+/// Every source file below a folder, by its path there, without tests.
+pub(crate) fn source_files(root: &Path) -> BTreeMap<String, PathBuf> {
+    fn gather(folder: &Path, root: &Path, files: &mut BTreeMap<String, PathBuf>) {
         for entry in fs::read_dir(folder).unwrap() {
             let path: PathBuf = entry.unwrap().path();
             let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
@@ -113,15 +113,24 @@ fn sources() -> BTreeMap<String, Source> {
             if path.is_dir() {
                 gather(&path, root, files);
             } else if path.extension().is_some_and(|extension| extension == "rs") && !is_test {
-                files.insert(name.clone(), Source::read(&name, &fs::read_to_string(&path).unwrap()));
+                files.insert(name, path);
             }
         }
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = BTreeMap::new();
-    gather(&root, &root, &mut files);
-    assert!(files.len() > 100, "only {} files were found", files.len());
+    gather(root, root, &mut files);
     files
+}
+
+/// The source files of the program, read.
+fn sources() -> BTreeMap<String, Source> {
+    let files = source_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    assert!(files.len() > 100, "only {} files were found", files.len());
+    let read = |(name, path): (String, PathBuf)| {
+        let source = Source::read(&name, &fs::read_to_string(path).unwrap());
+        (name, source)
+    };
+    files.into_iter().map(read).collect()
 }
 
 impl Source {
@@ -218,7 +227,7 @@ impl Source {
 }
 
 /// The number of tokens of an item that is of tests alone.
-fn test_item(tokens: &[TokenTree]) -> Option<usize> {
+pub(crate) fn test_item(tokens: &[TokenTree]) -> Option<usize> {
     let [TokenTree::Punct(hash), TokenTree::Group(attribute), ..] = tokens else { return None };
     let text: String = attribute.to_string().split_whitespace().collect();
     if hash.as_char() != '#' || text != "[cfg(test)]" {
@@ -232,7 +241,7 @@ fn test_item(tokens: &[TokenTree]) -> Option<usize> {
     tokens.iter().position(is_end).map(|end| end + 1)
 }
 
-fn is_group(token: Option<&TokenTree>) -> bool {
+pub(crate) fn is_group(token: Option<&TokenTree>) -> bool {
     matches!(token, Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace)
 }
 

@@ -29,5 +29,6 @@ mod services;
 mod soci;
 mod support;
 mod tree;
+mod type_names;
 mod worlds;
 mod ztoc;
