@@ -84,12 +84,15 @@ fn collectives(step: &StepRecord, facts: &mut Facts) {
     let ranks = step.parts_of::<Setup>().next().and_then(|setup| setup.world_size.copied());
     facts.insert(key::RUN_NCCL_RANKS, ranks.map_or(Fact::Absent, |ranks| seen(step, ranks)));
     let mapped = step.parts_of::<MappedLibraries>().next();
-    let paths = mapped.map(|part| part.paths.list().to_vec()).unwrap_or_default();
-    let copies =
-        paths.into_iter().filter(|path| path.rsplit('/').next().is_some_and(|name| name.starts_with("libnccl.so")));
-    facts.insert(key::RUN_NCCL_PATHS, texts(step, copies.collect()));
+    let copies = mapped.map_or(Ok(Vec::new()), |part| part.paths.known_list().map(copies_of_nccl));
+    facts.insert(key::RUN_NCCL_PATHS, copies.map_or_else(Fact::Unknown, |copies| texts(step, copies)));
     said(step, facts);
     measured(step, first.as_ref(), facts);
+}
+
+fn copies_of_nccl(libraries: &[String]) -> Vec<String> {
+    let is_nccl = |path: &&String| path.rsplit('/').next().is_some_and(|file_name| file_name.starts_with("libnccl.so"));
+    libraries.iter().filter(is_nccl).cloned().collect()
 }
 
 /// NCCL's errors are several lines.
@@ -210,7 +213,10 @@ fn isolated(recording: &Recording, facts: &mut Facts) {
     let Some((step, body)) = recording.result::<IsolatedBody>() else {
         return none_of(key::definitions![RUN_ISOLATED], &untold(recording, IsolatedBody::STEP), facts);
     };
-    let rows = body.rows.list();
+    let rows = match body.rows.known_list() {
+        Ok(rows) => rows,
+        Err(gap) => return facts.insert(key::RUN_ISOLATED, Fact::Unknown(gap)),
+    };
     let speed = |row: &IsolatedRow| row.all_reduce_bytes_per_second.copied();
     let together = rows.first().and_then(speed);
     let records = rows.iter().map(|row| {
@@ -237,7 +243,11 @@ fn what_if(recording: &Recording, facts: &mut Facts) {
         return none_of(key::definitions![RUN_WHAT_IF], &untold(recording, WhatIfBody::STEP), facts);
     };
     let mut records: Vec<VariantResult> = Vec::new();
-    if let [base, variants @ ..] = body.variants.list() {
+    let all = match body.variants.known_list() {
+        Ok(all) => all,
+        Err(gap) => return facts.insert(key::RUN_WHAT_IF, Fact::Unknown(gap)),
+    };
+    if let [base, variants @ ..] = all {
         records.extend(variants.iter().flat_map(|variant| compared(base, variant)));
     }
     facts.insert(key::RUN_WHAT_IF, if records.is_empty() { Fact::Absent } else { seen(step, records) });

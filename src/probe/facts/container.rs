@@ -10,7 +10,7 @@ use crate::model::{Fact, Gap};
 
 use super::super::recording::{Recording, StepOutcome, StepRecord};
 use super::super::wire::StepBody as _;
-use super::super::wire::collectives::CollectivesBody;
+use super::super::wire::collectives::{CollectivesBody, UncleanExit};
 use super::super::wire::gpus::GpusBody;
 use super::super::wire::host_config::HostConfig;
 use super::super::wire::limits::LimitsBody;
@@ -115,11 +115,17 @@ fn unclean(step: &StepRecord) -> Vec<String> {
     let own = unclean_exit.iter().map(|how| format!("{}: {how}", step.name));
     // Steps without ranks have no such exits.
     let body: CollectivesBody = wire::read(body);
-    let ranks = body.unclean_exits.list().iter().map(|exit| {
-        let rank = exit.rank.copied().map_or_else(|| "a rank".to_owned(), |rank| format!("rank {rank}"));
-        format!("{}: {rank}: {}", step.name, exit.ending.text().unwrap_or("ended badly"))
-    });
+    // A failure that cannot be read is a failure.
+    let ranks = match body.unclean_exits.known_list() {
+        Ok(exits) => exits.iter().map(|exit| format!("{}: {}", step.name, ending(exit))).collect(),
+        Err(gap) => vec![format!("{}: {gap}", step.name)],
+    };
     own.chain(ranks).collect()
+}
+
+fn ending(exit: &UncleanExit) -> String {
+    let rank = exit.rank.copied().map_or_else(|| "a rank".to_owned(), |rank| format!("rank {rank}"));
+    format!("{rank}: {}", exit.ending.text().unwrap_or("ended badly"))
 }
 
 /// Processors that the container may use: those it is bound to, and no more than its quota of time comes to.
@@ -134,8 +140,12 @@ fn processors(limits: &LimitsBody) -> Option<i64> {
 fn given_otherwise(recording: &Recording, limits: &LimitsBody) -> Vec<String> {
     let mut otherwise = Vec::new();
     let Some(launch) = &recording.launch else { return otherwise };
-    let devices: Vec<_> = limits.devices.list().iter().filter_map(|device| device.path.text()).collect();
-    if launch.gpus && !devices.iter().any(|path| path.starts_with("/dev/nvidia") || *path == "/dev/dxg") {
+    // Nothing is concluded from a list that cannot be read.
+    let has_device = |wanted: fn(&str) -> bool| {
+        limits.devices.known_list().is_err()
+            || limits.devices.list().iter().filter_map(|device| device.path.text()).any(wanted)
+    };
+    if launch.gpus && !has_device(|path| path.starts_with("/dev/nvidia") || path == "/dev/dxg") {
         otherwise.push("GPUs were asked for, and there is no device node of one".to_owned());
     }
     let Some(host) = launch.host_config() else { return otherwise };
@@ -174,7 +184,7 @@ fn given_otherwise(recording: &Recording, limits: &LimitsBody) -> Vec<String> {
         .list()
         .iter()
         .any(|device| device.path_on_host.text().is_some_and(|path| path.starts_with("/dev/infiniband")));
-    if wants_rdma && !devices.iter().any(|path| path.starts_with("/dev/infiniband")) {
+    if wants_rdma && !has_device(|path| path.starts_with("/dev/infiniband")) {
         otherwise.push("/dev/infiniband was to be there, and is not".to_owned());
     }
     otherwise
@@ -220,6 +230,13 @@ mod tests {
             assert!(told.contains(wanted), "{told}");
         }
         assert_eq!(facts.get(key::RUN_PROCESSORS).value(), Some(&2));
+    }
+
+    #[test]
+    fn devices_that_cannot_be_read_are_not_missing() {
+        let limits = LIMITS.replace('\n', "").replace(r#"[{"path":"/dev/nvidia0","permitted":true}]"#, "7");
+        let facts = facts(r#"{"Devices":[{"PathOnHost":"/dev/infiniband"}]}"#, &limits, r#"{"gpus":[{"index":0}]}"#);
+        assert_eq!(facts.get(key::RUN_GIVEN_OTHERWISE), &Fact::Absent);
     }
 
     #[test]

@@ -117,4 +117,36 @@ mod tests {
             assert_eq!(facts.iter().map(|(name, _)| name).collect::<BTreeSet<_>>(), of_run);
         }
     }
+
+    #[test]
+    fn a_list_that_cannot_be_read_is_unknown() {
+        let cases: [(&str, &str, &[&Definition]); 5] = [
+            (
+                "collectives",
+                r#""part","body":{"kind":"libraries","paths":["/libnccl.so.2",null]}"#,
+                definitions![RUN_NCCL_PATHS],
+            ),
+            ("topology", r#""result","body":{"gpu_pairs":7}"#, definitions![RUN_NVLINK_PAIRS, RUN_PEER_REFUSED]),
+            (
+                "rdma",
+                r#""result","body":{"devices":{}}"#,
+                definitions![RUN_RDMA_DEVICES, RUN_RDMA_CLOSED, RUN_RDMA_PING],
+            ),
+            ("isolated", r#""result","body":{"rows":"x"}"#, definitions![RUN_ISOLATED]),
+            ("what-if", r#""result","body":{"variants":[1]}"#, definitions![RUN_WHAT_IF]),
+        ];
+        for (step, event, keys) in cases {
+            let line = format!(r#"{{"ncclcheck":1,"step":"{step}","run":0,"seconds":1.0,"event":{event}}}"#);
+            let mut facts = Facts::default();
+            add(&Recording::read(line.as_bytes()), &mut facts);
+            for key in keys {
+                let fact = facts.view(key);
+                assert!(
+                    matches!(fact, Fact::Unknown(gap) if gap.why.starts_with("invalid type")),
+                    "{}: {fact:?}",
+                    key.name
+                );
+            }
+        }
+    }
 }

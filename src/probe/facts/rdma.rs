@@ -25,7 +25,10 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     let Some((step, body)) = recording.result::<RdmaBody>() else {
         return none_of(KEYS, &untold(recording, RdmaBody::STEP), facts);
     };
-    let devices = body.devices.list();
+    let devices = match body.devices.known_list() {
+        Ok(devices) => devices,
+        Err(gap) => return none_of(KEYS, &Fact::Unknown(gap), facts),
+    };
     let open: Vec<_> = devices.iter().filter(|device| device.opens.copied() == Some(true)).collect();
     let names = open.iter().filter_map(|device| device.name.text()).map(ToOwned::to_owned);
     facts.insert(key::RUN_RDMA_DEVICES, texts(step, names.collect()));

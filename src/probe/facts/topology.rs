@@ -14,15 +14,19 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
         let keys = key::definitions![RUN_NVLINK_PAIRS, RUN_PEER_REFUSED];
         return none_of(keys, &untold(recording, TopologyBody::STEP), facts);
     };
-    let pairs = body.gpu_pairs.list();
+    let (pairs, unread) = match body.gpu_pairs.known_list() {
+        Ok(pairs) => (pairs, None),
+        Err(gap) => (&[][..], Some(gap)),
+    };
     // Each two GPUs once.
     let index = |name: &str| name.trim_start_matches("GPU").parse::<u32>().unwrap_or(u32::MAX);
     let bound = pairs.iter().filter_map(|pair| {
         let (from, to, links) = (pair.from.text()?, pair.to.text()?, pair.nvlinks.copied()?);
         (links > 0 && index(from) < index(to)).then(|| format!("{from}-{to}: NV{links}"))
     });
-    facts.insert(key::RUN_NVLINK_PAIRS, texts(step, bound.collect()));
-    let (mut refused, mut gap) = (Vec::new(), body.gpu_pairs.known().err());
+    let bound = unread.clone().map_or_else(|| texts(step, bound.collect()), Fact::Unknown);
+    facts.insert(key::RUN_NVLINK_PAIRS, bound);
+    let (mut refused, mut gap) = (Vec::new(), unread);
     for pair in pairs {
         let name = format!("{} to {}", pair.from.text().unwrap_or("?"), pair.to.text().unwrap_or("?"));
         match pair.cuda_can_access.known() {

@@ -70,6 +70,11 @@ impl<const NULLABLE: bool> Field<String, NULLABLE> {
 }
 
 impl<T, const NULLABLE: bool> Field<Vec<T>, NULLABLE> {
+    /// The entries of a list that matters, or the gap in its place; none where there is no list.
+    pub fn known_list(&self) -> Result<&[T], Gap> {
+        Ok(self.known()?.map_or(&[], Vec::as_slice))
+    }
+
     /// The entries; none where there is no list.
     pub fn list(&self) -> &[T] {
         self.value().map_or(&[], Vec::as_slice)
