@@ -2,9 +2,7 @@
 
 use std::io::{self, Read};
 
-use crate::model::{Digest, Hasher};
-
-use crate::model::BlobRef;
+use crate::model::{BlobRef, Digest, Hasher, part};
 
 /// A reader that counts and hashes what goes through, and that fails at the end, instead of ending, when size or digest
 /// are not the promised ones. Nobody who stops before the end has verified anything: drain it.
@@ -62,7 +60,7 @@ impl<R: Read> Read for Verified<R> {
             return Ok(0);
         }
         let count = self.inner.read(buffer)?;
-        self.verification.see(buffer.get(..count).unwrap_or_default())?;
+        self.verification.see(part(buffer, ..count)?)?;
         Ok(count)
     }
 }

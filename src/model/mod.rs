@@ -1,6 +1,7 @@
 //! Words that every stage shares. Nothing here does any I/O.
 
 mod blob;
+mod bounds;
 mod config;
 mod digest;
 mod elf;
@@ -21,6 +22,8 @@ mod text;
 mod version;
 
 pub use blob::BlobRef;
+pub use bounds::BoundsError;
+pub(crate) use bounds::{index, part, part_mut};
 pub use config::ImageConfig;
 pub(crate) use digest::hex;
 pub use digest::{Digest, DigestError, Hasher};

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::part;
+
 /// The name of the macro.
 const MACRO: &[u8] = b"CAFFE2_BUILD_STRINGS";
 
@@ -74,7 +76,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn wrong(&self, wanted: &str) -> String {
-        let here = self.rest.get(..self.rest.len().min(16)).unwrap_or_default();
+        let here = self.rest.get(..16).unwrap_or(self.rest);
         format!("its CAFFE2_BUILD_STRINGS has '{}' where {wanted} must stand", here.escape_ascii())
     }
 
@@ -105,8 +107,8 @@ impl<'a> Cursor<'a> {
         let inside = inside.strip_prefix(b"(").unwrap_or(inside);
         let close = [b")", delimiter, b"\""].concat();
         let end = memchr::memmem::find(inside, &close).ok_or_else(|| self.wrong("a raw text that ends"))?;
-        self.rest = inside.get(end + close.len()..).unwrap_or_default();
-        Ok(inside.get(..end).unwrap_or_default())
+        self.rest = part(inside, end + close.len()..)?;
+        Ok(part(inside, ..end)?)
     }
 
     fn ordinary(&mut self, text: &mut Vec<u8>) -> Result<(), String> {

@@ -87,13 +87,12 @@ fn preload(captures: &regex::bytes::Captures<'_>) -> Preload {
 
 /// Whether a name matches a shell pattern of `*` and of brackets with digits: all that these files use.
 pub(super) fn matches(pattern: &[u8], name: &[u8]) -> bool {
+    if let Some(rest) = pattern.strip_prefix(b"[0-9]") {
+        return name.split_first().is_some_and(|(byte, name)| byte.is_ascii_digit() && matches(rest, name));
+    }
     match pattern.split_first() {
         None => name.is_empty(),
         Some((b'*', rest)) => (0..=name.len()).any(|at| name.get(at..).is_some_and(|name| matches(rest, name))),
-        Some((b'[', _)) if pattern.starts_with(b"[0-9]") => match name.split_first() {
-            Some((byte, name)) => byte.is_ascii_digit() && matches(pattern.get(5..).unwrap_or_default(), name),
-            None => false,
-        },
         Some((byte, rest)) => name.split_first().is_some_and(|(first, name)| first == byte && matches(rest, name)),
     }
 }

@@ -10,6 +10,8 @@ use bytes::{Buf, Bytes};
 use futures_util::{Stream, StreamExt};
 use tokio::runtime::Runtime;
 
+use crate::model::part_mut;
+
 use super::engine_error::{EngineError, EngineErrorKind, complaint};
 
 /// The pieces of a body, as they arrive.
@@ -119,7 +121,7 @@ impl Read for Export {
             }
         }
         let count = buffer.len().min(self.frame.len());
-        self.frame.copy_to_slice(buffer.get_mut(..count).unwrap_or_default());
+        self.frame.copy_to_slice(part_mut(buffer, ..count)?);
         Ok(count)
     }
 }

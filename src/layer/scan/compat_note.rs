@@ -5,7 +5,7 @@
 use memchr::memmem;
 use serde::Deserialize;
 
-use crate::model::{CompatNote, Found, Gap};
+use crate::model::{BoundsError, CompatNote, Found, Gap, part};
 
 use super::extract::{Collect, Extractor};
 
@@ -21,6 +21,9 @@ const HEAD: usize = 1 << 20;
 /// The owner's name as it is stored, padded to four bytes, and the beginning of the content.
 const NOTE: &[u8] = b"NVIDIA Corporation\0\0{\"format\":";
 
+/// Bytes of the owner's name in [`NOTE`].
+const OWNER: usize = 20;
+
 /// Longest content. There are some hundred bytes in it.
 const LONGEST: usize = 4096;
 
@@ -31,11 +34,12 @@ struct NoteHead {
 }
 
 impl Collect for NoteHead {
-    fn push(&mut self, offset: u64, bytes: &[u8]) {
+    fn push(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
         if let Some(start) = usize::try_from(offset).ok().filter(|start| *start < HEAD) {
             self.bytes.resize(start, 0);
             self.bytes.extend_from_slice(bytes.get(..HEAD - start).unwrap_or(bytes));
         }
+        Ok(())
     }
 
     fn next(&self, at: u64) -> Option<u64> {
@@ -44,8 +48,7 @@ impl Collect for NoteHead {
 
     fn finish(self: Box<Self>) -> Result<Option<Found>, Gap> {
         let Some(at) = memmem::find(&self.bytes, NOTE) else { return Ok(None) };
-        let content = self.bytes.get(at..).and_then(|note| note.get(NOTE.len() - br#"{"format":"#.len()..));
-        let content = content.unwrap_or_default();
+        let content = part(&self.bytes, at + OWNER..).map_err(|error| Gap::new(format!("{}: {error}", self.path)))?;
         let content = content.get(..LONGEST).unwrap_or(content).split(|byte| *byte == 0).next().unwrap_or_default();
         match serde_json::from_slice::<NoteContent>(content) {
             Ok(content) => Ok(Some(Found::Compat(CompatNote { cuda: content.cuda, branches: content.driver }))),
@@ -74,9 +77,9 @@ mod tests {
         let bytes =
             [&b"\x7fELF....\x13\0\0\0j\0\0\0\0\0\0\0NVIDIA Corporation\0\0"[..], content.as_bytes(), b"\0\0"].concat();
         let (first, second) = bytes.split_at(30);
-        head.push(0, first);
-        head.push(30, second);
-        head.push(1 << 30, b"far behind");
+        head.push(0, first).unwrap();
+        head.push(30, second).unwrap();
+        head.push(1 << 30, b"far behind").unwrap();
         head.finish()
     }
 

@@ -11,7 +11,7 @@ use goblin::elf::header::{EI_DATA, ELFDATA2MSB};
 use goblin::elf::program_header::{PF_X, PT_DYNAMIC, PT_INTERP, PT_LOAD, PT_NOTE, ProgramHeader};
 use scroll::Pread;
 
-use crate::model::{ElfInfo, Endian, Found, Gap, Limits, OverLimit};
+use crate::model::{BoundsError, ElfInfo, Endian, Found, Gap, Limits, OverLimit, index, part};
 
 use super::extract::{Collect, Extractor};
 use dynamic::Dynamic;
@@ -56,7 +56,7 @@ impl Keeper {
 
 /// The parts of a file that may hold what is read of it.
 fn plan(headers: &Headers) -> Vec<Range<u64>> {
-    let mut parts: Vec<_> = headers.segments.iter().filter_map(|segment| part(headers, segment)).collect();
+    let mut parts: Vec<_> = headers.segments.iter().filter_map(|segment| part_of_segment(headers, segment)).collect();
     parts.sort_by_key(|part| part.start);
     // So that no byte is kept twice.
     let mut merged: Vec<Range<u64>> = Vec::new();
@@ -70,7 +70,7 @@ fn plan(headers: &Headers) -> Vec<Range<u64>> {
 }
 
 /// The part of a segment that may hold what is read of the file.
-fn part(headers: &Headers, segment: &ProgramHeader) -> Option<Range<u64>> {
+fn part_of_segment(headers: &Headers, segment: &ProgramHeader) -> Option<Range<u64>> {
     if !matches!(segment.p_type, PT_LOAD | PT_DYNAMIC | PT_NOTE | PT_INTERP) {
         return None;
     }
@@ -91,16 +91,14 @@ fn part(headers: &Headers, segment: &ProgramHeader) -> Option<Range<u64>> {
 }
 
 impl Collect for Keeper {
-    fn push(&mut self, offset: u64, bytes: &[u8]) {
+    fn push(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
         let end = offset + bytes.len() as u64;
-        for part in &self.plan {
-            let (from, to) = (part.start.max(offset), part.end.min(end));
+        for planned in &self.plan {
+            let (from, to) = (planned.start.max(offset), planned.end.min(end));
             if from >= to {
                 continue;
             }
-            // Both differences lie within these bytes.
-            let [from_here, to_here] = [from - offset, to - offset].map(|at| usize::try_from(at).unwrap_or_default());
-            let bytes = bytes.get(from_here..to_here).unwrap_or_default();
+            let bytes = part(bytes, index(from - offset)?..index(to - offset)?)?;
             if self.kept.size() + bytes.len() > self.limit {
                 self.left_out += bytes.len();
             } else {
@@ -113,6 +111,7 @@ impl Collect for Keeper {
             self.plan = plan(&headers);
             self.is_planned = true;
         }
+        Ok(())
     }
 
     fn next(&self, at: u64) -> Option<u64> {
@@ -157,19 +156,19 @@ fn parse(kept: &Kept) -> Result<ElfInfo, String> {
 
 /// The default directories in the code of a loader: one literal, in which directories with a slash at their ends follow each
 /// other, each with a zero behind it (glibc, `elf/dl-load.c`, `system_dirs`).
-fn default_directories(bytes: &[u8]) -> Vec<String> {
+fn default_directories(bytes: &[u8]) -> Result<Vec<String>, BoundsError> {
     let is_directory = |name: &[u8]| {
         name.len() > 1 && name.starts_with(b"/") && name.ends_with(b"/") && name.iter().all(u8::is_ascii_graphic)
     };
     for border in memchr::memmem::find_iter(bytes, b"/\0/") {
-        let begin = memchr::memrchr(0, bytes.get(..border).unwrap_or_default()).map_or(0, |zero| zero + 1);
-        let names = bytes.get(begin..).unwrap_or_default().split(|&byte| byte == 0);
+        let begin = memchr::memrchr(0, part(bytes, ..border)?).map_or(0, |zero| zero + 1);
+        let names = part(bytes, begin..)?.split(|&byte| byte == 0);
         let list: Vec<String> = names.take_while(|name| is_directory(name)).map(text).collect();
         if list.len() > 1 {
-            return list;
+            return Ok(list);
         }
     }
-    Vec::new()
+    Ok(Vec::new())
 }
 
 /// The description of the note `NT_GNU_BUILD_ID` of owner `GNU`, as hexadecimal digits.

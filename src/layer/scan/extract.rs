@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::model::{Entry, Found, Gap, Limits};
+use crate::model::{BoundsError, Entry, Found, Gap, Limits};
 
 /// Leading bytes that [`Extractor::wants`] gets to see, where the file has so many.
 pub(super) const HEAD: usize = 64;
@@ -21,8 +21,8 @@ pub(super) struct Extractor {
 /// Looks at one file.
 pub(super) trait Collect: Send {
     /// The next bytes. Offsets ascend; what is jumped over is a hole, and reads as zeros, unless [`Self::next`] did not ask
-    /// for it.
-    fn push(&mut self, offset: u64, bytes: &[u8]);
+    /// for it. An error is a defect of the extractor, as a panic is: it gets no more bytes.
+    fn push(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError>;
 
     /// The first byte that it needs from `at` on, where the bytes that came end; `None` when it needs no more. What lies
     /// before that byte may come nevertheless.
@@ -103,13 +103,14 @@ impl Running {
         self.collectors.is_empty()
     }
 
-    /// Hands out bytes. An extractor that panics loses its answer, and nobody else's.
+    /// Hands out bytes. An extractor that fails loses its own answer alone.
     pub(super) fn push(&mut self, offset: u64, bytes: &[u8]) {
         let (path, failed) = (&self.path, &mut self.failed);
         self.collectors.retain_mut(|(name, collector)| {
-            let survived = catch_unwind(AssertUnwindSafe(|| collector.push(offset, bytes))).is_ok();
+            let pushed = catch_unwind(AssertUnwindSafe(|| collector.push(offset, bytes)));
+            let survived = matches!(pushed, Ok(Ok(())));
             if !survived {
-                failed.push(panicked(name, path));
+                failed.push(defect(name, path));
             }
             survived
         });
@@ -119,14 +120,60 @@ impl Running {
         let path = &self.path;
         let answers = self.collectors.into_iter().filter_map(|(name, collector)| {
             let answer = catch_unwind(AssertUnwindSafe(|| collector.finish()));
-            answer.unwrap_or_else(|_| Err(panicked(name, path))).transpose()
+            answer.unwrap_or_else(|_| Err(defect(name, path))).transpose()
         });
         answers.chain(self.failed.into_iter().map(Err)).collect()
     }
 }
 
-fn panicked(name: &str, path: &str) -> Gap {
+fn defect(name: &str, path: &str) -> Gap {
     Gap::new(format!("{path}: the {name} extractor failed"))
         .settled_by("this is a defect of ncclcheck, please report it")
         .of_this_run()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{EntryKind, part};
+
+    struct Gather(Vec<u8>);
+
+    impl Collect for Gather {
+        fn push(&mut self, _offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
+            self.0.extend_from_slice(bytes);
+            Ok(())
+        }
+
+        fn finish(self: Box<Self>) -> Result<Option<Found>, Gap> {
+            Ok(Some(Found::Text(self.0.into())))
+        }
+    }
+
+    struct LeaveBounds;
+
+    impl Collect for LeaveBounds {
+        fn push(&mut self, _offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
+            part(bytes, bytes.len() + 1..).map(|_| ())
+        }
+
+        fn finish(self: Box<Self>) -> Result<Option<Found>, Gap> {
+            Ok(Some(Found::Text(Vec::new().into())))
+        }
+    }
+
+    #[test]
+    fn a_defect_of_an_extractor_costs_its_own_answer_alone() {
+        let extractors = [
+            Extractor { name: "bounds", wants: |_, _| true, start: |_, _| Box::new(LeaveBounds) },
+            Extractor { name: "text", wants: |_, _| true, start: |_, _| Box::new(Gather(Vec::new())) },
+        ];
+        let entry = Entry { path: "a".into(), kind: EntryKind::File, mode: 0, size: 6 };
+        let mut running = Running::start(&extractors, &entry, b"abc", 0, &Limits::default());
+        running.push(0, b"abc");
+        running.push(3, b"def");
+        let [Ok(Found::Text(text)), Err(gap)] = &*running.finish() else { panic!("two answers") };
+        assert!(text.starts_with(b"abcdef"));
+        assert!(gap.passing && gap.why.ends_with("a: the bounds extractor failed"), "{gap}");
+    }
 }

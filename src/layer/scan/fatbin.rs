@@ -21,7 +21,7 @@ mod walker;
 
 use std::ops::Range;
 
-use crate::model::{Found, Gap, GpuCode};
+use crate::model::{BoundsError, Found, Gap, GpuCode};
 
 use super::extract::{Collect, Extractor};
 use sections::FatbinSections;
@@ -141,7 +141,7 @@ pub fn gpu_code<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Option
     let mut walk = Box::new(Walk::new("library".to_owned()));
     let mut offset = 0;
     for piece in pieces {
-        walk.push(offset, piece);
+        walk.push(offset, piece).map_err(|error| Gap::new(error.to_string()))?;
         offset += piece.len() as u64;
     }
     match walk.finish()? {
@@ -151,9 +151,9 @@ pub fn gpu_code<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Option
 }
 
 impl Collect for Walk {
-    fn push(&mut self, offset: u64, bytes: &[u8]) {
-        self.sections.push(offset, bytes);
-        self.walker.push(offset, bytes, &mut self.seen);
+    fn push(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
+        self.sections.push(offset, bytes)?;
+        self.walker.push(offset, bytes, &mut self.seen)
     }
 
     fn next(&self, at: u64) -> Option<u64> {
@@ -162,7 +162,7 @@ impl Collect for Walk {
     }
 
     fn finish(mut self: Box<Self>) -> Result<Option<Found>, Gap> {
-        self.walker.finish(&mut self.seen);
+        self.walker.finish(&mut self.seen).map_err(|error| Gap::new(format!("{}: {error}", self.path)))?;
         Ok(match self.seen.loadable(&self.sections) {
             Ok(code) if code == GpuCode::default() => None,
             Ok(code) => Some(Found::GpuCode(Ok(code))),

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::model::{Entry, EntryKind, Gap, ImagePath, Limits, Meter, OverLimit};
+use crate::model::{Entry, EntryKind, Gap, ImagePath, Limits, Meter, OverLimit, part};
 use unpack::pipe::Cancel;
 
 use super::extract::{FileContent, look};
@@ -151,7 +151,7 @@ impl FileContent for FolderFile {
             }
         };
         self.at += count as u64;
-        Ok((place, self.buffer.get(..count).unwrap_or_default()))
+        Ok((place, part(&self.buffer, ..count)?))
     }
 }
 

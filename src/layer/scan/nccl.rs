@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
-use crate::model::{Found, Gap, NcclStrings};
+use crate::model::{BoundsError, Found, Gap, NcclStrings, part};
 
 use super::extract::{Collect, Extractor};
 use super::fatbin::Outside;
@@ -53,25 +53,24 @@ struct StringSearch {
 }
 
 impl StringSearch {
-    fn look(&mut self, bytes: &[u8]) {
-        let from = |at: usize| {
-            let rest = bytes.get(at..).unwrap_or_default();
-            rest.get(..rest.len().min(LONGEST)).unwrap_or_default()
-        };
-        let literal = |at: usize, pattern: &Regex| pattern.captures(from(at)).map(|captures| text(&captures[1]));
+    fn look(&mut self, bytes: &[u8]) -> Result<(), BoundsError> {
         for found in BEGINNING.find_iter(bytes) {
             let at = found.start();
+            let rest = part(bytes, at..)?;
+            let literal = rest.get(..LONGEST).unwrap_or(rest);
+            let matched = |pattern: &Regex| pattern.captures(literal).map(|captures| text(&captures[1]));
             match found.as_bytes() {
                 b"NCCL" => match bytes.get(found.end()) {
-                    Some(b' ') => self.banner(from(at)),
+                    Some(b' ') => self.banner(literal),
                     // At the very beginning nobody knows what went before; the next look at this seam does.
-                    Some(b'_') if at > 0 => self.name(bytes.get(at - 1) == Some(&0), from(at)),
+                    Some(b'_') if at > 0 => self.name(bytes.get(at - 1) == Some(&0), literal),
                     _ => {}
                 },
-                b"\0nccl" => self.found.interfaces.extend(literal(at, &PLUGIN)),
-                _ => self.found.symbol_versions.extend(literal(at, &SYMBOL_VERSION)),
+                b"\0nccl" => self.found.interfaces.extend(matched(&PLUGIN)),
+                _ => self.found.symbol_versions.extend(matched(&SYMBOL_VERSION)),
             }
         }
+        Ok(())
     }
 
     fn banner(&mut self, literal: &[u8]) {
@@ -97,27 +96,28 @@ fn text(bytes: &[u8]) -> String {
 }
 
 impl Collect for StringSearch {
-    fn push(&mut self, offset: u64, bytes: &[u8]) {
+    fn push(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
         if offset != self.end {
             self.tail.clear();
         }
         self.end = offset + bytes.len() as u64;
         let mut tail = std::mem::take(&mut self.tail);
-        if bytes.len() < LONGEST {
-            tail.extend_from_slice(bytes);
-            self.look(&tail);
-            tail.drain(..tail.len().saturating_sub(LONGEST));
-        } else {
+        if let (Some(first), Some(last)) = (bytes.first_chunk::<LONGEST>(), bytes.last_chunk::<LONGEST>()) {
             // A literal across two chunks is looked for in the seam alone, so that nothing large is copied.
             if !tail.is_empty() {
-                tail.extend_from_slice(bytes.get(..LONGEST).unwrap_or_default());
-                self.look(&tail);
+                tail.extend_from_slice(first);
+                self.look(&tail)?;
             }
-            self.look(bytes);
+            self.look(bytes)?;
             tail.clear();
-            tail.extend_from_slice(bytes.get(bytes.len() - LONGEST..).unwrap_or_default());
+            tail.extend_from_slice(last);
+        } else {
+            tail.extend_from_slice(bytes);
+            self.look(&tail)?;
+            tail.drain(..tail.len().saturating_sub(LONGEST));
         }
         self.tail = tail;
+        Ok(())
     }
 
     fn finish(self: Box<Self>) -> Result<Option<Found>, Gap> {
@@ -139,7 +139,7 @@ mod tests {
             let mut search = StringSearch::default();
             let mut at = 0;
             for chunk in LIBRARY.chunks(size) {
-                search.push(at, chunk);
+                search.push(at, chunk).unwrap();
                 at += chunk.len() as u64;
             }
             let Ok(Some(Found::Nccl(found))) = Box::new(search).finish() else {

@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::lgetxattr;
 use rustix::io::Errno;
 
-use crate::model::{EntryKind, Limits, Meter};
+use crate::model::{EntryKind, Limits, Meter, part};
 use unpack::pipe::Cancel;
 
 use super::folder::{Mark, scan_tree};
@@ -53,7 +53,7 @@ fn mark(path: &Path, kind: &EntryKind) -> io::Result<Mark> {
 fn attribute(path: &Path, name: &str) -> io::Result<Option<Vec<u8>>> {
     let mut value = [0; 256];
     match lgetxattr(path, format!("trusted.overlay.{name}"), &mut value) {
-        Ok(count) => Ok(Some(value.get(..count).unwrap_or_default().to_vec())),
+        Ok(count) => Ok(Some(part(&value, ..count)?.to_vec())),
         Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
         // It is there and longer than any that is known.
         Err(Errno::RANGE) => Ok(Some(Vec::new())),

@@ -1,6 +1,6 @@
 //! Small text files whose whole content matters: metadata of packages, PyTorch's version file, configuration.
 
-use crate::model::{Found, Gap, ImagePath, OverLimit};
+use crate::model::{BoundsError, Found, Gap, ImagePath, OverLimit};
 
 use super::extract::{Collect, Extractor};
 
@@ -95,12 +95,13 @@ struct TextCollector {
 }
 
 impl Collect for TextCollector {
-    fn push(&mut self, offset: u64, bytes: &[u8]) {
+    fn push(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
         // A file over the limit is not gathered at all; finish says so. Below it, holes read as zeros.
         if let (Ok(offset), true) = (usize::try_from(offset), self.size <= self.limit) {
             self.bytes.resize(offset, 0);
             self.bytes.extend_from_slice(bytes);
         }
+        Ok(())
     }
 
     fn finish(self: Box<Self>) -> Result<Option<Found>, Gap> {

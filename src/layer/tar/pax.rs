@@ -26,16 +26,16 @@ impl Records {
                 .and_then(|digits| std::str::from_utf8(digits).ok())
                 .and_then(|digits| digits.parse().ok())
                 .ok_or_else(malformed)?;
-            let record = data.get(space + 1..length).and_then(|r| r.strip_suffix(b"\n")).ok_or_else(malformed)?;
-            let equals = record.iter().position(|&b| b == b'=').ok_or_else(malformed)?;
-            let (key, value) = record.split_at(equals);
-            let value = value.get(1..).unwrap_or_default();
+            let (record, rest) = data.split_at_checked(length).ok_or_else(malformed)?;
+            let record = record.get(space + 1..).and_then(|record| record.strip_suffix(b"\n")).ok_or_else(malformed)?;
+            let mut parts = record.splitn(2, |&b| b == b'=');
+            let (Some(key), Some(value)) = (parts.next(), parts.next()) else { return Err(malformed()) };
             if matches!(key, b"GNU.sparse.offset" | b"GNU.sparse.numbytes") {
                 self.sparse_pairs.push(value.to_vec());
             } else {
                 self.pax.insert(key.to_vec(), value.to_vec());
             }
-            data = data.get(length..).unwrap_or_default();
+            data = rest;
         }
         Ok(())
     }

@@ -3,6 +3,8 @@
 
 use scroll::{LE, Pread};
 
+use crate::model::part;
+
 use super::CpuLevel;
 
 /// The entries of a cache, in its order.
@@ -78,7 +80,7 @@ impl<'a> LdSoCache<'a> {
         } else {
             return Err("it does not begin as a cache of ld.so does".to_owned());
         };
-        new_entries(bytes.get(start..).unwrap_or_default())
+        new_entries(part(bytes, start..)?)
     }
 
     /// The path that the loader takes for a soname on a machine of this kind (`e_machine`): that of the best folder that the
@@ -206,5 +208,5 @@ fn string(table: &[u8], offset: u32) -> Result<&[u8], String> {
     let wild = || format!("a string at {offset} lies outside");
     let rest = usize::try_from(offset).ok().and_then(|at| table.get(at..)).ok_or_else(wild)?;
     let end = memchr::memchr(0, rest).ok_or_else(wild)?;
-    Ok(rest.get(..end).unwrap_or_default())
+    Ok(part(rest, ..end)?)
 }

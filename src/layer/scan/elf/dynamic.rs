@@ -10,7 +10,7 @@ use goblin::elf::{Sym, sym};
 use scroll::Pread;
 use scroll::ctx::{SizeWith, TryFromCtx};
 
-use crate::model::{DynamicSymbol, ElfInfo, Gap, VersionNeed};
+use crate::model::{DynamicSymbol, ElfInfo, Gap, VersionNeed, part};
 
 use super::default_directories;
 use super::headers::Headers;
@@ -57,7 +57,7 @@ impl<'a> Dynamic<'a> {
         let mut entries = Vec::new();
         let mut at = 0;
         while at < bytes.len() {
-            let (entry, size) = Dyn::try_from_ctx(bytes.get(at..).unwrap_or_default(), headers.ctx)
+            let (entry, size) = Dyn::try_from_ctx(part(&bytes, at..)?, headers.ctx)
                 .map_err(|error| format!("dynamic section: {error}"))?;
             if entry.d_tag == dynamic::DT_NULL {
                 break;
@@ -88,7 +88,7 @@ impl<'a> Dynamic<'a> {
             let mut bytes = self.kept.up_to(".dynstr", table.saturating_add(offset), rest.min(most))?;
             if let Some(end) = memchr::memchr(0, &bytes) {
                 match &mut bytes {
-                    Cow::Borrowed(bytes) => *bytes = bytes.get(..end).unwrap_or_default(),
+                    Cow::Borrowed(bytes) => *bytes = part(bytes, ..end)?,
                     Cow::Owned(bytes) => bytes.truncate(end),
                 }
                 return Ok(bytes);
@@ -112,7 +112,7 @@ impl<'a> Dynamic<'a> {
         info.no_default_libraries =
             self.value(dynamic::DT_FLAGS_1).is_some_and(|flags| flags & dynamic::DF_1_NODEFLIB != 0);
         if info.soname.as_ref().is_some_and(|name| name.starts_with("ld-linux")) {
-            info.default_directories = default_directories(&self.kept.up_to("the loader", 0, LOADER)?);
+            info.default_directories = default_directories(&self.kept.up_to("the loader", 0, LOADER)?)?;
         }
         info.version_needs = self.version_needs()?;
         info.version_gives = self.version_gives()?;

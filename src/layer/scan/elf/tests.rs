@@ -29,7 +29,7 @@ fn read(bytes: &[u8], size: usize) -> Result<ElfInfo, Gap> {
     let mut keeper = Box::new(Keeper::new("lib.so".to_owned(), &Limits::default()));
     let mut at = 0;
     for chunk in bytes.chunks(size) {
-        keeper.push(at, chunk);
+        keeper.push(at, chunk).unwrap();
         at += chunk.len() as u64;
     }
     match keeper.finish()? {
@@ -77,7 +77,7 @@ fn of_much_code_only_the_tables_before_it_are_kept() {
         cc(dir.path(), &source, &path, &[&format!("-Wl,-soname,libx.so.1,-z,{layout}")]);
         let bytes = std::fs::read(&path).unwrap();
         let mut keeper = Box::new(Keeper::new("lib.so".to_owned(), &Limits::default()));
-        bytes.chunks(4096).enumerate().for_each(|(index, chunk)| keeper.push(index as u64 * 4096, chunk));
+        bytes.chunks(4096).enumerate().for_each(|(index, chunk)| keeper.push(index as u64 * 4096, chunk).unwrap());
         assert!(keeper.kept.size() < most, "{layout}: {} bytes", keeper.kept.size());
         let Ok(Some(Found::Elf(info))) = keeper.finish() else { panic!("{layout}") };
         assert_eq!(info.soname.as_deref(), Some("libx.so.1"), "{layout}");

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::model::{Found, Gap, GpuCode};
+use crate::model::{BoundsError, Found, Gap, GpuCode};
 
 use super::super::extract::Collect;
 use super::walker::{Visit, Walker};
@@ -28,8 +28,8 @@ impl<C> Outside<C> {
 }
 
 impl<C: Collect> Visit for Pass<C> {
-    fn outside(&mut self, offset: u64, bytes: &[u8]) {
-        self.inner.push(offset, bytes);
+    fn outside(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
+        self.inner.push(offset, bytes)
     }
 
     fn container(&mut self, _place: Range<u64>, _code: GpuCode) {}
@@ -40,8 +40,8 @@ impl<C: Collect> Visit for Pass<C> {
 }
 
 impl<C: Collect> Collect for Outside<C> {
-    fn push(&mut self, offset: u64, bytes: &[u8]) {
-        self.walker.push(offset, bytes, &mut self.pass);
+    fn push(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
+        self.walker.push(offset, bytes, &mut self.pass)
     }
 
     fn next(&self, at: u64) -> Option<u64> {
@@ -49,7 +49,7 @@ impl<C: Collect> Collect for Outside<C> {
     }
 
     fn finish(mut self: Box<Self>) -> Result<Option<Found>, Gap> {
-        self.walker.finish(&mut self.pass);
+        self.walker.finish(&mut self.pass).map_err(|error| Gap::new(format!("{}: {error}", self.path)))?;
         let Pass { inner, damage } = self.pass;
         match (Box::new(inner).finish()?, damage) {
             // What is looked for may lie in what was taken for GPU code.
@@ -71,9 +71,10 @@ mod tests {
     struct Shown(Vec<u8>, Vec<u64>);
 
     impl Collect for Shown {
-        fn push(&mut self, offset: u64, bytes: &[u8]) {
+        fn push(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
             self.0.extend_from_slice(bytes);
             self.1.extend(offset..offset + bytes.len() as u64);
+            Ok(())
         }
 
         fn finish(self: Box<Self>) -> Result<Option<Found>, Gap> {
@@ -92,7 +93,7 @@ mod tests {
         {
             let start = next / size * size;
             let end = (start + size).min(library.len());
-            outside.push(start as u64, &library[start..end]);
+            outside.push(start as u64, &library[start..end]).unwrap();
             at = end as u64;
         }
         outside.finish()

@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use crate::model::{BoundsError, index, part};
+
 /// Bytes of an ELF64 header, and of a section's header.
 const HEADER: usize = 64;
 
@@ -24,24 +26,24 @@ pub(super) struct FatbinSections {
 
 impl FatbinSections {
     /// The next bytes of the file, in order.
-    pub(super) fn push(&mut self, offset: u64, bytes: &[u8]) {
+    pub(super) fn push(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
         if offset == self.header.len() as u64 && self.header.len() < HEADER {
             let missing = HEADER - self.header.len();
             self.header.extend_from_slice(bytes.get(..missing).unwrap_or(bytes));
             self.wanted = self.table().map_or(0..0, |table| table.start.saturating_sub(NAMES)..table.end);
             // What came by before the header was whole is in it.
-            let index = |place: u64| usize::try_from(place).unwrap_or(usize::MAX);
-            let before = index(self.wanted.start)..index(self.wanted.end.min(offset));
+            let place = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
+            let before = place(self.wanted.start)..place(self.wanted.end.min(offset));
             self.bytes = self.header.get(before).unwrap_or_default().to_vec();
         }
         let from = self.wanted.start.max(offset);
         let to = self.wanted.end.min(offset + bytes.len() as u64);
         if from < to {
             // Holes read as zeros. All differences are within what is wanted, which is small.
-            let index = |place: u64, base: u64| usize::try_from(place - base).unwrap_or(usize::MAX);
-            self.bytes.resize(index(from, self.wanted.start), 0);
-            self.bytes.extend_from_slice(bytes.get(index(from, offset)..index(to, offset)).unwrap_or_default());
+            self.bytes.resize(index(from - self.wanted.start)?, 0);
+            self.bytes.extend_from_slice(part(bytes, index(from - offset)?..index(to - offset)?)?);
         }
+        Ok(())
     }
 
     /// The first byte from `at` on, where the bytes that came end, that is gathered.
@@ -110,8 +112,8 @@ mod tests {
         }
         for cut in 1..file.len() {
             let mut sections = FatbinSections::default();
-            sections.push(0, &file[..cut]);
-            sections.push(cut as u64, &file[cut..]);
+            sections.push(0, &file[..cut]).unwrap();
+            sections.push(cut as u64, &file[cut..]).unwrap();
             assert_eq!(sections.get(0), Some(&*file), "cut at {cut}");
         }
     }

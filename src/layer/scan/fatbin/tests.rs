@@ -20,7 +20,7 @@ const LIBRARIES: [(&[u8], &str); 2] = [
 fn found(pieces: impl IntoIterator<Item = (u64, Vec<u8>)>) -> Result<Option<GpuCode>, String> {
     let mut walk = Box::new(Walk::new("lib.so".to_owned()));
     for (offset, piece) in pieces {
-        walk.push(offset, &piece);
+        walk.push(offset, &piece).unwrap();
         assert!(walk.walker.rest.len() < STEP, "{} bytes are kept", walk.walker.rest.len());
     }
     match walk.finish() {

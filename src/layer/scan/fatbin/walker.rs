@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-use crate::model::{Arch, GpuCode, PtxVersion, Variant};
+use crate::model::{Arch, BoundsError, GpuCode, PtxVersion, Variant, part};
 
 use super::sections::number;
 
@@ -26,7 +26,9 @@ pub(super) const STEP: usize = CONTAINER_HEADER + ENTRY_HEADER;
 /// Who is told of what goes by.
 pub(super) trait Visit {
     /// Bytes that lie in no container, and where they are. Between two calls there may be containers, or a hole.
-    fn outside(&mut self, _offset: u64, _bytes: &[u8]) {}
+    fn outside(&mut self, _offset: u64, _bytes: &[u8]) -> Result<(), BoundsError> {
+        Ok(())
+    }
 
     /// A container that was sound: where it is, and what it holds.
     fn container(&mut self, place: Range<u64>, code: GpuCode);
@@ -56,25 +58,26 @@ struct Container {
 
 impl Walker {
     /// The next bytes of the file.
-    pub(super) fn push(&mut self, offset: u64, bytes: &[u8], visit: &mut impl Visit) {
+    pub(super) fn push(&mut self, offset: u64, bytes: &[u8], visit: &mut impl Visit) -> Result<(), BoundsError> {
         let begin = self.next;
         if begin + (self.rest.len() as u64) < offset {
             // A hole reads as zeros, which are no header.
-            self.leave(visit);
+            self.leave(visit)?;
             self.next = offset;
         }
         if !self.rest.is_empty() {
             // With these, every step that begins in what is left of the bytes before can be taken.
             let mut seam = std::mem::take(&mut self.rest);
             seam.extend_from_slice(bytes.get(..STEP).unwrap_or(bytes));
-            self.walk(begin, &seam, visit);
+            self.walk(begin, &seam, visit)?;
             if bytes.len() <= STEP {
                 from(self.next, begin, &seam).unwrap_or_default().clone_into(&mut self.rest);
-                return;
+                return Ok(());
             }
         }
-        self.walk(offset, bytes, visit);
+        self.walk(offset, bytes, visit)?;
         from(self.next, offset, bytes).unwrap_or_default().clone_into(&mut self.rest);
+        Ok(())
     }
 
     /// The first byte from `at` on, where the bytes that came end, that it is not indifferent to.
@@ -83,46 +86,48 @@ impl Walker {
     }
 
     /// The end of the file.
-    pub(super) fn finish(&mut self, visit: &mut impl Visit) {
-        self.leave(visit);
+    pub(super) fn finish(&mut self, visit: &mut impl Visit) -> Result<(), BoundsError> {
+        self.leave(visit)
     }
 
     /// No more bytes follow on those that came.
-    fn leave(&mut self, visit: &mut impl Visit) {
+    fn leave(&mut self, visit: &mut impl Visit) -> Result<(), BoundsError> {
         let rest = std::mem::take(&mut self.rest);
         match self.inside.take() {
             Some(container) => visit.damaged(container.start..container.end, self.next),
             None if rest.is_empty() => {}
-            None => visit.outside(self.next, &rest),
+            None => visit.outside(self.next, &rest)?,
         }
+        Ok(())
     }
 
     /// Takes every step that these bytes, which begin at `offset`, are enough for.
-    fn walk(&mut self, offset: u64, bytes: &[u8], visit: &mut impl Visit) {
+    fn walk(&mut self, offset: u64, bytes: &[u8], visit: &mut impl Visit) -> Result<(), BoundsError> {
         while let Some(bytes) = from(self.next, offset, bytes) {
             let went_on = match self.inside.take() {
                 Some(container) => self.entry(container, bytes, visit),
-                None => self.search(bytes, visit),
+                None => self.search(bytes, visit)?,
             };
             if !went_on {
-                return;
+                break;
             }
         }
+        Ok(())
     }
 
     /// Looks for a container; false when the bytes are too few to tell.
-    fn search(&mut self, bytes: &[u8], visit: &mut impl Visit) -> bool {
+    fn search(&mut self, bytes: &[u8], visit: &mut impl Visit) -> Result<bool, BoundsError> {
         let Some(at) = FINDER.find(bytes) else {
-            self.pass(bytes, bytes.len().saturating_sub(MAGIC.len() - 1), visit);
-            return false;
+            self.pass(bytes, bytes.len().saturating_sub(MAGIC.len() - 1), visit)?;
+            return Ok(false);
         };
-        self.pass(bytes, at, visit);
-        let Some(bytes) = bytes.get(at..) else { return false };
+        self.pass(bytes, at, visit)?;
+        let bytes = part(bytes, at..)?;
         let Some((header, entry)) = bytes
             .split_first_chunk::<CONTAINER_HEADER>()
             .and_then(|(header, rest)| Some((header, rest.first_chunk::<ENTRY_HEADER>()?)))
         else {
-            return false;
+            return Ok(false);
         };
         let start = self.next;
         let first = start + CONTAINER_HEADER as u64;
@@ -133,17 +138,18 @@ impl Walker {
                 self.inside = Some(Container { start, end, code: GpuCode::default() });
             }
             // By chance, or in a program that reads containers.
-            None => self.pass(bytes, MAGIC.len(), visit),
+            None => self.pass(bytes, MAGIC.len(), visit)?,
         }
-        true
+        Ok(true)
     }
 
     /// Passes over the first of these bytes, which lie outside.
-    fn pass(&mut self, bytes: &[u8], count: usize, visit: &mut impl Visit) {
+    fn pass(&mut self, bytes: &[u8], count: usize, visit: &mut impl Visit) -> Result<(), BoundsError> {
         if count > 0 {
-            visit.outside(self.next, bytes.get(..count).unwrap_or_default());
+            visit.outside(self.next, part(bytes, ..count)?)?;
             self.next += count as u64;
         }
+        Ok(())
     }
 
     /// Reads one entry, or ends the container; false when the bytes are too few.

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::model::{Digest, EntryKind, Limits};
+use crate::model::{Digest, EntryKind, Limits, part};
 
 use super::super::Compression;
 use super::listing::{ListedLayer, Listing, shown};
@@ -75,7 +75,7 @@ fn spans<'z>(ztoc: &Ztoc<'z>, size: u64) -> Result<Vec<Span<'z>>, String> {
     if counts.iter().any(|said| *said != Some(count as u64)) || size_said != count.checked_mul(CHECKPOINT) {
         return Err(format!("it has {count} digests of spans, and not as many places where they begin"));
     }
-    let places = ztoc.checkpoints.get(HEAD..).unwrap_or_default().chunks_exact(CHECKPOINT).map(checkpoint);
+    let places = part(ztoc.checkpoints, HEAD..)?.chunks_exact(CHECKPOINT).map(checkpoint);
     let places = places.collect::<Option<Vec<_>>>().ok_or("a span begins where none can be")?;
     let mut spans = Vec::new();
     for (number, (digest, place)) in digests.zip(&places).enumerate() {
@@ -94,7 +94,7 @@ fn spans<'z>(ztoc: &Ztoc<'z>, size: u64) -> Result<Vec<Span<'z>>, String> {
             stored: start..end,
             bit: (8 - place.bits) % 8,
             unpacked: place.unpacked..unpacked_end,
-            window: place.window.get(WINDOW - known..).unwrap_or_default(),
+            window: part(place.window, WINDOW - known..)?,
             digest,
         });
     }

@@ -187,6 +187,5 @@ fn follow(bytes: &[u8], at: usize) -> Result<usize, Malformed> {
 /// A string by its place.
 fn text(bytes: &[u8], at: usize) -> Result<&[u8], Malformed> {
     let size = size(bytes, at)?;
-    let rest = bytes.get(at + 4..).unwrap_or_default();
-    rest.get(..size).ok_or(Malformed("a text leads out of it", at))
+    bytes.get(at + 4..).and_then(|rest| rest.get(..size)).ok_or(Malformed("a text leads out of it", at))
 }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 use regex::bytes::Regex;
 
-use crate::model::{Entry, Found, Gap};
+use crate::model::{BoundsError, Entry, Found, Gap, part};
 
 use super::super::extract::{Collect, Extractor};
 use super::super::fatbin::Outside;
@@ -36,7 +36,7 @@ fn is_elf_named(entry: &Entry, head: &[u8], name: &[u8]) -> bool {
 /// Something short, looked for in every window of a file.
 trait LiteralLook: Send {
     /// Bytes at this offset of the file. Windows overlap, so that nothing is cut in two everywhere.
-    fn look(&mut self, offset: u64, bytes: &[u8]);
+    fn look(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError>;
     fn found(self) -> Option<Found>;
 }
 
@@ -57,23 +57,24 @@ impl<L> Windows<L> {
 }
 
 impl<L: LiteralLook> Collect for Windows<L> {
-    fn push(&mut self, offset: u64, bytes: &[u8]) {
+    fn push(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
         if offset != self.end {
             self.tail.clear();
         }
         self.end = offset + bytes.len() as u64;
         let before = offset - self.tail.len() as u64;
         // Only the seam is copied, not what lies behind it.
-        let seam = bytes.get(..bytes.len().min(self.overlap)).unwrap_or_default();
+        let seam = bytes.get(..self.overlap).unwrap_or(bytes);
         self.tail.extend_from_slice(seam);
-        self.look.look(before, &self.tail);
+        self.look.look(before, &self.tail)?;
         if bytes.len() > self.overlap {
-            self.look.look(offset, bytes);
+            self.look.look(offset, bytes)?;
             self.tail.clear();
-            self.tail.extend_from_slice(bytes.get(bytes.len() - self.overlap..).unwrap_or_default());
+            self.tail.extend_from_slice(part(bytes, bytes.len() - self.overlap..)?);
         } else {
             self.tail.drain(..self.tail.len().saturating_sub(self.overlap));
         }
+        Ok(())
     }
 
     fn finish(self: Box<Self>) -> Result<Option<Found>, Gap> {
@@ -93,7 +94,7 @@ static FLAGS: LazyLock<Regex> = LazyLock::new(|| {
 struct ArchFlags(BTreeSet<String>);
 
 impl LiteralLook for ArchFlags {
-    fn look(&mut self, offset: u64, bytes: &[u8]) {
+    fn look(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
         for at in FIRST_FLAG.iter().flat_map(|finder| finder.find_iter(bytes)) {
             // A literal begins behind another one, or, where long ones are gathered, at a multiple of eight (`.rodata.str1.8`)
             // behind whatever the section before ended with.
@@ -103,12 +104,13 @@ impl LiteralLook for ArchFlags {
                 Some(b' ') | None => false,
                 Some(_) => (offset + at as u64).is_multiple_of(8),
             };
-            let literal = bytes.get(at..).unwrap_or_default();
-            let literal = literal.get(..literal.len().min(LONGEST_FLAGS)).unwrap_or_default();
+            let rest = part(bytes, at..)?;
+            let literal = rest.get(..LONGEST_FLAGS).unwrap_or(rest);
             if begins && let Some([flags]) = FLAGS.captures(literal).map(|captures| captures.extract().1) {
                 self.0.insert(String::from_utf8_lossy(flags).into_owned());
             }
         }
+        Ok(())
     }
 
     fn found(self) -> Option<Found> {
@@ -201,15 +203,15 @@ struct Versions {
 }
 
 impl LiteralLook for Versions {
-    fn look(&mut self, offset: u64, bytes: &[u8]) {
+    fn look(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
         if offset == 0 && self.form.is_none() {
             self.form = LiteralForm::of(bytes);
         }
-        let Some(form) = self.form else { return };
+        let Some(form) = self.form else { return Ok(()) };
         let (finder, length) = form.returns();
         for found in finder.find_iter(bytes) {
             let end = found + finder.needle().len() - length;
-            let before = bytes.get(end.saturating_sub(LONGEST_FUNCTION)..end).unwrap_or_default();
+            let before = part(bytes, end.saturating_sub(LONGEST_FUNCTION)..end)?;
             if let Some((number, length)) = form.constant(before)
                 && let Some(version) = version(number)
                 && self.seen.len() < MOST_VERSIONS
@@ -217,6 +219,7 @@ impl LiteralLook for Versions {
                 self.seen.insert(offset + (end - length) as u64, version);
             }
         }
+        Ok(())
     }
 
     fn found(self) -> Option<Found> {
@@ -226,9 +229,9 @@ impl LiteralLook for Versions {
 
 /// Major, minor and patch of a number that can be a version.
 fn version(number: u64) -> Option<[u32; 3]> {
-    let half = |shift: u32| u32::try_from(number >> shift & 0xffff).unwrap_or_default();
     let major = u32::try_from(number >> 32).ok()?;
-    (1..256).contains(&major).then(|| [major, half(16), half(0)])
+    let [minor, patch] = [number >> 16 & 0xffff, number & 0xffff].map(u32::try_from);
+    Some([major, minor.ok()?, patch.ok()?]).filter(|_| (1..256).contains(&major))
 }
 
 #[cfg(test)]
@@ -239,7 +242,7 @@ mod tests {
         let mut windows = Box::new(Windows::new(overlap, look));
         let mut at = 0;
         for chunk in bytes.chunks(size) {
-            windows.push(at, chunk);
+            windows.push(at, chunk).unwrap();
             at += chunk.len() as u64;
         }
         windows.finish().unwrap()

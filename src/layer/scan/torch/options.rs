@@ -2,7 +2,7 @@
 //! `CAFFE2_BUILD_STRINGS` in `macros.h`, which most builds do not ship. The compiler scatters them over the function: short
 //! ones are numbers stored to the stack, long ones are copied from somewhere. So the function is run, on memory of our own.
 
-use crate::model::{BuildOptions, Entry, Found, Gap, Limits};
+use crate::model::{BoundsError, BuildOptions, Entry, Found, Gap, Limits};
 
 use super::super::extract::{Collect, Extractor};
 use super::spool::Spool;
@@ -41,8 +41,9 @@ impl OptionsCollector {
 }
 
 impl Collect for OptionsCollector {
-    fn push(&mut self, offset: u64, bytes: &[u8]) {
+    fn push(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
         self.spool.push(offset, bytes);
+        Ok(())
     }
 
     fn finish(self: Box<Self>) -> Result<Option<Found>, Gap> {
