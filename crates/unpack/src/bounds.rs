@@ -5,14 +5,13 @@
 
 #![allow(clippy::inline_always, reason = "the inner loop must have no calls in it")]
 
-use std::io;
 use std::slice::SliceIndex;
 
+use crate::error::DecodeError;
 use crate::inflate::InflateError;
 
 /// A decoder left the bounds of its own buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the decoder left the bounds of its buffer")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BoundsError;
 
 impl BoundsError {
@@ -21,7 +20,7 @@ impl BoundsError {
     #[inline(always)]
     #[track_caller]
     pub(crate) fn new() -> Self {
-        debug_assert!(false, "{Self}");
+        debug_assert!(false, "{}", DecodeError::OutOfBounds);
         Self
     }
 }
@@ -30,12 +29,6 @@ impl From<BoundsError> for InflateError {
     fn from(error: BoundsError) -> Self {
         let BoundsError = error;
         Self::OUT_OF_BOUNDS
-    }
-}
-
-impl From<BoundsError> for io::Error {
-    fn from(error: BoundsError) -> Self {
-        Self::new(io::ErrorKind::InvalidData, error)
     }
 }
 

@@ -32,18 +32,18 @@
 //!
 //! # Errors
 //!
-//! The decoders are [`BufRead`](std::io::BufRead), so their errors are [`std::io::Error`]. Damage of the compressed data has a
-//! [`GzipError`](inflate::GzipError) or a [`ZstdError`](unzstd::ZstdError) inside, which
-//! [`get_ref`](std::io::Error::get_ref) and `downcast_ref` find. Errors of the source come out with their kind and text, after
-//! all bytes that the source gave before. All content before the damage may have come out already: a checksum is at the end of
-//! what it covers.
+//! The decoders are [`BufRead`](std::io::BufRead), so their errors are [`std::io::Error`]. [`UnpackError::from_io`] takes out what
+//! is inside: the error of the source, unchanged, or a [`DecodeError`]. An error of the source comes out after all bytes that the
+//! source gave before. All content before damage may have come out already: a checksum is at the end of what it covers.
 
 mod bounds;
-mod defect;
+mod error;
 pub mod inflate;
 pub mod pipe;
 pub mod pool;
 pub mod unzstd;
+
+pub use error::{DecodeError, UnpackError};
 
 /// The examples of the README.
 #[cfg(doctest)]

@@ -2,7 +2,7 @@
 //! the documents that say what they are come last.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, Cursor, Read};
+use std::io::{self, Cursor, Read};
 use std::thread;
 
 use crate::image::layers::describe;
@@ -14,8 +14,8 @@ use crate::image::scanned::{ScannedLayer, cached, keep, promised, verify_diff_id
 use crate::image::source::SourceError;
 use crate::image::target::Selector;
 use crate::image::{ImageError, Request, ScanContext};
-use crate::layer::scan::{LayerScan, ScanError, scan_layer, unpack};
-use crate::layer::tar::{TarError, TarErrorKind, TarReader};
+use crate::layer::scan::{DecompressError, LayerScan, ScanError, scan_layer, unpack};
+use crate::layer::tar::{TarError, TarErrorKind, TarInput, TarReader};
 use crate::model::{Digest, Entry, EntryKind, Hasher, ImagePath};
 use unpack::pipe::{PipeWriter, pipe, with_pipe};
 
@@ -174,7 +174,7 @@ struct ArchiveReader<'l, R> {
     found: StreamedArchive,
 }
 
-impl<R: BufRead> ArchiveReader<'_, R> {
+impl<R: TarInput<Error = DecompressError>> ArchiveReader<'_, R> {
     fn member(&mut self, entry: &Entry) -> Result<(), ImageError> {
         match &entry.kind {
             EntryKind::Symlink(target) => {
@@ -293,7 +293,7 @@ fn is_layer(entry: &Entry, head: &[u8]) -> bool {
     compressed || ustar || named
 }
 
-fn told_tar(name: &str, error: &TarError) -> ImageError {
+fn told_tar(name: &str, error: &TarError<DecompressError>) -> ImageError {
     match &error.what {
         TarErrorKind::Read(below) => ImageError::invalid(format!("{name}: {below}")),
         _ if error.offset < 512 => {

@@ -1,17 +1,19 @@
 //! The tar inside a blob: compression is known by the blob's first bytes, whatever its media type says.
 
 use std::fmt;
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Limits, OverLimit};
-use unpack::inflate::{Gunzip, GzipError};
+use crate::layer::tar::TarInput;
+use crate::model::{BoundsError, Limits, OverLimit};
+use unpack::inflate::Gunzip;
 use unpack::pipe::Pipe;
 use unpack::pool::Pool;
-use unpack::unzstd::{Unzstd, ZstdError};
+use unpack::unzstd::Unzstd;
+use unpack::{DecodeError, UnpackError};
 
 /// How a layer blob is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,39 +53,65 @@ impl Compression {
         match *head {
             [0x1f, 0x8b, ..] => Ok(Self::Gzip),
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Ok(Self::Zstd),
-            [b'B', b'Z', b'h', ..] => Err(CompressionError::unsupported("bzip2")),
-            [0xfd, b'7', b'z', b'X', b'Z', ..] => Err(CompressionError::unsupported("xz")),
+            [b'B', b'Z', b'h', ..] => Err(CompressionError::Unsupported("bzip2")),
+            [0xfd, b'7', b'z', b'X', b'Z', ..] => Err(CompressionError::Unsupported("xz")),
             _ => Ok(Self::None),
         }
     }
 }
 
-/// Why a blob cannot be unpacked. Travels inside an [`io::Error`] through the tar reader.
+/// Why a blob cannot be unpacked.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum DecompressError {
+pub enum DecompressError {
+    /// The blob could not be read, or is not what its descriptor says.
     #[error("{0}")]
-    Damage(CompressionError),
+    Source(#[source] io::Error),
+    /// The compressed bytes are damaged, or compressed in a way that layers are not.
+    #[error(transparent)]
+    Compression(#[from] CompressionError),
+    /// A bound of [`Limits`] was passed.
     #[error("{0}")]
-    Limit(String),
+    Limit(OverLimit),
 }
 
-/// Compressed bytes that are not what they should be, and where.
+/// Compressed bytes that are not what they should be.
 #[derive(Debug, thiserror::Error)]
-#[error("{what}")]
-pub struct CompressionError {
-    what: String,
+#[non_exhaustive]
+pub enum CompressionError {
+    /// The blob is compressed in a way that layers are not.
+    #[error("the layer is compressed with {0}; image layers are plain tar, gzip or zstd")]
+    Unsupported(&'static str),
+    /// The decoder failed.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// The unpacked bytes were accessed out of bounds.
+    #[error(transparent)]
+    OutOfBounds(#[from] BoundsError),
 }
 
-impl CompressionError {
-    fn unsupported(name: &str) -> Self {
-        Self { what: format!("the layer is compressed with {name}; image layers are plain tar, gzip or zstd") }
+impl From<io::Error> for DecompressError {
+    /// What a pipe or a decoder returned.
+    fn from(error: io::Error) -> Self {
+        match UnpackError::from_io(error) {
+            Ok(UnpackError::Decode(error)) => Self::Compression(error.into()),
+            Ok(UnpackError::Source(error)) | Err(error) => Self::Source(error),
+        }
+    }
+}
+
+impl From<BoundsError> for DecompressError {
+    fn from(error: BoundsError) -> Self {
+        Self::Compression(error.into())
     }
 }
 
 /// The bytes inside `blob`, bounded.
-pub(super) fn open<'a>(blob: &'a mut Pipe, limits: &Limits, pool: Option<&'a Pool>) -> io::Result<BoundedDecoder<'a>> {
-    let compression =
-        Compression::detect(blob.fill_buf()?).map_err(|damage| io::Error::other(DecompressError::Damage(damage)))?;
+pub(super) fn open<'a>(
+    blob: &'a mut Pipe,
+    limits: &Limits,
+    pool: Option<&'a Pool>,
+) -> Result<BoundedDecoder<'a>, DecompressError> {
+    let compression = Compression::detect(blob.fill_buf()?)?;
     let stored = blob.taken();
     let inner: Box<dyn BufRead> = match compression {
         Compression::None => Box::new(blob),
@@ -110,18 +138,16 @@ impl BoundedDecoder<'_> {
     }
 
     /// A bomb shows by its ratio long before it fills anything. Small blobs may well be all zeros.
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), OverLimit> {
         const SMALL: u64 = 64 << 20;
         let (stored, unpacked) = (self.stored.load(Ordering::Relaxed), self.written);
         if unpacked > self.most {
-            return Err(
-                OverLimit::new(format!("the layer unpacks to {unpacked} bytes"), "unpacked", self.most).to_string()
-            );
+            return Err(OverLimit::new(format!("the layer unpacks to {unpacked} bytes"), "unpacked", self.most));
         }
         if unpacked > SMALL && unpacked / self.expansion > stored {
             let limit = self.expansion;
             let what = format!("the layer unpacks to {} bytes for each of its {stored}", unpacked / stored.max(1));
-            return Err(OverLimit::new(what, "expansion", limit).to_string());
+            return Err(OverLimit::new(what, "expansion", limit));
         }
         Ok(())
     }
@@ -136,33 +162,16 @@ impl fmt::Debug for BoundedDecoder<'_> {
     }
 }
 
-impl BufRead for BoundedDecoder<'_> {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        self.check().map_err(|limit| io::Error::other(DecompressError::Limit(limit)))?;
-        self.inner.fill_buf().map_err(explain)
+impl TarInput for BoundedDecoder<'_> {
+    type Error = DecompressError;
+
+    fn fill(&mut self) -> Result<&[u8], DecompressError> {
+        self.check().map_err(DecompressError::Limit)?;
+        Ok(self.inner.fill_buf()?)
     }
 
-    fn consume(&mut self, amount: usize) {
-        self.inner.consume(amount);
-        self.written += amount as u64;
+    fn advance(&mut self, count: usize) {
+        self.inner.consume(count);
+        self.written += count as u64;
     }
-}
-
-impl Read for BoundedDecoder<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.fill_buf()?.read(buffer)?;
-        self.consume(count);
-        Ok(count)
-    }
-}
-
-/// Errors of the decoders become damage. What the medium below says passes as it is.
-fn explain(error: io::Error) -> io::Error {
-    let what = error.get_ref().and_then(|inner| {
-        let gzip = inner.downcast_ref::<GzipError>().map(ToString::to_string);
-        gzip.or_else(|| inner.downcast_ref::<ZstdError>().map(ToString::to_string))
-    });
-    what.map_or(error, |what| {
-        io::Error::new(io::ErrorKind::InvalidData, DecompressError::Damage(CompressionError { what }))
-    })
 }

@@ -4,6 +4,7 @@
 mod compat_note;
 mod decompress;
 mod elf;
+mod error;
 mod extract;
 mod fatbin;
 mod folder;
@@ -14,16 +15,18 @@ mod text;
 mod torch;
 
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, Read};
+use std::io::BufRead as _;
 
-use crate::layer::tar::{TarError, TarErrorKind, TarReader};
-use crate::model::{BuildOptions, Digest, Entry, EntryKind, Found, Gap, Hasher, Limits};
+use crate::layer::tar::{TarError, TarInput, TarReader};
+use crate::model::{BuildOptions, Digest, Entry, EntryKind, Found, Gap, Hasher, Limits, part};
 use unpack::pipe::Pipe;
 use unpack::pool::Pool;
 
+use decompress::BoundedDecoder;
 use extract::{Extractor, Running};
 
-pub use decompress::Compression;
+pub use decompress::{Compression, CompressionError, DecompressError};
+pub use error::ScanError;
 pub use fatbin::gpu_code;
 pub use folder::scan_folder;
 pub use overlay::scan_overlay;
@@ -69,27 +72,6 @@ impl LayerScan {
     }
 }
 
-/// Why a layer could not be scanned.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ScanError {
-    /// The blob could not be read, or is not what its descriptor says.
-    #[error("{0}")]
-    Read(io::Error),
-    /// The compressed bytes are damaged.
-    #[error("{0}")]
-    Compression(decompress::CompressionError),
-    /// The tar inside is damaged.
-    #[error("{0}")]
-    Tar(TarError),
-    /// A bound of [`Limits`] was passed.
-    #[error("{0}")]
-    Limit(String),
-    /// A piece of a layer that is read in part is not the promised one.
-    #[error("{0}")]
-    Piece(String),
-}
-
 /// Scans one layer. `blob` is read to its last byte, so that whoever verifies it below has seen all of it.
 ///
 /// With a pool, its threads unpack gzip ahead, and zstd of many frames.
@@ -101,15 +83,19 @@ pub fn scan_layer(
 ) -> Result<LayerScan, ScanError> {
     let result = scan_unpacked(&mut blob, limits, want_diff_id, pool);
     match result {
-        // Damage is a symptom: if the blob is not the promised one, that is the cause to tell.
-        Err(ScanError::Compression(_) | ScanError::Tar(_)) => drain(&mut blob).map_err(ScanError::Read).and(result),
-        Ok(scan) => drain(&mut blob).map_err(ScanError::Read).map(|()| scan),
+        // Damage is a symptom: if the blob is not the promised one, that is the cause to report.
+        Err(ScanError::Compression(_) | ScanError::Tar(_)) => drain(&mut blob).and(result),
+        Ok(scan) => drain(&mut blob).map(|()| scan),
         Err(_) => result,
     }
 }
 
 /// The bytes inside a compressed archive that is no layer itself; a plain one passes as it is.
-pub fn unpack<'a>(blob: &'a mut Pipe, limits: &Limits, pool: Option<&'a Pool>) -> io::Result<impl BufRead + 'a> {
+pub fn unpack<'a>(
+    blob: &'a mut Pipe,
+    limits: &Limits,
+    pool: Option<&'a Pool>,
+) -> Result<impl TarInput<Error = DecompressError> + 'a, DecompressError> {
     decompress::open(blob, limits, pool)
 }
 
@@ -120,9 +106,10 @@ pub fn build_options(library: &[u8]) -> Result<Option<BuildOptions>, String> {
     torch::build_options(&library)
 }
 
-fn drain(blob: &mut Pipe) -> io::Result<()> {
+/// Reads a blob to its end, where a verification fails that compares its digest.
+fn drain(blob: &mut Pipe) -> Result<(), ScanError> {
     loop {
-        let count = blob.fill_buf()?.len();
+        let count = blob.fill_buf().map_err(DecompressError::from)?.len();
         if count == 0 {
             return Ok(());
         }
@@ -136,32 +123,32 @@ fn scan_unpacked(
     want_diff_id: bool,
     pool: Option<&Pool>,
 ) -> Result<LayerScan, ScanError> {
-    let unpacked = decompress::open(blob, limits, pool).map_err(cause)?;
+    let unpacked = decompress::open(blob, limits, pool)?;
     let compression = unpacked.compression();
-    let mut hashed = Hashed { inner: unpacked, hasher: want_diff_id.then(Hasher::sha256) };
-    let mut tar = TarReader::new(&mut hashed, limits);
+    let mut hasher = want_diff_id.then(Hasher::sha256);
+    let mut tar = TarReader::new(Hashed { inner: unpacked, hasher: hasher.as_mut(), seen: 0 }, limits);
     let mut entries = Vec::new();
     let mut found = BTreeMap::new();
-    while let Some(entry) = tar.next_member().map_err(tar_cause)? {
+    while let Some(entry) = tar.next_member()? {
         if entry.kind == EntryKind::File && entry.size > 0 {
-            let answers = extract(&mut tar, &entry, limits).map_err(tar_cause)?;
+            let answers = extract(&mut tar, &entry, limits)?;
             if !answers.is_empty() {
                 found.insert(entries.len(), answers);
             }
         }
         entries.push(entry);
     }
-    let unpacked = tar.drain().map_err(tar_cause)?;
-    let diff_id = hashed.hasher.map(Hasher::finish);
+    let unpacked = tar.drain()?;
+    let diff_id = hasher.map(Hasher::finish);
     Ok(LayerScan { compression, unpacked, diff_id, entries, found })
 }
 
 /// Shows the content of one file to every extractor that wants it.
-fn extract<R: BufRead>(
+fn extract<R: TarInput>(
     tar: &mut TarReader<'_, R>,
     entry: &Entry,
     limits: &Limits,
-) -> Result<Vec<Result<Found, Gap>>, TarError> {
+) -> Result<Vec<Result<Found, Gap>>, TarError<R::Error>> {
     // The leading bytes decide who wants the file. A chunk may be cut anywhere, so they are gathered first.
     let mut head = Vec::new();
     let mut at = 0;
@@ -183,7 +170,10 @@ fn extract<R: BufRead>(
     rest(tar, running)
 }
 
-fn rest<R: BufRead>(tar: &mut TarReader<'_, R>, mut running: Running) -> Result<Vec<Result<Found, Gap>>, TarError> {
+fn rest<R: TarInput>(
+    tar: &mut TarReader<'_, R>,
+    mut running: Running,
+) -> Result<Vec<Result<Found, Gap>>, TarError<R::Error>> {
     if !running.is_idle() {
         while let Some(chunk) = tar.chunk()? {
             running.push(chunk.offset, chunk.bytes);
@@ -192,52 +182,29 @@ fn rest<R: BufRead>(tar: &mut TarReader<'_, R>, mut running: Running) -> Result<
     Ok(running.finish())
 }
 
-/// Hashes what goes through, if asked.
-#[derive(Debug)]
-struct Hashed<R> {
-    inner: R,
-    hasher: Option<Hasher>,
+/// Hashes the bytes of a blob as they come to hand, if there is a hasher.
+struct Hashed<'h, 'b> {
+    inner: BoundedDecoder<'b>,
+    hasher: Option<&'h mut Hasher>,
+    /// How many of the bytes at hand it has seen.
+    seen: usize,
 }
 
-impl<R: BufRead> BufRead for Hashed<R> {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        self.inner.fill_buf()
-    }
+impl TarInput for Hashed<'_, '_> {
+    type Error = DecompressError;
 
-    fn consume(&mut self, amount: usize) {
-        // What is consumed lies in the buffer; where nothing is, an error may come, which is not to be lost.
-        if amount > 0
-            && let Some(hasher) = &mut self.hasher
-            && let Ok(bytes) = self.inner.fill_buf()
-        {
-            hasher.update(bytes.get(..amount).unwrap_or_default());
+    fn fill(&mut self) -> Result<&[u8], DecompressError> {
+        let bytes = self.inner.fill()?;
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(part(bytes, self.seen..)?);
+            self.seen = bytes.len();
         }
-        self.inner.consume(amount);
+        Ok(bytes)
     }
-}
 
-impl<R: BufRead> Read for Hashed<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.fill_buf()?.read(buffer)?;
-        self.consume(count);
-        Ok(count)
-    }
-}
-
-/// An error from below the tar reader is told as what it is.
-fn tar_cause(error: TarError) -> ScanError {
-    match error.what {
-        TarErrorKind::Read(below) => cause(below),
-        TarErrorKind::Limit(_) => ScanError::Limit(error.to_string()),
-        TarErrorKind::Malformed(_) => ScanError::Tar(error),
-    }
-}
-
-fn cause(error: io::Error) -> ScanError {
-    match error.downcast::<decompress::DecompressError>() {
-        Ok(decompress::DecompressError::Damage(damage)) => ScanError::Compression(damage),
-        Ok(decompress::DecompressError::Limit(limit)) => ScanError::Limit(limit),
-        Err(error) => ScanError::Read(error),
+    fn advance(&mut self, count: usize) {
+        self.inner.advance(count);
+        self.seen = self.seen.saturating_sub(count);
     }
 }
 

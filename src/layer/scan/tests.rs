@@ -1,6 +1,11 @@
-use std::io::Write as _;
+use std::io::{self, Read, Write as _};
 
 use super::*;
+use crate::layer::tar::TarErrorKind;
+use unpack::DecodeError;
+use unpack::inflate::GzipError;
+use unpack::pipe::{Cancel, with_pipe};
+use unpack::unzstd::ZstdError;
 
 fn tar_with(path: &str, content: &[u8]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
@@ -41,6 +46,53 @@ fn compression_is_known_by_bytes() {
         let Some([Ok(Found::Text(text))]) = scan.found.get(&0).map(Vec::as_slice) else { panic!("{:?}", scan.found) };
         assert!(text.starts_with(b"__version__"));
     }
+}
+
+/// A medium that fails behind these bytes.
+struct BrokenMedium<'b>(&'b [u8]);
+
+impl Read for BrokenMedium<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.0.read(buffer)? {
+            0 => Err(io::Error::new(io::ErrorKind::ConnectionReset, "gone")),
+            count => Ok(count),
+        }
+    }
+}
+
+#[test]
+fn an_error_of_the_medium_passes_every_decoder_unchanged() {
+    // More than the pipe hands over at once, so that the decoders have begun.
+    let mut noise = fastrand::Rng::with_seed(1);
+    let tar = tar_with("a", &std::iter::repeat_with(|| noise.u8(..)).take(3 << 20).collect::<Vec<_>>());
+    let run = |source: &[u8], cancel: &Cancel| {
+        let scan = |pipe| scan_layer(pipe, &Limits::default(), false, None);
+        match with_pipe(BrokenMedium(source), |_| {}, cancel, scan) {
+            Err(ScanError::Read(error)) => (error.kind(), error.to_string()),
+            other => panic!("{other:?}"),
+        }
+    };
+    for blob in [&tar, &gzip(&tar), &zstd::encode_all(tar.as_slice(), 1).unwrap()] {
+        assert_eq!(run(&blob[..2 << 20], &Cancel::default()), (io::ErrorKind::ConnectionReset, "gone".to_owned()));
+        let cancelled = Cancel::default();
+        cancelled.cancel();
+        assert_eq!(run(blob, &cancelled), (io::ErrorKind::Interrupted, "cancelled".to_owned()));
+    }
+}
+
+#[test]
+fn damage_keeps_the_type_of_its_decoder() {
+    let tar = tar_with("a", &[7; 5000]);
+    let gzip = scan(&gzip(&tar)[..30]).unwrap_err();
+    let ScanError::Compression(CompressionError::Decode(DecodeError::Gzip(gzip))) = gzip else { panic!("{gzip:?}") };
+    assert_eq!(gzip, GzipError::Truncated { length: 30 });
+    let zstd = scan(&zstd::encode_all(tar.as_slice(), 1).unwrap()[..20]).unwrap_err();
+    let ScanError::Compression(CompressionError::Decode(DecodeError::Zstd(zstd))) = zstd else { panic!("{zstd:?}") };
+    assert!(matches!(zstd, ZstdError::Truncated { length: 20 }), "{zstd}");
+    let bzip2 = scan(b"BZh91AY").unwrap_err();
+    assert!(matches!(bzip2, ScanError::Compression(CompressionError::Unsupported("bzip2"))), "{bzip2:?}");
+    let ScanError::Tar(error) = scan(&tar[..700]).unwrap_err() else { panic!("a tar that is cut off") };
+    assert!(error.offset == 700 && matches!(error.what, TarErrorKind::Malformed(_)), "{error}");
 }
 
 #[test]

@@ -1,50 +1,68 @@
 //! Tar streams, read forward and bounded: ustar, PAX and GNU dialects (POSIX.1-2017 pax; GNU tar manual, "Standard
 //! Format" and "Storing Sparse Files"). Used for layers and for the archives that hold images.
 
+mod input;
 mod pax;
 mod sparse;
 
-use std::io::{BufRead, ErrorKind};
+use std::io;
 
 use tar::{EntryType, Header};
 
-use crate::model::{Entry, EntryKind, ImagePath, Limits, OverLimit};
+use crate::model::{BoundsError, Entry, EntryKind, ImagePath, Limits, OverLimit, part, part_mut};
 
 use pax::Records;
-use sparse::Extent;
+use sparse::{Extent, MapError};
+
+pub use input::TarInput;
 
 const BLOCK: usize = 512;
 
 /// Most bytes of a member that are handed out at once: so many that all who look at them find them in the processor's cache.
 const CHUNK: usize = 256 << 10;
 
-/// What is wrong with a tar stream, and where.
+/// What is wrong with a tar stream, and where. `E` is the error of its input.
 #[derive(Debug, thiserror::Error)]
 #[error("at byte {offset} of the tar stream{}: {what}", member.as_ref().map(|m| format!(" (member {m})")).unwrap_or_default())]
 #[non_exhaustive]
-pub struct TarError {
+pub struct TarError<E = io::Error> {
     /// Offset in the unpacked stream.
     pub offset: u64,
     /// The member that was being read, if its name was known.
     pub member: Option<ImagePath>,
     /// What is wrong.
     #[source]
-    pub what: TarErrorKind,
+    pub what: TarErrorKind<E>,
 }
 
 /// The kinds of fault of a tar stream.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum TarErrorKind {
-    /// The bytes below could not be had: a broken stream, a wrong digest, damaged compression.
+pub enum TarErrorKind<E = io::Error> {
+    /// The input failed. This is its own error, unchanged.
     #[error("{0}")]
-    Read(#[from] std::io::Error),
+    Read(E),
     /// The bytes are no valid tar.
     #[error("{0}")]
     Malformed(String),
     /// A bound of [`Limits`] was passed.
     #[error("{0}")]
-    Limit(String),
+    Limit(OverLimit),
+}
+
+impl<E> From<MapError> for TarErrorKind<E> {
+    fn from(error: MapError) -> Self {
+        match error {
+            MapError::Malformed(what) => Self::Malformed(what),
+            MapError::Limit(over) => Self::Limit(over),
+        }
+    }
+}
+
+impl<E> From<BoundsError> for TarErrorKind<E> {
+    fn from(error: BoundsError) -> Self {
+        Self::Malformed(error.to_string())
+    }
 }
 
 /// Reads the members of a tar stream one after the other.
@@ -84,7 +102,7 @@ pub struct TarChunk<'a> {
     pub bytes: &'a [u8],
 }
 
-impl<'l, R: BufRead> TarReader<'l, R> {
+impl<'l, R: TarInput> TarReader<'l, R> {
     /// Reads `input`, which begins with a header block. Members are handed out of its buffer without a copy.
     pub fn new(input: R, limits: &'l Limits) -> Self {
         Self { input, limits, handed_out: 0, offset: 0, entries: 0, global: Records::default(), current: None }
@@ -92,7 +110,7 @@ impl<'l, R: BufRead> TarReader<'l, R> {
 
     /// The next member, or `None` at the end of the archive. What was left unread of the one before is passed over.
     /// The end is a block of zeros or the end of the stream.
-    pub fn next_member(&mut self) -> Result<Option<Entry>, TarError> {
+    pub fn next_member(&mut self) -> Result<Option<Entry>, TarError<R::Error>> {
         self.skip_body()?;
         let mut local = Records::default();
         let mut extended = 0;
@@ -130,7 +148,7 @@ impl<'l, R: BufRead> TarReader<'l, R> {
     }
 
     /// The next bytes of the current member; `None` when it is at its end.
-    pub fn chunk(&mut self) -> Result<Option<TarChunk<'_>>, TarError> {
+    pub fn chunk(&mut self) -> Result<Option<TarChunk<'_>>, TarError<R::Error>> {
         let Some(body) = &mut self.current else {
             return Ok(None);
         };
@@ -169,7 +187,7 @@ impl<'l, R: BufRead> TarReader<'l, R> {
     }
 
     /// Reads whatever stands behind the end marker, so that a reader below can verify the whole blob.
-    pub fn drain(mut self) -> Result<u64, TarError> {
+    pub fn drain(mut self) -> Result<u64, TarError<R::Error>> {
         self.skip_body()?;
         loop {
             let count = self.fill()?;
@@ -186,7 +204,7 @@ impl<'l, R: BufRead> TarReader<'l, R> {
     }
 
     /// One header block, checked; `None` at the end of the archive.
-    fn header(&mut self) -> Result<Option<Header>, TarError> {
+    fn header(&mut self) -> Result<Option<Header>, TarError<R::Error>> {
         let at = self.offset;
         let Some(block) = self.block()? else {
             return Ok(None);
@@ -210,7 +228,7 @@ impl<'l, R: BufRead> TarReader<'l, R> {
     }
 
     /// The next 512 bytes; `None` at the end of the stream.
-    fn block(&mut self) -> Result<Option<[u8; BLOCK]>, TarError> {
+    fn block(&mut self) -> Result<Option<[u8; BLOCK]>, TarError<R::Error>> {
         let mut block = [0; BLOCK];
         let mut have = 0;
         while have < BLOCK {
@@ -222,14 +240,16 @@ impl<'l, R: BufRead> TarReader<'l, R> {
                 let what = format!("the stream ends in the middle of a header block ({have} of {BLOCK} bytes)");
                 return Err(self.fault(self.offset, malformed(what)));
             }
-            block.get_mut(have..have + count).unwrap_or_default().copy_from_slice(self.hand_out(count)?);
+            part_mut(&mut block, have..have + count)
+                .map_err(|error| self.fault(self.offset, error.into()))?
+                .copy_from_slice(self.hand_out(count)?);
             have += count;
         }
         Ok(Some(block))
     }
 
     /// The content of an extended header, whose size was checked, with its padding.
-    fn take(&mut self, size: u64) -> Result<Vec<u8>, TarError> {
+    fn take(&mut self, size: u64) -> Result<Vec<u8>, TarError<R::Error>> {
         self.current = Some(MemberBody::plain(ImagePath::root(), size));
         let mut data = Vec::new();
         while let Some(chunk) = self.chunk()? {
@@ -240,13 +260,13 @@ impl<'l, R: BufRead> TarReader<'l, R> {
     }
 
     /// The member that a header and the extended headers before it describe.
-    fn member(&mut self, header: &Header, records: &Records, at: u64) -> Result<Entry, TarError> {
+    fn member(&mut self, header: &Header, records: &Records, at: u64) -> Result<Entry, TarError<R::Error>> {
         self.entries += 1;
         if self.entries > self.limits.entries {
             let limit = self.limits.entries;
             return Err(self.fault(at, over(format!("{} entries", self.entries), "entries", limit)));
         }
-        let numbers = |what: &str, error: &std::io::Error| malformed(format!("{what} field: {error}"));
+        let numbers = |what: &str, error: &io::Error| malformed(format!("{what} field: {error}"));
         let raw = records.name().map_or_else(|| header.path_bytes().into_owned(), <[u8]>::to_vec);
         let link =
             records.link().map(<[u8]>::to_vec).or_else(|| header.link_name_bytes().map(std::borrow::Cow::into_owned));
@@ -264,7 +284,7 @@ impl<'l, R: BufRead> TarReader<'l, R> {
             Some(size) => size,
             None => header.entry_size().map_err(|error| fault(numbers("size", &error)))?,
         };
-        let device = || -> Result<(u32, u32), TarError> {
+        let device = || -> Result<(u32, u32), TarError<R::Error>> {
             let major = header.device_major().map_err(|error| fault(numbers("device major", &error)))?;
             let minor = header.device_minor().map_err(|error| fault(numbers("device minor", &error)))?;
             Ok((major.unwrap_or_default(), minor.unwrap_or_default()))
@@ -304,10 +324,10 @@ impl<'l, R: BufRead> TarReader<'l, R> {
         records: &Records,
         path: &mut ImagePath,
         at: u64,
-    ) -> Result<Option<u64>, TarError> {
+    ) -> Result<Option<u64>, TarError<R::Error>> {
         let limit = self.limits.sparse_extents;
         let member = path.clone();
-        let fault = |what: sparse::MapError| TarError { offset: at, member: Some(member.clone()), what: what.into() };
+        let fault = |what: MapError| TarError { offset: at, member: Some(member.clone()), what: what.into() };
         let (map, size) = if header.entry_type() == EntryType::GNUSparse {
             let mut map = sparse::Map::new(limit);
             let mut more = sparse::read_gnu_header(header, &mut map).map_err(fault)?;
@@ -315,7 +335,7 @@ impl<'l, R: BufRead> TarReader<'l, R> {
             // Extension blocks stand between header and data and do not count in the size.
             while more {
                 let Some(block) = self.block()? else {
-                    return Err(fault(sparse::MapError::malformed("the sparse map is cut off")));
+                    return Err(fault(MapError::malformed("the sparse map is cut off")));
                 };
                 more = sparse::read_gnu_extension(&block, &mut map).map_err(fault)?;
             }
@@ -325,10 +345,10 @@ impl<'l, R: BufRead> TarReader<'l, R> {
             let mut parser = sparse::TextMap::new(limit);
             loop {
                 if self.current.as_ref().is_none_or(|body| body.stored < BLOCK as u64) {
-                    return Err(fault(sparse::MapError::malformed("the sparse map is cut off")));
+                    return Err(fault(MapError::malformed("the sparse map is cut off")));
                 }
                 let Some(block) = self.block()? else {
-                    return Err(fault(sparse::MapError::malformed("the sparse map is cut off")));
+                    return Err(fault(MapError::malformed("the sparse map is cut off")));
                 };
                 if let Some(body) = &mut self.current {
                     body.stored -= BLOCK as u64;
@@ -337,10 +357,10 @@ impl<'l, R: BufRead> TarReader<'l, R> {
                     break;
                 }
             }
-            let size = records.sparse_real_size().map_err(|what| fault(sparse::MapError::malformed(what)))?;
+            let size = records.sparse_real_size().map_err(|what| fault(MapError::malformed(what)))?;
             (parser.finish(), size)
         } else if let Some(map) = records.sparse_map(limit).map_err(fault)? {
-            let size = records.sparse_real_size().map_err(|what| fault(sparse::MapError::malformed(what)))?;
+            let size = records.sparse_real_size().map_err(|what| fault(MapError::malformed(what)))?;
             (map, size)
         } else {
             return Ok(None);
@@ -359,7 +379,7 @@ impl<'l, R: BufRead> TarReader<'l, R> {
     }
 
     /// Passes over what is left of the current member, and its padding.
-    fn skip_body(&mut self) -> Result<(), TarError> {
+    fn skip_body(&mut self) -> Result<(), TarError<R::Error>> {
         let Some(body) = &self.current else {
             return Ok(());
         };
@@ -384,27 +404,23 @@ impl<'l, R: BufRead> TarReader<'l, R> {
     }
 
     /// How many bytes are at hand, of which none were handed out; none at the end of the stream.
-    fn fill(&mut self) -> Result<usize, TarError> {
-        self.input.consume(std::mem::take(&mut self.handed_out));
-        loop {
-            match self.input.fill_buf() {
-                Ok(bytes) => return Ok(bytes.len()),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.fault(self.offset, error.into())),
-            }
-        }
+    fn fill(&mut self) -> Result<usize, TarError<R::Error>> {
+        self.input.advance(std::mem::take(&mut self.handed_out));
+        let filled = self.input.fill().map(<[u8]>::len);
+        filled.map_err(|error| self.fault(self.offset, TarErrorKind::Read(error)))
     }
 
     /// The next bytes, which are at hand.
-    fn hand_out(&mut self, count: usize) -> Result<&[u8], TarError> {
+    fn hand_out(&mut self, count: usize) -> Result<&[u8], TarError<R::Error>> {
         let offset = self.offset;
         self.handed_out = count;
         self.offset += count as u64;
-        let bytes = self.input.fill_buf().map_err(|error| TarError { offset, member: None, what: error.into() })?;
-        Ok(bytes.get(..count).unwrap_or_default())
+        let fault = |what| TarError { offset, member: None, what };
+        let bytes = self.input.fill().map_err(|error| fault(TarErrorKind::Read(error)))?;
+        part(bytes, ..count).map_err(|error| fault(error.into()))
     }
 
-    fn fault(&self, offset: u64, what: TarErrorKind) -> TarError {
+    fn fault(&self, offset: u64, what: TarErrorKind<R::Error>) -> TarError<R::Error> {
         let member = self.current.as_ref().map(|body| body.path.clone()).filter(|path| !path.is_root());
         TarError { offset, member, what }
     }
@@ -417,12 +433,12 @@ impl MemberBody {
     }
 }
 
-fn malformed(what: String) -> TarErrorKind {
+fn malformed<E>(what: String) -> TarErrorKind<E> {
     TarErrorKind::Malformed(what)
 }
 
-fn over(what: String, limit: &'static str, value: u64) -> TarErrorKind {
-    TarErrorKind::Limit(OverLimit::new(what, limit, value).to_string())
+fn over<E>(what: String, limit: &'static str, value: u64) -> TarErrorKind<E> {
+    TarErrorKind::Limit(OverLimit::new(what, limit, value))
 }
 
 #[cfg(test)]

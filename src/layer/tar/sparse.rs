@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 
 use tar::{GnuExtSparseHeader, GnuSparseHeader, Header};
 
-use super::{BLOCK, TarErrorKind, over};
+use crate::model::OverLimit;
+
+use super::BLOCK;
 
 /// One stored part of a sparse file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,17 +17,16 @@ pub(super) struct Extent {
 
 /// Why a map is refused.
 #[derive(Debug)]
-pub(super) struct MapError(TarErrorKind);
+pub(super) enum MapError {
+    /// It is no map of the file.
+    Malformed(String),
+    /// It has too many extents.
+    Limit(OverLimit),
+}
 
 impl MapError {
     pub(super) fn malformed(what: impl Into<String>) -> Self {
-        Self(TarErrorKind::Malformed(what.into()))
-    }
-}
-
-impl From<MapError> for TarErrorKind {
-    fn from(error: MapError) -> Self {
-        error.0
+        Self::Malformed(what.into())
     }
 }
 
@@ -44,7 +45,7 @@ impl Map {
     pub(super) fn push(&mut self, offset: u64, length: u64) -> Result<(), MapError> {
         if self.extents.len() >= self.limit {
             let what = format!("a sparse file of more than {} extents", self.limit);
-            return Err(MapError(over(what, "sparse_extents", self.limit as u64)));
+            return Err(MapError::Limit(OverLimit::new(what, "sparse_extents", self.limit as u64)));
         }
         let free = self.extents.back().map_or(0, |last| last.offset + last.length);
         if offset < free || offset.checked_add(length).is_none() {

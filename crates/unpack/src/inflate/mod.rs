@@ -36,7 +36,7 @@ use chunk_queue::ChunkQueue;
 use member::{TRAILER, Trailer};
 
 use crate::bounds::{BoundsError, copy, part};
-use crate::defect::DefectError;
+use crate::error::DecodeError;
 use crate::pipe::{self, Pipe};
 use crate::pool::{BufferPool, JobHandle, Permit, Pool, PooledBuf};
 
@@ -64,7 +64,8 @@ impl InflateError {
     pub(crate) const OUT_OF_BOUNDS: Self = Self("the decoder left the bounds of its buffer");
 }
 
-/// Damage of a gzip stream. [`Gunzip`] returns it inside an [`io::Error`].
+/// Damage of a gzip stream. [`Gunzip`] returns it inside an [`io::Error`], from which [`UnpackError::from_io`](crate::UnpackError::from_io)
+/// takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GzipError {
@@ -82,16 +83,6 @@ pub enum GzipError {
         /// The violated rule.
         error: InflateError,
     },
-}
-
-impl From<GzipError> for io::Error {
-    fn from(error: GzipError) -> Self {
-        let kind = match error {
-            GzipError::Truncated { .. } => io::ErrorKind::UnexpectedEof,
-            GzipError::Corrupt { .. } => io::ErrorKind::InvalidData,
-        };
-        Self::new(kind, error)
-    }
 }
 
 /// The content of a gzip stream of one member or many.
@@ -231,7 +222,7 @@ impl<'p> Gunzip<'p> {
             Ready::Soon { answer, come, permit } => {
                 self.permit = Some(permit);
                 let answer = come.or_else(|| answer.wait());
-                answer.ok_or(DefectError)?.map_err(|error| self.damage(error))?
+                answer.ok_or(DecodeError::Panicked)?.map_err(|error| self.damage(error))?
             }
             Ready::Never(error) => return Err(error),
         };

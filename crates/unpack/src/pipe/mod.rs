@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use crate::bounds::{BoundsError, copy, part, part_mut};
+use crate::error::UnpackError;
 use crate::pool::{BufferPool, PooledBuf};
 
 /// New bytes in one block. Large enough that passing it between threads costs nothing.
@@ -34,11 +35,6 @@ impl Cancel {
         self.0.load(Ordering::Relaxed)
     }
 }
-
-/// An error of the medium, carried through the decoder unchanged: it may come out of a decoder itself.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct SourceError(#[source] io::Error);
 
 /// Bytes of a stream. All blocks are of [`OVERLAP`] and [`BLOCK`] together, but the last, or the last two.
 #[derive(Debug)]
@@ -277,7 +273,7 @@ impl Pipe {
     fn receive(&mut self) -> io::Result<()> {
         if self.block.as_ref().is_none_or(|block| self.at == block.bytes.len()) {
             // After the last block the sender is gone, and the end stays the end.
-            self.block = self.blocks.recv().ok().transpose().map_err(wrap)?;
+            self.block = self.blocks.recv().ok().transpose().map_err(UnpackError::Source)?;
             self.at = self.block.as_ref().map_or(0, |block| block.again);
         }
         Ok(())
@@ -294,11 +290,6 @@ impl BufRead for Pipe {
         self.at += amount;
         self.taken.fetch_add(amount as u64, Ordering::Relaxed);
     }
-}
-
-fn wrap(error: io::Error) -> io::Error {
-    let kind = if error.kind() == io::ErrorKind::Interrupted { io::ErrorKind::Other } else { error.kind() };
-    io::Error::new(kind, SourceError(error))
 }
 
 impl Read for Pipe {

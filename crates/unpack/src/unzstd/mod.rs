@@ -20,7 +20,7 @@ use std::io::{self, BufRead, Read};
 use std::ops::Range;
 
 use crate::bounds::part;
-use crate::defect::DefectError;
+use crate::error::DecodeError;
 use crate::pool::{JobHandle, Permit, Pool, PooledBuf};
 use batch::{Batch, CompressedSource as _, FrameReader};
 use decode::{SequentialDecoder, decode};
@@ -37,7 +37,8 @@ const CONTENT: usize = 12 * BATCH;
 /// Unpacked bytes that are handed over at once where they are decoded in order.
 const PIECE: usize = 256 << 10;
 
-/// Damage of a zstd stream. [`Unzstd`] returns it inside an [`io::Error`].
+/// Damage of a zstd stream. [`Unzstd`] returns it inside an [`io::Error`], from which [`UnpackError::from_io`](crate::UnpackError::from_io)
+/// takes it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ZstdError {
@@ -55,16 +56,6 @@ pub enum ZstdError {
         /// The error of the zstd library.
         error: io::Error,
     },
-}
-
-impl From<ZstdError> for io::Error {
-    fn from(error: ZstdError) -> Self {
-        let kind = match error {
-            ZstdError::Truncated { .. } => io::ErrorKind::UnexpectedEof,
-            ZstdError::Corrupt { .. } => io::ErrorKind::InvalidData,
-        };
-        Self::new(kind, error)
-    }
 }
 
 /// The content of a zstd stream of one frame or many.
@@ -141,7 +132,7 @@ impl<'p, R: BufRead> Unzstd<'p, R> {
     fn advance(&mut self) -> io::Result<bool> {
         self.read_ahead()?;
         self.current = if let Some(PendingBatch { answer, permit }) = self.ahead.pop_front() {
-            match answer.wait_and_help().ok_or(DefectError)? {
+            match answer.wait_and_help().ok_or(DecodeError::Panicked)? {
                 Ok(bytes) => Current::Decoded { bytes, at: 0, _permit: permit },
                 Err(batch) => Current::Again { batch, _permit: permit },
             }

@@ -7,6 +7,7 @@ use zstd::zstd_safe;
 
 use super::decode::in_same_words;
 use super::*;
+use crate::UnpackError;
 
 /// As the limits have it.
 const WINDOW_LOG: u32 = 27;
@@ -112,16 +113,16 @@ fn assert_as_sequentially(blob: &[u8], threads: usize) {
         (Ok(()), Ok(())) => assert!(bytes == expected),
         (Err(error), Err(expected_error)) => {
             assert!(bytes.starts_with(&expected) || expected.starts_with(&bytes));
-            let damage = error.get_ref().unwrap().downcast_ref().unwrap();
-            match damage {
-                ZstdError::Truncated { length } => {
+            match UnpackError::from_io(error) {
+                Ok(UnpackError::Decode(DecodeError::Zstd(ZstdError::Truncated { length }))) => {
                     assert_eq!(expected_error.kind(), io::ErrorKind::UnexpectedEof);
-                    assert_eq!(*length, blob.len() as u64);
+                    assert_eq!(length, blob.len() as u64);
                 }
-                ZstdError::Corrupt { offset, error } => {
+                Ok(UnpackError::Decode(DecodeError::Zstd(ZstdError::Corrupt { offset, error }))) => {
                     assert_eq!(error.to_string(), in_same_words(expected_error).to_string());
-                    assert!(*offset <= blob.len() as u64);
+                    assert!(offset <= blob.len() as u64);
                 }
+                other => panic!("{other:?}"),
             }
         }
         other => panic!("{other:?}"),

@@ -397,10 +397,10 @@ impl Read for Stutter<'_> {
 fn an_interrupted_read_is_tried_again_and_another_failure_is_reported() {
     let bytes = file("a");
     let limits = Limits::default();
-    let mut tar = TarReader::new(BufReader::new(Stutter(&bytes, ErrorKind::Interrupted, false)), &limits);
+    let mut tar = TarReader::new(BufReader::new(Stutter(&bytes, io::ErrorKind::Interrupted, false)), &limits);
     assert_eq!(tar.next_member().unwrap().unwrap().path.to_string(), "/a");
     assert_eq!(tar.chunk().unwrap(), Some(TarChunk { offset: 0, bytes: b"c" }));
     assert_eq!(tar.chunk().unwrap(), Some(TarChunk { offset: 1, bytes: b"o" }));
-    let mut broken = TarReader::new(BufReader::new(Stutter(&bytes, ErrorKind::BrokenPipe, false)), &limits);
+    let mut broken = TarReader::new(BufReader::new(Stutter(&bytes, io::ErrorKind::BrokenPipe, false)), &limits);
     assert!(matches!(broken.next_member().unwrap_err().what, TarErrorKind::Read(_)));
 }
