@@ -1,13 +1,13 @@
 //! One file of a layer, read piece by piece. A piece that was begun is read to its end, and is the promised one.
 
-use std::io;
+use std::ops::Range;
 
 use crate::model::{Hasher, ImagePath};
 
 use super::super::ScanError;
 use super::super::extract::FileContent;
-use super::pieces::{Pieces, TooMuch};
-use super::stored;
+use super::piece_error::PieceError;
+use super::pieces::Pieces;
 use super::table::{Seal, TableChunk};
 
 /// A file, at some place of it.
@@ -48,16 +48,16 @@ impl<'f, 'a, 'z> RangedFile<'f, 'a, 'z> {
         Ok(())
     }
 
-    /// Reads the next bytes of a piece, which has some, and says where in the file they are.
-    fn step(&mut self, mut current: CurrentChunk<'f>) -> Result<u64, ScanError> {
+    /// Reads the next bytes of a piece, which has some, and returns where in the file they are.
+    fn step(&mut self, mut current: CurrentChunk<'f>) -> Result<Range<u64>, ScanError> {
         let chunk = current.chunk;
         let (offset, left) = (current.at, current.end() - current.at);
         let most = usize::try_from(left).unwrap_or(usize::MAX);
-        if self.pieces.next(most).map_err(|error| told(self.path, chunk, error))? == 0 {
+        if self.pieces.next(most).map_err(|error| failed(self.path, chunk, error))? == 0 {
             let what = format!("it ends after {} of its {} bytes", offset - chunk.offset, chunk.size);
             return Err(damaged(self.path, chunk, &what));
         }
-        let bytes = self.pieces.bytes();
+        let bytes = self.pieces.bytes().map_err(|error| failed(self.path, chunk, error.into()))?;
         current.at += bytes.len() as u64;
         // What lies in a span was verified before it was unpacked.
         if let Seal::Digest(digest) = &chunk.seal {
@@ -71,8 +71,9 @@ impl<'f, 'a, 'z> RangedFile<'f, 'a, 'z> {
                 return Err(damaged(self.path, chunk, &what));
             }
         }
+        let read = offset..current.at;
         self.current = Some(current);
-        Ok(offset)
+        Ok(read)
     }
 }
 
@@ -85,28 +86,27 @@ impl FileContent for RangedFile<'_, '_, '_> {
                 self.finish()?;
                 let next = self.chunks.partition_point(|chunk| chunk.offset + chunk.size <= place);
                 let Some(chunk) = self.chunks.get(next) else { return Ok((place, &[])) };
-                self.pieces.open(chunk).map_err(|error| told(self.path, chunk, error))?;
+                self.pieces.open(chunk).map_err(|error| failed(self.path, chunk, error))?;
                 self.current = Some(CurrentChunk { chunk, at: chunk.offset, hasher: None });
             }
             let Some(current) = self.current.take().filter(|current| current.at < current.end()) else {
                 return Ok((place, &[]));
             };
-            let offset = self.step(current)?;
-            if place < offset + self.pieces.bytes().len() as u64 {
-                break Ok((offset, self.pieces.bytes()));
+            let chunk = current.chunk;
+            let read = self.step(current)?;
+            if place < read.end {
+                let bytes = self.pieces.bytes().map_err(|error| failed(self.path, chunk, error.into()))?;
+                break Ok((read.start, bytes));
             }
         }
     }
 }
 
-fn told(path: &ImagePath, chunk: &TableChunk, error: io::Error) -> ScanError {
-    let error = match stored::cause(error) {
-        Ok(medium) => return ScanError::Read(medium),
-        Err(error) => error,
-    };
-    match error.downcast::<TooMuch>() {
-        Ok(TooMuch(limit)) => ScanError::Limit(limit),
-        Err(error) => damaged(path, chunk, &format!("its compressed data are damaged ({error})")),
+fn failed(path: &ImagePath, chunk: &TableChunk, error: PieceError) -> ScanError {
+    match error {
+        PieceError::Medium(error) => ScanError::Read(error),
+        PieceError::Limit(over) => ScanError::Limit(over.to_string()),
+        damage => damaged(path, chunk, &format!("its compressed data are damaged ({damage})")),
     }
 }
 

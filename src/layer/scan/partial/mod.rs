@@ -8,6 +8,7 @@
 mod estargz;
 mod file;
 mod listing;
+mod piece_error;
 mod pieces;
 mod soci;
 mod spans;
@@ -110,10 +111,11 @@ enum PartialError {
 }
 
 impl From<io::Error> for PartialError {
+    /// An error of the medium.
     fn from(error: io::Error) -> Self {
-        match stored::cause(error) {
-            Ok(error) if error.kind() == io::ErrorKind::Unsupported => Self::Unusable(error.to_string()),
-            Ok(error) | Err(error) => Self::Fatal(ScanError::Read(error)),
+        match error.kind() {
+            io::ErrorKind::Unsupported => Self::Unusable(error.to_string()),
+            _ => Self::Fatal(ScanError::Read(error)),
         }
     }
 }

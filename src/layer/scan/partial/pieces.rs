@@ -6,9 +6,10 @@ use std::io::{self, Read};
 use flate2::bufread::GzDecoder;
 use zstd::stream::read::Decoder as ZstdDecoder;
 
-use crate::model::{Limits, OverLimit};
+use crate::model::{BoundsError, Limits, OverLimit, part, part_mut};
 
 use super::super::Compression;
+use super::piece_error::PieceError;
 use super::spans::{Span, Spans};
 use super::stored::StoredEntries;
 use super::table::{Seal, TableChunk};
@@ -32,11 +33,6 @@ pub(super) fn unpacked<'a>(
         }
     })
 }
-
-/// A bound was passed.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct TooMuch(pub(super) String);
 
 /// How the pieces of a blob are compressed.
 pub(super) enum Streams<'z> {
@@ -108,7 +104,7 @@ impl<'a, 'z> Pieces<'a, 'z> {
     }
 
     /// Goes to the first byte of a piece.
-    pub(super) fn open(&mut self, chunk: &TableChunk) -> io::Result<()> {
+    pub(super) fn open(&mut self, chunk: &TableChunk) -> Result<(), PieceError> {
         let same = |(start, read): &(u64, u64)| *start == chunk.stored.start && *read <= chunk.inner;
         let mut ahead = chunk.inner;
         if let Some((_, read)) = self.stream.filter(same) {
@@ -123,7 +119,7 @@ impl<'a, 'z> Pieces<'a, 'z> {
             let most = usize::try_from(ahead).unwrap_or(usize::MAX);
             let count = self.next(most)?;
             if count == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
+                return Err(PieceError::Truncated);
             }
             ahead -= count as u64;
         }
@@ -131,17 +127,16 @@ impl<'a, 'z> Pieces<'a, 'z> {
     }
 
     /// Begins with the stream that a piece lies in.
-    fn begin(&mut self, chunk: &TableChunk) -> io::Result<()> {
-        let gone = || io::Error::other("the decoder is gone");
+    fn begin(&mut self, chunk: &TableChunk) -> Result<(), PieceError> {
         if let Seal::Span(number) = chunk.seal {
-            let PieceState::Spans(spans) = &mut self.state else { return Err(gone()) };
+            let PieceState::Spans(spans) = &mut self.state else { return Err(PieceError::Lost) };
             return spans.open(number);
         }
-        let (mut stored, compression) = self.close().ok_or_else(gone)?;
+        let (mut stored, compression) = self.close().ok_or(PieceError::Lost)?;
         let sought = stored.seek(&chunk.stored);
         if let Err(error) = sought {
             self.state = PieceState::Closed(stored, compression);
-            return Err(error);
+            return Err(PieceError::Medium(error));
         }
         self.state = match compression {
             Compression::Zstd => {
@@ -155,20 +150,20 @@ impl<'a, 'z> Pieces<'a, 'z> {
     }
 
     /// The bytes that were read last.
-    pub(super) fn bytes(&self) -> &[u8] {
-        self.buffer.get(..self.count).unwrap_or_default()
+    pub(super) fn bytes(&self) -> Result<&[u8], BoundsError> {
+        part(&self.buffer, ..self.count)
     }
 
     /// Reads the next bytes, `most` at most, and says how many; none at the end of the stream.
-    pub(super) fn next(&mut self, most: usize) -> io::Result<usize> {
+    pub(super) fn next(&mut self, most: usize) -> Result<usize, PieceError> {
         let most = most.min(self.buffer.len());
-        let buffer = self.buffer.get_mut(..most).unwrap_or_default();
+        let buffer = part_mut(&mut self.buffer, ..most)?;
         let count = loop {
             let read = match &mut self.state {
                 PieceState::Gzip(decoder) => decoder.read(buffer),
                 PieceState::Zstd(decoder) => decoder.read(buffer),
-                PieceState::Spans(spans) => spans.read(buffer),
-                PieceState::Closed(..) | PieceState::Lost => Ok(0),
+                PieceState::Spans(spans) => break spans.read(buffer)?,
+                PieceState::Closed(..) | PieceState::Lost => break 0,
             };
             match read {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -185,8 +180,7 @@ impl<'a, 'z> Pieces<'a, 'z> {
                 self.unpacked / self.packed.max(1),
                 self.packed
             );
-            let over = OverLimit::new(what, "expansion", self.expansion).to_string();
-            return Err(io::Error::other(TooMuch(over)));
+            return Err(PieceError::Limit(OverLimit::new(what, "expansion", self.expansion)));
         }
         self.count = count;
         Ok(count)

@@ -1,12 +1,13 @@
 //! Spans: parts of one gzip stream that can be unpacked by themselves, since somebody noted where blocks begin and what lies
 //! before them. A span is verified as it is stored, before anything of it is unpacked.
 
-use std::io::{self, Read};
+use std::io::{self, Read as _};
 use std::ops::Range;
 
-use crate::model::Digest;
-use unpack::inflate::{CheckpointDecoder, InflateError};
+use crate::model::{Digest, part};
+use unpack::inflate::CheckpointDecoder;
 
+use super::piece_error::PieceError;
 use super::stored::StoredEntries;
 
 /// A part of a gzip stream.
@@ -46,8 +47,8 @@ impl<'a, 'z> Spans<'a, 'z> {
     }
 
     /// Goes to the first byte of the span of this number.
-    pub(super) fn open(&mut self, number: usize) -> io::Result<()> {
-        let span = self.all.get(number).ok_or_else(|| io::Error::other("there is no such span"))?;
+    pub(super) fn open(&mut self, number: usize) -> Result<(), PieceError> {
+        let span = self.all.get(number).ok_or(PieceError::NoSpan)?;
         // Until all of it is there, none of it is.
         let mut bytes = std::mem::take(&mut self.bytes);
         self.left = 0;
@@ -56,16 +57,15 @@ impl<'a, 'z> Spans<'a, 'z> {
         let shared = usize::from(!bytes.is_empty() && self.end == span.stored.start + 1);
         bytes.drain(..bytes.len() - shared);
         let rest = span.stored.start + shared as u64..span.stored.end;
-        self.stored.seek(&rest)?;
+        self.stored.seek(&rest).map_err(PieceError::Medium)?;
         io::copy(&mut self.stored.by_ref().take(rest.end - rest.start), &mut bytes)?;
         let mut hasher = span.digest.hasher();
         hasher.update(&bytes);
         let found = hasher.finish();
         if found != span.digest {
-            let what = format!("its span has the digest {found}, the zTOC says {}", span.digest);
-            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            return Err(PieceError::SpanDigest { found, expected: span.digest.clone() });
         }
-        self.decoder.begin(usize::from(span.bit), span.window).map_err(damage)?;
+        self.decoder.begin(usize::from(span.bit), span.window)?;
         self.bytes = bytes;
         self.end = span.stored.end;
         self.is_last = number + 1 == self.all.len();
@@ -78,32 +78,26 @@ impl<'a, 'z> Spans<'a, 'z> {
         self.stored.read_so_far()
     }
 
-    fn unpack(&mut self) -> io::Result<()> {
+    fn unpack(&mut self) -> Result<(), PieceError> {
         let enough = usize::try_from(self.left).unwrap_or(usize::MAX);
-        self.decoder.next(&self.bytes, enough).map_err(damage)?;
-        let count = self.decoder.piece().map_err(damage)?.len();
+        self.decoder.next(&self.bytes, enough)?;
+        let count = self.decoder.piece()?.len();
         if count > enough && !self.is_last {
-            let what = "a block does not end where its span does";
-            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            return Err(PieceError::SpanEnd);
         }
         // Behind the last span there may be padding, of which a zTOC knows nothing.
         self.ready = 0..count.min(enough);
         self.left -= self.ready.len() as u64;
         Ok(())
     }
-}
 
-impl Read for Spans<'_, '_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+    /// Reads the next bytes of the open span into `buffer` and returns how many; none at its end.
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, PieceError> {
         if self.ready.is_empty() && self.left > 0 {
             self.unpack()?;
         }
-        let count = self.decoder.piece().map_err(damage)?.get(self.ready.clone()).unwrap_or_default().read(buffer)?;
+        let count = part(self.decoder.piece()?, self.ready.clone())?.read(buffer)?;
         self.ready.start += count;
         Ok(count)
     }
-}
-
-fn damage(error: InflateError) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, error)
 }

@@ -5,7 +5,8 @@ use std::fmt;
 use std::io::{self, BufRead, Read};
 use std::ops::Range;
 
-use crate::model::Meter;
+use crate::model::{Meter, part, part_mut};
+use unpack::UnpackError;
 use unpack::pipe::Cancel;
 
 use super::{OpenRange, Ranged};
@@ -15,20 +16,8 @@ const WINDOW: Range<u64> = 1 << 20..16 << 20;
 
 const BUFFER: usize = 128 << 10;
 
-/// An error of the medium, carried through a decoder unchanged.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct StoredMedium(#[source] io::Error);
-
-/// The error of the medium that came through a decoder; else the decoder's own.
-pub(super) fn cause(error: io::Error) -> Result<io::Error, io::Error> {
-    match error.downcast::<StoredMedium>() {
-        Ok(StoredMedium(error)) => Ok(error),
-        Err(error) => Err(error),
-    }
-}
-
-/// A blob, at some place of it.
+/// A blob, at some place of it. Its own methods return the error of the medium as it is; its readers get it in an
+/// [`UnpackError`], so that it can be distinguished from theirs.
 pub(super) struct StoredEntries<'a> {
     open: &'a OpenRange<'a>,
     /// Gaps up to this size are read and dropped.
@@ -91,10 +80,10 @@ impl<'a> StoredEntries<'a> {
             self.at = range.start;
         }
         while self.at < range.start {
-            let count = self.fill_buf()?.len();
+            let count = self.at_hand()?.len();
             let wanted = usize::try_from(range.start - self.at).unwrap_or(usize::MAX);
             if count == 0 {
-                return Err(wrap(io::ErrorKind::UnexpectedEof.into()));
+                return Err(io::ErrorKind::UnexpectedEof.into());
             }
             self.consume(count.min(wanted));
         }
@@ -105,6 +94,16 @@ impl<'a> StoredEntries<'a> {
     /// Bytes that were had from the medium.
     pub(super) const fn read_so_far(&self) -> u64 {
         self.read
+    }
+
+    /// The bytes at hand, or the next ones where none are; none at the end.
+    fn at_hand(&mut self) -> io::Result<&[u8]> {
+        if self.at < self.end && self.ready.is_empty() {
+            self.fill()?;
+        }
+        let most = usize::try_from(self.end - self.at.min(self.end)).unwrap_or(usize::MAX);
+        let end = self.ready.end.min(self.ready.start.saturating_add(most));
+        Ok(part(&self.buffer, self.ready.start..end)?)
     }
 
     fn fill(&mut self) -> io::Result<()> {
@@ -125,7 +124,7 @@ impl<'a> StoredEntries<'a> {
         let wanted = self.left.min(self.end - self.at);
         let most = usize::try_from(wanted).unwrap_or(usize::MAX).min(self.buffer.len());
         let count = loop {
-            match reader.read(self.buffer.get_mut(..most).unwrap_or_default()) {
+            match reader.read(part_mut(&mut self.buffer, ..most)?) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 read => break read?,
             }
@@ -141,34 +140,23 @@ impl<'a> StoredEntries<'a> {
     }
 }
 
-/// All bytes of a range, whose length was bounded.
+/// All bytes of a range, whose length was bounded. An error is that of the medium.
 pub(super) fn bytes(blob: &Ranged<'_>, range: Range<u64>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let wanted = range.end - range.start;
     let reader = (blob.open)(range)?;
     let none = || io::Error::new(io::ErrorKind::Unsupported, "it is kept where only whole blobs can be had");
-    let read = io::copy(&mut reader.ok_or_else(none).map_err(wrap)?.take(wanted), &mut bytes).map_err(wrap)?;
+    let read = io::copy(&mut reader.ok_or_else(none)?.take(wanted), &mut bytes)?;
     if read < wanted {
         let what = format!("the blob ends {} bytes early", wanted - read);
-        return Err(wrap(io::Error::new(io::ErrorKind::UnexpectedEof, what)));
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what));
     }
     Ok(bytes)
 }
 
-fn wrap(error: io::Error) -> io::Error {
-    // Decoders take an interruption for a reason to try again.
-    let kind = if error.kind() == io::ErrorKind::Interrupted { io::ErrorKind::Other } else { error.kind() };
-    io::Error::new(kind, StoredMedium(error))
-}
-
 impl BufRead for StoredEntries<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        if self.at < self.end && self.ready.is_empty() {
-            self.fill().map_err(wrap)?;
-        }
-        let most = usize::try_from(self.end - self.at.min(self.end)).unwrap_or(usize::MAX);
-        let end = self.ready.end.min(self.ready.start.saturating_add(most));
-        Ok(self.buffer.get(self.ready.start..end).unwrap_or_default())
+        Ok(self.at_hand().map_err(UnpackError::Source)?)
     }
 
     fn consume(&mut self, amount: usize) {
