@@ -237,9 +237,7 @@ impl<R: TarInput<Error = DecompressError>> ArchiveReader<'_, R> {
             let mut hasher = expected.as_ref().map_or_else(Hasher::sha256, |blob| blob.digest.hasher());
             let fed = self.feed(&mut hasher, head, blocks_of(&mut blocks));
             blocks.finish();
-            let scan: Result<LayerScan, ScanError> = scan.join().unwrap_or_else(|_| {
-                Err(ScanError::Read(io::Error::other("the scan failed: this is a defect of ncclcheck")))
-            });
+            let scan: Result<LayerScan, ScanError> = scan.join().unwrap_or(Err(ScanError::Panicked));
             // What broke the stream is the cause of what the scan says.
             fed?;
             let stored = hasher.finish();

@@ -39,6 +39,9 @@ pub enum ScanError {
     /// A piece of a layer that is read in part is not the promised one.
     #[error("{0}")]
     Piece(String),
+    /// A thread of the scan panicked.
+    #[error("the scan failed: this is a defect of ncclcheck")]
+    Panicked,
 }
 
 impl From<DecompressError> for ScanError {

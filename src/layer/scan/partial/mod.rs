@@ -173,7 +173,7 @@ fn scan<'a, 'z>(
     };
     let results: Vec<_> = thread::scope(|scope| {
         let workers: Vec<_> = (0..threads.get().min(batches.len())).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().map(|worker| worker.join().unwrap_or_else(|_panic| Err(failed()))).collect()
+        workers.into_iter().map(|worker| worker.join().unwrap_or(Err(ScanError::Panicked))).collect()
     });
     let mut all = (Answers::new(), 0);
     for result in results {
@@ -182,10 +182,6 @@ fn scan<'a, 'z>(
         all.1 += read;
     }
     Ok(all)
-}
-
-fn failed() -> ScanError {
-    ScanError::Read(io::Error::other("the scan failed: this is a defect of ncclcheck"))
 }
 
 /// Files that lie together: so many that a thread reads on for a while, up to so many stored bytes.
