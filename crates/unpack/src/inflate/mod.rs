@@ -64,8 +64,7 @@ impl InflateError {
     pub(crate) const OUT_OF_BOUNDS: Self = Self("the decoder left the bounds of its buffer");
 }
 
-/// Damage of a gzip stream. [`Gunzip`] returns it inside an [`io::Error`], from which [`UnpackError::from_io`](crate::UnpackError::from_io)
-/// takes it.
+/// Damage of a gzip stream. [`Gunzip`] returns it inside an [`io::Error`]; [`UnpackError`](crate::UnpackError) takes it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GzipError {

@@ -37,8 +37,7 @@ const CONTENT: usize = 12 * BATCH;
 /// Unpacked bytes that are handed over at once where they are decoded in order.
 const PIECE: usize = 256 << 10;
 
-/// Damage of a zstd stream. [`Unzstd`] returns it inside an [`io::Error`], from which [`UnpackError::from_io`](crate::UnpackError::from_io)
-/// takes it.
+/// Damage of a zstd stream. [`Unzstd`] returns it inside an [`io::Error`]; [`UnpackError`](crate::UnpackError) takes it out.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ZstdError {
