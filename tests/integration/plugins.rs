@@ -112,7 +112,7 @@ fn providers_belong_to_their_libibverbs() {
     assert_eq!(
         good["rdma.missing_versions"]["value"],
         json!([
-            "IBVERBS_1.16 (the speed of ports as new devices tell it)",
+            "IBVERBS_1.16 (the port speed that newer devices report)",
             "MLX5_1.25 (Data Direct, and DMA-BUF over it)"
         ])
     );

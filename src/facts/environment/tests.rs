@@ -156,7 +156,7 @@ fn values_that_cost_and_contradictions() {
         told(&facts, &key::ENV_COSTLY),
         [
             "TORCH_NCCL_BLOCKING_WAIT=1 (the CPU waits for every collective)",
-            "TORCH_NCCL_ENABLE_MONITORING=0 (a stuck watchdog goes unseen)",
+            "TORCH_NCCL_ENABLE_MONITORING=0 (a stuck watchdog goes unnoticed)",
         ]
     );
     assert_eq!(
