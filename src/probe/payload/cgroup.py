@@ -1,11 +1,11 @@
-"""The control group of this process: its limits, of version 1 or 2."""
+"""The control group (cgroup v1 or v2) of this process, and its limits."""
 import os
 
 from ncclcheck_probe.facts import Facts, Unread, read_text
 from ncclcheck_probe.mounts import mounts
 
 UNLIMITED = -1
-V1_UNLIMITED = 1 << 62  # version 1 writes the largest page-aligned number for "none"
+V1_UNLIMITED = 1 << 62  # cgroup v1 writes the largest page-aligned number for "no limit"
 
 
 def cgroup_body():
@@ -21,7 +21,7 @@ def cgroup_body():
 
 
 def cgroup_version():
-    """2, or 1; a host may have both, and version 2 without controllers then counts as 1."""
+    """2 or 1. A host may mount both; its version 2 hierarchy then has no controllers, so this returns 1."""
     kinds = [mount.kind for mount in mounts() if mount.kind in ("cgroup", "cgroup2")]
     if not kinds:
         raise Unread("no cgroup file system is mounted here")
@@ -29,14 +29,14 @@ def cgroup_version():
 
 
 def group_folders(controller):
-    """This process's folder of the controller, and those above it up to the mount: each may hold a limit."""
+    """The controller's folder for this process and its ancestors up to the mount, each of which may set a limit."""
     version = cgroup_version()
     mount = next((mount for mount in mounts() if
                   (mount.kind == "cgroup2" if version == 2 else mount.kind == "cgroup" and
                    controller in mount.super_options)), None)
     if mount is None:
         raise Unread("the cgroup controller %s is not mounted here" % controller)
-    # A container with its host's cgroup namespace reads the host's path here, which its own mount does not have.
+    # A container in its host's cgroup namespace reads the host's path here, which does not exist below its own mount.
     path = os.path.relpath(group_path(controller, version), mount.root)
     folder = os.path.normpath(os.path.join(mount.point, path))
     if path.startswith("..") or not os.path.isdir(folder):
@@ -57,13 +57,13 @@ def group_path(controller, version):
 
 
 def group_texts(controller, name_v2, name_v1):
-    """The texts of a file in this group and in those above it, nearest first."""
+    """Contents of a file in this group and its ancestors, nearest first."""
     name = name_v2 if cgroup_version() == 2 else name_v1
     paths = [os.path.join(folder, name) for folder in group_folders(controller)]
     found = [read_text(path) for path in paths if os.path.exists(path)]
     if not found:
-        raise Unread("%s: not there, as in a group without limits (the root of all groups) or without the "
-                          "controller %s" % (paths[0], controller))
+        raise Unread("%s does not exist: this is the root group, which has no limits, or the controller %s is not "
+                     "enabled" % (paths[0], controller))
     return found
 
 
@@ -76,14 +76,14 @@ def group_number(controller, name_v2, name_v1):
 
 
 def least_limit(controller, name_v2, name_v1):
-    """The limit that holds: the least of this group's and those above it; -1 if there is none."""
+    """The effective limit: the least of those of this group and its ancestors; -1 if there is none."""
     limits = [UNLIMITED if value == "max" else int(value) for value in group_texts(controller, name_v2, name_v1)]
     limits = [limit for limit in limits if 0 <= limit < V1_UNLIMITED]
     return min(limits) if limits else UNLIMITED
 
 
 def cpu_quota():
-    """How many processors' time the group may use; -1 if as much as there is."""
+    """Number of CPUs whose time the group may use; -1 if unlimited."""
     if cgroup_version() == 2:
         pairs = [value.split() for value in group_texts("cpu", "cpu.max", "")]
     else:

@@ -1,4 +1,4 @@
-"""The parent's side: a fresh interpreter that runs one task of this program, its pipes, its stacks and its end."""
+"""The parent's side: a new interpreter that runs one task of this program, with its pipes, stacks and exit."""
 import collections
 import json
 import os
@@ -14,7 +14,7 @@ from ncclcheck_probe.task import STACK_SIGNAL
 
 OUTPUT_LINES, OUTPUT_COLUMNS = 40, 500
 REPORT_LIMIT = 4 << 20  # bytes of one message between our own processes
-TICK = 0.05  # seconds between looks at which processes have ended
+TICK = 0.05  # seconds between checks for ended processes
 STACK_PATIENCE = 1.0  # seconds for hung processes to print their stacks
 
 Message = collections.namedtuple("Message", "child channel line")
@@ -22,11 +22,11 @@ Ending = collections.namedtuple("Ending", "how signal code words")
 
 
 def keep_program(source):
-    """Puts the program's text into an anonymous file, which children read it from, and returns its descriptor. So
-    nothing needs a writable file system."""
+    """Writes the program's text to an anonymous file and returns its descriptor. Children read the program from it, so
+    no writable file system is needed."""
     try:
         fd = os.memfd_create("ncclcheck-probe")
-    except (AttributeError, OSError):  # a kernel or a seccomp profile without it
+    except (AttributeError, OSError):  # the kernel lacks memfd_create, or a seccomp profile denies it
         with tempfile.TemporaryFile() as file:
             fd = os.dup(file.fileno())
     with open(fd, "wb", closefd=False) as file:
@@ -35,15 +35,16 @@ def keep_program(source):
 
 
 def interpreter_command(program_fd):
-    """A fresh interpreter that runs the program. By -c and not by the file's path, since a script's folder comes
-    first in sys.path, and /proc/self/fd is no place to import from; so it is the working directory, as for
-    `python -m`. Without a PATH, Python cannot tell its own name, and the kernel does."""
+    """Command line of a new interpreter that runs the program. It uses -c and not the file's path, because Python puts
+    a script's folder first in sys.path and nothing can be imported from /proc/self/fd; with -c the working directory
+    comes first, as for `python -m`. Without PATH, Python does not know its own executable, so the kernel's link is
+    used."""
     program = 'exec(compile(open("/proc/self/fd/%d", "rb").read(), "ncclcheck-probe", "exec"))' % program_fd
     return [sys.executable or os.readlink("/proc/self/exe"), "-c", program]
 
 
 class Channel:
-    """The reading end of a pipe, as lines. What a line has beyond the limit is dropped."""
+    """The read end of a pipe, split into lines. Bytes of a line beyond the limit are dropped."""
 
     def __init__(self, fd, limit):
         os.set_blocking(fd, False)
@@ -52,7 +53,7 @@ class Channel:
         self.open = True
 
     def lines(self):
-        """The lines that are there by now; at the end of the pipe, the last one even without its newline."""
+        """The lines received so far. At end of file, also a last line that has no newline."""
         found = []
         while self.open:
             try:
@@ -74,8 +75,8 @@ class Channel:
 
 
 class Child:
-    """One process that runs a task. Channels: `report` (its messages), `stacks` (faulthandler), `output` (whatever it
-    and the image's code print) and, if asked for, `log` (a file for NCCL to write to)."""
+    """One process that runs a task. Channels: `report` (its messages), `stacks` (faulthandler), `output` (everything
+    that it and the image's code print) and, on request, `log` (a file for NCCL to write to)."""
 
     def __init__(self, program_fd, task, arguments, env, leads_group=True, with_log=False, name=None):
         self.name, self.leads_group = name or task, leads_group
@@ -99,7 +100,7 @@ class Child:
                 os.close(fd)
 
     def ending(self):
-        """How the process ended; None while it runs."""
+        """The Ending of the process; None while it runs."""
         status = self.process.poll()
         if status is None:
             return None
@@ -109,7 +110,7 @@ class Child:
         return Ending("exit", None, status, "exit status %d" % status)
 
     def kill(self):
-        """Kills the process, and where it leads a group all that it started; waits for it, if it can die at all."""
+        """Kills the process, and its whole group if it leads one. Waits for the process, unless the kernel holds it."""
         try:
             if self.leads_group:
                 os.killpg(self.process.pid, signal.SIGKILL)  # the group may outlive the process
@@ -120,7 +121,7 @@ class Child:
         try:
             self.process.wait(timeout=5)
         except subprocess.TimeoutExpired:
-            pass  # stuck in the kernel; it dies when it comes out
+            pass  # stuck in the kernel; it dies when it leaves
 
     def close(self):
         for channel in self.channels.values():
@@ -135,9 +136,9 @@ def signal_name(number):
 
 
 def watch(children):
-    """Yields the lines of all channels as Messages while they come, a Message of channel "end" for each child that is
-    over and read to its end, and None at least every TICK, so that the caller can look at the clock. Ends with the
-    last child. Output is kept in the child's tail and not yielded."""
+    """Yields the lines of all channels as Messages as they arrive, a Message of channel "end" for each child that has
+    ended and whose channels were read to the end, and None at least every TICK, so that the caller can check the
+    clock. Returns after the last child. Output is kept in the child's tail and not yielded."""
     running = list(children)
     with selectors.DefaultSelector() as selector:
         for child in running:
@@ -155,7 +156,7 @@ def watch(children):
                 for name, channel in child.channels.items():
                     if name != "stacks":
                         yield from arrived(child, name)
-                        if channel.open:  # a process that the child left behind still holds the other end
+                        if channel.open:  # a process that the child left behind still holds the write end
                             selector.unregister(channel.fd)
                             channel.close()
                 yield Message(child, "end", None)
@@ -171,8 +172,8 @@ def arrived(child, name):
 
 
 def stacks_of(children):
-    """The stacks of processes that hang: [{process, state, stack}]. Those that were still starting may end by the
-    signal, which is all the same, as they are killed next."""
+    """Stacks of hung processes: [{process, state, stack}]. The signal may end a process that is still starting, which
+    does no harm because the caller kills them all next."""
     hung = [child for child in children if not child.ending()]
     found = [{"process": child.name, "state": process_state(child.process.pid), "stack": []} for child in hung]
     for child in hung:
@@ -188,7 +189,7 @@ def stacks_of(children):
 
 
 def process_state(pid):
-    """The kernel's word for what the process does: "S (sleeping)"; D is a wait that no signal ends."""
+    """The kernel's state of the process, such as "S (sleeping)". D is a wait that no signal interrupts."""
     try:
         status = read_text("/proc/%d/status" % pid)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Steps collectives and forced-network: one process for each GPU, as training starts them, and what they measure."""
+"""Steps collectives and forced-network: start one process per GPU, as training does, and measure."""
 import os
 
 from ncclcheck_probe.plan import FULL_SIZES, QUICK_SIZES
@@ -6,7 +6,7 @@ from ncclcheck_probe.supervise import Run, Supervisor
 from ncclcheck_probe.world import logging_variables, world_of
 
 FULL_SECONDS, QUICK_SECONDS = 0.4, 0.15  # for the timed calls of one operation at one size
-SHARE_OF_DEADLINE = 0.9  # the rest is for naming a hang before the step's own deadline ends it without words
+SHARE_OF_DEADLINE = 0.9  # the rest leaves time to describe a hang before the step's own deadline kills it
 
 
 def probe_collectives(arguments, report):
@@ -14,7 +14,7 @@ def probe_collectives(arguments, report):
 
 
 def probe_forced_network(arguments, report):
-    """The same, with NCCL kept from what connects GPUs inside one machine: so one machine proves its network."""
+    """Runs the collectives with P2P, shared memory and NVLS disabled, so that one machine exercises its network."""
     forced = arguments["forced_network"]
     options = dict(completed_options(arguments["collectives"]), operations=forced["operations"],
                    sizes=sorted(forced["sizes"]), point_to_point=False)
@@ -22,7 +22,7 @@ def probe_forced_network(arguments, report):
 
 
 def completed_options(options):
-    """Options with those filled in that follow from `quick`; sizes ascend, since each is judged by the one before."""
+    """The options, with defaults that depend on `quick` filled in. Sizes ascend, since each predicts the next."""
     quick = options["quick"]
     return dict(options, sizes=sorted(options["sizes"] or (QUICK_SIZES if quick else FULL_SIZES)),
                 seconds_per_size=options["seconds_per_size"] or (QUICK_SECONDS if quick else FULL_SECONDS))
@@ -40,7 +40,7 @@ def collectives_body(arguments, report, options, extra_env=None):
 
 
 def rank_settings(options, extra_env):
-    """What this run sets for its ranks above the image's variables; the plan's own word comes last."""
+    """Variables that this run sets for its ranks, overriding the image's. The plan's own variables take precedence."""
     return dict(logging_variables(options["debug_subsystems"]), **dict(extra_env, **options["env"]))
 
 
@@ -50,7 +50,7 @@ def run_of(arguments, options, world, applied, seconds, run=0):
 
 
 def setup_part(options, world, applied):
-    """What is going to run, and which variables of the image gave way for it."""
+    """The part that describes the run, with the image's variables that it overrides."""
     replaced = {name: os.environ[name] for name in list(applied) + ["NCCL_DEBUG_FILE"]
                 if name in os.environ and os.environ[name] != applied.get(name)}
     return {"kind": "setup", "backend": options["backend"], "world_size": world.size, "first_rank": world.offset,

@@ -1,5 +1,5 @@
 """
-The CUDA driver API, for what only CUDA itself can tell: which GPUs it offers, in which order, who may reach whom.
+The CUDA driver API, for facts that only CUDA has: the GPUs it offers, their order, and peer access between them.
 
 Signatures, structures and constants are those of cuda.h of CUDA 12.9 (wheel nvidia-cuda-runtime-cu12 12.9.79).
 """
@@ -52,14 +52,14 @@ CUDA_PARAMETERS = {
 
 
 class CudaDriver:
-    """libcuda, initialized. Every method raises Unread where it has no answer."""
+    """libcuda, initialized. Every method raises Unread if it gets no value."""
 
     def __init__(self):
         signatures = {name: [ctypes.c_int] + parameters for name, parameters in CUDA_PARAMETERS.items()}
         self.library = ForeignLibrary("libcuda.so.1", signatures)
 
     def initialize(self):
-        """cuInit: without it no other function works but cuDriverGetVersion."""
+        """Calls cuInit, which every function except cuDriverGetVersion requires."""
         self.call("cuInit", 0)
 
     def call(self, name, *arguments):
@@ -72,10 +72,10 @@ class CudaDriver:
         """`CUDA_ERROR_NO_DEVICE` for 100."""
         name = ctypes.c_char_p()
         self.library.function("cuGetErrorName")(code, ctypes.byref(name))
-        return name.value.decode("ascii", "replace") if name.value else "an error that this driver has no name for"
+        return name.value.decode("ascii", "replace") if name.value else "an error unknown to this driver"
 
     def number(self, name, *inputs):
-        """The number that `name` writes through its first parameter, which `inputs` follow."""
+        """The number that `name` writes through its first parameter; `inputs` are the parameters after it."""
         output = CUDA_PARAMETERS[name][0]._type_()
         self.call(name, ctypes.byref(output), *inputs)
         return output.value
@@ -87,15 +87,15 @@ class CudaDriver:
         return buffer.value.decode("utf-8", "replace")
 
     def devices(self):
-        """Every device that CUDA offers here, by ordinal: what CUDA_VISIBLE_DEVICES left, in its order."""
+        """Devices that CUDA offers here, by ordinal: the selection and order of CUDA_VISIBLE_DEVICES."""
         return [self.number("cuDeviceGet", ordinal) for ordinal in range(self.number("cuDeviceGetCount"))]
 
     def uuid(self, device):
-        """The UUID, without the `GPU-` or `MIG-` that NVML sets before it."""
+        """The UUID, without the prefix `GPU-` or `MIG-` that NVML adds."""
         answer = CudaUuid()
         self.call("cuDeviceGetUuid_v2", ctypes.byref(answer), device)
         return str(uuid.UUID(bytes=bytes(answer.bytes)))
 
     def pci_bus_id(self, device):
-        """The PCI address as sysfs spells it."""
+        """The PCI address in sysfs's spelling."""
         return sysfs_pci_address(self.text("cuDeviceGetPCIBusId", device))

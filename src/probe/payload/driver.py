@@ -1,4 +1,4 @@
-"""CUDA's driver library through ctypes: what it says itself, without PyTorch."""
+"""CUDA's driver library through ctypes: facts from the library itself, without PyTorch."""
 import ctypes
 
 from ncclcheck_probe.facts import Facts, Unread
@@ -7,8 +7,8 @@ CUDA_LIBRARY = "libcuda.so.1"
 
 
 def driver_body():
-    """{library, init_code, init_error, version, devices}. The version is CUDA's, as in 13000 for 13.0; init_error is
-    null when the driver initialized."""
+    """{library, init_code, init_error, version, devices}. The version is CUDA's: 13000 is 13.0. init_error is null if
+    the driver initialized."""
     facts = Facts()
     facts.body["library"] = CUDA_LIBRARY
     try:
@@ -36,5 +36,5 @@ def cuda_words(cuda, code):
     """CUDA_ERROR_NO_DEVICE (100): no CUDA-capable device is detected"""
     name, text = ctypes.c_char_p(), ctypes.c_char_p()
     if cuda.cuGetErrorName(code, ctypes.byref(name)) or cuda.cuGetErrorString(code, ctypes.byref(text)):
-        return "CUDA error %d, which this driver has no words for" % code
+        return "CUDA error %d, unknown to this driver" % code
     return "%s (%d): %s" % (name.value.decode(), code, text.value.decode())

@@ -1,19 +1,19 @@
-"""A body that never invents: what cannot be read is null, with the reason beside it."""
+"""Bodies that never invent a value: a field that cannot be read is null, with the reason beside it."""
 
 from ncclcheck_probe.readings import Unread
 
 
 class Facts:
-    """Gathers a body field by field."""
+    """Builds a body field by field."""
 
     def __init__(self):
         self.body = {}
 
     def read(self, field, function, *arguments):
-        """Sets the field to what the function returns; if it raises, to null with the reason under "unread"."""
+        """Sets the field to the function's result; if it raises, to null with the reason under "unread"."""
         try:
             self.body[field] = function(*arguments)
-        except Exception as error:  # whatever stops one answer must not stop the others
+        except Exception as error:  # a failure of one field must not prevent the others
             self.missing(field, in_words(error))
 
     def missing(self, field, why):
@@ -33,6 +33,6 @@ def in_words(error):
 
 
 def read_text(path, limit=1 << 20):
-    """The beginning of a file of /proc, /sys or /etc, as text without the newline at its end."""
+    """The first `limit` bytes of a file of /proc, /sys or /etc, as text without the newline at its end."""
     with open(path, "rb") as file:
         return file.read(limit).decode("utf-8", "surrogateescape").rstrip("\n")

@@ -1,4 +1,4 @@
-"""C libraries, by ctypes: found by dlopen as training would find them, and never called without a declaration."""
+"""C libraries through ctypes: dlopen finds them as it would in training, and every call has a declared signature."""
 
 import ctypes
 
@@ -6,7 +6,7 @@ from ncclcheck_probe.readings import Unread, errno_name
 
 
 class ForeignLibrary:
-    """A C library in this process; `signatures` maps each function that may be called to (result, parameters...)."""
+    """A C library in this process. `signatures` maps each callable function to (result, parameters...)."""
 
     def __init__(self, soname, signatures):
         self.soname = soname
@@ -26,20 +26,20 @@ class ForeignLibrary:
         return function
 
     def has(self, name):
-        """Whether the library exports `name`."""
+        """True if the library exports `name`."""
         return hasattr(self.handle, name)
 
     def path(self, name):
-        """The file that holds the code of the function `name`: what dlopen chose, with symbolic links resolved."""
+        """The file with the code of the function `name`: the one that dlopen chose, with symbolic links resolved."""
         address = ctypes.cast(self.function(name), ctypes.c_void_p).value
         for first, last, path in mapped_files():
             if first <= address < last:
                 return path
-        raise Unread("/proc/self/maps names no file at the address of %s" % name)
+        raise Unread("/proc/self/maps lists no file at the address of %s" % name)
 
 
 def mapped_files():
-    """(first address, address after the last, path) of each file that is mapped into this process."""
+    """(start address, end address, path) of each file mapped into this process; the end is exclusive."""
     try:
         with open("/proc/self/maps", errors="surrogateescape") as maps:
             lines = maps.read().splitlines()

@@ -1,4 +1,4 @@
-"""GPUDirect RDMA: whether a device can register GPU memory, by nvidia_peermem or DMA-BUF, found by registering some."""
+"""GPUDirect RDMA: tests by registration whether a device accepts GPU memory, through nvidia_peermem or DMA-BUF."""
 
 import ctypes
 import os
@@ -11,17 +11,17 @@ from ncclcheck_probe.sysfs import folder_names
 from ncclcheck_probe.verbs import VERBS_ACCESS_LOCAL_WRITE, VERBS_ACCESS_REMOTE_READ, VERBS_ACCESS_REMOTE_WRITE
 from ncclcheck_probe.verbs import VerbsError
 
-# The files by which NCCL decides that GPU memory can be registered: the first since 2.23, the others in every release.
+# Files whose presence makes NCCL register GPU memory: the first since 2.23, the others in every release.
 PEERMEM_FILES = ["/sys/module/nvidia_peermem/version", "/sys/kernel/mm/memory_peers/nv_mem/version",
                  "/sys/kernel/mm/memory_peers/nv_mem_nc/version"]
 PEERMEM_MODULES = ["nvidia_peermem", "nv_peer_mem"]
-# Linux 5.12 has the uverbs method by which ibv_reg_dmabuf_mr registers.
+# Linux 5.12 introduced the uverbs method that ibv_reg_dmabuf_mr calls.
 DMABUF_KERNEL = (5, 12)
 GPU_REGION_BYTES = 2 << 20
 
 
 def gpu_direct_body(verbs, opened):
-    """`verbs` is None without libibverbs; `opened` maps each device that could be opened to its protection domain."""
+    """The body. `verbs` is None without libibverbs; `opened` maps each open device to its protection domain."""
     body = Readings(kernel_release=os.uname().release)
     body.read("kernel_has_dmabuf", kernel_has_dmabuf)
     body.fields["peermem_modules"] = [name for name in PEERMEM_MODULES if os.path.isdir("/sys/module/" + name)]
@@ -34,16 +34,16 @@ def gpu_direct_body(verbs, opened):
 
 
 def kernel_has_dmabuf():
-    """By the kernel's release; what a driver makes of it is told by `device_dmabuf`."""
+    """True if the kernel's release has DMA-BUF registration. `device_dmabuf` shows whether the driver supports it."""
     release = os.uname().release
     match = re.match(r"(\d+)\.(\d+)", release)
     if not match:
-        raise Unread("a kernel release without numbers: %s" % release)
+        raise Unread("the kernel release %s has no version number" % release)
     return tuple(map(int, match.groups())) >= DMABUF_KERNEL
 
 
 def dmabuf_call(verbs, pd):
-    """NCCL's own test: a call that must fail, since -1 is no descriptor, tells by errno whether it was looked at."""
+    """NCCL's own test: registers descriptor -1, which must fail; errno shows whether the driver supports the call."""
     try:
         verbs.new("ibv_reg_dmabuf_mr", pd, 0, 0, 0, -1, 0)
     except VerbsError as error:
@@ -54,7 +54,7 @@ def dmabuf_call(verbs, pd):
 
 
 def gpu_direct_gpus(verbs, opened):
-    """What CUDA says of each GPU, and a registration of its memory with each device."""
+    """For each GPU, CUDA's attributes and an attempt to register its memory with each device."""
     driver = CudaDriver()
     driver.initialize()
     return [gpu_direct_gpu(driver, device, verbs, opened) for device in driver.devices()]
@@ -76,7 +76,7 @@ def gpu_direct_gpu(driver, device, verbs, opened):
 
 
 def gpu_registrations(driver, device, verbs, opened):
-    """Registers memory of one GPU with every device, in both ways."""
+    """Registers memory of one GPU with every device, through nvidia_peermem and through DMA-BUF."""
     driver.call("cuCtxSetCurrent", driver.number("cuDevicePrimaryCtxRetain", device))
     try:
         pointer = CUDA_POINTER()
@@ -92,7 +92,7 @@ def gpu_registrations(driver, device, verbs, opened):
 
 
 def gpu_registration(verbs, register, *arguments):
-    """The outcome of one way to register."""
+    """Outcome of one registration."""
     try:
         region = register(verbs, *arguments)
     except Unread as why:
@@ -102,17 +102,17 @@ def gpu_registration(verbs, register, *arguments):
 
 
 def gpu_access():
-    """What NCCL asks for."""
+    """The access flags that NCCL requests."""
     return VERBS_ACCESS_LOCAL_WRITE | VERBS_ACCESS_REMOTE_WRITE | VERBS_ACCESS_REMOTE_READ
 
 
 def peermem_region(verbs, pd, pointer):
-    """By the address alone: the kernel asks nvidia_peermem whose it is."""
+    """Registers by address alone: the kernel asks nvidia_peermem for the owner."""
     return verbs.new("ibv_reg_mr", pd, pointer.value, GPU_REGION_BYTES, gpu_access())
 
 
 def dmabuf_region(verbs, pd, pointer, driver):
-    """By a file descriptor that the driver gives for the memory."""
+    """Registers by the DMA-BUF file descriptor that the driver exports for the memory."""
     descriptor = ctypes.c_int(-1)
     driver.call("cuMemGetHandleForAddressRange", ctypes.byref(descriptor), pointer, GPU_REGION_BYTES,
                 CUDA_RANGE_HANDLE_DMA_BUF_FD, 0)

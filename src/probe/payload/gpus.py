@@ -1,4 +1,4 @@
-"""The step `gpus`: the driver and every GPU as NVML tells them, and whether CUDA sees the same ones."""
+"""The step `gpus`: the driver and every GPU as NVML reports them, and whether CUDA sees the same GPUs."""
 
 import os
 import re
@@ -17,10 +17,10 @@ from ncclcheck_probe.pci import pci_link_gts
 from ncclcheck_probe.readings import Readings, Unread, errno_name, first_readable, known
 from ncclcheck_probe.sysfs import kernel_text, number_ranges
 
-# Set by whoever started the container or the job; they choose and number the GPUs that NVML and CUDA show.
+# Set by the container's or job's launcher. They select and number the GPUs that NVML and CUDA show.
 GPU_VARIABLES = ["NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"]
 KERNEL_LOG = "/dev/kmsg"
-KERNEL_LOG_RECORD_BYTES = 8192  # CONSOLE_EXT_LOG_MAX of kernel/printk: no record is longer.
+KERNEL_LOG_RECORD_BYTES = 8192  # CONSOLE_EXT_LOG_MAX of kernel/printk, the longest record
 
 
 def probe_gpus(plan, _report):
@@ -28,7 +28,7 @@ def probe_gpus(plan, _report):
 
 
 def gpus(plan):
-    """The body of the step. `plan` has nothing for it: every GPU that reached this process is looked at."""
+    """The body of the step, with every GPU visible to this process. `plan` has no options for it."""
     nvml = open_nvml()
     seen, unreachable = gpu_bodies(nvml)
     return {
@@ -59,7 +59,7 @@ def cuda_release(number):
 
 
 def gpu_bodies(nvml):
-    """(a body for each GPU that NVML can open, index and reason of each other one)."""
+    """(body of each GPU that NVML can open, index and reason of each GPU that it cannot)."""
     seen, unreachable = [], []
     for index in range(nvml_gpu_count(nvml)):
         try:
@@ -70,7 +70,7 @@ def gpu_bodies(nvml):
 
 
 def gpu_body(nvml, index, device):
-    """Everything about one GPU."""
+    """Body of one GPU."""
     gpu = Readings(index=index)
     gpu.read("uuid", nvml.text, "nvmlDeviceGetUUID", device)
     gpu.read("name", nvml.text, "nvmlDeviceGetName", device)
@@ -97,14 +97,14 @@ def gpu_body(nvml, index, device):
 
 
 def gpu_memory(nvml, device):
-    """Device memory in bytes; what the driver keeps for itself is `reserved`, and no part of `used`."""
+    """Device memory in bytes. `reserved` is what the driver keeps for itself; `used` does not include it."""
     memory = Readings()
     memory.read_together(["total_bytes", "reserved_bytes", "free_bytes", "used_bytes"], nvml.memory, device)
     return memory.body()
 
 
 def gpu_mig(nvml, device):
-    """Multi-Instance GPU: whether it is on, will be on after a reset, and the instances that can be seen here."""
+    """Multi-Instance GPU: whether it is on now, whether it will be after a reset, and the visible instances."""
     mig = Readings()
     mig.read_together(["enabled", "pending"], nvml.flags, "nvmlDeviceGetMigMode", device)
     mig.read("devices", lambda: list(mig_devices(nvml, device)))
@@ -130,7 +130,7 @@ def mig_devices(nvml, device):
 
 
 def gpu_ecc(nvml, device):
-    """Error correction; its counts since the driver was loaded are volatile, those of the GPU's life aggregate."""
+    """ECC mode and error counts: volatile since the driver was loaded, aggregate over the GPU's lifetime."""
     ecc = Readings()
     ecc.read_together(["enabled", "pending"], nvml.flags, "nvmlDeviceGetEccMode", device)
     for counter, counter_number in NVML_ECC_COUNTERS.items():
@@ -141,20 +141,20 @@ def gpu_ecc(nvml, device):
 
 
 def gpu_remapped_rows(nvml, device):
-    """Rows of memory that spares replaced (Ampere on); `pending`: at the next reset; `failure`: no spare was left."""
+    """Remapped memory rows (Ampere and later). `pending`: remapped at the next reset; `failure`: no spare row left."""
     rows = Readings()
     rows.read_together(["correctable", "uncorrectable", "pending", "failure"], gpu_row_counts, nvml, device)
     return rows.body()
 
 
 def gpu_row_counts(nvml, device):
-    """Two counts and two flags."""
+    """(correctable, uncorrectable, pending, failure): two counts and two flags."""
     correctable, uncorrectable, pending, failure = nvml.values("nvmlDeviceGetRemappedRows", device)
     return correctable, uncorrectable, bool(pending), bool(failure)
 
 
 def gpu_retired_pages(nvml, device):
-    """Pages of memory that are out of use, by cause: before Ampere."""
+    """Retired memory pages by cause, on GPUs before Ampere."""
     pages = Readings()
     for cause, number in NVML_RETIREMENT_CAUSES.items():
         pages.read(cause, nvml.count, "nvmlDeviceGetRetiredPages", device, number)
@@ -163,7 +163,7 @@ def gpu_retired_pages(nvml, device):
 
 
 def gpu_clocks(nvml, device):
-    """Clocks now, at most, and as applications set them; and why they are not higher now."""
+    """Current, maximum and application clocks, and the reasons why they are not higher now."""
     clocks = Readings()
     for name, number in NVML_CLOCKS.items():
         clocks.read("%s_mhz" % name, nvml.value, "nvmlDeviceGetClockInfo", device, number)
@@ -179,13 +179,13 @@ def gpu_clocks(nvml, device):
 
 
 def gpu_clocks_event_mask(nvml, device):
-    """Clocks event reasons as bits; older drivers know them as throttle reasons only."""
+    """Clocks event reasons as bits; older drivers know only the name "throttle reasons"."""
     return first_readable(lambda: nvml.value("nvmlDeviceGetCurrentClocksEventReasons", device),
                           lambda: nvml.value("nvmlDeviceGetCurrentClocksThrottleReasons", device))
 
 
 def gpu_temperature(nvml, device):
-    """Degrees Celsius now, and where the GPU slows down or shuts down."""
+    """Current temperatures and the thresholds of slowdown and shutdown, in degrees Celsius."""
     temperature = Readings()
     temperature.read("gpu_celsius", nvml.value, "nvmlDeviceGetTemperature", device, NVML_TEMPERATURE_SENSOR_GPU)
     temperature.read("memory_celsius", nvml.field, device, NVML_FIELD_MEMORY_TEMPERATURE)
@@ -195,7 +195,7 @@ def gpu_temperature(nvml, device):
 
 
 def gpu_power(nvml, device):
-    """Power drawn now, the limit in force (the lowest of all that were set) and the limit of a GPU left alone."""
+    """Current power draw, the enforced limit (the lowest of all limits set) and the default limit."""
     power = Readings()
     power.read("now_milliwatts", nvml.value, "nvmlDeviceGetPowerUsage", device)
     power.read("limit_milliwatts", nvml.value, "nvmlDeviceGetEnforcedPowerLimit", device)
@@ -205,9 +205,9 @@ def gpu_power(nvml, device):
 
 def gpu_pcie(nvml, device, address):
     """
-    The PCIe link now, at most as this system has it, and at most as the GPU has it.
+    The current PCIe link, the maximum of this system, and the maximum of the GPU.
 
-    Generation and width may be lower now while the GPU is not in use (the manual of nvidia-smi).
+    Generation and width may be lower while the GPU is idle (manual of nvidia-smi).
     """
     pcie = Readings()
     pcie.read("generation", nvml.value, "nvmlDeviceGetCurrPcieLinkGeneration", device)
@@ -223,10 +223,10 @@ def gpu_pcie(nvml, device, address):
 
 def gpu_nvlinks(nvml, device):
     """
-    (the GPU's NVLinks, why fields of them are left out).
+    (the GPU's NVLinks, the reasons for their missing fields).
 
-    Eight GPUs have 144 links, mostly with the same gaps for the same reasons: so the reasons stand beside the list,
-    once for all links. `errors` has the counters that are not zero.
+    Eight GPUs have 144 links, which mostly miss the same fields for the same reasons, so the reasons are beside the
+    list, once for all links. `errors` has the nonzero counters.
     """
     states = dict(nvlink_states(nvml, device))
     links, unread = {link: {"link": link, "errors": {}} for link in states}, {}
@@ -249,7 +249,7 @@ def gpu_nvlinks(nvml, device):
 
 
 def gpu_nvlink_counters(nvml, device):
-    """For each error counter the function that reads it from a link."""
+    """Maps each error counter to the function that reads it from a link."""
     counters = {}
     for name, counter in NVML_NVLINK_ERROR_COUNTERS.items():
         counters[name] = lambda link, number=counter: nvml.value(
@@ -260,7 +260,7 @@ def gpu_nvlink_counters(nvml, device):
 
 
 def gpu_nvlink_values(links, name, read, unread):
-    """[(link, value)] of the links that tell; `unread` gets each reason of the others once, with its links."""
+    """[(link, value)] of the readable links. Adds each reason of the other links to `unread` once, with its links."""
     values, failures = [], {}
     for link in links:
         try:
@@ -273,14 +273,14 @@ def gpu_nvlink_values(links, name, read, unread):
 
 
 def nvlink_state(state):
-    """The bool of nvlink_states, or its NvmlError raised."""
+    """Returns the bool of nvlink_states, or raises its NvmlError."""
     if isinstance(state, NvmlError):
         raise state
     return state
 
 
 def gpu_fabric(nvml, device):
-    """The GPU's registration with the fabric manager, without which GPUs behind NVSwitches reach no other."""
+    """The GPU's registration with the fabric manager. GPUs behind NVSwitches reach no peer without it."""
     fabric = Readings()
     info = fabric.read("state", nvml.fabric, device)
     if info is None:
@@ -298,21 +298,21 @@ def gpu_fabric(nvml, device):
 
 
 def fabric_health_answer(bits):
-    """A two-bit answer of the health mask, as a bool."""
+    """A two-bit field of the health mask, as a bool."""
     if bits not in (1, 2):
         raise Unread("the fabric's health mask has no answer: %d" % bits)
     return bits == 1
 
 
 def fabric_configuration(number):
-    """`correct`, or what is not."""
+    """`correct`, or the part of the configuration that is incorrect."""
     if number == 0:
         raise Unread("the fabric's health mask has no answer: 0")
     return nvml_word(NVML_FABRIC_CONFIGURATIONS, number)
 
 
 def cuda_body(seen):
-    """CUDA's own list of GPUs, and how it differs from NVML's `seen`."""
+    """CUDA's own list of GPUs, and its differences from NVML's `seen`."""
     cuda = Readings()
     try:
         driver = CudaDriver()
@@ -334,13 +334,13 @@ def cuda_body(seen):
 
 def library_release(path):
     """
-    The driver release in the name of its library: 580.95.05 of libcuda.so.580.95.05.
+    The driver release in the file name of its library: 580.95.05 for libcuda.so.580.95.05.
 
-    Another one than the driver's own is a library of forward compatibility, from the image.
+    A release other than the driver's own means a forward-compatibility library from the image.
     """
     match = re.search(r"\.so\.(\d+\.[\d.]+)$", path)
     if not match:
-        raise Unread("the name of %s holds no release" % path)
+        raise Unread("the file name %s has no release" % path)
     return match.group(1)
 
 
@@ -358,7 +358,7 @@ def cuda_devices(driver):
 
 
 def cuda_differences(devices, seen):
-    """UUIDs of GPUs (of MIG devices, where a GPU is cut into such) that only one of the two knows."""
+    """UUIDs of GPUs (of MIG devices, if a GPU is partitioned) that only NVML or only CUDA lists."""
     nvml_uuids = {bare_uuid(name): name for gpu in seen for name in schedulable_uuids(gpu)}
     cuda_uuids = [device["uuid"] for device in devices if device["uuid"]]
     return {
@@ -368,18 +368,18 @@ def cuda_differences(devices, seen):
 
 
 def schedulable_uuids(gpu):
-    """What of a GPU a program can be given: its MIG devices, or the GPU itself."""
+    """UUIDs that a program can be assigned: those of the GPU's MIG devices, or of the GPU itself."""
     devices = gpu["mig"]["devices"] if gpu["mig"]["enabled"] else [gpu]
     return [device["uuid"] for device in devices or [] if device["uuid"]]
 
 
 def bare_uuid(name):
-    """NVML's GPU-... or MIG-... without its prefix."""
+    """NVML's UUID without its prefix GPU- or MIG-."""
     return name.split("-", 1)[1]
 
 
 def xid_body():
-    """Xid errors, which the driver writes to the kernel's log and keeps nowhere else: NVML has no history of them."""
+    """Xid errors. The driver records them only in the kernel's log; NVML has no history of them."""
     xid = Readings()
     xid.read("events", lambda: [event for event in map(xid_event, kernel_messages()) if event])
     return xid.body()
@@ -405,15 +405,15 @@ def kernel_messages():
             os.close(log)
     except OSError as error:
         why = errno_name(error.errno)
-        raise Unread("%s: %s. Only the host's log tells of Xid errors." % (KERNEL_LOG, why)) from None
+        raise Unread("%s: %s. Only the host's log records Xid errors." % (KERNEL_LOG, why)) from None
 
 
 def log_records(log):
-    """One record for each read(2), until there is none left."""
+    """Yields one record per read(2), until none is left."""
     while True:
         try:
             yield os.read(log, KERNEL_LOG_RECORD_BYTES).decode("utf-8", "replace")
         except BrokenPipeError:
-            continue  # The record was overwritten before it was read; the next read goes on behind it.
+            continue  # The record was overwritten before it was read; the next read continues after it.
         except BlockingIOError:
             return

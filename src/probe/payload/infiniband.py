@@ -1,4 +1,4 @@
-"""RDMA devices as sysfs shows them: in every container, also where it can open none of them."""
+"""RDMA devices in sysfs, which every container shows even if it cannot open them."""
 
 import ipaddress
 import os
@@ -13,17 +13,17 @@ VERBS_CLASS = "/sys/class/infiniband_verbs"
 
 
 def rdma_device_names():
-    """mlx5_0, mlx5_1 and so on: every device of the host (of this network namespace, in the exclusive mode)."""
+    """mlx5_0, mlx5_1, ...: every device of the host, or of this network namespace in the exclusive mode."""
     return folder_names(INFINIBAND_CLASS)
 
 
 def rdma_device_folder(name):
-    """Where sysfs tells of the device `name`."""
+    """The sysfs folder of the device `name`."""
     return "%s/%s" % (INFINIBAND_CLASS, name)
 
 
 def rdma_pci_path(name):
-    """From the host bridge down to the device `name`; a software device (rxe, siw) is on no PCI bus."""
+    """Path from the host bridge down to the device `name`. A software device (rxe, siw) is not on a PCI bus."""
     device = rdma_device_folder(name) + "/device"
     if not os.path.exists(device):
         raise Unread("%s does not exist: %s is not a PCI device" % (device, name))
@@ -31,7 +31,7 @@ def rdma_pci_path(name):
 
 
 def rdma_device_readings(name):
-    """What sysfs tells of one device, but for its ports."""
+    """The sysfs attributes of one device, without its ports."""
     folder = rdma_device_folder(name)
     device = Readings(name=name)
     device.read("node_type", lambda: kernel_text(folder + "/node_type").partition(": ")[2])
@@ -46,7 +46,7 @@ def rdma_device_readings(name):
 
 
 def rdma_kernel_driver(name):
-    """The module that drives a PCI device: mlx5_core, bnxt_en, efa."""
+    """The kernel module that drives a PCI device: mlx5_core, bnxt_en, efa."""
     link = rdma_device_folder(name) + "/device/driver"
     if not os.path.exists(link):
         raise Unread("%s does not exist" % link)
@@ -54,7 +54,7 @@ def rdma_kernel_driver(name):
 
 
 def rdma_netdevs(name):
-    """Network interfaces of the device, by the names that the host gave them: of its PCI function, or its parent."""
+    """The host's names of the device's network interfaces: those of its PCI function, or its parent interface."""
     folder = rdma_device_folder(name)
     parent = folder + "/parent"
     return folder_names(folder + "/device/net") or ([kernel_text(parent)] if os.path.exists(parent) else [])
@@ -71,12 +71,12 @@ def rdma_uverbs(name):
 
 
 def rdma_port_numbers(name):
-    """The ports of a device, which begin with 1."""
+    """The port numbers of a device, which start at 1."""
     return [int(port) for port in folder_names(rdma_device_folder(name) + "/ports")]
 
 
 def rdma_port_readings(name, number):
-    """What sysfs tells of one port."""
+    """The sysfs attributes of one port."""
     folder = "%s/ports/%d" % (rdma_device_folder(name), number)
     port = Readings(port=number)
     for field in ("state", "phys_state"):
@@ -97,18 +97,18 @@ def rdma_rate(text):
     """200.0 for `200 Gb/sec (4X HDR)`."""
     match = re.match(r"([\d.]+) Gb/sec", known(text, "the rate"))
     if not match:
-        raise Unread("no rate: %r" % text)
+        raise Unread("%r is not a rate" % text)
     return float(match.group(1))
 
 
 def rdma_gids(folder):
-    """The entries of a port's GID table that are not empty."""
+    """The nonempty entries of a port's GID table."""
     entries = []
     for index in folder_names(folder + "/gids"):
         try:
             gid = ipaddress.IPv6Address(kernel_text("%s/gids/%s" % (folder, index)))
         except Unread:
-            continue  # An entry of another network namespace.
+            continue  # The entry belongs to another network namespace.
         if int(gid) == 0:
             continue
         entry = Readings(index=int(index), gid=gid.exploded)
@@ -119,13 +119,13 @@ def rdma_gids(folder):
 
 
 def rdma_counters(folder):
-    """The counters of a port that are not zero, errors and traffic, as the driver names them."""
+    """The nonzero error and traffic counters of a port, by the driver's names."""
     counters = {}
     for name in folder_names(folder):
         if name == "lifespan":
-            continue  # A setting: for how many milliseconds the kernel keeps what it read.
+            continue  # A setting: how many milliseconds the kernel caches the counters.
         try:
             counters[name] = kernel_number("%s/%s" % (folder, name))
         except Unread:
-            continue  # The device does not have this one, or has it in another form.
+            continue  # The device lacks this counter, or its file holds no number.
     return {name: value for name, value in counters.items() if value}

@@ -1,4 +1,4 @@
-"""Network interfaces and routes, as the kernel tells them without further libraries."""
+"""Network interfaces and routes, read from the kernel without further libraries."""
 import fcntl
 import os
 import socket
@@ -9,7 +9,7 @@ from ncclcheck_probe.facts import Facts, read_text
 SIOCGIFADDR, SIOCGIFNETMASK, SIOCGIFFLAGS = 0x8915, 0x891B, 0x8913
 IFF_UP, IFF_LOOPBACK, IFF_RUNNING = 0x1, 0x8, 0x40
 ROUTE_UP, ROUTE_GATEWAY = 0x1, 0x2
-IFREQ = "16s24x"  # struct ifreq: the name, then what the request is about
+IFREQ = "16s24x"  # struct ifreq: the name, then the request's data
 
 
 def interface_bodies():
@@ -26,14 +26,14 @@ def interface_body(index, name, inet6):
     facts.read("state", read_text, folder + "operstate")
     facts.read("mtu_bytes", lambda: int(read_text(folder + "mtu")))
     facts.read("speed_mbit_per_second", lambda: int(read_text(folder + "speed")))
-    # A device behind it means hardware, or a virtual machine's idea of it; bridges, veth and tunnels have none.
+    # Hardware, real or virtual, has a device; bridges, veth pairs and tunnels have none.
     facts.read("device", device_of, folder)
     return facts.body
 
 
 def device_of(folder):
     """Bus address of the interface's device, null if it has none."""
-    os.stat(folder)  # no sysfs is another answer than no device
+    os.stat(folder)  # raises without sysfs, which differs from having no device
     return os.path.basename(os.path.realpath(folder + "device")) if os.path.exists(folder + "device") else None
 
 
@@ -56,7 +56,7 @@ def ipv4_address(name):
 
 
 def ipv6_addresses():
-    """{interface: [address/prefix]}; empty where the kernel has no IPv6."""
+    """{interface: [address/prefix]}; empty if the kernel has no IPv6."""
     found = {}
     if os.path.exists("/proc/net/if_inet6"):
         for line in read_text("/proc/net/if_inet6").splitlines():
@@ -67,12 +67,12 @@ def ipv6_addresses():
 
 
 def default_routes():
-    """IPv4 routes to everywhere, best first: [{interface, gateway, metric}]. A gateway of null is the link itself."""
+    """IPv4 default routes, best first: [{interface, gateway, metric}]. A null gateway means the link itself."""
     found = []
     for line in read_text("/proc/net/route").splitlines()[1:]:
         name, destination, gateway, bits, _, _, metric, mask = line.split()[:8]
         if int(destination, 16) == int(mask, 16) == 0 and int(bits, 16) & ROUTE_UP:
-            # The kernel prints the address as a number of this machine's byte order.
+            # The kernel prints the address as a number in this machine's byte order.
             address = socket.inet_ntop(socket.AF_INET, struct.pack("=I", int(gateway, 16)))
             found.append({"interface": name, "gateway": address if int(bits, 16) & ROUTE_GATEWAY else None,
                           "metric": int(metric)})

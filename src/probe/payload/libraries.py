@@ -1,4 +1,4 @@
-"""Which shared libraries this process has mapped."""
+"""Shared libraries that this process has mapped."""
 import os
 
 from ncclcheck_probe.facts import read_text
@@ -7,7 +7,7 @@ DELETED = " (deleted)"
 
 
 def mapped_libraries():
-    """Paths of all mapped shared libraries, sorted; so the kernel says, whoever loaded them and however."""
+    """Sorted paths of all mapped shared libraries, from the kernel, so that any way of loading them counts."""
     found = set()
     for line in read_text("/proc/self/maps", limit=64 << 20).splitlines():
         fields = line.split(None, 5)

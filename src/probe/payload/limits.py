@@ -1,4 +1,4 @@
-"""Step limits: what the container really got. Read and tried, from within, without any library of the image."""
+"""Step limits: resources and permissions of the container, read and tried from inside without the image's libraries."""
 import glob
 import os
 import pwd
@@ -17,7 +17,7 @@ SECCOMP_MODES = {"0": "disabled", "1": "strict", "2": "filter"}
 DEVICE_NODES = ("/dev/nvidia*", "/dev/nvidia-caps/*", "/dev/nvidia-caps-imex-channels/*", "/dev/infiniband/*",
                 "/dev/gdrdrv", "/dev/dxg")
 RUNTIME_MARKS = ("/.dockerenv", "/run/.containerenv", "/.singularity.d")
-# Only these: other variables may be secrets.
+# No other variables are reported, since they may be secrets.
 VARIABLE_FAMILIES = ("NCCL_", "TORCH_NCCL_", "CUDA_", "NVIDIA_", "UCX_", "FI_", "GLOO_", "LD_")
 VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS")
 # capabilities(7), by bit
@@ -56,7 +56,7 @@ def probe_limits(_plan, _report):
 
 
 def shm_body():
-    """What NCCL's shared memory and PyTorch's data loaders have."""
+    """/dev/shm, which NCCL's shared-memory transport and PyTorch's data loaders use."""
     room = os.statvfs("/dev/shm")
     mount = mount_at("/dev/shm")
     return {"size_bytes": room.f_frsize * room.f_blocks, "free_bytes": room.f_frsize * room.f_bavail,
@@ -64,7 +64,7 @@ def shm_body():
 
 
 def rlimits():
-    """{name: {soft, hard}}; -1 is unlimited."""
+    """{name: {soft, hard}}; -1 means unlimited."""
     found = {}
     for name in RESOURCES:
         soft, hard = resource.getrlimit(getattr(resource, "RLIMIT_" + name.upper()))
@@ -73,7 +73,7 @@ def rlimits():
 
 
 def machine_memory():
-    """The machine's, whatever the control group allows."""
+    """Memory of the whole machine, regardless of the control group's limit."""
     lines = (line.split(":", 1) for line in read_text("/proc/meminfo").splitlines())
     kib = {name: int(rest.split()[0]) for name, rest in lines}
     return {"total_bytes": kib["MemTotal"] << 10, "available_bytes": kib["MemAvailable"] << 10}
@@ -94,7 +94,7 @@ def status_field(name):
         key, _, value = line.partition(":")
         if key == name:
             return value.strip()
-    raise Unread("/proc/self/status has no %s: an old kernel, or one that imitates Linux" % name)
+    raise Unread("/proc/self/status has no %s: the kernel is old, or emulates Linux" % name)
 
 
 def capability_sets():
@@ -108,25 +108,25 @@ def capability_names(bits):
 
 
 def namespace_inodes():
-    """{name: inode}: equal numbers are the same namespace, also between containers of one host."""
+    """{name: inode}. Equal inodes mean the same namespace, also between containers of one host."""
     return {name: os.stat("/proc/self/ns/" + name).st_ino for name in NAMESPACES
             if os.path.exists("/proc/self/ns/" + name)}
 
 
 def process_1():
-    """Its name and the first word of its command: the others may be secrets."""
+    """Name and first command word of process 1. The other words may be secrets."""
     return {"name": read_text("/proc/1/comm"), "command": read_text("/proc/1/cmdline").split("\0")[0]}
 
 
 def device_nodes():
-    """Device nodes of GPUs and of RDMA, and whether their modes let this user read and write. They are not opened:
-    for some (issm) that alone changes the port's state."""
+    """Device nodes of GPUs and RDMA, and whether their modes let this user read and write. They are not opened,
+    because opening some of them (issm) changes the port's state."""
     paths = sorted(path for pattern in DEVICE_NODES for path in glob.glob(pattern) if not os.path.isdir(path))
     return [{"path": path, "permitted": os.access(path, os.R_OK | os.W_OK)} for path in paths]
 
 
 def writable_place(place):
-    """Whether a file can be made there, by making one without a name."""
+    """Tests by creating an unnamed file whether `place` is writable."""
     try:
         with tempfile.TemporaryFile(dir=place):
             return {"path": place, "writable": True, "why": None}

@@ -1,10 +1,10 @@
-"""The probe's payload: runs inside a container, step by step, and tells what is true there as JSON lines.
+"""The probe's payload: runs its steps inside a container, and reports what it finds there as JSON lines.
 
     python3 payload.py [--plan JSON]
     python3 -c 'import sys; SOURCE = sys.stdin.read(); exec(compile(SOURCE, "ncclcheck-probe", "exec"))' < payload.py
 
-Standard library only, Python 3.8 or newer. Exit status: 0 when all steps were gone through, whatever came of them; 2
-for a plan that is wrong.
+Needs Python 3.8 or newer and only its standard library. Exit status: 0 if all steps ran, whatever their outcome; 2 if
+the plan is invalid.
 """
 import argparse
 import json
@@ -30,7 +30,7 @@ def main(arguments):
         return child_main(options)
     try:
         plan = complete_plan(json.loads(options.plan), STEPS)
-    except ValueError as error:  # PlanError is one, and so is what json raises
+    except ValueError as error:  # PlanError and json's errors are both ValueErrors
         where = "" if isinstance(error, PlanError) else "--plan is not JSON: "
         print("ncclcheck-probe: %s%s" % (where, error), file=sys.stderr)
         return 2
@@ -38,7 +38,7 @@ def main(arguments):
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(prog="ncclcheck-probe", description="Tells what is true in this container.")
+    parser = argparse.ArgumentParser(prog="ncclcheck-probe", description="Reports the state of this container.")
     parser.add_argument("--plan", default="{}", metavar="JSON", help="what to run; {} for the defaults")
     for inner in ("--child", "--arguments"):
         parser.add_argument(inner, help=argparse.SUPPRESS)
@@ -48,19 +48,19 @@ def parse(arguments):
 
 
 def child_main(options):
-    """A process that main started, for one task."""
+    """Runs the one task for which main started this process."""
     os.set_inheritable(options.program, False)
     run_task(task_named(options.child), json.loads(options.arguments), Report(options.report), options.stacks)
     return 0
 
 
 def task_named(name):
-    """The function of a rank, or of a step: in the one program that all modules are joined into, by its name alone."""
+    """The function of a rank or of a step. All modules are joined into one program, so a global name finds it."""
     return run_rank if name == "rank" else globals()["probe_" + name.replace("-", "_")]
 
 
 def run_plan(plan):
-    # From here on only the wire writes to what was standard output; anything else that is printed goes to stderr.
+    # From here on only the wire writes to the original standard output; all other output goes to stderr.
     wire = Wire(os.dup(1))
     os.dup2(2, 1)
     runner = Runner(wire, keep_program(own_source()), plan)
@@ -76,27 +76,27 @@ def run_plan(plan):
             runner.run(step)
         wire.event("end", run=runner.counts["result"], failed=runner.counts["failed"],
                    skipped=runner.counts["skipped"])
-    except BrokenPipeError:  # nobody listens any more, so there is nothing left to do
+    except BrokenPipeError:  # the reader has gone
         return 1
     return 0
 
 
 def await_end_of_input():
-    """Whoever started us holds our standard input open, and is gone when it ends: then nothing of ours stays behind."""
+    """Ends this program and its children at the end of standard input, which its starter holds open while it runs."""
     while os.read(0, 1024):
         pass
-    # The handler runs in the main thread, which would otherwise take the killed step for a failed one, and go on.
+    # The signal handler runs in the main thread, which would otherwise count the killed step as failed and continue.
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 def leave(runner, received):
-    """On a signal: nothing that we started stays behind. As process 1 we would otherwise not even end."""
+    """Signal handler: kills all child processes and exits. Process 1 ignores signals that it does not handle."""
     runner.stop()
     os._exit(128 + received)
 
 
 def own_source():
-    """The text of this whole program: what the start command has read, or the file that it is."""
+    """The text of the whole program: from the start command's SOURCE, or from this file."""
     if "SOURCE" in globals():
         return globals()["SOURCE"]
     with open(__file__, "rb") as file:

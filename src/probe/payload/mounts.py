@@ -7,7 +7,7 @@ Mount = namedtuple("Mount", "root point options kind source super_options")
 
 
 def mounts():
-    """/proc/self/mountinfo, in its order: a later mount on the same point hides an earlier one (see proc(5))."""
+    """Entries of /proc/self/mountinfo in file order. A later mount hides an earlier one on the same point (proc(5))."""
     found = []
     for line in read_text("/proc/self/mountinfo", limit=16 << 20).splitlines():
         fields, _, rest = line.partition(" - ")
@@ -24,5 +24,5 @@ def unescaped(name):
 
 
 def mount_at(point):
-    """The mount on this very folder; None where it is an ordinary folder of the file system above it."""
+    """The mount whose mount point is this folder; None for an ordinary folder."""
     return next((mount for mount in reversed(mounts()) if mount.point == point), None)

@@ -1,6 +1,6 @@
 """
-Which GID index NCCL takes for a port: its own rule, from src/transport/net_ib.cc (2.21.5, 2.22.3, 2.26.2) and
-net_ib/connect.cc (2.30), with what it reads from the same variables and the same files.
+Predicts the GID index that NCCL selects for a port, by NCCL's rule in src/transport/net_ib.cc (2.21.5, 2.22.3, 2.26.2)
+and net_ib/connect.cc (2.30), from the same variables and files that NCCL reads.
 """
 
 import ipaddress
@@ -16,7 +16,7 @@ NCCL_IB_LINK_LOCAL = ipaddress.ip_network("fe80::/64")
 
 
 class NcclGidTable:
-    """One port as NCCL sees it. `query_gid` gives the 16 bytes of an index, `read_type` the text of its type's file."""
+    """One port as NCCL sees it. `query_gid` returns the 16 bytes at an index, `read_type` the text of its type file."""
 
     def __init__(self, length, query_gid, read_type):
         self.length = length
@@ -31,13 +31,13 @@ class NcclGidTable:
         return self.addresses[index]
 
     def roce_version(self, index, empty_is_fatal):
-        """1 or 2; None where NCCL goes on without knowing."""
+        """1 or 2; None if NCCL continues without the version."""
         try:
             text = self.read_type(index)
         except Unread as why:
             if not empty_is_fatal and "EINVAL" in str(why):
                 return None
-            raise Unread("NCCL gives up, since it cannot read the type of GID %d: %s" % (index, why)) from None
+            raise Unread("NCCL fails: it cannot read the type of GID %d: %s" % (index, why)) from None
         for prefix, version in (("IB/RoCE v1", 1), ("RoCE v1", 1), ("RoCE v2", 2)):
             if text.startswith(prefix):
                 return version
@@ -45,7 +45,7 @@ class NcclGidTable:
 
 
 def nccl_gid_choices(table, link_layer):
-    """The index that each range of NCCL releases takes; `since` and `before` bound the range."""
+    """The index that each range of NCCL releases selects; `since` and `before` bound the range."""
     if link_layer == "InfiniBand":
         return [nccl_gid_choice({"before": "2.22"}, nccl_no_gid),
                 nccl_gid_choice({"since": "2.22"}, nccl_flid_gid, table)]
@@ -64,12 +64,12 @@ def nccl_gid_choice(releases, choose, *arguments):
 
 
 def nccl_no_gid():
-    """InfiniBand before NCCL 2.22."""
-    raise Unread("on InfiniBand this NCCL addresses by LID, and uses no GID")
+    """InfiniBand before NCCL 2.22: no GID."""
+    raise Unread("this NCCL addresses by LID on InfiniBand, and uses no GID")
 
 
 def nccl_flid_gid(table):
-    """InfiniBand: the index of a routable GID (one with an FLID), if the table has it there."""
+    """InfiniBand since NCCL 2.22: the configured index if its GID is routable (has an FLID), else 0."""
     index = nccl_number("NCCL_IB_ROUTABLE_FLID_GID_INDEX", 1)
     if index < table.length and table.address(index).packed[4:6] != b"\0\0":
         return index, "GID %d has an FLID: it can be routed between subnets" % index
@@ -77,14 +77,14 @@ def nccl_flid_gid(table):
 
 
 def nccl_fixed_gid(default):
-    """The index of NCCL_IB_GID_INDEX alone."""
+    """The index in NCCL_IB_GID_INDEX, else `default`."""
     if os.environ.get("NCCL_IB_GID_INDEX"):
         return nccl_number("NCCL_IB_GID_INDEX", default), "NCCL_IB_GID_INDEX"
     return default, "the default of NCCL_IB_GID_INDEX"
 
 
 def nccl_searched_gid(table, empty_is_fatal):
-    """RoCE: the index of NCCL_IB_GID_INDEX, or the last one in the table that suits better than the one before."""
+    """RoCE: the index in NCCL_IB_GID_INDEX, else the best one of the table, found by a scan that keeps the better."""
     fixed, because = nccl_fixed_gid(-1)
     if fixed >= 0:
         return fixed, because
@@ -100,7 +100,7 @@ def nccl_searched_gid(table, empty_is_fatal):
 
 
 def nccl_prefers(table, wanted, candidate, chosen, empty_is_fatal):
-    """Whether NCCL leaves the index `chosen` for `candidate`."""
+    """True if NCCL replaces the index `chosen` by `candidate`."""
     address, other = table.address(candidate), table.address(chosen)
     if nccl_family(address) != wanted.family or not wanted.in_range(address):
         return False
@@ -114,7 +114,7 @@ def nccl_prefers(table, wanted, candidate, chosen, empty_is_fatal):
 
 
 class NcclGidWish:
-    """What the variables ask of a GID: address family, range, RoCE version."""
+    """Requirements of the variables on a GID: address family, range, RoCE version."""
 
     def __init__(self):
         self.family = 6 if os.environ.get("NCCL_IB_ADDR_FAMILY") == "AF_INET6" else 4
@@ -122,7 +122,7 @@ class NcclGidWish:
         self.range = self.parse_range(os.environ.get("NCCL_IB_ADDR_RANGE", ""))
 
     def parse_range(self, text):
-        """The network of `10.1.0.0/16`, or None: NCCL passes over a text that it cannot read."""
+        """The network of a text such as `10.1.0.0/16`, or None: NCCL ignores a text that it cannot parse."""
         address, slash, _ = text.partition("/")
         bits = nccl_leading_number(text.partition("/")[2])
         try:
@@ -132,7 +132,7 @@ class NcclGidWish:
         return network if slash and network.version == self.family else None
 
     def in_range(self, address):
-        """Whether a GID lies in the range; that of an IPv4 address is in its last 32 bits."""
+        """True if a GID is in the range. A GID holds an IPv4 address in its last 32 bits."""
         if self.range is None:
             return True
         return (ipaddress.IPv4Address(address.packed[12:]) if self.family == 4 else address) in self.range
@@ -148,18 +148,18 @@ def nccl_family(address):
 
 
 def nccl_is_valid(address):
-    """Whether NCCL would use such a GID: neither empty nor link-local."""
+    """True if NCCL would use this GID: it is neither empty nor link-local."""
     return int(address) != 0 and address not in NCCL_IB_LINK_LOCAL
 
 
 def nccl_number(variable, default):
-    """A variable as strtoll reads it."""
+    """A variable's value as strtoll parses it."""
     text = os.environ.get(variable)
     return nccl_leading_number(text) if text else default
 
 
 def nccl_leading_number(text):
-    """The number at the beginning of a text, 0 where there is none; 0x and 0 begin other bases than ten."""
+    """The number at the start of a text, or 0 if there is none. A prefix of 0x means base 16, of 0 base 8."""
     match = re.match(r"\s*([+-]?)(0[xX][0-9a-fA-F]+|0[0-7]*|[0-9]+)", text)
     if not match:
         return 0
@@ -169,5 +169,5 @@ def nccl_leading_number(text):
 
 
 def nccl_gid_type_reader(port_folder):
-    """The function that reads the type of a GID, as NCCL does, from the folder of its port in sysfs."""
+    """A function that reads the type of a GID, as NCCL does, from the port's folder in sysfs."""
     return lambda index: kernel_text("%s/gid_attrs/types/%d" % (port_folder, index))

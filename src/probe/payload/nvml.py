@@ -44,8 +44,8 @@ NVML_NVLINK_VERSIONS = {1: "1.0", 2: "2.0", 3: "2.2", 4: "3.0", 5: "3.1", 6: "4.
 NVML_NVLINK_REMOTE_TYPES = {0: "gpu", 1: "ibm_npu", 2: "switch", 255: "unknown"}
 NVML_NVLINK_ERROR_COUNTERS = {"replay": 0, "recovery": 1, "crc_flit": 2, "crc_data": 3, "ecc_data": 4}
 
-# NVML_FI_DEV_*: the values that nvmlDeviceGetFieldValues reads. Those of a link have the link as scope; Blackwell has
-# the NVLINK_COUNT_* in the place of the error counters above.
+# NVML_FI_DEV_*: the fields that nvmlDeviceGetFieldValues reads. Fields of a link have the link as scope. Blackwell has
+# the NVLINK_COUNT_* fields instead of the error counters above.
 NVML_FIELD_MEMORY_TEMPERATURE = 82
 NVML_FIELD_NVLINK_SPEED = 164
 NVML_NVLINK_COUNT_FIELDS = {"link_recovery_events": 215, "effective_errors": 219, "symbol_errors": 221}
@@ -60,14 +60,14 @@ NVML_FABRIC_CONFIGURATIONS = {
     6: "incompatible_gpu_fw", 7: "invalid_location", 8: "gpu_state_invalid",
 }
 
-# nvmlGpuTopologyLevel_t, in the words of `nvidia-smi topo -m`; INTERNAL is two GPUs of one board, which it calls PIX.
+# nvmlGpuTopologyLevel_t, as `nvidia-smi topo -m` names it. INTERNAL is two GPUs of one board, which it shows as PIX.
 NVML_TOPOLOGY_WORDS = {0: "PIX", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
 NVML_P2P_CAPABILITIES = {"read": 0, "write": 1, "nvlink": 2, "atomics": 3, "pci": 4}
 NVML_P2P_STATUSES = {0: "OK", 1: "CHIPSET_NOT_SUPPORTED", 2: "GPU_NOT_SUPPORTED", 3: "IOH_TOPOLOGY_NOT_SUPPORTED",
                      4: "DISABLED_BY_REGKEY", 5: "NOT_SUPPORTED", 6: "UNKNOWN"}
 NVML_AFFINITY_SCOPE_NODE = 0
 
-# The largest that a text needs: NVML_DEVICE_NAME_V2_BUFFER_SIZE and NVML_DEVICE_UUID_V2_BUFFER_SIZE.
+# Size of the largest text buffer: NVML_DEVICE_NAME_V2_BUFFER_SIZE and NVML_DEVICE_UUID_V2_BUFFER_SIZE.
 NVML_TEXT_BYTES = 96
 # Linux on x86-64 allows 8192 processors and 1024 NUMA nodes at most (NR_CPUS, NODES_SHIFT in arch/x86/Kconfig).
 NVML_CPU_SET_WORDS = 8192 // (8 * ctypes.sizeof(ctypes.c_ulong))
@@ -104,7 +104,7 @@ class NvmlFieldValue(ctypes.Structure):
     ]
 
 
-# nvmlValueType_t, as the member of nvmlValue_t that holds such a value.
+# Maps nvmlValueType_t to the member of nvmlValue_t that holds the value.
 NVML_VALUE_MEMBERS = {0: "dVal", 1: "uiVal", 2: "ulVal", 3: "ullVal", 4: "sllVal", 5: "siVal", 6: "usVal"}
 
 
@@ -198,7 +198,7 @@ class NvmlError(Unread):
 
 
 class Nvml:
-    """The library, initialized. Every method raises Unread where it has no answer."""
+    """The library, initialized. Every method raises Unread if it gets no value."""
 
     def __init__(self):
         signatures = {name: [ctypes.c_int] + parameters for name, parameters in NVML_PARAMETERS.items()}
@@ -212,7 +212,7 @@ class Nvml:
             raise NvmlError(name, code)
 
     def values(self, name, *inputs):
-        """What `name` writes through the parameters that come after `inputs`, all of them pointers to a number."""
+        """The numbers that `name` writes through its parameters after `inputs`, all of them pointers to a number."""
         outputs = [pointer._type_() for pointer in NVML_PARAMETERS[name][len(inputs):]]
         self.call(name, *inputs, *map(ctypes.byref, outputs))
         return [output.value for output in outputs]
@@ -230,13 +230,13 @@ class Nvml:
         return self.flags(name, *inputs)[0]
 
     def text(self, name, *inputs):
-        """The text that `name` writes into a buffer, followed by the buffer's size in its parameters."""
+        """The text that `name` writes into a buffer. Its last two parameters are the buffer and the buffer's size."""
         buffer = ctypes.create_string_buffer(NVML_TEXT_BYTES)
         self.call(name, *inputs, buffer, NVML_TEXT_BYTES)
         return buffer.value.decode("utf-8", "replace")
 
     def count(self, name, *inputs):
-        """How many entries `name` would write: it is given no room for any, and answers with their number."""
+        """Number of entries that `name` has. Called with room for none, it returns their number."""
         number = ctypes.c_uint(0)
         try:
             self.call(name, *inputs, ctypes.byref(number), None)
@@ -256,7 +256,7 @@ class Nvml:
         return getattr(answer.value, NVML_VALUE_MEMBERS[answer.valueType])
 
     def pci_bus_id(self, name, *inputs):
-        """The PCI address that `name` writes as an nvmlPciInfo_t, spelled as sysfs does: 0000:3b:00.0."""
+        """The PCI address that `name` writes as an nvmlPciInfo_t, in sysfs's spelling: 0000:3b:00.0."""
         info = NvmlPciInfo()
         self.call(name, *inputs, ctypes.byref(info))
         return sysfs_pci_address(info.busId.decode("ascii", "replace"))
@@ -286,7 +286,7 @@ class Nvml:
 
 
 def open_nvml():
-    """NVML, or Skipped where this container has none."""
+    """Opens NVML; raises Skipped if this container has none."""
     try:
         return Nvml()
     except Unread as why:
@@ -296,11 +296,11 @@ def open_nvml():
 
 
 def nvml_gpu_count(nvml):
-    """How many GPUs the driver shows here, or Skipped where it does not tell."""
+    """Number of GPUs that the driver shows here; raises Skipped if it does not report it."""
     try:
         return nvml.value("nvmlDeviceGetCount_v2")
     except Unread as why:
-        raise Skipped("NVIDIA's driver does not tell how many GPUs there are: %s." % why) from None
+        raise Skipped("NVIDIA's driver does not report the number of GPUs: %s." % why) from None
 
 
 def nvml_struct_version(structure, version):
@@ -309,20 +309,20 @@ def nvml_struct_version(structure, version):
 
 
 def nvml_word(words, number):
-    """The word for `number`, or the number itself, as text, where this program is older than the driver."""
+    """The word for `number`, or the number as text if the driver is newer than this program."""
     return words.get(number, str(number))
 
 
 def sysfs_pci_address(address):
-    """NVML's and CUDA's 00000000:3B:00.0 as sysfs spells it: 0000:3b:00.0."""
+    """NVML's and CUDA's 00000000:3B:00.0 in sysfs's spelling: 0000:3b:00.0."""
     match = re.match(r"([0-9a-f]+):([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])$", address.lower())
     if not match:
-        raise Unread("%r is no PCI address" % address)
+        raise Unread("%r is not a PCI address" % address)
     return "%04x:%s" % (int(match.group(1), 16), match.group(2))
 
 
 def nvlink_states(nvml, device):
-    """(link, whether it is active) of each NVLink that the GPU has; an NvmlError in the place of what is unknown."""
+    """[(link, active)] for each NVLink of the GPU. `active` is an NvmlError if the state cannot be read."""
     states = []
     for link in range(NVML_NVLINK_MAX_LINKS):
         try:

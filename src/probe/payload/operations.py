@@ -1,16 +1,16 @@
-"""The operations, with the meaning of size and the factor of bus bandwidth that NVIDIA's nccl-tests give them.
+"""The operations, with the definitions of size and bus bandwidth that NVIDIA's nccl-tests use.
 
-By nccl-tests' doc/PERFORMANCE.md the size is that of the whole array: of what all_gather delivers, and of what a rank
-hands to reduce_scatter and alltoall. algbw is size over time; busbw is algbw times a factor that makes it comparable
-with the speed of a link whatever the number of ranks.
+Size is that of the whole array (nccl-tests' doc/PERFORMANCE.md): of all_gather's output, and of one rank's input to
+reduce_scatter and alltoall. algbw is size over time; busbw is algbw times a factor that makes it comparable with the
+speed of a link for any number of ranks.
 """
 from collections import namedtuple
 
 from ncclcheck_probe.pattern import POISON, fill, wrong_values
 
-# Elements start to start + length are the sum, over ranks, of these ranks' elements from source on.
+# Elements start to start + length are the sum of the given ranks' elements from source on.
 Segment = namedtuple("Segment", "start length ranks source")
-# Two buffers that all operations and sizes share, as long as the largest needs.
+# Two buffers, long enough for the largest size, that all operations and sizes share.
 Buffers = namedtuple("Buffers", "send receive modulus")
 
 
@@ -32,7 +32,7 @@ class Operation:
         return buffers.send[:self.count], buffers.receive[:self.count]
 
     def check(self):
-        """Calls it once on known data: what wrong_values finds on this rank."""
+        """Calls the operation once on known data, and returns what wrong_values finds on this rank."""
         torch = self.group.torch
         self.output.fill_(POISON)
         fill(torch, self.input, self.group.rank, self.modulus)
@@ -121,7 +121,7 @@ class AllToAll(Operation):
 
 
 class SendRecv(Operation):
-    """A ring: each rank sends to the next and receives from the one before."""
+    """A ring: each rank sends to the next and receives from the previous one."""
 
     name = "sendrecv"
 
@@ -142,5 +142,5 @@ OPERATIONS = {kind.name: kind for kind in (AllReduce, AllGather, ReduceScatter, 
 
 
 def either(module, name, older):
-    """torch 1.13 renamed the calls on one tensor, and deprecated the older names."""
+    """The function `name`, or `older` before torch 1.13, which renamed the calls on one tensor."""
     return getattr(module, name) if hasattr(module, name) else getattr(module, older)

@@ -1,5 +1,5 @@
-"""What the first call between two ranks costs. NCCL connects them, and PyTorch may create a communicator for them, when
-they first talk; a call that comes after a warm-up of the same pair does not pay for it."""
+"""Cost of the first call between two ranks. On first use NCCL connects them, and PyTorch may create a communicator for
+them; a call after a warm-up of the same pair does not pay for that."""
 import statistics
 import time
 
@@ -9,7 +9,7 @@ LATER_CALLS = 20
 
 
 def measure_pair(group, report):
-    """A fresh group of ranks 0 and 1 for each way to prepare them, so that each starts cold."""
+    """Measures a new group of ranks 0 and 1 for each preparation, so that each starts cold."""
     preparations = (("nothing", lambda pair, tensor: None),
                     ("all_reduce", lambda pair, tensor: group.dist.all_reduce(tensor, group=pair)),
                     ("sendrecv", lambda pair, tensor: send_once(group, pair, tensor)))
@@ -20,7 +20,7 @@ def measure_pair(group, report):
 
 
 def pair_body(group, name, prepare):
-    """Times are of the slower of the two; ranks beside them only wait."""
+    """The body of one measurement. Times are those of the slower rank; ranks outside the pair only wait."""
     group.phases.enter("point to point after %s: group" % name)
     tensor = group.torch.zeros(PAIR_BYTES, dtype=group.torch.uint8, device=group.device)
     started = time.perf_counter()

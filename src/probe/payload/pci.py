@@ -1,4 +1,4 @@
-"""PCI devices as sysfs shows them: what they hang on, what is between two of them, what redirects their traffic."""
+"""PCI devices in sysfs: their path, the relation between two of them, and redirection of their traffic."""
 
 import os
 import re
@@ -10,14 +10,14 @@ from ncclcheck_probe.sysfs import folder_names, kernel_number, kernel_text
 PCI_DEVICES = "/sys/bus/pci/devices"
 PCI_EXTENDED_CAPABILITIES = 0x100
 PCI_CAPABILITY_ACS = 0x000D
-# Bits of the ACS control register (PCI Express Base Specification, Access Control Services), named as lspci names them.
-# With request or completion redirect, what one device sends to its neighbour goes up to the root complex.
+# Bits of the ACS control register (PCI Express Base Specification, Access Control Services), with lspci's names.
+# Request and completion redirect send traffic between neighbouring devices up to the root complex.
 PCI_ACS_CONTROLS = {0: "SrcValid", 1: "TransBlk", 2: "ReqRedir", 3: "CmpltRedir", 4: "UpstreamFwd", 5: "EgressCtrl",
                     6: "DirectTrans"}
 
 
 def pci_path(address):
-    """From the host bridge down to the device: ["pci0000:3a", "0000:3a:00.0", "0000:3b:00.0"]."""
+    """Path from the host bridge down to the device: ["pci0000:3a", "0000:3a:00.0", "0000:3b:00.0"]."""
     link = "%s/%s" % (PCI_DEVICES, address)
     if not os.path.exists(link):
         raise Unread("%s: no such device; this container does not see the host's /sys" % link)
@@ -25,7 +25,7 @@ def pci_path(address):
 
 
 def pci_components(path):
-    """The part of a path below /sys/devices that names PCI: virtual machines have other buses above the host bridge."""
+    """The PCI part of a path below /sys/devices. Virtual machines have other buses above the host bridge."""
     parts = path.split("/")
     for position, part in enumerate(parts):
         if re.match(r"pci[0-9a-f]+:[0-9a-f]+$", part):
@@ -34,7 +34,7 @@ def pci_components(path):
 
 
 def pci_numa_node(address):
-    """The NUMA node that firmware gives for the device."""
+    """The device's NUMA node, from firmware."""
     node = kernel_number("%s/%s/numa_node" % (PCI_DEVICES, address))
     if node < 0:
         raise Unread("firmware names no NUMA node for %s" % address)
@@ -42,7 +42,7 @@ def pci_numa_node(address):
 
 
 def pci_link_gts(address, which):
-    """`current` or `max` speed of the device's PCIe link, in GT/s for each lane."""
+    """`current` or `max` speed of the device's PCIe link, in GT/s per lane."""
     path = "%s/%s/%s_link_speed" % (PCI_DEVICES, address, which)
     text = kernel_text(path)
     match = re.match(r"([\d.]+) GT/s", text)
@@ -53,11 +53,12 @@ def pci_link_gts(address, which):
 
 def pci_relation(path, other, same_node):
     """
-    What lies between two PCI paths, in the words of `nvidia-smi topo -m`.
+    The relation between two PCI paths, as `nvidia-smi topo -m` names it.
 
     PIX: at most one PCIe bridge. PXB: several, none of them a host bridge. PHB: a host bridge. NODE: two host bridges
-    of one NUMA node. SYS: the interconnect between NUMA nodes. In sysfs a switch is a bridge upstream and one for each
-    port downstream, so two devices of one switch part at its ports, and each has one bridge below what they share.
+    of one NUMA node. SYS: the interconnect between NUMA nodes. In sysfs a switch is one upstream bridge and one
+    downstream bridge per port, so the paths of two devices of one switch differ from its ports on, and each has one
+    bridge below the part that they share.
     """
     shared = len(os.path.commonprefix([path, other]))
     if shared == 0:
@@ -69,7 +70,7 @@ def pci_relation(path, other, same_node):
 
 
 def pci_isolation(address, path):
-    """Who remaps or redirects the traffic of a device: its IOMMU group, and ACS in the bridges above it."""
+    """Remapping and redirection of a device's traffic: its IOMMU group, and ACS in the bridges above it."""
     readings = Readings()
     group = "%s/%s/iommu_group" % (PCI_DEVICES, address)
     if os.path.exists(group):
@@ -84,14 +85,14 @@ def pci_isolation(address, path):
 
 
 def pci_bridge(address):
-    """A PCI bridge, with the ACS controls that are on."""
+    """A PCI bridge and its enabled ACS controls."""
     readings = Readings(pci_bus_id=address)
     readings.read("acs_controls", pci_acs_controls, address)
     return readings.body()
 
 
 def pci_acs_controls(address):
-    """The names of the ACS controls that are on in a bridge; none where it has no ACS capability."""
+    """Names of the enabled ACS controls of a bridge; empty if it has no ACS capability."""
     path = "%s/%s/config" % (PCI_DEVICES, address)
     try:
         with open(path, "rb") as file:

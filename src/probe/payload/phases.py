@@ -1,4 +1,4 @@
-"""Where a rank is. All ranks go through the same phases, so their numbers tell who is behind when one hangs."""
+"""Progress of a rank. All ranks go through the same phases, so in a hang their numbers show which ranks are behind."""
 import time
 
 
@@ -10,7 +10,7 @@ class Phases:
         self.sleeps_before = sleeper["before"] if sleeper and sleeper["rank"] == rank else None
 
     def enter(self, name):
-        """Before what the name says. The rank that the plan puts to sleep never gets there."""
+        """Starts the phase `name`. The rank that the plan puts to sleep stays asleep before it."""
         if self.sleeps_before and name.startswith(self.sleeps_before):
             self.report.phase(self.number, "asleep before %s, as the plan asks" % name)
             while True:

@@ -1,4 +1,4 @@
-"""The plan: what to run and how. Every key, its default and what it may hold are here and nowhere else."""
+"""The plan of a run. Every key, its default and its valid values are defined here alone."""
 import copy
 from collections import namedtuple
 
@@ -12,7 +12,7 @@ Key = namedtuple("Key", "kind default")
 
 
 class PlanError(ValueError):
-    """The plan is wrong; the text says where and what is expected."""
+    """The plan is invalid. The text names the key and the expected value."""
 
 
 def positive(value):
@@ -39,7 +39,7 @@ def boolean(value):
 
 def nonempty(value):
     if not isinstance(value, str) or not value:
-        raise PlanError("must be a text that is not empty")
+        raise PlanError("must be a non-empty string")
     return value
 
 
@@ -54,7 +54,7 @@ def one_of(*allowed):
 def list_of(item):
     def kind(value):
         if not isinstance(value, list) or not value:
-            raise PlanError("must be a list that is not empty")
+            raise PlanError("must be a non-empty list")
         return [item(entry) for entry in value]
     return kind
 
@@ -65,7 +65,7 @@ def optional(present):
 
 def variables(value):
     if not isinstance(value, dict) or not all(isinstance(entry, str) for entry in value.values()):
-        raise PlanError("must map names of variables to texts")
+        raise PlanError("must map variable names to strings")
     return value
 
 
@@ -84,32 +84,32 @@ SIZES_KEY = list_of(positive_whole)
 
 PLAN_KEYS = {
     "env": Key(variables, {}),  # for every process that runs a step
-    "lifeline": Key(boolean, False),  # end when standard input does
+    "lifeline": Key(boolean, False),  # end at the end of standard input
     "collectives": {
-        "backend": Key(one_of("nccl", "gloo"), "nccl"),  # gloo takes CPU tensors: a rehearsal without GPUs
+        "backend": Key(one_of("nccl", "gloo"), "nccl"),  # gloo uses CPU tensors, for a rehearsal without GPUs
         "operations": Key(OPERATIONS_KEY, list(OPERATION_NAMES)),
         "sizes": Key(optional(SIZES_KEY), None),  # bytes; null: FULL_SIZES, or QUICK_SIZES if quick
         "quick": Key(boolean, False),
         "dtype": Key(one_of(*DTYPES), "float32"),
-        "seconds_per_size": Key(optional(positive), None),  # timed calls of one operation at one size; null: by quick
-        "point_to_point": Key(boolean, True),  # what the first call between two ranks costs
-        "eager": Key(boolean, True),  # hand init_process_group its device_id, if torch takes one
-        "env": Key(variables, {}),  # for the ranks, above the plan's own
+        "seconds_per_size": Key(optional(positive), None),  # timed calls per operation and size; null: by quick
+        "point_to_point": Key(boolean, True),  # measure the first call between two ranks
+        "eager": Key(boolean, True),  # pass device_id to init_process_group, if torch accepts it
+        "env": Key(variables, {}),  # for the ranks, overriding the plan's own
         "debug_subsystems": Key(nonempty, "INIT,BOOTSTRAP,ENV,NET,GRAPH"),  # TUNING would log each timed call
-        "stall_seconds": Key(positive, 120),  # no rank enters a new phase for so long: it hangs
-        "sleep_rank": Key(optional(sleeper), None),  # a hang on purpose
+        "stall_seconds": Key(positive, 120),  # a hang, if no rank enters a new phase for this long
+        "sleep_rank": Key(optional(sleeper), None),  # an intended hang
         "world": {
             "gpus": Key(optional(positive_whole), None),  # ranks in this container; null: one for each GPU
             "offset": Key(whole, 0),  # the first rank of this container
             "size": Key(optional(positive_whole), None),  # ranks of all containers; null: those of this one
             "master_addr": Key(nonempty, "127.0.0.1"),
-            "master_port": Key(optional(positive_whole), None),  # null: a free one, for a world of this container alone
+            "master_port": Key(optional(positive_whole), None),  # null: a free one, if all ranks are in this container
         },
     },
     "forced_network": {
         "operations": Key(OPERATIONS_KEY, ["all_reduce", "sendrecv"]),
         "sizes": Key(SIZES_KEY, [8, MIB, 64 * MIB, 256 * MIB]),
-        # NVLS reduces inside the switch, and would keep traffic off the network as P2P and SHM do
+        # NVLS reduces inside the switch, which would keep traffic off the network as P2P and SHM do
         "env": Key(variables, {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_NVLS_ENABLE": "0"}),
     },
     "what_if": {
@@ -122,7 +122,8 @@ PLAN_KEYS = {
 
 
 def complete_plan(given, steps):
-    """The plan with every key present. `steps` are all that there are; raises PlanError for what it does not know."""
+    """The plan with defaults for all missing keys. `steps` are all steps. Raises PlanError for an unknown key or step,
+    or an invalid value."""
     names = [step.name for step in steps]
     deadlines = {step.name: Key(positive, step.deadline) for step in steps}
     keys = dict(PLAN_KEYS, steps=Key(list_of(one_of(*names)), [step.name for step in steps if step.by_default]),
@@ -135,7 +136,7 @@ def completed(given, keys, place):
         raise PlanError("%s: must be an object" % place)
     for key in given:
         if key not in keys:
-            raise PlanError("%s: unknown key %r; known are %s" % (place, key, ", ".join(sorted(keys))))
+            raise PlanError("%s: unknown key %r; known keys: %s" % (place, key, ", ".join(sorted(keys))))
     return {name: complete_key(given, name, key, "%s.%s" % (place, name)) for name, key in keys.items()}
 
 

@@ -1,4 +1,4 @@
-"""Step pytorch: which PyTorch is imported, what it was built with, and whether it computes on each GPU."""
+"""Step pytorch: imports PyTorch, reports its build, and runs a kernel on each GPU."""
 import ctypes
 import os
 import re
@@ -19,7 +19,7 @@ Code = namedtuple("Code", "kind capability suffix text")
 def probe_pytorch(_plan, report):
     torch, seconds = import_torch()
     report.part(libraries_part("import"))
-    report.part(build_part(torch, seconds))  # before CUDA is touched, which may hang or crash
+    report.part(build_part(torch, seconds))  # before any CUDA call, which may hang or crash
     facts = Facts()
     facts.body["driver"] = driver_body()
     cuda_facts(facts, torch)
@@ -29,7 +29,7 @@ def probe_pytorch(_plan, report):
 
 
 def build_part(torch, import_seconds):
-    """What torch's files say, with or without a GPU."""
+    """Facts from torch's files, which need no GPU."""
     facts = Facts()
     facts.body.update(kind="build", import_seconds=import_seconds, version=torch.__version__)
     facts.read("file", lambda: torch.__file__)
@@ -45,12 +45,12 @@ def build_part(torch, import_seconds):
 
 
 def arch_list(torch):
-    """The architectures that torch has code for; torch.cuda.get_arch_list() is empty without a GPU."""
+    """Architectures that torch has code for. torch.cuda.get_arch_list() would be empty without a GPU."""
     return torch._C._cuda_getArchFlags().split()
 
 
 def version_text(version):
-    """2.27.5; releases before torch 1.10 give one number, 2708."""
+    """2.27.5. Releases before torch 1.10 return one number, such as 2708."""
     return ".".join(map(str, version)) if isinstance(version, tuple) else nccl_version_text(version)
 
 
@@ -61,7 +61,7 @@ def nccl_version_text(number):
 
 
 def loaded_nccl_version():
-    """What the library in this process says; torch.cuda.nccl.version() is the one that torch was compiled with."""
+    """Version of the libnccl.so in this process. torch.cuda.nccl.version() is the one that torch was compiled with."""
     path = next((path for path in mapped_libraries() if os.path.basename(path).startswith("libnccl.so")), None)
     if path is None:
         raise Unread("no libnccl.so is mapped in this process: NCCL is linked into torch, or not used")
@@ -73,7 +73,7 @@ def loaded_nccl_version():
 
 
 def cuda_facts(facts, torch):
-    """What CUDA says to PyTorch, and what each GPU does."""
+    """PyTorch's view of CUDA, and a kernel on each GPU."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         available = torch.cuda.is_available()
@@ -86,7 +86,7 @@ def cuda_facts(facts, torch):
 
 
 def cuda_error(torch):
-    """Why PyTorch cannot use CUDA, in its own words."""
+    """PyTorch's own message on why it cannot use CUDA."""
     try:
         torch.cuda.init()
     except Exception as error:  # AssertionError of a build without CUDA, RuntimeError of the driver
@@ -111,7 +111,7 @@ def device_body(torch, index):
 
 
 def run_kernel(torch, index):
-    """Runs a small kernel twice: with lazy loading, the first one pays for loading its code."""
+    """Runs a small kernel twice, because with lazy loading the first run includes loading its code."""
     started = time.monotonic()
     values = torch.ones(KERNEL_ELEMENTS, device="cuda:%d" % index)
     torch.cuda.synchronize(index)
@@ -125,9 +125,9 @@ def run_kernel(torch, index):
 
 
 def code_for(capability, architectures):
-    """Which code of the build a GPU of this capability runs, by the rules of CUDA's programming guide: ("exact", its
-    machine code), ("compatible", that of a lesser minor of its major), ("ptx", compiled when it is loaded), each with
-    the name of the code; or ("none", None)."""
+    """The code of the build that a GPU of this capability runs, by the rules of CUDA's programming guide, as a pair of
+    a kind and the code's name. Kinds: "exact" (its own machine code), "compatible" (machine code of a lower minor
+    version of its major), "ptx" (compiled at load time); ("none", None) if it runs no code."""
     major, minor = capability
     codes = [code for code in map(parsed_code, architectures) if code]
     machine = [code for code in codes if code.kind == "sm" and code.capability[0] == major
@@ -140,6 +140,6 @@ def code_for(capability, architectures):
 
 
 def parsed_code(text):
-    """sm_90a is capability 9.0 with suffix a: for that capability alone; f: for its family."""
+    """Parses a name such as sm_90a: capability 9.0, suffix a. Suffix a means this capability alone, f its family."""
     found = re.match(r"(sm|compute)_(\d+)(\d)([af]?)$", text)
     return found and Code(found.group(1), (int(found.group(2)), int(found.group(3))), found.group(4), text)

@@ -1,4 +1,4 @@
-"""One rank: what a training process does from its start to its first collectives, timed, and then measurements."""
+"""One rank: times a training process from its start to its first collectives, then measures operations."""
 import datetime
 import inspect
 import os
@@ -12,12 +12,12 @@ from ncclcheck_probe.phases import Phases
 from ncclcheck_probe.timing import measure_all
 from ncclcheck_probe.torch_import import import_torch
 
-MEASURING_SHARE = 0.8  # of the run's time; a size that would not fit into it is left out
+MEASURING_SHARE = 0.8  # of the run's time; sizes that would exceed it are left out
 PATIENCE = 60
 
 
 def run_rank(arguments, report):
-    """The task of a rank's process; its environment says which rank it is, as torchrun's would."""
+    """The task of a rank's process. The environment sets its rank, as torchrun's does."""
     started = time.monotonic()
     options = arguments["options"]
     group, times = join(arguments, report)
@@ -35,12 +35,12 @@ def run_rank(arguments, report):
 
 
 def alone(options):
-    why = "one rank alone has nobody to talk to: give the container a second GPU, or join containers"
+    why = "a single rank has no peer: give the container a second GPU, or join containers"
     return [{"operation": name, "bytes": None, "why": why} for name in options["operations"]]
 
 
 def join(arguments, report):
-    """The group, and the body of a `times` part: seconds for each thing that training waits for before its first
+    """The group, and the body of a `times` part: the seconds of each phase that training waits for before its first
     step."""
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     options = arguments["options"]
@@ -61,7 +61,7 @@ def join(arguments, report):
 
     phases.enter("rendezvous")
     started = time.monotonic()
-    # Longer than the run: its supervisor knows more of a hang than torch's own time-out, and must come first.
+    # Longer than the run, because the supervisor describes a hang better than torch's own timeout and must come first.
     patience = datetime.timedelta(seconds=arguments["seconds"] + PATIENCE)
     store = torch.distributed.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), size, rank == 0,
                                        timeout=patience)
@@ -86,7 +86,7 @@ def join(arguments, report):
 
 
 def own_device(torch, backend):
-    """The GPU of this local rank, with its context created; or the CPU."""
+    """The GPU of this local rank, with a CUDA context, or the CPU."""
     if backend == "gloo":
         return torch.device("cpu")
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
@@ -96,5 +96,5 @@ def own_device(torch, backend):
 
 
 def takes_device(torch):
-    """From torch 2.3 on, a process group that knows its device creates its communicator at once."""
+    """True if init_process_group accepts device_id (torch 2.3 and later) and then creates its communicator at once."""
     return "device_id" in inspect.signature(torch.distributed.init_process_group).parameters

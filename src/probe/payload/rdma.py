@@ -1,4 +1,4 @@
-"""The step `rdma`: what sysfs shows of RDMA devices, and what this container can really do with each of them."""
+"""The step `rdma`: RDMA devices in sysfs, and the operations that this container can actually do with each of them."""
 
 import contextlib
 import ctypes
@@ -19,7 +19,7 @@ from ncclcheck_probe.verbs_ping import ping_body
 
 RDMA_NODES = "/dev/infiniband"
 CAP_IPC_LOCK = 14
-# NCCL registers rings of a few kB, and buffers of megabytes; 64 MiB is beyond the 8 MiB that many systems allow.
+# NCCL registers rings of a few kB and buffers of megabytes. 64 MiB exceeds the 8 MiB that many systems allow.
 REGION_SIZES = [4 << 10, 1 << 20, 64 << 20]
 
 
@@ -28,7 +28,7 @@ def probe_rdma(plan, _report):
 
 
 def rdma(plan):
-    """The body of the step. `plan` may hold `memory_region_bytes`, the sizes that are to be registered."""
+    """The body of the step. `plan` may have `memory_region_bytes`, the sizes to register."""
     sizes = plan.get("memory_region_bytes", REGION_SIZES)
     host = RdmaHost()
     with contextlib.ExitStack() as stack:
@@ -44,7 +44,7 @@ def rdma(plan):
 
 
 class RdmaHost:
-    """What concerns every device: the library, its providers, the device nodes."""
+    """State that all devices share: libibverbs, its providers, the device nodes."""
 
     def __init__(self):
         library = Readings()
@@ -62,12 +62,12 @@ class RdmaHost:
         self.libibverbs = library.body()
 
     def list_devices(self):
-        """The names that ibv_get_device_list gives, and its warnings."""
+        """Names of the devices in ibv_get_device_list, and its warnings."""
         self.listed, warnings = self.verbs.device_list()
         return sorted(self.listed), warnings
 
     def why_unlisted(self, uverbs):
-        """(cause, sentence): why libibverbs does not list a device that sysfs shows."""
+        """(cause, sentence): the reason why libibverbs does not list a device that sysfs shows."""
         if self.verbs is None:
             return "no_libibverbs", self.libibverbs["unread"]["library"]
         if self.libibverbs["verbs_devices"] is None:
@@ -75,7 +75,7 @@ class RdmaHost:
         return self.why_no_node(uverbs) or provider_missing(self.providers)
 
     def why_no_node(self, uverbs):
-        """(cause, sentence) where the device's node is none, is not here or does not open; else None."""
+        """(cause, sentence) if the device has no node, or its node is missing or does not open; else None."""
         if uverbs is None:
             return "no_uverbs", "the kernel offers no verbs for it"
         path = "%s/%s" % (RDMA_NODES, uverbs)
@@ -88,14 +88,15 @@ class RdmaHost:
 
 
 class RdmaDevice:
-    """One device of sysfs."""
+    """One RDMA device of sysfs."""
 
     def __init__(self, host, name):
         self.host, self.name = host, name
         self.readings = rdma_device_readings(name)
 
     def body(self, stack, sizes):
-        """What sysfs tells of it, and what it does; `stack` keeps it open until every device was looked at."""
+        """The device's sysfs attributes and the outcome of using it. `stack` keeps it open until all devices are done,
+        because GPU memory is registered with them afterwards."""
         device = self.readings
         context, pd = self.open(stack), None
         if context is None:
@@ -112,7 +113,7 @@ class RdmaDevice:
         return device.body()
 
     def open(self, stack):
-        """Its context, or None: then `closed_cause` tells why in a word, and `closed_because` in a sentence."""
+        """The device's context, or None with the reason as a word in `closed_cause` and a text in `closed_because`."""
         handle, uverbs = self.host.listed.get(self.name), self.readings.fields["uverbs"]
         closed = None if handle else self.host.why_unlisted(uverbs)
         if closed is None:
@@ -128,7 +129,7 @@ class RdmaDevice:
         return context
 
     def attributes(self, context):
-        """What ibv_query_device tells."""
+        """The attributes that ibv_query_device returns."""
         attributes = self.host.verbs.query_device(context)
         return {
             "fw_ver": attributes.fw_ver.decode("ascii", "replace"),
@@ -156,7 +157,7 @@ class RdmaDevice:
         return outcomes, pd
 
     def port(self, number, context, pd):
-        """One port: sysfs, then verbs, then the GID index that NCCL would take."""
+        """One port: its sysfs and verbs attributes, the GID index that NCCL would select, and the ping."""
         port = rdma_port_readings(self.name, number)
         if context is None:
             port.give_up(["verbs", "nccl_gid", "ping"], "the device is not open")
@@ -170,15 +171,15 @@ class RdmaDevice:
         return port.body()
 
     def nccl_gid(self, context, port):
-        """NCCL's choices for a port that could be queried."""
-        verbs = known(port["verbs"], "the port, by verbs,")
+        """NCCL's GID choices for a port whose query succeeded."""
+        verbs = known(port["verbs"], "the port's verbs attributes")
         table = NcclGidTable(
             verbs["gid_table_length"], lambda index: self.host.verbs.query_gid(context, port["port"], index),
             nccl_gid_type_reader("%s/ports/%d" % (rdma_device_folder(self.name), port["port"])))
         return nccl_gid_choices(table, verbs["link_layer"])
 
     def ping(self, context, pd, port):
-        """The ping through one port, with the GID index that today's NCCL would take."""
+        """The ping through one port, with the GID index that current NCCL releases would select."""
         verbs, number = self.host.verbs, port["port"]
         try:
             attributes = verbs.query_port(context, number)
@@ -192,7 +193,7 @@ class RdmaDevice:
 
 
 def verbs_port(verbs, context, number):
-    """What ibv_query_port tells, and the P_Keys."""
+    """The attributes that ibv_query_port returns, and the P_Keys."""
     attributes = verbs.query_port(context, number)
     port = Readings(
         state=VERBS_PORT_STATES.get(attributes.state, str(attributes.state)),
@@ -205,13 +206,13 @@ def verbs_port(verbs, context, number):
 
 
 def verbs_pkeys(verbs, context, number, length):
-    """The P_Keys of a port, as 0xffff, without its empty entries."""
+    """The nonempty P_Keys of a port, formatted as 0xffff."""
     pkeys = [verbs.query_pkey(context, number, index) for index in range(length)]
     return ["0x%04x" % pkey for pkey in pkeys if pkey]
 
 
 def memory_region(verbs, pd, size):
-    """Whether so many bytes of this process can be registered: what RLIMIT_MEMLOCK or CAP_IPC_LOCK decide."""
+    """Tries to register `size` bytes of this process, which RLIMIT_MEMLOCK limits unless CAP_IPC_LOCK is set."""
     access = VERBS_ACCESS_LOCAL_WRITE | VERBS_ACCESS_REMOTE_WRITE | VERBS_ACCESS_REMOTE_READ
     try:
         memory = mmap.mmap(-1, size)
@@ -227,7 +228,7 @@ def memory_region(verbs, pd, size):
 
 
 def memlock_body():
-    """The limit on locked memory, and the capability that lifts it while the limit still reads the same."""
+    """The limit on locked memory, and the capability that lifts it without changing the limit's value."""
     soft, hard = map(memlock_bytes, resource.getrlimit(resource.RLIMIT_MEMLOCK))
     memlock = Readings(soft_bytes=soft, hard_bytes=hard)
     memlock.read("cap_ipc_lock", lambda: bool(effective_capabilities() >> CAP_IPC_LOCK & 1))
@@ -235,7 +236,7 @@ def memlock_body():
 
 
 def memlock_bytes(limit):
-    """A number, or `unlimited`."""
+    """The limit in bytes, or "unlimited"."""
     return "unlimited" if limit == resource.RLIM_INFINITY else limit
 
 
@@ -248,7 +249,7 @@ def effective_capabilities():
 
 
 def device_node_names():
-    """The nodes that the kernel's devices need, and those that are there."""
+    """Names of the nodes that the kernel's devices need, and of those that exist."""
     try:
         needed = [name for name in folder_names(VERBS_CLASS) if name.startswith("uverbs")]
         present = folder_names(RDMA_NODES)
@@ -261,7 +262,7 @@ def device_node(name):
     """
     One node below /dev/infiniband: whether it exists and opens.
 
-    Only nodes that NCCL's libraries open are opened: opening an issm node would announce a subnet manager.
+    Opens only the nodes that NCCL's libraries open, because opening an issm node would announce a subnet manager.
     """
     path = "%s/%s" % (RDMA_NODES, name)
     node = {"path": path, "exists": os.path.exists(path)}

@@ -1,7 +1,7 @@
 """
-The providers of libibverbs: a library for each family of devices, named in its configuration, found and loaded by it.
+The providers of libibverbs: one library per device family, which libibverbs finds through its configuration and loads.
 
-Where they lie is compiled into libibverbs (libibverbs/dynamic_driver.c of rdma-core), so it is read from its own bytes.
+Their location is compiled into libibverbs (libibverbs/dynamic_driver.c of rdma-core), so it is read from that file.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ from ncclcheck_probe.sysfs import folder_names, kernel_text
 
 
 def provider_body(libibverbs):
-    """What `libibverbs` (the path of its file, or None) is configured to load, and whether that can be loaded."""
+    """The providers that `libibverbs` (path of its file, or None) is configured to load, and whether they load."""
     body = Readings(from_environment=provider_environment())
     body.read_together(["config_folder", "library_pattern"],
                        lambda: provider_places(known(libibverbs, "libibverbs' own file")))
@@ -26,9 +26,9 @@ def provider_body(libibverbs):
 
 def provider_places(libibverbs):
     """
-    (the folder of the .driver files, the pattern of the libraries' paths) that are compiled into libibverbs.
+    (folder of the .driver files, pattern of the libraries' paths), both compiled into libibverbs.
 
-    The pattern's suffix has the number of the private interface that a provider must be built for: lib%s-rdmav34.so.
+    The pattern's suffix has the version of the private interface that providers are built for: lib%s-rdmav34.so.
     """
     try:
         with open(libibverbs, "rb") as file:
@@ -38,18 +38,18 @@ def provider_places(libibverbs):
     folder = re.search(rb"\0(/[^\0%\s]*/libibverbs\.d)\0", content)
     pattern = re.search(rb"\0((?:/[^\0%\s]*/)?lib%s-rdmav\d+\.so)\0", content)
     if not folder or not pattern:
-        raise Unread("%s does not hold the names of its configuration and providers" % libibverbs)
+        raise Unread("%s does not contain the paths of its configuration and providers" % libibverbs)
     return folder.group(1).decode(), pattern.group(1).decode()
 
 
 def provider_environment():
-    """Providers that RDMAV_DRIVERS, or in its place IBV_DRIVERS, names."""
+    """Providers that RDMAV_DRIVERS, or else IBV_DRIVERS, names."""
     text = os.environ.get("RDMAV_DRIVERS", os.environ.get("IBV_DRIVERS", ""))
     return [name for name in re.split("[:;]", text) if name]
 
 
 def provider_names(folder):
-    """The providers that the configuration names, each with its file."""
+    """Providers that the configuration names, each with its file."""
     if not os.path.isdir(folder):
         raise Unread("%s does not exist" % folder)
     return [{"name": words[1], "file": "%s/%s" % (folder, name)}
@@ -59,7 +59,7 @@ def provider_names(folder):
 
 
 def provider_library(name, pattern):
-    """Loads a provider in the way of libibverbs: by its own folder first, then wherever dlopen looks."""
+    """Loads a provider as libibverbs does: from the provider folder first, then by dlopen's search."""
     bare = os.path.basename(pattern)
     paths = [name + bare.replace("lib%s", "")] if name.startswith("/") else [pattern % name, bare % name]
     errors = []
@@ -69,22 +69,22 @@ def provider_library(name, pattern):
             return {"name": name, "loads": True, "library": os.path.realpath(path) if "/" in path else path}
         except OSError as error:
             errors.append(str(error))
-    # The first error tells why where the library is in its folder, the last one where it is nowhere.
+    # The first error has the reason if the library is in its folder, the last one if it is nowhere.
     return {"name": name, "loads": False, "error": errors[0 if os.path.exists(paths[0]) else -1]}
 
 
 def provider_missing(providers):
-    """(cause, sentence): why no provider claims a device whose node can be opened."""
+    """(cause, sentence): the reason why no provider claims a device whose node can be opened."""
     if providers["config_folder"] is None:
         return "unknown", "libibverbs' providers are not known: %s" % providers["unread"]["config_folder"]
     if providers["configured"] is None:
         return "no_provider_config", "libibverbs has no providers: %s" % providers["unread"]["configured"]
     failed = [library for library in providers["libraries"] if not library["loads"]]
     if failed and len(failed) == len(providers["libraries"]):
-        return "no_provider_loads", "none of the %d providers that are configured can be loaded, for one %s: %s" % (
+        return "no_provider_loads", "none of the %d configured providers can be loaded, for example %s: %s" % (
             len(failed), failed[0]["name"], failed[0]["error"])
     if failed:
-        return "provider_not_loaded", "no provider that loads claims it, and these do not load: %s" % "; ".join(
+        return "provider_not_loaded", "no loadable provider claims it, and these do not load: %s" % "; ".join(
             "%s: %s" % (library["name"], library["error"]) for library in failed)
-    return "provider_not_configured", "none of the providers that are configured claims it: %s" % (
+    return "provider_not_configured", "no configured provider claims it: %s" % (
         ", ".join(library["name"] for library in providers["libraries"]) or "there are none")

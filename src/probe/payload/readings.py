@@ -1,4 +1,4 @@
-"""How every step reads: field by field, so that one that cannot be read costs only itself, and says why."""
+"""Reading of values field by field, so that an unreadable value affects only its own field, which gets the reason."""
 
 import errno
 
@@ -6,18 +6,18 @@ ERRNO_KERNEL_NAMES = {errno.EOPNOTSUPP: "EOPNOTSUPP", errno.EAGAIN: "EAGAIN", er
 
 
 class Unread(Exception):
-    """Why a value could not be read, as one sentence."""
+    """The reason why a value could not be read, as one sentence."""
 
 
 class Readings:
-    """The fields of one JSON object; a field that could not be read is null, and `unread` has its reason."""
+    """The fields of one JSON object. A field that could not be read is null, and `unread` has the reason."""
 
     def __init__(self, **known):
         self.fields = known
         self.unread = {}
 
     def read(self, field, function, *arguments):
-        """Sets `field` to what `function` returns, and returns it; None where it raised Unread."""
+        """Sets `field` to the result of `function` and returns it; None if it raises Unread."""
         try:
             value = function(*arguments)
         except Unread as why:
@@ -35,25 +35,26 @@ class Readings:
         self.fields.update(zip(fields, values))
 
     def give_up(self, fields, why):
-        """Notes that `fields` are null, and why."""
+        """Sets `fields` to null, with the reason."""
         for field in fields:
             self.fields[field] = None
             self.unread[field] = str(why)
 
     def body(self):
-        """The JSON object; without `unread`, where everything was read."""
+        """The JSON object. It has `unread` only if some field could not be read."""
         return dict(self.fields, unread=self.unread) if self.unread else dict(self.fields)
 
 
 def known(value, what):
-    """`value`, where it could be read."""
+    """Returns `value`; raises Unread if it is None."""
     if value is None:
         raise Unread("%s could not be read" % what)
     return value
 
 
 def first_readable(*attempts):
-    """What the first of `attempts` (functions without parameters) returns; the reasons of all where none can."""
+    """Result of the first of `attempts` (functions without parameters) that succeeds. If all fail, raises Unread with
+    all their reasons."""
     reasons = []
     for attempt in attempts:
         try:
@@ -64,5 +65,5 @@ def first_readable(*attempts):
 
 
 def errno_name(number):
-    """`ENOMEM` for 12; of two names of one number, the kernel's."""
+    """`ENOMEM` for 12. If a number has two names, the kernel's."""
     return ERRNO_KERNEL_NAMES.get(number) or errno.errorcode.get(number, "errno %d" % number)

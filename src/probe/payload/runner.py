@@ -1,4 +1,4 @@
-"""Runs one step after the other, each as a child process with a deadline, and tells how it went."""
+"""Runs the steps in order, each in a child process with a deadline, and reports their outcomes."""
 import json
 import os
 import time
@@ -8,15 +8,15 @@ from ncclcheck_probe.child import Child, stacks_of, watch
 from ncclcheck_probe.facts import in_words
 from ncclcheck_probe.task import failure
 
-EXIT_GRACE = 10  # seconds for a process that has delivered its result to end
+EXIT_GRACE = 10  # seconds for a process to end after it has sent its result
 
 
 class ProtocolError(Exception):
-    """A child said something that is no message."""
+    """A child wrote an invalid message."""
 
 
 class Runner:
-    """Runs steps and counts how they ended."""
+    """Runs steps and counts their outcomes."""
 
     def __init__(self, wire, program_fd, plan):
         self.wire, self.program_fd, self.plan = wire, program_fd, plan
@@ -38,7 +38,7 @@ class Runner:
         self.wire.event(event, step=step, **fields)
 
     def outcome(self, step, arguments, until):
-        """Starts the child and follows it to its end: the event that closes the step, and its fields."""
+        """Starts the child, follows it to its end, and returns the event that closes the step, with its fields."""
         try:
             self.child = Child(self.program_fd, step, arguments, dict(os.environ, **self.plan["env"]))
         except OSError as error:  # a limit on processes, memory or descriptors
@@ -61,7 +61,7 @@ class Runner:
         return self.ended(said)
 
     def late(self, said):
-        """The time is over: for the step, or for the process of a step that has delivered."""
+        """The outcome at the deadline of the step, or of its process if the step has sent its result."""
         if said:
             return self.closing(said, "it did not end within %d seconds" % EXIT_GRACE)
         message = "not done at its deadline; the stack shows where it hangs"
@@ -85,7 +85,7 @@ class Runner:
         return kind, body
 
     def stop(self):
-        """Kills what the step has left, and takes in the processes that became ours (as process 1 we get them all)."""
+        """Kills the step's remaining processes, and reaps orphans: as process 1, this program becomes their parent."""
         if self.child:
             self.child.kill()
             self.child.close()
@@ -105,4 +105,4 @@ def parsed(line):
             return kind, body
     except (ValueError, AttributeError):
         pass
-    raise ProtocolError("the step's process wrote something that is no message: %.200r" % line)
+    raise ProtocolError("the step's process wrote an invalid message: %.200r" % line)

@@ -1,4 +1,4 @@
-"""Runs all ranks of this container, and says who is to blame when they do not come to an end."""
+"""Runs all ranks of this container, and identifies the culprit if they fail or hang."""
 import json
 import time
 from collections import namedtuple
@@ -7,16 +7,16 @@ from ncclcheck_probe.child import Child, stacks_of, watch
 from ncclcheck_probe.task import StepFailed, failure
 from ncclcheck_probe.world import rank_variables
 
-OTHERS_GRACE = 3  # seconds for the other ranks to fail by themselves when one has
-LEAVE_GRACE = 10  # seconds for ranks to end when all have delivered
+OTHERS_GRACE = 3  # seconds for the other ranks to fail by themselves after the first failure
+LEAVE_GRACE = 10  # seconds for ranks to end after all have sent their results
 LOG_LINES, LOG_BYTES = 4000, 512 << 10  # of one rank
 
-# seconds: for the whole run; stall: for a single phase; run: tells the log lines of several runs apart
+# seconds: limit of the whole run; stall: limit of a single phase; run: marks the log lines of each of several runs
 Run = namedtuple("Run", "program world env options seconds stall run")
 
 
 class RankProcess:
-    """One rank's process and what is known of it."""
+    """One rank's process and its state."""
 
     def __init__(self, run, local_rank):
         self.rank, self.run = run.world.offset + local_rank, run.run
@@ -29,7 +29,7 @@ class RankProcess:
         self.lines = self.bytes = self.left_out = 0
 
     def log(self, line, report):
-        """Hands on a line of NCCL's log, as long as there are not too many."""
+        """Forwards a line of NCCL's log, up to the limits."""
         self.lines, self.bytes = self.lines + 1, self.bytes + len(line)
         if self.lines <= LOG_LINES and self.bytes <= LOG_BYTES:
             report.log(self.run, self.rank, line)
@@ -41,14 +41,14 @@ class RankProcess:
             report.log(self.run, self.rank, "%d more lines were left out" % self.left_out, self.left_out)
 
     def end(self):
-        """The process is over: without a result it has failed."""
+        """Records the end of the process, which is a failure if it sent no result."""
         if not (self.result or self.failed):
             ending = self.child.ending()
             message = "ended by %s in phase %r" % (ending.words, self.phase)
             self.failed = failure(ending.how, message, signal=ending.signal, code=ending.code)
 
     def state(self):
-        """What became of it: done, running, failed (by an exception), or how the process ended."""
+        """The rank's entry in `ranks`. Its state is done, running, failed (by an exception), or the process's end."""
         if self.failed:
             word = "failed" if self.failed["how"] == "exception" else self.child.ending().words
         else:
@@ -58,7 +58,7 @@ class RankProcess:
 
 
 class Hang(Exception):
-    """The ranks do not come on."""
+    """The ranks make no progress."""
 
 
 class Supervisor:
@@ -72,8 +72,8 @@ class Supervisor:
         self.until = self.progress + run.seconds
 
     def results(self):
-        """Results of all ranks by rank, and how processes ended that had delivered but did not end well. Raises
-        StepFailed."""
+        """Results of all ranks by rank, and the endings of processes that sent a result but did not exit cleanly.
+        Raises StepFailed."""
         try:
             for local_rank in range(self.run.world.local):
                 self.ranks.append(RankProcess(self.run, local_rank))
@@ -91,7 +91,7 @@ class Supervisor:
                 rank.child.close()
 
     def follow(self):
-        """Takes in messages until all ranks are over, or one has failed and the others had time to say why."""
+        """Handles messages until all ranks have ended, or one has failed and the others have had time to report."""
         rank_of = {rank.child: rank for rank in self.ranks}
         for message in watch([rank.child for rank in self.ranks]):
             if message is None:
@@ -121,7 +121,7 @@ class Supervisor:
             self.notice(rank)
 
     def notice(self, rank):
-        """From the first failure on, the others have a short time to fail as well."""
+        """Records the first failure, after which the other ranks have a short time to fail as well."""
         if rank.failed and not self.first_failed:
             self.first_failed = rank
             self.until = time.monotonic() + OTHERS_GRACE
@@ -130,7 +130,7 @@ class Supervisor:
         if now > self.until:
             if self.first_failed or all(rank.result for rank in self.ranks):
                 return True
-            raise Hang("the step's time is over")
+            raise Hang("the step ran out of time")
         if now - self.progress > self.run.stall and not self.first_failed:
             raise Hang("no rank has entered a new phase for %g seconds" % self.run.stall)
         return False
@@ -144,8 +144,8 @@ class Supervisor:
         return body
 
     def culprit(self):
-        """The rank whose process died, since an exception elsewhere may only say that the connection to it was lost,
-        and may be heard of earlier; else the first to fail."""
+        """The rank whose process died, else the first to fail. An exception in another rank may only report the lost
+        connection to the dead one, and may arrive earlier."""
         died = [rank for rank in self.ranks if rank.failed and rank.failed["how"] != "exception"]
         return died[0] if died else self.first_failed
 
@@ -157,19 +157,19 @@ class Supervisor:
                        stderr=list(blamed.child.tail) if blamed else [], ranks=[rank.state() for rank in self.ranks])
 
     def behind(self):
-        """Ranks that have not come as far as others."""
+        """Ranks that are behind the furthest one."""
         furthest = max(rank.number for rank in self.ranks)
         return [rank for rank in self.ranks if rank.number < furthest]
 
     def where(self):
-        """Who has not come to where the others wait."""
+        """Text that names the ranks behind and the phase in which the others wait."""
         furthest = max(self.ranks, key=lambda rank: rank.number)
         late = ["rank %d has not come to %r (it is in %r)" % (rank.rank, furthest.phase, rank.phase)
                 for rank in self.behind()]
         words = "; ".join(late) + "; the others wait in it" if late else (
-            "all ranks here are in %r, and none comes out of it" % furthest.phase)
+            "all ranks here are in %r, and none leaves it" % furthest.phase)
         if self.run.world.local < self.run.world.size:
-            words += "; ranks of other containers are not seen from here"
+            words += "; ranks of other containers are not visible from here"
         return words
 
     def unclean_exits(self):

@@ -1,4 +1,4 @@
-"""What the kernel tells in files: /sys above all, a little of /proc."""
+"""Reading of kernel files: mostly /sys, some of /proc."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ from ncclcheck_probe.readings import Unread, errno_name
 
 
 def kernel_text(path):
-    """The text of a file of /sys or /proc, without the white space around it."""
+    """The text of a file of /sys or /proc, without surrounding white space."""
     try:
         with open(path, errors="replace") as file:
             return file.read().strip()
@@ -17,16 +17,16 @@ def kernel_text(path):
 
 
 def kernel_number(path):
-    """The number in such a file."""
+    """The number in a file of /sys or /proc."""
     text = kernel_text(path)
     try:
         return int(text, 0)
     except ValueError:
-        raise Unread("%s holds no number: %r" % (path, text)) from None
+        raise Unread("%s is not a number: %r" % (path, text)) from None
 
 
 def folder_names(path):
-    """The names in a folder, mlx5_2 before mlx5_10; none where there is no such folder."""
+    """The names in a folder, mlx5_2 before mlx5_10; empty if the folder does not exist."""
     try:
         return sorted(os.listdir(path), key=natural_order)
     except OSError as error:
@@ -36,12 +36,12 @@ def folder_names(path):
 
 
 def natural_order(name):
-    """A sorting key by which digits count as numbers."""
+    """A sort key that compares digits as numbers."""
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name)]
 
 
 def number_ranges(numbers):
-    """`0-3,8` for {0, 1, 2, 3, 8}: the kernel's and nvidia-smi's way to write a set of processors or nodes."""
+    """`0-3,8` for {0, 1, 2, 3, 8}: the format of the kernel and nvidia-smi for sets of CPUs or NUMA nodes."""
     ranges = []
     for number in sorted(numbers):
         if ranges and number == ranges[-1][1] + 1:

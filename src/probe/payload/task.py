@@ -1,7 +1,7 @@
-"""The child's side: a function that runs in a process of its own and reports to the process that started it.
+"""The child's side: a function that runs in its own process and reports to the process that started it.
 
-A step is a function `probe_NAME(plan, report)`. It returns the body of its result, sends partial ones by
-`report.part(body)`, and raises Skipped where something that it needs is not there. Any other exception is its failure.
+A step is a function `probe_NAME(plan, report)`. It returns the body of its result, sends partial results by
+`report.part(body)`, and raises Skipped if something that it needs is missing. Any other exception fails the step.
 """
 import ctypes
 import faulthandler
@@ -17,11 +17,11 @@ STACK_SIGNAL = signal.SIGUSR1
 PR_SET_PDEATHSIG = 1
 
 class Skipped(Exception):
-    """The step cannot run here: what is missing, and what would make it run."""
+    """The step cannot run here. The text names the missing thing and the remedy."""
 
 
 class StepFailed(Exception):
-    """The step failed, and the body of its `failed` event is known already."""
+    """The step failed, with a complete body for its `failed` event."""
 
     def __init__(self, body):
         Exception.__init__(self, body["message"])
@@ -29,7 +29,7 @@ class StepFailed(Exception):
 
 
 class Report:
-    """What a child tells its parent: JSON lines of one key, the kind of message, over a pipe."""
+    """A child's messages to its parent: JSON lines over a pipe, each with one key, the kind of message."""
 
     def __init__(self, fd):
         self.fd = fd
@@ -48,7 +48,7 @@ class Report:
 
 
 def failure(how, message, **known):
-    """The body of a `failed` event: every field is there, null or empty where there is nothing to say."""
+    """The body of a `failed` event, with every field present; those without a value are null or empty."""
     body = {"how": how, "type": None, "message": message, "signal": None, "code": None, "rank": None, "stderr": [],
             "stacks": [], "ranks": []}
     body.update(known)
@@ -56,9 +56,9 @@ def failure(how, message, **known):
 
 
 def run_task(function, arguments, report, stacks_fd):
-    """Runs the function in this process, which was started for it, and reports how it went."""
+    """Runs the function in this process, which was started for it, and reports the outcome."""
     for fd in (report.fd, stacks_fd):
-        os.set_inheritable(fd, False)  # or programs that the image's code starts would hold our pipes open
+        os.set_inheritable(fd, False)  # programs that the image's code starts must not hold these pipes open
     die_with_parent()
     faulthandler.enable()
     faulthandler.register(STACK_SIGNAL, file=stacks_fd, all_threads=True)
@@ -68,14 +68,14 @@ def run_task(function, arguments, report, stacks_fd):
         report.send("skipped", {"why": str(skipped)})
     except StepFailed as failed:
         report.send("failed", failed.body)
-    except BaseException as error:  # SystemExit too: an image's code may try to leave
+    except BaseException as error:  # SystemExit too: the image's code may try to exit
         traceback.print_exc(file=sys.stderr)
         report.send("failed", failure("exception", str(error) or repr(error), type=type(error).__name__))
 
 
 def die_with_parent():
-    """Has the kernel kill this process when its parent is gone, however that ended. Not all kernels offer it, and
-    nothing else depends on it."""
+    """Makes the kernel kill this process when its parent ends for any reason. Not all kernels support this, and nothing
+    else depends on it."""
     try:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     except (OSError, AttributeError):

@@ -1,5 +1,5 @@
-"""Times of operations: warm-up, then batches of calls between two synchronizations, as nccl-tests does it. So small
-sizes include what PyTorch's call costs, as they do in training."""
+"""Timing of operations as in nccl-tests: warm-up, then batches of calls between two synchronizations. Times of small
+sizes therefore include the overhead of PyTorch's call, as in training."""
 import os
 import statistics
 import time
@@ -11,19 +11,19 @@ from ncclcheck_probe.plan import MIB
 
 WARM_UP_CALLS = 2
 BATCHES = 5
-MOST_CALLS = 100  # in a batch; more makes no answer better
-CALLS_AT_LEAST = WARM_UP_CALLS + 1 + BATCHES + 1  # of each operation and size, the checked one included
+MOST_CALLS = 100  # per batch; more calls do not improve the result
+CALLS_AT_LEAST = WARM_UP_CALLS + 1 + BATCHES + 1  # per operation and size, including the checked call
 LINEAR_FROM = MIB
-RESERVE = 512 * MIB  # memory left for the communicator's buffers and for checking
+RESERVE = 512 * MIB  # bytes left for the communicator's buffers and for the check
 
 
 def seconds_left(group, until):
-    """Seconds of monotonic time until then; the same on all ranks: the least that any has."""
+    """Seconds until the monotonic time `until`: the minimum over all ranks, so that all ranks agree."""
     return -group.greatest([time.monotonic() - until])[0]
 
 
 def measure_all(group, options, until, report):
-    """Measures each operation at each size, reports from rank 0, and returns what was left out and why."""
+    """Measures each operation at each size, reports from rank 0, and returns the left out sizes with reasons."""
     buffers, largest = allocate(group, options)
     left_out = []
     for name in options["operations"]:
@@ -41,20 +41,20 @@ def measure_all(group, options, until, report):
 
 
 def allocate(group, options):
-    """Two buffers for the largest size that fits, and that size's bytes."""
+    """Two buffers for the largest requested size that fits, and the bytes of the largest size that would fit."""
     torch = group.torch
     free = -group.greatest([-free_bytes(group)])[0]
     largest = int(max(0, free - RESERVE) / 2)
     dtype = getattr(torch, options["dtype"])
     need = max([size for size in options["sizes"] if size <= largest], default=0)
-    # A block for each rank at least, where a size is less than that.
+    # At least one element per rank, even if every size is smaller.
     elements = max(group.size, need // torch.empty(0, dtype=dtype).element_size())
     send, receive = (torch.zeros(elements, dtype=dtype, device=group.device) for _ in range(2))
     return Buffers(send, receive, modulus_for(options["dtype"], group.size)), largest
 
 
 def free_bytes(group):
-    """Memory that this rank can take: of its GPU, or its share of the machine's."""
+    """Memory available to this rank: of its GPU, or its share of the machine's."""
     if group.device.type == "cuda":
         return group.torch.cuda.mem_get_info(group.device)[0]
     lines = read_text("/proc/meminfo").splitlines()
@@ -63,21 +63,21 @@ def free_bytes(group):
 
 
 def growth(size, larger):
-    """How much longer a larger size may take: below LINEAR_FROM latency, not size, makes the time."""
+    """Factor by which a larger size may take longer. Below LINEAR_FROM, latency and not size determines the time."""
     return max(1.0, larger / max(size, LINEAR_FROM))
 
 
 def too_large(size, largest):
     if size > largest:
-        return ("two buffers of %d bytes do not fit: the device with the least memory free has room for two of %d, "
-                "with %d kept for NCCL" % (size, largest, RESERVE))
+        return ("two buffers of %d bytes do not fit: the device with the least free memory has room for two of %d, "
+                "with %d reserved for NCCL" % (size, largest, RESERVE))
     return None
 
 
 def too_slow(expected_seconds, left):
     if expected_seconds * CALLS_AT_LEAST > left or left <= 0:
-        return ("by the size before, its %d calls would take %.1f seconds, and the step has %.1f left; raise its "
-                "deadline, or ask for fewer sizes" % (CALLS_AT_LEAST, expected_seconds * CALLS_AT_LEAST, left))
+        return ("judging by the previous size, its %d calls would take %.1f seconds, and the step has %.1f left; raise "
+                "its deadline, or request fewer sizes" % (CALLS_AT_LEAST, expected_seconds * CALLS_AT_LEAST, left))
     return None
 
 
@@ -114,7 +114,7 @@ def batch_seconds(group, operation, calls):
 
 
 def checked(group, operation, report):
-    """{"wrong": elements of all ranks that are wrong}. A rank that has some tells of its first."""
+    """{"wrong": number of wrong elements on all ranks}. Each rank with wrong elements reports its first one."""
     if operation.modulus is None:
         return {"wrong": None, "unread": {"wrong": "sums over %d ranks are not exact in this type" % group.size}}
     found = operation.check()

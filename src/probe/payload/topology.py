@@ -1,4 +1,4 @@
-"""The step `topology`: what lies between GPUs and RDMA devices, and which GPU may reach the memory of which."""
+"""The step `topology`: paths between GPUs and RDMA devices, and peer access between GPUs."""
 
 import collections
 
@@ -17,7 +17,7 @@ def probe_topology(plan, _report):
 
 
 def topology(plan):
-    """The body of the step. `plan` has nothing for it: every GPU and RDMA device is looked at."""
+    """The body of the step, with every GPU and RDMA device. `plan` has no options for it."""
     nvml = open_nvml()
     handles = topology_handles(nvml)
     gpus_seen = [topology_gpu(nvml, index, handle) for index, handle in handles.items()]
@@ -39,12 +39,12 @@ def topology_handles(nvml):
         try:
             handles[index] = nvml.device(index)
         except NvmlError:
-            continue  # The step `gpus` names it, with the reason.
+            continue  # The step `gpus` reports it, with the reason.
     return handles
 
 
 def topology_gpu(nvml, index, handle):
-    """One GPU: where it is attached, and what is near to it."""
+    """One GPU: its attachment, its affinities and its NVLinks."""
     gpu = Readings(name="GPU%d" % index, index=index)
     gpu.read("uuid", nvml.text, "nvmlDeviceGetUUID", handle)
     address = gpu.read("pci_bus_id", nvml.pci_bus_id, "nvmlDeviceGetPciInfo_v3", handle)
@@ -58,7 +58,7 @@ def topology_gpu(nvml, index, handle):
 
 
 def topology_nic_names():
-    """RDMA devices; none where this container's sysfs has no such class."""
+    """Names of RDMA devices; empty if this container's sysfs cannot list them."""
     try:
         return rdma_device_names()
     except Unread:
@@ -66,7 +66,7 @@ def topology_nic_names():
 
 
 def topology_nic(name):
-    """One RDMA device: where it is attached."""
+    """One RDMA device and its attachment."""
     nic = Readings(name=name)
     path = nic.read("pci_bus_id", lambda: rdma_pci_path(name)[-1])
     topology_attachment(nic, path, lambda: rdma_pci_path(name))
@@ -74,14 +74,14 @@ def topology_nic(name):
 
 
 def topology_attachment(device, address, find_path):
-    """Adds what sysfs tells of a PCI device: its path from the host bridge, its NUMA node, its isolation."""
+    """Adds a PCI device's path from the host bridge, its NUMA node and its isolation, from sysfs."""
     path = device.read("pci_path", find_path)
     device.read("numa_node", lambda: pci_numa_node(known(address, "its PCI address")))
     device.read("isolation", lambda: pci_isolation(address, known(path, "its PCI path")))
 
 
 def topology_affinity(nvml, function, handle, words, *scope):
-    """A set of processors or NUMA nodes as `0-31,64-95`."""
+    """A set of CPUs or NUMA nodes, formatted as `0-31,64-95`."""
     numbers = nvml.numbers(function, handle, words, *scope)
     if not numbers:
         raise Unread("%s: an empty set" % function)
@@ -89,7 +89,7 @@ def topology_affinity(nvml, function, handle, words, *scope):
 
 
 def topology_nvlink_ends(nvml, handle):
-    """How many active NVLinks lead to what: to `switch`, or to the PCI address of a GPU."""
+    """Number of active NVLinks per end: `switch`, or the PCI address of a GPU."""
     ends = collections.Counter()
     for link, state in nvlink_states(nvml, handle):
         if isinstance(state, NvmlError):
@@ -101,9 +101,9 @@ def topology_nvlink_ends(nvml, handle):
 
 def topology_nvlink_end(nvml, handle, link):
     """
-    What one active NVLink leads to.
+    The remote end of one active NVLink.
 
-    A virtual machine may hide its other end; then it is taken for a switch, as NCCL takes it (src/graph/xml.cc).
+    A virtual machine may hide the remote end. It then counts as a switch, as in NCCL (src/graph/xml.cc).
     """
     kind = nvml_word(NVML_NVLINK_REMOTE_TYPES, nvml.value("nvmlDeviceGetNvLinkRemoteDeviceType", handle, link))
     if kind == "gpu":
@@ -112,14 +112,14 @@ def topology_nvlink_end(nvml, handle, link):
 
 
 def topology_gpu_pairs(nvml, gpus_seen, handles):
-    """Every ordered pair of GPUs: what one may do to the memory of the other need not hold the other way round."""
+    """Every ordered pair of GPUs, because peer access may differ by direction."""
     cuda = CudaPeers()
     return [topology_gpu_pair(nvml, cuda, gpu, peer, handles)
             for gpu in gpus_seen for peer in gpus_seen if gpu is not peer]
 
 
 def topology_gpu_pair(nvml, cuda, gpu, peer, handles):
-    """The way from `gpu` to `peer`, and who allows it: the driver (NVML) and CUDA."""
+    """The path from `gpu` to `peer`, and whether the driver (NVML) and CUDA allow peer access on it."""
     handle, peer_handle = handles[gpu["index"]], handles[peer["index"]]
     pair = Readings(**{"from": gpu["name"], "to": peer["name"]})
     pair.read("ancestor", lambda: nvml_word(NVML_TOPOLOGY_WORDS, nvml.value(
@@ -135,15 +135,15 @@ def topology_gpu_pair(nvml, cuda, gpu, peer, handles):
 
 
 def topology_nvlinks_between(gpu, peer):
-    """How many NVLinks bind two GPUs: those that end at the other one, or the lesser count of those to switches."""
-    ends = known(gpu["nvlink_ends"], "where the NVLinks of %s end" % gpu["name"])
-    peer_ends = known(peer["nvlink_ends"], "where the NVLinks of %s end" % peer["name"])
+    """Number of NVLinks between two GPUs: the direct ones, else the lower count of their links to switches."""
+    ends = known(gpu["nvlink_ends"], "the remote ends of the NVLinks of %s" % gpu["name"])
+    peer_ends = known(peer["nvlink_ends"], "the remote ends of the NVLinks of %s" % peer["name"])
     direct = ends.get(peer["pci_bus_id"], 0)
     return direct or min(ends.get("switch", 0), peer_ends.get("switch", 0))
 
 
 class CudaPeers:
-    """CUDA's devices by PCI address: its ordinals follow CUDA_VISIBLE_DEVICES, and are not NVML's indices."""
+    """CUDA's devices by PCI address. Its ordinals follow CUDA_VISIBLE_DEVICES and are not NVML's indices."""
 
     def __init__(self):
         self.devices = {}
@@ -157,7 +157,7 @@ class CudaPeers:
             self.unread = str(why)
 
     def device(self, gpu):
-        """CUDA's handle of a GPU of NVML's."""
+        """CUDA's handle of a GPU that NVML lists."""
         if self.unread:
             raise Unread(self.unread)
         if gpu["pci_bus_id"] not in self.devices:
@@ -165,18 +165,18 @@ class CudaPeers:
         return self.devices[gpu["pci_bus_id"]]
 
     def can_access(self, gpu, peer):
-        """What cudaDeviceCanAccessPeer says."""
+        """The result of cuDeviceCanAccessPeer."""
         device, peer_device = self.device(gpu), self.device(peer)
         return bool(self.driver.number("cuDeviceCanAccessPeer", device, peer_device))
 
     def attribute(self, attribute, gpu, peer):
-        """The number of a CU_DEVICE_P2P_ATTRIBUTE_*."""
+        """The value of a CU_DEVICE_P2P_ATTRIBUTE_*."""
         device, peer_device = self.device(gpu), self.device(peer)
         return self.driver.number("cuDeviceGetP2PAttribute", attribute, device, peer_device)
 
 
 def topology_matrix(gpus_seen, nics, pairs):
-    """`nvidia-smi topo -m`: a word for each two devices, null where it is not known and `unread` says why."""
+    """`nvidia-smi topo -m`: a word for each pair of devices. An unknown one is null, and `unread` has the reason."""
     devices = gpus_seen + nics
     gpu_pairs = {(pair["from"], pair["to"]): pair for pair in pairs}
     names = [device["name"] for device in devices]
@@ -196,7 +196,7 @@ def topology_word(device, other, gpu_pairs):
         return "X"
     pair = gpu_pairs.get((device["name"], other["name"]))
     if pair is None:
-        # Where firmware names no NUMA node for either, the machine has one.
+        # If firmware names no NUMA node for either device, the machine has only one.
         return pci_relation(known(device["pci_path"], "the PCI path of %s" % device["name"]),
                             known(other["pci_path"], "the PCI path of %s" % other["name"]),
                             device["numa_node"] == other["numa_node"])
@@ -208,7 +208,7 @@ def topology_word(device, other, gpu_pairs):
 
 
 def topology_iommu():
-    """The IOMMUs of the host, and what its kernel's command line says of them and of ACS."""
+    """The host's IOMMUs, and the parameters for them and for ACS on the kernel's command line."""
     iommu = Readings()
     iommu.read("units", folder_names, "/sys/class/iommu")
     iommu.read("kernel_parameters", lambda: [word for word in kernel_text("/proc/cmdline").split()

@@ -1,10 +1,10 @@
-"""The import of the image's torch, and what to say where there is none."""
+"""Imports the image's torch, with a helpful error if there is none."""
 import sys
 import time
 
 
 def import_torch():
-    """(torch, seconds that the import took)."""
+    """(torch, seconds of the import)."""
     started = time.monotonic()
     try:
         import torch

@@ -1,8 +1,8 @@
 """
-libibverbs by ctypes: the same calls that NCCL makes, so that what they return is what NCCL would get.
+libibverbs through ctypes: makes the calls that NCCL makes, so that their results are those that NCCL would get.
 
-Structures are those of infiniband/verbs.h of rdma-core 44, and their layout that of IBVERBS_1.1, which later releases
-keep: what they added lies behind the members that are named here, or in other functions.
+Structures are those of infiniband/verbs.h of rdma-core 44, with the layout of IBVERBS_1.1. Later releases keep that
+layout: their additions come after the members declared here, or are in other functions.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ import os
 from ncclcheck_probe.foreign import ForeignLibrary
 from ncclcheck_probe.readings import Unread, errno_name, first_readable
 
-# By these names, in this order, NCCL opens it (src/misc/ibvsymbols.cc).
+# NCCL tries these names in this order (src/misc/ibvsymbols.cc).
 VERBS_SONAMES = ["libibverbs.so", "libibverbs.so.1"]
 
 VERBS_PORT_STATES = {1: "DOWN", 2: "INIT", 3: "ARMED", 4: "ACTIVE", 5: "ACTIVE_DEFER"}
@@ -56,7 +56,7 @@ class VerbsDeviceAttr(ctypes.Structure):
 
 
 class VerbsPortAttr(ctypes.Structure):
-    """struct ibv_port_attr. The symbol ibv_query_port fills it up to `flags`; the header's macro fills the rest."""
+    """struct ibv_port_attr. The symbol ibv_query_port fills it up to `flags`; the header's macro adds the rest."""
     _fields_ = [(name, ctypes.c_int) for name in ("state", "max_mtu", "active_mtu", "gid_tbl_len")] \
         + [(name, ctypes.c_uint32) for name in ("port_cap_flags", "max_msg_sz", "bad_pkey_cntr", "qkey_viol_cntr")] \
         + [(name, ctypes.c_uint16) for name in ("pkey_tbl_len", "lid", "sm_lid")] \
@@ -67,7 +67,7 @@ class VerbsPortAttr(ctypes.Structure):
 
 
 class VerbsOps(ctypes.Structure):
-    """struct ibv_context_ops: ibv_post_send and its like are no symbols, the header's inline functions call these."""
+    """struct ibv_context_ops. ibv_post_send and its like are not symbols: they are inline and call these members."""
     _fields_ = [(name, ctypes.c_void_p) for name in (
         "_compat_query_device", "_compat_query_port", "_compat_alloc_pd", "_compat_dealloc_pd", "_compat_reg_mr",
         "_compat_rereg_mr", "_compat_dereg_mr", "alloc_mw", "bind_mw", "dealloc_mw", "_compat_create_cq", "poll_cq",
@@ -78,17 +78,17 @@ class VerbsOps(ctypes.Structure):
 
 
 class VerbsContext(ctypes.Structure):
-    """The beginning of struct ibv_context."""
+    """The first members of struct ibv_context."""
     _fields_ = [("device", ctypes.c_void_p), ("ops", VerbsOps)]
 
 
 class VerbsCq(ctypes.Structure):
-    """The beginning of struct ibv_cq."""
+    """The first members of struct ibv_cq."""
     _fields_ = [("context", ctypes.POINTER(VerbsContext))]
 
 
 class VerbsQp(ctypes.Structure):
-    """The beginning of struct ibv_qp."""
+    """The first members of struct ibv_qp."""
     _fields_ = [("context", ctypes.POINTER(VerbsContext)), ("qp_context", ctypes.c_void_p), ("pd", ctypes.c_void_p),
                 ("send_cq", ctypes.c_void_p), ("recv_cq", ctypes.c_void_p), ("srq", ctypes.c_void_p),
                 ("handle", ctypes.c_uint32), ("qp_num", ctypes.c_uint32)]
@@ -144,7 +144,7 @@ class VerbsSge(ctypes.Structure):
 
 
 class VerbsSendWr(ctypes.Structure):
-    """struct ibv_send_wr, with the member `rdma` of its union `wr`; the rest serves other operations."""
+    """struct ibv_send_wr, with the member `rdma` of its union `wr`. `rest` is for other operations."""
     _fields_ = [("wr_id", ctypes.c_uint64), ("next", ctypes.c_void_p), ("sg_list", ctypes.POINTER(VerbsSge)),
                 ("num_sge", ctypes.c_int), ("opcode", ctypes.c_int), ("send_flags", ctypes.c_uint),
                 ("imm_data", ctypes.c_uint32), ("remote_addr", ctypes.c_uint64), ("rkey", ctypes.c_uint32),
@@ -209,14 +209,14 @@ class VerbsError(Unread):
 
 
 class Verbs:
-    """libibverbs. Every method raises Unread (mostly VerbsError) where a verb fails."""
+    """libibverbs. Every method raises Unread (mostly VerbsError) if a verb fails."""
 
     def __init__(self):
         self.library = first_readable(*[lambda name=name: ForeignLibrary(name, VERBS_SIGNATURES)
                                         for name in VERBS_SONAMES])
 
     def new(self, name, *arguments):
-        """Calls a function that returns a pointer, NULL with errno where it fails."""
+        """Calls a function that returns a pointer, or NULL with errno on failure."""
         function = self.library.function(name)
         ctypes.set_errno(0)
         pointer = function(*arguments)
@@ -225,18 +225,18 @@ class Verbs:
         return pointer
 
     def do(self, name, *arguments):
-        """Calls a function that returns 0, or an errno, or -1 with errno."""
+        """Calls a function that returns 0, an errno, or -1 with errno."""
         function = self.library.function(name)
         ctypes.set_errno(0)
         verbs_check(name, function(*arguments))
 
     def device_list(self):
         """
-        ({name: ibv_device}, what libibverbs wrote to the standard error meanwhile).
+        ({name: ibv_device}, lines that libibverbs wrote to standard error meanwhile).
 
         The list stays allocated, so that the devices live as long as this process.
         """
-        os.environ["IBV_SHOW_WARNINGS"] = "1"  # Else a device that no provider claims is passed over in silence.
+        os.environ["IBV_SHOW_WARNINGS"] = "1"  # else it silently skips devices without a provider
         count = ctypes.c_int(0)
         with captured_stderr() as lines:
             devices = self.new("ibv_get_device_list", ctypes.byref(count))
@@ -244,25 +244,25 @@ class Verbs:
         return {get_name(devices[i]).decode("utf-8", "replace"): devices[i] for i in range(count.value)}, lines
 
     def query_device(self, context):
-        """The VerbsDeviceAttr."""
+        """Calls ibv_query_device and returns the VerbsDeviceAttr."""
         attributes = VerbsDeviceAttr()
         self.do("ibv_query_device", context, ctypes.byref(attributes))
         return attributes
 
     def query_port(self, context, port):
-        """The VerbsPortAttr."""
+        """Calls ibv_query_port and returns the VerbsPortAttr."""
         attributes = VerbsPortAttr()
         self.do("ibv_query_port", context, port, ctypes.byref(attributes))
         return attributes
 
     def query_gid(self, context, port, index):
-        """The 16 bytes of a GID; all of them 0 where the entry is empty."""
+        """The 16 bytes of a GID, all zero for an empty entry."""
         gid = (ctypes.c_ubyte * 16)()
         self.do("ibv_query_gid", context, port, index, gid)
         return bytes(gid)
 
     def query_pkey(self, context, port, index):
-        """A P_Key."""
+        """The P_Key at an index."""
         pkey = (ctypes.c_ubyte * 2)()
         self.do("ibv_query_pkey", context, port, index, pkey)
         return int.from_bytes(bytes(pkey), "big")
@@ -275,7 +275,7 @@ def verbs_check(name, result):
 
 
 def verbs_post_send(qp, request):
-    """ibv_post_send."""
+    """Calls ibv_post_send."""
     ctypes.set_errno(0)
     rejected = ctypes.c_void_p()
     post = VERBS_POST_SEND(qp.contents.context.contents.ops.post_send)
@@ -283,7 +283,7 @@ def verbs_post_send(qp, request):
 
 
 def verbs_post_recv(qp, request):
-    """ibv_post_recv."""
+    """Calls ibv_post_recv."""
     ctypes.set_errno(0)
     rejected = ctypes.c_void_p()
     post = VERBS_POST_RECV(qp.contents.context.contents.ops.post_recv)
@@ -291,7 +291,7 @@ def verbs_post_recv(qp, request):
 
 
 def verbs_poll_cq(cq):
-    """ibv_poll_cq of one completion: a VerbsWc, or None."""
+    """Calls ibv_poll_cq for one completion; returns a VerbsWc, or None."""
     ctypes.set_errno(0)
     completion = VerbsWc()
     found = VERBS_POLL_CQ(cq.contents.context.contents.ops.poll_cq)(cq, 1, ctypes.byref(completion))
@@ -309,10 +309,10 @@ def verbs_mtu_bytes(mtu):
 
 @contextlib.contextmanager
 def captured_stderr():
-    """A list that holds, at the end, the lines that C code wrote to the standard error inside the block."""
+    """Yields a list that, after the block, has the lines that C code wrote to standard error inside it."""
     lines = []
     reader, writer = os.pipe()
-    # Without room left, what is written is lost: a pipe that nobody reads yet must never make a library wait.
+    # Writes to a full pipe are lost, because a pipe that is read only later must never block a library.
     fcntl.fcntl(writer, fcntl.F_SETFL, fcntl.fcntl(writer, fcntl.F_GETFL) | os.O_NONBLOCK)
     saved = os.dup(2)
     os.dup2(writer, 2)

@@ -1,4 +1,4 @@
-"""A ping by verbs: two reliable queue pairs of this process, joined through the port, pass data to each other."""
+"""A ping by verbs: two reliable queue pairs of this process, connected through the port, exchange data."""
 
 import ctypes
 import mmap
@@ -17,16 +17,16 @@ PING_BYTES = 4096
 PING_ROUNDS = 100
 PING_SECONDS = 20
 PING_CQ_ENTRIES = 16
-# 4.096 us * 2^14 = 67 ms to an acknowledgement, and 7 retries: both queue pairs are near. A receiver that is not ready
-# is tried 6 times; 7 would mean for ever.
+# 4.096 us * 2^14 = 67 ms to an acknowledgement, and 7 retries, since both queue pairs are near. A receiver that is not
+# ready is retried 6 times; 7 would mean without limit.
 PING_TIMEOUT, PING_RETRIES, PING_RNR_RETRIES = 14, 7, 6
-# As NCCL sets them: 0.64 ms to the next try at a receiver that is not ready, and no limit to hops.
+# NCCL's values: 0.64 ms between retries of a receiver that is not ready, and no hop limit.
 PING_RNR_TIMER, PING_HOP_LIMIT = 12, 255
 
 
 def ping_body(verbs, context, pd, attributes, port, gid_index, gid):
     """
-    What the ping told: every step that was passed, the one that failed, and the times.
+    Result of the ping: the steps that passed, the one that failed, and the times.
 
     `gid_index` and `gid` are None on InfiniBand, where the LID is the address.
     """
@@ -48,7 +48,7 @@ def ping_body(verbs, context, pd, attributes, port, gid_index, gid):
 
 
 class PingSteps:
-    """The two queue pairs, from nothing to data that was checked."""
+    """The steps of the ping, from the creation of both queue pairs to verified data."""
 
     def __init__(self, verbs, context, pd, attributes, port, gid_index, gid):
         self.verbs, self.context, self.pd, self.attributes, self.port = verbs, context, pd, attributes, port
@@ -60,7 +60,7 @@ class PingSteps:
         self.pair = []
 
     def all(self):
-        """The steps, in their order."""
+        """The steps in order, as (name, function)."""
         return [
             ("register", self.register), ("create_cq", self.create_cq), ("create_qp", self.create_qps),
             ("init", self.to_init), ("rtr", self.to_rtr), ("rts", self.to_rts), ("send", self.send_both_ways),
@@ -68,7 +68,7 @@ class PingSteps:
         ]
 
     def close(self):
-        """Destroys what was made. Errors do not matter any more."""
+        """Destroys all objects, ignoring errors."""
         for name, objects in (("ibv_destroy_qp", self.pair), ("ibv_destroy_cq", [self.cq]),
                               ("ibv_dereg_mr", [self.region])):
             for thing in objects:
@@ -76,23 +76,23 @@ class PingSteps:
                     self.verbs.library.function(name)(thing)
 
     def register(self):
-        """One region: its first half belongs to the first queue pair, its second half to the other."""
+        """Registers one region. Its first half belongs to the first queue pair, its second half to the other."""
         access = VERBS_ACCESS_LOCAL_WRITE | VERBS_ACCESS_REMOTE_WRITE
         self.region = self.verbs.new("ibv_reg_mr", self.pd, self.address, 2 * PING_BYTES, access)
 
     def create_cq(self):
-        """One completion queue for all."""
+        """Creates one completion queue for both queue pairs."""
         self.cq = self.verbs.new("ibv_create_cq", self.context, PING_CQ_ENTRIES, None, None, 0)
 
     def create_qps(self):
-        """Both queue pairs."""
+        """Creates both queue pairs."""
         for _ in range(2):
             wanted = VerbsQpInitAttr(send_cq=self.cq, recv_cq=self.cq, qp_type=VERBS_QPT_RC, cap=VerbsQpCap(
                 max_send_wr=4, max_recv_wr=4, max_send_sge=1, max_recv_sge=1))
             self.pair.append(self.verbs.new("ibv_create_qp", self.pd, ctypes.byref(wanted)))
 
     def modify(self, qp, **attributes):
-        """ibv_modify_qp of exactly these attributes."""
+        """Calls ibv_modify_qp with exactly these attributes."""
         mask = sum(VERBS_QP_MASKS[name] for name in attributes if name != "ah_attr")
         changes = VerbsQpAttr(**{name: value for name, value in attributes.items() if name != "ah_attr"})
         if "ah_attr" in attributes:
@@ -101,7 +101,7 @@ class PingSteps:
         self.verbs.do("ibv_modify_qp", qp, ctypes.byref(changes), mask)
 
     def address_port(self, route):
-        """Fills in the way back to this very port: by GID on RoCE, by LID on InfiniBand."""
+        """Sets the address of this port itself as the destination: its GID on RoCE, its LID on InfiniBand."""
         route.port_num = self.port
         if self.gid is None:
             route.dlid = self.attributes.lid
@@ -112,30 +112,30 @@ class PingSteps:
         ctypes.memmove(ctypes.byref(route.grh.dgid), self.gid, len(self.gid))
 
     def to_init(self):
-        """RESET to INIT."""
+        """Moves both queue pairs from RESET to INIT."""
         for qp in self.pair:
             self.modify(qp, qp_state=VERBS_QPS_INIT, pkey_index=0, port_num=self.port,
                         qp_access_flags=VERBS_ACCESS_LOCAL_WRITE | VERBS_ACCESS_REMOTE_WRITE)
 
     def to_rtr(self):
-        """INIT to ready to receive: here the GID index must fit."""
+        """Moves both from INIT to ready to receive, which fails if the GID index is unsuitable."""
         for qp, peer in zip(self.pair, reversed(self.pair)):
             self.modify(qp, qp_state=VERBS_QPS_RTR, ah_attr=None, path_mtu=self.attributes.active_mtu, rq_psn=0,
                         dest_qp_num=peer.contents.qp_num, max_dest_rd_atomic=1, min_rnr_timer=PING_RNR_TIMER)
         return {"path_mtu_bytes": verbs_mtu_bytes(self.attributes.active_mtu)}
 
     def to_rts(self):
-        """Ready to receive to ready to send."""
+        """Moves both from ready to receive to ready to send."""
         for qp in self.pair:
             self.modify(qp, qp_state=VERBS_QPS_RTS, timeout=PING_TIMEOUT, retry_cnt=PING_RETRIES,
                         rnr_retry=PING_RNR_RETRIES, sq_psn=0, max_rd_atomic=1)
 
     def half(self, side):
-        """Where the memory of a side lies, as a scatter/gather element."""
+        """The memory of a side as a scatter/gather element."""
         return VerbsSge(addr=self.address + side * PING_BYTES, length=PING_BYTES, lkey=self.region.contents.lkey)
 
     def send(self, side):
-        """SEND from a side to the other one, which has posted a receive: two completions."""
+        """SEND from a side to the other, which has posted a receive: two completions."""
         target, source = self.half(1 - side), self.half(side)
         verbs_post_recv(self.pair[1 - side], VerbsRecvWr(sg_list=ctypes.pointer(target), num_sge=1))
         verbs_post_send(self.pair[side], VerbsSendWr(
@@ -151,7 +151,7 @@ class PingSteps:
         self.complete(1)
 
     def complete(self, count):
-        """Waits for so many completions; each must tell of success."""
+        """Waits for `count` completions, all of which must succeed."""
         while count:
             completion = verbs_poll_cq(self.cq)
             if completion is None:
@@ -164,32 +164,32 @@ class PingSteps:
             count -= 1
 
     def pass_data(self, operation):
-        """Passes random bytes both ways, and compares what arrived."""
+        """Sends random bytes both ways, and compares the received bytes."""
         for side in range(2):
             data = os.urandom(PING_BYTES)
             self.memory[:] = data + bytes(PING_BYTES) if side == 0 else bytes(PING_BYTES) + data
             operation(side)
             if self.memory[:] != data + data:
-                raise Unread("other bytes arrived than were sent")
+                raise Unread("the received bytes differ from those sent")
 
     def send_both_ways(self):
-        """SEND, checked."""
+        """Checks SEND in both directions."""
         self.pass_data(self.send)
 
     def write_across(self):
-        """RDMA WRITE, checked."""
+        """Checks RDMA WRITE in both directions."""
         self.pass_data(self.write)
 
     def time_sends(self):
-        """The median time of one SEND, with what Python adds to it."""
+        """The median time of one SEND, including Python's overhead."""
         return {"send_median_us": self.median_us(self.send)}
 
     def time_writes(self):
-        """The median time of one RDMA WRITE, with what Python adds to it."""
+        """The median time of one RDMA WRITE, including Python's overhead."""
         return {"write_median_us": self.median_us(self.write)}
 
     def median_us(self, operation):
-        """Microseconds."""
+        """The median time of `operation` in microseconds."""
         times = []
         for number in range(PING_ROUNDS):
             started = time.perf_counter()

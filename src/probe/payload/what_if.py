@@ -1,5 +1,5 @@
-"""Step what-if: the same measurement under variants of the environment, taken in turns, so that a machine that slows
-down or speeds up meanwhile does so for all of them. Whether a difference is one is not decided here."""
+"""Step what-if: one measurement under variants of the environment, in turns, so that a machine that slows down or
+speeds up meanwhile affects all of them. This step does not decide whether a difference is significant."""
 import statistics
 import time
 
@@ -12,7 +12,7 @@ from ncclcheck_probe.world import world_of
 def probe_what_if(arguments, report):
     asked = arguments["what_if"]
     if not asked["variants"]:
-        raise Skipped("the plan names no variants: give what_if.variants, a list of objects of variables")
+        raise Skipped("the plan names no variants: set what_if.variants to a list of maps of variables")
     options = dict(completed_options(arguments["collectives"]), operations=[asked["operation"]],
                    sizes=sorted(asked["sizes"]), point_to_point=False)
     world = world_of(options)
@@ -27,15 +27,15 @@ def probe_what_if(arguments, report):
 
 
 def turns(rounds, variants):
-    """The variants forward, then backward, and so on: (round, variant)."""
+    """Yields (round, variant), with the variants forward in even rounds and backward in odd ones."""
     for round_number in range(rounds):
         for variant in variants if round_number % 2 == 0 else reversed(variants):
             yield round_number, variant
 
 
 class Variant:
-    """One environment: index 0 is the run without changes. A variant that fails is left alone from then on, since
-    that is its answer; the run without changes fails the step."""
+    """One environment; index 0 is the run without changes. A variant that fails is not run again, since the failure is
+    its result. A failure of the run without changes fails the step."""
 
     def __init__(self, index, env):
         self.index, self.env = index, env
@@ -59,7 +59,7 @@ class Variant:
             if part["kind"] == "measurement":
                 self.samples.setdefault(part["bytes"], []).extend(part["samples"])
             report.part(dict(part, variant=self.index, round=round_number))
-        # The log of the first turn tells what the variant changed; the others would repeat it.
+        # The log of the first turn shows the variant's effect; later turns would repeat it.
         log = report if round_number == 0 else Silent(report.fd)
         try:
             results, unclean_exits = Supervisor(run, log, forward).results()

@@ -1,36 +1,36 @@
-"""The protocol, version 1: one JSON object a line on standard output, written by the parent process alone.
+"""The protocol, version 1: one JSON object per line on standard output, written by the parent process alone.
 
 Every line is ASCII, shorter than LINE_LIMIT bytes, flushed at once, and has
     ncclcheck   the version of this protocol, 1
-    event       what the line is, one of those below
+    event       kind of the line, one of those below
     at          seconds since the program started
 
-    hello    python, executable, platform, hostname, pid, uid, gid, groups, plan: who speaks, and the plan with its
+    hello    python, executable, platform, hostname, pid, uid, gid, groups, plan: this process, and the plan with its
              defaults filled in
     start    step, deadline (seconds): the step begins
     part     step, body: one partial result, sent as soon as it is known
-    log      step, run, rank, line, left_out: one line of NCCL's own debug output. `run` tells the runs of one step
-             apart (the variant's index in what-if, else 0). `left_out` is null but in a rank's last line, where it
-             counts the lines that were too many
-    result   step, seconds, body, unclean_exit: the step is done. `unclean_exit` is null, or says how the process
-             ended after it had delivered ("signal SIGSEGV"): a training job would have ended so too
-    failed   step, seconds, how, type, message, signal, code, rank, stderr, stacks, ranks: the step is lost
+    log      step, run, rank, line, left_out: one line of NCCL's own debug output. `run` numbers the runs of one step
+             (the variant's index in what-if, else 0). `left_out` is null, except in a rank's last line if lines were
+             dropped, where it is their number
+    result   step, seconds, body, unclean_exit: the step is done. `unclean_exit` is null, or the ending of a process
+             that failed after it had sent its result ("signal SIGSEGV"): a training job would have ended so too
+    failed   step, seconds, how, type, message, signal, code, rank, stderr, stacks, ranks: the step failed
              how      exception | signal | exit | deadline | protocol
              type     the exception's type, else null
-             message  what is wrong, in words
+             message  the error, in words
              signal   the signal's name, else null; code: the exit status, else null
-             rank     the rank to blame: whose process died, or that failed first, or that is behind; else null
+             rank     the culprit: the rank whose process died, that failed first, or that is behind; else null
              stderr   the last lines of that process's output
-             stacks   of processes that hung: [{process, state, stack}], Python stacks by faulthandler, and the
-                      kernel's state of the process
-             ranks    [{rank, phase, number, state, error}] where ranks were running: which phase each had
-                      entered (phases have the same numbers on all ranks) and what became of it
-    skipped  step, why: what is missing, and what would make it run
-    end      run, failed, skipped: how many steps; nothing follows
+             stacks   [{process, state, stack}] of hung processes: Python stacks by faulthandler, and the kernel's
+                      state of the process
+             ranks    [{rank, phase, number, state, error}] if ranks were running: the phase that each had entered
+                      (phases have the same numbers on all ranks) and its outcome
+    skipped  step, why: the missing thing, and the remedy
+    end      run, failed, skipped: numbers of steps; no line follows
 
-A body never invents: a value that could not be read is null, and "unread" in the same object maps its name to the
-reason. Units are in the names. An event that would be too long carries its longest texts and lists shortened, and
-`shortened` then maps where they are to how long they were.
+A body never invents a value: one that could not be read is null, and "unread" in the same object maps its name to the
+reason. Names include units. An event that would be too long has its longest texts and lists shortened, and `shortened`
+maps their paths to their original lengths.
 """
 import json
 import os
@@ -41,7 +41,7 @@ LINE_LIMIT = 64 * 1024
 
 
 class Wire:
-    """The one writer of events."""
+    """The only writer of events."""
 
     def __init__(self, fd):
         self.fd = fd
@@ -59,8 +59,8 @@ def write_all(fd, data):
 
 
 def printable(value):
-    """A copy of the value whose texts are valid Unicode: names from the kernel may be any bytes, which Python keeps
-    as lone surrogates and JSON parsers refuse."""
+    """A copy of the value whose texts are valid Unicode. Names from the kernel may contain any bytes, which Python
+    keeps as lone surrogates and JSON parsers reject."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode("utf-8")
     if isinstance(value, dict):
@@ -75,8 +75,7 @@ def encode(event):
 
 
 def fitted(event, limit):
-    """The event's line. Where it is longer than the limit, the longest text or list loses its second half, again and
-    again until it fits."""
+    """The event's line. While it exceeds the limit, the longest text or list loses its second half."""
     line = encode(event)
     while len(line) > limit:
         place, holder, key = longest(event, "")
@@ -87,8 +86,8 @@ def fitted(event, limit):
 
 
 def longest(value, place):
-    """(place, holder, key) of the text or list whose cut is the least loss: the one that takes the most bytes, where
-    a list's largest item is not counted, so that one long text is cut and not the list around it."""
+    """(place, holder, key) of the text or list to shorten: the one that takes the most bytes. A list's largest item
+    does not count towards its size, so that one long text is shortened and not the list around it."""
     best, best_size = None, -1
     waiting = [(value, place)]
     while waiting:

@@ -77,8 +77,8 @@ class Bodies(unittest.TestCase):
         self.assertEqual([link["active"] for link in links], [False] * nvml.NVML_NVLINK_MAX_LINKS)
         self.assertEqual(links[35], {"link": 35, "active": False, "version": "0", "speed_mbytes_per_s": 0.0,
                                      "remote_type": "gpu", "errors": {}})
-        self.assertEqual(body["gpus"][0]["nvlinks_unread"], {"remote_pci_bus_id": "links 0-35: '' is no PCI address"})
-        self.assertEqual(body["gpus"][0]["unread"]["pci_bus_id"], "'' is no PCI address")
+        self.assertEqual(body["gpus"][0]["nvlinks_unread"], {"remote_pci_bus_id": "links 0-35: '' is not a PCI address"})
+        self.assertEqual(body["gpus"][0]["unread"]["pci_bus_id"], "'' is not a PCI address")
 
     def test_a_gpu_that_is_lost_is_named(self):
         lost = Driver(15, nvmlInit_v2=writes(), nvmlDeviceGetCount_v2=writes(1))

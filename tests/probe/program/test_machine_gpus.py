@@ -157,7 +157,7 @@ class Gpus(Machine):
     def test_a_code_that_cuda_has_no_name_for(self):
         cuda = self.body("gpus", stand_in="cuDriverGetVersion=4242")["cuda"]
         self.assertEqual(cuda["unread"]["cuda_version"],
-                         "cuDriverGetVersion: an error that this driver has no name for (4242)")
+                         "cuDriverGetVersion: an error unknown to this driver (4242)")
 
     def test_no_libcuda(self):
         self.install_broken("cuda")
@@ -189,7 +189,7 @@ class Gpus(Machine):
         self.assertEqual(gpu["nvlinks_unread"]["active"], "links 2: nvmlDeviceGetNvLinkState: NVML_ERROR_GPU_IS_LOST")
         topology = self.body("topology", stand_in="links=4 link_fails=2")
         self.assertIsNone(topology["gpus"][0]["nvlink_ends"])
-        self.assertEqual(topology["matrix"]["unread"]["GPU0 GPU1"], "where the NVLinks of GPU0 end could not be read")
+        self.assertEqual(topology["matrix"]["unread"]["GPU0 GPU1"], "the remote ends of the NVLinks of GPU0 could not be read")
 
     def test_links_from_gpu_to_gpu(self):
         topology = self.body("topology", stand_in="links=4 link_to=0 link_down=3")

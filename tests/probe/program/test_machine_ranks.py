@@ -93,15 +93,15 @@ class Ranks(Stage):
     def test_several_containers_need_a_port(self):
         event = self.last(self.collectives(world={"size": 4}))
         self.assertEqual(event["event"], "skipped")
-        self.assertIn("give collectives.world.master_port", event["why"])
+        self.assertIn("set collectives.world.master_port", event["why"])
 
     def test_more_gpus_than_there_are(self):
         event = self.last(self.collectives(world={"gpus": 3}))
-        self.assertEqual((event["event"], event["why"]), ("skipped", "the plan asks for 3 GPUs and CUDA sees 2 here"))
+        self.assertEqual((event["event"], event["why"]), ("skipped", "the plan requests 3 GPUs and CUDA sees 2 here"))
 
     def test_no_gpu(self):
         for stand_in, why in (("gpus=0", "CUDA_ERROR_NO_DEVICE (100): no CUDA-capable device is detected"),
-                              ("cuInit=4242", "CUDA error 4242, which this driver has no words for"),
+                              ("cuInit=4242", "CUDA error 4242, unknown to this driver"),
                               ("cuDeviceGetCount=3", "cuDeviceGetCount: CUDA_ERROR_NOT_INITIALIZED (3)")):
             event = self.last(self.collectives(stand_in=stand_in))
             self.assertEqual(event["event"], "skipped")
@@ -120,7 +120,7 @@ class Ranks(Stage):
         """The share of the run's time for measurements is set to nothing."""
         left_out = self.last(self.collectives(replaced={"MEASURING_SHARE = 0.8": "MEASURING_SHARE = 0.0"}))["body"]["left_out"]
         self.assertEqual(len(left_out), 2 * len(OPERATIONS))
-        self.assertIn("raise its deadline, or ask for fewer sizes", left_out[0]["why"])
+        self.assertIn("raise its deadline, or request fewer sizes", left_out[0]["why"])
 
     def test_the_network_is_forced(self):
         events = self.steps("forced-network", plan={"forced_network": {
@@ -142,14 +142,14 @@ class Hangs(Stage):
     def test_the_deadline_of_the_step(self):
         event = self.failed(plan={"deadlines": {"collectives": 40}}, sleep_rank={"rank": 0, "before": "rendezvous"},
                             replaced={"SHARE_OF_DEADLINE = 0.9": "SHARE_OF_DEADLINE = 0.3"})
-        self.assertIn("the step's time is over", event["message"])
+        self.assertIn("the step ran out of time", event["message"])
         self.assertIn("rank 0 has not come to 'rendezvous'", event["message"])
         self.assertLess(event["seconds"], 40)
 
     def test_ranks_of_another_container_that_do_not_come(self):
         event = self.failed(stall_seconds=10, operations=["all_reduce"], world={
             "gpus": 1, "size": 2, "master_port": module("world").free_port()})
-        self.assertIn("ranks of other containers are not seen from here", event["message"])
+        self.assertIn("ranks of other containers are not visible from here", event["message"])
         self.assertIn("all ranks here are in", event["message"])
 
 

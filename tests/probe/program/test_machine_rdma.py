@@ -122,7 +122,7 @@ class Rdma(SoftRoce):
                 ("wc_status=12 vendor_err=0x81", "send",
                  "completion with error 12 IBV_WC_RETRY_EXC_ERR, vendor error 0x81"),
                 ("wc_status=77", "send", "completion with error 77 IBV_WC_?, vendor error 0x0"),
-                ("corrupt=1", "send", "other bytes arrived than were sent")):
+                ("corrupt=1", "send", "the received bytes differ from those sent")):
             self.assertEqual(self.failed_at(stand_in + " ipc_lock=1"), (step, why))
 
     def test_a_ping_without_an_answer(self):
@@ -151,7 +151,7 @@ class Rdma(SoftRoce):
         """Two IPv6 addresses that differ by their types alone."""
         self.delete(PORT + "/gid_attrs")
         port = self.port("flid=1 ipc_lock=1", variables={"NCCL_IB_ADDR_FAMILY": "AF_INET6"})
-        self.assertIn("NCCL gives up, since it cannot read the type of GID", port["nccl_gid"][2]["unread"]["index"])
+        self.assertIn("NCCL fails: it cannot read the type of GID", port["nccl_gid"][2]["unread"]["index"])
         self.assertEqual(port["ping"], {"passed": [], "failed": "address",
                                         "error": "the GID index of NCCL could not be read"})
 
@@ -175,7 +175,7 @@ class Rdma(SoftRoce):
         self.assertEqual(device["unread"]["attributes"], "ibv_query_device: EIO: Input/output error")
         port, = device["ports"]
         self.assertEqual(port["unread"]["verbs"], "ibv_query_port: EINVAL: Invalid argument")
-        self.assertEqual(port["unread"]["nccl_gid"], "the port, by verbs, could not be read")
+        self.assertEqual(port["unread"]["nccl_gid"], "the port's verbs attributes could not be read")
         self.assertEqual((port["ping"]["failed"], port["ping"]["error"]),
                          ("address", "ibv_query_port: EINVAL: Invalid argument"))
         self.assertEqual(self.port("ibv_query_pkey=22")["verbs"]["unread"]["pkeys"],
@@ -234,10 +234,10 @@ class Rdma(SoftRoce):
     def test_no_provider_claims_it(self):
         for options, cause, words in (
                 (providers(None), "no_provider_config", "libibverbs.d does not exist"),
-                (providers(("mlx5", "rxe")), "no_provider_loads", "none of the 2 providers"),
+                (providers(("mlx5", "rxe")), "no_provider_loads", "none of the 2 configured providers"),
                 (providers(("mlx5", "rxe"), ("mlx5",)), "provider_not_loaded", "these do not load: rxe: "),
                 (providers(("mlx5",), ("mlx5",)), "provider_not_configured", "claims it: mlx5"),
-                (('-DCONFIG_FOLDER="nowhere"',), "unknown", "does not hold the names of its configuration")):
+                (('-DCONFIG_FOLDER="nowhere"',), "unknown", "does not contain the paths of its configuration")):
             self.install("verbs", *options)
             found, because = self.closed(devices="")
             self.assertEqual(found, cause)
@@ -263,7 +263,7 @@ class Rdma(SoftRoce):
         first, second = body["devices"]
         self.assertEqual((first["name"], first["pci_path"][-1], first["numa_node"]), ("mlx5_0", card, 1))
         self.assertEqual((first["netdevs"], first["kernel_driver"], first["uverbs"]), (["ibs4"], "mlx5_core", "uverbs1"))
-        self.assertEqual(first["ports"][0]["unread"]["rate_gbits_per_s"], "no rate: 'NDR'")
+        self.assertEqual(first["ports"][0]["unread"]["rate_gbits_per_s"], "'NDR' is not a rate")
         self.assertEqual([device["ports"][0]["ping"]["passed"] for device in (first, second)], [ALL_STEPS] * 2)
         self.assertEqual([gpu["registrations"][1]["device"] for gpu in body["gpu_direct"]["gpus"]], ["rxe0", "rxe0"])
 

@@ -114,7 +114,7 @@ class Runs(Payload):
         event = self.pytorch("import os, sys\nprint('before')\n"
                              "os.write(int(sys.argv[sys.argv.index('--report') + 1]), b'nonsense\\n')")
         self.assertEqual(event["how"], "protocol")
-        self.assertIn("no message: 'nonsense'", event["message"])
+        self.assertIn("an invalid message: 'nonsense'", event["message"])
 
     def test_a_process_that_does_not_end_when_it_has_delivered(self):
         text = program().replace("EXIT_GRACE = 10", "EXIT_GRACE = 1")

@@ -113,7 +113,7 @@ class Torch(Payload):
             "backend": "gloo", "sizes": [8], "sleep_rank": {"rank": 0, "before": "rendezvous"}}}
         # Half of the deadline: importing PyTorch for the first time may take long, and so may its end.
         event = self.last(self.run_plan(plan, text=program().replace("SHARE_OF_DEADLINE = 0.9", "SHARE_OF_DEADLINE = 0.5")))
-        self.assertIn("the step's time is over", event["message"])
+        self.assertIn("the step ran out of time", event["message"])
         self.assertIn("rank 0 has not come to 'rendezvous'", event["message"])
         self.assertLess(event["seconds"], 40)
 
