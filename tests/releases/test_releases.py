@@ -1,4 +1,4 @@
-"""What scripts/releases reads from libraries and tables, and what it finds lacking, on small ones made here."""
+"""Tests of scripts/releases: what it reads from libraries and tables, and what it reports as missing, on generated ones."""
 import importlib.machinery, importlib.util, pathlib, struct, sys, tempfile, unittest
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts/releases"
@@ -33,14 +33,14 @@ HELD = {"names": {"NCCL_A", "NCCL_CONSTANT", "NCCL_OF_TORCH"}, "ends": set(), "i
 
 
 def found(**more):
-    """Two releases that the tables describe fully, and what else the second one holds."""
+    """Two releases that the tables describe fully, plus extra contents of the second one."""
     first = {**HELD, "names": HELD["names"] | {"NCCL_B"}}
     second = {**HELD, "names": HELD["names"] | {"NCCL_C"}}
     return {"2.1.1": first, "2.2.1": {kind: second[kind] | more.get(kind, set()) for kind in second}}
 
 
 def library(text, machine_code=b"\0NCCL_IN_CODE\0", gpu_code=b"\0NCCL_ON_GPU\0"):
-    """An ELF file of one section with constants, one with instructions and one with code of the GPU."""
+    """An ELF file with three sections: constants, instructions and GPU code."""
     names = b"\0.rodata\0.text\0.nv_fatbin\0.shstrtab\0"
     parts = [(names.index(b".rodata"), 1, 0x2, text), (names.index(b".text"), 1, 0x6, machine_code),
              (names.index(b".nv_fatbin"), 1, 0x2, gpu_code), (names.index(b".shstrtab"), 3, 0, names)]
@@ -69,34 +69,34 @@ class Releases(unittest.TestCase):
         self.assertEqual(second, {"name": "NCCL_B", "since": "2.1.1", "until": "2.1.1"})
         self.assertEqual(releases.rows("variables", "compared"), {"nccl": ["2.1.1", "2.2.1"]})
 
-    def test_full_tables_lack_nothing(self):
+    def test_complete_tables_miss_nothing(self):
         self.assertEqual(self.lacks(found()), [])
 
-    def test_what_a_release_brings_is_lacking(self):
+    def test_additions_of_a_release_are_missing(self):
         for kind, literal, expected in [
             ("names", "NCCL_NEW", ("NCCL_NEW", "no row has this name", ["2.2.1"])),
-            ("names", "NCCL_B", ("NCCL_B", "held by releases that no row covers", ["2.2.1"])),
+            ("names", "NCCL_B", ("NCCL_B", "in releases that no row covers", ["2.2.1"])),
             ("interfaces", "ncclNewPlugin_v1", ("ncclNewPlugin_v", "no row has this symbol", ["2.2.1"])),
             ("symbol_versions", "MLX5_1.9", ("MLX5_1.9", "no row has this version", ["2.2.1"])),
         ]:
             self.assertEqual(self.lacks(found(**{kind: {literal}})), [expected])
 
-    def test_what_a_release_drops_is_lacking(self):
+    def test_removals_of_a_release_are_reported(self):
         held = found()
         held["2.2.1"]["names"].discard("NCCL_C")
         held["2.2.1"]["words"] -= {"ON", "Ring", "LOC"}
         self.assertEqual(self.lacks(held), [
-            ("NCCL_C", "covered, and in no library", ["2.2.1"]), ("NCCL_A=ON", "no library holds this value", ["2.2.1"]),
-            ("levels=LOC", "no library holds this value", ["2.2.1"]), ("Reduce=Ring", "no library holds this value", ["2.2.1"])])
+            ("NCCL_C", "covered by a row, but in no library", ["2.2.1"]), ("NCCL_A=ON", "no library contains this value", ["2.2.1"]),
+            ("levels=LOC", "no library contains this value", ["2.2.1"]), ("Reduce=Ring", "no library contains this value", ["2.2.1"])])
 
-    def test_a_name_at_the_end_of_another_literal_is_held_and_not_new(self):
+    def test_a_name_at_the_end_of_another_literal_is_known_but_never_new(self):
         held = found(ends={"NCCL_C", "NCCL_NEW"})
         held["2.2.1"]["names"].discard("NCCL_C")
         self.assertEqual(self.lacks(held), [])
         held["2.2.1"]["ends"].add("NCCL_B")
-        self.assertEqual(self.lacks(held), [("NCCL_B", "held by releases that no row covers", ["2.2.1"])])
+        self.assertEqual(self.lacks(held), [("NCCL_B", "in releases that no row covers", ["2.2.1"])])
 
-    def test_a_new_release_is_lacking(self):
+    def test_a_new_release_is_missing(self):
         held = {**found(), "2.10.1": found()["2.2.1"]}
         self.assertEqual(self.lacks(held), [("nccl", "not among the releases compared", ["2.10.1"])])
 
@@ -105,7 +105,7 @@ class Releases(unittest.TestCase):
         self.assertEqual([(lack["name"], lack["lacks"]) for lack in releases.compare_cuda(held)], [
             ("12.1", "its compiler knows PTX 8.2, not 8.1"), ("12.2", "no row has this release")])
 
-    def test_bounds_count_as_far_as_they_are_written(self):
+    def test_bounds_compare_only_their_written_parts(self):
         for since, until, release, expected in [
             ("2.1", "2.14", "2.14.3", True), ("2.1", "2.14", "2.15", False), ("2.10", None, "2.9.1", False), ("2.2.1", None, "2.2.1", True)]:
             row = {"since": since, **({"until": until} if until else {})}
