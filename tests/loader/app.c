@@ -1,5 +1,5 @@
-/* Prints what is mapped once everything that argv names is opened: NAME by dlopen from here, FUNCTION@NAME by the dlopen of
-   the library that has this function. */
+/* Opens everything that argv names, then prints the mapped files. NAME is opened by dlopen from here, FUNCTION@NAME by the dlopen
+   in the library that has this function. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 static int show(struct dl_phdr_info *info, size_t size, void *data) {
-    /* The program itself has no name, and the kernel's own library no file. */
+    /* The program itself has no name, and the kernel's vDSO has no file. */
     if (*info->dlpi_name && strncmp(info->dlpi_name, "linux-vdso", 10))
         printf("mapped %s\n", info->dlpi_name);
     return 0;

@@ -1,4 +1,4 @@
-"""The worlds: each function builds one, and its text says which rule of the loader is at stake."""
+"""The worlds. Each function builds one, and its docstring states the rule of the loader that it exercises."""
 
 ALL = {}
 
@@ -15,21 +15,21 @@ def two_copies(w, first="/one/libx.so", second="/two/libx.so"):
 
 @world
 def rpath(w):
-    """DT_RPATH is looked at."""
+    """The loader searches DT_RPATH."""
     w.library("/one/libx.so")
     w.app(["/one/libx.so"], rpath="/one")
 
 
 @world
 def runpath(w):
-    """DT_RUNPATH is looked at."""
+    """The loader searches DT_RUNPATH."""
     w.library("/one/libx.so")
     w.app(["/one/libx.so"], runpath="/one")
 
 
 @world
 def rpath_is_inherited(w):
-    """The program's DT_RPATH serves what its libraries need."""
+    """The program's DT_RPATH applies to the needs of its libraries."""
     w.library("/one/liby.so")
     w.library("/one/libx.so", ["/one/liby.so"])
     w.app(["/one/libx.so"], rpath="/one")
@@ -37,7 +37,7 @@ def rpath_is_inherited(w):
 
 @world
 def runpath_is_not_inherited(w):
-    """The program's DT_RUNPATH does not serve what its libraries need."""
+    """The program's DT_RUNPATH does not apply to the needs of its libraries."""
     w.library("/one/liby.so")
     w.library("/one/libx.so", ["/one/liby.so"])
     w.app(["/one/libx.so"], runpath="/one")
@@ -45,7 +45,7 @@ def runpath_is_not_inherited(w):
 
 @world
 def rpath_beside_runpath(w):
-    """DT_RPATH of an object that has DT_RUNPATH too counts for nothing, not even for what others need."""
+    """DT_RPATH of an object that also has DT_RUNPATH is ignored, even for the needs of other objects."""
     w.library("/one/liby.so")
     w.library("/one/libx.so", ["/one/liby.so"])
     w.app(["/one/libx.so"], rpath="/one", flags=["-Wl,--spare-dynamic-tags=5"])
@@ -54,7 +54,7 @@ def rpath_beside_runpath(w):
 
 @world
 def runpath_shuts_out_inherited_rpath(w):
-    """Who has a DT_RUNPATH does not look at the DT_RPATH of those above."""
+    """For an object with DT_RUNPATH, the loader does not search the DT_RPATH of its loaders."""
     two_copies(w, "/one/liby.so", "/two/liby.so")
     w.library("/one/libx.so", ["/one/liby.so"], runpath="/two")
     w.app(["/one/libx.so"], rpath="/one")
@@ -62,7 +62,7 @@ def runpath_shuts_out_inherited_rpath(w):
 
 @world
 def runpath_alone_fails(w):
-    """Who has a DT_RUNPATH does not look at the DT_RPATH of those above, even if nothing else is left."""
+    """For an object with DT_RUNPATH, the loader does not search the DT_RPATH of its loaders, even as the last resort."""
     w.library("/one/liby.so")
     w.library("/one/libx.so", ["/one/liby.so"], runpath="/nowhere")
     w.app(["/one/libx.so"], rpath="/one")
@@ -70,7 +70,7 @@ def runpath_alone_fails(w):
 
 @world
 def rpath_past_a_runpath(w):
-    """The chain of DT_RPATH goes on above an object with DT_RUNPATH."""
+    """The chain of DT_RPATH continues above an object with DT_RUNPATH."""
     w.library("/one/libz.so")
     w.library("/two/liby.so", ["/one/libz.so"])
     w.library("/one/libx.so", ["/two/liby.so"], runpath="/two")
@@ -104,7 +104,7 @@ def library_path_before_runpath(w):
 
 @world
 def library_path_with_semicolon(w):
-    """LD_LIBRARY_PATH is parted by semicolons too."""
+    """Semicolons separate LD_LIBRARY_PATH too."""
     two_copies(w)
     w.app(["/one/libx.so"], runpath="/one")
     w.environment["LD_LIBRARY_PATH"] = "/nowhere;/two:/one"
@@ -112,7 +112,7 @@ def library_path_with_semicolon(w):
 
 @world
 def rpath_with_semicolon(w):
-    """DT_RPATH is not parted by semicolons."""
+    """Semicolons do not separate DT_RPATH."""
     w.library("/one/libx.so")
     w.app(["/one/libx.so"], rpath="/nowhere;/one")
 
@@ -127,7 +127,7 @@ def library_path_with_empty_element(w):
 
 @world
 def library_path_empty(w):
-    """An empty LD_LIBRARY_PATH is none."""
+    """An empty LD_LIBRARY_PATH counts as unset."""
     two_copies(w, "/libx.so", "/two/libx.so")
     w.app(["/libx.so"], runpath="/two")
     w.environment["LD_LIBRARY_PATH"] = ""
@@ -150,7 +150,7 @@ def library_path_with_origin(w):
 
 @world
 def library_path_for_all(w):
-    """LD_LIBRARY_PATH serves what libraries need."""
+    """LD_LIBRARY_PATH applies to the needs of libraries."""
     w.library("/one/liby.so")
     w.library("/one/libx.so", ["/one/liby.so"])
     w.app(["/one/libx.so"])
@@ -167,7 +167,7 @@ def origin_of_a_library(w):
 
 @world
 def origin_of_a_linked_library(w):
-    """$ORIGIN of a library is the folder that it was found in, though that be full of links."""
+    """$ORIGIN of a library is the folder in which it was found, even if that path contains links."""
     w.library("/links/deps/liby.so")
     w.library("/real/deps/liby.so")
     w.library("/real/lib/libx.so", ["/real/deps/liby.so"], runpath="$ORIGIN/../deps")
@@ -177,7 +177,7 @@ def origin_of_a_linked_library(w):
 
 @world
 def origin_of_a_linked_program(w):
-    """$ORIGIN of the program is the folder that it really is in."""
+    """$ORIGIN of the program is its folder with all links resolved."""
     w.library("/real/lib/libx.so")
     w.library("/links/lib/libx.so")
     w.app(["/real/lib/libx.so"], runpath="$ORIGIN/../lib", path="/real/bin/app")
@@ -187,7 +187,7 @@ def origin_of_a_linked_program(w):
 
 @world
 def up_from_a_linked_folder(w):
-    """Two dots go up from where a link leads."""
+    """Two dots go up from a link's target."""
     w.library("/real/deep/liby.so")
     w.library("/liby.so")
     w.library("/real/deep/lib/libx.so")
@@ -197,7 +197,7 @@ def up_from_a_linked_folder(w):
 
 @world
 def token_lib(w):
-    """$LIB is the folder of this distribution."""
+    """$LIB is this distribution's library folder."""
     w.library("/opt" + w.system.replace("/usr", "", 1) + "/libx.so")
     w.app(["/opt" + w.system.replace("/usr", "", 1) + "/libx.so"], runpath="/opt/$LIB")
 
@@ -212,14 +212,14 @@ def token_platform(w):
 
 @world
 def token_unknown(w):
-    """A dollar before anything else stays."""
+    """A dollar sign before any other text is literal."""
     w.library("/opt/$OTHER/libx.so")
     w.app(["/opt/$OTHER/libx.so"], runpath="/opt/$OTHER")
 
 
 @world
 def cache(w):
-    """The cache is looked at."""
+    """The loader searches the cache."""
     w.library("/one/libx.so")
     w.app(["/one/libx.so"])
     w.ldconfig("/one")
@@ -235,7 +235,7 @@ def cache_of_two(w):
 
 @world
 def cache_to_nothing(w):
-    """Where the cache's path leads nowhere, no other entry is looked at, but the default directories are."""
+    """If the cache's path does not exist, the loader ignores its other entries and searches the default directories."""
     two_copies(w)
     w.app(["/one/libx.so"])
     w.ldconfig("/one", "/two")
@@ -244,7 +244,7 @@ def cache_to_nothing(w):
 
 @world
 def cache_to_nothing_and_default(w):
-    """Where the cache's path leads nowhere, the default directories are looked at."""
+    """If the cache's path does not exist, the loader searches the default directories."""
     two_copies(w, "/one/libx.so", "/lib/libx.so")
     w.app(["/one/libx.so"])
     w.ldconfig("/one")
@@ -261,7 +261,7 @@ def cache_before_default(w):
 
 @world
 def cache_by_level(w):
-    """The cache has builds for processors."""
+    """The cache has builds for specific processors."""
     for folder in ("/one", "/one/glibc-hwcaps/x86-64-v2", "/one/glibc-hwcaps/x86-64-v3", "/one/glibc-hwcaps/x86-64-v4"):
         w.library(folder + "/libx.so")
     w.app(["/one/libx.so"])
@@ -279,7 +279,7 @@ def cache_by_level_2(w):
 
 @world
 def library_path_by_level(w):
-    """Every search path has builds for processors."""
+    """Every search path has builds for specific processors."""
     for folder in ("/one", "/one/glibc-hwcaps/x86-64-v2", "/one/glibc-hwcaps/x86-64-v3"):
         w.library(folder + "/libx.so")
     w.app(["/one/libx.so"])
@@ -288,7 +288,7 @@ def library_path_by_level(w):
 
 @world
 def runpath_by_level(w):
-    """A build for newer processors, which not all have."""
+    """A build for newer processors, which some machines lack."""
     w.library("/one/libx.so")
     w.library("/one/glibc-hwcaps/x86-64-v4/libx.so")
     w.app(["/one/libx.so"], runpath="/one")
@@ -318,14 +318,14 @@ def default_directories_of_the_distribution(w):
 
 @world
 def not_default(w):
-    """/usr/local/lib is no default directory."""
+    """/usr/local/lib is not a default directory."""
     w.library("/usr/local/lib/libx.so")
     w.app(["/usr/local/lib/libx.so"])
 
 
 @world
 def no_default_libraries(w):
-    """DF_1_NODEFLIB: what the library needs is not looked for in default directories."""
+    """DF_1_NODEFLIB: the loader does not search the default directories for the library's needs."""
     w.library("/lib/liby.so")
     w.library("/one/libx.so", ["/lib/liby.so"], flags=["-Wl,-z,nodefaultlib"])
     w.app(["/one/libx.so"], rpath="/one")
@@ -333,7 +333,7 @@ def no_default_libraries(w):
 
 @world
 def no_default_libraries_in_cache(w):
-    """DF_1_NODEFLIB: nor is a default directory's file taken from the cache."""
+    """DF_1_NODEFLIB: the loader ignores a cached file in a default directory."""
     w.library("/lib/liby.so")
     w.library("/one/libx.so", ["/lib/liby.so"], flags=["-Wl,-z,nodefaultlib"])
     w.app(["/one/libx.so"], rpath="/one")
@@ -342,7 +342,7 @@ def no_default_libraries_in_cache(w):
 
 @world
 def no_default_libraries_but_cache(w):
-    """DF_1_NODEFLIB: another directory's file is taken from the cache."""
+    """DF_1_NODEFLIB: the loader uses a cached file in another directory."""
     w.library("/two/liby.so")
     w.library("/one/libx.so", ["/two/liby.so"], flags=["-Wl,-z,nodefaultlib"])
     w.app(["/one/libx.so"], rpath="/one")
@@ -351,7 +351,7 @@ def no_default_libraries_but_cache(w):
 
 @world
 def link_to_nothing(w):
-    """A link to nothing is passed over."""
+    """The loader skips a dangling link."""
     w.library("/two/libx.so")
     w.link("/one/libx.so", "/nowhere/libx.so")
     w.app(["/two/libx.so"], runpath="/one:/two")
@@ -359,7 +359,7 @@ def link_to_nothing(w):
 
 @world
 def links_in_a_circle(w):
-    """Links in a circle end the search path, and the next one is looked at."""
+    """A loop of links ends the search path, and the loader continues with the next one."""
     two_copies(w, "/two/libx.so", "/three/libx.so")
     w.link("/one/libx.so", "/one/libx.so")
     w.app(["/two/libx.so"], runpath="/three")
@@ -368,7 +368,7 @@ def links_in_a_circle(w):
 
 @world
 def folder_of_the_name(w):
-    """A folder of the name ends the process."""
+    """A folder with the library's name ends the process."""
     w.library("/two/libx.so")
     w.text("/one/libx.so/file", "")
     w.app(["/two/libx.so"], runpath="/one:/two")
@@ -384,7 +384,7 @@ def file_too_short(w):
 
 @world
 def text_file(w):
-    """A text for the linker ends the process."""
+    """A linker script ends the process."""
     w.library("/two/libx.so")
     w.text("/one/libx.so", "/* GNU ld script */ GROUP ( /two/libx.so AS_NEEDED ( /two/liby.so ) ) " * 3)
     w.app(["/two/libx.so"], runpath="/one:/two")
@@ -392,7 +392,7 @@ def text_file(w):
 
 @world
 def other_class(w):
-    """A library of 32 bits is passed over."""
+    """The loader skips a 32-bit library."""
     two_copies(w)
     w.app(["/two/libx.so"], runpath="/one:/two")
     w.patch("/one/libx.so", 4, b"\1")
@@ -400,7 +400,7 @@ def other_class(w):
 
 @world
 def other_machine(w):
-    """A library for another machine is passed over."""
+    """The loader skips a library for another machine."""
     two_copies(w)
     w.app(["/two/libx.so"], runpath="/one:/two")
     w.patch("/one/libx.so", 18, b"\xb7\0")
@@ -408,7 +408,7 @@ def other_machine(w):
 
 @world
 def object_file(w):
-    """What is no shared object ends the process."""
+    """A file that is not a shared object ends the process."""
     two_copies(w)
     w.app(["/two/libx.so"], runpath="/one:/two")
     w.patch("/one/libx.so", 16, b"\1\0")
@@ -416,7 +416,7 @@ def object_file(w):
 
 @world
 def preload(w):
-    """LD_PRELOAD serves those who need its soname."""
+    """A preloaded library satisfies needs of its soname."""
     two_copies(w)
     w.app(["/one/libx.so"], rpath="/one")
     w.environment["LD_PRELOAD"] = "/two/libx.so"
@@ -424,7 +424,7 @@ def preload(w):
 
 @world
 def preload_of_another_file_name(w):
-    """LD_PRELOAD serves those who need its soname, whatever the file's name."""
+    """A preloaded library satisfies needs of its soname, whatever the file's name."""
     w.library("/one/libx.so")
     w.library("/two/other.so.1", soname="libx.so")
     w.app(["/one/libx.so"], rpath="/one")
@@ -433,7 +433,7 @@ def preload_of_another_file_name(w):
 
 @world
 def preload_without_soname(w):
-    """LD_PRELOAD of a file without a soname serves nobody."""
+    """A preloaded file without a soname satisfies no need."""
     w.library("/one/libx.so")
     w.library("/two/libx.so", soname=None)
     w.app(["/one/libx.so"], rpath="/one")
@@ -442,7 +442,7 @@ def preload_without_soname(w):
 
 @world
 def preload_by_name(w):
-    """Names in LD_PRELOAD are searched for, with the program's DT_RPATH."""
+    """The loader searches the program's DT_RPATH for names in LD_PRELOAD."""
     w.library("/one/libx.so")
     w.app([], rpath="/one")
     w.environment["LD_PRELOAD"] = "libx.so"
@@ -450,14 +450,14 @@ def preload_by_name(w):
 
 @world
 def preload_of_several(w):
-    """LD_PRELOAD is parted by colons and spaces, and what is not there is left out."""
+    """Colons and spaces separate LD_PRELOAD, and the loader skips missing files in it."""
     two_copies(w, "/one/libx.so", "/one/liby.so")
     w.environment["LD_PRELOAD"] = "/one/libx.so:/nowhere.so /one/liby.so"
 
 
 @world
 def preload_that_needs(w):
-    """What a preloaded library needs comes too."""
+    """The needs of a preloaded library are loaded too."""
     w.library("/one/liby.so")
     w.library("/one/libx.so", ["/one/liby.so"], runpath="/one")
     w.environment["LD_PRELOAD"] = "/one/libx.so"
@@ -505,7 +505,7 @@ def two_names_by_hard_link(w):
 
 @world
 def soname_of_a_loaded_one(w):
-    """What is loaded under its file's name serves those who need its soname."""
+    """A library loaded by its file's name satisfies needs of its soname."""
     w.library("/one/libx.so.1", soname=None)
     w.library("/two/libx.so.2")
     w.library("/one/liby.so", ["/two/libx.so.2"], runpath="/two")
@@ -515,7 +515,7 @@ def soname_of_a_loaded_one(w):
 
 @world
 def first_come(w):
-    """Who needs a soname first decides for all."""
+    """The first object that needs a soname decides its file for all."""
     two_copies(w, "/one/libz.so", "/two/libz.so")
     w.library("/one/libx.so", ["/one/libz.so"], runpath="/one")
     w.library("/one/liby.so", ["/two/libz.so"], runpath="/two")
@@ -524,7 +524,7 @@ def first_come(w):
 
 @world
 def breadth_first(w):
-    """What the program needs comes before what its libraries need."""
+    """The needs of the program come before those of its libraries."""
     two_copies(w, "/one/libz.so", "/two/libz.so")
     w.library("/one/libx.so", ["/one/libz.so"], runpath="/one")
     w.library("/one/liby.so")
@@ -541,14 +541,14 @@ def needed_by_path(w):
 
 @world
 def needed_by_path_with_origin(w):
-    """A needed path may have tokens."""
+    """A needed path may contain tokens."""
     w.library("/one/libx.so", soname="$ORIGIN/one/libx.so")
     w.app(["/one/libx.so"])
 
 
 @world
 def missing(w):
-    """What nobody finds ends the process."""
+    """A library that is not found ends the process."""
     w.library("/one/libx.so")
     w.app(["/one/libx.so"])
 
@@ -560,14 +560,14 @@ def versioned(w, path, version):
 
 
 def user(w, path, of, how=""):
-    """A library that refers to the function of another one, and so to its version."""
+    """A library that refers to another one's function, and so to its version."""
     w.text("/user.c", "extern void *unused(const char *) %s; void *use(void) { return unused; }" % how)
     w.compile(w.at("/user.c"), path, ["-shared", "-fPIC", "-Wl,-soname," + path.rsplit("/")[-1]], [of])
 
 
 @world
 def version_missing(w):
-    """A version that the library does not give ends the process."""
+    """A version that the library does not define ends the process."""
     versioned(w, "/one/libx.so", "V2")
     versioned(w, "/two/libx.so", "V1")
     user(w, "/one/liby.so", "/one/libx.so")
@@ -576,7 +576,7 @@ def version_missing(w):
 
 @world
 def version_there(w):
-    """A version that the library gives among others."""
+    """A version that the library defines among others."""
     versioned(w, "/one/libx.so", "V2")
     user(w, "/one/liby.so", "/one/libx.so")
     w.app(["/one/liby.so", "/one/libx.so"], runpath="/one")
@@ -584,7 +584,7 @@ def version_there(w):
 
 @world
 def version_weak(w):
-    """A version that only weak references ask for may be missing."""
+    """A version that only weak references require may be missing."""
     versioned(w, "/one/libx.so", "V2")
     versioned(w, "/two/libx.so", "V1")
     user(w, "/one/liby.so", "/one/libx.so", "__attribute__((weak))")
@@ -593,7 +593,7 @@ def version_weak(w):
 
 @world
 def version_of_none(w):
-    """A library without any versions passes."""
+    """A library without any versions is accepted."""
     versioned(w, "/one/libx.so", "V2")
     w.library("/two/libx.so")
     user(w, "/one/liby.so", "/one/libx.so")
@@ -602,7 +602,7 @@ def version_of_none(w):
 
 @world
 def dlopen_from_the_program(w):
-    """dlopen looks at the DT_RUNPATH of its caller: the program."""
+    """dlopen searches the DT_RUNPATH of its caller: the program."""
     w.library("/one/libx.so")
     w.app(runpath="/one")
     w.opens = ["libx.so"]
@@ -610,7 +610,7 @@ def dlopen_from_the_program(w):
 
 @world
 def dlopen_from_a_library(w):
-    """dlopen looks at the DT_RUNPATH of its caller: a library."""
+    """dlopen searches the DT_RUNPATH of its caller: a library."""
     two_copies(w)
     w.library("/one/liby.so", runpath="/two", opens="open_y")
     w.app(["/one/liby.so"], runpath="/one")
@@ -619,7 +619,7 @@ def dlopen_from_a_library(w):
 
 @world
 def dlopen_without_runpath(w):
-    """dlopen of a library does not look at the program's DT_RUNPATH."""
+    """dlopen called by a library does not search the program's DT_RUNPATH."""
     w.library("/one/libx.so")
     w.library("/one/liby.so", opens="open_y")
     w.app(["/one/liby.so"], runpath="/one")
@@ -628,7 +628,7 @@ def dlopen_without_runpath(w):
 
 @world
 def dlopen_with_inherited_rpath(w):
-    """dlopen of a library looks at the program's DT_RPATH."""
+    """dlopen called by a library searches the program's DT_RPATH."""
     w.library("/one/libx.so")
     w.library("/one/liby.so", opens="open_y")
     w.app(["/one/liby.so"], rpath="/one")
@@ -637,7 +637,7 @@ def dlopen_with_inherited_rpath(w):
 
 @world
 def dlopen_of_a_loaded_soname(w):
-    """dlopen of a soname that is there gives what is there."""
+    """dlopen of a loaded soname returns the loaded library."""
     two_copies(w)
     w.library("/one/liby.so", runpath="/two", opens="open_y")
     w.app(["/one/libx.so", "/one/liby.so"], runpath="/one")
@@ -646,7 +646,7 @@ def dlopen_of_a_loaded_soname(w):
 
 @world
 def dlopen_by_path(w):
-    """dlopen of a path gives this file beside another one of the same soname."""
+    """dlopen of a path loads that file in addition to a loaded one of the same soname."""
     two_copies(w)
     w.app(["/one/libx.so"], runpath="/one")
     w.opens = ["/two/libx.so"]
@@ -654,7 +654,7 @@ def dlopen_by_path(w):
 
 @world
 def dlopen_of_the_same_file(w):
-    """dlopen of another path of a file that is there gives what is there."""
+    """dlopen of another path to a loaded file returns the loaded library."""
     w.library("/one/libx.so")
     w.link("/two/liby.so", "/one/libx.so")
     w.app(["/one/libx.so"], runpath="/one")
@@ -663,7 +663,7 @@ def dlopen_of_the_same_file(w):
 
 @world
 def dlopen_that_lacks(w):
-    """dlopen of a library that needs what nobody finds fails."""
+    """dlopen of a library with a need that is not found fails."""
     w.library("/two/liby.so")
     w.library("/one/libx.so", ["/two/liby.so"])
     w.app(runpath="/one")
@@ -672,7 +672,7 @@ def dlopen_that_lacks(w):
 
 @world
 def dlopen_of_what_needs_the_rpath(w):
-    """What an opened library needs is found by the DT_RPATH of the program, who brought it."""
+    """The needs of an opened library are found by the DT_RPATH of the program that opened it."""
     w.library("/one/liby.so")
     w.library("/one/libx.so", ["/one/liby.so"])
     w.app(rpath="/one")
@@ -681,7 +681,7 @@ def dlopen_of_what_needs_the_rpath(w):
 
 @world
 def dlopen_of_a_version_too_new(w):
-    """dlopen of a library that requires a version which is not given fails."""
+    """dlopen of a library that requires an undefined version fails."""
     versioned(w, "/one/libx.so", "V2")
     versioned(w, "/two/libx.so", "V1")
     user(w, "/one/liby.so", "/one/libx.so")
@@ -691,13 +691,13 @@ def dlopen_of_a_version_too_new(w):
 
 @world
 def dlopen_of_nothing(w):
-    """dlopen of what is nowhere."""
+    """dlopen of a library that does not exist fails."""
     w.opens = ["libnone.so.1"]
 
 
 @world
 def dlopen_in_library_path(w):
-    """dlopen looks at LD_LIBRARY_PATH."""
+    """dlopen searches LD_LIBRARY_PATH."""
     two_copies(w)
     w.app(runpath="/one")
     w.environment["LD_LIBRARY_PATH"] = "/two"

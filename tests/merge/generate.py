@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes random images that stress the rules of layer.md.
+"""Generates random images that exercise the rules of layer.md.
 
 usage: generate.py N OUTDIR [--seed S]      writes N layouts, OUTDIR/0000 and on; the same seed gives the same layers
 
-Entries that the specification leaves open to refusal (below a file, a hard link to nothing) or that contradict another
-entry of their layer are dropped again, so that every image has exactly one right answer.
+Drops entries that the specification allows an extractor to reject (below a file, a hard link to nothing) or that contradict
+another entry of their layer, so that every image has exactly one correct listing.
 """
 import argparse, copy, pathlib, random, tarfile
 
@@ -13,12 +13,12 @@ from reference import Entry, Tree, Undefined
 
 NAMES = [b"a", b"b", b"c", b"d", b"bin", b"lib.so", b"a.b", b".hidden", b".wh", b"wh.a", b"two words", b"back\\slash", b"tab\tnew\nline",
          b"caf\xc3\xa9", b"latin-\xe9", b"\xff\xfe", b"~", b"-", b"n" * 101, b"n" * 160, b"n" * 255]
-FREQUENT = 7  # of these, the first are drawn most
+FREQUENT = 7  # the first names are drawn most often
 MODES = {"d": [0o755, 0o755, 0o700, 0o1777, 0o2755, 0o555], "-": [0o644, 0o755, 0o600, 0o4755, 0o2711, 0o000]}
 
 
 class Strict(Tree):
-    """The tree as the reference sees it, refusing layers that contradict themselves."""
+    """The reference's tree, which rejects layers that contradict themselves."""
 
     def begin(self, entries):
         super().begin(entries)
@@ -52,18 +52,18 @@ class Layer:
         self.rng, self.tree, self.members = rng, tree, []
         self.lower = sorted(all_paths(tree.root))
 
-    # where
+    # paths
 
     def name(self):
         return self.rng.choice(NAMES[:FREQUENT] if self.rng.random() < 0.8 else NAMES)
 
     def some(self, kinds="d-lcbp", root=False):
-        """A path of a lower layer, of one of these kinds."""
+        """A path of one of these kinds in a lower layer."""
         paths = [p for p, kind in self.lower if kind in kinds] + [()] * root
         return self.rng.choice(paths) if paths else (self.name(),)
 
     def fresh(self):
-        """A path that may be new: below a directory, a symbolic link, or parents that are not there."""
+        """A path that may be new: below a directory, a symbolic link, or missing parents."""
         roll = self.rng.random()
         above = self.some("d", root=True) if roll < 0.6 else self.some("l") if roll < 0.8 else (self.name(), self.name())
         return above[:6] + (self.name(),)
@@ -71,7 +71,7 @@ class Layer:
     def any(self):
         return self.some() if self.rng.random() < 0.5 else self.fresh()
 
-    # what
+    # entries
 
     def member(self, kind, path, link=b""):
         info = tarfile.TarInfo(b"/".join(path).decode("utf-8", "surrogateescape"))
@@ -101,7 +101,7 @@ class Layer:
     def opaque(self, folder):
         return self.whiteout(folder + (b".wh..opq",))
 
-    # changes: each gives members that keep their order; the layer mixes them
+    # changes: each returns members that keep their order; the layer interleaves them
 
     def add(self):
         return [self.plain(self.any())]
@@ -127,7 +127,7 @@ class Layer:
         return change
 
     def hide_and_fill(self):
-        """A directory removed and made again by what is in it, without an entry of its own."""
+        """A directory that is removed and recreated by its contents, without an entry of its own."""
         path = self.some(self.rng.choice("ddddl-"))
         change = [self.whiteout(path), self.plain(path + (self.name(),))]
         self.rng.shuffle(change)
@@ -185,7 +185,7 @@ class Layer:
                 return members
 
     def decorate(self, members):
-        """Spellings of names that mean the same."""
+        """Varies the spelling of names without changing their meaning."""
         if self.rng.random() < 0.3:
             members.insert(0, self.member("d", (b".",)))
         for info in members:
@@ -204,7 +204,7 @@ def all_paths(node, at=()):
 
 
 def tar(rng, members):
-    """The members in one of the dialects; what old tar cannot say is said as GNU does."""
+    """The members in one of the tar dialects, with GNU extensions where the old format is insufficient."""
     out, dialect = b"", rng.choice([tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
     for info in members:
         try:

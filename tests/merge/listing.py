@@ -1,4 +1,4 @@
-"""The listing that all readers of an image print: one line per path, sorted by the bytes of the path.
+"""The common listing format of all readers of an image: one line per path, sorted by the bytes of the path.
 
     PATH<TAB>KIND<TAB>MODE<TAB>SIZE<TAB>TARGET
 
@@ -21,7 +21,7 @@ def join(lines):
 
 
 def differences(expected, got):
-    """Lines that only one of the two listings has, expected ones first, by path."""
+    """Lines that are in only one of the two listings, by path, expected ones first."""
     had, has = set(expected.splitlines()), set(got.splitlines())
     marked = [(text, "-") for text in had - has] + [(text, "+") for text in has - had]
     return ["%s %s" % (sign, text) for text, sign in sorted(marked, key=lambda m: (m[0].split("\t")[0], m[1] == "+"))]

@@ -1,11 +1,11 @@
-"""OCI image layouts: read one, write one."""
+"""Reading and writing of OCI image layouts."""
 import contextlib, gzip, hashlib, json, pathlib, subprocess
 
 LAYER = "application/vnd.oci.image.layer.v1.tar"
 
 
 class Image:
-    """LAYOUT[:REF]: without REF, the layout's only image."""
+    """The image of LAYOUT[:REF]; without REF, the layout's only image."""
 
     def __init__(self, name):
         folder, _, ref = name.rpartition(":")
@@ -30,7 +30,7 @@ REF_NAME = "org.opencontainers.image.ref.name"
 
 @contextlib.contextmanager
 def tar_of(path):
-    """A layer's tar as a stream, whatever it is compressed with."""
+    """A layer's tar as a stream, decompressed if needed."""
     with open(path, "rb", buffering=0) as raw:
         magic = raw.read(4)
         raw.seek(0)
@@ -52,7 +52,7 @@ def zstd(data):
 
 
 def write(folder, layers):
-    """Writes a layout of one image, `latest`. `layers` are pairs of a tar and a compression: "", "gzip" or "zstd"."""
+    """Writes a layout of one image, `latest`. `layers` are pairs (tar, compression): "", "gzip" or "zstd"."""
     folder = pathlib.Path(folder)
     (folder / "blobs/sha256").mkdir(parents=True)
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A small, literal reading of the OCI image specification's layer.md: folds an image's layers into one tree.
+"""A small, literal implementation of the OCI image specification's layer.md: folds an image's layers into one tree.
 
 usage: reference.py LAYOUT[:REF]        prints the listing (format in listing.py)
 
-Clauses are cited by their headings. Where the specification is silent, the choice is marked "silent".
+Comments cite clauses by their headings, and mark choices on which the specification is silent with "silent".
 """
 import sys, tarfile
 
@@ -11,11 +11,11 @@ import listing, oci
 
 
 class Undefined(Exception):
-    """The layer asks for something that an extractor may refuse."""
+    """The layer requires something that an extractor may reject."""
 
 
 class Node:
-    """An inode: hard links are two names of one Node."""
+    """An inode. Hard links are several names of one Node."""
 
     def __init__(self, kind, mode, size=0, target=b"", children=None):
         self.kind, self.mode, self.size, self.target, self.children = kind, mode, size, target, children
@@ -26,7 +26,7 @@ def directory(mode=0o755):
 
 
 class Entry:
-    """One member of a layer. `path` is a tuple of names, without `.` and empty ones."""
+    """One member of a layer. `path` is a tuple of names, without `.` and empty names."""
 
     def __init__(self, member):
         raw = lambda text: text.encode("utf-8", "surrogateescape")
@@ -70,8 +70,8 @@ class Tree:
         self.new_directories = {e.path for e in entries if e.kind == "d"}
 
     def hide(self, entry):
-        """A whiteout whose parent is a symbolic link below and a directory in this layer hides nothing: what the link
-        leads to is not a sibling of the marker (silent)."""
+        """A whiteout whose parent is a symbolic link below and a directory in this layer hides nothing: entries of the
+        link's target are not siblings of the marker (silent)."""
         parent = self.find(entry.path[:-1], stop_at=self.new_directories)
         if parent is None or parent.kind != "d":
             return
@@ -81,8 +81,8 @@ class Tree:
             parent.children.pop(entry.path[-1][4:], None)
 
     def put(self, entry):
-        """Changeset over existing files: two directories merge and take the entry's attributes; anything else is
-        removed and made anew, so that other hard links to it keep the old file. Gives the directories above it."""
+        """Changeset over existing files: two directories merge and get the entry's attributes; anything else is
+        removed and recreated, so that other hard links to it keep the old file. Returns the directories above it."""
         if not entry.path:
             self.root.mode = entry.mode
             return []
@@ -109,12 +109,12 @@ class Tree:
             return Node(entry.kind, entry.mode, target=b"%d,%d" % (entry.major, entry.minor))
         return Node(entry.kind, entry.mode, size=entry.size if entry.kind == "-" else 0)
 
-    # Parents are looked up as a process whose root directory is the image would: "the archive is extracted like a
-    # regular tar archive" (Applying Changesets), and a link of a lower layer counts as much as one of this layer.
+    # Parents resolve as in a process whose root directory is the image: "the archive is extracted like a regular tar
+    # archive" (Applying Changesets), and links of lower layers count as much as those of this layer.
 
     def walk(self, path, create, stop_at=()):
-        """The directory chain that `path` leads to, or None where it is missing. Missing directories, also
-        those that a dangling link leads to, are made with mode 0755 if `create` (silent)."""
+        """The chain of directories to which `path` resolves, or None if it is missing. With `create`, missing
+        directories, including targets of dangling links, are created with mode 0755 (silent)."""
         chain, todo, literal, budget = [self.root], list(path), [], 64
         while todo:
             name = todo.pop(0)

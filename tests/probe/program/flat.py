@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""flat: prints the probe's payload as the one program that is sent into a container: the table of steps, the modules that steps
-share in the order of MODULES, the modules of the steps, and main, without the lines that import one from another. It does what
+"""flat: prints the probe's payload as the single program that runs in a container. It joins the table of steps, the shared
+modules in the order of MODULES, the modules of the steps, and main, without the lines that import one module from another, as
 src/probe/payload.rs does."""
 import json
 import os
@@ -30,7 +30,7 @@ def module_text(name):
 
 
 def flat_lines():
-    """(module, number of the line in it, line) of each line of the program; the table of steps belongs to no module."""
+    """(module, number of the line in it, line) of each line of the program. The table of steps belongs to no module."""
     for line in ('STEP_TABLE = r"""%s"""' % step_table()).splitlines():
         yield None, 0, line
     for name in module_names():

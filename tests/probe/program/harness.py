@@ -1,4 +1,4 @@
-"""What the tests of the probe's payload share: its modules, its joined program, and runs whose every line is checked."""
+"""Shared parts of the payload's tests: its modules, its joined program, and runs with every line checked."""
 import importlib
 import json
 import os
@@ -22,7 +22,7 @@ with open(os.path.join(FOLDER, "events.schema.json")) as file:
     SCHEMA = json.load(file)
 VALIDATOR = jsonschema and jsonschema.validators.validator_for(SCHEMA)(SCHEMA)
 
-# The modules under the name by which they import each other.
+# The modules, under the package name by which they import each other.
 package = types.ModuleType("ncclcheck_probe")
 package.__path__ = [os.path.realpath(FOLDER)]
 sys.modules["ncclcheck_probe"] = package
@@ -34,12 +34,12 @@ def module(name):
 
 
 def program():
-    """The text that is sent into a container; one that notes its lines where they are measured."""
+    """The text that is sent into a container, with the tracing prelude if coverage is measured."""
     return ran_lines.prelude() + flat_program()
 
 
 def complaints(value, schema, place="line"):
-    """What of the value does not fit the schema, in the part of JSON Schema that ours is written in."""
+    """The value's violations of the schema. Supports the part of JSON Schema that events.schema.json uses."""
     if "$ref" in schema:
         return complaints(value, SCHEMA["$defs"][schema["$ref"].rsplit("/", 1)[1]], place)
     if isinstance(schema.get("type"), list):
@@ -49,12 +49,12 @@ def complaints(value, schema, place="line"):
             tried = [complaints(value, one, place) for one in schema[choice]]
             return [] if [] in tried else min(tried, key=len)
     if "const" in schema and value != schema["const"] or "enum" in schema and value not in schema["enum"]:
-        return ["%s: %r is not as the schema has it" % (place, value)]
+        return ["%s: %r does not match the schema" % (place, value)]
     kinds = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "object": dict, "array": list,
              "null": type(None)}
     kind = schema.get("type")
     if kind and (not isinstance(value, kinds[kind]) or isinstance(value, bool) and kind in ("integer", "number")):
-        return ["%s: %.80r is no %s" % (place, value, kind)]
+        return ["%s: %.80r is not of type %s" % (place, value, kind)]
     found = []
     if kind == "array" and "items" in schema:
         for index, item in enumerate(value):
@@ -69,16 +69,16 @@ def complaints(value, schema, place="line"):
 
 
 def body_schema(event):
-    """The schema of a body; those of the steps gpus, topology and rdma have none, and are compared with recordings."""
+    """The schema of a body. The steps gpus, topology and rdma have none; tests compare them with recordings."""
     name = "part" if event["event"] == "part" else event["step"]
     return SCHEMA["$defs"].get(name, {"type": "object"})
 
 
 class Payload(unittest.TestCase):
-    """What all tests of runs share."""
+    """Base class of all tests of runs."""
 
     def start(self, plan, text=None, **more):
-        """Starts the program, or `text` in its place, as an engine does in a container."""
+        """Starts the program, or `text` instead, as an engine does in a container."""
         process = subprocess.Popen([sys.executable, "-c", START, "--plan", json.dumps(plan)], stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
         process.stdin.write((text or program()).encode("ascii"))
@@ -87,7 +87,7 @@ class Payload(unittest.TestCase):
         return process
 
     def run_plan(self, plan, **more):
-        """The events of a run that goes through to its end."""
+        """The events of a run that reaches its end."""
         process = self.start(plan, **more)
         out, err = process.communicate(timeout=300)
         self.assertTrue(process.returncode == 0 and not err, "%d: %r" % (process.returncode, err[-2000:]))

@@ -1,7 +1,7 @@
-"""A machine with GPUs and RDMA devices that is none: stand-ins for the libraries of the drivers, and files like the kernel's.
+"""A simulated machine with GPUs and RDMA devices: stand-ins for the driver libraries, and files like the kernel's.
 
-The program runs as it does in a container, and loads the stand-ins by dlopen. Only the places of the kernel's files are
-exchanged in its text, since no test can add a device to /sys.
+The program runs as it does in a container, and loads the stand-ins by dlopen. Only the paths of the kernel's files are
+replaced in its text, since no test can add a device to /sys.
 """
 import atexit
 import contextlib
@@ -18,7 +18,7 @@ import tempfile
 from harness import REPOSITORY, Payload, program
 
 STAND_INS = pathlib.Path(__file__).resolve().parent / "stand_ins"
-# The file of each stand-in, as drivers and distributions name it, and the names by which it is opened.
+# The file name of each stand-in in drivers and distributions, and the names by which it is opened.
 LIBRARIES = {
     "nvml": ("libnvidia-ml.so.580.159.04", ["libnvidia-ml.so.1"]),
     "cuda": ("libcuda.so.580.159.04", ["libcuda.so.1"]),
@@ -30,7 +30,7 @@ KERNEL_PLACES = re.compile('"/(sys/|dev/infiniband|dev/kmsg|proc/driver/|proc/cm
 
 @functools.lru_cache(maxsize=None)
 def build_folder():
-    """What is built once for all tests of this process."""
+    """Libraries that are built once for all tests of this process."""
     folder = os.path.realpath(tempfile.mkdtemp(prefix="stand-ins-"))
     atexit.register(shutil.rmtree, folder)
     return pathlib.Path(folder)
@@ -38,7 +38,7 @@ def build_folder():
 
 @functools.lru_cache(maxsize=None)
 def built(name, *options):
-    """The stand-in as a shared library, with these options of the compiler."""
+    """The stand-in as a shared library, compiled with these options."""
     handle, library = tempfile.mkstemp(suffix=".so", dir=build_folder())
     os.close(handle)
     subprocess.run(["gcc", "-Wall", "-Wextra", "-Wno-sign-compare", "-Werror", "-shared", "-fPIC", "-o", library,
@@ -48,7 +48,7 @@ def built(name, *options):
 
 @functools.lru_cache(maxsize=None)
 def providers(configured=(), loadable=()):
-    """Options by which the stand-in for libibverbs names a folder with these providers."""
+    """Compiler options that make the stand-in for libibverbs name a folder with these providers."""
     folder = pathlib.Path(tempfile.mkdtemp(dir=build_folder()))
     if configured is not None:
         (folder / "libibverbs.d").mkdir()
@@ -60,14 +60,14 @@ def providers(configured=(), loadable=()):
 
 
 def recorded_bodies(name):
-    """{step: body of its result} of a recording."""
+    """Results of a recording as {step: body}."""
     with open(REPOSITORY / "fixtures/probe" / name) as file:
         events = [json.loads(line) for line in file]
     return {event["step"]: event["body"] for event in events if event["event"] == "result"}
 
 
 class Machine(Payload):
-    """Tests with a machine of their own: `self.root` has its files, `self.lib` its libraries."""
+    """Base class of tests with a machine of their own: its files are in `self.root`, its libraries in `self.lib`."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -79,7 +79,7 @@ class Machine(Payload):
             (self.root / folder).mkdir()
 
     def install(self, name, *options):
-        """Puts a stand-in where dlopen finds it, in the place of one that is there."""
+        """Installs a stand-in where dlopen finds it, replacing an installed one."""
         file, links = LIBRARIES[name]
         self.remove(name)
         shutil.copyfile(built(name, *options), self.lib / file)
@@ -87,7 +87,7 @@ class Machine(Payload):
             (self.lib / link).symlink_to(file)
 
     def install_broken(self, name):
-        """A library that cannot be loaded, so that one that this machine may really have is not found either."""
+        """Installs an unloadable library, which also hides one that the real machine may have."""
         self.remove(name)
         for link in LIBRARIES[name][1]:
             (self.lib / link).write_text("")
@@ -98,24 +98,24 @@ class Machine(Payload):
                 (self.lib / link).unlink()
 
     def delete(self, path):
-        """Removes a file or a folder of the kernel."""
+        """Removes one of the kernel's files or folders."""
         place = self.root / path.lstrip("/")
         shutil.rmtree(place) if place.is_dir() and not place.is_symlink() else place.unlink()
 
     def write(self, path, content):
-        """A file, by the absolute path that the program knows it by."""
+        """Writes a file, named by the absolute path that the program uses."""
         file = self.root / path.lstrip("/")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content if isinstance(content, bytes) else content.encode("ascii"))
 
     def link(self, path, target):
-        """A symbolic link from one place to another."""
+        """Creates a symbolic link."""
         file = self.root / path.lstrip("/")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.symlink_to(self.root / target.lstrip("/"))
 
     def add_pci_device(self, path, **files):
-        """A device below /sys/devices, such as pci0000:00/0000:00:06.0, with all bridges above it."""
+        """Adds a device below /sys/devices, such as pci0000:00/0000:00:06.0, with all bridges above it."""
         parts = path.split("/")
         for depth in range(2, len(parts) + 1):
             link = "/sys/bus/pci/devices/" + parts[depth - 1]
@@ -137,7 +137,7 @@ class Machine(Payload):
         return self.last(self.run_on_machine({"steps": [step]}, **more))
 
     def run_on_machine(self, plan, stand_in="", replaced=None, variables=None, **more):
-        """All events of a run. `replaced` maps texts of the program to others."""
+        """All events of a run. `replaced` maps texts of the program to their replacements."""
         text = KERNEL_PLACES.sub(lambda place: '"%s/%s' % (self.root, place.group(1)), program())
         for old, new in (replaced or {}).items():
             self.assertIn(old, text)
@@ -148,13 +148,13 @@ class Machine(Payload):
 
 
 def without_root(value, root):
-    """The value with the paths that the program would have without the exchange."""
+    """The value with the original paths of the kernel's files."""
     return json.loads(json.dumps(value).replace(str(root), ""))
 
 
 @contextlib.contextmanager
 def kernel_log(path, *records):
-    """/dev/kmsg: each read(2) gives one record, as a pipe in packet mode does."""
+    """A stand-in for /dev/kmsg: a pipe in packet mode, which also returns one record per read(2)."""
     os.mkfifo(path)
     reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     writer = os.open(path, os.O_WRONLY)

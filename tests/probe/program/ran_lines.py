@@ -1,9 +1,9 @@
 """
-Which statements of the payload run, in every process that it consists of.
+Coverage of the payload: records which statements run, in every process of the program.
 
-A process that traces itself appends each new line to a file of its own at once: most processes of the payload are killed,
-so there is no later moment to write them. The joined program is traced by a prelude in front of its first line; it
-reaches the children too, since they run the same text.
+A traced process appends each new line to its own file at once, because most processes of the payload are killed and could not
+write the lines later. A prelude before the first line of the joined program starts the trace; it also reaches the children,
+since they run the same text.
 """
 import ast
 import os
@@ -13,11 +13,11 @@ import threading
 
 FOLDER_VARIABLE = "NCCLCHECK_RAN_LINES"
 JOINED = "ncclcheck-probe"  # the file name that the start command compiles the joined program under
-IN_FRONT = "in front of the program"  # the name of this module where it is the prelude
+IN_FRONT = "in front of the program"  # the name of this module when it is the prelude
 
 
 def prelude():
-    """The beginning of a joined program that traces itself; empty where nothing is measured."""
+    """The prelude of a joined program that traces itself; empty if coverage is not measured."""
     if FOLDER_VARIABLE not in os.environ:
         return ""
     text = 'exec(compile(open(%r).read(), "ran_lines", "exec"), {"__name__": %r}); '
@@ -25,7 +25,7 @@ def prelude():
 
 
 class Tracer:
-    """Notes each line of the payload once."""
+    """Records each line of the payload once."""
 
     def __init__(self, folder):
         self.fd, _ = tempfile.mkstemp(prefix="%d-" % os.getpid(), dir=folder)
@@ -33,7 +33,7 @@ class Tracer:
         self.modules, self.seen = {}, set()
 
     def start(self, frame=None):
-        """Traces all that is called from now on, in every thread, and the rest of `frame`."""
+        """Traces all later calls, in every thread, and the rest of `frame`."""
         if frame:
             self.modules[frame.f_code.co_filename] = JOINED
             frame.f_trace = self.line
@@ -41,7 +41,7 @@ class Tracer:
         sys.settrace(self.call)
 
     def call(self, frame, _event, _argument):
-        """Only the payload's own code is traced line by line."""
+        """Returns a line tracer for the payload's own code only."""
         return self.line if self.module(frame.f_code.co_filename) else None
 
     def line(self, frame, event, _argument):
@@ -61,8 +61,8 @@ class Tracer:
 
 
 def statements(source):
-    """{line: the first line of the statement whose head covers it}, without docstrings and bare `try`, whose lines do
-    not show that anything ran."""
+    """Maps each line to the first line of the statement whose head covers it, without docstrings and bare `try`, whose
+    lines do not show that anything ran."""
     heads = {}
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, (ast.stmt, ast.ExceptHandler)) or isinstance(node, ast.Try) or is_text(node):

@@ -1,4 +1,4 @@
-"""The payload's modules are joined into one program: no name may be defined twice, no import may span lines."""
+"""The form of the payload's modules, which are joined into one program."""
 import ast
 import glob
 import os
@@ -9,31 +9,31 @@ from harness import module
 
 
 class Form(unittest.TestCase):
-    """The modules are such that joining their texts makes the same program."""
+    """Joining the modules' texts must give an equivalent program."""
 
-    def test_modules_are_the_files(self):
+    def test_modules_lists_every_file(self):
         files = {os.path.basename(path)[:-3] for path in glob.glob(os.path.join(FOLDER, "*.py"))}
         self.assertEqual(sorted(module_names()), sorted(files))
 
-    def test_imports_come_first_and_in_one_line(self):
+    def test_imports_name_earlier_modules_on_one_line(self):
         seen = set()
         for name in module_names():
             for node in ast.walk(ast.parse(module_text(name))):
                 if isinstance(node, ast.ImportFrom) and node.module.startswith("ncclcheck_probe"):
                     line = module_text(name).splitlines()[node.lineno - 1]
                     self.assertTrue(OWN_IMPORT.match(line), line)
-                    self.assertIn(OWN_IMPORT.match(line).group(1), seen, "%s comes before what it imports" % name)
+                    self.assertIn(OWN_IMPORT.match(line).group(1), seen, "%s comes before a module that it imports" % name)
                     self.assertEqual([alias.asname for alias in node.names if alias.asname], [])
             seen.add(name)
 
-    def test_no_name_twice(self):
+    def test_no_name_is_defined_twice(self):
         where = {}
         for name in module_names():
             for node in ast.parse(module_text(name)).body:
                 for defined in self.defined_by(node):
                     self.assertEqual(where.setdefault(defined, name), name, "%s is defined twice" % defined)
 
-    def test_no_name_is_also_that_of_an_imported_module(self):
+    def test_no_name_shadows_an_imported_module(self):
         modules, names = set(), set()
         for name in module_names():
             for node in ast.parse(module_text(name)).body:
@@ -48,7 +48,7 @@ class Form(unittest.TestCase):
         targets = node.targets if isinstance(node, ast.Assign) else []
         return [name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]
 
-    def test_imports_have_the_form_that_is_dropped(self):
+    def test_imports_have_the_form_that_joining_removes(self):
         for name in module_names():
             for line in module_text(name).splitlines():
                 if "ncclcheck_probe." in line:

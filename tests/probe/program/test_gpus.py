@@ -1,4 +1,4 @@
-"""The steps `gpus` and `topology` against drivers that answer nothing, or only zeros: a body is always whole."""
+"""The steps `gpus` and `topology` against drivers that return errors or only zeros: a body is always complete."""
 
 import contextlib
 import json
@@ -10,7 +10,7 @@ from ncclcheck_probe import cuda_driver, gpus, nvml, pci, readings, sysfs, topol
 
 
 class Driver:
-    """A library whose functions all return `code` and write nothing, but for the answers given by name."""
+    """A library whose functions return `code` and write nothing, except for the functions given by name."""
 
     soname = "libtest.so"
 
@@ -41,7 +41,7 @@ def without_cuda():
 
 
 def nulls_without_reason(body, path=""):
-    """Every null field, at any depth, whose object does not say why."""
+    """Every null field, at any depth, whose object has no reason for it."""
     if isinstance(body, dict):
         for key, value in body.items():
             if value is None and key not in body.get("unread", {}):
@@ -60,7 +60,7 @@ class Bodies(unittest.TestCase):
         self.assertEqual(list(nulls_without_reason({**body, "matrix": None, "unread": {"matrix": ""}})), [])
         return body
 
-    def test_a_driver_that_refuses_everything_leaves_reasons(self):
+    def test_a_driver_that_only_fails_gives_reasons(self):
         refuses = Driver(3, nvmlInit_v2=writes(), nvmlDeviceGetCount_v2=writes(1),
                          nvmlDeviceGetHandleByIndex_v2=writes(7))
         gpu, = self.step(gpus.gpus, refuses)["gpus"]
@@ -69,7 +69,7 @@ class Bodies(unittest.TestCase):
         self.assertEqual(gpu["fabric"]["unread"]["clique"], "nvmlDeviceGetGpuFabricInfoV: NVML_ERROR_NOT_SUPPORTED")
         self.assertEqual(gpu["nvlinks"], [])
 
-    def test_a_driver_that_writes_nothing_leaves_zeros(self):
+    def test_a_driver_that_writes_nothing_gives_zeros(self):
         writes_nothing = Driver(0, nvmlDeviceGetCount_v2=writes(2), nvmlDeviceGetHandleByIndex_v2=writes(7))
         body = self.step(gpus.gpus, writes_nothing)
         self.assertEqual(len(body["gpus"]), 2)
@@ -80,13 +80,13 @@ class Bodies(unittest.TestCase):
         self.assertEqual(body["gpus"][0]["nvlinks_unread"], {"remote_pci_bus_id": "links 0-35: '' is not a PCI address"})
         self.assertEqual(body["gpus"][0]["unread"]["pci_bus_id"], "'' is not a PCI address")
 
-    def test_a_gpu_that_is_lost_is_named(self):
+    def test_a_lost_gpu_is_listed_as_unreachable(self):
         lost = Driver(15, nvmlInit_v2=writes(), nvmlDeviceGetCount_v2=writes(1))
         self.assertEqual(self.step(gpus.gpus, lost)["unreachable_gpus"],
                          [{"index": 0, "why": "nvmlDeviceGetHandleByIndex_v2: NVML_ERROR_GPU_IS_LOST"}])
         self.assertEqual(self.step(topology.topology, lost)["gpus"], [])
 
-    def test_a_matrix_without_answers_says_why(self):
+    def test_a_matrix_without_values_has_reasons(self):
         refuses = Driver(4, nvmlInit_v2=writes(), nvmlDeviceGetCount_v2=writes(2),
                          nvmlDeviceGetHandleByIndex_v2=writes(7))
         with unittest.mock.patch.object(topology, "rdma_device_names", return_value=[]):
@@ -99,17 +99,17 @@ class Topology(unittest.TestCase):
     def gpu(self, name, address, ends):
         return {"name": name, "pci_bus_id": address, "nvlink_ends": ends}
 
-    def test_links_to_switches_join_all_gpus(self):
+    def test_links_to_switches_connect_all_gpus(self):
         one, other = self.gpu("GPU0", "a", {"switch": 18}), self.gpu("GPU1", "b", {"switch": 16})
         self.assertEqual(topology.topology_nvlinks_between(one, other), 16)
 
-    def test_direct_links_join_their_two_ends(self):
+    def test_direct_links_connect_their_two_ends(self):
         one, other = self.gpu("GPU0", "a", {"b": 4}), self.gpu("GPU1", "b", {"a": 4, "c": 2})
         self.assertEqual(topology.topology_nvlinks_between(one, other), 4)
         self.assertEqual(topology.topology_nvlinks_between(one, self.gpu("GPU2", "c", {"b": 2})), 0)
 
     def test_pci_relations(self):
-        # A switch at 02 with ports 03:00 and 03:01; another one below the second port.
+        # A switch at 02 with ports 03:00 and 03:01, and another switch below the second port.
         root = ["pci0000:00", "0000:00:01.0", "0000:02:00.0"]
         near, beside = root + ["0000:03:00.0", "0000:04:00.0"], root + ["0000:03:01.0", "0000:05:00.0"]
         below = root + ["0000:03:01.0", "0000:06:00.0", "0000:07:00.0", "0000:08:00.0"]

@@ -1,4 +1,4 @@
-"""The steps `gpus` and `topology` as the program runs them, against stand-ins for NVML and libcuda."""
+"""The steps `gpus` and `topology` of the whole program, against stand-ins for NVML and libcuda."""
 import struct
 
 from machine import Machine, kernel_log, recorded_bodies, without_root
@@ -6,7 +6,7 @@ from machine import Machine, kernel_log, recorded_bodies, without_root
 GPU_0, GPU_1 = "0000:00:06.0", "0000:00:07.0"
 KERNEL_MODULE = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (nixbld@)  \nGCC version:\n"
 RECORDED = recorded_bodies("h200-x2/quick.jsonl")
-# What differs from one moment, and from one GPU, to the next.
+# Values that differ over time, and between GPUs.
 MEASURED = {"power": ["now_milliwatts"], "temperature": ["gpu_celsius"]}
 
 
@@ -31,12 +31,12 @@ class Gpus(Machine):
                                 max_link_speed="32.0 GT/s PCIe\n")
 
     def gpu(self, stand_in="", **more):
-        """The body of the one GPU of the machine."""
+        """The body of the machine's only GPU."""
         gpu, = self.body("gpus", stand_in="gpus=1 " + stand_in, **more)["gpus"]
         return gpu
 
     def comparable(self, body):
-        """The body of `gpus` without what is measured, and without the folders of the libraries."""
+        """The body of `gpus` without measured values and the folders of the libraries."""
         body = without_root(body, self.root)
         for gpu in body["gpus"]:
             for group, names in MEASURED.items():
@@ -48,13 +48,13 @@ class Gpus(Machine):
             body[part][name] = body[part][name].rpartition("/")[2]
         return dict(body, xid=None, environment=None)
 
-    def test_two_gpus_answer_as_the_recorded_ones_did(self):
+    def test_two_gpus_match_the_recording(self):
         body = self.body("gpus")
         self.assertEqual(self.comparable(body), self.comparable(RECORDED["gpus"]))
         self.assertEqual([link["errors"] for link in body["gpus"][0]["nvlinks"]][:3],
                          [{}, {"crc_data": 1}, {"crc_data": 2}])
 
-    def test_their_topology_is_the_recorded_one(self):
+    def test_their_topology_matches_the_recording(self):
         body = without_root(self.body("topology"), self.root)
         self.assertEqual(body, RECORDED["topology"])
 
@@ -101,7 +101,7 @@ class Gpus(Machine):
                          "nvmlDeviceGetCurrentClocksEventReasons: NVML_ERROR_NOT_SUPPORTED; "
                          "nvmlDeviceGetCurrentClocksThrottleReasons: NVML_ERROR_NO_PERMISSION")
 
-    def test_errors_are_counted_each_by_itself(self):
+    def test_ecc_errors_are_counted_by_kind(self):
         gpu = self.gpu("ecc_errors=1 remapped=1 processes=3 compute_mode=3")
         self.assertEqual(gpu["ecc"], {
             "enabled": True, "pending": True, "volatile_corrected": 100, "volatile_uncorrected": 101,
@@ -110,7 +110,7 @@ class Gpus(Machine):
                          {"correctable": 0, "uncorrectable": 1, "pending": True, "failure": False})
         self.assertEqual((gpu["compute_processes"], gpu["compute_mode"]), (3, "exclusive_process"))
 
-    def test_codes_that_a_count_does_not_expect(self):
+    def test_unexpected_codes_of_a_count(self):
         gpu = self.gpu("nvmlDeviceGetComputeRunningProcesses_v3=15 nvmlDeviceGetRetiredPages=77")
         self.assertEqual(gpu["unread"]["compute_processes"],
                          "nvmlDeviceGetComputeRunningProcesses_v3: NVML_ERROR_GPU_IS_LOST")
@@ -121,8 +121,8 @@ class Gpus(Machine):
         self.assertEqual(temperature["unread"]["memory_celsius"],
                          "nvmlDeviceGetFieldValues of field 82: a value of unknown type 99")
 
-    def test_a_cut_gpu(self):
-        """MIG: what CUDA can be given is the instances and not the GPU, and it sees one of them."""
+    def test_a_partitioned_gpu(self):
+        """With MIG, CUDA can use the instances and not the GPU, and it sees one of them."""
         body = self.body("gpus", stand_in="gpus=1 mig=1")
         mig = body["gpus"][0]["mig"]
         self.assertTrue(mig["enabled"])
@@ -140,7 +140,7 @@ class Gpus(Machine):
         self.assertEqual(cuda["environment"]["CUDA_VISIBLE_DEVICES"], "0")
         self.assertEqual(cuda["cuda"]["only_nvml_sees"], ["GPU-00000000-0000-0000-0000-000000000002"])
 
-    def test_cuda_shows_them_in_another_order(self):
+    def test_cuda_shows_gpus_in_another_order(self):
         cuda = self.body("gpus", stand_in="reversed=1")["cuda"]
         self.assertEqual([device["pci_bus_id"] for device in cuda["devices"]], [GPU_1, GPU_0])
         self.assertEqual((cuda["only_nvml_sees"], cuda["only_cuda_sees"]), ([], []))
@@ -189,14 +189,15 @@ class Gpus(Machine):
         self.assertEqual(gpu["nvlinks_unread"]["active"], "links 2: nvmlDeviceGetNvLinkState: NVML_ERROR_GPU_IS_LOST")
         topology = self.body("topology", stand_in="links=4 link_fails=2")
         self.assertIsNone(topology["gpus"][0]["nvlink_ends"])
-        self.assertEqual(topology["matrix"]["unread"]["GPU0 GPU1"], "the remote ends of the NVLinks of GPU0 could not be read")
+        self.assertEqual(topology["matrix"]["unread"]["GPU0 GPU1"],
+                         "the remote ends of the NVLinks of GPU0 could not be read")
 
     def test_links_from_gpu_to_gpu(self):
         topology = self.body("topology", stand_in="links=4 link_to=0 link_down=3")
         self.assertEqual(topology["gpus"][0]["nvlink_ends"], {GPU_1: 3})
         self.assertEqual(topology["matrix"]["rows"], [["X", "NV3"], ["NV3", "X"]])
 
-    def test_links_whose_end_is_hidden_lead_to_a_switch(self):
+    def test_links_with_a_hidden_end_count_as_links_to_a_switch(self):
         self.assertEqual(self.body("topology", stand_in="link_to=255")["matrix"]["rows"][0], ["X", "NV18"])
 
     def test_pcie_alone(self):
@@ -226,7 +227,7 @@ class Gpus(Machine):
         self.assertRegex(self.gpu()["pcie"]["unread"]["speed_gts"], "current_link_speed: Unknown$")
 
     def test_a_network_card_beside_a_gpu(self):
-        """Both below one switch, whose downstream ports redirect; the card has an IOMMU group."""
+        """Both are below one switch whose downstream ports redirect; the card has an IOMMU group."""
         root, gpu, nic = "pci0000:00/0000:00:01.0/0000:01:00.0", "0000:00:06.0", "0000:04:00.0"
         self.delete("/sys/bus/pci/devices/" + gpu)
         self.add_pci_device("%s/0000:02:00.0" % root, config=acs_config(0x1D))

@@ -1,6 +1,6 @@
-"""The steps pytorch, collectives, forced-network and what-if as the program runs them, with stand-ins for PyTorch and the driver.
+"""The steps pytorch, collectives, forced-network and what-if of the whole program, with stand-ins for PyTorch and the driver.
 
-The stand-in for PyTorch knows the operations by their definitions, so a value that is wrong is one that a test has planted.
+The stand-in for PyTorch computes the operations by their definitions, so a wrong value is always one that a test has injected.
 """
 from harness import module
 from machine import STAND_INS, Machine
@@ -35,7 +35,7 @@ class Stage(Machine):
 
 class Ranks(Stage):
     def wrong(self, events):
-        """{(operation, bytes): wrong values} where there are any, and what ranks say of them."""
+        """({(operation, bytes): number of wrong values}, the ranks' reports about them)."""
         measured = {(body["operation"], body["bytes"]): body["wrong"] for body in self.parts(events, "measurement")}
         return {key: wrong for key, wrong in measured.items() if wrong}, self.parts(events, "wrong-values")
 
@@ -86,7 +86,7 @@ class Ranks(Stage):
         self.assertIn("broadcast: unhandled system error", event["message"])
         self.assertEqual(event["ranks"][0]["state"], "failed")
 
-    def test_a_rank_that_does_not_end_well(self):
+    def test_a_rank_that_exits_uncleanly(self):
         body = self.last(self.collectives("exit destroy 1", operations=["all_reduce"]))["body"]
         self.assertEqual(body["unclean_exits"], [{"rank": 1, "ending": "exit status 7"}])
 
@@ -117,7 +117,7 @@ class Ranks(Stage):
         self.assertIn("do not fit", left_out["why"])
 
     def test_sizes_for_which_there_is_no_time(self):
-        """The share of the run's time for measurements is set to nothing."""
+        """The share of the run's time for measurements is zero."""
         left_out = self.last(self.collectives(replaced={"MEASURING_SHARE = 0.8": "MEASURING_SHARE = 0.0"}))["body"]["left_out"]
         self.assertEqual(len(left_out), 2 * len(OPERATIONS))
         self.assertIn("raise its deadline, or request fewer sizes", left_out[0]["why"])
@@ -131,7 +131,7 @@ class Ranks(Stage):
 
 
 class Hangs(Stage):
-    def test_a_rank_that_does_not_come(self):
+    def test_a_missing_rank(self):
         event = self.failed(stall_seconds=10, sleep_rank={"rank": 1, "before": "all_reduce of 400 bytes, batch 3"})
         self.assertEqual((event["how"], event["rank"]), ("deadline", 1))
         self.assertIn("rank 1 has not come to 'all_reduce of 400 bytes, batch 3'", event["message"])
@@ -146,7 +146,7 @@ class Hangs(Stage):
         self.assertIn("rank 0 has not come to 'rendezvous'", event["message"])
         self.assertLess(event["seconds"], 40)
 
-    def test_ranks_of_another_container_that_do_not_come(self):
+    def test_missing_ranks_of_another_container(self):
         event = self.failed(stall_seconds=10, operations=["all_reduce"], world={
             "gpus": 1, "size": 2, "master_port": module("world").free_port()})
         self.assertIn("ranks of other containers are not visible from here", event["message"])
@@ -170,11 +170,11 @@ class WhatIf(Stage):
         event = self.last(self.what_if(variants=[]))
         self.assertEqual((event["event"], event["why"].partition(":")[0]), ("skipped", "the plan names no variants"))
 
-    def test_what_if_the_run_without_changes_fails(self):
+    def test_what_if_whose_run_without_changes_fails(self):
         event = self.last(self.what_if("crash all_reduce 0", variants=[{"TORCH_FAULT": ""}]))
         self.assertEqual((event["event"], event["how"], event["rank"]), ("failed", "signal", 0))
 
-    def test_what_if_there_is_no_time_for_a_turn(self):
+    def test_what_if_without_time_for_a_turn(self):
         variants = self.last(self.what_if(replaced={"SHARE_OF_DEADLINE = 0.9": "SHARE_OF_DEADLINE = 0.0"}))["body"]["variants"]
         self.assertEqual([[turn["round"] for turn in variant["left_out"]] for variant in variants], [[0, 1], [0, 1]])
         self.assertIn("raise its deadline", variants[0]["left_out"][0]["why"])
@@ -224,6 +224,6 @@ class Pytorch(Stage):
         self.assertEqual((body["driver"]["init_code"], body["driver"]["devices"]), (None, None))
         self.assertIn("libcuda.so.1", body["driver"]["unread"]["devices"])
 
-    def test_a_libnccl_that_does_not_say_its_version(self):
+    def test_a_libnccl_without_a_version(self):
         body = self.pytorch(stand_in="gpus=2 ncclGetVersion=3")[1]
         self.assertRegex(body["unread"]["nccl_loaded_version"], "ncclGetVersion of .*libnccl.so.* returned 3")

@@ -1,4 +1,4 @@
-"""The step `rdma` as the program runs it, against a stand-in for libibverbs and files as Soft-RoCE's kernel driver has them."""
+"""The step `rdma` of the whole program, against a stand-in for libibverbs and the files of Soft-RoCE's kernel driver."""
 import json
 import resource
 
@@ -13,7 +13,7 @@ DEVICE, PORT = "/sys/class/infiniband/rxe0", "/sys/class/infiniband/rxe0/ports/1
 
 
 def limit_locked_memory(size):
-    """A function for the new process, which sets its limit."""
+    """A function that sets the limit in the new process."""
     return lambda: resource.setrlimit(resource.RLIMIT_MEMLOCK, (size, size))
 
 
@@ -62,12 +62,12 @@ class Rdma(SoftRoce):
         return self.port(stand_in, **more)["ping"]
 
     def failed_at(self, stand_in, **more):
-        """(the step of the ping that failed, why)."""
+        """(step of the ping that failed, reason)."""
         ping = self.ping(stand_in, **more)
         self.assertEqual(ping["passed"], ALL_STEPS[:ALL_STEPS.index(ping["failed"])])
         return ping["failed"], ping["error"]
 
-    def test_the_device_answers_as_the_recorded_one_did(self):
+    def test_the_device_matches_the_recording(self):
         recorded = json.loads((REPOSITORY / "fixtures/probe/soft-roce/memlock-8m.json").read_text())
         devices = [without_root(self.device("dmabuf=0", memlock=8 << 20), self.root), recorded["devices"][0]]
         for device in devices:
@@ -106,7 +106,7 @@ class Rdma(SoftRoce):
             self.assertEqual(body["memlock"]["soft_bytes"], memlock)
         self.assertEqual(self.failed_at("dmabuf=1", memlock=4096), ("register", "ibv_reg_mr: ENOMEM: Cannot allocate memory"))
 
-    def test_regions_that_the_machine_has_no_memory_for(self):
+    def test_regions_larger_than_memory(self):
         self.assertEqual(self.device(replaced={"1 << 20, 64 << 20]": "1 << 60]"})["memory_regions"][1],
                          {"bytes": 1 << 60, "ok": False, "error": "mmap: ENOMEM"})
 
@@ -125,11 +125,11 @@ class Rdma(SoftRoce):
                 ("corrupt=1", "send", "the received bytes differ from those sent")):
             self.assertEqual(self.failed_at(stand_in + " ipc_lock=1"), (step, why))
 
-    def test_a_ping_without_an_answer(self):
+    def test_a_ping_without_completions(self):
         failed = self.failed_at("silent=1 ipc_lock=1", replaced={"PING_SECONDS = 20": "PING_SECONDS = 1"})
         self.assertEqual(failed, ("send", "no completion within 1 s"))
 
-    def test_a_gid_index_that_is_empty_fails_as_it_did_when_recorded(self):
+    def test_an_empty_gid_index_fails_as_in_the_recording(self):
         recorded = json.loads((REPOSITORY / "fixtures/probe/soft-roce/gid-index-empty.json").read_text())
         port = self.port(variables={"NCCL_IB_GID_INDEX": "4"})
         ping, was = port["ping"], recorded["devices"][0]["ports"][0]["ping"]
@@ -148,7 +148,7 @@ class Rdma(SoftRoce):
                          ("rtr", "ibv_modify_qp: ENODATA: No data available"))
 
     def test_a_gid_whose_type_cannot_be_read(self):
-        """Two IPv6 addresses that differ by their types alone."""
+        """Two IPv6 addresses that differ only in their types."""
         self.delete(PORT + "/gid_attrs")
         port = self.port("flid=1 ipc_lock=1", variables={"NCCL_IB_ADDR_FAMILY": "AF_INET6"})
         self.assertIn("NCCL fails: it cannot read the type of GID", port["nccl_gid"][2]["unread"]["index"])
@@ -165,7 +165,7 @@ class Rdma(SoftRoce):
         self.assertEqual(port["nccl_gid"][1]["because"], "InfiniBand, and GID 1 has no FLID")
         self.assertEqual(self.port("link_layer=1 flid=1")["nccl_gid"][1]["index"], 1)
 
-    def test_values_that_this_program_does_not_know(self):
+    def test_unknown_enum_values(self):
         port = self.port("active_mtu=9 port_state=8 link_layer=3 ipc_lock=1")
         self.assertEqual((port["verbs"]["state"], port["verbs"]["link_layer"]), ("8", "3"))
         self.assertEqual(port["verbs"]["unread"]["active_mtu_bytes"], "enum ibv_mtu 9")
@@ -194,7 +194,7 @@ class Rdma(SoftRoce):
                          {"step": "create_cq", "ok": False, "error": "ibv_create_cq: ENOMEM: Cannot allocate memory"})
 
     def closed(self, stand_in="", **more):
-        """(why the device is closed in a word, and in a sentence)."""
+        """The reason why the device is closed: (word, sentence)."""
         device = without_root(self.device(stand_in, **more), self.root)
         self.assertEqual((device["opens"], device["unread"]["steps"]), (False, "the device is not open"))
         self.assertEqual(device["ports"][0]["unread"]["ping"], "the device is not open")
@@ -219,7 +219,7 @@ class Rdma(SoftRoce):
 
     def test_a_node_that_does_not_open(self):
         self.delete("/dev/infiniband/uverbs0")
-        self.write("/dev/infiniband/uverbs0/x", "")  # A folder does not open for writing, whoever tries.
+        self.write("/dev/infiniband/uverbs0/x", "")  # A folder does not open for writing, even for root.
         self.assertEqual(self.closed(devices=""), (
             "device_node_denied", "/dev/infiniband/uverbs0 cannot be opened: EISDIR"))
 
@@ -249,7 +249,7 @@ class Rdma(SoftRoce):
         self.assertEqual([library["loads"] for library in body["libraries"]], [True, False, False])
         self.assertIn("/also/none-rdmav34.so: cannot open", body["libraries"][2]["error"])
 
-    def test_two_devices_of_which_one_is_on_pci(self):
+    def test_two_devices_one_of_them_on_pci(self):
         card = "0000:04:00.0"
         self.add_pci_device("pci0000:00/0000:00:01.0/" + card, numa_node="1\n")
         (self.root / "sys/devices/mlx5_core").mkdir()
@@ -273,11 +273,11 @@ class GpuDirect(SoftRoce):
         return self.rdma("ipc_lock=1 " + stand_in, **more)["gpu_direct"]
 
     def registration(self, stand_in):
-        """How the first GPU's memory was registered with the device, or why that was not tried."""
+        """The registration of the first GPU's memory with the device, or the reason why it was not tried."""
         gpu = self.gpu_direct(stand_in)["gpus"][0]
         return gpu["registrations"][0] if gpu["registrations"] else gpu["unread"]["registrations"]
 
-    def test_both_ways(self):
+    def test_peermem_and_dma_buf(self):
         self.write("/sys/module/nvidia_peermem/version", "580.159.04\n")
         self.write("/sys/kernel/mm/memory_peers/nv_mem/version", "580.159.04\n")
         body = without_root(self.gpu_direct("peermem=1"), self.root)
@@ -291,7 +291,7 @@ class GpuDirect(SoftRoce):
              "registrations": [{"device": "rxe0", "peermem": {"ok": True}, "dmabuf": {"ok": True}}]}
             for number in (6, 7)])
 
-    def test_neither_way(self):
+    def test_neither_peermem_nor_dma_buf(self):
         body = self.gpu_direct("peermem=0 dmabuf=0 gpu_direct=0")
         self.assertEqual(body["device_dmabuf"], [{"device": "rxe0", "supported": False, "error": "EOPNOTSUPP"}])
         gpu = body["gpus"][0]

@@ -1,4 +1,4 @@
-"""The GID index that NCCL takes: tables as hosts and containers have them, against its rule."""
+"""The GID index that NCCL selects, for GID tables of real hosts and containers."""
 
 import ipaddress
 import os
@@ -13,7 +13,7 @@ EMPTY = "::"
 
 
 def table(*entries):
-    """A port's table of (address, type); a type of None is unreadable, as an empty entry's is."""
+    """A port's GID table from (address, type) pairs. The type None is unreadable, as that of an empty entry is."""
     def read_type(index):
         if entries[index][1] is None:
             raise readings.Unread("types/%d: EINVAL" % index)
@@ -27,7 +27,7 @@ def indices(entries, link_layer="Ethernet", **variables):
         return [choice["index"] for choice in nccl_gid.nccl_gid_choices(table(*entries), link_layer)]
 
 
-# As mlx5 fills it: each address as RoCE v1 and v2, link-local first.
+# The table of mlx5: each address as RoCE v1 and v2, link-local first.
 MLX5 = [(LINK_LOCAL, "IB/RoCE v1"), (LINK_LOCAL, "RoCE v2"), (IPV4, "IB/RoCE v1"), (IPV4, "RoCE v2"),
         (IPV6, "IB/RoCE v1"), (IPV6, "RoCE v2"), (EMPTY, None)]
 
@@ -43,11 +43,11 @@ class Choice(unittest.TestCase):
         self.assertEqual(indices(MLX5, NCCL_IB_ADDR_RANGE="10.78.0.0/16"), [0, 0, 0])
         self.assertEqual(indices(MLX5, NCCL_IB_ADDR_RANGE="no address/16"), [0, 3, 3])
 
-    def test_a_fixed_index_is_taken_unseen(self):
+    def test_a_fixed_index_is_used_unchecked(self):
         self.assertEqual(indices(MLX5, NCCL_IB_GID_INDEX="6"), [6, 6, 6])
         self.assertEqual(indices(MLX5, NCCL_IB_GID_INDEX="-1")[1:], [3, 3])
 
-    def test_without_a_suitable_gid_it_stays_with_the_first(self):
+    def test_without_a_suitable_gid_the_first_is_used(self):
         with unittest.mock.patch.dict(os.environ):
             choices = nccl_gid.nccl_gid_choices(table((LINK_LOCAL, "RoCE v2"), (EMPTY, None)), "Ethernet")
         self.assertEqual([choice["index"] for choice in choices], [0, 0, 0])
@@ -57,7 +57,7 @@ class Choice(unittest.TestCase):
         foreign = [(IPV4, None), ("::ffff:10.78.0.1", "RoCE v2")]
         self.assertEqual(indices(foreign), [0, None, 1])
 
-    def test_infiniband_takes_a_gid_that_has_an_flid(self):
+    def test_infiniband_uses_a_gid_with_an_flid(self):
         plain, routable = "fe80::1", "fe80:0:ab::1"
         self.assertEqual(indices([(plain, "IB/RoCE v1")] * 2, "InfiniBand"), [None, 0])
         self.assertEqual(indices([(plain, "IB/RoCE v1"), (routable, "IB/RoCE v1")], "InfiniBand"), [None, 1])

@@ -1,4 +1,4 @@
-"""Pieces of the payload that need no process: the wire, the plan, numbers and names."""
+"""Parts of the payload that need no process: the wire, the plan, numbers and names."""
 import json
 import types
 import unittest
@@ -7,7 +7,7 @@ from harness import module
 
 
 class Pieces(unittest.TestCase):
-    def test_long_events_are_shortened_and_say_so(self):
+    def test_long_events_are_shortened_and_marked(self):
         wire = module("wire")
         event = {"event": "part", "body": {"paths": ["/usr/lib/%05d" % number for number in range(9000)], "kind": "x"}}
         line = wire.fitted(wire.printable(event), 65535)
@@ -39,7 +39,7 @@ class Pieces(unittest.TestCase):
                 plan.complete_plan(given, steps)
             self.assertIn(words, str(raised.exception))
 
-    def test_a_complete_plan_is_its_own_completion(self):
+    def test_completing_a_complete_plan_changes_nothing(self):
         plan, steps = module("plan"), module("main").STEPS
         complete = plan.complete_plan({}, steps)
         self.assertEqual(plan.complete_plan(json.loads(json.dumps(complete)), steps), complete)
@@ -72,8 +72,8 @@ class Pieces(unittest.TestCase):
         self.assertEqual([modulus_for("float32", 1024), modulus_for("bfloat16", 8), modulus_for("bfloat16", 1024)],
                          [251, 31, None])
 
-    def test_a_rank_that_died_is_to_blame_and_not_one_that_lost_its_connection_to_it(self):
-        """Also where the exception of the other was heard of first."""
+    def test_the_culprit_is_the_rank_that_died_not_one_that_lost_its_connection(self):
+        """Even if the exception of the other rank arrives first."""
         lost, died, done = ({"how": "exception"}, {"how": "signal"}, None)
         ranks = [types.SimpleNamespace(failed=failed) for failed in (done, lost, died)]
         supervisor = types.SimpleNamespace(ranks=ranks, first_failed=ranks[1])

@@ -1,4 +1,4 @@
-"""The step `rdma` as it ran over Soft-RoCE (tests/probe/soft-roce): each arrangement is told apart by its body."""
+"""Recordings of the step `rdma` over Soft-RoCE (tests/probe/soft-roce): each configuration has a distinct body."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def regions(name):
 
 
 class Recorded(unittest.TestCase):
-    def test_with_the_device_all_works_whatever_the_network_and_the_user(self):
+    def test_with_the_device_all_works_for_every_network_and_user(self):
         for name in ("host-network", "bridge", "user"):
             self.assertEqual(port(name)["ping"]["passed"], ALL_STEPS, name)
             self.assertEqual(port(name)["ping"]["gid_index"], 1, name)
@@ -42,18 +42,18 @@ class Recorded(unittest.TestCase):
         self.assertEqual(port("host-network")["verbs"]["max_mtu_bytes"], 4096)
         self.assertEqual(port("host-network")["verbs"]["link_layer"], "Ethernet")
 
-    def test_the_limit_on_locked_memory_refuses_what_is_above_it(self):
+    def test_the_limit_on_locked_memory_rejects_larger_regions(self):
         self.assertEqual(regions("memlock-8m"), ["ok", "ok", "ENOMEM"])
         self.assertEqual(regions("memlock-64k"), ["ok", "ENOMEM", "ENOMEM"])
         self.assertEqual(port("memlock-64k")["ping"]["passed"], ALL_STEPS)
 
-    def test_a_capability_lifts_the_limit_that_still_reads_low(self):
+    def test_a_capability_lifts_the_limit_without_changing_its_value(self):
         self.assertEqual(regions("memlock-64k-ipc-lock"), ["ok", "ok", "ok"])
         for name, capable in (("memlock-64k", False), ("memlock-64k-ipc-lock", True)):
             memlock = recorded(name)["memlock"]
             self.assertEqual((memlock["soft_bytes"], memlock["cap_ipc_lock"]), (65536, capable))
 
-    def test_why_a_device_of_sysfs_does_not_open(self):
+    def test_reasons_why_a_device_of_sysfs_does_not_open(self):
         causes = {
             "no-device": "no_device_node", "rdma-cm-only": "no_device_node", "device-denied": "device_node_denied",
             "no-providers": "no_provider_config", "no-provider-libraries": "no_provider_loads",
@@ -63,7 +63,7 @@ class Recorded(unittest.TestCase):
         for name, cause in causes.items():
             self.assertEqual((device(name)["opens"], device(name)["closed_cause"]), (False, cause), name)
 
-    def test_the_nodes_tell_which_of_them_are_missing(self):
+    def test_missing_nodes_are_listed(self):
         for name, there in (("no-device", [False, False]), ("rdma-cm-only", [False, True])):
             nodes = {node["path"]: node["exists"] for node in recorded(name)["device_nodes"]}
             self.assertEqual([nodes["/dev/infiniband/uverbs0"], nodes["/dev/infiniband/rdma_cm"]], there)
@@ -74,7 +74,7 @@ class Recorded(unittest.TestCase):
                             ("no-rxe-config", "no userspace device-specific driver found for rxe0")):
             self.assertIn(words, "\n".join(recorded(name)["libibverbs"]["warnings"]))
 
-    def test_a_gid_index_that_is_empty_fails_where_it_is_used(self):
+    def test_an_empty_gid_index_fails_where_it_is_used(self):
         ping = port("gid-index-empty")["ping"]
         self.assertEqual((ping["gid_index"], ping["passed"][-1], ping["failed"]), (9, "init", "rtr"))
         self.assertIn("ibv_modify_qp", ping["error"])
@@ -95,14 +95,14 @@ class Providers(unittest.TestCase):
             pathlib.Path(folder, "mlx5.driver").write_text("driver mlx5\ndriver\n")
             self.assertEqual([provider["name"] for provider in rdma_providers.provider_names(folder)], ["mlx5", "rxe"])
 
-    def test_a_provider_that_is_nowhere_says_so(self):
+    def test_a_missing_provider_has_an_error(self):
         library = rdma_providers.provider_library("none", "/nowhere/lib%s-rdmav34.so")
         self.assertFalse(library["loads"])
         self.assertIn("libnone-rdmav34.so: cannot open shared object file", library["error"])
 
 
 class Verbs(unittest.TestCase):
-    def test_what_c_code_writes_to_the_standard_error_is_captured_without_waiting(self):
+    def test_standard_error_of_c_code_is_captured_without_blocking(self):
         with verbs.captured_stderr() as lines:
             os.write(2, b"libibverbs: Warning: one\n")
         self.assertEqual(lines, ["libibverbs: Warning: one"])
@@ -111,7 +111,7 @@ class Verbs(unittest.TestCase):
                 while True:
                     os.write(2, b"x" * 4096)
 
-    def test_results_are_errors_by_value_or_by_errno(self):
+    def test_errors_come_from_the_result_or_from_errno(self):
         verbs.verbs_check("f", 0)
         with self.assertRaisesRegex(verbs.VerbsError, "f: EINVAL: Invalid argument"):
             verbs.verbs_check("f", 22)

@@ -1,4 +1,4 @@
-"""Runs of the whole program: its protocol, and steps that crash, hang, leave or print."""
+"""Runs of the whole program: its protocol, and steps that crash, hang, exit or print."""
 import json
 import os
 import resource
@@ -12,7 +12,7 @@ from harness import START, Payload, program
 
 
 class Runs(Payload):
-    """Runs of the whole program, with torches that misbehave."""
+    """Runs of the whole program, with misbehaving torch modules."""
 
     def torch(self, text, also=()):
         """The variable that makes children import this text as torch."""
@@ -75,10 +75,10 @@ class Runs(Payload):
         event = self.pytorch("import os, sys\nprint('no licence', file=sys.stderr, flush=True)\nos._exit(3)")
         self.assertEqual((event["how"], event["code"], event["stderr"]), ("exit", 3, ["no licence"]))
 
-    def test_an_exit_as_if_all_were_well(self):
+    def test_an_exit_with_status_0_before_the_result(self):
         self.assertEqual(self.pytorch("import os\nos._exit(0)")["how"], "protocol")
 
-    def test_an_attempt_to_leave(self):
+    def test_a_system_exit(self):
         event = self.pytorch("raise SystemExit('enough')")
         self.assertEqual((event["how"], event["type"], event["message"]), ("exception", "SystemExit", "enough"))
 
@@ -90,15 +90,15 @@ class Runs(Payload):
         self.assertIn("in forever", "\n".join(stack["stack"]))
         self.assertLess(event["seconds"], 8)
 
-    def test_what_is_printed_stays_off_the_wire(self):
+    def test_printed_text_stays_off_the_wire(self):
         event = self.pytorch("import sys\nfor _ in range(20000): print('x' * 1000)\nraise ValueError('then this')",
                              also={"sitecustomize": "print('banner of the image')"})
         self.assertEqual((event["type"], event["message"]), ("ValueError", "then this"))
         self.assertLessEqual(len(event["stderr"]), 40)
         self.assertLessEqual(max(map(len, event["stderr"])), 500)
 
-    def test_what_nccl_logs(self):
-        """Ranks hand on what is written to NCCL_DEBUG_FILE, to a bound."""
+    def test_the_log_of_nccl(self):
+        """Ranks forward lines written to NCCL_DEBUG_FILE, up to a limit."""
         plan = {"steps": ["collectives"], "collectives": {"backend": "gloo"}, "env": self.torch(
             "import os\nwith open(os.environ['NCCL_DEBUG_FILE'], 'w') as log:\n"
             "    for number in range(4100): print('NCCL INFO', number, file=log)\nraise ValueError('enough')")}
@@ -110,13 +110,13 @@ class Runs(Payload):
             self.assertEqual((lines[-1]["left_out"], lines[-1]["line"]), (100, "100 more lines were left out"))
         self.assertEqual((self.last(events)["type"], self.last(events)["rank"] in (0, 1)), ("ValueError", True))
 
-    def test_a_message_that_is_none(self):
+    def test_an_invalid_message(self):
         event = self.pytorch("import os, sys\nprint('before')\n"
                              "os.write(int(sys.argv[sys.argv.index('--report') + 1]), b'nonsense\\n')")
         self.assertEqual(event["how"], "protocol")
         self.assertIn("an invalid message: 'nonsense'", event["message"])
 
-    def test_a_process_that_does_not_end_when_it_has_delivered(self):
+    def test_a_process_that_does_not_end_after_its_result(self):
         text = program().replace("EXIT_GRACE = 10", "EXIT_GRACE = 1")
         plan = {"steps": ["pytorch"], "env": self.torch(
             "import atexit, time\natexit.register(time.sleep, 3600)\nraise ValueError('enough')")}
@@ -124,7 +124,7 @@ class Runs(Payload):
         self.assertEqual((event["how"], event["message"]), ("exception", "enough"))
         self.assertLess(event["seconds"], 60)
 
-    def test_no_room_for_a_process(self):
+    def test_a_process_that_cannot_start(self):
         event = self.last(self.run_plan({"steps": ["limits"]}, preexec_fn=lambda: resource.setrlimit(
             resource.RLIMIT_NOFILE, (8, 8))))
         self.assertEqual((event["how"], event["type"]), ("exception", "OSError"))
@@ -135,7 +135,7 @@ class Runs(Payload):
         self.assertEqual(self.last(self.run_plan({"steps": ["limits"]}, text=text))["event"], "result")
 
     def start_with_lifeline(self, plan):
-        """As an engine does that keeps the standard input open behind the program."""
+        """Starts the program like an engine that keeps standard input open after the program text."""
         text = program().encode("ascii")
         start = START.replace("sys.stdin.read()", "sys.stdin.buffer.read(%d).decode()" % len(text))
         process = subprocess.Popen([sys.executable, "-c", start, "--plan", json.dumps(dict(plan, lifeline=True))],
@@ -144,7 +144,7 @@ class Runs(Payload):
         process.stdin.flush()
         return process
 
-    def test_it_ends_when_its_input_does(self):
+    def test_it_ends_when_its_input_ends(self):
         with tempfile.TemporaryDirectory() as folder:
             mark = os.path.join(folder, "pid")
             process = self.start_with_lifeline({"steps": ["pytorch"], "env": self.torch(
@@ -168,11 +168,11 @@ class Runs(Payload):
         self.assertEqual((event["how"], event["code"]), ("exit", 4))
         self.assertLess(event["seconds"], 10)
 
-    def test_imports_are_looked_for_in_the_working_folder(self):
+    def test_imports_search_the_working_folder(self):
         event = self.pytorch("import sys\nraise ValueError(sys.path[0])")
         self.assertEqual(event["message"], repr(ValueError("")))
 
-    def test_signals_end_it_with_all_that_it_started(self):
+    def test_signals_end_it_and_all_its_processes(self):
         for number in (signal.SIGTERM, signal.SIGINT):
             with tempfile.TemporaryDirectory() as folder:
                 mark = os.path.join(folder, "pids")
@@ -186,7 +186,7 @@ class Runs(Payload):
                 self.assertEqual(process.returncode, 128 + number)
                 self.assert_gone(pids)
 
-    def test_nothing_is_left_when_it_is_killed(self):
+    def test_a_kill_leaves_no_process_behind(self):
         with tempfile.TemporaryDirectory() as folder:
             mark = os.path.join(folder, "pid")
             process = self.start({"steps": ["pytorch"], "env": self.torch(
@@ -198,7 +198,7 @@ class Runs(Payload):
             self.assert_gone(pids)
 
     def pids_in(self, mark):
-        """The process numbers in a file that the program's processes write."""
+        """The process IDs in a file that the program's processes write."""
         until = time.monotonic() + 60
         while not os.path.exists(mark) and time.monotonic() < until:
             time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Runs with the real PyTorch, where this Python has one: CPU tensors and gloo go through the same code as GPUs and NCCL."""
+"""Runs with the real PyTorch, if this Python has it: CPU tensors and gloo use the same code as GPUs and NCCL."""
 import glob
 import importlib.metadata
 import importlib.util
@@ -11,11 +11,11 @@ import unittest
 from harness import Payload, module, program
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
-# What gloo does itself: in 1.13 no call on one tensor for these two (NCCL has both). Releases between the two were not tried.
+# Operations that gloo lacks: in torch 1.13 the calls on one tensor, which NCCL has. Releases between 1.13 and 2.9 are untested.
 RELEASE = tuple(map(int, importlib.metadata.version("torch").split(".")[:2])) if HAS_TORCH else ()
 GLOO_LACKS = {"all_gather", "reduce_scatter"} if RELEASE < (2, 9) else set()
 
-# A module named torch that brings in the real one, and makes the broadcasts of rank 1 end with a value that is wrong.
+# A module named torch that imports the real one, and makes the broadcasts of rank 1 end with a wrong value.
 SPOILT_TORCH = """
 import os
 import sys
@@ -32,9 +32,9 @@ torch.distributed.broadcast = spoilt_broadcast
 """
 
 
-@unittest.skipUnless(HAS_TORCH, "this Python has no torch: run this by one that has")
+@unittest.skipUnless(HAS_TORCH, "this Python has no torch")
 class Torch(Payload):
-    """Runs with the real PyTorch: CPU tensors and gloo go through the same code as GPUs and NCCL."""
+    """Runs with the real PyTorch: CPU tensors and gloo use the same code as GPUs and NCCL."""
 
     def gloo(self, step="collectives", ranks=2, sizes=(8, 4096), what_if=None, **options):
         options = dict({"backend": "gloo", "sizes": list(sizes), "seconds_per_size": 0.02, "point_to_point": False,
@@ -46,7 +46,7 @@ class Torch(Payload):
         events = self.run_plan({"steps": ["pytorch"]})
         body = self.last(events)["body"]
         names = [os.path.basename(path) for path in self.parts(events, "libraries")[0]["paths"]]
-        # Debian's has a version behind its name, as in libtorch_cpu.so.1.13.0.
+        # Debian's library has a version after its name, as in libtorch_cpu.so.1.13.0.
         self.assertTrue([name for name in names if name.startswith("libtorch_cpu.so")], names)
         self.assertIn("PyTorch built with", self.parts(events, "build")[0]["config"])
         if not body["cuda_available"]:
@@ -73,7 +73,7 @@ class Torch(Payload):
                     self.assertAlmostEqual(factors[operation], factor)
 
     def test_a_wrong_value(self):
-        """As in fixtures/probe/gloo/wrong-values.jsonl, which is such a run."""
+        """The run that fixtures/probe/gloo/wrong-values.jsonl records."""
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "torch.py"), "w") as file:
                 file.write(SPOILT_TORCH)
@@ -98,7 +98,7 @@ class Torch(Payload):
         self.assertEqual(len(self.parts(events, "times")), 1)
         self.assertIn("second GPU", self.last(events)["body"]["left_out"][0]["why"])
 
-    def test_a_rank_that_does_not_come(self):
+    def test_a_missing_rank(self):
         event = self.last(self.gloo(ranks=3, stall_seconds=15, operations=["broadcast", "all_reduce"],
                                     sleep_rank={"rank": 1, "before": "all_reduce of 4096 bytes, batch 3"}))
         self.assertEqual((event["event"], event["how"], event["rank"]), ("failed", "deadline", 1))
@@ -111,7 +111,7 @@ class Torch(Payload):
     def test_the_deadline_of_the_step(self):
         plan = {"steps": ["collectives"], "deadlines": {"collectives": 40}, "collectives": {
             "backend": "gloo", "sizes": [8], "sleep_rank": {"rank": 0, "before": "rendezvous"}}}
-        # Half of the deadline: importing PyTorch for the first time may take long, and so may its end.
+        # Half of the deadline, because the first import of PyTorch may take long, and so may its exit.
         event = self.last(self.run_plan(plan, text=program().replace("SHARE_OF_DEADLINE = 0.9", "SHARE_OF_DEADLINE = 0.5")))
         self.assertIn("the step ran out of time", event["message"])
         self.assertIn("rank 0 has not come to 'rendezvous'", event["message"])
@@ -138,7 +138,7 @@ class Torch(Payload):
             self.assertEqual(event["ranks"][1]["state"], "signal " + name)
 
     def rank_pid(self, parent, rank):
-        """The process of a rank, among the descendants of our program."""
+        """The process of a rank, among the descendants of this program."""
         for path in glob.glob("/proc/[0-9]*/environ"):
             pid = path.split("/")[2]
             try:
@@ -164,7 +164,7 @@ class Torch(Payload):
         self.assertEqual(order, [(0, 0), (0, 1), (1, 1), (1, 0)])
 
     def test_two_containers(self):
-        """Two runs, as in two containers, meet at one address."""
+        """Two runs, as in two containers, use one address."""
         port = module("world").free_port()
         runs = [self.start({"steps": ["collectives"], "collectives": {
             "backend": "gloo", "sizes": [8], "operations": ["broadcast"], "seconds_per_size": 0.02, "world": {

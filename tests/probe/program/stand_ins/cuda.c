@@ -1,15 +1,15 @@
 /*
- * A stand-in for libcuda.so.1: the GPUs of nvml.c, as CUDA shows them.
+ * A stand-in for libcuda.so.1 with the GPUs of nvml.c.
  *
- * Settings: cuda_gpus, how many CUDA shows (as many as NVML unless said); reversed, whether in the other order; mig; peers,
- * whether GPUs reach each other; dmabuf, whether memory has a file descriptor; gpu_direct.
+ * Settings: cuda_gpus, number of GPUs (default: as many as NVML); reversed, whether in reverse order; mig; peers, whether GPUs
+ * reach each other; dmabuf, whether memory has a file descriptor; gpu_direct.
  */
 #define _GNU_SOURCE
 #include "stand_in.h"
 #include <cuda.h>
 #include <sys/mman.h>
 
-/* Where memory of GPUs lies, by which verbs.c knows it: below all that Linux lets a process map. */
+/* Address of GPU memory, by which verbs.c recognizes it. It is below the lowest address that Linux lets a process map. */
 #define GPU_MEMORY 0x10000ULL
 #define CHECK(function)                                                        \
 	do {                                                                   \

@@ -1,4 +1,4 @@
-/* A stand-in for libnccl.so.2, of which the payload calls one function. Setting: nccl, the version as NCCL numbers it. */
+/* A stand-in for libnccl.so.2 with the one function that the payload calls. Setting: nccl, the version in NCCL's numbering. */
 #include "stand_in.h"
 
 int ncclGetVersion(int *version)

@@ -1,8 +1,8 @@
 /*
- * A stand-in for libnvidia-ml.so.1: NVIDIA H200, with the answers of a recording (fixtures/probe/h200-x2/quick.jsonl).
+ * A stand-in for libnvidia-ml.so.1: NVIDIA H200, with the values of a recording (fixtures/probe/h200-x2/quick.jsonl).
  *
- * Settings: gpus; lost, the index of a GPU that does not answer; links of each GPU, and link_to: 0 another GPU, 2 a
- * switch, 255 hidden; link_fails, a link whose state is unknown; mig, whether GPUs are cut; health, the fabric's mask;
+ * Settings: gpus; lost, the index of a GPU that does not respond; links of each GPU, and link_to: 0 another GPU, 2 a
+ * switch, 255 hidden; link_fails, a link with an unknown state; mig, whether GPUs are partitioned; health, the fabric's mask;
  * field_type, the type of a field's value; affinity, the first word of a set; processes.
  */
 #include "stand_in.h"
@@ -50,7 +50,7 @@ static void write_address(nvmlPciInfo_t *pci, int index)
 		return NVML_SUCCESS;                                           \
 	}
 
-/* The same with a choice among several numbers. */
+/* A function that writes one number about a GPU, chosen by a further parameter. */
 #define CHOICE(function, which_type, type, number)                             \
 	nvmlReturn_t function(nvmlDevice_t device, which_type which, type *answer) \
 	{                                                                      \
@@ -173,7 +173,7 @@ nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current, un
 	return NVML_SUCCESS;
 }
 
-/* Two instances, in slots that are not neighbours. */
+/* Two instances, in slots that are not adjacent. */
 nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int index, nvmlDevice_t *instance)
 {
 	CHECK(nvmlDeviceGetMigDeviceHandleByIndex);
@@ -224,7 +224,7 @@ nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, nvmlMemoryErrorTyp
 {
 	(void)device;
 	CHECK(nvmlDeviceGetTotalEccErrors);
-	/* A number for each of the four, where any are asked for: 100 is volatile corrected, 111 aggregate uncorrected. */
+	/* With the setting ecc_errors, a different number for each of the four: 100 is volatile corrected, 111 aggregate uncorrected. */
 	*count = setting("ecc_errors", 0) ? 100 + 10 * counter + type : 0;
 	return NVML_SUCCESS;
 }
@@ -306,7 +306,7 @@ nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned i
 	return check_link(link);
 }
 
-/* The other one of two GPUs; a switch has no address that a virtual machine would see. */
+/* The other one of two GPUs. A switch has no address that is visible in a virtual machine. */
 nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned int link, nvmlPciInfo_t *pci)
 {
 	CHECK(nvmlDeviceGetNvLinkRemotePciInfo_v2);

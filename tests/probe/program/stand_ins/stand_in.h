@@ -1,6 +1,6 @@
 /*
- * How the tests arrange a stand-in: the words of the environment variable STAND_IN, such as "gpus=2 links=4 cuInit=100".
- * A word that is the name of a function gives the code that this function returns without doing anything.
+ * Tests configure a stand-in by the words of the environment variable STAND_IN, such as "gpus=2 links=4 cuInit=100".
+ * A word with the name of a function makes that function do nothing and return the given code.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static long setting(const char *name, long otherwise)
 	return otherwise;
 }
 
-/* Leaves the function, with the code that STAND_IN asks it to return. */
+/* Returns from the function if STAND_IN has a code for it. */
 #define RETURN_IF_ASKED(function, type)                                        \
 	do {                                                                   \
 		long asked = setting(#function, 0);                            \

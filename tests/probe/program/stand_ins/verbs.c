@@ -1,18 +1,18 @@
 /*
- * A stand-in for libibverbs.so.1, written against rdma-core's own header: a reliable connection inside one process, which
- * follows the rules that the payload has to keep (the attributes of each state, keys, addresses, posted receives).
+ * A stand-in for libibverbs.so.1, compiled with rdma-core's own header: a reliable connection inside one process, which
+ * enforces the rules that the payload must follow (the attributes of each state, keys, addresses, posted receives).
  *
- * VERBS_DEVICES names the devices. Settings: link_layer, 1 InfiniBand and 2 Ethernet; port_state; active_mtu; pkey; gids, how
- * many there are; flid; wc_status and vendor_err of completions; silent, whether none come; corrupt, whether a byte is changed
- * on its way; warns; ipc_lock, whether the limit on
- * locked memory is lifted; peermem and dmabuf, whether memory of GPUs can be registered.
+ * VERBS_DEVICES names the devices. Settings: link_layer, 1 InfiniBand and 2 Ethernet; port_state; active_mtu; pkey; gids, the
+ * number of GIDs; flid; wc_status and vendor_err of completions; silent, whether completions are missing; corrupt, whether a
+ * byte changes in transit; warns; ipc_lock, whether the limit on locked memory is lifted; peermem and dmabuf, whether GPU
+ * memory can be registered.
  */
 #include "stand_in.h"
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <sys/resource.h>
 
-/* The functions themselves, where the header has macros around them. */
+/* The functions themselves, which the header wraps in macros. */
 #undef ibv_get_device_list
 #undef ibv_query_port
 #undef ibv_reg_mr
@@ -35,7 +35,7 @@
 			return NULL;                                           \
 	} while (0)
 
-/* As libibverbs does: where it finds the providers, in its own text (see provider_places of the payload). */
+/* Like libibverbs, contains the paths of its providers as text (see provider_places of the payload). */
 #ifndef CONFIG_FOLDER
 #define CONFIG_FOLDER "/etc/libibverbs.d"
 #endif
@@ -99,7 +99,7 @@ static struct ibv_mr *new_region(struct ibv_pd *pd, void *address, size_t length
 	return region;
 }
 
-/* Whether a key covers a range, and by which access it was given. */
+/* True if the region with this local or remote key covers the range. */
 static int is_registered(uint32_t key, int is_remote, uint64_t address, uint64_t length)
 {
 	for (struct ibv_mr *region = regions; region < regions + MOST; region++) {
@@ -161,7 +161,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attrib
 	return 0;
 }
 
-/* The symbol, which fills the structure as far as IBVERBS_1.1 had it. */
+/* The symbol, which fills only the members that IBVERBS_1.1 had. */
 int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *compatible)
 {
 	struct ibv_port_attr attributes = {
@@ -183,7 +183,7 @@ int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv
 	return 0;
 }
 
-/* The link-local GID, and one that holds an IPv4 address, as a Soft-RoCE device has them. */
+/* The GIDs of a Soft-RoCE device: a link-local one, and one that holds an IPv4 address. */
 int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
 {
 	static const uint8_t table[2][16] = {
@@ -233,7 +233,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int entries, void *cq_
 
 	(void)cq_context, (void)channel, (void)vector;
 	FAIL_IF_ASKED(ibv_create_cq);
-	/* A queue that is long enough for a ping, so that this fails where a single entry does not. */
+	/* Fails for a queue long enough for a ping, but not for a single entry. */
 	if (entries > 1) {
 		errno = setting("long_cq_fails", 0);
 		if (errno)
@@ -278,7 +278,7 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 	return 0;
 }
 
-/* The way to the peer: by GID on Ethernet, of which the local one must be there; by LID on InfiniBand. */
+/* True if the address reaches the peer: by GID on Ethernet, where the local GID must exist; by LID on InfiniBand. */
 static int check_address(struct ibv_qp *qp, const struct ibv_ah_attr *address)
 {
 	union ibv_gid own, empty = { { 0 } };
@@ -292,7 +292,7 @@ static int check_address(struct ibv_qp *qp, const struct ibv_ah_attr *address)
 	return memcmp(&own, &address->grh.dgid, sizeof own) ? ETIMEDOUT : 0;
 }
 
-/* A change of state takes exactly the attributes that the specification of reliable connections requires for it. */
+/* A state transition requires exactly the attributes in the specification of reliable connections. */
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	struct queue_pair *pair = (struct queue_pair *)qp;
@@ -337,7 +337,7 @@ static void copy(uint64_t to, const struct ibv_sge *from)
 		((char *)to)[0] ^= 1;
 }
 
-/* Carries the data of a request over to the peer at once, and says how that went. */
+/* Copies the data of a request to the peer at once, and returns the completion status. */
 static enum ibv_wc_status carry(struct queue_pair *peer, const struct ibv_send_wr *request)
 {
 	const struct ibv_sge *from = request->sg_list;

@@ -1,5 +1,5 @@
 /*
- * What cuda.c needs of CUDA's header, so that the tests need no download. tests/probe/abi compiles cuda.c against the real
+ * The part of CUDA's header that cuda.c needs, so that the tests need no download. tests/probe/abi compiles cuda.c with the real
  * header, and compares the constants of the payload with it.
  */
 #include <stddef.h>

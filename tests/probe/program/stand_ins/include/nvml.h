@@ -1,5 +1,5 @@
 /*
- * What nvml.c needs of NVML's header, so that the tests need no download. tests/probe/abi compiles nvml.c against the real
+ * The part of NVML's header that nvml.c needs, so that the tests need no download. tests/probe/abi compiles nvml.c with the real
  * header, and compares the structures of the payload with it.
  */
 typedef struct nvmlDevice_st *nvmlDevice_t;

@@ -1,8 +1,8 @@
-"""A stand-in for PyTorch: as much of it as the payload calls, on Python lists, with ranks that talk over a socket.
+"""A stand-in for PyTorch: the part that the payload calls, on Python lists, with ranks that communicate over a socket.
 
-It shows how the payload starts, follows, times and checks ranks where no PyTorch is installed; it computes slowly, and says
-nothing about PyTorch itself. TORCH_GPUS is the number of GPUs that it claims to have. TORCH_FAULT plants a fault, as three
-words: what happens (spoil, crash, raise, exit, warn), in which operation (or every), and on which rank or GPU.
+It lets tests run without PyTorch how the payload starts, follows, times and checks ranks. It is slow, and tests nothing of
+PyTorch itself. TORCH_GPUS is the number of GPUs that it claims to have. TORCH_FAULT injects a fault, as three words: the fault
+(spoil, crash, raise, exit, warn), the operation (or `every`), and the rank or GPU.
 """
 import collections
 import ctypes
@@ -22,13 +22,13 @@ int64, uint8, bool8 = dtype("int64", 8), dtype("uint8", 1), dtype("bool", 1)
 
 
 def planted(what, operation, number):
-    """Whether TORCH_FAULT asks for this here."""
+    """True if TORCH_FAULT requests this fault here."""
     fault = os.environ.get("TORCH_FAULT", "").split()
     return fault in ([what, operation, str(number)], [what, "every", str(number)])
 
 
 class device:
-    """cpu, or cuda with an index: device("cuda:1") and device("cuda", 1)."""
+    """A device: cpu, or cuda with an index, as in device("cuda:1") and device("cuda", 1)."""
 
     def __init__(self, kind, index=None):
         self.type, _, number = str(kind).partition(":")
@@ -39,7 +39,7 @@ class device:
 
 
 class Tensor:
-    """A row of numbers: all of a list, or a part of one that it shares with others."""
+    """A one-dimensional tensor: a list, or a part of a list that it shares with other tensors."""
 
     def __init__(self, numbers, type_of, where="cpu", start=0, length=None):
         self.numbers, self.dtype, self.start = numbers, type_of, start
@@ -136,7 +136,7 @@ def ones(length, dtype=float32, device="cpu"):
 
 
 class cuda:
-    """GPUs that compute on the processor."""
+    """torch.cuda with GPUs that compute on the CPU."""
 
     Properties = collections.namedtuple("Properties", "name major minor total_memory multi_processor_count")
     nccl = types.SimpleNamespace(version=lambda: (2, 28, 9))
@@ -177,7 +177,7 @@ class cuda:
         return 1 << 30, 1 << 30
 
 
-if cuda.device_count():  # as a build with CUDA maps it when it is imported
+if cuda.device_count():  # a build with CUDA maps it on import
     ctypes.CDLL("libnccl.so.2")
 
 from torch import distributed  # noqa: E402,F401

@@ -1,5 +1,5 @@
-"""torch.distributed of the stand-in: every operation is one exchange, in which each member of a group gives a value to a hub
-in the process of rank 0, and gets the values of all."""
+"""torch.distributed of the stand-in. Every operation is one exchange: each member of a group sends a value to a hub in the
+process of rank 0, and receives the values of all members."""
 import atexit
 import os
 import signal
@@ -26,7 +26,7 @@ def is_nccl_available():
 
 
 class Hub:
-    """Collects what the members of a group give, and hands it to all of them."""
+    """Collects the values of a group's members, and sends them to all members."""
 
     def __init__(self, address, size):
         self.listener, self.size = Listener(address, authkey=KEY), size
@@ -47,11 +47,11 @@ class Hub:
                     values[rank] = value
                     if len(values) == len(members):
                         del self.given[key]
-                        # Rank 0 last: when it is served it may end, and the hub with it.
+                        # Rank 0 last, because it may end after its reply, and the hub with it.
                         for member in sorted(members, reverse=True):
                             self.ranks[member].send(values)
         except (EOFError, OSError):
-            pass  # The rank has ended; the others wait for it, as they would with a real library.
+            pass  # The rank has ended. The others wait for it, as they would with a real library.
 
 
 class TCPStore:
@@ -69,7 +69,7 @@ class TCPStore:
 
 
 class Group:
-    """Some of the ranks; each call of new_group makes another one, even of the same members."""
+    """A group of ranks. Each call of new_group creates another one, even with the same members."""
 
     def __init__(self, members):
         self.members, self.name, self.calls = list(members), world.groups, 0
@@ -83,7 +83,7 @@ class Group:
 
 
 class World:
-    """What this process is among the others."""
+    """This process's rank and connection."""
 
     def __init__(self, store, rank):
         self.connection, self.rank, self.groups = store.connection, rank, 0
@@ -107,7 +107,7 @@ def new_group(members):
 
 
 def exchanged(operation, value, group=None):
-    """The values of all members, after the fault that is planted here."""
+    """The values of all members, after the fault injected here."""
     if planted("crash", operation, world.rank):
         os.kill(os.getpid(), signal.SIGSEGV)
     if planted("raise", operation, world.rank):
@@ -116,8 +116,8 @@ def exchanged(operation, value, group=None):
 
 
 def deliver(operation, output, numbers):
-    """Writes a result; in the rank where it is to be spoilt, with one number that is wrong. (The payload's own numbers, which
-    decide how it goes on, are float64.)"""
+    """Writes a result, with one wrong number in the rank to spoil. It never spoils float64, the type of the numbers by which
+    the payload itself proceeds."""
     output[:] = type(output)(list(numbers), output.dtype)
     if planted("spoil", operation, world.rank) and output.dtype != float64:
         output[len(output) - 1] = output[len(output) - 1] + 1
@@ -180,7 +180,7 @@ class Work:
 
 
 def batch_isend_irecv(operations):
-    """A ring's: all ranks send, and all receive."""
+    """The exchange of a ring, in which all ranks send and receive."""
     given = {peer: numbers for operation in operations if operation.sends for peer, numbers in operation.result.items()}
     values = exchanged("sendrecv", given)
     for operation in operations:
