@@ -1,8 +1,8 @@
-//! What a function returns at once, in place of its body.
+//! Replacements of a function's body by an immediate return.
 
 use syn::{GenericArgument, Path, PathArguments, ReturnType, Type};
 
-/// Values of the return type, as code. One that does not compile is dropped later: what implements `Default` is not known here.
+/// Values of the return type, as code. Those that do not compile are dropped later, since types that implement `Default` are unknown here.
 pub(crate) fn values(output: &ReturnType) -> Vec<String> {
     match output {
         ReturnType::Default => vec![String::new()],

@@ -10,16 +10,16 @@ use syn::{Attribute, Expr, ItemFn, Lit, Stmt, UnOp};
 
 use crate::{bodies, swaps};
 
-/// How a mutant is put into the code.
+/// How a mutant is inserted into the code.
 #[derive(Clone, Copy)]
 enum Form {
     /// The range is an expression, which the code replaces.
     Expression,
-    /// The range is a statement, which is left out.
+    /// The range is a statement, which is skipped.
     Statement,
-    /// The range is the guard of a match arm; it is empty, behind the pattern, where there is none. The arm never matches.
+    /// The range is the guard of a match arm, or empty after the pattern if the arm has no guard. The arm never matches.
     Arm,
-    /// The range is empty, at the start of a body, which returns the code at once.
+    /// The range is empty, at the start of a body, which returns the code's value at once.
     Body,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Mutant {
     end: usize,
     /// The line of the source, from 1.
     line: usize,
-    /// The function that it is in.
+    /// The function that contains it.
     function: String,
     code: String,
     /// The change, for people.
@@ -85,14 +85,14 @@ impl Finder<'_> {
         self.mutants.push(Mutant { form, start: range.start, end: range.end, line, function, code, what });
     }
 
-    /// Replaces an expression. `change` is what people see of it.
+    /// Replaces an expression. `change` describes the mutant for people.
     fn replace(&mut self, whole: &Expr, code: String, change: &str) {
         let span = whole.span();
         let what = format!("`{}` {change}", one_line(self.source(span)));
         self.add(Form::Expression, span.byte_range(), span.start().line, code, what);
     }
 
-    /// The source of an expression in which one part is written in another way.
+    /// The source of an expression with one part replaced.
     fn with(&self, whole: &Expr, part: Span, other: &str) -> String {
         let (whole, part) = (whole.span().byte_range(), part.byte_range());
         format!("{}{other}{}", &self.text[whole.start..part.start], &self.text[part.end..whole.end])
@@ -137,7 +137,7 @@ impl Finder<'_> {
         }
     }
 
-    /// The bounds of a range that are no literals, which are changed anyway.
+    /// The bounds of a range, except literals, which other mutants change.
     fn range(&mut self, range: &syn::ExprRange) {
         for (bound, change) in [(&range.start, "+ 1"), (&range.end, "- 1")] {
             let Some(bound) = bound.as_deref().filter(|bound| !matches!(bound, Expr::Lit(_))) else { continue };
@@ -213,7 +213,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         visit::visit_stmt(self, statement);
     }
 
-    /// The block behind `else` has to leave, so its last statement stays.
+    /// The block after `else` must diverge, so its last statement stays.
     fn visit_local_init(&mut self, init: &'ast syn::LocalInit) {
         self.visit_expr(&init.expr);
         let Some((_, Expr::Block(otherwise))) = &init.diverge.as_ref().map(|(token, block)| (token, &**block)) else {
@@ -259,7 +259,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     fn visit_macro(&mut self, _: &'ast syn::Macro) {}
 }
 
-/// Whether a condition binds names, so that no other expression can stand in its place.
+/// Returns true if a condition binds names, so that no other expression can replace it.
 fn has_let(expression: &Expr) -> bool {
     match expression {
         Expr::Let(_) => true,
@@ -268,7 +268,7 @@ fn has_let(expression: &Expr) -> bool {
     }
 }
 
-/// Whether a pattern matches every value.
+/// Returns true if a pattern matches every value.
 fn takes_all(pattern: &syn::Pat) -> bool {
     match pattern {
         syn::Pat::Wild(_) => true,
@@ -279,7 +279,7 @@ fn takes_all(pattern: &syn::Pat) -> bool {
     }
 }
 
-/// Whether a pattern matches single values, so that the match most likely has another arm for all the rest.
+/// Returns true if a pattern matches single values, so that the match most likely has another arm for all other values.
 fn has_literal(pattern: &syn::Pat) -> bool {
     struct Literals(bool);
     impl<'ast> Visit<'ast> for Literals {
@@ -292,7 +292,7 @@ fn has_literal(pattern: &syn::Pat) -> bool {
     literals.0
 }
 
-/// Whether an item is there for tests alone.
+/// Returns true if an item is only for tests.
 fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         syn::Meta::Path(path) => path.is_ident("test"),

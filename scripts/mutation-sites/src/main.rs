@@ -1,6 +1,6 @@
-//! Prints, as JSON, every mutant of the Rust files that are named: a byte range, its form, and the code that replaces it.
+//! Prints, as JSON, every mutant of the Rust files named on the command line: a byte range, its form, and the code that replaces it.
 //!
-//! Only code that runs counts: constants, patterns, types, attributes, macro arguments and tests are left out.
+//! It finds mutants only in code that runs, not in constants, patterns, types, attributes, macro arguments and tests.
 
 mod bodies;
 mod finder;
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-/// The mutants of one file, and the offset of its first item: before it a module can be put into the root of a crate.
+/// The mutants of one file, and the offset of its first item, before which a module can be inserted into a crate root.
 fn read(path: &str) -> Result<Value, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
     let file = syn::parse_file(&text).map_err(|error| format!("{path}: {error}"))?;

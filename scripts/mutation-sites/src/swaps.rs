@@ -1,4 +1,4 @@
-//! Operators and methods that are replaced by a near relative.
+//! Operators and methods that are replaced by a similar one.
 
 use syn::BinOp;
 
@@ -58,7 +58,7 @@ const METHODS: &[(&str, &str)] = &[
     ("wrapping_add", "wrapping_sub"),
 ];
 
-/// The method that replaces this one, `None` where there is no near relative.
+/// The method that replaces this one; `None` if there is no similar one.
 pub(crate) fn method(name: &str) -> Option<&'static str> {
     METHODS.iter().find_map(|(one, other)| match name {
         _ if name == *one => Some(*other),
