@@ -1,4 +1,4 @@
-//! How long a call takes: `cargo bench -p ncclcheck-emulate`. The library is compiled first, so it needs g++.
+//! Benchmark of a call: `cargo bench -p ncclcheck-emulate`. It compiles the library first, so it needs g++.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a program, on data that is known")]
 
@@ -10,7 +10,7 @@ use std::process::Command;
 use criterion::{Criterion, criterion_group, criterion_main};
 use emulate::{ElfImage, StringAbi, call};
 
-/// A function that returns a map of so many literals.
+/// A function that returns a map of `count` literals.
 fn source(entries: usize) -> String {
     let mut source = "#include <map>\n#include <string>\ntypedef std::map<std::string, std::string> Map;
         extern \"C\" const Map &options() { static const Map map = {"

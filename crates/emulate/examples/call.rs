@@ -1,5 +1,5 @@
-//! Calls a function of a library without loading the library: `call LIBRARY FUNCTION [new|old]`. Prints the number that it
-//! returns; with the ABI of `std::string`, new or old, the map of strings to which it returns a reference.
+//! Calls a function of a library without loading the library: `call LIBRARY FUNCTION [new|old]`. Prints the returned number or,
+//! given an ABI of `std::string` (new or old), the map of strings to which the function returns a reference.
 
 use std::error::Error;
 use std::fs::File;

@@ -1,14 +1,14 @@
-//! Access to slices whose bounds an invariant holds: where it does not, a debug build panics, and a release build returns an
-//! error. No byte is ever made up for one that is missing.
+//! Access to slices whose bounds an invariant guarantees. If a bound is violated, a debug build panics, and a release build
+//! returns an error. Missing bytes are never replaced by invented ones.
 
 use std::slice::SliceIndex;
 
-/// A slice is shorter than an invariant says.
+/// A slice is shorter than an invariant guarantees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BoundsError(());
 
 impl BoundsError {
-    /// The error, and a panic in debug builds.
+    /// Returns the error; panics in debug builds.
     #[cold]
     #[track_caller]
     pub(crate) fn new() -> Self {
@@ -31,7 +31,7 @@ pub(crate) fn part_mut<T, I: SliceIndex<[T]>>(data: &mut [T], range: I) -> Resul
     Ok(part)
 }
 
-/// A number that was compared with the length of a slice, as its index.
+/// Converts a number that was checked against the length of a slice to an index.
 #[track_caller]
 pub(crate) fn index(number: u64) -> Result<usize, BoundsError> {
     let Ok(index) = usize::try_from(number) else { return Err(BoundsError::new()) };

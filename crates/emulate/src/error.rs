@@ -1,4 +1,4 @@
-//! Errors: of the file, of the emulated code, and of the map that it returned.
+//! Errors of the file, of the emulated code, and of the returned map.
 
 use std::fmt;
 use std::io;
@@ -9,36 +9,36 @@ use super::bounds::BoundsError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ElfError {
-    /// Reading a part of the file failed, or the file ends before.
+    /// Reading a part of the file failed, or the file ends before it.
     #[error("{part}: {error}")]
     Read {
-        /// The part that was read.
+        /// The part of the file.
         part: FilePart,
         /// The error of the reader.
         error: io::Error,
     },
-    /// The file is no little-endian 64-bit ELF file.
+    /// The file is not a little-endian 64-bit ELF file.
     #[error("it is no little-endian 64-bit ELF file")]
     NotElf64,
-    /// The code is for another machine than x86-64 and AArch64: the value of `e_machine`.
+    /// The code is for a machine other than x86-64 and AArch64: the value of `e_machine`.
     #[error("code of machine {0} is not understood")]
     UnknownMachine(u16),
-    /// An address is larger than 64 bits can say.
+    /// An address does not fit into 64 bits.
     #[error("an address overflows")]
     AddressOverflow,
-    /// An offset in the file is larger than 64 bits can say.
+    /// An offset in the file does not fit into 64 bits.
     #[error("an offset overflows")]
     OffsetOverflow,
-    /// There are more relocations than the limit, which is this number.
+    /// The file has more relocations than the limit, which is this number.
     #[error("more than {0} relocations")]
     TooManyRelocations(usize),
-    /// A relocation table is larger than the limit allows: its bytes.
+    /// A relocation table exceeds the limit: its size in bytes.
     #[error("a relocation table of {0} bytes")]
     LargeRelocationTable(u64),
-    /// A relocation names a symbol, and there is no `DT_SYMTAB`.
+    /// A relocation refers to a symbol, but there is no `DT_SYMTAB`.
     #[error("there is no dynamic symbol table")]
     NoDynamicSymbols,
-    /// A symbol has a name, and there is no `DT_STRTAB`.
+    /// A symbol has a name, but there is no `DT_STRTAB`.
     #[error("there are no names of dynamic symbols")]
     NoDynamicNames,
     /// A symbol's name is not terminated.
@@ -47,7 +47,7 @@ pub enum ElfError {
     /// The symbol is an indirect function (`STT_GNU_IFUNC`): code that chooses the function when the process starts.
     #[error("the function is chosen when the process starts")]
     IndirectFunction,
-    /// A defect of this crate: it left the bounds of a buffer.
+    /// A defect of this crate: it accessed a buffer out of bounds.
     #[error("the emulator left the bounds of its buffer")]
     OutOfBounds,
 }
@@ -62,9 +62,9 @@ pub enum FilePart {
     ProgramHeaders,
     /// The dynamic section.
     DynamicSection,
-    /// The bytes that are mapped to this address.
+    /// The bytes mapped to this address.
     Address(u64),
-    /// The bytes of a section or a segment, from this offset in it on.
+    /// The bytes of a section or segment, from this offset in it on.
     Offset(u64),
 }
 
@@ -80,13 +80,13 @@ impl fmt::Display for FilePart {
     }
 }
 
-/// A call could not be emulated to its end.
+/// The emulation of a call stopped early.
 #[derive(Debug, thiserror::Error)]
 #[error("at {address:#x}: {cause}")]
 pub struct EmulationError {
-    /// Address of the instruction at which the emulation stopped; for an imported function, of the call.
+    /// Address of the instruction at which the emulation stopped; for an imported function, the address of the call.
     pub address: u64,
-    /// What stopped it.
+    /// The cause.
     pub cause: ExecutionError,
 }
 
@@ -97,13 +97,13 @@ pub enum ExecutionError {
     /// The emulator does not implement the instruction: its mnemonic (x86-64) or its encoding (AArch64).
     #[error("the instruction {0} is not understood")]
     UnknownInstruction(String),
-    /// The bytes are no instruction.
+    /// The bytes are not an instruction.
     #[error("there is no instruction")]
     NoInstruction,
-    /// The emulator does not implement the imported function of this mangled name.
+    /// The emulator does not implement the imported function with this mangled name.
     #[error("it calls {0}, which is not known here")]
     UnknownImport(String),
-    /// The code uses an imported variable of this name, whose value only the process has.
+    /// The code uses an imported variable with this name, whose value exists only in the process.
     #[error("it uses {0}, whose value is not known here")]
     UnknownVariable(String),
     /// The call takes more instructions than the limit, which is this number.
@@ -118,29 +118,29 @@ pub enum ExecutionError {
     /// The call reads and writes more bytes than the limit, which is this number.
     #[error("it reads and writes more than {0} bytes")]
     TooManyBytes(u64),
-    /// An allocation of so many bytes exceeds the limit of one allocation, or of all together.
+    /// An allocation of this many bytes exceeds the limit of one allocation or of all together.
     #[error("it asks for {0} bytes of memory")]
     LargeAllocation(u64),
-    /// A block of memory that is read at once exceeds the limit.
+    /// A read of a block of memory exceeds the limit.
     #[error("a block of {size} bytes at {address:#x}")]
     LargeBlock {
-        /// Its address.
+        /// Address of the block.
         address: u64,
-        /// Its bytes.
+        /// Size of the block in bytes.
         size: u64,
     },
-    /// `memset` of so many bytes exceeds the limit.
+    /// A `memset` of this many bytes exceeds the limit.
     #[error("it sets {0} bytes of memory")]
     LargeFill(u64),
     /// A repeated string instruction exceeds the limit.
     #[error("it moves {count} times {size} bytes")]
     LargeMove {
-        /// Repetitions.
+        /// Number of repetitions.
         count: u64,
-        /// Bytes of each.
+        /// Bytes per repetition.
         size: usize,
     },
-    /// A `std::string` of so many bytes exceeds the limit.
+    /// A `std::string` of this many bytes exceeds the limit.
     #[error("it makes a string of {0} bytes")]
     LargeString(u64),
     /// A number in memory is wider than a register.
@@ -149,42 +149,42 @@ pub enum ExecutionError {
     /// The C string at this address is not terminated within the limit.
     #[error("the string at {0:#x} has no end")]
     EndlessString(u64),
-    /// The end of a range of characters is before its begin.
+    /// The end of a range of characters is before its start.
     #[error("a string ends before it begins")]
     NegativeString,
-    /// A replaced part of a string reaches behind its end.
+    /// A replaced part of a string extends beyond its end.
     #[error("a string is replaced behind its end")]
     ReplacedBehindEnd,
-    /// The nodes of a `std::map` form a circle, or are more than the limit.
+    /// The nodes of a `std::map` form a cycle, or exceed the limit.
     #[error("a map has no end")]
     EndlessMap,
     /// The file cannot be read.
     #[error(transparent)]
     Elf(#[from] ElfError),
-    /// A defect of this crate: it left the bounds of a buffer.
+    /// A defect of this crate: it accessed a buffer out of bounds.
     #[error("the emulator left the bounds of its buffer")]
     OutOfBounds,
 }
 
-/// What a call returned is no `std::map<std::string, std::string>`.
+/// The returned reference does not point to a `std::map<std::string, std::string>`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MapError {
-    /// The map counts more entries than the limit.
+    /// The map's entry count exceeds the limit.
     #[error("what it returns would be a map of {0} entries")]
     TooLarge(u64),
-    /// The tree has more nodes than the map counts.
+    /// The tree has more nodes than the map's entry count.
     #[error("what it returns is no map: it has more entries than it counts")]
     MoreThanCounted,
-    /// The tree has fewer nodes than the map counts.
+    /// The tree has fewer nodes than the map's entry count.
     #[error("what it returns is no map: of {counted} entries, {found} are there")]
     FewerThanCounted {
-        /// Entries that the map counts.
+        /// The map's entry count.
         counted: u64,
-        /// Nodes of the tree.
+        /// Number of nodes of the tree.
         found: usize,
     },
-    /// A key or a value is no UTF-8.
+    /// A key or a value is not UTF-8.
     #[error("what it returns is no map of texts")]
     NotText,
     /// Two nodes have the same key.

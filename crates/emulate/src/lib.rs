@@ -1,11 +1,11 @@
-//! Calls one function of an ELF library without loading the library: its instructions are decoded and executed one by one, on
-//! memory of its own. x86-64 and AArch64.
+//! Calls one function of an ELF library for x86-64 or AArch64 without loading the library: decodes and executes its instructions
+//! one by one, on separate memory.
 //!
-//! [`ElfImage`] opens the file and finds functions, [`call`] calls one of them, and [`Returned`] has its value, and the memory
-//! behind a returned reference.
+//! [`ElfImage`] opens the file and finds functions, [`call`] calls one of them, and [`Returned`] has its value, and the memory that
+//! a returned reference points to.
 //!
-//! A call returns what the process would return, or an [`EmulationError`]: an instruction, an imported function or an address
-//! that the emulator does not know ends it, and so do too many steps. There is no guess in between.
+//! A call returns the value that the process would return, or an [`EmulationError`]: an unknown instruction, imported function or
+//! address ends it, and so do too many steps. The emulator never guesses.
 //!
 //! # Example
 //!
@@ -45,30 +45,31 @@ use std::fmt;
 use elf_image::Machine;
 use memory::{Memory, RETURN};
 
-/// Instructions of one run. `GetBuildOptions()` of torch 2.9.0 takes 12,408; unoptimised code, some six times as many.
+/// Maximum number of instructions of one call. `GetBuildOptions()` of torch 2.9.0 takes 12,408; unoptimised code takes about six
+/// times as many.
 const MOST_STEPS: u32 = 1_000_000;
 
 /// A processor.
 trait Cpu {
-    /// Sets out to call `entry`, to come back to [`RETURN`].
+    /// Prepares a call of `entry` that returns to [`RETURN`].
     fn enter(&mut self, entry: u64, memory: &mut Memory<'_>) -> Result<(), ExecutionError>;
     /// The address of the next instruction.
     fn at(&self) -> u64;
-    /// One instruction.
+    /// Executes one instruction.
     fn step(&mut self, memory: &mut Memory<'_>) -> Result<(), ExecutionError>;
-    /// The first arguments of the function that was just entered.
+    /// The register arguments of the function that was just entered.
     fn arguments(&self) -> runtime::Arguments;
-    /// Comes back from it with a result.
+    /// Returns from that function with a result.
     fn leave(&mut self, result: u64, memory: &mut Memory<'_>) -> Result<(), ExecutionError>;
-    /// What the outermost function returned.
+    /// The result of the outermost function.
     fn result(&self) -> u64;
 }
 
-/// A call that returned.
+/// Result of a call that returned.
 pub struct Returned<'a> {
-    /// A number or a pointer.
+    /// The result register: a number or a pointer.
     value: u64,
-    /// The memory that it left.
+    /// The memory after the call.
     memory: Memory<'a>,
 }
 
@@ -89,8 +90,8 @@ impl Returned<'_> {
     ///
     /// # Errors
     ///
-    /// There is no such map at the returned address. Where the function returns something else, this is almost always the case,
-    /// but it is not certain.
+    /// There is no such map at the returned address. If the function returns another type, this error is very likely but not
+    /// certain.
     pub fn map(&mut self, abi: StringAbi) -> Result<BTreeMap<String, String>, MapError> {
         libstdcxx_map::read(self.value, abi, &mut self.memory)
     }
@@ -100,7 +101,7 @@ impl Returned<'_> {
 ///
 /// # Errors
 ///
-/// The call cannot be emulated to its end: [`ExecutionError`] lists the causes, the limits among them.
+/// The emulation stopped early: [`ExecutionError`] lists the causes, including the limits.
 pub fn call<'a>(image: &'a ElfImage<'a>, entry: u64) -> Result<Returned<'a>, EmulationError> {
     let mut memory = Memory::new(image);
     let mut cpu: Box<dyn Cpu> = match image.machine {
@@ -109,7 +110,7 @@ pub fn call<'a>(image: &'a ElfImage<'a>, entry: u64) -> Result<Returned<'a>, Emu
     };
     let lost = |address: u64| move |cause: ExecutionError| EmulationError { address, cause };
     cpu.enter(entry, &mut memory).map_err(lost(entry))?;
-    // The address of an imported function says nothing, so that errors have the caller's.
+    // The address of an imported function is meaningless, so errors have the caller's address.
     let mut caller = entry;
     for _ in 0..MOST_STEPS {
         let at = cpu.at();

@@ -1,5 +1,5 @@
-//! `std::map` of libstdc++: a red-black tree (`bits/stl_tree.h`, `bits/stl_map.h`). Its colours only keep it balanced, so a
-//! tree that is small and short-lived does without them.
+//! `std::map` of libstdc++: a red-black tree (`bits/stl_tree.h`, `bits/stl_map.h`). Its colours only keep it balanced, which a
+//! small and short-lived tree does not need.
 
 use std::collections::BTreeMap;
 
@@ -8,20 +8,20 @@ use super::libstdcxx_string::StringAbi;
 use super::memory::Memory;
 use super::runtime::Arguments;
 
-/// Entries of the largest map that is read. `GetBuildOptions()` of torch 2.15 has 39.
+/// Maximum number of entries of a map. `GetBuildOptions()` of torch 2.15 has 39.
 const MOST_ENTRIES: u64 = 4096;
 
-// _Rb_tree_node_base: colour, parent, left, right; the value follows. The header has the root for its parent, the leftmost
-// node for its left, the rightmost for its right, and the count behind it.
+// _Rb_tree_node_base: colour, parent, left, right; the value follows. In the header, parent is the root, left the leftmost node,
+// right the rightmost node, and the count follows.
 const PARENT: u64 = 8;
 const LEFT: u64 = 16;
 const RIGHT: u64 = 24;
 const BEHIND: u64 = 32;
 
-/// `std::map` begins with the comparator, which is empty and padded.
+/// `std::map` starts with the comparator, which is empty and padded.
 const HEADER: u64 = 8;
 
-/// Calls a function of `tree.cc`; `None` when the name is none of those known.
+/// Calls a function of `tree.cc`; `None` for an unknown name.
 pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -> Result<Option<u64>, ExecutionError> {
     let &[first, second, third, fourth, ..] = arguments;
     match name {
@@ -32,7 +32,7 @@ pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -
         "_ZSt18_Rb_tree_incrementPSt18_Rb_tree_node_base" | "_ZSt18_Rb_tree_incrementPKSt18_Rb_tree_node_base" => {
             step(first, LEFT, RIGHT, memory).map(Some)
         }
-        // Before the end, which is the header, stands the rightmost.
+        // The rightmost node is before the end, which is the header.
         "_ZSt18_Rb_tree_decrementPSt18_Rb_tree_node_base" | "_ZSt18_Rb_tree_decrementPKSt18_Rb_tree_node_base" => {
             let is_header = memory.load(first, 4)? == 0 && {
                 let root = memory.pointer(first.wrapping_add(PARENT))?;
@@ -68,7 +68,7 @@ fn insert(left: bool, node: u64, parent: u64, header: u64, memory: &mut Memory<'
     Ok(())
 }
 
-/// The next node in order (`towards` right) or the one before (`towards` left).
+/// The next node in order (`towards` right) or the previous one (`towards` left).
 fn step(node: u64, back: u64, towards: u64, memory: &mut Memory<'_>) -> Result<u64, ExecutionError> {
     let mut at = memory.pointer(node.wrapping_add(towards))?;
     if at != 0 {
@@ -88,7 +88,7 @@ fn step(node: u64, back: u64, towards: u64, memory: &mut Memory<'_>) -> Result<u
         }
         child = at;
         at = memory.pointer(at.wrapping_add(PARENT))?;
-        // From the rightmost node the way goes over the root to the header, whose parent the root is.
+        // From the rightmost node, the path goes over the root to the header, whose parent is the root.
         if memory.pointer(at.wrapping_add(PARENT))? == child && memory.load(child, 4)? == 0 {
             return Ok(child);
         }

@@ -7,14 +7,14 @@ use super::runtime::{Arguments, sign};
 /// The ABI of a `std::string`. Mangled names differ between the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StringAbi {
-    /// Reference-counted: one pointer to the characters, before which stand length, capacity and count.
+    /// Reference-counted: one pointer to the characters, which follow the length, capacity and count.
     Old,
-    /// Since GCC 5: pointer, length, and capacity or up to 15 characters in place.
+    /// Since GCC 5: pointer, length, and capacity or up to 15 inline characters.
     Cxx11,
 }
 
 impl StringAbi {
-    /// Bytes of the object.
+    /// Size of the object in bytes.
     pub(super) const fn size(self) -> u64 {
         match self {
             Self::Old => 8,
@@ -32,7 +32,7 @@ impl StringAbi {
         memory.block(data, length)
     }
 
-    /// Makes a string where nothing, or a string that need not be freed, was.
+    /// Creates a string in memory that is uninitialized, or has a string that need not be freed.
     fn write(self, at: u64, text: &[u8], memory: &mut Memory<'_>) -> Result<u64, ExecutionError> {
         let length = text.len() as u64;
         let data = match self {
@@ -62,14 +62,14 @@ impl StringAbi {
 /// Bytes of `_Rep` before the characters of an old string.
 const REP: u64 = 24;
 
-/// Characters that fit into a new string itself.
+/// Maximum number of inline characters of a new string.
 const IN_PLACE: u64 = 15;
 
-/// Members of the two classes; their names differ in the class alone.
+/// Members of the two classes. Their mangled names differ only in the class.
 const CLASSES: &[(&str, StringAbi)] =
     &[("NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE", StringAbi::Cxx11), ("NSs", StringAbi::Old)];
 
-/// Calls a member of `std::string`; `None` when the name is none of those known.
+/// Calls a member of `std::string`; `None` for an unknown name.
 pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -> Result<Option<u64>, ExecutionError> {
     let Some(rest) = name.strip_prefix("_Z") else { return Ok(None) };
     let constant = rest.replacen("NK", "N", 1);
@@ -97,12 +97,12 @@ pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -
             let text = abi.read(second, memory)?;
             abi.write(this, &text, memory)?
         }
-        // _M_construct<const char *>(begin, end, forward_iterator_tag), and the same for char *
+        // _M_construct<const char *>(begin, end, forward_iterator_tag), and _M_construct<char *>
         "12_M_constructIPKcEEvT_S8_St20forward_iterator_tag" | "12_M_constructIPcEEvT_S7_St20forward_iterator_tag" => {
             let text = memory.block(second, third.checked_sub(second).ok_or(ExecutionError::NegativeString)?)?;
             abi.write(this, &text, memory)?
         }
-        // _M_create(size_t &capacity, size_t old): room for so many characters, doubled where it grows a little
+        // _M_create(size_t &capacity, size_t old): allocates room, at least doubling the old capacity
         "9_M_createERmm" => {
             let wanted = memory.pointer(second)?;
             let capacity = if wanted > third && wanted < third.saturating_mul(2) { third * 2 } else { wanted };
@@ -121,8 +121,8 @@ pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -
             memory.store(block + 8, 8, this)?;
             block
         }
-        // What an unoptimised build calls by name: _M_data, _M_local_data, _M_capacity, _M_set_length, _S_copy_chars, _Rep::_M_refdata, and
-        // the part of a string that holds its pointer
+        // Members that an unoptimised build calls: _M_data, _M_local_data, _M_capacity, _M_set_length, _S_copy_chars,
+        // _Rep::_M_refdata, and the constructor of the part that holds the pointer
         "7_M_dataEv" => memory.pointer(this)?,
         "7_M_dataEPc" | "12_Alloc_hiderC1EPcRKS3_" | "12_Alloc_hiderC1EPcRKSaIcE" => {
             memory.store(this, 8, second)?;
@@ -145,7 +145,7 @@ pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -
             memory.write(this, &text)?;
             this
         }
-        // _S_empty_rep(): one more empty one serves as well
+        // _S_empty_rep(): another empty string is equivalent
         "12_S_empty_repEv" => memory.allocate(REP + 1)?,
         // _Rep::_M_set_length_and_sharable(size_t)
         "4_Rep26_M_set_length_and_sharableEm" => {
@@ -181,7 +181,7 @@ pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -
             text.splice(from..to, new);
             abi.write(this, &text, memory)?
         }
-        // Destructors, _M_dispose, _M_destroy: nothing is ever used again
+        // Destructors, _M_dispose, _M_destroy: no memory is reused
         "D1Ev" | "D2Ev" | "10_M_disposeEv" | "10_M_destroyEm" | "4_Rep10_M_destroyERKSaIcE"
         | "4_Rep10_M_disposeERKSaIcE" => 0,
         _ => return Ok(None),

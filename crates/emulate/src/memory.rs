@@ -1,5 +1,5 @@
-//! The memory of an emulated call: the mapped image, and regions of our own for the stack, the heap and what is imported.
-//! Pages come to be when they are touched; how many may be is bounded.
+//! The memory of an emulated call: the mapped image, and separate regions for the stack, the heap and imported symbols. Pages are
+//! created when they are touched, up to a limit.
 
 use std::collections::BTreeMap;
 
@@ -7,36 +7,36 @@ use super::bounds::{BoundsError, index, part, part_mut};
 use super::elf_image::{ElfImage, RelocationTarget};
 use super::error::ExecutionError;
 
-/// Memory is kept in pages of this size.
+/// Size of a page in bytes.
 const PAGE: usize = 4096;
 
-/// The same, as addresses count.
+/// Size of a page, as an address.
 const PAGE_BYTES: u64 = PAGE as u64;
 
-/// Pages that one call may touch: 32 MiB. `GetBuildOptions()` of torch 2.9.0 touches 31.
+/// Maximum number of pages that one call may touch, 32 MiB. `GetBuildOptions()` of torch 2.9.0 touches 31 pages.
 const MOST_PAGES: usize = 8192;
 
-/// Bytes that one call may read and write, so that few instructions cannot make endless work.
+/// Maximum number of bytes that one call may read and write, so that a few instructions cannot cause endless work.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Bytes of one string or block that is moved at once.
+/// Maximum number of bytes of one string or copied block.
 pub(super) const LARGEST_BLOCK: u64 = 1 << 20;
 
-/// Behind `fs` on x86-64 and `TPIDR_EL0` on AArch64: the stack protector's cookie.
+/// The thread block, to which `fs` on x86-64 and `TPIDR_EL0` on AArch64 point. It has the stack protector's cookie.
 pub(super) const THREAD: u64 = 0x4000_0000_0000;
-/// What no other region means: a relocation that is not understood points here.
+/// An address outside of all regions, to which unsupported relocations point.
 const NOWHERE: u64 = 0x4800_0000_0000;
-/// Each imported symbol has a slot; a call into it is a call to whatever the name promises.
+/// Region of the imported symbols. Each has a slot; a call into it calls the function of that name.
 const IMPORTS: u64 = 0x5000_0000_0000;
-/// Bytes of a slot. The largest imported variable that is used is `std::string::_Rep`'s empty one.
+/// Size of a slot in bytes. The largest supported variable is the empty `std::string::_Rep`.
 const SLOT: u64 = 64;
-/// Imported variables for which zeros are right: the empty string of the old ABI, any cookie of the stack protector, and
-/// whether there is certainly a single thread, which only saves atomic instructions.
+/// Imported variables for which zeros are correct: the empty string of the old ABI, the cookie of the stack protector (any value
+/// works), and the flag for a single thread, which only saves atomic instructions.
 const ZEROED_IMPORTS: &[&str] = &["_ZNSs4_Rep20_S_empty_rep_storageE", "__libc_single_threaded", "__stack_chk_guard"];
-/// Where the outermost call returns to.
+/// Return address of the outermost call.
 pub(super) const RETURN: u64 = 0x5800_0000_0000;
 const HEAP: u64 = 0x6000_0000_0000;
-/// The stack grows down from here.
+/// Top of the stack, which grows down.
 pub(super) const STACK: u64 = 0x7000_0000_0000;
 const REGION: u64 = 1 << 24;
 
@@ -45,7 +45,7 @@ pub(super) struct Memory<'a> {
     image: &'a ElfImage<'a>,
     pages: BTreeMap<u64, Box<[u8; PAGE]>>,
     heap: u64,
-    /// Bytes read and written.
+    /// Number of bytes read and written.
     moved: u64,
 }
 
@@ -54,13 +54,13 @@ impl<'a> Memory<'a> {
         Self { image, pages: BTreeMap::new(), heap: HEAP, moved: 0 }
     }
 
-    /// The name of the import that an address stands for.
+    /// The name of the import whose slot contains an address.
     pub(super) fn import(&self, address: u64) -> Result<Option<String>, ExecutionError> {
         let slot = address.checked_sub(IMPORTS).map(|within| within / SLOT).and_then(|slot| u32::try_from(slot).ok());
         Ok(slot.map(|index| self.image.symbol(index).map(|symbol| symbol.name)).transpose()?)
     }
 
-    /// Fresh memory, zeroed.
+    /// Allocates zeroed memory.
     pub(super) fn allocate(&mut self, size: u64) -> Result<u64, ExecutionError> {
         if size > LARGEST_BLOCK || self.heap - HEAP + size > REGION {
             return Err(ExecutionError::LargeAllocation(size));
@@ -148,7 +148,7 @@ impl<'a> Memory<'a> {
         }
     }
 
-    /// As many bytes of code as are there, up to the length of the longest instruction.
+    /// The available bytes of code, up to the length of the longest instruction.
     pub(super) fn code(&mut self, address: u64, longest: usize) -> Result<Vec<u8>, ExecutionError> {
         let mut code = self.page(address)?.iter().take(longest).copied().collect::<Vec<_>>();
         let missing = longest - code.len();
@@ -158,7 +158,7 @@ impl<'a> Memory<'a> {
         Ok(code)
     }
 
-    /// Refuses imported variables, whose values only the process has.
+    /// Returns an error for imported variables, whose values exist only in the process.
     fn check_import(&self, address: u64) -> Result<(), ExecutionError> {
         match self.import(address)? {
             Some(name) if !ZEROED_IMPORTS.contains(&&*name) => Err(ExecutionError::UnknownVariable(name)),
@@ -195,7 +195,7 @@ impl<'a> Memory<'a> {
             return Err(ExecutionError::Unmapped(wanted));
         }
         self.image.read(start, page.as_mut_slice())?;
-        // A relocation may begin on the page before.
+        // A relocation may start on the previous page.
         for relocation in self.image.relocations(start.saturating_sub(7), start.saturating_add(PAGE_BYTES)) {
             let value = self.resolve(relocation.value)?.to_le_bytes();
             for (index, byte) in value.into_iter().enumerate() {
@@ -215,10 +215,10 @@ impl<'a> Memory<'a> {
             RelocationTarget::Symbol { index, addend } => {
                 let symbol = self.image.symbol(index)?;
                 match symbol.address {
-                    // The function is chosen when the process starts.
+                    // The process chooses the function when it starts.
                     Some(_) if symbol.is_indirect => NOWHERE,
                     Some(address) => address.wrapping_add(addend),
-                    // Code asks whether a weak function is there: without threads, it is not.
+                    // Code tests whether a weak function exists: without threads, it does not.
                     None if symbol.is_weak && symbol.name.contains("pthread") => 0,
                     None => (IMPORTS + u64::from(index) * SLOT).wrapping_add(addend),
                 }

@@ -1,25 +1,25 @@
-//! What a function imports from the C and C++ runtimes, as far as the initialiser of a static map needs it. Each model does
-//! what its standard promises; a name that is not here is not guessed at.
+//! Models of functions of the C and C++ runtimes that the initialiser of a static map needs. Each behaves as its standard requires.
+//! A function without a model is an error.
 
 use super::bounds::index;
 use super::error::ExecutionError;
 use super::memory::{LARGEST_BLOCK, Memory};
 use super::{libstdcxx_map, libstdcxx_string};
 
-/// The arguments of a call that fit into registers.
+/// The register arguments of a call.
 pub(super) type Arguments = [u64; 6];
 
-/// Calls an imported function: its result, or why it cannot be followed.
+/// Calls an imported function. Returns its result, or the reason why it cannot be emulated.
 pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -> Result<u64, ExecutionError> {
     let &[first, second, third, ..] = arguments;
-    // Names of C++ as the Itanium ABI mangles them, decoded beside.
+    // C++ names are mangled by the Itanium ABI; comments have the demangled names.
     match name {
         // operator new(size_t), operator new[](size_t)
         "_Znwm" | "_Znam" | "malloc" => memory.allocate(first),
-        // What does nothing, or need not be done: constructors and destructors of allocators, operator delete in all its forms
+        // Functions without a needed effect: constructors and destructors of allocators, operator delete in all its forms
         "free" | "__cxa_guard_abort" | "_ZNSaIcEC1Ev" | "_ZNSaIcEC2Ev" | "_ZNSaIcED1Ev" | "_ZNSaIcED2Ev" => Ok(first),
         _ if name.starts_with("_ZdlPv") || name.starts_with("_ZdaPv") => Ok(0),
-        // Itanium C++ ABI 3.3.3, "Once-time initialization API": the first byte of the guard says whether it is done.
+        // Itanium C++ ABI 3.3.3, "Once-time initialization API": the first byte of the guard is set after the initialization.
         "__cxa_guard_acquire" => Ok(u64::from(memory.load(first, 1)? == 0)),
         "__cxa_guard_release" => memory.store(first, 1, 1).map(|()| 0),
         "__cxa_atexit" => Ok(0),

@@ -1,4 +1,4 @@
-//! How long decoding takes, for each format and number of threads: `cargo bench -p ncclcheck-unpack`.
+//! Benchmarks of decoding, by format and number of threads: `cargo bench -p ncclcheck-unpack`.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a program, on data that is known")]
 
@@ -13,13 +13,13 @@ use unpack::pipe::Pipe;
 use unpack::pool::Pool;
 use unpack::unzstd::Unzstd;
 
-/// Threads of the pool; 0 stands for decoding in order, without a pool.
+/// Threads of the pool; 0 means decoding in order, without a pool.
 const THREADS: [usize; 4] = [0, 1, 2, 4];
 
-/// Content of one zstd frame, as zstd:chunked cuts them.
+/// Content bytes of one zstd frame, as in zstd:chunked.
 const FRAME: usize = 64 << 10;
 
-/// Machine code: this program, as often as it takes.
+/// Machine code: this program, repeated.
 fn content() -> Vec<u8> {
     const ENOUGH: usize = 16 << 20;
     let program = fs::read(std::env::current_exe().unwrap()).unwrap();
@@ -36,7 +36,7 @@ fn zstd_frames(content: &[u8]) -> Vec<u8> {
     content.chunks(FRAME).flat_map(|part| zstd::bulk::compress(part, 3).unwrap()).collect()
 }
 
-/// Reads to the end, as a consumer that looks at every block.
+/// Reads to the end, like a consumer that processes every block.
 fn drain(mut decoder: impl BufRead) -> usize {
     let mut count = 0;
     loop {

@@ -1,6 +1,5 @@
-//! Unpacks a gzip file to standard output: `gunzip FILE [THREADS]`, with so many threads, or in order where none are named.
-//! For measuring the decoder alone, and for comparing its bytes with those of others. The file is read as layers are, on a
-//! thread of its own.
+//! Decodes a gzip file to standard output: `gunzip FILE [THREADS]`. Without THREADS it decodes in order. It serves to measure
+//! the decoder alone, and to compare its output with that of other decoders. A separate thread reads the file, as for layers.
 
 use std::fs::File;
 use std::io::{self, BufRead, Write};
@@ -21,7 +20,7 @@ fn main() -> io::Result<()> {
 
 fn unpack(mut packed: Pipe, pool: Option<&Pool>) -> io::Result<()> {
     let mut unpacked = Gunzip::new(&mut packed, pool);
-    // The lock of Rust's standard output would look for line ends in all of it.
+    // Rust's `Stdout` would search all output for line ends.
     let mut out = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     loop {
         let bytes = unpacked.fill_buf()?;

@@ -1,7 +1,7 @@
-//! Access to slices whose bounds an invariant of the decoder holds.
+//! Access to slices whose bounds an invariant of the decoder guarantees.
 //!
-//! A bound that does not hold is a defect. A debug build panics at the place; a release build returns [`BoundsError`], which
-//! ends the stream as damage. No byte is ever made up for one that is missing.
+//! A violated bound is a defect. A debug build panics at the caller; a release build returns [`BoundsError`], which ends the
+//! stream as damaged. Missing bytes are never replaced by invented ones.
 
 #![allow(clippy::inline_always, reason = "the inner loop must have no calls in it")]
 
@@ -10,12 +10,12 @@ use std::slice::SliceIndex;
 use crate::error::DecodeError;
 use crate::inflate::InflateError;
 
-/// A decoder left the bounds of its own buffer.
+/// A decoder accessed its own buffer out of bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BoundsError;
 
 impl BoundsError {
-    /// The error, and a panic in debug builds. Inlined, since a call, even one that is never made, would cost the inner loop
+    /// Returns the error; panics in debug builds. Inlined, since even a call that is never made would cost the inner loop
     /// registers.
     #[inline(always)]
     #[track_caller]
@@ -48,7 +48,7 @@ pub(crate) fn part_mut<T, I: SliceIndex<[T]>>(data: &mut [T], range: I) -> Resul
     Ok(part)
 }
 
-/// The `N` elements from `at` on.
+/// `data[at..at + N]`.
 #[inline(always)]
 #[track_caller]
 pub(crate) fn array<T, const N: usize>(data: &[T], at: usize) -> Result<&[T; N], BoundsError> {
@@ -56,7 +56,7 @@ pub(crate) fn array<T, const N: usize>(data: &[T], at: usize) -> Result<&[T; N],
     Ok(array)
 }
 
-/// Copies all of `source` to `target` from `at` on.
+/// Copies all of `source` to `target[at..]`.
 #[track_caller]
 pub(crate) fn copy<T: Copy>(target: &mut [T], at: usize, source: &[T]) -> Result<(), BoundsError> {
     part_mut(target, at..at.saturating_add(source.len()))?.copy_from_slice(source);

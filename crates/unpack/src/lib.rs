@@ -4,8 +4,8 @@
 //!   from a known block on.
 //! - [`unzstd`] decodes zstd: [`Unzstd`](unzstd::Unzstd).
 //! - [`pipe`] carries the compressed bytes from the thread that reads them to the decoder.
-//! - [`pool`] has the threads. One [`Pool`](pool::Pool) serves any number of streams at once, and bounds the memory of all of
-//!   them together.
+//! - [`pool`] provides the threads. One [`Pool`](pool::Pool) serves any number of streams at once, and bounds their total
+//!   memory.
 //!
 //! # Example
 //!
@@ -32,9 +32,10 @@
 //!
 //! # Errors
 //!
-//! The decoders are [`BufRead`](std::io::BufRead), so their errors are [`std::io::Error`]. [`UnpackError::from_io`] takes out what
-//! is inside: the error of the source, unchanged, or a [`DecodeError`]. An error of the source comes out after all bytes that the
-//! source gave before. All content before damage may have come out already: a checksum is at the end of what it covers.
+//! The decoders implement [`BufRead`](std::io::BufRead), so their errors are [`std::io::Error`]. [`UnpackError::from_io`] returns
+//! the error inside: the error of the source, unchanged, or a [`DecodeError`]. An error of the source comes after all bytes that
+//! the source returned before. All content before the damage may have been returned already, because a checksum follows the data
+//! that it covers.
 
 mod bounds;
 mod error;

@@ -1,10 +1,10 @@
-//! A library whose functions are looked for and called: the first that is named `caffe2::GetBuildOptions()`, and those that refer
-//! to a literal. Whatever the bytes are, each call ends within its limits, with a result or an error.
+//! Searches a library for functions and calls them: `caffe2::GetBuildOptions()` by name, and functions that refer to a literal. For
+//! all input bytes, each call must end within its limits, with a result or an error.
 #![no_main]
 
 use emulate::{ElfImage, StringAbi, call};
 
-/// Names of the function, by the ABI of its strings.
+/// Mangled names of the function, by the ABI of its strings.
 const NAMES: [&str; 2] = ["_ZN6caffe215GetBuildOptionsB5cxx11Ev", "_ZN6caffe215GetBuildOptionsEv"];
 
 libfuzzer_sys::fuzz_target!(|library: &[u8]| {

@@ -1,9 +1,9 @@
-//! Whole numbers: C4.1.65, "Data Processing -- Immediate", and C4.1.68, "Data Processing -- Register".
+//! Integer instructions: C4.1.65, "Data Processing -- Immediate", and C4.1.68, "Data Processing -- Register".
 
 use super::super::error::ExecutionError;
 use super::{Arm, ArmInstruction, cut, extend, not_understood};
 
-/// N, Z, C, V.
+/// The flags N, Z, C, V.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ArmFlags {
     negative: bool,
@@ -13,7 +13,7 @@ pub(super) struct ArmFlags {
 }
 
 impl ArmFlags {
-    /// Whether a condition holds (C1.2.4, "Condition code").
+    /// Returns true if a condition holds (C1.2.4, "Condition code").
     pub(super) const fn meet(self, condition: u32) -> bool {
         let holds = match condition >> 1 {
             0 => self.zero,
@@ -28,12 +28,12 @@ impl ArmFlags {
         holds != (condition & 1 == 1)
     }
 
-    /// From the four bits of a field.
+    /// Flags from the four bits of a field.
     const fn of_bits(bits: u32) -> Self {
         Self { negative: bits & 8 != 0, zero: bits & 4 != 0, carry: bits & 2 != 0, overflow: bits & 1 != 0 }
     }
 
-    /// Of a result without carry and overflow.
+    /// Flags of a result without carry and overflow.
     const fn of(result: u64, bits: u32) -> Self {
         Self { negative: is_negative(result, bits), zero: cut(result, bits) == 0, carry: false, overflow: false }
     }
@@ -43,7 +43,7 @@ const fn is_negative(value: u64, bits: u32) -> bool {
     extend(value, bits).cast_signed() < 0
 }
 
-/// `left + right + carry`; a difference is a sum with the complement.
+/// `left + right + carry`. A difference is a sum with the complement.
 fn add(left: u64, right: u64, carry: bool, bits: u32) -> (u64, ArmFlags) {
     let (left, right) = (cut(left, bits), cut(right, bits));
     let wide = u128::from(left) + u128::from(right) + u128::from(carry);
@@ -67,7 +67,7 @@ fn shift(kind: u32, value: u64, by: u32, bits: u32) -> u64 {
     cut(shifted, bits)
 }
 
-/// `DecodeBitMasks` (J1.1.3): a run of ones, rotated, repeated. None where the fields are reserved.
+/// `DecodeBitMasks` (J1.1.3): a run of ones, rotated and repeated. `None` if the fields are reserved.
 fn bit_mask(word: ArmInstruction, bits: u32) -> Option<u64> {
     let (n, rotate, ones) = (word.bits(22, 1), word.bits(16, 6), word.bits(10, 6));
     let length = (n << 6 | (!ones & 0x3f)).checked_ilog2().filter(|length| *length > 0)?;
@@ -153,7 +153,7 @@ impl Arm {
             return Err(not_understood(word));
         }
         let (target, source) = (word.register(0), cut(self.get(word.register(5)), bits));
-        // Either the field is taken out of the source, or it is put at a place.
+        // Either extracts the field from the source, or inserts it at a position.
         let (field, length, place) =
             if last >= rotate { (source >> rotate, last - rotate + 1, 0) } else { (source, last + 1, bits - rotate) };
         let field = cut(field, length);
@@ -167,7 +167,7 @@ impl Arm {
         Ok(())
     }
 
-    /// ADD, ADDS, SUB, SUBS. Without flags, and where the operand is no plain register, the target may be the stack pointer.
+    /// ADD, ADDS, SUB, SUBS. Without flags, and if the operand is not a plain register, the target may be the stack pointer.
     fn sum(&mut self, word: ArmInstruction, left: u64, right: u64, may_be_sp: bool) {
         let bits = Self::width(word);
         let (result, flags) = if word.bit(30) { add(left, !right, true, bits) } else { add(left, right, false, bits) };
@@ -182,7 +182,7 @@ impl Arm {
         }
     }
 
-    /// AND, ORR, EOR, ANDS, which sets the flags.
+    /// AND, ORR, EOR, ANDS. Only ANDS sets the flags.
     fn logic(&mut self, kind: u32, left: u64, right: u64, bits: u32) -> u64 {
         let result = match kind {
             1 => left | right,
@@ -254,7 +254,7 @@ impl Arm {
         Ok(())
     }
 
-    /// MADD, MSUB, and their forms from 32 to 64 bits.
+    /// MADD, MSUB, and their widening forms from 32 to 64 bits.
     fn multiply(&mut self, word: ArmInstruction, left: u64, right: u64) -> Result<(), ExecutionError> {
         let bits = Self::width(word);
         let product = match word.bits(21, 3) {
@@ -270,7 +270,7 @@ impl Arm {
     }
 }
 
-/// UXTB to SXTX: a register's low part, with or without its sign.
+/// UXTB to SXTX: a register's low part, zero- or sign-extended.
 pub(super) const fn extended(option: u32, value: u64) -> u64 {
     let bits = 8 << (option & 3);
     if option & 4 == 0 { cut(value, bits) } else { extend(value, bits) }
@@ -279,7 +279,7 @@ pub(super) const fn extended(option: u32, value: u64) -> u64 {
 fn two_sources(kind: u32, left: u64, right: u64, bits: u32) -> Option<u64> {
     let by = u32::try_from(right % u64::from(bits)).unwrap_or_default();
     match kind {
-        // UDIV: by zero is zero
+        // UDIV: division by zero gives zero
         2 => Some(cut(left, bits).checked_div(cut(right, bits)).unwrap_or_default()),
         8..=11 => Some(shift(kind - 8, left, by, bits)),
         _ => None,

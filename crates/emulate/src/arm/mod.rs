@@ -1,6 +1,6 @@
-//! AArch64: the instructions that compilers make of constructors, strings and maps (Arm ARM, chapter C4, "A64 Instruction Set
-//! Encoding", whose tables the modules follow). Every instruction is one word with fixed fields, so that taking it apart and
-//! doing it are one step.
+//! AArch64: the instructions that compilers generate for constructors, strings and maps (Arm ARM, chapter C4, "A64 Instruction
+//! Set Encoding", whose tables the modules follow). Every instruction is one word with fixed fields, so the modules decode and
+//! execute it in one step.
 
 mod integer;
 mod transfer;
@@ -39,12 +39,12 @@ impl ArmInstruction {
         self.0 >> at & 1 == 1
     }
 
-    /// The same as a number with a sign, times `scale`.
+    /// `length` bits from bit `from` on, as a signed number, times `scale`.
     fn signed(self, from: u32, length: u32, scale: u64) -> u64 {
         extend(u64::from(self.bits(from, length)), length).wrapping_mul(scale)
     }
 
-    /// The register that a field of five bits names.
+    /// The register in a field of five bits.
     const fn register(self, from: u32) -> u32 {
         self.bits(from, 5)
     }
@@ -54,12 +54,12 @@ impl ArmInstruction {
     }
 }
 
-/// A number of so many bits, with its sign.
+/// Sign-extends a number of `bits` bits.
 const fn extend(value: u64, bits: u32) -> u64 {
     if bits == 0 || bits >= 64 { value } else { ((value << (64 - bits)).cast_signed() >> (64 - bits)).cast_unsigned() }
 }
 
-/// The number without what lies above so many bits.
+/// Truncates a number to `bits` bits.
 const fn cut(value: u64, bits: u32) -> u64 {
     if bits >= 64 { value } else { value & ((1 << bits) - 1) }
 }
@@ -110,23 +110,23 @@ impl Cpu for Arm {
     }
 }
 
-/// X30 holds where a call returns to.
+/// X30, the link register, holds the return address of a call.
 const LINK: u32 = 30;
 
 impl Arm {
-    /// A register; the one after X30 is always zero.
+    /// The value of a register. The one after X30 is always zero.
     fn get(&self, number: u32) -> u64 {
         usize::try_from(number).ok().and_then(|number| self.general.get(number)).copied().unwrap_or_default()
     }
 
-    /// Writes a register; what is written to the one after X30 is lost.
+    /// Writes a register. Writes to the one after X30 are ignored.
     fn set(&mut self, number: u32, value: u64) {
         if let Some(register) = usize::try_from(number).ok().and_then(|number| self.general.get_mut(number)) {
             *register = value;
         }
     }
 
-    /// A register, where the one after X30 is the stack pointer.
+    /// The value of a register, with the stack pointer after X30.
     fn get_or_sp(&self, number: u32) -> u64 {
         if number == 31 { self.sp } else { self.get(number) }
     }
@@ -178,7 +178,7 @@ impl Arm {
             // MRS Xt, TPIDR_EL0
             self.set(word.register(0), THREAD);
         } else if !word.matches(0xffff_f01f, 0xd503_201f) && !word.matches(0xffff_f000, 0xd503_3000) {
-            // Neither a hint (NOP, BTI, PACIASP) nor a barrier.
+            // Not a hint (NOP, BTI, PACIASP) or a barrier.
             return Err(not_understood(word));
         }
         Ok(())

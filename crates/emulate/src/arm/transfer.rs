@@ -1,4 +1,4 @@
-//! Between registers and memory: C4.1.67, "Loads and Stores".
+//! Transfers between registers and memory: C4.1.67, "Loads and Stores".
 
 use super::super::bounds::{index, part_mut};
 use super::super::error::ExecutionError;
@@ -6,15 +6,15 @@ use super::super::memory::Memory;
 use super::integer::extended;
 use super::{Arm, ArmInstruction, cut, extend, not_understood};
 
-/// What one register takes of memory, or gives to it.
+/// A transfer between one register and memory.
 #[derive(Clone, Copy)]
 struct Transfer {
     register: u32,
-    /// Of a vector register.
+    /// True for a vector register.
     is_vector: bool,
     bytes: u32,
     is_load: bool,
-    /// Bits that a sign is extended to; 0 where there is none.
+    /// Bits to which the value is sign-extended; 0 without sign extension.
     signed: u32,
 }
 
@@ -42,7 +42,7 @@ impl Arm {
         self.get_or_sp(word.register(5))
     }
 
-    /// LDP, STP, LDPSW: offset, before or after which the base moves.
+    /// LDP, STP, LDPSW: with an offset, or pre- or post-indexed.
     fn pair(&mut self, word: ArmInstruction, memory: &mut Memory<'_>) -> Result<(), ExecutionError> {
         let (is_vector, is_load) = (word.bit(26), word.bit(22));
         let (bytes, signed) = match (is_vector, word.bits(30, 2)) {
@@ -66,7 +66,7 @@ impl Arm {
         Ok(())
     }
 
-    /// LDR, LDRSW of a place near the instruction.
+    /// LDR, LDRSW of an address relative to the instruction.
     fn literal(&mut self, word: ArmInstruction, here: u64, memory: &mut Memory<'_>) -> Result<(), ExecutionError> {
         let is_vector = word.bit(26);
         let (bytes, signed) = match (is_vector, word.bits(30, 2)) {
@@ -80,7 +80,7 @@ impl Arm {
         self.move_register(transfer, here.wrapping_add(word.signed(5, 19, 4)), memory)
     }
 
-    /// LDR, STR and their kin, with an offset in the instruction or in a register.
+    /// LDR, STR and their variants, with an offset in the instruction or in a register.
     fn single(&mut self, word: ArmInstruction, memory: &mut Memory<'_>) -> Result<(), ExecutionError> {
         let is_offset = word.bit(24);
         let kind = word.bits(10, 2);
@@ -114,7 +114,7 @@ impl Arm {
         Ok(())
     }
 
-    /// LDADD, LDCLR, LDEOR, LDSET, SWP, LDAPR. Nobody else is there to see an order.
+    /// LDADD, LDCLR, LDEOR, LDSET, SWP, LDAPR. Memory order does not matter, since there is only one thread.
     fn atomic(&mut self, word: ArmInstruction, memory: &mut Memory<'_>) -> Result<(), ExecutionError> {
         let size = 1 << word.bits(30, 2);
         let address = self.base(word);
@@ -191,7 +191,7 @@ impl Arm {
     }
 }
 
-/// What the fields `size`, `V` and `opc` mean; None for a prefetch.
+/// Meaning of the fields `size`, `V` and `opc`; `None` for a prefetch.
 fn single(word: ArmInstruction) -> Result<Option<Transfer>, ExecutionError> {
     let (size, kind) = (word.bits(30, 2), word.bits(22, 2));
     let transfer = Transfer {

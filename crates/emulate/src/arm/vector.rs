@@ -1,5 +1,5 @@
-//! Vector registers, as far as they copy, clear and join bytes: C4.1.69, "Data Processing -- Scalar Floating-Point and
-//! Advanced SIMD".
+//! Vector instructions that copy, clear and combine bytes: C4.1.69, "Data Processing -- Scalar Floating-Point and Advanced
+//! SIMD".
 
 use super::super::error::ExecutionError;
 use super::{Arm, ArmInstruction, not_understood};
@@ -11,7 +11,7 @@ impl Arm {
         usize::try_from(number).ok().and_then(|number| self.vector.get(number)).copied().unwrap_or_default()
     }
 
-    /// Writes a vector; the short forms clear its upper half.
+    /// Writes a vector. The short forms clear its upper half.
     fn set_vector(&mut self, word: ArmInstruction, mut value: ArmVector) {
         if !word.bit(30) {
             value.iter_mut().skip(8).for_each(|byte| *byte = 0);
@@ -92,7 +92,7 @@ impl Arm {
     }
 }
 
-/// `AdvSIMDExpandImm` (J1.1.3), without the forms that make floating-point numbers and trailing ones.
+/// `AdvSIMDExpandImm` (J1.1.3), without the forms for floating-point numbers and trailing ones.
 fn constant(word: ArmInstruction) -> Option<u64> {
     let byte = u64::from(word.bits(16, 3) << 5 | word.bits(5, 5));
     let (mode, inverted) = (word.bits(12, 4), word.bit(29));
@@ -100,7 +100,7 @@ fn constant(word: ArmInstruction) -> Option<u64> {
         0b0000 | 0b0010 | 0b0100 | 0b0110 => (byte << (mode * 4)).wrapping_mul(0x0000_0001_0000_0001),
         0b1000 | 0b1010 => (byte << ((mode & 2) * 4)).wrapping_mul(0x0001_0001_0001_0001),
         0b1110 if inverted => {
-            // Each bit stands for a byte of ones.
+            // Each bit expands to a byte of ones.
             return Some((0..8).filter(|bit| byte >> bit & 1 == 1).fold(0, |value, bit| value | 0xff << (bit * 8)));
         }
         0b1110 => byte.wrapping_mul(0x0101_0101_0101_0101),

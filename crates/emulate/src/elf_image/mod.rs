@@ -1,5 +1,5 @@
-//! An ELF file as its process would see it: bytes by address, relocated, and the symbols that calls lead to (System V gABI,
-//! chapters 4 and 5, with the supplements for x86-64 and AArch64). Read by range: little of a large library need be in memory.
+//! An ELF file as its process would see it: relocated bytes by address, and the symbols that calls refer to (System V gABI,
+//! chapters 4 and 5, with the supplements for x86-64 and AArch64). Only the needed ranges of the file are read into memory.
 
 mod references;
 mod symbols;
@@ -36,14 +36,14 @@ impl ReadAt for &[u8] {
     }
 }
 
-/// Machines whose code can be followed.
+/// Machines whose code can be emulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Machine {
     X86,
     Arm,
 }
 
-/// An ELF file as a process would map it: bytes by address, relocated.
+/// An ELF file as a process would map it: relocated bytes by address.
 pub struct ElfImage<'a> {
     file: &'a dyn ReadAt,
     pub(crate) machine: Machine,
@@ -51,11 +51,11 @@ pub struct ElfImage<'a> {
     dynamic: Vec<(u64, u64)>,
     relocations: Vec<Relocation>,
     sections: Sections,
-    /// Address of the table of functions that unwinding searches, `PT_GNU_EH_FRAME`.
+    /// Address of the table of functions for unwinding, `PT_GNU_EH_FRAME`.
     frame_table: Option<u64>,
 }
 
-/// One `PT_LOAD`.
+/// One `PT_LOAD` segment.
 struct Segment {
     address: u64,
     offset: u64,
@@ -64,26 +64,26 @@ struct Segment {
     executable: bool,
 }
 
-/// Where the section header table is.
+/// Location of the section header table.
 struct Sections {
     offset: u64,
     count: u16,
 }
 
-/// What is to be written at an address.
+/// A value to write at an address.
 pub(super) struct Relocation {
     pub(super) address: u64,
     pub(super) value: RelocationTarget,
 }
 
-/// What a relocation comes to.
+/// Value of a relocation.
 #[derive(Clone, Copy)]
 pub(super) enum RelocationTarget {
     /// An address in this file.
     Here(u64),
-    /// A dynamic symbol, and what is added to it.
+    /// A dynamic symbol, and its addend.
     Symbol { index: u32, addend: u64 },
-    /// Something that has no meaning here, such as thread-local storage.
+    /// An unsupported relocation, such as one of thread-local storage.
     Other,
 }
 
@@ -100,7 +100,7 @@ mod tag {
     pub(super) const GNU_HASH: u64 = 0x6fff_fef5;
 }
 
-/// Relocations that are kept, of 32 bytes each. libtorch_cpu.so 2.9.0 has 326,000.
+/// Maximum number of relocations, of 32 bytes each. libtorch_cpu.so 2.9.0 has 326,000.
 const MOST_RELOCATIONS: usize = 1 << 21;
 
 impl fmt::Debug for ElfImage<'_> {
@@ -110,11 +110,11 @@ impl fmt::Debug for ElfImage<'_> {
 }
 
 impl<'a> ElfImage<'a> {
-    /// Reads the headers and the relocations. Everything else is read when it is needed.
+    /// Opens a file, and reads its headers and relocations. Everything else is read on demand.
     ///
     /// # Errors
     ///
-    /// It is no ELF file for x86-64 or AArch64, or cannot be read.
+    /// The file is not an ELF file for x86-64 or AArch64, or cannot be read.
     pub fn open(file: &'a dyn ReadAt) -> Result<Self, ElfError> {
         let mut header = [0; 64];
         file.read_at(0, &mut header).map_err(failed(FilePart::Header))?;
@@ -167,7 +167,7 @@ impl<'a> ElfImage<'a> {
         self.dynamic.iter().find(|(tag, _)| *tag == wanted).map(|(_, value)| *value)
     }
 
-    /// Whether this address is inside the mapped file.
+    /// Returns true if the address is inside the mapped file.
     pub(super) fn holds(&self, address: u64) -> bool {
         self.segment(address).is_some()
     }
@@ -178,7 +178,7 @@ impl<'a> ElfImage<'a> {
         })
     }
 
-    /// Fills the buffer with what is mapped there, before relocation. What lies between segments reads as zeros.
+    /// Fills the buffer with the mapped bytes before relocation. Gaps between segments read as zeros.
     pub(super) fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), ElfError> {
         buffer.fill(0);
         let end = address.checked_add(buffer.len() as u64).ok_or(ElfError::AddressOverflow)?;
@@ -221,7 +221,7 @@ impl<'a> ElfImage<'a> {
         Ok(relocations)
     }
 
-    /// `DT_RELR`: an even entry is an address, an odd one a bitmap of the 63 words behind the last.
+    /// `DT_RELR`: an even entry is an address, an odd one a bitmap of the next 63 words.
     fn relative(&self, table: &[u8], relocations: &mut Vec<Relocation>) -> Result<(), ElfError> {
         let mut next = 0_u64;
         for entry in table.chunks_exact(8).map(|entry| long(entry, 0)) {
@@ -251,7 +251,7 @@ impl<'a> ElfImage<'a> {
     }
 }
 
-/// Relocations of the psABI supplements, "Relocation Types".
+/// Relocation types of the psABI supplements, "Relocation Types".
 fn target(machine: Machine, info: u64, addend: u64) -> RelocationTarget {
     let kind = info & 0xffff_ffff;
     let Ok(index) = u32::try_from(info >> 32) else { return RelocationTarget::Other };
@@ -266,7 +266,7 @@ fn target(machine: Machine, info: u64, addend: u64) -> RelocationTarget {
     }
 }
 
-/// Names the part of the file in an error.
+/// Adds the part of the file to an error.
 fn failed(part: FilePart) -> impl Fn(io::Error) -> ElfError {
     move |error| ElfError::Read { part, error }
 }

@@ -1,5 +1,5 @@
-//! Functions that no symbol names, by a literal that their code refers to. Where functions begin stands in the table that
-//! unwinding needs, which no stripping takes away (Linux Standard Base, Core, 10.6.2 "The .eh_frame_hdr section").
+//! Search for functions without a symbol, by a literal that their code refers to. The starts of functions come from the table
+//! for unwinding, which stripping preserves (Linux Standard Base, Core, 10.6.2 "The .eh_frame_hdr section").
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -9,18 +9,18 @@ use memchr::memmem;
 use super::super::bounds::index;
 use super::{ElfError, ElfImage, Machine, word};
 
-/// Functions that are given: more than one is already rare.
+/// Maximum number of returned functions. Even two are rare.
 const MOST_FUNCTIONS: usize = 4;
 
-/// Bytes before a literal's words in which its beginning is looked for.
+/// Bytes before a literal's words in which to search for its start.
 const LONGEST_LITERAL: u64 = 1 << 13;
 
 /// Instructions between the two halves of an address that AArch64 code computes.
 const ADDRESS_HALVES: usize = 8;
 
 impl ElfImage<'_> {
-    /// The addresses of functions that refer to a literal that contains `words`: the first four by address. For files without
-    /// symbols; where functions begin is read from `.eh_frame_hdr`.
+    /// The addresses of functions that refer to a literal that contains `words`, at most the first four. Serves files without
+    /// symbols: the starts of functions come from `.eh_frame_hdr`.
     ///
     /// # Errors
     ///
@@ -37,7 +37,7 @@ impl ElfImage<'_> {
         Ok(starts.into_iter().take(MOST_FUNCTIONS).collect())
     }
 
-    /// Addresses of the literals, each from its first byte to the zero behind it.
+    /// Address ranges of the literals, each from its first byte to its terminating zero.
     fn literals(&self, words: &[u8]) -> Result<Vec<Range<u64>>, ElfError> {
         let finder = memmem::Finder::new(words);
         let mut places = Vec::new();
@@ -63,7 +63,7 @@ impl ElfImage<'_> {
         places.into_iter().map(ends).collect()
     }
 
-    /// Addresses of code that computes an address inside one of the literals.
+    /// Addresses of code that computes an address in one of the literals.
     fn references(&self, literals: &[Range<u64>]) -> Result<Vec<u64>, ElfError> {
         let is_inside = |address: u64| literals.iter().any(|literal| literal.contains(&address));
         let mut places = Vec::new();
@@ -81,9 +81,9 @@ impl ElfImage<'_> {
         Ok(places)
     }
 
-    /// Where the function begins in which this address lies.
+    /// Start of the function that contains this address.
     fn function_around(&self, place: u64) -> Result<Option<u64>, ElfError> {
-        /// Version 1; a count of four bytes; entries of four bytes each, relative to the table's beginning.
+        /// Version 1; a count of four bytes; entries of two numbers of four bytes, relative to the table's start.
         const FORMAT: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
         let Some(table) = self.frame_table else { return Ok(None) };
         let mut header = [0; 12];
@@ -93,7 +93,7 @@ impl ElfImage<'_> {
         }
         let start =
             |index: u32| Ok::<_, ElfError>(offset(table, self.word_at(table.wrapping_add(12 + 8 * u64::from(index)))?));
-        // Entries are sorted: the last that is not behind the place.
+        // Entries are sorted: takes the last one that is not after the address.
         let (mut low, mut high) = (0, word(&header, 8));
         while low < high {
             let middle = low + (high - low) / 2;
@@ -103,13 +103,13 @@ impl ElfImage<'_> {
     }
 }
 
-/// An address by its signed distance from another.
+/// An address from its signed distance to another.
 fn offset(from: u64, distance: u32) -> u64 {
     from.wrapping_add_signed(i64::from(distance.cast_signed()))
 }
 
-/// Operands that are relative to the instruction pointer (Intel SDM, volume 2, 2.2.1.6): such a byte of kind, and then the
-/// distance from the instruction's end, which is the operand's wherever no immediate follows.
+/// Operands relative to the instruction pointer (Intel SDM, volume 2, 2.2.1.6): a ModR/M byte of this kind, and then the distance
+/// from the instruction's end, which is the operand's end unless an immediate follows.
 fn x86_references(base: u64, code: &[u8], is_inside: &dyn Fn(u64) -> bool, places: &mut Vec<u64>) {
     for (at, window) in code.windows(5).enumerate() {
         let [kind, a, b, c, d] = *window else { continue };
@@ -122,7 +122,7 @@ fn x86_references(base: u64, code: &[u8], is_inside: &dyn Fn(u64) -> bool, place
     }
 }
 
-/// ADRP gives a page, ADD the place in it (Arm ARM, C6.2).
+/// ADRP computes a page, ADD an address in it (Arm ARM, C6.2).
 fn arm_references(base: u64, code: &[u8], is_inside: &dyn Fn(u64) -> bool, places: &mut Vec<u64>) {
     let instructions: Vec<_> = code.chunks_exact(4).map(|bytes| word(bytes, 0)).collect();
     for (index, window) in instructions.windows(2).enumerate() {
@@ -131,7 +131,7 @@ fn arm_references(base: u64, code: &[u8], is_inside: &dyn Fn(u64) -> bool, place
         };
         let place = base.wrapping_add(4 * index as u64);
         let pages = (adrp >> 5 & 0x7_ffff) << 2 | adrp >> 29 & 3;
-        // 21 bits with a sign.
+        // 21 bits, signed.
         let pages = i64::from((pages << 11).cast_signed() >> 11);
         let page = (place & !0xfff).wrapping_add_signed(pages << 12);
         let register = adrp & 0x1f;

@@ -1,11 +1,11 @@
-//! Functions by their names, and names of what a relocation means.
+//! Functions by name, and names of relocated symbols.
 
 use memchr::memmem;
 
 use super::super::bounds::{part, part_mut};
 use super::{ElfError, ElfImage, FilePart, failed, half, long, tag, word};
 
-/// Bytes of the longest name that is compared. Mangled names of nested templates grow long.
+/// Maximum length of a compared name, in bytes. Mangled names of nested templates are long.
 const LONGEST_NAME: usize = 1 << 16;
 
 /// `STT_GNU_IFUNC`, a symbol's type.
@@ -19,13 +19,13 @@ pub(in super::super) struct Symbol {
     pub(in super::super) name: String,
     /// Address, if this file defines it.
     pub(in super::super) address: Option<u64>,
-    /// The address is that of code which chooses the function.
+    /// True if the address is that of code that chooses the function.
     pub(in super::super) is_indirect: bool,
     pub(in super::super) is_weak: bool,
 }
 
 impl Symbol {
-    /// Address of the function that it names, if this file defines it.
+    /// Address of the function, if this file defines it.
     const fn function(&self) -> Result<Option<u64>, ElfError> {
         if self.is_indirect { Err(ElfError::IndirectFunction) } else { Ok(self.address) }
     }
@@ -58,12 +58,12 @@ impl ElfImage<'_> {
         Err(ElfError::EndlessName)
     }
 
-    /// The address of a function by its (mangled) name: a dynamic symbol, or a local one where the file is not stripped. `None`
-    /// where the file has no such function.
+    /// The address of a function by its (mangled) name: a dynamic symbol, or a local one if the file is not stripped. `None` if
+    /// the file has no such function.
     ///
     /// # Errors
     ///
-    /// The tables of symbols cannot be read, or the function is an indirect one.
+    /// The symbol tables cannot be read, or the function is an indirect one.
     pub fn function(&self, name: &str) -> Result<Option<u64>, ElfError> {
         match self.exported(name)? {
             Some(address) => Ok(Some(address)),
@@ -73,7 +73,7 @@ impl ElfImage<'_> {
 
     /// Looks a name up as the dynamic loader does.
     fn exported(&self, name: &str) -> Result<Option<u64>, ElfError> {
-        /// No chain of an honest table is longer.
+        /// No chain of a valid table is longer.
         const LONGEST_CHAIN: u32 = 1 << 16;
         if let Some(table) = self.dynamic(tag::GNU_HASH) {
             let hash = name.bytes().fold(5381_u32, |hash, byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)));
@@ -124,7 +124,7 @@ impl ElfImage<'_> {
         const SYMTAB: u32 = 2;
         let mut headers = vec![0; usize::from(self.sections.count) * 64];
         if self.file.read_at(self.sections.offset, &mut headers).is_err() {
-            // The section headers serve debuggers; a file without them is in order.
+            // Section headers are for debuggers, so a file without them is valid.
             return Ok(None);
         }
         let headers: Vec<_> = headers.chunks_exact(64).collect();
@@ -143,7 +143,7 @@ impl ElfImage<'_> {
         Ok(address)
     }
 
-    /// The first place of `wanted` in a part of the file, counted from its beginning.
+    /// Offset of the first occurrence of `wanted` in a part of the file, from the start of that part.
     fn search(&self, offset: u64, size: u64, wanted: &[u8]) -> Result<Option<u64>, ElfError> {
         let finder = memmem::Finder::new(wanted);
         let mut place = None;
@@ -154,7 +154,7 @@ impl ElfImage<'_> {
         Ok(place)
     }
 
-    /// Shows a part of the file in chunks, each with `overlap` bytes of the next, until the visitor has seen enough.
+    /// Passes a part of the file in chunks, each with `overlap` bytes of the next, until the visitor stops.
     pub(super) fn chunks(
         &self,
         offset: u64,

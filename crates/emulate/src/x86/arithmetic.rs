@@ -1,4 +1,4 @@
-//! Whole numbers, and the flags that they leave.
+//! Integer instructions, and the flags that they set.
 
 use iced_x86::{ConditionCode, Instruction, Mnemonic, OpKind};
 
@@ -6,7 +6,7 @@ use super::super::error::ExecutionError;
 use super::super::memory::Memory;
 use super::{X86, cut, extend, not_understood};
 
-/// The flags that conditions look at.
+/// The flags that conditions test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct X86Flags {
     carry: bool,
@@ -17,7 +17,7 @@ pub(super) struct X86Flags {
 }
 
 impl X86Flags {
-    /// What every result leaves: zero, sign, parity.
+    /// Sets the flags of every result: zero, sign, parity.
     fn of(result: u64, size: usize) -> Self {
         let [low, ..] = result.to_le_bytes();
         Self {
@@ -28,7 +28,7 @@ impl X86Flags {
         }
     }
 
-    /// Whether a condition holds (SDM volume 1, appendix B).
+    /// Returns true if a condition holds (SDM volume 1, appendix B).
     pub(super) const fn meet(self, condition: ConditionCode) -> bool {
         match condition {
             ConditionCode::None => true,
@@ -127,7 +127,7 @@ impl X86 {
             Mnemonic::Xor => (left ^ right, X86Flags::of(left ^ right, size)),
             Mnemonic::Not => (!left, self.flags),
             Mnemonic::Neg => subtract(0, left, false, size),
-            // These two leave the carry as it is.
+            // These two do not change the carry.
             Mnemonic::Inc => keep(carry, add(left, 1, false, size)),
             Mnemonic::Dec => keep(carry, subtract(left, 1, false, size)),
             Mnemonic::Shl | Mnemonic::Shr | Mnemonic::Sar => self.shift(instruction, left, right, size),
@@ -137,7 +137,7 @@ impl X86 {
                 self.set(instruction.op1_register(), left);
                 (sum, flags)
             }
-            // A bit that a register numbers may lie far from the operand in memory.
+            // A bit number in a register may select a bit far from the operand in memory.
             Mnemonic::Bt if instruction.op0_kind() == OpKind::Memory && instruction.op1_kind() == OpKind::Register => {
                 return Err(not_understood(instruction));
             }
@@ -171,7 +171,7 @@ impl X86 {
         (result, X86Flags { carry, overflow: is_negative(value ^ result, size), ..X86Flags::of(result, size) })
     }
 
-    /// The forms with two and three operands.
+    /// IMUL with two and three operands.
     fn multiply(&mut self, instruction: &Instruction, memory: &mut Memory<'_>) -> Result<(), ExecutionError> {
         let count = instruction.op_count();
         if count < 2 || !instruction.op_register(0).is_gpr() {
@@ -189,7 +189,7 @@ impl X86 {
     }
 }
 
-/// The same with another carry.
+/// The flags with another carry.
 const fn keep(carry: bool, (result, flags): (u64, X86Flags)) -> (u64, X86Flags) {
     (result, X86Flags { carry, ..flags })
 }

@@ -1,4 +1,4 @@
-//! x86-64: the instructions that compilers make of constructors, strings and maps (Intel SDM volume 2).
+//! x86-64: the instructions that compilers generate for constructors, strings and maps (Intel SDM volume 2).
 
 mod arithmetic;
 mod vector;
@@ -60,7 +60,7 @@ impl Cpu for X86 {
     }
 }
 
-/// The lowest `size` bytes.
+/// Zero-extends the lowest `size` bytes.
 const fn cut(value: u64, size: usize) -> u64 {
     match size {
         0 => 0,
@@ -69,7 +69,7 @@ const fn cut(value: u64, size: usize) -> u64 {
     }
 }
 
-/// The lowest `size` bytes, with their sign.
+/// Sign-extends the lowest `size` bytes.
 const fn extend(value: u64, size: usize) -> u64 {
     match size {
         0 => 0,
@@ -86,7 +86,7 @@ fn not_understood(instruction: &Instruction) -> ExecutionError {
 }
 
 impl X86 {
-    /// A general register; callers have made sure that it is one.
+    /// The value of a register, which callers have checked to be a general one.
     fn get(&self, register: Register) -> u64 {
         debug_assert!(register.is_gpr(), "{register:?}");
         let full = self.general.get(register.full_register().number()).copied().unwrap_or_default();
@@ -100,7 +100,7 @@ impl X86 {
         let size = register.size();
         if let Some(full) = self.general.get_mut(register.full_register().number()) {
             *full = match size {
-                // Writing 32 bits clears the others.
+                // A write of 32 bits clears the upper half.
                 4 | 8 => cut(value, size),
                 _ if high => *full & !0xff00 | cut(value, 1) << 8,
                 _ => *full & !cut(u64::MAX, size) | cut(value, size),
@@ -130,7 +130,7 @@ impl X86 {
         instruction.virtual_address(operand, 0, value).ok_or_else(|| not_understood(instruction))
     }
 
-    /// Bytes of an operand.
+    /// Size of an operand in bytes.
     fn size(instruction: &Instruction, operand: u32) -> usize {
         match instruction.op_kind(operand) {
             OpKind::Register => instruction.op_register(operand).size(),
@@ -244,7 +244,7 @@ impl X86 {
         if instruction.op0_kind() != OpKind::Register || instruction.op_count() != 2 {
             return Err(not_understood(instruction));
         }
-        // Where the condition does not hold, a 32-bit target is cleared in its upper half all the same.
+        // CMOVcc clears the upper half of a 32-bit target even if the condition does not hold.
         let value = self.read(instruction, u32::from(holds), memory)?;
         self.write(instruction, value, memory)
     }

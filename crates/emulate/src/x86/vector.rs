@@ -1,4 +1,4 @@
-//! Vector registers, as far as they copy, clear and join bytes.
+//! Vector instructions that copy, clear and combine bytes.
 
 use iced_x86::{EncodingKind, Instruction, Mnemonic, OpKind, Register};
 
@@ -12,7 +12,7 @@ type X86Vector = [u8; 32];
 impl X86 {
     pub(super) fn vector(&mut self, instruction: &Instruction, memory: &mut Memory<'_>) -> Result<(), ExecutionError> {
         let is_vex = instruction.encoding() != EncodingKind::Legacy;
-        // Masks keep elements, and broadcasts repeat one.
+        // Masks preserve elements, and broadcasts repeat one.
         if instruction.op_mask() != Register::None || instruction.is_broadcast() {
             return Err(not_understood(instruction));
         }
@@ -34,7 +34,7 @@ impl X86 {
                 let value = self.operand(instruction, 1, size, memory)?;
                 self.put(instruction, &value, size, is_vex, memory)
             }
-            // Between registers of either kind; the rest of the vector is cleared.
+            // Moves between registers of either kind clear the rest of the vector.
             Mnemonic::Movq | Mnemonic::Vmovq | Mnemonic::Movd | Mnemonic::Vmovd => {
                 let size = if matches!(instruction.mnemonic(), Mnemonic::Movq | Mnemonic::Vmovq) { 8 } else { 4 };
                 let value = self.operand(instruction, 1, size, memory)?;
@@ -59,7 +59,7 @@ impl X86 {
                 result.iter_mut().zip(right).for_each(|(byte, other)| *byte ^= other);
                 self.put(instruction, &result, size, is_vex, memory)
             }
-            // The low half of each.
+            // Combines the low halves.
             Mnemonic::Punpcklqdq | Mnemonic::Vpunpcklqdq => {
                 let count = instruction.op_count();
                 let left = self.operand(instruction, count - 2, 16, memory)?;
@@ -108,7 +108,7 @@ impl X86 {
         Ok(value)
     }
 
-    /// Writes the first operand: `size` bytes; of a register, VEX forms clear the rest.
+    /// Writes `size` bytes to the first operand. VEX forms clear the rest of a register.
     fn put(
         &mut self,
         instruction: &Instruction,
@@ -157,7 +157,7 @@ fn high(vector: &X86Vector) -> u64 {
     vector.get(8..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// A vector of two halves, its rest zero.
+/// A vector of two halves, with zeros above.
 fn joined(first: u64, second: u64) -> X86Vector {
     let mut vector = [0; 32];
     for (place, byte) in vector.iter_mut().zip(first.to_le_bytes().into_iter().chain(second.to_le_bytes())) {

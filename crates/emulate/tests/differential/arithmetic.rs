@@ -1,4 +1,4 @@
-//! Functions that return numbers: written by hand, and generated.
+//! Tests of functions that return numbers, both handwritten and generated.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use super::toolchain::{Driver, Library, Toolchain, toolchain};
 
 const LEVELS: &[&str] = &["-O0", "-O2", "-O3"];
 
-/// Loops, calls, tables and switches, as compilers make them of whole numbers. Every function must be emulated.
+/// Integer code with loops, calls, tables and switches. Every function must be emulated.
 const BY_HAND: &str = r#"
 #include <cstdint>
 #define F extern "C" uint64_t
@@ -36,7 +36,7 @@ F f10() { unsigned __int128 sum = inputs[3]; sum += inputs[5]; sum += inputs[3];
 F f11() { volatile uint8_t bytes[300]; for (int i = 0; i < 300; i++) bytes[i] = i * 7; uint64_t sum = 0; for (int i = 0; i < 300; i++) sum = sum * 31 + bytes[i]; return sum; }
 "#;
 
-/// Runs a test with the toolchain of a machine and a driver, at each level.
+/// Runs a test with the toolchain of a machine and a driver, at each optimization level.
 fn at_each_level(machine: &str, test: impl Fn(&Toolchain, &Driver, &str)) {
     let Some(toolchain) = toolchain(machine) else { return };
     let driver = toolchain.driver("numbers.cc", &[]);
@@ -45,7 +45,7 @@ fn at_each_level(machine: &str, test: impl Fn(&Toolchain, &Driver, &str)) {
     }
 }
 
-/// What each function returns for real, and in the emulator.
+/// The native and the emulated result of each function.
 fn results(driver: &Driver, library: &Library) -> Vec<(u64, Result<u64, ExecutionError>)> {
     let bytes = &*library.bytes;
     let image = ElfImage::open(&bytes).unwrap();
@@ -84,12 +84,12 @@ fn aarch64_loops_and_calls_return_what_they_do_for_real() {
     numbers_by_hand("aarch64");
 }
 
-/// Functions that are generated for one library.
+/// Generated functions per library.
 const GENERATED: usize = 120;
 
 const TYPES: &[&str] = &["uint64_t", "int64_t", "uint32_t", "int32_t", "uint16_t", "int16_t", "uint8_t", "int8_t"];
 
-/// An expression in C of the variables `a` to `d`, `sum` and `i`. Nothing in it is undefined with `-fwrapv`.
+/// A C expression of the variables `a` to `d`, `sum` and `i`, without undefined behaviour under `-fwrapv`.
 fn expression(random: &mut Rng, depth: u32) -> String {
     if depth == 0 || random.u8(..8) == 0 {
         return match random.u8(..8) {

@@ -1,7 +1,7 @@
-//! The emulator against the processor: libraries are compiled, their functions are called for real, and what they return is
-//! compared with what the emulator returns of the same bytes.
+//! Compares the emulator with the processor: compiles libraries, calls their functions natively, and compares the results with the
+//! emulator's results for the same bytes.
 //!
-//! AArch64 is cross-compiled and run by QEMU. Where a toolchain is missing, its tests say on stderr that they are skipped.
+//! AArch64 is cross-compiled and run by QEMU. Tests without their toolchain print to stderr that they are skipped.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 

@@ -1,4 +1,4 @@
-// maps: prints the map that each function f0, f1, ... of a library returns: "map", and a line for each entry in hexadecimal digits.
+// maps: prints the map that each function f0, f1, ... of a library returns: "map", then one line per entry in hexadecimal digits.
 #include <dlfcn.h>
 #include <cstdio>
 #include <map>

@@ -1,4 +1,4 @@
-//! Functions that return a `std::map<std::string, std::string>` of literals, as a build's options are kept.
+//! Tests of functions that return a `std::map<std::string, std::string>` of literals, like the options of a build.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +10,8 @@ use super::toolchain::{Driver, Toolchain, toolchain};
 
 type Map = BTreeMap<String, String>;
 
-/// Literals of every length up to here: compilers store short ones as numbers, and copy long ones in steps of many sizes.
+/// Maximum length of literals. All shorter lengths occur, because compilers store short literals as numbers, and copy long ones in
+/// steps of many sizes.
 const LENGTHS: usize = 112;
 
 /// Entries of one map.
@@ -23,7 +24,7 @@ fn text(random: &mut Rng, length: usize) -> String {
         .collect()
 }
 
-/// Maps with keys and values of all lengths, in no order; at last a map of one entry, an empty one, and long texts.
+/// Maps with keys and values of all lengths, unordered; then a map of one entry, an empty one, and one with long texts.
 fn expected() -> Vec<Map> {
     let mut random = Rng::with_seed(11);
     let mut lengths: Vec<_> = (0..LENGTHS).collect();
@@ -42,7 +43,7 @@ fn expected() -> Vec<Map> {
     maps
 }
 
-/// Entries in an order of their own, as sources have them.
+/// Entries in source order, which is not sorted.
 fn source(maps: &[Map]) -> String {
     let mut source = "#include <map>\n#include <string>\ntypedef std::map<std::string, std::string> Map;\n".to_owned();
     for (number, map) in maps.iter().enumerate() {
@@ -57,7 +58,7 @@ fn source(maps: &[Map]) -> String {
     source
 }
 
-/// What the driver printed.
+/// The maps that the driver printed.
 fn parse(printed: &str) -> Vec<Map> {
     let text = |digits: &str| -> String {
         digits
@@ -76,7 +77,7 @@ fn parse(printed: &str) -> Vec<Map> {
     maps
 }
 
-/// The option that chooses an ABI.
+/// The compiler option for an ABI.
 const fn define(abi: StringAbi) -> &'static str {
     match abi {
         StringAbi::Cxx11 => "-D_GLIBCXX_USE_CXX11_ABI=1",
@@ -107,7 +108,7 @@ fn maps(machine: &str, abi: StringAbi, level: &str) {
     compare(toolchain, abi, &[level], Some(&driver));
 }
 
-/// Each a test of its own, so that they run side by side.
+/// Each configuration is a test of its own, so that they run in parallel.
 macro_rules! tests {
     ($($name:ident: $machine:literal, $abi:expr, $level:literal;)*) => {
         $(#[test]
@@ -135,6 +136,6 @@ tests! {
 #[test]
 fn x86_64_maps_that_are_copied_by_wide_vectors_are_followed() {
     let Some(toolchain) = toolchain("x86_64") else { return };
-    // Not every processor could run this.
+    // Some processors cannot run this code.
     compare(toolchain, StringAbi::Cxx11, &["-O3", "-mavx2"], None);
 }

@@ -1,4 +1,4 @@
-// numbers: prints what each function f0, f1, ... of a library returns, one number a line.
+// numbers: prints the result of each function f0, f1, ... of a library, one number per line.
 #include <dlfcn.h>
 #include <cstdint>
 #include <cstdio>

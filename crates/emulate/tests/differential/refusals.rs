@@ -1,10 +1,10 @@
-//! What cannot be emulated ends in an error, never in another value than the process would return.
+//! Tests that unsupported code ends in an error, never in a value that the process would not return.
 
 use emulate::{ElfError, ElfImage, ExecutionError, call};
 
 use super::toolchain::toolchain;
 
-/// Why the function `f0` of a source cannot be followed; `None` without a toolchain.
+/// The reason why the function `f0` of a source cannot be emulated; `None` without a toolchain.
 fn refusal_of(machine: &str, source: &str, options: &[&str]) -> Option<ExecutionError> {
     let library = toolchain(machine)?.library(source, options);
     let bytes = &*library.bytes;
@@ -13,12 +13,12 @@ fn refusal_of(machine: &str, source: &str, options: &[&str]) -> Option<Execution
     Some(call(&image, entry).map(|returned| returned.value()).expect_err(source).cause)
 }
 
-/// The same of a function with this body.
+/// The reason why a function with this body cannot be emulated.
 fn refusal(machine: &str, declarations: &str, body: &str, options: &[&str]) -> Option<ExecutionError> {
     refusal_of(machine, &format!("{declarations}\nextern \"C\" unsigned long f0() {{ {body} }}"), options)
 }
 
-/// The same of a function in assembly.
+/// The reason why a function in assembly cannot be emulated.
 fn refusal_of_assembly(machine: &str, assembly: &str, options: &[&str]) -> Option<ExecutionError> {
     let source = format!("asm(\".text; .globl f0; .type f0, %function; f0: {assembly}; ret\");");
     refusal_of(machine, &source, options)
@@ -27,14 +27,14 @@ fn refusal_of_assembly(machine: &str, assembly: &str, options: &[&str]) -> Optio
 #[test]
 fn x86_64_instructions_whose_forms_are_not_implemented_are_refused() {
     for (assembly, name) in [
-        // A bit of memory far from the operand.
+        // A bit in memory far from the operand.
         ("movq $-1, -8(%rsp); movl $200, %ecx; xorl %eax, %eax; btq %rcx, -8(%rsp); setc %al", "Bt"),
-        // Half of an element is kept by the mask.
+        // The mask preserves half of an element.
         ("vxorps %xmm1, %xmm1, %xmm1; vmovups %xmm1, %xmm0{%k1}; vmovq %xmm0, %rax", "Vmovups"),
-        // Every element is the same four bytes of memory.
+        // A broadcast: every element is the same four bytes of memory.
         ("movq $5, -16(%rsp); vxorps -16(%rsp){1to4}, %xmm1, %xmm0; vmovq %xmm0, %rax", "Vxorps"),
         ("popw %ax; pushw %ax", "Pop"),
-        // It takes arguments off the stack.
+        // A return that also removes arguments from the stack.
         ("ret $8", "Ret"),
         ("divq %rcx", "Div"),
         ("mulq %rcx", "Mul"),
@@ -61,7 +61,7 @@ fn aarch64_instructions_that_are_not_implemented_are_refused() {
 #[test]
 fn variables_of_other_libraries_have_no_value() {
     for machine in ["x86_64", "aarch64"] {
-        // It is 1 in every process.
+        // The variable is 1 in every process.
         let Some(error) = refusal(machine, "extern \"C\" int optind;", "return optind;", &["-O2"]) else { return };
         assert_eq!(error.to_string(), "it uses optind, whose value is not known here", "{machine}");
     }

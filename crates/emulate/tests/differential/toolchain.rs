@@ -1,4 +1,4 @@
-//! Compilers, and how to run what they make.
+//! Compilers and runners of the compiled programs.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -8,11 +8,11 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-/// A compiler for one machine, and what runs its programs.
+/// A compiler for one machine, and the runner of its programs.
 pub(crate) struct Toolchain {
     pub(crate) machine: &'static str,
     compiler: &'static str,
-    /// Command before a program's path; empty where the processor runs it itself.
+    /// Command before a program's path; empty if this machine runs it natively.
     runner: &'static [&'static str],
 }
 
@@ -36,13 +36,13 @@ const TOOLCHAINS: &[Toolchain] = if cfg!(target_arch = "aarch64") {
     ]
 };
 
-/// The toolchain for a machine, if all of it is installed. The one of this machine must be.
+/// The toolchain for a machine, if it is completely installed. This machine's own toolchain is required.
 pub(crate) fn toolchain(machine: &str) -> Option<&'static Toolchain> {
     let toolchain = TOOLCHAINS.iter().find(|toolchain| toolchain.machine == machine).unwrap();
     let mut programs = [toolchain.compiler].into_iter().chain(toolchain.runner.first().copied());
     let Some(missing) = programs.find(|program| !is_installed(program)) else { return Some(toolchain) };
     assert!(!toolchain.runner.is_empty(), "{missing} is not installed");
-    // Not `eprintln!`, whose output the test harness hides.
+    // The test harness would hide the output of `eprintln!`.
     let skipped = format!("SKIPPED: differential tests of {machine}: {missing} is not installed\n");
     std::io::stderr().write_all(skipped.as_bytes()).unwrap();
     None
@@ -57,7 +57,7 @@ fn is_installed(program: &str) -> bool {
     command(program).arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
-/// What a command prints.
+/// The output of a command.
 fn output(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -75,7 +75,7 @@ impl Toolchain {
         Library { bytes, path, _folder: folder }
     }
 
-    /// Compiles a program that calls the functions of a library, and prints what they return.
+    /// Compiles a program that calls the functions of a library and prints their results.
     pub(crate) fn driver(&self, source: &str, options: &[&str]) -> Driver {
         let folder = tempfile::tempdir().unwrap();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/differential").join(source);
@@ -102,7 +102,7 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// What it prints of a library.
+    /// The driver's output for a library.
     pub(crate) fn run(&self, library: &Library) -> String {
         let program = self.folder.path().join("driver");
         let mut words = self.runner.iter().map(OsStr::new).chain([program.as_os_str()]);

@@ -1,5 +1,5 @@
-//! A deflate stream, as the only member of a gzip stream: what comes out must be what zlib-rs makes of it, and nothing where that
-//! finds a fault.
+//! Decodes a deflate stream as the only member of a gzip stream. The result must equal that of zlib-rs, and must be an error if
+//! zlib-rs reports one.
 #![no_main]
 
 use std::io::Read as _;
@@ -8,7 +8,7 @@ use flate2::{Decompress, FlushDecompress, Status};
 use unpack::inflate::Gunzip;
 use unpack::pipe::Pipe;
 
-/// What is unpacked of one input: enough for every way to run out of room.
+/// Limit of decoded bytes per input, enough for every way to run out of room.
 const MOST: usize = 8 << 20;
 
 libfuzzer_sys::fuzz_target!(|deflated: &[u8]| {

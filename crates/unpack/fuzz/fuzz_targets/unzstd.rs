@@ -1,5 +1,5 @@
-//! A zstd stream: what comes out of it, its frames decoded ahead or not, must be what comes out in order, and an error where there
-//! a fault is found, or a frame lies of its size.
+//! Decodes a zstd stream. The result, with and without decoding ahead, must equal that of decoding in order, and must be an error
+//! if that reports one or if a frame declares a wrong size.
 #![no_main]
 
 use std::io::{BufReader, Read};
@@ -10,32 +10,32 @@ use unpack::unzstd::Unzstd;
 use zstd::stream::read::Decoder;
 use zstd::zstd_safe;
 
-/// What is unpacked of one input.
+/// Limit of decoded bytes per input.
 const MOST: u64 = 4 << 20;
 
-/// As the program's limits have it.
+/// The window limit of ncclcheck.
 const WINDOW_LOG: u32 = 27;
 
 libfuzzer_sys::fuzz_target!(|blob: &[u8]| {
     let (expected, is_whole) = in_order(blob);
     let is_whole = is_whole && is_true(blob);
-    // A pool without threads of its own: the reader itself decodes ahead.
+    // A pool without threads, in which the reader itself decodes ahead.
     for pool in [None, Some(Pool::new(NonZeroUsize::MIN))] {
         let (bytes, is_whole_too) = unpack(Unzstd::new(blob, WINDOW_LOG, pool.as_ref()).unwrap());
         assert_eq!(is_whole_too, is_whole);
-        // How much comes out before a fault depends on what happens to be at hand.
+        // The amount of output before an error depends on the bytes in the buffer.
         assert!(bytes == expected || !is_whole && (bytes.starts_with(&expected) || expected.starts_with(&bytes)));
     }
 });
 
-/// One byte after the other: a frame that is at hand as a whole may have larger blocks.
+/// Reads byte by byte, because zstd allows larger blocks in a frame that is in the buffer as a whole.
 fn in_order(blob: &[u8]) -> (Vec<u8>, bool) {
     let mut decoder = Decoder::with_buffer(BufReader::with_capacity(1, blob)).unwrap();
     decoder.window_log_max(WINDOW_LOG).unwrap();
     unpack(decoder)
 }
 
-/// Whether each frame of a stream unpacks to as much as it says.
+/// Returns true if each frame of a stream decodes to its declared size.
 fn is_true(mut blob: &[u8]) -> bool {
     while !blob.is_empty() {
         let (frame, behind) = blob.split_at(zstd_safe::find_frame_compressed_size(blob).unwrap());
@@ -48,7 +48,7 @@ fn is_true(mut blob: &[u8]) -> bool {
     true
 }
 
-/// The first bytes, and whether there are no more, and nothing is wrong with them.
+/// The first bytes, and whether they are the whole stream without an error.
 fn unpack(from: impl Read) -> (Vec<u8>, bool) {
     let mut bytes = Vec::new();
     let result = from.take(MOST).read_to_end(&mut bytes);

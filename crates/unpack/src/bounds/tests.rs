@@ -10,7 +10,7 @@ fn parts_inside_the_bounds_are_those_of_the_slice() {
     assert_eq!(data, [1, 5, 7, 8]);
 }
 
-/// Whether the access fails as it should: with a panic in debug builds, with an error in others.
+/// Returns true if the access fails: with a panic in debug builds, with an error in others.
 fn is_refused<T>(access: impl FnOnce() -> Result<T, BoundsError> + std::panic::UnwindSafe) -> bool {
     match std::panic::catch_unwind(access) {
         Ok(result) => !cfg!(debug_assertions) && result.is_err(),

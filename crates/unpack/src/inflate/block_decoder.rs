@@ -1,4 +1,4 @@
-//! Decoding of deflate blocks (RFC 1951, section 3.2), as far as there are input and room.
+//! Decoding of deflate blocks (RFC 1951, section 3.2), within the available input and room.
 
 use super::InflateError;
 use super::bits::{BitReader, last, near};
@@ -6,38 +6,38 @@ use super::block_header::{self, BlockContent, Codes};
 use super::huffman::{Meaning, Special};
 use crate::bounds::{BoundsError, part_mut};
 
-/// How far back a match may lie.
+/// Maximum distance of a match.
 pub(super) const WINDOW: usize = 32 << 10;
 
-/// Room behind the place that is written to, for all that is decoded before it is looked at again: five literals, and a match,
-/// which has at most 258 symbols, and is copied in steps.
+/// Room after the write position, for all symbols that are decoded between two checks of it: five literals, and a match of at
+/// most 258 symbols, which is copied in steps.
 pub(super) const MARGIN: usize = 5 + 258_usize.next_multiple_of(STEP);
 
-/// Symbols that are copied at once.
+/// Symbols per copy step.
 const STEP: usize = 16;
 
-/// What decoded data are made of: bytes, or symbols that may also stand for a byte of a window that is not known yet.
+/// An element of decoded data: a byte, or a symbol that may also stand for a byte of a still unknown window.
 pub(super) trait Symbol: Copy + Default + From<u8> {}
 
 impl Symbol for u8 {}
 
 impl Symbol for u16 {}
 
-/// Where decoded data go.
+/// Destination of decoded data.
 #[derive(Debug)]
 pub(super) struct Output<'o, T> {
-    /// The window, what was decoded, and room.
+    /// The window, the decoded data, and room.
     pub(super) data: &'o mut [T],
-    /// Where the next symbol goes.
+    /// Index of the next symbol.
     pub(super) at: usize,
-    /// Where what matches may refer to begins.
+    /// Start of the data that matches may refer to.
     pub(super) base: usize,
 }
 
-/// Why decoding paused.
+/// Reason for a pause in decoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pause {
-    /// A block is over; true, it was the last of its stream.
+    /// The block ended. `is_final`: it was the last of its stream.
     Block { is_final: bool },
     /// The input's limit was reached.
     Input,
@@ -50,23 +50,23 @@ pub(super) enum Pause {
 pub(super) struct BlockDecoder {
     pub(super) bits: BitReader,
     codes: Codes,
-    /// The block that it is in, and of a stored one how many bytes are left.
+    /// The current block, with the remaining bytes of a stored one.
     block: Option<block_header::BlockHeader>,
 }
 
 impl BlockDecoder {
-    /// Goes before the block at a bit of the input.
+    /// Moves to the block at a bit of the input.
     pub(super) fn go(&mut self, input: &[u8], bit: usize) {
         self.bits = BitReader::at(input, bit);
         self.block = None;
     }
 
-    /// Whether it is inside of a block.
+    /// Returns true inside a block.
     pub(super) const fn is_inside(&self) -> bool {
         self.block.is_some()
     }
 
-    /// Decodes until a block is over, the next byte of the input is at `limit`, or there is no more room.
+    /// Decodes until the block ends, the next byte of the input is at `limit`, or there is no more room.
     pub(super) fn run<T: Symbol>(
         &mut self,
         input: &[u8],
@@ -99,7 +99,7 @@ fn stored<T: Symbol>(
     let from = bits.position() / 8;
     let room = output.data.len().saturating_sub(MARGIN).saturating_sub(output.at);
     let count = (*left).min(limit.saturating_sub(from)).min(room);
-    // Where the input ends before its limit, this is behind its end, which the caller reports.
+    // If the input ends before its limit, this position is beyond its end, which the caller reports.
     *bits = BitReader::at(input, (from + count) * 8);
     let Some(source) = input.get(from..from + count) else { return Ok(None) };
     let target = part_mut(output.data, output.at..output.at + count)?;
@@ -113,7 +113,7 @@ fn stored<T: Symbol>(
     })
 }
 
-/// Nothing if the block is over.
+/// Decodes a compressed block. Returns `None` at its end.
 fn compressed<T: Symbol>(
     codes: &Codes,
     place: &mut BitReader,
@@ -139,11 +139,11 @@ fn compressed<T: Symbol>(
             &rest
         };
         let more = bits.refill_near(near)?;
-        // 56 bits are at hand now. Two entries of literals, a length behind them, and the first bits of a distance need at most
-        // 2 * 12 + 15 + 5 + 8; a match alone 15 + 5 + 15 + 13.
+        // The buffer now has 56 bits. Two entries of literals, a length after them, and the first bits of a distance need at most
+        // 2 * 12 + 15 + 5 + 8; a match alone needs 15 + 5 + 15 + 13.
         let mut entry = codes.literals.look(bits.peek());
-        // What comes behind an entry is looked up in both codes before it is known which one it is of: that can hardly be
-        // foreseen, and is waited for where it was not.
+        // The bits after an entry are looked up in both codes before it is known which code applies, because a branch on that
+        // would be hard to predict.
         let mut behind = bits.behind(entry.skip());
         let mut distance = codes.distances.look(behind);
         let is_match = !entry.is(Meaning::Literals);
@@ -212,11 +212,11 @@ fn compressed<T: Symbol>(
     pause
 }
 
-/// The place after one outside of the buffer, which ends the decoding: behind every buffer, and not so far that sums overflow.
-/// An error in its stead, returned at once, would cost the inner loop 5 % more instructions.
+/// The write position after an access out of bounds, which ends the decoding. It is beyond every buffer, but sums do not overflow.
+/// Returning an error at once instead would cost the inner loop 5 % more instructions.
 const LOST: usize = usize::MAX / 2;
 
-/// [`LOST`], and a panic in debug builds.
+/// Returns [`LOST`]; panics in debug builds.
 #[inline(always)]
 #[track_caller]
 fn lost() -> usize {
@@ -224,7 +224,7 @@ fn lost() -> usize {
     LOST
 }
 
-/// Writes two literals, of which `count` count. Returns the place after them.
+/// Writes two literals, of which only `count` are valid. Returns the position after the valid ones.
 #[inline(always)]
 fn put<T: Symbol>(data: &mut [T], at: usize, bytes: [u8; 2], count: usize) -> usize {
     let Some([first, second]) = data.get_mut(at..at + 2) else { return lost() };
@@ -233,10 +233,10 @@ fn put<T: Symbol>(data: &mut [T], at: usize, bytes: [u8; 2], count: usize) -> us
     at + count
 }
 
-/// Writes again what lies `distance` before. Returns the place after it.
+/// Copies a match from `distance` before. Returns the position after it.
 #[inline(always)]
 fn repeat<T: Symbol>(data: &mut [T], at: usize, distance: usize, length: usize) -> usize {
-    // A step must not reach what it writes itself.
+    // A step must not read symbols that it writes itself.
     let copied = if distance >= STEP {
         steps::<T, STEP>(data, at, distance, length)
     } else if distance >= 8 {
@@ -251,7 +251,7 @@ fn repeat<T: Symbol>(data: &mut [T], at: usize, distance: usize, length: usize) 
 
 #[inline(always)]
 fn steps<T: Symbol, const COUNT: usize>(data: &mut [T], at: usize, distance: usize, length: usize) -> Option<()> {
-    // Most are not longer than two steps, and how many are needed can hardly be foreseen.
+    // Most matches take at most two steps, and a branch on their number would be hard to predict.
     step::<T, COUNT>(data, at, distance)?;
     step::<T, COUNT>(data, at + COUNT, distance)?;
     let mut done = 2 * COUNT;

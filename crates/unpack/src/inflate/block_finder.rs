@@ -1,4 +1,4 @@
-//! Finds places in the middle of compressed bytes where decoding may begin.
+//! Search for positions in the middle of compressed bytes at which decoding may begin.
 
 use memchr::memmem;
 
@@ -6,7 +6,7 @@ use super::bits::BitReader;
 use super::block_header::Lengths;
 use super::member::{self, MAGIC};
 
-/// A place where decoding may begin.
+/// A position at which decoding may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Boundary {
     /// A block's header, at this bit.
@@ -23,7 +23,7 @@ impl Boundary {
         }
     }
 
-    /// The same place in an input that begins `bytes` later.
+    /// The same position in an input that begins `bytes` later.
     pub(super) const fn rebase(self, bytes: usize) -> Self {
         match self {
             Self::Block(bit) => Self::Block(bit - bytes * 8),
@@ -31,8 +31,8 @@ impl Boundary {
         }
     }
 
-    /// The block at this bit. The zero bits before a stored block's length have no fixed number: that it begins with the last
-    /// three of them is as true, and every search that finds it names the same bit.
+    /// The block at this bit. A stored block's header has a variable number of zero bits before the length. The block then counts
+    /// as beginning with the last three of them, so that every search finds the same bit.
     pub(super) fn block(input: &[u8], bit: usize) -> Self {
         let last = (bit + 3).div_ceil(8) * 8 - 3;
         let is_zero = |bit: usize| input.get(bit / 8).is_some_and(|byte| byte >> (bit % 8) & 1 == 0);
@@ -40,8 +40,8 @@ impl Boundary {
         Self::Block(if is_stored { last } else { bit })
     }
 
-    /// Whether [`find`] would stop here: at a dynamic or stored block that is not the last of its stream, or at a member.
-    /// Other blocks have too little that could be recognised.
+    /// Returns true if [`find`] would stop here: at a dynamic or stored block that is not the last of its stream, or at a
+    /// member. Other blocks have too few recognisable bits.
     pub(super) fn is_findable(self, input: &[u8]) -> bool {
         match self {
             Self::Block(bit) => is_dynamic(input, bit) || bit % 8 == 5 && is_stored(input, bit / 8 + 1),
@@ -50,7 +50,7 @@ impl Boundary {
     }
 }
 
-/// The first such place from the bit `from` on, before the bit `end`.
+/// The first boundary from the bit `from` on and before the bit `end`.
 pub(super) fn find(input: &[u8], from: usize, end: usize) -> Option<Boundary> {
     let first = from.div_ceil(8);
     let member = memmem::find_iter(input.get(first..end / 8)?, &MAGIC)
@@ -61,15 +61,15 @@ pub(super) fn find(input: &[u8], from: usize, end: usize) -> Option<Boundary> {
     (from..end).find(is_block).map(Boundary::Block).or(member)
 }
 
-/// The bits from here on, 121 of them or more; zeros where not so many bytes are there.
+/// At least 121 bits from here on, padded with zeros at the end of the input.
 #[inline]
 fn head(input: &[u8], bit: usize) -> u128 {
     let bytes = input.get(bit / 8..).and_then(|rest| rest.first_chunk());
     bytes.map_or(0, |bytes| u128::from_le_bytes(*bytes) >> (bit % 8))
 }
 
-/// Whether a stored block that is not the last may have its length at this byte: three zero bits before it, both lengths, and
-/// behind its data what may be a block (RFC 1951, section 3.2.4).
+/// Returns true if the length of a non-final stored block may be at this byte: three zero bits before it, both lengths, and
+/// another possible block after its data (RFC 1951, section 3.2.4).
 fn is_stored(input: &[u8], at: usize) -> bool {
     let Some([before, low, high, not_low, not_high]) = input.get(at - 1..).and_then(|rest| rest.first_chunk()) else {
         return false;
@@ -86,7 +86,7 @@ fn is_stored(input: &[u8], at: usize) -> bool {
     }
 }
 
-/// Whether a dynamic block that is not the last may begin here. The cheapest question is asked first.
+/// Returns true if a non-final dynamic block may begin here. The cheapest test comes first.
 #[inline]
 fn is_dynamic(input: &[u8], bit: usize) -> bool {
     let Some(bytes) = input.get(bit / 8..).and_then(|rest| rest.first_chunk()) else { return false };
@@ -99,7 +99,7 @@ fn is_dynamic(input: &[u8], bit: usize) -> bool {
         && has_codes(input, bit)
 }
 
-/// How much of the room for code words of up to 7 bits four lengths of 3 bits take together.
+/// The part of the space of 7-bit code words that four lengths of 3 bits take together.
 #[expect(clippy::indexing_slicing, reason = "this is done by the compiler")]
 static TAKEN: [u16; 1 << 12] = {
     let mut taken = [0; 1 << 12];
@@ -116,7 +116,7 @@ static TAKEN: [u16; 1 << 12] = {
 };
 
 #[expect(clippy::indexing_slicing, reason = "the index is below the length, a power of two")]
-/// Whether the code of code lengths has just as many words as there is room for.
+/// Returns true if the code of code lengths is complete.
 fn is_complete(head: u128) -> bool {
     let count = (head >> 13) as u32 & 15;
     let mut lengths = (head >> 17) as u64 & ((1 << (3 * (count + 4))) - 1);

@@ -5,11 +5,11 @@ use super::bits::BitReader;
 use super::huffman::{Entry, Table, room};
 use crate::bounds::{BoundsError, part, part_mut};
 
-/// Bits of literals' and lengths' words that are looked up at once: with more of them more pairs fit, and the table takes longer
-/// to make.
+/// Bits of literal and length words that the first table looks up. With more bits, more pairs fit, but building the table takes
+/// longer.
 pub(super) const LITERAL_TABLE: usize = 1 << 12;
 
-/// The same of distances.
+/// Bits of distance words that the first table looks up.
 pub(super) const DISTANCE_TABLE: usize = 1 << 8;
 
 /// The codes of a block.
@@ -19,24 +19,24 @@ pub(super) struct Codes {
     pub(super) distances: Table<DISTANCE_TABLE>,
 }
 
-/// What a block holds.
+/// Content of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BlockContent {
-    /// So many bytes as they are.
+    /// This number of stored bytes.
     Stored(usize),
-    /// Codewords of the codes that were read.
+    /// Code words of the codes in the header.
     Compressed,
 }
 
-/// A block's beginning.
+/// The header of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockHeader {
-    /// Whether it is the last of its stream.
+    /// True for the last block of its stream.
     pub(super) is_final: bool,
     pub(super) content: BlockContent,
 }
 
-/// Reads a header, and makes the codes of the block.
+/// Reads a header, and builds the codes of the block.
 pub(super) fn read(input: &[u8], bits: &mut BitReader, codes: &mut Codes) -> Result<BlockHeader, InflateError> {
     bits.refill(input);
     let is_final = bits.take(1) == 1;
@@ -81,11 +81,11 @@ pub(super) struct Lengths {
     distances: usize,
 }
 
-/// The order in which the code of code lengths is written.
+/// The order of the lengths of the code of code lengths.
 const ORDER: [u8; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 
 impl Lengths {
-    /// Reads what stands behind the block's type.
+    /// Reads the header's bits after the block's type.
     pub(super) fn read(input: &[u8], bits: &mut BitReader) -> Result<Self, InflateError> {
         bits.refill(input);
         let literals = bits.take(5) as usize + 257;
@@ -159,7 +159,7 @@ impl Lengths {
     }
 }
 
-/// Complete, or of a single word of one bit, as zlib has it for a single symbol.
+/// Returns true for a complete code, or one with a single word of one bit, which zlib writes for a single symbol.
 fn is_allowed(lengths: &[u8]) -> bool {
     let mut used = lengths.iter().filter(|length| **length > 0);
     room(lengths) == 0 || used.next() == Some(&1) && used.next().is_none()

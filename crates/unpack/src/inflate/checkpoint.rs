@@ -1,4 +1,4 @@
-//! A gzip stream from a checkpoint on: a place between two blocks, with the bytes before it known.
+//! Decoding of a gzip stream from a checkpoint on: a position between two blocks, with known content before it.
 
 use super::block_decoder::{BlockDecoder, MARGIN, Output, Pause, WINDOW};
 use super::block_finder::Boundary;
@@ -13,7 +13,7 @@ use crate::bounds::{copy, part};
 pub struct CheckpointDecoder {
     decoder: BlockDecoder,
     place: Boundary,
-    /// The window, and what was decoded last.
+    /// The window, and the content decoded last.
     data: Vec<u8>,
     at: usize,
     base: usize,
@@ -27,11 +27,11 @@ impl Default for CheckpointDecoder {
 }
 
 impl CheckpointDecoder {
-    /// Starts at the block header at bit `bit` of the input. `before` is the content before it, of which the last 32 KiB count.
+    /// Starts at the block header at bit `bit` of the input. `before` is the content before it; only its last 32 KiB matter.
     ///
     /// # Errors
     ///
-    /// None but of a defect of this crate; so has [`piece`](Self::piece).
+    /// Only on a defect of this crate, as for [`piece`](Self::piece).
     pub fn begin(&mut self, bit: usize, before: &[u8]) -> Result<(), InflateError> {
         let before = part(before, before.len().saturating_sub(WINDOW)..)?;
         self.at = WINDOW;
@@ -48,12 +48,12 @@ impl CheckpointDecoder {
     }
 
     /// Decodes the next [`piece`](Self::piece): until a block ends after `enough` bytes or more, or the buffer of 256 KiB is
-    /// full. The piece is empty at the end of the stream. `input` is the same in every call: the stream from the byte on to
-    /// which the bit of [`begin`](Self::begin) counts.
+    /// full. The piece is empty at the end of the stream. `input` must be the same in every call: the stream from the byte on
+    /// from which the bit of [`begin`](Self::begin) counts.
     ///
     /// # Errors
     ///
-    /// The input is no valid deflate, or ends inside a block.
+    /// The input is not valid deflate, or ends inside a block.
     pub fn next(&mut self, input: &[u8], enough: usize) -> Result<(), InflateError> {
         self.data.copy_within(self.at - WINDOW..self.at, 0);
         self.base = self.base.saturating_sub(self.at - WINDOW);
@@ -76,7 +76,7 @@ impl CheckpointDecoder {
         Ok(())
     }
 
-    /// Where the next block begins, if there is one.
+    /// Position of the next block, if there is one.
     fn block(&mut self, input: &[u8]) -> Result<Option<usize>, InflateError> {
         match self.place {
             Boundary::Block(bit) => Ok(Some(bit)),

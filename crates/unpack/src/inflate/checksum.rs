@@ -1,18 +1,18 @@
-//! CRC-32 and size of unpacked bytes, against the trailers of their members.
+//! Verification of the CRC-32 and size of decoded bytes against the trailers of their members.
 
 use super::chunk::End;
 use super::member::Trailer;
 use super::{InflateError, Piece};
 use crate::bounds::BoundsError;
 
-/// Of bytes that follow each other.
+/// CRC-32 and size of contiguous bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Checksum {
     crc: crc32fast::Hasher,
     size: u64,
 }
 
-/// Of the bytes between ends of members: one more than ends.
+/// Checksums of the bytes between ends of members: one more than there are ends.
 #[derive(Debug)]
 pub(super) struct Checksums {
     parts: Vec<Checksum>,
@@ -20,7 +20,7 @@ pub(super) struct Checksums {
 }
 
 impl Checksums {
-    /// Of some bytes in pieces. The ends are counted from the first on.
+    /// Checksums of the bytes in `pieces`. Ends count from the first byte.
     pub(super) fn of(pieces: &[Piece], ends: &[End]) -> Result<Self, BoundsError> {
         let mut sums = Self { parts: vec![Checksum::default()], trailers: Vec::new() };
         let mut ends = ends.iter().peekable();
@@ -51,7 +51,7 @@ impl Checksums {
 }
 
 impl Checksum {
-    /// Adds what follows. Every member that ends there must be what its trailer says.
+    /// Adds the following bytes. Every member that ends in them must match its trailer.
     pub(super) fn follow(&mut self, sums: &Checksums) -> Result<(), InflateError> {
         let mut trailers = sums.trailers.iter();
         for part in &sums.parts {

@@ -1,6 +1,6 @@
-//! Chunks of a compressed stream, which are decoded without knowing what lies before them. A match that goes back behind
-//! the beginning yields markers, which stand for bytes of the window before, and are resolved when that is known (the method
-//! of Knespel and Brunst, "Rapidgzip", HPDC 2023, section 2).
+//! Chunks of a compressed stream, which are decoded before the content preceding them is known. A match that refers to that
+//! content yields markers, which stand for bytes of the preceding window, and are resolved when it is known (the method of
+//! Knespel and Brunst, "Rapidgzip", HPDC 2023, section 2).
 
 use super::InflateError;
 use super::block_decoder::{BlockDecoder, MARGIN, Output, Pause, Symbol, WINDOW};
@@ -14,53 +14,53 @@ use crate::pool::{DecoderBuffers, PooledBuf};
 /// The lowest marker. It stands for the first byte of the window.
 const MARKER: u16 = 256;
 
-/// Symbols that are looked at together.
+/// Symbols that are resolved together.
 const AT_ONCE: usize = 64;
 
 /// Compressed bytes.
 #[derive(Debug)]
 pub(super) struct Chunk {
-    /// Its bytes, and the first of those that follow.
+    /// The chunk's own bytes, and the first of the following ones.
     pub(super) bytes: PooledBuf<u8>,
-    /// How many are its own.
+    /// Number of the chunk's own bytes.
     pub(super) own: usize,
 }
 
 impl Chunk {
-    /// Whether it is the last of its stream.
+    /// Returns true for the last chunk of its stream.
     pub(super) fn is_last(&self) -> bool {
         self.own == self.bytes.len()
     }
 
-    /// Where a decoder pauses that goes on in the next chunk: when its place, which is up to eight bytes before the next that
-    /// it reads, lies there.
+    /// The limit at which a decoder pauses to continue in the next chunk. Its position, up to eight bytes before the next byte
+    /// that it reads, is then in the next chunk.
     pub(super) fn limit(&self) -> usize {
         if self.is_last() { usize::MAX } else { self.own + 8 }
     }
 }
 
-/// The end of a member inside of decoded data.
+/// The end of a member inside decoded data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct End {
-    /// How much lies before it.
+    /// Length of the decoded data before it.
     pub(super) at: usize,
     pub(super) trailer: Trailer,
 }
 
-/// What a chunk holds between two places, as far as that is known without what lies before.
+/// Content of a chunk between two boundaries, as far as it is known without the preceding content.
 #[derive(Debug)]
 pub(super) struct Decoded {
     pub(super) from: Boundary,
     pub(super) to: Boundary,
     /// Bytes and markers.
     symbols: Part<u16>,
-    /// What follows them, bytes alone.
+    /// The bytes after them, without markers.
     bytes: Option<Part<u8>>,
     /// Ends of members, in order.
     pub(super) ends: Vec<End>,
 }
 
-/// Decoded data behind a window, in a buffer.
+/// Decoded data after a window, in a buffer.
 #[derive(Debug)]
 struct Part<T> {
     data: PooledBuf<T>,
@@ -74,7 +74,7 @@ impl<T> Part<T> {
 }
 
 impl Decoded {
-    /// All bytes, in pieces, when the window before it is known.
+    /// Resolves the markers with the preceding window, and returns all bytes, in pieces.
     pub(super) fn resolve(self, window: &Window) -> Result<Resolved, InflateError> {
         let Part { mut data, to } = self.symbols;
         let symbols = part_mut(&mut data, WINDOW..to)?;
@@ -87,11 +87,11 @@ impl Decoded {
         Ok((pieces, sums))
     }
 
-    /// The window behind it.
+    /// The window after the content.
     pub(super) fn tail(&self, before: &Window) -> Result<Vec<u8>, InflateError> {
         let bytes = self.bytes.as_ref().map_or(Ok(&[][..]), Part::get)?;
         let symbols = self.symbols.get()?;
-        // Only what belongs to the member that is open there.
+        // Only the content of the member that is open there.
         let since = self.ends.last().map(|end| symbols.len() + bytes.len() - end.at);
         let wanted = since.map_or(WINDOW, |since| since.min(WINDOW));
         let of_symbols = wanted.saturating_sub(bytes.len());
@@ -105,20 +105,20 @@ impl Decoded {
     }
 }
 
-/// At most so many of the last.
+/// The last `count` elements, or all if there are fewer.
 fn last<T>(all: &[T], count: usize) -> Result<&[T], BoundsError> {
     part(all, all.len().saturating_sub(count)..)
 }
 
-/// Decodes from the first place on where that is possible, to the first findable place of the next chunk, or as far as the
-/// bytes at hand or about `most` symbols go.
+/// Decodes from the first possible boundary to the first findable one of the next chunk, or to the end of the chunk's bytes, or
+/// about `most` symbols.
 pub(super) fn speculate(chunk: &Chunk, most: usize, buffers: &DecoderBuffers) -> Option<Decoded> {
     let mut from = 0;
     loop {
         let place = find(&chunk.bytes, from, chunk.own * 8)?;
         match decode(chunk, place, most, buffers) {
             Ok(decoded) if decoded.to != place => return Some(decoded),
-            // It only looked like one.
+            // The boundary was a false positive.
             _ => from = place.bit() + 1,
         }
     }
@@ -130,7 +130,7 @@ fn decode(chunk: &Chunk, from: Boundary, most: usize, buffers: &DecoderBuffers) 
     let mut symbols = ChunkBuffer::new(buffers.symbols.take(), (MARKER..).take(WINDOW), most);
     let mut bytes: Option<ChunkBuffer<u8>> = None;
     let (mut to, mut ends) = (from, Vec::new());
-    // What was decoded up to `to`.
+    // Lengths decoded up to `to`.
     let mut whole = (0, 0);
     while to == from || to.bit() < chunk.own * 8 || !to.is_findable(input) {
         let bit = match to {
@@ -141,7 +141,7 @@ fn decode(chunk: &Chunk, from: Boundary, most: usize, buffers: &DecoderBuffers) 
                     bytes.base = bytes.at;
                     data * 8
                 }
-                // Whether that is the end or a fault, is for whoever comes there from the beginning.
+                // Decoding in order determines whether this is the end or an error.
                 Ok(None) | Err(_) => break,
             },
         };
@@ -158,7 +158,7 @@ fn decode(chunk: &Chunk, from: Boundary, most: usize, buffers: &DecoderBuffers) 
         let is_final = match pause {
             Ok(Pause::Block { is_final }) => is_final,
             Err(fault) if decoder.bits.is_within(input) => return Err(fault),
-            // The rest of this block is not at hand, or too much.
+            // The rest of this block is unavailable or too long.
             Ok(Pause::Room | Pause::Input) | Err(_) => break,
         };
         let bit = decoder.bits.position();
@@ -182,7 +182,7 @@ fn decode(chunk: &Chunk, from: Boundary, most: usize, buffers: &DecoderBuffers) 
     })
 }
 
-/// A window, and what is decoded behind it.
+/// A window, and the data decoded after it.
 struct ChunkBuffer<T> {
     data: PooledBuf<T>,
     at: usize,
@@ -205,7 +205,7 @@ impl<T: Symbol> ChunkBuffer<T> {
         self.at - WINDOW
     }
 
-    /// Decodes to the end of the block, with as much room as that takes.
+    /// Decodes to the end of the block, and grows the buffer as needed.
     fn fill(&mut self, decoder: &mut BlockDecoder, chunk: &Chunk) -> Result<Pause, InflateError> {
         let limit = if chunk.is_last() { usize::MAX } else { chunk.bytes.len() };
         loop {
@@ -228,19 +228,19 @@ impl<T: Symbol> ChunkBuffer<T> {
 }
 
 impl ChunkBuffer<u16> {
-    /// The window before the next symbol, if there is no marker in it.
+    /// The window before the next symbol, if it has no marker.
     fn known_window(&self) -> Option<Vec<u8>> {
         let window = self.data.get(self.at - WINDOW..self.at)?;
         is_known(window).then(|| window.iter().map(|symbol| *symbol as u8).collect())
     }
 }
 
-/// The bytes before a place: the last 32 KiB, or as many as there are since the member's beginning.
+/// The bytes before a position: the last 32 KiB, or all since the member's beginning.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
-    /// What each symbol stands for: itself, or a byte of the window.
+    /// Maps each symbol to its byte: itself, or a byte of the window.
     bytes: Box<[u8]>,
-    /// The lowest marker that stands for something.
+    /// The lowest marker that stands for a byte.
     first: u16,
 }
 
@@ -257,12 +257,12 @@ impl Window {
         Ok(Self { bytes, first: start as u16 })
     }
 
-    /// At most so many of its last bytes.
+    /// The last `count` bytes, or all if there are fewer.
     fn last(&self, count: usize) -> Result<&[u8], BoundsError> {
         last(part(&self.bytes, usize::from(self.first)..)?, count)
     }
 
-    /// Puts bytes for symbols.
+    /// Writes the bytes of `symbols` to `to`.
     fn resolve(&self, symbols: &[u16], to: &mut [u8]) -> Result<(), InflateError> {
         for (symbols, to) in symbols.chunks(AT_ONCE).zip(to.chunks_mut(AT_ONCE)) {
             let mut bytes = [0; AT_ONCE];
@@ -272,7 +272,7 @@ impl Window {
         Ok(())
     }
 
-    /// Puts bytes for symbols where these lie, in the first half.
+    /// Replaces the symbols by their bytes, in the first half of their memory.
     fn resolve_in_place(&self, symbols: &mut [u16]) -> Result<(), InflateError> {
         for from in (0..symbols.len()).step_by(AT_ONCE) {
             let here = some(part(symbols, from..)?);
@@ -281,7 +281,7 @@ impl Window {
             if let Some(to) = to.first_chunk_mut() {
                 self.resolve_some(&here, to)?;
             } else {
-                // There are fewer than half as many symbols.
+                // Fewer than `AT_ONCE` bytes of room are left, so fewer than half as many symbols.
                 let mut bytes = [0; AT_ONCE];
                 self.resolve_some(&here, &mut bytes)?;
                 to.copy_from_slice(part(&bytes, ..to.len())?);
@@ -306,7 +306,7 @@ impl Window {
     }
 }
 
-/// The first symbols, with zeros for those that are missing.
+/// The first `AT_ONCE` symbols, padded with zeros.
 #[inline(always)]
 fn some(symbols: &[u16]) -> [u16; AT_ONCE] {
     symbols.first_chunk().copied().unwrap_or_else(|| {
@@ -316,9 +316,9 @@ fn some(symbols: &[u16]) -> [u16; AT_ONCE] {
     })
 }
 
-/// Whether there is no marker among them.
+/// Returns true if no symbol is a marker.
 #[inline(always)]
 fn is_known(symbols: &[u16]) -> bool {
-    // All at once, not one after the other: this is asked at every block.
+    // A fold over all symbols vectorizes, which matters because this runs at every block.
     symbols.iter().fold(0, |all, symbol| all | symbol) < MARKER
 }

@@ -1,4 +1,4 @@
-//! The compressed stream as a queue of chunks. The first is the one that is read; the others are decoded ahead.
+//! The compressed stream as a queue of chunks. The reader consumes the first; threads decode the others ahead.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,7 +11,7 @@ use super::{CHUNK, MOST, OVERLAP};
 use crate::pipe::Pipe;
 use crate::pool::{JobHandle, Permit, Pool};
 
-/// The queue.
+/// The queue of chunks.
 #[derive(Debug)]
 pub(super) struct ChunkQueue<'p> {
     source: &'p mut Pipe,
@@ -73,12 +73,12 @@ impl<'p> ChunkQueue<'p> {
         self.chunks.front().map(|ahead| Arc::clone(&ahead.chunk))
     }
 
-    /// Whether a thread decodes the first chunk.
+    /// Returns true if a thread decodes the first chunk.
     pub(super) fn is_decoded_ahead(&self) -> bool {
         self.chunks.front().is_some_and(|ahead| matches!(ahead.speculation, Speculation::Running(..)))
     }
 
-    /// Advances to the next chunk. Returns by how many bytes places shift.
+    /// Advances to the next chunk. Returns the number of bytes by which positions shift.
     pub(super) fn leave(&mut self) -> io::Result<usize> {
         self.read_ahead()?;
         let own = self.chunks.pop_front().map_or(0, |ahead| ahead.chunk.own);
@@ -86,13 +86,13 @@ impl<'p> ChunkQueue<'p> {
         Ok(own)
     }
 
-    /// A byte's place in the whole stream.
+    /// A byte's offset in the whole stream.
     pub(super) const fn offset(&self, byte: usize) -> u64 {
         self.offset + byte as u64
     }
 
-    /// The content that was decoded ahead from exactly this place of the first chunk on. While it is being decoded, waits for it, or
-    /// returns `None`.
+    /// The content that was decoded ahead from exactly this boundary of the first chunk on. While it is being decoded, waits for
+    /// it or returns `None`.
     pub(super) fn decoded(&mut self, place: Boundary, wait: bool) -> Option<(Decoded, Permit)> {
         let speculation = &mut self.chunks.front_mut()?.speculation;
         *speculation = match std::mem::replace(speculation, Speculation::None) {
@@ -111,7 +111,7 @@ impl<'p> ChunkQueue<'p> {
         };
         match std::mem::replace(speculation, Speculation::None) {
             Speculation::Done(decoded, permit) if decoded.from == place => Some((*decoded, permit)),
-            // It begins where no block begins.
+            // The content starts at a false boundary.
             Speculation::Done(decoded, _) if decoded.from.bit() <= place.bit() => None,
             later => {
                 *speculation = later;

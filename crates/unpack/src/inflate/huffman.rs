@@ -1,4 +1,4 @@
-//! Prefix codes (RFC 1951, section 3.2.2), as tables to look the next bits up in.
+//! Prefix codes (RFC 1951, section 3.2.2), as lookup tables for the next bits.
 
 use super::InflateError;
 use crate::bounds::{BoundsError, part_mut};
@@ -6,14 +6,14 @@ use crate::bounds::{BoundsError, part_mut};
 /// The longest code word.
 pub(super) const LONGEST: usize = 15;
 
-/// What the next bits mean.
+/// Meaning of the next bits.
 ///
 /// | bits | |
 /// |---|---|
-/// | 0–7 | bits that are done with: the code words, and the extra bits of a length or a distance |
-/// | 8–13 | number of literals; of a length or a distance, the bits of the code words alone |
+/// | 0–7 | consumed bits: the code words, and the extra bits of a length or a distance |
+/// | 8–13 | number of literals; for a length or a distance, the bits of the code words alone |
 /// | 14–15 | [kind](Meaning) |
-/// | 16–31 | the literals; a literal, and a length's base without [`SHORTEST`]; a distance's base; where a longer word's table begins |
+/// | 16–31 | the literals; a literal, and a length's base minus [`SHORTEST`]; a distance's base; start of a longer word's table |
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entry(u32);
 
@@ -25,18 +25,18 @@ pub(super) enum Meaning {
     Base = 1,
     /// One of [`Special`].
     Special = 2,
-    /// A literal, and the length behind it.
+    /// A literal, and the length after it.
     LiteralAndBase = 3,
 }
 
-/// What is no literal, length or distance. It stands in place of the number of literals.
+/// An entry other than literals, lengths and distances. It replaces the number of literals.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Special {
-    /// The word is longer than what the table looks at.
+    /// The word is longer than the bits that the table looks up.
     Longer = 0,
     /// The end of the block.
     End = 1,
-    /// No word at all, or one that RFC 1951 gives no meaning.
+    /// Not a word, or one without a meaning in RFC 1951.
     Invalid = 2,
 }
 
@@ -71,24 +71,24 @@ impl Entry {
         Self(Self::new(Meaning::Special, 0, 0).0 | (special as u32) << 8)
     }
 
-    /// The same with a code word of so many bits.
+    /// Adds a code word of `length` bits.
     const fn with_word(self, length: usize) -> Self {
         let length = length as u32;
         Self(if self.is(Meaning::Base) { self.0 + (length | length << 8) } else { self.0 + length })
     }
 
-    /// Of a literal: the entry of two literals, without the second.
+    /// For a literal: the entry of two literals, without the second.
     const fn before_literal(self) -> u32 {
         self.0
     }
 
-    /// Of a literal: the entry of it and a length, without the length. The bits of its word count in place of the literals.
+    /// For a literal: the entry of it and a length, without the length. The bits of its word replace the number of literals.
     const fn before_length(self) -> u32 {
         let kind = Meaning::LiteralAndBase as u32 - Meaning::Base as u32;
         self.0 & 0xff_00ff | self.done() << 8 | kind << 14
     }
 
-    /// Of a literal or a length: what it adds to such an entry.
+    /// For a literal or a length: the value that it adds to the entry of a preceding literal.
     const fn behind_literal(self) -> u32 {
         if self.is(Meaning::Literals) { self.0 & 0xffff | self.0 >> 16 << 24 } else { self.0 }
     }
@@ -103,13 +103,13 @@ impl Entry {
         self.0 & 0xff00 == (Meaning::Special as u32) << 14 | (special as u32) << 8
     }
 
-    /// In its low eight bits, how many bits are done with, and anything above.
+    /// The number of consumed bits in the low eight bits, with arbitrary higher bits.
     #[inline(always)]
     pub(super) const fn skip(self) -> u32 {
         self.0
     }
 
-    /// Bits that are done with.
+    /// The number of consumed bits.
     #[inline(always)]
     pub(super) const fn done(self) -> u32 {
         self.0 & 0xff
@@ -121,32 +121,32 @@ impl Entry {
         (self.0 >> 8 & 0x3f) as usize
     }
 
-    /// Of a length, the number of literals before it.
+    /// For a length, the number of literals before it.
     #[inline(always)]
     pub(super) const fn count_before(self) -> usize {
         (self.0 >> 15 & 1) as usize
     }
 
-    /// Both literals, whether there are two or not.
+    /// Both literals. The second is arbitrary if there is only one.
     #[inline(always)]
     pub(super) const fn bytes(self) -> [u8; 2] {
         [(self.0 >> 16) as u8, (self.0 >> 24) as u8]
     }
 
-    /// The base, or where a longer word's table begins.
+    /// The base, or the start of a longer word's table.
     #[inline(always)]
     pub(super) const fn value(self) -> usize {
         (self.0 >> 16) as usize
     }
 
-    /// The distance that the bits mean, from its code word's first on. That the extra bits are taken away with the code word and
-    /// looked at later is faster than one after the other: the next word waits for it.
+    /// The distance, from the bits starting with its code word. The reader skips the extra bits together with the code word, and
+    /// extracts them later, so that the next lookup need not wait.
     #[inline(always)]
     pub(super) const fn to_distance(self, bits: u64) -> usize {
         self.value() + self.extra(bits)
     }
 
-    /// The length that they mean.
+    /// The length, from the bits starting with its code word.
     #[inline(always)]
     pub(super) const fn to_length(self, bits: u64) -> usize {
         (self.0 >> 24) as usize + SHORTEST as usize + self.extra(bits)
@@ -159,12 +159,12 @@ impl Entry {
     }
 }
 
-/// A table of `SIZE` entries for code words of up to log2(`SIZE`) bits, and one for each beginning of longer words.
+/// A table of `SIZE` entries for code words of up to log2(`SIZE`) bits, and a further table for each prefix of longer words.
 #[derive(Clone, Debug)]
 pub(super) struct Table<const SIZE: usize> {
     first: Box<[Entry; SIZE]>,
     longer: Vec<Entry>,
-    /// Bits that the tables of longer words look at.
+    /// Bits that the tables of longer words look up.
     more: u32,
 }
 
@@ -177,26 +177,26 @@ impl<const SIZE: usize> Default for Table<SIZE> {
 impl<const SIZE: usize> Table<SIZE> {
     const BITS: usize = SIZE.trailing_zeros() as usize;
 
-    /// What the next bits mean.
+    /// The entry for the next bits.
     #[inline(always)]
     #[expect(clippy::indexing_slicing, reason = "the index is below SIZE, a power of two")]
     pub(super) fn look(&self, bits: u64) -> Entry {
         self.first[bits as usize & (SIZE - 1)]
     }
 
-    /// What they mean where `entry` says that the word is longer.
+    /// The entry for a longer word, whose prefix has the entry `entry`.
     #[inline(always)]
     pub(super) fn look_longer(&self, entry: Entry, bits: u64) -> Entry {
         let more = (bits >> Self::BITS) as usize & ((1 << self.more) - 1);
         self.longer.get(entry.value() + more).copied().unwrap_or(Entry::INVALID)
     }
 
-    /// Makes the table of a code: the length of each symbol's word, 0 where it has none.
+    /// Builds the table of a code. `lengths` has the length of each symbol's word, 0 for a symbol without one.
     pub(super) fn build(&mut self, lengths: &[u8], meaning: impl Fn(usize) -> Entry) -> Result<(), InflateError> {
         Ok(self.fill(&Codewords::new(lengths, meaning)?, |_, _| Ok(()))?)
     }
 
-    /// The same, where two literals, or a literal and a length, are looked up at once if their words fit together.
+    /// Builds a table that looks up two literals, or a literal and a length, at once if both words fit.
     pub(super) fn build_with_pairs(
         &mut self,
         lengths: &[u8],
@@ -216,7 +216,8 @@ impl<const SIZE: usize> Table<SIZE> {
         Ok(())
     }
 
-    /// Puts words into the table, the shorter first. When those of a length are in, `more` may add to what looks at so many bits.
+    /// Writes words to the table, shorter ones first. After the words of each length, `more` may add entries to the table of that
+    /// many bits.
     fn fill(
         &mut self,
         words: &Codewords,
@@ -234,7 +235,7 @@ impl<const SIZE: usize> Table<SIZE> {
                 }
                 continue;
             }
-            // So far the table looks at one bit less, whose other value means the same.
+            // So far the table looks up one bit less, so both values of the new bit get the same entry.
             self.first.copy_within(..filled, filled);
             filled *= 2;
             let table = part_mut(self.first.as_mut_slice(), ..filled)?;
@@ -263,21 +264,21 @@ impl<const SIZE: usize> Table<SIZE> {
 /// The words of a code, in order.
 struct Codewords {
     words: [Codeword; 320],
-    /// Of each length, how many words are shorter; at last, how many there are.
+    /// For each length, the number of shorter words; at the end, the number of all words.
     before: [u16; LONGEST + 2],
 }
 
 #[derive(Clone, Copy, Default)]
 struct Codeword {
-    /// Its bits, the first of them lowest.
+    /// The bits of the word, the first one lowest.
     code: u16,
     entry: Entry,
-    /// What it means behind a literal.
+    /// Its part of the entry after a literal.
     behind: u32,
 }
 
 impl Codeword {
-    /// Puts it, a literal's of so many bits, into the table with each of those that may follow.
+    /// Writes the pairs of this word, a literal's of `length` bits, and each of `followers` to the table.
     #[inline(always)]
     fn pair(self, length: usize, entry: u32, followers: &[Self], table: &mut [Entry]) -> Result<(), BoundsError> {
         for next in followers {
@@ -320,18 +321,18 @@ impl Codewords {
         Ok(words)
     }
 
-    /// Those of a length.
+    /// The words of a length.
     fn of(&self, length: usize) -> &[Codeword] {
         &self.words[usize::from(self.before[length])..usize::from(self.before[length + 1])]
     }
 
-    /// Of these, those of literals.
+    /// The words of a length that are literals.
     fn literals(&self, length: usize) -> &[Codeword] {
         let words = self.of(length);
         &words[..words.partition_point(|word| word.entry.is(Meaning::Literals))]
     }
 
-    /// And those of lengths.
+    /// The words of a length that are match lengths.
     fn lengths(&self, length: usize) -> &[Codeword] {
         let words = self.of(length);
         &words[words.partition_point(|word| !word.entry.is(Meaning::Base))..]
@@ -342,7 +343,7 @@ impl Codewords {
     }
 }
 
-/// How many words of the greatest length have no meaning; below zero where a code has too many words.
+/// Number of unused words of the greatest length; negative if the code has too many words.
 pub(super) fn room(lengths: &[u8]) -> i32 {
     let taken: i32 =
         lengths.iter().filter(|length| **length > 0).map(|length| 1 << (LONGEST - usize::from(*length))).sum();

@@ -3,14 +3,14 @@
 use super::InflateError;
 use crate::bounds::part;
 
-/// Bytes of what stands behind a member's data: the CRC-32 and the number of the bytes that it unpacks to.
+/// Bytes of the trailer after a member's data: the CRC-32 and the size of the decoded bytes.
 pub(super) const TRAILER: usize = 8;
 
-/// What a member says of the bytes that it unpacks to.
+/// CRC-32 and size of the decoded bytes, from the member's trailer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Trailer {
     pub(super) crc: u32,
-    /// Their number modulo 2^32.
+    /// The size modulo 2^32.
     pub(super) size: u32,
 }
 
@@ -22,7 +22,7 @@ impl Trailer {
     }
 }
 
-/// Where the data behind a member's header begin; `None` if the header is cut off.
+/// Start of the data after a member's header; `None` if the header is cut off.
 pub(super) fn data(input: &[u8], at: usize) -> Result<Option<usize>, InflateError> {
     const TEXT_CRC: u8 = 2;
     const EXTRA: u8 = 4;
@@ -56,7 +56,7 @@ pub(super) fn data(input: &[u8], at: usize) -> Result<Option<usize>, InflateErro
     Ok(Some(at + end).filter(|end| *end <= input.len()))
 }
 
-/// The first bytes of every member: two of magic, and the only method that there is.
+/// The first bytes of every member: the magic number, and the only compression method.
 pub(super) const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 
 const NO_MEMBER: InflateError = InflateError("what follows is no gzip member");

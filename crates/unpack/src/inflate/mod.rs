@@ -1,13 +1,12 @@
-//! gzip (RFC 1952), decoded by many threads. Chunks of the compressed stream are decoded before what precedes them is known; a
-//! chunk that cannot be is decoded in order, so that every stream comes out. Each member is verified against the CRC-32 and the
-//! size in its trailer.
+//! gzip (RFC 1952), decoded by many threads. Chunks of the compressed stream are decoded before the content that precedes them
+//! is known. A chunk for which that fails is decoded in order, so every valid stream is decoded. Each member is verified against
+//! the CRC-32 and the size in its trailer.
 //!
 //! # Memory
 //!
-//! For each chunk that the [`Pool`] permits, of which there are two for each thread: its [`CHUNK`] and [`OVERLAP`], and up to
-//! three bytes for each of the [`MOST`] that it may decode to, two of them as a symbol that may stand for a byte not known yet,
-//! and one as a byte. With two threads that is at most 39 MiB, with eight 154 MiB. Besides, each stream has the blocks that wait
-//! in its [`pipe`].
+//! The [`Pool`] permits two chunks per thread. Each takes its [`CHUNK`] and [`OVERLAP`], and up to three bytes for each of the
+//! [`MOST`] symbols that it may decode to: two for a symbol that may stand for an unknown byte, and one for a byte. That is at
+//! most 39 MiB with two threads, and 154 MiB with eight. In addition, each stream has the blocks that wait in its [`pipe`].
 
 #![allow(clippy::cast_possible_truncation, reason = "bits are cut off on purpose here, everywhere")]
 #![allow(clippy::inline_always, reason = "the inner loop must have no calls in it")]
@@ -42,25 +41,25 @@ use crate::pool::{BufferPool, JobHandle, Permit, Pool, PooledBuf};
 
 pub use checkpoint::CheckpointDecoder;
 
-/// Compressed bytes that are decoded by one thread at a time.
+/// Compressed bytes that one thread decodes at a time.
 const CHUNK: usize = pipe::BLOCK;
 
-/// Compressed bytes behind a chunk in which its last block must end, or it is decoded in order.
+/// Compressed bytes after a chunk in which its last block must end; otherwise the block is decoded in order.
 const OVERLAP: usize = pipe::OVERLAP;
 
-/// Symbols of one chunk that are decoded ahead. What unpacks to more is decoded in order.
+/// Symbols of one chunk that are decoded ahead. The rest of a chunk that decodes to more is decoded in order.
 const MOST: usize = 6 * CHUNK;
 
-/// Unpacked bytes that are handed over at once where they are decoded in order.
+/// Decoded bytes per piece when decoding in order.
 const PIECE: usize = 256 << 10;
 
-/// A violation of the formats of gzip or deflate (RFC 1952, RFC 1951). Its text says which rule is violated.
+/// A violation of the gzip or deflate format (RFC 1952, RFC 1951). Its text describes the violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InflateError(&'static str);
 
 impl InflateError {
-    /// Of a defect of the decoder that damaged data may have brought to light.
+    /// A defect of the decoder, which damaged data may have triggered.
     pub(crate) const OUT_OF_BOUNDS: Self = Self("the decoder left the bounds of its buffer");
 }
 
@@ -71,13 +70,13 @@ pub enum GzipError {
     /// The stream ends inside a member. Kind [`io::ErrorKind::UnexpectedEof`].
     #[error("the gzip data end after {length} bytes, in the middle")]
     Truncated {
-        /// Compressed bytes that the stream has.
+        /// Compressed bytes in the stream.
         length: u64,
     },
-    /// The stream is no valid gzip. Kind [`io::ErrorKind::InvalidData`].
+    /// The stream is not valid gzip. Kind [`io::ErrorKind::InvalidData`].
     #[error("the gzip data are damaged near byte {offset}: {error}")]
     Corrupt {
-        /// Byte of the compressed stream near which the decoder noticed the damage.
+        /// Offset in the compressed stream near which the decoder found the damage, in bytes.
         offset: u64,
         /// The violated rule.
         error: InflateError,
@@ -86,24 +85,24 @@ pub enum GzipError {
 
 /// The content of a gzip stream of one member or many.
 ///
-/// Reading fails with a [`GzipError`] inside the [`io::Error`] where the stream is damaged or truncated, and with the error of
-/// the source where that fails. Bytes after the last member that are no member are damage.
+/// Reading fails with a [`GzipError`] inside the [`io::Error`] if the stream is damaged or truncated, and with the error of the
+/// source if that fails. Bytes after the last member that do not form a member count as damage.
 #[derive(Debug)]
 pub struct Gunzip<'p> {
     input: ChunkQueue<'p>,
     pool: Option<&'p Pool>,
-    /// Where decoding in order stands: in the first chunk of the input.
+    /// The decoder for decoding in order, in the first chunk of the input.
     decoder: BlockDecoder,
     place: Boundary,
-    /// The window, and what was decoded in order and is not handed over yet.
+    /// The window, and the bytes that were decoded in order and not returned yet.
     data: PooledBuf<u8>,
     at: usize,
     base: usize,
     ends: Vec<End>,
     is_over: bool,
-    /// What comes next, in order.
+    /// The next results, in order.
     ready: VecDeque<Ready>,
-    /// Of the member so far.
+    /// Checksum of the current member so far.
     sum: Checksum,
     /// Pieces that are being returned, and the permit that bounds them.
     pieces: VecDeque<Piece>,
@@ -111,7 +110,7 @@ pub struct Gunzip<'p> {
     buffers: Arc<BufferPool<u8>>,
 }
 
-/// Unpacked bytes: a part of `data`.
+/// Decoded bytes: a part of `data`.
 #[derive(Debug)]
 struct Piece {
     data: Data,
@@ -119,11 +118,11 @@ struct Piece {
     to: usize,
 }
 
-/// Where unpacked bytes lie.
+/// Memory of decoded bytes.
 #[derive(Debug)]
 enum Data {
     Bytes(PooledBuf<u8>),
-    /// Symbols, of which bytes were made where they lie.
+    /// Symbols that were replaced by bytes in place.
     Symbols(PooledBuf<u16>),
 }
 
@@ -141,7 +140,7 @@ impl Piece {
     }
 }
 
-/// Unpacked bytes, with what they sum up to.
+/// Decoded bytes with their checksums.
 type Resolved = (Vec<Piece>, Checksums);
 
 #[derive(Debug)]
@@ -149,16 +148,16 @@ enum Ready {
     Now(Resolved),
     Soon {
         answer: JobHandle<Result<Resolved, InflateError>>,
-        /// The answer, once it was asked for and has come.
+        /// The result, once it was polled and is ready.
         come: Option<Result<Resolved, InflateError>>,
         permit: Permit,
     },
-    /// Nothing comes behind it.
+    /// An error, after which nothing follows.
     Never(io::Error),
 }
 
 impl Ready {
-    /// Whether it can be had without waiting.
+    /// Returns true if the result is available without waiting.
     fn has_come(&mut self) -> bool {
         match self {
             Self::Soon { answer, come: come @ None, .. } => match answer.poll() {
@@ -174,7 +173,8 @@ impl Ready {
 }
 
 impl<'p> Gunzip<'p> {
-    /// Decodes the stream in `source`; with a pool, its threads decode ahead of the reader, otherwise the reader decodes in order.
+    /// Creates a decoder of the stream in `source`. With a pool, its threads decode ahead of the reader; without one, the reader
+    /// decodes in order.
     pub fn new(source: &'p mut Pipe, pool: Option<&'p Pool>) -> Self {
         let buffers = Arc::default();
         Self {
@@ -195,14 +195,14 @@ impl<'p> Gunzip<'p> {
         }
     }
 
-    /// Gets the next pieces; false at the end.
+    /// Gets the next pieces. Returns false at the end.
     fn advance(&mut self) -> io::Result<bool> {
         self.permit = None;
         loop {
             self.input.read_ahead()?;
             self.leave_chunks()?;
             while self.has_room() && self.take_decoded()? {}
-            // While the first result is not ready, decode here what no thread decodes.
+            // While the first result is not ready, decode here a chunk that no thread decodes.
             let may_decode = self.has_room() && !self.input.is_decoded_ahead();
             if self.is_over || self.ready.front_mut().is_some_and(|first| first.has_come() || !may_decode) {
                 let Some(ready) = self.ready.pop_front() else { return Ok(false) };
@@ -230,7 +230,7 @@ impl<'p> Gunzip<'p> {
         Ok(())
     }
 
-    /// Decodes in order: to the end of a block, of the chunk, or of the room.
+    /// Decodes in order, to the end of the block, the chunk, or the room.
     fn decode(&mut self) -> io::Result<()> {
         let Some(chunk) = self.input.first() else {
             self.is_over = true;
@@ -278,7 +278,7 @@ impl<'p> Gunzip<'p> {
         Ok(())
     }
 
-    /// Hands over what was decoded in order.
+    /// Queues the bytes that were decoded in order.
     fn flush(&mut self) -> Result<(), BoundsError> {
         let mut next = room(&self.buffers);
         copy(&mut next, 0, part(&self.data, self.at - WINDOW..self.at)?)?;
@@ -292,8 +292,8 @@ impl<'p> Gunzip<'p> {
         Ok(())
     }
 
-    /// Between two blocks, goes on to the chunk in which the next one begins: a block begins before the end of its chunk,
-    /// so that what follows the chunk is enough for the block's header.
+    /// Between two blocks, advances to the chunk in which the next block begins. A block begins before the end of its chunk, so
+    /// the bytes after the chunk suffice for the block's header.
     fn leave_chunks(&mut self) -> io::Result<()> {
         let is_behind = |chunk: &Chunk, place: Boundary| !chunk.is_last() && place.bit() >= chunk.own * 8;
         while !self.decoder.is_inside() && self.input.first().is_some_and(|chunk| is_behind(&chunk, self.place)) {
@@ -302,13 +302,13 @@ impl<'p> Gunzip<'p> {
         Ok(())
     }
 
-    /// Whether more results may wait to be read: at most half of the pool's permits. If they held all of them, nothing could be
-    /// decoded ahead of the next read.
+    /// Returns true if more results may wait to be read. They may hold at most half of the pool's permits: if they held all,
+    /// nothing could be decoded ahead of the next read.
     fn has_room(&self) -> bool {
         self.pool.is_some_and(|pool| self.ready.len() < pool.threads())
     }
 
-    /// Takes the content that was decoded ahead from here on, if there is any; waits for it if there is nothing else to return.
+    /// Takes the content that was decoded ahead from here on, if any. Waits for it if there is nothing else to return.
     fn take_decoded(&mut self) -> io::Result<bool> {
         let Some(pool) = self.pool.filter(|_| !self.decoder.is_inside() && !self.is_over) else { return Ok(false) };
         let Some((decoded, permit)) = self.input.decoded(self.place, self.ready.is_empty()) else { return Ok(false) };
@@ -328,13 +328,13 @@ impl<'p> Gunzip<'p> {
         GzipError::Corrupt { offset: self.input.offset(self.place.bit() / 8), error }.into()
     }
 
-    /// The data end with these bytes of the last chunk.
+    /// The error for data that end after `bytes` of the last chunk.
     fn cut(&self, bytes: usize) -> io::Error {
         GzipError::Truncated { length: self.input.offset(bytes) }.into()
     }
 }
 
-/// A buffer for what is decoded in order.
+/// A buffer for decoding in order.
 fn room(buffers: &Arc<BufferPool<u8>>) -> PooledBuf<u8> {
     let mut data = buffers.take();
     data.resize(WINDOW + PIECE + MARGIN, 0);

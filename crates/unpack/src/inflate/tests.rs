@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Bytes that compress as programs do: words that come again, near and far, runs, and noise.
+/// Bytes that compress like programs: words that repeat near and far, runs, and noise.
 fn mixture(seed: u64, length: usize) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(seed);
     let words: Vec<Vec<u8>> = (0..200).map(|_| (0..random.usize(1..40)).map(|_| random.u8(..)).collect()).collect();
@@ -34,7 +34,7 @@ fn gzip(bytes: &[u8], level: u32) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// The same in many small blocks.
+/// A gzip stream with many small blocks.
 fn gzip_in_blocks(bytes: &[u8], level: u32) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::new(level));
     for some in bytes.chunks(7001) {
@@ -167,7 +167,7 @@ fn codes_that_rfc_1951_does_not_allow_are_refused() {
 fn the_longest_matches_have_room_behind_literals() {
     let mut random = fastrand::Rng::with_seed(1);
     let long: Vec<u8> = (0..258).map(|_| random.u8(b'A'..b'Q')).collect();
-    // Literals of short words, of which a table has two at once, and the longest match.
+    // Literals with short words, two of which fit into one table entry, and the longest match.
     let bytes: Vec<u8> = (0..40)
         .flat_map(|at| [(0..4 + at % 2).map(|_| random.u8(b'a'..b'q')).collect(), long.clone()].concat())
         .collect();
@@ -206,7 +206,7 @@ fn the_last_block_may_look_like_the_lengths_of_a_stored_one() {
 
 #[test]
 fn a_single_distance_may_have_an_incomplete_code() {
-    // zlib writes one where all matches have the same distance.
+    // zlib writes such a code if all matches have the same distance.
     let bytes = [&mixture(3, 300)[..], &[7; 5000]].concat();
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::new(9));
     encoder.write_all(&bytes).unwrap();

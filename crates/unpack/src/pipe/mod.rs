@@ -1,5 +1,5 @@
-//! Streams between threads: one reads, another may watch the bytes (to hash them), a third decodes. The bytes pass between them
-//! in blocks of 512 KiB, of which at most four wait.
+//! Streams between threads: one reads, another may watch the bytes (to hash them), a third decodes. Bytes pass between them in
+//! blocks of 512 KiB, at most four of which wait.
 
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use crate::bounds::{BoundsError, copy, part, part_mut};
 use crate::error::UnpackError;
 use crate::pool::{BufferPool, PooledBuf};
 
-/// New bytes in one block. Large enough that passing it between threads costs nothing.
+/// New bytes in one block. Blocks are large enough that passing them between threads costs almost nothing.
 pub(crate) const BLOCK: usize = if cfg!(test) { 64 << 10 } else { 512 << 10 };
 
-/// Bytes at the end of a block that the next block repeats: a decoder of a block alone can read so far into the next.
+/// Bytes at the end of a block that the next block repeats, so that a decoder of one block can read that far into the next.
 pub(crate) const OVERLAP: usize = BLOCK / 4;
 
-/// PipeWriter that may wait between two threads: 2.5 MiB.
+/// Blocks that may wait between two threads, 2.5 MiB in total.
 const WAITING: usize = 4;
 
 /// A flag that stops the reading threads of all pipes that share it.
@@ -25,22 +25,22 @@ const WAITING: usize = 4;
 pub struct Cancel(AtomicBool);
 
 impl Cancel {
-    /// Makes every reading thread stop at its next block: its pipe ends with an error.
+    /// Stops every reading thread at its next block, with an error from its pipe.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether [`cancel`](Self::cancel) was called.
+    /// Returns true after a call of [`cancel`](Self::cancel).
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Bytes of a stream. All blocks are of [`OVERLAP`] and [`BLOCK`] together, but the last, or the last two.
+/// Bytes of a stream. All blocks have [`OVERLAP`] + [`BLOCK`] bytes, except the last one or two.
 #[derive(Debug)]
 struct PipeBlock {
     bytes: PooledBuf<u8>,
-    /// How many of them ended the block before.
+    /// Number of bytes repeated from the end of the previous block.
     again: usize,
 }
 
@@ -50,7 +50,7 @@ impl PipeBlock {
     }
 }
 
-/// Puts bytes into blocks.
+/// Divides bytes into blocks.
 #[derive(Debug)]
 struct BlockBuilder {
     bytes: PooledBuf<u8>,
@@ -65,12 +65,12 @@ impl BlockBuilder {
         Self { bytes: room(&buffers), again: 0, filled: 0, buffers }
     }
 
-    /// Where the next bytes go; empty when the block is full.
+    /// Room for the next bytes; empty if the block is full.
     fn room(&mut self) -> Result<&mut [u8], BoundsError> {
         part_mut(&mut self.bytes, self.filled..)
     }
 
-    /// Adds as many bytes as there is room for. Returns the block if it is full, and the bytes that are left.
+    /// Adds as many bytes as fit. Returns the block if it is full, and the remaining bytes.
     fn add<'b>(&mut self, bytes: &'b [u8]) -> Result<(Option<PipeBlock>, &'b [u8]), BoundsError> {
         let room = self.room()?;
         let (now, later) = bytes.split_at(bytes.len().min(room.len()));
@@ -80,7 +80,7 @@ impl BlockBuilder {
         Ok((block, later))
     }
 
-    /// The block as far as it is filled; the next is begun.
+    /// Returns the filled part of the block, and starts the next block.
     fn take(&mut self) -> Result<PipeBlock, BoundsError> {
         let mut next = room(&self.buffers);
         let again = self.filled.min(OVERLAP);
@@ -95,14 +95,14 @@ impl BlockBuilder {
 fn room(buffers: &Arc<BufferPool<u8>>) -> PooledBuf<u8> {
     let mut bytes = buffers.take();
     if bytes.is_empty() {
-        // Zeros from the system: most of a small stream's only block is never touched, and takes no memory.
+        // Zeroed pages from the system: the untouched part of a small stream's only block takes no memory.
         *bytes = vec![0; OVERLAP + BLOCK];
     }
     bytes.resize(OVERLAP + BLOCK, 0);
     bytes
 }
 
-/// The reading end of a pipe.
+/// The read end of a pipe.
 #[derive(Debug)]
 pub struct Pipe {
     blocks: Receiver<io::Result<PipeBlock>>,
@@ -111,15 +111,15 @@ pub struct Pipe {
     taken: Arc<AtomicU64>,
 }
 
-/// The writing end of a pipe, for bytes that do not come from a [`Read`]. [`finish`](Self::finish) ends the stream; one that is
-/// dropped without it ends the stream early.
+/// The write end of a pipe, for bytes that do not come from a [`Read`]. [`finish`](Self::finish) ends the stream; dropping the
+/// writer without it ends the stream early.
 #[derive(Debug)]
 pub struct PipeWriter {
     sender: SyncSender<io::Result<PipeBlock>>,
     builder: BlockBuilder,
 }
 
-/// A pipe between two threads, to be written to by one of them.
+/// Creates a pipe between two threads, one of which writes to it.
 pub fn pipe() -> (PipeWriter, Pipe) {
     with_room(WAITING)
 }
@@ -130,7 +130,7 @@ fn with_room(waiting: usize) -> (PipeWriter, Pipe) {
 }
 
 impl PipeWriter {
-    /// Adds bytes to the stream; waits while the reader has enough of them. Returns `false` once the reader is gone.
+    /// Adds bytes to the stream; blocks while the pipe is full. Returns `false` after the reader is dropped.
     pub fn write(&mut self, mut bytes: &[u8]) -> bool {
         while !bytes.is_empty() {
             let (block, later) = match self.builder.add(bytes) {
@@ -145,17 +145,17 @@ impl PipeWriter {
         true
     }
 
-    /// Ends the stream: sends what is left of it.
+    /// Sends the rest of the stream, and ends it.
     pub fn finish(mut self) {
-        // A reader that is gone has reported its own error.
+        // A dropped reader has reported its own error.
         let _ = self.sender.send(self.builder.take().map_err(Into::into));
     }
 }
 
-/// Runs `work` on the bytes of `source`, which a thread of its own reads. The thread has ended when this returns.
+/// Runs `work` on the bytes of `source`, which a new thread reads. The thread has ended when this returns.
 ///
-/// `progress` is called on that thread with the number of bytes of each block. Errors of the source come out of the pipe, with
-/// their kind and text.
+/// That thread calls `progress` with the number of bytes of each block. The pipe returns errors of the source with their kind
+/// and text.
 pub fn with_pipe<T>(
     source: impl Read + Send,
     progress: impl Fn(u64) + Send,
@@ -169,8 +169,8 @@ pub fn with_pipe<T>(
     })
 }
 
-/// The same, where `watch` sees every block first, on another thread. At the end of the source it sees an empty one. Where it
-/// returns an error, the stream ends with that error in place of the block.
+/// Like [`with_pipe`], but another thread first calls `watch` with every block, and with an empty one at the end of the source.
+/// If `watch` returns an error, the stream ends with that error in place of the block.
 pub fn with_watched_pipe<T>(
     source: impl Read + Send,
     watch: impl FnMut(&[u8]) -> io::Result<()> + Send,
@@ -220,14 +220,14 @@ fn pump(mut source: impl Read, progress: impl Fn(u64), cancel: &Cancel, blocks: 
             builder.filled += count;
             Ok(builder.take()?)
         });
-        // A reader that is gone has reported its own error.
+        // A dropped reader has reported its own error.
         if blocks.send(message).is_err() || last {
             return;
         }
     }
 }
 
-/// Fills the room as far as the source goes.
+/// Fills the room, or less at the end of the source.
 fn fill(source: &mut impl Read, room: &mut [u8]) -> io::Result<usize> {
     let mut have = 0;
     while let Some(free) = room.get_mut(have..).filter(|free| !free.is_empty()) {
@@ -246,7 +246,7 @@ impl Pipe {
         Self { blocks, block: None, at: 0, taken: Arc::default() }
     }
 
-    /// A pipe that holds a copy of these bytes and then ends.
+    /// A pipe that contains a copy of these bytes and then ends.
     pub fn of(bytes: &[u8]) -> Self {
         let (mut blocks, pipe) = with_room(bytes.len() / BLOCK + 2);
         blocks.write(bytes);
@@ -254,13 +254,13 @@ impl Pipe {
         pipe
     }
 
-    /// A counter of the bytes that were taken from it, which goes on counting.
+    /// A live counter of the bytes consumed from the pipe.
     pub fn taken(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.taken)
     }
 
-    /// The next block, whole: with the bytes that ended the one before, and whatever was consumed of it. One of fewer bytes
-    /// than [`OVERLAP`] and [`BLOCK`] together is the last. Nothing behind it.
+    /// The next whole block, including the bytes repeated from the previous one and any consumed bytes. A block of fewer than
+    /// [`OVERLAP`] + [`BLOCK`] bytes is the last; `None` after it.
     pub(crate) fn next_block(&mut self) -> io::Result<Option<PooledBuf<u8>>> {
         self.receive()?;
         let block = self.block.take();
@@ -269,10 +269,10 @@ impl Pipe {
         Ok(block.map(|block| block.bytes))
     }
 
-    /// Sees to it that there is a block of which something is left, unless it is the end.
+    /// Ensures a current block with unread bytes, except at the end.
     fn receive(&mut self) -> io::Result<()> {
         if self.block.as_ref().is_none_or(|block| self.at == block.bytes.len()) {
-            // After the last block the sender is gone, and the end stays the end.
+            // After the last block the sender is dropped, so later calls also see the end.
             self.block = self.blocks.recv().ok().transpose().map_err(UnpackError::Source)?;
             self.at = self.block.as_ref().map_or(0, |block| block.again);
         }

@@ -7,13 +7,13 @@ fn noise(length: usize) -> Vec<u8> {
     (0..length).map(|_| random.u8(..)).collect()
 }
 
-/// Lengths around those of blocks.
+/// Lengths around multiples of a block.
 fn lengths() -> impl Iterator<Item = usize> {
     let edges = [0, OVERLAP, BLOCK, OVERLAP + BLOCK, OVERLAP + 2 * BLOCK, 2 * OVERLAP + 2 * BLOCK];
     edges.into_iter().flat_map(|edge| [edge.saturating_sub(1), edge, edge + 1])
 }
 
-/// What whole blocks hold, each without what it has again.
+/// The content of whole blocks, without the repeated bytes.
 fn taken(mut pipe: Pipe) -> Vec<u8> {
     let mut bytes: Vec<u8> = Vec::new();
     while let Some(block) = pipe.next_block().unwrap() {

@@ -13,9 +13,9 @@ use std::thread::{self, JoinHandle};
 
 pub(crate) use buffers::{BufferPool, PooledBuf};
 
-/// With fewer threads than this, the reader is one of them: it decodes in order, which is less work than decoding ahead. On two
-/// processors that takes a fifth less time, on three an eighth, on four as much, and on more it is slower: there the reader has
-/// enough to do with the results of the others.
+/// Below this many threads the reader counts as one of them: it decodes in order, which is less work than decoding ahead. That
+/// takes a fifth less time on two processors, an eighth less on three, and the same time on four. On more it is slower, because
+/// the results of the other threads occupy the reader.
 const MANY: usize = 4;
 
 /// Threads that decode, for any number of streams at once. They end when the pool is dropped.
@@ -23,7 +23,7 @@ const MANY: usize = 4;
 pub struct Pool {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
-    /// Whether the reader is one more.
+    /// True if the reader decodes as well.
     is_small: bool,
 }
 
@@ -39,31 +39,31 @@ struct Shared {
     buffers: DecoderBuffers,
     jobs: Mutex<Jobs>,
     more: Condvar,
-    /// Jobs that may be added.
+    /// Number of permits left.
     permits: AtomicUsize,
 }
 
 /// Jobs that have not started.
 #[derive(Default)]
 struct Jobs {
-    /// What is needed now.
+    /// Jobs that a reader waits for.
     first: VecDeque<Job>,
-    /// What is needed later, the earliest first.
+    /// Jobs that are needed later, the earliest first.
     ahead: VecDeque<Job>,
-    /// How many there ever were.
+    /// Number of all jobs so far.
     added: u64,
     is_over: bool,
 }
 
 struct Job {
     number: u64,
-    /// Whether the threads leave it to the reader while it is the next.
+    /// True if threads leave the job to the reader while it is the next one.
     is_left: bool,
     work: Box<dyn FnOnce(&DecoderBuffers) + Send>,
 }
 
 impl Jobs {
-    /// The next for a thread.
+    /// The next job for a thread.
     fn next(&mut self) -> Option<Job> {
         self.first.pop_front().or_else(|| {
             let left = self.ahead.front()?.is_left;
@@ -71,7 +71,7 @@ impl Jobs {
         })
     }
 
-    /// This job, if it has not started.
+    /// Takes the job out of the queue, if it has not started.
     fn take(&mut self, number: u64) -> Option<Job> {
         [&mut self.first, &mut self.ahead].into_iter().find_map(|jobs| {
             let at = jobs.iter().position(|job| job.number == number)?;
@@ -80,7 +80,7 @@ impl Jobs {
     }
 }
 
-/// A submitted job and its result. Dropping it cancels the job, unless that has started.
+/// A submitted job and its result. Dropping the handle cancels the job, unless it has started.
 #[derive(Debug)]
 pub(crate) struct JobHandle<T> {
     done: Receiver<T>,
@@ -98,7 +98,8 @@ impl<T> JobHandle<T> {
         self.done.recv().ok()
     }
 
-    /// The same, but runs other jobs while another thread runs this one: for content that is read faster than it is decoded.
+    /// Like [`wait`](Self::wait), but runs other jobs while another thread runs this one, for content that is read faster than it
+    /// is decoded.
     pub(crate) fn wait_and_help(&self) -> Option<T> {
         loop {
             if let Poll::Ready(answer) = self.poll() {
@@ -133,13 +134,13 @@ impl<T> Drop for JobHandle<T> {
     }
 }
 
-/// The right to hold the content that one job decodes.
+/// A permit to hold the content that one job decodes.
 #[derive(Debug)]
 pub(crate) struct Permit(Arc<Shared>);
 
 impl Pool {
-    /// A pool for so many processors. With fewer than four, the reader of a stream decodes as well, and counts as one of the
-    /// threads. For each thread, at most two jobs are running or wait with their result to be read.
+    /// Creates a pool of `threads` threads, usually one per processor. With fewer than four, the reader of a stream decodes as
+    /// well and counts as one of them. Per thread, at most two jobs are running or have a result that waits to be read.
     pub fn new(threads: NonZeroUsize) -> Self {
         let is_small = threads.get() < MANY;
         let shared = Arc::new(Shared { permits: AtomicUsize::new(2 * threads.get()), ..Shared::default() });
@@ -150,14 +151,14 @@ impl Pool {
                     shared.run(job);
                 }
             };
-            // Where the system has no more threads, there are fewer, or none: readers run the jobs that no thread runs.
+            // If the system cannot create a thread, the pool has fewer or none: readers run the jobs that no thread runs.
             thread::Builder::new().spawn(work).ok()
         };
         let threads = (0..threads.get() - usize::from(is_small)).map_while(run).collect();
         Self { shared, threads, is_small }
     }
 
-    /// How many threads there are, without the readers.
+    /// Number of threads, without the readers.
     pub(crate) fn threads(&self) -> usize {
         self.threads.len()
     }
@@ -168,7 +169,7 @@ impl Pool {
         taken.is_ok().then(|| Permit(Arc::clone(&self.shared)))
     }
 
-    /// Submits a job, to start after all that were submitted before.
+    /// Submits a job that starts after all jobs submitted before.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&DecoderBuffers) -> T + Send + 'static,
@@ -176,7 +177,7 @@ impl Pool {
         self.add(false, work, |jobs| &mut jobs.ahead)
     }
 
-    /// The same for a job that is less work for the reader: with few threads, the next such job is left to the reader.
+    /// Submits a job that would be less work for the reader. With few threads, the next such job is left to the reader.
     pub(crate) fn run_ahead<T: Send + 'static>(
         &self,
         work: impl FnOnce(&DecoderBuffers) -> T + Send + 'static,
@@ -184,7 +185,7 @@ impl Pool {
         self.add(self.is_small, work, |jobs| &mut jobs.ahead)
     }
 
-    /// Runs it before those: a reader waits for it.
+    /// Submits a job that a reader waits for, which starts before all others.
     pub(crate) fn run_first<T: Send + 'static>(
         &self,
         work: impl FnOnce(&DecoderBuffers) -> T + Send + 'static,
@@ -199,7 +200,7 @@ impl Pool {
         to: impl FnOnce(&mut Jobs) -> &mut VecDeque<Job>,
     ) -> JobHandle<T> {
         let (sender, done) = channel();
-        // The handle may be gone.
+        // The handle may be dropped.
         let work = Box::new(move |buffers: &_| drop(sender.send(work(buffers))));
         let mut jobs = self.shared.jobs();
         let number = jobs.added;
@@ -220,7 +221,7 @@ impl Drop for Pool {
         drop(jobs);
         self.shared.more.notify_all();
         for thread in self.threads.drain(..) {
-            // It cannot have panicked.
+            // Threads catch panics of jobs, so they do not panic.
             let _ = thread.join();
         }
     }
@@ -232,11 +233,11 @@ impl Shared {
     }
 
     fn run(&self, job: Job) {
-        // A job that panics drops its sender, which the handle notices.
+        // A job that panics drops its sender, which the handle detects.
         let _ = catch_unwind(AssertUnwindSafe(|| (job.work)(&self.buffers)));
     }
 
-    /// The next job for a thread; nothing when the pool is dropped.
+    /// Waits for the next job for a thread; `None` when the pool is dropped.
     fn next(&self) -> Option<Job> {
         let mut jobs = self.jobs();
         loop {

@@ -16,7 +16,7 @@ fn with_few_threads_who_reads_is_one_of_them() {
     assert_eq!([1, 2, 3, 4, 8].map(|threads| pool(threads).threads()), [0, 1, 2, 4, 8]);
     let pool = pool(2);
     let (first, second) = (pool.run_ahead(here()), pool.run_ahead(here()));
-    // A thread takes the second and leaves the first.
+    // A thread takes the second job and leaves the first.
     assert_ne!(second.done.recv().unwrap(), thread::current().id());
     assert_eq!(first.poll(), Poll::Pending);
     assert_eq!(first.wait(), Some(thread::current().id()));
@@ -59,7 +59,7 @@ fn who_waits_may_help() {
         thread::current().id()
     });
     told.1.recv().unwrap();
-    // The one thread is waiting for what nobody else can do.
+    // The only thread waits for a job that only this thread can run.
     let next = pool.run(move |_| {
         tell.0.send(()).unwrap();
         thread::current().id()

@@ -6,27 +6,27 @@ use super::frame::{BLOCK_HEADER, Frame, HEAD, ZstdBlock};
 use super::{BATCH, CONTENT, PACKED};
 use crate::bounds::{BoundsError, part};
 
-/// Compressed bytes, from which some are taken at a time.
+/// A source of compressed bytes, which are taken step by step.
 pub(super) trait CompressedSource {
-    /// The next bytes. There are none at the end.
+    /// The next bytes; empty at the end.
     fn bytes(&mut self) -> io::Result<&[u8]>;
 
-    /// So many of them are taken.
+    /// Takes `count` of the next bytes.
     fn take(&mut self, count: usize);
 
-    /// Where the next byte is in the stream.
+    /// Offset of the next byte in the stream.
     fn offset(&self) -> u64;
 }
 
-/// The stream. Reading goes on behind the batches that were cut off.
+/// The compressed stream. Reading continues after the batches that were cut from it.
 pub(super) struct FrameReader<R> {
     source: R,
-    /// Bytes that were read from the source to find frames, and how many of them were taken in order.
+    /// Bytes that were read from the source to find frames. The first `at` of them were taken in order.
     buffered: Vec<u8>,
     at: usize,
-    /// Bytes of the stream that were taken.
+    /// Number of bytes taken from the stream.
     offset: u64,
-    /// The error of the source while frames were looked for. It is returned after all bytes before it.
+    /// The error of the source during the search for frames. It is returned after all bytes before it.
     error: Option<io::Error>,
 }
 
@@ -34,17 +34,17 @@ pub(super) struct FrameReader<R> {
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) frames: Vec<u8>,
-    /// Where they begin in the stream.
+    /// Offset of the frames in the stream.
     offset: u64,
-    /// How many bytes of them were taken.
+    /// Number of bytes taken from the frames.
     at: usize,
 }
 
-/// How far some frames go.
+/// Size of some frames.
 #[derive(Clone, Copy, Default)]
 struct Extent {
     packed: usize,
-    /// Bytes that they unpack to at most.
+    /// Maximum number of decoded bytes.
     content: u64,
 }
 
@@ -53,7 +53,7 @@ impl<R: BufRead> FrameReader<R> {
         Self { source, buffered: Vec::new(), at: 0, offset: 0, error: None }
     }
 
-    /// Takes the next frames, if there are any which are of a size to be decoded ahead.
+    /// Takes the next frames, if they are small enough to be decoded ahead.
     pub(super) fn batch(&mut self) -> Result<Option<Batch>, BoundsError> {
         self.buffered.drain(..self.at);
         self.at = 0;
@@ -73,7 +73,7 @@ impl<R: BufRead> FrameReader<R> {
         Ok(Some(batch))
     }
 
-    /// Reads one more frame to its end. Nothing if it is none, or is cut, or goes too far.
+    /// Reads one more frame to its end. `None` if it is not a frame, is truncated, or exceeds the limits.
     fn frame(&mut self, before: Extent) -> Option<Extent> {
         let Extent { mut packed, mut content } = before;
         match Frame::read(self.find(packed, HEAD)?)? {
@@ -100,7 +100,7 @@ impl<R: BufRead> FrameReader<R> {
         Some(Extent { packed, content })
     }
 
-    /// Some bytes from here on. Nothing if there are less, or they go too far.
+    /// `count` bytes at `from`. `None` if there are fewer, or they exceed the limit.
     fn find(&mut self, from: usize, count: usize) -> Option<&[u8]> {
         let to = from.checked_add(count).filter(|to| *to <= PACKED)?;
         while self.buffered.len() < to && self.error.is_none() {

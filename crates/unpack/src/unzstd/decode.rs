@@ -1,4 +1,4 @@
-//! Frames are decoded by zstd itself: in order, some bytes at a time, or all of a batch at once.
+//! Decoding of frames by the zstd library: in order, some bytes at a time, or a whole batch at once.
 
 use std::cell::RefCell;
 use std::io;
@@ -10,19 +10,19 @@ use super::frame::{Frame, HEAD, LONGEST};
 use super::{CONTENT, ZstdError};
 use crate::bounds::part;
 
-/// Decodes one frame after the other, as it is read.
+/// Decodes frames in order, as they are read.
 pub(super) struct SequentialDecoder {
     decoder: Decoder<'static>,
     is_inside: bool,
-    /// Whether the frame's header is read for sure.
+    /// True once the frame's header has certainly been read.
     is_begun: bool,
-    /// The first bytes of the frame, and how many came out of it.
+    /// The first bytes of the frame, and the number of bytes decoded from it.
     begin: Vec<u8>,
     content: u64,
 }
 
 thread_local! {
-    /// What each thread of a pool decodes with. A fresh one for every batch made 60,000 page faults more for each gigabyte.
+    /// The decoder of each thread of a pool. A new one for every batch caused 60,000 more page faults per gigabyte.
     static DECODER: RefCell<Option<Decoder<'static>>> = RefCell::new(Decoder::new().ok());
 }
 
@@ -33,18 +33,18 @@ impl SequentialDecoder {
         Ok(Self { decoder, is_inside: false, is_begun: false, begin: Vec::new(), content: 0 })
     }
 
-    /// Whether a frame is begun and not over.
+    /// Returns true inside a frame.
     pub(super) const fn is_inside(&self) -> bool {
         self.is_inside
     }
 
-    /// The next bytes of the frame that was begun, or else of the next one. There are none at its end.
+    /// Decodes the next bytes of the current frame, or else of the next one. Returns none at its end.
     pub(super) fn read(&mut self, source: &mut impl CompressedSource, buffer: &mut [u8]) -> io::Result<usize> {
-        // What is decoded already comes out before more is read.
+        // Returns bytes that are already decoded before it reads more.
         let mut bytes: &[u8] = &[];
         loop {
-            // A frame that is at hand as a whole, and finds room for all that it says, is not decoded as a stream, and then may
-            // have larger blocks, matches further back or a larger window than it should. So it is not, and finds none at first.
+            // zstd does not decode a frame as a stream if the frame is in the buffer as a whole and its declared content fits, and
+            // then accepts larger blocks, longer distances and a larger window than it should. So it gets no room at first.
             let some = if self.begin.is_empty() { head(bytes) } else { bytes };
             let room = if self.is_begun { &mut *buffer } else { &mut [] };
             let (mut input, mut output) = (InBuffer::around(some), OutBuffer::around(room));
@@ -77,7 +77,7 @@ fn head(bytes: &[u8]) -> &[u8] {
     bytes.get(..HEAD).unwrap_or(bytes)
 }
 
-/// zstd says of the same damage one or the other, depending on the room that there happens to be.
+/// zstd reports the same damage by one error or the other, depending on the room.
 pub(super) fn in_same_words(fault: io::Error) -> io::Error {
     match fault.to_string().as_str() {
         "Destination buffer is too small" => corrupt(),
@@ -89,7 +89,7 @@ fn corrupt() -> io::Error {
     io::Error::other("Data corruption detected")
 }
 
-/// What whole frames unpack to: at most [`CONTENT`] bytes.
+/// Decodes whole frames, to at most [`CONTENT`] bytes.
 pub(super) fn decode(frames: &[u8], window_log: u32, bytes: &mut Vec<u8>) -> io::Result<()> {
     DECODER.with_borrow_mut(|decoder| {
         let decoder = decoder.as_mut().ok_or(io::ErrorKind::OutOfMemory)?;
@@ -103,12 +103,12 @@ fn decode_with(decoder: &mut Decoder<'static>, frames: &[u8], bytes: &mut Vec<u8
     bytes.clear();
     bytes.reserve_exact(CONTENT);
     let (mut input, mut output) = (InBuffer::around(frames), OutBuffer::around(bytes));
-    // Where the frame begins, in both.
+    // Start of the frame, in both.
     let (mut hint, mut begin) = (0, (0, 0));
     while hint != 0 || input.pos() < frames.len() {
         let before = (input.pos(), output.pos());
         hint = if hint == 0 {
-            // As above.
+            // No room at first, as above.
             let no_room = || OutBuffer::around(&mut [][..]);
             let mut head = InBuffer::around(head(part(frames, input.pos()..)?));
             let left = decoder.run(&mut head, &mut no_room())?;

@@ -1,9 +1,9 @@
-//! What the headers of frames and blocks say (RFC 8878, section 3.1): how long they are, and how much they unpack to at most.
+//! Headers of frames and blocks (RFC 8878, section 3.1): their length, and the maximum size of their content.
 
-/// The most that a block unpacks to, by the format.
+/// Maximum content of a block in the format.
 const BLOCK: usize = 128 << 10;
 
-/// Bytes by which a [`Frame`] is known. None is shorter.
+/// Bytes that identify a [`Frame`]. No frame is shorter.
 pub(super) const HEAD: usize = 8;
 
 /// Bytes of the longest header of a frame with blocks.
@@ -12,16 +12,16 @@ pub(super) const LONGEST: usize = 18;
 /// Bytes of a block's header.
 pub(super) const BLOCK_HEADER: usize = 3;
 
-/// A frame, by its first bytes.
+/// A frame, identified by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// One that unpacks to nothing, of so many bytes.
+    /// A skippable frame of this many bytes, without content.
     Skippable(usize),
-    /// One with blocks, and what is behind its header.
+    /// A frame with blocks, and its header.
     Blocks(FrameHeader),
 }
 
-/// The header of a frame with blocks, by its descriptor.
+/// The header of a frame with blocks, as its descriptor byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FrameHeader(u8);
 
@@ -29,9 +29,9 @@ pub(super) struct FrameHeader(u8);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ZstdBlock {
     pub(super) is_last: bool,
-    /// Bytes behind the header.
+    /// Bytes after the header.
     pub(super) packed: usize,
-    /// Bytes that they unpack to at most.
+    /// Maximum number of decoded bytes.
     pub(super) content: usize,
 }
 
@@ -47,8 +47,8 @@ impl Frame {
         }
     }
 
-    /// Whether a frame that begins like this and unpacks to so many bytes says nothing else. zstd does not compare the two if the
-    /// last block is empty.
+    /// Returns true unless the frame that begins with `begin` declares another size than `content`. zstd does not compare the
+    /// two if the last block is empty.
     pub(super) fn is_true(begin: &[u8], content: u64) -> bool {
         let declared = begin.get(..HEAD).and_then(Self::read).and_then(|frame| match frame {
             Self::Skippable(_) => None,
@@ -63,7 +63,7 @@ impl FrameHeader {
         self.0 & 0b0010_0000 != 0
     }
 
-    /// Bytes of the field that says what the frame unpacks to.
+    /// Bytes of the content size field.
     const fn size_field(self) -> usize {
         match self.0 >> 6 {
             0 => self.is_single_segment() as usize,
@@ -71,7 +71,7 @@ impl FrameHeader {
         }
     }
 
-    /// Bytes of the header, the magic number among them.
+    /// Bytes of the header, including the magic number.
     pub(super) const fn len(self) -> usize {
         let window = !self.is_single_segment() as usize;
         let dictionary = match self.0 & 0b11 {
@@ -81,23 +81,23 @@ impl FrameHeader {
         5 + window + dictionary + self.size_field()
     }
 
-    /// Bytes of the checksum behind the last block.
+    /// Bytes of the checksum after the last block.
     pub(super) const fn checksum(self) -> usize {
         if self.0 & 0b0000_0100 != 0 { 4 } else { 0 }
     }
 
-    /// What the frame says that it unpacks to, if it does.
+    /// The declared content size, if there is one.
     pub(super) fn content(self, header: &[u8]) -> Option<u64> {
         let field = header.get(self.len() - self.size_field()..self.len()).filter(|field| !field.is_empty())?;
-        // A field of two bytes does without what one byte can say.
+        // The two-byte field stores the size minus 256 (RFC 8878, 3.1.1.1.4).
         let declared = number(field) + if field.len() == 2 { 256 } else { 0 };
-        // The largest number is no number for zstd.
+        // zstd treats the largest number as an unknown size.
         Some(declared).filter(|declared| *declared != u64::MAX)
     }
 }
 
 impl ZstdBlock {
-    /// The block with this header; nothing if there is no such block.
+    /// The block with this header; `None` if the header is invalid.
     pub(super) fn read(header: &[u8]) -> Option<Self> {
         let header = number(header.get(..BLOCK_HEADER)?);
         let size = usize::try_from(header >> 3).ok()?;
@@ -111,7 +111,7 @@ impl ZstdBlock {
     }
 }
 
-/// A number, its lowest byte first.
+/// A little-endian number.
 fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }

@@ -1,14 +1,14 @@
-//! zstd (RFC 8878), decoded by many threads. Frames are independent of one another, and their headers say how long they are.
-//! zstd:chunked writes a frame for each chunk; pzstd and the seekable format write many frames, too. A stream of one frame, and
-//! every frame that is too large to be decoded ahead, is decoded in order as it is read. A batch of frames in which anything is
-//! damaged is decoded again in order, so that its bytes and its error are those of a decoder that knows no threads.
+//! zstd (RFC 8878), decoded by many threads. Frames are independent of one another, and their headers give their length.
+//! zstd:chunked writes a frame per chunk; pzstd and the seekable format also write many frames. A stream of one frame, and every
+//! frame that is too large to be decoded ahead, is decoded in order as it is read. A batch of frames with any damage is decoded
+//! again in order, so that its bytes and its error are those of a sequential decoder.
 //!
 //! # Memory
 //!
-//! For each batch that the [`Pool`] permits, of which there are two for each thread: at most [`PACKED`] compressed bytes, and
-//! [`CONTENT`] that they decode to; for each thread, zstd's buffers for a frame, which are no larger than the frame. With two
-//! threads that is at most 88 MiB, with eight 352 MiB. Besides, each stream
-//! has one frame of at most [`PACKED`] bytes that is looked at, and zstd's window of a frame that is decoded in order.
+//! The [`Pool`] permits two batches per thread. Each takes at most [`PACKED`] compressed bytes and [`CONTENT`] decoded bytes.
+//! Each thread has zstd's buffers for a frame, which are no larger than the frame. That is at most 88 MiB with two threads, and
+//! 352 MiB with eight. In addition, each stream has one frame of at most [`PACKED`] bytes that it examines, and zstd's window of
+//! a frame that is decoded in order.
 
 mod batch;
 mod decode;
@@ -25,16 +25,16 @@ use crate::pool::{JobHandle, Permit, Pool, PooledBuf};
 use batch::{Batch, CompressedSource as _, FrameReader};
 use decode::{SequentialDecoder, decode};
 
-/// Compressed bytes that are enough for a batch.
+/// Compressed bytes that complete a batch.
 const BATCH: usize = if cfg!(test) { 16 << 10 } else { 1 << 20 };
 
-/// Compressed bytes of a batch, or of the frame in it, at most.
+/// Maximum number of compressed bytes of a batch, or of the frame in it.
 const PACKED: usize = 4 * BATCH;
 
-/// Bytes that a batch unpacks to at most.
+/// Maximum number of decoded bytes of a batch.
 const CONTENT: usize = 12 * BATCH;
 
-/// Unpacked bytes that are handed over at once where they are decoded in order.
+/// Decoded bytes per piece when decoding in order.
 const PIECE: usize = 256 << 10;
 
 /// Damage of a zstd stream. [`Unzstd`] returns it inside an [`io::Error`]; [`UnpackError`](crate::UnpackError) takes it out.
@@ -44,13 +44,13 @@ pub enum ZstdError {
     /// The stream ends inside a frame. Kind [`io::ErrorKind::UnexpectedEof`].
     #[error("the zstd data end after {length} bytes, in the middle")]
     Truncated {
-        /// Compressed bytes that the stream has.
+        /// Compressed bytes in the stream.
         length: u64,
     },
-    /// The stream is no valid zstd. Kind [`io::ErrorKind::InvalidData`].
+    /// The stream is not valid zstd. Kind [`io::ErrorKind::InvalidData`].
     #[error("the zstd data are damaged near byte {offset} ({error})")]
     Corrupt {
-        /// Byte of the compressed stream near which the decoder noticed the damage.
+        /// Offset in the compressed stream near which the decoder found the damage, in bytes.
         offset: u64,
         /// The error of the zstd library.
         error: io::Error,
@@ -59,33 +59,33 @@ pub enum ZstdError {
 
 /// The content of a zstd stream of one frame or many.
 ///
-/// Reading fails with a [`ZstdError`] inside the [`io::Error`] where the stream is damaged or truncated, and with the error of
-/// the source where that fails. Skippable frames are skipped. Bytes after the last frame that are no frame are damage.
+/// Reading fails with a [`ZstdError`] inside the [`io::Error`] if the stream is damaged or truncated, and with the error of the
+/// source if that fails. Skippable frames are skipped. Bytes after the last frame that do not form a frame count as damage.
 pub struct Unzstd<'p, R> {
     input: FrameReader<R>,
     pool: Option<&'p Pool>,
     window_log: u32,
     in_order: SequentialDecoder,
-    /// Whether the next frame of the input was seen not to be one to decode ahead.
+    /// True if the next frame of the input is known to be unsuitable for decoding ahead.
     is_next_in_order: bool,
-    /// What is decoded ahead.
+    /// Batches that are decoded ahead.
     ahead: VecDeque<PendingBatch>,
     current: Current,
-    /// What was decoded in order, and which part of it is not handed over yet.
+    /// Bytes that were decoded in order, and the range of them that was not returned yet.
     piece: Box<[u8]>,
     left: Range<usize>,
 }
 
-/// A batch that is being decoded; one that cannot be comes back.
+/// A batch that is being decoded. The job returns a batch that it cannot decode.
 struct PendingBatch {
     answer: JobHandle<Result<PooledBuf<u8>, Batch>>,
     permit: Permit,
 }
 
-/// What is handed over.
+/// The source of the bytes being returned.
 enum Current {
     Nothing,
-    /// What was decoded ahead, from the next byte on.
+    /// Bytes that were decoded ahead; `at` is the next one.
     Decoded {
         bytes: PooledBuf<u8>,
         at: usize,
@@ -107,12 +107,12 @@ impl<R> fmt::Debug for Unzstd<'_, R> {
 }
 
 impl<'p, R: BufRead> Unzstd<'p, R> {
-    /// Decodes the stream in `source`; with a pool, its threads decode ahead of the reader, otherwise the reader decodes in order.
-    /// Frames whose window is larger than `1 << window_log` bytes are refused as damage.
+    /// Creates a decoder of the stream in `source`. With a pool, its threads decode ahead of the reader; without one, the reader
+    /// decodes in order. A frame whose window is larger than `1 << window_log` bytes counts as damage.
     ///
     /// # Errors
     ///
-    /// The zstd library has no memory, or `window_log` is outside of what it supports (10 to 31).
+    /// The zstd library cannot allocate memory, or does not support `window_log` (it supports 10 to 31).
     pub fn new(source: R, window_log: u32, pool: Option<&'p Pool>) -> io::Result<Self> {
         Ok(Self {
             input: FrameReader::new(source),
@@ -127,7 +127,7 @@ impl<'p, R: BufRead> Unzstd<'p, R> {
         })
     }
 
-    /// Goes on to what comes next; false at the end.
+    /// Advances to the next batch or frame. Returns false at the end.
     fn advance(&mut self) -> io::Result<bool> {
         self.read_ahead()?;
         self.current = if let Some(PendingBatch { answer, permit }) = self.ahead.pop_front() {
@@ -138,14 +138,14 @@ impl<'p, R: BufRead> Unzstd<'p, R> {
         } else if self.input.offset() > 0 && self.input.bytes()?.is_empty() {
             return Ok(false);
         } else {
-            // Also where there are no bytes at all: that is a frame which was cut.
+            // An empty stream is also handled here, as a truncated frame.
             self.is_next_in_order = false;
             Current::Frame
         };
         Ok(true)
     }
 
-    /// Has as many batches decoded as may be.
+    /// Submits as many batches as the pool permits.
     fn read_ahead(&mut self) -> io::Result<()> {
         let Some(pool) = self.pool else { return Ok(()) };
         while !self.is_next_in_order
@@ -158,7 +158,7 @@ impl<'p, R: BufRead> Unzstd<'p, R> {
             let window_log = self.window_log;
             let answer = pool.run(move |buffers| {
                 let mut bytes = buffers.bytes.take();
-                // Decoding it again in order returns its error.
+                // Decoding the batch again in order returns its error.
                 decode(&batch.frames, window_log, &mut bytes).map_or(Err(batch), |()| Ok(bytes))
             });
             self.ahead.push_back(PendingBatch { answer, permit });
@@ -175,7 +175,7 @@ impl<R: BufRead> Unzstd<'_, R> {
         })
     }
 
-    /// Goes on where nothing is at hand; false at the end. There may be nothing at hand still.
+    /// Decodes further when no bytes are left. Returns false at the end. Afterwards there may still be no bytes.
     fn go_on(&mut self) -> io::Result<bool> {
         let is_over = match &mut self.current {
             Current::Nothing => return self.advance(),

@@ -9,10 +9,10 @@ use super::decode::in_same_words;
 use super::*;
 use crate::UnpackError;
 
-/// As the limits have it.
+/// The window limit of ncclcheck.
 const WINDOW_LOG: u32 = 27;
 
-/// Bytes of which some compress and some do not.
+/// Bytes that are partly compressible.
 fn mixture(seed: u64, length: usize) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut bytes = Vec::new();
@@ -28,7 +28,7 @@ fn mixture(seed: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// A frame as writers make it, that have all bytes at hand, or not.
+/// A frame of a writer that knows the content size, or of one that does not.
 fn frame(bytes: &[u8], level: i32, is_size_told: bool, has_checksum: bool) -> Vec<u8> {
     let mut encoder = Encoder::new(Vec::new(), level).unwrap();
     encoder.include_contentsize(is_size_told).unwrap();
@@ -44,7 +44,7 @@ fn skippable(bytes: &[u8]) -> Vec<u8> {
     [&[0x57, 0x2a, 0x4d, 0x18], &u32::try_from(bytes.len()).unwrap().to_le_bytes()[..], bytes].concat()
 }
 
-/// Frames of about this many bytes, with what they unpack to.
+/// Frames of about this many bytes, with their content.
 fn frames(seed: u64, count: usize, length: usize) -> (Vec<u8>, Vec<u8>) {
     let mut random = fastrand::Rng::with_seed(seed);
     let (mut blob, mut content) = (Vec::new(), Vec::new());
@@ -66,7 +66,7 @@ fn pool(threads: usize) -> Option<Pool> {
     NonZeroUsize::new(threads).map(Pool::new)
 }
 
-/// What is handed over before the end or an error.
+/// The bytes that are returned before the end or an error.
 fn read(mut from: impl Read) -> (Vec<u8>, io::Result<()>) {
     let (mut bytes, mut buffer) = (Vec::new(), [0; 4096]);
     loop {
@@ -86,8 +86,8 @@ fn fault(blob: &[u8], threads: usize) -> String {
     unpack(blob, threads).1.unwrap_err().to_string()
 }
 
-/// The same by the decoder that knows of no frames, and a fault where a frame lies of its size. It is given one byte after the other:
-/// a frame that is at hand as a whole may have larger blocks.
+/// The content by a decoder that does not find frames, and an error if a frame declares a wrong size. It reads byte by byte, because
+/// zstd allows larger blocks in a frame that is in the buffer as a whole.
 fn sequentially(blob: &[u8]) -> (Vec<u8>, io::Result<()>) {
     let decode = |blob| {
         let bytes = io::BufReader::with_capacity(1, blob);
@@ -106,7 +106,7 @@ fn sequentially(blob: &[u8]) -> (Vec<u8>, io::Result<()>) {
     (bytes, end.and_then(|()| if is_true { Ok(()) } else { Err(io::Error::other("Data corruption detected")) }))
 }
 
-/// Holds that the same comes out as from the other decoder: the bytes, or the fault behind bytes of which both have the first.
+/// Asserts that both decoders agree: on all bytes, or on the error and the bytes that both returned before it.
 fn assert_as_sequentially(blob: &[u8], threads: usize) {
     let ((bytes, end), (expected, expected_end)) = (unpack(blob, threads), sequentially(blob));
     match (end, expected_end) {
@@ -157,7 +157,7 @@ fn frames_are_decoded_ahead_and_nothing_is_held_afterwards() {
 
 #[test]
 fn a_batch_has_no_more_than_it_may() {
-    // Frames that say nothing of their size, of zeros, and of noise.
+    // Frames without a declared size, of zeros, and of noise.
     let (zeros, noise) = (frame(&vec![0; 100_000], 1, false, true), frame(&mixture(1, 45_000), 1, true, false));
     let blob = [zeros.repeat(20), noise.repeat(20)].concat();
     let mut input = FrameReader::new(&*blob);
@@ -253,22 +253,22 @@ fn what_the_medium_says_is_told_behind_all_that_is_before_it() {
 
 #[test]
 fn what_zstd_does_not_take_in_a_stream_is_not_taken_at_once() {
-    // A window of 1 MiB, and a block of 200,000 times the same byte: the format allows 128 KiB.
+    // A window of 1 MiB, and a block that repeats a byte 200,000 times, although the format allows 128 KiB.
     let block = (200_000_u32 << 3 | 0b011).to_le_bytes();
     let long = [&[0x28, 0xb5, 0x2f, 0xfd, 0, 10 << 3], &block[..3], b"x"].concat();
     assert!(fault(&long, 2).contains("near byte"));
-    // The same with its size in the header, which zstd takes if it has all at once.
+    // The same block with its size in the header, which zstd accepts if it gets the whole frame at once.
     let told = [&[0x28, 0xb5, 0x2f, 0xfd, 0b1000_0000, 10 << 3], &200_000_u32.to_le_bytes()[..], &long[6..]].concat();
     assert!(zstd::bulk::decompress(&told, 200_000).is_ok());
     assert!(fault(&told, 2).contains("near byte"));
     // The dictionary 7.
     let dictionary = [&[0x28, 0xb5, 0x2f, 0xfd, 0b0010_0001, 7, 3], &[0b0001_1001, 0, 0][..], b"abc"].concat();
     assert!(fault(&dictionary, 2).contains("Dictionary mismatch"));
-    // A size that is not that of the blocks, on either side.
+    // A declared size below or above that of the blocks.
     for size in [2, 4] {
         let lie = [&[0x28, 0xb5, 0x2f, 0xfd, 0b0010_0000, size], &[0b0001_1001, 0, 0][..], b"abc"].concat();
         assert!(fault(&lie, 2).contains("near byte"), "{size}");
-        // The same with an empty block behind it, where zstd itself does not compare.
+        // The same frame with an empty last block, for which zstd itself does not compare sizes.
         let lie = [&lie[..6], &[0b0001_1000, 0, 0], b"abc", &[1, 0, 0]].concat();
         for blob in [&lie, &[&*frame(b"good", 1, true, true), &lie, &*frame(b"more", 1, true, true)].concat()] {
             assert_as_sequentially(blob, 0);
@@ -279,7 +279,7 @@ fn what_zstd_does_not_take_in_a_stream_is_not_taken_at_once() {
     // A window larger than the limit, 2 GiB.
     let window = [&[0x28, 0xb5, 0x2f, 0xfd, 0, 21 << 3], &[0b0001_1001, 0, 0][..], b"abc"].concat();
     assert!(fault(&window, 2).contains("too much memory"));
-    // The same of a frame that is empty, which finds room for all that it says where there is none.
+    // An empty frame with a too large window, whose declared content fits even without room.
     let empty = [&[0x28, 0xb5, 0x2f, 0xfd, 0b1000_0000, 21 << 3][..], &[0; 4], &[1, 0, 0]].concat();
     assert!(fault(&empty, 2).contains("too much memory"));
     for blob in [long, told, dictionary, window, empty] {
