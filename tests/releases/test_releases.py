@@ -8,7 +8,7 @@ releases = importlib.util.module_from_spec(importlib.util.spec_from_loader("rele
 loader.exec_module(releases)
 
 VARIABLES = '''
-# What these are.
+# Explains the table.
 compared:
   nccl: ["2.1.1", "2.2.1"]
 nccl:
@@ -72,7 +72,7 @@ class Releases(unittest.TestCase):
     def test_complete_tables_miss_nothing(self):
         self.assertEqual(self.lacks(found()), [])
 
-    def test_additions_of_a_release_are_missing(self):
+    def test_additions_of_a_release_are_reported(self):
         for kind, literal, expected in [
             ("names", "NCCL_NEW", ("NCCL_NEW", "no row has this name", ["2.2.1"])),
             ("names", "NCCL_B", ("NCCL_B", "in releases that no row covers", ["2.2.1"])),
@@ -96,7 +96,7 @@ class Releases(unittest.TestCase):
         held["2.2.1"]["ends"].add("NCCL_B")
         self.assertEqual(self.lacks(held), [("NCCL_B", "in releases that no row covers", ["2.2.1"])])
 
-    def test_a_new_release_is_missing(self):
+    def test_a_new_release_is_reported(self):
         held = {**found(), "2.10.1": found()["2.2.1"]}
         self.assertEqual(self.lacks(held), [("nccl", "not among the releases compared", ["2.10.1"])])
 

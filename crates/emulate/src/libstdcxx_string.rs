@@ -102,7 +102,7 @@ pub(super) fn call(name: &str, arguments: &Arguments, memory: &mut Memory<'_>) -
             let text = memory.block(second, third.checked_sub(second).ok_or(ExecutionError::NegativeString)?)?;
             abi.write(this, &text, memory)?
         }
-        // _M_create(size_t &capacity, size_t old): allocates room, at least doubling the old capacity
+        // _M_create(size_t &capacity, size_t old): allocates room; a growing capacity at least doubles
         "9_M_createERmm" => {
             let wanted = memory.pointer(second)?;
             let capacity = if wanted > third && wanted < third.saturating_mul(2) { third * 2 } else { wanted };

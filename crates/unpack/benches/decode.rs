@@ -16,7 +16,7 @@ use unpack::unzstd::Unzstd;
 /// Threads of the pool; 0 means decoding in order, without a pool.
 const THREADS: [usize; 4] = [0, 1, 2, 4];
 
-/// Content bytes of one zstd frame, as in zstd:chunked.
+/// Content size of one zstd frame in bytes, as in zstd:chunked.
 const FRAME: usize = 64 << 10;
 
 /// Machine code: this program, repeated.

@@ -10,7 +10,7 @@ use syn::{Attribute, Expr, ItemFn, Lit, Stmt, UnOp};
 
 use crate::{bodies, swaps};
 
-/// How a mutant is inserted into the code.
+/// The form in which a mutant is inserted into the code.
 #[derive(Clone, Copy)]
 enum Form {
     /// The range is an expression, which the code replaces.

@@ -223,7 +223,7 @@ def gpu_pcie(nvml, device, address):
 
 def gpu_nvlinks(nvml, device):
     """
-    (the GPU's NVLinks, the reasons for their missing fields).
+    The GPU's NVLinks, and the reasons for their missing fields, as a pair.
 
     Eight GPUs have 144 links, which mostly miss the same fields for the same reasons, so the reasons are beside the
     list, once for all links. `errors` has the nonzero counters.

@@ -230,7 +230,7 @@ class Nvml:
         return self.flags(name, *inputs)[0]
 
     def text(self, name, *inputs):
-        """The text that `name` writes into a buffer. Its last two parameters are the buffer and the buffer's size."""
+        """The text that `name` writes. The function's last two parameters are a buffer and its size."""
         buffer = ctypes.create_string_buffer(NVML_TEXT_BYTES)
         self.call(name, *inputs, buffer, NVML_TEXT_BYTES)
         return buffer.value.decode("utf-8", "replace")

@@ -162,7 +162,7 @@ class Supervisor:
         return [rank for rank in self.ranks if rank.number < furthest]
 
     def where(self):
-        """Text that names the ranks behind and the phase in which the others wait."""
+        """Describes the ranks that are behind, and the phase in which the others wait."""
         furthest = max(self.ranks, key=lambda rank: rank.number)
         late = ["rank %d has not come to %r (it is in %r)" % (rank.rank, furthest.phase, rank.phase)
                 for rank in self.behind()]

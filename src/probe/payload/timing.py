@@ -54,7 +54,7 @@ def allocate(group, options):
 
 
 def free_bytes(group):
-    """Memory available to this rank: of its GPU, or its share of the machine's."""
+    """Bytes of memory available to this rank: its GPU's, or its share of the machine's."""
     if group.device.type == "cuda":
         return group.torch.cuda.mem_get_info(group.device)[0]
     lines = read_text("/proc/meminfo").splitlines()

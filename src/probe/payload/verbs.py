@@ -236,7 +236,7 @@ class Verbs:
 
         The list stays allocated, so that the devices live as long as this process.
         """
-        os.environ["IBV_SHOW_WARNINGS"] = "1"  # else it silently skips devices without a provider
+        os.environ["IBV_SHOW_WARNINGS"] = "1"  # reports devices that no provider claims
         count = ctypes.c_int(0)
         with captured_stderr() as lines:
             devices = self.new("ibv_get_device_list", ctypes.byref(count))

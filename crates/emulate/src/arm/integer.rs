@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn masks_and_flags_are_those_of_the_manual() {
-        // As the assembler encodes them: and x0, x0, #0xff; #0xfffffffffffffff8; #0x5555555555555555; and w0, w0, #1
+        // The assembler's encodings: and x0, x0, #0xff; #0xfffffffffffffff8; #0x5555555555555555; and w0, w0, #1
         for (word, mask) in [
             (0x9240_1c00, 0xff),
             (0x927d_f000, 0xffff_ffff_ffff_fff8),

@@ -227,7 +227,7 @@ fn pump(mut source: impl Read, progress: impl Fn(u64), cancel: &Cancel, blocks: 
     }
 }
 
-/// Fills the room, or less at the end of the source.
+/// Fills the room, or a part of it at the end of the source.
 fn fill(source: &mut impl Read, room: &mut [u8]) -> io::Result<usize> {
     let mut have = 0;
     while let Some(free) = room.get_mut(have..).filter(|free| !free.is_empty()) {

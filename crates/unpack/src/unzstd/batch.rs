@@ -6,7 +6,7 @@ use super::frame::{BLOCK_HEADER, Frame, HEAD, ZstdBlock};
 use super::{BATCH, CONTENT, PACKED};
 use crate::bounds::{BoundsError, part};
 
-/// A source of compressed bytes, which are taken step by step.
+/// A source of compressed bytes, from which the decoder takes some at a time.
 pub(super) trait CompressedSource {
     /// The next bytes; empty at the end.
     fn bytes(&mut self) -> io::Result<&[u8]>;

@@ -40,7 +40,7 @@ impl SequentialDecoder {
 
     /// Decodes the next bytes of the current frame, or else of the next one. Returns none at its end.
     pub(super) fn read(&mut self, source: &mut impl CompressedSource, buffer: &mut [u8]) -> io::Result<usize> {
-        // Returns bytes that are already decoded before it reads more.
+        // The first round has no input, to return bytes that are already decoded before reading more.
         let mut bytes: &[u8] = &[];
         loop {
             // zstd does not decode a frame as a stream if the frame is in the buffer as a whole and its declared content fits, and
@@ -77,7 +77,7 @@ fn head(bytes: &[u8]) -> &[u8] {
     bytes.get(..HEAD).unwrap_or(bytes)
 }
 
-/// zstd reports the same damage by one error or the other, depending on the room.
+/// Unifies two errors: zstd reports the same damage as one or the other, depending on the output room.
 pub(super) fn in_same_words(fault: io::Error) -> io::Error {
     match fault.to_string().as_str() {
         "Destination buffer is too small" => corrupt(),
