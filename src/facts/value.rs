@@ -1,35 +1,35 @@
-//! Types of the values of facts. Each has one of the forms that rules and JSON know, and converts to it and back.
+//! Types of fact values. Each has one of the forms that rules and JSON use, and converts to and from it.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::model::{Arch, ImagePath, Value, Version};
 
-/// Forms of values, as rules, examples and JSON have them.
+/// Forms of values in rules, examples and JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// Yes or no.
+    /// A boolean.
     Bool,
-    /// Text.
+    /// A string.
     Text,
-    /// A version: text in JSON and rules, compared by `version()`.
+    /// A version: a string in JSON and rules, compared by `version()`.
     Version,
-    /// A list of texts.
+    /// A list of strings.
     Texts,
-    /// A list of whole numbers.
+    /// A list of integers.
     Numbers,
-    /// Texts by name.
+    /// A map of strings.
     Map,
-    /// A list of maps of texts, with these names; a record may lack some.
+    /// A list of maps of strings, with these names; a record may lack some.
     Records(&'static [&'static str]),
-    /// Lists of texts, each by two names.
+    /// A map of maps of lists of strings.
     Groups,
-    /// A whole number.
+    /// An integer.
     Number,
 }
 
 impl Type {
-    /// The names that a record of this type may have.
+    /// The field names of this record type.
     pub const fn fields(self) -> &'static [&'static str] {
         match self {
             Self::Records(fields) => fields,
@@ -42,45 +42,45 @@ impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bool => f.write_str("true or false"),
-            Self::Text => f.write_str("a text"),
-            Self::Version => f.write_str("a version, as text"),
-            Self::Texts => f.write_str("a list of texts"),
+            Self::Text => f.write_str("a string"),
+            Self::Version => f.write_str("a version, as a string"),
+            Self::Texts => f.write_str("a list of strings"),
             Self::Numbers => f.write_str("a list of whole numbers"),
-            Self::Map => f.write_str("a map of texts"),
-            Self::Records(fields) => write!(f, "a list of maps with the texts {}", fields.join(", ")),
-            Self::Groups => f.write_str("a map of maps of lists of texts"),
+            Self::Map => f.write_str("a map of strings"),
+            Self::Records(fields) => write!(f, "a list of maps with the string fields {}", fields.join(", ")),
+            Self::Groups => f.write_str("a map of maps of lists of strings"),
             Self::Number => f.write_str("a whole number"),
         }
     }
 }
 
-/// A type of the values of facts.
+/// A Rust type of fact values.
 pub trait FactType: Clone + fmt::Debug + PartialEq + Sized {
-    /// Its form.
+    /// The form.
     const TYPE: Type;
-    /// The only texts that it has; empty where it has any.
+    /// The only possible values, for a fixed set of words; otherwise empty.
     const WORDS: &'static [&'static str] = &[];
 
-    /// The value in its form.
+    /// Converts the value to its form.
     fn to_value(&self) -> Value;
 
-    /// A value from its form; `None` if it is none of this type.
+    /// Converts a value from its form; `None` if it has another type.
     fn from_value(value: Value) -> Option<Self>;
 }
 
-/// A type of the elements of facts that are lists.
+/// A Rust type of the elements of list facts.
 pub trait ListItem: Clone + fmt::Debug + PartialEq + Sized {
     /// The form of the list.
     const LIST: Type;
 
-    /// The element in its form.
+    /// Converts the element to its form.
     fn to_value(&self) -> Value;
 
-    /// An element from its form; `None` if it is none of this type.
+    /// Converts an element from its form; `None` if it has another type.
     fn from_value(value: Value) -> Option<Self>;
 }
 
-/// Lists of texts by two names: the libraries or variables, and the kinds or numbers of their lists.
+/// Lists of strings by two names: the library or variable, and the kind or number of the list.
 pub(crate) type Groups = BTreeMap<String, BTreeMap<String, Vec<String>>>;
 
 /// The GPU code of one library.
@@ -140,7 +140,7 @@ impl FactType for ImagePath {
     }
 }
 
-/// `sm_90`.
+/// Written as `sm_90`.
 impl FactType for Arch {
     const TYPE: Type = Type::Text;
 

@@ -151,7 +151,7 @@ fn mistakes_in_a_rule_are_told_with_their_place() {
         (
             "fix: f",
             "fix: f\nexamples: {pass: [{facts: {torch.version: 2.6}}]}",
-            "a/b.yaml:8:43: torch.version is a version, as text",
+            "a/b.yaml:8:43: torch.version is a version, as a string",
         ),
         ("fix: f", "fix: f\nexamples: {pass: [{facts: {torch.use_nccl: on}}]}", "torch.use_nccl is true or false"),
         ("fix: f", "fix: f\nexamples: {pass: [{unknown: [torch.use]}]}", "there is no fact 'torch.use'"),
