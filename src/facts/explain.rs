@@ -1,5 +1,5 @@
-//! How the dynamic loader comes to a library, step by step: for the process that imports torch, or for another program of the
-//! image.
+//! Step-by-step account of how the dynamic loader finds a library: in the process that imports torch, or in another
+//! program of the image.
 
 use std::rc::Rc;
 
@@ -12,58 +12,58 @@ use super::linker::settings;
 use super::torch::Import;
 use super::{Context, FactInputs};
 
-/// What is to be explained.
+/// A request for an explanation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Question {
-    /// Names as the loader is asked for them, such as `libnccl.so.2`, and paths of files in the image.
+    /// Names as passed to the loader, such as `libnccl.so.2`, and paths of files in the image.
     pub names: Vec<String>,
-    /// The program that is started, instead of the Python that imports torch.
+    /// The program to start, instead of the Python that imports torch.
     pub program: Option<ImagePath>,
-    /// The object that would call dlopen where nobody asks for a name.
+    /// The object that would call dlopen for a name that no object requests.
     pub caller: Option<ImagePath>,
 }
 
-/// One process, and the searches in it.
+/// One process and its searches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Account {
-    /// What runs.
+    /// The program.
     pub program: ImagePath,
-    /// Whether it imports torch.
+    /// True when the process imports torch.
     pub imports_torch: bool,
-    /// The level of the processor, where another one makes a difference.
+    /// The CPU level, if another level gives another result.
     pub level: Option<CpuLevel>,
-    /// Why it fails, in the loader's words.
+    /// Why the process fails: the loader's message.
     pub failure: Option<String>,
-    /// Files that are mapped, sorted, without the program.
+    /// Mapped files without the program, sorted.
     pub mapped: Vec<ImagePath>,
-    /// What was asked, name by name.
+    /// One explanation for each requested name.
     pub answers: Vec<NameExplanation>,
 }
 
-/// What happens with one name.
+/// The searches for one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NameExplanation {
-    /// As it was asked.
+    /// The name as requested.
     pub name: String,
     /// Every search for it, in the order of the process.
     pub searches: Vec<LoaderSearch>,
-    /// Whether nobody asks for it, so that the search is the one that dlopen would make.
+    /// True when no object requests the name, so the search is a hypothetical dlopen.
     pub is_supposed: bool,
-    /// The file that it comes to.
+    /// The file that the search finds.
     pub found: Option<ImagePath>,
-    /// Why the search has no certain end.
+    /// Why the result of the search is unknown.
     pub gap: Option<Gap>,
 }
 
-/// Follows the loader: one account, or one for each kind of processor that makes a difference.
+/// Follows the loader: returns one account, or one per CPU level when the levels differ.
 pub fn explain(world: &FactInputs<'_>, question: &Question) -> Result<Vec<Account>, Gap> {
     let Some(program) = &question.program else {
         let context = Context::new(world);
         return match context.loader.imports() {
             Fact::Unknown(gap) => Err(gap.clone()),
-            Fact::Absent => Err(Gap::new("there is no torch in the image; --program names what else may ask")),
+            Fact::Absent => Err(Gap::new("there is no torch in the image; choose another program with --program")),
             Fact::Seen { value: imports, .. } => {
                 let account = |import: &Import<'_>| {
                     let account = account(world, question, &import.process)?;
@@ -86,7 +86,7 @@ pub fn explain(world: &FactInputs<'_>, question: &Question) -> Result<Vec<Accoun
     Ok(parted(accounts))
 }
 
-/// Levels are told only where they make a difference.
+/// Labels the accounts with levels only when they differ.
 fn parted(mut accounts: Vec<Account>) -> Vec<Account> {
     if let [first, second] = accounts.as_slice()
         && first == second
@@ -120,7 +120,7 @@ fn answer(
     process: &Process<'_>,
     name: &str,
 ) -> Result<NameExplanation, Gap> {
-    // A file is meant by whatever the loader may call it: its path, its own name, its DT_SONAME.
+    // The loader may know a file by its path, its file name or its DT_SONAME.
     let file = name.contains('/').then(|| world.rootfs.open(&ImagePath::from(name)).ok()).flatten();
     let soname = file.as_ref().and_then(|(_, file)| elf(file)?.soname.clone());
     let own = name.rsplit('/').next().unwrap_or(name).to_owned();
@@ -164,5 +164,5 @@ fn caller(world: &FactInputs<'_>, question: &Question, process: &Process<'_>) ->
     };
     let real = world.rootfs.open(path).map_or_else(|_| path.clone(), |(real, _)| real);
     let object = process.objects().iter().position(|object| object.path == real);
-    object.ok_or_else(|| Gap::new(format!("{path} is not mapped by this process, and so cannot ask for anything")))
+    object.ok_or_else(|| Gap::new(format!("{path} is not mapped by this process, so it cannot call dlopen")))
 }

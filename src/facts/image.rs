@@ -10,8 +10,8 @@ use super::{Context, Draft, key, pattern, text};
 
 pattern!(PRETTY_NAME, r#"(?m)^PRETTY_NAME="?([^"\n]*)"?$"#);
 
-/// Families of variables that say something about GPUs, communication or the loader. Other variables may be secrets: their
-/// values are never shown.
+/// Prefixes of variables that concern GPUs, communication or the loader. Other variables may be secrets: their values
+/// are never shown.
 const FAMILIES: &[&str] = &[
     "NCCL_",
     "NVIDIA_",
@@ -33,7 +33,7 @@ const FAMILIES: &[&str] = &[
     "UCC_",
 ];
 
-/// Single variables of that kind.
+/// Further variables to show, by full name.
 const SINGLE: &[&str] = &[
     "PATH",
     "PYTHONPATH",
@@ -89,7 +89,7 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     let line = |key: &'static str, value: &str| {
         if value.is_empty() { Fact::Absent } else { Fact::seen(value.to_owned(), [Site::Config(key.to_owned())]) }
     };
-    // The launch sets variables over the image's own.
+    // Launch settings override the image's own variables.
     let place = |name: &str| {
         let given = context.launch.iter().rev().find(|given| given.name == name && given.value.is_some());
         given.map_or_else(|| Site::Config(format!("Env {name}")), |given| given.site.clone())
@@ -171,7 +171,8 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     );
 }
 
-/// Whether a variable concerns this check: values of others may be secrets, and are neither kept nor shown.
+/// Returns true when a variable concerns this check. Values of others may be secrets, so they are neither kept nor
+/// shown.
 pub fn is_shown(name: &str) -> bool {
     SINGLE.contains(&name) || FAMILIES.iter().any(|family| name.starts_with(family))
 }

@@ -1,4 +1,5 @@
-//! Who asks the simulated loader: an object of the process that has imported torch, or one that no process is known for.
+//! Queries to the simulated loader, on behalf of an object in the process that imported torch or of an object with no
+//! known process.
 
 use std::rc::Rc;
 
@@ -12,7 +13,7 @@ use super::torch::{Import, Installation, import};
 /// The loader of the image, and the process that has imported torch.
 pub(super) struct Linker<'a> {
     loader: Rc<Loader<'a>>,
-    /// One process, or one for each kind of processor where that makes a difference.
+    /// One process, or one per CPU level when the levels differ.
     imports: Fact<Vec<Import<'a>>>,
 }
 
@@ -28,20 +29,20 @@ impl<'a> Linker<'a> {
         Self { loader, imports }
     }
 
-    /// What a name is bound to when `object`, the file at `origin`, asks for it, as dlopen would: in the process that has
-    /// imported torch if the object is in it, else as if it were a program by itself. `None`: nothing.
+    /// Resolves a name as dlopen would for `object`, the file at `origin`: in the process that imported torch if the
+    /// object is mapped there, else as if the object were a program. Returns `None` when nothing is found.
     pub(super) fn find(&self, name: &str, origin: &ImagePath, object: &ElfInfo) -> Result<Option<Bound>, Gap> {
         let mut answers = self.imports.value().into_iter().flatten().filter_map(|import| import.dlopen(name, origin));
         let Some(first) = answers.next() else { return self.loader.find(name, origin, object) };
         if answers.all(|answer| answer == first) {
             return first;
         }
-        Err(Gap::new(format!("{name}: which file it is depends on the processor")))
+        Err(Gap::new(format!("{name}: the file depends on the CPU level")))
     }
 
-    /// What a chain of calls of dlopen gives in the process that has imported torch: the first is made by the object with this
-    /// path, each further one by what the one before gave. The path of the last object, or the message of dlerror. Absent
-    /// where no such process or object is known.
+    /// Follows a chain of dlopen calls in the process that imported torch. The object at `caller` makes the first call;
+    /// each opened object makes the next one. Returns the path of the last object, or the message of dlerror; absent
+    /// when no such process or object is known.
     pub(super) fn dlopen(&self, caller: &ImagePath, names: &[&str]) -> Fact<Result<ImagePath, String>> {
         self.imports.as_ref().and_then(|imports, at| {
             let mut answer = None;
@@ -58,7 +59,7 @@ impl<'a> Linker<'a> {
                 };
                 if answer.as_ref().is_some_and(|other| *other != this) {
                     let name = names.last().copied().unwrap_or_default();
-                    return Fact::Unknown(Gap::new(format!("{name}: which file it is depends on the processor")));
+                    return Fact::Unknown(Gap::new(format!("{name}: the file depends on the CPU level")));
                 }
                 answer = Some(this);
             }
@@ -66,12 +67,12 @@ impl<'a> Linker<'a> {
         })
     }
 
-    /// The process that has imported torch; one for each kind of processor where that makes a difference.
+    /// The process that imported torch; one per CPU level when the levels differ.
     pub(super) fn imports(&self) -> &Fact<Vec<Import<'a>>> {
         &self.imports
     }
 
-    /// What the import gives on every processor, or that it depends on it.
+    /// A property of the import; unknown if CPU levels disagree on it.
     pub(super) fn agreed<T: PartialEq>(&self, ask: impl Fn(&Import<'a>) -> T) -> Fact<T> {
         self.imports.as_ref().and_then(|imports, at| {
             let mut answers = imports.iter().map(ask);
@@ -80,13 +81,13 @@ impl<'a> Linker<'a> {
                 return Fact::Seen { value: first, at };
             }
             let levels: Vec<_> = imports.iter().map(|import| import.process.level().to_string()).collect();
-            let why = format!("what is loaded is not the same on processors of {}", levels.join(" and "));
-            Fact::Unknown(Gap::new(why).settled_by("the image has libraries in folders of glibc-hwcaps"))
+            let why = format!("processors of levels {} load different files", levels.join(" and "));
+            Fact::Unknown(Gap::new(why).settled_by("the image has libraries in glibc-hwcaps directories"))
         })
     }
 }
 
-/// What the image's environment tells the loader.
+/// Loader settings from the image's environment.
 pub(super) fn settings(config: Option<&ImageConfig>) -> LoaderSettings {
     let variable = |name: &str| config.and_then(|config| config.environment.get(name).cloned());
     LoaderSettings {

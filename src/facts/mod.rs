@@ -1,5 +1,5 @@
-//! Facts about an image, from its merged file system and its configuration. Each module answers for one area; what it may
-//! answer, and in which type, is the contract of [`key`].
+//! Facts about an image, from its merged file system and its configuration. Each module covers one area; [`key`]
+//! defines the names and types of its facts.
 
 mod cuda;
 mod environment;
@@ -44,39 +44,40 @@ const PRODUCERS: &[&Producer] = &[
     &host::PRODUCER,
 ];
 
-/// All producers, each behind those whose facts it needs.
+/// All producers, each after those whose facts it needs.
 #[expect(clippy::expect_used, reason = "a constant list, ordered by a test")]
 static ORDER: LazyLock<Vec<&Producer>> =
-    LazyLock::new(|| producer::ordered(PRODUCERS).expect("producers without a circle"));
+    LazyLock::new(|| producer::ordered(PRODUCERS).expect("producers without a cycle"));
 
-/// The build options in the text of PyTorch's `macros.h`. Here for fuzzing: otherwise it is a part of the facts.
+/// Build options in the text of PyTorch's `macros.h`. Public only for fuzzing; otherwise they are part of the facts.
 #[doc(hidden)]
 pub fn header_options(header: &[u8]) -> Result<BTreeMap<String, String>, String> {
     torch::header_options(header)
 }
 
-/// All that facts are made from.
+/// Sources of all facts.
 #[derive(Debug)]
 pub struct FactInputs<'a> {
     /// The merged file system.
     pub rootfs: &'a RootFs,
     /// The image's configuration; `None` for an unpacked root file system, which has none.
     pub config: Option<&'a ImageConfig>,
-    /// Variables that the job sets, in the order of their files; the configuration already has those whose value is known.
+    /// Variables that the job sets, in the order of their files; the configuration already includes those with a known
+    /// value.
     pub launch: &'a [Setting],
 }
 
-/// The facts of an image, of a host and of a probe: by key with their types, and in the forms that rules and JSON know.
+/// Facts about an image, a host and a probe: typed by key, and in the form that rules and JSON use.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facts {
     table: Box<FactTable>,
-    /// The form of each fact that was inserted, by its index; each is in `table` too.
+    /// The untyped form of each inserted fact, by index; `table` has each of them too.
     forms: Vec<Option<Fact>>,
-    /// True for a fact, by its index, whose producer has not inserted it yet.
+    /// True, by index, for a fact whose producer has not inserted it yet.
     owed: Vec<bool>,
 }
 
-/// No facts: nothing was asked, and everything is absent.
+/// No facts; every fact is absent.
 impl Default for Facts {
     fn default() -> Self {
         Self { table: Box::new(FactTable::absent()), forms: vec![None; KEYS.len()], owed: vec![false; KEYS.len()] }
@@ -84,7 +85,7 @@ impl Default for Facts {
 }
 
 impl Facts {
-    /// Determines every fact of [`key::KEYS`] about an image. Those of a run are absent.
+    /// Determines every fact of [`key::KEYS`] about an image. Facts of a run are absent.
     pub fn collect(world: &FactInputs<'_>) -> Self {
         let mut facts = Self::default();
         let context = Context::new(world);
@@ -97,14 +98,14 @@ impl Facts {
         facts
     }
 
-    /// Expects these facts from producers: until one is inserted, reading it is a mistake that debug builds find.
+    /// Marks facts as owed by a producer. Reading one before it is inserted is a bug that debug builds detect.
     fn owe(&mut self, keys: impl IntoIterator<Item = &'static Definition>) {
         for key in keys {
             self.set_owed(key, true);
         }
     }
 
-    /// Makes what no producer inserted unknown, so that it is not taken for absent.
+    /// Makes facts that no producer inserted unknown, so that they do not count as absent.
     fn settle(&mut self) {
         for key in self.owed().collect::<Vec<_>>() {
             self.insert_value(key, Fact::unknown("not determined"));
@@ -129,13 +130,13 @@ impl Facts {
         debug_assert!(!self.is_owed(key), "{} is read before it is produced", key.name);
     }
 
-    /// A fact. One that was not asked for is absent.
+    /// A fact; absent if it was never inserted.
     pub fn get<T>(&self, key: Key<T>) -> &Fact<T> {
         self.assert_is_produced(&key);
         self.table.get(key)
     }
 
-    /// A fact in the form that rules and JSON know.
+    /// A fact in the form that rules and JSON use.
     pub fn view(&self, key: &Definition) -> &Fact {
         self.assert_is_produced(key);
         self.form(key).unwrap_or(&Fact::Absent)
@@ -145,21 +146,21 @@ impl Facts {
         self.forms.get(key.index)?.as_ref()
     }
 
-    /// All facts that were inserted, by name.
+    /// All inserted facts, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Fact)> {
         let mut keys: Vec<_> = KEYS.iter().filter_map(|key| Some((key.name, self.form(key)?))).collect();
         keys.sort_unstable_by_key(|(name, _)| *name);
         keys.into_iter()
     }
 
-    /// Inserts a fact, in place of the one that was there.
+    /// Inserts a fact, replacing the previous one.
     pub fn insert<T: FactType>(&mut self, key: Key<T>, fact: Fact<T>) {
         self.insert_form(&key, fact.as_ref().map(FactType::to_value));
         self.table.set(key, fact);
     }
 
-    /// Inserts a fact whose type is not known here: an example of a rule, or one that is absent or unknown. A value of another
-    /// type than the fact's is a mistake of the caller, and is not inserted.
+    /// Inserts a fact whose type is not known statically: an example of a rule, or an absent or unknown fact. A value
+    /// of the wrong type is a bug of the caller, and is not inserted.
     pub fn insert_value(&mut self, key: &'static Definition, fact: Fact) {
         let is_set = self.table.set_value(key, &fact);
         debug_assert!(is_set, "{} is not {}: {fact:?}", key.name, key.expected());
@@ -176,7 +177,7 @@ impl Facts {
     }
 }
 
-/// What several areas need, worked out once.
+/// Shared inputs of the producers, computed once.
 struct Context<'a> {
     rootfs: &'a RootFs,
     config: Option<&'a ImageConfig>,
@@ -205,8 +206,8 @@ impl<'a> Context<'a> {
 }
 
 impl Context<'_> {
-    /// The gap that is left when the loader finds nothing, and torch may: on a failure `torch/__init__.py` loads the
-    /// libraries of NVIDIA's wheels by path from wherever Python imports (`_preload_cuda_deps`), differently in each release.
+    /// The gap that remains when the loader finds no library but torch may: on failure, `torch/__init__.py` loads the
+    /// libraries of NVIDIA's wheels by path from `sys.path` (`_preload_cuda_deps`), differently in each release.
     fn preloaded(&self, wheel: &[u8], soname: &str) -> Option<Gap> {
         let copies = self
             .python
@@ -215,12 +216,13 @@ impl Context<'_> {
             .map(|folder| folder.join(b"nvidia").join(wheel).join(b"lib").join(soname.as_bytes()));
         let copy = copies.into_iter().find(|path| self.rootfs.open(path).is_ok())?;
         Some(Gap::new(format!(
-            "the loader does not find {soname}; torch may preload {copy} by itself, which some releases do"
+            "the loader does not find {soname}; torch may preload {copy} itself, as some releases do"
         )))
     }
 }
 
-/// The text of a file that extractors read whole: absent when the path leads to no file, unknown when it was not read.
+/// The content of a file that extractors read whole: absent when the path leads to no file, unknown when it was not
+/// read.
 fn text<'a>(rootfs: &'a RootFs, path: &ImagePath) -> Fact<&'a [u8]> {
     use crate::model::Found;
     let Ok((real, file)) = rootfs.open(path) else {
@@ -236,11 +238,11 @@ fn text<'a>(rootfs: &'a RootFs, path: &ImagePath) -> Fact<&'a [u8]> {
     if file.size == 0 {
         return Fact::seen(&[][..], [file.site(&real, None)]);
     }
-    // A link under a name that is wanted may lead to a file whose own name is not.
+    // A link with a selected name may lead to a file whose own name is not selected.
     Fact::Unknown(Gap::new(format!("{path} leads to {real}, whose content was not read")))
 }
 
-/// A constant pattern.
+/// Declares a regular expression that is compiled on first use.
 macro_rules! pattern {
     ($visible:vis $name:ident, $text:literal) => {
         $visible static $name: std::sync::LazyLock<regex::bytes::Regex> =

@@ -1,4 +1,4 @@
-//! Which package a file belongs to: wheels (PEP 376, `RECORD`), Debian packages (`/var/lib/dpkg`), conda packages
+//! Package ownership of files: wheels (PEP 376, `RECORD`), Debian packages (`/var/lib/dpkg`), conda packages
 //! (`conda-meta`).
 
 use std::collections::BTreeMap;
@@ -11,11 +11,11 @@ use super::pattern;
 pattern!(NAME, r"(?m)^Name: *(\S+) *\r?$");
 pattern!(VERSION, r"(?m)^Version: *(\S+) *\r?$");
 
-/// Owners of files, as texts such as `nvidia-nccl-cu12 2.27.5 (wheel)`.
+/// Owners of files, as strings such as `nvidia-nccl-cu12 2.27.5 (wheel)`.
 #[derive(Debug, Default)]
 pub(super) struct Packages {
     owners: BTreeMap<ImagePath, Vec<String>>,
-    /// Why a wheel's record was not read, if one was not.
+    /// Why a wheel's record was not read, if any.
     unread: Option<Gap>,
 }
 
@@ -43,23 +43,23 @@ impl Packages {
         packages
     }
 
-    /// The packages that claim a file, several when one overwrote another.
+    /// The packages that own a file, joined; several if one overwrote another.
     pub(super) fn owner(&self, path: &ImagePath) -> Option<String> {
         self.owners.get(path).map(|owners| owners.join(", "))
     }
 
-    /// The same, each by itself.
+    /// The packages that own a file, one by one.
     pub(super) fn owners(&self, path: &ImagePath) -> &[String] {
         self.owners.get(path).map_or(&[], Vec::as_slice)
     }
 
-    /// What is left to say of files that no package claims: a wheel may be one whose record was not read.
+    /// The gap for files without an owner: they may belong to a wheel whose record was not read.
     pub(super) const fn unread(&self) -> Option<&Gap> {
         self.unread.as_ref()
     }
 
     fn own(&mut self, rootfs: &RootFs, path: &ImagePath, owner: &str) {
-        // Only libraries are asked about; the rest of an image's files would fill memory for nothing.
+        // Only libraries need owners; storing all files would waste memory.
         if path.file_name().windows(3).any(|part| part == b".so") {
             let real = rootfs.open(path).map_or_else(|_| path.clone(), |(real, _)| real);
             let owners = self.owners.entry(real).or_default();
@@ -81,7 +81,7 @@ impl Packages {
         };
         let owner = format!("{name} {version} (wheel)");
         for line in record.split(|&b| b == b'\n') {
-            // CSV: a path with a comma in it is quoted.
+            // CSV: paths with a comma are quoted.
             let path = match line.strip_prefix(b"\"") {
                 Some(quoted) => quoted.split(|&b| b == b'"').next(),
                 None => line.split(|&b| b == b',').next(),

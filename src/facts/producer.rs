@@ -1,4 +1,4 @@
-//! Producers of facts: what each of them produces and needs, and the order that follows from it.
+//! Producers of facts: what each produces and needs, and the resulting order.
 
 use crate::model::Fact;
 
@@ -6,11 +6,11 @@ use super::key::{Definition, Key};
 use super::value::FactType;
 use super::{Context, Facts};
 
-/// The part of this program that answers for one area of facts.
+/// The code for one area of facts.
 pub(super) struct Producer {
-    /// The area.
+    /// Name of the area.
     pub(super) name: &'static str,
-    /// Every fact that it produces. No other producer has one of them.
+    /// Every fact that it produces. Each fact has exactly one producer.
     pub(super) produces: &'static [&'static Definition],
     /// The facts of other producers that it reads.
     pub(super) needs: &'static [&'static Definition],
@@ -18,7 +18,7 @@ pub(super) struct Producer {
     pub(super) run: fn(&Context<'_>, &mut Draft<'_>),
 }
 
-/// Orders producers by their needs; the names of those that need each other, if there are any.
+/// Orders producers by their needs. If some form a cycle, returns the names of those without an order.
 pub(super) fn ordered<'p>(producers: &[&'p Producer]) -> Result<Vec<&'p Producer>, Vec<&'static str>> {
     let mut waiting = producers.to_vec();
     let mut ordered = Vec::new();
@@ -32,8 +32,8 @@ pub(super) fn ordered<'p>(producers: &[&'p Producer]) -> Result<Vec<&'p Producer
     Ok(ordered)
 }
 
-/// The facts as one producer sees them: it reads its own and those that it needs, and inserts its own, each once. Anything else
-/// is a defect, which debug builds stop at.
+/// A producer's view of the facts: it reads its own facts and those that it needs, and inserts each of its own once.
+/// Debug builds panic on anything else.
 pub(super) struct Draft<'f> {
     facts: &'f mut Facts,
     producer: &'static Producer,
@@ -50,7 +50,7 @@ impl<'f> Draft<'f> {
         self.facts.get(key)
     }
 
-    /// A fact in the form that rules and JSON know.
+    /// A fact in the form that rules and JSON use.
     pub(super) fn view(&self, key: &Definition) -> &Fact {
         self.assert_may_read(key);
         self.facts.view(key)
@@ -143,17 +143,17 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_is_named() {
+    fn a_cycle_is_named() {
         let first = producer("first", definitions![IMAGE_OS], definitions![IMAGE_USER]);
         let second = producer("second", definitions![IMAGE_USER], definitions![IMAGE_OS]);
         let third = producer("third", definitions![IMAGE_LABELS], &[]);
-        let Err(circle) = ordered(&[&first, &second, &third]) else { panic!("a circle has no order") };
+        let Err(circle) = ordered(&[&first, &second, &third]) else { panic!("a cycle has no order") };
         assert_eq!(circle, ["first", "second"]);
     }
 
     static CARELESS: Producer = producer("careless", definitions![IMAGE_OS], definitions![IMAGE_USER]);
 
-    /// Facts that owe an answer to the producer above.
+    /// Facts that are owed by the producer above.
     fn owing() -> Facts {
         let mut facts = Facts::default();
         facts.owe(CARELESS.produces.iter().copied());

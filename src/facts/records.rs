@@ -1,10 +1,10 @@
-//! Elements of facts that are lists of records: texts by name, of which each may be missing.
+//! Records: elements of list facts, with string fields, each of which may be missing.
 
 use crate::model::Value;
 
 use super::value::{ListItem, Type};
 
-/// Declares a record. The names of its fields are those that rules and JSON use.
+/// Declares a record. Rules and JSON use the names of its fields.
 macro_rules! record {
     ($(#[doc = $about:literal])+ $kind:ident { $($(#[doc = $meaning:literal])+ $field:ident,)+ }) => {
         $(#[doc = $about])+
@@ -49,7 +49,7 @@ record! {
         cuda,
         /// Its DT_SONAME.
         soname,
-        /// The package that brought it.
+        /// The package that owns it.
         owner,
     }
 }
@@ -61,41 +61,41 @@ record! {
         path,
         /// Its interfaces.
         exports,
-        /// Those of them that NCCL looks for.
+        /// The interfaces in `exports` that NCCL looks for.
         accepted,
-        /// The variables by which NCCL opens it.
+        /// The variables through which NCCL opens it.
         opened,
         /// The libfabric that it needs.
         libfabric,
-        /// The package that brought it.
+        /// The package that owns it.
         owner,
     }
 }
 
 record! {
-    /// A setting of a variable.
+    /// A variable and its value.
     VariableSetting {
         /// The variable.
         name,
         /// Its value.
         value,
-        /// Where it is set.
+        /// The place where it is set.
         source,
         /// The library that reads it.
         family,
-        /// What the name means to that library.
+        /// The state of the name for that library.
         state,
         /// The effect of the variable.
         meaning,
-        /// The value where it is not set.
+        /// The default value.
         default,
-        /// Where this is known from.
+        /// The source of this information.
         read_in,
         /// First release that reads it.
         since,
         /// Last release that reads it.
         until,
-        /// What is wrong with the setting.
+        /// The problem of the setting.
         problem,
     }
 }
@@ -103,13 +103,13 @@ record! {
 record! {
     /// A forward-compatibility package of CUDA.
     CompatPackage {
-        /// Its libcuda.
+        /// Path of its libcuda.
         path,
         /// The driver that it was built with.
         driver,
-        /// Its CUDA release, by its ELF note.
+        /// Its CUDA release, from its ELF note.
         cuda,
-        /// Branches of drivers that it accepts, by its ELF note.
+        /// Driver branches that it accepts, from its ELF note.
         branches,
     }
 }
@@ -121,17 +121,17 @@ record! {
         path,
         /// Its DT_SONAME.
         soname,
-        /// The package that brought it.
+        /// The package that owns it.
         owner,
     }
 }
 
 record! {
-    /// A step of a probe that was lost.
+    /// A failed step of a probe.
     FailedStep {
         /// The step.
         step,
-        /// How it ended.
+        /// The way it failed.
         how,
         /// Its message.
         message,
@@ -139,7 +139,7 @@ record! {
 }
 
 record! {
-    /// A step of a probe that could not be run.
+    /// A step of a probe that could not run.
     SkippedStep {
         /// The step.
         step,
@@ -153,7 +153,7 @@ record! {
     ClosedDevice {
         /// The device.
         device,
-        /// The kind of the reason.
+        /// The kind of reason.
         cause,
         /// The reason.
         why,
@@ -161,7 +161,7 @@ record! {
 }
 
 record! {
-    /// An arrangement of containers, and what it gave.
+    /// An arrangement of containers, and its results.
     ArrangementResult {
         /// The arrangement.
         arrangement,
@@ -169,7 +169,7 @@ record! {
         transports,
         /// Bus bandwidth of all_reduce in GB/s.
         gb_s,
-        /// Percent of the first arrangement's bandwidth.
+        /// Bandwidth as a percentage of the first arrangement's.
         percent,
         /// Why it failed.
         error,
@@ -177,15 +177,15 @@ record! {
 }
 
 record! {
-    /// A variant of the variables, and what it gave at one size.
+    /// A set of variables, and its result at one size.
     VariantResult {
         /// The variables.
         variables,
-        /// Bytes.
+        /// Size in bytes.
         size,
-        /// Its speed, relative to that without them.
+        /// Speed relative to the run without them.
         ratio,
-        /// Whether it differs beyond noise: yes or no.
+        /// Yes when it differs by more than noise, else no.
         differs,
         /// Why it failed.
         error,

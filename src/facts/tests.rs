@@ -52,14 +52,14 @@ fn names_nest_and_are_unique() {
 }
 
 #[test]
-fn every_question_is_answered_for_an_empty_image() {
+fn an_empty_image_has_no_unknown_facts() {
     for (name, fact) in facts_of(&[], &[]).iter() {
         assert!(!matches!(fact, Fact::Unknown(_)), "{name}: {fact:?}");
     }
 }
 
 #[test]
-fn torch_tells_its_version_in_the_forms_of_its_releases() {
+fn the_version_of_torch_is_read_in_the_forms_of_its_releases() {
     const OLD: &str =
         "__version__ = '2.0.1+cu117'\ndebug = False\ncuda = '11.7'\ngit_version = 'e9ebda2'\nhip = None\n";
     const NEW: &str = "from typing import Optional\n__version__ = '2.9.0+cu128'\ncuda: Optional[str] = '12.8'\n";
@@ -70,8 +70,8 @@ fn torch_tells_its_version_in_the_forms_of_its_releases() {
         (CPU, "2.9.0+cpu", "absent"),
         (
             "__version__ = 2\n",
-            "unknown: torch/version.py does not say __version__",
-            "unknown: torch/version.py does not say cuda",
+            "unknown: torch/version.py does not set __version__",
+            "unknown: torch/version.py does not set cuda",
         ),
     ] {
         let facts = facts_of(&[("usr/lib/python3/dist-packages/torch/version.py", text)], &[]);
@@ -111,7 +111,7 @@ fn use_nccl_is_on_off_or_unknown() {
 }
 
 #[test]
-fn what_torch_s_files_say_of_their_build_is_compared() {
+fn build_options_of_several_files_are_compared() {
     use crate::model::BuildOptions;
     const VERSION: &str = "__version__ = '2.9.0a0+git0fabc3b'\ncuda = '12.8'\n";
     let options = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
@@ -189,7 +189,7 @@ fn values_of_other_variables_are_never_shown() {
     assert!(!format!("{facts:?}").contains("secret"));
 }
 
-/// A library that needs others, and what else was found in it.
+/// A library that needs others, with an additional finding.
 fn library(soname: &str, needed: &[&str], found: Option<Found>) -> Vec<Result<Found, Gap>> {
     let mut elf = crate::model::ElfInfo::bare(64, crate::model::Endian::Little, 62);
     elf.soname = Some(soname.to_owned());
@@ -202,7 +202,7 @@ fn nccl_of(version: &str) -> Found {
 }
 
 #[test]
-fn wheels_that_wrote_one_file_are_told() {
+fn wheels_that_own_the_same_file_are_reported() {
     const SITE: &str = "usr/lib/python3/dist-packages";
     let told = |wheels: &[(&str, &str)], unread: bool| {
         let library = format!("{SITE}/nvidia/nccl/lib/libnccl.so.2");
@@ -225,13 +225,13 @@ fn wheels_that_wrote_one_file_are_told() {
     assert_eq!(told(&[twelve], true), "unknown: too long");
     assert_eq!(
         told(&[eleven, twelve], false),
-        "/usr/lib/python3/dist-packages/nvidia/nccl/lib/libnccl.so.2 is of nvidia-nccl-cu11 2.14.3 (wheel) and \
+        "/usr/lib/python3/dist-packages/nvidia/nccl/lib/libnccl.so.2 is owned by nvidia-nccl-cu11 2.14.3 (wheel) and \
          nvidia-nccl-cu12 2.27.5 (wheel)"
     );
 }
 
 #[test]
-fn modules_that_would_load_another_nccl_are_told() {
+fn modules_that_would_load_another_nccl_are_reported() {
     const CUPY: &str = "usr/lib/python3/dist-packages/cupy_backends/nccl.so";
     let told = |module: &str, version: &str| {
         let mut layer = layer(&[
@@ -261,7 +261,7 @@ fn modules_that_would_load_another_nccl_are_told() {
 }
 
 #[test]
-fn copies_of_libibverbs_that_nccl_does_not_open_are_told() {
+fn copies_of_libibverbs_that_nccl_does_not_open_are_reported() {
     let mut layer = layer(&[("usr/lib/libibverbs.so.1", "elf"), ("opt/x/libibverbs.so.1", "elf")]);
     layer.found.insert(0, library("libibverbs.so.1", &[], None));
     layer.found.insert(1, library("libibverbs.so.1", &[], None));

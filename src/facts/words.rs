@@ -1,4 +1,4 @@
-//! Facts that are one of a fixed set of words.
+//! Facts whose value is one of a fixed set of words.
 
 use serde::Deserialize;
 
@@ -7,7 +7,7 @@ use crate::model::{Class, Fabric, Nic, Value};
 
 use super::value::{FactType, Type};
 
-/// Makes an enumeration with names a type of facts.
+/// Implements [`FactType`] for an enumeration with names.
 macro_rules! is_word {
     ($kind:ident: $($variant:ident),+) => {
         impl FactType for $kind {
@@ -36,7 +36,7 @@ macro_rules! words {
         }
 
         impl $kind {
-            /// The word.
+            /// The word, as rules and JSON use it.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)+
@@ -49,7 +49,7 @@ macro_rules! words {
 }
 
 words! {
-    /// How libtorch_cuda has NCCL.
+    /// Linkage of NCCL in libtorch_cuda.
     Linkage {
         /// It needs libnccl.so.2.
         Shared = "shared",
@@ -61,11 +61,11 @@ words! {
 }
 
 words! {
-    /// What a library has for a GPU, from worst to best.
+    /// GPU support of a library, from worst to best.
     GpuSupport {
         /// No code.
         None = "none",
-        /// PTX that the driver is too old to compile.
+        /// PTX that is too new for the driver to compile.
         NewPtx = "new-ptx",
         /// PTX that the driver compiles.
         Ptx = "ptx",
@@ -75,21 +75,21 @@ words! {
 }
 
 words! {
-    /// Distributors of libibverbs.
+    /// Origins of libibverbs.
     RdmaOrigin {
         /// The distribution's packages.
         RdmaCore = "rdma-core",
-        /// NVIDIA's package of drivers.
+        /// NVIDIA's driver package.
         MlnxOfed = "MLNX_OFED",
     }
 }
 
 words! {
-    /// How an RDMA device reaches GPU memory.
+    /// Access of an RDMA device to GPU memory.
     GpuDirect {
-        /// By DMA-BUF.
+        /// Through DMA-BUF.
         DmaBuf = "dma-buf",
-        /// By nvidia_peermem.
+        /// Through nvidia_peermem.
         Peermem = "peermem",
         /// Not at all.
         None = "none",

@@ -1,4 +1,4 @@
-//! The GPU code of libraries.
+//! GPU code in libraries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use super::super::value::CodeLists;
 use super::super::{Context, Draft, key};
 use super::toolkit;
 
-/// Folders of CUDA's tools.
+/// Directories of CUDA's tools.
 const TOOLS: [&str; 2] = ["opt/nvidia", "usr/local"];
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
@@ -43,7 +43,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     facts.insert(key::CUDA_NOT_IN_NCCL, not_in_nccl);
 }
 
-/// Architectures of torch on which NCCL would have nothing to run.
+/// Architectures that torch supports and for which NCCL has no code.
 fn not_in_nccl(context: &Context<'_>, facts: &Draft<'_>) -> Fact<Vec<String>> {
     let nccl = facts.get(key::NCCL_LOADED_PATH).clone().and_then(|path, _| {
         match context.rootfs.open(&path).ok().map(|(path, file)| (code(&file), file.site(&path, None))) {
@@ -84,7 +84,7 @@ fn is_of_cuda(path: &ImagePath, file: &RootFile<'_>) -> bool {
     let name = String::from_utf8_lossy(path.file_name());
     let in_tools = TOOLS.iter().any(|folder| path.starts_with(&(*folder).into()))
         && path.components().nth(2).is_some_and(|part| part.starts_with(b"nsight") || part.starts_with(b"cuda"));
-    // The folder of NVIDIA's wheels.
+    // NVIDIA's wheels install here.
     let is_wheel = path
         .components()
         .zip(path.components().skip(1))

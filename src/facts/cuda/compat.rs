@@ -1,4 +1,4 @@
-//! Forward compatibility: newer driver libraries of user space that an image brings for older kernel drivers (CUDA
+//! Forward compatibility: newer user-space driver libraries that an image ships for older kernel drivers (CUDA
 //! Compatibility, "Forward Compatibility").
 
 use crate::model::{CompatNote, Fact, Found, ImagePath};
@@ -34,7 +34,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     facts.insert(key::CUDA_LIBCUDA, libcuda(context));
 }
 
-/// What the loader finds for torch before it would come to the host's, which lies in a default folder.
+/// The libcuda that the loader finds for torch before the host's, which is in a default directory.
 fn libcuda(context: &Context<'_>) -> Fact<ImagePath> {
     context.torch_cuda().and_then(|libraries, _| {
         let Some(library) = libraries.first() else { return Fact::Absent };

@@ -1,11 +1,11 @@
-//! Libraries of the driver that do not belong into an image.
+//! Driver libraries that do not belong in an image.
 
 use crate::model::{Fact, ImagePath};
 use crate::rootfs::loader::elf;
 
 use super::super::{Context, Draft, key};
 
-/// What NVIDIA's container runtime brings from the host.
+/// Libraries that NVIDIA's container runtime mounts from the host.
 const OF_THE_DRIVER: [&str; 3] = ["libcuda.so", "libnvidia-ml.so", "libnvidia-ptxjitcompiler.so"];
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
@@ -20,7 +20,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     );
 }
 
-/// Stubs to link with, and forward compatibility.
+/// Returns true for link-time stubs and forward-compatibility libraries.
 fn is_meant(path: &ImagePath) -> bool {
     path.components().any(|part| part == b"stubs" || part.ends_with(b"compat"))
 }

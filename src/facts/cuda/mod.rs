@@ -1,4 +1,5 @@
-//! CUDA: its runtime library, the GPU code of libraries, and what of the driver is in the image or must be on its hosts.
+//! CUDA: the runtime library, the GPU code of libraries, and the driver parts that the image contains or its hosts
+//! need.
 
 mod code;
 mod compat;

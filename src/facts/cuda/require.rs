@@ -1,8 +1,10 @@
-//! `NVIDIA_REQUIRE_*`: what NVIDIA's container runtime checks before it starts a container (nvidia-container-toolkit,
-//! `internal/config/image/cuda_image.go` and `internal/requirements`; libnvidia-container, `src/cli/dsl.c`).
+//! `NVIDIA_REQUIRE_*`: conditions that NVIDIA's container runtime checks before it starts a container
+//! (nvidia-container-toolkit, `internal/config/image/cuda_image.go` and `internal/requirements`; libnvidia-container,
+//! `src/cli/dsl.c`).
 //!
-//! A requirement is terms with blanks between, of which one must hold; a term is factors with commas between, which all must
-//! hold; a factor is a property, an operator and a value: `cuda>=12.4 brand=tesla,driver>=470,driver<471`.
+//! A requirement is a list of terms separated by spaces, one of which must hold. A term is a list of factors separated
+//! by commas, all of which must hold. A factor is a property, an operator and a value:
+//! `cuda>=12.4 brand=tesla,driver>=470,driver<471`.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -12,7 +14,7 @@ use crate::model::{Fact, Gap, Site, Version};
 use super::super::value::Groups;
 use super::super::{Context, Draft, key};
 
-/// As Go's `strconv.ParseBool` has it.
+/// Values that Go's `strconv.ParseBool` accepts as true.
 const TRUE: [&str; 6] = ["1", "t", "T", "true", "TRUE", "True"];
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
@@ -28,7 +30,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     );
 }
 
-/// What is checked in an environment, by the variable that says it.
+/// Requirements in an environment, by variable.
 fn requirements(environment: &BTreeMap<String, String>) -> Fact<Groups> {
     if environment.get("NVIDIA_DISABLE_REQUIRE").is_some_and(|value| TRUE.contains(&&**value)) {
         return Fact::Absent;
@@ -40,7 +42,7 @@ fn requirements(environment: &BTreeMap<String, String>) -> Fact<Groups> {
         .filter(|(name, _)| is_requirement(name))
         .map(|(name, value)| (&**name, value.clone()))
         .collect();
-    // Images from before these variables.
+    // Images older than these variables have only CUDA_VERSION.
     let version = environment.get("CUDA_VERSION").filter(|version| !version.is_empty());
     if let (Some(version), true) = (version, said.get("NVIDIA_REQUIRE_CUDA").is_none_or(String::is_empty)) {
         let release: Vec<&str> = version.split('.').take(2).collect();
@@ -55,10 +57,10 @@ fn requirements(environment: &BTreeMap<String, String>) -> Fact<Groups> {
     if groups.is_empty() { Fact::Absent } else { Fact::Seen { value: groups, at } }
 }
 
-/// Terms of one variable by their numbers.
+/// Terms of one variable, by number.
 type Terms = BTreeMap<String, Vec<String>>;
 
-/// Terms by their numbers, each a list of factors; `None` where there is nothing to check.
+/// Parses terms, each a list of factors, and numbers them; `None` when there is nothing to check.
 fn terms(text: &str) -> Option<Terms> {
     let factors = |term: &str| -> Vec<String> {
         term.split(',').filter(|factor| !factor.is_empty()).map(ToOwned::to_owned).collect()
@@ -70,7 +72,7 @@ fn terms(text: &str) -> Option<Terms> {
     (!named.is_empty()).then_some(named)
 }
 
-/// What is known of a host that requirements can ask for.
+/// Host properties that requirements can refer to.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::facts) struct HostProperties<'a> {
     pub(in crate::facts) cuda: Option<&'a Version>,
@@ -79,12 +81,12 @@ pub(in crate::facts) struct HostProperties<'a> {
     pub(in crate::facts) arch: Option<&'a Version>,
 }
 
-/// Whether a requirement holds.
+/// Result of checking a requirement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::facts) enum RequirementTruth {
     Yes,
     No,
-    /// It depends on this.
+    /// The reason why it cannot be decided.
     Unknown(String),
 }
 
@@ -113,24 +115,24 @@ pub(in crate::facts) fn check(terms: &BTreeMap<String, Vec<String>>, host: HostP
 }
 
 fn factor_holds(factor: &str, host: HostProperties<'_>) -> RequirementTruth {
-    let unknown = |what: &str| RequirementTruth::Unknown(format!("{what} in '{factor}'"));
+    let unknown = |what: &str| RequirementTruth::Unknown(format!("{what}: '{factor}'"));
     let end = factor.find(['<', '>', '=', '!']).unwrap_or(factor.len());
     let (property, rest) = factor.split_at(end);
     let Some((holds, value)) = operator(rest) else {
-        return unknown("the container runtime knows no such operator as");
+        return unknown("the container runtime does not know the operator");
     };
-    // libnvidia-container goes without regard to case, and refuses what it does not know, which newer ones pass over.
+    // libnvidia-container ignores case and rejects unknown properties; newer versions skip them.
     let known = match property.to_ascii_lowercase().as_str() {
         "cuda" => host.cuda,
         "driver" => host.driver,
         "arch" => host.arch,
-        "brand" => return unknown("the brand of the GPU is not known, which is asked for"),
-        _ => return unknown("versions of the container runtime differ about what they do not know, as"),
+        "brand" => return unknown("the brand of the GPU is unknown"),
+        _ => return unknown("versions of the container runtime treat unknown properties differently"),
     };
     let is_version = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     match (known, Version::parse(value).filter(|_| is_version)) {
-        (_, None) => unknown("there is no version"),
-        (None, Some(_)) => unknown(&format!("{property} of the host was not said, which is asked for")),
+        (_, None) => unknown("not a version"),
+        (None, Some(_)) => unknown(&format!("{property} of the host is unknown")),
         (Some(known), Some(asked)) => {
             if holds(known.cmp(&asked)) {
                 RequirementTruth::Yes
@@ -141,10 +143,10 @@ fn factor_holds(factor: &str, host: HostProperties<'_>) -> RequirementTruth {
     }
 }
 
-/// Whether an operator holds for how the host's version compares with the one asked for.
+/// Returns true when the operator holds for the ordering of the host's version relative to the required one.
 type Operator = fn(Ordering) -> bool;
 
-/// An operator, and the value behind it.
+/// Splits the operator from the value after it.
 fn operator(text: &str) -> Option<(Operator, &str)> {
     let operators: [(&str, Operator); 6] = [
         ("!=", Ordering::is_ne),
@@ -166,7 +168,7 @@ mod tests {
         requirements(&pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
     }
 
-    /// The first letter of yes, no or unknown.
+    /// First letter of yes, no or unknown.
     fn answer(requirement: &str, cuda: &str, driver: &str) -> char {
         let (cuda, driver, arch) = (Version::parse(cuda), Version::parse(driver), Version::parse("8.0"));
         let host = HostProperties { cuda: cuda.as_ref(), driver: driver.as_ref(), arch: arch.as_ref() };
@@ -218,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn cuda_version_counts_where_no_requirement_of_cuda_is_said() {
+    fn cuda_version_counts_without_a_cuda_requirement() {
         let shown = |pairs: &[(&str, &str)]| {
             said(pairs).value().map(|groups| groups.to_value().to_string()).unwrap_or_default()
         };
@@ -251,8 +253,8 @@ mod tests {
         assert!(ten.starts_with("01=a, 02=b") && ten.ends_with("09=i, 10=j"), "{ten}");
     }
 
-    /// Whether a requirement holds on a host with CUDA 12.4, driver 550.54 and GPUs of capability 8.0; in place of its number,
-    /// what it depends on.
+    /// Result of a requirement on a host with CUDA 12.4, driver 550.54 and GPUs of compute capability 8.0; the reason
+    /// when it is unknown.
     fn held(requirement: &str) -> Result<bool, String> {
         let [cuda, driver, arch] = ["12.4", "550.54", "8.0"].map(|text| Version::parse(text).unwrap());
         let host = HostProperties { cuda: Some(&cuda), driver: Some(&driver), arch: Some(&arch) };
@@ -280,20 +282,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_of_a_requirement_is_named() {
+    fn unknown_requirements_give_a_reason() {
         for (requirement, why) in [
-            ("cuda", "the container runtime knows no such operator as in 'cuda'"),
-            ("cuda>=", "there is no version in 'cuda>='"),
-            ("cuda>=12.x", "there is no version in 'cuda>=12.x'"),
-            ("cuda>=x12", "there is no version in 'cuda>=x12'"),
-            ("brand=tesla", "the brand of the GPU is not known, which is asked for in 'brand=tesla'"),
-            ("gpu>=1", "versions of the container runtime differ about what they do not know, as in 'gpu>=1'"),
+            ("cuda", "the container runtime does not know the operator: 'cuda'"),
+            ("cuda>=", "not a version: 'cuda>='"),
+            ("cuda>=12.x", "not a version: 'cuda>=12.x'"),
+            ("cuda>=x12", "not a version: 'cuda>=x12'"),
+            ("brand=tesla", "the brand of the GPU is unknown: 'brand=tesla'"),
+            ("gpu>=1", "versions of the container runtime treat unknown properties differently: 'gpu>=1'"),
         ] {
             assert_eq!(held(requirement), Err(why.to_owned()));
         }
         let host = HostProperties { cuda: None, driver: None, arch: None };
         for property in ["cuda", "driver", "arch"] {
-            let expected = format!("{property} of the host was not said, which is asked for in '{property}>=1'");
+            let expected = format!("{property} of the host is unknown: '{property}>=1'");
             assert_eq!(check(&terms(&format!("{property}>=1")).unwrap(), host), RequirementTruth::Unknown(expected));
         }
     }
@@ -310,7 +312,7 @@ mod tests {
         ] {
             assert_eq!(held(requirement), expected, "{requirement}");
         }
-        // Of several unknown terms, the first is named.
+        // The first of several unknown terms is reported.
         assert!(held("cuda>=13 brand=tesla brand=geforce").unwrap_err().contains("'brand=tesla'"));
     }
 }

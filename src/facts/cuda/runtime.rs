@@ -1,4 +1,4 @@
-//! The CUDA runtime library: every copy, and those that torch's libraries need.
+//! The CUDA runtime library: every copy, and the ones that torch's libraries need.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,17 +8,18 @@ use crate::rootfs::loader::elf;
 use super::super::records::LibraryFile;
 use super::super::{Context, Draft, key};
 
-/// `libcudart.so.12`, and the names that tools which repair wheels give, such as `libcudart-e409450e.so.11.0`.
+/// Matches `libcudart.so.12` and the names that wheel-repair tools give, such as `libcudart-e409450e.so.11.0`.
 fn is_cudart(name: &str) -> bool {
     name.starts_with("libcudart.so") || (name.starts_with("libcudart-") && name.contains(".so."))
 }
 
-/// The major version in a soname: `libcudart.so.11.0` is that of all of CUDA 11.
+/// Major version in a soname: `libcudart.so.11.0` serves all of CUDA 11.
 fn major(soname: &str) -> Option<i64> {
     soname.rsplit_once(".so.")?.1.split('.').next()?.parse().ok()
 }
 
-/// Runtime libraries that torch's libraries need, by soname: who needs each, and whether anyone would find it.
+/// Runtime libraries that torch's libraries need, by soname: the libraries that need each, and true when at least one
+/// of them finds it.
 type Needed = BTreeMap<String, (Vec<Site>, bool)>;
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
@@ -34,7 +35,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     }
     facts.insert(key::CUDA_CUDART, seen(copies, at));
 
-    // Once loaded, a library serves all others that need its soname.
+    // A loaded library satisfies all others that need its soname.
     let libraries = context.torch_libraries(|name| name.windows(3).any(|part| part == b".so"));
     let needed = libraries.and_then(|libraries, _| {
         let mut needed = Needed::new();
@@ -77,7 +78,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     );
 }
 
-/// A list that is absent without places.
+/// A list fact; absent when there are no sites.
 fn seen<T>(value: Vec<T>, at: Vec<Site>) -> Fact<Vec<T>> {
     if at.is_empty() { Fact::Absent } else { Fact::Seen { value, at } }
 }

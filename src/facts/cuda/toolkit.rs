@@ -1,4 +1,5 @@
-//! Which driver a CUDA release needs, which release a driver brings, and the names of CUDA's libraries: the table `cuda.yaml`.
+//! The oldest driver for a CUDA release, the release that a driver supports, and the names of CUDA's libraries: the
+//! table `cuda.yaml`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -10,7 +11,7 @@ use crate::model::{Fact, Gap, Version};
 
 use super::super::{Draft, key};
 
-/// The table.
+/// The table `cuda.yaml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ToolkitTable {
@@ -18,7 +19,7 @@ struct ToolkitTable {
     sources: BTreeMap<String, String>,
     majors: Vec<Major>,
     releases: Vec<Release>,
-    /// The beginnings of the names of CUDA's own libraries.
+    /// Name prefixes of CUDA's own libraries.
     libraries: Vec<String>,
 }
 
@@ -36,11 +37,11 @@ struct Major {
 #[serde(deny_unknown_fields)]
 struct Release {
     cuda: String,
-    /// The branch of the driver that brings it: the first number of the driver's version.
+    /// The driver branch that ships with it: the first number of the driver's version.
     branch: Option<u64>,
-    /// The newest version of the PTX language that it knows.
+    /// The newest PTX ISA version that it supports.
     ptx: String,
-    /// The oldest driver, where that of the major version does not count.
+    /// The oldest driver, if it differs from that of the major version.
     driver: Option<String>,
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the table"))]
     unknown: Option<String>,
@@ -54,12 +55,12 @@ pub(super) fn produce(facts: &mut Draft<'_>) {
     let cuda = facts.get(key::TORCH_CUDA_VERSION).clone();
     let needed = cuda.and_then(|value, at| match oldest_driver(&value) {
         Some(driver) => Fact::Seen { value: driver, at },
-        None => Fact::Unknown(Gap::new(format!("which driver CUDA {value} needs is not known here"))),
+        None => Fact::Unknown(Gap::new(format!("the oldest driver for CUDA {value} is unknown"))),
     });
     facts.insert(key::TORCH_CUDA_DRIVER_MIN, needed);
 }
 
-/// The oldest driver that runs programs of a CUDA release.
+/// The oldest driver that runs programs built with a CUDA release.
 fn oldest_driver(cuda: &Version) -> Option<Version> {
     let same = |text: &str| Version::parse(text).is_some_and(|release| release == *cuda);
     let exact = TABLE.releases.iter().find(|release| same(&release.cuda)).and_then(|release| release.driver.as_ref());
@@ -68,18 +69,18 @@ fn oldest_driver(cuda: &Version) -> Option<Version> {
     Version::parse(exact.or_else(floor)?)
 }
 
-/// The beginnings of the names of CUDA's own libraries.
+/// Name prefixes of CUDA's own libraries.
 pub(super) fn libraries() -> &'static [String] {
     &TABLE.libraries
 }
 
-/// The CUDA release that a driver brings.
+/// The CUDA release that a driver supports.
 pub(in crate::facts) fn release_of(driver: &Version) -> Option<Version> {
     let release = TABLE.releases.iter().find(|release| release.branch == Some(driver.major()))?;
     Version::parse(&release.cuda)
 }
 
-/// The first CUDA release whose driver compiles a version of the PTX language.
+/// The first CUDA release whose driver compiles a PTX ISA version.
 pub(in crate::facts) fn release_for_ptx(ptx: &str) -> Option<Version> {
     Version::parse(&TABLE.releases.iter().find(|release| release.ptx == ptx)?.cuda)
 }

@@ -1,5 +1,5 @@
-//! `NCCL_ALGO` as NCCL takes it from 2.24 on (`parseList` and `ncclTopoTuneModel` in `src/graph/tuning.cc`): lists of
-//! algorithms by function, without a silent way back to the ring.
+//! `NCCL_ALGO` as NCCL reads it from 2.24 on (`parseList` and `ncclTopoTuneModel` in `src/graph/tuning.cc`): lists of
+//! algorithms by function, without a silent fallback to the ring.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::document::shipped;
 
-/// A function and the algorithms that it has code for: a row of the table `algorithms.yaml`.
+/// A function and the algorithms that implement it: a row of the table `algorithms.yaml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Collective {
@@ -19,7 +19,7 @@ struct Collective {
 
 static FUNCTIONS: LazyLock<Vec<Collective>> = LazyLock::new(|| shipped::table("algorithms"));
 
-/// What such an NCCL refuses of a value: words that it does not know, and functions that are left without an algorithm.
+/// Parts of a value that NCCL 2.24 and later reject: unknown words, and functions left without an algorithm.
 pub(super) fn refused(value: &str) -> Vec<String> {
     let mut refused = Vec::new();
     let mut left: Vec<(&Collective, Vec<&str>)> =
@@ -39,7 +39,7 @@ pub(super) fn refused(value: &str) -> Vec<String> {
         let words: Vec<&str> = list.split(',').filter(|word| !word.is_empty()).collect();
         let is_among = |names: &[&str], name: &str| names.iter().any(|known| known.eq_ignore_ascii_case(name));
         let strange = words.iter().filter(|word| !is_among(&algorithms, word));
-        refused.extend(strange.map(|word| format!("'{word}' is no algorithm")));
+        refused.extend(strange.map(|word| format!("'{word}' is not an algorithm")));
         let mut is_known = false;
         for (known, left) in &mut left {
             if function.is_none_or(|function| function.eq_ignore_ascii_case(&known.function)) {
@@ -49,7 +49,7 @@ pub(super) fn refused(value: &str) -> Vec<String> {
             }
         }
         if let (Some(function), false) = (function, is_known) {
-            refused.push(format!("'{function}' is no function"));
+            refused.push(format!("'{function}' is not a function"));
         }
     }
     let bare = left.iter().filter(|(_, algorithms)| algorithms.is_empty());
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused() {
+    fn refused_values_are_explained() {
         const ALL: [&str; 5] = ["Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllReduce"];
         let none_for = |functions: &[&str]| -> Vec<String> {
             functions.iter().map(|function| format!("no algorithm is left for {function}")).collect()
@@ -90,9 +90,9 @@ mod tests {
             ("tree;broadcast:ring;reduce:ring", none_for(&["AllGather", "ReduceScatter"])),
             ("AllReduce:PAT", none_for(&["AllReduce"])),
             ("broadcast:^ring", none_for(&["Broadcast"])),
-            ("ring,Collnet", vec!["'Collnet' is no algorithm".to_owned()]),
+            ("ring,Collnet", vec!["'Collnet' is not an algorithm".to_owned()]),
             ("ring;tree", vec!["'tree' names no function".to_owned()]),
-            ("alltoall:ring", vec!["'alltoall' is no function".to_owned()]),
+            ("alltoall:ring", vec!["'alltoall' is not a function".to_owned()]),
             ("ring;", vec![]),
             (";ring;allreduce:tree", vec![]),
             ("allgather:^ring,pat", vec![]),
@@ -100,7 +100,7 @@ mod tests {
             ("AllReduce:CollNetChain", vec![]),
             ("allreduce:tree:none", vec![]),
             ("^ring,tree,nvls,nvlstree,pat,collnetdirect,collnetchain", none_for(&ALL)),
-            ("none", vec!["'none' is no algorithm".to_owned()].into_iter().chain(none_for(&ALL)).collect()),
+            ("none", vec!["'none' is not an algorithm".to_owned()].into_iter().chain(none_for(&ALL)).collect()),
             ("broadcast:ring;ring", vec!["'ring' names no function".to_owned()]),
         ] {
             assert_eq!(refused(value), expected, "{value}");

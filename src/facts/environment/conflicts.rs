@@ -1,4 +1,4 @@
-//! Settings that take each other's effect.
+//! Conflicting settings.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use crate::model::Site;
 
 use super::super::settings::number as read;
 
-/// The settings that count, by name.
+/// Effective settings, by name.
 pub(super) type Effective<'s> = BTreeMap<&'s str, &'s Setting>;
 
-/// Sentences about contradictions, each with its places.
+/// Sentences about conflicts, each with its sites.
 pub(super) fn find(effective: &Effective<'_>) -> Vec<(String, Vec<Site>)> {
     let mut found = Vec::new();
     let text =
@@ -45,7 +45,7 @@ pub(super) fn find(effective: &Effective<'_>) -> Vec<(String, Vec<Site>)> {
             tell(&[least, most], format!("{least}={low} is above {most}={high}"));
         }
     }
-    // src/transport/net_socket.cc: MAX_SOCKETS.
+    // MAX_SOCKETS in src/transport/net_socket.cc.
     if let (Some(threads), Some(sockets)) = (number("NCCL_SOCKET_NTHREADS"), number("NCCL_NSOCKS_PERTHREAD"))
         && threads > 0
         && threads.saturating_mul(sockets) > 64
@@ -58,7 +58,8 @@ pub(super) fn find(effective: &Effective<'_>) -> Vec<(String, Vec<Site>)> {
     found
 }
 
-/// NCCL's variables of its InfiniBand transport, but for its switch. Plugins read some of them too, and are not meant.
+/// Returns true for the variables of NCCL's InfiniBand transport, except its switch. Plugins read some of them too, but
+/// are not considered here.
 fn is_for_infiniband(name: &str) -> bool {
     name.starts_with("NCCL_IB_") && name != "NCCL_IB_DISABLE"
 }

@@ -1,4 +1,4 @@
-//! Variables that are set for a job, and what the libraries that it would load make of them.
+//! Variables that are set for a job, and how the libraries that it would load interpret them.
 
 mod algorithms;
 mod conflicts;
@@ -18,7 +18,7 @@ use super::{Context, Draft, key, nccl};
 use name::{Family, Name, NameState, Readers};
 use vocabulary::{CostScope, VariableUse};
 
-/// Sentences about settings, each with its places: one list fact.
+/// Sentences about settings, each with its sites; becomes one list fact.
 #[derive(Default)]
 struct SettingList {
     texts: Vec<String>,
@@ -33,7 +33,7 @@ impl SettingList {
         self.at.extend(at);
     }
 
-    /// Nothing found is absence, unless something could not be read.
+    /// An empty list is absent, or unknown if something could not be read.
     fn fact(mut self, gap: Option<&Gap>) -> Fact<Vec<String>> {
         self.at.sort();
         self.at.dedup();
@@ -84,7 +84,7 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
 
     launch(context, facts);
     variables(&judged, &readers, &settings, facts);
-    // A name that could not be checked is no reason to say that all is well.
+    // A name that could not be checked must not count as a pass.
     let is_unchecked = |name: &Name| name.family == Family::Nccl && name.state == NameState::Unchecked;
     let unchecked = match &copy {
         Fact::Unknown(gap) if judged.iter().any(|(_, name)| is_unchecked(name)) => Some(gap),
@@ -100,7 +100,7 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     configuration_files(settings, facts);
 }
 
-/// The names that the job sets itself.
+/// Names that the job sets itself.
 fn launch(context: &Context<'_>, facts: &mut Draft<'_>) {
     let (mut all, mut computed) = (SettingList::default(), SettingList::default());
     for set in context.launch {
@@ -142,7 +142,7 @@ fn record(setting: &Setting, name: &Name, readers: &Readers<'_>) -> VariableSett
     }
 }
 
-/// What is wrong with a name.
+/// Describes the problem of a name.
 fn sentence(state: &NameState) -> Option<String> {
     Some(match state {
         NameState::Known | NameState::Foreign | NameState::Unchecked => return None,
@@ -150,12 +150,12 @@ fn sentence(state: &NameState) -> Option<String> {
         NameState::NotYet(first) => format!("read from {first} on"),
         NameState::Removed(last) => format!("last read by {last}"),
         NameState::Misspelt(meant) => format!("did you mean {meant}?"),
-        NameState::Unknown(Some(meant)) => format!("meant may be: {meant}"),
+        NameState::Unknown(Some(meant)) => format!("did you mean {meant}?"),
         NameState::Unknown(None) => "nothing reads it".to_owned(),
     })
 }
 
-/// Lists of names, by what is wrong with them.
+/// Lists of names, by problem.
 fn names(judged: &[(&Setting, Name)], gap: Option<&Gap>, facts: &mut Draft<'_>) {
     let mut of_nccl = SettingList::default();
     let [mut unknown, mut misspelt, mut removed, mut not_yet, mut deprecated] =
@@ -194,7 +194,7 @@ fn bad_value(setting: &Setting, name: &Name, readers: &Readers<'_>) -> Option<St
     value::problem(about, setting.value.as_deref()?, readers.torch_version.as_ref())
 }
 
-/// Lists of values that are not what they look like, and of those that cost something.
+/// Lists of misread values and of costly settings.
 fn values(judged: &[(&Setting, Name)], readers: &Readers<'_>, gap: Option<&Gap>, facts: &mut Draft<'_>) {
     let (mut bad, mut costly) = (SettingList::default(), SettingList::default());
     for (setting, name) in judged {
@@ -236,7 +236,7 @@ fn algorithms(settings: &Settings, facts: &mut Draft<'_>) {
     facts.insert(key::ENV_ALGORITHMS_REFUSED, list.fact(settings.gap.as_ref()));
 }
 
-/// Descriptions of a machine that an image names and does not have. A job may name what it mounts.
+/// Topology files that the image sets but does not contain. Paths set at launch may be mounted, so they are skipped.
 fn topology_files(context: &Context<'_>, settings: &Settings, facts: &mut Draft<'_>) {
     let folder = context.config.map_or("", |config| config.working_directory.as_str());
     let effective = settings.effective();
@@ -254,7 +254,8 @@ fn topology_files(context: &Context<'_>, settings: &Settings, facts: &mut Draft<
     facts.insert(key::ENV_TOPOLOGY_FILES_MISSING, list.fact(settings.gap.as_ref()));
 }
 
-/// `NCCL_VERSION` of CUDA's base images is what their packages brought, which need not be what torch loads.
+/// `NCCL_VERSION` in CUDA's base images is the version of their packages, which may differ from the one that torch
+/// loads.
 fn note(judged: &[(&Setting, Name)], readers: &Readers<'_>, facts: &mut Draft<'_>) {
     let noted = judged.iter().map(|(setting, _)| *setting).find(|setting| setting.name == "NCCL_VERSION");
     let numbers = |text: &str| Version::parse(text.split(['-', '+']).next().unwrap_or_default());

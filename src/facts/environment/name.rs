@@ -1,4 +1,4 @@
-//! Whether a name means something to the libraries of this image.
+//! Checks that the image's libraries know a variable name.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,12 @@ use crate::model::{NcclStrings, Version};
 
 use super::vocabulary::{self, ReaderRelease, VariableRow, VariableUse, nearest, table};
 
-/// Who reads a variable, by the beginning of its name.
+/// Reader of a variable, from the name's prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
     Nccl,
     Torch,
-    /// A family without a complete list, by its prefix.
+    /// A family without a complete list of names, by prefix.
     Other(&'static str),
 }
 
@@ -40,24 +40,24 @@ impl Family {
     }
 }
 
-/// What a name means here.
+/// State of a name in this image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NameState {
-    /// Its library reads it.
+    /// The library reads it.
     Known,
-    /// It begins like NCCL's, and is a packager's note, a plugin's or PyTorch's.
+    /// It has NCCL's prefix, but is a packager's note or belongs to a plugin or to PyTorch.
     Foreign,
-    /// PyTorch's old spelling, which it still reads, and the new one.
+    /// PyTorch's old spelling, which it still reads; holds the new one.
     Old(String),
-    /// A later release reads it, from this one on.
+    /// Only later releases read it; holds the first of them.
     NotYet(String),
-    /// This release was the last to read it.
+    /// No longer read; holds the last release that read it.
     Removed(String),
-    /// Nearly a name that is read: this one.
+    /// Close to a known name; holds that name.
     Misspelt(String),
-    /// Nothing reads it; what may have been meant.
+    /// No library reads it; holds the name that was possibly meant.
     Unknown(Option<String>),
-    /// Nobody can tell: there is no complete list, or the library is not known.
+    /// Cannot be checked: there is no complete list, or the library is unknown.
     Unchecked,
 }
 
@@ -76,13 +76,13 @@ impl NameState {
 
 /// The libraries that a job of this image would load.
 pub(super) struct Readers<'a> {
-    /// What the copy of NCCL holds, if it is known.
+    /// Strings of the NCCL copy, if known.
     pub(super) nccl: Option<&'a NcclStrings>,
     pub(super) nccl_version: Option<Version>,
     pub(super) torch_version: Option<Version>,
 }
 
-/// What is known of one name.
+/// Everything known about one name.
 pub(super) struct Name {
     pub(super) family: Family,
     pub(super) state: NameState,
@@ -129,7 +129,7 @@ impl Readers<'_> {
     }
 
     fn torch(&self, name: &str, family: Family) -> Name {
-        // Rows are by minor releases: of what lies between two of them, nothing is known.
+        // Rows are per minor release; the table has no data on patch releases.
         let version = self.torch_version.as_ref().and_then(|version| {
             let mut parts = version.as_str().split('.');
             Version::parse(&format!("{}.{}", parts.next()?, parts.next()?))
@@ -153,11 +153,11 @@ impl Readers<'_> {
     }
 }
 
-/// A name that neither this copy nor any release has.
+/// State of a name that neither this copy nor any release has.
 fn unknown(name: &str, copy: &NcclStrings) -> NameState {
     let constants: BTreeSet<&str> = table().constants.iter().map(String::as_str).collect();
     let own = copy.variables.iter().map(String::as_str).filter(|known| !constants.contains(known));
-    // What people are known to have meant goes before what merely looks alike.
+    // Known mistakes take priority over similar names.
     let meant = table().mistaken.get(name);
     let near = match meant {
         Some(meant) => nearest(name, "NCCL_", own.filter(|known| known == meant)),
@@ -166,8 +166,8 @@ fn unknown(name: &str, copy: &NcclStrings) -> NameState {
     near.map_or_else(|| NameState::Unknown(meant.cloned()), |meant| NameState::Misspelt(meant.to_owned()))
 }
 
-/// Whether a copy of NCCL has a name among its literals. One that stands behind other bytes without a gap counts where the
-/// table has it, too.
+/// Returns true when a copy of NCCL has a name among its string literals. A literal that directly follows other bytes
+/// counts only if the table has the name too.
 fn holds(copy: &NcclStrings, name: &str, is_in_table: bool) -> bool {
     let is_constant = table().constants.iter().any(|constant| constant == name);
     (copy.variables.contains(name) && !is_constant) || (is_in_table && copy.joined.contains(name))

@@ -41,18 +41,18 @@ fn names_are_looked_up_in_the_copy_first() {
     let meant = |name: &str| NameState::Misspelt(name.to_owned());
     for (name, expected) in [
         ("NCCL_IB_HCA", NameState::Known),
-        // A fork's own, which no table has.
+        // A fork's own variable, which no table has.
         ("NCCL_VENDOR_X", NameState::Known),
         ("NCCL_NET_PLUGIN", NameState::Known),
         ("NCCL_NOT_A_NAME", NameState::Unknown(None)),
-        // A constant's name, not a variable's.
+        // The name of a constant, not of a variable.
         ("NCCL_INIT", NameState::Unknown(None)),
         ("NCCL_IB_HAC", meant("NCCL_IB_HCA")),
         ("NCCL_IB_ENABLE", NameState::Unknown(Some("NCCL_IB_DISABLE (inverted)".to_owned()))),
         ("NCCL_NCHANNELS", NameState::Unknown(Some("NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS".to_owned()))),
         ("NCCL_CUDA_PATH", NameState::Removed("2.20.5".to_owned())),
         ("NCCL_GIN_PLUGIN", NameState::NotYet("2.29.7".to_owned())),
-        // In the table for this release, and not in this copy: what the copy has counts.
+        // The table has it for this release but this copy does not: the copy decides.
         ("NCCL_ALGO", NameState::Unknown(None)),
         ("NCCL_VERSION", NameState::Foreign),
         ("NCCL_FASTRAK_IFNAME", NameState::Foreign),
@@ -74,7 +74,7 @@ fn names_are_looked_up_in_the_copy_first() {
     assert_eq!(Family::of("FI_PROVIDER").unwrap().name(), "libfabric");
 }
 
-/// Facts of an image that holds texts, with an environment and what a launch sets.
+/// Facts of an image of text files, with an environment and launch settings.
 fn facts_of(files: &[(&str, &str)], environment: &[(&str, &str)], launch: &[Setting]) -> Facts {
     let entry =
         |path: &str, size: usize| Entry { path: path.into(), kind: EntryKind::File, mode: 0o644, size: size as u64 };
@@ -142,7 +142,7 @@ fn values_that_cost_and_contradictions() {
             ("NCCL_P2P_DISABLE", "1"),
             ("TORCH_NCCL_BLOCKING_WAIT", "1"),
             ("TORCH_NCCL_ENABLE_MONITORING", "0"),
-            // Rules of their own tell these.
+            // Other rules report these.
             ("CUDA_LAUNCH_BLOCKING", "1"),
             ("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0"),
             ("TORCH_NCCL_NAN_CHECK", "on"),
@@ -151,7 +151,7 @@ fn values_that_cost_and_contradictions() {
         ],
         &[],
     );
-    // NCCL is not known here, so its names are not judged; the others are.
+    // NCCL is unknown here, so its names are not judged; the others are.
     assert_eq!(
         told(&facts, &key::ENV_COSTLY),
         [
@@ -189,8 +189,8 @@ fn configuration_files_are_read_as_nccl_does() {
         [
             "/home/trainer/.nccl.conf (line 2): it sets a variable named 'NCCL_ALGO ', spaces included, which nothing reads",
             "/home/trainer/.nccl.conf (line 4): without '=' the line is ignored",
-            "/etc/nccl.conf (line 1): NCCL_DEBUG is already set further up, and the first counts",
-            "/etc/nccl.conf (line 2): the value of NCCL_SOCKET_IFNAME is taken as it stands, with its quotes and spaces",
+            "/etc/nccl.conf (line 1): NCCL_DEBUG is already set above, and the first setting counts",
+            "/etc/nccl.conf (line 2): the value of NCCL_SOCKET_IFNAME is taken literally, with its quotes and spaces",
         ]
     );
     let named = facts_of(&files, &[("NCCL_CONF_FILE", "/etc/site-nccl.conf")], &[]);

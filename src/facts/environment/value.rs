@@ -1,30 +1,30 @@
-//! Values as their readers take them.
+//! Values as the libraries read them.
 
 use crate::model::Version;
 
 use super::super::settings::{CNumber, strtoll};
 use super::vocabulary::{Reads, VariableUse, table};
 
-/// What is wrong with a value, in the words of a report; `None` when its reader takes it for what it says. `version` is the
-/// reader's.
+/// Describes the problem of a value for a report; `None` when the reader takes it as written. `version` is the version
+/// of the reader.
 pub(super) fn problem(about: &VariableUse, value: &str, version: Option<&Version>) -> Option<String> {
     match about.reads {
         Reads::Switch => switch(value, version),
         Reads::Integer => integer(value).is_none().then(|| STOPS.to_owned()),
-        // For NCCL, empty counts as not set.
+        // NCCL treats empty as unset.
         _ if value.is_empty() => None,
         Reads::Text => None,
         Reads::Number => number(value, about.range),
         Reads::Flag => number(value, Some(about.range.unwrap_or((0, 1)))),
-        Reads::Word => word(about, value).map(|word| format!("{word} is none of {}", about.of.join(", "))),
+        Reads::Word => word(about, value).map(|word| format!("{word} is not one of {}", about.of.join(", "))),
         Reads::Words => {
             let list = value.strip_prefix('^').unwrap_or(value);
             let unknown = list.split(',').filter(|part| !part.is_empty()).find_map(|part| word(about, part));
-            unknown.map(|word| format!("{word} is none of {}", about.of.join(", ")))
+            unknown.map(|word| format!("{word} is not one of {}", about.of.join(", ")))
         }
         Reads::Level if value.starts_with(|c: char| c.is_ascii_digit()) => None,
         Reads::Level if table().levels.iter().any(|level| level == value) => None,
-        Reads::Level => Some(format!("NCCL ignores it: distances are {}, in capitals", table().levels.join(", "))),
+        Reads::Level => Some(format!("NCCL ignores it: levels are {}, in upper case", table().levels.join(", "))),
     }
 }
 
@@ -38,13 +38,13 @@ fn word<'v>(about: &VariableUse, value: &'v str) -> Option<&'v str> {
 fn number(value: &str, range: Option<(i64, i64)>) -> Option<String> {
     let read = strtoll(value);
     match read {
-        CNumber { number: None, .. } => Some("it fits no 64 bits, so NCCL takes its default".to_owned()),
-        CNumber { digits: "", .. } => Some("it holds no number, so NCCL takes 0".to_owned()),
+        CNumber { number: None, .. } => Some("it does not fit in 64 bits, so NCCL uses its default".to_owned()),
+        CNumber { digits: "", .. } => Some("it is not a number, so NCCL reads 0".to_owned()),
         CNumber { number: Some(number), rest, .. } if !rest.trim().is_empty() => {
-            Some(format!("NCCL takes it for {number} and ignores '{rest}'"))
+            Some(format!("NCCL reads it as {number} and ignores '{rest}'"))
         }
         CNumber { number: Some(number), octal: true, .. } => {
-            Some(format!("NCCL takes it for {number}: a number that begins with 0 is octal"))
+            Some(format!("NCCL reads it as {number}: a number with a leading 0 is octal"))
         }
         CNumber { number: Some(number), .. } => {
             let (least, most) = range?;
@@ -53,7 +53,7 @@ fn number(value: &str, range: Option<(i64, i64)>) -> Option<String> {
     }
 }
 
-/// PyTorch's booleans are words since 2.2, and the numbers 0 and 1 before.
+/// PyTorch's booleans are words since 2.2; before, only the numbers 0 and 1.
 fn switch(value: &str, version: Option<&Version>) -> Option<String> {
     const WORDS: &[&str] = &["y", "yes", "1", "t", "true", "n", "no", "0", "f", "false"];
     let has_words = version.is_none_or(|version| Version::parse("2.2").is_some_and(|first| *version >= first));
@@ -65,7 +65,7 @@ fn switch(value: &str, version: Option<&Version>) -> Option<String> {
     (!is_read).then(|| STOPS.to_owned())
 }
 
-/// C++'s `std::stoi`: a decimal number, and whatever follows it.
+/// C++'s `std::stoi`: a decimal number and an ignored rest.
 fn integer(value: &str) -> Option<i32> {
     let text = value.trim_start();
     let length = text
@@ -76,7 +76,7 @@ fn integer(value: &str) -> Option<i32> {
     text.get(..length)?.parse().ok()
 }
 
-/// Whether a value is one of those that cost something.
+/// Returns true when the value is one that has a cost.
 pub(super) fn is_costly(when: &str, about: &VariableUse, value: &str) -> bool {
     let number = || if about.reads == Reads::Switch { truth(value) } else { strtoll(value).number };
     match when {
@@ -112,16 +112,16 @@ mod tests {
         for (reads, value, expected) in [
             (Reads::Flag, "1", "-"),
             (Reads::Flag, "", "-"),
-            (Reads::Flag, "true", "it holds no number, so NCCL takes 0"),
+            (Reads::Flag, "true", "it is not a number, so NCCL reads 0"),
             (Reads::Flag, "2", "2 is not between 0 and 1"),
-            (Reads::Number, "4M", "NCCL takes it for 4 and ignores 'M'"),
-            (Reads::Number, "010", "NCCL takes it for 8: a number that begins with 0 is octal"),
+            (Reads::Number, "4M", "NCCL reads it as 4 and ignores 'M'"),
+            (Reads::Number, "010", "NCCL reads it as 8: a number with a leading 0 is octal"),
             (Reads::Number, "00", "-"),
-            (Reads::Number, "9223372036854775808", "it fits no 64 bits, so NCCL takes its default"),
+            (Reads::Number, "9223372036854775808", "it does not fit in 64 bits, so NCCL uses its default"),
             (Reads::Word, "warn", "-"),
-            (Reads::Word, "WARNING", "WARNING is none of WARN, INFO"),
+            (Reads::Word, "WARNING", "WARNING is not one of WARN, INFO"),
             (Reads::Words, "^INFO,warn", "-"),
-            (Reads::Words, "INFO,NETWORK", "NETWORK is none of WARN, INFO"),
+            (Reads::Words, "INFO,NETWORK", "NETWORK is not one of WARN, INFO"),
             (Reads::Level, "NVL", "-"),
             (Reads::Level, "2", "-"),
             (Reads::Switch, "True", "-"),
@@ -166,7 +166,7 @@ mod tests {
             ("9", Some((4, 8)), Some("9 is not between 4 and 8")),
             ("9", None, None),
             ("5 ", Some((4, 8)), None),
-            ("0x", None, Some("NCCL takes it for 0 and ignores 'x'")),
+            ("0x", None, Some("NCCL reads it as 0 and ignores 'x'")),
         ] {
             assert_eq!(problem(&about(range), value, None).as_deref(), expected, "{value}");
         }
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_costs_something() {
+    fn costly_values_are_recognised() {
         let costs =
             |when: &str, reads, value: &str| is_costly(when, &VariableUse { reads, ..VariableUse::default() }, value);
         for (when, costly, free) in [

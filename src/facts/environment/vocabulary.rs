@@ -1,4 +1,4 @@
-//! What is known of variables: the table `variables.yaml`, and how far a name is from the names that exist.
+//! Known variables: the table `variables.yaml`, and the edit distance between names.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -8,35 +8,35 @@ use serde::Deserialize;
 use crate::document::shipped;
 use crate::model::Version;
 
-/// The table.
+/// The table `variables.yaml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct VariableTable {
-    /// Where the groups are known from whose rows name no source.
+    /// Sources of the groups whose rows name none.
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the table"))]
     sources: BTreeMap<String, String>,
-    /// Releases whose libraries the rows were compared with, by the reader.
+    /// Releases that the rows were compared with, by reader.
     #[cfg_attr(not(test), expect(dead_code, reason = "for the script that compares"))]
     compared: BTreeMap<String, Vec<String>>,
-    /// NCCL's variables; a name that changed its form has several rows.
+    /// NCCL's variables; a name whose format changed has several rows.
     pub(super) nccl: Vec<VariableRow>,
-    /// Texts of the library that are no variables.
+    /// Strings in the library that look like variables but are constants.
     pub(super) constants: Vec<String>,
-    /// Names of notes that packagers and build systems leave.
+    /// Names that packagers and build systems set for information.
     pub(super) notes: Vec<String>,
-    /// Beginnings of names that only plugins and nccl-tests know.
+    /// Prefixes of names that only plugins and nccl-tests read.
     pub(super) plugins: Vec<String>,
-    /// Distances between devices, in the only spelling that NCCL knows.
+    /// Distances between devices, in the only spelling that NCCL accepts.
     pub(super) levels: Vec<String>,
-    /// Names that no release has read, and what was meant.
+    /// Names that no release has read, with the name that was meant.
     pub(super) mistaken: BTreeMap<String, String>,
-    /// PyTorch's own.
+    /// PyTorch's variables.
     pub(super) torch: Vec<VariableRow>,
-    /// Families without a complete list.
+    /// Variables of families without a complete list of names.
     pub(super) others: BTreeMap<String, VariableUse>,
 }
 
-/// A variable whose releases are known.
+/// A variable and the releases that read it.
 #[derive(Debug, Deserialize)]
 pub(super) struct VariableRow {
     pub(super) name: String,
@@ -44,35 +44,35 @@ pub(super) struct VariableRow {
     pub(super) since: String,
     /// Last release that reads it, if a later one does not.
     pub(super) until: Option<String>,
-    /// The name that took its place.
+    /// The name that replaced it.
     pub(super) old_name_of: Option<String>,
     #[serde(flatten)]
     pub(super) about: VariableUse,
 }
 
-/// How a variable is read, and what it does.
+/// Format and effect of a variable.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct VariableUse {
     #[serde(default)]
     pub(super) reads: Reads,
-    /// Words that it takes.
+    /// Accepted words.
     #[serde(default)]
     pub(super) of: Vec<String>,
-    /// Whether case counts in them.
+    /// True when the words are case-sensitive.
     #[serde(default)]
     pub(super) exact: bool,
-    /// Least and greatest number.
+    /// Smallest and largest number.
     pub(super) range: Option<(i64, i64)>,
-    /// The value where it is not set.
+    /// The default value.
     pub(super) default: Option<String>,
     /// Its effect, in one sentence.
     pub(super) what: Option<String>,
     pub(super) costs: Option<Costs>,
-    /// Where this is known from: a file of its reader's source.
+    /// The source: a file of the reader's source code.
     pub(super) source: Option<String>,
 }
 
-/// Forms of values; the table says what each means.
+/// Formats of values; the table explains each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Reads {
@@ -87,47 +87,47 @@ pub(super) enum Reads {
     Text,
 }
 
-/// What it costs to set a variable.
+/// The cost of setting a variable.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Costs {
-    /// `set`, `zero`, `one`, `nonzero`, `not-negative`, or the words that cost.
+    /// `set`, `zero`, `one`, `nonzero`, `not-negative`, or the words that have a cost.
     pub(super) when: String,
     #[serde(rename = "where")]
     pub(super) place: CostScope,
-    /// The rule that tells it of the environment that the container starts with.
+    /// The rule that already reports it when it is in the container's initial environment.
     pub(super) rule: Option<String>,
     pub(super) why: String,
 }
 
-/// Where a setting costs something.
+/// Place where a setting has a cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum CostScope {
-    /// In an image, which is for more than one site and job.
+    /// In an image, which serves more than one site and job.
     Image,
     Anywhere,
 }
 
 static TABLE: LazyLock<VariableTable> = LazyLock::new(|| shipped::table("variables"));
 
-/// The table that ships.
+/// The table that ships with ncclcheck.
 pub(super) fn table() -> &'static VariableTable {
     &TABLE
 }
 
-/// When a name is read, as far as a table tells.
+/// Releases that read a name, according to the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ReaderRelease {
     /// This release reads it.
     Now,
-    /// It came with that one.
+    /// Later releases read it; holds the first of them.
     Since(String),
-    /// That one was the last.
+    /// Earlier releases read it; holds the last of them.
     Until(String),
 }
 
-/// The row of a name for one release, or else the nearest one, and what the table says of that release.
+/// The row of a name for one release, else the last row of that name, and what the row says about the release.
 pub(super) fn row<'t>(
     rows: &'t [VariableRow],
     name: &str,
@@ -147,7 +147,7 @@ pub(super) fn row<'t>(
 impl VariableRow {
     fn release(&self, version: &Version) -> ReaderRelease {
         let before = |bound: &str| Version::parse(bound).is_some_and(|bound| *version < bound);
-        // A bound such as `2.14` stands for all of its patch releases.
+        // A bound such as `2.14` includes all of its patch releases.
         let after = |bound: &str| Version::parse(&format!("{bound}.99999")).is_some_and(|bound| *version > bound);
         match &self.until {
             Some(until) if after(until) => ReaderRelease::Until(until.clone()),
@@ -157,8 +157,8 @@ impl VariableRow {
     }
 }
 
-/// The name that a misspelt one is nearest to, if it is near: one edit, two in a long name. An edit is a letter too many, one
-/// too few, another one, or two that changed places.
+/// The known name closest to a misspelt one: at most one edit away, or two for a long name. An edit inserts, deletes or
+/// replaces a letter, or swaps two neighbours.
 pub(super) fn nearest<'n>(name: &str, prefix: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let own = name.strip_prefix(prefix)?;
     let allowed = if own.len() >= 10 { 2 } else { 1 };

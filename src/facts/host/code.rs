@@ -1,4 +1,4 @@
-//! Which libraries have GPU code for a host's GPU: machine code, or PTX that its driver compiles when it is loaded (CUDA C++
+//! GPU code that libraries have for a host's GPU: machine code, or PTX that the driver compiles at load time (CUDA C++
 //! Programming Guide, "Application Compatibility").
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use super::super::value::CodeLists;
 use super::super::words::GpuSupport;
 use super::super::{Facts, key};
 
-/// Libraries of torch that hold most of its kernels. 1.13 came with them split in two.
+/// Libraries of torch that contain most of its kernels. Release 1.13 has them split in two.
 const OF_TORCH: [&str; 3] = ["libtorch_cuda.so", "libtorch_cuda_cu.so", "libtorch_cuda_cpp.so"];
 
 pub(super) fn produce(host: &Host, facts: &mut Facts) {
@@ -21,9 +21,9 @@ pub(super) fn produce(host: &Host, facts: &mut Facts) {
     let torch = answers.clone().and_then(|libraries, at| libraries.torch(facts, &at));
     let nccl = answers.clone().and_then(|libraries, at| libraries.nccl(facts, &at));
     let extensions = answers.and_then(|libraries, at| libraries.extensions_without(facts, &at));
-    // A library that must have code and shows none was not read right.
+    // A library that must have code and shows none was read incorrectly.
     let none_seen = host.gpu.is_some() && matches!(facts.get(key::CUDA_FATBIN), Fact::Absent);
-    let unread = || Fact::unknown("no library of the image was seen to have GPU code");
+    let unread = || Fact::unknown("no GPU code was seen in any library of the image");
     let has_cuda = facts.get(key::TORCH_CUDA_BUILD).value() == Some(&true);
     let torch = if none_seen && has_cuda { unread() } else { torch };
     let has_nccl = facts.get(key::NCCL_LOADED_PATH).value().is_some();
@@ -33,10 +33,10 @@ pub(super) fn produce(host: &Host, facts: &mut Facts) {
     facts.insert(key::HOST_EXTENSIONS_WITHOUT_CODE, extensions);
 }
 
-/// A library's path, and what it has.
+/// Path and GPU support of a library.
 type Judged<'a> = (&'a String, &'a Result<GpuSupport, Gap>);
 
-/// What the libraries of an image have for one GPU.
+/// GPU support of an image's libraries for one GPU.
 #[derive(Clone, Debug)]
 struct Libraries(BTreeMap<String, Result<GpuSupport, Gap>>);
 
@@ -53,7 +53,7 @@ impl Libraries {
         Self(libraries.iter().map(judge).collect())
     }
 
-    /// The best of torch's libraries: which of them has the kernels differs between releases.
+    /// The best support among torch's libraries: the library with the kernels differs between releases.
     fn torch(&self, facts: &Facts, at: &[Site]) -> Fact<GpuSupport> {
         match facts.get(key::TORCH_CUDA_BUILD) {
             Fact::Seen { value: true, .. } => {}
@@ -69,7 +69,7 @@ impl Libraries {
         let all: Vec<_> = self.0.iter().filter(|(path, _)| named(path)).collect();
         let package = facts.get(key::TORCH_PATH).value().map(ToString::to_string).unwrap_or_default();
         let own: Vec<_> = all.iter().filter(|(path, _)| path.starts_with(&format!("{package}/"))).copied().collect();
-        // Packages of distributions keep them elsewhere.
+        // Distribution packages install them outside the torch package.
         let libraries = if own.is_empty() { all } else { own };
         let mut best: Option<&Result<GpuSupport, Gap>> = None;
         for (_, has) in &libraries {
@@ -91,7 +91,8 @@ impl Libraries {
         })
     }
 
-    /// Extensions of Python packages of which none has code. A package may have some for certain GPUs alone.
+    /// Extensions of the Python packages in which no extension supports the GPU. A package may have some extensions for
+    /// certain GPUs only.
     fn extensions_without(&self, facts: &Facts, at: &[Site]) -> Fact<Vec<String>> {
         let torch = facts.get(key::TORCH_PATH).value().map(ToString::to_string).unwrap_or_default();
         let mut packages: BTreeMap<String, Vec<Judged<'_>>> = BTreeMap::new();
@@ -123,7 +124,7 @@ fn answer(has: Option<&Result<GpuSupport, Gap>>, what: &str, at: Vec<Site>) -> F
     }
 }
 
-/// The folder or the file below the folder of Python packages that a path lies in.
+/// The file or directory directly below site-packages that a path belongs to.
 fn package(path: &str) -> Option<String> {
     let (folder, marker) =
         ["/site-packages/", "/dist-packages/"].iter().find_map(|marker| Some((path.rfind(marker)?, marker)))?;
@@ -136,7 +137,7 @@ fn sites(at: &[Site], wanted: impl Fn(&str) -> bool) -> Vec<Site> {
     at.iter().filter(is_wanted).cloned().collect()
 }
 
-/// The best that the code of a library has for a GPU, where its driver compiles any PTX.
+/// The best support that a library's code has for a GPU, assuming the driver compiles any PTX.
 fn support(code: &CodeLists, gpu: Arch) -> GpuSupport {
     if code.cubin.iter().any(|arch| arch.runs_on(gpu)) {
         GpuSupport::Cubin
@@ -147,16 +148,16 @@ fn support(code: &CodeLists, gpu: Arch) -> GpuSupport {
     }
 }
 
-/// Whether the host's driver is new enough to compile PTX.
+/// Returns `Ptx` when the host's driver is new enough to compile the PTX, else `NewPtx`.
 fn compiled(path: &str, ptx: &str, host: &Host, facts: &Facts) -> Result<GpuSupport, Gap> {
     let cuda = match facts.get(key::HOST_CUDA) {
         Fact::Unknown(gap) => return Err(gap.clone()),
-        // Nothing was said of the driver: what it could not do is not asked.
+        // The host description has no driver: assume that it compiles the PTX.
         Fact::Absent => return Ok(GpuSupport::Ptx),
         Fact::Seen { value, .. } => value,
     };
     let needed = release_for_ptx(ptx).ok_or_else(|| {
-        Gap::new(format!("{path}: which CUDA release compiles PTX {ptx} on {host} is not known here"))
+        Gap::new(format!("{path}: the CUDA release that {host} needs to compile PTX {ptx} is unknown"))
     })?;
     Ok(if *cuda < needed { GpuSupport::NewPtx } else { GpuSupport::Ptx })
 }

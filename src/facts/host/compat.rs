@@ -1,5 +1,5 @@
-//! Forward compatibility on a host: which of the image's packages works there, and whether the one that the image's search
-//! path forces on it does.
+//! Forward compatibility on a host: which package of the image works there, and whether the one that the image's search
+//! path selects works.
 
 use crate::model::{Class, Fact, Gap, Host, Version};
 
@@ -9,7 +9,7 @@ use super::super::{Facts, key};
 pub(super) fn produce(host: &Host, facts: &mut Facts) {
     let packages = facts.get(key::CUDA_COMPAT).as_ref();
     let Some(driver) = &host.driver else {
-        // Nothing was said that could be compared.
+        // The description has no driver to compare with.
         return;
     };
     let needed = facts.get(key::TORCH_CUDA_DRIVER_MIN).value();
@@ -39,24 +39,24 @@ pub(super) fn produce(host: &Host, facts: &mut Facts) {
     facts.insert(key::HOST_COMPAT_REFUSED, refused);
 }
 
-/// The driver that a package was built with.
+/// The driver version that a package was built with.
 fn driver_of(package: &CompatPackage) -> Option<Version> {
     Version::parse(package.driver.as_ref()?)
 }
 
-/// Why a package does not work with a driver and the GPUs of a host.
+/// Why a package does not work with the driver and the GPUs of a host; `None` when it does.
 fn refusal(package: &CompatPackage, driver: &Version, host: &Host) -> Result<Option<String>, Gap> {
     if host.gpu.as_ref().is_some_and(|gpu| gpu.class == Some(Class::Consumer)) {
-        return Ok(Some("CUDA's forward compatibility is for GPUs of data centres".to_owned()));
+        return Ok(Some("CUDA's forward compatibility needs a data-centre GPU".to_owned()));
     }
     let Some(own) = driver_of(package) else {
-        return Err(Gap::new("the driver of a forward-compatibility package is not known"));
+        return Err(Gap::new("the driver version of a forward-compatibility package is unknown"));
     };
     Ok(match package.branches.as_deref().filter(|branches| !branches.is_empty()) {
         Some(branches) if branches.split(' ').any(|branch| branch == driver.major().to_string()) => None,
-        Some(branches) => Some(format!("it accepts drivers of the branches {branches}")),
-        // Older ones have no note: never with a newer driver.
-        None if own.major() < driver.major() => Some(format!("it is older, of driver {own}")),
+        Some(branches) => Some(format!("it only supports the driver branches {branches}")),
+        // Older packages have no note; they never work with a newer driver.
+        None if own.major() < driver.major() => Some(format!("it is older than the host driver: {own}")),
         None => None,
     })
 }

@@ -1,5 +1,5 @@
-//! What a host would make of an image. Everything is concluded from the description or the record of the host, and from facts
-//! about the image.
+//! The image on a host. Everything follows from the description or the record of the host, and from facts about the
+//! image.
 
 mod code;
 mod compat;
@@ -15,7 +15,7 @@ use super::producer::Producer;
 use super::{Context, Draft, Facts, key};
 
 impl Facts {
-    /// The same facts, with those about a host and about the image on it.
+    /// Returns these facts with those about a host and about the image on it.
     #[must_use]
     pub fn on(&self, host: &Host) -> Self {
         let mut facts = self.clone();
@@ -77,7 +77,7 @@ pub(super) static PRODUCER: Producer = Producer {
     run: absent,
 };
 
-/// Without a host nothing is asked about one.
+/// Without a host, all host facts are absent.
 fn absent(_: &Context<'_>, facts: &mut Draft<'_>) {
     for key in PRODUCER.produces {
         facts.insert_absent(key);
@@ -98,7 +98,7 @@ fn describe(host: &Host, facts: &mut Facts) {
     facts.insert(key::HOST_KERNEL, host.kernel.clone().into());
 }
 
-/// The CUDA release of the host's driver: as the user says, else by the driver's version.
+/// The CUDA release of the host's driver: the one in the description, else the one that belongs to the driver version.
 fn release(host: &Host) -> Fact<Version> {
     match (&host.cuda, &host.driver) {
         (Some(cuda), _) => Fact::known(cuda.clone()),
@@ -106,8 +106,8 @@ fn release(host: &Host) -> Fact<Version> {
         (None, Some(driver)) => release_of(driver).map_or_else(
             || {
                 Fact::Unknown(
-                    Gap::new(format!("which CUDA release driver {driver} brings is not known here"))
-                        .settled_by("add cuda=X.Y to the host, which nvidia-smi shows there"),
+                    Gap::new(format!("the CUDA release of driver {driver} is unknown"))
+                        .settled_by("add cuda=X.Y to the host, as nvidia-smi shows it there"),
                 )
             },
             Fact::known,
@@ -115,7 +115,7 @@ fn release(host: &Host) -> Fact<Version> {
     }
 }
 
-/// Variables of the image by which the container runtime would refuse this host.
+/// Variables of the image because of which the container runtime would refuse this host.
 fn unmet(host: &Host, facts: &Facts) -> Fact<Vec<String>> {
     let arch = host.gpu.as_ref().and_then(|gpu| {
         let (major, minor) = gpu.arch.capability();

@@ -1,11 +1,11 @@
-//! Whether a host's driver is of an older CUDA than the one that NCCL was built with.
+//! Detects a host driver whose CUDA release is older than the one that NCCL was built with.
 
 use crate::model::{Fact, ImagePath, Version};
 
 use super::super::records::NcclCopy;
 use super::super::{Facts, key};
 
-/// NCCL brings a CUDA runtime of its own, which starts with a driver of the same major version or a newer one.
+/// NCCL contains its own CUDA runtime, which needs a driver of the same or a newer major version.
 pub(super) fn produce(facts: &mut Facts) {
     let loaded = facts.get(key::NCCL_LOADED_PATH).as_ref();
     let copies = facts.get(key::NCCL_COPIES).as_ref();

@@ -1,4 +1,4 @@
-//! What only a record tells of a host. What the record could not tell is unknown here, for the same reason.
+//! Facts that only a host record provides. Gaps in the record make them unknown, with the same reason.
 
 mod rdma;
 
@@ -9,7 +9,7 @@ use crate::model::{Fact, Host, Version};
 use super::super::Facts;
 use super::super::key::{self, Definition, definitions};
 
-/// What is concluded from the GPU.
+/// Facts derived from the GPU.
 const OF_GPU: &[&Definition] = definitions![
     HOST_GPU,
     HOST_GPU_ARCH,
@@ -19,13 +19,13 @@ const OF_GPU: &[&Definition] = definitions![
     HOST_EXTENSIONS_WITHOUT_CODE,
 ];
 
-/// What is concluded from the driver.
+/// Facts derived from the driver.
 const OF_DRIVER: &[&Definition] =
     definitions![HOST_DRIVER, HOST_CUDA, HOST_UNMET_REQUIREMENTS, HOST_COMPAT, HOST_COMPAT_REFUSED, HOST_NCCL_CUDA,];
 
 impl Facts {
-    /// The same facts, with those about a recorded host and about the image on it. `host` is its description, in which it may
-    /// have another name.
+    /// Returns these facts with those about a recorded host and about the image on it. `host` is the description of
+    /// that host, possibly under another name.
     #[must_use]
     pub fn on_recorded(&self, host: &Host, record: &Record) -> Self {
         let mut facts = self.on(host);
@@ -37,7 +37,7 @@ impl Facts {
     }
 }
 
-/// What a description leaves out because the record does not know it is unknown, not unsaid.
+/// Facts missing from the description because the record does not have them are unknown, not absent.
 fn gaps(record: &Record, facts: &mut Facts) {
     unknown(&record.gpu().map(|_| ()), OF_GPU, facts);
     unknown(&record.gpus.list, definitions![HOST_GPU_COUNT], facts);
@@ -47,7 +47,7 @@ fn gaps(record: &Record, facts: &mut Facts) {
     unknown(&record.system.kernel, definitions![HOST_KERNEL], facts);
 }
 
-/// What is concluded from the first of these facts is as unknown as that, unless somebody described it.
+/// Facts derived from an unknown item are unknown too, unless the description provides the first of them.
 fn unknown<T>(item: &Fact<T>, keys: &[&'static Definition], facts: &mut Facts) {
     let is_said = |key: &&Definition| *facts.view(key) != Fact::Absent;
     if let Fact::Unknown(gap) = item
@@ -108,7 +108,7 @@ fn gpus(record: &Record, facts: &mut Facts) {
     facts.insert(key::HOST_MIG, list(with(|gpu| gpu.mig.clone())));
 }
 
-/// The module has this name since driver 470, and had the other one in Mellanox's own package.
+/// The module has this name since driver 470; Mellanox's own package used the other.
 fn peermem(record: &Record) -> Fact<bool> {
     match (record.modules.has("nvidia_peermem"), record.modules.has("nv_peer_mem")) {
         (Fact::Seen { value: false, .. }, older) => older,
@@ -116,7 +116,7 @@ fn peermem(record: &Record) -> Fact<bool> {
     }
 }
 
-/// DMA-BUF needs the open modules and Linux 5.12 (GPU Operator, "GPUDirect RDMA and GPUDirect Storage").
+/// DMA-BUF needs the open kernel modules and Linux 5.12 (GPU Operator, "GPUDirect RDMA and GPUDirect Storage").
 fn dma_buf(record: &Record) -> Fact<bool> {
     record.driver.flavour.as_ref().and_then(|flavour, _| match flavour {
         Flavour::Proprietary => Fact::known(false),
@@ -128,14 +128,15 @@ fn has_dma_buf(kernel: &str) -> Fact<bool> {
     match (Version::parse(kernel), Version::parse("5.12")) {
         (Some(kernel), Some(first)) if kernel >= first => Fact::known(true),
         (Some(_), Some(_)) if kernel.contains(".el") => {
-            Fact::unknown(format!("Red Hat may have brought DMA-BUF for RDMA to its kernel {kernel}"))
+            Fact::unknown(format!("Red Hat may have backported DMA-BUF for RDMA to kernel {kernel}"))
         }
         (Some(_), Some(_)) => Fact::known(false),
-        _ => Fact::unknown(format!("which version kernel {kernel} is")),
+        _ => Fact::unknown(format!("the kernel version {kernel} cannot be parsed")),
     }
 }
 
-/// Nodes that have processors alone. Memory without processors is a GPU's or an expansion's, and is well.
+/// NUMA nodes with processors but no memory. Nodes with memory only belong to a GPU or a memory expansion, and are
+/// fine.
 fn bare_nodes(record: &Record) -> Fact<Vec<String>> {
     record.memory.nodes.as_ref().and_then(|nodes, _| {
         each(nodes.iter().filter(|node| node.processors.value().is_some()), |node| {
@@ -151,8 +152,8 @@ fn cdi_faults(record: &Record) -> Fact<Vec<String>> {
             let what = match (&specification.kind, specification.missing.as_slice()) {
                 (Fact::Unknown(gap), _) => gap.why.clone(),
                 (_, []) => return None,
-                (_, [first]) => format!("{first} is not there"),
-                (_, [first, rest @ ..]) => format!("{first} and {} more are not there", rest.len()),
+                (_, [first]) => format!("{first} is missing"),
+                (_, [first, rest @ ..]) => format!("{first} and {} more are missing", rest.len()),
             };
             Some(format!("{}: {what}", specification.file))
         };
@@ -160,7 +161,7 @@ fn cdi_faults(record: &Record) -> Fact<Vec<String>> {
     })
 }
 
-/// What several tell together. What one of them does not tell counts where no other tells anything.
+/// Merges the lists of several items. A gap of one item counts only when no other item has an entry.
 fn each<T>(all: impl Iterator<Item = T>, tell: impl Fn(T) -> Fact<Vec<String>>) -> Fact<Vec<String>> {
     let (mut found, mut gap) = (Vec::new(), None);
     for one in all {
@@ -178,7 +179,7 @@ fn each<T>(all: impl Iterator<Item = T>, tell: impl Fn(T) -> Fact<Vec<String>>) 
     }
 }
 
-/// A name, if the answer is yes.
+/// The name if the answer is yes, else nothing.
 fn chosen(answer: &Fact<bool>, name: &str) -> Fact<Vec<String>> {
     answer.as_ref().map(|yes| if *yes { vec![name.to_owned()] } else { Vec::new() })
 }
@@ -191,7 +192,7 @@ fn is_there<T>(item: &Fact<T>) -> Fact<bool> {
     }
 }
 
-/// A list of texts; none is absent.
+/// A list of strings; absent when empty.
 fn list(texts: Fact<Vec<String>>) -> Fact<Vec<String>> {
     texts.and_then(|texts, at| if texts.is_empty() { Fact::Absent } else { Fact::Seen { value: texts, at } })
 }

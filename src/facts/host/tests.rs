@@ -10,7 +10,7 @@ fn list(names: &[&str]) -> Value {
     Value::List(names.iter().map(|name| Value::from(*name)).collect())
 }
 
-/// An image with torch and NCCL, and the libraries that are given: name below the folder of packages, cubin, PTX.
+/// An image with torch, NCCL and the given libraries: name below site-packages, cubin, PTX.
 fn image(libraries: &[(&str, &[&str], &[&str])], ptx: &str) -> Facts {
     let groups = libraries.iter().map(|(name, cubin, ptx)| {
         let lists = BTreeMap::from([("cubin".to_owned(), list(cubin)), ("ptx".to_owned(), list(ptx))]);
@@ -54,7 +54,7 @@ fn code_for_the_gpu_of_a_host() {
         ("driver=570.1,gpu=b200", "none", "ptx"),
         ("driver=570.1,gpu=v100", "none", "none"),
         ("driver=570.1", "absent", "absent"),
-        ("driver=999.1,gpu=h100", "cubin", "unknown: which CUDA release driver 999.1 brings"),
+        ("driver=999.1,gpu=h100", "cubin", "unknown: the CUDA release of driver 999.1"),
     ] {
         let facts = image.on(&host(text));
         assert_eq!(said(&facts, &key::HOST_TORCH_CODE), torch, "{text}");
@@ -79,7 +79,7 @@ fn packages_with_code_for_other_gpus_alone() {
         &[
             (TORCH, &["sm_80"], &[]),
             (NCCL, &["sm_75"], &[]),
-            // torch's own are not asked for: some are for certain GPUs alone.
+            // torch's own libraries are skipped: some support certain GPUs only.
             ("torch/lib/libtorch_nvshmem.so", &["sm_90"], &[]),
             ("flash_attn_3/_C.so", &["sm_90a"], &[]),
             ("vllm/_C.so", &["sm_80"], &[]),
@@ -91,7 +91,7 @@ fn packages_with_code_for_other_gpus_alone() {
     for (text, expected) in [
         ("gpu=a100", "/opt/site-packages/flash_attn_3/_C.so"),
         ("gpu=h100", "absent"),
-        // A driver of CUDA 11 does not compile what 12.0 wrote.
+        // A driver of CUDA 11 cannot compile the PTX of CUDA 12.0.
         ("driver=470.57,gpu=a100", "/opt/site-packages/flash_attn_2_cuda.so, /opt/site-packages/flash_attn_3/_C.so"),
     ] {
         assert_eq!(said(&image.on(&host(text)), &key::HOST_EXTENSIONS_WITHOUT_CODE), expected, "{text}");
@@ -99,7 +99,7 @@ fn packages_with_code_for_other_gpus_alone() {
 }
 
 #[test]
-fn what_the_container_runtime_would_refuse() {
+fn requirements_that_a_host_does_not_meet_are_reported() {
     let mut image = Facts::default();
     let terms = BTreeMap::from([("1".to_owned(), vec!["cuda>=12.8".to_owned()])]);
     let variables = BTreeMap::from([("NVIDIA_REQUIRE_CUDA".to_owned(), terms)]);
@@ -133,18 +133,18 @@ fn forward_compatibility() {
     let noted = with(Some("535 550 575"));
     for (image, text, usable, refused) in [
         (&noted, "driver=535.104,gpu=a100", LIBRARY, "absent"),
-        (&noted, "driver=545.23,gpu=a100", "absent", "it accepts drivers of the branches 535 550 575"),
-        (&noted, "driver=590.44,gpu=a100", "absent", "it accepts drivers of the branches"),
-        (&noted, "driver=535.104,gpu=rtx4090", "absent", "CUDA's forward compatibility is for GPUs of data centres"),
+        (&noted, "driver=545.23,gpu=a100", "absent", "it only supports the driver branches 535 550 575"),
+        (&noted, "driver=590.44,gpu=a100", "absent", "it only supports the driver branches"),
+        (&noted, "driver=535.104,gpu=rtx4090", "absent", "CUDA's forward compatibility needs a data-centre GPU"),
         (&noted, "gpu=a100", "absent", "absent"),
         (&with(None), "driver=545.23,gpu=a100", LIBRARY, "absent"),
-        (&with(None), "driver=590.44,gpu=a100", "absent", "it is older, of driver 575.57.08"),
+        (&with(None), "driver=590.44,gpu=a100", "absent", "it is older than the host driver: 575.57.08"),
     ] {
         let facts = image.on(&host(text));
         assert_eq!(said(&facts, &key::HOST_COMPAT), usable, "{text}");
         assert!(said(&facts, &key::HOST_COMPAT_REFUSED).starts_with(refused), "{text}");
     }
-    // One that is too old for torch makes up for nothing.
+    // A package too old for torch does not help.
     let mut newer = noted;
     newer.insert(key::TORCH_CUDA_DRIVER_MIN, Fact::seen(Version::parse("580.65.06").unwrap(), []));
     assert_eq!(said(&newer.on(&host("driver=535.104,gpu=a100")), &key::HOST_COMPAT), "absent");

@@ -1,4 +1,4 @@
-//! Faults of NCCL's releases that are known and mended in later ones: the table `faults.yaml`.
+//! Known bugs of NCCL releases that later releases fix: the table `faults.yaml`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -12,31 +12,31 @@ use crate::model::{Fact, Version};
 use super::super::words::Linkage;
 use super::super::{Context, Draft, key, settings};
 
-/// A fault of a range of releases.
+/// A bug in a range of releases.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FaultRow {
     /// The first release that has it.
     since: String,
-    /// The first one that does not.
+    /// The first release without it.
     mended: String,
     meets: Meets,
-    /// How NCCL must be linked to torch for it.
+    /// The linkage of NCCL that the bug needs; `None` for any.
     linkage: Option<Linkage>,
-    /// What happens.
+    /// The symptom.
     what: String,
-    /// The setting that avoids it: `NAME=0`, or a name alone for any value.
+    /// The setting that avoids it: `NAME=0`, or only a name for any value.
     off: Option<String>,
     source: String,
 }
 
-/// Who meets a fault.
+/// Jobs that a bug affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Meets {
-    /// Any job on common hosts can.
+    /// Any job on common hosts.
     Ordinary,
-    /// It needs special hosts or programs.
+    /// Only jobs on special hosts or with special programs.
     Rare,
 }
 
@@ -79,8 +79,8 @@ impl FaultRow {
 
     fn sentence(&self) -> String {
         let off = self.off.as_ref().filter(|off| off.contains('='));
-        let until = off.map_or(String::new(), |off| format!(" (until then {off})"));
-        format!("{}; mended in {}{until}: {}", self.what, self.mended, self.source)
+        let until = off.map_or(String::new(), |off| format!(" (workaround: {off})"));
+        format!("{}; fixed in {}{until}: {}", self.what, self.mended, self.source)
     }
 }
 
@@ -145,8 +145,8 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_names_the_release_and_the_way_round() {
+    fn a_sentence_names_the_release_and_the_workaround() {
         let fault = TABLE.iter().find(|fault| fault.off.as_deref() == Some("NCCL_NVLS_ENABLE=0")).unwrap();
-        assert!(fault.sentence().contains("; mended in 2.29.2 (until then NCCL_NVLS_ENABLE=0): https://"));
+        assert!(fault.sentence().contains("; fixed in 2.29.2 (workaround: NCCL_NVLS_ENABLE=0): https://"));
     }
 }

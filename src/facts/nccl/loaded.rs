@@ -1,4 +1,4 @@
-//! The NCCL that torch would run, and whether it has what torch imports of it.
+//! The NCCL that torch would run, and the symbols that torch imports from it.
 
 use crate::model::{Fact, Gap, ImagePath, Site};
 use crate::rootfs::RootFile;
@@ -17,13 +17,13 @@ pub(super) struct Loaded<'a> {
 }
 
 impl Loaded<'_> {
-    /// What is left to say of a library whose version and variables were wanted, and that does not hold them.
+    /// The fact for a library that contains neither a version string nor variables.
     pub(super) fn no_banner<T>(&self) -> Fact<T> {
-        Fact::Unknown(Gap::new(format!("{} holds no literal with NCCL's version", self.path)))
+        Fact::Unknown(Gap::new(format!("{} does not contain NCCL's version string", self.path)))
     }
 }
 
-/// Follows the way that torch goes to NCCL.
+/// Finds the NCCL that torch would load.
 pub(super) fn loaded<'a>(context: &Context<'a>, facts: &Draft<'_>) -> Fact<Loaded<'a>> {
     let linkage = match facts.get(key::TORCH_NCCL_LINKAGE) {
         Fact::Seen { value, .. } => *value,
@@ -35,7 +35,7 @@ pub(super) fn loaded<'a>(context: &Context<'a>, facts: &Draft<'_>) -> Fact<Loade
             let holder = libraries.into_iter().find(|library| strings(&library.file).is_some());
             holder.map_or(
                 Fact::Unknown(Gap::new(
-                    "NCCL is linked into torch, and none of its libraries holds the literal with its version",
+                    "NCCL is linked into torch, but no library of torch contains NCCL's version string",
                 )),
                 |library| {
                     let site = library.site(None);
@@ -52,7 +52,7 @@ pub(super) fn loaded<'a>(context: &Context<'a>, facts: &Draft<'_>) -> Fact<Loade
                 let loaded = in_process(context, &libraries, import);
                 let path = |fact: &Fact<Loaded<'_>>| fact.value().map(|loaded| loaded.path.clone());
                 if index > 0 && path(&fact) != path(&loaded) {
-                    return Fact::Unknown(Gap::new("which NCCL is loaded depends on the processor"));
+                    return Fact::Unknown(Gap::new("the NCCL that is loaded depends on the CPU level"));
                 }
                 fact = loaded;
             }
@@ -62,8 +62,8 @@ pub(super) fn loaded<'a>(context: &Context<'a>, facts: &Draft<'_>) -> Fact<Loade
     })
 }
 
-/// The NCCL of a process: the first object that defines its functions, in the order in which symbols are looked up. If the
-/// import fails before it comes to NCCL, the one that torch's libraries would be given.
+/// The NCCL of a process: the first object that defines its functions, in symbol lookup order. If the import fails
+/// before it reaches NCCL, the one that torch's libraries would find.
 fn in_process<'a>(context: &Context<'a>, libraries: &[TorchLibrary<'a>], import: &Import<'a>) -> Fact<Loaded<'a>> {
     let is_nccl = |object: &&LoadedObject<'_>| match &object.elf.symbols {
         Ok(symbols) => symbols.iter().any(|symbol| symbol.defined && symbol.name == "ncclGetVersion"),
@@ -97,13 +97,13 @@ fn at<'a>(context: &Context<'a>, path: &ImagePath, route: String) -> Fact<Loaded
     })
 }
 
-/// What the libraries of torch import of NCCL, and the copy that they would be bound to does not define.
+/// Symbols of NCCL that torch's libraries import and the loaded copy does not define.
 pub(super) fn missing_symbols(context: &Context<'_>, loaded: &Loaded<'_>) -> Fact<Vec<String>> {
     context.torch_cuda().and_then(|libraries, _| {
         let Some(Ok(given)) = elf(&loaded.file).map(|elf| &elf.symbols) else {
             return Fact::Unknown(Gap::new(format!("{}: its dynamic symbols could not be read", loaded.path)));
         };
-        // Between libraries of torch: 1.13 defines NCCL in one and imports it in another.
+        // Symbols may also come from another library of torch: 1.13 defines NCCL in one and imports it in another.
         let mut inside = Vec::new();
         let mut wanted = Vec::new();
         for library in &libraries {

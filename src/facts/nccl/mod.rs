@@ -19,7 +19,7 @@ pub(super) use users::other_users;
 
 use loaded::{Loaded, loaded, missing_symbols};
 
-/// The name by which everything links to a shared NCCL.
+/// The soname of a shared NCCL.
 const SONAME: &str = "libnccl.so.2";
 
 fn strings<'a>(file: &RootFile<'a>) -> Option<&'a NcclStrings> {
@@ -29,12 +29,12 @@ fn strings<'a>(file: &RootFile<'a>) -> Option<&'a NcclStrings> {
     })
 }
 
-/// What the NCCL that torch would load holds, once [`produce`] has found it.
+/// Strings of the NCCL that torch would load, once [`produce`] has found it.
 pub(super) fn loaded_strings<'a>(context: &Context<'a>, facts: &Draft<'_>) -> Fact<&'a NcclStrings> {
     facts.get(key::NCCL_LOADED_PATH).clone().and_then(|path, at| {
         match context.rootfs.open(&path).ok().and_then(|(_, file)| strings(&file)) {
             Some(value) => Fact::Seen { value, at },
-            None => Fact::Unknown(Gap::new(format!("{path} holds no literal with NCCL's version"))),
+            None => Fact::Unknown(Gap::new(format!("{path} does not contain NCCL's version string"))),
         }
     })
 }

@@ -1,4 +1,4 @@
-//! NCCL's plugins: what each offers, which of them this NCCL opens, and whether it accepts what it finds there
+//! NCCL's plugins: the interfaces of each, which of them this NCCL opens, and which interfaces it accepts
 //! (`src/plugin/plugin_open.cc`, `src/plugin/net.cc`; before 2.26 `src/net.cc` and `src/misc/tuner.cc`).
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use super::{loaded_strings, strings};
 pattern!(INTERFACE, r"^nccl(?:(?:Net|CollNet|Tuner|Env|Gin|Rma)Plugin|Profiler)_v\d+$");
 pattern!(FILE_NAME, r"^libnccl-(?:net|tuner|profiler|env|gin|rma)[^/]*\.so(?:\.|$)");
 
-/// A place where NCCL lets others in: a row of the table `plugins.yaml`.
+/// A kind of plugin: a row of the table `plugins.yaml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PluginKind {
@@ -29,7 +29,7 @@ struct PluginKind {
     library: String,
     /// The symbol, without its version.
     symbol: String,
-    /// First release that takes several, parted by commas.
+    /// First release that accepts several plugins, separated by commas.
     list_since: Option<String>,
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the table"))]
     source: String,
@@ -37,10 +37,10 @@ struct PluginKind {
 
 static KINDS: LazyLock<Vec<PluginKind>> = LazyLock::new(|| shipped::table("plugins"));
 
-/// What came of opening one plugin.
+/// Results of opening the plugins.
 #[derive(Default)]
 struct Outcomes {
-    /// Paths of the files that were opened, and for what.
+    /// Paths of the opened files, with the variables that selected them.
     opened: BTreeMap<ImagePath, Vec<&'static str>>,
     network: Option<(ImagePath, String)>,
     refused: Vec<(String, Site)>,
@@ -49,7 +49,7 @@ struct Outcomes {
     gap: Option<Gap>,
 }
 
-/// What NCCL and its loader are asked.
+/// The inputs for opening plugins as NCCL does.
 struct Opener<'c, 'a> {
     context: &'c Context<'a>,
     /// The object that calls dlopen.
@@ -85,7 +85,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
         if plugins.is_empty() { Fact::Absent } else { Fact::Seen { value: records.collect(), at } },
     );
 
-    // Without a plugin in the image, what is not known of NCCL makes no difference.
+    // Without a plugin in the image, gaps about NCCL do not matter.
     let gap = outcomes.gap.as_ref().filter(|_| !plugins.is_empty());
     let list = |texts: Vec<String>, at: Vec<Site>| match gap {
         _ if !texts.is_empty() => Fact::Seen { value: texts, at },
@@ -113,7 +113,7 @@ fn is_plugin(path: &ImagePath, file: &RootFile<'_>) -> bool {
     strings(file).is_none() && (has_name() || exports())
 }
 
-/// Interfaces that a library defines.
+/// Plugin interfaces that a library defines.
 fn exports(symbols: &[DynamicSymbol]) -> Vec<&str> {
     let mut names: Vec<_> = symbols
         .iter()
@@ -156,7 +156,7 @@ impl Opener<'_, '_> {
     fn open_all(&self) -> Outcomes {
         let mut outcomes = Outcomes::default();
         if self.copy.interfaces.is_empty() {
-            outcomes.gap = Some(Gap::new(format!("{} names no interface of plugins", self.caller)));
+            outcomes.gap = Some(Gap::new(format!("{} contains no names of plugin interfaces", self.caller)));
         }
         for kind in KINDS.iter().filter(|kind| self.copy.interfaces.iter().any(|name| name.starts_with(&kind.symbol))) {
             let setting = self.environment.get(&kind.variable);
@@ -178,7 +178,7 @@ impl Opener<'_, '_> {
         self.version.as_ref().is_none_or(|version| first.is_some_and(|first| *version >= first))
     }
 
-    /// The plugins that NCCL looks for, each by the names that it tries.
+    /// The plugins that NCCL looks for, each with the names that it tries.
     fn names(&self, kind: &PluginKind, value: Option<&str>) -> Vec<Vec<String>> {
         let takes_list = kind.list_since.as_ref().is_some_and(|first| self.is_from(first));
         let value = match value {
@@ -186,7 +186,7 @@ impl Opener<'_, '_> {
             other => other,
         };
         let Some(value) = value else { return vec![vec![format!("{}.so", kind.library)]] };
-        // Before 2.28 `none` was a name like others, and nobody has a library of this name.
+        // Before 2.28, `none` was an ordinary name, but no library has it.
         if value.is_empty() || value.eq_ignore_ascii_case("none") || value.eq_ignore_ascii_case("STATIC_PLUGIN") {
             return Vec::new();
         }
@@ -195,7 +195,7 @@ impl Opener<'_, '_> {
         wanted.into_iter().map(|name| self.spellings(kind, name)).collect()
     }
 
-    /// One plugin's names: as it was given, and inside NCCL's pattern.
+    /// The names for one plugin: the given one, and the one made with NCCL's pattern.
     fn spellings(&self, kind: &PluginKind, name: &str) -> Vec<String> {
         let inside = format!("{}-{name}.so", kind.library);
         #[expect(clippy::case_sensitive_file_extension_comparisons, reason = "as NCCL compares it")]
@@ -213,7 +213,7 @@ impl Opener<'_, '_> {
         for name in names {
             match self.context.loader.dlopen(&self.caller, &[name]) {
                 Fact::Seen { value: Ok(path), .. } => return self.judge(kind, path, outcomes),
-                // The text of dlerror names the file that is missing.
+                // dlerror names the missing file.
                 Fact::Seen { value: Err(why), .. } if why.starts_with(&format!("{name}: ")) => {}
                 Fact::Seen { value: Err(why), .. } => return outcomes.broken.push(format!("{name}: {why}")),
                 Fact::Absent => {}

@@ -1,4 +1,4 @@
-//! Who else has to do with libnccl.so.2: packages that wrote the same file, and modules of Python that need it.
+//! Other users of libnccl.so.2: packages that installed the same file, and Python modules that need it.
 
 use crate::model::{Fact, Gap, Site, Version};
 use crate::rootfs::loader::elf;
@@ -11,13 +11,13 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     facts.insert(key::NCCL_OTHER_USERS, other_users(context, facts.get(key::NCCL_LOADED_VERSION)));
 }
 
-/// Wheels for several CUDA releases install to one path.
+/// Wheels for several CUDA releases install to the same path.
 fn overwritten(context: &Context<'_>) -> Fact<Vec<String>> {
     let copies = context.rootfs.read_files().filter(|(_, file)| strings(file).is_some());
     let (texts, at): (Vec<_>, Vec<_>) = copies
         .filter_map(|(path, file)| {
             let owners = context.packages.owners(path);
-            (owners.len() > 1).then(|| (format!("{path} is of {}", owners.join(" and ")), file.site(path, None)))
+            (owners.len() > 1).then(|| (format!("{path} is owned by {}", owners.join(" and ")), file.site(path, None)))
         })
         .unzip();
     match context.packages.unread() {
@@ -27,7 +27,7 @@ fn overwritten(context: &Context<'_>) -> Fact<Vec<String>> {
     }
 }
 
-/// What a module would load if it were imported first: then torch is given the same.
+/// The NCCL that a module would load if it were imported first: torch then gets the same one.
 pub(in crate::facts) fn other_users(context: &Context<'_>, loaded: &Fact<Version>) -> Fact<Vec<String>> {
     let loaded = match loaded {
         Fact::Seen { value, .. } => value.to_string(),

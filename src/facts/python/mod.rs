@@ -1,4 +1,4 @@
-//! Which Python the image starts, and where that imports from.
+//! The Python that the image starts, and the directories that it imports from.
 
 mod path;
 mod program;
@@ -15,18 +15,18 @@ pattern!(VERSIONED, r"^python3\.(\d+)t?$");
 /// An interpreter of the image.
 #[derive(Debug)]
 pub(super) struct Python {
-    /// As it is called.
+    /// The path by which it is called.
     name: ImagePath,
     site: Site,
-    /// The file that runs, or why that is unknown.
+    /// The file that runs, or why it is unknown.
     pub(super) program: Result<ImagePath, Gap>,
     /// Minor version of Python 3.
     pub(super) minor: Option<u32>,
-    /// Existing folders of `sys.path`, in its order: first `PYTHONPATH`, then the standard library's, then those of packages.
+    /// Existing directories of `sys.path`, in order: `PYTHONPATH`, the standard library, then packages.
     pub(super) path: Vec<ImagePath>,
-    /// Those of them that packages are installed in.
+    /// The directories of `path` that packages are installed in.
     pub(super) site_packages: Vec<ImagePath>,
-    /// Files that run code when this interpreter starts, which may change where it imports from.
+    /// Files that run code when this interpreter starts, and may change where it imports from.
     pub(super) hooks: Vec<ImagePath>,
 }
 
@@ -36,7 +36,7 @@ impl Python {
         program::choose(rootfs, config).and_then(|name| Self::at(rootfs, config, name))
     }
 
-    /// The interpreter that is called by this path, if there is one.
+    /// The interpreter that is called by this path, if it exists.
     pub(super) fn at(rootfs: &RootFs, config: Option<&ImageConfig>, name: ImagePath) -> Option<Self> {
         let (real, file) = rootfs.open(&name).ok()?;
         let site = file.site(&real, None);
@@ -54,7 +54,7 @@ impl Python {
     }
 }
 
-/// The minor version that the name of an interpreter's file tells, as in `python3.11`.
+/// The minor version in the name of an interpreter's file, such as `python3.11`.
 fn minor_of(file: &ImagePath) -> Option<u32> {
     let captures = VERSIONED.captures(file.file_name())?;
     std::str::from_utf8(captures.get(1)?.as_bytes()).ok()?.parse().ok()
@@ -79,7 +79,7 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     let folders = match (&python.program, folders.is_empty()) {
         (Err(gap), _) => Fact::Unknown(gap.clone()),
         (Ok(_), true) => {
-            let why = format!("{} was found, and no folder that it would import packages from", python.name);
+            let why = format!("{} has no directory to import packages from", python.name);
             Fact::Unknown(Gap::new(why))
         }
         (Ok(_), false) => Fact::seen(folders, [python.site.clone()]),

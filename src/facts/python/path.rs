@@ -1,5 +1,5 @@
-//! Where an interpreter imports from (CPython, `Modules/getpath.py` and `Lib/site.py`; PEP 405; Debian Python Policy, section
-//! "Module Path").
+//! The import path of an interpreter (CPython, `Modules/getpath.py` and `Lib/site.py`; PEP 405; Debian Python Policy,
+//! section "Module Path").
 
 use crate::model::{Fact, ImageConfig, ImagePath};
 use crate::rootfs::RootFs;
@@ -7,7 +7,7 @@ use crate::rootfs::RootFs;
 use super::super::text;
 use super::program;
 
-/// What an interpreter imports from.
+/// The import path of an interpreter.
 #[derive(Debug, Default)]
 pub(super) struct PythonLayout {
     pub(super) minor: Option<u32>,
@@ -19,12 +19,12 @@ pub(super) struct PythonLayout {
 /// A virtual environment.
 struct Virtual {
     prefix: ImagePath,
-    /// The folder of the interpreter that it was made with.
+    /// The directory of the interpreter that created it.
     home: Option<ImagePath>,
     sees_system: bool,
 }
 
-/// Works out `sys.path` of the interpreter that is called by `name` and whose file is `real`.
+/// Computes `sys.path` of the interpreter that is called by `name` and whose file is `real`.
 pub(super) fn layout(
     rootfs: &RootFs,
     config: Option<&ImageConfig>,
@@ -80,7 +80,7 @@ impl PythonLayout {
         is_new
     }
 
-    /// Adds a folder of packages, and the folders that its `.pth` files name.
+    /// Adds a site directory, and the directories that its `.pth` files name.
     fn add_site(&mut self, rootfs: &RootFs, folder: &ImagePath) {
         if !self.add(rootfs, folder.clone()) {
             return;
@@ -109,8 +109,8 @@ impl PythonLayout {
     }
 }
 
-/// The virtual environment that an interpreter is called in: known by the file beside or above the name that was called, not
-/// by where it leads.
+/// The virtual environment of an interpreter, marked by a file next to or above the name that was called; links are not
+/// followed.
 fn virtual_environment(rootfs: &RootFs, name: &ImagePath) -> Option<Virtual> {
     let folder = name.parent();
     let marks = [folder.join(b"pyvenv.cfg"), folder.parent().join(b"pyvenv.cfg")];
@@ -128,7 +128,7 @@ fn virtual_environment(rootfs: &RootFs, name: &ImagePath) -> Option<Virtual> {
     })
 }
 
-/// The folder above the programs that has the standard library, or simply the one above.
+/// The closest ancestor of the program directory with the standard library, else its parent.
 fn prefix(rootfs: &RootFs, programs: &ImagePath) -> ImagePath {
     let programs = rootfs.real_directory(programs).unwrap_or_else(|| programs.clone());
     let mut folder = programs.clone();
@@ -144,18 +144,19 @@ fn prefix(rootfs: &RootFs, programs: &ImagePath) -> ImagePath {
     programs.parent()
 }
 
-/// Where the standard library's compiled modules are: Red Hat's distributions build Python with `lib64` (`sys.platlibdir`).
+/// The directory of the standard library's compiled modules: Red Hat's distributions build Python with `lib64`
+/// (`sys.platlibdir`).
 fn libraries(rootfs: &RootFs, prefix: &ImagePath, version: &str) -> ImagePath {
     let (lib, lib64) = (prefix.join(b"lib"), prefix.join(b"lib64"));
     let modules = |folder: &ImagePath| rootfs.real_directory(&folder.join(version.as_bytes()).join(b"lib-dynload"));
     if modules(&lib64).is_some() && modules(&lib64) != modules(&lib) { lib64 } else { lib }
 }
 
-/// The folders of packages of an installation.
+/// The site directories of an installation.
 fn site_folders(rootfs: &RootFs, prefix: &ImagePath, libraries: &ImagePath, version: &str) -> Vec<ImagePath> {
     let debian = ImagePath::from("usr/lib/python3/dist-packages");
     let local = ImagePath::from("usr/local/lib").join(version.as_bytes()).join(b"dist-packages");
-    // Debian's own interpreter looks below /usr/local first, and in dist-packages.
+    // Debian's own interpreter searches /usr/local first, and uses dist-packages.
     if *prefix == ImagePath::from("usr") && (rootfs.is_directory(&debian) || rootfs.is_directory(&local)) {
         return vec![local, debian, prefix.join(b"lib").join(version.as_bytes()).join(b"dist-packages")];
     }
@@ -163,7 +164,7 @@ fn site_folders(rootfs: &RootFs, prefix: &ImagePath, libraries: &ImagePath, vers
     vec![folder(libraries), folder(&prefix.join(b"lib"))]
 }
 
-/// The home folder of the image's user, as container runtimes set `HOME`.
+/// The home directory of the image's user, as container runtimes set `HOME`.
 fn home(rootfs: &RootFs, config: Option<&ImageConfig>) -> ImagePath {
     if let Some(home) = config.and_then(|config| config.environment.get("HOME")) {
         return ImagePath::from(home.as_str());

@@ -1,15 +1,15 @@
-//! Which interpreter runs: the one that the image's own command names, else the one that `PATH` finds.
+//! The interpreter that runs: the one that the image's command names, else the first one in `PATH`.
 
 use crate::model::{Gap, ImageConfig, ImagePath};
 use crate::rootfs::RootFs;
 
 use super::minor_of;
 
-/// What an image without `PATH` gets from container runtimes.
+/// `PATH` that container runtimes set if the image does not.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// The path by which Python is called: by the entrypoint or the command where one of their words is an interpreter or
-/// `conda run`, else by `python` or, where there is none, `python3`.
+/// The path by which Python is called: by the entrypoint or the command if one of their words is an interpreter or they
+/// use `conda run`, else by `python`, else by `python3`.
 pub(super) fn choose(rootfs: &RootFs, config: Option<&ImageConfig>) -> Option<ImagePath> {
     let words: Vec<&str> =
         config.iter().flat_map(|config| config.entrypoint.iter().chain(&config.command)).map(String::as_str).collect();
@@ -20,7 +20,8 @@ pub(super) fn choose(rootfs: &RootFs, config: Option<&ImageConfig>) -> Option<Im
         .or_else(|| find(rootfs, config, "python3"))
 }
 
-/// The file that a command leads to: a path as it is, a name by `PATH`. Python 2 runs no torch of today.
+/// The file that a command leads to: a path directly, a name through `PATH`. Python 2 is excluded because no current
+/// torch runs on it.
 fn find(rootfs: &RootFs, config: Option<&ImageConfig>, command: &str) -> Option<ImagePath> {
     let is_usable =
         |path: &ImagePath| rootfs.open(path).is_ok_and(|(real, _)| !real.file_name().starts_with(b"python2"));
@@ -38,7 +39,7 @@ fn is_python(word: &str) -> bool {
     version.is_some_and(|version| version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
 }
 
-/// The interpreter of the environment in `conda run -n NAME …` or `conda run -p FOLDER …`.
+/// The interpreter of the environment in `conda run -n NAME …` or `conda run -p DIRECTORY …`.
 fn of_conda(rootfs: &RootFs, config: Option<&ImageConfig>, words: &[&str]) -> Option<ImagePath> {
     let (command, rest) = words.split_first()?;
     let is_conda = matches!(command.rsplit('/').next(), Some("conda" | "mamba" | "micromamba"));
@@ -62,7 +63,7 @@ fn of_conda(rootfs: &RootFs, config: Option<&ImageConfig>, words: &[&str]) -> Op
     Some(prefix.join(b"bin/python")).filter(|path| rootfs.open(path).is_ok())
 }
 
-/// The interpreter behind a shim of pyenv, which is a script that chooses when it runs; `None` for anything else.
+/// The interpreter behind a pyenv shim, which is a script that chooses at run time; `None` if it is not a shim.
 pub(super) fn behind_shim(
     rootfs: &RootFs,
     config: Option<&ImageConfig>,
@@ -80,14 +81,12 @@ pub(super) fn behind_shim(
     let mut programs = programs.into_iter().filter(|path| rootfs.open(path).is_ok());
     Some(match (programs.next(), programs.next()) {
         (Some(only), None) => Ok(only),
-        _ => {
-            Err(Gap::new(format!("{name} is a shim of pyenv, which chooses one of several interpreters when it runs"))
-                .settled_by("-e PYENV_VERSION=VERSION says which"))
-        }
+        _ => Err(Gap::new(format!("{name} is a pyenv shim, which chooses one of several interpreters when it runs"))
+            .settled_by("choose one with -e PYENV_VERSION=VERSION")),
     })
 }
 
-/// The minor version of an interpreter: its file's name tells it, or the folders of its prefix.
+/// The minor version of an interpreter, from its file name or from the directories of its prefix.
 pub(super) fn minor(rootfs: &RootFs, real: &ImagePath, prefix: &ImagePath) -> Option<u32> {
     minor_of(real).or_else(|| {
         let lib = prefix.join(b"lib");

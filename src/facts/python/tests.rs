@@ -30,7 +30,7 @@ fn config(environment: &[(&str, &str)], command: &[&str]) -> ImageConfig {
     }
 }
 
-/// The interpreter's name, and the folders of its packages.
+/// The interpreter's name, and its site directories.
 fn python(files: &[(&str, &str)], config: &ImageConfig) -> (String, Vec<String>) {
     let python = Python::find(&image(files), Some(config)).unwrap();
     (python.name.to_string(), python.site_packages.iter().map(ToString::to_string).collect())
@@ -118,12 +118,12 @@ fn shims_of_pyenv_are_followed_where_there_is_one_version() {
     assert_eq!(python(&shims, &config(&[path], &[])).0, "/opt/pyenv/versions/3.11.7/bin/python");
     let both = [&shims[..], &[other]].concat();
     let unknown = Python::find(&image(&both), Some(&config(&[path], &[]))).unwrap();
-    assert!(unknown.program.unwrap_err().why.contains("shim of pyenv"));
+    assert!(unknown.program.unwrap_err().why.contains("pyenv shim"));
     let chosen = config(&[path, ("PYENV_VERSION", "3.11.7")], &[]);
     assert_eq!(python(&both, &chosen).0, "/opt/pyenv/versions/3.11.7/bin/python");
 }
 
-/// The path of the interpreter that is chosen, if there is one.
+/// The path of the chosen interpreter, if any.
 fn chosen(files: &[(&str, &str)], config: &ImageConfig) -> Option<String> {
     Python::find(&image(files), Some(config)).map(|python| python.name.to_string())
 }
@@ -144,7 +144,7 @@ fn the_first_folder_of_path_with_a_usable_interpreter_wins() {
         ("/b:/c", Some("/b/python")),
         ("/c:/b", Some("/c/python")),
         ("/a:/none:/c:/b", Some("/c/python")),
-        // python comes before python3, wherever they lie.
+        // python takes priority over python3, wherever they are.
         ("/usr/bin:/b", Some("/b/python")),
         ("/usr/bin:/a", Some("/usr/bin/python3")),
         ("/a", None),
@@ -200,7 +200,7 @@ fn conda_runs_its_own_environment_or_a_named_one() {
         (&["/opt/conda/bin/micromamba", "run", "-n", "train"], "/opt/conda/envs/train/bin/python"),
         (&["conda", "run", "-p", "/srv/environment"], "/srv/environment/bin/python"),
         (&["conda", "run", "-n", "train", "--prefix", "/srv/environment"], "/srv/environment/bin/python"),
-        // An environment that is not there, a word that is missing, and another command.
+        // An environment that does not exist, a missing word, and another command.
         (&["conda", "run", "-n", "none"], fallback),
         (&["conda", "run", "-n"], fallback),
         (&["conda", "activate", "-n", "train"], fallback),
@@ -235,13 +235,13 @@ fn shims_are_those_of_a_folder_with_versions_beside_it() {
     assert_eq!(program_of(&[shim], &path), Ok("/opt/pyenv/shims/python".to_owned()), "no versions");
     let other = ("opt/pyenv/bin/python", "text");
     assert_eq!(program_of(&[other, program], &path), Ok("/opt/pyenv/bin/python".to_owned()), "another folder");
-    assert!(program_of(&[shim, program], &version).unwrap_err().contains("shim of pyenv"), "another version");
-    // A version without an interpreter is none.
+    assert!(program_of(&[shim, program], &version).unwrap_err().contains("pyenv shim"), "another version");
+    // A version without an interpreter does not count.
     let broken = ("opt/pyenv/versions/3.12.1/README", "text");
     assert_eq!(program_of(&[shim, program, broken], &path), Ok("/opt/pyenv/versions/3.11.7/bin/python".to_owned()));
 }
 
-/// Folders of packages, with the system's own packages left out.
+/// Site directories, without the system's own.
 fn own(files: &[(&str, &str)], config: &ImageConfig) -> Vec<String> {
     let folders = python(&[&SYSTEM[..], files].concat(), config).1;
     folders.into_iter().filter(|folder| folder != "/usr/lib/python3/dist-packages").collect()
@@ -264,7 +264,7 @@ fn the_home_is_that_of_the_images_user() {
         ("ann", None, "/home/ann"),
         ("1001", None, "/srv/bob"),
         ("bob:100", None, "/srv/bob"),
-        // Runtimes start an unknown user in the root folder.
+        // Runtimes start an unknown user in the root directory.
         ("1002", None, ""),
         ("short", None, ""),
         ("ann", Some("/other"), "/other"),
@@ -360,7 +360,7 @@ fn debian_looks_below_usr_local_first_and_red_hat_in_lib64() {
             "/usr/lib/python3.11/site-packages"
         ]
     );
-    // One folder by two names is the one without 64.
+    // If both names are one directory, the name without 64 is used.
     let merged = [("usr/lib64", "-> lib"), ("usr/lib/python3.11/lib-dynload/x.so", "elf")];
     let python = Python::find(&image(&[&own[..], &merged].concat()), None).unwrap();
     assert_eq!(python.path[0].to_string(), "/usr/lib/python3.11");
@@ -378,7 +378,7 @@ fn a_virtual_environment_is_marked_beside_the_name_that_was_called_or_above() {
         };
         assert_eq!(folders, expected, "{mark}");
     }
-    // A folder's name may have the sign that ends a key.
+    // A directory name may contain the separator of keys and values.
     let files = [
         ("opt/a=b/bin/python3.9", "elf"),
         ("opt/a=b/lib/python3.9/os.py", "#"),
@@ -387,7 +387,7 @@ fn a_virtual_environment_is_marked_beside_the_name_that_was_called_or_above() {
     ];
     let found = Python::find(&image(&files), Some(&config(&[("PATH", "/opt/venv/bin")], &[]))).unwrap();
     assert_eq!(found.path, [ImagePath::from("opt/a=b/lib/python3.9")]);
-    // Without a home, the prefix is found from the file that runs.
+    // Without a home, the prefix follows from the file that runs.
     let files = [
         ("opt/venv/bin/python", "-> /usr/bin/python3"),
         ("opt/venv/pyvenv.cfg", "Include-System-Site-Packages=TRUE"),

@@ -1,4 +1,4 @@
-//! The user space of RDMA: libibverbs, which NCCL opens by name at run time, and the providers that it opens in turn
+//! RDMA user space: libibverbs, which NCCL opens by name at run time, and the providers that libibverbs opens
 //! (rdma-core, `libibverbs/dynamic_driver.c`).
 
 mod providers;
@@ -15,13 +15,13 @@ use super::producer::Producer;
 use super::records::LibraryFile;
 use super::{Context, Draft, key, nccl, settings};
 
-/// In NCCL's order (`src/misc/ibvsymbols.cc`). The first name exists only with a development package.
+/// Names of libibverbs in NCCL's order (`src/misc/ibvsymbols.cc`). Only development packages install the first.
 const NAMES: [&str; 2] = ["libibverbs.so", "libibverbs.so.1"];
 
-/// The same for direct verbs (`src/misc/mlx5dvsymbols.cc`).
+/// Names of libmlx5, for direct verbs, in NCCL's order (`src/misc/mlx5dvsymbols.cc`).
 const MLX5_NAMES: [&str; 2] = ["libmlx5.so", "libmlx5.so.1"];
 
-/// Libraries of other ways to fast networks, and of connection management.
+/// Libraries for other fast networks, and for connection management.
 const OTHERS: &[&str] = &["librdmacm.so.1", "libefa.so.1", "libfabric.so.1", "libucp.so.0", "libsharp_coll.so."];
 
 /// `e_machine` of the two architectures that PyTorch has CUDA builds for.
@@ -77,11 +77,11 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     runtime_needs(facts);
 }
 
-/// The library that a dlopen of NCCL's would give, by the first of these names that there is.
+/// The library that NCCL's dlopen would return, from the first of these names that exists.
 fn opened<'n>(context: &Context<'_>, facts: &Draft<'_>, names: impl IntoIterator<Item = &'n str>) -> Fact<ImagePath> {
     let loaded = facts.get(key::NCCL_LOADED_PATH).value();
     let caller = loaded.and_then(|path| context.rootfs.open(path).ok());
-    // Without NCCL: whatever runs on the image's own machine.
+    // Without NCCL, use the image's architecture.
     let known = caller.as_ref().and_then(|(path, file)| Some((path.clone(), elf(file)?.clone())));
     let (path, object) = known.unwrap_or_else(|| {
         let platform = context.config.and_then(|config| config.platform.as_ref());
@@ -104,7 +104,7 @@ fn opened<'n>(context: &Context<'_>, facts: &Draft<'_>, names: impl IntoIterator
     Fact::Absent
 }
 
-/// Other copies than the one that NCCL would open.
+/// Copies other than the one that NCCL would open.
 fn not_loaded(context: &Context<'_>, verbs: &Fact<ImagePath>) -> Fact<Vec<String>> {
     verbs.clone().and_then(|verbs, _| {
         let opened = context.rootfs.open(&verbs).ok();
@@ -120,7 +120,7 @@ fn not_loaded(context: &Context<'_>, verbs: &Fact<ImagePath>) -> Fact<Vec<String
     })
 }
 
-/// Libraries of the same trade, wherever they are.
+/// Other libraries for fast networks, anywhere in the image.
 fn libraries(context: &Context<'_>, facts: &mut Draft<'_>) {
     let mut records = Vec::new();
     let mut at = Vec::new();
@@ -136,7 +136,7 @@ fn libraries(context: &Context<'_>, facts: &mut Draft<'_>) {
         .insert(key::RDMA_LIBRARIES, if records.is_empty() { Fact::Absent } else { Fact::Seen { value: records, at } });
 }
 
-/// Settings of the process that keep NCCL from it.
+/// Settings that keep NCCL from using RDMA.
 fn forbidden(environment: &BTreeMap<String, Setting>, facts: &mut Draft<'_>) {
     let off = |name: &str, value: &str| match name {
         "NCCL_IB_DISABLE" => settings::number(value).is_some_and(|number| number != 0),
@@ -152,7 +152,7 @@ fn forbidden(environment: &BTreeMap<String, Setting>, facts: &mut Draft<'_>) {
     facts.insert(key::RDMA_FORBIDDEN, fact);
 }
 
-/// Device nodes, limits and capabilities come from whoever starts the container.
+/// Device nodes, limits and capabilities come from the container's launch.
 fn runtime_needs(facts: &mut Draft<'_>) {
     const NEEDS: [&str; 3] = [
         "the devices: docker run --device=/dev/infiniband, or NVIDIA_MOFED=enabled with NVIDIA's runtime, or a device plugin",

@@ -1,4 +1,4 @@
-//! The providers of libibverbs: which are named, which are there, and which it could use.
+//! Providers of libibverbs: the configured, the installed and the usable ones.
 
 use crate::model::{Fact, Gap, ImagePath, Site};
 
@@ -7,10 +7,10 @@ use super::super::{Context, Draft, key, pattern, text};
 pattern!(PROVIDER, r"^lib(.+)-rdmav(\d+)\.so$");
 pattern!(DRIVER, r"(?m)^driver[ \t]+([^\s]+)");
 
-/// A driver that a file names, and the file.
+/// A driver name, and the file that names it.
 type Named = (String, Site);
 
-/// A provider library beside libibverbs.
+/// A provider library in libibverbs's provider directory.
 struct ProviderCandidate {
     name: String,
     abi: String,
@@ -19,7 +19,7 @@ struct ProviderCandidate {
 
 pub(super) fn produce(context: &Context<'_>, verbs: &Fact<ImagePath>, facts: &mut Draft<'_>) {
     let abi = facts.get(key::RDMA_PRIVATE_ABI).value().cloned();
-    // libibverbs opens the providers of its own private interface; where that is not known, any will do.
+    // libibverbs opens providers of its own private ABI; if that is unknown, any provider counts.
     let fits = |library: &ProviderCandidate| abi.as_ref().is_none_or(|abi| *abi == library.abi);
     let libraries = verbs.clone().map(|path| libraries(context, &path));
     let named = drivers(context);
@@ -46,12 +46,12 @@ pub(super) fn produce(context: &Context<'_>, verbs: &Fact<ImagePath>, facts: &mu
     facts.insert(key::RDMA_BROKEN_PROVIDERS, broken(context, verbs, &both, abi.as_deref(), facts));
 }
 
-/// A driver's name, or the beginning of its library's path.
+/// Returns true for a driver's name, or for the prefix of its library's path.
 fn is(library: &ProviderCandidate, driver: &str) -> bool {
     library.name == driver || (driver.starts_with('/') && driver.ends_with(&format!("/lib{}", library.name)))
 }
 
-/// The folder of providers lies beside libibverbs. A link whose target is gone is no library.
+/// The provider directory is next to libibverbs. Dangling links are skipped.
 fn libraries(context: &Context<'_>, verbs: &ImagePath) -> Vec<ProviderCandidate> {
     let folder = verbs.parent().join(b"libibverbs");
     let found = context.rootfs.names(&folder).filter_map(|file| {
@@ -64,7 +64,7 @@ fn libraries(context: &Context<'_>, verbs: &ImagePath) -> Vec<ProviderCandidate>
     found.collect()
 }
 
-/// Named providers that are there and of no use: made for another libibverbs, or refused by the dynamic loader.
+/// Named providers that are installed but unusable: built for another libibverbs, or rejected by the dynamic loader.
 fn broken(
     context: &Context<'_>,
     verbs: &Fact<ImagePath>,

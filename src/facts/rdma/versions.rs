@@ -1,4 +1,4 @@
-//! Of which release the RDMA libraries are, and whether they have what NCCL asks them for by version (`dlvsym`).
+//! The release of the RDMA libraries, and the symbol versions that NCCL looks up in them (`dlvsym`).
 
 use std::sync::LazyLock;
 
@@ -11,15 +11,15 @@ use crate::rootfs::loader::elf;
 use super::super::words::RdmaOrigin;
 use super::super::{Context, Draft, key, nccl, pattern};
 
-// libibverbs.so.1.14.44.0: the ABI, then the release of rdma-core.
+// libibverbs.so.1.14.44.0: the ABI version, then the release of rdma-core.
 pattern!(RELEASE, r"^libibverbs\.so\.1\.\d+\.(\d[0-9A-Za-z.]*)$");
 
-/// A version of a symbol that NCCL looks up: a row of the table `verbs.yaml`.
+/// A symbol version that NCCL looks up: a row of the table `verbs.yaml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SymbolRow {
     version: String,
-    /// What NCCL loses where the version is not there.
+    /// The feature that NCCL loses without it.
     loses: String,
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the table"))]
     source: String,
@@ -27,7 +27,7 @@ struct SymbolRow {
 
 static TABLE: LazyLock<Vec<SymbolRow>> = LazyLock::new(|| shipped::table("verbs"));
 
-/// What NCCL loses without a version.
+/// The feature that NCCL loses without a version.
 fn lost(version: &str) -> &'static str {
     TABLE.iter().find(|asked| asked.version == version).map_or("a function", |asked| &asked.loses)
 }

@@ -1,5 +1,5 @@
-//! NCCL's own configuration files (`src/misc/param.cc`): `NAME=VALUE` lines that are put into the environment where it does
-//! not have the name yet. First the user's file, then `/etc/nccl.conf`.
+//! NCCL's own configuration files (`src/misc/param.cc`): `NAME=VALUE` lines that set variables missing from the
+//! environment. NCCL reads the user's file first, then `/etc/nccl.conf`.
 
 use crate::launch::Setting;
 use crate::model::{Fact, Gap, ImagePath, Site, Version};
@@ -7,20 +7,20 @@ use crate::model::{Fact, Gap, ImagePath, Site, Version};
 use super::super::{Context, text};
 use super::in_line;
 
-/// Bytes of a name or a value that NCCL keeps.
+/// Maximum length in bytes of a name or a value.
 const LONGEST: usize = 1023;
 
-/// What this NCCL would read.
+/// Configuration files that this NCCL would read.
 #[derive(Debug, Default)]
 pub(in crate::facts) struct ConfFiles {
-    /// Files that are there, in the order in which they are read.
+    /// Existing files, in reading order.
     pub(in crate::facts) paths: Vec<ImagePath>,
     pub(in crate::facts) at: Vec<Site>,
-    /// Their settings, of each name the first.
+    /// Settings in the files; the first one of each name counts.
     pub(in crate::facts) settings: Vec<Setting>,
-    /// Lines that do something else than their writer meant.
+    /// Lines that do not do what they seem to.
     pub(in crate::facts) problems: Vec<(String, Site)>,
-    /// What `NCCL_CONF_FILE` names and the image does not have.
+    /// The file that `NCCL_CONF_FILE` names and the image does not have.
     pub(in crate::facts) missing: Option<String>,
     pub(in crate::facts) gap: Option<Gap>,
 }
@@ -32,7 +32,7 @@ impl ConfFiles {
         match user_file(context, &dialect) {
             UserFile::Named(name) => {
                 let path = ImagePath::from(name.as_str());
-                // A relative path begins wherever the program runs.
+                // A relative path is resolved in the working directory of the program, which is unknown.
                 if !name.starts_with('/') || context.rootfs.open(&path).is_err() {
                     files.missing = Some(name);
                 }
@@ -67,7 +67,7 @@ impl ConfFiles {
         let line = if dialect.strips_returns { line.strip_suffix('\r').unwrap_or(line) } else { line };
         if line.starts_with('#') {
             if !dialect.has_comments && line.contains('=') {
-                problem("comments begin with NCCL 2.26; this one sets a variable whose name begins with #".to_owned());
+                problem("comments need NCCL 2.26; this line sets a variable whose name begins with #".to_owned());
             }
             return;
         }
@@ -83,28 +83,28 @@ impl ConfFiles {
             return;
         }
         if value.starts_with(['"', '\'', ' ']) || value.ends_with(['\r', ' ', '"', '\'']) {
-            problem(format!("the value of {name} is taken as it stands, with its quotes and spaces"));
+            problem(format!("the value of {name} is taken literally, with its quotes and spaces"));
         }
         if self.settings.iter().any(|set| set.name == name) {
-            problem(format!("{name} is already set further up, and the first counts"));
+            problem(format!("{name} is already set above, and the first setting counts"));
             return;
         }
         self.settings.push(Setting { name: name.to_owned(), value: Some(value.to_owned()), site: site.clone() });
     }
 }
 
-/// How one release reads the files.
+/// Reading rules of one release.
 struct Dialect {
     /// 2.23.4: `NCCL_CONF_FILE` instead of the user's file.
     has_variable: bool,
-    /// 2.26.2: lines that begin with `#` are passed over.
+    /// 2.26.2: lines that begin with `#` are skipped.
     has_comments: bool,
-    /// 2.30.3: carriage returns are taken away, and the home directory is the variable `HOME`.
+    /// 2.30.3: carriage returns are stripped, and the home directory comes from `HOME`.
     strips_returns: bool,
 }
 
 impl Dialect {
-    /// Without a version, that of new releases.
+    /// Without a version, uses the rules of new releases.
     fn of(version: Option<&Version>) -> Self {
         let from =
             |first: &str| version.is_none_or(|version| Version::parse(first).is_some_and(|first| *version >= first));
@@ -129,7 +129,7 @@ fn user_file(context: &Context<'_>, dialect: &Dialect) -> UserFile {
         .map_or(UserFile::None, |home| UserFile::Home(ImagePath::from(home.as_str())))
 }
 
-/// The home directory of the user that the image names (passwd(5)), from which runtimes set `HOME` too.
+/// The home directory of the image's user (passwd(5)), from which runtimes also set `HOME`.
 fn password_home(context: &Context<'_>) -> Option<String> {
     let user = context.config.map_or("", |config| config.user.as_str()).split(':').next().unwrap_or_default();
     let user = if user.is_empty() { "0" } else { user };

@@ -1,4 +1,5 @@
-//! Every place that sets variables for the processes of a job: the launch, the image's configuration, and files of the image.
+//! All places that set variables for the processes of a job: the launch, the image's configuration, and files of the
+//! image.
 
 mod conf_file;
 mod number;
@@ -12,22 +13,22 @@ use super::{Context, text};
 
 pub(super) use number::{CNumber, number, strtoll};
 
-/// The variables that NCCL finds in its process, with those of its own files.
+/// The variables of an NCCL process, including those from NCCL's own files.
 pub(super) fn effective(context: &Context<'_>, version: Option<&Version>) -> BTreeMap<String, Setting> {
     let settings = Settings::gather(context, version);
     settings.effective().into_values().map(|setting| (setting.name.clone(), setting.clone())).collect()
 }
 
-/// All settings, and what could not be read.
+/// All settings, and a gap if some could not be read.
 pub(super) struct Settings {
     pub(super) all: Vec<Setting>,
     pub(super) gap: Option<Gap>,
-    /// What NCCL would read of its own files.
+    /// NCCL's own configuration files.
     pub(super) files: conf_file::ConfFiles,
 }
 
 impl Settings {
-    /// `version` is that of the NCCL that would be loaded.
+    /// `version` is the version of the NCCL that would be loaded.
     pub(super) fn gather(context: &Context<'_>, version: Option<&Version>) -> Self {
         let mut settings = Self { all: context.launch.to_vec(), gap: None, files: conf_file::ConfFiles::default() };
         settings.configuration(context);
@@ -38,11 +39,11 @@ impl Settings {
         settings
     }
 
-    /// The environment that a process of a container starts with, and what NCCL adds to it: of a name that is set at several
-    /// places, the first counts that is written here.
+    /// The initial environment of a process in a container, plus NCCL's additions. If several places set a name, the
+    /// first one in this order counts.
     pub(super) fn effective(&self) -> BTreeMap<&str, &Setting> {
         let mut effective = BTreeMap::new();
-        // Of the launch the last counts: later files and options override earlier ones.
+        // The last launch setting counts: later files and options override earlier ones.
         let (launch, others): (Vec<_>, Vec<_>) =
             self.all.iter().partition(|setting| matches!(setting.site, Site::Launch { .. }));
         let is_read = |setting: &&Setting| match &setting.site {
@@ -56,7 +57,7 @@ impl Settings {
         effective
     }
 
-    /// The image's own variables; those that the launch sets are its.
+    /// Variables of the image configuration that the launch does not override.
     fn configuration(&mut self, context: &Context<'_>) {
         let Some(config) = context.config else {
             self.gap = Some(
@@ -72,7 +73,8 @@ impl Settings {
         }
     }
 
-    /// `/etc/environment`, which logins read (pam_env(8)), and what login shells and `conda activate` source.
+    /// `/etc/environment`, which logins read (pam_env(8)), and the scripts that login shells and `conda activate`
+    /// source.
     fn shell_files(&mut self, context: &Context<'_>) {
         self.file(context, &ImagePath::from("etc/environment"), launch::lines);
         for (path, _) in context.rootfs.files_named(|name| name.ends_with(b".sh")) {

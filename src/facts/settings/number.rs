@@ -1,23 +1,23 @@
-//! Numbers in the values of variables, as NCCL reads them (`src/misc/param.cc`).
+//! Numbers in variables, as NCCL parses them (`src/misc/param.cc`).
 
-/// The number that NCCL takes a value for; `None` where it fits no 64 bits.
+/// The number that NCCL reads from a value; `None` if it does not fit in 64 bits.
 pub(in crate::facts) fn number(value: &str) -> Option<i64> {
     strtoll(value).number
 }
 
-/// What C's strtoll, base 0, makes of a text.
+/// Result of C's strtoll with base 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::facts) struct CNumber<'v> {
-    /// `None` beyond 64 bits; 0 where there are no digits.
+    /// `None` if it does not fit in 64 bits; 0 without digits.
     pub(in crate::facts) number: Option<i64>,
     pub(in crate::facts) digits: &'v str,
-    /// What it leaves.
+    /// The unparsed rest.
     pub(in crate::facts) rest: &'v str,
-    /// Whether a leading 0 changed the value.
+    /// True when a leading 0 changed the value.
     pub(in crate::facts) octal: bool,
 }
 
-/// Reads as strtoll(3) does with base 0.
+/// Parses like strtoll(3) with base 0.
 pub(in crate::facts) fn strtoll(text: &str) -> CNumber<'_> {
     let start = text.trim_start_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']);
     let (negative, unsigned) = match start.strip_prefix('-') {
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn numbers_are_strtolls() {
-        // The numbers are those that glibc's strtoll gives.
+        // The numbers are results of glibc's strtoll.
         for (text, number, rest) in [
             ("1", Some(1), ""),
             (" +0x10", Some(16), ""),

@@ -1,5 +1,5 @@
-//! The options that torch was built with. Two witnesses list them: the code that `torch.__config__.show()` calls, and the
-//! header that this code was compiled from. What the code says is what torch says; the header answers where it cannot be read.
+//! The options that torch was built with. They have two sources: the code that `torch.__config__.show()` calls, and the
+//! header that this code was compiled from. The code is authoritative; the header is used when the code cannot be read.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use super::super::{Context, Draft, key};
 use super::libraries::is_library;
 use super::macros;
 
-/// Options with their values; those without are left out, as `torch.__config__.show()` does.
+/// Options with their values; options without a value are omitted, as in `torch.__config__.show()`.
 pub(super) type OptionValues = BTreeMap<String, String>;
 
-/// The witnesses, and what is made of them.
+/// Both sources, and the options derived from them.
 pub(super) struct Build {
     pub(super) code: Fact<OptionValues>,
     pub(super) header: Fact<OptionValues>,
@@ -41,7 +41,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) -> Build {
     Build { code, header, options }
 }
 
-/// What the code of torch returns.
+/// The options that torch's code returns.
 fn returned<'a>(context: &Context<'a>) -> Fact<&'a BuildOptions> {
     let libraries = context.torch_libraries(|name| is_library(name, b"libtorch_cpu") || is_library(name, b"libtorch"));
     libraries.and_then(|libraries, _| {
@@ -73,11 +73,11 @@ fn with_value(options: &OptionValues) -> OptionValues {
     options.iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// What an option says.
+/// The value of an option.
 pub(super) enum Switch {
     On,
     Off,
-    /// Something that is neither.
+    /// A value that is neither.
     Odd(Gap),
 }
 
@@ -91,7 +91,7 @@ impl Switch {
     }
 }
 
-/// CMake's truths; an option without a value is off, and is not listed.
+/// Reads an option as CMake does; an option without a value is off, and is not listed.
 pub(super) fn is_on(options: &OptionValues, name: &str) -> Switch {
     match options.get(name).map(|value| value.to_ascii_uppercase()).as_deref() {
         Some("1" | "ON" | "TRUE" | "YES" | "Y") => Switch::On,
@@ -100,7 +100,7 @@ pub(super) fn is_on(options: &OptionValues, name: &str) -> Switch {
     }
 }
 
-/// The function's name tells the ABI; so do the compiler's flags, where they name it.
+/// The mangled name of the function shows the ABI; so do the compiler flags, if they set it.
 fn cxx11_abi(context: &Context<'_>, returned: &Fact<&BuildOptions>, options: &Fact<OptionValues>) -> Fact<bool> {
     if let Fact::Seen { value, at } = returned {
         return Fact::Seen { value: value.cxx11_abi, at: at.clone() };
@@ -122,7 +122,7 @@ fn cxx11_abi(context: &Context<'_>, returned: &Fact<&BuildOptions>, options: &Fa
         match value {
             Some("0") => Fact::Seen { value: false, at },
             Some("1") => Fact::Seen { value: true, at },
-            _ => Fact::Unknown(Gap::new("neither the symbols nor the compiler's flags of torch tell its C++ ABI")),
+            _ => Fact::Unknown(Gap::new("neither torch's symbols nor its compiler flags show its C++ ABI")),
         }
     })
 }

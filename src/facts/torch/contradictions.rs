@@ -1,5 +1,5 @@
-//! Where the files of one torch do not agree how it was built. A build tells the same everywhere; files of two builds, one
-//! installed over the other or copied in part, do not.
+//! Disagreements between the files of one torch about its build. One build is consistent; files of two builds, one
+//! installed over the other or copied in part, are not.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use super::super::words::Linkage;
 use super::super::{Draft, key};
 use super::build::{Build, OptionValues, Switch, is_on};
 
-/// Values that are longer are not repeated; compilers' flags fill a screen.
+/// Longer values are omitted; compiler flags would fill a screen.
 const LONGEST_VALUE: usize = 60;
 
-/// Points of disagreement with the places that disagree.
+/// Disagreements, with the sites that disagree.
 #[derive(Default)]
 struct Points {
     texts: Vec<String>,
@@ -46,7 +46,7 @@ fn find(build: &Build, facts: &Draft<'_>) -> Fact<Vec<String>> {
             let (code, header) = (told(code, name), told(header, name));
             if code != header {
                 let text = if code.len().max(header.len()) > LONGEST_VALUE {
-                    format!("{name} is not the same in libtorch_cpu.so and in macros.h")
+                    format!("{name} differs between libtorch_cpu.so and macros.h")
                 } else {
                     format!("{name} is {code} in libtorch_cpu.so, {header} in macros.h")
                 };
@@ -83,7 +83,7 @@ fn find(build: &Build, facts: &Draft<'_>) -> Fact<Vec<String>> {
     points.at.dedup();
     match (&build.code, &build.header) {
         _ if !points.texts.is_empty() => Fact::Seen { value: points.texts, at: points.at },
-        // What one witness would have said might contradict the other.
+        // An unread source might contradict the other.
         (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap.clone()),
         _ => Fact::Absent,
     }
@@ -93,7 +93,7 @@ fn told<'o>(options: &'o OptionValues, name: &str) -> &'o str {
     options.get(name).map_or("not set", String::as_str)
 }
 
-/// Options that `torch/version.py` says again, and when both mean the same.
+/// Options that `torch/version.py` repeats, and a comparison of both values.
 type Twice = (&'static str, &'static Definition, fn(&str, &str) -> bool);
 const SAID_TWICE: &[Twice] = &[
     ("TORCH_VERSION", key::TORCH_VERSION.definition, is_same_release),
@@ -103,7 +103,8 @@ const SAID_TWICE: &[Twice] = &[
     }),
 ];
 
-/// The option holds the three numbers of the release, without what builders append (`2.9.0a0+git0fabc3b`, `2.4.1.post3`).
+/// Returns true when the option has the three numbers of the release, without the suffixes of builders
+/// (`2.9.0a0+git0fabc3b`, `2.4.1.post3`).
 fn is_same_release(option: &str, said: &str) -> bool {
     let numbers = |text: &str| -> Vec<String> {
         let parts = text.split('.').take(3).map(|part| part.chars().take_while(char::is_ascii_digit).collect());
@@ -112,7 +113,7 @@ fn is_same_release(option: &str, said: &str) -> bool {
     numbers(option) == numbers(said)
 }
 
-/// Builds from an archive know no commit, and write other things.
+/// Builds from an archive have no commit, and set other values.
 fn is_commit(text: &str) -> bool {
     text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

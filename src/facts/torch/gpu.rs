@@ -1,11 +1,11 @@
-//! What torch's CUDA code was compiled for: GPU architectures, and a version of NCCL.
+//! Targets of torch's CUDA code: GPU architectures, and an NCCL version.
 
 use crate::model::{Fact, Found, Gap};
 
 use super::super::{Context, Draft, key};
 use super::libraries::is_library;
 
-/// `torch::cuda::nccl::version()`, which `torch.cuda.nccl.version()` asks.
+/// `torch::cuda::nccl::version()`, which `torch.cuda.nccl.version()` calls.
 const NCCL_VERSION: &str = "_ZN5torch4cuda4nccl7versionEv";
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
@@ -30,9 +30,9 @@ fn arch_list(context: &Context<'_>, cuda_build: &Fact<bool>) -> Fact<Vec<String>
         let lists: Vec<_> = lists.collect();
         match lists.as_slice() {
             [(list, site)] => Fact::seen(list.split(' ').map(ToOwned::to_owned).collect(), [site.clone()]),
-            [] => Fact::Unknown(Gap::new("libtorch_python.so holds no literal that lists GPU architectures")),
+            [] => Fact::Unknown(Gap::new("libtorch_python.so contains no list of GPU architectures")),
             several => Fact::Unknown(Gap::new(format!(
-                "libtorch_python.so holds {} literals that list GPU architectures: {}",
+                "libtorch_python.so contains {} lists of GPU architectures: {}",
                 several.len(),
                 several.iter().map(|(list, _)| list.as_str()).collect::<Vec<_>>().join(", ")
             ))),

@@ -1,5 +1,5 @@
-//! `import torch`, carried out by the simulated loader: the interpreter, then each library in the order in which
-//! `torch/__init__.py` comes to it.
+//! `import torch` in the simulated loader: the interpreter, then each library in the order in which `torch/__init__.py`
+//! loads it.
 
 use std::rc::Rc;
 
@@ -16,23 +16,23 @@ use super::preload::{Preload, Recipe, matches, recipe};
 #[derive(Clone, Debug)]
 pub(in crate::facts) struct Import<'a> {
     pub(in crate::facts) process: Process<'a>,
-    /// Objects that torch asked the loader for, in order.
+    /// Objects that torch opened, in order.
     asked_for: Vec<usize>,
-    /// Why the import fails, if it does: the loader's message.
+    /// The loader's message if the import fails.
     pub(in crate::facts) failure: Option<String>,
 }
 
-/// What the import needs to know.
+/// Inputs of the import.
 struct Importer<'w> {
     rootfs: &'w RootFs,
     python: &'w Python,
-    /// The package, by the path that Python finds it under.
+    /// The package, by the path through which Python finds it.
     package: &'w ImagePath,
     /// Major version of the CUDA release that torch was built with.
     cuda: Option<String>,
 }
 
-/// Imports the torch that this check is about, on processors of every level: one process where they are all alike.
+/// Imports the torch that this check covers, on all CPU levels; returns one process if the levels agree.
 pub(in crate::facts) fn import<'a>(
     rootfs: &'a RootFs,
     config: Option<&ImageConfig>,
@@ -45,7 +45,7 @@ pub(in crate::facts) fn import<'a>(
         (_, Fact::Unknown(gap)) => return Fact::Unknown(gap.clone()),
         _ => return Fact::Absent,
     };
-    // A torch that the image's own interpreter does not import belongs to the one of its environment.
+    // A torch that the image's main interpreter does not import belongs to the interpreter of its own environment.
     let folder = package.parent();
     let finds_it = |python: &&Python| python.path.contains(&folder);
     let environment = folder.parent().parent().parent();
@@ -54,7 +54,7 @@ pub(in crate::facts) fn import<'a>(
         None => Python::at(rootfs, config, environment.join(b"bin/python3")),
     };
     let Some(python) = python.filter(finds_it).or(other.as_ref().filter(finds_it)) else {
-        return Fact::Unknown(Gap::new(format!("no interpreter was found that imports {package}")));
+        return Fact::Unknown(Gap::new(format!("no interpreter found that imports {package}")));
     };
     let cuda = cuda_major(rootfs, package);
     let importer = Importer { rootfs, python, package, cuda };
@@ -70,7 +70,7 @@ pub(in crate::facts) fn import<'a>(
 }
 
 impl<'a> Import<'a> {
-    /// The objects that the program and torch brought, each once: what other modules of Python bring is not among them.
+    /// The objects that the program and torch loaded, each once, without those of other Python modules.
     pub(in crate::facts) fn objects(&self) -> impl Iterator<Item = &LoadedObject<'a>> {
         let first = self.process.objects().iter().enumerate();
         let first = first.filter(|(_, object)| !matches!(object.asked, Requester::Needed(_) | Requester::Dlopen(_)));
@@ -78,7 +78,7 @@ impl<'a> Import<'a> {
         self.process.closure(roots).into_iter().filter_map(|id| self.process.objects().get(id))
     }
 
-    /// What `dlopen` of a name gives when the object with this path calls it; `None` where there is no such object.
+    /// Result of `dlopen` of a name, called by the object with this path; `None` if there is no such object.
     pub(in crate::facts) fn dlopen(&self, name: &str, caller: &ImagePath) -> Option<Result<Option<Bound>, Gap>> {
         let caller = self.process.objects().iter().position(|object| object.path == *caller)?;
         Some(self.process.bound(name, caller))
@@ -102,11 +102,11 @@ impl Importer<'_> {
     }
 
     fn carry_out(&self, import: &mut Import<'_>) -> Result<(), Stop> {
-        // Modules are opened by the interpreter's own code, which may be in a library of its own.
+        // The interpreter's own code opens modules; it may be in a separate library.
         let objects = import.process.objects();
         let interpreter = objects.iter().position(|object| object.path.file_name().starts_with(b"libpython3"));
         let interpreter = interpreter.unwrap_or(0);
-        // ctypes calls dlopen from its own module, unless that is built into the interpreter.
+        // ctypes calls dlopen from its own module, unless it is built into the interpreter.
         let caller = match self.module(&self.python.path, "_ctypes") {
             Some(module) => import.process.dlopen(&module, interpreter)?,
             None => interpreter,
@@ -135,7 +135,7 @@ impl Importer<'_> {
                 if is_mapped {
                     for preload in preloads {
                         match self.preload(import, preload, &recipe, caller) {
-                            // Whatever fails ends this, and nobody hears of it.
+                            // Any failure ends the preloading silently.
                             Err(Stop::Fails(_)) => break,
                             other => other?,
                         }
@@ -153,7 +153,7 @@ impl Importer<'_> {
         }
     }
 
-    /// `torch._preload_cuda_deps`: the library of the first folder of `sys.path` that has it.
+    /// `torch._preload_cuda_deps`: the library from the first directory in `sys.path` that has it.
     fn preload(&self, import: &mut Import<'_>, preload: &Preload, recipe: &Recipe, caller: usize) -> Result<(), Stop> {
         let library = self.python.path.iter().map(|folder| self.candidates(folder, preload, recipe));
         let Some(candidates) = library.into_iter().find(|candidates| !candidates.is_empty()) else {
@@ -164,7 +164,7 @@ impl Importer<'_> {
             [only] => load(import, &spelled(only), caller).map(|_| ()),
             several => {
                 let names: Vec<_> = several.iter().map(ToString::to_string).collect();
-                let why = format!("torch loads the first of {} that its folder happens to list", names.join(" and "));
+                let why = format!("torch loads the first of {} in arbitrary directory order", names.join(" and "));
                 Err(Gap::new(why).into())
             }
         }
@@ -179,7 +179,7 @@ impl Importer<'_> {
         if recipe.beside {
             folders.push(folder.join(preload.folder.as_bytes()));
         }
-        // The first of these folders that has one counts.
+        // The first directory with a match wins.
         let found = |folder: ImagePath| {
             let lib = folder.join(b"lib");
             let names = self.rootfs.names(&lib).filter(|name| matches(preload.pattern.as_bytes(), name));
@@ -188,7 +188,7 @@ impl Importer<'_> {
         folders.into_iter().map(found).find(|found| !found.is_empty()).unwrap_or_default()
     }
 
-    /// The path of an extension module in the first of these folders that has it (CPython, `_imp.extension_suffixes`).
+    /// The path of an extension module in the first directory that has it (CPython, `_imp.extension_suffixes`).
     fn module(&self, folders: &[ImagePath], name: &str) -> Option<String> {
         let minor = self.python.minor?;
         let own = format!("{name}.cpython-3{minor}");
@@ -216,7 +216,7 @@ fn load(import: &mut Import<'_>, path: &str, caller: usize) -> Result<usize, Sto
     Ok(id)
 }
 
-/// A path as a program writes it.
+/// A path as a program would write it.
 fn spelled(path: &ImagePath) -> String {
     format!("/{}", String::from_utf8_lossy(path.as_bytes()))
 }

@@ -1,4 +1,4 @@
-//! Which torch packages there are, and which of them is imported.
+//! The torch packages of the image, and which one is imported.
 
 use crate::model::{Fact, Gap, ImagePath, Site};
 use crate::rootfs::RootFs;
@@ -9,9 +9,9 @@ use super::super::python::Python;
 #[derive(Debug)]
 pub(in crate::facts) struct Installation {
     pub(in crate::facts) all: Vec<(ImagePath, Site)>,
-    /// The one that this check is about.
+    /// The one that this check covers.
     pub(in crate::facts) chosen: Fact<ImagePath>,
-    /// The path that Python finds it under: links in it are not followed.
+    /// The path through which Python finds it; links are not followed.
     pub(in crate::facts) imported_as: Option<ImagePath>,
 }
 
@@ -24,7 +24,7 @@ impl Installation {
                 continue;
             }
             let folder = package.parent();
-            // A conda package cache holds copies that nobody imports.
+            // A conda package cache contains copies that are never imported.
             let is_cache = package.components().any(|part| part == b"pkgs");
             if matches!(folder.file_name(), b"site-packages" | b"dist-packages") && !is_cache {
                 all.push((package, file.site(&path, None)));
@@ -37,7 +37,7 @@ impl Installation {
         Self { all, chosen, imported_as }
     }
 
-    /// The first on the interpreter's path; else the only one there is.
+    /// The first one on the interpreter's path; else the only one.
     fn choose(
         rootfs: &RootFs,
         python: Option<&Python>,

@@ -1,4 +1,4 @@
-//! The libraries that a torch package consists of.
+//! The libraries of a torch package.
 
 use crate::model::{DynamicSymbol, ElfInfo, Fact, Gap, ImagePath, Site};
 use crate::rootfs::RootFile;
@@ -6,7 +6,7 @@ use crate::rootfs::loader::elf;
 
 use super::super::{Context, text};
 
-/// A library of torch, with what the loader reads of it.
+/// A library of torch, with its ELF information.
 #[derive(Clone, Debug)]
 pub(in crate::facts) struct TorchLibrary<'a> {
     pub(in crate::facts) path: ImagePath,
@@ -19,7 +19,7 @@ impl TorchLibrary<'_> {
         self.file.site(&self.path, within)
     }
 
-    /// Dynamic symbols of a kind, or why they are not known.
+    /// Returns true when a dynamic symbol matches, or why the symbols are unknown.
     fn symbols(&self, wanted: impl Fn(&DynamicSymbol) -> bool) -> Result<bool, Gap> {
         match &self.elf.symbols {
             Ok(symbols) => Ok(symbols.iter().any(wanted)),
@@ -29,13 +29,13 @@ impl TorchLibrary<'_> {
 }
 
 impl<'a> Context<'a> {
-    /// The text of a file of the torch package, by its path in there.
+    /// The content of a file of the torch package, by its path in the package.
     pub(super) fn in_torch(&self, name: &str) -> Fact<&'a [u8]> {
         self.torch.chosen.clone().and_then(|package, _| text(self.rootfs, &package.join(name.as_bytes())))
     }
 
-    /// The libraries of torch of these names, wherever its packaging puts them: a wheel in the package's `lib`, conda-forge
-    /// in the environment's, Debian in the system's. Unknown when one is there that could not be read.
+    /// The libraries of torch with these names, wherever the packaging puts them: a wheel in the package's `lib`,
+    /// conda-forge in the environment's, Debian in the system's. Unknown if one of them could not be read.
     pub(in crate::facts) fn torch_libraries(&self, names: impl Fn(&[u8]) -> bool) -> Fact<Vec<TorchLibrary<'a>>> {
         let package = match &self.torch.chosen {
             Fact::Seen { value, .. } => value,
@@ -54,7 +54,9 @@ impl<'a> Context<'a> {
                 };
                 let Some(elf) = elf(&file) else {
                     let why = file.found.iter().find_map(|found| found.as_ref().err());
-                    return Fact::Unknown(why.cloned().unwrap_or_else(|| Gap::new(format!("{path} is no ELF file"))));
+                    return Fact::Unknown(
+                        why.cloned().unwrap_or_else(|| Gap::new(format!("{path} is not an ELF file"))),
+                    );
                 };
                 if !libraries.iter().any(|known| known.file.is_same(&file)) {
                     libraries.push(TorchLibrary { path, file, elf });
@@ -68,7 +70,7 @@ impl<'a> Context<'a> {
         Fact::Absent
     }
 
-    /// The libraries that may hold or use NCCL: 1.13 split its CUDA code in two.
+    /// The libraries that may contain or use NCCL; release 1.13 has its CUDA code split in two.
     pub(in crate::facts) fn torch_cuda(&self) -> Fact<Vec<TorchLibrary<'a>>> {
         self.torch_libraries(|name| is_library(name, b"libtorch_cuda") || is_library(name, b"libtorch_cuda_cpp"))
     }
@@ -81,7 +83,7 @@ pub(super) fn is_library(file: &[u8], name: &[u8]) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"."))
 }
 
-/// A yes or no from the symbols of several libraries: yes if one says so, unknown if none does and one cannot be read.
+/// Searches the symbols of several libraries: true if one matches, unknown if none does and one cannot be read.
 pub(super) fn any_symbol(
     libraries: &[TorchLibrary<'_>],
     within: &str,

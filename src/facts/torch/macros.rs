@@ -1,5 +1,6 @@
-//! `CAFFE2_BUILD_STRINGS` of `torch/include/caffe2/core/macros.h`: a macro whose body initialises a map of texts. Written by
-//! CMake from `caffe2/core/macros.h.in`; 2.15 has raw literals for compilers and their flags, 2.9 has none.
+//! `CAFFE2_BUILD_STRINGS` in `torch/include/caffe2/core/macros.h`: a macro whose body initialises a map of strings.
+//! CMake generates it from `caffe2/core/macros.h.in`; 2.15 uses raw string literals for compilers and their flags, 2.9
+//! does not.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use crate::model::part;
 /// The name of the macro.
 const MACRO: &[u8] = b"CAFFE2_BUILD_STRINGS";
 
-/// The options of the header, empty ones too.
+/// The options of the header, including empty ones.
 pub(in crate::facts) fn options(header: &[u8]) -> Result<BTreeMap<String, String>, String> {
     let body = definition(header).ok_or("it does not define CAFFE2_BUILD_STRINGS")?;
     let mut text = Cursor { rest: body };
@@ -20,7 +21,7 @@ pub(in crate::facts) fn options(header: &[u8]) -> Result<BTreeMap<String, String
         text.expect(b',')?;
         let value = text.literal()?;
         text.expect(b'}')?;
-        // As in the map that is made of it, the first one counts.
+        // The first one counts, as in the C++ map.
         options.entry(name).or_insert(value);
         if !text.take(b',') {
             text.expect(b'}')?;
@@ -30,7 +31,7 @@ pub(in crate::facts) fn options(header: &[u8]) -> Result<BTreeMap<String, String
     Ok(options)
 }
 
-/// What stands behind `#define CAFFE2_BUILD_STRINGS`.
+/// The text after `#define CAFFE2_BUILD_STRINGS`.
 fn definition(header: &[u8]) -> Option<&[u8]> {
     let lines = header.split_inclusive(|&byte| byte == b'\n');
     let mut at = 0;
@@ -47,13 +48,13 @@ fn definition(header: &[u8]) -> Option<&[u8]> {
     None
 }
 
-/// What is left to read.
+/// The unread rest.
 struct Cursor<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Cursor<'a> {
-    /// Blanks, and line breaks behind a backslash.
+    /// Skips white space and escaped line breaks.
     fn skip_blanks(&mut self) {
         loop {
             self.rest = self.rest.trim_ascii_start();
@@ -77,10 +78,10 @@ impl<'a> Cursor<'a> {
 
     fn wrong(&self, wanted: &str) -> String {
         let here = self.rest.get(..16).unwrap_or(self.rest);
-        format!("its CAFFE2_BUILD_STRINGS has '{}' where {wanted} must stand", here.escape_ascii())
+        format!("CAFFE2_BUILD_STRINGS has '{}' where {wanted} is expected", here.escape_ascii())
     }
 
-    /// One or several literals, which count as one (C++17 [lex.string], [lex.phases]).
+    /// One or more adjacent string literals, which count as one (C++17 [lex.string], [lex.phases]).
     fn literal(&mut self) -> Result<String, String> {
         let mut text = Vec::new();
         let mut count = 0;
@@ -92,21 +93,21 @@ impl<'a> Cursor<'a> {
                 self.rest = rest;
                 self.ordinary(&mut text)?;
             } else if count == 0 {
-                return Err(self.wrong("a text"));
+                return Err(self.wrong("a string"));
             } else {
-                return String::from_utf8(text).map_err(|_utf8| "its CAFFE2_BUILD_STRINGS is no UTF-8".to_owned());
+                return String::from_utf8(text).map_err(|_utf8| "CAFFE2_BUILD_STRINGS is not UTF-8".to_owned());
             }
             count += 1;
         }
     }
 
-    /// Up to the closing parenthesis with the delimiter of the opening one.
+    /// Reads up to the closing parenthesis with the delimiter of the opening one.
     fn raw(&mut self, rest: &'a [u8]) -> Result<&'a [u8], String> {
-        let open = rest.iter().take(17).position(|&byte| byte == b'(').ok_or_else(|| self.wrong("a raw text"))?;
+        let open = rest.iter().take(17).position(|&byte| byte == b'(').ok_or_else(|| self.wrong("a raw string"))?;
         let (delimiter, inside) = rest.split_at(open);
         let inside = inside.strip_prefix(b"(").unwrap_or(inside);
         let close = [b")", delimiter, b"\""].concat();
-        let end = memchr::memmem::find(inside, &close).ok_or_else(|| self.wrong("a raw text that ends"))?;
+        let end = memchr::memmem::find(inside, &close).ok_or_else(|| self.wrong("the end of a raw string"))?;
         self.rest = part(inside, end + close.len()..)?;
         Ok(part(inside, ..end)?)
     }
@@ -127,7 +128,7 @@ impl<'a> Cursor<'a> {
                     });
                     self.rest = rest;
                 }
-                [b'\n', ..] | [] => return Err(self.wrong("the end of a text")),
+                [b'\n', ..] | [] => return Err(self.wrong("the end of a string")),
                 [byte, ref rest @ ..] => {
                     text.push(byte);
                     self.rest = rest;
@@ -142,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_release_s_form_is_read() {
+    fn the_forms_of_all_releases_are_read() {
         let text = |lines: &str| {
             format!(
                 "#pragma once\n#define CAFFE2_BUILD_STRINGS_X 1\n#define CAFFE2_BUILD_STRINGS {{ \\\n{lines}}}\n#endif\n"

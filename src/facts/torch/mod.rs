@@ -1,4 +1,4 @@
-//! PyTorch: which one is imported, how it was built, and how it is linked to NCCL.
+//! PyTorch: the package that is imported, its build, and its linkage to NCCL.
 
 mod build;
 mod contradictions;
@@ -24,7 +24,7 @@ pub(super) use libraries::TorchLibrary;
 use libraries::{any_symbol, is_library};
 pub(super) use macros::options as header_options;
 
-// Core metadata 2.0 put the specifier into parentheses.
+// Core metadata 2.0 encloses the specifier in parentheses.
 pattern!(NCCL_PIN, r"(?m)^Requires-Dist: *(nvidia-nccl-cu\d+) *\(?(==[0-9.]+)");
 
 fn is_process_group(symbol: &DynamicSymbol) -> bool {
@@ -102,7 +102,7 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
         match facts.get(key::TORCH_VERSION) {
             Fact::Seen { value, .. } => {
                 let version = value.as_str();
-                // The folder is named after the wheel's version, which on the default index has no +cuNNN.
+                // The directory is named after the wheel's version, which has no +cuNNN on the default index.
                 let names = [version, version.split('+').next().unwrap_or_default()];
                 let metadata = names.iter().map(|version| {
                     text(
@@ -126,7 +126,7 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     );
 }
 
-/// How NCCL's code is reached: defined inside, imported, or not at all.
+/// Linkage of NCCL in torch: defined inside, imported, or absent.
 fn linkage(cuda: &Fact<Vec<TorchLibrary<'_>>>) -> Fact<Linkage> {
     cuda.clone().and_then(|libraries, _| {
         let within = "dynamic symbols";

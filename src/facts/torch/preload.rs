@@ -1,15 +1,15 @@
-//! What `torch/__init__.py` loads by itself, beside what its libraries need. Every release does it in its own way, and says in
-//! its text which libraries it means; the text of the image's own copy is read.
+//! Libraries that `torch/__init__.py` loads itself, in addition to the dependencies of its libraries. Each release does
+//! so differently, and its source lists the libraries; this module reads the image's own copy.
 
 use super::super::pattern;
 
 pattern!(LOAD, r"(?s)\ndef _load_global_deps\(.*?\n(?:if|class|def|import|from|#) ");
 pattern!(HELPER, r"(?s)\ndef _preload_cuda_deps\(.*?\n(?:if|class|def|import|from|#) ");
-// _preload_cuda_deps("nvjitlink", "libnvJitLink.so.*[0-9]", required=False); later the function is _preload_cuda_lib.
+// _preload_cuda_deps("nvjitlink", "libnvJitLink.so.*[0-9]", required=False); later renamed to _preload_cuda_lib.
 pattern!(CALL, r#"_preload_cuda_\w+\(\s*['"]([\w/]+)['"],\s*['"](lib[^'"]+)['"]\s*,?\s*(required=False)?"#);
-// Later all at once: _preload_cuda_deps(required=False).
+// Later in one call: _preload_cuda_deps(required=False).
 pattern!(CALL_FOR_ALL, r"_preload_cuda_deps\((?:err)?(?:, )?(required=False)?\)");
-// A dictionary, and later a list of pairs.
+// A dictionary; in later releases a list of pairs.
 pattern!(LIST, r"(?s)cuda_libs\b[^=\n]*= [\[{](.*?)\n *[\]}]");
 pattern!(ENTRY, r#"['"]([\w/]+)['"][:,] ['"](lib[^'"]+)['"]"#);
 pattern!(IN_MAPS, r#"if ['"]([^'"]+)['"] not in _maps"#);
@@ -17,30 +17,31 @@ pattern!(IN_MAPS, r#"if ['"]([^'"]+)['"] not in _maps"#);
 pattern!(PATH, r"os\.path\.join\(nvidia_path, '(\w+)', 'lib', '(lib[^']+)'\)");
 pattern!(IN_ERROR, r#"if ['"](lib[^'"]+)['"] not in err"#);
 
-/// A library that is loaded from the wheels of NVIDIA, by the folder and the shell pattern of its name.
+/// A library that is loaded from NVIDIA's wheels, by directory and by the shell pattern of its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Preload {
     pub(super) folder: String,
     pub(super) pattern: String,
-    /// Whether the import fails where it is not there.
+    /// True when the import fails without it.
     pub(super) required: bool,
 }
 
-/// What one release's `_load_global_deps` does.
+/// The actions of one release's `_load_global_deps`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Recipe {
-    /// When `libtorch_global_deps.so` is loaded and a mapped path holds this text: these, up to the first that fails.
+    /// After `libtorch_global_deps.so` is loaded, if a mapped path contains this string: loads these, up to the first
+    /// failure.
     pub(super) afterwards: Option<(String, Vec<Preload>)>,
-    /// When it cannot be loaded and the error names one of these texts: the libraries below, and then it is tried again.
+    /// If it cannot be loaded and the error contains one of these strings: loads the libraries below, then tries again.
     pub(super) errors: Vec<String>,
     pub(super) otherwise: Vec<Preload>,
-    /// Whether a library may also be in `nvidia/cuNN/lib`, as since CUDA 13.
+    /// True when a library may also be in `nvidia/cuNN/lib`, as since CUDA 13.
     pub(super) in_toolkit: bool,
-    /// Whether a library may also be in a folder beside `nvidia`.
+    /// True when a library may also be in a directory next to `nvidia`.
     pub(super) beside: bool,
 }
 
-/// Reads the text of `torch/__init__.py`: `None` where it has no `_load_global_deps`.
+/// Parses the text of `torch/__init__.py`; `None` if it has no `_load_global_deps`.
 pub(super) fn recipe(text: &[u8]) -> Option<Recipe> {
     let function = LOAD.find(text)?.as_bytes();
     let border = memchr::memmem::find(function, b"except OSError").unwrap_or(function.len());
@@ -49,7 +50,7 @@ pub(super) fn recipe(text: &[u8]) -> Option<Recipe> {
     let listed = LIST.captures(text).and_then(|captures| captures.get(1));
     let mut all: Vec<Preload> = match listed {
         Some(list) => ENTRY.captures_iter(list.as_bytes()).map(|captures| preload(&captures)).collect(),
-        // What 1.13 wants is in the body of its _preload_cuda_deps.
+        // Release 1.13 lists the libraries in the body of _preload_cuda_deps.
         None => PATH.captures_iter(text).map(|captures| preload(&captures)).collect(),
     };
     let errors = match IN_ERROR.captures(failure) {
@@ -85,7 +86,7 @@ fn preload(captures: &regex::bytes::Captures<'_>) -> Preload {
     }
 }
 
-/// Whether a name matches a shell pattern of `*` and of brackets with digits: all that these files use.
+/// Returns true when a name matches a shell pattern of `*` and `[0-9]`, the only wildcards that these files use.
 pub(super) fn matches(pattern: &[u8], name: &[u8]) -> bool {
     if let Some(rest) = pattern.strip_prefix(b"[0-9]") {
         return name.split_first().is_some_and(|(byte, name)| byte.is_ascii_digit() && matches(rest, name));

@@ -1,10 +1,10 @@
-//! What torch says of itself in `torch/version.py`.
+//! Versions in `torch/version.py`.
 
 use crate::model::{Fact, Gap, Version};
 
 use super::super::{Context, Draft, key, pattern};
 
-// torch/version.py, as tools/generate_torch_version.py writes it; the annotation of `cuda` came with 2.2.
+// torch/version.py as tools/generate_torch_version.py writes it; `cuda` is annotated since 2.2.
 pattern!(VERSION, r"(?m)^__version__ *= *'([^']+)'");
 pattern!(GIT_VERSION, r"(?m)^git_version *= *'([^']+)'");
 pattern!(pub(super) CUDA, r"(?m)^cuda *(?:: *Optional\[str\])? *= *(?:'([^']+)'|None)");
@@ -17,9 +17,8 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
             .and_then(|captures| captures.get(1))
             .map(|text| String::from_utf8_lossy(text.as_bytes()).into_owned())
     };
-    let unreadable = |what: &str| {
-        Fact::Unknown(Gap::new(format!("torch/version.py does not say {what} in the way that PyTorch writes it")))
-    };
+    let unreadable =
+        |what: &str| Fact::Unknown(Gap::new(format!("torch/version.py does not set {what} in PyTorch's format")));
     facts.insert(
         key::TORCH_VERSION,
         version_file.clone().and_then(|bytes, at| {

@@ -91,8 +91,8 @@ fn several_hosts_are_a_table() {
 
     unknown[host/minor-version]: the host's driver is of an older release
       on      driver=999.1,gpu=sm_90
-      why     which CUDA release driver 999.1 brings is not known here
-      settle  add cuda=X.Y to the host, which nvidia-smi shows there
+      why     the CUDA release of driver 999.1 is unknown
+      settle  add cuda=X.Y to the host, as nvidia-smi shows it there
 
     FAILED: 3 hosts: 1 failed, 0 incomplete, 2 passed
     ");

@@ -1,4 +1,4 @@
-//! A recorded host's RDMA devices and their ports.
+//! RDMA devices and ports of a recorded host.
 
 use crate::host::Record;
 use crate::host::rdma::{Device, Port};
@@ -7,8 +7,8 @@ use crate::model::Fact;
 use super::super::super::{Facts, key};
 use super::{each, list};
 
-/// Bytes of an interface's packets from which on RoCE has its largest, 4096: what the kernel takes off for RoCE's own headers is 96
-/// (`iboe_get_mtu`, include/rdma/ib_addr.h).
+/// Smallest interface MTU, in bytes, that allows the largest RoCE MTU, 4096: the kernel reserves 96 bytes for the RoCE
+/// headers (`iboe_get_mtu`, include/rdma/ib_addr.h).
 const ROCE_MTU: u32 = 4096 + 96;
 
 pub(super) fn produce(record: &Record, facts: &mut Facts) {
@@ -34,7 +34,7 @@ pub(super) fn produce(record: &Record, facts: &mut Facts) {
     facts.insert(key::HOST_ROCE_LOW_MTU, ports(&is_low));
 }
 
-/// The ports of a device that are wanted, `mlx5_0:1 (InfiniBand, 400 Gb/sec (4X NDR))`.
+/// Selected ports of a device, such as `mlx5_0:1 (InfiniBand, 400 Gb/sec (4X NDR))`.
 fn of_device(device: &Device, wanted: &dyn Fn(&Device, &Port) -> Fact<bool>) -> Fact<Vec<String>> {
     device.ports.as_ref().and_then(|ports, _| {
         each(ports.iter(), |port| {
@@ -49,7 +49,7 @@ fn is_active(port: &Port) -> Fact<bool> {
     port.state.as_ref().map(|state| state == "ACTIVE")
 }
 
-/// An active port of a card that speaks RoCE; one in software is for tests.
+/// Returns true for an active RoCE port of a hardware device; software devices are for tests.
 fn is_roce(device: &Device, port: &Port) -> Fact<bool> {
     let is_ethernet = port.link_layer.as_ref().map(|layer| layer == "Ethernet");
     match (is_active(port), is_ethernet, device.driver.value()) {
