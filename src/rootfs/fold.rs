@@ -1,4 +1,4 @@
-//! Applying layers to each other (OCI image-spec, `layer.md`).
+//! Applies layers on top of each other (OCI image-spec, `layer.md`).
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -14,17 +14,17 @@ const WHITEOUT: &[u8] = b".wh.";
 /// `layer.md`, "Opaque Whiteout".
 const OPAQUE: &[u8] = b".wh..wh..opq";
 
-/// Other names that begin so are AUFS's own bookkeeping, and no files of the image.
+/// Other names with this prefix are AUFS metadata, not files of the image.
 const AUFS: &[u8] = b".wh..wh.";
 
-/// The mode of a directory that no layer describes, but that some path goes through.
+/// The mode of a directory that no layer describes but a path contains.
 const IMPLICIT_DIRECTORY: u32 = 0o755;
 
-/// A directory by its path.
+/// A directory, with its path.
 type Parent = (ImagePath, NodeId);
 
 impl RootFs {
-    /// Folds layers, the lowest first.
+    /// Folds layers, lowest first.
     pub fn fold(layers: Vec<Arc<LayerScan>>, limits: &Limits) -> Self {
         let root = TreeNode { mode: IMPLICIT_DIRECTORY, layer: 0, what: What::Directory(Box::default()) };
         let mut rootfs = Self {
@@ -36,7 +36,7 @@ impl RootFs {
             notes: Vec::new(),
         };
         for (index, layer) in (0..).zip(layers) {
-            // Whiteouts apply to lower layers only, wherever they stand in their own: so all of them come first.
+            // Whiteouts apply to lower layers only, whatever their position in the layer, so process all of them first.
             let markers: Vec<_> = layer.entries.iter().filter(|entry| is_marker(entry)).collect();
             if !markers.is_empty() {
                 let directories = layer.entries.iter().filter(|entry| entry.kind == EntryKind::Directory);
@@ -56,14 +56,14 @@ impl RootFs {
         rootfs
     }
 
-    /// `directories` are those that the marker's own layer describes.
+    /// `directories` are the directories of the whiteout's own layer.
     fn white_out(&mut self, entry: &Entry, directories: &BTreeSet<&ImagePath>, layer: u32) {
         let name = entry.path.file_name();
         let Some(hidden) = name.strip_prefix(WHITEOUT) else { return };
         let parent = entry.path.parent();
         let Ok((real, directory)) = self.resolve(&parent) else { return };
-        // Where this layer puts a directory in the place of a lower link, the marker is about that directory, in which
-        // there is nothing from below; what the link led to is not meant.
+        // If this layer replaces a lower symlink with a directory, the whiteout refers to that directory, which has no
+        // lower entries; the target of the link stays untouched.
         if real != parent && self.replaces_link(&parent, directories) {
             return;
         }
@@ -93,7 +93,7 @@ impl RootFs {
         })
     }
 
-    /// `number` is the entry's in its layer, if anything was found in it.
+    /// `number` is the index of the entry in its layer, if it has findings.
     fn apply(&mut self, entry: &Entry, layer: u32, number: Option<usize>, last: &mut Option<Parent>) {
         if entry.path.is_root() {
             if entry.kind == EntryKind::Directory {
@@ -115,7 +115,7 @@ impl RootFs {
         if let (What::Directory(_), Some(existing)) = (&what, existing)
             && matches!(self.node(existing).what, What::Directory(_))
         {
-            // A directory over a directory changes its attributes and keeps what is in it.
+            // A directory over a directory changes its attributes and keeps its children.
             let node = self.node_mut(existing);
             node.mode = entry.mode;
             node.layer = layer;
@@ -125,19 +125,19 @@ impl RootFs {
         self.name(parent, entry.path.file_name(), id);
     }
 
-    /// A further name of a file. The target is found as a path of the merged tree: it may lie in a lower layer.
+    /// Adds a hard link. The target is resolved in the merged tree, because it may be in a lower layer.
     fn link(&mut self, entry: &Entry, target: &ImagePath, layer: u32, last: &mut Option<Parent>) {
         let found = self.resolve(&target.parent()).ok().and_then(|(_, dir)| self.child(dir, target.file_name()));
         let Some(id) = found.filter(|&id| !matches!(self.node(id).what, What::Directory(_))) else {
-            self.notes.push(format!("layer {layer}: {} is a hard link to {target}, which is not there", entry.path));
+            self.notes.push(format!("layer {layer}: {} is a hard link to {target}, which does not exist", entry.path));
             return;
         };
         let parent = self.parent(entry, layer, last);
         self.name(parent, entry.path.file_name(), id);
     }
 
-    /// The directory that an entry goes into. Entries of one directory follow each other, so the one before is remembered:
-    /// what was put into it meanwhile changes nothing on the way to it, as long as no link is on that way.
+    /// The directory of an entry. Consecutive entries often share it, so the last one is cached. Entries added to it
+    /// cannot change the path to it, as long as that path has no symlink.
     fn parent(&mut self, entry: &Entry, layer: u32, last: &mut Option<Parent>) -> NodeId {
         if let Some((_, id)) = last.as_ref().filter(|(known, _)| known.is_parent_of(&entry.path)) {
             return *id;
@@ -148,9 +148,9 @@ impl RootFs {
         id
     }
 
-    /// The directory of this path, made where it is missing. Symbolic links on the way are followed inside the root, to
-    /// places that do not exist yet too, as unpacking runtimes do it; anything else in the way gives way.
-    /// Second, how many links were followed.
+    /// The directory at this path, created if missing. Symlinks on the path are followed inside the root, even to
+    /// places that do not exist yet, as runtimes do when they unpack; other entries on the path are replaced. Also
+    /// returns the number of followed links.
     fn make_directory(&mut self, path: &ImagePath, layer: u32) -> (NodeId, usize) {
         let mut rest: Vec<Box<[u8]>> = path.components().rev().map(Into::into).collect();
         let mut place = vec![ROOT];
@@ -198,8 +198,8 @@ impl RootFs {
     }
 }
 
-/// Shows every entry of a layer, which is then gone, unless others have the layer too: the tree takes as much room again. With
-/// it goes its number, if anything was found in it. Returns what is left of the layer.
+/// Calls `show` with every entry of a layer, and with the entry's index if it has findings. An unshared layer's entries
+/// are freed one by one, because the tree needs as much memory again. Returns the remaining trace of the layer.
 fn each(layer: Arc<LayerScan>, mut show: impl FnMut(&Entry, Option<usize>)) -> LayerTrace {
     let number_in = |found: &LayerFindings, number| found.contains_key(&number).then_some(number);
     match Arc::try_unwrap(layer) {

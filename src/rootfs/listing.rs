@@ -6,9 +6,9 @@ use crate::model::EntryKind;
 
 use super::{RootFs, What};
 
-/// One line for each path, sorted by its bytes, the root left out: path, letter as `ls -l` has it, four octal digits of
-/// mode, size, and a link's target or a device's numbers, parted by tabs. In names everything but printable ASCII is
-/// written as `\xNN`, a backslash as `\\`.
+/// One line per path, sorted by bytes, without the root: path, type letter as in `ls -l`, mode as four octal digits,
+/// size, and link target or device numbers, separated by tabs. In names, all bytes except printable ASCII are written
+/// as `\xNN`, and a backslash as `\\`.
 pub fn listing(rootfs: &RootFs) -> String {
     let mut lines: Vec<_> = rootfs
         .walk(|_, _| true)
@@ -20,7 +20,7 @@ pub fn listing(rootfs: &RootFs) -> String {
                 What::Symlink(target) => ('l', 0, ascii(target)),
                 What::Special(kind) => (kind.letter(), 0, numbers(kind)),
             };
-            // Linux gives every symbolic link all permissions, whatever the archive says.
+            // On Linux every symlink has all permissions, whatever the archive says.
             let mode = if letter == 'l' { 0o777 } else { node.mode };
             let line = format!("/{}\t{letter}\t{mode:04o}\t{size}\t{target}\n", ascii(path.as_bytes()));
             (path, line)

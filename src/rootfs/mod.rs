@@ -1,5 +1,4 @@
-//! The file system that a container would see: ordered layers folded into one tree, which remembers the layer that each
-//! file came from.
+//! The file system that a container would see: ordered layers folded into one tree that records the layer of each file.
 
 mod fold;
 mod listing;
@@ -18,21 +17,21 @@ pub use listing::listing;
 pub struct RootFs {
     nodes: Vec<TreeNode>,
     layers: Vec<LayerTrace>,
-    /// The files in which extractors found something, once somebody asked: many do, and they are few among all.
+    /// The files with findings, computed on first use: several callers need them, and they are few.
     read: OnceLock<Vec<(ImagePath, NodeId)>>,
     symlink_limit: usize,
     loader_steps: usize,
-    /// Oddities of the layers that change nothing: whiteouts without a name, links to nowhere.
+    /// Harmless oddities of the layers: whiteouts without a name, hard links to missing files.
     pub notes: Vec<String>,
 }
 
 type NodeId = usize;
 
-/// What is left of a layer when its entries are in the tree: what extractors found in them, by their numbers.
+/// What remains of a layer after its entries are in the tree: the findings, by entry index.
 #[derive(Debug)]
 enum LayerTrace {
     Own(LayerFindings),
-    /// One that others have too.
+    /// A layer that other images share.
     Shared(Arc<LayerScan>),
 }
 
@@ -50,25 +49,25 @@ impl LayerTrace {
 
 const ROOT: NodeId = 0;
 
-/// What is in a directory, by name.
+/// The entries of a directory, by name.
 type Children = BTreeMap<Box<[u8]>, NodeId>;
 
-/// One inode. Names are in the directories, so that hard links are two names of one node.
+/// One inode. Names are in the directories, so hard links are two names of one node.
 #[derive(Debug)]
 struct TreeNode {
     mode: u32,
-    /// The layer that brought it. Nodes are many, and layers are not.
+    /// The layer that added it. A `u32` saves memory because there are many nodes.
     layer: u32,
     what: What,
 }
 
 #[derive(Debug)]
 enum What {
-    /// Most nodes are files, which need not be as large as a map.
+    /// Boxed because most nodes are files, which need less space than a map.
     Directory(Box<Children>),
     File {
         size: u64,
-        /// The entry of the node's layer whose content it is, if extractors have something to say about it.
+        /// Index of the entry with the content in the node's layer, if it has findings.
         entry: Option<usize>,
     },
     Symlink(Box<[u8]>),
@@ -79,59 +78,59 @@ enum What {
 /// A file of the merged image.
 #[derive(Clone, Copy, Debug)]
 pub struct RootFile<'a> {
-    /// Index of the layer that brought its content, from 0.
+    /// Index of the layer that added its content, from 0.
     pub layer: usize,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// What extractors found in it, and what they could not.
+    /// Findings of the extractors, and their gaps.
     pub found: &'a [Result<Found, Gap>],
     node: NodeId,
 }
 
 impl RootFile<'_> {
-    /// Whether both are the same file under two names.
+    /// Returns true when both are the same file, possibly under two names.
     pub const fn is_same(&self, other: &RootFile<'_>) -> bool {
         self.node == other.node
     }
 
-    /// The site of something read in this file.
+    /// The site of a finding in this file.
     pub fn site(&self, path: &ImagePath, within: Option<&str>) -> Site {
         Site::File { layer: self.layer, path: path.clone(), within: within.map(ToOwned::to_owned) }
     }
 }
 
-/// Why a path leads to no file.
+/// Why a path does not lead to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoFile {
-    /// Some component does not exist.
+    /// A component does not exist.
     Missing,
-    /// Too many symbolic links.
+    /// Too many symlinks on the path.
     Loop,
-    /// It is a directory, a device or a pipe.
+    /// The path leads to a directory, a device or a pipe.
     NotAFile,
 }
 
 impl RootFs {
-    /// The file that a path leads to, following symbolic links inside the image as a process in the container would, and
-    /// the path that it has then.
+    /// The file that a path leads to, and its path after symlinks. Follows symlinks inside the image, as a process in
+    /// the container would.
     pub fn open(&self, path: &ImagePath) -> Result<(ImagePath, RootFile<'_>), NoFile> {
         let (real, node) = self.resolve(path)?;
         self.file(node).map(|file| (real, file)).ok_or(NoFile::NotAFile)
     }
 
-    /// The same for a path as a program spells it: `..` goes up from where the links before it lead, which a normalised path
-    /// no longer knows. A path without a leading slash starts at the root.
+    /// Like [`Self::open`], for a path as a program spells it: `..` goes up from the target of the links before it,
+    /// which a normalised path no longer has. A path without a leading slash starts at the root.
     pub fn open_raw(&self, path: &[u8]) -> Result<(ImagePath, RootFile<'_>), NoFile> {
         let (real, node) = self.follow(path)?;
         self.file(node).map(|file| (real, file)).ok_or(NoFile::NotAFile)
     }
 
-    /// Whether anything in the image is called so: if not, no path leads through it.
+    /// Returns true when any entry in the image has this name; if none has, no path leads through it.
     pub fn has_name(&self, name: &[u8]) -> bool {
         (0..self.nodes.len()).any(|id| self.child(id, name).is_some())
     }
 
-    /// Whether the last component of a path is itself a symbolic link.
+    /// Returns true when the last component of a path is a symlink itself.
     pub fn is_link(&self, path: &[u8]) -> bool {
         let end = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
         let (folder, name) = path.split_at(end);
@@ -139,32 +138,31 @@ impl RootFs {
         child.is_some_and(|child| matches!(self.node(child).what, What::Symlink(_)))
     }
 
-    /// Whether a path leads to a directory.
+    /// Returns true when a path leads to a directory.
     pub fn is_directory(&self, path: &ImagePath) -> bool {
         self.real_directory(path).is_some()
     }
 
-    /// The directory that a path leads to, by its path after symbolic links.
+    /// The directory that a path leads to, as its path after symlinks.
     pub fn real_directory(&self, path: &ImagePath) -> Option<ImagePath> {
         let (real, node) = self.resolve(path).ok()?;
         self.children(node).is_some().then_some(real)
     }
 
-    /// Names in a directory, sorted, if the path leads to one.
+    /// Names in a directory, sorted; empty if the path does not lead to one.
     pub fn names(&self, path: &ImagePath) -> impl Iterator<Item = &[u8]> {
         let children = self.resolve(path).ok().and_then(|(_, folder)| self.children(folder));
         children.into_iter().flat_map(|children| children.keys().map(|name| &**name))
     }
 
-    /// The regular files in which extractors found something, or could not, under their own names (no symbolic link is
-    /// followed), sorted by path.
+    /// The regular files with findings or gaps, under their own names (symlinks are not followed), sorted by path.
     pub fn read_files(&self) -> impl Iterator<Item = (&ImagePath, RootFile<'_>)> {
         let is_read = |_: &[u8], what: &What| matches!(what, What::File { entry: Some(_), .. });
         let files = self.read.get_or_init(|| self.walk(is_read).collect());
         files.iter().filter_map(|(path, id)| self.file(*id).map(|file| (path, file)))
     }
 
-    /// The regular files with such names, whether anybody looked into them or not, sorted by path.
+    /// The regular files with matching names, with or without findings, sorted by path.
     pub fn files_named(&self, is_wanted: impl Fn(&[u8]) -> bool) -> impl Iterator<Item = (ImagePath, RootFile<'_>)> {
         self.walk(move |name, what| matches!(what, What::File { .. }) && is_wanted(name))
             .filter_map(|(path, id)| self.file(id).map(|file| (path, file)))
@@ -185,7 +183,7 @@ impl RootFs {
         Some(RootFile { layer, size, found, node: id })
     }
 
-    /// Ids are only ever made by pushing a node, and nodes are never taken away.
+    /// Ids come only from pushing a node, and nodes are never removed.
     #[expect(clippy::indexing_slicing, reason = "every id is the index of a node")]
     fn node(&self, id: NodeId) -> &TreeNode {
         &self.nodes[id]
@@ -196,7 +194,7 @@ impl RootFs {
         &mut self.nodes[id]
     }
 
-    /// Follows a path to its end, the last component's link too (path_resolution(7)).
+    /// Resolves a path, including a link in the last component (path_resolution(7)).
     fn resolve(&self, path: &ImagePath) -> Result<(ImagePath, NodeId), NoFile> {
         self.follow(path.as_bytes())
     }
@@ -237,8 +235,8 @@ impl RootFs {
         Ok((ImagePath::normalise(&names.join(&b'/')), place.last().copied().unwrap_or(ROOT)))
     }
 
-    /// Every path that is wanted, by its last component and what it leads to, with its node, sorted by the components of the
-    /// path, without the root. Only for those, and for directories, is a path made.
+    /// Every path that `is_wanted` selects, by its last component and its node, without the root, sorted by the
+    /// components of the path. Builds paths only for these and for directories.
     fn walk(&self, is_wanted: impl Fn(&[u8], &What) -> bool) -> impl Iterator<Item = (ImagePath, NodeId)> {
         let mut open = Vec::from_iter(self.children(ROOT).map(|children| (ImagePath::root(), children.iter())));
         std::iter::from_fn(move || {

@@ -29,9 +29,9 @@ fn the_loser_and_its_reason() {
     let (text, _) = inspect("no-nccl", &["--explain", "libnccl.so.2"]);
     for part in [
         "libnccl.so.2 → found nowhere",
-        "$ORIGIN/../../nvidia/nccl/lib: not there",
+        "$ORIGIN/../../nvidia/nccl/lib: not found",
         "├─ /etc/ld.so.cache",
-        "╰─ /usr/lib: not there",
+        "╰─ /usr/lib: not found",
         "it fails: libnccl.so.2: cannot open shared object file",
     ] {
         assert!(text.contains(part), "{part}: {text}");

@@ -15,7 +15,7 @@ fn layer(entries: &[(&str, EntryKind)]) -> Arc<LayerScan> {
     Arc::new(LayerScan { compression: Compression::None, unpacked: 0, diff_id: None, entries, found: BTreeMap::new() })
 }
 
-/// The paths of the merged image, directories with a slash, and the layer of each.
+/// The paths of the merged image, directories with a trailing slash, and the layer of each.
 fn paths(layers: Vec<Arc<LayerScan>>) -> Vec<String> {
     let rootfs = RootFs::fold(layers, &Limits::default());
     rootfs
@@ -99,13 +99,13 @@ fn loops_end() {
     assert_eq!(rootfs.open(&"a/x".into()).unwrap_err(), crate::rootfs::NoFile::Loop);
 }
 
-/// The notes about a merge.
+/// The notes of a merge.
 fn notes(layers: Vec<Arc<LayerScan>>) -> Vec<String> {
     RootFs::fold(layers, &Limits::default()).notes
 }
 
 #[test]
-fn what_names_nothing_is_noted() {
+fn entries_without_a_target_are_noted() {
     let lower = || layer(&[("a/x", FILE)]);
     let nothing = |path: &str| vec![format!("layer 1: the whiteout /{path} names nothing")];
     for path in ["a/.wh.", "a/.wh..", "a/.wh..."] {
@@ -119,7 +119,7 @@ fn what_names_nothing_is_noted() {
         notes(vec![lower(), lost]),
         ["hard", "folder"].map(|name| {
             let target = if name == "hard" { "/none" } else { "/a" };
-            format!("layer 1: /{name} is a hard link to {target}, which is not there")
+            format!("layer 1: /{name} is a hard link to {target}, which does not exist")
         })
     );
 }
@@ -137,10 +137,10 @@ fn a_marker_goes_through_links_that_its_layer_keeps() {
         assert_eq!(paths(vec![lower.clone(), layer(&[(marker, FILE)])]), ["/a 0", "/t/", "/t/u/", "/t/u/old 0"]);
     }
     assert_eq!(paths(vec![lower.clone(), layer(&[("a/u/.wh..wh..opq", FILE)])]), ["/a 0", "/t/", "/t/old 0", "/t/u/"]);
-    // A directory that replaces the link, anywhere on the way.
+    // A directory that replaces the link, anywhere on the path.
     let upper = layer(&[("a/u/.wh.old", FILE), ("a", DIR), ("a/u", DIR)]);
     assert_eq!(paths(vec![lower.clone(), upper]), ["/a/", "/a/u/", "/t/", "/t/old 0", "/t/u/", "/t/u/old 0"]);
-    // A directory of the layer that is no link below does not change what the marker is about.
+    // A directory of the layer that is not a link below does not change what the whiteout refers to.
     let upper = layer(&[("t", DIR), ("t/u", DIR), ("a/u/.wh.old", FILE)]);
     assert_eq!(paths(vec![lower, upper]), ["/a 0", "/t/", "/t/old 0", "/t/u/"]);
 }
@@ -177,13 +177,13 @@ fn links_on_the_way_are_followed_up_to_a_limit() {
         paths(vec![lower.clone(), layer(&[("a/y", FILE), ("a/z", FILE)])]),
         ["/a 0", "/b/", "/b/c/", "/b/c/x 0", "/b/c/y 1", "/b/c/z 1", "/loop 0"]
     );
-    // A relative link begins in its own folder, an absolute one in the root.
+    // A relative link starts in its own directory, an absolute one in the root.
     let below = layer(&[("d/a", symlink("t")), ("d/b", symlink("/t"))]);
     assert_eq!(
         paths(vec![below, layer(&[("d/a/x", FILE), ("d/b/y", FILE)])]),
         ["/d/", "/d/a 0", "/d/b 0", "/d/t/", "/d/t/x 1", "/t/", "/t/y 1"]
     );
-    // What leads nowhere in the end gives way.
+    // A path that finally leads nowhere is replaced.
     let merged = paths(vec![lower, layer(&[("loop/y", FILE)])]);
     assert_eq!(merged[4..], ["/loop/", "/loop/y 1"]);
     let chain = layer(&[("a", symlink("b")), ("b", symlink("c")), ("c", DIR)]);
@@ -233,7 +233,8 @@ fn any_entry() -> impl Strategy<Value = (String, EntryKind)> {
 }
 
 proptest! {
-    /// A marker's place in its layer never matters, nothing is named like a marker, and every path leads to its node.
+    /// The position of a whiteout in its layer never matters, no node has a whiteout's name, and every path leads to
+    /// its node.
     #[test]
     fn merging_is_sound(layers in prop::collection::vec(prop::collection::vec(any_entry(), 0..12), 1..5)) {
         let fold = |rotate: bool| {

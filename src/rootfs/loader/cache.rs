@@ -1,5 +1,5 @@
-//! `/etc/ld.so.cache`: the index that the dynamic loader reads instead of `ld.so.conf` (glibc, `sysdeps/generic/dl-cache.h` and
-//! `elf/dl-cache.c`).
+//! `/etc/ld.so.cache`: the index that the dynamic loader reads instead of `ld.so.conf` (glibc,
+//! `sysdeps/generic/dl-cache.h` and `elf/dl-cache.c`).
 
 use scroll::{LE, Pread};
 
@@ -7,11 +7,11 @@ use crate::model::part;
 
 use super::CpuLevel;
 
-/// The entries of a cache, in its order.
+/// The entries of a cache, in file order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LdSoCache<'a>(Vec<CacheEntry<'a>>);
 
-/// One entry: a soname and the path of a library that has it.
+/// One entry: a soname and the path of a library with that soname.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct CacheEntry<'a> {
     soname: &'a [u8],
@@ -21,26 +21,26 @@ struct CacheEntry<'a> {
     processor: Processor<'a>,
 }
 
-/// Which processors an entry is for.
+/// The processors that an entry is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Processor<'a> {
     Any,
-    /// Those that take libraries from this folder below `glibc-hwcaps`.
+    /// Processors whose level includes this directory below `glibc-hwcaps`.
     Folder(&'a [u8]),
-    /// Those with features that glibc before 2.37 knew as bits.
+    /// Processors with features that glibc before 2.37 encoded as bits.
     Bits,
 }
 
-/// What the cache has for a soname.
+/// The cache's result for a soname.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CacheAnswer<'c> {
     Nothing,
     Path {
         path: &'c [u8],
-        /// Whether another processor might be given another path.
+        /// True when another CPU level might get another path.
         depends_on_level: bool,
     },
-    /// There is an entry by features that no level tells.
+    /// There is an entry for CPU features, which no level determines.
     Bits(&'c [u8]),
 }
 
@@ -51,7 +51,7 @@ const NEW_MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
 const NEW_HEADER: usize = 48;
 const NEW_ENTRY: usize = 24;
 
-/// `DL_CACHE_HWCAP_EXTENSION` in the upper half of an entry's `hwcap`, and beside it the lowest level of the processor.
+/// `DL_CACHE_HWCAP_EXTENSION` in the upper half of an entry's `hwcap`; the lower bits are the minimum CPU level.
 const IS_FOLDER: u32 = 1 << 30;
 const LEVEL_BITS: u32 = (1 << 10) - 1;
 
@@ -60,8 +60,8 @@ const EXTENSION_MAGIC: u32 = 0xeaa4_2174;
 const FOLDER_NAMES: u32 = 1;
 
 impl<'a> LdSoCache<'a> {
-    /// Reads a cache. The old format alone (glibc before 2.2 wrote it so), the new one, and the old one with the new one
-    /// behind it are all accepted.
+    /// Parses a cache. Accepts the old format (written by glibc before 2.2), the new one, and the old one followed by
+    /// the new one.
     pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, String> {
         let start = if bytes.starts_with(NEW_MAGIC) {
             0
@@ -71,21 +71,21 @@ impl<'a> LdSoCache<'a> {
                 .ok()
                 .and_then(|count| count.checked_mul(12)?.checked_add(16))
                 .ok_or("it is too large")?;
-            // The new format begins at the next multiple of 8 behind the old entries.
+            // The new format starts at the next multiple of 8 after the old entries.
             let new = end.next_multiple_of(8);
             if !bytes.get(new..).is_some_and(|rest| rest.starts_with(NEW_MAGIC)) {
                 return old_entries(bytes, count, end);
             }
             new
         } else {
-            return Err("it does not begin as a cache of ld.so does".to_owned());
+            return Err("it has no header of an ld.so cache".to_owned());
         };
         new_entries(part(bytes, start..)?)
     }
 
-    /// The path that the loader takes for a soname on a machine of this kind (`e_machine`): that of the best folder that the
-    /// processor has, else the first that is for all. There is one try: where that path leads nowhere, the next entry is
-    /// not looked at.
+    /// The path that the loader uses for a soname on a machine (`e_machine`): from the best hwcaps directory that the
+    /// processor supports, else from the first generic entry. The loader tries only one: if that path leads nowhere, it
+    /// does not look at the next entry.
     pub(super) fn find(&self, soname: &[u8], machine: u16, level: CpuLevel) -> CacheAnswer<'a> {
         let mut best: Option<(usize, &CacheEntry<'a>)> = None;
         let mut any = None;
@@ -110,7 +110,8 @@ impl<'a> LdSoCache<'a> {
     }
 }
 
-/// `_dl_cache_check_flags`: libraries of glibc for the loader's own architecture, and those of no known C library.
+/// `_dl_cache_check_flags`: accepts glibc libraries for the loader's own architecture, and libraries of no known C
+/// library.
 fn is_usable(flags: u32, machine: u16) -> bool {
     const ELF: u32 = 1;
     let libc6 = match machine {
@@ -121,12 +122,12 @@ fn is_usable(flags: u32, machine: u16) -> bool {
     flags == ELF || flags == libc6
 }
 
-/// `_dl_cache_libcmp`: runs of digits are compared as numbers.
+/// `_dl_cache_libcmp`: compares runs of digits as numbers.
 fn is_same(left: &[u8], right: &[u8]) -> bool {
     left == right || (left.iter().any(u8::is_ascii_digit) && parts(left).eq(parts(right)))
 }
 
-/// A name with the leading zeros of its numbers taken away.
+/// A name without the leading zeros of its numbers.
 fn parts(name: &[u8]) -> impl Iterator<Item = u8> {
     let mut in_number = false;
     name.iter().enumerate().filter_map(move |(at, &byte)| {
@@ -138,9 +139,9 @@ fn parts(name: &[u8]) -> impl Iterator<Item = u8> {
 
 fn new_entries(table: &[u8]) -> Result<LdSoCache<'_>, String> {
     let number = |at| word(table, at);
-    // Bits 0 and 1 of the flags say the byte order; 0 is a file of before 2.33, which did not say.
+    // Bits 0 and 1 of the flags are the byte order; files written before 2.33 have 0 there.
     if number(28)? & 3 == 3 {
-        return Err("it is of a big-endian machine".to_owned());
+        return Err("it was written for a big-endian machine".to_owned());
     }
     let folders = folders(table, number(32)?)?;
     (0..usize::try_from(number(20)?).map_err(|error| error.to_string())?)
@@ -150,7 +151,7 @@ fn new_entries(table: &[u8]) -> Result<LdSoCache<'_>, String> {
             let (low, high) = (number(at + 16)?, number(at + 20)?);
             let processor = if high & !LEVEL_BITS == IS_FOLDER {
                 let index = usize::try_from(low).unwrap_or(usize::MAX);
-                Processor::Folder(folders.get(index).ok_or("an entry is of a folder that has no name")?)
+                Processor::Folder(folders.get(index).ok_or("an entry refers to an unnamed glibc-hwcaps directory")?)
             } else if low != 0 || high & !LEVEL_BITS != 0 {
                 Processor::Bits
             } else {
@@ -162,8 +163,8 @@ fn new_entries(table: &[u8]) -> Result<LdSoCache<'_>, String> {
         .map(LdSoCache)
 }
 
-/// Names of the folders below `glibc-hwcaps` that entries are of, from the extension behind the strings; caches of before
-/// glibc 2.33 have none.
+/// Names of the directories below `glibc-hwcaps` that entries refer to, from the extension after the strings; caches
+/// written before glibc 2.33 have none.
 fn folders(table: &[u8], extension: u32) -> Result<Vec<&[u8]>, String> {
     let at = usize::try_from(extension).map_err(|error| error.to_string())?;
     if at == 0 || word(table, at)? != EXTENSION_MAGIC {
@@ -205,7 +206,7 @@ fn word(bytes: &[u8], at: usize) -> Result<u32, String> {
 }
 
 fn string(table: &[u8], offset: u32) -> Result<&[u8], String> {
-    let wild = || format!("a string at {offset} lies outside");
+    let wild = || format!("the string at {offset} is out of bounds");
     let rest = usize::try_from(offset).ok().and_then(|at| table.get(at..)).ok_or_else(wild)?;
     let end = memchr::memchr(0, rest).ok_or_else(wild)?;
     Ok(part(rest, ..end)?)

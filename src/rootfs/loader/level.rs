@@ -1,10 +1,10 @@
-//! Processors, as far as they decide which of several builds of a library is loaded (glibc 2.33,
-//! `sysdeps/x86_64/dl-hwcaps_subdirs.c`; x86-64 psABI, "Micro-Architecture Levels").
+//! CPU levels, which select one of several builds of a library (glibc 2.33, `sysdeps/x86_64/dl-hwcaps_subdirs.c`;
+//! x86-64 psABI, "Micro-Architecture Levels").
 
 use std::fmt;
 
-/// A level of x86-64. Processors below the third have no AVX2; hosts of GPUs that anyone trains on have had it since 2013,
-/// so nothing lower is asked about.
+/// A level of x86-64. CPUs below the third level lack AVX2; hosts of training GPUs have had it since 2013, so lower
+/// levels are not considered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CpuLevel {
     /// x86-64-v3: with AVX2.
@@ -14,10 +14,10 @@ pub enum CpuLevel {
 }
 
 impl CpuLevel {
-    /// All of them.
+    /// All levels.
     pub const ALL: [Self; 2] = [Self::V3, Self::V4];
 
-    /// Folders below `glibc-hwcaps` that a processor of this level takes libraries from, best first.
+    /// Directories below `glibc-hwcaps` that a processor of this level uses, best first.
     pub const fn folders(self) -> &'static [&'static str] {
         match self {
             Self::V3 => &["x86-64-v3", "x86-64-v2"],

@@ -1,7 +1,8 @@
-//! What glibc's dynamic loader would do in the merged image (ld.so(8); glibc, `elf/rtld.c`, `elf/dl-load.c`, `elf/dl-deps.c`).
+//! Simulates glibc's dynamic loader in the merged image (ld.so(8); glibc, `elf/rtld.c`, `elf/dl-load.c`,
+//! `elf/dl-deps.c`).
 //!
-//! A [`Loader`] is what an image and an environment fix for every process; a [`Process`] is one of them, with the objects that
-//! it has mapped. Where the answer depends on the processor, there is a [`Process`] for each [`Level`].
+//! A [`Loader`] has what an image and an environment fix for every process; a [`Process`] is one of them, with its
+//! mapped objects. If the result depends on the processor, there is one [`Process`] for each [`CpuLevel`].
 
 mod cache;
 mod level;
@@ -25,24 +26,25 @@ pub use level::CpuLevel;
 pub use process::{LoadedObject, Process, Requester, Stop};
 pub use trace::{LoaderSearch, Route, SearchEnd, SearchStep};
 
-/// What the environment of a process tells its loader.
+/// Loader settings from the environment of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoaderSettings {
     /// `LD_LIBRARY_PATH`.
     pub library_path: Option<String>,
     /// `LD_PRELOAD`.
     pub preload: Option<String>,
-    /// What an empty element of a search path is; `None` where nobody knows.
+    /// The value of an empty search path element; `None` if unknown.
     pub working_directory: Option<ImagePath>,
 }
 
-/// The folder, in a directory of libraries, of those for certain processors (glibc since 2.33).
+/// The subdirectory of a library directory with libraries for certain processors (glibc since 2.33).
 const HWCAPS: &str = "glibc-hwcaps";
 
-/// Folders that are remembered, of paths of as many bytes at most: search paths of hostile files name any number, of any length.
+/// Maximum number of cached directories, and of bytes in the path of each: search paths of hostile files can have any
+/// number and length.
 const REMEMBERED: usize = 4096;
 
-/// Folders by their paths as they were spelled.
+/// Directories by path, as spelled.
 type Folders = BTreeMap<Box<[u8]>, Result<NodeId, NoFile>>;
 
 /// The loader of one image with one environment.
@@ -53,14 +55,15 @@ pub struct Loader<'a> {
     cache: Result<LdSoCache<'a>, Gap>,
     /// `/etc/ld.so.preload`.
     preload_file: Result<&'a [u8], Gap>,
-    /// Whether the image has any [`HWCAPS`]. Few have, and the loader would ask in every directory, for every library.
+    /// True when the image has any [`HWCAPS`] directory. Few images do, and the loader would check every directory for
+    /// every library.
     has_hwcaps: bool,
-    /// Those that were looked in: a few, for every library again. At most [`REMEMBERED`].
+    /// Directories looked up so far: few, but used for every library. At most [`REMEMBERED`].
     folders: RefCell<Folders>,
 }
 
-/// The path that the text of an `ld.so.cache` has for a soname on x86-64, or what is wrong with it. Here for fuzzing: otherwise
-/// the cache is the image's own.
+/// The path that an `ld.so.cache` has for a soname on x86-64, or why the cache is invalid. Public only for fuzzing;
+/// otherwise the cache comes from the image.
 #[doc(hidden)]
 pub fn look_up(cache: &[u8], soname: &[u8]) -> Result<Option<Vec<u8>>, String> {
     const X86_64: u16 = 62;
@@ -70,18 +73,18 @@ pub fn look_up(cache: &[u8], soname: &[u8]) -> Result<Option<Vec<u8>>, String> {
     })
 }
 
-/// A library that would be bound.
+/// The library that a name is bound to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Bound {
-    /// Its path after symbolic links.
+    /// Its path after symlinks.
     pub path: ImagePath,
-    /// Why this one.
+    /// The rule that selected it.
     pub route: Route,
 }
 
 impl<'a> Loader<'a> {
-    /// The loader of an image whose environment tells it this.
+    /// Creates the loader of an image with these settings.
     pub fn new(rootfs: &'a RootFs, settings: LoaderSettings) -> Self {
         let cache = text(rootfs, "etc/ld.so.cache").and_then(|bytes| match bytes {
             [] => Ok(LdSoCache::default()),
@@ -92,8 +95,8 @@ impl<'a> Loader<'a> {
         Self { rootfs, settings, cache, preload_file, has_hwcaps, folders: RefCell::default() }
     }
 
-    /// Whether a path's folder is not there, or has nothing of the name at the path's end, not even a link: so it is nearly
-    /// everywhere that a library is looked for. If there is something, the path may still lead nowhere.
+    /// Returns true when the directory of a path is missing, or has no entry for the last component, not even a link.
+    /// This is the common case in a library search. False does not mean that the path leads to a file.
     fn lacks(&self, path: &[u8]) -> bool {
         let end = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
         let (folder, name) = path.split_at(end);
@@ -115,22 +118,22 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// The library that `soname` binds to when `object`, loaded from `origin`, asks for it: `None` when there is none.
+    /// The library that `soname` is bound to when `object`, loaded from `origin`, requests it; `None` if there is none.
     ///
-    /// The object is looked at by itself, as if it were a program: what its own users' `DT_RPATH` adds, and what its process
-    /// has already mapped, is for a [`Process`] to say.
+    /// The object is considered alone, as if it were a program. Only a [`Process`] knows the `DT_RPATH` of the objects
+    /// that loaded it, and the objects that are already mapped.
     pub fn find(self: &Rc<Self>, soname: &str, origin: &ImagePath, object: &ElfInfo) -> Result<Option<Bound>, Gap> {
         let found = |level| Process::around(self, level, origin, object).bound(soname, 0);
         let (low, high) = (found(CpuLevel::V3)?, found(CpuLevel::V4)?);
         if low != high {
-            return Err(Gap::new(format!("{soname}: which file it is depends on the processor"))
-                .settled_by("libraries of glibc-hwcaps are for processors of some levels only"));
+            return Err(Gap::new(format!("{soname}: the file depends on the CPU level"))
+                .settled_by("libraries in glibc-hwcaps directories are for some CPU levels only"));
         }
         Ok(low)
     }
 }
 
-/// The text of a file at a fixed place; empty where there is none.
+/// The content of a file at a fixed place; empty if it does not exist.
 fn text<'a>(rootfs: &'a RootFs, path: &str) -> Result<&'a [u8], Gap> {
     let Ok((path, file)) = rootfs.open(&ImagePath::from(path)) else {
         return Ok(&[]);
@@ -143,7 +146,7 @@ fn text<'a>(rootfs: &'a RootFs, path: &str) -> Result<&'a [u8], Gap> {
     }
 }
 
-/// What the ELF extractor found in a file.
+/// The ELF information that the extractor found in a file.
 pub fn elf<'a>(file: &RootFile<'a>) -> Option<&'a ElfInfo> {
     file.found.iter().find_map(|found| match found {
         Ok(Found::Elf(info)) => Some(&**info),

@@ -1,5 +1,5 @@
-//! A process: the objects that it has mapped, and how one brings the next (glibc, `elf/rtld.c`, `elf/dl-deps.c`,
-//! `elf/dl-open.c`, `elf/dl-version.c`).
+//! A process: its mapped objects, and how each loads the next (glibc, `elf/rtld.c`, `elf/dl-deps.c`, `elf/dl-open.c`,
+//! `elf/dl-version.c`).
 
 use std::rc::Rc;
 
@@ -17,9 +17,9 @@ pub struct Process<'a> {
     pub(super) system: LoaderSystem,
     pub(super) level: CpuLevel,
     pub(super) machine: ElfMachine,
-    /// The program is the first.
+    /// The program is the first object.
     pub(super) objects: Vec<LoadedObject<'a>>,
-    /// Whether a processor of another level might have been given another file.
+    /// True when a processor of another level might get another file.
     pub(super) depends_on_level: bool,
     pub(super) steps: usize,
     searches: Vec<LoaderSearch>,
@@ -29,30 +29,30 @@ pub struct Process<'a> {
 /// A mapped file.
 #[derive(Clone, Debug)]
 pub struct LoadedObject<'a> {
-    /// Its path after symbolic links.
+    /// Its path after symlinks.
     pub path: ImagePath,
-    /// The file; `None` for an object that stands for itself (see [`Loader::find`]).
+    /// The file; `None` for an object that is considered alone (see [`Loader::find`]).
     pub file: Option<RootFile<'a>>,
-    /// What the loader reads of it.
+    /// The ELF information that the loader reads.
     pub elf: &'a ElfInfo,
-    /// How it came into the process.
+    /// Origin of the request that first loaded it.
     pub asked: Requester,
     /// The rule by which it was found.
     pub route: Route,
-    /// The objects that it needs, by their places among the process's objects.
+    /// Indices of the objects that it needs.
     pub needs: Vec<usize>,
-    /// The path that it was opened by.
+    /// The path through which it was opened.
     pub(super) opened: Vec<u8>,
-    /// Names that it was asked for by.
+    /// Names under which it was requested.
     pub(super) names: Vec<Vec<u8>>,
-    /// The object whose search for it was the first (`l_loader`).
+    /// The object whose search first loaded it (`l_loader`).
     pub(super) brought_by: Option<usize>,
 }
 
-/// Who asked for an object.
+/// Origin of the request for an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requester {
-    /// It is the program.
+    /// The kernel starts it as the program.
     Program,
     /// `PT_INTERP` of the program.
     Interpreter,
@@ -60,18 +60,18 @@ pub enum Requester {
     Preload,
     /// `/etc/ld.so.preload`.
     PreloadFile,
-    /// `DT_NEEDED` of the object at this place.
+    /// `DT_NEEDED` of the object at this index.
     Needed(usize),
-    /// A call of dlopen from the object at this place.
+    /// A dlopen call from the object at this index.
     Dlopen(usize),
 }
 
-/// Why something is not loaded.
+/// Why an object is not loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// It fails, with this message of the loader.
+    /// Loading fails with this message of the loader.
     Fails(String),
-    /// What would happen is not known.
+    /// The result is unknown.
     Unknown(Gap),
 }
 
@@ -81,30 +81,32 @@ impl From<Gap> for Stop {
     }
 }
 
-/// Libraries of the driver: the container runtime puts them into every container of the host's GPUs, so that an image need not
-/// have them (nvidia-container-toolkit, `libnvidia-container`, `src/nvc_info.c`).
+/// Driver libraries, which the container runtime mounts into every container with GPUs, so an image need not contain
+/// them (nvidia-container-toolkit, `libnvidia-container`, `src/nvc_info.c`).
 const OF_THE_DRIVER: &[&str] = &["libcuda.so", "libcudadebugger.so", "libnvcuvid.so", "libnvoptix.so", "libnvidia-"];
 
 impl<'a> Process<'a> {
-    /// Starts a program: everything that is mapped before its first instruction.
+    /// Starts a program: maps all objects that are mapped before its first instruction.
     pub fn start(loader: &Rc<Loader<'a>>, level: CpuLevel, program: &ImagePath) -> Result<Self, Gap> {
         let Ok((path, file)) = loader.rootfs.open(program) else {
-            return Err(Gap::new(format!("{program} leads to no file")));
+            return Err(Gap::new(format!("{program} does not lead to a file")));
         };
         let Some(elf) = elf(&file) else {
             let why = file.found.iter().find_map(|found| found.as_ref().err()).cloned();
-            return Err(why.unwrap_or_else(|| Gap::new(format!("{path} is no ELF program: what it runs is unknown"))));
+            return Err(
+                why.unwrap_or_else(|| Gap::new(format!("{path} is not an ELF program, so what it runs is unknown")))
+            );
         };
         let Some(interpreter) = &elf.interpreter else {
-            return Err(Gap::new(format!("{path} asks for no dynamic loader")));
+            return Err(Gap::new(format!("{path} names no dynamic loader")));
         };
         if system::is_musl(interpreter) {
-            let why = format!("{path} asks for musl's loader, {interpreter}, whose rules are not glibc's");
+            let why = format!("{path} uses musl's loader, {interpreter}, whose rules differ from glibc's");
             return Err(Gap::new(why).settled_by("PyTorch has no releases for musl"));
         }
         let system = LoaderSystem::read(loader.rootfs, interpreter.as_bytes());
         let mut process = Self::new(loader, system, level, elf);
-        // The program's own folder is the one that its file really is in: the kernel tells it (/proc/self/exe).
+        // The program's `$ORIGIN` is the real directory of its file, which the kernel provides (/proc/self/exe).
         let opened = [b"/", path.as_bytes()].concat();
         process.objects.push(LoadedObject::new(path, Some(file), elf, opened, Requester::Program, Route::Path, None));
         match process.add_interpreter(interpreter).and_then(|()| process.begin()) {
@@ -118,7 +120,7 @@ impl<'a> Process<'a> {
     fn add_interpreter(&mut self, name: &str) -> Result<(), Stop> {
         let opened = name.as_bytes().to_vec();
         let Ok((path, file)) = self.loader.rootfs.open_raw(&opened) else {
-            return Err(Stop::Fails(format!("{name}: there is no such dynamic loader")));
+            return Err(Stop::Fails(format!("{name}: no such dynamic loader")));
         };
         let Some(elf) = elf(&file) else {
             return Err(Gap::new(format!("{path}: this dynamic loader could not be read")).into());
@@ -128,7 +130,7 @@ impl<'a> Process<'a> {
         Ok(())
     }
 
-    /// An object by itself, as if it were the program.
+    /// A process around a single object, as if it were the program.
     pub(super) fn around(loader: &Rc<Loader<'a>>, level: CpuLevel, path: &ImagePath, elf: &'a ElfInfo) -> Self {
         let mut process = Self::new(loader, LoaderSystem::usual(loader.rootfs, elf.machine), level, elf);
         let opened = [b"/", path.as_bytes()].concat();
@@ -150,37 +152,37 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// The objects, the program first, in the order in which they were mapped.
+    /// The mapped objects in mapping order, the program first.
     pub fn objects(&self) -> &[LoadedObject<'a>] {
         &self.objects
     }
 
-    /// Whether a processor of another level might have been given another file.
+    /// Returns true when a processor of another level might get another file.
     pub fn depends_on_level(&self) -> bool {
         self.depends_on_level
     }
 
-    /// The level of the processor.
+    /// The CPU level.
     pub fn level(&self) -> CpuLevel {
         self.level
     }
 
-    /// Why the program does not start, if it does not: the text with which the loader ends it.
+    /// The loader's message if the program does not start.
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
 
-    /// Every search so far, in order.
+    /// All searches so far, in order.
     pub fn searches(&self) -> &[LoaderSearch] {
         &self.searches
     }
 
-    /// The object that a name stands for.
+    /// The index of the object with this name.
     pub fn named(&self, name: &str) -> Option<usize> {
         self.objects.iter().position(|object| object.is_named(name.as_bytes()))
     }
 
-    /// The objects that are reached from these by what they need, themselves first, breadth first.
+    /// The given objects and all objects that they need, directly or indirectly, breadth first.
     pub fn closure(&self, roots: impl IntoIterator<Item = usize>) -> Vec<usize> {
         let mut list: Vec<usize> = Vec::new();
         let add = |list: &mut Vec<usize>, ids: &mut dyn Iterator<Item = usize>| {
@@ -201,8 +203,8 @@ impl<'a> Process<'a> {
         list
     }
 
-    /// What dlopen of a name gives, called from the object at `caller`: the place of the object, or the message of dlerror. A
-    /// call that fails leaves nothing behind.
+    /// Opens a name as dlopen does when the object at `caller` calls it. Returns the index of the object, or the
+    /// message of dlerror. A failed call leaves no objects behind.
     pub fn dlopen(&mut self, name: &str, caller: usize) -> Result<usize, Stop> {
         let before = self.objects.len();
         let loaded = self.map(name.as_bytes(), caller, Requester::Dlopen(caller)).and_then(|id| {
@@ -218,7 +220,7 @@ impl<'a> Process<'a> {
         loaded
     }
 
-    /// What a name is bound to when the object at `by` asks for it; nothing is mapped.
+    /// Resolves a name that the object at `by` requests, without mapping anything.
     pub fn bound(&self, name: &str, by: usize) -> Result<Option<Bound>, Gap> {
         let mut process = self.fork();
         match process.map(name.as_bytes(), by, Requester::Dlopen(by)) {
@@ -231,7 +233,7 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// The same process, without its past searches: what is tried in it does not change this one.
+    /// A copy of the process without its past searches; changes to the copy do not affect this one.
     #[must_use]
     pub fn fork(&self) -> Self {
         Self {
@@ -245,7 +247,7 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// Preloads, then what everything needs.
+    /// Maps the preloads, then all dependencies.
     fn begin(&mut self) -> Result<(), Stop> {
         let preload = self.loader.settings.preload.clone().unwrap_or_default();
         let names = preload.split([' ', ':']).map(|name| (name.as_bytes().to_vec(), Requester::Preload));
@@ -257,7 +259,7 @@ impl<'a> Process<'a> {
         let preloads: Vec<_> = names.chain(words).filter(|(name, _)| !name.is_empty()).collect();
         let mut list = vec![0];
         for (name, asked) in preloads {
-            // One that cannot be loaded is told on standard error, and the program starts without it.
+            // The loader reports a preload that fails on standard error, and starts the program without it.
             match self.map(&name, 0, asked) {
                 Ok(id) if !list.contains(&id) => list.push(id),
                 Ok(_) | Err(Stop::Fails(_)) => {}
@@ -268,7 +270,7 @@ impl<'a> Process<'a> {
         self.check_versions(0)
     }
 
-    /// Maps what the objects of the list need, and what these need, breadth first.
+    /// Maps the dependencies of the listed objects, and their dependencies, breadth first.
     fn bring_needed(&mut self, mut list: Vec<usize>) -> Result<(), Stop> {
         let mut at = 0;
         while let Some(&id) = list.get(at) {
@@ -295,7 +297,7 @@ impl<'a> Process<'a> {
         Ok(())
     }
 
-    /// Finds a name among the mapped objects, or maps the file that it is found to be.
+    /// Finds a name among the mapped objects, or maps the file that the search finds.
     fn map(&mut self, name: &[u8], by: usize, asked: Requester) -> Result<usize, Stop> {
         self.count_step()?;
         if let Some(id) = self.objects.iter().position(|object| object.is_named(name)) {
@@ -316,7 +318,7 @@ impl<'a> Process<'a> {
         mapped
     }
 
-    /// The object of a file: the one that it already is, or a new one.
+    /// Returns the object of a file, which is added if it is new.
     fn add(&mut self, candidate: LibraryCandidate<'a>, name: &[u8], asked: Requester, by: usize) -> usize {
         let same = |object: &LoadedObject<'_>| object.file.is_some_and(|file| file.is_same(&candidate.file));
         let id = self.objects.iter().position(same).unwrap_or(self.objects.len());
@@ -329,14 +331,15 @@ impl<'a> Process<'a> {
         id
     }
 
-    /// Every version that an object from `first` on requires of another must be among those that this one gives.
+    /// Checks that each symbol version that the objects from `first` on require is defined by the object that it must
+    /// come from.
     fn check_versions(&self, first: usize) -> Result<(), Stop> {
         for object in self.objects.iter().skip(first) {
             for need in &object.elf.version_needs {
                 let Some(giver) = self.objects.iter().find(|other| other.is_named(need.file.as_bytes())) else {
                     continue;
                 };
-                // A library without any versions passes with a warning.
+                // A library without versions passes with a warning.
                 let gives = &giver.elf.version_gives;
                 let missing = need.versions.iter().find(|version| !gives.is_empty() && !gives.contains(version));
                 if let Some(version) = missing {
@@ -359,7 +362,7 @@ impl<'a> Process<'a> {
         self.searches.push(LoaderSearch { name: escape(name), by: self.asker(asked), steps, found });
     }
 
-    /// Who asks, in words.
+    /// Describes the origin of a request.
     fn asker(&self, asked: Requester) -> String {
         let path = |id: usize| self.objects.get(id).map(|object| object.path.to_string()).unwrap_or_default();
         match asked {
@@ -390,7 +393,8 @@ impl<'a> LoadedObject<'a> {
         Self::new(path, Some(file), elf, opened, asked, route, Some(by))
     }
 
-    /// Whether a name stands for this object: one that it was asked for by, the path that it was opened by, or its own.
+    /// Returns true when a name stands for this object: a name under which it was requested, the path through which it
+    /// was opened, or its soname.
     fn is_named(&self, name: &[u8]) -> bool {
         let is_program = self.asked == Requester::Program;
         self.names.iter().any(|known| known == name)

@@ -1,5 +1,5 @@
-//! The search for one name: which places are looked at, in which order (glibc, `elf/dl-load.c`, `_dl_map_object`, `open_path`
-//! and `open_verify`).
+//! The search for one name: its places and their order (glibc, `elf/dl-load.c`, `_dl_map_object`, `open_path` and
+//! `open_verify`).
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use super::{HWCAPS, Route, SearchEnd, SearchStep, elf};
 
 /// A file that the loader would map.
 pub(super) struct LibraryCandidate<'a> {
-    /// The path that it was opened by: links in it are not followed, and `$ORIGIN` is made of it.
+    /// The path through which it was opened; links are not followed, and `$ORIGIN` derives from it.
     pub(super) opened: Vec<u8>,
     pub(super) path: ImagePath,
     pub(super) file: RootFile<'a>,
@@ -21,31 +21,31 @@ pub(super) struct LibraryCandidate<'a> {
     pub(super) route: Route,
 }
 
-/// How a search ends.
+/// Result of a search.
 pub(super) enum Hit<'a> {
     Found(LibraryCandidate<'a>),
     Nothing,
-    /// A file of the name is there that the loader can do nothing with: it looks no further.
+    /// A file with this name exists but cannot be loaded; the loader stops searching.
     Refused(String),
 }
 
-/// What one path leads to.
+/// Result of looking at one path.
 enum FolderLook<'a> {
     Usable(ImagePath, RootFile<'a>, &'a ElfInfo),
     Passed(SearchEnd),
     Refused(String),
 }
 
-/// One search path, with the rule that it stands for.
+/// One search path, with the rule that it belongs to.
 struct SearchList<'l> {
     entries: &'l [String],
-    /// Who names it: the tokens in it are of this object.
+    /// The object that defines the path; its tokens refer to that object.
     object: usize,
     route: &'l dyn Fn(&str) -> Route,
 }
 
 impl<'a> Process<'a> {
-    /// Looks for a name that no mapped object has.
+    /// Searches for a name that no mapped object has.
     pub(super) fn search(&mut self, name: &[u8], by: usize, steps: &mut Vec<SearchStep>) -> Result<Hit<'a>, Gap> {
         if name.contains(&b'/') {
             return self.by_path(name, by, steps);
@@ -84,8 +84,8 @@ impl<'a> Process<'a> {
         self.in_default_directories(name, steps)
     }
 
-    /// The objects whose `DT_RPATH` counts: the one that asks, those that brought each other up to it, and in the end the
-    /// program; none if the one that asks has a `DT_RUNPATH`. In an object that has both, only `DT_RUNPATH` counts.
+    /// The objects whose `DT_RPATH` counts: the requesting object, the chain of objects that loaded it, and finally the
+    /// program; none if the requesting object has a `DT_RUNPATH`. In an object with both, only `DT_RUNPATH` counts.
     fn rpath_chain(&self, by: usize) -> Vec<(usize, &'a ElfInfo, ImagePath)> {
         if self.objects.get(by).is_some_and(|object| !object.elf.runpath.is_empty()) {
             return Vec::new();
@@ -108,14 +108,14 @@ impl<'a> Process<'a> {
         Ok(self.look(path, &Route::Path, steps)?.unwrap_or(Hit::Nothing))
     }
 
-    /// Looks in the directories of one search path.
+    /// Searches the directories of one search path.
     fn in_list(
         &mut self,
         name: &[u8],
         list: &SearchList<'_>,
         steps: &mut Vec<SearchStep>,
     ) -> Result<Option<Hit<'a>>, Gap> {
-        // A path that is empty as a whole is none; an empty element is the working directory.
+        // An empty path is ignored; an empty element is the working directory.
         if matches!(list.entries, [only] if only.is_empty()) {
             return Ok(None);
         }
@@ -135,7 +135,7 @@ impl<'a> Process<'a> {
                 return Ok(hit);
             }
             if steps.last().is_some_and(|step| step.end == SearchEnd::Loop) {
-                // Only a file that is missing or forbidden lets the loader go on in the same search path.
+                // The loader stays in the same search path only if the file is missing or access is denied.
                 return Ok(None);
             }
             seen.push(directory);
@@ -143,7 +143,7 @@ impl<'a> Process<'a> {
         Ok(None)
     }
 
-    /// Looks in one directory, and before that in those below it that are for this processor.
+    /// Searches one directory, after its subdirectories for this processor.
     fn in_directory(
         &mut self,
         name: &[u8],
@@ -152,7 +152,7 @@ impl<'a> Process<'a> {
         steps: &mut Vec<SearchStep>,
     ) -> Result<Option<Hit<'a>>, Gap> {
         const LEVELS: [&str; 3] = ["x86-64-v4", "x86-64-v3", "x86-64-v2"];
-        // Folders named after features, before 2.37; all combinations of a few words were tried.
+        // Directories named after features, before 2.37; glibc tried all combinations of a few words.
         const FEATURES: [&str; 5] = ["tls", "haswell", "avx512_1", "xeon_phi", "x86_64"];
         let below = |folder: &str| [directory, b"/", folder.as_bytes(), b"/", name].concat();
         let loader = Rc::clone(&self.loader);
@@ -202,7 +202,7 @@ impl<'a> Process<'a> {
             CacheAnswer::Path { path, depends_on_level } => {
                 self.depends_on_level |= depends_on_level;
                 let is_default = |directory: &String| {
-                    // Only what lies in a default directory itself, or below it.
+                    // The path must be in a default directory or below it.
                     path.starts_with(directory.as_bytes())
                 };
                 if no_default_libraries && self.system.directories.iter().any(is_default) {
@@ -226,7 +226,7 @@ impl<'a> Process<'a> {
         Ok(Hit::Nothing)
     }
 
-    /// Looks at one path: `None` lets the search go on.
+    /// Looks at one path; `None` continues the search.
     fn look(&mut self, path: Vec<u8>, route: &Route, steps: &mut Vec<SearchStep>) -> Result<Option<Hit<'a>>, Gap> {
         self.count_step()?;
         let mut step = |end| steps.push(SearchStep { route: route.clone(), path: escape(&path), end });
@@ -250,12 +250,12 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// Counts a name that is asked for, or a place that is looked at.
+    /// Counts one requested name or one place.
     pub(super) fn count_step(&mut self) -> Result<(), Gap> {
         self.steps += 1;
         let limit = self.loader.rootfs.loader_steps;
         if self.steps > limit {
-            let what = format!("{} names and places were looked at for one process", self.steps);
+            let what = format!("{} lookups were made for one process", self.steps);
             return Err(Gap::new(OverLimit::new(what, "loader_steps", limit as u64).to_string()));
         }
         Ok(())
@@ -296,7 +296,7 @@ impl<'a> Process<'a> {
         Ok(FolderLook::Usable(real, file, elf))
     }
 
-    /// Replaces the tokens in a text of one object.
+    /// Expands the tokens in a string of one object.
     pub(super) fn expand(&self, text: &[u8], object: usize) -> Result<Vec<u8>, Gap> {
         if !text.contains(&b'$') {
             return Ok(text.to_vec());
@@ -304,11 +304,12 @@ impl<'a> Process<'a> {
         let opened = self.objects.get(object).map_or(&b"/"[..], |object| &object.opened);
         let folder = opened.iter().rposition(|&byte| byte == b'/').and_then(|slash| opened.get(..slash));
         let origin = folder.filter(|folder| !folder.is_empty()).unwrap_or(b"/");
-        // On x86-64 `haswell` or `xeon_phi` for Intel's processors, and `x86_64` for all others (`sysdeps/x86/cpu-features.c`).
+        // On x86-64 it is `haswell` or `xeon_phi` for Intel's processors and `x86_64` for all others
+        // (`sysdeps/x86/cpu-features.c`).
         let platform = (self.machine.1 != X86_64).then_some(&b"aarch64"[..]);
         let tokens = Tokens { origin, lib: self.system.lib(), platform };
         tokens.expand(text).map_err(|token| {
-            let on = if token == "PLATFORM" { "who made the host's processor" } else { "the build of the loader" };
+            let on = if token == "PLATFORM" { "the vendor of the host's processor" } else { "the build of the loader" };
             Gap::new(format!("{}: what ${token} stands for depends on {on}", escape(text)))
         })
     }
@@ -343,5 +344,5 @@ fn undecided(step: SearchStep, steps: &mut Vec<SearchStep>) -> Gap {
     gap
 }
 
-/// Class, machine and byte order: what a process can map.
+/// Class, machine and byte order that a process can map.
 pub(super) type ElfMachine = (u8, u16, Endian);

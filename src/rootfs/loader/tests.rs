@@ -13,7 +13,7 @@ fn object(rpath: &[&str], runpath: &[&str], machine: u16) -> ElfInfo {
     ElfInfo { rpath: list(rpath), runpath: list(runpath), ..ElfInfo::bare(64, Endian::Little, machine) }
 }
 
-/// An image of libraries, each of a machine: 62 is ours.
+/// An image of libraries, each with a machine; 62 is the tested one.
 fn image(libraries: &[(&str, u16)]) -> RootFs {
     let entries =
         libraries.iter().map(|(path, _)| Entry { path: (*path).into(), kind: EntryKind::File, mode: 0o755, size: 1 });
@@ -76,7 +76,7 @@ fn tokens_are_replaced() {
 }
 
 #[test]
-fn what_a_token_stands_for_may_depend_on_the_loader_or_the_host() {
+fn a_token_may_depend_on_the_loader_or_the_host() {
     let empty = image(&[]);
     let gap = |path| {
         let loader = Rc::new(Loader::new(&empty, LoaderSettings::default()));
@@ -85,6 +85,6 @@ fn what_a_token_stands_for_may_depend_on_the_loader_or_the_host() {
     assert_eq!(gap("/usr/$LIB"), "/usr/$LIB: what $LIB stands for depends on the build of the loader");
     assert_eq!(
         gap("/opt/$PLATFORM"),
-        "/opt/$PLATFORM: what $PLATFORM stands for depends on who made the host's processor"
+        "/opt/$PLATFORM: what $PLATFORM stands for depends on the vendor of the host's processor"
     );
 }

@@ -1,18 +1,18 @@
 //! Dynamic string tokens (ld.so(8); glibc, `elf/dl-load.c`, `_dl_dst_substitute`).
 
-/// What the tokens stand for.
+/// Values of the tokens.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tokens<'t> {
-    /// The folder of the object that names the path, as it was opened: links in it are not followed.
+    /// The directory of the object that defines the path, as it was opened; links are not followed.
     pub(super) origin: &'t [u8],
-    /// Where this loader's distribution keeps libraries, such as `lib/x86_64-linux-gnu`; `None` where it does not tell.
+    /// The library directory of this loader's distribution, such as `lib/x86_64-linux-gnu`; `None` if unknown.
     pub(super) lib: Option<&'t [u8]>,
-    /// The kind of processor; `None` where it depends on the host's.
+    /// The platform; `None` if it depends on the host's processor.
     pub(super) platform: Option<&'t [u8]>,
 }
 
 impl Tokens<'_> {
-    /// `text` with every token replaced, or the token that is not known. A dollar before anything else stays.
+    /// Expands every token in `text`; an error names a token without a known value. Any other dollar sign stays.
     pub(super) fn expand(&self, text: &[u8]) -> Result<Vec<u8>, &'static str> {
         let names = [("ORIGIN", Some(self.origin)), ("PLATFORM", self.platform), ("LIB", self.lib)];
         let mut expanded = Vec::with_capacity(text.len());
@@ -33,7 +33,7 @@ impl Tokens<'_> {
     }
 }
 
-/// What follows a token's name, with or without braces. Nothing has to part the name from the text behind it.
+/// The text after a token's name, with or without braces. No separator is needed after the name.
 fn after<'t>(text: &'t [u8], name: &str) -> Option<&'t [u8]> {
     match text.strip_prefix(b"{") {
         Some(text) => text.strip_prefix(name.as_bytes())?.strip_prefix(b"}"),

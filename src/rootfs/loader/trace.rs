@@ -1,23 +1,23 @@
-//! What a search looked at: the words in which it is explained.
+//! Record of a search, with the words that explain it.
 
 use std::fmt;
 
 use crate::model::ImagePath;
 
-/// The rule of the loader by which a place is looked at.
+/// The loader's rule for looking at a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// An object that is already there has this name.
+    /// A mapped object already has this name.
     Loaded,
-    /// What is asked for is a path.
+    /// The requested name is a path.
     Path,
-    /// `DT_RPATH` of the object that asks.
+    /// `DT_RPATH` of the requesting object.
     Rpath(String),
-    /// `DT_RPATH` of an object that brought the one that asks, or of the program.
+    /// `DT_RPATH` of an object that loaded the requesting one, or of the program.
     InheritedRpath(String, ImagePath),
     /// The variable `LD_LIBRARY_PATH`.
     LibraryPath(String),
-    /// `DT_RUNPATH` of the object that asks.
+    /// `DT_RUNPATH` of the requesting object.
     Runpath(String),
     /// `/etc/ld.so.cache`.
     Cache,
@@ -40,29 +40,29 @@ impl fmt::Display for Route {
     }
 }
 
-/// How a look at one place ended.
+/// Result of looking at one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SearchEnd {
     /// This file is mapped.
     Taken(ImagePath),
-    /// This file is an object that is already there, under another name.
+    /// This file is already mapped, under another name.
     SameFile(ImagePath),
-    /// There is nothing of this name.
+    /// No entry has this name.
     Missing,
-    /// It is a symbolic link that leads to nothing.
+    /// A dangling symlink.
     Dangling,
-    /// Its symbolic links go round in a circle.
+    /// A symlink loop.
     Loop,
-    /// It is of another class or machine, and passed over.
+    /// Skipped: wrong class or machine.
     Foreign(String),
-    /// The loader gives up here.
+    /// The loader gives up with this message.
     Refused(String),
-    /// This image alone does not tell.
+    /// The image alone does not determine the result.
     Undecided(String),
 }
 
 impl SearchEnd {
-    /// Whether the search ended with this file.
+    /// Returns true when the search ended with this file.
     pub const fn is_found(&self) -> bool {
         matches!(self, Self::Taken(_) | Self::SameFile(_))
     }
@@ -72,26 +72,26 @@ impl fmt::Display for SearchEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Taken(path) => write!(f, "taken: {path}"),
-            Self::SameFile(path) => write!(f, "taken: the same file is already loaded, {path}"),
-            Self::Missing => f.write_str("not there"),
-            Self::Dangling => f.write_str("passed over: a symbolic link to nothing"),
-            Self::Loop => f.write_str("passed over: symbolic links in a circle"),
-            Self::Foreign(why) => write!(f, "passed over: {why}"),
+            Self::SameFile(path) => write!(f, "taken: the same file is already loaded as {path}"),
+            Self::Missing => f.write_str("not found"),
+            Self::Dangling => f.write_str("skipped: dangling symbolic link"),
+            Self::Loop => f.write_str("skipped: symbolic link loop"),
+            Self::Foreign(why) => write!(f, "skipped: {why}"),
             Self::Refused(why) => write!(f, "refused: {why}"),
             Self::Undecided(why) => write!(f, "undecided: {why}"),
         }
     }
 }
 
-/// A look at one place.
+/// One place that the loader looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SearchStep {
     /// The rule that leads there.
     pub route: Route,
-    /// The path that is tried, as the loader spells it.
+    /// The path, as the loader spells it.
     pub path: String,
-    /// What came of it.
+    /// The result.
     pub end: SearchEnd,
 }
 
@@ -99,12 +99,12 @@ pub struct SearchStep {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoaderSearch {
-    /// The name, as it was asked for.
+    /// The requested name.
     pub name: String,
-    /// Who asks, and how.
+    /// The origin of the request.
     pub by: String,
-    /// Every place looked at, in order.
+    /// Every place, in order.
     pub steps: Vec<SearchStep>,
-    /// The file that it ended with.
+    /// The resulting file.
     pub found: Option<ImagePath>,
 }

@@ -1,4 +1,4 @@
-//! Whole processes, of programs and libraries that exist on paper. The rules are those of glibc 2.41.
+//! Whole processes, of synthetic programs and libraries. The rules are those of glibc 2.41.
 
 use crate::model::VersionNeed;
 
@@ -13,7 +13,7 @@ enum Content {
     Text(&'static str),
     Bytes(Vec<u8>),
     Link(&'static str),
-    /// A file that no extractor made anything of, of so many bytes.
+    /// A file of this size without findings.
     Other(u64),
     Unread(&'static str),
     Folder,
@@ -21,7 +21,7 @@ enum Content {
 
 use Content::{Bytes, Folder, Link, Other, Text, Unread};
 
-/// A library that needs these.
+/// A library with these dependencies.
 fn library(needed: &[&str]) -> ElfInfo {
     ElfInfo { needed: owned(needed), ..ElfInfo::bare(64, Endian::Little, X86_64) }
 }
@@ -43,7 +43,7 @@ fn app(needed: &[&str]) -> (&'static str, Content) {
     ("bin/app", elf_of(ElfInfo { interpreter: Some(format!("/{LD}")), kind: 2, ..library(needed) }))
 }
 
-/// glibc's loader, with two default directories, and the library of its release.
+/// glibc's loader with two default directories, and its C library.
 fn glibc() -> Vec<(&'static str, Content)> {
     let loader = ElfInfo { default_directories: owned(&["/lib64/", "/usr/lib64/"]), ..library(&[]) };
     let libc = ElfInfo { version_gives: owned(&["GLIBC_2.2.5", "GLIBC_2.41"]), ..library(&[]) };
@@ -70,20 +70,20 @@ fn rootfs(files: Vec<(&str, Content)>) -> RootFs {
     RootFs::fold(vec![Arc::new(layer)], &Limits::default())
 }
 
-/// The program with these files beside it and glibc.
+/// Starts the program with these files and glibc.
 fn start(program: (&'static str, Content), files: Vec<(&'static str, Content)>, settings: LoaderSettings) -> Started {
     let files = glibc().into_iter().chain([program]).chain(files).collect();
     let rootfs = rootfs(files);
     let loader = Rc::new(Loader::new(&rootfs, settings));
     let process = Process::start(&loader, CpuLevel::V3, &"bin/app".into()).map_err(|gap| gap.why)?;
     let mapped = |object: &LoadedObject<'_>| format!("{}: {}", object.path, object.route);
-    // The program and its loader are always there.
+    // The program and its loader are always mapped.
     let objects = process.objects().iter().skip(2).map(mapped).collect();
     let asked = process.searches().iter().map(|search| search.by.clone()).collect();
     Ok((objects, process.failure().map(ToOwned::to_owned), asked))
 }
 
-/// Mapped objects, why the program does not start, and who asked; or why none of that is known.
+/// Mapped objects, why the program does not start, and the origins of the requests; or why none of these is known.
 type Started = Result<(Vec<String>, Option<String>, Vec<String>), String>;
 
 fn mapped(program: (&'static str, Content), files: Vec<(&'static str, Content)>) -> Vec<String> {
@@ -101,7 +101,7 @@ fn settings(library_path: &str) -> LoaderSettings {
 }
 
 #[test]
-fn what_is_needed_comes_breadth_first_and_once() {
+fn dependencies_are_mapped_breadth_first_and_once() {
     let files = vec![
         ("lib64/liba.so", plain(&["libc.so", "libd.so"])),
         ("lib64/libb.so", plain(&["libd.so", "liba.so"])),
@@ -119,7 +119,7 @@ fn what_is_needed_comes_breadth_first_and_once() {
 fn one_file_by_two_names_is_one_object() {
     let files = vec![("lib64/liba.so", plain(&[])), ("lib64/libb.so", Link("liba.so"))];
     assert_eq!(mapped(app(&["libb.so", "liba.so"]), files), ["/lib64/liba.so: default directory /lib64"]);
-    // A name of its own stands for a library wherever it lies.
+    // A library's soname stands for it wherever the file is.
     let own = ElfInfo { soname: Some("libb.so".to_owned()), ..library(&[]) };
     let files = vec![("opt/liba.so", elf_of(own)), ("lib64/libb.so", plain(&[]))];
     assert_eq!(mapped(app(&["/opt/liba.so", "libb.so"]), files), ["/opt/liba.so: by its path"]);
@@ -131,7 +131,7 @@ fn a_library_that_is_missing_stops_the_program_unless_it_is_the_drivers() {
     assert_eq!(fails(app(&["libx.so.1"]), vec![]), format!("libx.so.1: {missing}"));
     assert_eq!(mapped(app(&["libcuda.so.1", "libnvidia-ml.so.1"]), vec![]), [""; 0]);
     assert_eq!(fails(app(&["libcudart.so.12"]), vec![]), format!("libcudart.so.12: {missing}"));
-    // What comes after it is still mapped.
+    // The libraries after it are still mapped.
     let after = vec![("lib64/liba.so", plain(&[]))];
     assert_eq!(mapped(app(&["libcuda.so.1", "liba.so"]), after), ["/lib64/liba.so: default directory /lib64"]);
 }
@@ -142,16 +142,19 @@ fn a_program_needs_a_dynamic_loader_of_glibc() {
         let elf = ElfInfo { interpreter: interpreter.map(ToOwned::to_owned), kind: 2, ..library(&[]) };
         start(("bin/app", elf_of(elf)), vec![("lib/ld-odd.so", Other(100))], settings(""))
     };
-    assert_eq!(with(None), Err("/bin/app asks for no dynamic loader".to_owned()));
-    assert!(with(Some("/lib/ld-musl-x86_64.so.1")).unwrap_err().contains("asks for musl's loader"));
-    assert_eq!(with(Some("/lib/none.so")).unwrap().1.unwrap(), "/lib/none.so: there is no such dynamic loader");
+    assert_eq!(with(None), Err("/bin/app names no dynamic loader".to_owned()));
+    assert!(with(Some("/lib/ld-musl-x86_64.so.1")).unwrap_err().contains("uses musl's loader"));
+    assert_eq!(with(Some("/lib/none.so")).unwrap().1.unwrap(), "/lib/none.so: no such dynamic loader");
     assert_eq!(with(Some("/lib/ld-odd.so")), Err("/lib/ld-odd.so: this dynamic loader could not be read".to_owned()));
     assert_eq!(
         start(("bin/app", Text("#!/bin/sh")), vec![], settings("")),
-        Err("/bin/app is no ELF program: what it runs is unknown".to_owned())
+        Err("/bin/app is not an ELF program, so what it runs is unknown".to_owned())
     );
     assert_eq!(start(("bin/app", Unread("cut off")), vec![], settings("")), Err("cut off".to_owned()));
-    assert_eq!(start(("bin/other", plain(&[])), vec![], settings("")), Err("/bin/app leads to no file".to_owned()));
+    assert_eq!(
+        start(("bin/other", plain(&[])), vec![], settings("")),
+        Err("/bin/app does not lead to a file".to_owned())
+    );
 }
 
 #[test]
@@ -191,13 +194,13 @@ fn versions_that_are_required_must_be_given() {
         vec![("lib64/liba.so", elf_of(elf)), ("lib64/libb.so", elf_of(gives))]
     };
     assert_eq!(mapped(app(&["liba.so"]), needs("libb.so", "B_2")).len(), 2);
-    // Of a library that is not mapped nothing is required.
+    // Versions of a library that is not mapped are not checked.
     assert_eq!(mapped(app(&["liba.so"]), needs("libz.so", "B_9")).len(), 2);
     assert_eq!(
         fails(app(&["liba.so"]), needs("libb.so", "B_9")),
         "/lib64/libb.so: version `B_9' not found (required by /lib64/liba.so)"
     );
-    // One without any versions passes.
+    // A library without versions passes.
     let mut files = needs("libb.so", "B_9");
     files[1].1 = plain(&[]);
     assert_eq!(mapped(app(&["liba.so"]), files).len(), 2);
@@ -230,7 +233,7 @@ fn a_file_that_cannot_be_mapped_is_passed_over_or_stops_the_search() {
             start(app(&["libx.so"]), files, settings("/one:/two")).map_err(|why| format!("? {why}"))?;
         failure.map_or_else(|| Ok(objects[0].clone()), Err)
     };
-    // An object of 32 bits of the same machine: the x32 ABI.
+    // A 32-bit object of the same machine: the x32 ABI.
     assert_eq!(
         first(elf_of(ElfInfo::bare(32, Endian::Little, X86_64))),
         Ok("/two/libx.so: LD_LIBRARY_PATH /two".to_owned())
@@ -269,7 +272,7 @@ fn elements_of_a_search_path() {
         start(app(&["libx.so"]), files, settings).map(|(objects, ..)| objects[0].clone())
     };
     let default = Ok("/lib64/libx.so: default directory /lib64".to_owned());
-    // As a whole it is none; an empty element is the working directory.
+    // An empty path is ignored; an empty element is the working directory.
     assert_eq!(find("", Some("/srv")), default);
     assert_eq!(find(":/none", Some("/srv")).unwrap(), "/srv/libx.so: LD_LIBRARY_PATH ");
     assert_eq!(find("/srv//", None).unwrap(), "/srv/libx.so: LD_LIBRARY_PATH /srv//");
@@ -328,7 +331,7 @@ fn dlopen_leaves_nothing_behind_where_it_fails() {
     let Err(Stop::Fails(why)) = process.dlopen("libc.so", 0) else { panic!("it was loaded") };
     assert!(why.starts_with("libnone.so: cannot open"), "{why}");
     assert_eq!(process.objects().len(), 2);
-    // What is only asked for is not mapped.
+    // `bound` maps nothing.
     let bound = process.bound("liba.so", 0).unwrap().unwrap();
     assert_eq!(
         (bound.path.to_string(), bound.route.to_string()),
@@ -355,7 +358,7 @@ fn an_object_with_nodeflib_finds_nothing_in_default_directories() {
     assert!(fails(app(&["/opt/liba.so"]), files).starts_with("libb.so: cannot open"));
 }
 
-/// How each look of the program's search for `libx.so` ended, with the path that was looked at.
+/// Result of each step in the program's search for `libx.so`, with its path.
 fn looks(files: Vec<(&'static str, Content)>, program: ElfInfo, library_path: &str) -> Vec<String> {
     let program = ElfInfo { interpreter: Some(format!("/{LD}")), kind: 2, needed: owned(&["libx.so"]), ..program };
     let rootfs = rootfs(glibc().into_iter().chain([("bin/app", elf_of(program))]).chain(files).collect());
@@ -401,7 +404,7 @@ fn each_folder_of_a_search_path_is_looked_in_once() {
     let steps = looks(there(), library(&[]), "/none:/none/:/none//:/:///:/z");
     assert_eq!(steps[..2], [missing("/none/libx.so"), missing("/libx.so")]);
     assert_eq!(steps.len(), 3, "{steps:?}, and {found}");
-    // The program's DT_RPATH is looked in once, though it asks itself.
+    // The program's DT_RPATH is searched once, although the program is also the requesting object.
     let rpath = ElfInfo { rpath: owned(&["/none"]), ..library(&[]) };
     let steps = looks(there(), rpath, "/z");
     assert_eq!((steps.len(), &*steps[0]), (2, "/none/libx.so: Missing"));
@@ -462,7 +465,7 @@ fn a_loaded_object_answers_to_its_names_without_a_search() {
     }
 }
 
-/// An `ld.so.cache` of glibc 2.33 or later: soname, path, folder below `glibc-hwcaps` or `-` for a processor's features.
+/// An `ld.so.cache` of glibc 2.33 or later: soname, path, and directory below `glibc-hwcaps` or `-` for CPU features.
 fn cache(entries: &[(&str, &str, &str)]) -> Content {
     let strings = 48 + 24 * entries.len();
     let mut text = Vec::new();
@@ -497,7 +500,7 @@ fn cache(entries: &[(&str, &str, &str)]) -> Content {
 }
 
 #[test]
-fn the_cache_is_asked_before_the_default_directories() {
+fn the_cache_comes_before_the_default_directories() {
     let find = |entries: &[(&str, &str, &str)], program: ElfInfo| {
         let program = ElfInfo { interpreter: Some(format!("/{LD}")), kind: 2, needed: owned(&["libx.so"]), ..program };
         let files = vec![
@@ -522,7 +525,7 @@ fn the_cache_is_asked_before_the_default_directories() {
     assert_eq!(find(&[("libx.so", "/opt/libx.so", ""), folder], library(&[])), cached("/usr/lib64/sub/libx.so", true));
     let why = find(&[("libx.so", "/opt/libx.so", "-")], library(&[])).unwrap_err();
     assert!(why.contains("has a copy for certain processors only, /opt/libx.so"), "{why}");
-    // With DF_1_NODEFLIB, what lies in a default directory or below it does not count.
+    // With DF_1_NODEFLIB, files in or below a default directory do not count.
     let strict = || ElfInfo { no_default_libraries: true, ..library(&[]) };
     assert_eq!(find(&[("libx.so", "/opt/libx.so", "")], strict()), cached("/opt/libx.so", false));
     for path in ["/lib64/libx.so", "/usr/lib64/sub/libx.so"] {
@@ -547,8 +550,8 @@ fn steps_are_counted_up_to_a_limit() {
         let loader = Rc::new(Loader::new(&rootfs, settings("")));
         Process::start(&loader, CpuLevel::V3, &"bin/app".into()).map(drop).map_err(|gap| gap.why)
     };
-    // One name, and one place where it is found.
+    // One name and one place.
     assert_eq!(count(2), Ok(()));
     let why = count(1).unwrap_err();
-    assert!(why.starts_with("2 names and places were looked at for one process, the limit is 1"), "{why}");
+    assert!(why.starts_with("2 lookups were made for one process, the limit is 1"), "{why}");
 }
