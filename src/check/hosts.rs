@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(hosts.iter().map(|host| &*host.name).collect::<Vec<_>>(), ["old", "gpu=h100,rdma=none"]);
         assert_eq!(of("driver: '550.54'\n").unwrap().len(), 1);
         for (yaml, why) in [
-            ("- driver: 5\n", "host 1: driver=5 is no version"),
+            ("- driver: 5\n", "host 1: invalid version driver=5"),
             ("- [a]\n", "it is no list of hosts"),
             ("[]", "there is no host in it"),
             ("", "there is no host in it"),

@@ -1,4 +1,4 @@
-//! Specifications of the Container Device Interface, by which engines and runtimes know devices
+//! Specifications of the Container Device Interface (CDI), which describe devices to engines and runtimes
 //! (<https://github.com/cncf-tags/container-device-interface/blob/main/SPEC.md>).
 
 use serde::{Deserialize, Serialize};
@@ -8,30 +8,30 @@ use crate::model::Fact;
 use super::HostTree;
 use crate::document::{Document, YamlNode};
 
-/// Where they are looked for; /var/run is the other name of /run.
+/// Folders of specifications; /var/run is another name of /run.
 const FOLDERS: &[&str] = &["/etc/cdi", "/run/cdi"];
 
-/// The specifications.
+/// CDI specifications of the host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Cdi {
-    /// One for each file; absent where there is no folder of them.
+    /// One per file; absent without a folder of specifications.
     pub specifications: Fact<Vec<Specification>>,
 }
 
-/// A specification.
+/// A CDI specification.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Specification {
-    /// Its file.
+    /// Path of its file.
     pub file: String,
-    /// The kind of its devices, `nvidia.com/gpu`; unknown where the file cannot be read.
+    /// Kind of its devices, such as `nvidia.com/gpu`; unknown if the file cannot be read.
     pub kind: Fact<String>,
     /// Names of its devices.
     pub devices: Vec<String>,
-    /// Files and nodes of this machine that it names and that are not there.
+    /// Host files and device nodes that it names and that do not exist.
     pub missing: Vec<String>,
 }
 
@@ -55,14 +55,14 @@ impl Cdi {
 }
 
 fn specification(file: String, tree: &HostTree) -> Specification {
-    // JSON is YAML too.
+    // YAML is a superset of JSON.
     let document = tree.text(&file).and_then(|text, _| {
         let document = Document { name: &file, text: &text }.parse::<YamlNode>();
         document.map_or_else(|mistake| Fact::unknown(format!("line {}: {}", mistake.line, mistake.what)), Fact::known)
     });
     let kind = document.clone().and_then(|document, _| {
         let kind = text(&document, "kind").map(ToOwned::to_owned);
-        kind.map_or_else(|| Fact::unknown("it names no kind of device"), Fact::known)
+        kind.map_or_else(|| Fact::unknown("the specification has no `kind`"), Fact::known)
     });
     let mut specification = Specification { file, kind, devices: Vec::new(), missing: Vec::new() };
     let Fact::Seen { value: document, .. } = document else { return specification };
@@ -79,7 +79,8 @@ fn specification(file: String, tree: &HostTree) -> Specification {
     specification
 }
 
-/// What edits take from this machine. A node without a path of its own here has the one of the container.
+/// Host paths that the edits refer to. A device node without `hostPath` has the same path on the host as in the
+/// container.
 fn host_paths(edits: &YamlNode) -> impl Iterator<Item = &str> {
     let mounts = list(edits, "mounts").filter_map(|mount| text(mount, "hostPath"));
     mounts.chain(list(edits, "deviceNodes").filter_map(|node| text(node, "hostPath").or_else(|| text(node, "path"))))

@@ -1,4 +1,4 @@
-//! Container engines and what they give to every container.
+//! Container engines and their defaults for containers.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::processes::Processes;
 use super::HostTree;
 
 const CONFIG: &str = "/etc/docker/daemon.json";
-/// Engines whose containers inherit their limits.
+/// Engines whose resource limits the containers inherit.
 const ENGINES: &[&str] = &["containerd", "dockerd", "crio"];
 
 /// Container engines.
@@ -20,26 +20,26 @@ const ENGINES: &[&str] = &["containerd", "dockerd", "crio"];
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Containers {
-    /// Docker's configuration.
+    /// Configuration of the Docker daemon.
     pub docker: Fact<Docker>,
-    /// Whether NVIDIA's container runtime is configured.
+    /// True if NVIDIA's container runtime is configured.
     pub nvidia_runtime: Fact<bool>,
-    /// Limits of the engines that run, which containers get where nobody says otherwise.
+    /// Resource limits of the running engines: the default of their containers.
     pub engines: BTreeMap<String, ResourceLimits>,
 }
 
-/// What Docker's configuration says.
+/// Settings of the Docker daemon (`daemon.json`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Docker {
-    /// Runtimes besides its own.
+    /// Additional runtimes.
     pub runtimes: Vec<String>,
-    /// The one that containers get.
+    /// Default runtime.
     pub default_runtime: Fact<String>,
-    /// Limits that containers get.
+    /// Default resource limits of containers.
     pub default_ulimits: BTreeMap<String, Limit>,
-    /// Size of /dev/shm that containers get.
+    /// Default size of /dev/shm.
     pub default_shm_size: Fact<String>,
 }
 
@@ -58,7 +58,7 @@ impl Containers {
         }
     }
 
-    /// Locked memory that a container gets where nobody says otherwise; absent where no engine runs.
+    /// Default locked-memory limit of a container; absent if no engine runs.
     pub fn memlock(&self) -> Fact<Limit> {
         let docker = self.docker.as_ref().and_then(|docker, _| docker.default_ulimits.get("memlock").copied().into());
         docker.or_else(|| {
@@ -81,7 +81,7 @@ fn docker(config: &Json) -> Fact<Docker> {
     let mut limits = BTreeMap::new();
     for (name, value) in entries("default-ulimits") {
         let Some(limit) = limit(value) else {
-            return Fact::unknown(format!("{CONFIG}: default-ulimits has {value} for {name}"));
+            return Fact::unknown(format!("{CONFIG}: default-ulimits: invalid limit {value} for {name}"));
         };
         limits.insert(name.clone(), limit);
     }

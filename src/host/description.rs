@@ -1,11 +1,11 @@
-//! A recorded machine in the words of `--host`.
+//! Conversion of a record to the description that `--host` takes.
 
 use crate::model::{Arch, Fabric, Fact, Gpu, Host, Nic, Variant, Version};
 
 use super::{Record, gpus};
 
 impl Record {
-    /// The machine as one would describe it. What is not known is left out, as what was not said.
+    /// The machine as a user would describe it, without what is unknown.
     pub fn host(&self) -> Host {
         Host {
             name: self.system.name.value().cloned().unwrap_or_else(|| "recorded host".to_owned()),
@@ -18,9 +18,9 @@ impl Record {
         }
     }
 
-    /// Its GPUs, if they are all of one model.
+    /// The GPUs of the machine, if all are of one model.
     pub fn gpu(&self) -> Fact<Gpu> {
-        let several = "its GPUs are of several models, and are not judged together";
+        let several = "the host has GPUs of several models, which cannot be judged together";
         self.gpus.list.as_ref().and_then(|gpus, _| {
             let Some(first) = gpus.first() else { return Fact::Absent };
             if gpus.iter().any(|gpu| gpu.model != first.model) {
@@ -30,14 +30,14 @@ impl Record {
             first.model.as_ref().and_then(|model, _| {
                 let gpu = Gpu::of_model(model, arch(first));
                 gpu.map_or_else(
-                    || Fact::unknown(format!("which architecture '{model}' has is not known here")),
+                    || Fact::unknown(format!("unknown GPU model '{model}': no architecture is recorded for it")),
                     |gpu| Fact::known(Gpu { count, ..gpu }),
                 )
             })
         })
     }
 
-    /// Its NICs for RDMA; absent where they are of a kind that has no name here.
+    /// The RDMA NICs of the machine; absent if [`Nic`] has no name for their kind.
     pub fn nic(&self) -> Fact<Nic> {
         let devices = match self.rdma.devices.as_ref() {
             Fact::Seen { .. } => self.fabric_devices().collect::<Vec<_>>(),
@@ -53,8 +53,9 @@ impl Record {
         }
     }
 
-    /// Its RDMA devices, without those that Azure gives to every virtual machine for the sake of its Ethernet: their interface
-    /// belongs to one of the host's making (hv_netvsc), and they reach no other machine by RDMA.
+    /// RDMA devices, without those that Azure gives to every virtual machine to accelerate its Ethernet: the interface
+    /// of such a device belongs to a synthetic one of the hypervisor (hv_netvsc), and it reaches no other machine by
+    /// RDMA.
     pub fn fabric_devices(&self) -> impl Iterator<Item = &super::rdma::Device> {
         let interfaces = self.network.interfaces.value().map(Vec::as_slice).unwrap_or_default();
         let find = |name: &String| interfaces.iter().find(|interface| interface.name == *name);

@@ -6,25 +6,25 @@ use crate::model::Fact;
 
 use super::HostTree;
 
-/// The driver that is loaded.
+/// The loaded driver.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct KernelDriver {
-    /// Its version.
+    /// Driver version.
     pub version: Fact<String>,
-    /// Which of the two kernel modules it is.
+    /// Flavour of the kernel module.
     pub flavour: Fact<Flavour>,
 }
 
-/// Kernel modules of one driver.
+/// Flavours of the driver's kernel module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Flavour {
-    /// The open one, which alone shares memory by DMA-BUF.
+    /// The open kernel module, the only one that shares memory through DMA-BUF.
     Open,
-    /// The other.
+    /// The proprietary kernel module.
     Proprietary,
 }
 
@@ -43,7 +43,10 @@ impl KernelDriver {
         let banner = tree.text("/proc/driver/nvidia/version");
         let version = banner.clone().and_then(|text, _| {
             let version = version(&text).map(ToOwned::to_owned);
-            version.map_or_else(|| Fact::unknown(format!("/proc/driver/nvidia/version has '{text}'")), Fact::known)
+            version.map_or_else(
+                || Fact::unknown(format!("/proc/driver/nvidia/version: no version in '{text}'")),
+                Fact::known,
+            )
         });
         Self {
             version: version.or_else(|| tree.text("/sys/module/nvidia/version")),
@@ -54,7 +57,7 @@ impl KernelDriver {
     }
 }
 
-/// `NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.124.06  Release Build …`
+/// Finds the version in `NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.124.06  Release Build …`.
 fn version(banner: &str) -> Option<&str> {
     let line = banner.lines().find(|line| line.starts_with("NVRM version:"))?;
     let is_version = |word: &&str| word.contains('.') && word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');

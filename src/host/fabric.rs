@@ -1,4 +1,4 @@
-//! NVSwitches and what manages them, and memory shared between machines.
+//! NVSwitches, Fabric Manager, and memory shared between machines (IMEX).
 
 use serde::{Deserialize, Serialize};
 
@@ -7,25 +7,25 @@ use crate::model::Fact;
 use super::processes::Processes;
 use super::{HostTree, pci};
 
-/// NVLink's fabric.
+/// The NVLink fabric.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Fabric {
-    /// NVSwitches that this machine's driver has; those of a rack, or given to another virtual machine, are not.
+    /// NVSwitches bound to this machine's driver, without those of a rack or of another virtual machine.
     pub nvswitches: Fact<usize>,
-    /// Number of the process that manages them.
+    /// Process ID of Fabric Manager.
     pub manager: Fact<u32>,
-    /// Number of the process that shares memory between machines (IMEX).
+    /// Process ID of the IMEX daemon, which shares memory between machines.
     pub imex: Fact<u32>,
-    /// Nodes of IMEX channels.
+    /// Device nodes of IMEX channels.
     pub imex_channels: Fact<usize>,
 }
 
 impl Fabric {
     pub(super) fn collect(tree: &HostTree) -> Self {
         let processes = Processes::read(tree);
-        // NVSwitches are bridges of another kind, class 0680.
+        // PCI class 0680, "other bridge".
         let switches = pci::nvidia(tree, "0x0680").map(|addresses| {
             let is_ours = |address: &&String| {
                 pci::driver(tree, address).value().is_some_and(|driver| driver == "nvidia-nvswitch")

@@ -1,20 +1,20 @@
-//! Records as files.
+//! Reading and writing of records.
 
 use super::Record;
 use crate::document::{Document, DocumentError, to_yaml};
 
 impl Record {
-    /// Reads a record in JSON or YAML.
+    /// Parses a record in JSON or YAML.
     pub fn parse(document: Document<'_>) -> Result<Self, DocumentError> {
-        // JSON is YAML too.
+        // YAML is a superset of JSON.
         document.parse()
     }
 
-    /// The record in YAML.
+    /// Serializes the record to YAML.
     ///
     /// # Errors
     ///
-    /// What of the record YAML cannot tell.
+    /// Fails if YAML cannot represent the record.
     pub fn to_yaml(&self) -> Result<String, String> {
         to_yaml(self)
     }

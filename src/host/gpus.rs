@@ -1,4 +1,4 @@
-//! GPUs as the driver tells of them: its management library, and where that is not to be had, its files.
+//! GPUs as the driver reports them: through NVML, or without it through the driver's files in /proc.
 
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
@@ -10,19 +10,19 @@ use super::driver::KernelDriver;
 use super::HostTree;
 
 const GPUS: &str = "/proc/driver/nvidia/gpus";
-/// Where distributions, and NVIDIA's own installer, put the driver's libraries.
+/// Folders in which distributions and NVIDIA's installer put the driver's libraries.
 const FOLDERS: &[&str] = &["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"];
 
-/// What the driver tells of its GPUs.
+/// GPUs and CUDA release as the driver reports them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct DriverGpus {
-    /// The GPUs in the order of NVML, or of their addresses where only the driver's files tell of them.
+    /// The GPUs, in NVML's order; in the order of their addresses if read from the driver's files.
     pub list: Fact<Vec<DriverGpu>>,
-    /// The CUDA release that the driver brings.
+    /// CUDA release that the driver supports.
     pub cuda: Fact<String>,
-    /// Whether the driver's libraries are of another version than its kernel module.
+    /// True if the versions of the driver's libraries and of its kernel module differ.
     pub library_mismatch: Fact<bool>,
 }
 
@@ -31,21 +31,21 @@ pub struct DriverGpus {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct DriverGpu {
-    /// Address on the PCI bus.
+    /// PCI address.
     pub address: Fact<String>,
-    /// Model.
+    /// Product name, such as `NVIDIA H100 80GB HBM3`.
     pub model: Fact<String>,
-    /// Compute capability, `9.0`.
+    /// Compute capability, such as `9.0`.
     pub capability: Fact<String>,
-    /// Whether the driver keeps it initialized while nobody uses it.
+    /// True in persistence mode: the driver keeps an unused GPU initialized.
     pub persistence: Fact<bool>,
-    /// Whether it is cut into instances; absent where it cannot be.
+    /// True if MIG is enabled; absent if the GPU does not support MIG.
     pub mig: Fact<bool>,
 }
 
 impl DriverGpus {
     pub(super) fn collect(tree: &HostTree) -> Self {
-        const WHY: &str = "NVML was not asked, which alone tells it";
+        const WHY: &str = "only NVML reports this, and it was not queried";
         let gpu = |address: &String| {
             let text = tree.text(&format!("{GPUS}/{address}/information"));
             let model = text.and_then(|text, _| {
@@ -63,7 +63,8 @@ impl DriverGpus {
         }
     }
 
-    /// Asks NVML, which knows more than the driver's files; without it these stand, and the rest says why.
+    /// Queries NVML, which reports more than the driver's files. Without NVML the values from the files stay, and the
+    /// others are unknown with NVML's error.
     pub(super) fn ask(&mut self) {
         match Nvml::init() {
             Ok(nvml) => *self = Self::of(&nvml),
@@ -75,7 +76,7 @@ impl DriverGpus {
                 if matches!(error, NvmlError::LibRmVersionMismatch) {
                     self.library_mismatch = Fact::known(true);
                 }
-                // Without a driver there is nothing that a library could tell.
+                // Without a driver there is no CUDA release to report.
                 self.cuda = if self.list == Fact::Absent { Fact::Absent } else { Fact::unknown(&*why) };
                 if let Fact::Seen { value: gpus, .. } = &mut self.list {
                     for gpu in gpus {
@@ -95,14 +96,14 @@ impl DriverGpus {
         });
         Self {
             list,
-            // NVML's number is 1000 times the major and 10 times the minor one.
+            // NVML reports 1000 * major + 10 * minor.
             cuda: cuda.map(|number| format!("{}.{}", number / 1000, number % 1000 / 10)),
             library_mismatch: Fact::known(false),
         }
     }
 }
 
-/// By the name of the file behind libnvidia-ml.so.1; absent where there is none, or no driver.
+/// Compares the version in the name of the file behind libnvidia-ml.so.1; absent without the library or the driver.
 fn mismatch(tree: &HostTree) -> Fact<bool> {
     KernelDriver::collect(tree).version.and_then(|driver, _| {
         let library = FOLDERS.iter().find_map(|folder| {
@@ -124,13 +125,13 @@ fn gpu(device: &Device<'_>) -> DriverGpu {
     }
 }
 
-/// `00000000:17:00.0` of NVML, as the kernel writes it.
+/// Shortens NVML's `00000000:17:00.0` to the kernel's form.
 fn address(bus_id: &str) -> String {
     let short = bus_id.strip_prefix("0000").filter(|rest| rest.find(':') == Some(4));
     short.unwrap_or(bus_id).to_ascii_lowercase()
 }
 
-/// What NVML answers: what a GPU does not have is absent.
+/// Converts an answer of NVML; what the GPU does not support is absent.
 fn item<T>(answer: Result<T, NvmlError>) -> Fact<T> {
     match answer {
         Ok(value) => Fact::known(value),

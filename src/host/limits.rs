@@ -1,4 +1,4 @@
-//! Limits of this process, which what it starts inherits.
+//! Resource limits of this process, which its children inherit.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::model::Fact;
 
 use super::HostTree;
 
-/// Limits of a process (getrlimit(2)).
+/// Resource limits of a process (getrlimit(2)).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -15,18 +15,18 @@ pub struct ResourceLimits {
     pub memlock: Fact<Limit>,
     /// Open files.
     pub nofile: Fact<Limit>,
-    /// Bytes of the stack.
+    /// Bytes of stack.
     pub stack: Fact<Limit>,
 }
 
-/// A limit; -1 is unlimited.
+/// A resource limit; -1 is unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Limit {
-    /// The one that counts.
+    /// The enforced limit.
     pub soft: i64,
-    /// Up to where the process may raise it.
+    /// The ceiling up to which the process may raise the soft limit.
     pub hard: i64,
 }
 
@@ -35,7 +35,7 @@ impl ResourceLimits {
         Self::of(tree, "self")
     }
 
-    /// Those of a process by its number.
+    /// Reads the limits of a process by its ID.
     pub(super) fn of(tree: &HostTree, process: &str) -> Self {
         let table = tree.text(&format!("/proc/{process}/limits"));
         let limit = |name: &str| table.as_ref().and_then(|text, _| limit(text, name).into());
@@ -43,7 +43,7 @@ impl ResourceLimits {
     }
 }
 
-/// `Max locked memory         8388608              unlimited            bytes`
+/// Parses `Max locked memory         8388608              unlimited            bytes`.
 fn limit(table: &str, name: &str) -> Option<Limit> {
     let mut words = table.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace();
     let mut next = || match words.next()? {

@@ -1,4 +1,4 @@
-//! Memory, and the nodes that it belongs to.
+//! Memory and NUMA nodes.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,13 +13,13 @@ const NODES: &str = "/sys/devices/system/node";
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct HostMemory {
-    /// KiB of all memory.
+    /// Total memory in KiB.
     pub total_kib: Fact<u64>,
-    /// Bytes that /dev/shm may hold.
+    /// Size of /dev/shm in bytes.
     pub shm_bytes: Fact<u64>,
-    /// Huge pages that are set aside.
+    /// Number of reserved huge pages.
     pub huge_pages: Fact<u64>,
-    /// KiB of one of them.
+    /// Size of a huge page in KiB.
     pub huge_page_kib: Fact<u64>,
     /// NUMA nodes.
     pub nodes: Fact<Vec<NumaNode>>,
@@ -30,11 +30,11 @@ pub struct HostMemory {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct NumaNode {
-    /// Its number.
+    /// Number of the node.
     pub number: u32,
-    /// Its processors, `0-31,64-95`; absent where it has none.
+    /// CPUs of the node, such as `0-31,64-95`; absent if it has none.
     pub processors: Fact<String>,
-    /// KiB of its memory.
+    /// Memory of the node in KiB.
     pub memory_kib: Fact<u64>,
 }
 
@@ -57,7 +57,7 @@ impl HostMemory {
     }
 }
 
-/// `MemTotal:       16301324 kB`, also behind `Node 0`.
+/// Parses `MemTotal:       16301324 kB`, also after `Node 0`.
 fn number(table: &str, name: &str) -> Option<u64> {
     let line = table.lines().find(|line| line.split_whitespace().any(|word| word.strip_suffix(':') == Some(name)))?;
     line.split_once(&format!("{name}:"))?.1.split_whitespace().next()?.parse().ok()
@@ -74,20 +74,23 @@ fn node(number: u32, tree: &HostTree) -> NumaNode {
     }
 }
 
-/// A tmpfs without a size has half of the memory (tmpfs(5)). Of several that are mounted there, the last is seen.
+/// Size of /dev/shm. A tmpfs without a size holds half of the memory (tmpfs(5)). The last of several mounts hides the
+/// others.
 fn shm(tree: &HostTree, total_kib: &Fact<u64>) -> Fact<u64> {
     tree.text("/proc/self/mountinfo").and_then(|table, _| {
         let line = table.lines().rfind(|line| line.split(' ').nth(4) == Some("/dev/shm"));
         let Some((_, filesystem)) = line.and_then(|line| line.split_once(" - ")) else { return Fact::Absent };
         let options = filesystem.split(' ').nth(2).unwrap_or_default();
         match options.split(',').find_map(|option| option.strip_prefix("size=")) {
-            Some(size) => bytes(size).map_or_else(|| Fact::unknown(format!("its size is '{size}'")), Fact::known),
+            Some(size) => {
+                bytes(size).map_or_else(|| Fact::unknown(format!("invalid /dev/shm size '{size}'")), Fact::known)
+            }
             None => total_kib.clone().map(|kib| kib * 1024 / 2),
         }
     })
 }
 
-/// `65536k`.
+/// Parses a size such as `65536k`.
 fn bytes(size: &str) -> Option<u64> {
     match size.strip_suffix('k') {
         Some(kib) => kib.parse::<u64>().ok()?.checked_mul(1024),

@@ -1,8 +1,8 @@
-//! What a machine says of itself, without a GPU's being needed and without running anything: read from `/proc`, `/sys`, `/etc`
-//! and `/dev`, and from NVIDIA's management library where that is there.
+//! Inventory of a machine: read from `/proc`, `/sys`, `/etc` and `/dev`, and from NVML if the driver is installed.
+//! Nothing is run, and no GPU is required.
 //!
-//! Each subject is a file of this folder and a line of the list below: a type that is [collected](Record::collect) from a
-//! [`Tree`], which may be a recorded one. Every single item is known, absent, or unknown with its reason.
+//! Each subject is a module of this folder and a line of the list below: a type that is [collected](Record::collect)
+//! from a [`HostTree`], which may be a recorded one. Each item is known, absent, or unknown with its reason.
 
 mod description;
 mod file;
@@ -17,23 +17,22 @@ use serde::{Deserialize, Serialize};
 pub use parse::HostError;
 pub use tree::HostTree;
 
-/// Declares the subjects of a record, in the order of its page.
+/// Declares the subjects of a record, in the order of the report.
 macro_rules! subjects {
     ($($(#[doc = $about:literal])+ $name:ident: $kind:ident;)*) => {
         $(pub mod $name;)*
 
-        /// What was read of one machine at one time.
+        /// Inventory of one machine at one time.
         #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct Record {
-            /// The form of this record.
+            /// Version of the record's schema.
             pub schema: RecordSchema,
             $($(#[doc = $about])+ #[serde(default)] pub $name: $name::$kind,)*
         }
 
         impl Record {
-            /// What the files of a machine tell. NVIDIA's management library is not asked, which speaks for the running
-            /// machine alone.
+            /// Collects a record from the files of a machine, without NVML, which only describes the running machine.
             pub fn collect(tree: &HostTree) -> Self {
                 Self { schema: RecordSchema::Version1, $($name: $name::$kind::collect(tree),)* }
             }
@@ -42,15 +41,15 @@ macro_rules! subjects {
 }
 
 subjects! {
-    /// The operating system, and whether the machine is a virtual one.
+    /// Operating system and virtualization.
     system: OperatingSystem;
     /// NVIDIA's kernel driver.
     driver: KernelDriver;
-    /// GPUs as the driver tells of them.
+    /// GPUs as the driver reports them.
     gpus: DriverGpus;
-    /// GPUs as the PCI bus tells of them, and what stands between them and other devices.
+    /// GPUs on the PCI bus, and what redirects their peer-to-peer traffic: the IOMMU and ACS.
     pci: Pci;
-    /// NVSwitches and what manages them, and memory shared between machines.
+    /// NVSwitches, Fabric Manager, and memory shared between machines (IMEX).
     fabric: Fabric;
     /// Kernel modules for GPUs and RDMA.
     modules: Modules;
@@ -58,29 +57,29 @@ subjects! {
     rdma: RdmaDevices;
     /// Network interfaces.
     network: Network;
-    /// Memory, and the nodes that it belongs to.
+    /// Memory and NUMA nodes.
     memory: HostMemory;
-    /// Limits of this process, which what it starts inherits.
+    /// Resource limits of this process, which its children inherit.
     limits: ResourceLimits;
-    /// Container engines and what they give to every container.
+    /// Container engines and their defaults for containers.
     containers: Containers;
-    /// Specifications of the Container Device Interface.
+    /// Specifications of the Container Device Interface (CDI).
     cdi: Cdi;
-    /// Settings of the kernel and of systemd.
+    /// Kernel parameters and systemd settings.
     settings: KernelSettings;
 }
 
-/// Forms of a record.
+/// Versions of the record's schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum RecordSchema {
-    /// The first.
+    /// The first version.
     #[serde(rename = "ncclcheck-host/1")]
     Version1,
 }
 
 impl Record {
-    /// What this machine tells now.
+    /// Collects a record of this machine, including NVML's values.
     pub fn here() -> Self {
         let mut record = Self::collect(&HostTree::new("/"));
         record.gpus.ask();

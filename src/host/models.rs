@@ -1,4 +1,4 @@
-//! Models of NVIDIA's GPUs: the table `gpus.yaml`.
+//! Models of NVIDIA GPUs: the table `gpus.yaml`.
 
 use std::sync::LazyLock;
 
@@ -7,13 +7,13 @@ use serde::Deserialize;
 use crate::document::shipped;
 use crate::model::{Arch, Class};
 
-/// Models of one architecture and one market.
+/// GPU models of one architecture and one market.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Models {
     arch: String,
     market: Class,
-    /// In small letters and without blanks and hyphens.
+    /// Names in lower case, without spaces and hyphens.
     names: Vec<String>,
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the table"))]
     source: String,
@@ -21,7 +21,7 @@ struct Models {
 
 static TABLE: LazyLock<Vec<Models>> = LazyLock::new(|| shipped::table("gpus"));
 
-/// A model by its name, or by its architecture alone.
+/// Looks up a model by its name, or an architecture such as `sm_90`.
 pub(super) fn find(text: &str) -> Option<(Arch, Option<Class>)> {
     let name: String = text.chars().filter(|c| !matches!(c, ' ' | '-')).collect::<String>().to_ascii_lowercase();
     let by_name = TABLE.iter().find(|models| models.names.contains(&name));
@@ -32,7 +32,7 @@ pub(super) fn find(text: &str) -> Option<(Arch, Option<Class>)> {
     })
 }
 
-/// The model that NVIDIA's name for a product speaks of: `NVIDIA H100 80GB HBM3` of h100. The longest name counts.
+/// Finds the model in a product name: h100 in `NVIDIA H100 80GB HBM3`. The longest matching name wins.
 pub(super) fn spoken_of(product: &str) -> Option<(&'static str, Arch, Class)> {
     let words: Vec<String> = product.split([' ', '-']).map(str::to_ascii_lowercase).collect();
     let runs = (0..words.len()).flat_map(|from| (from + 1..=words.len()).map(move |to| (from, to)));
@@ -42,7 +42,7 @@ pub(super) fn spoken_of(product: &str) -> Option<(&'static str, Arch, Class)> {
     found.and_then(|(name, models)| Some((name.as_str(), models.arch.parse().ok()?, models.market)))
 }
 
-/// All names, for messages.
+/// All model names, comma-separated, for messages.
 pub(super) fn names() -> String {
     let mut names: Vec<&str> = TABLE.iter().flat_map(|models| &models.names).map(String::as_str).collect();
     names.sort_unstable();

@@ -6,7 +6,7 @@ use crate::model::Fact;
 
 use super::HostTree;
 
-/// Modules that are looked for.
+/// Modules to look for.
 const NAMES: &[&str] = &[
     "nvidia",
     "nvidia_uvm",
@@ -35,30 +35,30 @@ const NAMES: &[&str] = &[
     "siw",
 ];
 
-/// What is loaded.
+/// Loaded kernel modules.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Modules {
-    /// Those that are loaded or built in.
+    /// Modules that are loaded or built in.
     pub loaded: Fact<Vec<Module>>,
-    /// Clients of peer memory: those through whom NICs reach the memory of GPUs. Kernels from 6.4 on do not list them.
+    /// Peer-memory clients, through which NICs access GPU memory. Kernels from 6.4 on do not list them.
     pub peer_memory: Fact<Vec<String>>,
 }
 
-/// A module.
+/// A kernel module.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Module {
-    /// Its name.
+    /// Name of the module.
     pub name: String,
-    /// Its version, which most of the kernel's own do not have.
+    /// Version of the module; most in-tree modules have none.
     pub version: Fact<String>,
 }
 
 impl Modules {
-    /// Whether a module is loaded.
+    /// Returns true if a module is loaded or built in.
     pub fn has(&self, name: &str) -> Fact<bool> {
         self.loaded.as_ref().map(|loaded| loaded.iter().any(|module| module.name == name))
     }

@@ -8,33 +8,33 @@ use super::HostTree;
 
 const INTERFACES: &str = "/sys/class/net";
 
-/// The network.
+/// Network configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Network {
-    /// Its interfaces.
+    /// Network interfaces.
     pub interfaces: Fact<Vec<Interface>>,
 }
 
-/// An interface.
+/// A network interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Interface {
-    /// Its name.
+    /// Name of the interface.
     pub name: String,
-    /// `up`, `down`, `unknown` (which a loopback says) …
+    /// Operational state: `up`, `down`, `unknown` (of a loopback) …
     pub state: Fact<String>,
-    /// Bytes of its largest packet.
+    /// MTU in bytes.
     pub mtu: Fact<u32>,
-    /// Mb/s; interfaces that are down or virtual have none.
+    /// Speed in Mb/s; absent for an interface that is down or virtual.
     pub speed: Fact<u32>,
-    /// Ethernet, InfiniBand, loopback or the number of another kind (ARPHRD_*, linux/if_arp.h).
+    /// Ethernet, InfiniBand, loopback, or the number of another type (ARPHRD_*, linux/if_arp.h).
     pub kind: Fact<String>,
-    /// The kernel driver of the card; absent for a virtual one.
+    /// Kernel driver of the NIC; absent for a virtual interface.
     pub driver: Fact<String>,
-    /// The interface that it belongs to: a bond, a bridge, or of a virtual machine the one that its host made.
+    /// Interface that this one is enslaved to: a bond, a bridge, or the synthetic interface of a virtual machine.
     pub master: Fact<String>,
 }
 
@@ -57,7 +57,7 @@ impl Network {
     }
 }
 
-/// The file cannot be read of an interface that is down, and has -1 where nothing is known.
+/// Speed in Mb/s. The kernel refuses to read it while an interface is down, and reports -1 if it is unknown.
 fn speed(at: &str, state: &Fact<String>, tree: &HostTree) -> Fact<u32> {
     if state.value().is_some_and(|state| state != "up") {
         return Fact::Absent;

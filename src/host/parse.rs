@@ -1,4 +1,4 @@
-//! Hosts and GPUs in the words of users: `driver=550.54,gpu=h100x8`.
+//! Host and GPU descriptions as users write them: `driver=550.54,gpu=h100x8`.
 
 use std::str::FromStr;
 
@@ -6,52 +6,52 @@ use crate::model::{Arch, Fabric, Gpu, Host, Nic, Version};
 
 use super::models;
 
-/// A text that describes no host.
+/// An invalid host description.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// Something without a value.
+    /// A part without a value.
     #[error("'{0}' is not KEY=VALUE, such as driver=550.54 or gpu=h100x8")]
     NoPair(String),
-    /// A key that there is not.
-    #[error("there is no key '{0}'; there are {keys}", keys = Host::KEYS.join(", "))]
+    /// An unknown key.
+    #[error("unknown key '{0}'; available: {keys}", keys = Host::KEYS.join(", "))]
     Key(String),
-    /// A key that was given before.
-    #[error("the key '{0}' is given twice")]
+    /// A repeated key.
+    #[error("duplicate key '{0}'")]
     Twice(String),
-    /// A version that is none.
-    #[error("{key}={value} is no version such as {such}")]
+    /// An invalid version.
+    #[error("invalid version {key}={value}: expected a version such as {such}")]
     Version {
         /// The key.
         key: String,
         /// Its value.
         value: String,
-        /// A good one.
+        /// A valid example.
         such: &'static str,
     },
-    /// A model of GPU that is not known.
-    #[error("the GPU '{0}' is not known; known are {names}, and any by its architecture, such as sm_90", names = models::names())]
+    /// An unknown GPU model.
+    #[error("unknown GPU '{0}'; available: an architecture such as sm_90, or one of {names}", names = models::names())]
     Gpu(String),
-    /// A name that there is not.
-    #[error("{key}={value}: it can be {names}", names = names.join(", "))]
+    /// An unknown name.
+    #[error("invalid {key}={value}; available: {names}", names = names.join(", "))]
     Name {
         /// The key.
         key: String,
         /// Its value.
         value: String,
-        /// What it can be.
+        /// The valid names.
         names: &'static [&'static str],
     },
-    /// Nothing that anything could be concluded from.
+    /// Neither a driver nor a GPU, so that nothing can be concluded.
     #[error("a host needs at least a driver or a gpu")]
     Empty,
 }
 
 impl Host {
-    /// What can be said of a host.
+    /// Keys of a host description.
     pub const KEYS: &'static [&'static str] = &["name", "driver", "cuda", "gpu", "fabric", "rdma", "kernel"];
 
-    /// A host of keys and values.
+    /// Builds a host from keys and values.
     pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, HostError> {
         let mut host =
             Self { name: String::new(), driver: None, cuda: None, gpu: None, fabric: None, rdma: None, kernel: None };
@@ -67,7 +67,7 @@ impl Host {
             return Err(HostError::Empty);
         }
         if host.name.is_empty() {
-            // In one order, whoever wrote it.
+            // Equal descriptions have equal names, whatever the order of their keys.
             let said = |key: &&str| seen.iter().find(|(other, _)| other == key);
             let pairs = Self::KEYS.iter().filter_map(said).map(|(key, value)| format!("{key}={value}"));
             host.name = pairs.collect::<Vec<_>>().join(",");
@@ -75,7 +75,7 @@ impl Host {
         Ok(host)
     }
 
-    /// This description, and where it says nothing, another one's.
+    /// Fills in what this description leaves out from another one.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -109,8 +109,8 @@ impl Host {
 }
 
 impl Gpu {
-    /// A GPU by NVIDIA's name for the product, `NVIDIA H100 80GB HBM3`, and the architecture that it says itself, if it was
-    /// asked; `None` where neither tells the architecture.
+    /// Builds a GPU from NVIDIA's product name, such as `NVIDIA H100 80GB HBM3`, and the architecture that the GPU
+    /// reports, if it was queried. Returns `None` if neither determines the architecture.
     pub fn of_model(product: &str, arch: Option<Arch>) -> Option<Self> {
         match (models::spoken_of(product), arch) {
             (Some((name, known, class)), arch) => {
@@ -122,7 +122,7 @@ impl Gpu {
     }
 }
 
-/// A version of at least two numbers and nothing else: with one, it could not be compared.
+/// Parses a version of at least two numbers and nothing else: a single number could not be compared.
 fn numbers(key: &str, value: &str, such: &'static str) -> Result<Version, HostError> {
     let parts: Vec<_> = value.split('.').collect();
     let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
@@ -134,7 +134,7 @@ fn no_version(key: &str, value: &str, such: &'static str) -> HostError {
     HostError::Version { key: key.to_owned(), value: value.to_owned(), such }
 }
 
-/// `driver=550.54,gpu=h100x8`.
+/// Parses `driver=550.54,gpu=h100x8`.
 impl FromStr for Host {
     type Err = HostError;
 
@@ -147,12 +147,12 @@ impl FromStr for Host {
     }
 }
 
-/// `h100`, `h100x8` or `sm_90x8`.
+/// Parses `h100`, `h100x8` or `sm_90x8`.
 impl FromStr for Gpu {
     type Err = HostError;
 
     fn from_str(text: &str) -> Result<Self, HostError> {
-        // Names may end like a number of GPUs: rtx5090.
+        // A model name may itself end like a count of GPUs: rtx5090.
         let counted = || {
             let (name, count) = text.rsplit_once('x')?;
             let count = count.parse().ok().filter(|count| *count > 0)?;
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_are_described() {
+    fn host_descriptions_are_parsed() {
         let host: Host = "driver=550.54,gpu=h100x8,fabric=nvswitch,rdma=mlx5,kernel=5.15.0-91-generic".parse().unwrap();
         assert_eq!(host.name, "driver=550.54,gpu=h100x8,fabric=nvswitch,rdma=mlx5,kernel=5.15.0-91-generic");
         assert_eq!(host.driver, Version::parse("550.54"));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn gpus_are_known_by_model_or_architecture() {
+    fn gpus_are_parsed_by_model_or_architecture() {
         for (text, arch, count) in [
             ("rtx5090", "120", None),
             ("rtx5090x2", "120", Some(2)),
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn products_are_models() {
+    fn product_names_are_matched_to_models() {
         for (product, name, class) in [
             ("NVIDIA H100 80GB HBM3", "h100", "datacenter"),
             ("NVIDIA A100-SXM4-80GB", "a100", "datacenter"),
@@ -221,18 +221,18 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn invalid_descriptions_are_reported() {
         for (text, why) in [
             ("", "'' is not KEY=VALUE"),
             ("driver=550.54,h100", "'h100' is not KEY=VALUE"),
-            ("drvier=550.54", "there is no key 'drvier'; there are name, driver"),
-            ("driver=550.54,driver=535.1", "given twice"),
-            ("driver=550", "driver=550 is no version such as 550.54.15"),
-            ("driver=r550.54", "is no version"),
-            ("gpu=h1000", "the GPU 'h1000' is not known; known are a10, a100"),
-            ("gpu=h100x0", "is not known"),
-            ("gpu=sm_90a", "is not known"),
-            ("gpu=h100,fabric=nvlink", "fabric=nvlink: it can be nvswitch, pcie"),
+            ("drvier=550.54", "unknown key 'drvier'; available: name, driver"),
+            ("driver=550.54,driver=535.1", "duplicate key 'driver'"),
+            ("driver=550", "invalid version driver=550: expected a version such as 550.54.15"),
+            ("driver=r550.54", "invalid version"),
+            ("gpu=h1000", "unknown GPU 'h1000'; available: an architecture such as sm_90, or one of a10, a100"),
+            ("gpu=h100x0", "unknown GPU"),
+            ("gpu=sm_90a", "unknown GPU"),
+            ("gpu=h100,fabric=nvlink", "invalid fabric=nvlink; available: nvswitch, pcie"),
             ("rdma=none", "at least a driver or a gpu"),
         ] {
             let error = text.parse::<Host>().unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! GPUs as the PCI bus tells of them, and what stands between them and other devices.
+//! GPUs on the PCI bus, and what redirects their peer-to-peer traffic: the IOMMU and ACS.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,27 +9,28 @@ use super::{HostTree, pci_config};
 const DEVICES: &str = "/sys/bus/pci/devices";
 const NVIDIA: &str = "0x10de";
 
-/// What the PCI bus tells.
+/// Devices on the PCI bus.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Pci {
-    /// NVIDIA's GPUs.
+    /// NVIDIA GPUs.
     pub gpus: Fact<Vec<PciGpu>>,
 }
 
-/// A GPU.
+/// A GPU on the PCI bus.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PciGpu {
-    /// Its address.
+    /// PCI address.
     pub address: String,
-    /// The kernel driver that has it.
+    /// Kernel driver that the GPU is bound to.
     pub driver: Fact<String>,
-    /// How the IOMMU treats it: `identity`, or `DMA` and `DMA-FQ` where it translates; absent without an IOMMU.
+    /// Type of the GPU's IOMMU domain: `identity`, or `DMA` or `DMA-FQ` if the IOMMU translates; absent without an
+    /// IOMMU.
     pub iommu: Fact<String>,
-    /// Ports of PCIe switches above it that send what devices write to each other up to the root.
+    /// Upstream PCIe switch ports where ACS redirects peer-to-peer traffic to the root complex.
     pub redirecting_ports: Fact<Vec<String>>,
 }
 
@@ -47,7 +48,7 @@ impl Pci {
     }
 }
 
-/// Addresses of NVIDIA's devices whose class begins so.
+/// Addresses of NVIDIA devices whose class begins with `class`.
 pub(super) fn nvidia(tree: &HostTree, class: &str) -> Fact<Vec<String>> {
     let read = |address: &str, file: &str| tree.text(&format!("{DEVICES}/{address}/{file}"));
     tree.names(DEVICES).map(|addresses| {
@@ -59,7 +60,7 @@ pub(super) fn nvidia(tree: &HostTree, class: &str) -> Fact<Vec<String>> {
     })
 }
 
-/// The kernel driver of a device.
+/// Kernel driver that a device is bound to.
 pub(super) fn driver(tree: &HostTree, address: &str) -> Fact<String> {
     tree.link_name(&format!("{DEVICES}/{address}/driver"))
 }
@@ -71,7 +72,8 @@ fn iommu(address: &str, tree: &HostTree) -> Fact<String> {
     })
 }
 
-/// The bridges above a device are the folders above it: `../../../devices/pci0000:15/0000:15:01.0/0000:16:00.0/…`.
+/// Switch ports above a device that redirect. The folders above a device are its bridges:
+/// `../../../devices/pci0000:15/0000:15:01.0/0000:16:00.0/…`.
 fn redirecting(address: &str, tree: &HostTree) -> Fact<Vec<String>> {
     tree.link(&format!("{DEVICES}/{address}")).and_then(|path, _| {
         let above = path.split('/').filter(|part| *part != address && part.matches(':').count() == 2);

@@ -1,6 +1,6 @@
 //! The configuration space of a PCI device (PCI Express Base Specification, 7.5 to 7.7).
 
-/// Bytes that everybody may read; the kernel shows the rest to root alone.
+/// Bytes that any user may read; the kernel shows the rest only to root.
 pub(super) const PUBLIC: usize = 64;
 
 const STATUS: usize = 0x06;
@@ -8,12 +8,12 @@ const CAPABILITIES: usize = 0x34;
 const EXTENDED: usize = 0x100;
 const EXPRESS: u8 = 0x10;
 const ACS: u16 = 0x0d;
-/// Access Control Services that send what one device writes to another up to the root: P2P Request Redirect and P2P
+/// The Access Control Services that redirect peer-to-peer traffic to the root complex: P2P Request Redirect and P2P
 /// Completion Redirect.
 const REDIRECT: u16 = 0b1100;
 
-/// Whether these bytes are of a port of a PCIe switch, behind which devices are, and that redirects what they write to each
-/// other. `None` where the bytes end too early.
+/// Returns true for the configuration space of a downstream port of a PCIe switch where ACS redirects peer-to-peer
+/// traffic; `None` if the bytes end too early.
 pub(super) fn redirects(config: &[u8]) -> Option<bool> {
     if !is_downstream_port(config)? {
         return Some(false);
@@ -22,12 +22,12 @@ pub(super) fn redirects(config: &[u8]) -> Option<bool> {
 }
 
 fn is_downstream_port(config: &[u8]) -> Option<bool> {
-    // Bit 4: there is a list of capabilities.
+    // Bit 4: Capabilities List.
     if word(config, STATUS)? & 0x10 == 0 {
         return Some(false);
     }
     let mut at = usize::from(*config.get(CAPABILITIES)?);
-    // As many as there is room for: a list may be a ring.
+    // At most as many as fit: a broken list may be a ring.
     for _ in 0..48 {
         if at < PUBLIC {
             return Some(false);
@@ -40,10 +40,10 @@ fn is_downstream_port(config: &[u8]) -> Option<bool> {
     Some(false)
 }
 
-/// The control bits of ACS; none are set where there is no ACS.
+/// The ACS control bits; 0 without ACS.
 fn access_control(config: &[u8]) -> Option<u16> {
     let mut at = EXTENDED;
-    // As many as there is room for, here too.
+    // At most as many as fit, as above.
     for _ in 0..960 {
         let (id, next) = (word(config, at)?, word(config, at + 2)? >> 4);
         if id == ACS {
@@ -65,7 +65,7 @@ fn word(config: &[u8], at: usize) -> Option<u16> {
 mod tests {
     use super::*;
 
-    /// A port of a kind, with ACS as its second extended capability.
+    /// Builds a port of this type, with ACS as its second extended capability.
     fn config(kind: u8, control: u8) -> Vec<u8> {
         let mut config = vec![0; 4096];
         let mut put = |at: usize, bytes: &[u8]| config[at..at + bytes.len()].copy_from_slice(bytes);
@@ -80,10 +80,10 @@ mod tests {
     }
 
     #[test]
-    fn switch_ports_that_redirect() {
+    fn only_downstream_ports_with_acs_redirect() {
         assert_eq!(redirects(&config(6, 0b1_1101)), Some(true));
         assert_eq!(redirects(&config(6, 0b1_0001)), Some(false));
-        // What passes a root port is at the root already.
+        // Traffic through a root port is at the root complex already.
         assert_eq!(redirects(&config(4, 0b1_1101)), Some(false));
         assert_eq!(redirects(&config(6, 0b1_1101)[..PUBLIC]), None);
         assert_eq!(redirects(&config(6, 0b1_1101)[..256]), None);

@@ -8,48 +8,48 @@ use super::HostTree;
 
 const DEVICES: &str = "/sys/class/infiniband";
 
-/// What the kernel tells of RDMA.
+/// RDMA devices as the kernel reports them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RdmaDevices {
-    /// The devices.
+    /// RDMA devices.
     pub devices: Fact<Vec<Device>>,
-    /// Nodes in /dev/infiniband.
+    /// Device nodes in /dev/infiniband.
     pub nodes: Fact<Vec<String>>,
 }
 
-/// A device.
+/// An RDMA device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Device {
-    /// Its name.
+    /// Name of the device.
     pub name: String,
-    /// The kernel driver of the card; absent for one in software.
+    /// Kernel driver of the NIC; absent for a software device.
     pub driver: Fact<String>,
-    /// Name of its interface for user space, `uverbs0`; absent where the kernel gives it none.
+    /// Name of its verbs device for user space, such as `uverbs0`; absent if the kernel created none.
     pub verbs: Fact<String>,
-    /// Its ports.
+    /// Ports of the device.
     pub ports: Fact<Vec<Port>>,
 }
 
-/// A port.
+/// A port of an RDMA device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Port {
-    /// Its number, from 1.
+    /// Port number, from 1.
     pub number: String,
-    /// `ACTIVE`, `DOWN`, `INIT` …
+    /// Port state: `ACTIVE`, `DOWN`, `INIT` …
     pub state: Fact<String>,
-    /// `InfiniBand` or `Ethernet`.
+    /// Link layer: `InfiniBand` or `Ethernet`.
     pub link_layer: Fact<String>,
-    /// `400 Gb/sec (4X NDR)`.
+    /// Link rate, such as `400 Gb/sec (4X NDR)`.
     pub rate: Fact<String>,
-    /// The network interface of the same port.
+    /// Network interface of the port.
     pub interface: Fact<String>,
-    /// Entries of its table of addresses that are in use.
+    /// Number of used entries in the GID table.
     pub gids: Fact<usize>,
 }
 
@@ -72,7 +72,7 @@ impl RdmaDevices {
     }
 }
 
-/// The interface for user space that says that it is of this device.
+/// The verbs device whose `ibdev` names this device.
 fn verbs(device: &str, tree: &HostTree) -> Fact<String> {
     const CLASS: &str = "/sys/class/infiniband_verbs";
     tree.names(CLASS).and_then(|names, _| {
@@ -87,7 +87,7 @@ fn port(device: &str, number: String, tree: &HostTree) -> Port {
     let by_table = || read("gid_attrs/ndevs/0");
     let by_card = tree.names(&format!("{device}/device/net")).and_then(|names, _| match names.as_slice() {
         [name] => Fact::known(name.clone()),
-        // A card of several ports lists the interfaces of all.
+        // A NIC with several ports lists the interfaces of all.
         _ => Fact::Absent,
     });
     Port {
@@ -101,7 +101,7 @@ fn port(device: &str, number: String, tree: &HostTree) -> Port {
     }
 }
 
-/// An entry that is not in use is all zeros, or cannot be read.
+/// Returns true for a used GID. An unused entry is all zeros, or cannot be read.
 fn is_used(port: &str, index: &str, tree: &HostTree) -> bool {
     let gid = tree.text(&format!("{port}/gids/{index}"));
     gid.value().is_some_and(|gid| gid.bytes().any(|byte| !matches!(byte, b'0' | b':')))

@@ -1,4 +1,4 @@
-//! Settings of the kernel and of systemd.
+//! Kernel parameters and systemd settings.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::model::Fact;
 
 use super::HostTree;
 
-/// Settings of the kernel that NCCL's and NVIDIA's guides name.
+/// Kernel parameters (sysctl) that NCCL's and NVIDIA's guides name.
 const NAMES: &[&str] = &[
     "kernel.numa_balancing",
     "net.core.rmem_max",
@@ -20,15 +20,15 @@ const NAMES: &[&str] = &[
 
 const LOGIND: &str = "/etc/systemd/logind.conf";
 
-/// The settings.
+/// Kernel parameters and systemd settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct KernelSettings {
-    /// Settings of the kernel by their names.
+    /// Kernel parameters by name.
     pub kernel: BTreeMap<String, Fact<String>>,
-    /// RemoveIPC of systemd-logind, which takes the shared memory of users who log out; absent where systemd's default
-    /// counts.
+    /// RemoveIPC of systemd-logind, which removes the shared memory of users who log out; absent if systemd's default
+    /// applies.
     pub remove_ipc: Fact<String>,
 }
 
@@ -42,7 +42,7 @@ impl KernelSettings {
     }
 }
 
-/// The last file counts (logind.conf(5)).
+/// Reads RemoveIPC. The last file that sets it wins (logind.conf(5)).
 fn remove_ipc(tree: &HostTree) -> Fact<String> {
     let folder = format!("{LOGIND}.d");
     let mut files = vec![LOGIND.to_owned()];

@@ -1,4 +1,4 @@
-//! The operating system, and whether the machine is a virtual one.
+//! Operating system and virtualization.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,18 +6,18 @@ use crate::model::Fact;
 
 use super::HostTree;
 
-/// Inode of the first process namespace (PROC_PID_INIT_INO, include/linux/proc_ns.h).
+/// Inode of the initial PID namespace (PROC_PID_INIT_INO, include/linux/proc_ns.h).
 const FIRST_PROCESSES: &str = "pid:[4026531836]";
 
-/// Parameters of the kernel that decide on what is judged here. Others may be secrets, and are not kept.
+/// Boot parameters that affect P2P and RDMA. Others may be secrets and are not kept.
 const PARAMETERS: &[&str] = &["iommu", "intel_iommu", "amd_iommu", "iommu.passthrough", "pci", "pcie_acs_override"];
 
-/// Makers and products of virtual machines, where the processor does not tell: what systemd-detect-virt looks for
-/// (src/basic/virt.c).
+/// Vendors and products of virtual machines, for processors that do not report one: those that systemd-detect-virt
+/// looks for (src/basic/virt.c).
 const VIRTUAL: &[&str] =
     &["QEMU", "KVM", "OpenStack", "Google Compute Engine", "Virtual Machine", "VMware", "VirtualBox", "Xen", "Bochs"];
 
-/// The operating system and what it runs on.
+/// Operating system and virtualization.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -26,15 +26,15 @@ pub struct OperatingSystem {
     pub name: Fact<String>,
     /// Distribution.
     pub os: Fact<String>,
-    /// Release of the kernel.
+    /// Kernel release.
     pub kernel: Fact<String>,
-    /// Architecture of the processor, as Rust names it: `x86_64`, `aarch64`.
+    /// CPU architecture, as Rust names it: `x86_64`, `aarch64`.
     pub architecture: Fact<String>,
-    /// Parameters that the kernel was started with, as far as they concern GPUs.
+    /// Kernel boot parameters that affect P2P and RDMA.
     pub boot_parameters: Fact<Vec<String>>,
-    /// The virtual machine that this is; absent on bare metal.
+    /// Vendor and product of the virtual machine; absent on bare metal.
     pub virtual_machine: Fact<String>,
-    /// The container that this was read in; absent outside of any.
+    /// Engine of the container in which the record was collected; absent outside a container.
     pub container: Fact<String>,
 }
 
@@ -62,7 +62,7 @@ fn parameters(line: &str) -> Vec<String> {
     line.split_whitespace().filter(|word| PARAMETERS.contains(&&*name(word))).map(ToOwned::to_owned).collect()
 }
 
-/// By the processor, which tells on x86 (CPUID.1:ECX bit 31), else by the firmware.
+/// Detects a virtual machine by the hypervisor flag of x86 processors (CPUID.1:ECX bit 31), otherwise by the firmware.
 fn virtual_machine(tree: &HostTree) -> Fact<String> {
     let firmware = || {
         let part = |name: &str| tree.text(&format!("/sys/class/dmi/id/{name}")).value().cloned();
@@ -74,7 +74,7 @@ fn virtual_machine(tree: &HostTree) -> Fact<String> {
         let is_virtual = match flags {
             Some((_, flags)) => flags.split(' ').any(|flag| flag == "hypervisor"),
             None if named.is_empty() => {
-                return Fact::unknown("neither the processor nor the firmware (/sys/class/dmi/id) tells");
+                return Fact::unknown("neither the processor nor /sys/class/dmi/id reports virtualization");
             }
             None => {
                 VIRTUAL.iter().any(|name| named.contains(name))
@@ -83,14 +83,14 @@ fn virtual_machine(tree: &HostTree) -> Fact<String> {
         };
         match named {
             _ if !is_virtual => Fact::Absent,
-            named if named.is_empty() => Fact::known("of a maker that is not told".to_owned()),
+            named if named.is_empty() => Fact::known("yes (unknown vendor)".to_owned()),
             named => Fact::known(named),
         }
     })
 }
 
-/// The container that the files are read in: what sees the first process sees all of them. Only root may ask about that one;
-/// others are asked about themselves.
+/// Detects the container that this process runs in by its PID namespace: all processes are visible only in the initial
+/// one. Only root may read the namespace of process 1; other users read their own.
 pub(super) fn container(tree: &HostTree) -> Fact<String> {
     let namespace = match tree.link("/proc/1/ns/pid") {
         Fact::Unknown(_) => tree.link("/proc/self/ns/pid"),
@@ -103,7 +103,7 @@ pub(super) fn container(tree: &HostTree) -> Fact<String> {
         let engine = [("/.dockerenv", "Docker"), ("/run/.containerenv", "Podman")]
             .iter()
             .find(|(mark, _)| tree.has(mark) == Fact::known(true))
-            .map_or("of an engine that is not told", |(_, engine)| engine);
+            .map_or("unknown engine", |(_, engine)| engine);
         Fact::known(engine.to_owned())
     })
 }

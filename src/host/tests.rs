@@ -19,7 +19,7 @@ fn known<T: Clone + std::fmt::Debug>(item: &Fact<T>) -> T {
 }
 
 #[test]
-fn a_machine_with_switches() {
+fn machine_with_nvswitches() {
     let record = record("dgx");
     let system = &record.system;
     assert_eq!((&*known(&system.name), &*known(&system.os)), ("dgx", "Ubuntu 22.04.4 LTS"));
@@ -48,12 +48,12 @@ fn a_machine_with_switches() {
     );
     assert_eq!(known(&record.containers.docker).runtimes, ["nvidia"]);
     assert_eq!(known(&record.containers.engines["containerd"].memlock).soft, 8_388_608);
-    // What Docker gives counts for its containers.
+    // Docker's default limit takes precedence over that of the engine's process.
     assert_eq!(known(&record.containers.memlock()).soft, -1);
 }
 
 #[test]
-fn ports_of_rdma_devices() {
+fn rdma_devices_have_ports() {
     let record = record("dgx");
     let devices: Vec<Device> = known(&record.rdma.devices);
     assert_eq!((devices.len(), known(&record.rdma.nodes).len()), (9, 10));
@@ -71,7 +71,7 @@ fn ports_of_rdma_devices() {
 }
 
 #[test]
-fn a_machine_with_much_that_is_wrong() {
+fn misconfigured_machine() {
     let record = record("pcie");
     assert_eq!(known(&record.driver.flavour), driver::Flavour::Proprietary);
     let gpus = known(&record.pci.gpus);
@@ -87,7 +87,7 @@ fn a_machine_with_much_that_is_wrong() {
 }
 
 #[test]
-fn a_virtual_machine_without_gpus() {
+fn virtual_machine_without_gpus() {
     let record = record("virtual");
     assert_eq!(known(&record.system.virtual_machine), "Google Google Compute Engine");
     assert_eq!((&record.driver.version, &record.gpus.list), (&Fact::Absent, &Fact::Absent));
@@ -99,7 +99,7 @@ fn a_virtual_machine_without_gpus() {
 }
 
 #[test]
-fn processes_of_others_are_not_seen_from_a_container() {
+fn other_processes_are_unknown_in_a_container() {
     let machine = tree::host("virtual");
     let namespace = machine.path().join("proc/1/ns/pid");
     std::fs::remove_file(&namespace).unwrap();
@@ -112,19 +112,19 @@ fn processes_of_others_are_not_seen_from_a_container() {
 }
 
 #[test]
-fn what_only_root_may_read_is_unknown() {
+fn files_for_root_only_are_unknown() {
     let machine = tree::host("pcie");
     let port = machine.path().join("sys/devices/pci0000:40/0000:40:01.1/config");
     let public = std::fs::read(&port).unwrap()[..64].to_vec();
     std::fs::write(port, public).unwrap();
     let record = Record::collect(&HostTree::new(machine.path()));
-    // A root port says so in its first bytes no sooner than a port of a switch.
+    // The public bytes do not include the capability that distinguishes a root port from a switch port.
     let Fact::Unknown(gap) = &known(&record.pci.gpus)[0].redirecting_ports else { panic!("{:?}", record.pci) };
     assert!(gap.why.contains("only root may read all of"), "{}", gap.why);
 }
 
 #[test]
-fn azures_accelerated_ethernet_is_no_fabric() {
+fn azure_accelerated_ethernet_is_not_a_fabric() {
     let mut record = record("dgx");
     let interface = |name: &str, driver: &str, master: Option<&str>| network::Interface {
         name: name.to_owned(),
@@ -139,7 +139,7 @@ fn azures_accelerated_ethernet_is_no_fabric() {
 }
 
 #[test]
-fn a_record_is_what_was_recorded() {
+fn records_round_trip() {
     for name in ["dgx", "pcie", "virtual"] {
         let record = record(name);
         let json = serde_json::to_string(&record).unwrap();
@@ -148,11 +148,11 @@ fn a_record_is_what_was_recorded() {
     }
     let partial = parse("schema: ncclcheck-host/1\nsystem: {kernel: '6.8'}\n");
     assert_eq!(known(&partial.system.kernel), "6.8");
-    assert_eq!(partial.driver.version, Fact::unknown("the record does not tell"));
+    assert_eq!(partial.driver.version, Fact::unknown("not in the record"));
 }
 
 #[test]
-fn a_record_describes_its_host() {
+fn records_describe_their_hosts() {
     let host = record("dgx").host();
     let gpu = host.gpu.unwrap();
     assert_eq!((&*host.name, &*gpu.name, gpu.arch.to_string(), gpu.count), ("dgx", "h100", "90".to_owned(), Some(8)));

@@ -1,4 +1,4 @@
-//! The files of a machine, below a folder.
+//! File tree of a machine.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -7,17 +7,17 @@ use std::str::FromStr;
 
 use crate::model::Fact;
 
-/// Bytes that are read of one file at most. The largest of these, specifications for devices, have some kilobytes.
+/// Maximum bytes to read of a file. The largest of these files, CDI specifications, have some kilobytes.
 const LIMIT: u64 = 4 << 20;
 
-/// The root of a machine's files: `/`, or where they are mounted or recorded.
+/// Root of a machine's files: `/`, or the folder where they are mounted or recorded.
 #[derive(Clone, Debug)]
 pub struct HostTree {
     root: PathBuf,
 }
 
 impl HostTree {
-    /// The files below a folder.
+    /// The file tree below `root`.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
@@ -26,22 +26,23 @@ impl HostTree {
         self.root.join(path.trim_start_matches('/'))
     }
 
-    /// A file's text, without blanks around it.
+    /// Text of a file, trimmed.
     pub(super) fn text(&self, path: &str) -> Fact<String> {
         self.bytes(path).and_then(|bytes, _| match String::from_utf8(bytes) {
             Ok(text) => Fact::known(text.trim().to_owned()),
-            Err(_bytes) => Fact::unknown(format!("{path} is no UTF-8 text")),
+            Err(_bytes) => Fact::unknown(format!("{path} is not valid UTF-8")),
         })
     }
 
-    /// A file's text in another type.
+    /// Text of a file, parsed.
     pub(super) fn parsed<T: FromStr>(&self, path: &str) -> Fact<T> {
         self.text(path).and_then(|text, _| {
-            text.parse().map_or_else(|_error| Fact::unknown(format!("{path} has '{text}'")), Fact::known)
+            text.parse()
+                .map_or_else(|_error| Fact::unknown(format!("{path} has the unexpected value '{text}'")), Fact::known)
         })
     }
 
-    /// A file's bytes.
+    /// Content of a file.
     pub(super) fn bytes(&self, path: &str) -> Fact<Vec<u8>> {
         let read = || -> io::Result<Vec<u8>> {
             let mut bytes = Vec::new();
@@ -50,17 +51,17 @@ impl HostTree {
             Ok(bytes)
         };
         match read() {
-            Ok(bytes) if bytes.len() as u64 > LIMIT => Fact::unknown(format!("{path} has more than {LIMIT} bytes")),
+            Ok(bytes) if bytes.len() as u64 > LIMIT => Fact::unknown(format!("{path} is larger than {LIMIT} bytes")),
             read => found(path, read),
         }
     }
 
-    /// Names in a folder, in order.
+    /// Names in a folder, sorted.
     pub(super) fn names(&self, path: &str) -> Fact<Vec<String>> {
         let read = || -> io::Result<Vec<String>> {
             let mut names = Vec::new();
             for entry in self.at(path).read_dir()? {
-                // A name that is no UTF-8 is none of those that anybody looks for.
+                // Every name that callers look for is UTF-8.
                 names.extend(entry?.file_name().into_string());
             }
             names.sort();
@@ -69,21 +70,21 @@ impl HostTree {
         found(path, read())
     }
 
-    /// Where a symbolic link points to, as it is written there.
+    /// Target of a symlink, as stored.
     pub(super) fn link(&self, path: &str) -> Fact<String> {
         let target = self.at(path).read_link();
         found(path, target).and_then(|target, _| match target.into_os_string().into_string() {
             Ok(target) => Fact::known(target),
-            Err(_target) => Fact::unknown(format!("{path} points to what is no UTF-8 text")),
+            Err(_target) => Fact::unknown(format!("the target of the symlink {path} is not valid UTF-8")),
         })
     }
 
-    /// The last name of where a symbolic link points to: how sysfs names a device's driver.
+    /// Last component of a symlink's target, which names the driver of a device in sysfs.
     pub(super) fn link_name(&self, path: &str) -> Fact<String> {
         self.link(path).and_then(|target, _| target.rsplit('/').next().map(ToOwned::to_owned).into())
     }
 
-    /// Whether something is there, whatever it is.
+    /// Returns true if the path exists, whatever its type.
     pub(super) fn has(&self, path: &str) -> Fact<bool> {
         match found(path, self.at(path).symlink_metadata()) {
             Fact::Seen { .. } => Fact::known(true),

@@ -72,5 +72,9 @@ fn hosts_come_from_a_file_too() {
 fn a_host_that_is_none_is_a_usage_error() {
     let output = run(&["check", "--host", "gpu=h1000", "x.tar"], None);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("the GPU 'h1000' is not known; known are a10, a100"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("unknown GPU 'h1000'; available: an architecture such as sm_90, or one of a10, a100"),
+        "{}",
+        stderr(&output)
+    );
 }

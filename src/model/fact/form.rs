@@ -1,5 +1,5 @@
-//! The form of a fact in the record of a host: the value, `null` if it is absent, or `{unknown: reason}`. A record has no
-//! places: all of it is from one machine.
+//! The form of a fact in the record of a host: the value, `null` if it is absent, or `{unknown: reason}`. A record has
+//! no places: all of it is from one machine.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -44,6 +44,6 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Fact<T> {
 /// An item that a record leaves out: its writer did not look for it.
 impl<T> Default for Fact<T> {
     fn default() -> Self {
-        Self::unknown("the record does not tell")
+        Self::unknown("not in the record")
     }
 }
