@@ -1,5 +1,5 @@
-//! Answers, from the bytes of a container image and from running it, whether distributed PyTorch training in it will use NCCL,
-//! NVLink and RDMA.
+//! Determines if distributed PyTorch training in a container image will use NCCL, NVLink and RDMA, from the bytes of
+//! the image and by running it.
 //!
 //! ```text
 //! image ──► layer ──► rootfs ──► facts ──► judge ──► report
@@ -8,22 +8,22 @@
 //!                            (the image, running)
 //! ```
 //!
-//! - [`image`] opens an image wherever it is and hands out its documents and blobs, which it verifies.
-//! - [`layer`] turns one layer into a [`layer::scan::LayerScan`]: its entries, and what extractors found in its files. A scan is
-//!   a pure function of the layer's bytes, and is kept in a [`layer::cache`].
-//! - [`rootfs`] folds the layers into the file system that a container would see, and searches it as the dynamic loader does.
-//! - [`facts`] are typed answers with dotted names and the places where they were read. What could not be determined is
-//!   [`model::Fact::Unknown`] and never counts as an answer.
+//! - [`image`] opens an image from any source and returns its verified documents and blobs.
+//! - [`layer`] turns one layer into a [`layer::scan::LayerScan`]: its entries, and what extractors found in its files.
+//!   A scan is a pure function of the layer's bytes, and [`layer::cache`] stores it.
+//! - [`rootfs`] merges the layers into the file system of a container, and searches it as the dynamic loader does.
+//! - [`facts`] are typed values with dotted names and the sites where they were read. A fact that could not be
+//!   determined is [`model::Fact::Unknown`] and never counts as an answer.
 //! - [`judge`] evaluates rules (YAML with CEL conditions) over facts, applies a policy, and reaches a verdict.
-//! - [`report`] renders what `judge` decided.
+//! - [`report`] renders the judgements.
 //! - [`probe`] runs the image on this host's GPUs and adds facts.
-//! - [`host`] describes a machine, [`launch`] the variables that a job's launch files set.
-//! - [`check`] is the application: one image, any hosts, a rule book and a baseline give reports. The command line is written
-//!   with it.
+//! - [`host`] describes a machine, and [`launch`] reads the variables that a job's launch files set.
+//! - [`check`] is the application: it judges one image for any number of hosts with a rule book and a baseline. The
+//!   command line is built on it.
 //!
 //! # Example
 //!
-//! Judges an image by a policy and for a described host:
+//! Judge an image by a policy, for a described host:
 //!
 //! ```
 //! use std::path::Path;

@@ -1,4 +1,4 @@
-//! The program: parse, run, exit.
+//! Entry point of the command-line program.
 
 use std::process::ExitCode;
 

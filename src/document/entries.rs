@@ -1,4 +1,4 @@
-//! Maps whose keys have places too.
+//! Maps that also keep the positions of their keys.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -8,7 +8,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 
 use super::Spanned;
 
-/// The entries of a map, in the order of the text.
+/// The entries of a map, in document order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entries<V>(pub Vec<(Spanned<String>, Spanned<V>)>);
 

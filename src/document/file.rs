@@ -1,4 +1,4 @@
-//! Text files that people write, read within a bound: the wrong file may be named, and be large.
+//! Bounded reading of text files: a user may name the wrong file, and it may be large.
 
 use std::fs;
 use std::io::Read as _;
@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use crate::model::{Limits, OverLimit};
 
-/// Why a text file cannot be read.
+/// A text file that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {why}", path.display())]
 #[non_exhaustive]
 pub struct FileError {
     /// The file.
     pub path: PathBuf,
-    /// What the system answered, or what is wrong with the content.
+    /// The system's error, or the fault in the content.
     pub why: String,
 }
 
-/// The text of a file of at most [`Limits::text_file`] bytes.
+/// Reads a text file of at most [`Limits::text_file`] bytes.
 pub(crate) fn read_text(path: &Path, limits: &Limits) -> Result<String, FileError> {
     let failed = |why: String| FileError { path: path.to_owned(), why };
     let file = fs::File::open(path).map_err(|error| failed(error.to_string()))?;
@@ -25,11 +25,11 @@ pub(crate) fn read_text(path: &Path, limits: &Limits) -> Result<String, FileErro
     #[expect(clippy::disallowed_methods, reason = "bounded by the limit")]
     file.take(limits.text_file + 1).read_to_end(&mut bytes).map_err(|error| failed(error.to_string()))?;
     if bytes.len() as u64 > limits.text_file {
-        return Err(failed(OverLimit::new("it has more bytes of text", "text_file", limits.text_file).to_string()));
+        return Err(failed(OverLimit::new("file too large", "text_file", limits.text_file).to_string()));
     }
     String::from_utf8(bytes).map_err(|error| {
         let good = error.utf8_error().valid_up_to();
         let line = error.as_bytes().iter().take(good).filter(|byte| **byte == b'\n').count() + 1;
-        failed(format!("it is no UTF-8 text: byte {good}, on line {line}, begins no character"))
+        failed(format!("not valid UTF-8: invalid byte at offset {good}, on line {line}"))
     })
 }

@@ -1,5 +1,5 @@
-//! Files that people write by hand: each mistake in them has a place, and a suggestion where one is near. The one door of
-//! YAML.
+//! Files that users write by hand. Each error has a position, and a suggestion if a valid name is close. All YAML is
+//! parsed here.
 
 mod entries;
 mod file;
@@ -18,39 +18,39 @@ pub(crate) use entries::Entries;
 pub(crate) use file::{FileError, read_text};
 pub(crate) use node::YamlNode;
 
-/// A text and what the user calls it.
+/// A text and the name that messages use for it.
 #[derive(Clone, Copy, Debug)]
 pub struct Document<'t> {
-    /// Path of the file, or what stands for one.
+    /// Path of the file, or a name in its place.
     pub name: &'t str,
     /// Its content.
     pub text: &'t str,
 }
 
-/// What is wrong in a document, and where.
+/// An error at a position in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentError {
-    /// What the document is called.
+    /// Name of the document.
     pub file: String,
     /// Line, from 1.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong.
+    /// Description of the error.
     pub what: String,
-    /// What to write instead, where that is near.
+    /// Suggested fix, if there is one.
     pub help: Option<String>,
     excerpt: Box<Excerpt>,
 }
 
-/// What a message shows of a document.
+/// Part of a document that a message shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Excerpt {
-    /// The line, or what of a long one is around the place.
+    /// The line, or the part of a long line around the position.
     line: String,
-    /// Characters of it before the place.
+    /// Characters of the excerpt before the position.
     indent: usize,
-    /// How many characters of it the mistake takes.
+    /// Number of characters to underline.
     width: usize,
 }
 
@@ -63,7 +63,7 @@ impl fmt::Display for DocumentError {
         write!(f, "{file}:{line}:{column}: {what}")?;
         if !excerpt.trim().is_empty() {
             let margin = line.to_string();
-            // Tabs stay tabs under tabs, so that the caret is where the terminal shows the place.
+            // A tab below each tab keeps the caret aligned, whatever the terminal's tab width.
             let before: String = excerpt.chars().take(*indent).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
             write!(f, "\n  {margin} | {excerpt}\n  {:1$} | {before}{2}", "", margin.len(), "^".repeat(*width))?;
         }
@@ -72,23 +72,23 @@ impl fmt::Display for DocumentError {
 }
 
 impl Document<'_> {
-    /// Reads YAML into a type, which says what is allowed in it.
+    /// Parses YAML into a type, which defines what is allowed in it.
     pub fn parse<T: DeserializeOwned>(self) -> Result<T, DocumentError> {
         serde_yaml::from_str_with_options(self.text, options()).map_err(|error| self.refused(&error))
     }
 
-    /// Reads all documents of a stream.
+    /// Parses all documents of a YAML stream.
     pub fn parse_all<T: DeserializeOwned>(self) -> Result<Vec<T>, DocumentError> {
         serde_yaml::from_multiple_with_options(self.text, options()).map_err(|error| self.refused(&error))
     }
 
-    /// A mistake at a value.
+    /// Creates an error at a value.
     pub fn mistake<T>(self, at: &Spanned<T>, what: impl Into<String>) -> DocumentError {
         self.mistake_in(self.extent(&at.referenced), what)
     }
 
-    /// A mistake in a part of a text that is a value here: `part` counts bytes of `text`, which YAML may have unquoted,
-    /// folded or indented.
+    /// Creates an error at a part of a text value. `part` counts bytes of the parsed text, which YAML may have
+    /// unquoted, folded or indented.
     pub fn mistake_within(self, text: &Spanned<String>, part: Range<usize>, what: impl Into<String>) -> DocumentError {
         let whole = self.extent(&text.referenced);
         let found = self.text.get(whole.clone()).and_then(|raw| locate(raw, &text.value, part));
@@ -96,7 +96,7 @@ impl Document<'_> {
         self.mistake_in(extent, what)
     }
 
-    /// A mistake in a text as a whole, told at the line that begins with a key.
+    /// Creates an error in the document as a whole, at the line that begins with `key`.
     pub fn mistake_of(self, key: &str, what: impl Into<String>) -> DocumentError {
         let lines = self.text.split_inclusive('\n');
         let before = lines.take_while(|line| !line.starts_with(&format!("{key}:"))).map(str::len).sum::<usize>();
@@ -122,7 +122,7 @@ impl Document<'_> {
         }
     }
 
-    /// Bytes of a place, which YAML's reader counts in characters.
+    /// Converts a position of the YAML parser, which counts characters, to bytes.
     fn extent(self, location: &Location) -> Range<usize> {
         let characters = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let bytes = |text: &str, count: usize| text.chars().take(count).map(char::len_utf8).sum::<usize>();
@@ -134,7 +134,7 @@ impl Document<'_> {
     fn refused(self, error: &serde_yaml::Error) -> DocumentError {
         let error = error.without_snippet();
         let text = error.to_string();
-        // The place is told apart.
+        // The position is shown separately.
         let what = &plain(text.rfind(" at line ").and_then(|end| text.get(..end)).unwrap_or(&text));
         let extent = error.location().map_or(0..0, |location| self.extent(&location));
         let mistake = self.mistake_in(extent, what);
@@ -145,29 +145,29 @@ impl Document<'_> {
 }
 
 impl DocumentError {
-    /// The same with a suggestion.
+    /// Sets the suggestion.
     #[must_use]
     pub fn help(self, help: Option<String>) -> Self {
         Self { help, ..self }
     }
 }
 
-/// A value as YAML.
+/// Serializes a value to YAML.
 ///
 /// # Errors
 ///
-/// What of the value YAML cannot tell.
+/// Fails if YAML cannot represent the value.
 pub(crate) fn to_yaml<T: Serialize>(value: &T) -> Result<String, String> {
     serde_yaml::to_string(value).map_err(|error| error.to_string())
 }
 
-/// YAML 1.2: `yes`, `no`, `on` and `off` are text.
+/// Options for YAML 1.2, where `yes`, `no`, `on` and `off` are text.
 fn options() -> serde_yaml::Options {
     serde_yaml::options! { strict_booleans: true }
 }
 
-/// Finds a part of a value in the YAML that it was read from: both have the same characters, but for white space and the
-/// marks and escapes of quotes. `None` where an escape stands for another character.
+/// Finds a part of a value in the YAML source. Both have the same characters, except for white space, quotation marks
+/// and escapes. Returns `None` if an escape stands for another character.
 fn locate(raw: &str, value: &str, part: Range<usize>) -> Option<Range<usize>> {
     let quote = raw.chars().next().filter(|first| matches!(first, '"' | '\''));
     let mut characters = raw.char_indices().skip(usize::from(quote.is_some())).peekable();
@@ -188,43 +188,43 @@ fn locate(raw: &str, value: &str, part: Range<usize>) -> Option<Range<usize>> {
             end = Some(at + found.len_utf8());
         }
     }
-    // Behind the last character, where something is missing.
+    // An empty part at the end of the value: something is missing there.
     let end = end?;
     Some(start.unwrap_or(end)..end.max(start.unwrap_or(end)))
 }
 
-/// What the reader of YAML says to programmers, said to users.
+/// Rewrites messages of the YAML parser for users.
 fn plain(message: &str) -> String {
     if let Some(key) = message.strip_prefix("duplicate mapping key: ") {
-        return format!("the key {} is there twice", key.split(", set ").next().unwrap_or(key));
+        return format!("duplicate key {}", key.split(", set ").next().unwrap_or(key));
     }
     if message.contains("null into string") {
-        return "there is nothing here, and a text is needed".to_owned();
+        return "missing value: expected a string".to_owned();
     }
     if message.contains("multiple YAML documents") || message.contains("from_str_multiple") {
-        return "there is more than one document in this file: a line of three dashes parts them".to_owned();
+        return "the file has several YAML documents (separated by ---): expected one".to_owned();
     }
     match message {
-        "expected mapping start" => "there must be a map here, KEY: VALUE".to_owned(),
-        "expected sequence start" => "there must be a list here".to_owned(),
+        "expected mapping start" => "expected a map (KEY: VALUE)".to_owned(),
+        "expected sequence start" => "expected a list".to_owned(),
         _ => message.to_owned(),
     }
 }
 
-/// What must be quoted in YAML and was not.
+/// Returns a hint for a value that YAML requires to be quoted.
 fn unquoted(what: &str, line: &str) -> Option<&'static str> {
     let begins =
         |mark: &str| [": ", "- ", "[", ", ", "{"].iter().any(|before| line.contains(&format!("{before}{mark}")));
     if begins("!") {
-        return Some("quote it: an unquoted ! begins a tag of YAML");
+        return Some("quote the value: an unquoted ! begins a YAML tag");
     }
     if what.contains("anchor") && (begins("*") || line.trim_start().starts_with('*')) {
-        return Some("quote it: an unquoted * names an anchor of YAML");
+        return Some("quote the value: an unquoted * begins a YAML alias");
     }
-    what.contains("trailing content").then_some("put the whole value in quotes of the other kind")
+    what.contains("trailing content").then_some("quote the whole value with the other kind of quotation marks")
 }
 
-/// As much of a line as a terminal shows, with the column in it; and where the column is then.
+/// Cuts a long line to the part around a column that fits a terminal. Returns it with the column's position in it.
 fn window(line: &str, column: usize) -> (String, usize) {
     const BEFORE: usize = 60;
     const WIDTH: usize = 120;
@@ -233,7 +233,7 @@ fn window(line: &str, column: usize) -> (String, usize) {
     (text, column - start)
 }
 
-/// What a message of serde says was written, and what could be: ``unknown field `a`, expected one of b, c``.
+/// Extracts the wrong name and the valid ones from serde's message: ``unknown field `a`, expected one of b, c``.
 fn choice(message: &str) -> Option<(&str, Vec<&str>)> {
     let (_, rest) = message.split_once('`')?;
     let (wrong, rest) = rest.split_once('`')?;
@@ -243,7 +243,7 @@ fn choice(message: &str) -> Option<(&str, Vec<&str>)> {
     Some((wrong, words.filter(|word| !word.is_empty() && *word != "or").collect()))
 }
 
-/// `did you mean …?`, if one of the names is near what was written: one edit, or one in three letters.
+/// Returns `did you mean …?` if a valid name is within one edit of `wrong`, or within one edit per three letters.
 pub(crate) fn suggestion<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<String> {
     let allowed = (wrong.chars().count() / 3).max(1);
     let distances = names.map(|name| (strsim::osa_distance(wrong, name), name));
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_text_is_found_however_it_is_written() {
+    fn parts_of_values_are_located_in_any_yaml_style() {
         for text in [
             "check: a && wrong\n",
             "# ü\ncheck: a &&\n  wrong # so\n",
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_type_refuses_has_a_place_and_a_suggestion() {
+    fn type_errors_have_a_position_and_a_suggestion() {
         let mistake = read("chek: true\n").unwrap_err();
         assert_eq!(
             mistake.to_string(),
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_quotes_escape_is_found_too() {
+    fn parts_of_values_are_located_behind_escapes() {
         let text = "check: \"x == \\\"a\\\" && wrong\"\n";
         let rule = read(text).unwrap();
         let start = rule.check.value.find("wrong").unwrap();

@@ -1,16 +1,16 @@
-//! YAML of no known form, such as a manifest of somebody else's.
+//! YAML without a schema, such as a third-party manifest.
 
 use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 
-/// A value, its maps in the order of the text.
+/// A YAML value; maps keep document order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum YamlNode {
-    /// Nothing.
+    /// No value.
     Null,
-    /// Text, or a number or a truth as text.
+    /// A string, or a number or boolean as text.
     Scalar(String),
     /// A list.
     List(Vec<YamlNode>),
@@ -19,7 +19,7 @@ pub(crate) enum YamlNode {
 }
 
 impl YamlNode {
-    /// The text of a scalar.
+    /// Returns the text of a scalar.
     pub(crate) fn as_str(&self) -> Option<&str> {
         match self {
             Self::Scalar(text) => Some(text),
@@ -27,7 +27,7 @@ impl YamlNode {
         }
     }
 
-    /// An entry of a map.
+    /// Returns an entry of a map.
     pub(crate) fn get(&self, name: &str) -> Option<&Self> {
         match self {
             Self::Map(entries) => entries.iter().find_map(|(key, value)| (key == name).then_some(value)),

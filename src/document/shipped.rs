@@ -1,4 +1,4 @@
-//! The data that ships with the program: the folder `rules`, embedded as a whole.
+//! Built-in data: the folder `rules`, embedded in the program.
 
 use include_dir::{Dir, File, include_dir};
 use serde::de::DeserializeOwned;
@@ -7,40 +7,40 @@ use super::Document;
 
 static DATA: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/rules");
 
-/// The folder of profiles. Like that of tables, it lies beside the areas of rules and is none.
+/// Folder of profiles. Like the folder of tables, it is a sibling of the rule areas and holds no rules.
 const PROFILES: &str = "profiles";
 const TABLES: &str = "tables";
 
-/// The rules, by their ids: `AREA/NAME`.
+/// Returns the built-in rules as pairs of ID (`AREA/NAME`) and text.
 pub(crate) fn rules() -> impl Iterator<Item = (String, &'static str)> {
     let areas = DATA.dirs().filter(|folder| [PROFILES, TABLES].iter().all(|name| !folder.path().ends_with(name)));
     areas.flat_map(files)
 }
 
-/// The text of one rule.
+/// Returns the text of a built-in rule.
 pub(crate) fn rule(id: &str) -> Option<&'static str> {
     rules().find_map(|(known, text)| (known == id).then_some(text))
 }
 
-/// The profiles, by their names.
+/// Returns the built-in profiles as pairs of name and text.
 pub(crate) fn profiles() -> impl Iterator<Item = (&'static str, &'static str)> {
     let files = DATA.get_dir(PROFILES).into_iter().flat_map(Dir::files);
     files.filter_map(|file| Some((file.path().file_stem()?.to_str()?, file.contents_utf8()?)))
 }
 
-/// The content of `rules/tables/NAME.yaml`.
+/// Parses `rules/tables/NAME.yaml`.
 ///
 /// # Panics
 ///
-/// If there is no such table, or if it is not of this type: a test of its reader parses each.
+/// Panics if there is no such table, or if it is not of this type. Each table's reader has a test that parses it.
 #[expect(clippy::expect_used, reason = "constant documents, each read by a test")]
 pub(crate) fn table<T: DeserializeOwned>(name: &str) -> T {
     let path = format!("{TABLES}/{name}.yaml");
-    let text = DATA.get_file(&path).and_then(File::contents_utf8).expect("a table that ships");
+    let text = DATA.get_file(&path).and_then(File::contents_utf8).expect("a built-in table");
     Document { name: &format!("rules/{path}"), text }.parse().expect("a valid table")
 }
 
-/// The YAML files of an area, by their paths without extension.
+/// Returns the YAML files of an area as pairs of path without extension and text.
 fn files(area: &'static Dir<'static>) -> impl Iterator<Item = (String, &'static str)> {
     let is_rule = |file: &&File<'_>| file.path().extension().is_some_and(|extension| extension == "yaml");
     area.files().filter(is_rule).filter_map(|file| {
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_rules_are_rules() {
+    fn profiles_and_tables_are_not_rules() {
         assert!(rules().count() > 180 && rules().all(|(id, text)| text.contains(&format!("id: {id}\n"))));
         assert!(rule("env/net-socket").is_some());
         for other in ["profiles/ci", "tables/faults", "tables/README", "env/net-socket.yaml", ""] {

@@ -1,5 +1,5 @@
-//! What the commands of a script hand to the programs that they start: exports, assignments before a command, and the
-//! options by which launchers take variables.
+//! Variables that the commands of a script pass to programs: exports, assignments before a command, and launcher
+//! options.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use super::Assignment;
 use super::lines::is_name;
 use super::shell::{Lexer, NESTING, ShellCommand, ShellWord};
 
-/// Reserved words that may stand before a command (POSIX, "Reserved Words").
+/// Reserved words that may precede a command (POSIX, "Reserved Words").
 const RESERVED: &[&str] = &["then", "do", "else", "elif", "if", "while", "until", "!", "{", "}", "time"];
 
-/// Programs that take variables by options of their own.
+/// Programs with their own options for variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LaunchProgram {
     /// Open MPI: `-x NAME[=VALUE]`. MPICH and Intel MPI: `-genv NAME VALUE`.
@@ -40,26 +40,26 @@ impl LaunchProgram {
     }
 }
 
-/// The variables that a script hands to the programs that it starts, in its order.
+/// Returns the variables that a script passes to the programs that it starts, in script order.
 pub fn script(text: &str) -> Vec<Assignment> {
     let mut shell = Shell::default();
     shell.run(text, 1, 0);
     shell.finish()
 }
 
-/// The variables of a script while it is read.
+/// State of the variables while a script is read.
 #[derive(Debug, Default)]
 pub(super) struct Shell {
-    /// Those of the shell itself, by their latest value.
+    /// The shell's own variables, with their latest assignment.
     own: BTreeMap<String, Assignment>,
     exported: BTreeSet<String>,
-    /// `set -a`: every assignment is an export.
+    /// True after `set -a`: every assignment is exported.
     exports_all: bool,
     handed: Vec<Assignment>,
 }
 
 impl Shell {
-    /// Reads a script that begins at this line.
+    /// Reads a script that begins at `line`.
     pub(super) fn run(&mut self, text: &str, line: usize, depth: usize) {
         if depth <= NESTING {
             for command in Lexer::new(text, line) {
@@ -68,7 +68,7 @@ impl Shell {
         }
     }
 
-    /// What the programs get, each once.
+    /// Returns the variables that programs receive, without duplicates.
     pub(super) fn finish(mut self) -> Vec<Assignment> {
         let mut seen = BTreeSet::new();
         self.handed.retain(|given| seen.insert((given.name.clone(), given.value.clone(), given.line)));
@@ -104,7 +104,8 @@ impl Shell {
         }
     }
 
-    /// `NAME=VALUE` alone: the shell's own, unless it is exported.
+    /// Handles `NAME=VALUE` alone, which sets a variable of the shell and changes the environment only if it is
+    /// exported.
     fn set(&mut self, given: Assignment) {
         if self.exports_all || self.exported.contains(&given.name) {
             self.handed.push(given.clone());
@@ -124,7 +125,7 @@ impl Shell {
         }
     }
 
-    /// csh: `setenv NAME VALUE`.
+    /// Handles csh's `setenv NAME VALUE`.
     fn setenv(&mut self, words: &[&ShellWord]) {
         if let (Some(name), Some(value)) =
             (words.get(1).and_then(|word| word.known()).filter(|name| is_name(name)), words.get(2))
@@ -134,13 +135,14 @@ impl Shell {
         }
     }
 
-    /// A variable that is passed on by its name: what the script gave it, else what only its user knows.
+    /// Resolves a variable that is passed on by name. If the script does not set it, its value comes from the
+    /// environment of the script and is unknown.
     fn taken_over(&self, name: &str, line: usize) -> Assignment {
         let value = self.own.get(name).and_then(|own| own.value.clone());
         Assignment { name: name.to_owned(), value, line: Some(line) }
     }
 
-    /// Options of launchers, wherever the launcher stands: `srun … docker run … mpirun …` is usual.
+    /// Reads the options of launchers anywhere in a command: `srun … docker run … mpirun …` is common.
     fn launchers(&mut self, words: &[&ShellWord], depth: usize) {
         let mut launcher = None;
         let mut words = words.iter().copied().peekable();
@@ -163,7 +165,7 @@ impl Shell {
                         self.pair(name, words.next());
                     }
                 }
-                // Options of env(1) that take a word of their own.
+                // Options of env(1) that take the next word as their value.
                 (Some(LaunchProgram::Env), "-u" | "--unset" | "-C" | "--chdir") if word.text.len() == option.len() => {
                     words.next();
                 }
@@ -174,7 +176,7 @@ impl Shell {
                 },
                 (Some(LaunchProgram::Shell), "-c" | "-lc" | "-ec" | "-xc") => {
                     if let Some(script) = words.next() {
-                        // What is known of it: a `$` of the outer shell hides the rest.
+                        // Only the known part: a `$` of the outer shell hides the rest.
                         self.run(&script.text, script.line, depth + 1);
                     }
                 }
@@ -183,8 +185,8 @@ impl Shell {
         }
     }
 
-    /// `NAME=VALUE` or `NAME`; Slurm takes several parted by commas, Singularity several assignments. Elsewhere a comma
-    /// belongs to the value.
+    /// Reads the value of an option: `NAME=VALUE` or `NAME`. Slurm accepts several of either, separated by commas, and
+    /// Singularity several assignments. Elsewhere a comma is part of the value.
     fn list(&mut self, word: &ShellWord, is_slurm: bool) {
         let mut parts: Vec<String> = Vec::new();
         for part in word.text.split(',') {
@@ -220,7 +222,7 @@ impl Shell {
     }
 }
 
-/// The word behind its first bytes.
+/// Drops the first bytes of a word.
 fn after(word: &ShellWord, length: usize) -> ShellWord {
     ShellWord { text: word.text.get(length..).unwrap_or_default().to_owned(), ..word.clone() }
 }
@@ -229,7 +231,8 @@ fn is_allexport(words: &[&ShellWord]) -> bool {
     words.iter().any(|word| matches!(word.known(), Some("-a" | "allexport" | "-ae" | "-ea" | "-aeu")))
 }
 
-/// The variables that a command line hands over, given as its words: the form of Kubernetes' `command` and `args`.
+/// Returns the variables that a command line, given as a list of words like `command` and `args` of Kubernetes, passes
+/// to programs.
 pub(super) fn of_words(words: &[String]) -> Vec<Assignment> {
     let words: Vec<_> = words.iter().map(|text| ShellWord { text: text.clone(), computed: false, line: 0 }).collect();
     let mut shell = Shell::default();

@@ -2,13 +2,13 @@
 
 use super::Assignment;
 
-/// Whether a text holds such lines, comments, and nothing else.
+/// Returns true if a text consists of `NAME=VALUE` lines and comments.
 pub(super) fn is_list(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).peekable();
     lines.peek().is_some() && lines.all(|line| pair(line).is_some_and(|(_, value)| !value.contains(['$', '`', ';'])))
 }
 
-/// Its assignments. Lines that are none are passed over, as the readers of such files do.
+/// Returns the assignments of a text. Other lines are skipped, as Docker, Compose and pam_env do.
 pub fn lines(text: &str) -> Vec<Assignment> {
     let numbered = text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with('#'));
     numbered
@@ -24,13 +24,13 @@ fn pair(line: &str) -> Option<(&str, &str)> {
     is_name(name).then_some((name, value))
 }
 
-/// Without one pair of quotes around it, which pam_env and Compose take away.
+/// Removes one pair of quotation marks, as pam_env and Compose do.
 fn unquoted(value: &str) -> &str {
     let inner = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote);
     inner('"').or_else(|| inner('\'')).unwrap_or(value)
 }
 
-/// Whether a text can be the name of a variable (POSIX, "Environment Variables").
+/// Returns true if a text is a valid variable name (POSIX, "Environment Variables").
 pub(super) fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')

@@ -1,5 +1,5 @@
-//! Kubernetes manifests (pods, and everything that has a pod in it: Job, Deployment, PyTorchJob, MPIJob …) and Compose
-//! files, one or more documents of YAML or JSON.
+//! Kubernetes manifests (pods, and resources that contain a pod template: Job, Deployment, PyTorchJob, MPIJob …) and
+//! Compose files: one or more YAML or JSON documents.
 
 use crate::document::{Document, YamlNode};
 
@@ -7,7 +7,7 @@ use super::Assignment;
 use super::command::of_words;
 use super::lines::is_name;
 
-/// Whether a text claims to be such a document: a top-level key that every one of them has.
+/// Returns true if a text has one of the top-level keys that every such document has.
 pub(super) fn is_manifest(text: &str) -> bool {
     let key = |line: &str| {
         ["apiVersion:", "kind:", "services:", "\"apiVersion\":", "\"kind\":", "\"services\":"]
@@ -19,11 +19,11 @@ pub(super) fn is_manifest(text: &str) -> bool {
             && text.lines().any(|line| key(line.trim_start_matches([' ', '{', '\t']))))
 }
 
-/// The variables of all containers, in the order of the text.
+/// Returns the variables of all containers, in document order.
 pub(super) fn read(text: &str) -> Result<Vec<Assignment>, String> {
     let mut found = ManifestVariables { text, line: 0, assignments: Vec::new() };
     let documents = Document { name: "line", text }.parse_all::<YamlNode>();
-    for document in documents.map_err(|mistake| format!("this is no valid YAML: {mistake}"))? {
+    for document in documents.map_err(|mistake| format!("invalid YAML: {mistake}"))? {
         found.walk(&document);
     }
     Ok(found.assignments)
@@ -31,7 +31,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Assignment>, String> {
 
 struct ManifestVariables<'a> {
     text: &'a str,
-    /// Lines that were looked at: what comes later in a document comes later in its text.
+    /// Lines searched so far: the values of a document come in the order of its lines.
     line: usize,
     assignments: Vec<Assignment>,
 }
@@ -59,12 +59,12 @@ impl ManifestVariables<'_> {
         }
     }
 
-    /// `{name: N, value: V}` of Kubernetes, `N=V` or `N` of Compose.
+    /// Reads `{name: N, value: V}` of Kubernetes, or `N=V` or `N` of Compose.
     fn item(&mut self, value: &YamlNode) {
         match value {
             YamlNode::Map(_) => {
                 if let Some(name) = value.get("name").and_then(YamlNode::as_str) {
-                    // A value from a secret or a field of the pod is known to the cluster alone; none at all is empty.
+                    // Only the cluster knows a value from a secret or a pod field. A missing value is empty.
                     let given = match (value.get("valueFrom"), value.get("value")) {
                         (Some(_), _) => None,
                         (None, given) => given.map_or(Some(""), YamlNode::as_str),
@@ -80,7 +80,7 @@ impl ManifestVariables<'_> {
         }
     }
 
-    /// `N: V` of Compose; without a value it is taken from whoever starts it.
+    /// Reads `N: V` of Compose. Without a value, Compose takes it from its own environment.
     fn pairs(&mut self, entries: &[(String, YamlNode)]) {
         for (name, value) in entries {
             self.push(name, value.as_str().and_then(interpolated));
@@ -98,7 +98,7 @@ impl ManifestVariables<'_> {
         }
     }
 
-    /// Writes down one, with the next line that has its name.
+    /// Records a variable, with the next line that contains its name.
     fn push(&mut self, name: &str, value: Option<String>) {
         if is_name(name) {
             let line = self.find(name);
@@ -106,7 +106,7 @@ impl ManifestVariables<'_> {
         }
     }
 
-    /// YAML keeps no lines. What an alias repeats is not found again, and has none.
+    /// Finds the line of a variable, since [`YamlNode`] has no positions. A variable repeated by an alias is not found.
     fn find(&mut self, name: &str) -> Option<usize> {
         let is_whole = |line: &str| {
             line.match_indices(name).any(|(at, _)| {
@@ -123,7 +123,8 @@ impl ManifestVariables<'_> {
     }
 }
 
-/// Compose's `$$` is a dollar; any other begins a variable of whoever starts it.
+/// Resolves Compose's `$$` to a dollar sign. Returns `None` for any other `$`, which refers to the environment of
+/// Compose.
 fn interpolated(value: &str) -> Option<String> {
     let plain = value.replace("$$", "\0");
     (!plain.contains('$')).then(|| plain.replace('\0', "$"))

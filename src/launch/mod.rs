@@ -1,7 +1,7 @@
-//! Variables that a job sets for its processes: read from the files that start it, none of which is executed.
+//! Variables that a job sets for its processes, read from its launch files. Nothing in them is executed.
 //!
-//! A file is known by its content: a Kubernetes or Compose document, a file of `NAME=VALUE` lines, or else a shell script
-//! (also one for Slurm). A value that a shell would have to compute is not guessed.
+//! The content determines the kind of file: a Kubernetes or Compose document, a file of `NAME=VALUE` lines, or
+//! otherwise a shell script, such as a Slurm batch script. A value that a shell would compute is unknown.
 
 mod command;
 mod lines;
@@ -13,41 +13,41 @@ use crate::model::Site;
 pub use command::script;
 pub use lines::lines;
 
-/// A variable that a file sets.
+/// A variable that a launch file sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
     /// Name of the variable.
     pub name: String,
-    /// Its value; `None` where it is computed when the job starts, or taken over from whoever starts it.
+    /// Its value; `None` if it is computed when the job starts, or inherited from the environment that starts the job.
     pub value: Option<String>,
-    /// Line of the file, from 1, where it is known.
+    /// Line of the file, from 1, if known.
     pub line: Option<usize>,
 }
 
-/// A variable, and where it is set.
+/// A variable and the site that sets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// Name of the variable.
     pub name: String,
-    /// Its value, if it can be known before the job starts.
+    /// Its value, if known before the job starts.
     pub value: Option<String>,
-    /// Where it is set.
+    /// The site that sets it.
     pub site: Site,
 }
 
 impl Assignment {
-    /// The same, as one of a launch file that the user named so.
+    /// Turns the assignment into a setting of a launch file, with the file's name as the user wrote it.
     pub fn in_launch(self, file: &str) -> Setting {
         let site = Site::Launch { file: file.to_owned(), line: self.line, variable: self.name.clone() };
         Setting { name: self.name, value: self.value, site }
     }
 }
 
-/// The variables that a launch file sets, in its order.
+/// Returns the variables that a launch file sets, in file order.
 ///
 /// # Errors
 ///
-/// What is wrong with a document that begins like a manifest and is none.
+/// Fails if a file looks like a manifest but is not valid YAML.
 pub fn read(text: &str) -> Result<Vec<Assignment>, String> {
     if !text.starts_with("#!") && manifest::is_manifest(text) {
         manifest::read(text)

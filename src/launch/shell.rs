@@ -1,32 +1,32 @@
-//! Shell scripts, taken apart as far as their assignments go (POSIX, "Shell Command Language"). Nothing is expanded: a word
-//! that has a `$` or a backquote in it is computed, and only what stands before that is known.
+//! Lexer for shell scripts, sufficient to find assignments (POSIX, "Shell Command Language"). Nothing is expanded: a
+//! word with a `$` or a backquote is computed, and only the text before that is known.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
 use super::Assignment;
 
-/// Scripts inside scripts: `bash -c '…'` and the like.
+/// Maximum depth of nested scripts, such as `bash -c '…'`.
 pub(super) const NESTING: usize = 6;
 
 /// A word of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ShellWord {
-    /// Its characters, quotes taken away, up to the first that is computed.
+    /// Its text without quotes, up to the first expansion.
     pub(super) text: String,
-    /// Whether more follows that only a shell can tell.
+    /// True if an expansion follows, whose value only a shell can determine.
     pub(super) computed: bool,
     /// Line where it begins, from 1.
     pub(super) line: usize,
 }
 
 impl ShellWord {
-    /// The word, if all of it is known.
+    /// Returns the word if all of it is known.
     pub(super) fn known(&self) -> Option<&str> {
         (!self.computed).then_some(&self.text)
     }
 
-    /// `NAME=VALUE`, and whether the value is known.
+    /// Parses `NAME=VALUE`; the value is `None` if it is computed.
     pub(super) fn assignment(&self) -> Option<Assignment> {
         let (name, value) = self.text.split_once('=')?;
         let value = (!self.computed).then(|| value.to_owned());
@@ -34,19 +34,19 @@ impl ShellWord {
     }
 }
 
-/// One simple command, and the text that is fed to it.
+/// A simple command and its here-document.
 #[derive(Debug, Default)]
 pub(super) struct ShellCommand {
     pub(super) words: Vec<ShellWord>,
-    /// Here-document: its text, and the line where it begins.
+    /// Text of the here-document, and the line where it begins.
     pub(super) input: Option<(String, usize)>,
 }
 
-/// Takes a script apart.
+/// Splits a script into simple commands.
 pub(super) struct Lexer<'a> {
     rest: Peekable<Chars<'a>>,
     line: usize,
-    /// Delimiters of the here-documents that begin behind this line, and whether leading tabs are taken away (`<<-`).
+    /// Delimiters of the here-documents that begin after this line, and whether leading tabs are stripped (`<<-`).
     waiting: Vec<(String, bool)>,
 }
 
@@ -69,7 +69,7 @@ impl<'a> Lexer<'a> {
         is_it
     }
 
-    /// One word; the first character is no blank and no operator.
+    /// Reads a word, whose first character is neither a blank nor an operator.
     fn word(&mut self) -> ShellWord {
         let mut word = ShellWord { line: self.line, ..ShellWord::default() };
         while let Some(&c) = self.rest.peek() {
@@ -112,7 +112,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// What follows a `$` or a backquote: passed over, since only a shell can tell what it comes to.
+    /// Skips an expansion, which begins with `$` or a backquote: only a shell can determine its value.
     fn expansion(&mut self, first: char, word: &mut ShellWord) {
         let close = match (first, self.rest.peek()) {
             ('`', _) => '`',
@@ -143,7 +143,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// `>file`, `2>&1`, `<<EOF`: the word behind it is no argument.
+    /// Skips a redirection (`>file`, `2>&1`, `<<EOF`) and its word, which is not an argument.
     fn redirection(&mut self) {
         let first = self.bump();
         let is_here = first == Some('<') && self.take('<');
@@ -166,7 +166,7 @@ impl<'a> Lexer<'a> {
         while self.rest.next_if(|&c| matches!(c, ' ' | '\t')).is_some() {}
     }
 
-    /// The here-documents that begin on this line, joined.
+    /// Reads the here-documents that begin on this line, joined.
     fn documents(&mut self) -> Option<(String, usize)> {
         let start = self.line;
         let mut text = String::new();
@@ -218,7 +218,7 @@ impl Iterator for Lexer<'_> {
                 }
                 Some(';' | '&' | '|' | '(' | ')') => {
                     self.bump();
-                    // In `cat <<EOF | bash` the document belongs to all that stands on the line.
+                    // In `cat <<EOF | bash` the document belongs to the whole line.
                     if !command.words.is_empty() && self.waiting.is_empty() {
                         return Some(command);
                     }
@@ -227,7 +227,7 @@ impl Iterator for Lexer<'_> {
                 Some('#') => command.words.extend(self.comment()),
                 Some(c) if c.is_whitespace() => _ = self.bump(),
                 Some('\\') => {
-                    // A line that goes on.
+                    // A line continuation.
                     let word = self.word();
                     if !word.text.is_empty() || word.computed {
                         command.words.push(word);
@@ -240,7 +240,7 @@ impl Iterator for Lexer<'_> {
 }
 
 impl Lexer<'_> {
-    /// A comment is nothing, unless it is a directive of Slurm's: `#SBATCH --export=…`.
+    /// Skips a comment, unless it is a Slurm directive (`#SBATCH --export=…`), which is read as options of sbatch.
     fn comment(&mut self) -> Vec<ShellWord> {
         let line = self.line;
         let mut text = String::new();

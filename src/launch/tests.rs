@@ -1,6 +1,6 @@
 use super::*;
 
-/// `NAME=VALUE@line`, `?` for what is not known.
+/// Formats assignments as `NAME=VALUE@line`, with `?` for what is unknown.
 fn told(text: &str) -> Vec<String> {
     let told = |given: Assignment| {
         let value = given.value.unwrap_or_else(|| "?".to_owned());
@@ -142,12 +142,12 @@ spec:
         ]
     );
     assert_eq!(told("{\"kind\": \"Pod\", \"env\": [{\"name\": \"A\", \"value\": \"1\"}]}"), ["A=1@1"]);
-    assert!(read("kind: Pod\n  x: [\n").unwrap_err().starts_with("this is no valid YAML: "));
+    assert!(read("kind: Pod\n  x: [\n").unwrap_err().starts_with("invalid YAML: "));
 }
 
 #[test]
 fn lists_of_lines() {
     assert_eq!(told("# a note\nNCCL_DEBUG=INFO\n\nNCCL_NET=\"IB\"\n"), ["NCCL_DEBUG=INFO@2", "NCCL_NET=IB@4"]);
-    // A script's own variables are not its children's.
+    // A script does not export its own variables to its children.
     assert_eq!(told("NCCL_DEBUG=INFO\npython train.py\n"), Vec::<String>::new());
 }

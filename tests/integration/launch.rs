@@ -1,4 +1,5 @@
-//! Variables that a job sets: where they come from, what the NCCL of the image makes of them, and which rules hear of it.
+//! Variables that a job sets: where they come from, what the NCCL of the image makes of them, and which rules hear of
+//! it.
 
 use std::io::Write as _;
 
@@ -82,10 +83,9 @@ fn options_count_over_files_and_files_over_the_image() {
 fn files_that_cannot_be_read_are_told() {
     let broken = file("kind: Pod\n  a: [\n");
     let path = broken.path().display().to_string();
-    for (arguments, why) in [
-        (["--launch", "/nonexistent"], "--launch /nonexistent: No such file"),
-        (["--launch", &path], "this is no valid YAML"),
-    ] {
+    for (arguments, why) in
+        [(["--launch", "/nonexistent"], "--launch /nonexistent: No such file"), (["--launch", &path], "invalid YAML")]
+    {
         let output = run(&[&["check", "x"], &arguments[..]].concat(), None);
         assert_eq!(output.status.code(), Some(2));
         assert!(stderr(&output).contains(why), "{}", stderr(&output));

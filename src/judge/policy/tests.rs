@@ -257,10 +257,7 @@ fn mistakes_have_a_place_and_a_suggestion() {
         ("waivers: [{rule: env/debug-on, reason: r, expires: never, images: ['[']}]", "this is no pattern of names"),
         ("waivers: [{rule: env/debug-on, reason: r, expires: never, images: []}]", "are an empty list"),
         ("waivers: [{rule: env/debug-on, reason: r, expires: never, images: ['']}]", "matches no image's name"),
-        (
-            "waivers: [{rule: env/debug-on, reason: r, expires: never, digest: }]",
-            "there is nothing here, and a text is needed",
-        ),
+        ("waivers: [{rule: env/debug-on, reason: r, expires: never, digest: }]", "missing value: expected a string"),
         ("require: [{id: ../x, that: torch.use_nccl}]", "'../x' is no name"),
         ("require: ['!has(image.env.MY_SECRET)']", "ask whether it is set: 'MY_SECRET' in image.other_env"),
         ("require: [\"'MY_SECRET' in image.env\"]", "'MY_SECRET' in image.other_env"),
