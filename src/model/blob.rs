@@ -1,13 +1,12 @@
-//! What names the bytes of a blob.
+//! References to blobs.
 
 use super::Digest;
 
-/// What a manifest's descriptor says of a blob, reduced to what is needed to fetch and verify it
-/// (OCI image-spec, `descriptor.md`).
+/// The fields of a descriptor that are needed to fetch and verify a blob (OCI image-spec, `descriptor.md`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobRef {
-    /// Digest of the bytes as stored.
+    /// Digest of the stored bytes.
     pub digest: Digest,
-    /// Their number.
+    /// Number of stored bytes.
     pub size: u64,
 }

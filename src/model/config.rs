@@ -1,21 +1,21 @@
-//! The part of an image configuration that matters here (OCI image-spec, `config.md`).
+//! Image configuration (OCI image-spec, `config.md`), reduced to the fields in use.
 
 use std::collections::BTreeMap;
 
 use super::Platform;
 
-/// How a container of this image would be started, and how the image was built.
+/// Start parameters and metadata of an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImageConfig {
-    /// What the image says it is for.
+    /// Platform that the image declares.
     pub platform: Option<Platform>,
-    /// Environment; of a name given twice the last counts, as the runtime has it.
+    /// Environment. The last of several values of a variable wins, as in the runtime.
     pub environment: BTreeMap<String, String>,
     /// `Entrypoint`.
     pub entrypoint: Vec<String>,
     /// `Cmd`.
     pub command: Vec<String>,
-    /// `User`; empty is root.
+    /// `User`; empty means root.
     pub user: String,
     /// `WorkingDir`.
     pub working_directory: String,

@@ -1,4 +1,4 @@
-//! Digests of content: `algorithm:hex`, as descriptors spell them (OCI image-spec, `descriptor.md`).
+//! Content digests: `algorithm:hex`, as in descriptors (OCI image-spec, `descriptor.md`).
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,8 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256, Sha512};
 
-/// A digest of bytes as they are stored, such as `sha256:ab12…`. Only the algorithms that the specification registers
-/// and that can be checked here are accepted.
+/// A digest of stored bytes, such as `sha256:ab12…`. Only registered algorithms that ncclcheck can verify are accepted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Digest {
@@ -39,33 +38,33 @@ impl Algorithm {
     }
 }
 
-/// A text that is no digest.
+/// An invalid digest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a digest: expected sha256: and 64, or sha512: and 128, lower-case hexadecimal digits")]
 pub struct DigestError(String);
 
 impl Digest {
-    /// The whole digest, `sha256:ab12…`.
+    /// Returns the whole digest, `sha256:ab12…`.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// `sha256` or `sha512`.
+    /// Returns `sha256` or `sha512`.
     pub const fn algorithm(&self) -> &'static str {
         self.algorithm.name()
     }
 
-    /// The digits behind the colon.
+    /// Returns the hexadecimal digits after the colon.
     pub fn hex(&self) -> &str {
         self.text.split_once(':').map_or("", |(_, hex)| hex)
     }
 
-    /// The first twelve digits, enough for people to tell two digests apart.
+    /// Returns the first twelve digits, enough for a reader to distinguish two digests.
     pub fn short(&self) -> &str {
         self.hex().get(..12).unwrap_or_default()
     }
 
-    /// A hasher of this digest's algorithm, to compare with it.
+    /// Creates a hasher of this digest's algorithm.
     pub fn hasher(&self) -> Hasher {
         Hasher::of(self.algorithm)
     }
@@ -106,7 +105,7 @@ impl fmt::Display for Digest {
     }
 }
 
-/// Computes a digest piece by piece.
+/// Computes a digest incrementally.
 #[derive(Clone, Debug)]
 pub struct Hasher(HasherState);
 
@@ -117,7 +116,7 @@ enum HasherState {
 }
 
 impl Hasher {
-    /// SHA-256, the algorithm of all digests that nobody chose otherwise.
+    /// Creates a SHA-256 hasher, the default algorithm.
     pub fn sha256() -> Self {
         Self::of(Algorithm::Sha256)
     }
@@ -129,7 +128,7 @@ impl Hasher {
         })
     }
 
-    /// Takes in the next bytes.
+    /// Adds the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
             HasherState::Sha256(h) => h.update(bytes),
@@ -137,7 +136,7 @@ impl Hasher {
         }
     }
 
-    /// The digest of all bytes taken in.
+    /// Returns the digest of all bytes added.
     pub fn finish(self) -> Digest {
         let (algorithm, hex) = match self.0 {
             HasherState::Sha256(h) => (Algorithm::Sha256, hex(&h.finalize())),
@@ -147,7 +146,7 @@ impl Hasher {
     }
 }
 
-/// Lower-case hexadecimal digits of `bytes`.
+/// Formats `bytes` as lower-case hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     use fmt::Write as _;
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
@@ -162,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digests_are_parsed_strictly() {
+    fn invalid_digests_are_rejected() {
         let empty = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         let digest: Digest = empty.parse().unwrap();
         assert_eq!(digest.short(), "e3b0c44298fc");

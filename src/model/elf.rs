@@ -1,24 +1,24 @@
-//! What the dynamic loader reads of an ELF file.
+//! The parts of an ELF file that the dynamic loader reads.
 
 use serde::{Deserialize, Serialize};
 
 use super::Gap;
 
-/// The parts of one ELF file that decide what it loads and what it offers (System V gABI, chapter 5).
+/// The parts of one ELF file that determine what it loads and what it provides (System V gABI, chapter 5).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ElfInfo {
-    /// 32 or 64 bits.
+    /// Class: 32 or 64 bits.
     pub bits: u8,
     /// Byte order.
     pub endian: Endian,
     /// `e_machine`: 62 is x86-64, 183 AArch64.
     pub machine: u16,
-    /// `e_type`: 2 an executable, 3 a shared object (or a position-independent executable).
+    /// `e_type`: 2 is an executable, 3 a shared object or a position-independent executable.
     pub kind: u16,
-    /// `PT_INTERP`: the dynamic loader that an executable asks for.
+    /// `PT_INTERP`: the dynamic loader of an executable.
     pub interpreter: Option<String>,
-    /// `DT_SONAME`: the name that the library gives itself.
+    /// `DT_SONAME`: the soname of a library.
     pub soname: Option<String>,
     /// `DT_NEEDED`, in order.
     pub needed: Vec<String>,
@@ -26,23 +26,23 @@ pub struct ElfInfo {
     pub rpath: Vec<String>,
     /// `DT_RUNPATH`, split at colons.
     pub runpath: Vec<String>,
-    /// `DF_1_NODEFLIB`: what it needs is not looked for in the default directories.
+    /// `DF_1_NODEFLIB`: dependencies are not searched for in the default directories.
     pub no_default_libraries: bool,
-    /// Of a dynamic loader of glibc: the default directories that were built into it, in its order, each with a slash at
-    /// its end. Empty for every other file.
+    /// Default directories built into a dynamic loader of glibc, in search order, each with a trailing slash. Empty for
+    /// any other file.
     pub default_directories: Vec<String>,
-    /// Symbol versions that it requires of other libraries (`.gnu.version_r`).
+    /// Symbol versions that the file requires (`.gnu.version_r`).
     pub version_needs: Vec<VersionNeed>,
-    /// Symbol versions that it gives (`.gnu.version_d`), without the base version.
+    /// Symbol versions that the file defines (`.gnu.version_d`), without the base version.
     pub version_gives: Vec<String>,
-    /// Dynamic symbols whose names were asked for (see `scan::elf`), or why they could not be read.
+    /// Dynamic symbols with a requested name (see `scan::elf`), or the reason why they could not be read.
     pub symbols: Result<Vec<DynamicSymbol>, Gap>,
     /// GNU build ID, lower-case hexadecimal.
     pub build_id: Option<String>,
 }
 
 impl ElfInfo {
-    /// A shared object that asks for nothing and gives nothing.
+    /// Creates a shared object without dependencies and symbols.
     pub const fn bare(bits: u8, endian: Endian, machine: u16) -> Self {
         Self {
             bits,
@@ -74,15 +74,15 @@ pub enum Endian {
     Big,
 }
 
-/// The versions that one library is asked for.
+/// Symbol versions required from one library.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct VersionNeed {
-    /// The file that must give them, by the name of `vn_file`.
+    /// Name of the library that must define them (`vn_file`).
     pub file: String,
-    /// Names such as `GLIBC_2.34`.
+    /// Required versions, such as `GLIBC_2.34`.
     pub versions: Vec<String>,
-    /// Further names, which only weak references ask for (`VER_FLG_WEAK`): the loader lets them be missing.
+    /// Versions with weak references only (`VER_FLG_WEAK`): the loader ignores it if they are missing.
     pub weak: Vec<String>,
 }
 
@@ -90,10 +90,10 @@ pub struct VersionNeed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DynamicSymbol {
-    /// The name as linked, mangled where C++ made it.
+    /// Linker name, mangled for C++ symbols.
     pub name: String,
-    /// Whether this file defines it; otherwise it imports it.
+    /// True if the file defines the symbol; otherwise the file imports it.
     pub defined: bool,
-    /// Where in the file that which it names begins, if it is there.
+    /// File offset of the symbol's content, if the file contains it.
     pub offset: Option<u64>,
 }

@@ -1,33 +1,32 @@
-//! One entry of a layer.
+//! Entries of a layer.
 
 use serde::{Deserialize, Serialize};
 
 use super::ImagePath;
 
-/// What a tar entry says of one path, before layers are merged. Whiteouts are entries like any other here; the merge
-/// gives them their meaning.
+/// A tar entry before layers are merged. A whiteout is an ordinary entry here; the merge applies it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Where it is.
+    /// Path of the entry.
     pub path: ImagePath,
-    /// What it is.
+    /// Type of the entry.
     pub kind: EntryKind,
-    /// Permission bits with setuid, setgid and sticky: the low twelve bits of `st_mode`.
+    /// Permission bits including setuid, setgid and sticky: the low twelve bits of `st_mode`.
     pub mode: u32,
-    /// Bytes of the file's content as a reader would see it (a sparse file's holes count); 0 for anything but a file.
+    /// Apparent size of a file's content in bytes, including the holes of a sparse file; 0 for any other type.
     pub size: u64,
 }
 
-/// The kinds of file that a layer can hold.
+/// Types of entries in a layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EntryKind {
     /// A regular file with content of its own.
     File,
     /// A directory.
     Directory,
-    /// A symbolic link, with its target exactly as stored.
+    /// A symlink, with its target exactly as stored.
     Symlink(#[serde(with = "serde_bytes")] Box<[u8]>),
-    /// A further name of a file of this layer or of one below.
+    /// A hard link to a file of this layer or of a lower one.
     Hardlink(ImagePath),
     /// A character device: major and minor number.
     CharDevice(u32, u32),
@@ -38,7 +37,7 @@ pub enum EntryKind {
 }
 
 impl EntryKind {
-    /// The letter that `ls -l` prints; hard links are files.
+    /// Returns the letter that `ls -l` prints; a hard link is a file.
     pub const fn letter(&self) -> char {
         match self {
             Self::File | Self::Hardlink(_) => '-',

@@ -1,19 +1,19 @@
-//! The environment of this process, read once.
+//! Environment of this process, read once.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The environment variables of this process, as they were at its start.
+/// Environment variables of this process at its start.
 #[derive(Clone, Default)]
 pub struct Environment(BTreeMap<String, String>);
 
 impl Environment {
-    /// A variable that is set and not empty.
+    /// Returns a variable that is set and not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// Variables whose names begin so, with their values.
+    /// Returns the variables whose names begin with `prefix`, with their values.
     pub fn with_prefix(&self, prefix: &str) -> impl Iterator<Item = (&str, &str)> {
         let first = self.0.range(prefix.to_owned()..);
         first.map(|(name, value)| (&**name, &**value)).take_while(move |(name, _)| name.starts_with(prefix))
@@ -27,7 +27,7 @@ impl FromIterator<(String, String)> for Environment {
 }
 
 impl fmt::Debug for Environment {
-    /// Values may be secrets: only their number is shown.
+    /// Prints only the number of variables: values may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Environment({} variables)", self.0.len())
     }

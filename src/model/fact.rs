@@ -1,4 +1,4 @@
-//! Facts: typed answers, where they were read, and honest ignorance.
+//! Facts: typed values and the sites where they were read. A fact can be unknown.
 
 mod form;
 
@@ -9,40 +9,40 @@ use serde::{Deserialize, Serialize};
 
 use super::{ImagePath, Version};
 
-/// The answer to one question about the image. There is no default in place of an answer: what could not be determined
-/// is [`Fact::Unknown`], and says why.
+/// A property of an image or a host. No default replaces a missing value: a fact that could not be determined is
+/// [`Fact::Unknown`], with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact<T = Value> {
-    /// It was read.
+    /// The value was read.
     Seen {
-        /// The answer.
+        /// The value.
         value: T,
-        /// Where it was read.
+        /// Sites where the value was read.
         at: Vec<Site>,
     },
-    /// It was looked for where it would have to be, and is not there.
+    /// The value does not exist: every place where it could be was searched.
     Absent,
-    /// It could not be determined.
+    /// The value could not be determined.
     Unknown(Gap),
 }
 
 impl<T> Fact<T> {
-    /// A fact read at one place.
+    /// Creates a fact that was read at these sites.
     pub fn seen(value: T, at: impl IntoIterator<Item = Site>) -> Self {
         Self::Seen { value, at: at.into_iter().collect() }
     }
 
-    /// A fact that was read at no place of an image: of a machine, or as a user described it.
+    /// Creates a fact without a site in an image: a property of a machine, or a user's description.
     pub const fn known(value: T) -> Self {
         Self::Seen { value, at: Vec::new() }
     }
 
-    /// A fact that could not be determined, for a reason.
+    /// Creates a fact that could not be determined, with the reason.
     pub fn unknown(why: impl Into<String>) -> Self {
         Self::Unknown(Gap::new(why))
     }
 
-    /// The answer, if there is one.
+    /// Returns the value, if known.
     pub const fn value(&self) -> Option<&T> {
         match self {
             Self::Seen { value, .. } => Some(value),
@@ -50,7 +50,7 @@ impl<T> Fact<T> {
         }
     }
 
-    /// The same fact, whose value stays where it is.
+    /// Borrows the value.
     pub fn as_ref(&self) -> Fact<&T> {
         match self {
             Self::Seen { value, at } => Fact::Seen { value, at: at.clone() },
@@ -59,7 +59,7 @@ impl<T> Fact<T> {
         }
     }
 
-    /// Where the answer was read.
+    /// Returns the sites where the value was read.
     pub fn sites(&self) -> &[Site] {
         match self {
             Self::Seen { at, .. } => at,
@@ -67,7 +67,7 @@ impl<T> Fact<T> {
         }
     }
 
-    /// The same fact with another value, or its absence or gap unchanged.
+    /// Maps the value, if known.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Fact<U> {
         match self {
             Self::Seen { value, at } => Fact::Seen { value: change(value), at },
@@ -76,7 +76,7 @@ impl<T> Fact<T> {
         }
     }
 
-    /// A fact that may turn out absent or unknown once its value is looked at.
+    /// Maps a known value and its sites to a fact, which may be absent or unknown.
     pub fn and_then<U>(self, change: impl FnOnce(T, Vec<Site>) -> Fact<U>) -> Fact<U> {
         match self {
             Self::Seen { value, at } => change(value, at),
@@ -85,34 +85,34 @@ impl<T> Fact<T> {
         }
     }
 
-    /// This fact, or another one if it is absent.
+    /// Returns this fact, or another one if this one is absent.
     #[must_use]
     pub fn or_else(self, other: impl FnOnce() -> Self) -> Self {
         if matches!(self, Self::Absent) { other() } else { self }
     }
 }
 
-/// A value without a place, or absent.
+/// `Some` is a known value without a site; `None` is absent.
 impl<T> From<Option<T>> for Fact<T> {
     fn from(value: Option<T>) -> Self {
         value.map_or(Self::Absent, Self::known)
     }
 }
 
-/// The value of a fact, in the types that rules and JSON know.
+/// The value of a fact, in the types of rules and JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// Yes or no.
+    /// A boolean.
     Bool(bool),
-    /// A number.
+    /// An integer.
     Int(i64),
-    /// Text.
+    /// A string.
     Text(String),
-    /// A version, compared part by part.
+    /// A version, compared component by component.
     Version(Version),
-    /// Several values in a stated order.
+    /// A list in a defined order.
     List(Vec<Value>),
-    /// Named values.
+    /// A map of named values.
     Map(BTreeMap<String, Value>),
 }
 
@@ -181,28 +181,28 @@ impl fmt::Display for Value {
     }
 }
 
-/// Where something was read.
+/// Place where a fact was read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Site {
-    /// A file of the merged image, and the layer (from 0, counted over layers with content) that brought it.
+    /// A file of the merged image and the layer that contains it (from 0, counting layers with content).
     File {
         /// Index of the layer.
         layer: usize,
         /// Path in the image.
         path: ImagePath,
-        /// What was read there, if not the whole file: `DT_NEEDED`, `USE_NCCL`, `line 12`.
+        /// Part of the file that was read, if not all of it: `DT_NEEDED`, `USE_NCCL`, `line 12`.
         within: Option<String>,
     },
     /// A key of the image configuration, such as `Env NCCL_DEBUG`.
     Config(String),
-    /// A step of a probe, by its name.
+    /// A step of a probe, by name.
     Probe(String),
-    /// Outside the image: where the job that starts it sets a variable.
+    /// A variable that the job sets outside the image.
     Launch {
-        /// A launch file as the user named it, or the option of the command line.
+        /// Name of the launch file as the user wrote it, or the command-line option.
         file: String,
-        /// Line in that file, from 1, where it is known.
+        /// Line in that file, from 1, if known.
         line: Option<usize>,
         /// Name of the variable.
         variable: String,
@@ -222,32 +222,32 @@ impl fmt::Display for Site {
     }
 }
 
-/// Why something could not be determined, and what would settle it.
+/// Reason why a fact could not be determined, and how to determine it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
-    /// What could not be done, where and why.
+    /// The operation that failed, on which object, and why.
     pub why: String,
-    /// What would give the answer.
+    /// How the user can get the fact determined.
     pub settle: Option<String>,
-    /// Whether the reason lies with this machine or this run, and not with what was looked at: another try may have the
-    /// answer, and nothing may be kept of this one.
+    /// True if the reason lies with this machine or this run and not with the image: another run may succeed, so the
+    /// result must not be cached.
     pub passing: bool,
 }
 
 impl Gap {
-    /// A gap with its reason.
+    /// Creates a gap with its reason.
     pub fn new(why: impl Into<String>) -> Self {
         Self { why: why.into(), settle: None, passing: false }
     }
 
-    /// The same gap, with what would settle it.
+    /// Adds how the user can get the fact determined.
     #[must_use]
     pub fn settled_by(mut self, how: impl Into<String>) -> Self {
         self.settle = Some(how.into());
         self
     }
 
-    /// The same gap, which has to do with this machine or this run alone.
+    /// Marks the gap as specific to this machine or this run.
     #[must_use]
     pub const fn of_this_run(mut self) -> Self {
         self.passing = true;

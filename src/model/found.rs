@@ -1,4 +1,4 @@
-//! What extractors find in the bytes of one file.
+//! Findings of extractors in the bytes of one file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,60 +6,61 @@ use serde::{Deserialize, Serialize};
 
 use super::{ElfInfo, Gap, GpuCode};
 
-/// What one extractor found in one file.
+/// Finding of one extractor in one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Found {
-    /// The file is ELF, and says this.
+    /// The headers of an ELF file.
     Elf(Box<ElfInfo>),
-    /// The file holds NCCL's code.
+    /// The file contains NCCL's code.
     Nccl(NcclStrings),
-    /// The file holds `caffe2::GetBuildOptions()`, and this is what it returns.
+    /// The result of `caffe2::GetBuildOptions()`, which the file contains.
     BuildOptions(BuildOptions),
-    /// Literals that may be the architectures that torch was built for, as `torch._C._cuda_getArchFlags()` returns them.
+    /// Candidates for the architectures that torch was built for: literals in the form that
+    /// `torch._C._cuda_getArchFlags()` returns.
     ArchFlags(BTreeSet<String>),
-    /// Functions that return a constant in the form of `torch::cuda::nccl::version()`, by their offset in the file.
+    /// Functions that return a constant in the form of `torch::cuda::nccl::version()`, by file offset.
     NcclVersions(BTreeMap<u64, [u32; 3]>),
-    /// The file holds GPU code for these architectures, or GPU code that could not be read.
+    /// The file contains GPU code for these architectures, or GPU code that could not be read.
     GpuCode(Result<GpuCode, Gap>),
-    /// The file is a driver library of CUDA's forward compatibility, and says this.
+    /// The ELF note of a driver library for CUDA forward compatibility.
     Compat(CompatNote),
     /// The file's whole content.
     Text(#[serde(with = "serde_bytes")] Box<[u8]>),
 }
 
-/// Literals that NCCL leaves in the library that holds its code, whether `libnccl.so.2` or one that has it linked in.
+/// NCCL's literals in a library that contains its code, either `libnccl.so.2` or one that NCCL is linked into.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NcclStrings {
     /// NCCL's version, such as `2.27.5`.
     pub version: String,
-    /// The CUDA toolkit that it was built with, such as `12.9`; not PyTorch's.
+    /// Version of the CUDA toolkit that built NCCL, such as `12.9`; PyTorch's may differ.
     pub cuda: String,
-    /// Names of the environment variables that this build reads: the exact vocabulary of this copy.
+    /// Names of the environment variables that this build reads.
     pub variables: BTreeSet<String>,
-    /// Texts that end as such a name would and begin in the middle of other bytes: compilers put a literal behind
-    /// constants without a gap, so that only somebody who knows the names can tell where one begins.
+    /// Strings that end in a possible variable name but begin in other bytes: compilers place literals directly after
+    /// constants, so that only a list of known names can determine where a name begins.
     pub joined: BTreeSet<String>,
-    /// Interfaces of plugins that this build looks for, by their symbols: `ncclNetPlugin_v10`.
+    /// Plugin interfaces that this build looks up, by symbol: `ncclNetPlugin_v10`.
     pub interfaces: BTreeSet<String>,
-    /// Versions that this build asks the RDMA libraries for (`dlvsym`): `IBVERBS_1.12`, `MLX5_1.25`.
+    /// Symbol versions that this build looks up in the RDMA libraries (`dlvsym`): `IBVERBS_1.12`, `MLX5_1.25`.
     pub symbol_versions: BTreeSet<String>,
 }
 
-/// What PyTorch's code says of how it was built.
+/// PyTorch's build options.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BuildOptions {
-    /// Every option with its value, empty ones too.
+    /// All options with their values, including empty ones.
     pub options: BTreeMap<String, String>,
-    /// Whether its `std::string` is that of the C++11 ABI.
+    /// True if PyTorch uses the `std::string` of the C++11 ABI.
     pub cxx11_abi: bool,
 }
 
-/// What a `libcuda.so` of a forward-compatibility package says of itself (ELF note `.note.cuda.fwd_compatibility`).
+/// ELF note `.note.cuda.fwd_compatibility` in the `libcuda.so` of a forward-compatibility package.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompatNote {
-    /// The CUDA release that it brings, such as `12.9`.
+    /// CUDA release of the package, such as `12.9`.
     pub cuda: String,
-    /// Branches of kernel drivers that it works with: first numbers of their versions. On Jetson it says none.
+    /// Compatible branches of kernel drivers, by their major versions. Empty on Jetson, where the note lists none.
     pub branches: Vec<u64>,
 }

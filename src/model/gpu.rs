@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// An architecture as the CUDA toolkit numbers it: ten times the major and the minor number of the compute capability,
-/// and a suffix (CUDA Programming Guide, "Compute Capabilities"). In order of their numbers.
+/// A GPU architecture as the CUDA toolkit numbers it: ten times the major plus the minor number of the compute
+/// capability, and a suffix (CUDA Programming Guide, "Compute Capabilities"). Architectures are ordered by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "(u32, Variant)", into = "(u32, Variant)")]
 pub struct Arch {
@@ -15,35 +15,36 @@ pub struct Arch {
     variant: Variant,
 }
 
-/// What code for an architecture may use, and so where else it runs.
+/// Feature set of code for an architecture, which determines the GPUs that it runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Variant {
-    /// Only what later ones also have.
+    /// Without suffix: only features that later architectures also have.
     Plain,
-    /// Suffix `a`: features of this architecture alone.
+    /// Suffix `a`: architecture-specific features.
     Specific,
-    /// Suffix `f`: features of this architecture and of later ones of its family, those of the same major number.
+    /// Suffix `f`: family-specific features, which later architectures of the same major number also have.
     Family,
 }
 
 impl Arch {
-    /// An architecture by its number; `None` for a number that none can have.
+    /// Creates an architecture from its number; `None` if the number is out of range.
     pub fn new(number: u32, variant: Variant) -> Option<Self> {
         let number = u16::try_from(number).ok().filter(|number| (10..1000).contains(number))?;
         Some(Self { number, variant })
     }
 
-    /// Whether it has no suffix: GPUs have none, code may have one.
+    /// Returns true without a suffix. GPUs never have one, code may.
     pub const fn is_plain(self) -> bool {
         matches!(self.variant, Variant::Plain)
     }
 
-    /// The compute capability, major and minor.
+    /// Returns the compute capability, major and minor.
     pub const fn capability(self) -> (u16, u16) {
         (self.number / 10, self.number % 10)
     }
 
-    /// Whether machine code for this architecture runs on a GPU: on the same major number, from its minor number on.
+    /// Returns true if machine code for this architecture runs on `gpu`: the same major number, and at least the same
+    /// minor number.
     pub fn runs_on(self, gpu: Self) -> bool {
         match self.variant {
             Variant::Specific => self.number == gpu.number,
@@ -51,7 +52,8 @@ impl Arch {
         }
     }
 
-    /// Whether the driver can compile PTX of this architecture for a GPU: for every later one, where nothing binds it.
+    /// Returns true if the driver can compile PTX of this architecture for `gpu`. Plain PTX compiles for every later
+    /// architecture.
     pub fn compiles_for(self, gpu: Self) -> bool {
         match self.variant {
             Variant::Plain => self.number <= gpu.number,
@@ -74,7 +76,7 @@ impl TryFrom<(u32, Variant)> for Arch {
     }
 }
 
-/// Without `sm_` or `compute_`: `90a`.
+/// Writes the number and suffix without `sm_` or `compute_`: `90a`.
 impl fmt::Display for Arch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let suffix = match self.variant {
@@ -86,12 +88,12 @@ impl fmt::Display for Arch {
     }
 }
 
-/// A text that is no architecture.
+/// An invalid architecture.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no GPU architecture: expected one such as sm_90 or sm_90a")]
+#[error("invalid GPU architecture '{0}': expected one such as sm_90 or sm_90a")]
 pub struct ArchError(String);
 
-/// `sm_90a`.
+/// Parses `sm_90a`.
 impl FromStr for Arch {
     type Err = ArchError;
 
@@ -108,14 +110,14 @@ impl FromStr for Arch {
     }
 }
 
-/// The GPU code in one file.
+/// GPU code in one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GpuCode {
-    /// Architectures with machine code.
+    /// Architectures with machine code (cubins).
     pub cubin: BTreeSet<Arch>,
-    /// Architectures with PTX, and for each the newest version of the PTX language in it. The driver compiles only
-    /// versions that it knows (PTX ISA, "Release Notes").
+    /// Architectures with PTX, each with the newest version of the PTX language in use. The driver compiles only
+    /// versions that it supports (PTX ISA, "Release Notes").
     pub ptx: BTreeMap<Arch, PtxVersion>,
 }
 
@@ -126,7 +128,7 @@ impl GpuCode {
         *newest = version.max(*newest);
     }
 
-    /// Adds all that `other` holds.
+    /// Adds all code of `other`.
     pub fn add(&mut self, other: &Self) {
         self.cubin.extend(&other.cubin);
         for (arch, version) in &other.ptx {
@@ -143,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_code_runs() {
+    fn code_runs_and_compiles_for_compatible_gpus() {
         let arch = |text: &str| text.parse::<Arch>().unwrap();
         for (code, gpu, runs, compiles) in [
             ("sm_80", "sm_80", true, true),
@@ -166,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn in_the_order_of_their_numbers() {
+    fn architectures_are_ordered_by_number() {
         let names = ["sm_80", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_100f", "sm_120"];
         let mut sorted: Vec<Arch> = names.iter().rev().map(|name| name.parse().unwrap()).collect();
         sorted.sort();

@@ -1,4 +1,4 @@
-//! Hosts as users describe them: machines that are not here, and that an image shall run on.
+//! Hosts as users describe them: machines that an image is to run on.
 
 use std::fmt;
 
@@ -6,21 +6,21 @@ use serde::Deserialize;
 
 use super::{Arch, Version};
 
-/// A machine. What was not said of it is `None`, and nothing is concluded from that.
+/// A described machine. A property that the description leaves out is `None`, and nothing is concluded from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Host {
-    /// What reports call it.
+    /// Name in reports.
     pub name: String,
     /// Version of the NVIDIA driver, as `nvidia-smi` shows it.
     pub driver: Option<Version>,
-    /// The CUDA release that the driver brings, where the user knows better than the driver's version tells.
+    /// CUDA release that the driver supports, if the user overrides the one derived from the driver's version.
     pub cuda: Option<Version>,
-    /// Its GPUs, all of one model.
+    /// GPUs, all of one model.
     pub gpu: Option<Gpu>,
-    /// What connects its GPUs.
+    /// Interconnect of the GPUs.
     pub fabric: Option<Fabric>,
-    /// Its NICs for RDMA.
+    /// NICs for RDMA.
     pub rdma: Option<Nic>,
     /// Version of the Linux kernel.
     pub kernel: Option<Version>,
@@ -33,13 +33,13 @@ pub struct Gpu {
     pub name: String,
     /// Architecture.
     pub arch: Arch,
-    /// Market that it is made for; not known where only the architecture was given.
+    /// Market segment; `None` if only the architecture was given.
     pub class: Option<Class>,
-    /// How many.
+    /// Number of GPUs.
     pub count: Option<u16>,
 }
 
-/// The market that a GPU is made for. Forward compatibility of CUDA is for data centres (CUDA Compatibility, "Forward
+/// Market segment of a GPU. CUDA forward compatibility supports data-centre GPUs (CUDA Compatibility, "Forward
 /// Compatibility").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -48,7 +48,7 @@ pub enum Class {
     DataCenter,
     /// Workstations.
     Workstation,
-    /// Games.
+    /// Consumer graphics (GeForce).
     Consumer,
 }
 
@@ -63,7 +63,7 @@ impl Class {
     }
 }
 
-/// Declares an enumeration of names that users write.
+/// Declares an enumeration with the names that users write.
 macro_rules! names {
     ($(#[doc = $about:literal])+ $kind:ident { $($(#[doc = $meaning:literal])+ $variant:ident = $name:literal,)* }) => {
         $(#[doc = $about])+
@@ -76,14 +76,14 @@ macro_rules! names {
             /// All names.
             pub(crate) const NAMES: &[&str] = &[$($name),*];
 
-            /// The name, as users write it.
+            /// Returns the name, as users write it.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
                 }
             }
 
-            /// The variant of a name.
+            /// Returns the variant with this name.
             pub(crate) fn parse(text: &str) -> Option<Self> {
                 match text {
                     $($name => Some(Self::$variant),)*
@@ -95,9 +95,9 @@ macro_rules! names {
 }
 
 names! {
-    /// What connects the GPUs of a host.
+    /// Interconnect of the GPUs of a host.
     Fabric {
-        /// NVLink through NVSwitch, each with each.
+        /// NVLink through NVSwitch, all to all.
         NvSwitch = "nvswitch",
         /// PCI Express alone.
         Pcie = "pcie",
@@ -105,13 +105,13 @@ names! {
 }
 
 names! {
-    /// NICs for RDMA, by the provider that drives them in user space.
+    /// NICs for RDMA, by their user-space provider.
     Nic {
-        /// ConnectX and BlueField of NVIDIA.
+        /// NVIDIA ConnectX and BlueField.
         Mlx5 = "mlx5",
-        /// Elastic Fabric Adapter of AWS.
+        /// AWS Elastic Fabric Adapter.
         Efa = "efa",
-        /// None.
+        /// No RDMA NIC.
         Nothing = "none",
     }
 }

@@ -1,4 +1,4 @@
-//! Bounds on what an image may make us do. Every one has its own error text, which names the option that moves it.
+//! Resource limits for the processing of untrusted images. Each error names the option that raises the limit.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,11 +6,11 @@ use std::path::PathBuf;
 /// Declares the limits: name, type, default, meaning.
 macro_rules! limits {
     ($($(#[doc = $about:literal])+ $field:ident: $type:ty = $default:expr;)*) => {
-        /// Bounds of one run. The defaults hold for every image that people really build, with room to spare.
+        /// Resource limits of one run. The defaults leave headroom for every real image.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Limits {
             $($(#[doc = $about])+ pub $field: $type,)*
-            /// Folder for temporary files; the system's where none is given.
+            /// Folder for temporary files; the system's by default.
             pub temporary: Option<PathBuf>,
         }
 
@@ -21,10 +21,10 @@ macro_rules! limits {
         }
 
         impl Limits {
-            /// Names of all limits, as [`Self::set`] takes them.
+            /// Names of all limits, for [`Self::set`].
             pub const NAMES: &'static [&'static str] = &[$(stringify!($field)),*];
 
-            /// Moves one limit by its name.
+            /// Sets a limit by name.
             pub fn set(&mut self, name: &str, value: &str) -> Result<(), LimitError> {
                 match name {
                     $(stringify!($field) => {
@@ -42,74 +42,74 @@ limits! {
     /// Bytes of one manifest, index or configuration. Registries refuse manifests over 4 MiB (distribution-spec,
     /// "Pushing Manifests").
     document: u64 = 4 << 20;
-    /// Indexes inside indexes. Builders make two.
+    /// Depth of nested image indexes. Builders create at most two.
     nesting: usize = 4;
-    /// Layers of one image, and images of one index. Docker's own limit of layers is 127.
+    /// Layers per image, and images per index. Docker's limit is 127 layers.
     layers: usize = 512;
-    /// Entries of one layer.
+    /// Entries per layer.
     entries: u64 = 10_000_000;
     /// Bytes of one path or link target. Linux's `PATH_MAX` is 4096.
     path: usize = 4096;
     /// Bytes of the extended headers (PAX records, GNU long names) of one entry.
     extended_header: u64 = 1 << 20;
-    /// Extents of one sparse file.
+    /// Extents per sparse file.
     sparse_extents: usize = 1 << 16;
-    /// Unpacked bytes of one layer.
+    /// Unpacked bytes per layer.
     unpacked: u64 = 1 << 40;
-    /// Unpacked bytes for each stored byte of a layer; counted once 64 MiB are unpacked. gzip cannot pass 1032.
+    /// Unpacked bytes per stored byte of a layer, enforced after 64 MiB. gzip cannot exceed 1032.
     expansion: u64 = 1100;
-    /// Bytes of the table of contents of a layer that can be read in part; over it, the layer is read whole.
+    /// Bytes of the table of contents of a layer that can be read in part. Above the limit the layer is read whole.
     toc: u64 = 256 << 20;
-    /// Binary logarithm of the largest zstd window. 27 is what `zstd --long` uses by default.
+    /// Binary logarithm of the largest zstd window. 27 is the default of `zstd --long`.
     zstd_window_log: u32 = 27;
-    /// Bytes of one text file that an extractor reads whole.
+    /// Bytes of one text file.
     text_file: u64 = 16 << 20;
-    /// Bytes of one ELF file that are kept in memory while it goes by.
+    /// Bytes of one ELF file that are buffered in memory while it is streamed.
     elf_kept: usize = 96 << 20;
-    /// Names that are asked for and places that the dynamic loader looks at for them, in one process. `import torch` takes
-    /// some thousands.
+    /// Requested names and searched paths of the dynamic loader in one process. `import torch` needs several thousand.
     loader_steps: usize = 100_000;
-    /// Bytes of one library that are written to a temporary file, to be read in any order. libtorch_cpu.so has 0.4 to 0.6 GB.
+    /// Bytes of one library that are spooled to a temporary file for random access. libtorch_cpu.so has 0.4 to 0.6 GB.
     spool: u64 = 4 << 30;
-    /// Symbolic links followed for one path. Linux follows 40.
+    /// Symlinks followed per path. Linux follows 40.
     symlinks: usize = 40;
 }
 
-/// A limit that cannot be set so.
+/// An invalid setting of a limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LimitError {
-    /// There is no such limit.
-    #[error("there is no limit '{0}'; there are {names}", names = Limits::NAMES.join(", "))]
+    /// An unknown limit.
+    #[error("unknown limit '{0}'; available: {names}", names = Limits::NAMES.join(", "))]
     Name(String),
-    /// The value is no whole number that fits.
-    #[error("the limit {0} takes a whole number, not '{1}'")]
+    /// A value that is not an integer of the limit's type.
+    #[error("invalid value '{1}' for the limit {0}: expected a whole number")]
     Value(String, String),
 }
 
-/// A limit was passed. One text for all: what there is, how much is allowed, how to allow more.
+/// An exceeded limit. The message has one form for all limits: the amount found, the limit, and the option that raises
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OverLimit {
-    /// What there is too much of, with how much there is.
+    /// The object that exceeds the limit, with its amount.
     pub what: String,
-    /// The name of the limit.
+    /// Name of the limit.
     pub limit: &'static str,
-    /// Its value.
+    /// Value of the limit.
     pub value: u64,
 }
 
 impl OverLimit {
-    /// `what` passes the limit of this name.
+    /// Creates the error that `what` exceeds the limit of this name.
     pub fn new(what: impl Into<String>, limit: &'static str, value: u64) -> Self {
-        debug_assert!(Limits::NAMES.contains(&limit), "{limit} is no limit");
+        debug_assert!(Limits::NAMES.contains(&limit), "unknown limit {limit}");
         Self { what: what.into(), limit, value }
     }
 }
 
 impl fmt::Display for OverLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, the limit is {} (--limit {}=N moves it)", self.what, self.value, self.limit)
+        write!(f, "{}, the limit is {} (raise it with --limit {}=N)", self.what, self.value, self.limit)
     }
 }
 
@@ -122,7 +122,10 @@ mod tests {
         let mut limits = Limits::default();
         limits.set("entries", "5").unwrap();
         assert_eq!(limits.entries, 5);
-        assert!(limits.set("entires", "5").unwrap_err().to_string().contains("there are document, nesting"));
-        assert_eq!(limits.set("path", "-1").unwrap_err().to_string(), "the limit path takes a whole number, not '-1'");
+        assert!(limits.set("entires", "5").unwrap_err().to_string().contains("available: document, nesting"));
+        assert_eq!(
+            limits.set("path", "-1").unwrap_err().to_string(),
+            "invalid value '-1' for the limit path: expected a whole number"
+        );
     }
 }

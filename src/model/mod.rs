@@ -1,4 +1,4 @@
-//! Words that every stage shares. Nothing here does any I/O.
+//! Types that all stages share. Nothing here performs I/O.
 
 mod blob;
 mod bounds;

@@ -1,27 +1,27 @@
-//! Whose a finding is.
+//! Owners of findings.
 
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Who has to mend what is wrong. A node must not be drained for a bad image, nor an image be rebuilt for bad flags.
+/// The party that must fix a finding. A bad image must not drain a node, and bad flags must not cause an image rebuild.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Owner {
-    /// Who builds the image.
+    /// The author of the image.
     #[default]
     Image,
-    /// Who runs the machine.
+    /// The operator of the machine.
     Host,
-    /// Who starts the container: flags, limits, variables.
+    /// The user who starts the container: flags, limits, variables.
     Arrangement,
 }
 
 impl Owner {
-    /// All of them.
+    /// All owners.
     pub const ALL: [Self; 3] = [Self::Image, Self::Host, Self::Arrangement];
 
-    /// Lower-case name, as rules and reports write it.
+    /// Returns the lower-case name, as rules and reports write it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Image => "image",
@@ -36,6 +36,6 @@ impl FromStr for Owner {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|owner| owner.name() == text);
-        found.ok_or_else(|| format!("there is no '{text}'; there are {}", Self::ALL.map(Self::name).join(", ")))
+        found.ok_or_else(|| format!("unknown owner '{text}'; available: {}", Self::ALL.map(Self::name).join(", ")))
     }
 }

@@ -1,4 +1,4 @@
-//! Paths inside an image. They are bytes: tar names need not be UTF-8.
+//! Paths inside an image. A path is bytes: tar names need not be UTF-8.
 
 use std::fmt;
 
@@ -6,24 +6,24 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::text::escape;
 
-/// A path inside the image, normalised: components joined by single slashes, without a leading slash, without `.` and
-/// `..`. The root is empty. Printed with a leading slash and with everything that is not plain text escaped.
+/// A normalised path inside the image: components joined by single slashes, without a leading slash, without `.` and
+/// `..`. The root is empty. Printed with a leading slash; anything but plain text is escaped.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct ImagePath(#[serde(with = "serde_bytes")] Box<[u8]>);
 
 impl ImagePath {
-    /// The root directory.
+    /// Returns the root directory.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// Normalises a name as an archive or a link spells it. `..` goes up and stops at the root, as the kernel does
+    /// Normalises a path as stored in an archive or a link. `..` stops at the root, as in the kernel's path resolution
     /// inside a container.
     pub fn normalise(raw: &[u8]) -> Self {
         Self::default().join(raw)
     }
 
-    /// This path followed by `raw`, normalised; an absolute `raw` starts at the root.
+    /// Appends `raw` and normalises; an absolute `raw` starts at the root.
     #[must_use]
     pub fn join(&self, raw: &[u8]) -> Self {
         let mut parts: Vec<&[u8]> = if raw.first() == Some(&b'/') { Vec::new() } else { self.components().collect() };
@@ -39,34 +39,34 @@ impl ImagePath {
         Self(parts.join(&b'/').into())
     }
 
-    /// The entry of this name in the directory of this path. `name` is one component.
+    /// Appends `name`, which must be a single component.
     #[must_use]
     pub fn child(&self, name: &[u8]) -> Self {
         if self.is_root() { Self(name.into()) } else { Self([&*self.0, b"/", name].concat().into()) }
     }
 
-    /// The bytes, without a leading slash.
+    /// Returns the bytes, without a leading slash.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The components from the root down.
+    /// Returns the components from the root down.
     pub fn components(&self) -> impl DoubleEndedIterator<Item = &[u8]> {
         self.0.split(|&b| b == b'/').filter(|part| !part.is_empty())
     }
 
-    /// The last component; empty for the root.
+    /// Returns the last component; empty for the root.
     pub fn file_name(&self) -> &[u8] {
         self.0.rsplit(|&b| b == b'/').next().unwrap_or_default()
     }
 
-    /// The directory that holds this path; the root's parent is the root.
+    /// Returns the parent directory; the root is its own parent.
     #[must_use]
     pub fn parent(&self) -> Self {
         Self(self.parent_bytes().into())
     }
 
-    /// Whether this is the other's [`Self::parent`].
+    /// Returns true if this is the [`Self::parent`] of `other`.
     pub fn is_parent_of(&self, other: &Self) -> bool {
         *self.0 == *other.parent_bytes()
     }
@@ -76,12 +76,12 @@ impl ImagePath {
         self.0.get(..end).unwrap_or_default()
     }
 
-    /// Whether this is the root.
+    /// Returns true for the root.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether the last components are those of `tail`.
+    /// Returns true if the last components are those of `tail`.
     pub fn ends_with(&self, tail: &str) -> bool {
         match self.0.strip_suffix(tail.as_bytes()) {
             Some(rest) => rest.is_empty() || rest.ends_with(b"/"),
@@ -89,13 +89,13 @@ impl ImagePath {
         }
     }
 
-    /// Whether this is `dir` or lies below it.
+    /// Returns true if this is `dir` or a path below it.
     pub fn starts_with(&self, dir: &Self) -> bool {
         dir.is_root() || self.0.strip_prefix(&*dir.0).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
     }
 }
 
-/// Only what [`ImagePath::normalise`] could have made.
+/// Accepts only normalised paths, as [`ImagePath::normalise`] returns them.
 impl<'de> Deserialize<'de> for ImagePath {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let bytes: Box<[u8]> = serde_bytes::deserialize(deserializer)?;
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_normalised_and_stay_inside() {
+    fn paths_are_normalised_and_stay_below_the_root() {
         for (raw, path) in [
             ("./usr//lib/", "/usr/lib"),
             ("/etc/passwd", "/etc/passwd"),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn parts() {
+    fn parents_children_prefixes_and_suffixes() {
         let path = ImagePath::from("usr/lib/libnccl.so.2");
         assert_eq!(path.file_name(), b"libnccl.so.2");
         assert_eq!(path.parent().to_string(), "/usr/lib");

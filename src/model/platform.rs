@@ -1,27 +1,27 @@
-//! Platforms, as image indexes name them.
+//! Platforms of images.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// `os/arch[/variant]` with Go's names (OCI image-spec, `image-index.md`).
+/// A platform `os/arch[/variant]` with Go's names (OCI image-spec, `image-index.md`).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Platform {
     /// Operating system, such as `linux`.
     pub os: String,
-    /// Processor architecture, such as `amd64`.
+    /// CPU architecture, such as `amd64`.
     pub architecture: String,
     /// Variant of the architecture, such as `v8`.
     pub variant: Option<String>,
 }
 
-/// A text that names no platform.
+/// An invalid platform.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a platform: expected os/arch or os/arch/variant, such as linux/amd64 or linux/arm64/v8")]
 pub struct PlatformError(String);
 
 impl Platform {
-    /// The platform of images that run here: containers are Linux whatever the host.
+    /// Returns the platform of images that run on this machine: containers run Linux on every host.
     pub fn host() -> Self {
         let architecture = match std::env::consts::ARCH {
             "x86_64" => "amd64",
@@ -33,8 +33,8 @@ impl Platform {
         Self { os: "linux".to_owned(), architecture: architecture.to_owned(), variant: None }
     }
 
-    /// Whether an image for `offered` serves who asked for this. A variant that was not asked for is not compared, and
-    /// arm64 means arm64/v8 (containerd's and Docker's rule).
+    /// Returns true if an image for `offered` satisfies a request for this platform. Without a requested variant any
+    /// variant matches, and arm64 means arm64/v8 (as in containerd and Docker).
     pub fn is_served_by(&self, offered: &Self) -> bool {
         let variant = |platform: &Self| match (&*platform.architecture, platform.variant.as_deref()) {
             ("arm64", None) => Some("v8".to_owned()),
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn matching() {
+    fn platforms_are_matched_by_variant() {
         let platform = |text: &str| text.parse::<Platform>().unwrap();
         assert!(platform("linux/arm64").is_served_by(&platform("linux/arm64/v8")));
         assert!(platform("linux/arm64/v8").is_served_by(&platform("linux/arm64")));

@@ -1,20 +1,20 @@
-//! Who wants to know how far we are. A sink that is handed down, never a global.
+//! Progress reporting. The caller passes a sink; there is no global one.
 
 use std::fmt;
 
-/// Shows the progress of a run.
+/// Displays the progress of a run.
 pub trait Progress: Sync + fmt::Debug {
-    /// A piece of work begins: `what` for people, and how many bytes it takes where that is known.
+    /// Begins a task, with its description for users and its size in bytes, if known.
     fn begin(&self, what: &str, total: Option<u64>) -> Box<dyn Meter>;
 }
 
-/// Shows the progress of one piece of work, until it is dropped.
+/// Displays the progress of one task, until it is dropped.
 pub trait Meter: Send + Sync + fmt::Debug {
-    /// So many bytes more are done.
+    /// Adds to the number of processed bytes.
     fn add(&self, bytes: u64);
 }
 
-/// Shows nothing.
+/// Displays nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct NoProgress;
 

@@ -1,21 +1,21 @@
-//! How bad a finding is.
+//! Severity of findings.
 
 use serde::{Deserialize, Serialize};
 
-/// How bad a finding is, from least to most.
+/// Severity of a finding, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Good to know.
+    /// Informational.
     Info,
-    /// Will hurt on some hosts or at scale.
+    /// Causes failures or slow training on some hosts or at scale.
     Warning,
-    /// Training fails, or silently loses NCCL or RDMA.
+    /// Training fails, or silently runs without NCCL or RDMA.
     Error,
 }
 
 impl Severity {
-    /// Lower-case name, as rules and reports write it.
+    /// Returns the lower-case name, as rules and reports write it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Info => "info",

@@ -1,55 +1,55 @@
-//! What was read of an image, without its content.
+//! Summary of an image without its content.
 
 use super::{Digest, Platform};
 
-/// What was looked at.
+/// Summary of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImageSummary {
-    /// What the user asked for.
+    /// Image reference as the user wrote it.
     pub reference: String,
-    /// Where it was found: a transport and a place, such as `docker://localhost:5000/torch:2.9.0`.
+    /// Resolved source: a transport and a location, such as `docker://localhost:5000/torch:2.9.0`.
     pub source: String,
-    /// Digest of its manifest, where it has one.
+    /// Digest of the manifest, if the image has one.
     pub manifest: Option<Digest>,
-    /// Digest of its configuration: the image ID.
+    /// Digest of the image configuration: the image ID.
     pub config: Option<Digest>,
-    /// The platform that was judged.
+    /// Platform of the image.
     pub platform: Option<Platform>,
-    /// Layers with content, the lowest first. A site's layer is an index into these.
+    /// Layers with content, lowest first. The layer of a site is an index into this list.
     pub layers: Vec<LayerSummary>,
-    /// Build steps that made no layer, such as `ENV`, as the builder wrote them.
+    /// Build steps without a layer, such as `ENV`, as the builder recorded them.
     pub empty_steps: Vec<String>,
-    /// Things worth a word that change nothing: a media type that lies, an attestation that was passed over.
+    /// Notes that do not affect the verdict: a wrong media type, a skipped attestation.
     pub notes: Vec<String>,
 }
 
-/// One layer.
+/// Summary of a layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LayerSummary {
-    /// Digest of the blob as stored, where the medium tells it.
+    /// Digest of the stored blob, if the source provides it.
     pub digest: Option<Digest>,
-    /// Digest of the tar inside, as the configuration has it.
+    /// Diff ID: digest of the uncompressed tar, from the configuration.
     pub diff_id: Option<Digest>,
-    /// `none`, `gzip` or `zstd`.
+    /// Compression: `none`, `gzip` or `zstd`.
     pub compression: &'static str,
-    /// Bytes as stored.
+    /// Stored size in bytes.
     pub size: u64,
-    /// Bytes of it that were scanned.
+    /// Stored bytes that were read.
     pub read: u64,
-    /// Bytes of the tar inside; of its files alone, where the layer was read in part.
+    /// Size of the uncompressed tar in bytes; only that of its files, if the layer was read in part.
     pub unpacked: u64,
-    /// Entries of the tar.
+    /// Number of entries in the tar.
     pub entries: usize,
-    /// Whether its scan was made before, and it was not read now.
+    /// True if the scan came from the cache, so that the layer was not read.
     pub cached: bool,
-    /// The build step that made it (`created_by` of its history), as the builder wrote it.
+    /// Build step that created the layer (`created_by` in the history), as the builder recorded it.
     pub history: Option<String>,
 }
 
 impl LayerSummary {
-    /// What it is called in reports: the digest of the blob, else of the tar inside.
+    /// Returns the layer's name in reports: the digest of the blob, or else the diff ID.
     pub fn name(&self) -> Option<&Digest> {
         self.digest.as_ref().or(self.diff_id.as_ref())
     }

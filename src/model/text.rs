@@ -1,11 +1,11 @@
-//! Bytes of an image, made safe to print. Names, labels and variables of an image are written by strangers: they may
-//! hold terminal escapes, line breaks and bidirectional marks.
+//! Escaping of untrusted text. Names, labels and variables of an image may contain terminal escapes, line breaks and
+//! bidirectional marks.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// `bytes` as text in which everything that is not plain printable text stands as `\xNN` or `\u{…}`, and a backslash as
-/// `\\`: one unambiguous line.
+/// Escapes `bytes` to one unambiguous line: anything but plain printable text becomes `\xNN` or `\u{…}`, and a
+/// backslash `\\`.
 pub fn escape(bytes: &[u8]) -> String {
     // Nearly all paths and names are plain ASCII, and need no look at each character.
     let is_plain_ascii = |byte: &u8| matches!(byte, b' '..=b'~') && *byte != b'\\';
@@ -31,7 +31,7 @@ pub fn escape(bytes: &[u8]) -> String {
     text
 }
 
-/// `text` with everything that could steer a terminal replaced by U+FFFD; line breaks and tabs stay.
+/// Replaces all characters that can control a terminal by U+FFFD, except line breaks and tabs.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if text.chars().all(|c| is_plain(c) || matches!(c, '\n' | '\t')) {
         return Cow::Borrowed(text);
@@ -42,13 +42,14 @@ pub fn printable(text: &str) -> Cow<'_, str> {
         .into()
 }
 
-/// Neither a control character nor one that changes the direction of text (UAX #9) or hides in it.
+/// Returns false for control characters, and for characters that are invisible or change the direction of text (UAX
+/// #9).
 fn is_plain(c: char) -> bool {
     !c.is_control()
         && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
-/// The line under an error that says what to do: empty where nothing is known.
+/// Formats the `help:` line below an error; empty without a hint.
 pub(crate) fn help_line(hint: Option<&str>) -> String {
     hint.map(|hint| format!("\n  help: {hint}")).unwrap_or_default()
 }
@@ -58,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hostile_text_cannot_steer_a_terminal() {
+    fn hostile_text_cannot_control_a_terminal() {
         assert_eq!(escape(b"a\x1b[31m\xff\\"), "a\\x1b[31m\\xff\\\\");
         assert_eq!(escape("a\u{202e}b".as_bytes()), "a\\u{202e}b");
         assert_eq!(escape(b" ~\x7f"), " ~\\x7f");

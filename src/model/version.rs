@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-/// A version as upstream writes it: numbers joined by dots, then anything (`2.27.5`, `2.9.0+cu128`, `12.8`). Compared
-/// by its numbers, a missing one counting as 0; what follows the numbers decides only between equal ones.
+/// A version as upstream writes it: numbers joined by dots, then any suffix (`2.27.5`, `2.9.0+cu128`, `12.8`). Versions
+/// compare by their numbers, where a missing one is 0, and then by their suffixes.
 #[derive(Clone, Debug)]
 pub struct Version {
     text: String,
@@ -13,7 +13,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// Reads a version; `None` when the text does not begin with a number.
+    /// Parses a version; `None` if the text does not begin with a number.
     pub fn parse(text: &str) -> Option<Self> {
         let mut numbers = Vec::new();
         let mut rest = 0;
@@ -31,18 +31,18 @@ impl Version {
         (!numbers.is_empty()).then(|| Self { text: text.to_owned(), numbers, rest })
     }
 
-    /// The first number.
+    /// Returns the first number.
     pub fn major(&self) -> u64 {
         self.numbers.first().copied().unwrap_or_default()
     }
 
-    /// The text as it was read.
+    /// Returns the text as it was parsed.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Compares as who asks for a release means it (PEP 440): what is built of a release, `2.9.0+cu128`, is that release
-    /// unless both name a build, and what comes before it, `2.9.0rc1` or `2.9.0.dev3`, is older.
+    /// Compares releases as PEP 440 does: a local version, `2.9.0+cu128`, equals its release unless both versions are
+    /// local, and a pre-release, `2.9.0rc1` or `2.9.0.dev3`, is older.
     pub fn cmp_release(&self, other: &Self) -> Ordering {
         let length = self.numbers.len().max(other.numbers.len());
         let number = |version: &Self, index| version.numbers.get(index).copied().unwrap_or_default();
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn releases_are_compared_as_people_mean_them() {
+    fn releases_are_compared_by_pep_440() {
         let order = |one: &str, other: &str| Version::parse(one).unwrap().cmp_release(&Version::parse(other).unwrap());
         for (one, other, expected) in [
             ("2.9.0+cu128", "2.9.0", Ordering::Equal),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn compared_by_numbers() {
+    fn versions_are_compared_by_numbers() {
         let version = |text| Version::parse(text).unwrap();
         assert!(version("2.9.0") < version("2.27.5"));
         assert_eq!(version("2.9"), version("2.9.0"));

@@ -45,11 +45,11 @@ fn paths_and_names() {
     refused(&["docker:debian"], None, &["write docker://NAME"]);
     refused(&["root:/nonexistent"], None, &["is no folder"]);
     refused(&["--format", "pdf", "x"], None, &["here the forms are human, json"]);
-    refused(&["--limit", "entires=1", "x"], None, &["there is no limit 'entires'; there are document,"]);
+    refused(&["--limit", "entires=1", "x"], None, &["unknown limit 'entires'; available: document,"]);
     refused(
         &["--limit", "entries=3", world("good").to_str().unwrap()],
         None,
-        &["4 entries, the limit is 3 (--limit entries=N"],
+        &["4 entries, the limit is 3 (raise it with --limit entries=N"],
     );
     refused(&["--env", "NCCL_DEBUG", "x"], None, &["--env NCCL_DEBUG: write NAME=VALUE"]);
     refused(&["--tmp-dir", "/nonexistent", "x"], None, &["--tmp-dir /nonexistent is no folder"]);

@@ -1,5 +1,4 @@
-//! Variables that a job sets: where they come from, what the NCCL of the image makes of them, and which rules hear of
-//! it.
+//! Variables that a job sets: where they come from, what the NCCL of the image makes of them, and which rules hear of it.
 
 use std::io::Write as _;
 

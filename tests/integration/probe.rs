@@ -97,7 +97,7 @@ fn in_place() {
 fn what_is_typed_wrong_is_told_before_anything_runs() {
     for (arguments, wanted) in [
         (&["--in-place", "--steps", "nccl"][..], "there is no step 'nccl'; there are limits, gpus"),
-        (&["--in-place", "--fail-for", "me"], "there is no 'me'; there are image, host, arrangement"),
+        (&["--in-place", "--fail-for", "me"], "unknown owner 'me'; available: image, host, arrangement"),
         (&["--in-place", "--what-if", "NCCL_ALGO"], "write NAME=VALUE"),
         (&["--in-place", "--expect", "/nonexistent"], "/nonexistent: No such file"),
         (&["oci:layout"], "which an engine must have"),

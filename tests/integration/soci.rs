@@ -210,7 +210,7 @@ fn a_ztoc_that_is_missing_or_large_is_done_without_and_one_that_is_damaged_is_no
     let reference = format!("oci:{}", folder.path().display());
     let part = one(&reference, &["--limit", "toc=100000"]);
     let why = "its SOCI table cannot be used: it has ";
-    let large = part.2.iter().filter(|note| note.contains(why) && note.contains("--limit toc=N moves it")).count();
+    let large = part.2.iter().filter(|note| note.contains(why) && note.contains("raise it with --limit toc=N")).count();
     let whole = part.1.iter().filter(|(read, size)| read == size).count();
     assert!(large > 0 && large == whole, "{part:?}");
     let soci: Value = serde_json::from_slice(&read(folder.path(), &index["digest"])).unwrap();

@@ -125,7 +125,10 @@ fn a_bomb_is_stopped() {
     }
     let error = scan(&zeros.finish().unwrap()).unwrap_err();
     assert!(
-        matches!(&error, ScanError::Limit(text) if text.contains("the limit is 1100 (--limit expansion=N moves it)")),
+        matches!(
+            &error,
+            ScanError::Limit(text) if text.contains("the limit is 1100 (raise it with --limit expansion=N)")
+        ),
         "{error}"
     );
 }

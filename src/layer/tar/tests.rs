@@ -79,7 +79,7 @@ fn damage_is_told_with_its_place() {
 fn limits_hold() {
     let tar = gnu_tar(&["--format=pax"]);
     for (limits, text) in [
-        (Limits { entries: 3, ..Limits::default() }, "4 entries, the limit is 3 (--limit entries=N moves it)"),
+        (Limits { entries: 3, ..Limits::default() }, "4 entries, the limit is 3 (raise it with --limit entries=N)"),
         (Limits { path: 100, ..Limits::default() }, "bytes, the limit is 100"),
         (Limits { extended_header: 100, ..Limits::default() }, "extended headers of"),
         (Limits { sparse_extents: 2, ..Limits::default() }, "a sparse file of more than 2 extents, the limit is 2"),

@@ -5,11 +5,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Fact, Gap};
 
-/// What a record may hold in place of a fact.
+/// Forms of a fact in a record.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Item<T> {
-    // Tried first: serde takes a list of one text for a reason, too.
+    // Tried first: serde would also deserialize a list of one string as a reason.
     Known(T),
     Absent,
     Unknown(Why),
@@ -41,7 +41,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Fact<T> {
     }
 }
 
-/// An item that a record leaves out: its writer did not look for it.
+/// An item that is missing in a record: the version that wrote the record did not collect it.
 impl<T> Default for Fact<T> {
     fn default() -> Self {
         Self::unknown("not in the record")

@@ -156,6 +156,6 @@ mod tests {
         let gap = Spool::new("lib".to_owned(), 9, &small).finish().err().unwrap();
         assert!(!gap.passing, "a limit is part of what was asked");
         let gap = gap.to_string();
-        assert!(gap.contains("the limit is 8 (--limit spool=N moves it)"), "{gap}");
+        assert!(gap.contains("the limit is 8 (raise it with --limit spool=N)"), "{gap}");
     }
 }
