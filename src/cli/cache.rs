@@ -1,4 +1,4 @@
-//! The cache of layer scans: where it is, and `ncclcheck cache`.
+//! Location of the cache of layer scans, and `ncclcheck cache`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -24,14 +24,14 @@ use super::plan::requests;
 use super::verbosity::Verbosity;
 use super::{CliError, ExitStatus, output, say};
 
-/// `off`, or the shared cache.
+/// Environment variable with `off` or the URL of the shared cache.
 const PLACE: &str = "NCCLCHECK_CACHE";
 
-/// Bytes of the local cache.
+/// Environment variable with the size limit of the local cache in bytes.
 const SIZE: &str = "NCCLCHECK_CACHE_SIZE";
 
 impl CachingArgs {
-    /// The caches of a run: this user's, and the shared one if there is one.
+    /// Opens the caches of a run: the user's, and the shared one if configured.
     pub(super) fn open(&self, environment: &Environment) -> Result<ScanCache, CliError> {
         let place = self.cache.as_deref().or_else(|| environment.get(PLACE));
         if self.no_cache || place == Some("off") {
@@ -42,13 +42,13 @@ impl CachingArgs {
     }
 }
 
-/// This user's cache; `None` where the environment names no folder for such.
+/// Returns the user's cache; `None` if the environment names no folder for it.
 fn local(environment: &Environment) -> Result<Option<LocalCache>, CliError> {
     let bound = match environment.get(SIZE) {
         Some(text) => bytes(text).map_err(|why| CliError::Usage(format!("{SIZE}={text}: {why}")))?,
         None => DEFAULT_BOUND,
     };
-    // XDG Base Directory Specification: a relative path is to be ignored.
+    // The XDG Base Directory Specification requires relative paths to be ignored.
     let absolute = |name: &str| environment.get(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
     Ok(caches.map(|caches| LocalCache::new(caches.join("ncclcheck/layers"), bound)))
@@ -56,7 +56,7 @@ fn local(environment: &Environment) -> Result<Option<LocalCache>, CliError> {
 
 /// `ncclcheck cache`.
 pub(super) fn run(command: CacheCommand, environment: &Environment) -> Result<ExitStatus, CliError> {
-    let why = "there is no cache: neither XDG_CACHE_HOME nor HOME names a folder";
+    let why = "no cache folder: set XDG_CACHE_HOME or HOME to an absolute path";
     let local = local(environment)?.ok_or_else(|| CliError::Usage(why.to_owned()))?;
     match command {
         CacheCommand::Info(asked) => info(&asked, &local, environment),
@@ -81,14 +81,14 @@ fn info(asked: &CacheInfoArgs, local: &LocalCache, environment: &Environment) ->
     let place = environment.get(PLACE);
     let text = match asked.format {
         ListFormat::Human => {
-            let mut text = format!("folder   {local}\nbound    {}\n", HumanBytes(local.bound()));
+            let mut text = format!("folder   {local}\nlimit    {}\n", HumanBytes(local.bound()));
             let _ = writeln!(text, "holds    {}", counted(all));
             for (scanner, sum) in &scanners {
-                let whose = if *scanner == current { "this version" } else { "another version, or other limits" };
+                let whose = if *scanner == current { "this version" } else { "another version or other limits" };
                 let _ = writeln!(text, "         {scanner}: {}, {whose}", counted(*sum));
             }
             if let Some(place) = place {
-                let what = if place == "off" { "nothing is looked for or kept" } else { "the shared cache" };
+                let what = if place == "off" { "the cache is disabled" } else { "the shared cache" };
                 let _ = writeln!(text, "{PLACE}={place}: {what}");
             }
             text
@@ -159,7 +159,7 @@ fn layers(request: &Request, image: &Image, from: &LocalCache, to: &SharedCache)
     }
     print(&format!("{}: {} to {to}\n", request.text, counted(sum)))?;
     if missing > 0 {
-        say(&format!("{}: {missing} of its layers have no scan that can be kept", request.text));
+        say(&format!("{}: {missing} of the layers have no scan that can be cached", request.text));
         return Ok(ExitStatus::Incomplete);
     }
     Ok(ExitStatus::Pass)

@@ -14,11 +14,11 @@ use super::{CliError, ExitStatus, args};
 pub(super) fn diff(check: args::CheckArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
     let plan = ImagesPlan::check(check, environment)?;
     if plan.requests.len() != 2 || plan.hosts.len() > 1 {
-        let what = "a diff is of two images, the older first, and for one host at most";
+        let what = "diff takes two images (old, new) and at most one host";
         return Err(CliError::Usage(what.to_owned()));
     }
     if let Some((format, _)) = plan.outputs.iter().find(|(format, _)| !Format::GENERAL.contains(format)) {
-        return Err(CliError::Usage(format!("--format {}: a diff is human or json", format.name())));
+        return Err(CliError::Usage(format!("--format {}: available formats: human, json", format.name())));
     }
     let rulebook = rulebook(&plan)?;
     let check = Check::new(&rulebook).hosts(&plan.hosts).launch(&plan.launch).fail_on(plan.fail_on);
@@ -30,7 +30,7 @@ pub(super) fn diff(check: args::CheckArgs, environment: &Environment) -> Result<
         }
     }
     let [(before, was), (after, is)] = &*sides else {
-        return Err(CliError::Usage("a diff is of one platform: leave out --all-platforms".to_owned()));
+        return Err(CliError::Usage("diff compares one platform: omit --all-platforms".to_owned()));
     };
     let difference = compare((before, was), (after, is));
     outputs.difference(&difference, &plan.style)?;

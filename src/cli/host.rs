@@ -10,10 +10,10 @@ use super::args::{HostArgs, RecordForm};
 use super::plan::style;
 use super::{CliError, ExitStatus, output};
 
-/// Shows or writes what a machine says of itself.
+/// Shows or writes the record of a machine.
 pub(super) fn host(asked: &HostArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
     if !asked.root.is_dir() {
-        return Err(CliError::Usage(format!("--root {} is no folder", asked.root.display())));
+        return Err(CliError::Usage(format!("--root {} is not a folder", asked.root.display())));
     }
     let record =
         if asked.root == Path::new("/") { Record::here() } else { Record::collect(&HostTree::new(&asked.root)) };

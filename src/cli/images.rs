@@ -1,4 +1,4 @@
-//! `check`, `inspect` and `baseline`: images, one after the other.
+//! `check`, `inspect` and `baseline`: process images one after another.
 
 use std::thread;
 
@@ -50,11 +50,10 @@ pub(super) fn baseline(command: args::BaselineCommand, environment: &Environment
             let exit = judge(&plan, None, |judgements| known.add(judgements))?;
             output::file(&write.baseline, &known.text().map_err(|error| CliError::Usage(error.to_string()))?)?;
             if plan.verbosity != Verbosity::Quiet {
-                let count =
-                    if known.len() == 1 { "1 problem is".to_owned() } else { format!("{} problems are", known.len()) };
-                say(&format!("{}: {count} known from now on", write.baseline.display()));
+                let count = if known.len() == 1 { "1 finding".to_owned() } else { format!("{} findings", known.len()) };
+                say(&format!("wrote {} ({count})", write.baseline.display()));
             }
-            // What is wrong is written down and no reason to fail; an image that could not be had is.
+            // Recorded findings do not fail the run; an image that could not be read does.
             Ok(if exit == ExitStatus::Error { exit } else { ExitStatus::Pass })
         }
         args::BaselineCommand::Check(check) => {
@@ -65,7 +64,7 @@ pub(super) fn baseline(command: args::BaselineCommand, environment: &Environment
     }
 }
 
-/// Judges each image and reports on it. `see` is handed the judgements of each image for each host.
+/// Judges each image and reports on it. Passes the judgements of each image for each host to `see`.
 fn judge(
     plan: &ImagesPlan,
     baseline: Option<&Baseline>,
@@ -74,8 +73,8 @@ fn judge(
     let mut outputs = Outputs::open(&plan.outputs, plan.dockerfile.as_ref())?;
     let cancel = Cancel::default();
     let exit = thread::scope(|scope| {
-        // Rules take nearly as long to read as an image whose layers are known, so both are done at once. A policy that is wrong
-        // stops the image.
+        // Parsing the rules takes nearly as long as reading an image with cached layers, so both run in parallel. An
+        // invalid policy cancels the image.
         let reading = scope.spawn(|| rulebook(plan).inspect_err(|_| cancel.cancel()));
         let mut images = load(&plan.requests, plan.verbosity, &cancel);
         let first = images.next();
@@ -95,12 +94,12 @@ fn judge(
     Ok(exit)
 }
 
-/// What a check judges by: questions to a run have no answer in an image's bytes.
+/// Loads the rules of a check, without those about a run, which the bytes of an image cannot answer.
 pub(super) fn rulebook(plan: &ImagesPlan) -> Result<Rulebook, CliError> {
     Ok(plan.rulebook.open()?.only(|rule| !rule.is_of_run()))
 }
 
-/// Shows an image in the way that was asked for.
+/// Shows an image as the plan requires.
 fn show(image: &Image, plan: &ImagesPlan, outputs: &mut Outputs) -> Result<ExitStatus, CliError> {
     match &plan.action {
         Action::Files => outputs.text(&listing(&image.rootfs))?,
@@ -117,7 +116,7 @@ fn show(image: &Image, plan: &ImagesPlan, outputs: &mut Outputs) -> Result<ExitS
     Ok(ExitStatus::Pass)
 }
 
-/// Does something with every image and returns the worst outcome. An image that cannot be opened does not stop the others.
+/// Processes every image and returns the worst exit status. An image that cannot be opened does not stop the others.
 fn worst<'a>(
     images: impl Iterator<Item = (&'a Request, Result<Vec<Image>, image::ImageError>)>,
     outputs: &mut Outputs,
@@ -141,7 +140,7 @@ fn worst<'a>(
     Ok(exit)
 }
 
-/// Loads images, one after the other. `first` stops the first of them.
+/// Loads images one after another. `first` cancels the first of them.
 pub(super) fn load<'a>(
     requests: &'a [Request],
     verbosity: Verbosity,
@@ -149,7 +148,7 @@ pub(super) fn load<'a>(
 ) -> impl Iterator<Item = (&'a Request, Result<Vec<Image>, image::ImageError>)> {
     let terminal = Terminal::new(verbosity);
     let bars = terminal.clone();
-    // Nothing of ours outlives the process but the bars on the screen. There is only one handler.
+    // Only the progress bars must be cleaned up. An error means that a handler is already set.
     let _ = ctrlc::set_handler(move || {
         let _closed = bars.close();
         #[expect(clippy::exit, reason = "the only way to stop at once, whatever every thread is doing")]

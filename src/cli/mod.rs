@@ -1,5 +1,5 @@
-//! The command line: what was typed ([`args`]), what it means ([`plan`]), and doing it. Nothing below reads the environment or
-//! writes to a terminal.
+//! The command line: arguments ([`args`]), their resolution ([`plan`]), and the commands. The rest of the crate neither
+//! reads the environment nor writes to a terminal.
 
 mod args;
 mod cache;
@@ -28,7 +28,7 @@ use crate::model::Environment;
 
 use args::{Arguments, Command};
 
-/// How a run ended. More of these than one: the first in this order counts.
+/// Exit status of a run. Of several outcomes the greatest in this order applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ExitStatus {
     Pass,
@@ -61,7 +61,7 @@ impl From<Verdict> for ExitStatus {
 /// Runs the program with the arguments and the environment of this process.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    // A variable that is no UTF-8 names nothing that is looked for here.
+    // Variables that are not UTF-8 are irrelevant.
     let environment: Environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
@@ -72,7 +72,7 @@ pub fn main() -> ExitCode {
     exit.code().into()
 }
 
-/// Why nothing could be said.
+/// An error that ends the run without a verdict.
 #[derive(Debug, thiserror::Error)]
 enum CliError {
     #[error("{0}")]
@@ -108,17 +108,17 @@ fn run(arguments: Arguments, environment: &Environment) -> Result<ExitStatus, Cl
     }
 }
 
-/// Tells what is wrong with the cache, which is no reason to stop.
+/// Prints the cache's problems, which do not fail the run.
 fn notice(cache: &ScanCache) {
     cache.notices().iter().for_each(|notice| say(&format!("note: {notice}")));
 }
 
-/// Tells what was done on standard error, which is no part of a report.
+/// Prints a note on standard error.
 fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", crate::model::printable(text));
 }
 
-/// Tells an error on standard error. If that is gone as well, nobody is left to be told.
+/// Prints an error on standard error. A failure to do so is ignored: there is no other place to report it.
 fn complain(error: &dyn std::fmt::Display) {
     let mut stderr = io::stderr().lock();
     let style = if stderr.is_terminal() { anstyle::AnsiColor::Red.on_default().bold() } else { anstyle::Style::new() };

@@ -1,4 +1,4 @@
-//! Where reports go: standard output, and files that appear whole or not at all.
+//! Outputs of reports: standard output, and files that are written atomically.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::report::{self, Collection, Explanation, Format, Report, Style};
 use super::CliError;
 use super::args::ListFormat;
 
-/// Where a report goes.
+/// Target of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum OutputTarget {
     Stdout,
@@ -21,25 +21,25 @@ pub(super) enum OutputTarget {
 /// The open outputs of a run.
 pub(super) struct Outputs {
     outputs: Vec<OpenOutput>,
-    /// What was reported, for forms that are one document.
+    /// All reports, for formats that are a single document.
     collection: Collection,
 }
 
 struct OpenOutput {
     format: Format,
     sink: Sink,
-    /// Whether something was written: reports for people are parted by a blank line.
+    /// True after the first write: a blank line separates human-readable reports.
     used: bool,
 }
 
 enum Sink {
     Stdout,
-    /// A temporary file beside the wanted one, which it becomes in the end.
+    /// A temporary file next to the final one, and the path to rename it to.
     File(tempfile::NamedTempFile, PathBuf),
 }
 
 impl Outputs {
-    /// Opens all of them before the work begins: a folder that is not there is told at once.
+    /// Opens all outputs before the work begins, so that a missing folder is reported at once.
     pub(super) fn open(targets: &[(Format, OutputTarget)], dockerfile: Option<&Dockerfile>) -> Result<Self, CliError> {
         let open = |(format, target): &(Format, OutputTarget)| {
             let sink = match target {
@@ -52,23 +52,23 @@ impl Outputs {
         Ok(Self { outputs, collection: Collection::new(dockerfile.cloned()) })
     }
 
-    /// Writes the reports on one image to each, in its form: one, or one for each host.
+    /// Writes the reports on one image to each output in its format: a single report, or one per host.
     pub(super) fn report(&mut self, reports: &[Report<'_>], style: &Style) -> Result<(), CliError> {
         self.collection.add(reports);
         self.each(style, |format, style, out| format.write(reports, style, out))
     }
 
-    /// Writes what tells two images apart to each, in its form.
+    /// Writes the difference between two images to each output in its format.
     pub(super) fn difference(&mut self, difference: &Difference<'_>, style: &Style) -> Result<(), CliError> {
         self.each(style, |format, style, out| report::write_difference(difference, format, style, out))
     }
 
-    /// Tells documents on all images that there is one that could not be had.
+    /// Records an image that could not be read, for formats that are a single document.
     pub(super) fn missing(&mut self, reference: &str, why: &str) {
         self.collection.miss(reference, why);
     }
 
-    /// Writes an explanation to each, in its form.
+    /// Writes an explanation to each output in its format.
     pub(super) fn explanation(&mut self, explanation: &Explanation<'_>, style: &Style) -> Result<(), CliError> {
         self.each(style, |format, style, out| explanation.write(format, style, out))
     }
@@ -93,12 +93,12 @@ impl Outputs {
         Ok(())
     }
 
-    /// Writes a text to each.
+    /// Writes a text to each output.
     pub(super) fn text(&mut self, text: &str) -> Result<(), CliError> {
         self.outputs.iter_mut().try_for_each(|output| output.write(|out| out.write_all(text.as_bytes())))
     }
 
-    /// Writes the documents, and files take their names.
+    /// Writes the documents and renames the files to their final paths.
     pub(super) fn finish(self) -> Result<(), CliError> {
         for mut output in self.outputs {
             let format = output.format;
@@ -125,14 +125,14 @@ impl OpenOutput {
     }
 }
 
-/// A temporary file in the folder of a wanted one.
+/// Creates a temporary file in the folder of the final one.
 fn beside(path: &Path) -> Result<tempfile::NamedTempFile, CliError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let file = tempfile::Builder::new().prefix(".ncclcheck-").tempfile_in(folder);
     file.map_err(|error| failure(&path.display().to_string(), error))
 }
 
-/// Writes a file, which appears whole or not at all.
+/// Writes a file atomically.
 pub(super) fn file(path: &Path, text: &str) -> Result<(), CliError> {
     let failed = |error| failure(&path.display().to_string(), error);
     let mut file = beside(path)?;
@@ -140,7 +140,7 @@ pub(super) fn file(path: &Path, text: &str) -> Result<(), CliError> {
     file.persist(path).map(drop).map_err(|error| failed(error.error))
 }
 
-/// Who closes our standard output early has seen enough: that is no failure.
+/// Writes to standard output. A reader that closes the pipe early (EPIPE) is not an error.
 pub(super) fn stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), CliError> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     match write(&mut out).and_then(|()| out.flush()) {
@@ -153,7 +153,7 @@ fn failure(what: &str, error: io::Error) -> CliError {
     CliError::Output { what: what.to_owned(), error }
 }
 
-/// The list of rules.
+/// Prints the list of rules.
 pub(super) fn rules(rules: &RuleSet, form: ListFormat, style: &Style) -> Result<(), CliError> {
     stdout(|out| match form {
         ListFormat::Human => {

@@ -1,4 +1,4 @@
-//! What was typed, resolved: nothing is left to guess below.
+//! Resolves arguments to a plan without defaults or choices.
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _};
@@ -26,10 +26,10 @@ use super::args::{CheckArgs, Color, FailOn, ImageArgs, InspectArgs, OutputArgs, 
 use super::output::OutputTarget;
 use super::verbosity::Verbosity;
 
-/// Columns where nobody says how many there are, as in a CI log.
+/// Columns if the terminal's width is unknown, as in a CI log.
 const WIDTH: usize = 80;
 
-/// A run.
+/// Plan of a run over images.
 #[derive(Debug)]
 pub(super) struct ImagesPlan {
     pub(super) action: Action,
@@ -38,12 +38,12 @@ pub(super) struct ImagesPlan {
     pub(super) launch: Vec<Setting>,
     pub(super) outputs: Vec<(Format, OutputTarget)>,
     pub(super) style: Style,
-    /// If typed.
+    /// Value of `--fail-on`, if given.
     pub(super) fail_on: Option<Severity>,
     pub(super) rulebook: RulebookArgs,
     pub(super) verbosity: Verbosity,
     pub(super) hosts: Vec<HostDescription>,
-    /// What the image was built from, where findings are shown in it.
+    /// Dockerfile of the image, to annotate with findings.
     pub(super) dockerfile: Option<Dockerfile>,
 }
 
@@ -89,7 +89,7 @@ impl ImagesPlan {
         let style = style(&common.output.look, environment);
         let verbosity = Verbosity::of(&common.output, environment);
         let launch = launch(&common.launch, &common.env, &common.reading.limits()?)?;
-        // Of a name that is set more than once, the last counts; a value that only a shell can tell changes nothing here.
+        // The last known value of a variable wins. An unknown value, which only a shell can compute, is ignored here.
         let known = launch.iter().filter_map(|set| Some((set.name.clone(), set.value.clone()?)));
         let variables: BTreeMap<_, _> = known.collect();
         let cache = Arc::new(common.caching.open(environment)?);
@@ -114,10 +114,10 @@ impl ImagesPlan {
 }
 
 impl ReadingArgs {
-    /// The bounds that were typed.
+    /// Resolves `--limit` and `--tmp-dir`.
     pub(super) fn limits(&self) -> Result<Limits, CliError> {
         if let Some(folder) = self.tmp_dir.as_ref().filter(|folder| !folder.is_dir()) {
-            return Err(CliError::Usage(format!("--tmp-dir {} is no folder", folder.display())));
+            return Err(CliError::Usage(format!("--tmp-dir {} is not a folder", folder.display())));
         }
         let mut limits = Limits { temporary: self.tmp_dir.clone(), ..Limits::default() };
         for text in &self.limit {
@@ -128,7 +128,7 @@ impl ReadingArgs {
     }
 }
 
-/// What is asked for, image by image.
+/// Resolves the reading options to one request per image.
 pub(super) fn requests(
     images: &[String],
     reading: ReadingArgs,
@@ -164,7 +164,8 @@ pub(super) fn requests(
     images.iter().map(request).collect()
 }
 
-/// What `--launch` and `--env` set, options last. Of files only what concerns this check is kept: the rest may be secrets.
+/// Resolves `--launch` and `--env`, options last. Only relevant variables of launch files are kept: others may be
+/// secrets.
 fn launch(files: &[PathBuf], options: &[String], limits: &Limits) -> Result<Vec<Setting>, CliError> {
     let mut settings = Vec::new();
     for path in files {
@@ -182,23 +183,25 @@ fn launch(files: &[PathBuf], options: &[String], limits: &Limits) -> Result<Vec<
     Ok(settings)
 }
 
-/// `--dockerfile`. Services know it by its path in the repository, which is taken to be the current folder.
+/// Resolves `--dockerfile`. CI services identify files by their path in the repository, whose root must be the current
+/// directory.
 fn dockerfile(path: &Path) -> Result<Dockerfile, CliError> {
     let wrong = |what: String| CliError::Usage(format!("--dockerfile {}: {what}", path.display()));
     let text = read_text(path, &Limits::default()).map_err(|error| wrong(error.why))?;
     let here = std::env::current_dir().unwrap_or_default();
     let inside = path.strip_prefix(&here).unwrap_or(path).to_str().and_then(report::relative);
-    let why = "services know files by their path in the repository: run this in its root, with the file below it";
+    let why = "the file must be inside the current directory: run ncclcheck in the root of the repository";
     Dockerfile::parse(inside.ok_or_else(|| wrong(why.to_owned()))?, &text).map_err(wrong)
 }
 
-/// One `--env`. Engines take the value of a bare name from their own environment, which is not the one of the hosts here.
+/// Parses `--env`. A bare name is rejected: engines take its value from their own environment, which is not known for
+/// the hosts.
 fn variable(text: &str) -> Result<(&str, &str), CliError> {
     let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    pair.ok_or_else(|| CliError::Usage(format!("--env {text}: write NAME=VALUE")))
+    pair.ok_or_else(|| CliError::Usage(format!("--env {text}: expected NAME=VALUE")))
 }
 
-/// `--format` and `--output`, paired. `forms` are those that there can be.
+/// Pairs `--format` with `--output`. `forms` are the formats that the command supports.
 pub(super) fn outputs(output: &OutputArgs, forms: &[Format]) -> Result<Vec<(Format, OutputTarget)>, CliError> {
     let mut rest = output.file.clone().map_or(OutputTarget::Stdout, OutputTarget::File);
     let mut outputs: Vec<(Format, OutputTarget)> = Vec::new();
@@ -206,17 +209,17 @@ pub(super) fn outputs(output: &OutputArgs, forms: &[Format]) -> Result<Vec<(Form
         let (name, file) = text.split_once('=').map_or((text.as_str(), None), |(name, file)| (name, Some(file)));
         let Some(format) = name.parse().ok().filter(|format| forms.contains(format)) else {
             let names: Vec<_> = forms.iter().map(|format| format.name()).collect();
-            return Err(CliError::Usage(format!("--format {text}: here the forms are {}", names.join(", "))));
+            return Err(CliError::Usage(format!("--format {text}: available formats: {}", names.join(", "))));
         };
         let target = match file {
-            Some("") => return Err(CliError::Usage(format!("--format {text}: there is no file behind '='"))),
+            Some("") => return Err(CliError::Usage(format!("--format {text}: expected a file name after '='"))),
             Some("-") => OutputTarget::Stdout,
             Some(file) => OutputTarget::File(file.into()),
             None => rest.clone(),
         };
         if outputs.iter().any(|(_, taken)| *taken == target) {
             return Err(CliError::Usage(format!(
-                "--format {text}: another form goes to the same place; write FORM=FILE"
+                "--format {text}: another format has the same target; use FORMAT=FILE"
             )));
         }
         outputs.push((format, target));
@@ -226,12 +229,12 @@ pub(super) fn outputs(output: &OutputArgs, forms: &[Format]) -> Result<Vec<(Form
     } else if let OutputTarget::File(path) = &rest
         && !outputs.iter().any(|(_, target)| *target == rest)
     {
-        return Err(CliError::Usage(format!("--output {}: every --format has a file of its own", path.display())));
+        return Err(CliError::Usage(format!("--output {}: every --format already has its own file", path.display())));
     }
     Ok(outputs)
 }
 
-/// What the terminal and the user want to see.
+/// Resolves the style of the output from the options, the environment and the terminal.
 pub(super) fn style(look: &StyleArgs, environment: &Environment) -> Style {
     let is_terminal = io::stdout().is_terminal();
     let color = match look.color {
@@ -263,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_and_files() {
+    fn formats_are_paired_with_files() {
         let file = |name: &str| OutputTarget::File(name.into());
         assert_eq!(pair(&[], None).unwrap(), [(Format::Human, OutputTarget::Stdout)]);
         assert_eq!(pair(&[], Some("a")).unwrap(), [(Format::Human, file("a"))]);
@@ -271,10 +274,10 @@ mod tests {
         let both = [(Format::Human, OutputTarget::Stdout), (Format::Json, file("r.json"))];
         assert_eq!(pair(&["human", "json=r.json"], None).unwrap(), both);
         for (formats, output, why) in [
-            (&["toml"][..], None, "the forms are human, json, sarif, junit, github, gitlab, markdown"),
-            (&["json="], None, "no file behind '='"),
-            (&["json", "human"], None, "another form goes to the same place"),
-            (&["json=a"], Some("b"), "every --format has a file of its own"),
+            (&["toml"][..], None, "available formats: human, json, sarif, junit, github, gitlab, markdown"),
+            (&["json="], None, "expected a file name after '='"),
+            (&["json", "human"], None, "another format has the same target"),
+            (&["json=a"], Some("b"), "every --format already has its own file"),
         ] {
             let error = pair(formats, output).unwrap_err();
             assert!(error.contains(why), "{error}");

@@ -1,4 +1,4 @@
-//! Progress on standard error: bars on a terminal, a line now and then elsewhere.
+//! Progress on standard error: bars on a terminal, periodic lines elsewhere.
 
 use std::fmt;
 use std::io::{self, Write as _};
@@ -14,17 +14,17 @@ use crate::model::{Meter, Progress};
 use super::terminal_margin::WithMargin;
 use super::verbosity::Verbosity;
 
-/// How long nothing is said where lines are written, and between lines.
+/// Delay before the first line, and between lines.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Shows progress.
+/// Displays progress.
 #[derive(Clone, Debug)]
 pub(super) struct Terminal {
     verbosity: Verbosity,
     bars: MultiProgress,
-    /// Held while a bar is drawn.
+    /// Locked while a bar is drawn.
     drawing: Arc<Mutex<()>>,
-    /// When the last line was written.
+    /// Time of the last line.
     last: Arc<Mutex<Instant>>,
 }
 
@@ -42,13 +42,13 @@ impl Terminal {
         }
     }
 
-    /// Takes the bars off the screen.
+    /// Clears the bars.
     pub(super) fn clear(&self) {
-        // A terminal that is gone needs no clearing.
+        // A closed terminal needs no clearing.
         let _ = self.bars.clear();
     }
 
-    /// The same, and nothing is drawn again as long as the guard is held, whatever threads are still at work.
+    /// Clears the bars and prevents other threads from drawing while the guard is held.
     pub(super) fn close(&self) -> MutexGuard<'_, ()> {
         let guard = self.drawing.lock().unwrap_or_else(PoisonError::into_inner);
         self.clear();
@@ -73,9 +73,9 @@ impl Progress for Terminal {
                     Some(_) => "{msg:20!} {wide_bar} {bytes:>10} of {total_bytes:10} {bytes_per_sec:12} {eta:>3}",
                     None => "{msg:20!} {spinner} {bytes:>10} {bytes_per_sec:12}",
                 };
-                // A template that does not parse would be a defect; the bar then has its plain look.
+                // The templates are constants, so that parsing cannot fail.
                 bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
-                // What stands in parentheses, a digest, would leave no room for the bar.
+                // The digest in parentheses would leave no room for the bar.
                 let short = what.split(" (").next().unwrap_or(what);
                 bar.set_message(crate::model::printable(short).into_owned());
                 Box::new(Bar { bar, drawing: Arc::clone(&self.drawing) })
@@ -130,7 +130,7 @@ impl Meter for ProgressLines {
         let rate =
             size(u64::try_from(u128::from(done) * 1000 / self.begun.elapsed().as_millis().max(1)).unwrap_or(u64::MAX));
         let what = crate::model::printable(&self.what);
-        // Progress that nobody can see is no reason to stop.
+        // A failure to display progress is not an error.
         let _ = writeln!(io::stderr(), "{what}: {}{of}, {rate}/s", size(done));
     }
 }

@@ -1,4 +1,4 @@
-//! `ncclcheck rules`: what rules there are, and whether they are any good.
+//! `ncclcheck rules` and `ncclcheck explain`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -49,7 +49,7 @@ fn schema(asked: &SchemaArgs) -> Result<ExitStatus, CliError> {
     })
 }
 
-/// Writes a page for each rule, and the list of them.
+/// Writes a page for each rule, and an index.
 fn docs(asked: &DocsArgs) -> Result<ExitStatus, CliError> {
     let rulebook = asked.rulebook.open()?;
     let rules = rulebook.rules();
@@ -70,7 +70,7 @@ pub(super) fn explain(asked: &ExplainArgs) -> Result<ExitStatus, CliError> {
     let rulebook = asked.rulebook.open()?;
     let rules = rulebook.rules();
     let all = RuleSet::builtin()?;
-    // A rule that the policy turned off can be read about too.
+    // A rule that the policy disables can be explained too.
     if let Some(rule) = rules.get(&asked.name).or_else(|| all.get(&asked.name)) {
         return print(&pages::rule(rule));
     }
@@ -79,8 +79,8 @@ pub(super) fn explain(asked: &ExplainArgs) -> Result<ExitStatus, CliError> {
     }
     let names = rules.iter().map(|rule| &*rule.id).chain(KEYS.iter().map(|key| key.name));
     let help = suggestion(&asked.name, names)
-        .unwrap_or_else(|| "`ncclcheck rules list` and `ncclcheck rules schema facts` show those there are".to_owned());
-    Err(CliError::Usage(format!("there is no rule and no fact '{}'\n  help: {help}", asked.name)))
+        .unwrap_or_else(|| "run `ncclcheck rules list` or `ncclcheck rules schema facts` for a list".to_owned());
+    Err(CliError::Usage(format!("unknown rule or fact '{}'\n  help: {help}", asked.name)))
 }
 
 fn print(text: &str) -> Result<ExitStatus, CliError> {
@@ -95,21 +95,23 @@ fn show(asked: &ShowArgs) -> Result<ExitStatus, CliError> {
     let rulebook = asked.rulebook.open()?;
     let rules = rulebook.rules();
     match rules.get(&asked.rule) {
-        // What a policy requires has no file of its own.
-        Some(rule) if rule.is_required() => Err(CliError::Usage(format!("{} stands in {}", rule.id, rule.file))),
+        // A requirement of a policy has no file of its own.
+        Some(rule) if rule.is_required() => {
+            Err(CliError::Usage(format!("{} is a requirement in {}", rule.id, rule.file)))
+        }
         Some(rule) => print(&read_text(Path::new(&rule.file), &Limits::default())?),
         None => Err(no_rule(&asked.rule, rules)),
     }
 }
 
-/// A rule that somebody names and that there is not.
+/// Creates the error for an unknown rule.
 pub(super) fn no_rule(id: &str, rules: &RuleSet) -> CliError {
     let help = suggestion(id, rules.iter().map(|rule| &*rule.id));
-    let help = help.unwrap_or_else(|| "`ncclcheck rules list` shows those there are".to_owned());
-    CliError::Usage(format!("there is no rule '{id}'\n  help: {help}"))
+    let help = help.unwrap_or_else(|| "run `ncclcheck rules list` for a list".to_owned());
+    CliError::Usage(format!("unknown rule '{id}'\n  help: {help}"))
 }
 
-/// Tries rules; every rule that can be read is tried, whatever is wrong with others.
+/// Tests rules. An invalid rule file does not stop the tests of others.
 fn test(asked: &TestArgs) -> Result<ExitStatus, CliError> {
     let mut wrong = Vec::new();
     let rules = if asked.folders.is_empty() {
@@ -140,16 +142,16 @@ fn test(asked: &TestArgs) -> Result<ExitStatus, CliError> {
     wrong.extend(sum.survivors.iter().cloned());
     output::stdout(|out| {
         wrong.iter().try_for_each(|what| writeln!(out, "{}", crate::model::printable(what)))?;
-        write!(out, "{count} rules, {} examples: {} come out otherwise", sum.examples, sum.failures.len())?;
+        write!(out, "{count} rules, {} examples: {} failed", sum.examples, sum.failures.len())?;
         if asked.mutate {
             let noticed = sum.mutants - sum.survivors.len();
-            write!(out, "; {noticed} of {} changes of their conditions are noticed", sum.mutants)?;
+            write!(out, "; {noticed} of {} mutants caught", sum.mutants)?;
         }
         if unread > 0 {
             write!(
                 out,
                 "; {}",
-                if unread == 1 { "1 file is no rule".to_owned() } else { format!("{unread} files are no rules") }
+                if unread == 1 { "1 invalid rule file".to_owned() } else { format!("{unread} invalid rule files") }
             )?;
         }
         writeln!(out)

@@ -1,12 +1,12 @@
-//! A terminal with room behind its lines. A bar fills its line and leaves the cursor at the end; the `^C` that the terminal
-//! echoes there would begin another line, and that one would be cleared in the bar's place.
+//! A terminal with a margin at the end of its lines. A bar fills its line and leaves the cursor at the end, where an
+//! echoed `^C` would wrap to another line, which would then be cleared instead of the bar.
 
 use std::io;
 
 use console::Term;
 use indicatif::TermLike;
 
-/// Columns of an echoed `^C`, and one for the cursor.
+/// Columns for an echoed `^C` and the cursor.
 const MARGIN: u16 = 3;
 
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! How much is written to standard error while work goes on.
+//! Amount of progress output on standard error.
 
 use std::io::{self, IsTerminal as _};
 
@@ -6,11 +6,11 @@ use crate::model::Environment;
 
 use super::args::OutputArgs;
 
-/// What is written to standard error beside errors.
+/// Output on standard error in addition to errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verbosity {
     Quiet,
-    /// A line now and then.
+    /// Periodic lines.
     Lines,
     Bars,
 }

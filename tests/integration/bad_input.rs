@@ -44,15 +44,15 @@ fn paths_and_names() {
     refused(&[&format!("oci:{}:other", layout.path().display())], None, &["there is no image ':other' here"]);
     refused(&["docker:debian"], None, &["write docker://NAME"]);
     refused(&["root:/nonexistent"], None, &["is no folder"]);
-    refused(&["--format", "pdf", "x"], None, &["here the forms are human, json"]);
+    refused(&["--format", "pdf", "x"], None, &["available formats: human, json"]);
     refused(&["--limit", "entires=1", "x"], None, &["unknown limit 'entires'; available: document,"]);
     refused(
         &["--limit", "entries=3", world("good").to_str().unwrap()],
         None,
         &["4 entries, the limit is 3 (raise it with --limit entries=N"],
     );
-    refused(&["--env", "NCCL_DEBUG", "x"], None, &["--env NCCL_DEBUG: write NAME=VALUE"]);
-    refused(&["--tmp-dir", "/nonexistent", "x"], None, &["--tmp-dir /nonexistent is no folder"]);
+    refused(&["--env", "NCCL_DEBUG", "x"], None, &["--env NCCL_DEBUG: expected NAME=VALUE"]);
+    refused(&["--tmp-dir", "/nonexistent", "x"], None, &["--tmp-dir /nonexistent is not a folder"]);
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn a_rank_that_does_not_come_is_named() {
 fn what_is_no_recording_is_said() {
     let output = run(&["probe", "--from", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")], None);
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no line of a probe in it"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("not a recording of a probe"));
 }
 
 /// The program as it is printed, by the Python that is here.
@@ -98,9 +98,9 @@ fn what_is_typed_wrong_is_told_before_anything_runs() {
     for (arguments, wanted) in [
         (&["--in-place", "--steps", "nccl"][..], "there is no step 'nccl'; there are limits, gpus"),
         (&["--in-place", "--fail-for", "me"], "unknown owner 'me'; available: image, host, arrangement"),
-        (&["--in-place", "--what-if", "NCCL_ALGO"], "write NAME=VALUE"),
+        (&["--in-place", "--what-if", "NCCL_ALGO"], "expected NAME=VALUE"),
         (&["--in-place", "--expect", "/nonexistent"], "/nonexistent: No such file"),
-        (&["oci:layout"], "which an engine must have"),
+        (&["oci:layout"], "a probe runs images of a container engine"),
         (&["--isolate-gpus", "--network", "bridge", "my/image"], "--network must be host"),
     ] {
         let output = run(&[&["probe"][..], arguments].concat(), None);

@@ -62,8 +62,8 @@ fn findings_are_beside_the_dockerfile_s_lines() {
 fn what_is_not_possible_is_told_before_the_work() {
     let image = world("good").display().to_string();
     for (arguments, why) in [
-        (&["inspect", "--format", "sarif", &image][..], "--format sarif: here the forms are human, json"),
-        (&["check", "--dockerfile", "/etc/hostname", &image], "services know files by their path in the repository"),
+        (&["inspect", "--format", "sarif", &image][..], "--format sarif: available formats: human, json"),
+        (&["check", "--dockerfile", "/etc/hostname", &image], "must be inside the current directory"),
         (&["check", "--dockerfile", "README.md", &image], "--dockerfile README.md: "),
         (&["check", "--dockerfile", "nowhere", &image], "No such file"),
     ] {

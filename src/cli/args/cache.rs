@@ -1,44 +1,49 @@
-//! `--cache`, `--no-cache` and `ncclcheck cache`.
+//! Arguments `--cache` and `--no-cache`, and of `ncclcheck cache`.
 
 use clap::{Args, Subcommand};
 
 use super::{ListFormat, ReadingArgs};
 
-/// Which caches a run uses.
+/// Caches of a run.
 #[derive(Clone, Debug, Default, Args)]
 pub(in crate::cli) struct CachingArgs {
-    /// Share scans of layers: look for them here too, and put them here (s3://BUCKET/PATH, gs://, az://, file://, http(s):// or
-    /// a folder); who may write there is believed [default: $NCCLCHECK_CACHE]
+    /// Shared cache of layer scans: a URL or a folder [default: $NCCLCHECK_CACHE]
+    ///
+    /// Scans are read from the shared cache on a miss of the local cache, and new scans are written to both. URLs:
+    /// s3://BUCKET/PATH, gs://BUCKET/PATH, az://CONTAINER/PATH, http(s)://SERVER/PATH, file:///FOLDER. Anyone with
+    /// write access to a shared cache is trusted.
     #[arg(long, value_name = "URL", conflicts_with = "no_cache", help_heading = "Cache")]
     pub(in crate::cli) cache: Option<String>,
-    /// Read every layer, and keep no scans; NCCLCHECK_CACHE=off says it for good
+    /// Disable the cache: read every layer and store no scans
+    ///
+    /// NCCLCHECK_CACHE=off disables the cache for all runs.
     #[arg(long, help_heading = "Cache")]
     pub(in crate::cli) no_cache: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum CacheCommand {
-    /// Show where it is, and how much is in it
+    /// Show the location and size of the cache
     Info(CacheInfoArgs),
-    /// Remove scans from it
+    /// Remove scans from the cache
     Clear(CacheClearArgs),
-    /// Copy scans of this version to a folder or a URL, which others then name with --cache
+    /// Copy scans of this version to a folder or URL for use with --cache
     Export(Box<CacheExportArgs>),
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CacheInfoArgs {
-    /// Form of the answer
-    #[arg(long, value_name = "FORM", default_value = "human")]
+    /// Output format
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub(in crate::cli) format: ListFormat,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CacheClearArgs {
-    /// Only those that other versions of the scanner made, or that were made within other limits
+    /// Remove only scans made by other scanner versions or with other limits
     #[arg(long)]
     pub(in crate::cli) other_versions: bool,
-    /// Only those that were not used for so many days
+    /// Remove only scans that were not used for DAYS days
     #[arg(long, value_name = "DAYS")]
     pub(in crate::cli) older_than: Option<u32>,
 }
@@ -48,10 +53,12 @@ pub(in crate::cli) struct CacheClearArgs {
     after_help = "Examples:\n  ncclcheck cache export /mnt/team/scans pytorch/pytorch:latest\n  ncclcheck cache export s3://ci-cache/ncclcheck"
 )]
 pub(in crate::cli) struct CacheExportArgs {
-    /// Folder or URL, as --cache takes it
+    /// Folder or URL, as for --cache
     #[arg(value_name = "PLACE")]
     pub(in crate::cli) place: String,
-    /// Images whose layers' scans are copied; those that are not kept yet are made. All that are kept if none is named
+    /// Images whose scans are copied [default: all cached scans]
+    ///
+    /// Layers without a cached scan are scanned first.
     #[arg(value_name = "IMAGE")]
     pub(in crate::cli) images: Vec<String>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! What can be typed.
+//! Command-line arguments.
 
 pub(super) mod cache;
 pub(super) mod probe;
@@ -16,8 +16,7 @@ use cache::{CacheCommand, CachingArgs};
 use probe::{Preflight, ProbeArgs};
 use rulebook::RulebookArgs;
 
-/// Tells from the bytes of a PyTorch-CUDA container image, without running it, whether distributed training in it will use
-/// NCCL and RDMA.
+/// Check if distributed training in a PyTorch-CUDA container image will use NCCL and RDMA, without running the image.
 #[derive(Debug, Parser)]
 #[command(name = "ncclcheck", version, arg_required_else_help = true, max_term_width = 100)]
 pub(super) struct Arguments {
@@ -27,48 +26,48 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Judge images by the rules
+    /// Check images by the rules
     Check(CheckArgs),
-    /// Show what is in images, with no judgement
+    /// Show the contents of images, without a verdict
     Inspect(InspectArgs),
-    /// Run an image on this host's GPUs, and tell what NCCL, the topology and RDMA really do
+    /// Run an image on this host's GPUs and report the actual behaviour of NCCL, topology and RDMA
     Probe(Box<ProbeArgs>),
-    /// Check an image and probe it: the step before a training job
+    /// Check an image and probe it, as the step before a training job
     Preflight(Box<Preflight>),
-    /// Tell two images apart: what is in them, and which rules fail for one of them
+    /// Compare two images: contents and findings
     Diff(Box<DiffArgs>),
-    /// Accept what is wrong today, and fail on what comes new
+    /// Record today's findings and fail only on new ones
     #[command(subcommand)]
     Baseline(Box<BaselineCommand>),
-    /// Tell all about a rule or a fact
+    /// Explain a rule or a fact
     Explain(ExplainArgs),
-    /// Show what this machine says of itself: driver, GPUs, fabric, RDMA, limits; `check --host-facts` judges by it
+    /// Show this machine's driver, GPUs, fabric, RDMA and limits, or record them for `check --host-facts`
     Host(HostArgs),
-    /// The rules that images are judged by
+    /// List, show, test and document the rules
     #[command(subcommand)]
     Rules(RulesCommand),
-    /// Scans of layers that are kept, so that no layer is read twice
+    /// Manage the cache of layer scans
     #[command(subcommand)]
     Cache(CacheCommand),
 }
 
 #[derive(Debug, Subcommand)]
 pub(super) enum RulesCommand {
-    /// List the rules that count
+    /// List the active rules
     List(ListArgs),
     /// List the profiles
     Profiles,
-    /// Show a rule's file
+    /// Print the source of a rule
     Show(ShowArgs),
-    /// Try rules by their examples
+    /// Test rules against their examples
     Test(TestArgs),
-    /// Print the JSON schema of a file, for editors, or list the facts that conditions can ask for
+    /// Print the JSON schema of a file, or list the facts and functions of conditions
     Schema(SchemaArgs),
-    /// Write a page in Markdown for each rule
+    /// Write a Markdown page for each rule
     Docs(DocsArgs),
 }
 
-/// The forms of an image reference.
+/// Help text on the forms of an image reference.
 fn images() -> String {
     let line = |(form, description): (String, &str)| format!("\n  {form:<29}{description}");
     let lines: String = reference::forms().into_iter().map(line).collect();
@@ -77,11 +76,11 @@ fn images() -> String {
 
 const EXIT: &str = "\
 Exit status:
-  0  pass        1  a rule failed        2  wrong usage, or our own failure
-  3  incomplete: no rule failed, but one could not be answered";
+  0  pass        1  a rule failed        2  usage error, or the image could not be read
+  3  incomplete: no rule failed, but some could not be evaluated";
 
 const HOSTS: &str = "\
-A HOST is driver=VERSION,gpu=MODEL[xCOUNT] (h100x8, or by architecture sm_90x8), and what else is known of it:
+A HOST is driver=VERSION,gpu=MODEL[xCOUNT] (h100x8, or sm_90x8 by architecture), with these optional keys:
   cuda=VERSION  fabric=nvswitch|pcie  rdma=mlx5|efa|none  kernel=VERSION  name=TEXT";
 
 #[derive(Debug, Args)]
@@ -89,18 +88,23 @@ A HOST is driver=VERSION,gpu=MODEL[xCOUNT] (h100x8, or by architecture sm_90x8),
 pub(super) struct CheckArgs {
     #[command(flatten)]
     pub(super) common: ImageArgs,
-    /// Judge for a host that is not here: KEY=VALUE,... as below, or a YAML file with a list of such maps; may be given
-    /// several times
+    /// Evaluate for a described host: KEY=VALUE,... as listed below, or a YAML file (repeatable)
+    ///
+    /// The YAML file is a list of maps with the same keys. The image is judged for each host.
     #[arg(long, value_name = "HOST|FILE")]
     pub(super) host: Vec<String>,
-    /// Judge for the host that this record is of, which `ncclcheck host --format json -o FILE` wrote there; may be given
-    /// several times
+    /// Evaluate for the host recorded in FILE (repeatable)
+    ///
+    /// Create the record on the host with `ncclcheck host --format json -o FILE`.
     #[arg(long, value_name = "FILE")]
     pub(super) host_facts: Vec<PathBuf>,
-    /// What the image was built from: sarif, github, gitlab show findings beside its lines
+    /// Dockerfile of the image, to annotate its lines with findings
+    ///
+    /// The formats sarif, github and gitlab attach each finding to a line of this file, which must be inside the
+    /// current directory.
     #[arg(long, value_name = "FILE")]
     pub(super) dockerfile: Option<PathBuf>,
-    /// Findings from this severity on fail the check [default: error, or as the policy says]
+    /// Lowest severity that fails the check [default: error, or that of the policy]
     #[arg(long, value_name = "SEVERITY")]
     pub(super) fail_on: Option<FailOn>,
     #[command(flatten)]
@@ -112,32 +116,36 @@ pub(super) struct CheckArgs {
 pub(super) struct InspectArgs {
     #[command(flatten)]
     pub(super) common: ImageArgs,
-    /// List the merged file system instead: path, kind, mode, size and target of every entry
+    /// List the files of the merged file system instead
+    ///
+    /// Each line has the path, type, mode, size and target of an entry.
     #[arg(long)]
     pub(super) files: bool,
-    /// Show instead how the dynamic loader comes to this library (libnccl.so.2) or file when torch is imported
+    /// Explain instead how the dynamic loader finds a library (such as libnccl.so.2) or file on `import torch`
     #[arg(long, value_name = "NAME|FILE", conflicts_with = "files")]
     pub(super) explain: Vec<String>,
-    /// With --explain: in the process of this program of the image, which need not be Python
+    /// With --explain: start from this program of the image instead of Python
     #[arg(long, value_name = "FILE", requires = "explain")]
     pub(super) program: Option<String>,
-    /// With --explain: as if this file, which the process has mapped, called dlopen
+    /// With --explain: search as if this loaded file called dlopen
     #[arg(long, value_name = "FILE", requires = "explain")]
     pub(super) from: Option<String>,
 }
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Nothing is run, and root is not needed; what only root may read is told as unknown.\n\nExamples:\n  ncclcheck host\n  ncclcheck host --format json -o node1.json\n  ncclcheck check --host-facts node1.json torch.tar"
+    after_help = "Nothing is run, and root is not required: values that only root may read are reported as unknown.\n\nExamples:\n  ncclcheck host\n  ncclcheck host --format json -o node1.json\n  ncclcheck check --host-facts node1.json torch.tar"
 )]
 pub(super) struct HostArgs {
-    /// Form of the record
-    #[arg(long, value_name = "FORM", default_value = "human")]
+    /// Output format
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub(super) format: RecordForm,
-    /// Write it to this file instead of standard output
+    /// Write the record to FILE instead of standard output
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub(super) file: Option<PathBuf>,
-    /// Where the machine's root is mounted, as in a container; NVML is not asked then, which speaks for this process's machine
+    /// Root of the machine's file system, if mounted elsewhere, as in a container
+    ///
+    /// With a root other than / NVML is not queried, because it only describes the machine of this process.
     #[arg(long, value_name = "DIR", default_value = "/")]
     pub(super) root: PathBuf,
     #[command(flatten)]
@@ -153,8 +161,8 @@ pub(super) enum RecordForm {
 
 #[derive(Debug, Args)]
 pub(super) struct ListArgs {
-    /// Form of the list
-    #[arg(long, value_name = "FORM", default_value = "human")]
+    /// Output format
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub(super) format: ListFormat,
     #[command(flatten)]
     pub(super) rulebook: RulebookArgs,
@@ -164,7 +172,7 @@ pub(super) struct ListArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct SchemaArgs {
-    /// Of what
+    /// Schema to print
     #[arg(value_name = "WHAT", default_value = "policy")]
     pub(super) what: SchemaOf,
 }
@@ -173,17 +181,17 @@ pub(super) struct SchemaArgs {
 pub(super) enum SchemaOf {
     /// ncclcheck.yaml
     Policy,
-    /// A rule's file
+    /// Rule files
     Rule,
-    /// What `--format json` writes
+    /// The report of `--format json`
     Report,
-    /// No schema: names and types of facts, and functions of conditions
+    /// The facts and functions of conditions (not a JSON schema)
     Facts,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct DocsArgs {
-    /// Folder for the pages
+    /// Output folder
     pub(super) folder: PathBuf,
     #[command(flatten)]
     pub(super) rulebook: RulebookArgs,
@@ -191,14 +199,14 @@ pub(super) struct DocsArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
-    /// A rule (nccl/missing-library) or a fact (nccl.loaded.version)
+    /// Rule ID (nccl/missing-library) or fact name (nccl.loaded.version)
     pub(super) name: String,
     #[command(flatten)]
     pub(super) rulebook: RulebookArgs,
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = format!("{}\n\nExit status:\n  0  nothing is worse      1  a rule fails that did not      2  wrong usage, or our own failure\n  3  a rule cannot be answered that could\n\nExamples:\n  ncclcheck diff registry.example/train:2024.1 registry.example/train:2024.2", images()))]
+#[command(after_help = format!("{}\n\nExit status:\n  0  not worse      1  a rule newly fails      2  usage error, or an image could not be read\n  3  incomplete: a rule can no longer be evaluated\n\nExamples:\n  ncclcheck diff registry.example/train:2024.1 registry.example/train:2024.2", images()))]
 pub(super) struct DiffArgs {
     #[command(flatten)]
     pub(super) check: CheckArgs,
@@ -206,9 +214,9 @@ pub(super) struct DiffArgs {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum BaselineCommand {
-    /// Write down what is wrong now
+    /// Record the current findings of images
     Write(BaselineWrite),
-    /// Judge images; what was written down does not fail them
+    /// Check images and ignore recorded findings
     Check(BaselineCheck),
 }
 
@@ -217,7 +225,7 @@ pub(super) enum BaselineCommand {
     after_help = "Examples:\n  ncclcheck baseline write known.json my/image:1\n  ncclcheck baseline check known.json my/image:2"
 )]
 pub(super) struct BaselineWrite {
-    /// File to write
+    /// Baseline file to write
     #[arg(value_name = "FILE")]
     pub(super) baseline: PathBuf,
     #[command(flatten)]
@@ -226,7 +234,7 @@ pub(super) struct BaselineWrite {
 
 #[derive(Debug, Args)]
 pub(super) struct BaselineCheck {
-    /// File that `baseline write` wrote
+    /// Baseline file from `baseline write`
     #[arg(value_name = "FILE")]
     pub(super) baseline: PathBuf,
     #[command(flatten)]
@@ -235,7 +243,7 @@ pub(super) struct BaselineCheck {
 
 #[derive(Debug, Args)]
 pub(super) struct ShowArgs {
-    /// Id, such as nccl/missing-library
+    /// Rule ID, such as nccl/missing-library
     pub(super) rule: String,
     #[command(flatten)]
     pub(super) rulebook: RulebookArgs,
@@ -244,9 +252,9 @@ pub(super) struct ShowArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  ncclcheck rules test our-rules\n  ncclcheck rules test --mutate our-rules")]
 pub(super) struct TestArgs {
-    /// Folders of rules, or files in such; the rules that ship if none is given
+    /// Folders of rules, or rule files in them [default: the built-in rules]
     pub(super) folders: Vec<PathBuf>,
-    /// Also change each condition in every small way, and see that an example notices it
+    /// Also mutate each condition and require that an example fails
     #[arg(long)]
     pub(super) mutate: bool,
 }
@@ -272,7 +280,7 @@ pub(super) enum Color {
 
 #[derive(Debug, Args)]
 pub(super) struct ImageArgs {
-    /// Images, as listed below
+    /// Images to read, in one of the forms listed below
     #[arg(required = true, value_name = "IMAGE")]
     pub(super) images: Vec<String>,
 
@@ -281,51 +289,61 @@ pub(super) struct ImageArgs {
     #[command(flatten)]
     pub(super) reading: ReadingArgs,
 
-    /// Start it with this variable, as `docker run -e` would: over the image's own, or all that a root file system has
+    /// Set an environment variable of the container, as `docker run -e` does (repeatable)
+    ///
+    /// The variable overrides the image's. A root file system has no variables of its own.
     #[arg(short, long, value_name = "NAME=VALUE", help_heading = "Image")]
     pub(super) env: Vec<String>,
-    /// Also the variables that this file sets: a script (bash, Slurm), a Compose file, a Kubernetes manifest or NAME=VALUE
-    /// lines; nothing in it is executed
+    /// Read environment variables from a launch file of the job (repeatable)
+    ///
+    /// Supported are shell and Slurm scripts, Compose files, Kubernetes manifests, and files of NAME=VALUE lines.
+    /// Nothing in the file is executed. --env takes precedence.
     #[arg(long, value_name = "FILE", help_heading = "Image")]
     pub(super) launch: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) caching: CachingArgs,
 }
 
-/// Which image of a reference is read, and how.
+/// Selection of an image behind a reference, and how to read it.
 #[derive(Debug, Args)]
 pub(super) struct ReadingArgs {
-    /// Which image of several platforms: os/arch[/variant]; this machine's if not given
+    /// Platform of a multi-platform image, os/arch[/variant] [default: this machine's]
     #[arg(long, value_name = "PLATFORM", conflicts_with = "all_platforms", help_heading = "Image")]
     pub(super) platform: Option<Platform>,
-    /// Every platform's image
+    /// Read the images of all platforms
     #[arg(long, help_heading = "Image")]
     pub(super) all_platforms: bool,
-    /// Layers read at once [default: the number of processors]
+    /// Number of layers to read in parallel [default: the number of CPUs]
     #[arg(short, long, value_name = "N", help_heading = "Image")]
     pub(super) jobs: Option<NonZeroUsize>,
-    /// Read every layer to its last byte and verify its digest, also where a table of contents (eStargz, zstd:chunked, SOCI) lets
-    /// one read and verify the parts that matter
+    /// Read every layer completely and verify its digest
+    ///
+    /// By default a layer with a table of contents (eStargz, zstd:chunked, SOCI) is read in part, and only these parts
+    /// are verified. Use --whole for untrusted images: a table of contents can list other files than the tar.
     #[arg(long, help_heading = "Image")]
     pub(super) whole: bool,
-    /// Of an image in an engine on this machine, read layers from the engine's own folders (overlay2; as root), and of one in a
-    /// registry, read layers in part by a SOCI index of version 1: much faster, and nothing of them can be verified
+    /// Allow faster ways to read layers that cannot be verified
+    ///
+    /// An image of a local engine is read from the engine's own folders (overlay2, requires root), and an image of a
+    /// registry in part through a SOCI index of version 1.
     #[arg(long, help_heading = "Image")]
     pub(super) unverified: bool,
-    /// Move one of the bounds on what an image may make us do; a name that is none lists them
+    /// Change a resource limit; an unknown NAME lists them (repeatable)
     #[arg(long, value_name = "NAME=N", help_heading = "Image")]
     pub(super) limit: Vec<String>,
-    /// Folder for temporary files, for libtorch_cpu.so as long as it is read [default: $TMPDIR or /tmp]
+    /// Folder for temporary files [default: $TMPDIR or /tmp]
+    ///
+    /// libtorch_cpu.so, of up to 0.6 GB, is written there while it is read.
     #[arg(long, value_name = "DIR", help_heading = "Image")]
     pub(super) tmp_dir: Option<PathBuf>,
 
     /// Folder with the registry's CA certificates (*.crt) and client certificates (*.cert, *.key)
     #[arg(long, value_name = "DIR", help_heading = "Registry")]
     pub(super) cert_dir: Option<PathBuf>,
-    /// Credentials, in the format of Docker's config.json
+    /// Credentials file, in the format of Docker's config.json
     #[arg(long, value_name = "FILE", help_heading = "Registry")]
     pub(super) authfile: Option<PathBuf>,
-    /// false: do not check certificates, and try plain HTTP too
+    /// Verify TLS certificates; false also allows plain HTTP
     #[arg(long, value_name = "BOOL", default_value_t = true, default_missing_value = "true", num_args = 0..=1,
           require_equals = true, action = ArgAction::Set, help_heading = "Registry")]
     pub(super) tls_verify: bool,
@@ -333,29 +351,31 @@ pub(super) struct ReadingArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct OutputArgs {
-    /// human, json or, of judgements, sarif, junit, github, gitlab, markdown; FORM=FILE writes there; may be given several
-    /// times
-    #[arg(long, value_name = "FORM[=FILE]", help_heading = "Output")]
+    /// Output format: human or json; for verdicts also sarif, junit, github, gitlab, markdown (repeatable)
+    ///
+    /// FORMAT=FILE writes to FILE. Each of several formats needs its own file; one can go to standard output or
+    /// --output.
+    #[arg(long, value_name = "FORMAT[=FILE]", help_heading = "Output")]
     pub(super) format: Vec<String>,
-    /// Write the report to this file instead of standard output
+    /// Write the report to FILE instead of standard output
     #[arg(short = 'o', long = "output", value_name = "FILE", help_heading = "Output")]
     pub(super) file: Option<PathBuf>,
     #[command(flatten)]
     pub(super) look: StyleArgs,
-    /// Only the report and errors
+    /// Print only the report and errors
     #[arg(short, long, help_heading = "Output")]
     pub(super) quiet: bool,
-    /// No progress on standard error
+    /// Do not print progress on standard error
     #[arg(long, help_heading = "Output")]
     pub(super) no_progress: bool,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct StyleArgs {
-    /// Colours: auto follows the terminal, NO_COLOR and CLICOLOR_FORCE
+    /// When to use colours; auto follows the terminal, NO_COLOR and CLICOLOR_FORCE
     #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
     pub(super) color: Color,
-    /// Also what passed, what does not apply, and where everything was read
+    /// Also show passed and not-applicable rules, and the source of each fact
     #[arg(short, long, help_heading = "Output")]
     pub(super) verbose: bool,
 }

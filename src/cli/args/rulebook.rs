@@ -1,4 +1,4 @@
-//! `--profile`, `--config` and `--no-config`: which rules an image is judged by.
+//! `--profile`, `--config` and `--no-config`: selection of the rules.
 
 use std::path::PathBuf;
 
@@ -10,19 +10,21 @@ use crate::cli::CliError;
 
 #[derive(Clone, Debug, Default, Args)]
 pub(in crate::cli) struct RulebookArgs {
-    /// Which rules, how severe: ci, audit, preflight, single-node, multi-node-rdma ...; `ncclcheck rules profiles` lists them
+    /// Profile of rules and severities, such as ci or multi-node-rdma
+    ///
+    /// `ncclcheck rules profiles` lists the profiles.
     #[arg(long, value_name = "NAME", help_heading = "Policy")]
     pub(in crate::cli) profile: Option<String>,
-    /// Policy file [default: ncclcheck.yaml in this folder or one above, up to the repository's]
+    /// Policy file [default: ncclcheck.yaml here or in a parent folder, up to the repository root]
     #[arg(long, value_name = "FILE", help_heading = "Policy")]
     pub(in crate::cli) config: Option<PathBuf>,
-    /// No policy file
+    /// Ignore policy files
     #[arg(long, conflicts_with = "config", help_heading = "Policy")]
     pub(in crate::cli) no_config: bool,
 }
 
 impl RulebookArgs {
-    /// The rules that were asked for.
+    /// Loads the selected rules.
     pub(in crate::cli) fn open(&self) -> Result<Rulebook, CliError> {
         let file = match &self.config {
             Some(file) => Some(file.clone()),

@@ -1,4 +1,4 @@
-//! What the user sees of a probe while it runs, and recordings in files.
+//! Progress of a running probe, and recordings in files.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -12,11 +12,11 @@ use crate::probe::{Interrupt, Observer};
 use super::super::CliError;
 use super::super::verbosity::Verbosity;
 
-/// Writes each line to the file of the recording, and a word about each step to the user.
+/// Writes each event to the recording, and a line on each step to standard error.
 pub(super) struct Listener {
     verbosity: Verbosity,
     file: Option<(File, PathBuf)>,
-    /// The first failure to write to the file, which is reported in the end.
+    /// First failure to write to the file, reported at the end.
     kept: io::Result<()>,
 }
 
@@ -28,7 +28,7 @@ impl Listener {
         Ok(Self { verbosity, file: file.map_err(failed)?, kept: Ok(()) })
     }
 
-    /// Returns an error if the file does not have the whole recording.
+    /// Fails if the recording is incomplete.
     pub(super) fn finish(self) -> Result<(), CliError> {
         match (self.kept, self.file) {
             (Err(error), Some((_, path))) => Err(CliError::Output { what: path.display().to_string(), error }),
@@ -56,16 +56,16 @@ impl Observer for Listener {
 
     fn note(&mut self, text: &str) {
         if self.verbosity != Verbosity::Quiet {
-            // A standard error that is closed is no reason to stop.
+            // A closed standard error does not stop the probe.
             let _ = writeln!(io::stderr(), "{}", printable(text));
         }
     }
 }
 
-/// Ctrl-C ends the containers before it ends us.
+/// Makes Ctrl-C end the containers before this process.
 pub(super) fn handle_interrupt(interrupt: &Interrupt) {
     let interrupt = interrupt.clone();
-    // A handler that is there already does the same.
+    // An error means that a handler is already set, which does the same.
     let _ = ctrlc::set_handler(move || {
         interrupt.end().iter().for_each(|error| super::super::complain(error));
         #[expect(clippy::exit, reason = "the only way to stop at once, whatever every thread is doing")]
@@ -73,10 +73,10 @@ pub(super) fn handle_interrupt(interrupt: &Interrupt) {
     });
 }
 
-/// Bytes of a recording that is read. Those of eight GPUs with every step have some two million.
+/// Maximum size of a recording in bytes. A recording of eight GPUs with all steps has about 2 MB.
 const LARGEST: u64 = 256 << 20;
 
-/// What was recorded before.
+/// Reads a recording from a file or standard input.
 pub(super) fn recorded(option: &str, file: &Path) -> Result<Recording, CliError> {
     let name = file.display().to_string();
     let read = if name == "-" {
@@ -87,7 +87,7 @@ pub(super) fn recorded(option: &str, file: &Path) -> Result<Recording, CliError>
     };
     let text = read.map_err(|error| CliError::Usage(format!("{option} {error}")))?;
     Recording::replay(&text).ok_or_else(|| {
-        let why = "there is no line of a probe in it; write one with --record, or with ncclcheck probe --in-place";
+        let why = "not a recording of a probe; create one with ncclcheck probe --record FILE";
         CliError::Usage(format!("{option} {name}: {why}"))
     })
 }

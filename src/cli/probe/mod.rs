@@ -31,7 +31,7 @@ pub(super) fn probe(asked: &ProbeArgs, environment: &Environment) -> Result<Exit
         let removed = Launcher::connect(&options)?.clean()?;
         return print(&removed.iter().fold(String::new(), |text, name| text + "removed " + name + "\n"));
     }
-    // Mistakes in what was typed are reported before anything runs.
+    // Invalid arguments are reported before anything runs.
     let (owners, expected) = (plan::owners(&asked.judging)?, plan::expected(&asked.judging)?);
     let rulebook = asked.rulebook.open()?.only(Rule::is_of_run);
     let mut outputs = Outputs::open(&super::plan::outputs(&asked.output, Format::ALL)?, None)?;
@@ -57,11 +57,11 @@ pub(super) fn probe(asked: &ProbeArgs, environment: &Environment) -> Result<Exit
     Ok(exit)
 }
 
-/// `ncclcheck preflight`: what the image's bytes say, what it does when it runs, and whether the one told the other.
+/// `ncclcheck preflight`: checks the image, probes it, and compares the prediction with the run.
 pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<ExitStatus, CliError> {
     let Preflight { check: judged, launch, steps, judging } = asked;
     if !judged.host.is_empty() || !judged.host_facts.is_empty() {
-        let why = "a preflight judges for the host that it runs on; ncclcheck check judges for others";
+        let why = "preflight always judges for this host; use ncclcheck check for other hosts";
         return Err(CliError::Usage(format!("--host, --host-facts: {why}")));
     }
     let env = judged.common.env.clone();
@@ -70,7 +70,7 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
     let options = options(environment);
     let rulebook = plan.rulebook.open()?;
     let mut outputs = Outputs::open(&plan.outputs, plan.dockerfile.as_ref())?;
-    // Bars and the words of steps would write over each other.
+    // Progress bars and the lines on steps would overwrite each other.
     let verbosity = if plan.verbosity == Verbosity::Bars { Verbosity::Lines } else { plan.verbosity };
     let run = ImageRun { launch: &launch, env: &env, steps: &steps, verbosity, options: &options };
     let check = Check::new(&rulebook).fail_on(plan.fail_on).fail_for(owners);
@@ -89,7 +89,7 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
             PreflightError::Run(failure) => failure,
             PreflightError::Image(error) => error.into(),
             PreflightError::Platforms => {
-                let why = "a probe runs one platform's image: leave out --all-platforms";
+                let why = "a probe runs the image of one platform: omit --all-platforms";
                 CliError::Usage(format!("{}: {why}", request.text))
             }
         })?;
@@ -99,7 +99,7 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
     Ok(exit)
 }
 
-/// How images are run.
+/// Options to run images with.
 struct ImageRun<'a> {
     launch: &'a LaunchArgs,
     env: &'a [String],
@@ -109,7 +109,7 @@ struct ImageRun<'a> {
 }
 
 impl ImageRun<'_> {
-    /// Runs an image.
+    /// Runs an image and returns the recording.
     fn record(&self, image: &str) -> Result<Recording, CliError> {
         let (plan, ways) = (plan::plan(self.steps)?, plan::ways(self.steps, self.launch)?);
         let prepared = self.open(image)?.prepare().map_err(refused)?;
@@ -118,7 +118,7 @@ impl ImageRun<'_> {
         listened(self.verbosity, self.steps, |listener| prepared.run(plan, &ways, &interrupt, listener))
     }
 
-    /// Prints the command line that would run an image, and runs nothing.
+    /// Prints the command line that would run an image, without running it.
     fn show(&self, image: &str) -> Result<ExitStatus, CliError> {
         let plan = plan::plan(self.steps)?;
         plan::ways(self.steps, self.launch)?;
@@ -131,7 +131,7 @@ impl ImageRun<'_> {
     }
 }
 
-/// Runs a probe that the user follows.
+/// Runs a probe with progress on standard error.
 fn listened(
     verbosity: Verbosity,
     steps: &Steps,
@@ -143,7 +143,7 @@ fn listened(
     Ok(recording?)
 }
 
-/// Names the option that is at fault.
+/// Adds the name of the option that caused the error.
 fn refused(error: ProbeError) -> CliError {
     match error {
         ProbeError::DeviceNodes(why) => CliError::Usage(format!("--gpu-mode devices: {why}")),
@@ -151,7 +151,7 @@ fn refused(error: ProbeError) -> CliError {
     }
 }
 
-/// Judges a run and writes the reports on it.
+/// Judges a run and writes the report.
 fn report(check: &Check<'_>, probed: &Probed, outputs: &mut Outputs, style: &Style) -> Result<ExitStatus, CliError> {
     let assessment = check.assess(probed.facts.clone(), &probed.image);
     outputs.report(&[assessment.report(&probed.image, Some(&probed.recording))], style)?;

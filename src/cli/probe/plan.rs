@@ -1,4 +1,4 @@
-//! What was typed behind `probe`, resolved: what is asked of the engine and of the program.
+//! Resolves the arguments of `probe` to options for the engine and a plan for the program.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ use super::super::CliError;
 use super::super::args::probe::{GpuMode, Isolation, Judging, LaunchArgs, PullChoice, RdmaChoice, Steps};
 use super::listener::recorded;
 
-/// What the program is asked to do.
+/// Resolves the steps that the program runs.
 pub(super) fn plan(steps: &Steps) -> Result<ProbePlan, CliError> {
     let mut plan = ProbePlan::new(&steps.only).map_err(|why| CliError::Usage(format!("--steps: {why}")))?;
     if steps.forced_network {
@@ -40,15 +40,15 @@ pub(super) fn plan(steps: &Steps) -> Result<ProbePlan, CliError> {
     Ok(plan)
 }
 
-/// The arrangements of one container for each GPU that are to be run.
+/// Resolves `--isolate-gpus` to the arrangements of one container per GPU.
 pub(super) fn ways(steps: &Steps, launch: &LaunchArgs) -> Result<Vec<Way>, CliError> {
     let Some(how) = steps.isolate_gpus else { return Ok(Vec::new()) };
     if launch.network != "host" {
-        let why = "the containers meet over the host's network, so --network must be host";
+        let why = "the containers communicate over the host's network: --network must be host";
         return Err(CliError::Usage(format!("--isolate-gpus: {why}")));
     }
     if launch.gpu_mode == GpuMode::Devices {
-        let why = "with --gpu-mode devices every container would have every node; ask the engine for GPUs";
+        let why = "--gpu-mode devices gives every container the device nodes of all GPUs: use request or cdi";
         return Err(CliError::Usage(format!("--isolate-gpus: {why}")));
     }
     let ipc = launch.ipc.clone().unwrap_or_else(|| "private".to_owned());
@@ -59,7 +59,7 @@ pub(super) fn ways(steps: &Steps, launch: &LaunchArgs) -> Result<Vec<Way>, CliEr
     })
 }
 
-/// `NAME=VALUE,NAME=VALUE`.
+/// Parses `NAME=VALUE,NAME=VALUE`.
 fn variables(text: &str) -> Result<BTreeMap<String, String>, CliError> {
     let pair = |part: &str| {
         part.split_once('=')
@@ -67,23 +67,23 @@ fn variables(text: &str) -> Result<BTreeMap<String, String>, CliError> {
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
     };
     let pairs: Option<BTreeMap<_, _>> = text.split(',').map(pair).collect();
-    pairs.ok_or_else(|| CliError::Usage(format!("--what-if {text}: write NAME=VALUE[,NAME=VALUE...]")))
+    pairs.ok_or_else(|| CliError::Usage(format!("--what-if {text}: expected NAME=VALUE[,NAME=VALUE...]")))
 }
 
 fn sleeper(text: &str) -> Result<SleepRank, CliError> {
     let parsed = text
         .split_once(':')
         .and_then(|(rank, before)| Some(SleepRank { rank: rank.parse().ok()?, before: before.to_owned() }));
-    parsed.ok_or_else(|| CliError::Usage(format!("--sleep-rank {text}: write RANK:OPERATION")))
+    parsed.ok_or_else(|| CliError::Usage(format!("--sleep-rank {text}: expected RANK:OPERATION")))
 }
 
-/// Whose findings set the exit status.
+/// Resolves the owners whose findings set the exit status.
 pub(super) fn owners(judging: &Judging) -> Result<Vec<Owner>, CliError> {
     let owner = |text: &String| text.parse().map_err(|why| CliError::Usage(format!("--fail-for: {why}")));
     judging.fail_for.iter().map(owner).collect()
 }
 
-/// What the run is compared with.
+/// Reads the expectations and the baseline of the run.
 pub(super) fn expected(judging: &Judging) -> Result<ExpectedRun, CliError> {
     let mut expected = ExpectedRun::default();
     if let Some(file) = &judging.expect {
@@ -94,19 +94,19 @@ pub(super) fn expected(judging: &Judging) -> Result<ExpectedRun, CliError> {
     Ok(expected)
 }
 
-/// The name by which an engine knows the image of this reference.
+/// Returns the engine's name for the image of this reference.
 fn image_name(text: &str) -> Result<String, CliError> {
     if let Some((transport, name)) = transport_of(text) {
         if transport.kind.is_by_name() {
             return Ok(name.to_owned());
         }
-        let why = "a probe runs an image, which an engine must have: bring it there with docker load, or skopeo copy \
+        let why = "a probe runs images of a container engine: import this one with docker load, or skopeo copy \
                    IMAGE docker-daemon:NAME:TAG";
         return Err(CliError::Usage(format!("{text}: {why}")));
     }
     if Path::new(text).exists() {
-        let why = "that is a file or folder here; a probe runs an image of an engine: bring it there with docker load, or \
-                   write docker-daemon:NAME";
+        let why = "this is a local file or folder, and a probe runs images of a container engine: import it with docker load, \
+                   or write docker-daemon:NAME";
         return Err(CliError::Usage(format!("{text}: {why}")));
     }
     Ok(text.to_owned())
@@ -120,7 +120,7 @@ const fn pull(pull: PullChoice) -> engine::PullPolicy {
     }
 }
 
-/// How the container of an image is run.
+/// Resolves the launch options of a container.
 pub(super) fn container(image: &str, launch: &LaunchArgs, env: &[String]) -> Result<ContainerOptions, CliError> {
     let mut options = ContainerOptions::new(image_name(image)?);
     if let Some(python) = &launch.python {
@@ -150,11 +150,11 @@ pub(super) fn container(image: &str, launch: &LaunchArgs, env: &[String]) -> Res
     Ok(options)
 }
 
-/// `NAME=VALUE`.
+/// Parses `NAME=VALUE`.
 fn variable(text: &str) -> Result<(String, String), CliError> {
     let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
     pair.map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .ok_or_else(|| CliError::Usage(format!("--env {text}: write NAME=VALUE")))
+        .ok_or_else(|| CliError::Usage(format!("--env {text}: expected NAME=VALUE")))
 }
 
 const fn way(mode: GpuMode) -> Option<GpuWay> {
