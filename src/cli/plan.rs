@@ -194,8 +194,7 @@ fn dockerfile(path: &Path) -> Result<Dockerfile, CliError> {
     Dockerfile::parse(inside.ok_or_else(|| wrong(why.to_owned()))?, &text).map_err(wrong)
 }
 
-/// Parses `--env`. A bare name is rejected: engines take its value from their own environment, which is not known for
-/// the hosts.
+/// Parses `--env`. A bare name is an error: engines would take its value from their own environment, which is unknown.
 fn variable(text: &str) -> Result<(&str, &str), CliError> {
     let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
     pair.ok_or_else(|| CliError::Usage(format!("--env {text}: expected NAME=VALUE")))

@@ -62,7 +62,7 @@ mod tests {
             assert!(models.arch.parse::<Arch>().is_ok_and(Arch::is_plain), "{models:?}");
             assert!(models.source.starts_with("https://"), "{models:?}");
             for name in &models.names {
-                assert!(seen.insert(name), "{name} is there twice");
+                assert!(seen.insert(name), "duplicate name {name}");
                 assert_eq!(find(name), Some((models.arch.parse().unwrap(), Some(models.market))));
             }
         }

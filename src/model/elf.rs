@@ -82,7 +82,7 @@ pub struct VersionNeed {
     pub file: String,
     /// Required versions, such as `GLIBC_2.34`.
     pub versions: Vec<String>,
-    /// Versions with weak references only (`VER_FLG_WEAK`): the loader ignores it if they are missing.
+    /// Versions with weak references only (`VER_FLG_WEAK`): the loader accepts a library without them.
     pub weak: Vec<String>,
 }
 

@@ -222,12 +222,12 @@ impl fmt::Display for Site {
     }
 }
 
-/// Reason why a fact could not be determined, and how to determine it.
+/// Reason why a fact could not be determined, and the action that would determine it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
     /// The operation that failed, on which object, and why.
     pub why: String,
-    /// How the user can get the fact determined.
+    /// Action that would determine the fact.
     pub settle: Option<String>,
     /// True if the reason lies with this machine or this run and not with the image: another run may succeed, so the
     /// result must not be cached.
@@ -240,7 +240,7 @@ impl Gap {
         Self { why: why.into(), settle: None, passing: false }
     }
 
-    /// Adds how the user can get the fact determined.
+    /// Adds the action that would determine the fact.
     #[must_use]
     pub fn settled_by(mut self, how: impl Into<String>) -> Self {
         self.settle = Some(how.into());

@@ -1,4 +1,4 @@
-//! Findings of extractors in the bytes of one file.
+//! Results of the extractors for one file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ElfInfo, Gap, GpuCode};
 
-/// Finding of one extractor in one file.
+/// Result of one extractor for one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Found {

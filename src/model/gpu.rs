@@ -43,8 +43,8 @@ impl Arch {
         (self.number / 10, self.number % 10)
     }
 
-    /// Returns true if machine code for this architecture runs on `gpu`: the same major number, and at least the same
-    /// minor number.
+    /// Returns true if machine code for this architecture runs on `gpu`: the major numbers are equal, and the minor
+    /// number of `gpu` is not smaller. Architecture-specific code requires an equal minor number too.
     pub fn runs_on(self, gpu: Self) -> bool {
         match self.variant {
             Variant::Specific => self.number == gpu.number,

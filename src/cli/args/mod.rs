@@ -179,7 +179,7 @@ pub(super) struct SchemaArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum SchemaOf {
-    /// ncclcheck.yaml
+    /// Policy files (ncclcheck.yaml)
     Policy,
     /// Rule files
     Rule,

@@ -70,7 +70,7 @@ pub(in super::super) struct LaunchArgs {
     /// GPUs of the container: all, a number, or device=ID,...
     #[arg(long, value_name = "GPUS", default_value = "all", help_heading = "Container")]
     pub(in crate::cli) gpus: GpuSelection,
-    /// How the container gets the GPUs
+    /// Method to pass GPUs to the container
     ///
     /// request: as with `docker run --gpus`. cdi: through the Container Device Interface. devices: through this host's
     /// device nodes and driver libraries, without support of the engine. none: no GPUs. auto: one that the engine
