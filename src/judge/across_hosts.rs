@@ -1,8 +1,8 @@
-//! One image judged for several hosts: hosts that share an answer share one entry.
+//! Groups the judgements of one image on several hosts: hosts with the same answer share one entry.
 
 use super::rules::Judgement;
 
-/// One rule's answer, and the hosts on which the rule gives it.
+/// A rule's answer, and the hosts on which the rule gives it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct SharedJudgement<'a> {
@@ -12,8 +12,8 @@ pub struct SharedJudgement<'a> {
     pub hosts: Vec<usize>,
 }
 
-/// Groups judgements by their outcome, in the order of the rules. `judged` has the judgements for each host; every host was
-/// judged by the same rules.
+/// Groups judgements by their outcome, in the order of the rules. `judged` holds the judgements for each host; all
+/// hosts must have been judged by the same rules.
 pub fn across_hosts<'a>(judged: &[&'a [Judgement<'a>]]) -> Vec<SharedJudgement<'a>> {
     let rules = judged.iter().map(|judgements| judgements.len()).max().unwrap_or(0);
     (0..rules).flat_map(|rule| answers(rule, judged)).collect()

@@ -1,4 +1,4 @@
-//! What distinguishes two images: facts, and rules with another outcome.
+//! Comparison of two images: facts that differ, and rules whose outcomes differ.
 
 use std::collections::BTreeMap;
 
@@ -11,38 +11,38 @@ use crate::model::{Fact, Severity, Value};
 /// One of two images.
 #[derive(Debug)]
 pub struct Side<'a> {
-    /// As the user wrote it.
+    /// The reference, as the user wrote it.
     pub reference: &'a str,
-    /// What was read.
+    /// The facts that were read.
     pub facts: &'a Facts,
-    /// What the rules say of it.
+    /// One judgement for each rule.
     pub judgements: &'a [Judgement<'a>],
 }
 
-/// Two images, the second compared with the first.
+/// Comparison of an image with an earlier one.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Difference<'a> {
-    /// The image before.
+    /// The earlier image.
     pub before: Side<'a>,
-    /// The image after.
+    /// The later image.
     pub after: Side<'a>,
-    /// Findings from this severity on make it worse.
+    /// Lowest severity at which a finding makes the later image worse.
     pub fail_on: Severity,
 }
 
-/// A rule whose outcome is not the same for both images.
+/// A rule whose outcome differs between the images.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ChangedRule<'a> {
-    /// For the image before.
+    /// The judgement of the earlier image.
     pub before: &'a Judgement<'a>,
-    /// For the image after.
+    /// The judgement of the later image.
     pub after: &'a Judgement<'a>,
 }
 
 impl ChangedRule<'_> {
-    /// Whether the rule fails and did not, or fails at places where it did not.
+    /// Returns true if the rule fails now and did not before, or fails at new places.
     pub fn is_new(&self) -> bool {
         let Outcome::Fail(finding) = &self.after.outcome else { return false };
         match &self.before.outcome {
@@ -51,29 +51,29 @@ impl ChangedRule<'_> {
         }
     }
 
-    /// Whether the rule failed and does not any more.
+    /// Returns true if the rule failed and no longer does.
     pub fn is_fixed(&self) -> bool {
         let fails = |judgement: &Judgement<'_>| matches!(judgement.outcome, Outcome::Fail(_));
         fails(self.before) && !fails(self.after)
     }
 
-    /// Whether the rule could be answered and cannot any more, be that better or worse.
+    /// Returns true if the rule had an answer and no longer has one, which may be better or worse.
     pub fn is_lost(&self) -> bool {
         matches!(self.after.outcome, Outcome::Unknown(_)) && !matches!(self.before.outcome, Outcome::Unknown(_))
     }
 }
 
-/// A fact that is not the same in both images.
+/// A fact that differs between the images.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ChangedFact<'a> {
-    /// Its name.
+    /// Name of the fact.
     pub name: &'static str,
-    /// In the image before.
+    /// The fact in the earlier image.
     pub before: &'a Fact,
-    /// In the image after.
+    /// The fact in the later image.
     pub after: &'a Fact,
-    /// What of it is gone and what is new: elements of lists, entries of maps, or the whole.
+    /// Parts that disappeared or appeared: elements of lists, entries of maps, or the whole value.
     pub changes: Vec<Change>,
 }
 
@@ -81,14 +81,15 @@ pub struct ChangedFact<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
-    /// Only the image before has it.
+    /// Only the earlier image has it.
     Gone(String),
-    /// Only the image after has it.
+    /// Only the later image has it.
     New(String),
 }
 
 impl Difference<'_> {
-    /// Whether the second image is worse: a rule fails that did not, or at other places, or cannot be answered any more.
+    /// Returns `Fail` if a rule newly fails or fails at new places, `Incomplete` if a rule lost its answer, else
+    /// `Pass`. Only rules of severity [`fail_on`](Self::fail_on) and above count.
     pub fn verdict(&self) -> Verdict {
         let changed = self.rules();
         let counts = |wanted: &dyn Fn(&ChangedRule<'_>) -> bool| {
@@ -103,7 +104,7 @@ impl Difference<'_> {
         }
     }
 
-    /// The rules whose outcomes differ, in the order of the rules.
+    /// Rules whose outcomes differ, in the order of the rules.
     pub fn rules(&self) -> Vec<ChangedRule<'_>> {
         let after: BTreeMap<&str, &Judgement<'_>> =
             self.after.judgements.iter().map(|judgement| (&*judgement.rule.id, judgement)).collect();
@@ -115,7 +116,7 @@ impl Difference<'_> {
         self.before.judgements.iter().filter_map(pair).filter(is_changed).collect()
     }
 
-    /// The facts that differ, in the order of [`KEYS`].
+    /// Facts that differ, in the order of [`KEYS`].
     pub fn facts(&self) -> impl Iterator<Item = ChangedFact<'_>> {
         KEYS.iter().filter_map(|key| {
             let (before, after) = (self.before.facts.view(key), self.after.facts.view(key));

@@ -1,20 +1,21 @@
-//! Identities that survive a rebuild of the image: services recognise by them a finding that they have seen before.
+//! Identities of findings that survive a rebuild of the image, so that services recognise a finding they have seen
+//! before.
 
 use super::rules::Judgement;
 use crate::model::Hasher;
 
-/// What a judgement is about, without the image and the hosts.
+/// Identity of a judgement, independent of the image and the hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FindingIdentity(String);
 
 impl FindingIdentity {
-    /// The [fingerprint](Judgement::fingerprint) of what is wrong, or the rule alone where that is unknown.
+    /// The [fingerprint](Judgement::fingerprint) of the finding, or the rule alone if there is no finding.
     pub fn of(judgement: &Judgement<'_>) -> Self {
         Self(judgement.fingerprint().unwrap_or_else(|| format!("unknown {}", judgement.rule.id)))
     }
 
-    /// 64 hexadecimal digits, equal for the same finding of the same image on the same hosts after a rebuild. `image` is a name
-    /// from [`distinct_names`].
+    /// 64 hexadecimal digits, stable across rebuilds for the same finding, image and hosts. `image` is a name from
+    /// [`distinct_names`].
     pub fn fingerprint(&self, image: &str, hosts: &[String]) -> String {
         let mut hasher = Hasher::sha256();
         for part in [&*self.0, image].into_iter().chain(hosts.iter().map(|host| &**host)) {
@@ -25,9 +26,8 @@ impl FindingIdentity {
     }
 }
 
-/// Names images so that no two share a name: by their stable names if these differ, else by their full names, and where two
-/// full names agree, by a number behind the later one. Each image brings its stable name, which outlives a build, and its full
-/// one.
+/// Returns a distinct name for each image: the stable names if they all differ, else the full names, with a number
+/// appended to repeated ones. Each image is a pair of its stable name, which outlives a build, and its full name.
 pub fn distinct_names(images: &[(String, String)]) -> Vec<String> {
     let columns: [Vec<&str>; 2] =
         [images.iter().map(|(stable, _)| &**stable).collect(), images.iter().map(|(_, full)| &**full).collect()];
@@ -38,7 +38,7 @@ pub fn distinct_names(images: &[(String, String)]) -> Vec<String> {
     }
 }
 
-/// Number of images before this one that have its name.
+/// Number of earlier images with the same name.
 fn earlier(names: &[&str], index: usize) -> usize {
     let name = names.get(index);
     names.iter().take(index).filter(|other| Some(*other) == name).count()
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fingerprint_is_of_the_finding_the_image_and_the_hosts() {
+    fn a_fingerprint_depends_on_finding_image_and_hosts() {
         let identity = FindingIdentity("a/rule".to_owned());
         let hosts = ["h100".to_owned()];
         let of = |image, hosts: &[String]| identity.fingerprint(image, hosts);

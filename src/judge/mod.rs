@@ -1,4 +1,5 @@
-//! Judgements over facts: rules, what a policy makes of them, and the verdict on an image or on the difference of two.
+//! Judgements over facts: the rules, the policy that adjusts them, and the verdict on one image or on a comparison of
+//! two.
 
 mod across_hosts;
 mod difference;

@@ -1,4 +1,4 @@
-//! Which rules an image is judged by: those that ship, as a profile and a policy file change them.
+//! The rules that judge an image: the built-in ones, as a profile and a policy file adjust them.
 
 use std::path::{Path, PathBuf};
 
@@ -8,43 +8,43 @@ use crate::document::{Document, DocumentError, FileError, read_text};
 use crate::facts::Facts;
 use crate::model::{Digest, ImageSummary, Limits, Severity};
 
-/// What a policy file is called.
+/// Names of a policy file.
 const NAMES: [&str; 2] = ["ncclcheck.yaml", "ncclcheck.yml"];
 
-/// A policy, and the rules that it leaves in force.
+/// A policy and the rules that it leaves in force.
 #[derive(Debug)]
 pub struct Rulebook {
     policy: Policy,
     rules: RuleSet,
-    /// What counts besides the rules that ship: the first notice of every report.
+    /// Names the profile and the policy file; the first notice of every report. `None` with the built-in rules alone.
     about: Option<String>,
 }
 
-/// Why there are no rules to judge by.
+/// Reason why the rules could not be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RulebookError {
     /// No profile has this name.
     #[error(transparent)]
     Profile(#[from] NoProfile),
-    /// A policy or a rule has a mistake.
+    /// A policy or a rule is invalid.
     #[error(transparent)]
     Document(#[from] DocumentError),
     /// A policy or a rule cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
     /// The policy turns every rule off.
-    #[error("the policy leaves no rule: nothing would be judged")]
+    #[error("the policy turns every rule off: nothing would be judged")]
     Empty,
 }
 
 impl Rulebook {
-    /// The rules that ship, with the severities that they ship with.
+    /// The built-in rules with their own severities.
     pub fn builtin() -> Result<Self, RulebookError> {
         Self::new(None, None)
     }
 
-    /// The rules that ship as the profile changes them, and the policy file over that, with the folders of rules that it names.
+    /// Adjusts the built-in rules by the profile, then by the policy file, which may name folders with more rules.
     pub fn new(profile: Option<&str>, policy_file: Option<&Path>) -> Result<Self, RulebookError> {
         let mut policy = profile.map_or_else(|| Ok(Ok(Policy::default())), Policy::of_profile)??;
         let mut rules = RuleSet::builtin()?;
@@ -67,8 +67,9 @@ impl Rulebook {
         Ok(Self { policy, rules, about })
     }
 
-    /// The policy file that counts in a folder: its own, or, in a repository, the nearest one above it up to the repository's
-    /// top. Outside of a repository, folders above belong to others. The path is relative to the folder.
+    /// Finds the policy file of a folder: its own or, inside a repository, the nearest one above it up to the
+    /// repository's top. Outside a repository, the parent folders may belong to other users. The path is relative to
+    /// the folder.
     pub fn policy_file(folder: &Path) -> Option<PathBuf> {
         let is_in_repository = folder.ancestors().any(|above| above.join(".git").exists());
         let mut way_up = PathBuf::new();
@@ -84,23 +85,23 @@ impl Rulebook {
         None
     }
 
-    /// Its rules.
+    /// The rules in force.
     pub fn rules(&self) -> &RuleSet {
         &self.rules
     }
 
-    /// The same with these rules alone.
+    /// Keeps the rules for which `wanted` returns true.
     #[must_use]
     pub fn only(self, wanted: impl Fn(&Rule) -> bool) -> Self {
         Self { rules: self.rules.only(wanted), ..self }
     }
 
-    /// The severity from which findings fail an image: as asked, else as the policy says, else errors.
+    /// Lowest severity that fails an image: `asked`, else the policy's, else error.
     pub fn fail_on(&self, asked: Option<Severity>) -> Severity {
         asked.or(self.policy.fail_on()).unwrap_or(Severity::Error)
     }
 
-    /// One judgement for each rule, and notices about the policy. Findings that the policy accepts are waived.
+    /// Returns one judgement for each rule, with the policy's waivers applied, and notices about the policy.
     pub fn judge(&self, facts: &Facts, image: &ImageSummary) -> (Vec<Judgement<'_>>, Vec<String>) {
         let subject = Subject {
             names: [&image.reference, &image.source],
@@ -111,7 +112,7 @@ impl Rulebook {
     }
 }
 
-/// Adds a policy file to the policy, and the rules of the folders that it names, which are relative to it.
+/// Adds a policy file to the policy, and the rules of the folders that it names; their paths are relative to the file.
 fn add_file(file: &Path, policy: &mut Policy, rules: &mut RuleSet) -> Result<(), RulebookError> {
     let (name, limits) = (file.display().to_string(), Limits::default());
     let text = read_text(file, &limits)?;

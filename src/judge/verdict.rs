@@ -1,24 +1,22 @@
-//! What all judgements of an image come to.
+//! The overall verdict on an image.
 
 use super::rules::{Judgement, Outcome};
 use crate::model::{Owner, Severity};
 
-/// The answer to the one question.
-///
-/// Ordered from the best to the worst.
+/// The overall result for an image, ordered from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// Every rule that counts passed or does not apply.
     Pass,
-    /// No rule that counts failed, and one of them could not be answered.
+    /// No rule that counts failed, but at least one has no answer.
     Incomplete,
     /// A rule that counts failed.
     Fail,
 }
 
 impl Verdict {
-    /// Counts rules of severity `fail_on` and worse whose findings are somebody's of `fail_for`. A known failure weighs more
-    /// than an unknown.
+    /// Combines the judgements of rules that [count](super::rules::Rule::counts) for `fail_on` and `fail_for`. A known
+    /// failure outweighs an unknown.
     pub fn of(judgements: &[Judgement<'_>], fail_on: Severity, fail_for: &[Owner]) -> Self {
         let counts = |wanted: fn(&Outcome) -> bool| {
             judgements.iter().any(|judgement| judgement.rule.counts(fail_on, fail_for) && wanted(&judgement.outcome))
@@ -32,7 +30,7 @@ impl Verdict {
         }
     }
 
-    /// The worst of several, as of one image on all its hosts; `None` of none.
+    /// The worst of several verdicts, such as those of one image on all its hosts; `None` if there are none.
     pub fn worst(verdicts: impl IntoIterator<Item = Self>) -> Option<Self> {
         verdicts.into_iter().max()
     }
@@ -55,7 +53,7 @@ mod tests {
 
     use super::*;
 
-    /// A rule of this severity about this owner's matter.
+    /// A rule with this severity and owner.
     fn rule(id: &str, severity: &str, owner: &str) -> (String, String) {
         let text = format!(
             "id: {id}\ntitle: t\nseverity: {severity}\nowner: {owner}\nsince: '0.1'\ncheck: 'true'\nmessage: m\nwhy: w\n\
@@ -65,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_count_from_a_severity_on_and_for_some_owners() {
+    fn rules_count_by_severity_and_owner() {
         let documents =
             [rule("a/error", "error", "image"), rule("a/warning", "warning", "image"), rule("a/host", "error", "host")];
         let documents: Vec<_> = documents.iter().map(|(id, text)| (&**id, &**text)).collect();

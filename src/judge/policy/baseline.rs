@@ -1,4 +1,4 @@
-//! What is wrong with an image today, written down, so that only what comes new fails.
+//! Baselines: a record of an image's present problems, so that only new ones fail.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use crate::document::{Document, DocumentError};
 use crate::judge::rules::{Judgement, Outcome, Problem, Waived};
 
-/// Name and major version of the file's form.
+/// Name and major version of the file format.
 const FORM: &str = "ncclcheck-baseline/1";
 
 /// Known problems.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Baseline {
     known: BTreeSet<KnownProblem>,
-    /// What the file is called.
+    /// Name of the file.
     name: String,
 }
 
@@ -25,12 +25,12 @@ struct BaselineFile {
     known: BTreeSet<KnownProblem>,
 }
 
-/// A problem, by what stays the same when the image is built again.
+/// A problem, identified by what a rebuild of the image does not change.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KnownProblem {
     rule: String,
-    /// The places of the finding; none where the rule could not be answered.
+    /// Places of the finding; `None` if the rule had no answer.
     places: Option<BTreeSet<String>>,
 }
 
@@ -44,46 +44,46 @@ impl KnownProblem {
         Some(Self { rule: judgement.rule.id.clone(), places })
     }
 
-    /// Whether both are findings of one rule, or both are answers of it that could not be had.
+    /// Returns true if both come from one rule and both are findings, or both are missing answers.
     fn is_like(&self, other: &Self) -> bool {
         self.rule == other.rule && self.places.is_some() == other.places.is_some()
     }
 }
 
 impl Baseline {
-    /// Reads what [`Self::text`] wrote.
+    /// Reads a file that [`Self::text`] produced.
     pub fn read(document: Document<'_>) -> Result<Self, DocumentError> {
         let file: BaselineFile = document.parse()?;
         if file.schema != FORM {
-            let what = format!("this is no baseline of this version: its schema is '{}' and not '{FORM}'", file.schema);
+            let what = format!("unsupported baseline: its schema is '{}', not '{FORM}'", file.schema);
             return Err(document.mistake_of("schema", what));
         }
         Ok(Self { known: file.known, name: document.name.to_owned() })
     }
 
-    /// Adds what is wrong with one more image.
+    /// Adds the problems of one more image.
     pub fn add(&mut self, judgements: &[Judgement<'_>]) {
         self.known.extend(judgements.iter().filter_map(KnownProblem::of));
     }
 
-    /// How many problems there are.
+    /// Number of known problems.
     pub fn len(&self) -> usize {
         self.known.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if no problem is known.
     pub fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
 
-    /// The file's text: a problem on each line, so that changes can be reviewed.
+    /// The file's text, with one problem a line so that changes can be reviewed.
     pub fn text(&self) -> serde_json::Result<String> {
         let lines = self.known.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
         let known = lines.iter().map(|line| format!("\n  {line}")).collect::<Vec<_>>().join(",");
         Ok(format!("{{\"schema\": \"{FORM}\", \"known\": [{known}\n]}}\n"))
     }
 
-    /// Takes what is known out of the failures, and tells what is not the case any more.
+    /// Waives the known problems, and returns a notice for each known problem that no longer occurs.
     pub fn accept<'r>(&self, judgements: Vec<Judgement<'r>>) -> (Vec<Judgement<'r>>, Vec<String>) {
         let mut met = Vec::new();
         let judgements = judgements.into_iter().map(|judgement| match KnownProblem::of(&judgement) {
@@ -98,12 +98,15 @@ impl Baseline {
         let judgements = judgements.collect();
         let gone = self.known.iter().filter(|known| !met.iter().any(|problem| problem.is_like(known)));
         let notices = gone.map(|known| {
-            format!("{} is mended in this image: it is in {}, which can be written anew", known.rule, self.name)
+            format!(
+                "{} is fixed in this image; remove it from {} with `ncclcheck baseline write`",
+                known.rule, self.name
+            )
         });
         (judgements, notices.collect())
     }
 
-    /// Whether a problem is known. A finding that has lost some of its places is no new one.
+    /// Returns true if a problem is known. A finding that has lost some of its places is still known.
     fn has(&self, problem: &KnownProblem) -> bool {
         let mut like = self.known.iter().filter(|known| known.is_like(problem)).peekable();
         let is_there = like.peek().is_some();
@@ -117,7 +120,7 @@ impl Baseline {
             Outcome::Unknown(gaps) => Problem::Unknown(gaps),
             other => return other,
         };
-        let reason = "it was there when the baseline was written".to_owned();
+        let reason = "known when the baseline was written".to_owned();
         Outcome::Waived(Waived { problem, reason, expires: None, place: self.name.clone() })
     }
 }

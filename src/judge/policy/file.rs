@@ -1,4 +1,4 @@
-//! The form of `ncclcheck.yaml` and of profiles.
+//! The format of `ncclcheck.yaml` and of profiles.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,48 +12,48 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use crate::document::{Entries, Spanned};
 use crate::model::Severity;
 
-/// A policy of ncclcheck.
+/// An ncclcheck policy.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 #[schemars(title = "ncclcheck policy")]
 pub(super) struct PolicyFile {
-    /// What it is for, in one line.
+    /// Purpose of the policy, in one line.
     pub(super) about: String,
-    /// The profile that it builds on; `ncclcheck rules profiles` lists them.
+    /// The profile that the policy builds on; `ncclcheck rules profiles` lists the profiles.
     #[schemars(with = "Option<String>")]
     pub(super) profile: Option<Spanned<String>>,
-    /// Findings from this severity on fail a check; error if not said.
+    /// Lowest severity that fails a check; error by default.
     pub(super) fail_on: Option<Severity>,
-    /// Which rules count, and how much.
+    /// The rules in force and their severities.
     pub(super) rules: Selection,
-    /// What must hold of every image.
+    /// Conditions that every image must meet.
     #[schemars(with = "Vec<RequirementForm>")]
     pub(super) require: Vec<Requirement>,
-    /// Findings that are accepted.
+    /// Accepted findings.
     pub(super) waivers: Vec<WaiverEntry>,
 }
 
-/// Which rules count, and how much.
+/// The rules in force and their severities.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(super) struct Selection {
-    /// Folders of rules of one's own, relative to this file: AREA/NAME.yaml.
+    /// Folders with your own rules, AREA/NAME.yaml, relative to this file.
     #[schemars(with = "Vec<String>")]
     pub(super) folders: Vec<Spanned<String>>,
-    /// Only these: ids, `area/*` or `*`. All if not said.
+    /// The only rules in force: ids, `area/*` or `*`; all rules by default.
     #[schemars(with = "Vec<String>")]
     pub(super) only: Vec<Spanned<String>>,
-    /// Severities by id, `area/*` or `*`; of several that match, the last counts.
+    /// Severities by id, `area/*` or `*`; the last match wins.
     #[schemars(with = "BTreeMap<String, RuleLevel>")]
     pub(super) severity: Entries<RuleLevel>,
 }
 
-/// How much a rule counts.
+/// Severity of a rule, or off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Level")]
 pub(super) enum RuleLevel {
-    /// It is not asked.
+    /// The rule is not evaluated.
     Off,
     Info,
     Warning,
@@ -71,7 +71,7 @@ impl RuleLevel {
     }
 }
 
-/// A finding that is accepted.
+/// An accepted finding.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 #[schemars(rename = "Entry")]
@@ -79,36 +79,36 @@ pub(super) struct WaiverEntry {
     /// The rule: its id, or `area/*`.
     #[schemars(with = "String")]
     pub(super) rule: Spanned<String>,
-    /// Why it is accepted, for those who read it later.
+    /// Why the finding is accepted, for later readers.
     #[schemars(with = "String", length(min = 1))]
     pub(super) reason: Spanned<String>,
-    /// The last day, as 2027-01-31 (UTC), or never. Behind it the finding fails again.
+    /// Last day of the waiver, as 2027-01-31 (UTC), or never. The finding fails again after it.
     #[schemars(with = "String", regex(pattern = r"^(\d{4}-\d{2}-\d{2}|never)$"))]
     pub(super) expires: Spanned<String>,
-    /// Only for images whose name one of these matches; * stands for any characters.
+    /// Limits the waiver to images whose name matches one of these patterns; * stands for any characters.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "Vec<String>", length(min = 1))]
     pub(super) images: Option<Vec<Spanned<String>>>,
-    /// Only for the image with this digest, of its manifest or its configuration.
+    /// Limits the waiver to the image with this digest of its manifest or its configuration.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "String")]
     pub(super) digest: Option<Spanned<String>>,
-    /// Only for the finding with this fingerprint, as the JSON report has it, or its beginning of 8 digits or more: then another
-    /// variable or file that the same rule finds is not accepted with it.
+    /// Limits the waiver to the finding with this fingerprint from the JSON report, or a prefix of 8 digits or more:
+    /// the rule still fails for other variables or files.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "String")]
     pub(super) fingerprint: Option<Spanned<String>>,
-    /// Whether it also accepts that the rule cannot be answered.
+    /// True to also accept an unknown outcome of the rule.
     #[serde(default)]
     pub(super) unknown: bool,
 }
 
-/// A binding that is written must bind: one that is empty is no missing one.
+/// A key that is present must limit the waiver: an empty value is an error, not a missing key.
 fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
 }
 
-/// What must hold.
+/// A condition that every image must meet.
 #[derive(Debug)]
 pub(super) struct Requirement {
     pub(super) that: Spanned<String>,
@@ -120,31 +120,31 @@ pub(super) struct Requirement {
 /// A condition: `torch.version >= 2.6`, or CEL.
 #[derive(JsonSchema)]
 #[serde(untagged)]
-#[expect(dead_code, reason = "it describes the two forms to editors")]
+#[expect(dead_code, reason = "describes the two forms to editors")]
 enum RequirementForm {
     Short(String),
     Long(LongRequirement),
 }
 
-/// What must hold, why, and how bad it is where it does not.
+/// A condition with its reason and the severity of a violation.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct LongRequirement {
     /// The condition: `torch.version >= 2.6`, or CEL.
     #[schemars(with = "String")]
     that: Spanned<String>,
-    /// Why.
+    /// Why the condition must hold.
     because: Option<String>,
-    /// How bad it is; error if not said.
+    /// Severity of a violation; error by default.
     severity: Option<Severity>,
-    /// What the rule is called behind `require/`; made of the condition if not said.
+    /// Name of the rule after `require/`; derived from the condition by default.
     #[schemars(with = "Option<String>")]
     id: Option<Spanned<String>>,
 }
 
 impl<'de> Deserialize<'de> for Requirement {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // A text has its place only from outside.
+        // Only the value around a text carries the text's place.
         let form: Spanned<ProfileForm> = Spanned::deserialize(deserializer)?;
         Ok(match form.value {
             ProfileForm::Short(that) => Self {

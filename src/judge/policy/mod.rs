@@ -1,5 +1,5 @@
-//! What an organisation makes of the rules: which count and how much, what else it requires, and what it has accepted. A file
-//! that people write, `ncclcheck.yaml`, over a profile that ships.
+//! Policies: which rules count and how much, which further conditions hold, and which findings are waived. A policy is
+//! a file that users write, `ncclcheck.yaml`, on top of a built-in profile.
 
 mod baseline;
 mod file;
@@ -21,11 +21,11 @@ use waiver::Waiver;
 /// A policy.
 #[derive(Debug, Default)]
 pub struct Policy {
-    /// The profile, if one is chosen, and then the file, whose words weigh more.
+    /// The profile, if one is chosen, then the file, which takes precedence.
     layers: Vec<PolicyLayer>,
 }
 
-/// A file of a policy.
+/// One file of a policy.
 #[derive(Debug)]
 struct PolicyLayer {
     name: String,
@@ -34,23 +34,23 @@ struct PolicyLayer {
     waivers: Vec<Waiver>,
 }
 
-/// A profile that ships.
+/// A built-in profile.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
-    /// What `--profile` calls it.
+    /// Name of the profile, as `--profile` takes it.
     pub name: &'static str,
     text: &'static str,
 }
 
 impl Profile {
-    /// All of them, by name.
+    /// All profiles, sorted by name.
     pub fn all() -> Vec<Self> {
         let mut all: Vec<_> = shipped::profiles().map(|(name, text)| Self { name, text }).collect();
         all.sort_by_key(|profile| profile.name);
         all
     }
 
-    /// What it is for.
+    /// Purpose of the profile, in one line.
     pub fn about(self) -> Result<String, DocumentError> {
         Ok(self.layer()?.file.about)
     }
@@ -64,9 +64,9 @@ impl Profile {
     }
 }
 
-/// A name that no profile has, and what is near.
+/// A name that no profile has, with a suggestion if one is close.
 #[derive(Debug, thiserror::Error)]
-#[error("there is no profile '{name}'; there are {known}{}", help.as_ref().map(|help| format!("\n  help: {help}")).unwrap_or_default())]
+#[error("there is no profile '{name}'; available: {known}{}", help.as_ref().map(|help| format!("\n  help: {help}")).unwrap_or_default())]
 pub struct NoProfile {
     name: String,
     known: String,
@@ -82,13 +82,14 @@ impl NoProfile {
 }
 
 impl Policy {
-    /// A profile alone.
+    /// The policy of a profile alone.
     pub fn of_profile(name: &str) -> Result<Result<Self, DocumentError>, NoProfile> {
         let profile = Profile::find(name).ok_or_else(|| NoProfile::new(name))?;
         Ok(profile.layer().map(|layer| Self { layers: vec![layer] }))
     }
 
-    /// Puts a file over what there is; its own profile counts if none was chosen before.
+    /// Adds a file that takes precedence over the earlier ones; the profile that it names counts if none was chosen
+    /// before.
     pub fn add(&mut self, document: Document<'_>) -> Result<(), DocumentError> {
         let layer = PolicyLayer::read(document)?;
         if let (Some(name), true) = (&layer.file.profile, self.layers.is_empty()) {
@@ -103,17 +104,17 @@ impl Policy {
         Ok(())
     }
 
-    /// Folders of rules that it names, as they are written: relative to the file.
+    /// Folders of rules that the policy names, relative to its file.
     pub fn folders(&self) -> impl Iterator<Item = &Spanned<String>> {
         self.layers.iter().flat_map(|layer| &layer.file.rules.folders)
     }
 
-    /// The severity from which findings fail a check, where it says so.
+    /// Lowest severity that fails a check, if the policy sets one.
     pub fn fail_on(&self) -> Option<Severity> {
         self.layers.iter().rev().find_map(|layer| layer.file.fail_on)
     }
 
-    /// The rules that count, with the severities that the policy gives them.
+    /// Adds the policy's requirements, drops rules that are off, and sets the severities of the rest.
     pub fn apply(&self, mut rules: RuleSet) -> Result<RuleSet, DocumentError> {
         for layer in &self.layers {
             for requirement in &layer.file.require {
@@ -126,7 +127,7 @@ impl Policy {
             let levels = levels.map(|(pattern, level)| Ok((layer.pattern(pattern, &rules)?, level.value)));
             let levels = levels.collect::<Result<Vec<_>, DocumentError>>()?;
             layer.waivers.iter().try_for_each(|waiver| layer.pattern(&waiver.rule, &rules).map(|_| ()))?;
-            // Of several that match, the last counts: the general first, the particular behind it.
+            // The last match wins, so that a file can list the general pattern first and exceptions after it.
             let level = |rule: &Rule| {
                 levels.iter().rev().find(|(pattern, _)| pattern.matches(&rule.id)).map(|(_, level)| *level)
             };
@@ -142,7 +143,7 @@ impl Policy {
         Ok(rules)
     }
 
-    /// Takes what was accepted out of the failures, and tells which waivers did nothing for this image.
+    /// Applies the waivers to the judgements, and returns a notice for each waiver that had no effect on this image.
     pub fn accept<'r>(
         &self,
         judgements: Vec<Judgement<'r>>,
@@ -157,7 +158,7 @@ impl Policy {
 impl PolicyLayer {
     fn read(document: Document<'_>) -> Result<Self, DocumentError> {
         if document.text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
-            return Err(document.mistake_of("", "there is nothing in this file"));
+            return Err(document.mistake_of("", "this file is empty"));
         }
         let mut file: PolicyFile = document.parse()?;
         let waivers = std::mem::take(&mut file.waivers).into_iter().map(|entry| Waiver::read(entry, document));
@@ -173,15 +174,16 @@ impl PolicyLayer {
         texts.iter().map(|text| self.pattern(text, rules)).collect()
     }
 
-    /// A pattern, which must match a rule: one that matches none is a slip of the pen.
+    /// Compiles a pattern. A pattern that matches no rule is most likely a typing error, so it is refused.
     fn pattern(&self, text: &Spanned<String>, rules: &RuleSet) -> Result<RulePattern, DocumentError> {
         let pattern = RulePattern::new(&text.value);
         if rules.iter().any(|rule| pattern.matches(&rule.id)) || RuleSet::source(&text.value).is_some() {
             return Ok(pattern);
         }
         let help = suggestion(&text.value, rules.iter().map(|rule| &*rule.id));
-        let help = help
-            .unwrap_or_else(|| "`ncclcheck rules list` shows those there are; area/* names all of an area".to_owned());
+        let help = help.unwrap_or_else(|| {
+            "`ncclcheck rules list` lists the rules; AREA/* matches all rules of an area".to_owned()
+        });
         Err(self.document().mistake(text, format!("there is no rule '{}'", text.value)).help(Some(help)))
     }
 
@@ -201,8 +203,8 @@ impl PolicyLayer {
         }
         Err(self
             .document()
-            .mistake(that, "this is required already")
-            .help(Some("leave it out, or give it an id of its own".to_owned())))
+            .mistake(that, "this requirement is a duplicate")
+            .help(Some("remove it, or give it an id of its own".to_owned())))
     }
 }
 

@@ -1,6 +1,6 @@
-//! Names of rules: one by its id, several by `area/*` or `area/rdma-*`, all by `*`.
+//! Patterns for rule ids: one id, a prefix such as `area/*` or `area/rdma-*`, or `*` for all rules.
 
-/// A name or a pattern.
+/// A rule id, or a prefix that ends in `*`.
 #[derive(Clone, Debug)]
 pub(super) struct RulePattern(String);
 

@@ -30,7 +30,7 @@ const IMAGE: Subject<'static> = Subject {
     digests: [Some("sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"), None],
 };
 
-/// The outcome of a rule under a policy, and what is told of waivers.
+/// The outcome of a rule under a policy, and the notices about waivers.
 fn outcome(text: &str, id: &str) -> (Option<Outcome>, Vec<String>) {
     let (policy, rules, facts) = (policy(text).unwrap(), rules(text).unwrap(), facts());
     let (judgements, notices) = policy.accept(judge(&rules, &facts), &IMAGE, Today::of("2026-06-01"));
@@ -49,7 +49,7 @@ fn every_profile_is_a_policy() {
         assert!(policy.apply(RuleSet::builtin().unwrap()).unwrap().iter().count() > 20, "{}", profile.name);
         assert!(!profile.about().unwrap().is_empty(), "{}", profile.name);
     }
-    assert!(Policy::of_profile("x").unwrap_err().to_string().contains("there is no profile 'x'; there are audit, "));
+    assert!(Policy::of_profile("x").unwrap_err().to_string().contains("there is no profile 'x'; available: audit, "));
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn severities_and_selections() {
 }
 
 #[test]
-fn a_files_words_weigh_more_than_its_profiles() {
+fn a_file_takes_precedence_over_its_profile() {
     let set = rules("profile: multi-node-rdma\nrules: {severity: {env/ib-disabled: warning}}\n").unwrap();
     assert_eq!(set.get("env/ib-disabled").unwrap().severity, Severity::Warning);
     assert_eq!(set.get("rdma/no-provider").unwrap().severity, Severity::Error);
@@ -80,12 +80,12 @@ fn a_files_words_weigh_more_than_its_profiles() {
     chosen.add(Document { name: "p", text: "profile: multi-node-rdma\n" }).unwrap();
     assert!(
         chosen.apply(RuleSet::builtin().unwrap()).unwrap().get("rdma/no-provider").is_none(),
-        "typed before written"
+        "the profile chosen first counts"
     );
 }
 
 #[test]
-fn requirements_fail_where_they_do_not_hold_or_a_fact_is_not_there() {
+fn requirements_fail_if_violated_or_if_a_fact_is_absent() {
     for (that, expected) in [
         ("torch.version >= 2.6", "Fail"),
         ("torch.version >= 2.5", "Pass"),
@@ -109,7 +109,7 @@ fn requirements_fail_where_they_do_not_hold_or_a_fact_is_not_there() {
 }
 
 #[test]
-fn a_waiver_accepts_what_it_is_for_as_long_as_it_holds() {
+fn a_waiver_accepts_its_finding_until_it_expires() {
     let is_waived = |(outcome, notices): (Option<Outcome>, Vec<String>)| {
         matches!(outcome, Some(Outcome::Waived(_))) && notices.is_empty()
     };
@@ -122,7 +122,7 @@ fn a_waiver_accepts_what_it_is_for_as_long_as_it_holds() {
     ] {
         assert!(is_waived(waiver(good)), "{good}");
     }
-    // One that is for other images is neither used nor unused here.
+    // A waiver for other images is neither used nor unused here.
     for other in [
         "images: [\"registry.example/other/*\"]",
         "digest: sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb",
@@ -132,12 +132,12 @@ fn a_waiver_accepts_what_it_is_for_as_long_as_it_holds() {
     }
     let (outcome, notices) = waiver("expires: 2026-05-31");
     let Some(Outcome::Fail(finding)) = outcome else { panic!() };
-    assert_eq!(finding.note.unwrap(), "it was accepted until 2026-05-31 (ncclcheck.yaml:2): for the pilot");
+    assert_eq!(finding.note.unwrap(), "its waiver expired after 2026-05-31 (ncclcheck.yaml:2): for the pilot");
     assert!(notices.is_empty());
 }
 
 #[test]
-fn a_waiver_of_a_finding_covers_no_other() {
+fn a_waiver_with_a_fingerprint_covers_no_other_finding() {
     let (rules, facts) = (rules("about: nothing").unwrap(), facts());
     let judgements = judge(&rules, &facts);
     let fingerprint =
@@ -149,7 +149,7 @@ fn a_waiver_of_a_finding_covers_no_other() {
 }
 
 #[test]
-fn a_waiver_holds_before_one_that_has_expired() {
+fn a_valid_waiver_takes_precedence_over_an_expired_one() {
     let both = |first: &str, second: &str| {
         let entry =
             |expires: &str| format!("  - {{rule: env/debug-on, reason: until {expires}, expires: {expires}}}\n");
@@ -159,7 +159,7 @@ fn a_waiver_holds_before_one_that_has_expired() {
         let (Some(Outcome::Waived(waived)), notices) = both(first, second) else { panic!("it does not hold") };
         assert_eq!((&*waived.reason, waived.expires.as_deref()), ("until 2026-06-02", Some("2026-06-02")));
         assert_eq!(waived.place, format!("ncclcheck.yaml:{place}"));
-        assert_eq!(notices.len(), 1, "the other is not used: {notices:?}");
+        assert_eq!(notices.len(), 1, "the other is unused: {notices:?}");
     }
     let (Some(Outcome::Waived(waived)), _) = waiver("expires: never") else { panic!("it does not hold") };
     assert_eq!(waived.expires, None);
@@ -182,7 +182,7 @@ fn an_expired_waiver_of_an_unknown_leaves_it_unknown() {
 }
 
 #[test]
-fn a_waiver_of_what_passes_is_not_used() {
+fn a_waiver_of_a_passing_rule_is_unused() {
     let (outcome, notices) =
         outcome("waivers: [{rule: env/ld-preload, reason: r, expires: never, unknown: true}]", "env/ld-preload");
     assert!(!matches!(outcome, Some(Outcome::Waived(_))));
@@ -191,7 +191,7 @@ fn a_waiver_of_what_passes_is_not_used() {
 }
 
 #[test]
-fn a_waiver_of_a_digest_needs_that_digest_and_a_name_as_well_where_it_has_both() {
+fn a_waiver_with_digest_and_images_needs_both() {
     let digest = "expires: never\n    digest: sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
     for (images, is_waived) in [("other", false), ("registry.example/*", true)] {
         let (outcome, _) = waiver(&format!("{digest}\n    images: [\"{images}\"]"));
@@ -200,17 +200,16 @@ fn a_waiver_of_a_digest_needs_that_digest_and_a_name_as_well_where_it_has_both()
 }
 
 #[test]
-fn a_waiver_that_does_nothing_is_told() {
+fn an_unused_waiver_gives_a_notice() {
     let (_, notices) = outcome("waivers: [{rule: env/ld-preload, reason: r, expires: 2026-01-01}]", "env/ld-preload");
-    assert!(
-        notices[0]
-            .contains("the waiver of env/ld-preload in ncclcheck.yaml:1 is not used for this image, and has expired"),
-        "{notices:?}"
+    assert_eq!(
+        notices[0],
+        "unused waiver: env/ld-preload (ncclcheck.yaml:1) matches no finding in this image and has expired"
     );
 }
 
 #[test]
-fn what_is_not_asked_is_no_matter_of_waivers_and_checks() {
+fn waivers_of_rules_that_are_not_evaluated_give_no_notice() {
     let text = "require: [run.nccl.ranks == 2, torch.version >= 2]\nwaivers: [{rule: env/ld-preload, reason: r, expires: never}]";
     let of_run = rules(text).unwrap().only(Rule::is_of_run);
     assert!(of_run.get("require/run-nccl-ranks-2").is_some() && of_run.get("require/torch-version-2").is_none());
@@ -219,7 +218,7 @@ fn what_is_not_asked_is_no_matter_of_waivers_and_checks() {
 }
 
 #[test]
-fn an_unknown_is_accepted_only_where_that_is_said() {
+fn an_unknown_is_accepted_only_on_request() {
     let text =
         "require: [{id: verbs, that: has(rdma.verbs)}]\nwaivers: [{rule: require/verbs, reason: r, expires: never}]";
     assert!(matches!(outcome(text, "require/verbs").0, Some(Outcome::Unknown(_))));
@@ -229,7 +228,7 @@ fn an_unknown_is_accepted_only_where_that_is_said() {
 
 #[test]
 fn mistakes_have_a_place_and_a_suggestion() {
-    for (text, told) in [
+    for (text, expected) in [
         ("profil: ci", "ncclcheck.yaml:1:1: unknown field `profil`"),
         ("profil: ci", "did you mean profile?"),
         ("profile: cii", "ncclcheck.yaml:1:10: there is no profile 'cii'"),
@@ -239,52 +238,64 @@ fn mistakes_have_a_place_and_a_suggestion() {
         ("rules: {severity: {env/debug-on: loud}}", "unknown variant `loud`"),
         ("rules: {only: [nothing/*]}", "there is no rule 'nothing/*'"),
         ("require: [torch.versoin >= 2.6]", "ncclcheck.yaml:1:11: there is no fact 'torch.versoin'"),
-        ("require: [torch.path >= 2.6]", "text and a number have no order"),
+        ("require: [torch.path >= 2.6]", "cannot order text and a number"),
         ("require: [{that: torch.use_nccl, why: x}]", "unknown field `why`"),
-        ("require: [torch.use_nccl, torch.use_nccl]", "ncclcheck.yaml:1:27: this is required already"),
+        ("require: [torch.use_nccl, torch.use_nccl]", "ncclcheck.yaml:1:27: this requirement is a duplicate"),
         ("require: [[]]", "a condition such as `torch.version >= 2.6`"),
         ("waivers: [{rule: env/debug-on, expires: never}]", "missing field `reason`"),
-        (
-            "waivers: [{rule: env/debug-on, reason: ' ', expires: never}]",
-            "a waiver has a reason, and this one is empty",
-        ),
+        ("waivers: [{rule: env/debug-on, reason: ' ', expires: never}]", "the reason of a waiver must not be empty"),
         ("waivers: [{rule: env/debug-on, reason: r}]", "missing field `expires`"),
         (
             "waivers: [{rule: env/debug-on, reason: r, expires: 2026-02-30}]",
-            "ncclcheck.yaml:1:52: '2026-02-30' is no day",
+            "ncclcheck.yaml:1:52: invalid date '2026-02-30'",
         ),
         ("waivers: [{rule: env/debug-onn, reason: r, expires: never}]", "did you mean env/debug-on?"),
-        ("waivers: [{rule: env/debug-on, reason: r, expires: never, images: ['[']}]", "this is no pattern of names"),
-        ("waivers: [{rule: env/debug-on, reason: r, expires: never, images: []}]", "are an empty list"),
-        ("waivers: [{rule: env/debug-on, reason: r, expires: never, images: ['']}]", "matches no image's name"),
+        ("waivers: [{rule: env/debug-on, reason: r, expires: never, images: ['[']}]", "invalid pattern"),
+        ("waivers: [{rule: env/debug-on, reason: r, expires: never, images: []}]", "must not be an empty list"),
+        (
+            "waivers: [{rule: env/debug-on, reason: r, expires: never, images: ['']}]",
+            "an empty pattern matches no image",
+        ),
         ("waivers: [{rule: env/debug-on, reason: r, expires: never, digest: }]", "missing value: expected a string"),
-        ("require: [{id: ../x, that: torch.use_nccl}]", "'../x' is no name"),
-        ("require: ['!has(image.env.MY_SECRET)']", "ask whether it is set: 'MY_SECRET' in image.other_env"),
+        ("require: [{id: ../x, that: torch.use_nccl}]", "invalid id '../x'"),
+        ("require: ['!has(image.env.MY_SECRET)']", "test whether it is set: 'MY_SECRET' in image.other_env"),
         ("require: [\"'MY_SECRET' in image.env\"]", "'MY_SECRET' in image.other_env"),
         ("require: [!has(torch.path)]", "quote it"),
         ("rules: {severity: {*: off}}", "quote it"),
-        ("require: [torch.version = 2.6]", "== compares"),
-        ("require: [torch.use_nccl and torch.cuda.build]", "&& joins two conditions"),
-        ("# nothing\n", "there is nothing in this file"),
+        ("require: [torch.version = 2.6]", "use == to compare"),
+        ("require: [torch.use_nccl and torch.cuda.build]", "use && for 'and'"),
+        ("# nothing\n", "this file is empty"),
         ("waivers: [{rule: env/debug-on, reason: r, expires: never, digest: abc}]", "ncclcheck.yaml:1:67: "),
-        ("waivers: [{rule: env/debug-on, reason: r, expires: never, fingerprint: xyz}]", "8 to 64 hexadecimal digits"),
-        ("waivers: [{rule: a/b, reason: r, expires: never, fingerprint: abcdefa}]", "8 to 64 hexadecimal digits"),
-        ("waivers: [{rule: a/b, reason: r, expires: never, fingerprint: abcdefgh}]", "8 to 64 hexadecimal digits"),
-        ("waivers: [{rule: a/b, reason: r, expires: never, fingerprint: ABCDEFAB}]", "8 to 64 hexadecimal digits"),
+        (
+            "waivers: [{rule: env/debug-on, reason: r, expires: never, fingerprint: xyz}]",
+            "8 to 64 lower-case hexadecimal digits",
+        ),
+        (
+            "waivers: [{rule: a/b, reason: r, expires: never, fingerprint: abcdefa}]",
+            "8 to 64 lower-case hexadecimal digits",
+        ),
+        (
+            "waivers: [{rule: a/b, reason: r, expires: never, fingerprint: abcdefgh}]",
+            "8 to 64 lower-case hexadecimal digits",
+        ),
+        (
+            "waivers: [{rule: a/b, reason: r, expires: never, fingerprint: ABCDEFAB}]",
+            "8 to 64 lower-case hexadecimal digits",
+        ),
         (&format!("waivers: [{{rule: a/b, reason: r, expires: never, fingerprint: a{:064}}}]", 0), "8 to 64"),
-        ("waivers: [{rule: a/b, reason: ' ', expires: never}]", "a waiver has a reason, and this one is empty"),
-        ("waivers: [{rule: a/b, reason: r, expires: never, images: []}]", "images are an empty list"),
-        ("waivers: [{rule: a/b, reason: r, expires: never, images: [a, '']}]", "this pattern matches no image's name"),
-        ("waivers: [{rule: a/b, reason: r, expires: never, images: ['[']}]", "this is no pattern of names: "),
-        ("waivers: [{rule: a/b, reason: r, expires: Never}]", "'Never' is no day such as 2027-01-31, and not 'never'"),
+        ("waivers: [{rule: a/b, reason: ' ', expires: never}]", "the reason of a waiver must not be empty"),
+        ("waivers: [{rule: a/b, reason: r, expires: never, images: []}]", "must not be an empty list"),
+        ("waivers: [{rule: a/b, reason: r, expires: never, images: [a, '']}]", "an empty pattern matches no image"),
+        ("waivers: [{rule: a/b, reason: r, expires: never, images: ['[']}]", "invalid pattern: "),
+        ("waivers: [{rule: a/b, reason: r, expires: Never}]", "invalid date 'Never': use YYYY-MM-DD or 'never'"),
     ] {
         let error = rules(text).unwrap_err().to_string();
-        assert!(error.contains(told), "{text}:\n{error}\nand not\n{told}");
+        assert!(error.contains(expected), "{text}:\n{error}\nand not\n{expected}");
     }
 }
 
 #[test]
-fn a_baseline_accepts_what_it_has_and_tells_what_is_gone() {
+fn a_baseline_accepts_known_problems_and_reports_fixed_ones() {
     let (rules, facts) = (rules("about: nothing").unwrap(), facts());
     let mut baseline = Baseline::default();
     baseline.add(&judge(&rules, &facts));
@@ -295,10 +306,10 @@ fn a_baseline_accepts_what_it_has_and_tells_what_is_gone() {
     let is_open = |outcome: &Outcome| matches!(outcome, Outcome::Fail(_) | Outcome::Unknown(_));
     assert!(!judgements.iter().any(|judgement| is_open(&judgement.outcome)) && notices.is_empty());
     let (_, notices) = read.accept(judge(&rules, &Facts::default()));
-    assert!(notices.iter().any(|notice| notice.contains("env/debug-on is mended")), "{notices:?}");
+    assert!(notices.iter().any(|notice| notice.contains("env/debug-on is fixed")), "{notices:?}");
     let error =
         Baseline::read(Document { name: "known.json", text: &text.replace("baseline/1", "baseline/9") }).unwrap_err();
-    assert!(error.to_string().contains("known.json:1:1: this is no baseline of this version"), "{error}");
+    assert!(error.to_string().contains("known.json:1:1: unsupported baseline"), "{error}");
 }
 
 #[test]

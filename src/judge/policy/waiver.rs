@@ -1,4 +1,4 @@
-//! Findings that somebody accepted, for a reason and for a time.
+//! Waivers: findings accepted for a stated reason and a limited time.
 
 use globset::{Glob, GlobMatcher};
 use jiff::Timestamp;
@@ -12,12 +12,12 @@ use crate::model::{Digest, DigestError};
 use super::file::WaiverEntry;
 use super::pattern::RulePattern;
 
-/// The day by which waivers expire.
+/// The date that decides which waivers have expired.
 #[derive(Clone, Copy, Debug)]
 pub struct Today(Date);
 
 impl Today {
-    /// This day, in UTC: the same for everybody.
+    /// The current date in UTC, so that all users get the same result.
     pub fn now() -> Self {
         Self(Timestamp::now().to_zoned(TimeZone::UTC).date())
     }
@@ -28,12 +28,12 @@ impl Today {
     }
 }
 
-/// The image that is judged, by its names.
+/// Names and digests of the image that is judged.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'i> {
-    /// As the user wrote it, and as it was found.
+    /// The reference as the user wrote it, and the source where the image was found.
     pub names: [&'i str; 2],
-    /// Digests of its manifest and of its configuration.
+    /// Digests of the manifest and of the configuration.
     pub digests: [Option<&'i str>; 2],
 }
 
@@ -46,20 +46,20 @@ pub(super) struct Waiver {
     digest: Option<Digest>,
     fingerprint: Option<String>,
     unknown: bool,
-    /// `None` is never.
+    /// Last day; `None` for never.
     expires: Option<Date>,
     /// File and line.
     place: String,
 }
 
 impl Waiver {
-    /// Reads what is written in a policy.
+    /// Validates an entry of a policy.
     pub(super) fn read(entry: WaiverEntry, document: Document<'_>) -> Result<Self, DocumentError> {
         if entry.reason.value.trim().is_empty() {
-            return Err(document.mistake(&entry.reason, "a waiver has a reason, and this one is empty"));
+            return Err(document.mistake(&entry.reason, "the reason of a waiver must not be empty"));
         }
         if entry.images.as_ref().is_some_and(Vec::is_empty) {
-            let what = "this waiver's images are an empty list: leave it out, or name some";
+            let what = "the images of a waiver must not be an empty list: remove it, or name at least one image";
             return Err(document.mistake(&entry.rule, what));
         }
         let digest = |digest: &Spanned<String>| {
@@ -104,7 +104,7 @@ impl Waiver {
         let problem = match outcome {
             Outcome::Fail(mut finding) if self.is_expired(today) => {
                 let until = self.expires.map(|day| day.to_string()).unwrap_or_default();
-                finding.note = Some(format!("it was accepted until {until} ({}): {}", self.place, self.reason));
+                finding.note = Some(format!("its waiver expired after {until} ({}): {}", self.place, self.reason));
                 return Outcome::Fail(finding);
             }
             Outcome::Unknown(gaps) if self.is_expired(today) => return Outcome::Unknown(gaps),
@@ -127,16 +127,16 @@ impl Waiver {
 
 fn glob(text: &Spanned<String>, document: Document<'_>) -> Result<GlobMatcher, DocumentError> {
     if text.value.is_empty() {
-        return Err(document.mistake(text, "this pattern matches no image's name"));
+        return Err(document.mistake(text, "an empty pattern matches no image"));
     }
-    let glob = Glob::new(&text.value)
-        .map_err(|error| document.mistake(text, format!("this is no pattern of names: {}", error.kind())))?;
+    let glob =
+        Glob::new(&text.value).map_err(|error| document.mistake(text, format!("invalid pattern: {}", error.kind())))?;
     Ok(glob.compile_matcher())
 }
 
 fn fingerprint(text: Spanned<String>, document: Document<'_>) -> Result<String, DocumentError> {
     if !(8..=64).contains(&text.value.len()) || !text.value.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f')) {
-        let what = "a fingerprint is 8 to 64 hexadecimal digits, as the JSON report has them";
+        let what = "a fingerprint is 8 to 64 lower-case hexadecimal digits, as in the JSON report";
         return Err(document.mistake(&text, what));
     }
     Ok(text.value)
@@ -146,11 +146,12 @@ fn expiry(text: &Spanned<String>, document: Document<'_>) -> Result<Option<Date>
     if text.value == "never" {
         return Ok(None);
     }
-    let what = || format!("'{}' is no day such as 2027-01-31, and not 'never'", text.value);
+    let what = || format!("invalid date '{}': use YYYY-MM-DD or 'never'", text.value);
     text.value.parse().map(Some).map_err(|_day| document.mistake(text, what()))
 }
 
-/// Applies waivers to what was judged of an image, and tells which of those that are for it changed nothing.
+/// Applies waivers to the judgements of an image, and returns a notice for each waiver for this image that had no
+/// effect.
 pub(super) fn accept<'r>(
     waivers: &[&Waiver],
     judgements: Vec<Judgement<'r>>,
@@ -162,22 +163,19 @@ pub(super) fn accept<'r>(
     let mut judge = |judgement: Judgement<'r>| {
         let mut covering: Vec<_> =
             waivers.iter().zip(&mut used).filter(|(waiver, _)| waiver.covers(&judgement)).collect();
-        // One that holds counts before one that has expired.
+        // A valid waiver takes precedence over an expired one.
         covering.sort_by_key(|(waiver, _)| waiver.is_expired(today));
         let Some((waiver, used)) = covering.into_iter().next() else { return judgement };
         *used = true;
         Judgement { outcome: waiver.waive(judgement.outcome, today), ..judgement }
     };
     let judgements: Vec<_> = judgements.into_iter().map(&mut judge).collect();
-    // One whose rule was not asked, as in a probe alone, says nothing.
+    // A waiver whose rule was not evaluated, as in a probe alone, gives no notice.
     let is_asked = |waiver: &Waiver| judgements.iter().any(|judgement| waiver.is_of(judgement));
     let unused = waivers.iter().zip(used).filter(|(waiver, used)| !used && is_asked(waiver));
     let notices = unused.map(|(waiver, _)| {
-        let expired = if waiver.is_expired(today) { ", and has expired" } else { "" };
-        format!(
-            "the waiver of {} in {} is not used for this image{expired}: the rule found nothing that it accepts",
-            waiver.rule.value, waiver.place
-        )
+        let expired = if waiver.is_expired(today) { " and has expired" } else { "" };
+        format!("unused waiver: {} ({}) matches no finding in this image{expired}", waiver.rule.value, waiver.place)
     });
     let notices = notices.collect();
     (judgements, notices)

@@ -1,5 +1,5 @@
-//! Conditions over facts that may be unknown: three-valued logic (Kleene's), so that what is not known counts exactly
-//! where the answer depends on it.
+//! Evaluates conditions over facts that may be unknown, in Kleene's three-valued logic: an unknown fact makes the
+//! result unknown only if the result depends on it.
 
 use std::collections::BTreeMap;
 use std::ops::Not;
@@ -15,12 +15,12 @@ use crate::model::{Fact, Gap, Value};
 
 use super::condition::{self, Condition, facts_of};
 
-/// What a condition comes to.
+/// Value of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ConditionTruth {
     True,
     False,
-    /// It depends on these gaps.
+    /// The value depends on these gaps.
     Unknown(Vec<Gap>),
 }
 
@@ -42,8 +42,8 @@ impl Not for ConditionTruth {
     }
 }
 
-/// The facts of one image, as CEL sees them: each dotted name a field of nested maps. An absent fact is a field that is
-/// not there, which `has()` tells.
+/// The facts of one image as CEL sees them: each dotted name is a field of nested maps. An absent fact is a missing
+/// field, which `has()` detects.
 pub(super) struct Scope<'f> {
     facts: &'f Facts,
     context: Context<'static, 'static>,
@@ -93,7 +93,7 @@ impl<'f> Scope<'f> {
                 }
                 _ => {}
             },
-            // An entry of a fact that is not there is not there either.
+            // An absent fact has no entries.
             Expr::Select(select) if select.test && self.is_absent(&select.operand) => return ConditionTruth::False,
             Expr::Comprehension(each) if !self.gaps(&each.loop_step).is_empty() => {
                 if let Some(truth) = self.each(each, context) {
@@ -105,8 +105,8 @@ impl<'f> Scope<'f> {
         self.leaf(expression, context)
     }
 
-    /// `exists` and `all`, whose question holds something unknown: one element may decide without it. `None` for other
-    /// loops, and for a list that is unknown itself.
+    /// Evaluates `exists` or `all` whose predicate uses an unknown fact: one element may decide without it. Returns
+    /// `None` for other loops, and for an unknown list.
     fn each(&self, each: &ComprehensionExpr, context: &Context<'_, '_>) -> Option<ConditionTruth> {
         let Expr::Call(step) = &each.loop_step.expr else { return None };
         let decides = match step.func_name.as_str() {
@@ -137,7 +137,7 @@ impl<'f> Scope<'f> {
         matches!(*facts_of(expression), [key] if matches!(self.facts.view(key), Fact::Absent))
     }
 
-    /// What is unknown of all that a part of a condition asks for.
+    /// The gaps of the unknown facts that an expression uses, each once.
     fn gaps(&self, expression: &IdedExpr) -> Vec<Gap> {
         let mut gaps: Vec<Gap> = Vec::new();
         for key in facts_of(expression) {
@@ -157,20 +157,20 @@ impl<'f> Scope<'f> {
         }
         let error = match context.resolve(expression) {
             Ok(Cel::Bool(value)) => return value.into(),
-            Ok(other) => format!("it comes to {:?}, which is neither true nor false", other.type_of()),
+            Ok(other) => format!("its value is of type {:?}, not true or false", other.type_of()),
             Err(error) => error.to_string(),
         };
         let absent = facts_of(expression).into_iter().find(|key| matches!(self.facts.view(key), Fact::Absent));
         ConditionTruth::Unknown(vec![match absent {
-            Some(key) => Gap::new(format!("the rule asks for the value of {}, which there is not", key.name))
-                .settled_by(format!("write has({}) before it in the rule's condition", key.name)),
+            Some(key) => Gap::new(format!("the rule uses the value of {}, which is absent", key.name))
+                .settled_by(format!("test has({}) first in the rule's condition", key.name)),
             None => Gap::new(format!("the rule's condition cannot be evaluated: {error}"))
-                .settled_by("mend the rule, or the value that it asks for"),
+                .settled_by("fix the rule, or the value that it uses"),
         }])
     }
 }
 
-/// `&&` and `||`: one side may decide alone; else what is unknown on either side counts.
+/// Evaluates `&&` or `||`: the value `decides` on either side decides alone; otherwise the gaps of both sides add up.
 fn both(first: ConditionTruth, decides: &ConditionTruth, second: impl FnOnce() -> ConditionTruth) -> ConditionTruth {
     if first == *decides {
         return first;
@@ -185,7 +185,7 @@ fn both(first: ConditionTruth, decides: &ConditionTruth, second: impl FnOnce() -
     }
 }
 
-/// Facts by the parts of their names.
+/// Facts as a tree, by the parts of their dotted names.
 #[derive(Default)]
 struct ConditionTree {
     value: Option<Cel>,

@@ -1,4 +1,4 @@
-//! Files of rules in a folder of the user's.
+//! Finds the rule files in a user's folder.
 
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -10,18 +10,18 @@ use crate::document::FileError;
 /// A file that holds one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleFile {
-    /// The id that the rule must have: the name of the folder, a slash, and the name of the file without its extension.
+    /// The id that the rule must have: the folder's name, a slash, and the file's name without its extension.
     pub id: String,
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
 }
 
 impl RuleFile {
-    /// All rules of a folder and of the folders below it, by path, or the one of a file. An error if there is none.
+    /// Finds all rules in a folder and below, sorted by path; a file counts as one rule. Finding no rule is an error.
     pub fn find(place: &Path) -> Result<Vec<Self>, FileError> {
         let mut paths = if place.is_file() { vec![place.to_owned()] } else { below(place)? };
         if paths.is_empty() {
-            return Err(failed(place, &"there is no rule in it: no file AREA/NAME.yaml"));
+            return Err(failed(place, &"it contains no rule: no file AREA/NAME.yaml"));
         }
         paths.sort();
         paths.into_iter().map(Self::new).collect()
@@ -41,7 +41,7 @@ fn below(place: &Path) -> Result<Vec<PathBuf>, FileError> {
         for entry in fs::read_dir(&folder).map_err(|error| failed(&folder, &error))? {
             let entry = entry.map_err(|error| failed(&folder, &error))?;
             let path = entry.path();
-            // A link to a folder is not followed: it may lead back.
+            // A symlink to a folder is not followed, because it may form a loop.
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 folders.push(path);
             } else if path.is_file()

@@ -1,4 +1,4 @@
-//! Messages of rules: text with facts in braces.
+//! Messages of rules: text with the names of facts in braces.
 
 use crate::document::suggestion;
 use crate::facts::Facts;
@@ -7,19 +7,19 @@ use crate::model::{Fact, Value};
 
 use super::condition::ConditionError;
 
-/// A message with its places.
+/// A parsed message.
 #[derive(Debug)]
 pub(super) struct Message(Vec<MessagePart>);
 
 #[derive(Debug)]
 enum MessagePart {
     Text(String),
-    /// A fact, or one entry of a fact that is a map: `{image.env.NCCL_DEBUG}`.
+    /// A fact, or one entry of a map fact: `{image.env.NCCL_DEBUG}`.
     Fact(&'static Definition, Option<String>),
 }
 
 impl Message {
-    /// Takes a message apart, and makes sure that every fact in it exists.
+    /// Parses a message and checks that every fact in it exists.
     pub(super) fn parse(text: &str) -> Result<Self, ConditionError> {
         let mut parts = Vec::new();
         let mut rest = text;
@@ -42,7 +42,7 @@ impl Message {
         Ok(Self(parts))
     }
 
-    /// The same with text behind it, braces and all.
+    /// Appends text literally, including any braces.
     pub(super) fn and_text(mut self, text: &str) -> Self {
         self.0.push(MessagePart::Text(text.to_owned()));
         self
@@ -66,7 +66,7 @@ impl Message {
     }
 }
 
-/// A fact by its name, or an entry of one that is a map.
+/// Finds a fact by its name, or a map fact and the name of one of its entries.
 pub(super) fn named(name: &str) -> Option<(&'static Definition, Option<String>)> {
     if let Some(key) = key::find(name) {
         return Some((key, None));

@@ -1,4 +1,4 @@
-//! Rules: YAML documents with CEL conditions over facts. Each one yields exactly one judgement of an image.
+//! Rules: YAML documents with CEL conditions over facts. Each rule yields exactly one judgement of an image.
 
 mod condition;
 mod eval;
@@ -33,23 +33,23 @@ pub use trial::Trial;
 pub struct Rule {
     /// `area/kebab-name`, published and never reused.
     pub id: String,
-    /// The file that it was read from.
+    /// The file that the rule was read from.
     pub file: String,
-    /// What is wrong when it fails, in a few words.
+    /// The problem that the rule detects, in a few words.
     pub title: String,
-    /// How bad that is.
+    /// Severity of a failure.
     pub severity: Severity,
-    /// Who has to mend it.
+    /// The party that has to fix a failure.
     pub owner: Owner,
-    /// The release of ncclcheck that brought it.
+    /// The release of ncclcheck that introduced the rule.
     pub since: String,
-    /// Why it matters.
+    /// Why the problem matters.
     pub why: String,
-    /// What to write where.
+    /// Instructions and lines to copy.
     pub fix: String,
-    /// Where this is known from.
+    /// URLs of the sources.
     pub references: Vec<String>,
-    /// Facts that pass, fail, do not apply and are unknown.
+    /// Facts for each outcome: pass, fail, not applicable and unknown.
     pub examples: Examples,
     applies: Option<Condition>,
     check: Condition,
@@ -57,7 +57,7 @@ pub struct Rule {
     evidence: Vec<Evidence>,
 }
 
-/// A fact whose sites a finding shows, or one entry of a fact that is a map: `image.env.NCCL_DEBUG`.
+/// A fact whose sites a finding shows, or one entry of a map fact: `image.env.NCCL_DEBUG`.
 #[derive(Debug)]
 struct Evidence {
     key: &'static Definition,
@@ -65,22 +65,23 @@ struct Evidence {
 }
 
 impl Rule {
-    /// Whether a policy made it of what it requires.
+    /// Returns true if the rule comes from a requirement of a policy.
     pub fn is_required(&self) -> bool {
         self.id.starts_with("require/")
     }
 
-    /// Returns true if the verdict depends on the rule: its severity is at least `fail_on`, and its owner is one of `fail_for`.
+    /// Returns true if the verdict depends on the rule: its severity is at least `fail_on`, and its owner is one of
+    /// `fail_for`.
     pub fn counts(&self, fail_on: Severity, fail_for: &[Owner]) -> bool {
         self.severity >= fail_on && fail_for.contains(&self.owner)
     }
 
-    /// Its conditions in CEL: where it applies, if that is not everywhere, and where it passes.
+    /// The conditions in CEL: `applies`, if the rule has one, and `check`.
     pub fn conditions(&self) -> (Option<&str>, &str) {
         (self.applies.as_ref().map(Condition::text), self.check.text())
     }
 
-    /// The facts that its conditions ask for, each once.
+    /// The facts that the conditions use, each once, sorted by name.
     pub fn asks(&self) -> Vec<&'static Definition> {
         let conditions = self.applies.iter().chain([&self.check]);
         let mut keys: Vec<_> = conditions.flat_map(|condition| condition::facts_of(condition.root())).collect();
@@ -89,7 +90,7 @@ impl Rule {
         keys
     }
 
-    /// Whether it judges what an image does as it runs.
+    /// Returns true if the rule judges a run of the image.
     pub fn is_of_run(&self) -> bool {
         self.id.starts_with("runtime/") || (self.is_required() && self.asks().into_iter().any(Definition::is_of_run))
     }
@@ -113,7 +114,7 @@ impl Evidence {
 pub struct RuleSet(BTreeMap<String, Rule>);
 
 impl RuleSet {
-    /// The rules that ship with this program.
+    /// The built-in rules.
     pub fn builtin() -> Result<Self, DocumentError> {
         let rules = shipped::rules().map(|(id, text)| {
             let rule = Rule::parse(&id, Document { name: &format!("rules/{id}.yaml"), text })?;
@@ -122,12 +123,12 @@ impl RuleSet {
         rules.collect::<Result<_, _>>().map(Self)
     }
 
-    /// The file of a rule that ships.
+    /// The source text of a built-in rule.
     pub fn source(id: &str) -> Option<&'static str> {
         shipped::rule(id)
     }
 
-    /// Rules of a test: id and text of each.
+    /// Parses rules for a test from pairs of id and text.
     #[cfg(test)]
     pub(crate) fn from_yaml(documents: &[(&str, &str)]) -> Result<Self, DocumentError> {
         let rules = documents
@@ -136,35 +137,35 @@ impl RuleSet {
         rules.collect::<Result<_, _>>().map(Self)
     }
 
-    /// Adds the rule of a document, which its folder and name call `id`.
+    /// Adds the rule of a document. `id` is the id that the file's folder and name give.
     pub fn add(&mut self, id: &str, document: Document<'_>) -> Result<(), DocumentError> {
         let rule = Rule::parse(id, document)?;
         if let Some(other) = self.0.get(&rule.id) {
             let what = if shipped::rule(&other.id).is_some() {
-                "a rule that ships has this id".to_owned()
+                "a built-in rule has this id".to_owned()
             } else {
-                format!("there is a rule of this id already, in {}", other.file)
+                format!("another rule has this id: {}", other.file)
             };
-            let help = Some("give it another name: ids stand in waivers and baselines".to_owned());
+            let help = Some("choose another name: waivers and baselines refer to ids".to_owned());
             return Err(document.mistake_of("id", what).help(help));
         }
         self.0.insert(rule.id.clone(), rule);
         Ok(())
     }
 
-    /// The same without those that another filter does not want.
+    /// Keeps the rules for which `wanted` returns true.
     #[must_use]
     pub fn only(mut self, wanted: impl Fn(&Rule) -> bool) -> Self {
         self.0.retain(|_, rule| wanted(rule));
         self
     }
 
-    /// One of them.
+    /// The rule with this id.
     pub fn get(&self, id: &str) -> Option<&Rule> {
         self.0.get(id)
     }
 
-    /// Adds a rule that was made, unless there is one of its id.
+    /// Adds a rule and returns true, or returns false if its id is taken.
     pub fn insert(&mut self, rule: Rule) -> bool {
         let is_new = !self.0.contains_key(&rule.id);
         if is_new {
@@ -173,23 +174,23 @@ impl RuleSet {
         is_new
     }
 
-    /// Every rule, by id, to be changed.
+    /// Iterates mutably over all rules, sorted by id.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Rule> {
         self.0.values_mut()
     }
 
-    /// Every rule, by id.
+    /// Iterates over all rules, sorted by id.
     pub fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.0.values()
     }
 }
 
-/// Whether a text is an area's or a rule's name: what can stand in a path, a pattern and an address.
+/// Returns true if a text is a valid name of an area or a rule, which appears in paths, patterns and URLs.
 fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| matches!(c, 'a'..='z' | '0'..='9' | '-'))
 }
 
-/// Judges an image: one judgement for each rule, always.
+/// Judges an image and returns exactly one judgement for each rule.
 pub fn judge<'r>(rules: &'r RuleSet, facts: &Facts) -> Vec<Judgement<'r>> {
     let scope = eval::Scope::new(facts);
     rules.iter().map(|rule| Judgement { rule, outcome: rule.judge(&scope) }).collect()

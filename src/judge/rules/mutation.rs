@@ -1,5 +1,5 @@
-//! Small changes of a condition, to see whether a rule's examples notice them: every clause turned into its opposite, `&&`
-//! and `||` exchanged, bounds moved by one, words left out of lists.
+//! Mutations of a condition, to test whether a rule's examples detect them: each clause negated, `&&` and `||` swapped,
+//! bounds moved by one, elements removed from lists.
 
 use cel::common::ast::operators as op;
 use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue};
@@ -7,14 +7,14 @@ use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue};
 use super::condition::{Condition, Places, facts_of};
 use crate::facts::key::Type;
 
-/// A changed condition.
+/// A mutated condition.
 pub(super) struct Mutant {
-    /// What was changed, in words.
+    /// Description of the change.
     pub(super) what: String,
     pub(super) root: IdedExpr,
 }
 
-/// All of a condition.
+/// All mutants of a condition.
 pub(super) fn mutants(condition: &Condition) -> Vec<Mutant> {
     let mutation = Mutation { places: condition.places() };
     mutation.of(condition.root())
@@ -42,7 +42,8 @@ impl Mutation<'_> {
                     mutants.push(Mutant { root: replaced(Expr::Call(CallExpr { target, ..call.clone() })), ..mutant });
                 }
             }
-            // What a loop asks stands last in `result || question`, and first in `question ? … : result`.
+            // A loop's predicate is the last argument in `result || predicate`, and the first in `predicate ? … :
+            // result`.
             Expr::Comprehension(each) => {
                 if let Expr::Call(step) = &each.loop_step.expr {
                     let index = if step.func_name == op::CONDITIONAL { 0 } else { step.args.len().saturating_sub(1) };
@@ -60,7 +61,7 @@ impl Mutation<'_> {
         mutants
     }
 
-    /// Changes of a part itself.
+    /// Mutations of the expression itself, not of its operands.
     fn own(&self, expression: &IdedExpr) -> Vec<Mutant> {
         let mut mutants = Vec::new();
         let part = self.places.source(self.places.whole(expression));
@@ -71,7 +72,7 @@ impl Mutation<'_> {
             Expr::Call(call) => {
                 if let Some(other) = exchanged(&call.func_name) {
                     let name = |name: &str| name.trim_matches('_').to_owned();
-                    let what = format!("`{}` for `{}` in `{part}`", name(other), name(&call.func_name));
+                    let what = format!("`{}` instead of `{}` in `{part}`", name(other), name(&call.func_name));
                     push(what, Expr::Call(CallExpr { func_name: other.to_owned(), ..call.clone() }));
                 }
             }
@@ -79,7 +80,7 @@ impl Mutation<'_> {
                 for (index, element) in list.elements.iter().enumerate() {
                     let mut shorter = list.clone();
                     shorter.elements.remove(index);
-                    push(format!("{} left out of a list", self.places.text(element)), Expr::List(shorter));
+                    push(format!("{} removed from a list", self.places.text(element)), Expr::List(shorter));
                 }
             }
             Expr::Literal(LiteralValue::Int(number)) => {
@@ -88,11 +89,11 @@ impl Mutation<'_> {
             }
             _ => {}
         }
-        // The opposite of `!a` is `a`, which is the opposite of its operand.
+        // `!a` needs no mutant of its own: its negation, `a`, is the negation of the operand.
         if is_truth(expression) {
             let opposite =
                 CallExpr { func_name: op::LOGICAL_NOT.to_owned(), target: None, args: vec![expression.clone()] };
-            push(format!("the opposite of `{part}`"), Expr::Call(opposite));
+            push(format!("the negation of `{part}`"), Expr::Call(opposite));
         }
         mutants
     }
@@ -110,7 +111,7 @@ fn exchanged(operator: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether a part is a clause: true or false, and made of no other clauses.
+/// Returns true if an expression is a clause: a Boolean that contains no other clauses.
 fn is_truth(expression: &IdedExpr) -> bool {
     const WORDS: [&str; 8] =
         [op::EQUALS, op::NOT_EQUALS, op::GREATER, op::GREATER_EQUALS, op::LESS, op::LESS_EQUALS, op::IN, "matches"];

@@ -1,4 +1,4 @@
-//! What rules answer.
+//! Judgements, outcomes and findings of rules.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -9,68 +9,68 @@ use crate::model::{Gap, Hasher, Site};
 
 use super::Rule;
 
-/// The one answer that a rule gives about an image.
+/// A rule's answer about an image.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Judgement<'r> {
     /// The rule.
     pub rule: &'r Rule,
-    /// Its answer.
+    /// The rule's answer.
     pub outcome: Outcome,
 }
 
-/// What a rule can answer. Nothing that could not be determined is ever a pass.
+/// Outcome of a rule. An outcome that could not be determined is never a pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All is well.
+    /// The rule found no problem.
     Pass,
-    /// It is as bad as the rule says.
+    /// The rule found a problem.
     Fail(Finding),
-    /// The rule's question does not arise.
+    /// The rule does not concern this image.
     NotApplicable,
-    /// Something that the answer depends on is unknown.
+    /// A fact that decides the outcome is unknown.
     Unknown(Vec<Gap>),
-    /// One of the two above, and somebody accepted that.
+    /// The rule failed or has no answer, and a waiver or a baseline accepts that.
     Waived(Waived),
 }
 
-/// What is wrong.
+/// Details of a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
     /// The rule's message with this image's values.
     pub message: String,
-    /// Where the values were read; for something missing, nothing.
+    /// Sites where the values were read; empty for something missing.
     pub at: Vec<Site>,
-    /// What a reader must know besides: that a waiver of it expired, and where that stands.
+    /// A note for the reader: that its waiver expired, and where the waiver is written.
     pub note: Option<String>,
 }
 
-/// A problem that somebody accepted.
+/// A problem that a waiver or a baseline accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Waived {
-    /// What it is.
+    /// The accepted problem.
     pub problem: Problem,
-    /// Why it was accepted, in their words.
+    /// The author's reason.
     pub reason: String,
-    /// Until when, as `2027-01-31`.
+    /// Last day of the waiver, as `2027-01-31`; `None` for never.
     pub expires: Option<String>,
-    /// Where that was written: file and line.
+    /// File and line of the waiver, or the baseline's file.
     pub place: String,
 }
 
-/// What can be accepted.
+/// A problem that can be accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// A failure.
     Failure(Finding),
-    /// An answer that could not be had.
+    /// A missing answer.
     Unknown(Vec<Gap>),
 }
 
 impl Finding {
-    /// Where it was read, without what a new build changes: layers, lines and the versions in paths.
+    /// The sites without what a rebuild changes: layers, lines, and versions in paths.
     pub fn places(&self) -> BTreeSet<String> {
         self.at.iter().map(place).collect()
     }
@@ -88,7 +88,7 @@ impl Outcome {
         }
     }
 
-    /// What is wrong, whether or not somebody accepted it.
+    /// The finding of a failure, accepted or not.
     pub fn finding(&self) -> Option<&Finding> {
         match self {
             Self::Fail(finding) | Self::Waived(Waived { problem: Problem::Failure(finding), .. }) => Some(finding),
@@ -96,7 +96,7 @@ impl Outcome {
         }
     }
 
-    /// Why there is no answer, whether or not somebody accepted that.
+    /// The gaps of a missing answer, accepted or not.
     pub fn gaps(&self) -> &[Gap] {
         match self {
             Self::Unknown(gaps) | Self::Waived(Waived { problem: Problem::Unknown(gaps), .. }) => gaps,
@@ -106,8 +106,8 @@ impl Outcome {
 }
 
 impl Judgement<'_> {
-    /// Names what is wrong, and stays the same when the image is built again: 64 hexadecimal digits of the rule's id and of
-    /// the finding's [places](Finding::places). `None` where nothing is wrong.
+    /// Identifies the finding across rebuilds of the image: 64 hexadecimal digits, the SHA-256 of the rule's id and of
+    /// the finding's [places](Finding::places). `None` if there is no finding.
     pub fn fingerprint(&self) -> Option<String> {
         let places = self.outcome.finding()?.places();
         let mut hasher = Hasher::sha256();
@@ -119,9 +119,9 @@ impl Judgement<'_> {
     }
 }
 
-/// A place without what a new build changes.
+/// A site without what a rebuild changes.
 fn place(site: &Site) -> String {
-    // `python3.12`, `libnccl.so.2.27.5`, `torch-2.9.0.dist-info`: numbers with dots.
+    // Numbers with dots: `python3.12`, `libnccl.so.2.27.5`, `torch-2.9.0.dist-info`.
     static VERSION: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"[0-9]+(\.[0-9]+)+|\.so(\.[0-9]+)+").ok());
     match site {
         Site::File { path, .. } => {

@@ -1,4 +1,4 @@
-//! Rules that a policy makes of the facts that it requires.
+//! Rules for the requirements of a policy.
 
 use std::sync::LazyLock;
 
@@ -12,26 +12,26 @@ use super::{Evidence, Rule};
 use crate::facts::key::{self, Definition, Type};
 use crate::model::{Owner, Severity, Version};
 
-/// What a policy requires.
+/// A requirement of a policy.
 #[derive(Clone, Debug)]
 pub struct Required<'p> {
-    /// Name of the rule, without its area `require`; made of the condition if not given.
+    /// Name of the rule, without its area `require`; derived from the condition by default.
     pub id: Option<&'p str>,
     /// `torch.version >= 2.6`, or a condition in CEL.
     pub that: &'p str,
-    /// Why, in the words of who wrote it.
+    /// The author's reason.
     pub because: Option<&'p str>,
-    /// How bad it is where it does not hold.
+    /// Severity of a violation.
     pub severity: Severity,
-    /// Where it stands: file and line.
+    /// File and line of the requirement.
     pub place: &'p str,
 }
 
 impl Rule {
-    /// The rule of a requirement. A fact that is asked for and not there fails it.
+    /// Makes a rule of a requirement. The rule fails if a fact that it uses is absent.
     pub fn required(required: &Required<'_>) -> Result<Self, super::ConditionError> {
         let source = in_cel(required.that);
-        // What is wrong in the short form is told of it as a whole: it is not where CEL has it.
+        // Places in the CEL of a short form mean nothing to its author, so an error marks the whole text.
         let told = |wrong: ConditionError| {
             let part = if source == required.that { wrong.part } else { 0..required.that.len() };
             ConditionError { part, ..wrong }
@@ -47,7 +47,7 @@ impl Rule {
         let message = format!("{}; {} requires ", named.join(", "), required.place);
         let id = required.id.map_or_else(|| slug(required.that), ToOwned::to_owned);
         if !super::is_name(&id) {
-            let what = format!("'{id}' is no name of small letters, digits and dashes");
+            let what = format!("invalid id '{id}': use lower-case letters, digits and dashes");
             return Err(ConditionError {
                 part: 0..required.that.len(),
                 what,
@@ -62,7 +62,10 @@ impl Rule {
             owner: Owner::Image,
             since: String::new(),
             why: required.because.unwrap_or("The policy requires it.").to_owned(),
-            fix: format!("Build the image so that it holds, or change the policy ({}).", required.place),
+            fix: format!(
+                "Build the image so that it meets the requirement, or change the policy ({}).",
+                required.place
+            ),
             references: Vec::new(),
             examples: Examples::default(),
             applies: None,
@@ -73,7 +76,7 @@ impl Rule {
     }
 }
 
-/// The short form, a version and what it is compared with, in CEL; anything else is CEL.
+/// Translates the short form, a comparison of a version fact with a number, into CEL; returns any other text unchanged.
 fn in_cel(that: &str) -> String {
     static SHORT: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"^\s*([a-z_.0-9]+)\s*(==|!=|>=|<=|<|>)\s*([0-9][^\s'()]*)\s*$").ok());
@@ -85,12 +88,12 @@ fn in_cel(that: &str) -> String {
     short.unwrap_or_else(|| that.to_owned())
 }
 
-/// Facts, and entries of maps, that a condition names.
+/// Facts, and entries of map facts, that a condition names.
 #[derive(Default)]
 struct Names {
-    /// Those whose values it takes.
+    /// Names whose values the condition uses.
     used: Vec<String>,
-    /// Those of which it asks whether they are there.
+    /// Names that the condition tests with `has()`.
     asked: Vec<String>,
 }
 
@@ -124,7 +127,7 @@ impl Names {
         }
     }
 
-    /// What is used and not asked for, each once.
+    /// Names that are used without a test, each once.
     fn unguarded(&self) -> impl DoubleEndedIterator<Item = &String> {
         let is_new = |(index, name): &(usize, &String)| !self.used.iter().take(*index).any(|other| other == *name);
         self.used.iter().enumerate().filter(is_new).map(|(_, name)| name).filter(|name| !self.asked.contains(name))
@@ -141,7 +144,7 @@ fn unique(keys: Vec<&'static Definition>) -> Vec<&'static Definition> {
     unique
 }
 
-/// `torch.version >= 2.6` as `torch-version-2-6`.
+/// Derives a name from a condition: `torch-version-2-6` from `torch.version >= 2.6`.
 fn slug(text: &str) -> String {
     let plain: String =
         text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();

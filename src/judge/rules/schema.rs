@@ -1,4 +1,4 @@
-//! The form of a rule's file.
+//! The format of a rule file.
 
 use std::collections::BTreeMap;
 
@@ -15,77 +15,77 @@ use super::condition::{Condition, ConditionError};
 use super::message::{Message, named};
 use super::{Evidence, Rule, is_name};
 
-/// A rule of ncclcheck.
+/// An ncclcheck rule.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "ncclcheck rule")]
 struct RuleDocument {
-    /// The area and the name, as its folder and its file have them: nccl/missing-library.
+    /// Area and name, which match the names of the folder and the file: nccl/missing-library.
     #[schemars(with = "String", regex(pattern = "^[a-z0-9-]+/[a-z0-9-]+$"))]
     id: Spanned<String>,
-    /// What is wrong when it fails, in a few words.
+    /// The problem that the rule detects, in a few words.
     #[schemars(with = "String")]
     title: Spanned<String>,
-    /// How bad that is.
+    /// Severity of a failure.
     severity: Severity,
-    /// Whose a finding is; the image's if not said.
+    /// The party that has to fix a failure; image by default.
     #[serde(default)]
     owner: Owner,
-    /// The release that brought it; empty for a rule that does not ship.
+    /// The release of ncclcheck that introduced the rule; empty for your own rules.
     #[serde(default)]
     since: String,
-    /// CEL: when false, the rule does not apply.
+    /// CEL condition: if false, the rule does not apply.
     #[schemars(with = "Option<String>")]
     applies: Option<Spanned<String>>,
-    /// CEL: true is a pass, false is a finding.
+    /// CEL condition: true is a pass, false is a failure.
     #[schemars(with = "String")]
     check: Spanned<String>,
-    /// What the finding says; {name.of.a.fact} becomes its value.
+    /// Message of a failure; {name.of.a.fact} is replaced by the fact's value.
     #[schemars(with = "String")]
     message: Spanned<String>,
-    /// Facts whose places a finding shows.
+    /// Facts whose sites a failure shows.
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     evidence: Vec<Spanned<String>>,
-    /// Why it matters.
+    /// Why the problem matters.
     why: String,
-    /// What to write where.
+    /// Instructions and lines to copy.
     fix: String,
-    /// Where this is known from.
+    /// URLs of the sources.
     #[serde(default)]
     references: Vec<String>,
-    /// Facts for which the answer is known: documentation and test.
+    /// Facts with known outcomes, as documentation and tests.
     #[serde(default)]
     examples: Examples,
 }
 
-/// Facts for which a rule's answer is known. They are its documentation and its tests.
+/// Facts for which a rule's outcome is known. They document and test the rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Examples {
-    /// The rule passes.
+    /// Examples that pass.
     #[serde(default)]
     #[schemars(with = "Vec<Example>")]
     pub pass: Vec<Spanned<Example>>,
-    /// The rule fails.
+    /// Examples that fail.
     #[serde(default)]
     #[schemars(with = "Vec<Example>")]
     pub fail: Vec<Spanned<Example>>,
-    /// The rule does not apply.
+    /// Examples to which the rule does not apply.
     #[serde(default)]
     #[schemars(with = "Vec<Example>")]
     pub not_applicable: Vec<Spanned<Example>>,
-    /// The rule cannot tell.
+    /// Examples for which the outcome is unknown.
     #[serde(default)]
     #[schemars(with = "Vec<Example>")]
     pub unknown: Vec<Spanned<Example>>,
 }
 
-/// The facts of one example; those that are not named are absent.
+/// The facts of one example; all other facts are absent.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Example {
-    /// Values by the names of facts.
+    /// Values by fact name.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     facts: Entries<serde_json::Value>,
@@ -93,22 +93,22 @@ pub struct Example {
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     unknown: Vec<Spanned<String>>,
-    /// The message that the finding shows.
+    /// The expected message of the failure.
     pub message: Option<String>,
 }
 
 impl Example {
-    /// What it says of facts, as it is written.
+    /// Names and values of the known facts, as written.
     pub fn said(&self) -> impl Iterator<Item = (&str, &serde_json::Value)> {
         self.facts.0.iter().map(|(name, value)| (&*name.value, &value.value))
     }
 
-    /// Facts that it calls unknown.
+    /// Names of the unknown facts.
     pub fn unknown(&self) -> impl Iterator<Item = &str> {
         self.unknown.iter().map(|name| &*name.value)
     }
 
-    /// The facts, which were checked when the rule was read.
+    /// The example's facts, which were validated when the rule was read.
     pub fn facts(&self) -> Facts {
         let mut facts = Facts::default();
         for (name, value) in self.said() {
@@ -130,7 +130,7 @@ impl Example {
                 && typed(key, &value.value).is_none()
             {
                 let help = value.value.is_number() && key.kind == Type::Version;
-                let what = format!("{} is {}", name.value, key.expected());
+                let what = format!("{} must be {}", name.value, key.expected());
                 let mistake = document.mistake(value, what);
                 return Err(mistake.help(help.then(|| "write it in quotes".to_owned())));
             }
@@ -139,7 +139,7 @@ impl Example {
     }
 }
 
-/// A fact that somebody names.
+/// Finds a fact by its name in a document.
 fn fact(name: &Spanned<String>, document: Document<'_>) -> Result<&'static Definition, DocumentError> {
     key::find(&name.value).ok_or_else(|| {
         let help = suggestion(&name.value, KEYS.iter().map(|key| key.name));
@@ -189,15 +189,15 @@ pub fn schema() -> String {
 }
 
 impl Rule {
-    /// Reads one rule. `id` is what its file's name says it must be.
+    /// Reads one rule. `id` is the id that the file's folder and name give.
     pub(super) fn parse(id: &str, document: Document<'_>) -> Result<Self, DocumentError> {
         let file: RuleDocument = document.parse()?;
         if file.id.value != id {
-            let what = format!("the id is '{}', and by its folder and name the file is '{id}'", file.id.value);
-            return Err(document.mistake(&file.id, what).help(Some("rename the file, or the rule".to_owned())));
+            let what = format!("the id is '{}', but the file's folder and name give '{id}'", file.id.value);
+            return Err(document.mistake(&file.id, what).help(Some("rename the file or the rule".to_owned())));
         }
         if !id.split_once('/').is_some_and(|(area, name)| is_name(area) && is_name(name)) {
-            let what = format!("'{id}' is no id such as nccl/missing-library: an area and a name of small letters");
+            let what = format!("invalid id '{id}': use AREA/NAME in lower-case letters, digits and dashes");
             return Err(document.mistake(&file.id, what));
         }
         if file.title.value.trim().is_empty() {

@@ -4,7 +4,7 @@ use crate::model::{Fact, Gap};
 use super::*;
 
 #[test]
-fn examples_come_out_as_they_say_and_notice_every_change_of_their_rule() {
+fn examples_have_their_outcomes_and_detect_every_mutation() {
     for rule in RuleSet::builtin().unwrap().iter() {
         let trial = rule.try_out(true);
         assert_eq!(trial.failures, [""; 0]);
@@ -14,7 +14,7 @@ fn examples_come_out_as_they_say_and_notice_every_change_of_their_rule() {
 }
 
 #[test]
-fn what_is_unknown_counts_only_where_it_decides() {
+fn an_unknown_fact_counts_only_if_it_decides() {
     let mut facts = Facts::default();
     facts.insert(key::TORCH_VERSION, Fact::known(crate::model::Version::parse("2.9.0").unwrap()));
     facts.insert(key::TORCH_USE_NCCL, Fact::Unknown(Gap::new("code")));
@@ -35,11 +35,11 @@ fn what_is_unknown_counts_only_where_it_decides() {
         assert_eq!(format!("{truth:?}"), expected, "{condition}");
     }
     let truth = scope.eval(&Condition::compile("nccl.loaded.path == 'x'").unwrap());
-    assert!(format!("{truth:?}").contains("asks for the value of nccl.loaded.path, which there is not"), "{truth:?}");
+    assert!(format!("{truth:?}").contains("uses the value of nccl.loaded.path, which is absent"), "{truth:?}");
 }
 
 #[test]
-fn one_element_may_decide_without_what_is_unknown() {
+fn one_element_may_decide_without_the_unknown_fact() {
     let mut facts = Facts::default();
     facts.insert(key::TORCH_ARCH_LIST, Fact::seen(vec!["sm_80".to_owned(), "sm_90".to_owned()], []));
     let environment = std::collections::BTreeMap::from([("A".to_owned(), "1".to_owned())]);
@@ -58,7 +58,7 @@ fn one_element_may_decide_without_what_is_unknown() {
         ("image.env.exists(name, name == 'A' || torch.use_nccl)", "True"),
         ("image.env.exists(name, name == 'B' && torch.use_nccl)", "False"),
         ("rdma.providers.exists(a, a == torch.path)", "path providers"),
-        // What is unknown on both sides counts once.
+        // A gap on both sides counts once.
         ("torch.use_nccl && torch.path == 'x' && torch.use_nccl", "code path"),
         ("torch.use_nccl || torch.path == 'x'", "code path"),
         ("torch.use_nccl ? true : torch.path == 'x'", "code"),
@@ -84,8 +84,8 @@ fn a_condition_that_cannot_be_evaluated_is_unknown_for_its_own_reason() {
     facts.insert(key::TORCH_ARCH_LIST, Fact::seen(vec!["sm_80".to_owned()], []));
     let scope = eval::Scope::new(&facts);
     for (condition, why, settle) in [
-        ("nccl.loaded.path == 'x'", "asks for the value of nccl.loaded.path", "write has(nccl.loaded.path) before it"),
-        ("torch.arch_list[5] == 'x'", "cannot be evaluated: ", "mend the rule"),
+        ("nccl.loaded.path == 'x'", "uses the value of nccl.loaded.path", "test has(nccl.loaded.path) first"),
+        ("torch.arch_list[5] == 'x'", "cannot be evaluated: ", "fix the rule"),
     ] {
         let eval::ConditionTruth::Unknown(gaps) = scope.eval(&Condition::compile(condition).unwrap()) else {
             panic!("{condition} is known")
@@ -110,39 +110,39 @@ fn mistake(from: &str, to: &str) -> String {
 }
 
 #[test]
-fn mistakes_in_a_rule_are_told_with_their_place() {
+fn mistakes_in_a_rule_have_a_place() {
     assert!(Rule::parse("a/b", Document { name: "a/b.yaml", text: GOOD }).is_ok());
-    for (from, to, told) in [
-        ("id: a/b", "id: a/c", "a/b.yaml:1:5: the id is 'a/c', and by its folder and name the file is 'a/b'"),
+    for (from, to, expected) in [
+        ("id: a/b", "id: a/c", "a/b.yaml:1:5: the id is 'a/c', but the file's folder and name give 'a/b'"),
         (
             "'true'",
             "torch.versoin == '2'",
             "a/b.yaml:4:8: there is no fact 'torch.versoin'\n  4 | check: torch.versoin == '2'\n    |        ^^^^^^^^^^^^^\n  help: did you mean torch.version?",
         ),
-        ("'true'", "1 +", "a/b.yaml:4:11: this is no CEL: "),
+        ("'true'", "1 +", "a/b.yaml:4:11: invalid CEL: "),
         (
             "'true'",
             "\"has(torch.version) && torch.version < '2.6'\"",
-            "a/b.yaml:4:31: text would be compared by its letters: '2.10' before '2.9'\n",
+            "a/b.yaml:4:31: text compares by character: '2.10' is less than '2.9'\n",
         ),
         ("'true'", "torch.version >= 2.6", "help: write version(torch.version) and version('2.6')"),
-        ("'true'", "version(torch.version) >= 2.6", "a/b.yaml:4:34: a version and a number have no order"),
-        ("'true'", "version('x') == version('2')", "'x' is no version"),
-        ("'true'", "torch.version", "a/b.yaml:4:8: it comes to text, and a condition is true or false"),
+        ("'true'", "version(torch.version) >= 2.6", "a/b.yaml:4:34: cannot order a version and a number"),
+        ("'true'", "version('x') == version('2')", "'x' is not a version"),
+        ("'true'", "torch.version", "a/b.yaml:4:8: its value is text, but a condition must be true or false"),
         ("'true'", "torch.use_nccl == 'yes'", "true or false is never equal to text"),
-        ("'true'", "nccl.copies.exists(c, c.pth == '/')", "a/b.yaml:4:30: records of nccl.copies have no 'pth'"),
+        ("'true'", "nccl.copies.exists(c, c.pth == '/')", "a/b.yaml:4:30: records of nccl.copies have no field 'pth'"),
         ("'true'", "nccl.copies.exist(c, true)", "there is no function 'exist'"),
         ("'true'", "torch.path.mathces('x')", "did you mean matches?"),
-        ("'true'", "torch.path.matches('(')", "this is no regular expression: unclosed group"),
-        ("'true'", "torch.path.contains(3)", "contains takes text, and this is a whole number"),
-        ("'true'", "size(torch.path, 2) > 1", "size takes 1 values"),
-        ("'true'", "\"'sm_90' in torch.path\"", "help: ask text.contains(part)"),
-        ("'true'", "90 in torch.arch_list", "the list has text, and never a whole number"),
-        ("'true'", "torch", "facts of 'torch' are "),
+        ("'true'", "torch.path.matches('(')", "invalid regular expression: unclosed group"),
+        ("'true'", "torch.path.contains(3)", "contains takes text, but this is a whole number"),
+        ("'true'", "size(torch.path, 2) > 1", "wrong number of arguments: size takes 1, as in "),
+        ("'true'", "\"'sm_90' in torch.path\"", "help: use text.contains(part)"),
+        ("'true'", "90 in torch.arch_list", "the list contains text, never a whole number"),
+        ("'true'", "torch", "facts of 'torch': "),
         ("'true'", "size(torch) > 1", "there is no fact 'torch'"),
-        ("'true'", "torch.version.major == '2'", "text has no entries such as 'major'"),
-        ("'true'", "torch.path && true", "this is text, and not true or false"),
-        ("'true'", "torch.path == null", "ask has() whether one is there"),
+        ("'true'", "torch.version.major == '2'", "text has no field 'major'"),
+        ("'true'", "torch.path && true", "this is text, not true or false"),
+        ("'true'", "torch.path == null", "use has() to test for an absent fact"),
         ("message: m", "message: '{nccl.lost}'", "a/b.yaml:5:11: there is no fact 'nccl.lost'"),
         ("message: m", "message: 'a {nccl.copies'", "a/b.yaml:5:13: this brace is not closed"),
         ("message: m", "mesage: m", "a/b.yaml:5:1: unknown field `mesage`"),
@@ -151,18 +151,18 @@ fn mistakes_in_a_rule_are_told_with_their_place() {
         (
             "fix: f",
             "fix: f\nexamples: {pass: [{facts: {torch.version: 2.6}}]}",
-            "a/b.yaml:8:43: torch.version is a version, as a string",
+            "a/b.yaml:8:43: torch.version must be a version, as a string",
         ),
-        ("fix: f", "fix: f\nexamples: {pass: [{facts: {torch.use_nccl: on}}]}", "torch.use_nccl is true or false"),
+        ("fix: f", "fix: f\nexamples: {pass: [{facts: {torch.use_nccl: on}}]}", "torch.use_nccl must be true or false"),
         ("fix: f", "fix: f\nexamples: {pass: [{unknown: [torch.use]}]}", "there is no fact 'torch.use'"),
     ] {
         let error = mistake(from, to);
-        assert!(error.contains(told), "{to}:\n{error}\nand not\n{told}");
+        assert!(error.contains(expected), "{to}:\n{error}\nand not\n{expected}");
     }
 }
 
 #[test]
-fn a_loop_asks_only_as_far_as_it_must() {
+fn a_loop_evaluates_only_as_far_as_it_must() {
     let mut facts = Facts::default();
     facts.insert(key::TORCH_ARCH_LIST, Fact::known(["sm_80", "sm_90"].map(ToOwned::to_owned).to_vec()));
     facts.insert(key::CUDA_CUDART_MISSING, Fact::known(Vec::new()));
@@ -184,7 +184,7 @@ fn a_loop_asks_only_as_far_as_it_must() {
 }
 
 #[test]
-fn a_fingerprint_survives_a_new_build_and_no_other_place() {
+fn a_fingerprint_survives_a_rebuild_but_not_a_move() {
     let rules = RuleSet::builtin().unwrap();
     let of = |path: &str, layer: usize| {
         let at = vec![Site::File { layer, path: path.into(), within: Some("line 3".to_owned()) }];

@@ -1,4 +1,4 @@
-//! Rules are tried by their own examples, and the examples by changes of the rule that they must notice.
+//! Tests rules with their own examples, and the examples with mutations of the rule that they must detect.
 
 use super::condition::Condition;
 use super::eval::{ConditionTruth, Scope};
@@ -8,22 +8,22 @@ use crate::document::Spanned;
 
 use cel::common::ast::IdedExpr;
 
-/// What came of trying a rule.
+/// Result of testing a rule.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Trial {
-    /// How many examples it has.
+    /// Number of examples.
     pub examples: usize,
-    /// What came out otherwise, or is missing: where, and what.
+    /// Messages, with their place, about wrong outcomes and missing examples.
     pub failures: Vec<String>,
-    /// How many changed rules were tried.
+    /// Number of mutations tried.
     pub mutants: usize,
-    /// Changes of the rule that no example notices.
+    /// Mutations that no example detects.
     pub survivors: Vec<String>,
 }
 
 impl Rule {
-    /// Judges every example; with `mutate`, under every small change of the rule too.
+    /// Judges every example; with `mutate`, also under every mutation of the rule.
     pub fn try_out(&self, mutate: bool) -> Trial {
         let mut trial = Trial::default();
         for (wanted, examples) in self.groups() {
@@ -52,7 +52,7 @@ impl Rule {
         ]
     }
 
-    /// How an example comes out otherwise than it should.
+    /// Describes how an example's outcome or message differs from the expected one; `None` if it does not.
     fn differs(&self, wanted: &str, example: &Example) -> Option<String> {
         let facts = example.facts();
         let outcome = self.judge(&Scope::new(&facts));
@@ -60,11 +60,11 @@ impl Rule {
             let finding = outcome.finding().map(|finding| finding.message.clone());
             let detail = finding.or_else(|| outcome.gaps().first().map(ToString::to_string));
             let detail = detail.map(|detail| format!(": {detail}")).unwrap_or_default();
-            return Some(format!("this example of '{wanted}' comes out as '{}'{detail}", outcome.name()));
+            return Some(format!("the outcome of this '{wanted}' example is '{}'{detail}", outcome.name()));
         }
         match (&outcome, &example.message) {
             (Outcome::Fail(finding), Some(message)) if finding.message != *message => {
-                Some(format!("the message is\n    {}\n  and the example has\n    {message}", finding.message))
+                Some(format!("the message is\n    {}\n  but the example expects\n    {message}", finding.message))
             }
             _ => None,
         }
@@ -84,7 +84,7 @@ impl Rule {
         let mut record = |name: &str, what: String, is_noticed: bool| {
             trial.mutants += 1;
             if !is_noticed {
-                trial.survivors.push(format!("{}: {name}: no example notices {what}", self.file));
+                trial.survivors.push(format!("{}: {name}: no example detects {what}", self.file));
             }
         };
         for mutant in self.applies.iter().flat_map(mutants) {
@@ -96,7 +96,7 @@ impl Rule {
     }
 }
 
-/// The outcome's name under other conditions.
+/// Name of the outcome under the given conditions.
 fn outcome(scope: &Scope<'_>, applies: Option<&IdedExpr>, check: &IdedExpr) -> &'static str {
     match applies.map_or(ConditionTruth::True, |applies| scope.truth_of(applies)) {
         ConditionTruth::True => {}

@@ -1,5 +1,5 @@
-//! Checks a condition against the contract of facts: names, types, functions. What passes comes to true or false whenever
-//! all facts in it are there.
+//! Checks the names, types and functions of a condition. A condition that passes is true or false whenever all its
+//! facts are present.
 
 use cel::common::ast::operators as op;
 use cel::common::ast::{CallExpr, ComprehensionExpr, Expr, IdedExpr, LiteralValue};
@@ -16,18 +16,18 @@ use super::kind::ValueKind;
 use super::names::{entry, fact, operands, path};
 use super::places::Places;
 
-/// Makes sure that a condition is one.
+/// Checks that an expression is a valid condition.
 pub(super) fn check(root: &IdedExpr, places: &Places) -> Result<(), ConditionError> {
     let mut checker = Checker { places, bound: Vec::new() };
     match checker.kind(root)? {
         ValueKind::Bool => Ok(()),
-        kind => Err(checker.wrong(root, format!("it comes to {kind}, and a condition is true or false"))),
+        kind => Err(checker.wrong(root, format!("its value is {kind}, but a condition must be true or false"))),
     }
 }
 
 struct Checker<'s> {
     places: &'s Places,
-    /// Variables of comprehensions (`exists`, `all` …) around the place.
+    /// Variables of the comprehensions (`exists`, `all` …) around the current expression.
     bound: Vec<(String, ValueKind)>,
 }
 
@@ -39,7 +39,7 @@ impl Checker<'_> {
                 LiteralValue::Int(_) | LiteralValue::UInt(_) => ValueKind::Int,
                 LiteralValue::Double(_) => ValueKind::Double,
                 LiteralValue::String(_) => ValueKind::Text,
-                _ => return Err(self.wrong(expression, "facts are never this; ask has() whether one is there")),
+                _ => return Err(self.wrong(expression, "no fact has this value; use has() to test for an absent fact")),
             }),
             Expr::Ident(_) => self.name(expression),
             Expr::Select(_) if path(expression).0.is_some() => self.name(expression),
@@ -54,7 +54,9 @@ impl Checker<'_> {
                 for element in &list.elements {
                     let kind = self.kind(element)?;
                     if !of.meets(&kind) {
-                        return Err(self.wrong(element, format!("this is {kind}, and the elements before it are {of}")));
+                        return Err(
+                            self.wrong(element, format!("this element is {kind}, but the elements before it are {of}"))
+                        );
                     }
                     of = of.or(kind);
                 }
@@ -69,11 +71,13 @@ impl Checker<'_> {
                 Ok(ValueKind::Map(Box::new(of)))
             }
             Expr::Comprehension(each) => self.each(each),
-            Expr::Struct(_) | Expr::Unspecified => Err(self.wrong(expression, "a condition makes no structures")),
+            Expr::Struct(_) | Expr::Unspecified => {
+                Err(self.wrong(expression, "structures are not allowed in a condition"))
+            }
         }
     }
 
-    /// `a.b.c`: a fact, or something inside a fact's value or a variable's.
+    /// The type of `a.b.c`: a fact, or a part of the value of a fact or a variable.
     fn name(&mut self, expression: &IdedExpr) -> Result<ValueKind, ConditionError> {
         let (root, parts) = path(expression);
         let root = root.unwrap_or_default();
@@ -101,24 +105,24 @@ impl Checker<'_> {
         Ok(if is_test { ValueKind::Bool } else { kind })
     }
 
-    /// Values of variables that do not concern this check are never kept: a condition must not take them for unset.
+    /// Refuses environment variables whose values are never kept: a condition would take them for unset.
     fn shown(&self, expression: &IdedExpr, name: &str) -> Result<(), ConditionError> {
         if is_shown(name) {
             return Ok(());
         }
         let what = format!(
-            "{} does not hold {name}: values of variables that do not concern this check are not read",
+            "{} does not contain {name}: values of variables that do not concern this check are not read",
             IMAGE_ENV.name
         );
-        let help = Some(format!("ask whether it is set: '{name}' in image.other_env"));
+        let help = Some(format!("test whether it is set: '{name}' in image.other_env"));
         Err(ConditionError { help, ..self.wrong(expression, what) })
     }
 
-    /// The same of a name in quotes. Of any other it would be known too late.
+    /// Like [`Self::shown`], for a quoted name. A computed name cannot be checked before evaluation, so it is refused.
     fn variable(&self, name: &IdedExpr) -> Result<(), ConditionError> {
         match &name.expr {
             Expr::Literal(LiteralValue::String(text)) => self.shown(name, text.inner()),
-            _ => Err(self.wrong(name, format!("{} is asked by names in quotes", IMAGE_ENV.name))),
+            _ => Err(self.wrong(name, format!("{} needs the name of a variable in quotes", IMAGE_ENV.name))),
         }
     }
 
@@ -130,7 +134,7 @@ impl Checker<'_> {
         });
         let area: Vec<_> =
             KEYS.iter().map(|key| key.name).filter(|name| name.starts_with(&format!("{whole}."))).collect();
-        let help = near.or_else(|| (!area.is_empty()).then(|| format!("facts of '{whole}' are {}", area.join(", "))));
+        let help = near.or_else(|| (!area.is_empty()).then(|| format!("facts of '{whole}': {}", area.join(", "))));
         let all = || Some("`ncclcheck rules schema facts` lists all facts".to_owned());
         ConditionError {
             help: help.or_else(all),
@@ -142,8 +146,8 @@ impl Checker<'_> {
         if call.func_name.starts_with(char::is_alphabetic) && Function::find(&call.func_name).is_none() {
             let known: Vec<_> = FUNCTIONS.iter().map(|function| function.name).collect();
             let what = match FUNCTIONS.iter().find(|function| function.name == call.func_name) {
-                Some(function) => format!("{} is written as in {}", function.name, function.form),
-                None => format!("there is no function '{}'; there are {}", call.func_name, known.join(", ")),
+                Some(function) => format!("write {} as in {}", function.name, function.form),
+                None => format!("there is no function '{}'; available: {}", call.func_name, known.join(", ")),
             };
             let known: Vec<_> = known.into_iter().filter(|name| *name != call.func_name).collect();
             let help = suggestion(&call.func_name, known.into_iter());
@@ -154,7 +158,7 @@ impl Checker<'_> {
         match (call.func_name.as_str(), arguments.as_slice(), kinds.as_slice()) {
             (op::LOGICAL_AND | op::LOGICAL_OR | op::LOGICAL_NOT | op::NOT_STRICTLY_FALSE, ..) => {
                 match arguments.iter().zip(&kinds).find(|(_, kind)| !matches!(kind, ValueKind::Bool)) {
-                    Some((part, kind)) => Err(self.wrong(part, format!("this is {kind}, and not true or false"))),
+                    Some((part, kind)) => Err(self.wrong(part, format!("this is {kind}, not true or false"))),
                     None => Ok(ValueKind::Bool),
                 }
             }
@@ -162,7 +166,7 @@ impl Checker<'_> {
                 if yes.meets(no) {
                     Ok(yes.clone().or(no.clone()))
                 } else {
-                    Err(self.wrong(condition, format!("one way this is {yes}, the other {no}")))
+                    Err(self.wrong(condition, format!("the two results have different types: {yes} and {no}")))
                 }
             }
             (op::EQUALS | op::NOT_EQUALS, [left, right], [one, other]) => {
@@ -175,17 +179,17 @@ impl Checker<'_> {
                 if one.meets(of) {
                     Ok(ValueKind::Bool)
                 } else {
-                    Err(self.wrong(right, format!("the list has {of}, and never {one}")))
+                    Err(self.wrong(right, format!("the list contains {of}, never {one}")))
                 }
             }
             (op::IN, [name, map], _) if is_environment(map) => self.variable(name).map(|()| ValueKind::Bool),
             (op::INDEX, [map, name], _) if is_environment(map) => self.variable(name).map(|()| ValueKind::Text),
             (op::IN, _, [one, ValueKind::Map(_) | ValueKind::Record(_)]) if one.is_text() => Ok(ValueKind::Bool),
             (op::IN, [_, right], [_, kind]) => {
-                let help = kind.is_text().then(|| "ask text.contains(part)".to_owned());
+                let help = kind.is_text().then(|| "use text.contains(part)".to_owned());
                 Err(ConditionError {
                     help,
-                    ..self.wrong(right, format!("`in` asks a list or a map, and this is {kind}"))
+                    ..self.wrong(right, format!("`in` needs a list or a map, but this is {kind}"))
                 })
             }
             (op::INDEX, _, [ValueKind::List(of), ValueKind::Int]) => Ok((**of).clone()),
@@ -193,7 +197,7 @@ impl Checker<'_> {
             (op::INDEX, [of, key], [record @ ValueKind::Record(_), kind]) if kind.is_text() => match &key.expr {
                 Expr::Literal(LiteralValue::String(name)) => entry_of(record, name.inner())
                     .map_err(|(what, help)| ConditionError { help, ..self.wrong(key, what) }),
-                _ => Err(self.wrong(of, "a record is asked by the name of a field")),
+                _ => Err(self.wrong(of, "a record needs the name of a field in quotes")),
             },
             (op::ADD, _, [ValueKind::List(one), ValueKind::List(other)]) if one.meets(other) => {
                 Ok(ValueKind::List(Box::new((**one).clone().or((**other).clone()))))
@@ -222,7 +226,7 @@ impl Checker<'_> {
         Err(ConditionError { help: self.as_version((left, one), (right, other)), ..self.wrong(expression, what) })
     }
 
-    /// `<` and its like: of numbers, and of versions that are told for such.
+    /// The type of `<`, `<=`, `>` or `>=`, which compare numbers, or results of `version()`.
     fn ordered(
         &self,
         left: (&IdedExpr, &ValueKind),
@@ -235,14 +239,14 @@ impl Checker<'_> {
         let help = self.as_version(left, right);
         let odd = if one.is_number() || *one == ValueKind::Version { right } else { left };
         let what = if one.is_text() && other.is_text() {
-            "text would be compared by its letters: '2.10' before '2.9'".to_owned()
+            "text compares by character: '2.10' is less than '2.9'".to_owned()
         } else {
-            format!("{one} and {other} have no order")
+            format!("cannot order {one} and {other}")
         };
         Err(ConditionError { help, ..self.wrong(odd.0, what) })
     }
 
-    /// How to compare two values as versions, if one of them is one.
+    /// Suggests how to compare two values as versions, if one of them is a version.
     fn as_version(&self, left: (&IdedExpr, &ValueKind), right: (&IdedExpr, &ValueKind)) -> Option<String> {
         let is_version = |kind: &ValueKind| matches!(kind, ValueKind::Version | ValueKind::VersionText);
         if !is_version(left.1) && !is_version(right.1) {
@@ -275,15 +279,15 @@ impl Checker<'_> {
     ) -> Result<ValueKind, ConditionError> {
         let Some(function) = Function::find(name) else {
             let what = match kinds {
-                [one, other] => format!("this is not defined between {one} and {other}"),
-                _ => "this is not defined here".to_owned(),
+                [one, other] => format!("this operator is not defined for {one} and {other}"),
+                _ => "this operator is not defined here".to_owned(),
             };
             return Err(self.wrong(expression, what));
         };
         if let Expr::Call(call) = &expression.expr
             && !function.is_written_so(call.target.is_some())
         {
-            return Err(self.wrong(expression, format!("{name} is written as in {}", function.form)));
+            return Err(self.wrong(expression, format!("write {name} as in {}", function.form)));
         }
         let kind = function.apply(kinds).map_err(|(index, what)| {
             self.wrong(index.and_then(|index| arguments.get(index).copied()).unwrap_or(expression), what)
@@ -294,27 +298,27 @@ impl Checker<'_> {
         };
         match (name, literal(0), literal(1)) {
             ("version" | "major", Some((part, text)), _) if Version::parse(&text).is_none() => {
-                Err(self.wrong(part, format!("'{text}' is no version: it begins with no number")))
+                Err(self.wrong(part, format!("'{text}' is not a version: it does not start with a number")))
             }
             ("matches", _, Some((part, text))) => match Regex::new(&text) {
                 Ok(_) => Ok(kind),
                 Err(error) => {
                     let why = error.to_string();
                     let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-                    Err(self.wrong(part, format!("this is no regular expression: {why}")))
+                    Err(self.wrong(part, format!("invalid regular expression: {why}")))
                 }
             },
             _ => Ok(kind),
         }
     }
 
-    /// `exists`, `all`, `filter` and their like, which the parser has taken apart into a loop.
+    /// The type of a macro such as `exists`, `all` or `filter`, which the parser has expanded into a loop.
     fn each(&mut self, each: &ComprehensionExpr) -> Result<ValueKind, ConditionError> {
         let element = match self.kind(&each.iter_range)? {
             ValueKind::List(of) => *of,
             ValueKind::Map(_) | ValueKind::Record(_) => ValueKind::Text,
             ValueKind::Any => ValueKind::Any,
-            kind => return Err(self.wrong(&each.iter_range, format!("this is {kind}, and no list or map"))),
+            kind => return Err(self.wrong(&each.iter_range, format!("this is {kind}, not a list or a map"))),
         };
         let start = self.kind(&each.accu_init)?;
         let depth = self.bound.len();
@@ -331,7 +335,7 @@ impl Checker<'_> {
         ConditionError { part: self.places.part(expression), what: what.into(), help: None }
     }
 
-    /// Something wrong in a dotted name, as far as `whole` goes.
+    /// A mistake in a dotted name; `whole` is the part of the name to mark.
     fn wrong_name(&self, expression: &IdedExpr, whole: &str, what: String) -> ConditionError {
         let mut at = expression;
         while let Expr::Select(select) = &at.expr {
@@ -342,7 +346,7 @@ impl Checker<'_> {
     }
 }
 
-/// What `value.name` is.
+/// The type of `value.name`.
 fn entry_of(kind: &ValueKind, name: &str) -> Result<ValueKind, (String, Option<String>)> {
     match kind {
         ValueKind::Map(of) => Ok((**of).clone()),
@@ -352,14 +356,14 @@ fn entry_of(kind: &ValueKind, name: &str) -> Result<ValueKind, (String, Option<S
             if fields.contains(&name) {
                 return Ok(ValueKind::Text);
             }
-            let what = format!("records of {} have no '{name}'; they have {}", key.name, fields.join(", "));
+            let what = format!("records of {} have no field '{name}'; available: {}", key.name, fields.join(", "));
             Err((what, suggestion(name, fields.iter().copied())))
         }
-        kind => Err((format!("{kind} has no entries such as '{name}'"), None)),
+        kind => Err((format!("{kind} has no field '{name}'"), None)),
     }
 }
 
-/// Whether a part is the fact that holds variables.
+/// Returns true if an expression is the fact that holds the environment variables.
 fn is_environment(expression: &IdedExpr) -> bool {
     let (root, parts) = path(expression);
     root.and_then(|root| fact(root, &parts)).is_some_and(|(key, own)| *key == *IMAGE_ENV && own == parts.len())

@@ -4,23 +4,23 @@ use std::fmt;
 
 use crate::facts::key::{Definition, Type};
 
-/// The type of a part of a condition.
+/// The type of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ValueKind {
     Bool,
     Int,
     Double,
     Text,
-    /// A fact that is a version: text, which must not be compared by its letters.
+    /// A version fact: text that must not be compared as text.
     VersionText,
-    /// What `version()` makes of it.
+    /// The result of `version()`.
     Version,
     List(Box<ValueKind>),
-    /// By names.
+    /// Values by name.
     Map(Box<ValueKind>),
-    /// Texts by the names that this fact's records have.
+    /// A record of this fact: texts by field name.
     Record(&'static Definition),
-    /// An element of a list that has none.
+    /// The element type of an empty list.
     Any,
 }
 
@@ -50,7 +50,7 @@ impl ValueKind {
         matches!(self, Self::Int | Self::Double | Self::Any)
     }
 
-    /// Whether values of both types can be equal.
+    /// Returns true if values of both types can be equal.
     pub(super) fn meets(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Any, _) | (_, Self::Any) => true,
@@ -59,7 +59,7 @@ impl ValueKind {
         }
     }
 
-    /// What the list of both has for elements.
+    /// The element type of a list that holds values of both types.
     pub(super) fn or(self, other: Self) -> Self {
         match (self, other) {
             (Self::List(one), Self::List(other)) => Self::List(Box::new(one.or(*other))),
@@ -78,7 +78,7 @@ impl fmt::Display for ValueKind {
             Self::Version => f.write_str("a version"),
             Self::List(_) => f.write_str("a list"),
             Self::Map(_) | Self::Record(_) => f.write_str("a map"),
-            Self::Any => f.write_str("nothing"),
+            Self::Any => f.write_str("an empty list's element"),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Conditions: CEL over facts, checked when a rule is read. Which facts there are and of which type is the contract of
-//! [`crate::facts::key`]; what can be asked of them is [`FUNCTIONS`].
+//! Conditions: CEL over facts, type-checked when a rule is read. [`crate::facts::key`] defines the facts and their
+//! types; [`FUNCTIONS`] defines the functions.
 
 mod check;
 mod functions;
@@ -24,34 +24,35 @@ pub(super) use places::Places;
 
 static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(version::environment()));
 
-/// Where conditions are evaluated: it has the functions, and no facts yet.
+/// An evaluation context with the functions and no facts.
 pub(super) fn context() -> Context<'static, 'static> {
     Context::with_env(ENVIRONMENT.clone())
 }
 
-/// A condition that comes to true or false for all facts.
+/// A checked condition: its value is true or false for all facts.
 #[derive(Debug)]
 pub(super) struct Condition {
     root: IdedExpr,
     places: Places,
 }
 
-/// What is wrong in a condition.
+/// A mistake in a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionError {
-    /// Where: bytes of the condition.
+    /// Byte range of the mistake in the condition.
     pub part: Range<usize>,
-    /// What.
+    /// Description of the mistake.
     pub what: String,
-    /// What to write instead, where that is near.
+    /// A suggestion, if there is one.
     pub help: Option<String>,
 }
 
 impl Condition {
-    /// Reads and checks a condition.
+    /// Parses and checks a condition.
     pub(super) fn compile(source: &str) -> Result<Self, ConditionError> {
         bounded(source)?;
-        // cel's errors count columns, by characters of a line; its expressions count characters from the beginning.
+        // Errors of cel count lines and columns in characters; its expressions count characters from the start of the
+        // text.
         let (root, info) = Parser::default().parse_with_source_info(source).map_err(|errors| {
             let first = errors.errors.into_iter().next();
             let (line, column) = first.as_ref().map_or((1, 1), |error| error.pos);
@@ -59,7 +60,7 @@ impl Condition {
             let before: usize = source.split_inclusive('\n').take(at(line)).map(str::len).sum();
             let start = before + bytes(source.get(before..).unwrap_or_default(), at(column));
             let what = first.map_or_else(String::new, |error| error.msg);
-            ConditionError { part: start..start, what: format!("this is no CEL: {}", plain(&what)), help: slip(source) }
+            ConditionError { part: start..start, what: format!("invalid CEL: {}", plain(&what)), help: slip(source) }
         })?;
         let places = Places::new(info);
         check::check(&root, &places)?;
@@ -70,7 +71,7 @@ impl Condition {
         &self.root
     }
 
-    /// As it is written.
+    /// The source text.
     pub(super) fn text(&self) -> &str {
         self.places.all()
     }
@@ -80,13 +81,14 @@ impl Condition {
     }
 }
 
-/// Conditions are walked by functions that call themselves: what no person writes must not exhaust their stack.
+/// Bounds a condition's length and depth: recursive functions walk it, and an absurd condition must not exhaust their
+/// stack.
 fn bounded(source: &str) -> Result<(), ConditionError> {
     const LENGTH: usize = 4000;
     const DEPTH: usize = 30;
     if source.len() > LENGTH {
-        let what = format!("the condition has {} bytes, and {LENGTH} are the most that are read", source.len());
-        return Err(ConditionError { part: 0..1, what, help: Some("make several rules of it".to_owned()) });
+        let what = format!("the condition is too long: {} bytes, at most {LENGTH} are allowed", source.len());
+        return Err(ConditionError { part: 0..1, what, help: Some("split it into several rules".to_owned()) });
     }
     let (mut depth, mut quote) = (0_usize, None);
     for (at, character) in source.char_indices() {
@@ -98,31 +100,31 @@ fn bounded(source: &str) -> Result<(), ConditionError> {
             _ => {}
         }
         if depth > DEPTH {
-            let what = format!("more than {DEPTH} brackets are open here");
+            let what = format!("brackets are nested more than {DEPTH} deep");
             return Err(ConditionError { part: at..at + 1, what, help: None });
         }
     }
     Ok(())
 }
 
-/// What somebody may have meant who knows other languages.
+/// Suggests the CEL for syntax of other languages.
 fn slip(source: &str) -> Option<String> {
     static SLIPS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         let slips = [
-            (r"[^=!<>]=[^=]", "== compares"),
-            (r"\band\b|[^&]&[^&]", "&& joins two conditions"),
-            (r"\bor\b|[^|]\|[^|]", "|| is true where one of two is"),
-            (r"\bnot\b", "! turns a condition into its opposite: !(x in list)"),
-            (r"[\u{201c}\u{201d}\u{2018}\u{2019}]", "quotes are ' or \""),
-            (r"\\[^nrt'\x22\\]", "a text with backslashes is written r'…', which leaves them as they are"),
-            (r"[0-9]\.[0-9]+\.[0-9]", "a version is written version('2.6.1')"),
+            (r"[^=!<>]=[^=]", "use == to compare"),
+            (r"\band\b|[^&]&[^&]", "use && for 'and'"),
+            (r"\bor\b|[^|]\|[^|]", "use || for 'or'"),
+            (r"\bnot\b", "use ! for 'not': !(x in list)"),
+            (r"[\u{201c}\u{201d}\u{2018}\u{2019}]", "use straight quotes: ' or \""),
+            (r"\\[^nrt'\x22\\]", "write text with backslashes as a raw string: r'…'"),
+            (r"[0-9]\.[0-9]+\.[0-9]", "write a version as version('2.6.1')"),
         ];
         slips.into_iter().filter_map(|(form, help)| Some((Regex::new(form).ok()?, help))).collect()
     });
     SLIPS.iter().find(|(form, _)| form.is_match(source)).map(|(_, help)| (*help).to_owned())
 }
 
-/// The parser's message without the names of its tokens.
+/// The parser's message without the list of expected tokens.
 fn plain(message: &str) -> String {
     let end = message.find(" expecting").unwrap_or(message.len());
     message.get(..end).unwrap_or(message).replace("Syntax error: ", "").replace("<EOF>", "the end")

@@ -1,10 +1,10 @@
-//! Names in conditions: which facts they are.
+//! Resolves the names in conditions to facts.
 
 use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr};
 
 use crate::facts::key::{self, Definition};
 
-/// The facts that a part of a checked condition asks for.
+/// The facts that an expression of a checked condition uses.
 pub(in crate::judge::rules) fn facts_of(expression: &IdedExpr) -> Vec<&'static Definition> {
     let mut keys = Vec::new();
     gather(expression, &mut Vec::new(), &mut keys);
@@ -38,7 +38,7 @@ fn gather<'e>(expression: &'e IdedExpr, bound: &mut Vec<&'e str>, keys: &mut Vec
     }
 }
 
-/// `a.b.c`: its root, if that is a name, and what follows.
+/// Splits `a.b.c` into its root, if that is a name, and the parts after it.
 pub(in crate::judge::rules) fn path(expression: &IdedExpr) -> (Option<&str>, Vec<&str>) {
     let mut parts = Vec::new();
     let mut at = expression;
@@ -57,7 +57,7 @@ pub(in crate::judge::rules) fn path(expression: &IdedExpr) -> (Option<&str>, Vec
     }
 }
 
-/// The fact that a path begins with, and how many parts behind its root are the fact's own.
+/// The fact at the start of a path, and the number of parts after the root that belong to the fact's name.
 pub(in crate::judge::rules) fn fact(root: &str, parts: &[&str]) -> Option<(&'static Definition, usize)> {
     let mut name = root.to_owned();
     let alone = key::find(&name).map(|key| (key, 0));
@@ -74,7 +74,7 @@ pub(in crate::judge::rules) fn operands(call: &CallExpr) -> impl Iterator<Item =
     call.target.iter().map(|target| &**target).chain(&call.args)
 }
 
-/// Key and value of a map's entry.
+/// Key and value of a map entry.
 pub(super) fn entry(entry: &IdedEntryExpr) -> Option<(&IdedExpr, &IdedExpr)> {
     match &entry.expr {
         EntryExpr::MapEntry(entry) => Some((&entry.key, &entry.value)),

@@ -1,4 +1,4 @@
-//! Where the parts of a condition stand in its text.
+//! Positions of expressions in the text of a condition.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use cel::common::ast::{Expr, IdedExpr, SourceInfo};
 
 use super::names::operands;
 
-/// The text of a condition, and the places that the parser noted.
+/// The text of a condition, and the positions that the parser recorded.
 #[derive(Debug)]
 pub(in crate::judge::rules) struct Places(SourceInfo);
 
@@ -20,13 +20,13 @@ impl Places {
         &self.0.source
     }
 
-    /// The text of a part.
+    /// The text of an expression.
     pub(in crate::judge::rules) fn text(&self, expression: &IdedExpr) -> &str {
         self.0.source.get(self.part(expression)).unwrap_or_default()
     }
 
-    /// Bytes of the text. The parser counts characters, and marks operators and the dots and parentheses of names and calls
-    /// rather than the whole.
+    /// Byte range of an expression, for an operator that of its symbol alone. The parser counts characters, and marks
+    /// only the operator, dot or parenthesis of an expression.
     pub(super) fn part(&self, expression: &IdedExpr) -> Range<usize> {
         let source = &self.0.source;
         if let Expr::Select(select) = &expression.expr {
@@ -34,7 +34,7 @@ impl Places {
             return operand.start..(operand.end + 1 + select.field.len()).min(source.len());
         }
         let Some((start, stop)) = self.0.offset_for(expression.id) else {
-            // What a macro was taken apart into has no place: the first of its operands has.
+            // Expressions from an expanded macro have no position; their first operand does.
             return match &expression.expr {
                 Expr::Call(call) => operands(call).next().map_or(0..0, |first| self.part(first)),
                 Expr::Comprehension(each) => self.part(&each.iter_range),
@@ -51,7 +51,7 @@ impl Places {
         }
     }
 
-    /// Bytes of an operator with its operands.
+    /// Byte range of an expression with all its operands.
     pub(in crate::judge::rules) fn whole(&self, expression: &IdedExpr) -> Range<usize> {
         let own = self.part(expression);
         let join = |one: Range<usize>, other: Range<usize>| one.start.min(other.start)..one.end.max(other.end);
@@ -64,7 +64,7 @@ impl Places {
             }
             _ => own,
         };
-        // The parenthesis that closes a call is no part of any operand.
+        // The closing parenthesis of a call belongs to no operand.
         let closing = |end: usize| {
             let text = self.source(whole.start..end);
             text.matches('(').count() > text.matches(')').count() && self.source(end..end + 1) == ")"
@@ -82,7 +82,7 @@ impl Places {
     }
 }
 
-/// How many bytes the first characters of a text have.
+/// Length in bytes of the first `characters` characters of a text.
 pub(super) fn bytes(text: &str, characters: usize) -> usize {
     text.chars().take(characters).map(char::len_utf8).sum()
 }

@@ -1,4 +1,4 @@
-//! `version(text)`, a value of CEL that is compared by its numbers, and `major(text)`, the first of them.
+//! The CEL functions `version(text)`, whose value compares by version numbers, and `major(text)`, its first number.
 
 use std::any::Any;
 use std::cmp::Ordering;
@@ -12,7 +12,8 @@ use crate::model::Version;
 
 static VERSION: Type = Type::new_unspecified_type("version");
 
-/// CEL with our functions. A name that is taken twice would be a defect of ours, which every test would show.
+/// CEL with our functions. Registration fails only for a duplicate name, a bug that any test of a condition would
+/// reveal.
 pub(super) fn environment() -> Env {
     let mut env = Env::stdlib();
     let _ = env.add_type(VERSION.to_owned());
@@ -31,7 +32,10 @@ fn major(text: &CelString<'_>) -> Result<CelInt, ExecutionError> {
 
 fn parsed(function: &str, text: &CelString<'_>) -> Result<Version, ExecutionError> {
     Version::parse(text.inner()).ok_or_else(|| {
-        ExecutionError::function_error(function, format!("'{}' is no version: it begins with no number", text.inner()))
+        ExecutionError::function_error(
+            function,
+            format!("'{}' is not a version: it does not start with a number", text.inner()),
+        )
     })
 }
 
@@ -71,6 +75,6 @@ impl Comparer for Comparable {
         let other = other.downcast_ref::<Self>();
         other
             .map(|other| self.0.cmp_release(&other.0))
-            .ok_or_else(|| ExecutionError::function_error("version", "no version"))
+            .ok_or_else(|| ExecutionError::function_error("version", "not a version"))
     }
 }
