@@ -1,4 +1,4 @@
-//! Pages about rules and facts in Markdown: for the repository, and for `explain`.
+//! Pages about rules and facts in Markdown, for the repository and for `explain`.
 
 use std::fmt::Write as _;
 
@@ -10,15 +10,14 @@ use crate::judge::rules::{Example, FUNCTIONS, Rule, RuleSet};
 pub fn rule(rule: &Rule) -> String {
     let mut page = format!("# {}\n\n{}\n\n", rule.id, sentence(&rule.title));
     let since = if rule.since.is_empty() { String::new() } else { format!(" Since {}.", rule.since) };
-    let _ =
-        writeln!(page, "Severity: **{}**. To be mended by: **{}**.{since}\n", rule.severity.name(), rule.owner.name());
+    let _ = writeln!(page, "Severity: **{}**. Owner: **{}**.{since}\n", rule.severity.name(), rule.owner.name());
     let _ = writeln!(page, "## Why\n\n{}\n\n## Fix\n\n{}\n", one_line(&rule.why), fix_text::markdown(&rule.fix));
     let (applies, check) = rule.conditions();
-    page.push_str("## What is asked\n\n");
+    page.push_str("## Condition\n\n");
     if let Some(applies) = applies {
-        let _ = writeln!(page, "It applies where\n\n```cel\n{}\n```\n\nand passes where\n", applies.trim());
+        let _ = writeln!(page, "The rule applies if\n\n```cel\n{}\n```\n\nand passes if\n", applies.trim());
     } else {
-        page.push_str("It passes where\n\n");
+        page.push_str("The rule passes if\n\n");
     }
     let _ = writeln!(page, "```cel\n{}\n```\n", check.trim());
     for key in rule.asks() {
@@ -26,7 +25,7 @@ pub fn rule(rule: &Rule) -> String {
     }
     let examples = &rule.examples;
     if let Some(example) = examples.fail.first() {
-        let _ = writeln!(page, "\n## An example that fails\n\n```yaml\n{}```", facts(&example.value));
+        let _ = writeln!(page, "\n## Example of a failure\n\n```yaml\n{}```", facts(&example.value));
         if let Some(message) = &example.value.message {
             let _ = writeln!(page, "\n> {message}");
         }
@@ -40,7 +39,7 @@ pub fn rule(rule: &Rule) -> String {
     page
 }
 
-/// The list of all pages, by area.
+/// An index of all rules, by area.
 pub fn index(rules: &RuleSet) -> String {
     let mut page = "# Rules\n".to_owned();
     let mut area = "";
@@ -48,7 +47,7 @@ pub fn index(rules: &RuleSet) -> String {
         let (own, name) = rule.id.split_once('/').unwrap_or(("", &rule.id));
         if own != area {
             area = own;
-            let _ = writeln!(page, "\n## {area}\n\n| rule | severity | what is wrong when it fails |\n|---|---|---|");
+            let _ = writeln!(page, "\n## {area}\n\n| rule | severity | problem |\n|---|---|---|");
         }
         let _ = writeln!(
             page,
@@ -66,7 +65,7 @@ pub fn fact(key: &Definition, rules: &RuleSet) -> String {
     let mut page = format!("# {}\n\n{}\n\nType: {}.\n", key.name, sentence(key.about), key.kind);
     let asking: Vec<_> = rules.iter().filter(|rule| rule.asks().iter().any(|asked| asked.name == key.name)).collect();
     if !asking.is_empty() {
-        page.push_str("\nRules that ask for it:\n\n");
+        page.push_str("\nRules that use it:\n\n");
         for rule in asking {
             let _ = writeln!(page, "- {}: {}", rule.id, rule.title);
         }
@@ -74,13 +73,13 @@ pub fn fact(key: &Definition, rules: &RuleSet) -> String {
     page
 }
 
-/// Names and types of all facts, and the functions of conditions.
+/// A page with all facts and their types, and the functions of conditions.
 pub fn contract(keys: &[&Definition]) -> String {
     let mut page = String::from("# Facts\n\n");
     for key in keys {
         let _ = writeln!(page, "- `{}` ({}): {}", key.name, key.kind, sentence(key.about));
     }
-    page.push_str("\n# Functions of conditions\n\nBesides CEL's operators:\n\n");
+    page.push_str("\n# Functions of conditions\n\nIn addition to CEL's operators:\n\n");
     for function in FUNCTIONS {
         let _ = writeln!(page, "- `{}`: {}.", function.form, function.about);
     }

@@ -16,12 +16,12 @@ fn the_pages_in_the_repository_are_these() {
         let shipped = fs::read_to_string(path).unwrap_or_default();
         assert!(
             shipped == *text,
-            "{} is not of now: ncclcheck rules docs --no-config docs/rules writes it",
+            "{} is out of date: `ncclcheck rules docs --no-config docs/rules` writes it",
             path.display()
         );
     }
     let areas = fs::read_dir(&folder).unwrap().filter_map(|area| fs::read_dir(area.unwrap().path()).ok());
     for page in areas.flatten().map(|page| page.unwrap().path()) {
-        assert!(wanted.iter().any(|(path, _)| *path == page), "{} is of no rule", page.display());
+        assert!(wanted.iter().any(|(path, _)| *path == page), "{} belongs to no rule", page.display());
     }
 }
