@@ -1,4 +1,5 @@
-//! The application: what is done with one image once it is loaded. The command line and other programs call the same functions.
+//! The application: judges, inspects or compares loaded images. The command line and other programs call the same
+//! functions.
 
 mod hosts;
 pub mod probed;
@@ -15,7 +16,7 @@ use crate::report::Report;
 
 pub use hosts::{HostDescription, HostsError, read_hosts};
 
-/// What images are judged by, and for.
+/// The rules, hosts and policy settings that images are judged with.
 #[derive(Debug)]
 pub struct Check<'r> {
     rulebook: &'r Rulebook,
@@ -26,25 +27,25 @@ pub struct Check<'r> {
     fail_for: Vec<Owner>,
 }
 
-/// An image, judged for one host or for none.
+/// Result of judging an image, for one host or for none.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Assessment<'r> {
-    /// The host that it was judged for, if for one.
+    /// The host that the image was judged for, if any.
     pub host: Option<Host>,
-    /// What was read, with what follows for the host.
+    /// The facts about the image, and about the image on the host.
     pub facts: Facts,
-    /// One judgement for each rule; `None` where no rules were asked.
+    /// One judgement for each rule; `None` if no rules were evaluated.
     pub judgements: Option<Vec<Judgement<'r>>>,
-    /// What policy and baseline accept and did not meet, and which policy counted.
+    /// Notices: the policy that counted, and waivers and baseline entries that had no effect.
     pub notices: Vec<String>,
-    /// Findings from this severity on make the verdict a failure.
+    /// Lowest severity that makes the verdict a failure.
     pub fail_on: Severity,
-    /// The owners whose findings do.
+    /// Owners whose findings count for the verdict.
     pub fail_for: Vec<Owner>,
 }
 
-/// What an image's bytes say, without a judgement. `launch` is what a job sets over the image's environment.
+/// Collects the facts about an image without judging it. `launch` holds the variables that a job sets over the image's.
 pub fn inspect<'r>(image: &Image, launch: &[Setting]) -> Assessment<'r> {
     Assessment {
         host: None,
@@ -56,12 +57,12 @@ pub fn inspect<'r>(image: &Image, launch: &[Setting]) -> Assessment<'r> {
     }
 }
 
-/// The facts about an image alone, on no host.
+/// Collects the facts about an image alone, on no host.
 pub fn facts(image: &Image, launch: &[Setting]) -> Facts {
     Facts::collect(&FactInputs { rootfs: &image.rootfs, config: image.config.as_ref(), launch })
 }
 
-/// The second image compared with the first.
+/// Compares an image with an earlier one.
 pub fn compare<'a>(
     before: (&'a ImageSummary, &'a Assessment<'_>),
     after: (&'a ImageSummary, &'a Assessment<'_>),
@@ -75,7 +76,7 @@ pub fn compare<'a>(
 }
 
 impl<'r> Check<'r> {
-    /// Judges images alone, by these rules, with the severities of their policy.
+    /// Judges images alone by these rules, with the severities of their policy.
     pub fn new(rulebook: &'r Rulebook) -> Self {
         Self { rulebook, hosts: &[], launch: &[], baseline: None, fail_on: None, fail_for: Owner::ALL.to_vec() }
     }
@@ -86,7 +87,7 @@ impl<'r> Check<'r> {
         Self { hosts, ..self }
     }
 
-    /// Takes these variables as set by the job.
+    /// Treats these variables as set by the job.
     #[must_use]
     pub fn launch(self, launch: &'r [Setting]) -> Self {
         Self { launch, ..self }
@@ -98,7 +99,7 @@ impl<'r> Check<'r> {
         Self { baseline, ..self }
     }
 
-    /// Fails from this severity on, whatever the policy says.
+    /// Sets the lowest severity that fails an image, in place of the policy's.
     #[must_use]
     pub fn fail_on(self, fail_on: Option<Severity>) -> Self {
         Self { fail_on, ..self }
@@ -110,7 +111,7 @@ impl<'r> Check<'r> {
         Self { fail_for, ..self }
     }
 
-    /// Judges an image: once, or once for each host.
+    /// Judges an image once, or once for each host.
     pub fn run(&self, image: &Image) -> Vec<Assessment<'r>> {
         let facts = facts(image, self.launch);
         if self.hosts.is_empty() {
@@ -123,7 +124,7 @@ impl<'r> Check<'r> {
         self.hosts.iter().map(on).collect()
     }
 
-    /// Judges facts, wherever they were collected: by the rules, then by the policy's waivers, then by the baseline.
+    /// Judges facts from any source: applies the rules, then the policy's waivers, then the baseline.
     pub fn assess(&self, facts: Facts, image: &ImageSummary) -> Assessment<'r> {
         let (mut judgements, mut notices) = self.rulebook.judge(&facts, image);
         if let Some(baseline) = self.baseline {
@@ -143,12 +144,12 @@ impl<'r> Check<'r> {
 }
 
 impl Assessment<'_> {
-    /// What all judgements come to; `None` where no rules were asked.
+    /// The overall verdict; `None` if no rules were evaluated.
     pub fn verdict(&self) -> Option<Verdict> {
         self.judgements.as_deref().map(|judgements| Verdict::of(judgements, self.fail_on, &self.fail_for))
     }
 
-    /// The report on it, with what a probe recorded, if the image ran.
+    /// The report on the image, with the recording of its run, if it ran.
     pub fn report<'a>(&'a self, image: &'a ImageSummary, probe: Option<&'a Recording>) -> Report<'a> {
         Report {
             image,

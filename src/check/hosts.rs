@@ -1,4 +1,4 @@
-//! Hosts that an image is judged for: described in words or in a file, or recorded on the host itself.
+//! Hosts that an image is judged for: described as text or in a file, or recorded on the host itself.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,22 +8,22 @@ use crate::facts::Facts;
 use crate::host::{HostError, Record};
 use crate::model::{Host, Limits};
 
-/// A host, described by its user or recorded by `ncclcheck host`.
+/// A host, described by the user or recorded by `ncclcheck host`.
 #[derive(Debug)]
 pub struct HostDescription {
-    /// What is known of it in words.
+    /// The host's description, from the user or derived from the record.
     pub host: Host,
     record: Option<Record>,
 }
 
-/// Why hosts cannot be used.
+/// Reason why a host cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{option}: {why}")]
 #[non_exhaustive]
 pub struct HostsError {
-    /// What was given, as on the command line: `--host TEXT` or `--host-facts FILE`.
+    /// The command-line option and its value: `--host TEXT` or `--host-facts FILE`.
     pub option: String,
-    /// What is wrong with it.
+    /// Description of the problem.
     pub why: String,
 }
 
@@ -40,7 +40,7 @@ impl From<Record> for HostDescription {
 }
 
 impl HostDescription {
-    /// The facts about an image, with those about this host and about the image on it.
+    /// Adds the facts about this host, and about the image on it, to the facts about an image.
     pub(super) fn add_to(&self, facts: &Facts) -> Facts {
         match &self.record {
             Some(record) => facts.on_recorded(&self.host, record),
@@ -49,15 +49,15 @@ impl HostDescription {
     }
 }
 
-/// Hosts in the order in which they were given, the described ones first. A text is `KEY=VALUE,…` or names a file with a list
-/// of such maps; a record is a file that `ncclcheck host` wrote. No two hosts may have the same name.
+/// Reads hosts in the order of the arguments, described ones first. A text is `KEY=VALUE,…` or the path of a file with
+/// a list of such maps; a record is a file that `ncclcheck host` wrote. Two hosts with the same name are an error.
 pub fn read_hosts(texts: &[String], records: &[PathBuf]) -> Result<Vec<HostDescription>, HostsError> {
     let mut hosts: Vec<HostDescription> = Vec::new();
     let mut add = |option: String, found: Result<Vec<HostDescription>, String>| {
         let failed = |why| HostsError { option: option.clone(), why };
         for described in found.map_err(failed)? {
             if hosts.iter().any(|other| other.host.name == described.host.name) {
-                return Err(failed(format!("two hosts are called '{}'", described.host)));
+                return Err(failed(format!("two hosts are named '{}'", described.host)));
             }
             hosts.push(described);
         }
@@ -72,15 +72,15 @@ pub fn read_hosts(texts: &[String], records: &[PathBuf]) -> Result<Vec<HostDescr
     Ok(hosts)
 }
 
-/// A record's file.
+/// Reads the file of a record.
 fn recorded(path: &Path) -> Result<Record, String> {
     let text = read_text(path, &Limits::default()).map_err(|error| error.why)?;
     let name = path.display().to_string();
     Record::parse(Document { name: &name, text: &text })
-        .map_err(|mistake| format!("it is no record as `ncclcheck host` writes it: {mistake}"))
+        .map_err(|mistake| format!("not a record from `ncclcheck host`: {mistake}"))
 }
 
-/// `KEY=VALUE,…`, or a file's path, which may have an `@` before it.
+/// Parses `KEY=VALUE,…`, or reads the file at a path, which may follow an `@`.
 fn one(text: &str) -> Result<Vec<Host>, String> {
     match text.strip_prefix('@') {
         None if text.contains('=') => Ok(vec![text.parse().map_err(|error: HostError| error.to_string())?]),
@@ -92,20 +92,20 @@ fn one(text: &str) -> Result<Vec<Host>, String> {
     }
 }
 
-/// A file's hosts: a list of maps, or one map.
+/// Parses a file with a list of maps, or one map.
 fn listed(document: Document<'_>) -> Result<Vec<Host>, String> {
-    // As text, a version keeps what a number would lose: 535.10 is not 535.1.
+    // Versions are read as text, since a number would lose a trailing zero: 535.10 is not 535.1.
     type Pairs = BTreeMap<String, String>;
     let pairs: Vec<Pairs> = match document.parse() {
         Ok(pairs) => pairs,
-        // What is wrong is told of the list: one map is the lesser form.
+        // If the document is neither, the error for the list is reported, since a list is the usual form.
         Err(why) => match document.parse::<Pairs>() {
             Ok(pairs) => vec![pairs],
-            Err(_) => return Err(format!("it is no list of hosts: {why}")),
+            Err(_) => return Err(format!("not a list of hosts: {why}")),
         },
     };
     if pairs.is_empty() {
-        return Err("there is no host in it".to_owned());
+        return Err("the file contains no hosts".to_owned());
     }
     let host = |(index, pairs): (usize, &Pairs)| {
         let host = Host::from_pairs(pairs.iter().map(|(key, value)| (&**key, &**value)));
@@ -130,9 +130,9 @@ mod tests {
         assert_eq!(of("driver: '550.54'\n").unwrap().len(), 1);
         for (yaml, why) in [
             ("- driver: 5\n", "host 1: invalid version driver=5"),
-            ("- [a]\n", "it is no list of hosts"),
-            ("[]", "there is no host in it"),
-            ("", "there is no host in it"),
+            ("- [a]\n", "not a list of hosts"),
+            ("[]", "the file contains no hosts"),
+            ("", "the file contains no hosts"),
         ] {
             let error = of(yaml).unwrap_err();
             assert!(error.contains(why), "{yaml}: {error}");
@@ -140,10 +140,10 @@ mod tests {
     }
 
     #[test]
-    fn hosts_have_names_of_their_own() {
+    fn two_hosts_may_not_share_a_name() {
         let text = "gpu=t4".to_owned();
         let error = read_hosts(&[text.clone(), text], &[]).unwrap_err().to_string();
-        assert!(error.contains("two hosts are called 'gpu=t4'"), "{error}");
+        assert!(error.contains("two hosts are named 'gpu=t4'"), "{error}");
         let error = read_hosts(&["/nonexistent/hosts.yaml".to_owned()], &[]).unwrap_err().to_string();
         assert!(error.contains("--host /nonexistent/hosts.yaml: No such file"), "{error}");
     }

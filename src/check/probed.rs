@@ -1,4 +1,4 @@
-//! Images that are run: the facts of a recording, alone or beside those of the image's bytes.
+//! Images that were run: the facts of a recording, alone or together with those of the image's bytes.
 
 use std::thread;
 
@@ -12,35 +12,35 @@ use crate::probe;
 use crate::probe::expect::ExpectedRun;
 use crate::probe::recording::Recording;
 
-/// An image that was run, and what is known of it.
+/// An image that was run, with its facts and the recording.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Probed {
-    /// What was run.
+    /// The image that was run.
     pub image: ImageSummary,
-    /// Facts of the run, and of the image's bytes where they were read.
+    /// Facts of the run, and of the image's bytes if they were read.
     pub facts: Facts,
-    /// The run itself.
+    /// The recording of the run.
     pub recording: Recording,
 }
 
-/// Why an image could not be read and run.
+/// Reason why an image could not be read and run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PreflightError<E> {
-    /// It could not be run.
+    /// The image could not be run.
     #[error(transparent)]
     Run(E),
-    /// It could not be read.
+    /// The image could not be read.
     #[error(transparent)]
     Image(#[from] image::ImageError),
-    /// The request is for the images of several platforms, of which an engine runs one.
-    #[error("a probe runs one platform's image")]
+    /// The request selects the images of several platforms, but an engine runs one.
+    #[error("a probe runs the image of one platform")]
     Platforms,
 }
 
 impl Probed {
-    /// The facts of a run alone.
+    /// Collects the facts of a run alone.
     pub fn new(recording: Recording, expected: &ExpectedRun) -> Self {
         let mut facts = Facts::default();
         probe::facts::add(&recording, &mut facts);
@@ -48,7 +48,8 @@ impl Probed {
         Self { image: summary(&recording), facts, recording }
     }
 
-    /// The facts of a run and of the image's bytes, on the host where it ran. `launch` are variables that its job sets.
+    /// Collects the facts of a run and of the image's bytes, on the host where it ran. `launch` holds the variables
+    /// that the job sets.
     pub fn of_image(image: Image, launch: &[Setting], recording: Recording, expected: &ExpectedRun) -> Self {
         let facts = Facts::collect(&FactInputs { rootfs: &image.rootfs, config: image.config.as_ref(), launch });
         let mut facts = on_its_host(&facts, &recording);
@@ -59,8 +60,8 @@ impl Probed {
     }
 }
 
-/// Reads an image while `run` runs it: neither waits for the other. An error of `run` ends the reading, and is the one that is
-/// returned.
+/// Reads an image while `run` runs it; neither waits for the other. An error of `run` cancels the reading and takes
+/// precedence over its error.
 pub fn preflight<E>(
     request: &Request,
     launch: &[Setting],
@@ -82,11 +83,11 @@ pub fn preflight<E>(
     }
 }
 
-/// The facts, with those about the host where the image ran: by the probe, and by this process where the engine runs here and this
-/// process is in no container.
+/// Adds the facts about the host where the image ran: those of the probe, and those of this process if the engine runs
+/// on this host and this process is in no container.
 fn on_its_host(facts: &Facts, recording: &Recording) -> Facts {
     let probed = probe::facts::host(recording);
-    // Where the engine runs elsewhere, there are none to compare.
+    // The launch record of an engine on another host has no namespaces.
     let is_here = recording.launch.as_ref().is_some_and(|launch| !launch.namespaces.is_empty());
     let record = is_here.then(Record::here).filter(|record| record.system.container == Fact::Absent);
     match (probed, record) {
@@ -97,7 +98,7 @@ fn on_its_host(facts: &Facts, recording: &Recording) -> Facts {
     }
 }
 
-/// What was run, as a report names it.
+/// The image that was run, as a report names it.
 fn summary(recording: &Recording) -> ImageSummary {
     let launch = recording.launch.as_ref();
     let place = || recording.hello.as_ref().and_then(|hello| hello.hostname.text()).unwrap_or("here");
@@ -113,10 +114,10 @@ fn summary(recording: &Recording) -> ImageSummary {
     }
 }
 
-/// What changes nothing and is worth a word.
+/// Notes for the reader that do not affect the verdict.
 fn notes(recording: &Recording) -> Vec<String> {
     let odd = recording.odd.first().map(|first| {
-        format!("{} lines of the program were not understood, the first of them: {first}", recording.odd.len())
+        format!("{} lines of the probe program were not understood, the first: {first}", recording.odd.len())
     });
     let noise = recording.noise.first().map(|first| format!("the image writes to standard output: {first}"));
     odd.into_iter().chain(noise).collect()

@@ -1,4 +1,4 @@
-//! What is kept of each image until the last one was judged: many services want one document for all of them.
+//! Collects the results of all images, since many services expect one document for all of them.
 
 use super::Report;
 use super::human::overview;
@@ -11,19 +11,19 @@ use crate::judge::rules::{Outcome, Problem, Rule};
 use crate::judge::{FindingIdentity, SharedJudgement, Verdict, across_hosts, distinct_names};
 use crate::model::{ImageSummary, Severity, Site};
 
-/// Characters of a text with an image's values in it: services refuse or cut longer ones.
+/// Maximum characters of a text that contains values of an image: services refuse or cut longer ones.
 const LONGEST: usize = 1000;
-/// Characters of a build step.
+/// Maximum characters of a build step.
 const LONGEST_STEP: usize = 200;
-/// Places of one finding.
+/// Maximum sites shown for one finding.
 const SHOWN: usize = 6;
 
-/// All images of a run. Whatever an image brought is plain text in here, one line each.
+/// All images of a run. Every value from an image is one line of plain text.
 #[derive(Debug, Default)]
 pub struct Collection {
-    /// Those that were judged.
+    /// The judged images.
     pub(super) images: Vec<Collected>,
-    /// Those that could not be had: what was asked for, and why not.
+    /// References of the images that could not be checked, each with the reason.
     pub(super) missing: Vec<(String, String)>,
     dockerfile: Option<Dockerfile>,
 }
@@ -31,38 +31,38 @@ pub struct Collection {
 /// One image, judged for all its hosts.
 #[derive(Debug)]
 pub(super) struct Collected {
-    /// What it is called from build to build: without tag and digest, as long as that is nobody else's name in this run.
+    /// Name that is stable across builds: without tag and digest, unless another image of this run has the same name.
     pub(super) name: String,
-    /// What the user asked for.
+    /// The reference as the user wrote it.
     pub(super) reference: String,
-    /// With its platform and digest, for people.
+    /// The reference with platform and digest, for people.
     pub(super) title: String,
     pub(super) platform: Option<String>,
     pub(super) digest: Option<String>,
-    /// The worst of all hosts.
+    /// The worst verdict of all hosts.
     pub(super) verdict: Verdict,
-    /// Where hosts were described.
+    /// Names of the hosts and their verdicts; empty if no hosts were described.
     pub(super) hosts: Vec<(String, Verdict)>,
-    /// What distributed training would find, by name.
+    /// Rows of the overview: name and text.
     pub(super) facts: Vec<(&'static str, String)>,
-    /// In the order of rules.
+    /// Entries in the order of the rules.
     pub(super) entries: Vec<RuleEntry>,
     pub(super) notices: Vec<String>,
 }
 
-/// What one rule says, on all hosts or on some of them.
+/// One rule's outcome, on all hosts or on some of them.
 #[derive(Clone, Debug)]
 pub(super) struct RuleEntry {
     pub(super) rule: RuleTexts,
     pub(super) state: EntryState,
-    /// Whether the verdict hangs on it.
+    /// True if the verdict depends on it.
     pub(super) counts: bool,
-    /// The hosts on which it is so, where it is not so on all.
+    /// The hosts with this outcome; empty if all hosts share it.
     pub(super) hosts: Vec<String>,
-    /// What is wrong, or why that is unknown; empty where nothing is.
+    /// The finding's message, or why the outcome is unknown; empty otherwise.
     pub(super) message: String,
     pub(super) note: Option<String>,
-    /// Where it was read, with the layer and the build step.
+    /// Sites of the finding, each with its layer and build step.
     pub(super) sites: Vec<String>,
     pub(super) place: FileLocation,
     identity: FindingIdentity,
@@ -76,15 +76,15 @@ pub(super) enum EntryState {
     NotApplicable,
     Unknown,
     Waived {
-        /// What was accepted: a failure, or an answer that could not be had.
+        /// True for an accepted failure, false for an accepted unknown.
         failed: bool,
         reason: String,
-        /// Until when, and where that was written.
+        /// Where the waiver is written, and its last day.
         terms: String,
     },
 }
 
-/// A rule's own words.
+/// The texts of a rule.
 #[derive(Clone, Debug)]
 pub(super) struct RuleTexts {
     pub(super) id: String,
@@ -96,18 +96,18 @@ pub(super) struct RuleTexts {
 }
 
 impl Collection {
-    /// An empty one. Places are looked for in the Dockerfile, if there is one.
+    /// Returns an empty collection. Findings are located in the Dockerfile, if there is one.
     pub fn new(dockerfile: Option<Dockerfile>) -> Self {
         Self { dockerfile, ..Self::default() }
     }
 
-    /// Takes in the reports on one image: one, or one for each host.
+    /// Adds the reports on one image: one report, or one for each host.
     pub fn add(&mut self, reports: &[Report<'_>]) {
         self.images.extend(Collected::of(reports, self.dockerfile.as_ref()));
         self.name();
     }
 
-    /// Takes in that an image could not be had.
+    /// Adds an image that could not be checked.
     pub fn miss(&mut self, reference: &str, why: &str) {
         let why = why.lines().map(str::trim).collect::<Vec<_>>().join("; ");
         self.missing.push((short(reference, LONGEST), short(&why, LONGEST)));
@@ -152,14 +152,14 @@ impl Collected {
         })
     }
 
-    /// The name that outlives a build, and the full one.
+    /// The name that is stable across builds, and the full name.
     fn names(&self) -> (String, String) {
         let on_platform =
             |name: &str| self.platform.iter().fold(name.to_owned(), |name, platform| name + " " + platform);
         (on_platform(untagged(&self.reference)), on_platform(&self.reference))
     }
 
-    /// Entries of one kind, the worst first.
+    /// Entries whose state matches, worst severity first.
     pub(super) fn of_state(&self, wanted: impl Fn(&EntryState) -> bool) -> Vec<&RuleEntry> {
         let mut entries: Vec<_> = self.entries.iter().filter(|entry| wanted(&entry.state)).collect();
         entries.sort_by_key(|entry| std::cmp::Reverse(entry.rule.severity));
@@ -197,7 +197,7 @@ impl RuleEntry {
         }
     }
 
-    /// Everything in a few lines, which tell the image too: services show findings far from the report's head.
+    /// The entry in a few lines. They name the image too, since services show findings far from the report's head.
     pub(super) fn text(&self, image: &Collected) -> String {
         let mut lines = vec![self.message.clone()];
         lines.extend(self.note.clone());
@@ -212,13 +212,13 @@ impl RuleEntry {
         lines.join("\n")
     }
 
-    /// Identifies the finding from build to build: 64 hexadecimal digits.
+    /// Identifies the finding across builds: 64 hexadecimal digits.
     pub(super) fn fingerprint(&self, image: &Collected) -> String {
         self.identity.fingerprint(&image.name, &self.hosts)
     }
 }
 
-/// Places, each with the layer and the build step that brought it.
+/// Sites, each with the layer and the build step that it comes from.
 fn sites(at: &[Site], image: &ImageSummary) -> Vec<String> {
     let text = |site: &Site| {
         let layer = match site {

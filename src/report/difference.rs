@@ -1,4 +1,4 @@
-//! Renders what distinguishes two images, for people and as JSON.
+//! Renders the comparison of two images, for people and as JSON.
 
 use std::io::{self, Write};
 
@@ -14,10 +14,10 @@ use crate::judge::rules::Judgement;
 use crate::judge::{Change, ChangedRule, Difference, Verdict};
 use crate::model::Fact;
 
-/// Lines of one fact that are shown unless all are wanted.
+/// Maximum lines shown for one fact without `--verbose`.
 const LINES: usize = 12;
 
-/// Writes a difference: as one JSON object, or for people.
+/// Writes a comparison as one JSON object, or as text for people.
 pub fn write_difference(
     difference: &Difference<'_>,
     format: Format,
@@ -73,7 +73,7 @@ fn facts(difference: &Difference<'_>, style: &Style, page: &mut Page<'_>) -> io:
             page.row(2, (sign, color.on_default()), 4, text)?;
         }
         if shown < lines.len() {
-            page.text(4, &format!("… and {} more, with --verbose", lines.len() - shown))?;
+            page.text(4, &format!("… and {} more (--verbose shows all)", lines.len() - shown))?;
         }
     }
     Ok(())
@@ -83,7 +83,7 @@ fn rule(changed: &ChangedRule<'_>, page: &mut Page<'_>) -> io::Result<()> {
     let (before, after) = (changed.before.outcome.name(), changed.after.outcome.name());
     let finding = changed.after.outcome.finding().or_else(|| changed.before.outcome.finding());
     let text = finding.map_or(&changed.after.rule.title, |finding| &finding.message);
-    let word = if before == after { format!("{after}, otherwise") } else { format!("{before} → {after}") };
+    let word = if before == after { format!("{after}, changed") } else { format!("{before} → {after}") };
     let rule = changed.after.rule;
     let heading = format!("{}[{}]:", rule.severity.name(), rule.id);
     page.heading(&heading, page::severity(rule.severity), &format!("{word}: {text}"))

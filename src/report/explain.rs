@@ -1,4 +1,4 @@
-//! Renders how the dynamic loader comes to a library.
+//! Renders how the dynamic loader finds a library.
 
 use std::io::{self, Write};
 
@@ -9,17 +9,17 @@ use super::{Format, json};
 use crate::facts::explain::{Account, LoaderSearch, NameExplanation, SearchEnd};
 use crate::model::{Gap, ImageSummary};
 
-/// What was asked of one image, and what came of it.
+/// Explanation of library searches in one image.
 #[derive(Debug)]
 pub struct Explanation<'a> {
     /// The image.
     pub image: &'a ImageSummary,
-    /// An account for each kind of processor that makes a difference, or why there is none.
+    /// An account for each CPU level that makes a difference, or the reason why there is none.
     pub accounts: &'a Result<Vec<Account>, Gap>,
 }
 
 impl Explanation<'_> {
-    /// Writes the explanation: for programs, one JSON object on one line, else for people.
+    /// Writes the explanation: one JSON object on one line for [`Format::Json`], else text for people.
     pub fn write(&self, format: Format, style: &Style, out: &mut dyn Write) -> io::Result<()> {
         match format {
             Format::Json => json::write_value(&self.value(), out),

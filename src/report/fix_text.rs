@@ -1,9 +1,9 @@
-//! What rules say about mending: prose, and lines to copy.
+//! The fixes of rules: prose, and lines to copy.
 
-/// Instructions by which a line of a fix is known for one of a Dockerfile.
+/// Instructions that mark a line of a fix as Dockerfile syntax.
 const INSTRUCTIONS: [&str; 10] = ["ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "FROM", "LABEL", "RUN", "SHELL", "USER"];
 
-/// The lines of a fix, each with whether it is to be copied as it is.
+/// The lines of a fix, each with true if users copy it verbatim.
 pub(super) fn lines(text: &str) -> Vec<(&str, bool)> {
     let mut continued = false;
     let told = |line: &'_ str| {
@@ -15,12 +15,12 @@ pub(super) fn lines(text: &str) -> Vec<(&str, bool)> {
     text.lines().zip(text.lines().map(told)).collect()
 }
 
-/// Prose, whose own line breaks mean nothing.
+/// Joins the lines of prose, whose line breaks have no meaning.
 pub(super) fn one_line(text: &str) -> String {
     text.lines().collect::<Vec<_>>().join(" ")
 }
 
-/// A fix in Markdown: what is to be copied is code.
+/// Renders a fix in Markdown, with the lines to copy as code blocks.
 pub(super) fn markdown(fix: &str) -> String {
     let lines = lines(fix);
     let groups = lines.chunk_by(|(_, a), (_, b)| a == b).map(|group| {

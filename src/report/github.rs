@@ -1,11 +1,11 @@
-//! GitHub's workflow commands: annotations beside the lines of a pull request and in the summary of a run.
+//! GitHub's workflow commands: annotations on the lines of a pull request and in the summary of a run.
 
 use std::io::{self, Write};
 
 use super::collected::{Collected, Collection, EntryState, RuleEntry};
 use crate::model::Severity;
 
-/// Annotations of one kind that a step may make. GitHub drops the rest without a word, in the order of printing.
+/// Maximum annotations of one kind per step. GitHub silently drops the ones printed after that.
 const SHOWN: usize = 10;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,15 +41,14 @@ pub(super) fn write(collection: &Collection, out: &mut dyn Write) -> io::Result<
     });
     let told = [failed, open, notices].into_iter().flat_map(|of| collection.images.iter().flat_map(of));
     let annotations: Vec<_> = missing.chain(told).collect();
-    // The worst of all images first: failures, what has no answer, notices.
+    // The worst annotations of all images come first: errors, warnings, notices.
     for kind in [CommandKind::Error, CommandKind::Warning, CommandKind::Notice] {
         let of_kind: Vec<_> = annotations.iter().filter(|annotation| annotation.kind == kind).collect();
         let shown = if of_kind.len() > SHOWN { SHOWN - 1 } else { of_kind.len() };
         of_kind.iter().take(shown).try_for_each(|annotation| annotation.write(out))?;
         let more = of_kind.len() - shown;
         if more > 0 {
-            let message =
-                format!("{more} more are left out, since GitHub shows {SHOWN} of a kind in a step: see the report");
+            let message = format!("{more} more left out: GitHub shows {SHOWN} of a kind per step; see the full report");
             Annotation { kind, title: "ncclcheck".to_owned(), place: None, message }.write(out)?;
         }
     }
@@ -76,7 +75,7 @@ fn open(image: &Collected) -> Vec<Annotation> {
     image.of_state(|state| *state == EntryState::Unknown).into_iter().map(annotation).collect()
 }
 
-/// What the policy did besides.
+/// Notices about the policy.
 fn notices(image: &Collected) -> Vec<Annotation> {
     let annotation = |notice: &String| Annotation {
         kind: CommandKind::Notice,
@@ -100,7 +99,7 @@ impl Annotation {
     }
 }
 
-/// What a command says, on one line (actions/toolkit, `command.ts`).
+/// Escapes the message of a command, which is one line (actions/toolkit, `command.ts`).
 fn data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }

@@ -1,7 +1,7 @@
 //! GitLab's code quality report: a list of findings (GitLab, "Code Quality report format").
 //!
-//! It knows findings alone. So a rule that counts and has no answer is one too, of a lesser degree: an empty list would say
-//! that all is well.
+//! The format has only findings. A rule that counts and has no answer is therefore a finding of lower severity: an
+//! empty list would look like a pass.
 
 use std::io::{self, Write};
 
@@ -52,14 +52,14 @@ fn issue(entry: &RuleEntry, image: &Collected) -> Issue {
     Issue {
         description: format!("{what}{}", entry.text(image).replace('\n', "; ")),
         check_name: entry.rule.id.clone(),
-        // Of issues with the same one, GitLab shows the first: it names the image and the hosts.
+        // GitLab shows only the first of several issues with one fingerprint, so it depends on the image and the hosts.
         fingerprint: entry.fingerprint(image),
         severity,
         location: GitlabLocation { path: entry.place.path.clone(), lines: GitlabLines { begin: entry.place.line } },
     }
 }
 
-/// An image that was not judged is not one without findings.
+/// The issue for an image that could not be checked: without it, the image would seem to have no findings.
 fn missing(reference: &str, why: &str) -> Issue {
     let mut hasher = Hasher::sha256();
     hasher.update(reference.as_bytes());

@@ -1,5 +1,5 @@
-//! For programs: one JSON object on one line. The tree of structs below is this form and nothing else: it is published,
-//! so that it changes only by additions while [`FORM`] stays.
+//! The JSON report for programs: one object on one line. The structs below define the published format, which changes
+//! only by additions while [`FORM`] stays.
 
 mod probe;
 
@@ -19,47 +19,47 @@ use crate::model::{self, Owner, Severity, printable};
 use crate::model::{ImageSummary, LayerSummary};
 use probe::ProbeJson;
 
-/// Name and major version of this form.
+/// Name and major version of the format.
 const FORM: &str = "ncclcheck/1";
 
-/// What ncclcheck says of one image. Later versions of the same form may add keys.
+/// An ncclcheck report on one image. Later versions of this format may add keys.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "ncclcheck report")]
 struct ReportJson<'a> {
-    /// Name and major version of this form.
+    /// Name and major version of the format.
     #[schemars(extend("const" = FORM))]
     schema: &'static str,
-    /// What was looked at.
+    /// The image.
     image: ImageJson<'a>,
-    /// The host that it was judged for: there is one report for each. Left out where none was described.
+    /// The host that the image was judged for: there is one report for each host. Left out if no host was described.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "HostJson<'_>")]
     host: Option<HostJson<'a>>,
-    /// What all judgements come to. Left out by `inspect`.
+    /// The overall verdict. Left out by `inspect`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "VerdictName")]
     verdict: Option<VerdictName>,
-    /// What the image told as it ran. Left out where it was not run.
+    /// The results of running the image. Left out if the image was not run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ProbeJson<'_>")]
     probe: Option<ProbeJson<'a>>,
-    /// What was read, by the name of the question.
+    /// Facts by name.
     facts: BTreeMap<&'a str, FactJson<'a>>,
-    /// One judgement for each rule, by the rule's id. Left out by `inspect`.
+    /// One judgement for each rule, sorted by the rule's id. Left out by `inspect`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<JudgementJson<'_>>")]
     judgements: Option<Vec<JudgementJson<'a>>>,
-    /// What became of the policy's waivers that changed nothing.
+    /// Notices about the policy and the baseline, such as unused waivers.
     notices: &'a [String],
 }
 
-/// The image and its layers. What is not known is null.
+/// The image and its layers. Unknown values are null.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Image")]
 struct ImageJson<'a> {
-    /// What the user asked for.
+    /// The reference as the user wrote it.
     reference: &'a str,
-    /// Where it was found: a transport and a place.
+    /// The source where the image was found: a transport and a location.
     source: &'a str,
     /// Digest of the manifest.
     manifest: Option<&'a str>,
@@ -67,61 +67,61 @@ struct ImageJson<'a> {
     config: Option<&'a str>,
     /// The platform that was judged: os/arch[/variant].
     platform: Option<String>,
-    /// Layers with content, the lowest first.
+    /// Layers with content, lowest first.
     layers: Vec<LayerJson<'a>>,
-    /// Things worth a word that change nothing.
+    /// Notes for the reader that do not affect the verdict.
     notes: &'a [String],
 }
 
-/// One layer. What is not known is null.
+/// One layer. Unknown values are null.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Layer")]
 struct LayerJson<'a> {
-    /// Digest of the blob as stored.
+    /// Digest of the stored blob.
     digest: Option<&'a str>,
-    /// Digest of the tar inside.
+    /// Diff ID: digest of the uncompressed tar.
     diff_id: Option<&'a str>,
     /// Compression of the blob: none, gzip or zstd.
     compression: &'a str,
-    /// Bytes as stored.
+    /// Size of the stored blob in bytes.
     size: u64,
-    /// Bytes of it that were scanned: fewer where the layer has a table of contents, by which each part was verified.
+    /// Bytes of the blob that were scanned; fewer than all if a table of contents verifies each part of the layer.
     read: u64,
-    /// Bytes of the tar inside; of its files alone, where the layer was read in part.
+    /// Size of the uncompressed tar in bytes; if the layer was read in part, of its files alone.
     unpacked: u64,
-    /// Entries of the tar.
+    /// Number of entries in the tar.
     entries: usize,
-    /// Whether its scan came from the cache; all else is the same then.
+    /// True if the scan came from the cache, which changes nothing else.
     cached: bool,
-    /// The build step that made it, as the builder wrote it.
+    /// The build step that made the layer, as the builder wrote it.
     history: Option<&'a str>,
 }
 
-/// A host as the user described it. What was not said is null.
+/// A host as the user described it. Omitted values are null.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Host")]
 struct HostJson<'a> {
-    /// What it is called.
+    /// Name of the host.
     name: &'a str,
     /// Version of the NVIDIA driver.
     driver: Option<&'a str>,
-    /// CUDA release of that driver.
+    /// CUDA release of the driver.
     cuda: Option<&'a str>,
-    /// Model of its GPUs.
+    /// Model of the GPUs.
     gpu: Option<&'a str>,
-    /// Their architecture.
+    /// Architecture of the GPUs, as sm_90.
     gpu_arch: Option<String>,
-    /// How many there are.
+    /// Number of GPUs.
     gpu_count: Option<u16>,
-    /// What connects them: nvswitch or pcie.
+    /// GPU interconnect: nvswitch or pcie.
     fabric: Option<&'a str>,
-    /// NICs for RDMA: mlx5, efa or none.
+    /// RDMA NICs: mlx5, efa or none.
     rdma: Option<&'a str>,
     /// Version of the Linux kernel.
     kernel: Option<&'a str>,
 }
 
-/// The answer to the one question.
+/// The overall verdict on an image.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum VerdictName {
@@ -129,62 +129,62 @@ enum VerdictName {
     Pass,
     /// A rule that counts failed.
     Fail,
-    /// No rule that counts failed, and one of them could not be answered.
+    /// No rule that counts failed, but at least one has no answer.
     Incomplete,
 }
 
-/// The answer to one question about the image.
+/// A fact about the image.
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "lowercase")]
 #[schemars(rename = "Fact")]
 enum FactJson<'a> {
-    /// It was read.
+    /// The fact has a value.
     Seen {
-        /// The answer.
+        /// The value.
         value: ValueJson<'a>,
-        /// Where it was read.
+        /// Sites where the value was read.
         at: Vec<SiteJson<'a>>,
     },
-    /// It was looked for where it would have to be, and is not there.
+    /// The fact is absent: it is in none of the places where it would have to be.
     Absent,
-    /// It could not be determined.
+    /// The fact could not be determined.
     Unknown {
-        /// Why, and what would settle it.
+        /// The reason, and how to determine the fact.
         gap: String,
     },
 }
 
-/// The answer to a question, in the type of the question. Versions are text.
+/// Value of a fact, of the fact's type. Versions are text.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "Value")]
 pub(super) enum ValueJson<'a> {
-    /// Yes or no.
+    /// True or false.
     Bool(bool),
     /// A whole number.
     Int(i64),
     /// Text, or a version.
     Text(&'a str),
-    /// Several values.
+    /// A list of values.
     List(Vec<ValueJson<'a>>),
     /// Named values.
     Map(BTreeMap<&'a str, ValueJson<'a>>),
 }
 
-/// Where something was read.
+/// A site where a value was read.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "Site")]
 enum SiteJson<'a> {
-    /// A file of the merged image.
+    /// A file in the merged layers of the image.
     File {
-        /// Index into the layers of the image, from 0: the layer that brought the file.
+        /// Index of the layer that provides the file, from 0.
         layer: usize,
-        /// Digest of that layer as stored, else of the tar inside; null where neither is known.
+        /// Digest of the layer's stored blob, else its diff ID; null if neither is known.
         digest: Option<&'a str>,
-        /// Path in the image; bytes that are not plain text stand as `\xNN`, and a backslash as `\\`.
+        /// Path in the image, with bytes that are not plain text as `\xNN` and a backslash as `\\`.
         path: String,
-        /// What was read there, if not the whole file.
+        /// The part of the file that was read, if not all of it.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "String")]
         within: Option<&'a str>,
@@ -196,14 +196,14 @@ enum SiteJson<'a> {
     },
     /// A step of a probe.
     Probe {
-        /// Its name.
+        /// Name of the step.
         probe: &'a str,
     },
-    /// Outside the image: where the job that starts it sets a variable.
+    /// A place outside the image where the job that starts it sets a variable.
     Launch {
-        /// A launch file as the user named it, or the option of the command line.
+        /// A launch file as the user named it, or the command-line option.
         launch: &'a str,
-        /// Line in that file, from 1, where it is known.
+        /// Line in the file, from 1, if known.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "usize")]
         line: Option<usize>,
@@ -212,69 +212,69 @@ enum SiteJson<'a> {
     },
 }
 
-/// The one answer that a rule gives about an image.
+/// A rule's answer about an image.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Judgement")]
 struct JudgementJson<'a> {
-    /// Id of the rule, never reused.
+    /// Id of the rule; ids are never reused.
     rule: &'a str,
-    /// What is wrong when the rule fails, in a few words.
+    /// The problem that the rule detects, in a few words.
     title: &'a str,
     /// The rule's answer.
     outcome: OutcomeName,
-    /// How bad it is when the rule fails.
+    /// Severity of a failure.
     severity: Severity,
-    /// Who has to mend it.
+    /// The party that has to fix a failure.
     owner: Owner,
-    /// What is wrong in this image, or why that is unknown. Left out where the rule passed or does not apply.
+    /// The problem in this image, or why the outcome is unknown. Left out if the rule passes or does not apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     message: Option<String>,
-    /// Where the values behind a failure were read; for something missing, nothing.
+    /// Sites where the values behind a failure were read; empty for something missing.
     at: Vec<SiteJson<'a>>,
-    /// What a reader must know besides, such as that a waiver of it expired.
+    /// A note for the reader, such as that the finding's waiver expired.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     note: Option<&'a str>,
-    /// The same for the same failure of an image that was built again.
+    /// Identifies the failure across rebuilds of the image.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     fingerprint: Option<String>,
-    /// Who accepted the problem, and why, where somebody did.
+    /// The waiver or baseline entry that accepts the problem, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "WaiverJson<'_>")]
     waiver: Option<WaiverJson<'a>>,
 }
 
-/// What a rule can answer.
+/// Outcome of a rule.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum OutcomeName {
-    /// All is well.
+    /// The rule found no problem.
     Pass,
-    /// It is as bad as the severity says.
+    /// The rule found a problem.
     Fail,
-    /// The rule's question does not arise.
+    /// The rule does not concern this image.
     NotApplicable,
-    /// Something that the answer depends on is unknown.
+    /// A fact that decides the outcome is unknown.
     Unknown,
-    /// It fails, or cannot be answered, and somebody accepted that.
+    /// The rule failed or has no answer, and a waiver or a baseline accepts that.
     Waived,
 }
 
-/// Who accepted a problem, and why.
+/// A waiver, or an entry of a baseline.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Waiver")]
 struct WaiverJson<'a> {
-    /// What was accepted: fail or unknown.
+    /// The accepted outcome: fail or unknown.
     of: OutcomeName,
-    /// Why, in the words of who accepted it.
+    /// The author's reason.
     reason: &'a str,
-    /// The last day, as 2027-01-31; left out where it was accepted for good.
+    /// Last day of the waiver, as 2027-01-31. Left out if it never expires.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     expires: Option<&'a str>,
-    /// Where that was written: file and line.
+    /// File and line of the waiver, or the baseline's file.
     place: &'a str,
 }
 
@@ -282,7 +282,7 @@ pub(super) fn write(reports: &[Report<'_>], _: &Style, out: &mut dyn Write) -> i
     reports.iter().try_for_each(|report| write_value(&ReportJson::from(report), out))
 }
 
-/// Any value, on one line.
+/// Writes a value as JSON on one line.
 pub(super) fn write_value(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
     let mut serializer = serde_json::Serializer::with_formatter(&mut *out, Plain);
     value.serialize(&mut serializer)?;
@@ -296,12 +296,12 @@ pub(crate) fn schema() -> String {
     format!("{:#}\n", schema.as_value())
 }
 
-/// Compact JSON whose strings steer neither a terminal nor a build log. Nothing is lost: JSON has escapes.
+/// Compact JSON whose strings control neither a terminal nor a build log. Escapes keep every character.
 struct Plain;
 
 impl Formatter for Plain {
     fn write_string_fragment<W: Write + ?Sized>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
-        // CI services take `##[command]` for theirs wherever in a line it stands.
+        // CI services obey `##[command]` anywhere in a line.
         if matches!(printable(fragment), Cow::Borrowed(_)) && !fragment.contains("##") {
             return out.write_all(fragment.as_bytes());
         }

@@ -1,5 +1,5 @@
-//! JUnit XML: a suite for each area of rules of each image, a case for each rule. What keeps the verdict from a pass is a
-//! failure or an error, and nothing else is: the services' colour is that of the exit status.
+//! JUnit XML: a suite for each image and area of rules, a case for each rule. Only outcomes that keep the verdict from
+//! a pass are failures or errors, so that a service's colour agrees with the exit status.
 
 use std::io::{self, Write};
 
@@ -20,7 +20,7 @@ pub(super) fn write(collection: &Collection, out: &mut dyn Write) -> io::Result<
         report.add_test_suite(suite);
     }
     let text = report.to_string().map_err(io::Error::other)?;
-    // Jenkins' schema knows no number of skipped tests on the outermost element, which is the first to have one here.
+    // Jenkins' schema has no `skipped` attribute on the outermost element, which is the first with one in this text.
     out.write_all(text.replacen(&format!(" skipped=\"{}\"", report.skipped), "", 1).as_bytes())
 }
 

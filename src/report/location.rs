@@ -1,4 +1,4 @@
-//! Where a finding is, for services that show it beside a file: every one of them wants a path and a line.
+//! Locations of findings for services that show them beside a file: each of them requires a path and a line.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -7,27 +7,27 @@ use crate::image::dockerfile::Dockerfile;
 use crate::model::ImageSummary;
 use crate::model::Site;
 
-/// What stays in a path of a URI (RFC 3986, section 2.3), and the slashes between its segments. A colon does not: in the
-/// first segment it would make a scheme of it.
+/// Percent-encodes all but the unreserved characters of a URI (RFC 3986, section 2.3) and the slashes between segments.
+/// A colon is encoded, since it would turn the first segment into a scheme.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
-/// Longer paths are not those of files.
+/// Maximum characters of a path; longer ones are not paths of files.
 const LONGEST: usize = 1024;
 
 /// A line of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileLocation {
-    /// Relative, with slashes.
+    /// Relative path with slashes.
     pub(super) path: String,
-    /// From 1.
+    /// Line, from 1.
     pub(super) line: usize,
-    /// Whether it is a file of the repository; otherwise the path tells where in the image something is.
+    /// True for a file of the repository; otherwise the path stands for a place in the image.
     pub(super) in_repository: bool,
 }
 
 impl FileLocation {
-    /// The one place of a finding: a line that somebody can change, else the Dockerfile as a whole, else a path that stands
-    /// for the place in the image.
+    /// The location of a finding: a line that a user can change, else the whole Dockerfile, else a path that stands for
+    /// the place in the image.
     pub(super) fn of(at: &[Site], image: &ImageSummary, dockerfile: Option<&Dockerfile>) -> Self {
         let whole = || dockerfile.map(|dockerfile| Self::real(dockerfile.path().to_owned(), 1));
         at.iter().find_map(|site| Self::line_of(site, image, dockerfile)).or_else(whole).unwrap_or_else(|| {
@@ -48,14 +48,14 @@ impl FileLocation {
         Self { path, line, in_repository: true }
     }
 
-    /// The path as a reference of RFC 3986.
+    /// The path as a relative URI reference (RFC 3986).
     pub(super) fn uri(&self) -> String {
         utf8_percent_encode(&self.path, ENCODED).to_string()
     }
 }
 
-/// A path of the repository as services want it: neither absolute nor leading out, without `./`. `None` where it is
-/// another.
+/// Normalises a path of the repository as services expect it, without `./`. Returns `None` for an absolute path or one
+/// that leaves the repository.
 pub(crate) fn relative(path: &str) -> Option<String> {
     let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "." | "")).collect();
     let fits = !path.starts_with(['/', '-']) && !parts.is_empty() && !parts.contains(&"..");
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_paths_inside_are_real() {
+    fn only_paths_inside_the_repository_are_accepted() {
         for (path, expected) in [
             ("./docker//Dockerfile", Some("docker/Dockerfile")),
             ("Dockerfile", Some("Dockerfile")),
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn uris_have_no_scheme_and_nothing_odd() {
+    fn uris_have_no_scheme_and_no_special_characters() {
         let site = Site::Config("Env A:B c?#%\u{202e}/../x".to_owned());
         assert_eq!(FileLocation::real("a:b/c d".to_owned(), 1).uri(), "a%3Ab/c%20d");
         assert_eq!(pseudo_path(&site), "image");

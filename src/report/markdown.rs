@@ -1,6 +1,6 @@
-//! Markdown for a comment on a pull request or the summary of a workflow run, in GitHub's dialect, which GitLab reads too.
+//! Markdown for a pull-request comment or a workflow summary, in GitHub's dialect, which GitLab also reads.
 //!
-//! What an image brought stands in code spans and nowhere else: in them nothing is markup, a link or a mention.
+//! Values from an image appear only in code spans, where no text is markup, a link or a mention.
 
 use std::io::{self, Write};
 
@@ -11,14 +11,14 @@ use super::human::counted;
 use super::plain_text::short;
 use crate::model::Severity;
 
-/// Characters of a comment on GitHub are 65,536; some are left for what others put around this.
+/// Maximum characters of the text. GitHub allows 65,536 in a comment; the rest is left for text around the report.
 const LONGEST: usize = 64_000;
-/// Characters of a value.
+/// Maximum characters of a value.
 const VALUE: usize = 400;
-/// Kept free for the last line.
+/// Characters kept free for the last line.
 const RESERVE: usize = 200;
 
-/// Text that stops before it is too long. Sections are whole in it or not there.
+/// Text of bounded length. A section is included whole or not at all.
 #[derive(Default)]
 struct MarkdownText {
     written: String,
@@ -29,7 +29,7 @@ struct MarkdownText {
 impl MarkdownText {
     fn section(&mut self, section: &str) {
         let length = section.chars().count();
-        // Once one is left out, so are those behind it: they are worth less.
+        // Once a section is left out, so are all later ones, which matter less.
         if self.left_out > 0 || self.length + length + RESERVE > LONGEST {
             self.left_out += 1;
             return;
@@ -41,7 +41,8 @@ impl MarkdownText {
     fn finish(mut self) -> String {
         if self.left_out > 0 {
             let parts = counted(self.left_out, "more part", "more parts");
-            let note = format!("\n**{parts} of this report left out**, to stay below the size of a comment.\n");
+            let note =
+                format!("\n**{parts} of this report left out**: the text is limited to the size of a comment.\n");
             self.written.push_str(&note);
         }
         self.written
@@ -53,7 +54,7 @@ pub(super) fn write(collection: &Collection, out: &mut dyn Write) -> io::Result<
     for (reference, why) in &collection.missing {
         text.section(&format!("### ❌ {} could not be checked\n\n{}\n\n", code(reference), code(why)));
     }
-    // Of several images, the verdicts come first: there may be no room for more.
+    // The verdicts on several images come first: there may be no room for the rest.
     if collection.images.len() > 1 {
         text.section("| image | verdict |\n| --- | --- |\n");
         for image in &collection.images {
@@ -104,23 +105,23 @@ fn finding(entry: &RuleEntry) -> String {
     folded(&format!("{mark} {}: {}", entry.rule.severity.name(), heading(entry)), &body.join("\n\n"))
 }
 
-/// A rule's own words, which no image had a hand in.
+/// A rule's id and title, which contain no text from an image.
 fn heading(entry: &RuleEntry) -> String {
     format!("<code>{}</code> {}", html(&entry.rule.id), html(&entry.rule.title))
 }
 
-/// An element that opens at a click. Markdown in HTML wants blank lines around it.
+/// A collapsed section. Markdown inside HTML requires blank lines around it.
 fn folded(summary: &str, body: &str) -> String {
     format!("<details><summary>{summary}</summary>\n\n{}\n\n</details>\n\n", body.trim_end())
 }
 
-/// What is wrong or not known, and on which hosts.
+/// The entry's message, and its hosts if it differs between hosts.
 fn told(entry: &RuleEntry) -> String {
     let message = code(&entry.message);
     if entry.hosts.is_empty() { message } else { format!("on {}\n\n{message}", code(&entry.hosts.join("; "))) }
 }
 
-/// What was looked at, and where it was judged for.
+/// A table of the overview and the verdicts on the hosts.
 fn table(image: &Collected) -> String {
     let facts = image.facts.iter().map(|(name, text)| format!("| {name} | {} |\n", cell(text)));
     let hosts = image.hosts.iter().map(|(host, verdict)| {
@@ -153,7 +154,7 @@ const fn sign(verdict: Verdict) -> (&'static str, &'static str) {
     }
 }
 
-/// A code span (CommonMark, section 6.1): its fence is longer than any run of backticks in it.
+/// A code span (CommonMark, section 6.1), whose fence is longer than any run of backticks in the text.
 fn code(text: &str) -> String {
     let text = short(text, VALUE);
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
@@ -162,8 +163,8 @@ fn code(text: &str) -> String {
     format!("{fence}{blank}{text}{blank}{fence}")
 }
 
-/// A code span in a table. There a pipe ends the cell even so, unless a backslash is before it and none before that; and
-/// since a code span has no way to write a backslash, another character has to stand for it.
+/// A code span in a table. A pipe ends the cell even in a code span, unless exactly one backslash precedes it. Since a
+/// code span cannot escape a backslash, another character stands for it.
 fn cell(text: &str) -> String {
     code(text).replace('\\', "\u{29f5}").replace('|', "\\|")
 }

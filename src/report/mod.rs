@@ -1,4 +1,4 @@
-//! Renders what was found. Renderers format, they never decide: one file each, one line in [`Format`].
+//! Renders reports. A renderer formats and never decides; each format is one file and one line in [`Format`].
 
 mod collected;
 mod difference;
@@ -31,49 +31,49 @@ pub use explain::Explanation;
 pub use human::Style;
 pub(crate) use location::relative;
 
-/// All that a report tells of one image.
+/// The content of a report on one image.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Report<'a> {
     /// The image and its layers.
     pub image: &'a ImageSummary,
-    /// The host that it was judged for, if for one.
+    /// The host that the image was judged for, if any.
     pub host: Option<&'a Host>,
-    /// What was read.
+    /// The facts that were read.
     pub facts: &'a Facts,
-    /// What the rules say of it; `None` where nobody asked them (`inspect`).
+    /// One judgement for each rule; `None` if no rules were evaluated (`inspect`).
     pub judgements: Option<&'a [Judgement<'a>]>,
-    /// Findings from this severity on make the verdict a failure.
+    /// Lowest severity that makes the verdict a failure.
     pub fail_on: Severity,
-    /// Findings of others make no failure.
+    /// Owners whose findings count; findings of other owners do not make the verdict a failure.
     pub fail_for: &'a [Owner],
-    /// What became of the policy's waivers that changed nothing.
+    /// Notices about the policy and the baseline, such as unused waivers.
     pub notices: &'a [String],
-    /// What was told by the image as it ran, if it did.
+    /// The recording of the image's run, if it ran.
     pub probe: Option<&'a Recording>,
 }
 
-/// How a form comes to be.
+/// How a format is written.
 enum Rendering {
-    /// From the reports on one image after the other.
+    /// Image by image, from the reports on one image.
     Each(fn(&[Report<'_>], &Style, &mut dyn Write) -> io::Result<()>),
-    /// From all of them at once: it is one document.
+    /// As one document on all images.
     Whole(fn(&Collection, &mut dyn Write) -> io::Result<()>),
 }
 
 macro_rules! formats {
     ($($about:literal $variant:ident $name:literal $form:expr;)*) => {
-        /// The forms of a report.
+        /// Formats of a report.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Format {
             $(#[doc = $about] $variant,)*
         }
 
         impl Format {
-            /// All of them.
+            /// All formats.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
-            /// What it is called on the command line.
+            /// Name of the format on the command line.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
@@ -90,21 +90,21 @@ macro_rules! formats {
 }
 
 formats! {
-    "For people." Human "human" Rendering::Each(human::write);
-    "For programs: one JSON object on one line for each report." Json "json" Rendering::Each(json::write);
-    "For code scanning: SARIF 2.1.0." Sarif "sarif" Rendering::Whole(sarif::write);
-    "For CI services that show tests: JUnit XML." Junit "junit" Rendering::Whole(junit::write);
-    "For GitHub: workflow commands that make annotations." Github "github" Rendering::Whole(github::write);
-    "For GitLab: code quality report." Gitlab "gitlab" Rendering::Whole(gitlab::write);
-    "For comments and summaries: Markdown." Markdown "markdown" Rendering::Whole(markdown::write);
+    "Text for people." Human "human" Rendering::Each(human::write);
+    "JSON for programs: one object on one line for each report." Json "json" Rendering::Each(json::write);
+    "SARIF 2.1.0 for code scanning." Sarif "sarif" Rendering::Whole(sarif::write);
+    "JUnit XML for CI services that show tests." Junit "junit" Rendering::Whole(junit::write);
+    "Workflow commands that make annotations on GitHub." Github "github" Rendering::Whole(github::write);
+    "Code quality report for GitLab." Gitlab "gitlab" Rendering::Whole(gitlab::write);
+    "Markdown for comments and summaries." Markdown "markdown" Rendering::Whole(markdown::write);
 }
 
 impl Format {
-    /// Those that show anything; the others know judgements of images alone.
+    /// Formats for every command; the others show only judgements of images.
     pub const GENERAL: &[Self] = &[Self::Human, Self::Json];
 
-    /// Writes the reports on one image, one or one for each host, if this form is written piece by piece. `style` is for
-    /// people's eyes only.
+    /// Writes the reports on one image, one for each host if there are hosts. Formats that are one document on all
+    /// images write nothing. `style` affects only [`Format::Human`].
     pub fn write(self, reports: &[Report<'_>], style: &Style, out: &mut dyn Write) -> io::Result<()> {
         match self.form() {
             Rendering::Each(write) => write(reports, style, out),
@@ -112,7 +112,7 @@ impl Format {
         }
     }
 
-    /// Writes the document on all images, if this form is one.
+    /// Writes the document on all images. Formats that are written image by image write nothing.
     pub fn finish(self, collection: &Collection, out: &mut dyn Write) -> io::Result<()> {
         match self.form() {
             Rendering::Each(_) => Ok(()),
@@ -126,18 +126,18 @@ impl FromStr for Format {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.iter().find(|format| format.name() == text);
-        found.copied().ok_or_else(|| format!("there is no form '{text}'"))
+        found.copied().ok_or_else(|| format!("there is no format '{text}'"))
     }
 }
 
 impl Report<'_> {
-    /// What all judgements come to; `None` where there are none.
+    /// The verdict on the image; `None` without judgements.
     pub fn verdict(&self) -> Option<Verdict> {
         self.judgements.map(|judgements| Verdict::of(judgements, self.fail_on, self.fail_for))
     }
 }
 
-/// What a machine says of itself, for people.
+/// Renders a host record for people.
 pub fn machine(record: &Record, style: &Style) -> io::Result<String> {
     let mut page = Vec::new();
     human::machine(record, style, &mut page)?;

@@ -1,16 +1,16 @@
-//! Text that an image brought, as text and nothing else.
+//! Neutralises text from an image, so that it controls neither terminals nor CI services.
 
 use crate::model::printable;
 
-/// Beginnings of commands that CI services obey wherever in a line they stand (GitHub, Azure, `TeamCity`).
+/// Prefixes of commands that CI services obey anywhere in a line (GitHub, Azure, `TeamCity`).
 const COMMANDS: [&str; 3] = ["##[", "##vso[", "##teamcity["];
 
-/// What keeps a line from being a command: GitHub obeys lines that begin with two colons, spaces before them or not.
+/// The prefix that keeps a line from being a command: GitHub obeys lines that start with two colons, even after spaces.
 pub(super) fn guard(line: &str) -> &'static str {
     if line.trim_start().starts_with("::") { "\\" } else { "" }
 }
 
-/// One line of plain text, whoever wrote it.
+/// Escapes a text to one line of plain text.
 pub(super) fn clean(text: &str) -> String {
     let mut text = printable(text).replace('\n', "\\n").replace('\t', "\\t");
     for command in COMMANDS {
@@ -19,7 +19,7 @@ pub(super) fn clean(text: &str) -> String {
     text
 }
 
-/// The same, and not endless.
+/// Like [`clean`], cut to `most` characters.
 pub(super) fn short(text: &str, most: usize) -> String {
     let text = clean(text);
     match text.char_indices().nth(most) {

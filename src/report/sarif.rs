@@ -1,8 +1,8 @@
-//! SARIF 2.1.0 (OASIS), one run for each image, within what GitHub's code scanning takes.
+//! SARIF 2.1.0 (OASIS), one run for each image, within the limits of GitHub's code scanning.
 //!
-//! Failures are results. So are those that somebody accepted, with a suppression: to leave them out would call them mended.
-//! What could not be answered is no result, since GitHub makes an alert of every result whatever its `kind`; it is told
-//! where SARIF has what befell the tool, in the notifications of its invocation. What passed is not told at all.
+//! Failures are results. Accepted failures are results with a suppression: without them, GitHub would take the findings
+//! for fixed. Unknown outcomes are not results, since GitHub raises an alert for every result whatever its `kind`; they
+//! are notifications of the invocation, where SARIF reports conditions of the tool. Passes are left out.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -17,11 +17,11 @@ use crate::model::Severity;
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-/// Runs in one file (GitHub, "SARIF support for code scanning").
+/// Maximum runs in one file (GitHub, "SARIF support for code scanning").
 const RUNS: usize = 20;
-/// Results in one run; GitHub shows 5,000 of them.
+/// Maximum results in one run; GitHub shows 5,000 of them.
 const RESULTS: usize = 25_000;
-/// Characters of a rule's descriptions.
+/// Maximum characters of a rule's descriptions.
 const DESCRIPTION: usize = 1024;
 
 #[derive(Serialize)]
@@ -54,7 +54,8 @@ struct SarifDriver {
     rules: Vec<SarifRule>,
 }
 
-/// GitHub's category is what stands before the last slash. A second upload of one replaces the first.
+/// GitHub takes the text before the last slash of the id as the category. An upload replaces the earlier one of its
+/// category.
 #[derive(Serialize)]
 struct AutomationDetails {
     id: String,
@@ -168,7 +169,7 @@ struct SarifText {
 pub(super) fn write(collection: &Collection, out: &mut dyn Write) -> io::Result<()> {
     let runs = collection.images.len() + collection.missing.len();
     if runs > RUNS {
-        let why = format!("a SARIF file holds at most {RUNS} images, and there are {runs}: check fewer at once");
+        let why = format!("a SARIF file holds at most {RUNS} images, but there are {runs}: check fewer at once");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     let judged = collection.images.iter().map(Run::of);
@@ -196,7 +197,7 @@ impl Run {
         Self::new(&image.name, &image.title, rules, true, notifications, results)
     }
 
-    /// A run without results that failed, so that nobody takes what is not there for mended.
+    /// A failed run without results, so that GitHub does not take earlier findings for fixed.
     fn missing(reference: &str, why: &str) -> Self {
         let notification = Notification::new("error", &format!("{reference}: {why}"), None);
         Self::new(reference, reference, Vec::new(), false, vec![notification], Vec::new())
@@ -250,7 +251,7 @@ impl SarifRule {
             short_description: text(&short(&rule.title, DESCRIPTION - 1)),
             full_description: text(&short(&why, DESCRIPTION - 1)),
             help: Help {
-                text: format!("{why}\n\nHow to mend it:\n{}\n\n{references}", rule.fix),
+                text: format!("{why}\n\nHow to fix it:\n{}\n\n{references}", rule.fix),
                 markdown: format!("{why}\n\n{}\n\n{references}\n", super::fix_text::markdown(&rule.fix)),
             },
             help_uri: rule.references.iter().find(|reference| reference.starts_with("https://")).cloned(),
@@ -294,7 +295,7 @@ impl SarifResult {
     }
 }
 
-/// Brackets before a parenthesis would be a link (section 3.11.6).
+/// A message. A space separates `]` from `(`, which would make a link (section 3.11.6).
 fn text(text: &str) -> SarifText {
     SarifText { text: text.replace("](", "] (") }
 }

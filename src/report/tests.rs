@@ -1,4 +1,4 @@
-//! Reports of images that exist on paper only, under rules of their own.
+//! Reports on invented images, judged by invented rules.
 
 mod github;
 mod gitlab;
@@ -25,7 +25,7 @@ use crate::model::{ImageSummary, LayerSummary};
 const TORCH: &str = "/usr/local/lib/python3.12/dist-packages/torch/lib/libtorch_cuda.so";
 const NCCL: &str = "/usr/local/lib/python3.12/dist-packages/nvidia/nccl/lib/libnccl.so.2";
 
-/// A rule's document. `rest` holds the conditions, the message and the evidence.
+/// Id and document of a rule. `rest` holds the conditions, the message and the evidence.
 fn rule(id: &str, severity: &str, title: &str, fix: &str, rest: &str) -> (String, String) {
     let fix = fix.replace('\n', "\n  ");
     let document = format!(
@@ -36,7 +36,7 @@ fn rule(id: &str, severity: &str, title: &str, fix: &str, rest: &str) -> (String
     (id.to_owned(), document)
 }
 
-/// Rules with every outcome among them.
+/// Rules that have every outcome between them.
 fn rules() -> RuleSet {
     let documents = [
         rule(
@@ -130,7 +130,7 @@ fn map(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
     entries.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-/// What a good image shows.
+/// Facts of a good image.
 fn good() -> Facts {
     let mut facts = Facts::default();
     let torch = || [file(1, TORCH, Some("DT_NEEDED"))];
@@ -145,7 +145,7 @@ fn good() -> Facts {
     facts
 }
 
-/// The same without NCCL, with its log on, and without RDMA.
+/// Facts of an image without NCCL and RDMA, with NCCL's log on.
 fn bad() -> Facts {
     let mut facts = good();
     for key in key::definitions![NCCL_LOADED_VERSION, NCCL_LOADED_PATH, NCCL_LOADED_ROUTE, RDMA_VERBS] {
@@ -157,7 +157,7 @@ fn bad() -> Facts {
     facts
 }
 
-/// The same with something that could not be read.
+/// Facts of a good image whose NCCL could not be read.
 fn hidden() -> Facts {
     let mut facts = good();
     let gap = Gap::new("the file system ends in the middle of layer 2").settled_by("check the whole image");
@@ -199,8 +199,8 @@ fn finished(format: Format, collection: &Collection) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Judgements with every outcome among them: an error, a warning and an info that failed, two that were accepted, one that
-/// counts and one that does not without an answer, one that does not apply and one that passed.
+/// Judgements with every outcome: a failed error, warning and info, two waived problems, two unknown outcomes of which
+/// one counts, one that does not apply, and a pass.
 fn outcomes(rules: &RuleSet) -> Vec<Judgement<'_>> {
     let failed = |message: &str, at: Vec<Site>| Finding { message: message.to_owned(), at, note: None };
     let accept = |problem| {

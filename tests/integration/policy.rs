@@ -106,7 +106,7 @@ fn a_baseline_fails_for_what_is_new_alone() {
     assert_eq!(run(&["baseline", "check", &known, &bad], None).status.code(), Some(0));
     let output = run(&["baseline", "check", &known, &other], None);
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output).contains("nccl/missing-library is mended in this image"), "{}", text(&output));
+    assert!(text(&output).contains("nccl/missing-library is fixed in this image"), "{}", text(&output));
     fs::write(&known, "{\"schema\": \"ncclcheck-baseline/1\", \"known\": [{}]}").unwrap();
     let output = run(&["baseline", "check", &known, &bad], None);
     assert!(stderr(&output).contains("known.json:1:"), "{}", stderr(&output));

@@ -13,13 +13,13 @@ use crate::image::history;
 use crate::model::ImageSummary;
 use crate::model::{Fact, Site, Value};
 
-/// Names in maps may be any text: longer ones do not push the values of the others away.
+/// Maximum width of the name column of a map: a longer name, which may be any text, does not shift the other values.
 const LONGEST_NAME: usize = 30;
 
 pub(super) fn write(facts: &Facts, image: &ImageSummary, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
     let area = |key: &Definition| key.name.split_once('.').map_or("", |(area, _)| area);
     for keys in key::KEYS.chunk_by(|a, b| area(a) == area(b)) {
-        // Of a host nobody asked.
+        // Without a described host there are no host facts to show.
         if keys.contains(&key::HOST_NAME.definition) && matches!(facts.get(key::HOST_NAME), Fact::Absent) {
             continue;
         }
@@ -30,7 +30,7 @@ pub(super) fn write(facts: &Facts, image: &ImageSummary, verbose: bool, page: &m
         for (index, (key, name)) in keys.iter().zip(names).enumerate() {
             let fact = facts.view(key);
             match repeated(fact, keys.get(..index).unwrap_or_default(), facts) {
-                Some(before) => page.row(2, label(name), column, &format!("the same as {before}"))?,
+                Some(before) => page.row(2, label(name), column, &format!("same as {before}"))?,
                 None => one(name, fact, column, verbose, page)?,
             }
             if verbose {
@@ -41,13 +41,13 @@ pub(super) fn write(facts: &Facts, image: &ImageSummary, verbose: bool, page: &m
     Ok(())
 }
 
-/// The name of the fact before that is the same map: several witnesses of one thing mostly say the same.
+/// The name of an earlier fact with an equal map: several sources of one thing mostly agree.
 fn repeated(fact: &Fact, before: &[&'static Definition], facts: &Facts) -> Option<&'static str> {
     let map = fact.value().filter(|value| matches!(value, Value::Map(entries) if !entries.is_empty()))?;
     before.iter().find(|key| facts.view(key).value() == Some(map)).map(|key| name(key))
 }
 
-/// A question's name inside its area.
+/// A fact's name inside its area.
 fn name(key: &Definition) -> &'static str {
     key.name.split_once('.').map_or(key.name, |(_, name)| name)
 }
@@ -74,12 +74,12 @@ fn one(name: &str, fact: &Fact, column: usize, verbose: bool, page: &mut Page<'_
     }
 }
 
-/// Whether a text is not to be run together with others: a path, or one that has spaces of its own.
+/// Returns true if a text needs its own line: a path, or a text with spaces.
 fn stands_alone(value: &Value) -> bool {
     matches!(value, Value::Text(text) if text.contains(['/', ' ']))
 }
 
-/// One entry a line; long values are cut unless all is wanted.
+/// Writes one entry a line; long values are cut unless `verbose`.
 fn map(entries: &BTreeMap<String, Value>, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
     let longest = entries.keys().map(String::len).max().unwrap_or_default();
     let column = 6 + longest.min(LONGEST_NAME);
@@ -92,14 +92,14 @@ fn map(entries: &BTreeMap<String, Value>, verbose: bool, page: &mut Page<'_>) ->
     Ok(())
 }
 
-/// A name, and below it the lists that it has.
+/// Writes a name, and its lists below it.
 fn lists(name: &str, group: &Value, page: &mut Page<'_>) -> io::Result<()> {
     page.text(4, name)?;
     let Value::Map(lists) = group else { return page.text(6, &value_text(group)) };
     lists.iter().try_for_each(|(name, list)| page.row(6, label(name), 8 + name.chars().count(), &value_text(list)))
 }
 
-/// The path or the setting, and below it what is known of it.
+/// Writes a record's path or setting, and its other fields below it.
 fn record(value: &Value, page: &mut Page<'_>) -> io::Result<()> {
     let Value::Map(entries) = value else { return page.text(4, &value_text(value)) };
     let setting = || {

@@ -1,5 +1,5 @@
-//! One image on several hosts: what is the same everywhere once, then the hosts with their verdicts, and the rules whose
-//! answers differ between them.
+//! One image on several hosts: the judgements that all hosts share, then the hosts with their verdicts and the rules
+//! whose outcomes differ between hosts.
 
 use std::io;
 
@@ -10,10 +10,10 @@ use super::{colour, counted, judgements};
 use crate::judge::rules::{Judgement, Outcome, Rule};
 use crate::report::{Report, Verdict};
 
-/// Columns of one host in the table: the longest word and two blanks.
+/// Width of a host's column in the table: the longest word and two spaces.
 const CELL: usize = 9;
 
-/// A rule, and its answer on each host.
+/// A rule and its outcome on each host.
 struct HostRow<'a> {
     rule: &'a Rule,
     outcomes: Vec<&'a Outcome>,
@@ -38,7 +38,7 @@ pub(super) fn write(reports: &[Report<'_>], verbose: bool, page: &mut Page<'_>) 
     rows.iter().try_for_each(|row| details(row, reports, verbose, page))
 }
 
-/// Judgements that are the same on every host, and those that are not.
+/// Splits the judgements into those that are equal on every host and those that differ.
 fn parted<'a>(reports: &'a [Report<'a>]) -> (Vec<Judgement<'a>>, Vec<HostRow<'a>>) {
     let mut common = Vec::new();
     let mut rows = Vec::new();
@@ -79,7 +79,7 @@ fn table(rows: &[HostRow<'_>], hosts: usize, page: &mut Page<'_>) -> io::Result<
     Ok(())
 }
 
-/// What a rule found on each host, and what to do about it once.
+/// Writes a rule's findings on each host, and its fix once.
 fn details(row: &HostRow<'_>, reports: &[Report<'_>], verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
     let Some(first) = reports.first() else { return Ok(()) };
     let mut groups: Vec<(&Outcome, Vec<&str>)> = Vec::new();
@@ -93,7 +93,7 @@ fn details(row: &HostRow<'_>, reports: &[Report<'_>], verbose: bool, page: &mut 
     judgements::on_hosts(row.rule, &groups, first.image, verbose, page)
 }
 
-/// The last line: how many hosts fared how.
+/// Writes the last line: the number of hosts with each verdict.
 pub(super) fn counts(reports: &[Report<'_>], page: &mut Page<'_>) -> io::Result<()> {
     let Some(worst) = Verdict::worst(reports.iter().filter_map(Report::verdict)) else { return Ok(()) };
     let count = |verdict| reports.iter().filter(|report| report.verdict() == Some(verdict)).count();

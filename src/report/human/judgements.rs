@@ -1,4 +1,4 @@
-//! What the rules say: failures, the worst first, then what could not be answered, then, if asked for, the rest.
+//! Judgements: failures, worst first, then unknown outcomes, then waived ones and, with `verbose`, the rest.
 
 use std::io;
 
@@ -11,9 +11,9 @@ use crate::model::ImageSummary;
 use crate::model::{Gap, Severity};
 use crate::report::fix_text::{self, one_line};
 
-/// Where the text behind `at`, `why` and `fix` begins.
+/// Column of the text after `at`, `why` and `fix`.
 const COLUMN: usize = 7;
-/// Where the text behind `why` and `settle` begins.
+/// Column of the text after `why` and `help`.
 const GAP_COLUMN: usize = 10;
 
 pub(super) fn write(
@@ -35,9 +35,14 @@ pub(super) fn write(
         _ => Ok(()),
     })?;
     if verbose {
-        rest("passed: none of this is the case", judgements, &|outcome| matches!(outcome, Outcome::Pass), page)?;
+        rest(
+            "passed: none of these problems was found",
+            judgements,
+            &|outcome| matches!(outcome, Outcome::Pass),
+            page,
+        )?;
         let not_applicable = |outcome: &_| matches!(outcome, Outcome::NotApplicable);
-        rest("not applicable: none of this can be the case", judgements, &not_applicable, page)?;
+        rest("not applicable: these problems cannot occur here", judgements, &not_applicable, page)?;
     }
     Ok(())
 }
@@ -52,7 +57,7 @@ fn failure(rule: &Rule, finding: &Finding, image: &ImageSummary, verbose: bool, 
     advice(rule, page)
 }
 
-/// What somebody accepted: in two lines, since it is nobody's task today.
+/// Writes a waived problem in two lines, since it needs no action now.
 fn accepted(rule: &Rule, waived: &Waived, page: &mut Page<'_>) -> io::Result<()> {
     let what = match &waived.problem {
         Problem::Failure(finding) => finding.message.clone(),
@@ -73,7 +78,7 @@ fn advice(rule: &Rule, page: &mut Page<'_>) -> io::Result<()> {
     fix(&rule.fix, page)
 }
 
-/// One rule on several hosts: what it found or could not answer on each, and the fix_text once.
+/// Writes one rule for several hosts: its findings and gaps on each, and its fix once.
 pub(super) fn on_hosts(
     rule: &Rule,
     groups: &[(&Outcome, Vec<&str>)],
@@ -106,7 +111,7 @@ pub(super) fn on_hosts(
     Ok(())
 }
 
-/// The fix_text. Lines stay lines, and what is to be copied into a Dockerfile stays as it is.
+/// Writes a fix. Line breaks stay, and lines to copy are not wrapped.
 fn fix(text: &str, page: &mut Page<'_>) -> io::Result<()> {
     for (index, (line, copied)) in fix_text::lines(text).into_iter().enumerate() {
         let name = label(if index == 0 { "fix" } else { "" });
@@ -119,7 +124,7 @@ fn fix(text: &str, page: &mut Page<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Rules without an answer. One gap can silence many of them: it is told once, below all of them.
+/// Writes the rules with unknown outcomes. A gap that several rules share is written once, below all of them.
 fn unknowns(judgements: &[Judgement<'_>], page: &mut Page<'_>) -> io::Result<()> {
     let mut groups: Vec<(&[Gap], Vec<&Rule>)> = Vec::new();
     for judgement in judgements {
@@ -144,13 +149,13 @@ fn reasons(gaps: &[Gap], page: &mut Page<'_>) -> io::Result<()> {
     for gap in gaps {
         page.row(2, label("why"), GAP_COLUMN, &gap.why)?;
         if let Some(settle) = &gap.settle {
-            page.row(2, label("settle"), GAP_COLUMN, settle)?;
+            page.row(2, label("help"), GAP_COLUMN, settle)?;
         }
     }
     Ok(())
 }
 
-/// Rules that found nothing, by their titles, which say what is wrong when they fail.
+/// Writes rules without a finding, by their titles, which name the problem.
 fn rest(
     heading: &str,
     judgements: &[Judgement<'_>],

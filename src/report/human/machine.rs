@@ -1,4 +1,4 @@
-//! What a machine says of itself: a heading for each subject, a line for each item.
+//! A host record: a heading for each subject, a line for each item.
 
 use std::io;
 
@@ -8,11 +8,11 @@ use super::page::{self, Page, label};
 use crate::document::YamlNode;
 use crate::host::Record;
 
-/// Columns that names have before their values.
+/// Width of the column of names.
 const COLUMN: usize = 20;
 
 pub(super) fn write(record: &Record, page: &mut Page<'_>) -> io::Result<()> {
-    // In the order of the types.
+    // The JSON text keeps the order of the types' fields.
     let subjects: YamlNode = serde_json::from_str(&serde_json::to_string(record)?)?;
     let subjects = members(&subjects).iter().filter(|(_, value)| matches!(value, YamlNode::Map(_)));
     for (number, (name, items)) in subjects.enumerate() {
@@ -25,7 +25,7 @@ pub(super) fn write(record: &Record, page: &mut Page<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// A line, and one more for each member of what has several.
+/// Writes an item on one line, or with one more line for each member if it has several.
 fn item(indent: usize, name: &str, value: &YamlNode, page: &mut Page<'_>) -> io::Result<()> {
     let column = indent + COLUMN;
     match value {
@@ -41,7 +41,7 @@ fn item(indent: usize, name: &str, value: &YamlNode, page: &mut Page<'_>) -> io:
     }
 }
 
-/// Names of settings are the kernel's, and have dots.
+/// A key as a title. Names of kernel settings contain dots and stay as they are.
 fn title(name: &str) -> String {
     if name.contains('.') { name.to_owned() } else { name.replace('_', " ") }
 }
@@ -54,7 +54,7 @@ fn is_deep(value: &YamlNode) -> bool {
     matches!(value, YamlNode::Map(_)) && reason(value).is_none()
 }
 
-/// Why something is not known.
+/// The reason why a value is unknown.
 fn reason(value: &YamlNode) -> Option<&str> {
     match members(value) {
         [(name, why)] if name == "unknown" => why.as_str(),
@@ -81,7 +81,7 @@ fn text(value: &YamlNode) -> String {
     }
 }
 
-/// A member on the line of the whole. What is absent there is left out: the line is long enough.
+/// A member on its parent's line; `None` for an absent one, to keep the line short.
 fn member(name: &str, value: &YamlNode) -> Option<String> {
     match (name, value) {
         (_, YamlNode::Null) => None,

@@ -1,5 +1,5 @@
-//! For people: the verdict, what was looked at, what is wrong, and counts, in this order, so that the first and the last
-//! line tell the most.
+//! The report for people: the verdict, the overview, the judgements and the counts, in this order, so that the first
+//! and the last line say the most.
 
 mod facts;
 mod hosts;
@@ -20,18 +20,18 @@ use crate::host::Record;
 use crate::judge::rules::{Judgement, Outcome};
 use page::Page;
 
-/// How the terminal wants it.
+/// Layout of a report for people.
 #[derive(Clone, Debug)]
 pub struct Style {
-    /// Whether colours are wanted.
+    /// True to write colours.
     pub color: bool,
-    /// Columns.
+    /// Width of the terminal in columns.
     pub width: usize,
-    /// Whether to show what passed, which rules do not apply, and all that is cut short otherwise.
+    /// True to show rules that passed or do not apply, and all text that is cut otherwise.
     pub verbose: bool,
 }
 
-/// The page of a machine.
+/// Writes a host record.
 pub(super) fn machine(record: &Record, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     machine::write(record, &mut Page::new(out, style))
 }
@@ -69,7 +69,8 @@ pub(super) fn write(reports: &[Report<'_>], style: &Style, out: &mut dyn Write) 
     }
 }
 
-/// One line at every width: the verdict, the image, and how much was looked at.
+/// Writes the first line, which is never wrapped: the verdict, the image, and the numbers of layers or steps, rules and
+/// hosts.
 fn headline(report: &Report<'_>, reports: &[Report<'_>], page: &mut Page<'_>) -> io::Result<()> {
     let image = report.image;
     let platform = image.platform.as_ref().map(|platform| format!(" ({platform})")).unwrap_or_default();
@@ -101,7 +102,7 @@ fn notes<'n>(notes: impl IntoIterator<Item = &'n String>, page: &mut Page<'_>) -
     notes.try_for_each(|note| page.heading("note:", page::bold(AnsiColor::Cyan), note))
 }
 
-/// The last line, the one that people read and paste: one line at every width.
+/// Writes the last line, which people read and paste; it is never wrapped.
 fn counts(verdict: Verdict, judgements: &[Judgement<'_>], page: &mut Page<'_>) -> io::Result<()> {
     use crate::model::Severity::{Error, Info, Warning};
     let count =
@@ -110,11 +111,11 @@ fn counts(verdict: Verdict, judgements: &[Judgement<'_>], page: &mut Page<'_>) -
         count(&|judgement| judgement.rule.severity == severity && matches!(judgement.outcome, Outcome::Fail(_)))
     };
     let mut parts = vec![counted(failed(Error), "error", "errors"), counted(failed(Warning), "warning", "warnings")];
-    // Rules of this severity are few: most images have none to count.
+    // Few rules have this severity: most images have none to count.
     if failed(Info) > 0 {
         parts.push(format!("{} info", failed(Info)));
     }
-    // Nor does anybody but who waives something want to read of it.
+    // The count of waived rules concerns only users of waivers.
     let waived = count(&|judgement| matches!(judgement.outcome, Outcome::Waived(_)));
     if waived > 0 {
         parts.push(format!("{waived} waived"));

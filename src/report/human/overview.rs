@@ -1,4 +1,4 @@
-//! What was looked at, and what was seen, in a few lines: a clean report must show that something was examined.
+//! Overview of the image and its main facts, in a few lines: a clean report must show that something was examined.
 
 use std::io;
 
@@ -8,10 +8,10 @@ use crate::facts::key;
 use crate::model::ImageSummary;
 use crate::model::{Fact, Value};
 
-/// Where the values begin.
+/// Column of the values.
 const COLUMN: usize = 14;
 
-/// Where the image comes from, and its layers.
+/// Writes the image's source, digest and layers.
 pub(super) fn image(image: &ImageSummary, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
     let digest = image.manifest.as_ref().map(|digest| ("manifest", digest));
     let digest = digest.or_else(|| image.config.as_ref().map(|digest| ("image ID", digest)));
@@ -23,12 +23,12 @@ pub(super) fn image(image: &ImageSummary, verbose: bool, page: &mut Page<'_>) ->
     row("layers", &layers(image, verbose), page)
 }
 
-/// What distributed training would find.
+/// Writes the facts that matter most to distributed training.
 pub(super) fn summary(facts: &Facts, page: &mut Page<'_>) -> io::Result<()> {
     rows(facts).iter().try_for_each(|(name, text)| row(name, text, page))
 }
 
-/// The same by name; what has none belongs to the one before it.
+/// The rows of [`summary`]: name and text. A row with an empty name continues the one before it.
 pub(in crate::report) fn rows(facts: &Facts) -> Vec<(&'static str, String)> {
     let mut rows = vec![("torch", torch(facts))];
     rows.extend(nccl(facts));
@@ -38,7 +38,7 @@ pub(in crate::report) fn rows(facts: &Facts) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// A fact in words; one that is not there, and one that could not be determined, say so.
+/// Text of a fact: its value, `absent`, or the reason why it is unknown.
 pub(super) fn told(fact: &Fact) -> String {
     match fact {
         Fact::Seen { value, .. } => value_text(value),
@@ -47,7 +47,7 @@ pub(super) fn told(fact: &Fact) -> String {
     }
 }
 
-/// A value in words: nothing is not an empty place.
+/// Text of a value, with a word in place of an empty text, list or map.
 pub(super) fn value_text(value: &Value) -> String {
     let text = value.to_string();
     match value {
@@ -80,7 +80,7 @@ fn torch(facts: &Facts) -> String {
     }
 }
 
-/// The NCCL that torch would load. Version and path share their absence and what hides them.
+/// The NCCL that torch would load. If both its version and its path lack a value, they lack it for the same reason.
 fn nccl(facts: &Facts) -> Vec<(&'static str, String)> {
     let (version, path) = (facts.view(&key::NCCL_LOADED_VERSION), facts.view(&key::NCCL_LOADED_PATH));
     let told = match (version.value(), path.value()) {
@@ -92,7 +92,7 @@ fn nccl(facts: &Facts) -> Vec<(&'static str, String)> {
     std::iter::once(("NCCL", told)).chain(path).collect()
 }
 
-/// How torch has NCCL and, where there is more to tell, how the loader finds it.
+/// How torch is linked with NCCL and, if known, how the loader finds it.
 fn linkage(facts: &Facts) -> String {
     let linkage = told(facts.view(&key::TORCH_NCCL_LINKAGE));
     match facts.get(key::NCCL_LOADED_ROUTE) {
@@ -115,7 +115,7 @@ fn size(bytes: u64) -> String {
     if unit == 1 {
         return format!("{bytes} {name}");
     }
-    // Sizes of an image are its own claim, and may be anything.
+    // The image itself states its sizes, so they may be anything.
     let tenths = u128::from(bytes) * 10 / u128::from(unit);
     format!("{}.{} {name}", tenths / 10, tenths % 10)
 }

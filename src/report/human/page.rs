@@ -1,5 +1,5 @@
-//! Lines on a terminal or in a build log. Everything that a report prints goes through here, and nothing that an image
-//! brought leaves as more than plain text in its place.
+//! Lines on a terminal or in a build log. All output of a report for people passes through this module, which escapes
+//! all text from the image.
 
 use std::io::{self, Write};
 
@@ -10,17 +10,17 @@ use super::Style;
 use crate::model::Severity;
 use crate::report::plain_text::{clean, guard};
 
-/// Below this nothing can be laid out, above it nobody can read.
+/// Minimum and maximum width of a page: narrower ones leave no room for columns, wider lines are hard to read.
 const WIDTHS: (usize, usize) = (40, 100);
 
-/// Where the report is written.
+/// Writer of a report's lines.
 pub(in crate::report) struct Page<'a> {
     out: &'a mut dyn Write,
     color: bool,
     width: usize,
 }
 
-/// A line, its indentation apart.
+/// A line and its indentation.
 struct PageLine {
     indent: usize,
     text: String,
@@ -31,7 +31,7 @@ impl<'a> Page<'a> {
         Self { out, color: style.color, width: style.width.clamp(WIDTHS.0, WIDTHS.1) }
     }
 
-    /// Columns from `indent` to the right edge.
+    /// Number of columns from `indent` to the right edge.
     pub(in crate::report) fn room(&self, indent: usize) -> usize {
         self.width.saturating_sub(indent)
     }
@@ -40,17 +40,17 @@ impl<'a> Page<'a> {
         writeln!(self.out)
     }
 
-    /// Wrapped text.
+    /// Writes wrapped text.
     pub(in crate::report) fn text(&mut self, indent: usize, text: &str) -> io::Result<()> {
         self.paragraph(indent, ("", anstyle::Style::new()), indent, indent, text)
     }
 
-    /// A word that stands out, and wrapped text behind it.
+    /// Writes a highlighted word, and wrapped text after it.
     pub(in crate::report) fn heading(&mut self, word: &str, look: anstyle::Style, text: &str) -> io::Result<()> {
         self.paragraph(0, (word, look), 0, 2, text)
     }
 
-    /// A label, and wrapped text in a column of its own.
+    /// Writes a label, and wrapped text in its own column.
     pub(in crate::report) fn row(
         &mut self,
         indent: usize,
@@ -61,7 +61,7 @@ impl<'a> Page<'a> {
         self.paragraph(indent, label, column, column, text)
     }
 
-    /// A label, and a line that people copy: not wrapped, whatever its length.
+    /// Writes a label, and a line that people copy, which is never wrapped.
     pub(in crate::report) fn verbatim(
         &mut self,
         indent: usize,
@@ -76,8 +76,8 @@ impl<'a> Page<'a> {
         self.lead(indent, &clean(label.0), label.1, padding, &clean(line))
     }
 
-    /// A line of a tree: the branch, a text that people copy, and behind it, or under it where there is no room, what is said
-    /// of it. `below` stands in place of the branch under it.
+    /// Writes a line of a tree: the branch, a text that people copy, and a remark after it, or below it if there is no
+    /// room. `below` replaces the branch on that second line.
     pub(in crate::report) fn branch(
         &mut self,
         indent: usize,
@@ -118,8 +118,8 @@ impl<'a> Page<'a> {
         lines.try_for_each(|line| self.line(line.indent, &line.text))
     }
 
-    /// Puts a word where it fits: behind the others, else at the hanging indentation, else as far left as it may go. A
-    /// word is never broken: half a path is of no use to anybody.
+    /// Places a word where it fits: after the last one, else on a new line at the hanging indentation, else as far left
+    /// as allowed. Words are never broken: half a path is useless.
     fn place(&self, word: &str, lines: &mut Vec<PageLine>, hang: usize, least: usize, may_start: bool) {
         let first = lines.len() == 1;
         let indent = if hang + word.width() <= self.width { hang } else { least.min(hang) };
@@ -138,7 +138,7 @@ impl<'a> Page<'a> {
         lines.push(PageLine { indent, text: word.to_owned() });
     }
 
-    /// A line with a label, which alone is painted: colour adds to words and never stands for them.
+    /// Writes a line with a label. Only the label is coloured: colour supports words and never replaces them.
     fn lead(&mut self, indent: usize, label: &str, look: anstyle::Style, padding: usize, text: &str) -> io::Result<()> {
         let look = if self.color { look } else { anstyle::Style::new() };
         writeln!(self.out, "{:indent$}{}{look}{label}{look:#}{:padding$}{text}", "", guard(label), "")
@@ -155,7 +155,7 @@ pub(in crate::report) fn bold(color: AnsiColor) -> anstyle::Style {
     color.on_default().bold()
 }
 
-/// The look of a severity's name.
+/// The style of a severity's name.
 pub(in crate::report) fn severity(severity: Severity) -> anstyle::Style {
     bold(match severity {
         Severity::Error => AnsiColor::Red,
@@ -164,7 +164,7 @@ pub(in crate::report) fn severity(severity: Severity) -> anstyle::Style {
     })
 }
 
-/// The look of labels.
+/// A label with the style of labels.
 pub(in crate::report) fn label(text: &str) -> (&str, anstyle::Style) {
     (text, anstyle::Style::new().dimmed())
 }

@@ -1,4 +1,5 @@
-//! What a probe measured: who ran it, the topology as a matrix, the transports between ranks, and the bandwidths.
+//! Results of a probe: the engine and the main facts, the topology matrix, the transports between ranks, and the
+//! bandwidths.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -19,14 +20,14 @@ use crate::probe::wire::pytorch::PytorchBody;
 use crate::probe::wire::rdma::RdmaBody;
 use crate::probe::wire::topology::{Matrix, TopologyBody};
 
-/// Where the values begin.
+/// Column of the values.
 const COLUMN: usize = 14;
 
-/// Who ran it, and what it found, in a few lines.
+/// Writes the engine, the main facts and the steps, in a few lines.
 pub(super) fn summary(probe: &Recording, facts: &Facts, page: &mut Page<'_>) -> io::Result<()> {
     let mut row = |name: &str, text: &str| page.row(2, label(name), COLUMN, text);
-    row("engine", &probe.launch.as_ref().map_or("none: run in place".to_owned(), |launch| launch.engine.clone()))?;
-    let looked = |step: &str, text: String| if probe.find(step).is_some() { text } else { "not looked at".to_owned() };
+    row("engine", &probe.launch.as_ref().map_or("none (run in place)".to_owned(), |launch| launch.engine.clone()))?;
+    let looked = |step: &str, text: String| if probe.find(step).is_some() { text } else { "not tested".to_owned() };
     row("GPUs", &looked(GpusBody::STEP, gpus(facts)))?;
     row("torch", &looked(PytorchBody::STEP, torch(facts)))?;
     row("NCCL", &looked(CollectivesBody::STEP, nccl(facts)))?;
@@ -34,7 +35,7 @@ pub(super) fn summary(probe: &Recording, facts: &Facts, page: &mut Page<'_>) -> 
     row("steps", &probe.steps.iter().map(step).collect::<Vec<_>>().join(", "))
 }
 
-/// A fact in words, if it has a value.
+/// Text of a fact, if it has a value.
 fn value(facts: &Facts, key: &Definition) -> Option<String> {
     facts.view(key).value().map(ToString::to_string)
 }
@@ -73,7 +74,7 @@ fn nccl(facts: &Facts) -> String {
     let hosts = match facts.get(key::RUN_NCCL_NODES).value() {
         None => String::new(),
         Some(1) => " on 1 host".to_owned(),
-        Some(hosts) => format!(" on {hosts} hosts, as NCCL counts"),
+        Some(hosts) => format!(" on {hosts} hosts (as NCCL counts them)"),
     };
     let network = part(&key::RUN_NCCL_NETWORK, "network ");
     format!("{version}{ranks}{hosts}{}{network}", part(&key::RUN_NCCL_TRANSPORTS, ""))
@@ -82,7 +83,7 @@ fn nccl(facts: &Facts) -> String {
 fn rdma(facts: &Facts) -> String {
     match (facts.view(&key::RUN_RDMA_DEVICES), facts.get(key::RUN_RDMA_CLOSED).value()) {
         (Fact::Absent, None) => "no device".to_owned(),
-        (Fact::Absent, Some(_)) => "devices that the container cannot open".to_owned(),
+        (Fact::Absent, Some(_)) => "the container cannot open the devices".to_owned(),
         (devices, _) => told(devices),
     }
 }
@@ -93,11 +94,11 @@ fn step(step: &StepRecord) -> String {
         (StepOutcome::Done { .. }, None) => step.name.clone(),
         (StepOutcome::Failed(failed), _) => format!("{} failed ({})", step.name, failed.how),
         (StepOutcome::Skipped(_), _) => format!("{} skipped", step.name),
-        (StepOutcome::Open, _) => format!("{} not ended", step.name),
+        (StepOutcome::Open, _) => format!("{} unfinished", step.name),
     }
 }
 
-/// The matrices and tables.
+/// Writes the topology matrix and the tables.
 pub(super) fn tables(probe: &Recording, facts: &Facts, page: &mut Page<'_>) -> io::Result<()> {
     if let Some(matrix) = probe.result::<TopologyBody>().as_ref().and_then(|(_, body)| body.matrix.value()) {
         topology(matrix, page)?;
@@ -110,16 +111,16 @@ pub(super) fn tables(probe: &Recording, facts: &Facts, page: &mut Page<'_>) -> i
         }
     }
     records(facts, &key::RUN_ISOLATED, "one container for each GPU", &ISOLATED, page)?;
-    records(facts, &key::RUN_WHAT_IF, "under other variables", &WHAT_IF, page)?;
+    records(facts, &key::RUN_WHAT_IF, "with other variables", &WHAT_IF, page)?;
     hung(probe, page)
 }
 
-/// Columns of tables of records: the field, and what stands above it.
+/// Columns of the tables of records: field and title.
 const ISOLATED: [(&str, &str); 4] =
     [("arrangement", ""), ("gb_s", "GB/s"), ("percent", "%"), ("transports", "transports")];
 const WHAT_IF: [(&str, &str); 4] = [("variables", ""), ("size", "size"), ("ratio", "speed"), ("differs", "differs")];
 
-/// A fact of records as a table, with what failed under it.
+/// Writes a fact of records as a table, with errors below it.
 fn records(
     facts: &Facts,
     key: &Definition,
@@ -157,7 +158,7 @@ fn heading(title: &str, page: &mut Page<'_>) -> io::Result<()> {
     page.heading(title, page::bold(AnsiColor::Cyan), "")
 }
 
-/// Lines of cells, each column as wide as its widest cell; the first is the label.
+/// Writes rows of cells, each column as wide as its widest cell; the first cell is the label.
 fn table(rows: &[Vec<String>], page: &mut Page<'_>) -> io::Result<()> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
@@ -185,7 +186,7 @@ fn topology(matrix: &Matrix, page: &mut Page<'_>) -> io::Result<()> {
     table(&rows, page)
 }
 
-/// Rank by rank; where all ways are the same, in one line.
+/// Writes the transports between ranks: a matrix, or one line if all pairs use the same transport.
 fn transports(step: &StepRecord, title: &str, page: &mut Page<'_>) -> io::Result<()> {
     let log = log(step);
     let all = log.transports();
@@ -216,7 +217,7 @@ fn transports(step: &StepRecord, title: &str, page: &mut Page<'_>) -> io::Result
     table(&rows, page)
 }
 
-/// Bus bandwidth of each operation by size, and the time of the least size.
+/// Writes the bus bandwidth of each operation by size, and the time for the smallest size.
 fn bandwidths(step: &StepRecord, page: &mut Page<'_>) -> io::Result<()> {
     let mut operations: Vec<&str> = Vec::new();
     let mut cells: BTreeMap<(&str, u64), &Measurement> = BTreeMap::new();
@@ -231,7 +232,7 @@ fn bandwidths(step: &StepRecord, page: &mut Page<'_>) -> io::Result<()> {
     }
     let sizes: BTreeSet<u64> = cells.keys().map(|(_, bytes)| *bytes).collect();
     let (Some(least), true) = (sizes.first(), !operations.is_empty()) else { return Ok(()) };
-    // Small sizes tell latency: of them the first, in microseconds; the larger ones tell bandwidth.
+    // The smallest size shows latency, in microseconds; the largest ones show bandwidth.
     let large: Vec<u64> = sizes.iter().rev().filter(|bytes| **bytes >= 1 << 20).take(4).copied().collect();
     heading("bus bandwidth in GB/s", page)?;
     let mut first = vec![String::new(), format!("{} us", size(*least))];
@@ -250,7 +251,7 @@ fn bandwidths(step: &StepRecord, page: &mut Page<'_>) -> io::Result<()> {
     table(&rows, page)
 }
 
-/// Where ranks hung, and in what.
+/// Writes the state and phase of each rank of a failed step.
 fn hung(probe: &Recording, page: &mut Page<'_>) -> io::Result<()> {
     for step in &probe.steps {
         let StepOutcome::Failed(failed) = &step.outcome else { continue };
@@ -270,7 +271,7 @@ fn hung(probe: &Recording, page: &mut Page<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// NCCL's errors are several lines.
+/// Joins the lines of a text: NCCL's errors have several.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! Where something was read, down to the build step: whoever maintains the image must know which line to change.
+//! Sites of a finding, down to the build step: the image's maintainer must know which line to change.
 
 use std::io;
 
@@ -7,10 +7,10 @@ use crate::image::history::{layer, step};
 use crate::model::ImageSummary;
 use crate::model::Site;
 
-/// Sites of one finding that everybody wants to see.
+/// Maximum sites shown for one finding without `verbose`.
 const SHOWN: usize = 6;
 
-/// The sites of a finding, those of one layer together.
+/// Writes the sites of a finding, grouped by layer.
 pub(super) fn write(
     at: &[Site],
     image: &ImageSummary,

@@ -1,4 +1,5 @@
-//! How the dynamic loader comes to a library, as a tree: who asks, and under that every place looked at, in order.
+//! The dynamic loader's search for a library as a tree: the requesting object, and below it every place searched, in
+//! order.
 
 use std::io::{self, Write};
 
@@ -25,7 +26,7 @@ pub(in crate::report) fn write(
 
 fn process(account: &Account, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
     let what = if account.imports_torch { " that imports torch" } else { "" };
-    let on = account.level.map(|level| format!(", on a processor of {level}")).unwrap_or_default();
+    let on = account.level.map(|level| format!(", on a CPU of level {level}")).unwrap_or_default();
     page.text(0, &format!("In a process of {}{what}{on}:", account.program))?;
     for answer in &account.answers {
         page.blank()?;
@@ -42,13 +43,13 @@ fn one(answer: &NameExplanation, verbose: bool, page: &mut Page<'_>) -> io::Resu
     let (end, look) = match (&answer.found, &answer.gap) {
         (Some(path), _) => (path.to_string(), AnsiColor::Green),
         (None, Some(gap)) => (format!("unknown: {gap}"), AnsiColor::Magenta),
-        (None, None) => ("found nowhere".to_owned(), AnsiColor::Red),
+        (None, None) => ("not found".to_owned(), AnsiColor::Red),
     };
     page.heading(&answer.name, page::bold(look), &format!("→ {end}"))?;
     if answer.is_supposed {
-        page.text(2, "Nobody asks for it before NCCL runs; dlopen would do this:")?;
+        page.text(2, "No library needs it before NCCL runs; dlopen would search:")?;
     }
-    // Whoever asks later is given the object that is there.
+    // Later requests get the object that is already loaded.
     let is_repeated = |search: &&LoaderSearch| matches!(search.steps.as_slice(), [only] if only.route == Route::Loaded);
     for search in answer.searches.iter().filter(|search| !is_repeated(search)) {
         steps(search, verbose, page)?;
@@ -62,13 +63,13 @@ fn one(answer: &NameExplanation, verbose: bool, page: &mut Page<'_>) -> io::Resu
         }
         match rest.len() - shown {
             0 => page.text(2, "╵")?,
-            more => page.text(2, &format!("╰─ and {more} times more (-v lists them)"))?,
+            more => page.text(2, &format!("╰─ and {more} more (-v lists them)"))?,
         }
     }
     Ok(())
 }
 
-/// One search: the places of one rule under one heading.
+/// Writes one search, with the places of one search rule under one heading.
 fn steps(search: &LoaderSearch, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
     let other = if search.name.contains('/') { format!(" as {}", search.name) } else { String::new() };
     page.verbatim(2, label(""), 2, &format!("{}{other}", search.by))?;
@@ -87,7 +88,7 @@ fn steps(search: &LoaderSearch, verbose: bool, page: &mut Page<'_>) -> io::Resul
     Ok(())
 }
 
-/// One place and what came of it. The path is told where it says more than the rule does.
+/// Writes one place and its result, with the path if it adds to the heading.
 fn place(step: &SearchStep, branch: &str, below: &str, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
     let entry = match &step.route {
         Route::Rpath(entry)
@@ -122,7 +123,7 @@ fn place(step: &SearchStep, branch: &str, below: &str, verbose: bool, page: &mut
     }
 }
 
-/// The heading that places of one rule share.
+/// The heading of the places of one search rule.
 fn rule(route: &Route) -> String {
     match route {
         Route::Loaded => "already loaded".to_owned(),

@@ -1,4 +1,4 @@
-//! What a probe told, for programs.
+//! The results of a probe in the JSON report.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,49 +9,49 @@ use crate::probe::wire::StepBody as _;
 use crate::probe::wire::collectives::CollectivesBody;
 use crate::probe::wire::events::{EventBody, StepFailure};
 
-/// What a probe told.
+/// Results of a probe.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Probe")]
 pub(super) struct ProbeJson<'a> {
-    /// The engine, where one ran it.
+    /// The engine that ran the image, if any.
     engine: Option<&'a str>,
-    /// The command line that would run the same container.
+    /// A command line that runs the same container.
     command: Option<&'a str>,
-    /// What the engine said of the container: of its answer to ContainerInspect, `HostConfig`.
+    /// The container's settings in the engine: `HostConfig` of its answer to ContainerInspect.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     given: Option<&'a serde_json::Value>,
-    /// Why the program did not come to its end, if it did not.
+    /// Why the probe program did not finish, if it did not.
     unfinished: Option<&'a str>,
-    /// The steps, in their order.
+    /// The steps in order.
     steps: Vec<ProbeStep<'a>>,
-    /// What NCCL said in the step `collectives`.
+    /// NCCL's log of the step `collectives`, parsed.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     nccl: Option<serde_json::Value>,
 }
 
-/// One step of a probe. What is in its bodies stands in the program's own schema (src/probe/payload/events.schema.json).
+/// One step of a probe. The probe program's schema, src/probe/payload/events.schema.json, describes the bodies.
 #[derive(Serialize, JsonSchema)]
 struct ProbeStep<'a> {
-    /// Its name.
+    /// Name of the step.
     step: &'a str,
-    /// done, failed, skipped or open: its end was not told.
+    /// done, failed, skipped or open; an open step did not report its end.
     outcome: &'a str,
-    /// How long it took.
+    /// Duration in seconds.
     seconds: Option<f64>,
-    /// Why it was skipped, or how it failed.
+    /// Why the step was skipped, or how it failed.
     why: Option<&'a str>,
-    /// What it found.
+    /// Results of the step.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     body: Option<&'a EventBody>,
     /// Partial results.
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     parts: &'a [EventBody],
-    /// All that is known of its failure.
+    /// Details of the failure.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     failure: Option<FailedStep<'a>>,
 }
 
-/// A failure, as the program reported it.
+/// A failure as the probe program reported it.
 #[derive(Serialize)]
 struct FailedStep<'a> {
     step: &'a str,

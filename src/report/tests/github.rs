@@ -5,7 +5,7 @@ fn annotations(judgements: Vec<Judgement<'_>>, dockerfile: Option<&str>) -> Stri
 }
 
 #[test]
-fn the_worst_first_and_beside_their_lines() {
+fn the_worst_annotations_come_first_and_have_lines() {
     let rules = nine_rules();
     let text = annotations(outcomes(&rules), Some("FROM a\nENV NCCL_DEBUG=INFO\n"));
     let short: String = text.lines().map(|line| line.split("%0A").next().unwrap().to_owned() + "\n").collect();
@@ -19,7 +19,7 @@ fn the_worst_first_and_beside_their_lines() {
 }
 
 #[test]
-fn without_a_dockerfile_there_is_no_file_to_name() {
+fn annotations_name_no_file_without_a_dockerfile() {
     let rules = nine_rules();
     let text = annotations(outcomes(&rules), None);
     assert!(text.starts_with("::error title=nccl/missing-library::torch needs"), "{text}");
@@ -27,7 +27,7 @@ fn without_a_dockerfile_there_is_no_file_to_name() {
 }
 
 #[test]
-fn only_so_many_of_a_kind_and_the_last_says_how_many_more() {
+fn annotations_of_a_kind_are_limited_and_the_last_counts_the_rest() {
     let rules = nine_rules();
     let rule = rules.iter().find(|rule| rule.severity == Severity::Error).unwrap();
     let failed = |count: usize| -> Vec<Judgement<'_>> {
@@ -40,11 +40,11 @@ fn only_so_many_of_a_kind_and_the_last_says_how_many_more() {
     let more = annotations(failed(14), None);
     assert_eq!(more.lines().count(), 10);
     assert!(more.lines().nth(8).unwrap().contains("::number 9%0A"), "{more}");
-    assert!(more.lines().nth(9).unwrap().starts_with("::error title=ncclcheck::5 more are left out"), "{more}");
+    assert!(more.lines().nth(9).unwrap().starts_with("::error title=ncclcheck::5 more left out"), "{more}");
 }
 
 #[test]
-fn values_stay_values() {
+fn values_are_escaped() {
     let rules = nine_rules();
     let message = "100% a\r\n::error::b".to_owned();
     let site = Site::Launch { file: "a,b:c%.sh".to_owned(), line: Some(3), variable: "X".to_owned() };

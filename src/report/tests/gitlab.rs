@@ -7,10 +7,10 @@ fn issues(images: &[(ImageSummary, Vec<Judgement<'_>>)], dockerfile: Option<&str
 }
 
 #[test]
-fn its_documented_fields_and_no_others() {
+fn issues_have_exactly_the_documented_fields() {
     let rules = nine_rules();
     let issues = issues(&[(image(), outcomes(&rules))], Some("FROM a\nENV NCCL_DEBUG=INFO\n"));
-    let told: Vec<_> = issues
+    let found: Vec<_> = issues
         .iter()
         .map(|issue| {
             let keys: Vec<_> = issue.as_object().unwrap().keys().collect();
@@ -28,7 +28,7 @@ fn its_documented_fields_and_no_others() {
         .collect();
     let file = "docker/Dockerfile";
     assert_eq!(
-        told,
+        found,
         [
             ("nccl/missing-library", "critical", file, 1),
             ("env/debug-on", "major", file, 2),
@@ -53,7 +53,7 @@ fn no_two_issues_share_a_fingerprint() {
 }
 
 #[test]
-fn an_image_that_could_not_be_had_is_an_issue() {
+fn an_image_that_could_not_be_checked_is_an_issue() {
     let mut collection = Collection::default();
     collection.miss("a", "no such image");
     let issues: Json = serde_json::from_str(&finished(Format::Gitlab, &collection)).unwrap();

@@ -1,7 +1,7 @@
 use super::*;
 use crate::facts::records::NcclCopy;
 
-/// Steers terminals and build logs, if it gets through.
+/// Text that controls terminals and build logs unless it is escaped.
 const HOSTILE: &str = "x\u{1b}[2J\u{9b}31m\u{7}\r\n::error::a\n ::set-output name=b::c ::stop-commands::d \u{202e}e\u{2066} ##[group]f \
                        ##vso[task.complete]g\u{7f}";
 
@@ -37,7 +37,7 @@ pub(super) fn hostile_facts() -> Facts {
 }
 
 #[test]
-fn hostile_images_steer_neither_terminals_nor_build_logs() {
+fn hostile_images_control_neither_terminals_nor_build_logs() {
     let rules = rules();
     for width in (40..=100).step_by(3) {
         for verbose in [false, true] {
@@ -58,7 +58,7 @@ fn hostile_images_steer_neither_terminals_nor_build_logs() {
 }
 
 #[test]
-fn line_breaks_of_values_break_no_lines() {
+fn line_breaks_in_values_are_escaped() {
     let mut facts = bad();
     facts.insert(key::IMAGE_ENV, Fact::seen(map(&[("NCCL_DEBUG", "INFO\nFAILED: no\tlines")]), []));
     let report = check(&facts, &style(80, false));
@@ -69,14 +69,14 @@ fn line_breaks_of_values_break_no_lines() {
 }
 
 #[test]
-fn programs_read_hostile_text_unchanged() {
+fn json_keeps_hostile_text_unchanged() {
     let text = rendered(&hostile_image(), &hostile_facts(), None, Format::Json, &style(80, false));
     let report: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(report["image"]["notes"][0], format!("::notice::h {HOSTILE}"));
 }
 
 #[test]
-fn endless_text_is_no_trouble() {
+fn very_long_text_is_cut() {
     let mut facts = bad();
     let wide = "a\u{301}".repeat(100_000);
     let words = "字 ".repeat(50_000);

@@ -92,7 +92,7 @@ fn several_hosts_are_a_table() {
     unknown[host/minor-version]: the host's driver is of an older release
       on      driver=999.1,gpu=sm_90
       why     the CUDA release of driver 999.1 is unknown
-      settle  add cuda=X.Y to the host, as nvidia-smi shows it there
+      help    add cuda=X.Y to the host, as nvidia-smi shows it there
 
     FAILED: 3 hosts: 1 failed, 0 incomplete, 2 passed
     ");
@@ -118,7 +118,7 @@ fn one_host_is_named() {
 }
 
 #[test]
-fn programs_get_a_report_for_each_host() {
+fn json_has_a_report_for_each_host() {
     let text = on(&HOSTS, Format::Json, 80);
     let reports: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let verdicts: Vec<_> = reports.iter().map(|report| report["verdict"].as_str().unwrap()).collect();

@@ -33,12 +33,12 @@ fn a_good_image() {
       libibverbs  /usr/lib/x86_64-linux-gnu/libibverbs.so.1.14.39.0
       providers   efa, mlx5
 
-    passed: none of this is the case
+    passed: none of these problems was found
       nccl/missing-library  the NCCL that torch needs is missing
       rdma/no-provider      no RDMA provider in user space
       torch/not-found       no PyTorch in the image
 
-    not applicable: none of this can be the case
+    not applicable: these problems cannot occur here
       env/debug-on  NCCL's log is on
 
     PASSED: 0 errors, 0 warnings, 0 unknown, 3 passed, 1 not applicable
@@ -118,7 +118,7 @@ fn a_failing_image_at_120() {
 }
 
 #[test]
-fn an_incomplete_one() {
+fn an_incomplete_image() {
     let mut image = image();
     image.notes = vec!["the index offers linux/arm64/v8 as well".to_owned()];
     let report = rendered(&image, &hidden(), Some(&rules()), Format::Human, &style(80, false));
@@ -137,7 +137,7 @@ fn an_incomplete_one() {
 
     unknown[nccl/missing-library]: the NCCL that torch needs is missing
       why     the file system ends in the middle of layer 2
-      settle  check the whole image
+      help    check the whole image
 
     note: the index offers linux/arm64/v8 as well
 
@@ -146,7 +146,7 @@ fn an_incomplete_one() {
 }
 
 #[test]
-fn what_silences_several_rules_is_told_once() {
+fn a_gap_of_several_rules_is_shown_once() {
     let mut facts = hidden();
     let gap = facts.view(&key::NCCL_LOADED_PATH).clone();
     facts.insert_value(key::TORCH_VERSION.definition, gap);
@@ -156,7 +156,7 @@ fn what_silences_several_rules_is_told_once() {
     unknown[nccl/missing-library]: the NCCL that torch needs is missing
     unknown[torch/not-found]: no PyTorch in the image
       why     the file system ends in the middle of layer 2
-      settle  check the whole image
+      help    check the whole image
     ");
 }
 
@@ -222,7 +222,7 @@ fn an_inspection() {
         BLAS_INFO  mkl
         CXX_FLAGS  -fvisibility-inlines-hidden -DUSE_PTHREADPOOL -DNDEBUG -DUSE_KIN…
         USE_NCCL   1
-      build_code            the same as build
+      build_code            same as build
       build_header          absent
       build_contradictions  absent
       cxx11_abi             absent
@@ -300,7 +300,7 @@ fn an_inspection_in_full() {
         USE_NCCL   1
         at  /usr/local/lib/python3.12/dist-packages/torch/lib/libtorch_cuda.so,
             layer 2 of 3 (sha256:222222222222)
-      build_code            the same as build
+      build_code            same as build
         at  /usr/local/lib/python3.12/dist-packages/torch/lib/libtorch_cuda.so,
             layer 2 of 3 (sha256:222222222222)
       build_header          absent
@@ -320,7 +320,7 @@ fn an_inspection_in_full() {
 }
 
 #[test]
-fn colours_paint_words_and_replace_none() {
+fn colours_change_no_text() {
     let mut colored = style(80, true);
     colored.color = true;
     let paint = regex::Regex::new("\u{1b}\\[[0-9;]*m").unwrap();
@@ -334,7 +334,7 @@ fn colours_paint_words_and_replace_none() {
 }
 
 #[test]
-fn lines_end_where_the_terminal_does() {
+fn lines_fit_the_terminal() {
     for width in [0, 40, 60, 80, 100, 200] {
         let room = width.clamp(40, 100);
         for report in [check(&good(), &style(width, true)), inspect(&inspected(), &style(width, true))] {
@@ -348,7 +348,7 @@ fn lines_end_where_the_terminal_does() {
 }
 
 #[test]
-fn many_places_are_counted_unless_all_are_wanted() {
+fn sites_beyond_the_limit_are_counted_unless_verbose() {
     let mut facts = bad();
     let at: Vec<_> = (0..9).map(|index| file(index / 5, &format!("/lib/{index}.so"), None)).collect();
     facts.insert(key::TORCH_NCCL_LINKAGE, Fact::seen(Linkage::Shared, at));

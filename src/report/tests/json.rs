@@ -10,7 +10,7 @@ fn json(facts: &Facts, rules: Option<&RuleSet>) -> Json {
 }
 
 #[test]
-fn its_shape() {
+fn the_shape_of_a_report() {
     let rules = rules();
     let text = rendered(&image(), &bad(), Some(&rules), Format::Json, &style(80, false));
     assert!(text.starts_with(r#"{"schema":"ncclcheck/1","image":{"reference":"torch:2.9.0","source":"docker://"#));
@@ -34,7 +34,7 @@ fn an_inspection_judges_nothing() {
 }
 
 #[test]
-fn what_is_not_known_of_an_image_is_null() {
+fn unknown_values_of_an_image_are_null() {
     let mut image = image();
     image.manifest = None;
     image.platform = None;
@@ -66,7 +66,7 @@ fn every_report_obeys_the_schema() {
 }
 
 #[test]
-fn the_schema_is_no_mere_formality() {
+fn the_schema_rejects_broken_reports() {
     let schema: Json = serde_json::from_str(&schema()).unwrap();
     let validator = jsonschema::draft202012::new(&schema).unwrap();
     let rules = rules();

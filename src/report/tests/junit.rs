@@ -7,16 +7,16 @@ fn junit(text: &str) -> Junit {
 }
 
 #[test]
-fn what_stops_a_pass_is_red_and_nothing_else() {
+fn only_outcomes_that_prevent_a_pass_are_failures_or_errors() {
     let rules = nine_rules();
     let report = junit(&document(Format::Junit, &[(image(), outcomes(&rules))], None));
-    let told: Vec<_> = report
+    let cases: Vec<_> = report
         .test_suites
         .iter()
         .flat_map(|suite| suite.test_cases.iter().map(move |case| (suite, case)))
         .map(|(suite, case)| {
             let status = match &case.status {
-                TestCaseStatus::Success { .. } if case.system_out.is_some() => "passed, and says something".to_owned(),
+                TestCaseStatus::Success { .. } if case.system_out.is_some() => "passed, with output".to_owned(),
                 TestCaseStatus::Success { .. } => "passed".to_owned(),
                 TestCaseStatus::NonSuccess { kind: NonSuccessKind::Failure, message, .. } => {
                     format!("failure: {}", message.as_ref().unwrap().as_str())
@@ -27,9 +27,9 @@ fn what_stops_a_pass_is_red_and_nothing_else() {
             format!("{} | {} | {status}", suite.name.as_str(), case.name.as_str())
         })
         .collect();
-    insta::assert_snapshot!(told.join("\n"), @"
-    env: torch linux/amd64 | env/debug-on | passed, and says something
-    env: torch linux/amd64 | env/noted | passed, and says something
+    insta::assert_snapshot!(cases.join("\n"), @"
+    env: torch linux/amd64 | env/debug-on | passed, with output
+    env: torch linux/amd64 | env/noted | passed, with output
     env: torch linux/amd64 | env/warned | skipped: unknown: layer 2 ends early; check the whole image
     nccl: torch linux/amd64 | nccl/missing-library | failure: torch needs libnccl.so.2, which is nowhere in the image
     rdma: torch linux/amd64 | rdma/no-provider | skipped: waived: the lab's switch has no RDMA (ncclcheck.yaml, line 4, until 2027-01-31): there is no provider
@@ -74,7 +74,7 @@ fn jenkins_knows_every_element_and_attribute() {
 }
 
 #[test]
-fn control_characters_are_gone() {
+fn control_characters_are_removed() {
     let rules = rules();
     let judgements = judge(&rules, &super::hostile::hostile_facts());
     let text = document(Format::Junit, &[(super::hostile::hostile_image(), judgements)], None);
@@ -83,7 +83,7 @@ fn control_characters_are_gone() {
 }
 
 #[test]
-fn an_image_that_could_not_be_had_is_an_error() {
+fn an_image_that_could_not_be_checked_is_an_error() {
     let mut collection = Collection::default();
     collection.miss("a", "no such image");
     let report = junit(&finished(Format::Junit, &collection));

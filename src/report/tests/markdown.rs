@@ -110,7 +110,7 @@ fn several_images_begin_with_their_verdicts() {
     assert!(text.contains("\n| `b\\|c (linux/amd64"), "{text}");
 }
 
-/// Text outside of code spans and code blocks, which alone means something.
+/// The text outside code spans and code blocks, the only text that can be markup.
 #[expect(clippy::string_slice, reason = "cut at backticks")]
 fn markup(text: &str) -> String {
     let mut markup = String::new();
@@ -128,7 +128,7 @@ fn markup(text: &str) -> String {
             markup += &rest[..start];
             let fence: String = rest[start..].chars().take_while(|c| *c == '`').collect();
             let inside = &rest[start + fence.len()..];
-            // The end is a run of backticks of the same length.
+            // A run of backticks of the same length ends the span.
             let mut at = 0;
             let end = loop {
                 let Some(next) = inside[at..].find('`') else { panic!("no end of a code span: {line}") };
@@ -192,6 +192,6 @@ fn a_comment_is_never_too_long() {
     let text = document(Format::Markdown, &[(image(), judgements)], None);
     let length = text.chars().count();
     assert!((60_000..65_536).contains(&length), "{length}");
-    assert!(text.ends_with("left out**, to stay below the size of a comment.\n"), "{text}");
+    assert!(text.ends_with("left out**: the text is limited to the size of a comment.\n"), "{text}");
     assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());
 }

@@ -7,7 +7,7 @@ const SCHEMA: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures
 const DOCKERFILE: &str = "FROM debian\nRUN pip install --no-cache-dir --index-url \\\n   \
                           https://download.pytorch.org/whl/cu128 torch==2.9.0\nENV A=1 \\\n  NCCL_DEBUG=INFO\n";
 
-/// A document, which the schema of OASIS admits.
+/// Parses a document and validates it with the schema of OASIS.
 fn valid(text: &str) -> Json {
     let schema: Json = serde_json::from_str(SCHEMA).unwrap();
     let validator = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
@@ -23,11 +23,11 @@ fn sarif(images: &[(ImageSummary, Vec<Judgement<'_>>)], dockerfile: Option<&str>
 }
 
 #[test]
-fn failures_and_what_was_accepted_are_results() {
+fn failures_and_waived_failures_are_results() {
     let rules = nine_rules();
     let run = &sarif(&[(image(), outcomes(&rules))], None)["runs"][0];
     let results = run["results"].as_array().unwrap();
-    let told: Vec<_> = results
+    let found: Vec<_> = results
         .iter()
         .map(|result| {
             let suppressed = result["suppressions"][0]["justification"].as_str();
@@ -36,7 +36,7 @@ fn failures_and_what_was_accepted_are_results() {
         .collect();
     let reason = "the lab's switch has no RDMA (ncclcheck.yaml, line 4, until 2027-01-31)";
     assert_eq!(
-        told,
+        found,
         [
             ("nccl/missing-library", "error", None),
             ("rdma/no-provider", "error", Some(reason)),
@@ -49,7 +49,7 @@ fn failures_and_what_was_accepted_are_results() {
         let rule = &run["tool"]["driver"]["rules"][usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap()];
         assert_eq!(rule["id"], result["ruleId"]);
         assert_eq!(rule["defaultConfiguration"]["level"], result["level"]);
-        // What makes a security alert of it, which it is not.
+        // Either would turn the result into a security alert.
         assert!(rule["properties"].get("security-severity").is_none());
         assert!(!rule["properties"]["tags"].as_array().unwrap().contains(&"security".into()));
     }
@@ -62,22 +62,22 @@ fn failures_and_what_was_accepted_are_results() {
 }
 
 #[test]
-fn what_has_no_answer_is_a_notification() {
+fn unknown_outcomes_are_notifications() {
     let rules = nine_rules();
     let run = &sarif(&[(image(), outcomes(&rules))], None)["runs"][0];
     let invocation = &run["invocations"][0];
     assert_eq!(invocation["executionSuccessful"], true);
-    let told: Vec<_> = invocation["toolExecutionNotifications"]
+    let notifications: Vec<_> = invocation["toolExecutionNotifications"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|told| (told["associatedRule"]["id"].as_str().unwrap(), told["level"].as_str().unwrap()))
+        .map(|one| (one["associatedRule"]["id"].as_str().unwrap(), one["level"].as_str().unwrap()))
         .collect();
-    assert_eq!(told, [("rdma/open", "note"), ("rdma/unknown", "warning"), ("env/warned", "note")]);
+    assert_eq!(notifications, [("rdma/open", "note"), ("rdma/unknown", "warning"), ("env/warned", "note")]);
 }
 
 #[test]
-fn an_image_that_could_not_be_had_is_a_run_that_failed() {
+fn an_image_that_could_not_be_checked_is_a_failed_run() {
     let mut collection = Collection::default();
     collection.miss("a:b", "no such image");
     let run = &valid(&finished(Format::Sarif, &collection))["runs"][0];
@@ -108,7 +108,7 @@ fn places_are_paths_of_the_image_or_lines_of_the_dockerfile() {
 }
 
 #[test]
-fn places_in_launch_files_are_theirs() {
+fn findings_in_launch_files_have_their_lines() {
     let rules = nine_rules();
     let launch = |name: &str, line| Site::Launch { file: name.to_owned(), line, variable: "A:B C".to_owned() };
     for (site, place) in [
@@ -135,7 +135,7 @@ fn every_uri_is_a_relative_reference() {
 }
 
 #[test]
-fn each_image_has_a_category_that_outlives_its_tag() {
+fn each_image_has_a_category_independent_of_its_tag() {
     let rules = nine_rules();
     let ids = |references: &[&str]| -> Vec<String> {
         let image =
@@ -151,7 +151,7 @@ fn each_image_has_a_category_that_outlives_its_tag() {
 }
 
 #[test]
-fn fingerprints_outlive_builds_and_tell_images_apart() {
+fn fingerprints_survive_rebuilds_and_differ_between_images() {
     let rules = nine_rules();
     let of = |reference: &str, digit: char| -> Vec<String> {
         let mut image = image();
@@ -171,7 +171,7 @@ fn fingerprints_outlive_builds_and_tell_images_apart() {
 }
 
 #[test]
-fn github_s_limits_are_kept() {
+fn the_limits_of_github_are_kept() {
     let why = "x".repeat(5000);
     let (id, text) = rule("env/long", "error", &"t".repeat(3000), "f", "check: 'true'\nmessage: m");
     let text = text.replace("Without it", &why);
@@ -207,11 +207,11 @@ fn more_images_than_a_file_may_have_are_an_error() {
         collection.add(&[report_of(&image, &facts, Some(&judgements))]);
     }
     let error = Format::Sarif.finish(&collection, &mut Vec::new()).unwrap_err().to_string();
-    assert_eq!(error, "a SARIF file holds at most 20 images, and there are 21: check fewer at once");
+    assert_eq!(error, "a SARIF file holds at most 20 images, but there are 21: check fewer at once");
 }
 
 #[test]
-fn messages_make_no_links() {
+fn messages_contain_no_links() {
     let rules = nine_rules();
     let finding = Finding { message: "[click](https://evil.example)".to_owned(), at: Vec::new(), note: None };
     let judgement = Judgement { rule: rules.iter().next().unwrap(), outcome: Outcome::Fail(finding) };
@@ -221,7 +221,7 @@ fn messages_make_no_links() {
 }
 
 #[test]
-fn the_schema_is_no_mere_formality() {
+fn the_schema_rejects_broken_documents() {
     let rules = nine_rules();
     let good = sarif(&[(image(), outcomes(&rules))], None);
     let validator = jsonschema::validator_for(&serde_json::from_str(SCHEMA).unwrap()).unwrap();
