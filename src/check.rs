@@ -105,7 +105,7 @@ impl<'r> Check<'r> {
         Self { fail_on, ..self }
     }
 
-    /// Fails for findings of these owners only.
+    /// Counts only findings of these owners.
     #[must_use]
     pub fn fail_for(self, fail_for: Vec<Owner>) -> Self {
         Self { fail_for, ..self }

@@ -79,7 +79,7 @@ pub(super) enum EntryState {
         /// True for an accepted failure, false for an accepted unknown.
         failed: bool,
         reason: String,
-        /// Where the waiver is written, and its last day.
+        /// Place of the waiver, and its last day.
         terms: String,
     },
 }
@@ -113,7 +113,7 @@ impl Collection {
         self.missing.push((short(reference, LONGEST), short(&why, LONGEST)));
     }
 
-    /// Names the images again, since a later image may share the name of an earlier one.
+    /// Renames all images, since a later image may have the name of an earlier one.
     fn name(&mut self) {
         let names: Vec<_> = self.images.iter().map(Collected::names).collect();
         for (image, name) in self.images.iter_mut().zip(distinct_names(&names)) {
@@ -197,7 +197,7 @@ impl RuleEntry {
         }
     }
 
-    /// The entry in a few lines. They name the image too, since services show findings far from the report's head.
+    /// Describes the entry in a few lines. They name the image, since services show findings without the report's head.
     pub(super) fn text(&self, image: &Collected) -> String {
         let mut lines = vec![self.message.clone()];
         lines.extend(self.note.clone());

@@ -53,11 +53,11 @@ pub struct Report<'a> {
     pub probe: Option<&'a Recording>,
 }
 
-/// How a format is written.
+/// The function that writes a format.
 enum Rendering {
-    /// Image by image, from the reports on one image.
+    /// Writes the reports on one image; called for each image.
     Each(fn(&[Report<'_>], &Style, &mut dyn Write) -> io::Result<()>),
-    /// As one document on all images.
+    /// Writes one document on all images.
     Whole(fn(&Collection, &mut dyn Write) -> io::Result<()>),
 }
 

@@ -79,7 +79,7 @@ pub(super) struct WaiverEntry {
     /// The rule: its id, or `area/*`.
     #[schemars(with = "String")]
     pub(super) rule: Spanned<String>,
-    /// Why the finding is accepted, for later readers.
+    /// Reason for the waiver, for later readers.
     #[schemars(with = "String", length(min = 1))]
     pub(super) reason: Spanned<String>,
     /// Last day of the waiver, as 2027-01-31 (UTC), or never. The finding fails again after it.
@@ -133,7 +133,7 @@ struct LongRequirement {
     /// The condition: `torch.version >= 2.6`, or CEL.
     #[schemars(with = "String")]
     that: Spanned<String>,
-    /// Why the condition must hold.
+    /// Reason for the requirement.
     because: Option<String>,
     /// Severity of a violation; error by default.
     severity: Option<Severity>,

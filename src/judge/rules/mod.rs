@@ -43,7 +43,7 @@ pub struct Rule {
     pub owner: Owner,
     /// The release of ncclcheck that introduced the rule.
     pub since: String,
-    /// Why the problem matters.
+    /// Explanation of why the problem matters.
     pub why: String,
     /// Instructions and lines to copy.
     pub fix: String,

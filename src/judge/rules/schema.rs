@@ -47,7 +47,7 @@ struct RuleDocument {
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     evidence: Vec<Spanned<String>>,
-    /// Why the problem matters.
+    /// Explanation of why the problem matters.
     why: String,
     /// Instructions and lines to copy.
     fix: String,

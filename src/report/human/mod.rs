@@ -144,7 +144,7 @@ fn colour(verdict: Verdict) -> anstyle::Style {
     })
 }
 
-/// `1 layer`, `2 layers`.
+/// Formats a count with its noun: `1 layer`, `2 layers`.
 pub(super) fn counted(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }

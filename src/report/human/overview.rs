@@ -92,7 +92,7 @@ fn nccl(facts: &Facts) -> Vec<(&'static str, String)> {
     std::iter::once(("NCCL", told)).chain(path).collect()
 }
 
-/// How torch is linked with NCCL and, if known, how the loader finds it.
+/// The kind of linkage between torch and NCCL and, if known, the route by which the loader finds NCCL.
 fn linkage(facts: &Facts) -> String {
     let linkage = told(facts.view(&key::TORCH_NCCL_LINKAGE));
     match facts.get(key::NCCL_LOADED_ROUTE) {
@@ -101,7 +101,7 @@ fn linkage(facts: &Facts) -> String {
     }
 }
 
-/// Bytes, to one decimal place: `5.4 GiB`.
+/// Formats a size in bytes with one decimal place: `5.4 GiB`.
 fn size(bytes: u64) -> String {
     let mut unit = 1_u64;
     let mut name = "bytes";

@@ -20,7 +20,7 @@ pub(super) struct ProbeJson<'a> {
     /// The container's settings in the engine: `HostConfig` of its answer to ContainerInspect.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     given: Option<&'a serde_json::Value>,
-    /// Why the probe program did not finish, if it did not.
+    /// Reason why the probe program did not finish; null if it did.
     unfinished: Option<&'a str>,
     /// The steps in order.
     steps: Vec<ProbeStep<'a>>,
@@ -38,7 +38,7 @@ struct ProbeStep<'a> {
     outcome: &'a str,
     /// Duration in seconds.
     seconds: Option<f64>,
-    /// Why the step was skipped, or how it failed.
+    /// Reason why the step was skipped, failed or exited uncleanly.
     why: Option<&'a str>,
     /// Results of the step.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
