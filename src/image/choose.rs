@@ -12,7 +12,9 @@ use crate::model::printable;
 
 use super::archive::{self, stream::Stream};
 use super::medium::Medium;
-use super::{ImageError, Request, daemon, layout, registry, root};
+use super::target::Target;
+use super::transports::TRANSPORTS;
+use super::{ImageError, Request, daemon, registry};
 
 /// Opens the medium that the request names.
 pub(super) fn choose(request: &Request) -> Result<Box<dyn Medium>, ImageError> {
@@ -27,7 +29,7 @@ pub(super) fn choose(request: &Request) -> Result<Box<dyn Medium>, ImageError> {
 fn bare(text: &str, request: &Request) -> Result<Box<dyn Medium>, ImageError> {
     let path = Path::new(text);
     let missing = match fs::metadata(path) {
-        Ok(metadata) => return Ok(by_content(path, &metadata, request)?),
+        Ok(metadata) => return Ok(by_content(text, &metadata, request)?),
         Err(error) if error.kind() == ErrorKind::NotFound => "there is no such file or folder".to_owned(),
         Err(error) => error.to_string(),
     };
@@ -54,18 +56,15 @@ fn bare(text: &str, request: &Request) -> Result<Box<dyn Medium>, ImageError> {
 }
 
 /// A path that exists is recognised by what is in it.
-fn by_content(path: &Path, metadata: &fs::Metadata, request: &Request) -> Result<Box<dyn Medium>, SourceError> {
+fn by_content(text: &str, metadata: &fs::Metadata, request: &Request) -> Result<Box<dyn Medium>, SourceError> {
+    let path = Path::new(text);
     if metadata.is_file() {
         return archive::open(path, None, request);
     }
-    if path.join("index.json").exists() || path.join("oci-layout").exists() {
-        return layout::open(path, None, request);
+    let marked = TRANSPORTS.iter().filter_map(|transport| Some((transport, transport.mark.as_ref()?)));
+    if let Some((transport, _)) = marked.clone().find(|(_, mark)| (mark.is_in)(path)) {
+        return (transport.open)(&Target::whole(text), request);
     }
-    if ["etc", "usr", "bin"].iter().any(|name| path.join(name).is_dir()) {
-        return root::open(path);
-    }
-    Err(SourceError::invalid(format!(
-        "{} is a folder with neither an image layout (index.json) nor a root file system (etc, usr) in it",
-        path.display()
-    )))
+    let known: Vec<_> = marked.map(|(_, mark)| mark.description).collect();
+    Err(SourceError::invalid(format!("{} is a folder with neither {} in it", path.display(), known.join(" nor "))))
 }

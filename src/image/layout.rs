@@ -9,7 +9,7 @@ use crate::model::{BlobRef, Digest, Hasher, ImagePath, Limits};
 
 use super::Request;
 use super::by_digest::ByDigest;
-use super::medium::{Medium, Transport, TransportKind};
+use super::medium::{FolderMark, Medium, Transport, TransportKind};
 use super::source::{Source, SourceError, StoredDocument, read_bounded};
 use super::target::{Selector, Target};
 
@@ -18,16 +18,16 @@ pub(super) static TRANSPORT: Transport = Transport {
     syntax: "DIR[:REF|@DIGEST]",
     description: "an OCI image layout",
     kind: TransportKind::Folder,
+    mark: Some(FolderMark {
+        description: "an image layout (index.json)",
+        is_in: |folder| ["index.json", "oci-layout"].iter().any(|name| folder.join(name).exists()),
+    }),
     parse: Target::path_and_selector,
     open: |target, request| open(target.path(), target.selector(), request),
 };
 
 /// Opens a layout in a folder.
-pub(super) fn open(
-    path: &Path,
-    selector: Option<&Selector>,
-    request: &Request,
-) -> Result<Box<dyn Medium>, SourceError> {
+fn open(path: &Path, selector: Option<&Selector>, request: &Request) -> Result<Box<dyn Medium>, SourceError> {
     let source = ImageLayout::open(Folder::new(path), &request.limits)?;
     Ok(Box::new(ByDigest { name: format!("oci:{}", path.display()), selector: selector.cloned(), source }))
 }

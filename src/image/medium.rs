@@ -1,5 +1,7 @@
 //! What every medium offers, and how a reference names one.
 
+use std::path::Path;
+
 use crate::image::source::SourceError;
 
 use super::plan::ImagePlan;
@@ -42,10 +44,21 @@ pub struct Transport {
     pub description: &'static str,
     /// What a target is.
     pub kind: TransportKind,
+    /// How a folder without a prefix is known to be a target; `None` where targets are no folders.
+    pub(super) mark: Option<FolderMark>,
     /// Reads a target, or returns why it is none.
     pub(super) parse: fn(&str) -> Result<Target, String>,
     /// Opens a target. Reads documents at most.
     pub(super) open: OpenTarget,
+}
+
+/// What a folder of one medium has, and others do not.
+#[derive(Debug)]
+pub(super) struct FolderMark {
+    /// For messages: what it shows, and by which files.
+    pub(super) description: &'static str,
+    /// Whether a folder has it.
+    pub(super) is_in: fn(&Path) -> bool,
 }
 
 /// What the target of a transport is.

@@ -10,8 +10,20 @@ pub use super::medium::{Transport, TransportKind};
 pub use super::target::{Selector, Target};
 pub use super::transports::{TRANSPORTS, transport_of};
 
-/// Transports of skopeo that are not supported.
-const UNSUPPORTED: [&str; 6] = ["dir", "containers-storage", "tarball", "sif", "ostree", "atomic"];
+/// The transports of skopeo, so that no name of one that is missing here is taken for an image's.
+const SKOPEO: [&str; 11] = [
+    "atomic",
+    "containers-storage",
+    "dir",
+    "docker",
+    "docker-archive",
+    "docker-daemon",
+    "oci",
+    "oci-archive",
+    "ostree",
+    "sif",
+    "tarball",
+];
 
 /// Where an image is, as the user wrote it.
 #[derive(Clone, Debug)]
@@ -51,7 +63,7 @@ pub fn untagged(reference: &str) -> &str {
 pub fn forms() -> Vec<(String, &'static str)> {
     let bare = [
         ("NAME".to_owned(), "looked for in the engine (Docker, Podman), then in the registry"),
-        ("PATH".to_owned(), "an archive, an OCI layout or a root file system, known by its content"),
+        ("PATH".to_owned(), "a file or a folder of one of the forms below, known by its content"),
     ];
     let named =
         TRANSPORTS.map(|transport| (format!("{}{}", transport.prefix, transport.syntax), transport.description));
@@ -73,11 +85,11 @@ impl FromStr for Reference {
         let Some((name, _)) = text.split_once(':') else {
             return Ok(Self::Bare(text.to_owned()));
         };
-        if UNSUPPORTED.contains(&name) {
-            return Err(error(format!("the transport {name}: is not supported; {} are", supported())));
-        }
         match TRANSPORTS.iter().find(|transport| transport.name() == name) {
             Some(transport) => target(transport, text).map(|target| Self::Transport(transport, target)).map_err(error),
+            None if SKOPEO.contains(&name) => {
+                Err(error(format!("the transport {name}: is not supported; {} are", supported())))
+            }
             None => Ok(Self::Bare(text.to_owned())),
         }
     }
@@ -145,7 +157,7 @@ mod tests {
             ("oci:", "needs a folder behind the colon"),
             ("docker-archive:a.tar:@x", "write :@0 for the first"),
             ("oci:dir@sha256:0", "is not a digest"),
-            ("dir:/tmp/x", "is not supported"),
+            ("sif:/tmp/x.sif", "is not supported; docker://, "),
         ] {
             let error = text.parse::<Reference>().unwrap_err().to_string();
             assert!(error.contains(why), "{error}");

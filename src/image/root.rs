@@ -7,7 +7,7 @@ use crate::image::source::SourceError;
 use crate::layer::scan::{Annotations, scan_folder};
 use crate::model::ImageConfig;
 
-use super::medium::{Medium, Transport, TransportKind};
+use super::medium::{FolderMark, Medium, Transport, TransportKind};
 use super::plan::{ImagePlan, LayerLocation, PlannedLayer};
 use super::scanned::ScannedLayer;
 use super::target::Target;
@@ -18,6 +18,10 @@ pub(super) static TRANSPORT: Transport = Transport {
     syntax: "DIR",
     description: "an unpacked root file system",
     kind: TransportKind::Folder,
+    mark: Some(FolderMark {
+        description: "a root file system (etc, usr)",
+        is_in: |folder| ["etc", "usr", "bin"].iter().any(|name| folder.join(name).is_dir()),
+    }),
     parse: Target::plain,
     open: |target, _| open(target.path()),
 };
@@ -29,7 +33,7 @@ struct RootFolder {
 }
 
 /// Opens a folder.
-pub(super) fn open(path: &Path) -> Result<Box<dyn Medium>, SourceError> {
+fn open(path: &Path) -> Result<Box<dyn Medium>, SourceError> {
     if !path.is_dir() {
         return Err(SourceError::invalid(format!("{} is no folder", path.display())));
     }

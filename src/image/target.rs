@@ -29,13 +29,18 @@ impl Target {
     /// The name of an image in a registry, with what is left out of it: `docker.io/library/debian:latest` for `debian`.
     pub(super) fn registry_name(text: &str) -> Result<Self, String> {
         let name: RegistryName = text.parse().map_err(|why| format!("{why}"))?;
-        Self::plain(&name.to_string())
+        Ok(Self::whole(&name.to_string()))
     }
 
     /// A name or a path, all of it.
     #[expect(clippy::unnecessary_wraps, reason = "parses a target, as its siblings do")]
     pub(super) fn plain(text: &str) -> Result<Self, String> {
-        Ok(Self { text: text.to_owned(), selector: None })
+        Ok(Self::whole(text))
+    }
+
+    /// A name or a path that is known to be one.
+    pub(super) fn whole(text: &str) -> Self {
+        Self { text: text.to_owned(), selector: None }
     }
 
     /// `PATH[:REF|:@INDEX|@DIGEST]`. A path with a colon in it cannot be told apart and is cut at the first one, as skopeo

@@ -20,6 +20,7 @@ pub(in crate::image) static TRANSPORT: Transport = Transport {
     syntax: "PATH[:REF]",
     description: "what `docker save` wrote",
     kind: TransportKind::File,
+    mark: None,
     parse: Target::path_and_selector,
     open: |target, request| super::open(target.path(), target.selector(), request),
 };

@@ -16,6 +16,7 @@ pub(in crate::image) static TRANSPORT: Transport = Transport {
     syntax: "FILE[:REF]",
     description: "the same in a tar archive",
     kind: TransportKind::File,
+    mark: None,
     parse: Target::path_and_selector,
     open: |target, request| super::open(target.path(), target.selector(), request),
 };

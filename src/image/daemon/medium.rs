@@ -15,6 +15,7 @@ pub(in crate::image) static TRANSPORT: Transport = Transport {
     syntax: "NAME",
     description: "in an engine",
     kind: TransportKind::Engine,
+    mark: None,
     parse: Target::plain,
     open: |target, request| open(target.text(), request),
 };

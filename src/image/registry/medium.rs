@@ -13,6 +13,7 @@ pub(in crate::image) static TRANSPORT: Transport = Transport {
     syntax: "NAME",
     description: "in a registry",
     kind: TransportKind::Registry,
+    mark: None,
     parse: Target::registry_name,
     open: |target, request| {
         let name = target.text().parse().map_err(|why| SourceError::invalid(format!("{why}")))?;
