@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek as _, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::model::{BlobRef, Digest, Hasher, ImagePath, Limits};
+use crate::model::{BlobRef, Digest, ImagePath, Limits};
 
 use super::Request;
 use super::by_digest::ByDigest;
@@ -44,6 +44,22 @@ pub(super) trait LayoutFiles: Sync + std::fmt::Debug {
     /// first byte on.
     fn open_range(&self, _path: &ImagePath, _range: Range<u64>) -> Result<Option<OpenedFile<'_>>, SourceError> {
         Ok(None)
+    }
+
+    /// A part of a blob that is stored in this file, as [`Source::open_range`] returns it.
+    fn blob_range(
+        &self,
+        path: &ImagePath,
+        blob: &BlobRef,
+        range: Range<u64>,
+    ) -> Result<Option<Box<dyn Read + Send + '_>>, SourceError> {
+        match self.open_range(path, range)? {
+            Some((_, size)) if size != blob.size => Err(SourceError::invalid(format!(
+                "blob {} has {size} bytes, its descriptor says {}",
+                blob.digest, blob.size
+            ))),
+            found => Ok(found.map(|(reader, _)| reader)),
+        }
     }
 
     /// For messages: where these files are.
@@ -152,9 +168,7 @@ pub(super) fn blob_path(digest: &Digest) -> ImagePath {
 impl<F: LayoutFiles> Source for ImageLayout<F> {
     fn top(&self) -> Result<StoredDocument, SourceError> {
         let bytes = self.files.document(&ImagePath::from("index.json"), &self.limits)?.unwrap_or_default();
-        let mut hasher = Hasher::sha256();
-        hasher.update(&bytes);
-        Ok(StoredDocument { digest: hasher.finish(), media_type: None, bytes })
+        Ok(StoredDocument::of_file(bytes))
     }
 
     fn manifest(&self, digest: &Digest) -> Result<Vec<u8>, SourceError> {
@@ -166,12 +180,6 @@ impl<F: LayoutFiles> Source for ImageLayout<F> {
     }
 
     fn open_range(&self, blob: &BlobRef, range: Range<u64>) -> Result<Option<Box<dyn Read + Send + '_>>, SourceError> {
-        match self.files.open_range(&blob_path(&blob.digest), range)? {
-            Some((_, size)) if size != blob.size => Err(SourceError::invalid(format!(
-                "blob {} has {size} bytes, its descriptor says {}",
-                blob.digest, blob.size
-            ))),
-            found => Ok(found.map(|(reader, _)| reader)),
-        }
+        self.files.blob_range(&blob_path(&blob.digest), blob, range)
     }
 }

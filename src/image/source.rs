@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::PathBuf;
 
-use crate::model::{BlobRef, Digest, DigestError, Environment, Limits, help_line};
+use crate::model::{BlobRef, Digest, DigestError, Environment, Hasher, Limits, help_line};
 
 /// What the user asked for that concerns how media are reached.
 #[derive(Clone, Debug)]
@@ -49,6 +49,15 @@ pub struct StoredDocument {
     pub media_type: Option<String>,
     /// The bytes, verified where the medium told their digest.
     pub bytes: Vec<u8>,
+}
+
+impl StoredDocument {
+    /// A document from a file, of which nothing but itself says what it is.
+    pub(super) fn of_file(bytes: Vec<u8>) -> Self {
+        let mut hasher = Hasher::sha256();
+        hasher.update(&bytes);
+        Self { digest: hasher.finish(), media_type: None, bytes }
+    }
 }
 
 /// A medium that hands out content by digest, in any order and from several threads.
