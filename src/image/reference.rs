@@ -66,7 +66,7 @@ pub fn forms() -> Vec<(String, &'static str)> {
         ("PATH".to_owned(), "a file or a folder of one of the forms below, known by its content"),
     ];
     let named =
-        TRANSPORTS.map(|transport| (format!("{}{}", transport.prefix, transport.syntax), transport.description));
+        TRANSPORTS.iter().map(|transport| (format!("{}{}", transport.prefix, transport.syntax), transport.description));
     let stdin = ("-".to_owned(), "an archive on standard input");
     bare.into_iter().chain(named).chain([stdin]).collect()
 }
@@ -107,8 +107,8 @@ fn target(transport: &Transport, text: &str) -> Result<Target, String> {
 
 /// The transports, as a list for a sentence.
 fn supported() -> String {
-    let [first @ .., last] = TRANSPORTS.map(|transport| transport.prefix);
-    format!("{} and {last}", first.join(", "))
+    let prefixes: Vec<_> = TRANSPORTS.iter().map(|transport| transport.prefix).collect();
+    prefixes.split_last().map_or_else(String::new, |(last, others)| format!("{} and {last}", others.join(", ")))
 }
 
 impl fmt::Display for Reference {
@@ -157,7 +157,7 @@ mod tests {
             ("oci:", "needs a folder behind the colon"),
             ("docker-archive:a.tar:@x", "write :@0 for the first"),
             ("oci:dir@sha256:0", "is not a digest"),
-            ("sif:/tmp/x.sif", "is not supported; docker://, "),
+            ("sif:/tmp/x.sif", "is not supported; docker://, docker-daemon:, "),
         ] {
             let error = text.parse::<Reference>().unwrap_err().to_string();
             assert!(error.contains(why), "{error}");

@@ -1,16 +1,15 @@
 //! The transports: one line for each medium that a reference can name.
 
 use super::medium::Transport;
-use super::{archive, daemon, layout, registry, root};
 
-/// All transports, in the order of the help.
-pub static TRANSPORTS: [&Transport; 6] = [
-    &registry::medium::TRANSPORT,
-    &daemon::medium::TRANSPORT,
-    &archive::docker::TRANSPORT,
-    &layout::TRANSPORT,
-    &archive::oci::TRANSPORT,
-    &root::TRANSPORT,
+/// All transports, in the order of the help and of the marks by which a folder is recognised.
+pub static TRANSPORTS: &[&Transport] = &[
+    &super::registry::medium::TRANSPORT,
+    &super::daemon::medium::TRANSPORT,
+    &super::archive::docker::TRANSPORT,
+    &super::layout::TRANSPORT,
+    &super::archive::oci::TRANSPORT,
+    &super::root::TRANSPORT,
 ];
 
 /// The transport that a reference begins with, and what follows it. `None` for a bare name or path.
