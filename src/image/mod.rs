@@ -4,6 +4,7 @@ mod archive;
 mod by_digest;
 mod choose;
 pub(crate) mod daemon;
+mod directory;
 pub mod dockerfile;
 pub(crate) mod history;
 mod layers;

@@ -136,6 +136,7 @@ mod tests {
             "oci:layout:2.9.0",
             "oci:layout@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
             "oci-archive:a.tar",
+            "dir:copy:of/a@1",
             "root:/mnt",
             "-",
             "localhost:5000/torch",

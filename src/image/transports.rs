@@ -9,6 +9,7 @@ pub static TRANSPORTS: &[&Transport] = &[
     &super::archive::docker::TRANSPORT,
     &super::layout::TRANSPORT,
     &super::archive::oci::TRANSPORT,
+    &super::directory::TRANSPORT,
     &super::root::TRANSPORT,
 ];
 

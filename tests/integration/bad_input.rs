@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::media::skopeo_folder;
 use crate::support::{layout, run, stderr, world};
 
 /// Runs `check` and expects a refusal that says all of `texts`.
@@ -83,6 +84,44 @@ fn damaged_archives_and_layouts() {
     }
     fs::remove_file(&path).unwrap();
     refused(&[&reference], None, &["has no blob sha256:"]);
+}
+
+#[test]
+fn damaged_copies_by_skopeo() {
+    let layout = layout("good");
+    let index: serde_json::Value =
+        serde_json::from_slice(&fs::read(layout.path().join("index.json")).unwrap()).unwrap();
+    let folder = skopeo_folder(layout.path(), &index["manifests"][0]);
+    let bare = folder.path().display().to_string();
+    let reference = format!("dir:{bare}");
+    let help = "help: copy the image again: skopeo copy SOURCE dir:PATH";
+
+    let name = layer(layout.path()).file_name().unwrap().to_owned();
+    let path = folder.path().join(name);
+    let good = fs::read(&path).unwrap();
+    let mut flipped = good.clone();
+    *flipped.last_mut().unwrap() ^= 1;
+    for (bytes, text) in [(&good[..good.len() / 2], "its descriptor says"), (&flipped, "is corrupt")] {
+        fs::write(&path, bytes).unwrap();
+        refused(&[&reference], None, &["layer ", text]);
+    }
+    fs::remove_file(&path).unwrap();
+    refused(&[&reference], None, &[&format!("{} is missing", path.display()), help]);
+
+    let manifest = folder.path().join("manifest.json");
+    fs::write(&manifest, "{").unwrap();
+    refused(&[&reference], None, &[&format!("{} is not JSON: EOF", manifest.display()), help]);
+    fs::remove_file(&manifest).unwrap();
+    for reference in [&reference, &bare] {
+        refused(&[reference], None, &[&format!("{} is missing", manifest.display()), help]);
+    }
+    // A file `version` of another kind shows nothing.
+    fs::write(folder.path().join("version"), "1.0\n").unwrap();
+    refused(
+        &[&bare],
+        None,
+        &["is a folder with neither an image layout (index.json) nor a copy by skopeo (version) nor"],
+    );
 }
 
 #[test]

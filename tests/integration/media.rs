@@ -67,6 +67,30 @@ pub(crate) fn docker_archive(layout: &Path, old: bool) -> Vec<u8> {
     builder.into_inner().unwrap()
 }
 
+/// What `skopeo copy --all oci:LAYOUT dir:` writes of the image or index that this descriptor is of.
+pub(crate) fn skopeo_folder(layout: &Path, top: &Value) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let hex = |digest: &Value| digest.as_str().unwrap().replacen("sha256:", "", 1);
+    let copy = |digest: &Value, name: &str| fs::copy(blob(layout, digest), folder.path().join(name)).unwrap();
+    let copy_blobs = |manifest: &Value| {
+        let manifest = json_of(&blob(layout, manifest));
+        for descriptor in manifest["layers"].as_array().unwrap().iter().chain([&manifest["config"]]) {
+            copy(&descriptor["digest"], &hex(&descriptor["digest"]));
+        }
+    };
+    fs::write(folder.path().join("version"), "Directory Transport Version: 1.1\n").unwrap();
+    copy(&top["digest"], "manifest.json");
+    match json_of(&blob(layout, &top["digest"]))["manifests"].as_array() {
+        None => copy_blobs(&top["digest"]),
+        Some(manifests) => manifests.iter().for_each(|manifest| {
+            copy(&manifest["digest"], &format!("{}.manifest.json", hex(&manifest["digest"])));
+            copy_blobs(&manifest["digest"]);
+        }),
+    }
+    fs::write(folder.path().join("signature-1"), "of no concern").unwrap();
+    folder
+}
+
 pub(crate) fn gunzip(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     std::io::copy(&mut flate2::read::MultiGzDecoder::new(bytes), &mut out).unwrap();
@@ -87,6 +111,9 @@ fn every_medium_gives_the_same_answers() {
         let archive = world(name).display().to_string();
         let folder = tempfile::tempdir().unwrap();
         let mut references = BTreeMap::new();
+        let copy = skopeo_folder(layout.path(), &json_of(&layout.path().join("index.json"))["manifests"][0]);
+        references.insert("dir", format!("dir:{}", copy.path().display()));
+        references.insert("bare path of a dir", copy.path().display().to_string());
         references.insert("oci-archive", format!("oci-archive:{archive}"));
         references.insert("bare path", archive.clone());
         for (kind, bytes) in [

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::media::skopeo_folder;
 use crate::support::{layout, run, stderr};
 
 /// Stores a document as a blob and describes it.
@@ -52,11 +53,15 @@ fn several() -> tempfile::TempDir {
     folder
 }
 
-/// The platforms that are judged, or what is said instead.
+/// The platforms of a layout that are judged, or what is said instead.
 fn judged(layout: &Path, selector: &str, options: &[&str]) -> Result<Vec<String>, String> {
-    let reference = format!("oci:{}{selector}", layout.display());
+    judged_of(&format!("oci:{}{selector}", layout.display()), options)
+}
+
+/// The same of any reference.
+fn judged_of(reference: &str, options: &[&str]) -> Result<Vec<String>, String> {
     let arguments: Vec<&str> =
-        ["check", "--format", "json"].iter().chain(options).copied().chain([reference.as_str()]).collect();
+        ["check", "--format", "json"].iter().chain(options).copied().chain([reference]).collect();
     let output = run(&arguments, None);
     if output.status.code() == Some(2) {
         return Err(stderr(&output));
@@ -66,7 +71,7 @@ fn judged(layout: &Path, selector: &str, options: &[&str]) -> Result<Vec<String>
         .lines()
         .map(|line| {
             let report: Value = serde_json::from_str(line).unwrap();
-            let is_alone = matches!(selector, ":other" | ":twin");
+            let is_alone = reference.ends_with(":other") || reference.ends_with(":twin");
             assert!(report["image"]["notes"].to_string().contains("attestation manifest") || is_alone);
             report["image"]["platform"].as_str().unwrap().to_owned()
         })
@@ -127,4 +132,23 @@ fn two_images_for_one_platform_are_not_guessed_between() {
     add_twin(path, &json!({}));
     let error = judged(path, "", &["--platform", "linux/riscv64"]).unwrap_err();
     assert!(error.contains("several images here are meant") && error.contains(" other"), "{error}");
+}
+
+#[test]
+fn an_index_that_skopeo_copied_to_a_folder() {
+    let layout = several();
+    let index: Value = serde_json::from_slice(&fs::read(layout.path().join("index.json")).unwrap()).unwrap();
+    let folder = skopeo_folder(layout.path(), &index["manifests"][0]);
+    let reference = format!("dir:{}", folder.path().display());
+    assert_eq!(judged_of(&reference, &["--platform", "linux/arm64"]).unwrap(), ["linux/arm64"]);
+    assert_eq!(judged_of(&reference, &["--all-platforms"]).unwrap(), ["linux/arm64", "linux/amd64"]);
+    // Without --all, skopeo may copy an index and one of its images.
+    let inner = blob(layout.path(), &index["manifests"][0]);
+    let arm64 = inner["manifests"][0]["digest"].as_str().unwrap().replacen("sha256:", "", 1);
+    let lost = folder.path().join(format!("{arm64}.manifest.json"));
+    fs::remove_file(&lost).unwrap();
+    assert_eq!(judged_of(&reference, &["--platform", "linux/amd64"]).unwrap(), ["linux/amd64"]);
+    let error = judged_of(&reference, &["--platform", "linux/arm64"]).unwrap_err();
+    assert!(error.contains(&format!("{} is missing", lost.display())), "{error}");
+    assert!(error.contains("help: copy every image of the index: skopeo copy --all"), "{error}");
 }

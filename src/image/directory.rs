@@ -1,0 +1,100 @@
+//! What `skopeo copy … dir:PATH` writes (containers-transports(5)): a folder with the manifest or index in `manifest.json`, each
+//! manifest of an index in `HEX.manifest.json`, and every blob in a file with the hex digits of its digest for a name.
+//!
+//! Signatures lie beside them (`signature-N`, `HEX.signature-N`). They are not read: nothing is judged by them.
+
+use std::io::Read;
+use std::ops::Range;
+use std::path::Path;
+
+use serde::de::IgnoredAny;
+
+use crate::model::{BlobRef, Digest, ImagePath, Limits};
+
+use super::Request;
+use super::by_digest::ByDigest;
+use super::layout::{Folder, LayoutFiles as _};
+use super::medium::{FolderMark, Medium, Transport, TransportKind};
+use super::source::{Source, SourceError, StoredDocument, read_bounded};
+use super::target::Target;
+
+pub(super) static TRANSPORT: Transport = Transport {
+    prefix: "dir:",
+    syntax: "DIR",
+    description: "a folder that `skopeo copy` wrote",
+    kind: TransportKind::Folder,
+    mark: Some(FolderMark { description: "a copy by skopeo (version)", is_in: has_version }),
+    parse: Target::plain,
+    open: |target, request| open(target.path(), request),
+};
+
+/// The manifest or index of the image.
+const MANIFEST: &str = "manifest.json";
+
+/// How the file `version` begins. Other folders may have files of these names, but none with this text.
+const VERSION: &[u8; 29] = b"Directory Transport Version: ";
+
+/// What helps against a damaged copy.
+const COPY_AGAIN: &str = "copy the image again: skopeo copy SOURCE dir:PATH";
+
+fn has_version(folder: &Path) -> bool {
+    let files = Folder::new(folder);
+    let Ok(Some((mut version, _))) = files.open(&ImagePath::from("version")) else { return false };
+    let mut head = [0; VERSION.len()];
+    version.read_exact(&mut head).is_ok() && head == *VERSION
+}
+
+fn open(path: &Path, request: &Request) -> Result<Box<dyn Medium>, SourceError> {
+    let source = Directory { files: Folder::new(path), limits: request.limits.clone() };
+    source.file(MANIFEST, COPY_AGAIN)?;
+    Ok(Box::new(ByDigest { name: format!("dir:{}", path.display()), selector: None, source }))
+}
+
+/// A folder that skopeo wrote.
+#[derive(Debug)]
+struct Directory {
+    files: Folder,
+    limits: Limits,
+}
+
+impl Directory {
+    /// A file, or what helps where it is missing.
+    fn file(&self, name: &str, help: &str) -> Result<Box<dyn Read + Send + '_>, SourceError> {
+        let found = self.files.open(&ImagePath::from(name))?;
+        let missing = || self.broken(name, "is missing", help);
+        found.map(|(reader, _)| reader).ok_or_else(missing)
+    }
+
+    /// A small file, whole.
+    fn document(&self, name: &str, help: &str) -> Result<Vec<u8>, SourceError> {
+        let what = format!("reading {name} of {}", self.files.place());
+        read_bounded(self.file(name, help)?, self.limits.document, &what)
+    }
+
+    fn broken(&self, name: &str, how: &str, help: &str) -> SourceError {
+        SourceError::Invalid { what: format!("{}/{name} {how}", self.files.place()), hint: Some(help.to_owned()) }
+    }
+}
+
+impl Source for Directory {
+    fn top(&self) -> Result<StoredDocument, SourceError> {
+        let bytes = self.document(MANIFEST, COPY_AGAIN)?;
+        // No descriptor has its digest, so that nothing but its form shows damage.
+        serde_json::from_slice::<IgnoredAny>(&bytes)
+            .map_err(|error| self.broken(MANIFEST, &format!("is not JSON: {error}"), COPY_AGAIN))?;
+        Ok(StoredDocument::of_file(bytes))
+    }
+
+    fn manifest(&self, digest: &Digest) -> Result<Vec<u8>, SourceError> {
+        let help = "copy every image of the index: skopeo copy --all SOURCE dir:PATH";
+        self.document(&format!("{}.{MANIFEST}", digest.hex()), help)
+    }
+
+    fn open(&self, blob: &BlobRef) -> Result<Box<dyn Read + Send + '_>, SourceError> {
+        self.file(blob.digest.hex(), COPY_AGAIN)
+    }
+
+    fn open_range(&self, blob: &BlobRef, range: Range<u64>) -> Result<Option<Box<dyn Read + Send + '_>>, SourceError> {
+        self.files.blob_range(&ImagePath::from(blob.digest.hex()), blob, range)
+    }
+}
