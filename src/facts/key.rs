@@ -326,6 +326,8 @@ keys! {
     RUN_NOFILE "run.nofile" i64, "Soft limit of open files";
     RUN_PROCESSORS "run.processors" i64, "Number of processors that the container may use";
     RUN_RUNTIME_VARIABLES "run.variables" BTreeMap<String, String>, "NCCL, CUDA and RDMA variables in the environment of the probe's processes";
+    RUN_STORAGE "run.storage.folders" Vec<String>, "Folders to which training writes by default, with what it keeps there";
+    RUN_STORAGE_UNWRITABLE "run.storage.unwritable" Vec<String>, "Folders of run.storage.folders in which no file can be created, each with the variable or default that names it, the error and the file system";
     RUN_DRIVER "run.driver" Version, "Version of the driver, from NVML";
     RUN_GPU_COUNT "run.gpu.count" i64, "Number of GPUs in the container, from NVML";
     RUN_GPU_MODELS "run.gpu.models" Vec<String>, "Models of the GPUs in the container";

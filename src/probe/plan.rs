@@ -136,6 +136,6 @@ mod tests {
         let more = ProbePlan::new(&[]).unwrap().and("what-if").and("limits");
         assert_eq!(more.steps.last().unwrap(), "what-if");
         assert_eq!(more.deadlines.len(), more.steps.len());
-        assert!(ProbePlan::new(&["nccl".to_owned()]).unwrap_err().contains("there are limits, gpus"));
+        assert!(ProbePlan::new(&["nccl".to_owned()]).unwrap_err().contains("there are limits, storage, gpus"));
     }
 }

@@ -6,6 +6,7 @@ mod container;
 mod gpus;
 mod pytorch;
 mod rdma;
+mod storage;
 mod topology;
 
 use crate::facts::Facts;
@@ -19,6 +20,7 @@ pub(crate) use collectives::{bandwidth, log};
 /// Adds what a probe found to the facts about an image; of an image that was not looked at there are none.
 pub(crate) fn add(recording: &Recording, facts: &mut Facts) {
     container::produce(recording, facts);
+    storage::produce(recording, facts);
     gpus::produce(recording, facts);
     topology::produce(recording, facts);
     rdma::produce(recording, facts);

@@ -1,4 +1,5 @@
 """The mounts that this process sees."""
+import os
 from collections import namedtuple
 
 from ncclcheck_probe.facts import read_text
@@ -26,3 +27,9 @@ def unescaped(name):
 def mount_at(point):
     """The mount whose mount point is this folder; None for an ordinary folder."""
     return next((mount for mount in reversed(mounts()) if mount.point == point), None)
+
+
+def mount_of(path):
+    """The mount that a path without links lies on."""
+    around = [mount for mount in mounts() if os.path.commonpath((mount.point, path)) == mount.point]
+    return max(reversed(around), key=lambda mount: len(mount.point))

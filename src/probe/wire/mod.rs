@@ -30,6 +30,7 @@ pub mod limits;
 pub mod pytorch;
 pub mod rdma;
 mod schema;
+pub mod storage;
 pub mod topology;
 pub mod what_if;
 

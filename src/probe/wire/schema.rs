@@ -13,6 +13,7 @@ use super::isolated::IsolatedBody;
 use super::limits::LimitsBody;
 use super::pytorch::{MappedLibraries, PytorchBody, TorchBuild};
 use super::rdma::RdmaBody;
+use super::storage::StorageBody;
 use super::topology::TopologyBody;
 use super::what_if::WhatIfBody;
 use super::{KIND, PartBody, StepBody};
@@ -25,6 +26,7 @@ pub fn schema() -> String {
     let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let bodies = [
         step::<LimitsBody>(&mut generator),
+        step::<StorageBody>(&mut generator),
         step::<GpusBody>(&mut generator),
         step::<TopologyBody>(&mut generator),
         step::<RdmaBody>(&mut generator),

@@ -43,7 +43,7 @@ class Pieces(unittest.TestCase):
         plan, steps = module("plan"), module("main").STEPS
         complete = plan.complete_plan({}, steps)
         self.assertEqual(plan.complete_plan(json.loads(json.dumps(complete)), steps), complete)
-        self.assertEqual(complete["steps"], ["limits", "gpus", "topology", "rdma", "pytorch", "collectives"])
+        self.assertEqual(complete["steps"], ["limits", "storage", "gpus", "topology", "rdma", "pytorch", "collectives"])
 
     def test_code_that_a_gpu_runs(self):
         code_for = module("pytorch").code_for
