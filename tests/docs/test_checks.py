@@ -1,0 +1,80 @@
+"""The checks of the documentation notice what is wrong."""
+import importlib.machinery, importlib.util, pathlib, tempfile, unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def script(path):
+    loader = importlib.machinery.SourceFileLoader(path.name.replace("-", "_"), str(path))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+EXAMPLES, LINKS, PAGES = script(HERE / "examples"), script(HERE / "links"), script(HERE.parents[1] / "scripts/book-pages")
+
+
+class Examples(unittest.TestCase):
+    def test_output_is_compared_whole(self):
+        self.assertTrue(EXAMPLES.matches("a\nb\n", "a\nb\n"))
+        for shown in ("a\n", "b\n", "a\nb\nc\n", "", "...\nc\n"):
+            self.assertFalse(EXAMPLES.matches(shown, "a\nb\n"), shown)
+        self.assertTrue(EXAMPLES.matches("a\n...\nd\n", "a\nb\nc\nd\n"))
+
+    def test_commands_run_in_turn_with_files_and_status(self):
+        text = "```yaml file=a.yaml\nx: 1\n```\n```console\n$ cat a.yaml; \\\nfalse\n$ echo $?\n$ echo 'b\nc'\n```\n"
+        self.assertEqual([actual for _, _, actual in EXAMPLES.run_page(text, pathlib.Path("/bin/true"))], ["x: 1\n", "1\n", "b\nc\n"])
+
+    def test_the_program_under_test_runs(self):
+        (_, expected, actual), = EXAMPLES.run_page("```console\n$ ncclcheck hello\nbye\n```\n", pathlib.Path("/bin/echo"))
+        self.assertEqual((expected, actual), ("bye\n", "hello\n"))
+
+    def test_rewriting_keeps_all_else(self):
+        text = "before\n```sh\n$ no\n```\n```console\n$ echo new\nold\n$ echo kept\n...\n```\nafter\n"
+        results = EXAMPLES.run_page(text, pathlib.Path("/bin/true"))
+        self.assertEqual(EXAMPLES.rewritten(text, results), text.replace("old", "new"))
+
+
+class Links(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name).resolve()
+        (self.folder / "a.html").write_text('<h1 id="one"></h1><a href="https://example.com/">x</a>')
+        (self.folder / "a.md").write_text("# One `two`: three\n\n    text\n")
+
+    def test_pages(self):
+        for target, is_broken in [("a.html", False), ("a.html#one", False), ("#two", True), ("a.html#two", True), ("c.html", True), ("..", True)]:
+            (self.folder / "b.html").write_text(f'<a href="{target}">x</a>')
+            self.assertEqual(LINKS.book(self.folder), (2, [f"b.html: {target}"] if is_broken else []), target)
+
+    def test_markdown(self):
+        page = self.folder / "b.md"
+        for target, is_broken in [("a.md", False), ("a.md#one-two-three", False), ("a.md#one", True), ("c.md", True), ("https://example.com", False)]:
+            page.write_text(f"[x]({target}) and `[y](nothing)`\n```sh\n[z](nothing)\n```\n")
+            self.assertEqual(LINKS.markdown([page]), [f"{page}: {target}"] if is_broken else [], target)
+
+
+class Symptoms(unittest.TestCase):
+    RULES = {"a/b": {"title": "t", "fix": "Do this:\n  RUN x | y", "raw": "it's broken"}}
+    PATTERNS = {"p": {"example": "host:1:2 [0] a.cc:1 NCCL WARN Out of luck", "meaning": "no luck"}}
+
+    def test_faults_are_reported(self):
+        for row, count in [
+            ({"text": "It's Broken", "rules": ["a/b"]}, 0),
+            ({"text": "all is well", "rules": ["a/b"]}, 1),
+            ({"text": "all is well", "rules": ["a/b"], "source": "a book"}, 0),
+            ({"text": "it's broken", "rules": ["a/b", "a/c"]}, 1),
+            ({"log": "p", "rules": ["a/b"]}, 0),
+            ({"log": "q", "rules": ["a/b"]}, 1),
+            ({"log": "p"}, 1),
+        ]:
+            self.assertEqual(len(list(PAGES.faults(row, self.PATTERNS, self.RULES))), count, row)
+
+    def test_rows(self):
+        expected = "| `Out of luck` | No luck. | [a/b](rules/a/b.md)<br>Do this: `RUN x \\| y` |\n"
+        self.assertEqual(PAGES.line({"log": "p", "rules": ["a/b"]}, self.PATTERNS, self.RULES), expected)
+
+
+if __name__ == "__main__":
+    unittest.main()
