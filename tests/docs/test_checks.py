@@ -72,7 +72,7 @@ class Symptoms(unittest.TestCase):
             self.assertEqual(len(list(PAGES.faults(row, self.PATTERNS, self.RULES))), count, row)
 
     def test_rows(self):
-        expected = "| `Out of luck` | No luck. | [a/b](rules/a/b.md)<br>Do this: `RUN x \\| y` |\n"
+        expected = "| `Out of luck`<br>No luck. | [a/b](rules/a/b.md)<br>Do this: `RUN x \\| y` |\n"
         self.assertEqual(PAGES.line({"log": "p", "rules": ["a/b"]}, self.PATTERNS, self.RULES), expected)
 
 
