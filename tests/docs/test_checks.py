@@ -17,7 +17,7 @@ EXAMPLES, LINKS, PAGES = script(HERE / "examples"), script(HERE / "links"), scri
 class Examples(unittest.TestCase):
     def test_output_is_compared_whole(self):
         self.assertTrue(EXAMPLES.matches("a\nb\n", "a\nb\n"))
-        for shown in ("a\n", "b\n", "a\nb\nc\n", "", "...\nc\n"):
+        for shown in ("a\n", "b\n", "a\nb\nc\n", "", "...\nc\n", "...\na\nb\n"):
             self.assertFalse(EXAMPLES.matches(shown, "a\nb\n"), shown)
         self.assertTrue(EXAMPLES.matches("a\n...\nd\n", "a\nb\nc\nd\n"))
 

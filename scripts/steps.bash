@@ -1,0 +1,54 @@
+# Steps that scripts/test and scripts/check share; sourced by both in the root of the repository. Each step is one line with the time it
+# took. Its log is in target/test/, and the end of it is shown if it failed.
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}") logs=$(realpath -m "${CARGO_TARGET_DIR:-target}")/test
+passed=0 failed=0
+mkdir -p "$logs"
+
+step() {  # step NAME COMMAND...: counts one, passed or failed, unless the command is a function that sets `good` and `bad`
+  local name=$1 log="$logs/${1// /-}.log" start=$SECONDS good='' bad='' status=0 word=ok more=''; shift
+  printf '%-28s ' "$name"
+  "$@" > "$log" 2>&1 < /dev/null || status=$?
+  [ -n "$good" ] || good=$((status == 0)) bad=$((status != 0))
+  [ "$status" = 0 ] || [ "$bad" != 0 ] || bad=1
+  [ "$bad" = 0 ] || word=FAILED
+  [ $((good + bad)) = 1 ] || more="$good passed, $bad failed"
+  printf '%-6s %5d s  %s\n' $word $((SECONDS - start)) "$more"
+  passed=$((passed + good)) failed=$((failed + bad))
+  if [ "$bad" != 0 ]; then tail -n 200 "$log" | sed 's/^/  | /'; return 1; fi
+}
+
+nextest() {  # nextest ARGUMENTS...: every test counts
+  local report=$target/nextest/ci/junit.xml status=0 n='"\([0-9]*\)"'
+  rm -f "$report"
+  cargo nextest run --workspace --cargo-quiet --locked --profile ci "$@" || status=$?
+  [ -s "$report" ] || { echo "no report in $report"; return 1; }
+  read -r good bad < <(sed -n "s/^<testsuites .* tests=$n failures=$n errors=$n.*/\1 \2 \3/p" "$report" | awk '{print $1 - $2 - $3, $2 + $3}')
+  return $status
+}
+
+unittests() {  # unittests FILES COMMAND...: all tests that FILES define must run
+  local files=$1 status=0 defined ran; shift
+  env PYTHONDONTWRITEBYTECODE=1 "$@" -v || status=$?
+  defined=$(grep -rhIE '^ +(async )?def test_' "$files" | wc -l)
+  ran=$(sed -n 's/^Ran \([0-9]*\) tests\{0,1\} in .*/\1/p' "$log")
+  bad=$(grep -cE '^(FAIL|ERROR): ' "$log") || true
+  good=$((${ran:-0} - bad))
+  if [ "${ran:-0}" -lt "$defined" ] || [ "$defined" = 0 ]; then echo "${ran:-0} of $defined tests ran"; status=1; fi
+  return $status
+}
+
+book() {  # mdBook exits with 0 where an include or a chapter is missing, and warns
+  mdbook build docs --dest-dir "$target/book" && ! grep -E '^( WARN|ERROR) ' "$log" && tests/docs/links "$target/book"
+}
+
+code_steps() {  # what reads the code and its documentation, without running the program
+  step format cargo fmt --check || true
+  step clippy cargo clippy --quiet --locked --workspace --all-targets -- -D warnings || true
+  step documentation env RUSTDOCFLAGS='-D warnings' cargo doc --workspace --quiet --locked --no-deps || true
+}
+
+book_steps() {  # the book, and the scripts that make and check it
+  step 'generated chapters' scripts/book-pages --check || true
+  step 'scripts of the book' unittests tests/docs python3 -m unittest discover -s tests/docs || true
+  step 'book and its links' book || true
+}
