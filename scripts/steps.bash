@@ -38,7 +38,7 @@ unittests() {  # unittests FILES COMMAND...: all tests that FILES define must ru
 }
 
 book() {  # mdBook exits with 0 where an include or a chapter is missing, and warns
-  mdbook build docs --dest-dir "$target/book" && ! grep -E '^( WARN|ERROR) ' "$log" && tests/docs/links "$target/book"
+  mdbook build docs --dest-dir "$target/book" && ! grep -qE '^( WARN|ERROR) ' "$log" && tests/docs/links "$target/book"
 }
 
 code_steps() {  # what reads the code and its documentation, without running the program
