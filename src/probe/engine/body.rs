@@ -1,4 +1,4 @@
-//! An arrangement as a request of the engine's API (Docker Engine API, ContainerCreate).
+//! Converts an arrangement to a request of the engine's API (Docker Engine API, ContainerCreate).
 
 use bollard::models::{ContainerCreateBody, DeviceMapping, DeviceRequest, HostConfig, ResourcesUlimits};
 
@@ -9,7 +9,7 @@ pub(super) fn body(arrangement: &Arrangement) -> ContainerCreateBody {
     let some = |texts: &[String]| (!texts.is_empty()).then(|| texts.to_vec());
     let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let host = HostConfig {
-        // Removes it when its process ends, also when nobody is left to ask for that.
+        // The engine removes the container when its process ends, even if ncclcheck is gone by then.
         auto_remove: Some(true),
         device_requests: device_request(arrangement).map(|request| vec![request]),
         devices: Some(arrangement.devices.iter().map(|path| device(path)).collect()),
@@ -40,7 +40,7 @@ pub(super) fn body(arrangement: &Arrangement) -> ContainerCreateBody {
         attach_stdout: Some(true),
         attach_stderr: Some(true),
         open_stdin: Some(true),
-        // Our going away closes it, which the program inside takes for its end.
+        // The engine closes standard input when ncclcheck disconnects, and the program inside then ends.
         stdin_once: Some(true),
         host_config: Some(host),
         ..ContainerCreateBody::default()
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_request_has_least_privilege_and_all_that_was_asked() {
+    fn the_request_has_least_privilege_and_every_option() {
         let request = serde_json::to_value(body(&plain())).unwrap();
         let host = &request["HostConfig"];
         for (name, value) in [

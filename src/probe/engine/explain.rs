@@ -1,4 +1,5 @@
-//! What engines say when they do not start a container, in words that tell the cause and what to do: the table `engines.yaml`.
+//! Explains why an engine did not start a container: the table `engines.yaml` maps messages of engines to a cause and a
+//! remedy.
 
 use std::sync::LazyLock;
 
@@ -11,7 +12,7 @@ use super::super::ProbeError;
 use super::super::arrangement::{Arrangement, GpuWay};
 use super::{Offers, PullPolicy};
 
-/// A message that is known by words in it, all of which must be there: a row of the table `engines.yaml`.
+/// A row of the table `engines.yaml`: the explanation of messages that contain all of `words`, in any case.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Known {
@@ -22,10 +23,10 @@ struct Known {
     source: String,
 }
 
-/// The first that fits counts: what is special stands before what is general.
+/// Rows of the table. The first match wins, so specific rows precede general ones.
 static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| shipped::table("engines"));
 
-/// A container that was not started.
+/// Builds the error for a container that the engine did not start.
 pub(super) fn start(arrangement: &Arrangement, trouble: &EngineError, offers: &Offers) -> ProbeError {
     let text = &trouble.text;
     let lower = text.to_lowercase();
@@ -37,43 +38,42 @@ pub(super) fn start(arrangement: &Arrangement, trouble: &EngineError, offers: &O
     if arrangement.way == GpuWay::Request && lower.contains("device driver") && offers.cdi.is_none() && offers.is_local
     {
         let nodes = std::path::Path::new("/dev/nvidiactl").exists();
-        let seen =
-            if nodes { "" } else { "; this machine has no /dev/nvidiactl, so no NVIDIA driver is loaded at all" };
+        let seen = if nodes { "" } else { "; this machine has no /dev/nvidiactl, so no NVIDIA driver is loaded" };
         help = help.map(|help| format!("{help}{seen}"));
     }
-    ProbeError::Engine { what: format!("{} does not run {}: {text}{cause}", offers.engine, arrangement.image), help }
+    ProbeError::Engine { what: format!("{} cannot run {}: {text}{cause}", offers.engine, arrangement.image), help }
 }
 
-/// An image that is not there.
+/// Builds the error for an image that the engine does not have or cannot fetch.
 pub(super) fn image(name: &str, pull: PullPolicy, trouble: &EngineError, engine: &str) -> ProbeError {
     let text = &trouble.text;
     let (what, help) = match (trouble.kind, pull) {
         (EngineErrorKind::Missing, PullPolicy::Never) => (
             format!("{engine} has no image {name}"),
-            format!("fetch it with docker pull {name}, or allow that with --pull missing"),
+            format!("fetch it with docker pull {name}, or let the probe fetch it with --pull missing"),
         ),
-        (_, PullPolicy::Never) => (format!("{engine} does not say what it knows of {name}: {text}"), String::new()),
+        (_, PullPolicy::Never) => (format!("{engine} cannot inspect image {name}: {text}"), String::new()),
         _ => (
             format!("{engine} cannot fetch {name}: {text}"),
             format!(
-                "if it needs credentials, or comes from a file, bring it into the engine first: docker pull {name}, or docker load"
+                "if it needs credentials or comes from a file, load it into the engine first: docker pull {name}, or docker load"
             ),
         ),
     };
     ProbeError::Engine { what, help: Some(help).filter(|help| !help.is_empty()) }
 }
 
-/// A small request that failed.
+/// Builds the error for a failed request about the engine itself.
 pub(super) fn request(about: &str, trouble: &EngineError, engine: &str) -> ProbeError {
-    ProbeError::Engine { what: format!("{engine} does not say {about}: {}", trouble.text), help: None }
+    ProbeError::Engine { what: format!("{engine} cannot report {about}: {}", trouble.text), help: None }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What engines say, and words of what is told of it. Docker 20.10 said the texts about device drivers, limits, programs
-    /// and devices; the others are made from the forms in the sources of their engines and tools.
+    /// Messages of engines, and words of their explanations. Docker 20.10 printed the texts about device drivers,
+    /// limits, programs and devices; the others follow the format strings in the sources of the engines and tools.
     const SAID: &[(&str, &str)] = &[
         (r#"could not select device driver "" with capabilities: [[gpu]]"#, "nvidia-ctk runtime configure"),
         (r#"could not select device driver "cdi" with capabilities: []"#, "\"cdi\": true"),
@@ -104,10 +104,10 @@ mod tests {
     ];
 
     #[test]
-    fn the_table_is_sound() {
+    fn every_row_has_a_source_and_can_match() {
         for (index, known) in KNOWN.iter().enumerate() {
             assert!(!known.words.is_empty() && !known.source.is_empty(), "{known:?}");
-            // What an earlier row takes, this one never sees.
+            // A message that an earlier row matches never reaches this one.
             let takes = |earlier: &Known| earlier.words.iter().all(|word| known.words.contains(word));
             assert!(!KNOWN.iter().take(index).any(takes), "{known:?}");
         }
@@ -124,10 +124,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_passed_on_alone() {
+    fn an_unknown_message_is_passed_on_without_a_cause() {
         let arrangement = super::super::super::arrangement::tests::plain();
         let error =
             start(&arrangement, &EngineError::new(EngineErrorKind::Unexpected, "something new"), &Offers::default());
-        assert_eq!(error.to_string(), " does not run my/image: something new");
+        assert_eq!(error.to_string(), " cannot run my/image: something new");
     }
 }

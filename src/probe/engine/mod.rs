@@ -1,5 +1,5 @@
-//! Runs a container through Docker's API: what the engine offers, the image, the container from its creation to its end.
-//! The client library is asynchronous; what it runs on stays in here.
+//! Runs a container through Docker's API: the engine's properties, the image, and the container from creation to
+//! removal. The client library is asynchronous; callers of this module see blocking functions only.
 
 mod body;
 mod explain;
@@ -20,79 +20,80 @@ use super::{LABEL, ProbeError};
 
 pub use run::{Finished, Killer};
 
-/// How long an engine may take over a small request.
+/// Time limit of a small request to the engine.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// How long an engine may take to fetch an image.
+/// Time limit of an image pull.
 const PULL: Duration = Duration::from_hours(2);
 
-/// An engine that containers are run on.
+/// An engine that runs containers.
 #[derive(Debug)]
 pub struct Launcher {
     engine: Engine,
-    /// What it says of itself.
+    /// Properties that the engine reports.
     offers: Offers,
 }
 
-/// What an engine has to offer.
+/// Properties of an engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Offers {
-    /// `Docker 28.2.2 at unix:///var/run/docker.sock`.
+    /// Product, version and address, such as `Docker 28.2.2 at unix:///var/run/docker.sock`.
     pub engine: String,
-    /// Devices of the Container Device Interface that it has found, `nvidia.com/gpu=all`; `None` where it does not tell.
+    /// Devices of the Container Device Interface that the engine found, such as `nvidia.com/gpu=all`; `None` if it does not
+    /// report them.
     pub cdi: Option<Vec<String>>,
-    /// It runs on this machine, so that the device nodes seen here are the ones that it can give.
+    /// True if the engine runs on this machine, so that it can pass the device nodes seen here.
     pub is_local: bool,
-    /// Bytes of memory of its machine.
+    /// Memory of the engine's machine, in bytes.
     pub memory: Option<u64>,
 }
 
-/// When an image is fetched.
+/// Policy for fetching the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PullPolicy {
-    /// If the engine does not have it.
+    /// Fetch the image if the engine does not have it.
     Missing,
-    /// Never.
+    /// Never fetch the image.
     Never,
-    /// In any case.
+    /// Always fetch the image.
     Always,
 }
 
-/// An image that an engine has.
+/// An image in the engine's store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Held {
-    /// Its ID.
+    /// ID of the image.
     pub id: String,
-    /// Its variable `LD_LIBRARY_PATH`.
+    /// Value of the image's variable `LD_LIBRARY_PATH`.
     pub library_path: Option<String>,
 }
 
 impl Launcher {
-    /// The first engine that answers, and what it offers.
+    /// Connects to the first engine that answers and reads its properties.
     pub fn connect(options: &AccessOptions) -> Result<Self, ProbeError> {
         let engine = Engine::connect(options)?;
         let info = ask(PATIENCE, engine.client().info())
-            .map_err(|trouble| explain::request("what it offers", &trouble, &engine.describe()))?;
+            .map_err(|trouble| explain::request("its properties", &trouble, &engine.describe()))?;
         let offers = offers(&engine, info);
         Ok(Self { engine, offers })
     }
 
-    /// What the engine offers.
+    /// Properties of the engine.
     pub const fn offers(&self) -> &Offers {
         &self.offers
     }
 
-    /// The way by which this engine gives GPUs.
+    /// The way of requesting GPUs that this engine supports.
     pub fn gpu_way(&self) -> GpuWay {
         let has_cdi = |names: &Vec<String>| names.iter().any(|name| name.starts_with("nvidia.com/gpu="));
         let is_podman = self.engine.product() == "Podman";
-        // Podman's API takes device requests of the driver cdi alone, and does not tell which devices it knows
+        // Podman's API accepts device requests of the driver cdi only, and does not list the devices that it knows
         // (podman, pkg/api/handlers/compat/containers_create.go).
         if is_podman || self.offers.cdi.as_ref().is_some_and(has_cdi) { GpuWay::Cdi } else { GpuWay::Request }
     }
 
-    /// Sees to it that the engine has an image.
+    /// Ensures that the engine has an image, fetching it as `pull` requires.
     pub fn image(&self, name: &str, pull: PullPolicy) -> Result<Held, ProbeError> {
         if pull != PullPolicy::Always {
             match ask(PATIENCE, self.engine.client().inspect_image(name)) {
@@ -109,12 +110,12 @@ impl Launcher {
         image.map(held).map_err(|trouble| explain::image(name, pull, &trouble, &self.offers.engine))
     }
 
-    /// Removes containers of ours that nobody owns any more. Returns their names.
+    /// Removes containers that an ended ncclcheck process left behind. Returns their names.
     pub fn clean(&self) -> Result<Vec<String>, ProbeError> {
         let filters = [("label".to_owned(), vec![LABEL.to_owned()])].into();
         let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
         let containers: Vec<ContainerSummary> = ask(PATIENCE, self.engine.client().list_containers(Some(options)))
-            .map_err(|trouble| explain::request("which containers it has", &trouble, &self.offers.engine))?;
+            .map_err(|trouble| explain::request("its containers", &trouble, &self.offers.engine))?;
         let mut removed = Vec::new();
         for container in containers {
             let owner = container.labels.as_ref().and_then(|labels| labels.get(LABEL)).map(String::as_str);

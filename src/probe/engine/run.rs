@@ -1,4 +1,4 @@
-//! One container, from its creation to its end.
+//! Runs one container, from creation to removal.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,37 +26,39 @@ use super::super::wire::host_config;
 use super::body::body;
 use super::{Launcher, PATIENCE, explain};
 
-/// Bytes of a line of the program's output, at most; its protocol allows half as many.
+/// Longest line of the program's output, in bytes; its protocol allows half of that.
 const LONGEST_LINE: usize = 1 << 17;
-/// How long a removal by the engine itself may take, and how often it is looked at.
+/// Time limit of a removal that the engine does by itself.
 const REMOVAL: Duration = Duration::from_secs(30);
-/// How long the engine is waited for that was asked for a container when we were interrupted.
+/// Time limit of a creation that is in flight when the probe is interrupted.
 const CREATION: Duration = Duration::from_secs(5);
+/// Pause between two requests while waiting for the engine.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How a container ended.
+/// Result of a container's run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finished {
-    /// The last that it wrote to standard error.
+    /// The end of its standard error.
     pub stderr: String,
-    /// What the engine says that it gave, as it wrote it: its answer to ContainerInspect while the container ran.
+    /// The engine's own account of the container: its raw answer to ContainerInspect while the container ran.
     pub given: Option<serde_json::Value>,
-    /// Why the output ended early, where it did.
+    /// Reason why the output ended early, if it did.
     pub broken: Option<String>,
 }
 
-/// Ends a container from wherever it is called.
+/// Removes a container, from any thread.
 #[derive(Clone)]
 pub struct Killer {
     pub(super) docker: Docker,
     pub(super) container: String,
-    /// Whether the engine has said that it made it. The request may be under way, and is not taken back by our end.
+    /// True once the engine has confirmed the creation. Until then the request may be in flight, and ending ncclcheck
+    /// does not cancel it.
     pub(super) created: Arc<AtomicBool>,
 }
 
 impl Killer {
-    /// Removes the container, also one that the engine is just about to make.
+    /// Removes the container, even if the engine is still creating it.
     pub fn end(&self) -> Result<(), ProbeError> {
         for _ in 0..CREATION.as_millis() / PAUSE.as_millis() {
             let is_there = self.created.load(Ordering::SeqCst);
@@ -69,7 +71,7 @@ impl Killer {
         Ok(())
     }
 
-    /// Removes the container, running or not. One that is gone already is as wanted.
+    /// Removes the container, running or not. A container that is already gone is not an error.
     pub fn remove(&self) -> Result<(), ProbeError> {
         let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
         match ask(PATIENCE, self.docker.remove_container(&self.container, Some(options))) {
@@ -80,13 +82,13 @@ impl Killer {
                 Ok(())
             }
             Err(trouble) => Err(ProbeError::Engine {
-                what: format!("the container {} could not be removed: {}", self.container, trouble.text),
+                what: format!("cannot remove the container {}: {}", self.container, trouble.text),
                 help: Some(format!("remove it with docker rm --force {}", self.container)),
             }),
         }
     }
 
-    /// Waits for a removal that the engine does by itself.
+    /// Waits for a removal that the engine has already started.
     fn wait_until_gone(&self) {
         for _ in 0..REMOVAL.as_millis() / PAUSE.as_millis() {
             let seen = ask(PATIENCE, self.docker.inspect_container(&self.container, None::<InspectContainerOptions>));
@@ -104,19 +106,19 @@ impl fmt::Debug for Killer {
     }
 }
 
-/// Removes its container when it goes out of scope, whatever happened until then.
+/// Removes its container when dropped, on success and on error.
 struct Guard(Killer);
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // The engine removes it by itself as well; who is still asked about it is `clean`.
+        // The engine also removes the container by itself, and `clean` removes any that remain.
         let _ = self.0.remove();
     }
 }
 
 impl Launcher {
-    /// Runs a container, gives the program to its standard input, and hands out what it writes line by line. `started` is
-    /// given what ends it. The container is gone when this returns.
+    /// Runs a container, writes the program to its standard input, and passes each line of its output to `line`.
+    /// `started` receives the handle that removes the container. The container is gone when this returns.
     pub fn run(
         &self,
         name: &str,
@@ -130,7 +132,7 @@ impl Launcher {
         let failed = |trouble: &EngineError| explain::start(arrangement, trouble, &self.offers);
         let options = CreateContainerOptionsBuilder::new().name(name).build();
         let created = docker.create_container(Some(options), body(arrangement));
-        // Known by its name from before it is there.
+        // The name identifies the container even before it exists.
         let killer = self.killer(name);
         started(killer.clone());
         let made = Arc::clone(&killer.created);
@@ -144,7 +146,7 @@ impl Launcher {
     }
 }
 
-/// Starts the container and reads it to its end.
+/// Starts the container and reads its output to the end.
 async fn converse(
     docker: &Docker,
     name: &str,
@@ -156,11 +158,11 @@ async fn converse(
     let mut attached = docker.attach_container(name, Some(options)).await?;
     docker.start_container(name, None::<StartContainerOptions>).await?;
     let mut finished = Finished::default();
-    // It may end before it has read its program; why will be on its standard error.
+    // The container may end before it has read its program; the reason is then on its standard error.
     let _ = attached.input.write_all(program.as_bytes()).await;
     let _ = attached.input.flush().await;
     let given = docker.inspect_container(name, None::<InspectContainerOptions>).await;
-    // Of its answer the environment is left out: it may hold secrets.
+    // Only `HostConfig` of the answer is kept: the environment may contain secrets.
     let given = given.ok().and_then(|given: ContainerInspectResponse| given.host_config);
     finished.given = given.and_then(|host| Some(host_config::answer(serde_json::to_value(host).ok()?)));
     let (mut lines, mut stderr) = (Lines::default(), Tail::default());
@@ -170,7 +172,7 @@ async fn converse(
         let piece = tokio::select! {
             piece = attached.output.next() => piece,
             () = &mut end => {
-                finished.broken = Some(format!("it had not ended after {} seconds", limit.as_secs()));
+                finished.broken = Some(format!("the program did not end within {} seconds", limit.as_secs()));
                 break;
             }
         };
@@ -185,13 +187,13 @@ async fn converse(
             None => break,
         }
     }
-    // Standard input stays open until here: its end would be the program's.
+    // Standard input stays open until here, because closing it ends the program.
     drop(attached.input);
     finished.stderr = stderr.text();
     Ok(finished)
 }
 
-/// Cuts a stream into lines. Of one that is too long the beginning is handed out, which is then told as not understood.
+/// Splits a stream into lines. A line that is too long is cut, and its beginning is then reported as not understood.
 #[derive(Default)]
 struct Lines(Vec<u8>);
 
@@ -213,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_however_they_are_cut_and_however_long() {
+    fn lines_are_reassembled_and_long_ones_cut() {
         let (mut lines, mut seen) = (Lines::default(), Vec::new());
         let long = vec![b'x'; 2 * LONGEST_LINE];
         for piece in [&b"one\ntw"[..], b"o\r\n", &long, b"\nthree\nrest"] {
