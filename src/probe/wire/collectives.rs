@@ -1,4 +1,4 @@
-//! The steps `collectives` and `forced-network`: one process for each GPU, and what they measure.
+//! The steps `collectives` and `forced-network`: one process for each GPU, and their measurements.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Field, Nullable, PartBody, StepBody};
 
-/// The step that runs the collectives over the network alone. Its body is [`CollectivesBody`], too.
+/// The step that runs the collectives over the network only. Its body is also [`CollectivesBody`].
 pub const FORCED_NETWORK: &str = "forced-network";
 
 impl StepBody for CollectivesBody {
@@ -34,7 +34,7 @@ impl PartBody for WrongValues {
     const KIND: &'static str = "wrong-values";
 }
 
-/// How two ranks were prepared for their first call.
+/// Preparation of two ranks before their first call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Preparation {
@@ -45,7 +45,7 @@ pub enum Preparation {
 }
 
 objects! {
-    /// What came of the ranks.
+    /// Result of the ranks.
     #[schemars(rename = "collectives")]
     pub struct CollectivesBody {
         pub world_size: Field<i64>,
@@ -54,20 +54,20 @@ objects! {
         pub unclean_exits: Field<Vec<UncleanExit>>,
     }
 
-    /// A measurement that was left out; all sizes of the operation where there are no bytes.
+    /// A measurement that was left out. Without `bytes`, all sizes of the operation were left out.
     pub struct LeftOut {
         pub operation: Field<String>,
         pub bytes: Nullable<i64>,
         pub why: Field<String>,
     }
 
-    /// A rank that delivered and then did not end well.
+    /// A rank whose process ended abnormally after it had delivered its results.
     pub struct UncleanExit {
         pub rank: Field<i64>,
         pub ending: Field<String>,
     }
 
-    /// What runs, and which variables of the image gave way for it.
+    /// Setup of the run, and the image's variables that it replaced.
     pub struct Setup {
         pub backend: Field<String>,
         pub world_size: Field<i64>,
@@ -82,7 +82,7 @@ objects! {
         pub replaced: Field<BTreeMap<String, String>>,
     }
 
-    /// How long a rank took from its start to its first collectives.
+    /// Durations of a rank's phases, from its start to its first collectives.
     pub struct Times {
         pub rank: Field<i64>,
         pub torch_version: Field<String>,
@@ -100,7 +100,7 @@ objects! {
         pub round: Field<i64>,
     }
 
-    /// What the first call between two ranks costs.
+    /// Cost of the first call between two ranks.
     pub struct PointToPoint {
         pub prepared_by: Field<Preparation>,
         pub ranks: Field<Vec<i64>>,
@@ -112,7 +112,7 @@ objects! {
         pub later_seconds: Field<f64>,
     }
 
-    /// An operation at a size. A sample is seconds per call, on the slowest rank.
+    /// Measurement of an operation at one size. A sample is the seconds per call on the slowest rank.
     pub struct Measurement {
         pub operation: Field<String>,
         pub dtype: Field<String>,
@@ -126,7 +126,7 @@ objects! {
         pub seconds_max: Field<f64>,
         pub algbw_bytes_per_second: Field<f64>,
         pub busbw_bytes_per_second: Field<f64>,
-        /// Wrong elements of all ranks.
+        /// Number of wrong elements on all ranks.
         pub wrong: Nullable<i64>,
         #[serde(skip_serializing_if = "Field::is_absent")]
         pub variant: Field<i64>,

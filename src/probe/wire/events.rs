@@ -1,4 +1,4 @@
-//! The lines that the program in the container writes: one JSON object each. What they mean stands in `payload/wire.py`.
+//! The lines that the program in the container writes, one JSON object each. `payload/wire.py` describes their meaning.
 
 use std::collections::BTreeMap;
 
@@ -15,70 +15,70 @@ pub(super) const PROTOCOL: u64 = 1;
 /// A JSON object as the program wrote it.
 pub type EventBody = Map<String, Value>;
 
-/// One line.
+/// The event in one line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "lowercase")]
 #[schemars(deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Event {
-    /// How the container was launched; written by us, the first line of a recording.
+    /// Launch of the container. ncclcheck itself writes this line.
     #[schemars(skip)]
     Launch(LaunchEvent),
-    /// Where the program runs.
+    /// The program starts.
     Hello(Box<Hello>),
-    /// A step begins.
+    /// A step starts.
     Start {
-        /// Its name.
+        /// Name of the step.
         step: String,
-        /// Seconds that it may take.
+        /// Time limit in seconds.
         deadline: f64,
     },
     /// A partial result of a step.
     Part {
-        /// The step.
+        /// Name of the step.
         step: String,
-        /// What it is.
+        /// The partial result.
         body: EventBody,
     },
-    /// One line of NCCL's own output.
+    /// One line of NCCL's debug output.
     Log(LogEvent),
-    /// A step is done.
+    /// A step finished.
     Result {
-        /// The step.
+        /// Name of the step.
         step: String,
-        /// How long it took.
+        /// Duration in seconds.
         seconds: f64,
-        /// What it found.
+        /// Result of the step.
         body: EventBody,
-        /// How its process ended after it had delivered, if not well.
+        /// Abnormal end of the step's process after it had delivered the result, if any.
         #[serde(default)]
         unclean_exit: Option<String>,
     },
-    /// A step is lost.
+    /// A step failed.
     Failed(FailedEvent),
-    /// A step could not be run.
+    /// A step could not run.
     Skipped {
-        /// The step.
+        /// Name of the step.
         step: String,
-        /// What is missing, and what would make it run.
+        /// The missing prerequisite, and how to provide it.
         why: String,
     },
-    /// Nothing follows.
+    /// The output ends.
     End {
-        /// How many steps are done.
+        /// Number of steps that finished.
         #[serde(default)]
         run: u64,
-        /// How many are lost.
+        /// Number of steps that failed.
         #[serde(default)]
         failed: u64,
-        /// How many could not be run.
+        /// Number of steps that could not run.
         #[serde(default)]
         skipped: u64,
     },
 }
 
 objects! {
-    /// Where the program runs, and its plan.
+    /// Environment of the program, and its plan.
     pub struct Hello {
         pub python: Field<String>,
         pub executable: Field<String>,
@@ -88,100 +88,100 @@ objects! {
         pub uid: Field<i64>,
         pub gid: Field<i64>,
         pub groups: Field<Vec<i64>>,
-        /// The plan with its defaults filled in.
+        /// The plan, with its defaults filled in.
         #[schemars(with = "EventBody")]
         pub plan: Field<HelloPlan>,
     }
 
-    /// As much of the plan as concerns us.
+    /// The part of the plan that ncclcheck reads.
     pub struct HelloPlan {
-        /// Names of the steps that are to run.
+        /// Names of the steps to run.
         pub steps: Field<Vec<String>>,
     }
 
-    /// The stack of a process that hung.
+    /// Stack of a process that hung.
     pub struct Stack {
         pub process: Field<String>,
-        /// The kernel's state of the process.
+        /// State of the process in the kernel.
         pub state: Field<String>,
         pub stack: Field<Vec<String>>,
     }
 
-    /// How far a rank had come.
+    /// Progress of a rank.
     pub struct RankState {
         pub rank: Field<u64>,
         pub phase: Field<String>,
-        /// The phase's number, which is the same on all ranks.
+        /// Number of the phase, the same on all ranks.
         pub number: Field<i64>,
         pub state: Field<String>,
         pub error: Nullable<String>,
     }
 }
 
-/// How a container was launched.
+/// Launch of a container.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LaunchEvent {
-    /// The engine: `Docker 28.2.2 at unix:///var/run/docker.sock`.
+    /// Engine, such as `Docker 28.2.2 at unix:///var/run/docker.sock`.
     pub engine: String,
-    /// The image, as it was asked for.
+    /// Image, as the caller named it.
     pub image: String,
-    /// Its ID in the engine.
+    /// ID of the image in the engine.
     pub image_id: String,
-    /// The command line that would do the same.
+    /// Equivalent `docker run` command line.
     pub command: String,
-    /// Whether GPUs were asked for.
+    /// True if the launch requested GPUs.
     pub gpus: bool,
-    /// What the engine said that it gave (of its answer to ContainerInspect, `HostConfig`), where it said something.
+    /// The engine's account of the container (`HostConfig` of its answer to ContainerInspect), if it gave one.
     #[serde(default)]
     pub given: Option<Value>,
-    /// Inodes of this host's own namespaces, `net`, `ipc` and `pid`, where the engine runs on it.
+    /// Inodes of this host's namespaces `net`, `ipc` and `pid`, if the engine runs on this host.
     #[serde(default)]
     pub namespaces: BTreeMap<String, u64>,
 }
 
 impl LaunchEvent {
-    /// What the engine gave, where it said something.
+    /// The container's configuration by the engine's account, if it gave one.
     pub fn host_config(&self) -> Option<HostConfig> {
         self.given.as_ref().map(host_config::read)
     }
 }
 
-/// One line of NCCL's own output.
+/// One line of NCCL's debug output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[schemars(rename = "Log")]
 #[non_exhaustive]
 pub struct LogEvent {
-    /// The step.
+    /// Name of the step.
     pub step: String,
-    /// Which run of the step.
+    /// Run of the step: the variant's index in `what-if`, else 0.
     #[serde(default)]
     pub run: u32,
-    /// Whose output it is.
+    /// Rank that wrote the line.
     #[schemars(with = "u32")]
     pub rank: Option<u32>,
     /// The line.
     pub line: String,
-    /// In a rank's last line: how many were too many to be told.
+    /// Number of lines above the limit, which were left out; only in a rank's last line.
     #[serde(default)]
     pub left_out: Option<u64>,
 }
 
-/// How a step was lost.
+/// Failure of a step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct FailedEvent {
-    /// The step.
+    /// Name of the step.
     pub step: String,
-    /// How long it took.
+    /// Duration in seconds.
     pub seconds: f64,
     #[serde(flatten)]
     pub failure: StepFailure,
 }
 
-/// What is known of a failure.
+/// Details of a failure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[non_exhaustive]
@@ -192,7 +192,7 @@ pub struct StepFailure {
     /// The exception's type.
     #[serde(rename = "type", default)]
     pub kind: Option<String>,
-    /// What is wrong, in words.
+    /// Description of the failure.
     pub message: String,
     /// The signal's name.
     #[serde(default)]
@@ -210,30 +210,30 @@ pub struct StepFailure {
     #[serde(default)]
     #[schemars(with = "Vec<Stack>")]
     pub stacks: Vec<Value>,
-    /// Which phase each rank had entered.
+    /// Phase that each rank had entered.
     #[serde(default)]
     #[schemars(with = "Vec<RankState>")]
     pub ranks: Vec<Value>,
 }
 
 impl StepFailure {
-    /// Which phase each rank had entered.
+    /// Phase that each rank had entered.
     pub fn rank_states(&self) -> Vec<RankState> {
         self.ranks.iter().filter_map(Value::as_object).map(super::read).collect()
     }
 
-    /// Returns true if the step was lost at a deadline: something hung.
+    /// Returns true if the step exceeded its time limit because something hung.
     pub fn is_hang(&self) -> bool {
         self.how == "deadline"
     }
 
-    /// The message, with the exception's type before it.
+    /// Returns the message, prefixed with the exception's type if there is one.
     pub fn worded(&self, message: &str) -> String {
         self.kind.as_ref().map_or_else(|| message.to_owned(), |kind| format!("{kind}: {message}"))
     }
 }
 
-/// A line, with what every line has.
+/// A line, with the fields that all lines share.
 #[derive(Serialize, Deserialize)]
 struct Envelope {
     ncclcheck: u64,
@@ -244,17 +244,17 @@ struct Envelope {
     event: Event,
 }
 
-/// What a line is.
+/// The kind of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EventLine {
-    /// An event, and the seconds since the program's start.
+    /// An event, and its time in seconds since the program started.
     Event(f64, Box<Event>),
-    /// Something else that the image wrote to standard output.
+    /// Other output of the image.
     Noise(String),
 }
 
 impl EventLine {
-    /// Reads a line; an error where it is ours and is not understood.
+    /// Reads a line. Returns an error for a line of the protocol that cannot be parsed.
     pub fn read(line: &[u8]) -> Result<Self, String> {
         let text = String::from_utf8_lossy(line);
         let is_ours = text.starts_with("{\"ncclcheck\"");
@@ -263,13 +263,13 @@ impl EventLine {
         }
         let envelope: Envelope = serde_json::from_str(&text).map_err(|error| error.to_string())?;
         if envelope.ncclcheck != PROTOCOL {
-            return Err(format!("it is of version {} of the protocol, {PROTOCOL} is read here", envelope.ncclcheck));
+            return Err(format!("unsupported protocol version {} (expected {PROTOCOL})", envelope.ncclcheck));
         }
         Ok(Self::Event(envelope.at, Box::new(envelope.event)))
     }
 }
 
-/// A line that the next run can read.
+/// Writes an event as a line that [`EventLine::read`] accepts.
 pub fn write(event: &Event) -> serde_json::Result<String> {
     serde_json::to_string(&Envelope { ncclcheck: PROTOCOL, at: 0.0, event: event.clone() })
 }

@@ -1,4 +1,4 @@
-//! A field of a body: its value, or why there is none.
+//! A field of a body: its value, or the reason for its absence.
 
 use std::borrow::Cow;
 
@@ -9,18 +9,18 @@ use serde_json::{Map, Value};
 
 use crate::model::{Fact, Gap};
 
-/// Where an object has the reasons for fields that are null.
+/// Key of an object's reasons for null fields.
 pub(super) const UNREAD: &str = "unread";
 
-/// The key of the object that takes the place of a null with a reason, so that the field sees its reason. No program writes it.
+/// Key of the object that replaces a null with a reason, so that the field gets its reason. No program writes this key.
 const REASON: &str = "\0unread";
 
-/// A field of a body. It is absent if it is null or not there, and unknown if the program could not read it, or if what it wrote
-/// is not of this type. Only a `NULLABLE` one may be null by the schema.
+/// A field of a body. It is absent if it is null or missing, and unknown if the program could not read it or wrote a
+/// value of another type. The schema allows null for `NULLABLE` fields only.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field<T, const NULLABLE: bool = false>(Fact<T>);
 
-/// A field that is null where it could not be read.
+/// A field that is null if the program could not read it.
 pub type Nullable<T> = Field<T, true>;
 
 impl<T, const NULLABLE: bool> Field<T, NULLABLE> {
@@ -39,8 +39,8 @@ impl<T, const NULLABLE: bool> Field<T, NULLABLE> {
         matches!(self.0, Fact::Absent)
     }
 
-    /// The value of a field that matters, or the gap in its place. NVML's `NOT_SUPPORTED` means that the GPU does not have it: that
-    /// is no gap.
+    /// The value of a field that a fact needs, or its gap. NVML's `NOT_SUPPORTED` means that the GPU lacks the feature,
+    /// which is not a gap.
     pub fn known(&self) -> Result<Option<&T>, Gap> {
         match &self.0 {
             Fact::Seen { value, .. } => Ok(Some(value)),
@@ -70,12 +70,12 @@ impl<const NULLABLE: bool> Field<String, NULLABLE> {
 }
 
 impl<T, const NULLABLE: bool> Field<Vec<T>, NULLABLE> {
-    /// The entries of a list that matters, or the gap in its place; none where there is no list.
+    /// The entries of a list that a fact needs, or its gap; empty if there is no list.
     pub fn known_list(&self) -> Result<&[T], Gap> {
         Ok(self.known()?.map_or(&[], Vec::as_slice))
     }
 
-    /// The entries; none where there is no list.
+    /// The entries; empty if there is no list.
     pub fn list(&self) -> &[T] {
         self.value().map_or(&[], Vec::as_slice)
     }
@@ -136,7 +136,7 @@ impl<T: JsonSchema, const NULLABLE: bool> JsonSchema for Field<T, NULLABLE> {
     }
 }
 
-/// Puts each reason under `unread` in the place of the null that it belongs to, in this object and in all below it.
+/// Replaces each null by its reason under `unread`, in this object and all objects below it.
 pub(super) fn note_unread(value: &mut Value) {
     match value {
         Value::Array(values) => values.iter_mut().for_each(note_unread),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_cannot_be_read_costs_only_itself() {
+    fn an_unreadable_field_does_not_affect_others() {
         let body = gpus(&json!({ "index": 3, "name": 7, "pcie": "fast", "serial": null, "new": [], "unread": {
             "serial": "NVML_ERROR_NO_PERMISSION", "index": "not null" } }));
         let [gpu] = body.gpus.list() else { panic!("{body:?}") };
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_gpu_does_not_have_is_no_gap() {
+    fn an_unsupported_feature_is_not_a_gap() {
         let body =
             gpus(&json!({ "persistence_mode": null, "unread": { "persistence_mode": "NVML_ERROR_NOT_SUPPORTED" } }));
         assert_eq!(body.gpus.list()[0].persistence_mode.known(), Ok(None));

@@ -1,4 +1,4 @@
-//! The step `gpus`: the driver and the GPUs, as NVML and CUDA have them.
+//! The step `gpus`: the driver and the GPUs, as NVML and CUDA report them.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ objects! {
         pub xid: Field<Xid>,
     }
 
-    /// The driver's library, and the kernel module below it.
+    /// The driver's libraries and kernel module.
     pub struct GpuDriver {
         pub version: Nullable<String>,
         pub nvml_version: Nullable<String>,
@@ -53,12 +53,12 @@ objects! {
         pub power: Field<Power>,
         pub pcie: Field<Pcie>,
         pub nvlinks: Nullable<Vec<NvLink>>,
-        /// Why fields are missing in links, by the name of the field.
+        /// Reasons for missing fields in links, by field name.
         pub nvlinks_unread: Nullable<BTreeMap<String, String>>,
         pub fabric: Field<FabricState>,
     }
 
-    /// Device memory. What the driver keeps for itself is no part of `used_bytes`.
+    /// Device memory. `used_bytes` excludes memory that the driver reserves.
     pub struct GpuMemory {
         pub total_bytes: Nullable<i64>,
         pub reserved_bytes: Nullable<i64>,
@@ -66,7 +66,7 @@ objects! {
         pub used_bytes: Nullable<i64>,
     }
 
-    /// Multi-Instance GPU: now, and after a reset.
+    /// Multi-Instance GPU mode, now and after a reset.
     pub struct Mig {
         pub enabled: Nullable<bool>,
         pub pending: Nullable<bool>,
@@ -83,7 +83,7 @@ objects! {
         pub memory: Field<GpuMemory>,
     }
 
-    /// Error correction. Counts since the driver was loaded are volatile, those of the GPU's life aggregate.
+    /// ECC. Volatile counts start when the driver is loaded; aggregate counts cover the GPU's lifetime.
     pub struct Ecc {
         pub enabled: Nullable<bool>,
         pub pending: Nullable<bool>,
@@ -93,24 +93,24 @@ objects! {
         pub aggregate_uncorrected: Nullable<i64>,
     }
 
-    /// Rows of memory that spares replaced, from Ampere on.
+    /// Memory rows that spare rows replaced (Ampere and later).
     pub struct RemappedRows {
         pub correctable: Nullable<i64>,
         pub uncorrectable: Nullable<i64>,
-        /// A row is remapped at the next reset.
+        /// True if a row will be remapped at the next reset.
         pub pending: Nullable<bool>,
-        /// No spare was left.
+        /// True if no spare row was left.
         pub failure: Nullable<bool>,
     }
 
-    /// Pages of memory that are out of use, before Ampere.
+    /// Retired memory pages (before Ampere).
     pub struct RetiredPages {
         pub multiple_single_bit: Nullable<i64>,
         pub double_bit: Nullable<i64>,
         pub pending: Nullable<bool>,
     }
 
-    /// Clocks, and why they are not higher now.
+    /// Clocks, and the reasons that currently limit them.
     pub struct Clocks {
         pub graphics_mhz: Nullable<i64>,
         pub graphics_max_mhz: Nullable<i64>,
@@ -125,7 +125,7 @@ objects! {
         pub event_reasons: Nullable<Vec<String>>,
     }
 
-    /// Temperatures now, and where the GPU slows down or shuts down.
+    /// Current temperatures, and the thresholds for slowdown and shutdown.
     pub struct Temperature {
         pub gpu_celsius: Nullable<i64>,
         pub memory_celsius: Nullable<i64>,
@@ -133,14 +133,14 @@ objects! {
         pub slowdown_celsius: Nullable<i64>,
     }
 
-    /// Power now, the limit in force, and the limit of a GPU left alone.
+    /// Current power, the limit in force, and the default limit.
     pub struct Power {
         pub now_milliwatts: Nullable<i64>,
         pub limit_milliwatts: Nullable<i64>,
         pub default_limit_milliwatts: Nullable<i64>,
     }
 
-    /// The PCIe link now, at most in this system, and at most for this GPU.
+    /// The PCIe link: current values, and the maxima of this system and of the GPU.
     pub struct Pcie {
         pub generation: Nullable<i64>,
         pub generation_max: Nullable<i64>,
@@ -152,10 +152,10 @@ objects! {
         pub speed_max_gts: Nullable<f64>,
     }
 
-    /// An NVLink. A field that could not be read is left out: its reason stands once for all links, beside their list.
+    /// An NVLink. A field that could not be read is left out; `nvlinks_unread` has its reason once for all links.
     pub struct NvLink {
         pub link: Field<i64>,
-        /// The counters that are not zero.
+        /// Non-zero counters.
         pub errors: Field<BTreeMap<String, i64>>,
         #[serde(skip_serializing_if = "Field::is_absent")]
         pub active: Field<bool>,
@@ -169,7 +169,7 @@ objects! {
         pub remote_pci_bus_id: Field<String>,
     }
 
-    /// The registration with the fabric manager.
+    /// Registration with the fabric manager.
     pub struct FabricState {
         pub state: Nullable<String>,
         pub status: Nullable<String>,
@@ -182,13 +182,13 @@ objects! {
         pub configuration: Nullable<String>,
     }
 
-    /// A GPU that NVML counts and cannot open.
+    /// A GPU that NVML counts but cannot open.
     pub struct UnreachableGpu {
         pub index: Field<i64>,
         pub why: Field<String>,
     }
 
-    /// CUDA's own list of GPUs, and how it differs from NVML's.
+    /// CUDA's own list of GPUs, and its differences from NVML's.
     pub struct Cuda {
         pub library: Nullable<String>,
         pub library_version: Nullable<String>,
@@ -201,7 +201,7 @@ objects! {
         pub only_cuda_sees: Nullable<Vec<String>>,
     }
 
-    /// A GPU that CUDA offers.
+    /// A GPU that CUDA lists.
     pub struct CudaDevice {
         pub ordinal: Field<i64>,
         pub uuid: Nullable<String>,

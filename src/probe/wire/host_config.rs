@@ -1,14 +1,14 @@
-//! What an engine gave a container by its own account: `HostConfig` of its answer to ContainerInspect, as far as
-//! it is compared with what the container sees.
+//! An engine's account of a container: the fields of `HostConfig` in its answer to ContainerInspect that are compared
+//! with what the container sees.
 
 use serde_json::{Map, Value};
 
 use super::Field;
 
-/// Where the answer has it.
+/// Key of the account in the answer.
 const HOST_CONFIG: &str = "HostConfig";
 
-/// The part of an engine's answer that a recording keeps. The environment is left out: it may hold secrets.
+/// The part of an engine's answer that a recording keeps. It excludes the environment, which may contain secrets.
 pub fn answer(host_config: Value) -> Value {
     Value::Object(Map::from_iter([(HOST_CONFIG.to_owned(), host_config)]))
 }
@@ -19,11 +19,11 @@ pub fn read(answer: &Value) -> HostConfig {
 }
 
 objects! {
-    /// What a container was given.
+    /// Configuration of a container, as the engine reports it.
     #[serde(rename_all = "PascalCase")]
     pub struct HostConfig {
         pub device_requests: Field<Vec<DeviceRequest>>,
-        /// Bytes of /dev/shm.
+        /// Size of /dev/shm in bytes.
         pub shm_size: Field<i64>,
         pub network_mode: Field<String>,
         pub ipc_mode: Field<String>,
@@ -35,7 +35,7 @@ objects! {
     /// A request for GPUs.
     #[serde(rename_all = "PascalCase")]
     pub struct DeviceRequest {
-        /// -1 is all.
+        /// Number of GPUs; -1 is all.
         pub count: Field<i64>,
         #[serde(rename = "DeviceIDs")]
         pub device_ids: Field<Vec<String>>,

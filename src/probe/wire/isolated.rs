@@ -1,4 +1,4 @@
-//! The step `isolated`, which we run ourselves: one container for each GPU.
+//! The step `isolated`, which ncclcheck runs itself: one container for each GPU.
 
 use super::{Field, Nullable, StepBody};
 
@@ -7,20 +7,20 @@ impl StepBody for IsolatedBody {
 }
 
 objects! {
-    /// What each arrangement of containers came to.
+    /// Results of each arrangement of containers.
     #[schemars(rename = "isolated")]
     pub struct IsolatedBody {
         pub gpus: Field<u32>,
-        /// Bytes of the all_reduce that was measured.
+        /// Size of the measured all_reduce, in bytes.
         pub bytes: Field<u64>,
-        /// The first is one container with all GPUs.
+        /// The first row is one container with all GPUs.
         pub rows: Field<Vec<IsolatedRow>>,
     }
 
-    /// An arrangement of containers.
+    /// Result of one arrangement of containers.
     pub struct IsolatedRow {
         pub arrangement: Field<String>,
-        /// Hosts as NCCL counts them.
+        /// Number of nodes that NCCL counts.
         pub nodes: Nullable<u32>,
         pub transports: Field<Vec<String>>,
         pub all_reduce_bytes_per_second: Nullable<f64>,

@@ -1,4 +1,4 @@
-//! The step `limits`: what the container got.
+//! The step `limits`: limits and resources of the container.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ impl StepBody for LimitsBody {
 }
 
 objects! {
-    /// What the container got.
+    /// Limits and resources of the container.
     #[schemars(rename = "limits")]
     pub struct LimitsBody {
         pub shm: Nullable<Shm>,
         pub rlimits: Nullable<BTreeMap<String, Rlimit>>,
         /// Processors that the process may run on.
         pub affinity: Nullable<Vec<i64>>,
-        /// Processors of the machine.
+        /// Number of processors of the machine.
         pub processors: Nullable<i64>,
         pub cgroup: Nullable<Cgroup>,
         pub memory: Nullable<MachineMemory>,
@@ -27,7 +27,7 @@ objects! {
         pub hostname: Nullable<String>,
         pub kernel: Nullable<String>,
         pub boot_id: Nullable<String>,
-        /// Inodes by name: equal numbers are the same namespace.
+        /// Inodes by namespace type; equal inodes are the same namespace.
         pub namespaces: Nullable<BTreeMap<String, i64>>,
         pub process_1: Nullable<InitProcess>,
         pub interfaces: Nullable<Vec<NetworkInterface>>,
@@ -39,7 +39,7 @@ objects! {
         pub variables: Field<BTreeMap<String, String>>,
     }
 
-    /// /dev/shm.
+    /// The file system at /dev/shm.
     pub struct Shm {
         pub size_bytes: Field<i64>,
         pub free_bytes: Field<i64>,
@@ -48,17 +48,17 @@ objects! {
         pub device: Field<i64>,
     }
 
-    /// A resource limit; -1 is none.
+    /// A resource limit; -1 is unlimited.
     pub struct Rlimit {
         pub soft: Field<i64>,
         pub hard: Field<i64>,
     }
 
-    /// The control group; -1 is no limit.
+    /// The control group; -1 is unlimited.
     pub struct Cgroup {
         pub version: Nullable<i64>,
         pub cpuset: Nullable<String>,
-        /// How many processors' time the group may use.
+        /// CPU time limit of the group, in processors.
         pub cpu_quota: Nullable<f64>,
         pub memory_max_bytes: Nullable<i64>,
         pub memory_current_bytes: Nullable<i64>,
@@ -72,7 +72,7 @@ objects! {
         pub available_bytes: Field<i64>,
     }
 
-    /// The user.
+    /// User of the process.
     pub struct User {
         pub uid: Field<i64>,
         pub gid: Field<i64>,
@@ -91,7 +91,7 @@ objects! {
     /// Process 1 of the container.
     pub struct InitProcess {
         pub name: Field<String>,
-        /// The first word alone: the others may be secrets.
+        /// First word only, because the others may be secrets.
         pub command: Field<String>,
     }
 
@@ -115,15 +115,15 @@ objects! {
         pub metric: Field<i64>,
     }
 
-    /// A device node of GPUs or of RDMA.
+    /// A device node for GPUs or RDMA.
     #[schemars(rename = "LimitsDeviceNode")]
     pub struct DeviceNode {
         pub path: Field<String>,
-        /// Whether its mode lets this user read and write.
+        /// True if its mode lets this user read and write.
         pub permitted: Field<bool>,
     }
 
-    /// A folder, and whether a file can be made in it.
+    /// A folder, and the result of creating a file in it.
     pub struct Writable {
         pub path: Field<String>,
         pub writable: Field<bool>,

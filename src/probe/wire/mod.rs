@@ -1,14 +1,15 @@
-//! What the program in the container writes, as types: the lines ([`events`]), and the bodies in them, one file for each step. No
-//! other module knows a name of this form. Its schema is made from these types, and the program's tests hold its output against it.
+//! Types of the output of the program in the container: the lines ([`events`]) and the bodies in them, one file for
+//! each step. No other module knows a name of this format. The schema is generated from these types, and the program's
+//! tests validate its output against it.
 //!
-//! A container may be older than we are, or hostile. So a [`Field`] that cannot be read is unknown, with the reason, and costs
-//! nothing else.
+//! A recording may be older than this version, and a container may be hostile. So a [`Field`] that cannot be read is
+//! unknown, with the reason, and does not affect other fields.
 #![expect(
     missing_docs,
-    reason = "fields have the payload's own names, which hold their units; its modules describe them"
+    reason = "fields have the names of the payload, which include the units; its modules describe them"
 )]
 
-/// Declares the objects of bodies. Any field may be missing, and the schema allows no others.
+/// Declares the objects in bodies. Any field may be missing, and the schema allows no additional ones.
 macro_rules! objects {
     ($($(#[$meta:meta])* pub struct $name:ident $fields:tt)*) => {$(
         #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize, serde::Serialize, schemars::JsonSchema)]
@@ -46,20 +47,20 @@ use events::EventBody;
 
 /// The body of a step's result.
 pub trait StepBody: DeserializeOwned + Default + JsonSchema {
-    /// The step's name.
+    /// Name of the step.
     const STEP: &'static str;
 }
 
 /// The body of a partial result.
 pub trait PartBody: DeserializeOwned + Default + JsonSchema {
-    /// What it calls itself.
+    /// Value of the field `kind`.
     const KIND: &'static str;
 }
 
 /// The field of a part that names its kind.
 const KIND: &str = "kind";
 
-/// Reads a body. The type's fields are [`Field`]s, which take what is there; an empty body has none of them.
+/// Reads a body. The fields of the type are [`Field`]s, which accept any value and may all be missing.
 pub fn read<T: DeserializeOwned + Default>(body: &EventBody) -> T {
     let mut value = Value::Object(body.clone());
     field::note_unread(&mut value);
@@ -71,7 +72,7 @@ pub fn read_part<P: PartBody>(body: &EventBody) -> Option<P> {
     (body.get(KIND)?.as_str()? == P::KIND).then(|| read(body))
 }
 
-/// A body as it stands in a line.
+/// Converts a value to the body of a line.
 pub fn body(value: &impl Serialize) -> EventBody {
     match serde_json::to_value(value) {
         Ok(Value::Object(body)) => body,

@@ -1,4 +1,4 @@
-//! The step `pytorch`: the torch that was imported, and what runs on each GPU.
+//! The step `pytorch`: the imported torch, and a small kernel on each GPU.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ impl PartBody for MappedLibraries {
     const KIND: &'static str = "libraries";
 }
 
-/// Which code of torch a GPU runs.
+/// Kind of torch's code that a GPU runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "GpuCode")]
@@ -28,7 +28,7 @@ pub enum TorchGpuCode {
     None,
 }
 
-/// When mapped libraries were listed.
+/// Moment at which mapped libraries were listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum When {
@@ -38,7 +38,7 @@ pub enum When {
 }
 
 objects! {
-    /// What CUDA says to PyTorch, and what each GPU does.
+    /// CUDA as PyTorch sees it, and the results on each GPU.
     #[schemars(rename = "pytorch")]
     pub struct PytorchBody {
         pub driver: Field<CudaLibrary>,
@@ -50,7 +50,7 @@ objects! {
         pub nccl_loaded_version: Nullable<String>,
     }
 
-    /// CUDA's driver library, without PyTorch.
+    /// CUDA's driver library, called without PyTorch.
     pub struct CudaLibrary {
         pub library: Field<String>,
         pub init_code: Nullable<i64>,
@@ -75,7 +75,7 @@ objects! {
         pub error: Nullable<String>,
     }
 
-    /// What torch's files say, with or without a GPU.
+    /// Build of torch, which is known even without a GPU.
     pub struct TorchBuild {
         pub import_seconds: Field<f64>,
         pub version: Field<String>,

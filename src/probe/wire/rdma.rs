@@ -1,4 +1,4 @@
-//! The step `rdma`: RDMA devices, and what the container can do with them.
+//! The step `rdma`: RDMA devices, and the container's access to them.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub enum MemlockLimit {
 }
 
 objects! {
-    /// RDMA devices, and what is needed to use them.
+    /// RDMA devices, and their prerequisites.
     #[schemars(rename = "rdma")]
     pub struct RdmaBody {
         pub libibverbs: Field<Libibverbs>,
@@ -32,7 +32,7 @@ objects! {
         pub gpu_direct: Field<GpuDirect>,
     }
 
-    /// The library, and the devices that it lists.
+    /// The library libibverbs, and the devices that it lists.
     pub struct Libibverbs {
         pub sysfs_devices: Nullable<Vec<String>>,
         pub library: Nullable<String>,
@@ -55,7 +55,7 @@ objects! {
         pub file: Field<String>,
     }
 
-    /// A provider's library: the file that was loaded, or why none was.
+    /// A provider's library: the loaded file, or the error.
     pub struct ProviderLibrary {
         pub name: Field<String>,
         pub loads: Field<bool>,
@@ -65,7 +65,7 @@ objects! {
         pub error: Field<String>,
     }
 
-    /// A node below /dev/infiniband.
+    /// A device node below /dev/infiniband.
     pub struct RdmaNode {
         pub path: Field<String>,
         pub exists: Field<bool>,
@@ -82,7 +82,7 @@ objects! {
         pub cap_ipc_lock: Nullable<bool>,
     }
 
-    /// A device of sysfs, and what verbs do with it.
+    /// A device in sysfs, and the results of verbs on it.
     pub struct RdmaDevice {
         pub name: Field<String>,
         pub node_type: Nullable<String>,
@@ -96,13 +96,13 @@ objects! {
         pub numa_node: Nullable<i64>,
         pub netdevs: Nullable<Vec<String>>,
         pub uverbs: Nullable<String>,
-        /// Whether libibverbs lists it.
+        /// True if libibverbs lists the device.
         pub listed: Field<bool>,
         pub opens: Field<bool>,
-        /// Why it does not open, in a word.
+        /// Reason why the device does not open, as a keyword.
         #[serde(skip_serializing_if = "Field::is_absent")]
         pub closed_cause: Field<String>,
-        /// Why it does not open, in a sentence.
+        /// Reason why the device does not open, as a sentence.
         #[serde(skip_serializing_if = "Field::is_absent")]
         pub closed_because: Field<String>,
         pub attributes: Nullable<DeviceAttributes>,
@@ -111,7 +111,7 @@ objects! {
         pub ports: Nullable<Vec<RdmaPort>>,
     }
 
-    /// What ibv_query_device returns.
+    /// Attributes from ibv_query_device.
     pub struct DeviceAttributes {
         pub fw_ver: Field<String>,
         pub vendor_id: Field<String>,
@@ -123,7 +123,7 @@ objects! {
         pub max_mr_size_bytes: Field<u64>,
     }
 
-    /// A step of using a device.
+    /// One of the calls that open and use a device.
     pub struct VerbsStep {
         pub step: Field<String>,
         pub ok: Field<bool>,
@@ -139,7 +139,7 @@ objects! {
         pub error: Field<String>,
     }
 
-    /// A port, by sysfs and by verbs.
+    /// A port, as sysfs and verbs report it.
     pub struct RdmaPort {
         pub port: Field<i64>,
         pub state: Nullable<String>,
@@ -150,14 +150,14 @@ objects! {
         pub lid: Nullable<i64>,
         pub sm_lid: Nullable<i64>,
         pub gid_table_length: Nullable<i64>,
-        /// The entries that are not empty.
+        /// Non-empty entries.
         pub gids: Nullable<Vec<Gid>>,
-        /// The counters that are not zero.
+        /// Non-zero counters.
         pub counters: Nullable<BTreeMap<String, i64>>,
-        /// The counters that are not zero.
+        /// Non-zero counters.
         pub hw_counters: Nullable<BTreeMap<String, i64>>,
         pub verbs: Nullable<VerbsPort>,
-        /// The index that each range of NCCL releases takes, the newest last.
+        /// GID index that each range of NCCL releases selects, the newest range last.
         pub nccl_gid: Nullable<Vec<GidChoice>>,
         pub ping: Nullable<Ping>,
     }
@@ -171,7 +171,7 @@ objects! {
         pub netdev: Nullable<String>,
     }
 
-    /// What ibv_query_port returns.
+    /// Attributes from ibv_query_port.
     pub struct VerbsPort {
         pub state: Field<String>,
         pub link_layer: Field<String>,
@@ -183,7 +183,7 @@ objects! {
         pub pkeys: Nullable<Vec<String>>,
     }
 
-    /// The GID index that NCCL takes, from one release on or before another.
+    /// GID index that a range of NCCL releases selects.
     pub struct GidChoice {
         #[serde(skip_serializing_if = "Field::is_absent")]
         pub since: Field<String>,
@@ -193,7 +193,7 @@ objects! {
         pub because: Nullable<String>,
     }
 
-    /// A ping by verbs through a port: the steps that passed, and the one that failed.
+    /// A verbs ping through a port: the steps that passed, and the one that failed.
     pub struct Ping {
         pub passed: Field<Vec<String>>,
         #[serde(skip_serializing_if = "Field::is_absent")]
@@ -214,7 +214,7 @@ objects! {
         pub error: Field<String>,
     }
 
-    /// GPUDirect RDMA: what offers it, and whether GPU memory can be registered.
+    /// GPUDirect RDMA: kernel and library support, and registrations of GPU memory.
     pub struct GpuDirect {
         pub kernel_release: Field<String>,
         pub kernel_has_dmabuf: Nullable<bool>,
@@ -226,7 +226,7 @@ objects! {
         pub gpus: Nullable<Vec<GpuDirectGpu>>,
     }
 
-    /// Whether a device takes DMA-BUF.
+    /// DMA-BUF support of a device.
     pub struct DeviceDmabuf {
         pub device: Field<String>,
         pub supported: Field<bool>,
@@ -234,7 +234,7 @@ objects! {
         pub error: Field<String>,
     }
 
-    /// A GPU, and the registration of its memory with each device.
+    /// A GPU, and the registrations of its memory with each device.
     pub struct GpuDirectGpu {
         pub pci_bus_id: Nullable<String>,
         pub dma_buf_supported: Nullable<bool>,
@@ -242,7 +242,7 @@ objects! {
         pub registrations: Nullable<Vec<GpuRegistrations>>,
     }
 
-    /// The registrations of a GPU's memory with a device.
+    /// Registrations of a GPU's memory with a device.
     pub struct GpuRegistrations {
         pub device: Field<String>,
         pub peermem: Field<GpuRegistration>,

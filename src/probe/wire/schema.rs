@@ -1,4 +1,4 @@
-//! The JSON schema of the lines, made from the types. The tests of the program hold what it writes against it.
+//! The JSON schema of the lines, generated from the types. The program's tests validate its output against it.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
@@ -18,10 +18,11 @@ use super::topology::TopologyBody;
 use super::what_if::WhatIfBody;
 use super::{KIND, PartBody, StepBody};
 
-const DESCRIPTION: &str = "wire.py describes the lines. The body of a result is the $def with the name of its step, that of a part \
-                           the $def part. src/probe/wire has the types that this is made from.";
+const DESCRIPTION: &str = "wire.py describes the lines. The body of a result is the $def named after its step; the body of a \
+                           part is the $def part. This schema is generated from the types in src/probe/wire.";
 
-/// The schema of one line. Bodies are `$defs`: those of results by the names of their steps, those of parts as `part`.
+/// The schema of one line. Bodies are `$defs`: the body of a result is named after its step, the body of a part is
+/// `part`.
 pub fn schema() -> String {
     let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let bodies = [
@@ -59,19 +60,19 @@ pub fn schema() -> String {
     format!("{:#}\n", schema.as_value())
 }
 
-/// The body of a step.
+/// The name of a step, and the schema of its body.
 fn step<B: StepBody>(generator: &mut SchemaGenerator) -> (&'static str, Schema) {
     (B::STEP, generator.subschema_for::<B>())
 }
 
-/// A part, with the field that names its kind.
+/// The schema of a part, with the field that names its kind.
 fn part<P: PartBody>(generator: &mut SchemaGenerator) -> Schema {
     let mut schema = P::json_schema(generator);
     require(&mut schema, KIND, json!({ "const": P::KIND }));
     schema
 }
 
-/// Adds what every line has.
+/// Adds the fields that all lines share.
 fn lines(schema: &mut Schema) {
     let Some(Value::Array(events)) = schema.get_mut("oneOf") else { return };
     for event in events.iter_mut().filter_map(|event| <&mut Schema>::try_from(event).ok()) {
@@ -84,7 +85,7 @@ fn lines(schema: &mut Schema) {
     }
 }
 
-/// Adds a property that is always there.
+/// Adds a required property.
 fn require(schema: &mut Schema, name: &str, value: Value) {
     add(schema, name, value);
     if let Value::Array(required) = schema.ensure_object().entry("required").or_insert_with(|| json!([])) {
@@ -92,14 +93,14 @@ fn require(schema: &mut Schema, name: &str, value: Value) {
     }
 }
 
-/// Adds a property.
+/// Adds an optional property.
 fn add(schema: &mut Schema, name: &str, value: Value) {
     if let Value::Object(properties) = schema.ensure_object().entry("properties").or_insert_with(|| json!({})) {
         properties.insert(name.to_owned(), value);
     }
 }
 
-/// Allows `unread` in each object with fields that may be null, and removes keywords without effect.
+/// Allows `unread` in each object with nullable fields, and removes keywords without effect.
 struct Reasons;
 
 impl Transform for Reasons {
@@ -130,7 +131,7 @@ mod tests {
     use crate::probe::steps;
 
     #[test]
-    fn the_schema_in_the_repository_is_this() {
+    fn the_schema_in_the_repository_is_current() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/probe/payload/events.schema.json");
         if std::env::var_os("NCCLCHECK_BLESS").is_some() {
             std::fs::write(path, schema()).unwrap();
@@ -149,9 +150,9 @@ mod tests {
         }
     }
 
-    /// What real machines wrote.
+    /// The fixtures are recordings of real machines.
     #[test]
-    fn recordings_obey_the_schema() {
+    fn recordings_conform_to_the_schema() {
         let schema: Value = serde_json::from_str(&schema()).unwrap();
         let definition = |name: &str| {
             let whole = json!({ "$ref": format!("#/$defs/{name}"), "$defs": schema["$defs"] });

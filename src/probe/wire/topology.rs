@@ -1,4 +1,4 @@
-//! The step `topology`: what lies between GPUs and RDMA devices.
+//! The step `topology`: connections between GPUs and RDMA devices.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ impl StepBody for TopologyBody {
 }
 
 objects! {
-    /// What lies between devices.
+    /// Connections between devices.
     #[schemars(rename = "topology")]
     pub struct TopologyBody {
         pub gpus: Field<Vec<TopologyGpu>>,
@@ -19,7 +19,7 @@ objects! {
         pub iommu: Field<Iommu>,
     }
 
-    /// Where a GPU is attached, and what is near to it.
+    /// Attachment of a GPU: PCI path, NUMA node, CPU affinity and NVLinks.
     pub struct TopologyGpu {
         pub name: Field<String>,
         pub index: Field<i64>,
@@ -28,14 +28,14 @@ objects! {
         pub cpu_affinity: Nullable<String>,
         pub numa_affinity: Nullable<String>,
         pub gpu_numa_id: Nullable<i64>,
-        /// How many active NVLinks lead to `switch`, or to the PCI address of a GPU.
+        /// Number of active NVLinks to `switch`, or to a GPU by its PCI address.
         pub nvlink_ends: Nullable<BTreeMap<String, i64>>,
         pub pci_path: Nullable<Vec<String>>,
         pub numa_node: Nullable<i64>,
         pub isolation: Nullable<PciIsolation>,
     }
 
-    /// Where an RDMA device is attached.
+    /// Attachment of an RDMA device.
     pub struct Nic {
         pub name: Field<String>,
         pub pci_bus_id: Nullable<String>,
@@ -44,7 +44,7 @@ objects! {
         pub isolation: Nullable<PciIsolation>,
     }
 
-    /// What remaps or redirects the traffic of a PCI device: its IOMMU group, and ACS in the bridges above it.
+    /// Remapping and redirection of a PCI device's traffic: its IOMMU group, and ACS in the bridges above it.
     pub struct PciIsolation {
         pub iommu_group: Nullable<i64>,
         pub iommu_group_type: Nullable<String>,
@@ -55,19 +55,19 @@ objects! {
     /// A PCI bridge.
     pub struct Bridge {
         pub pci_bus_id: Field<String>,
-        /// ACS controls that are on.
+        /// Enabled ACS controls.
         pub acs_controls: Nullable<Vec<String>>,
     }
 
-    /// `nvidia-smi topo -m`: a word for each two devices, null where it is not known.
+    /// Matrix of `nvidia-smi topo -m`: a word for each pair of devices, null if unknown.
     pub struct Matrix {
         pub names: Field<Vec<String>>,
         pub rows: Field<Vec<Vec<Option<String>>>>,
-        /// Why words are null, by the names of the two devices.
+        /// Reasons for null words, by the names of the two devices.
         pub unread: Field<BTreeMap<String, String>>,
     }
 
-    /// The way from one GPU to another, and what allows it.
+    /// Path from one GPU to another, and the supported peer access.
     pub struct GpuPair {
         pub from: Field<String>,
         pub to: Field<String>,

@@ -1,4 +1,4 @@
-//! The step `what-if`: the same measurement under variants of the environment.
+//! The step `what-if`: one measurement under several variants of the environment.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ impl StepBody for WhatIfBody {
 }
 
 objects! {
-    /// The measurements by variant.
+    /// Measurements by variant.
     #[schemars(rename = "what-if")]
     pub struct WhatIfBody {
         pub world_size: Field<i64>,
         pub local_ranks: Field<i64>,
         pub operation: Field<String>,
-        /// The first has no variables: the others are compared with it.
+        /// The first variant has no variables; the others are compared with it.
         pub variants: Field<Vec<WhatIfVariant>>,
     }
 
@@ -31,14 +31,14 @@ objects! {
         pub unclean_exits: Field<Vec<UncleanExit>>,
     }
 
-    /// The samples of one size.
+    /// Samples of one size.
     pub struct VariantSize {
         pub bytes: Field<i64>,
         pub median_seconds: Field<f64>,
         pub samples: Field<Vec<f64>>,
     }
 
-    /// A turn of a variant that was left out, or one size of it.
+    /// A round of a variant, or one size in it, that was left out.
     pub struct LeftOutTurn {
         pub round: Field<i64>,
         pub bytes: Nullable<i64>,
