@@ -1,4 +1,4 @@
-//! The collectives, and what NCCL said of them.
+//! Facts about the collectives, from measurements and from NCCL's debug output.
 
 use std::collections::BTreeMap;
 
@@ -38,17 +38,17 @@ const KEYS: &[&Definition] = key::definitions![
     RUN_NCCL_PAIR,
 ];
 
-/// Bytes from which on bandwidth is what counts, not latency.
+/// Smallest size, in bytes, at which bandwidth dominates over latency.
 const LARGE: u64 = 64 << 20;
 
-/// What NCCL said in the first run of a step.
+/// NCCL's debug output in the first run of a step.
 pub(crate) fn log(step: &StepRecord) -> NcclLog {
     let mut log = NcclLog::read(step.log.iter().filter(|line| line.run == 0).map(|line| line.line.as_str()));
     log.left_out = step.log.iter().filter_map(|line| line.left_out).sum();
     log
 }
 
-/// Bus bandwidth of an operation at the largest size that was measured, in bytes per second.
+/// Bus bandwidth of an operation at the largest measured size, in bytes per second.
 pub(crate) fn bandwidth(step: &StepRecord, operation: &str) -> Option<f64> {
     let of_operation = step.parts_of::<Measurement>().filter(|part| part.operation.text() == Some(operation));
     of_operation.max_by_key(|part| part.bytes.copied())?.busbw_bytes_per_second.copied()
@@ -69,12 +69,12 @@ fn collectives(step: &StepRecord, facts: &mut Facts) {
         StepOutcome::Failed(failed) => Some(failed),
         _ => None,
     };
-    // The first call's time is told as soon as it has come back.
+    // The program reports these times as soon as the first call has returned.
     let first = step.parts_of::<Times>().next();
     let works = match (&first, &step.outcome) {
         (Some(_), _) => Fact::seen(true, [super::site(&step.name)]),
         (None, StepOutcome::Failed(_)) => Fact::seen(false, [super::site(&step.name)]),
-        (None, _) => Fact::Unknown(Gap::new("the collectives were not ended")),
+        (None, _) => Fact::Unknown(Gap::new("the collectives did not end")),
     };
     facts.insert(key::RUN_NCCL_WORKS, works);
     let (hang, error) = (failed.filter(|failed| failed.is_hang()), failed.filter(|failed| !failed.is_hang()));
@@ -95,18 +95,18 @@ fn copies_of_nccl(libraries: &[String]) -> Vec<String> {
     libraries.iter().filter(is_nccl).cloned().collect()
 }
 
-/// NCCL's errors are several lines.
+/// Joins the lines of a text, because NCCL's errors have several.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What NCCL's log tells.
+/// Adds the facts from NCCL's debug output.
 fn said(step: &StepRecord, facts: &mut Facts) {
     let log = log(step);
     let setup = step.parts_of::<Setup>().next();
     let uses_nccl = setup.as_ref().and_then(|setup| setup.backend.text()).is_none_or(|backend| backend == "nccl");
     let silent = step.log.is_empty() && uses_nccl;
-    // Why nothing in the log means nothing.
+    // Reason why the absence of a line proves nothing.
     let gap = match log.left_out {
         _ if silent => Some(Gap::new("NCCL wrote no debug output")),
         0 => None,
@@ -129,11 +129,11 @@ fn said(step: &StepRecord, facts: &mut Facts) {
 
 fn measured(step: &StepRecord, first: Option<&Times>, facts: &mut Facts) {
     let measurements: Vec<_> = step.parts_of::<Measurement>().collect();
-    // Where the step was lost on its way, what was not measured is not known to be right.
+    // If the step did not finish, operations that it did not measure may still be wrong.
     let lost = match &step.outcome {
         StepOutcome::Done { .. } => None,
         StepOutcome::Failed(failed) => Some(Gap::new(format!("the step failed: {}", failed.message))),
-        StepOutcome::Open | StepOutcome::Skipped(_) => Some(Gap::new("the step was not ended")),
+        StepOutcome::Open | StepOutcome::Skipped(_) => Some(Gap::new("the step did not end")),
     };
     let lost = lost.as_ref();
     let wrong = measurements.iter().filter_map(|part| {
@@ -141,7 +141,7 @@ fn measured(step: &StepRecord, first: Option<&Times>, facts: &mut Facts) {
         let (operation, bytes) = (part.operation.text().unwrap_or("?"), part.bytes.copied().unwrap_or_default());
         Some(format!("{operation} of {bytes} bytes: {wrong} wrong values"))
     });
-    // Nothing wrong was found: is that since all was looked at?
+    // The absence of wrong values counts only if all values were compared.
     let unchecked = measurements.iter().find_map(|part| part.wrong.known().err());
     let left_out = || {
         let body: CollectivesBody = wire::read(step.body()?);
@@ -180,7 +180,7 @@ fn measured(step: &StepRecord, first: Option<&Times>, facts: &mut Facts) {
     facts.insert(key::RUN_NCCL_PAIR, pair.map_or(Fact::Absent, milliseconds));
 }
 
-/// A fact, whose absence is no finding where the step was lost.
+/// Replaces an absent fact by the gap of a step that was lost.
 fn or_gap<T>(fact: Fact<T>, lost: Option<&Gap>) -> Fact<T> {
     match (&fact, lost) {
         (Fact::Absent, Some(gap)) => Fact::Unknown(gap.clone()),
@@ -188,7 +188,7 @@ fn or_gap<T>(fact: Fact<T>, lost: Option<&Gap>) -> Fact<T> {
     }
 }
 
-/// The run over the network alone.
+/// Adds the facts of the run over the network only.
 fn forced(recording: &Recording, facts: &mut Facts) {
     let keys = key::definitions![RUN_FORCED_ERROR, RUN_FORCED_TRANSPORTS, RUN_FORCED_MB_S];
     let Some(step) = recording.find(FORCED_NETWORK).filter(|step| !matches!(step.outcome, StepOutcome::Skipped(_)))
@@ -197,7 +197,7 @@ fn forced(recording: &Recording, facts: &mut Facts) {
     };
     let error = match &step.outcome {
         StepOutcome::Failed(failed) => seen(step, one_line(&failed.message)),
-        StepOutcome::Open => Fact::Unknown(Gap::new("the step was not ended")),
+        StepOutcome::Open => Fact::Unknown(Gap::new("the step did not end")),
         _ => Fact::Absent,
     };
     facts.insert(key::RUN_FORCED_ERROR, error);
@@ -208,7 +208,7 @@ fn forced(recording: &Recording, facts: &mut Facts) {
     facts.insert(key::RUN_FORCED_MB_S, speed.unwrap_or(Fact::Absent));
 }
 
-/// One record for each arrangement of containers.
+/// Adds one record for each arrangement of containers.
 fn isolated(recording: &Recording, facts: &mut Facts) {
     let Some((step, body)) = recording.result::<IsolatedBody>() else {
         return none_of(key::definitions![RUN_ISOLATED], &untold(recording, IsolatedBody::STEP), facts);
@@ -236,8 +236,8 @@ fn isolated(recording: &Recording, facts: &mut Facts) {
     facts.insert(key::RUN_ISOLATED, if records.is_empty() { Fact::Absent } else { seen(step, records) });
 }
 
-/// One record for each variant and size. Times are compared as whole samples: only if the slowest of one is faster than the
-/// fastest of the other does one differ from the other beyond noise.
+/// Adds one record for each variant and size. A variant differs from the base beyond noise only if the slowest sample
+/// of one is faster than the fastest sample of the other.
 fn what_if(recording: &Recording, facts: &mut Facts) {
     let Some((step, body)) = recording.result::<WhatIfBody>() else {
         return none_of(key::definitions![RUN_WHAT_IF], &untold(recording, WhatIfBody::STEP), facts);
@@ -253,11 +253,11 @@ fn what_if(recording: &Recording, facts: &mut Facts) {
     facts.insert(key::RUN_WHAT_IF, if records.is_empty() { Fact::Absent } else { seen(step, records) });
 }
 
-/// The records of one variant: its failure, or one for each size that the run without changes has, too.
+/// The records of one variant: its failure, or one for each size that the base also has.
 fn compared(base: &WhatIfVariant, variant: &WhatIfVariant) -> Vec<VariantResult> {
     let variables = variant.env.value().into_iter().flatten().map(|(name, value)| format!("{name}={value}"));
     let name = VariantResult { variables: Some(variables.collect::<Vec<_>>().join(" ")), ..VariantResult::default() };
-    // A failure that cannot be read is a failure.
+    // An unreadable failure is still a failure.
     let error = match variant.failed.known() {
         Ok(failed) => failed.map(|failed| failed.message.clone()),
         Err(gap) => Some(gap.to_string()),

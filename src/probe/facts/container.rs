@@ -1,4 +1,4 @@
-//! What the container got, and how the probe went as a whole.
+//! Facts about the container's resources, and about the probe as a whole.
 
 use std::collections::BTreeMap;
 
@@ -54,14 +54,14 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
         match launch {
             _ if !otherwise.is_empty() => seen(step, otherwise),
             Some(launch) if launch.given.is_none() => {
-                Fact::Unknown(Gap::new(format!("{} does not say what it gave", launch.engine)))
+                Fact::Unknown(Gap::new(format!("{} did not report the container's configuration", launch.engine)))
             }
             _ => Fact::Absent,
         },
     );
 }
 
-/// A number of a step. Where there is none, `field` is what would have had it, and may say why.
+/// A number from a step. Without a number, the fact takes the gap of `field`, the field that contains it.
 fn number<T>(step: &StepRecord, value: Option<i64>, field: &Nullable<T>) -> Fact<i64> {
     match value {
         Some(value) => seen(step, value),
@@ -73,7 +73,7 @@ fn shm_bytes(limits: &LimitsBody) -> Option<i64> {
     limits.shm.value()?.size_bytes.copied()
 }
 
-/// The limit of a resource, by its name without `RLIMIT_` and in small letters.
+/// The soft limit of a resource, by its name in lower case and without `RLIMIT_`.
 fn soft_limit(limits: &LimitsBody, resource: &str) -> Option<i64> {
     limits.rlimits.value()?.get(resource)?.soft.copied()
 }
@@ -85,7 +85,7 @@ fn records<T: ListItem>(recording: &Recording, record: fn(&StepRecord) -> Option
     if records.is_empty() { Fact::Absent } else { Fact::Seen { value: records, at } }
 }
 
-/// How many GPUs a device request names; `None` where it is all of them, or where one name may be several.
+/// Number of GPUs in the device request; `None` if it requests all GPUs, or if one name may stand for several.
 fn gpus_asked(host: &HostConfig) -> Option<usize> {
     let request = host.device_requests.list().first()?;
     let names = request.device_ids.list();
@@ -115,7 +115,7 @@ fn unclean(step: &StepRecord) -> Vec<String> {
     let own = unclean_exit.iter().map(|how| format!("{}: {how}", step.name));
     // Steps without ranks have no such exits.
     let body: CollectivesBody = wire::read(body);
-    // A failure that cannot be read is a failure.
+    // An unreadable failure is still a failure.
     let ranks = match body.unclean_exits.known_list() {
         Ok(exits) => exits.iter().map(|exit| format!("{}: {}", step.name, ending(exit))).collect(),
         Err(gap) => vec![format!("{}: {gap}", step.name)],
@@ -125,22 +125,22 @@ fn unclean(step: &StepRecord) -> Vec<String> {
 
 fn ending(exit: &UncleanExit) -> String {
     let rank = exit.rank.copied().map_or_else(|| "a rank".to_owned(), |rank| format!("rank {rank}"));
-    format!("{rank}: {}", exit.ending.text().unwrap_or("ended badly"))
+    format!("{rank}: {}", exit.ending.text().unwrap_or("ended abnormally"))
 }
 
-/// Processors that the container may use: those it is bound to, and no more than its quota of time comes to.
+/// Number of processors that the container may use: the size of its CPU affinity, limited by its CPU quota.
 fn processors(limits: &LimitsBody) -> Option<i64> {
     let bound = i64::try_from(limits.affinity.list().len()).ok().filter(|count| *count > 0)?;
     let quota = limits.cgroup.value().and_then(|cgroup| cgroup.cpu_quota.copied()).filter(|quota| *quota > 0.0);
-    // A part of one counts as one: there is no less.
+    // A quota below one processor counts as one.
     Some(quota.map_or(bound, |quota| bound.min(super::whole(quota.floor()).max(1))))
 }
 
-/// What the engine was asked for, by its own account of the container, against what is seen from within.
+/// Differences between the engine's account of the container and what the container sees.
 fn given_otherwise(recording: &Recording, limits: &LimitsBody) -> Vec<String> {
     let mut otherwise = Vec::new();
     let Some(launch) = &recording.launch else { return otherwise };
-    // Nothing is concluded from a list that cannot be read.
+    // An unreadable list proves nothing.
     let has_device = |wanted: fn(&str) -> bool| {
         limits.devices.known_list().is_err()
             || limits.devices.list().iter().filter_map(|device| device.path.text()).any(wanted)
@@ -154,14 +154,14 @@ fn given_otherwise(recording: &Recording, limits: &LimitsBody) -> Vec<String> {
         && seen > 0
         && asked != seen
     {
-        otherwise.push(format!("{asked} GPUs were asked for, and there are {seen}"));
+        otherwise.push(format!("requested {asked} GPUs but found {seen}"));
     }
     if let (Some(asked), Some(got)) = (host.shm_size.copied(), shm_bytes(limits))
         && host.ipc_mode.text() != Some("host")
         && asked > 0
         && asked != got
     {
-        otherwise.push(format!("/dev/shm was to have {asked} bytes, and has {got}"));
+        otherwise.push(format!("requested {asked} bytes of /dev/shm but found {got}"));
     }
     for limit in host.ulimits.list() {
         let (Some(name), Some(asked)) = (limit.name.text(), limit.soft.copied()) else { continue };
@@ -175,7 +175,7 @@ fn given_otherwise(recording: &Recording, limits: &LimitsBody) -> Vec<String> {
         let theirs = limits.namespaces.value().and_then(|namespaces| namespaces.get(namespace).copied());
         if mode.text() == Some("host") && ours.is_some() && theirs.is_some() && ours != theirs {
             otherwise.push(format!(
-                "the host's {namespace} namespace was to be shared, and is not: the engine has one of its own"
+                "requested the host's {namespace} namespace but the engine runs in a namespace of its own"
             ));
         }
     }
@@ -185,7 +185,7 @@ fn given_otherwise(recording: &Recording, limits: &LimitsBody) -> Vec<String> {
         .iter()
         .any(|device| device.path_on_host.text().is_some_and(|path| path.starts_with("/dev/infiniband")));
     if wants_rdma && !has_device(|path| path.starts_with("/dev/infiniband")) {
-        otherwise.push("/dev/infiniband was to be there, and is not".to_owned());
+        otherwise.push("requested /dev/infiniband but it is missing".to_owned());
     }
     otherwise
 }
@@ -195,7 +195,7 @@ mod tests {
     use super::super::super::wire::host_config::DeviceRequest;
     use super::*;
 
-    /// Facts of a container by what the engine gave and what was seen in it.
+    /// Facts of a container, from the engine's account and from what the container saw.
     fn facts(host: &str, limits: &str, gpus: &str) -> Facts {
         let launch = format!(
             r#"{{"ncclcheck":1,"event":"launch","engine":"Docker","image":"x","image_id":"","command":"","gpus":true,"given":{{"HostConfig":{host}}},"namespaces":{{"net":7,"ipc":8}}}}"#
@@ -213,7 +213,7 @@ mod tests {
         "affinity":[0,1,2,3],"namespaces":{"net":9,"ipc":8},"cgroup":{"cpu_quota":2.5},"devices":[{"path":"/dev/nvidia0","permitted":true}]}"#;
 
     #[test]
-    fn what_was_asked_and_not_given() {
+    fn differences_from_the_request_are_listed() {
         let limits = LIMITS.replace('\n', "");
         let host = r#"{"NetworkMode":"host","ShmSize":8589934592,"Ulimits":[{"Name":"memlock","Soft":-1,"Hard":-1}],
             "Devices":[{"PathOnHost":"/dev/infiniband"}],"DeviceRequests":[{"Count":2}]}"#
@@ -221,11 +221,11 @@ mod tests {
         let facts = facts(&host, &limits, r#"{"gpus":[{"index":0}]}"#);
         let told = facts.view(&key::RUN_GIVEN_OTHERWISE).value().unwrap().to_string();
         for wanted in [
-            "2 GPUs were asked for, and there are 1",
-            "/dev/shm was to have 8589934592 bytes, and has 67108864",
+            "requested 2 GPUs but found 1",
+            "requested 8589934592 bytes of /dev/shm but found 67108864",
             "the limit memlock was to be -1, and is 65536",
-            "/dev/infiniband was to be there, and is not",
-            "the host's net namespace was to be shared, and is not",
+            "requested /dev/infiniband but it is missing",
+            "requested the host's net namespace but the engine runs in a namespace of its own",
         ] {
             assert!(told.contains(wanted), "{told}");
         }
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_as_asked() {
+    fn a_container_as_requested_has_no_differences() {
         let limits = LIMITS.replace('\n', "");
         let host = r#"{"NetworkMode":"bridge","IpcMode":"host","ShmSize":67108864,"DeviceRequests":[{"DeviceIDs":["nvidia.com/gpu=0"]}]}"#;
         let facts = facts(host, &limits, r#"{"gpus":[{"index":0}]}"#);

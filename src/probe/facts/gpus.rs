@@ -1,4 +1,4 @@
-//! The driver and the GPUs, by NVML.
+//! Facts about the driver and the GPUs, from NVML.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ const KEYS: &[&Definition] = key::definitions![
     RUN_NVLINK_GB_S,
 ];
 
-/// Reasons for lower clocks that are trouble; an idle GPU and a power cap that somebody set are none (nvml.h,
+/// Reasons for lower clocks that indicate a problem. An idle GPU and a configured power cap do not (nvml.h,
 /// nvmlClocksEventReason*).
 const TROUBLE: &[&str] = &["hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown"];
 
@@ -55,7 +55,7 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
                 Err(why) => gap = gap.or(Some(Gap::new(format!("GPU {index}: {}", why.why)))),
             }
         }
-        // What one GPU does not tell may be what is asked for.
+        // The value that one GPU does not report may be the problem that the fact is about.
         gap.filter(|_| found.is_empty()).map_or_else(|| texts(step, found), Fact::Unknown)
     };
     let models: Vec<_> = gpus.iter().filter_map(|gpu| gpu.name.text()).map(ToOwned::to_owned).collect();
@@ -79,7 +79,7 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     let describe = |event: &XidEvent| {
         format!("Xid {} on {}", event.xid.copied().unwrap_or_default(), event.pci.text().unwrap_or("a GPU"))
     };
-    // Few containers see the kernel's log; NVML keeps no history.
+    // Few containers can read the kernel's log, and NVML keeps no history.
     facts.insert(key::RUN_GPU_LOG, seen(step, events.value().is_some()));
     facts.insert(key::RUN_GPU_XID, events.and_then(|events, _| texts(step, events.iter().map(describe).collect())));
     facts.insert(key::RUN_GPU_PERSISTENCE, each(persistence_off));
@@ -92,7 +92,7 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     facts.insert(key::RUN_NVLINK_GB_S, least.map_or(Fact::Absent, |speed| seen(step, speed)));
 }
 
-/// What is wrong with a GPU, if something is, or why that is not known.
+/// Describes a problem of a GPU, if there is one. Returns the gap if that is unknown.
 type Describe = fn(&GpuState) -> Result<Option<String>, Gap>;
 
 fn slowed(gpu: &GpuState) -> Result<Option<String>, Gap> {
@@ -104,7 +104,7 @@ fn slowed(gpu: &GpuState) -> Result<Option<String>, Gap> {
     Ok((!trouble.is_empty()).then(|| format!("{}{celsius}", trouble.join(", "))))
 }
 
-/// An idle GPU may lower the generation of its link, and some its width (nvidia-smi(1), "PCIe link info").
+/// An idle GPU may lower the generation of its PCIe link, and some GPUs the width (nvidia-smi(1), "PCIe link info").
 fn narrow(gpu: &GpuState) -> Result<Option<String>, Gap> {
     let (now, most) = (gpu.pcie.known_in(|pcie| &pcie.width)?, gpu.pcie.known_in(|pcie| &pcie.width_max)?);
     Ok(now.zip(most).filter(|(now, most)| now < most).map(|(now, most)| format!("x{now} of x{most}")))
@@ -146,19 +146,19 @@ fn fabric(gpu: &GpuState) -> Result<Option<String>, Gap> {
     Ok(match state.as_str() {
         "not_supported" => None,
         "completed" if status == "SUCCESS" => None,
-        "completed" => Some(format!("its registration ended with {status}")),
+        "completed" => Some(format!("fabric registration ended with {status}")),
         other => Some(other.replace('_', " ")),
     })
 }
 
-/// GB/s in one direction over all active NVLinks.
+/// Bandwidth of all active NVLinks in one direction, in GB/s.
 fn nvlink_gb_s(gpu: &GpuState) -> Option<i64> {
     let active = gpu.nvlinks.list().iter().filter(|link| link.active.copied() == Some(true));
     let speeds: Vec<_> = active.filter_map(|link| link.speed_mbytes_per_s.copied()).collect();
     (!speeds.is_empty()).then(|| speeds.iter().sum::<i64>() / 1000)
 }
 
-/// The host by what NVML and the kernel say of it.
+/// The host, as NVML and the kernel describe it.
 pub(super) fn host(recording: &Recording) -> Option<Host> {
     let (_, body) = recording.result::<GpusBody>()?;
     let gpus = body.gpus.list();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_another_form_is_no_count() {
+    fn an_unreadable_list_gives_no_count() {
         let odd = facts_of(r#"{"0": "H200"}"#);
         for key in key::definitions![RUN_GPU_COUNT, RUN_GPU_MODELS, RUN_GPU_SLOWED] {
             assert!(matches!(odd.view(key), Fact::Unknown(_)), "{}", key.name);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_of_a_gpu_is_unknown() {
+    fn an_unreadable_value_of_a_gpu_is_unknown() {
         let denied = facts(
             r#""ecc":{"volatile_uncorrected":null,"unread":{"volatile_uncorrected":"NVML_ERROR_NO_PERMISSION"}}"#,
         );

@@ -1,5 +1,5 @@
-//! Facts of a probe: what the steps told, by the names that rules ask for. One file for each step. What a step could not
-//! tell is unknown, with the step's own reason.
+//! Facts of a probe: results of the steps, under the names that rules use. One file for each step. A value that a step
+//! could not read is unknown, with the step's own reason.
 
 mod collectives;
 mod container;
@@ -17,7 +17,7 @@ use super::recording::{Recording, StepOutcome, StepRecord};
 
 pub(crate) use collectives::{bandwidth, log};
 
-/// Adds what a probe found to the facts about an image; of an image that was not looked at there are none.
+/// Adds the facts of a probe to the facts about an image, which are empty if the image was not scanned.
 pub(crate) fn add(recording: &Recording, facts: &mut Facts) {
     container::produce(recording, facts);
     storage::produce(recording, facts);
@@ -28,7 +28,7 @@ pub(crate) fn add(recording: &Recording, facts: &mut Facts) {
     collectives::produce(recording, facts);
 }
 
-/// The host that the probe ran on, as far as it told of one.
+/// The host that the probe ran on, if the recording describes it.
 pub(crate) fn host(recording: &Recording) -> Option<Host> {
     gpus::host(recording)
 }
@@ -43,30 +43,29 @@ fn seen<T>(step: &StepRecord, value: impl Into<T>) -> Fact<T> {
     Fact::seen(value.into(), [site(&step.name)])
 }
 
-/// A text of a record; an empty one is left out.
+/// A text field of a record; `None` if the text is empty.
 fn filled(text: String) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// A list of texts; none is absent.
+/// A list of texts; absent if empty.
 fn texts(step: &StepRecord, texts: Vec<String>) -> Fact<Vec<String>> {
     if texts.is_empty() { Fact::Absent } else { seen(step, texts) }
 }
 
-/// Why a step told nothing: a fact that it would have told is unknown for this reason. A step that was not to run leaves
-/// its facts absent.
+/// The state of all facts of a step without a result: unknown, with the reason, or absent if the step was not planned.
 fn untold<T>(recording: &Recording, name: &str) -> Fact<T> {
     let Some(step) = recording.find(name) else {
         return match &recording.broken {
             Some(why) if was_planned(recording, name) => {
-                Fact::Unknown(Gap::new(format!("the step {name} was not come to: {why}")))
+                Fact::Unknown(Gap::new(format!("the step {name} was not reached: {why}")))
             }
             _ => Fact::Absent,
         };
     };
     let gap = |text: String| Fact::Unknown(Gap::new(text));
     match &step.outcome {
-        StepOutcome::Open => gap(format!("the step {name} was not ended")),
+        StepOutcome::Open => gap(format!("the step {name} did not end")),
         StepOutcome::Failed(failed) => gap(format!("the step {name} failed: {}", failed.message)),
         StepOutcome::Skipped(why) => gap(format!("the step {name} was skipped: {why}")),
         StepOutcome::Done { .. } => Fact::Absent,
@@ -78,21 +77,21 @@ fn was_planned(recording: &Recording, name: &str) -> bool {
     plan.is_some_and(|plan| plan.steps.list().iter().any(|step| step == name))
 }
 
-/// All of these facts, unknown or absent alike.
+/// Makes all of these facts unknown or absent.
 fn none_of(keys: &[&'static Definition], fact: &Fact, facts: &mut Facts) {
     for key in keys {
         facts.insert_value(key, fact.clone());
     }
 }
 
-/// Facts about the comparison of what was predicted with what was loaded. They need both.
+/// Adds the facts that compare predicted with loaded libraries, which need both a check and a probe.
 pub(crate) fn compare(facts: &mut Facts) {
     let unpredicted = pytorch::differences(facts.get(key::TORCH_LOADED), facts.get(key::RUN_TORCH_LOADED));
     facts.insert(key::RUN_TORCH_UNPREDICTED, unpredicted);
 }
 
-/// The nearest whole number.
-#[expect(clippy::cast_possible_truncation, reason = "a float saturates, and no speed or time comes near")]
+/// Rounds to the nearest integer.
+#[expect(clippy::cast_possible_truncation, reason = "the cast saturates, and no speed or time comes near its limits")]
 fn whole(number: f64) -> i64 {
     number.round() as i64
 }
@@ -109,7 +108,7 @@ mod tests {
         definitions![RUN_TORCH_UNPREDICTED, RUN_EXPECTED, RUN_BASELINE, RUN_UNEXPECTED, RUN_WORSE];
 
     #[test]
-    fn every_recording_answers_every_fact_of_a_run() {
+    fn every_recording_sets_every_fact_of_a_run() {
         let of_run = KEYS.iter().filter(|key| key.is_of_run() && !COMPARISONS.contains(key));
         let of_run: BTreeSet<_> = of_run.map(|key| key.name).collect();
         let full = format!("{}/fixtures/probe/h200-x2/full.jsonl", env!("CARGO_MANIFEST_DIR"));

@@ -1,4 +1,4 @@
-//! The torch that was imported.
+//! Facts about the imported torch.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
         none_of(BUILD, &untold, facts);
         return none_of(DEVICES, &untold, facts);
     };
-    // The import is told as soon as it is done, whatever comes after it.
+    // The program reports the build right after the import, whatever happens later.
     let build = step.parts_of::<TorchBuild>().next();
     match &build {
         None => none_of(BUILD, &untold, facts),
@@ -83,8 +83,8 @@ fn kernel(device: &TorchDevice) -> Option<String> {
     }
 }
 
-/// Paths that only one of the two lists has. The driver's libraries come from the host, and of what was mapped only what
-/// the prediction speaks about is compared: modules of Python and what they alone need are not.
+/// Paths that are in only one of the two lists. Loaded libraries count only if the prediction covers them: the driver's
+/// libraries come from the host, and Python's extension modules and their own dependencies are not predicted.
 pub(super) fn differences(predicted: &Fact<Vec<String>>, loaded: &Fact<Vec<String>>) -> Fact<Vec<String>> {
     let set = |fact: &Fact<Vec<String>>| fact.value().map(|paths| paths.iter().cloned().collect::<BTreeSet<_>>());
     let (Some(predicted), Some(loaded)) = (set(predicted), set(loaded)) else {
@@ -100,7 +100,7 @@ pub(super) fn differences(predicted: &Fact<Vec<String>>, loaded: &Fact<Vec<Strin
     if all.is_empty() { Fact::Absent } else { Fact::seen(all, [site(PytorchBody::STEP)]) }
 }
 
-/// Whether a library is one that decides about NCCL, CUDA or RDMA and belongs to the image.
+/// Returns true for a library of the image that matters for NCCL, CUDA or RDMA.
 fn concerns(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     let starts = |names: &[&str]| names.iter().any(|start| name.starts_with(start));

@@ -1,4 +1,4 @@
-//! RDMA devices, by what the container can do with them.
+//! Facts about RDMA devices, from the container's use of them.
 
 use crate::facts::Facts;
 use crate::facts::key::{self, Definition};
@@ -88,7 +88,8 @@ fn verbs_state(port: &RdmaPort) -> Option<&str> {
     port.verbs.value().and_then(|verbs| verbs.state.text())
 }
 
-/// RoCE needs a GID of version 2 to be routed; InfiniBand addresses by LID. The last choice is that of today's NCCL.
+/// Describes a GID that NCCL selects and that does not suit RoCE. Only RoCE v2 is routable; InfiniBand addresses by
+/// LID. The last choice is that of current NCCL releases.
 fn unfit_gid(name: &str, port: &RdmaPort) -> Option<String> {
     if port.link_layer.text() != Some("Ethernet") {
         return None;
@@ -103,7 +104,7 @@ fn unfit_gid(name: &str, port: &RdmaPort) -> Option<String> {
         None => Some(format!("{name}: NCCL takes GID {index} ({because}), which is empty")),
         Some(gid) if gid.kind.text() != Some("RoCE v2") => Some(format!(
             "{name}: NCCL takes GID {index} ({because}), which is {}",
-            gid.kind.text().unwrap_or("of no known type")
+            gid.kind.text().unwrap_or("of unknown type")
         )),
         Some(gid) if gid.gid.text().is_some_and(|gid| gid.starts_with("fe80:")) => {
             Some(format!("{name}: NCCL takes GID {index} ({because}), which is link-local: it reaches no other subnet"))
@@ -112,7 +113,7 @@ fn unfit_gid(name: &str, port: &RdmaPort) -> Option<String> {
     }
 }
 
-/// How GPU memory is reached: by what was tried where GPU and device are both there.
+/// The path of GPUDirect RDMA, from the registrations that were tried with each GPU and device.
 fn gpu_direct(body: &GpuDirectReading) -> Option<GpuDirect> {
     let tries: Vec<_> = body.gpus.list().iter().flat_map(|gpu| gpu.registrations.list()).collect();
     if tries.is_empty() {
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn containers_with_all_that_rdma_needs() {
+    fn containers_with_everything_that_rdma_needs() {
         for name in ["host-network", "bridge", "user", "memlock-64k-ipc-lock"] {
             let facts = facts(name);
             assert_eq!(told(&facts, &key::RUN_RDMA_DEVICES), "rxe0", "{name}");

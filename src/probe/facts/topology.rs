@@ -1,4 +1,4 @@
-//! What lies between GPUs.
+//! Facts about the connections between GPUs.
 
 use crate::facts::Facts;
 use crate::facts::key;
@@ -18,7 +18,7 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
         Ok(pairs) => (pairs, None),
         Err(gap) => (&[][..], Some(gap)),
     };
-    // Each two GPUs once.
+    // Lists each pair of GPUs once.
     let index = |name: &str| name.trim_start_matches("GPU").parse::<u32>().unwrap_or(u32::MAX);
     let bound = pairs.iter().filter_map(|pair| {
         let (from, to, links) = (pair.from.text()?, pair.to.text()?, pair.nvlinks.copied()?);

@@ -3,7 +3,7 @@ use serde_json::{Value as Json, json};
 use super::super::super::wire::events::{EventBody, LogEvent, StepFailure};
 use super::*;
 
-/// An object.
+/// The body of a JSON object.
 fn body(value: Json) -> EventBody {
     match value {
         Json::Object(body) => body,
@@ -49,7 +49,7 @@ fn facts(step: StepRecord) -> Facts {
     facts
 }
 
-/// A fact as people read it: its value, `-` where it is absent, `? WHY` where it is unknown.
+/// Formats a fact: its value, `-` if it is absent, `? WHY` if it is unknown.
 fn shown(facts: &Facts, key: &key::Definition) -> String {
     match facts.view(key) {
         Fact::Seen { value, .. } => value.to_string(),
@@ -73,10 +73,10 @@ fn wrong_values_are_listed_by_operation_and_size() {
         wrong(&[json!(1), json!(0), json!(2)], done()),
         "all_reduce of 8 bytes: 1 wrong values, all_reduce of 268435456 bytes: 2 wrong values"
     );
-    // What was found wrong stays so; what was not looked at is not right.
+    // Wrong values stay wrong after a failure, but values that were not compared are unknown.
     assert_eq!(wrong(&[json!(1)], broke()), "all_reduce of 8 bytes: 1 wrong values");
     assert_eq!(wrong(&[json!(0)], broke()), "? the step failed: it broke");
-    assert_eq!(wrong(&[json!(0)], StepOutcome::Open), "? the step was not ended");
+    assert_eq!(wrong(&[json!(0)], StepOutcome::Open), "? the step did not end");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn values_that_were_not_compared_are_unknown() {
 }
 
 #[test]
-fn bandwidth_is_that_of_the_largest_size() {
+fn bandwidth_is_taken_at_the_largest_size() {
     let parts = vec![
         measurement("all_reduce", 64 << 20, 4e9, 0),
         measurement("all_reduce", 256 << 20, 123_456_789_000.0, 0),
@@ -122,7 +122,7 @@ fn all_reduce_counts_from_64_mib_on() {
     assert_eq!(speed(64 << 20, done()), "2000");
     assert_eq!(speed((64 << 20) - 1, done()), "-");
     assert_eq!(speed(64 << 20, StepOutcome::Open), "2000");
-    assert_eq!(speed(8, StepOutcome::Open), "? the step was not ended");
+    assert_eq!(speed(8, StepOutcome::Open), "? the step did not end");
     let none = facts(step("collectives", vec![], done()));
     assert_eq!(shown(&none, &key::RUN_NCCL_BUSBW), "-");
     assert_eq!(shown(&none, &key::RUN_NCCL_ALL_REDUCE), "-");
@@ -143,7 +143,7 @@ fn times_are_in_milliseconds() {
 }
 
 #[test]
-fn nccl_works_once_its_first_call_has_come_back() {
+fn nccl_works_once_its_first_call_has_returned() {
     let times = || vec![json!({"kind": "times"})];
     let broke = || failed("exception", Some("DistBackendError"), "NCCL error\n  in  line 1");
     for (parts, outcome, works, error, hang) in [
@@ -152,7 +152,7 @@ fn nccl_works_once_its_first_call_has_come_back() {
         (vec![], broke(), "false", "DistBackendError: NCCL error in line 1", "-"),
         (vec![], failed("exit", None, "status  1"), "false", "status 1", "-"),
         (vec![], failed("deadline", None, "rank 1 is late"), "false", "-", "rank 1 is late"),
-        (vec![], StepOutcome::Open, "? the collectives were not ended", "-", "-"),
+        (vec![], StepOutcome::Open, "? the collectives did not end", "-", "-"),
     ] {
         let facts = facts(step("collectives", parts, outcome));
         assert_eq!(shown(&facts, &key::RUN_NCCL_WORKS), works);
@@ -162,7 +162,7 @@ fn nccl_works_once_its_first_call_has_come_back() {
 }
 
 #[test]
-fn a_step_that_was_skipped_leaves_its_facts_unknown() {
+fn the_facts_of_a_skipped_step_are_unknown() {
     for name in ["collectives", "forced-network"] {
         let facts =
             facts(step(name, vec![measurement("all_reduce", 8, 1e9, 0)], StepOutcome::Skipped("no torch".to_owned())));
@@ -183,7 +183,7 @@ fn a_step_that_was_skipped_leaves_its_facts_unknown() {
 }
 
 #[test]
-fn ranks_and_the_copies_of_nccl_that_were_mapped() {
+fn ranks_and_mapped_copies_of_nccl() {
     let setup = json!({"kind": "setup", "world_size": 8, "backend": "nccl"});
     let mapped =
         json!({"kind": "libraries", "paths": ["/a/libnccl.so.2", "/b/libnccl.so", "/libnccl.so/x", "/libnccl-net.so"]});
@@ -206,7 +206,7 @@ const LOGGED: &[&key::Definition] = key::definitions![
 ];
 
 #[test]
-fn without_debug_output_nothing_is_known_of_nccl_where_it_runs() {
+fn without_debug_output_of_nccl_its_facts_are_unknown() {
     for (backend, expected) in [(json!("nccl"), "? NCCL wrote no debug output"), (json!("gloo"), "-")] {
         let setup = json!({"kind": "setup", "backend": backend});
         let facts = facts(step("collectives", vec![setup], done()));
@@ -219,7 +219,7 @@ fn without_debug_output_nothing_is_known_of_nccl_where_it_runs() {
 }
 
 #[test]
-fn what_is_not_in_a_whole_log_is_absent_and_in_a_shortened_one_unknown() {
+fn a_missing_line_is_absent_in_a_complete_log_and_unknown_in_a_shortened_one() {
     let with = |left_out: Option<u64>| {
         let mut step = step("collectives", vec![], done());
         step.log = said(&["vm:53:53 [0] NCCL INFO something new", "vm:53:53 [0] NCCL WARN odd"]);
@@ -252,12 +252,12 @@ fn only_the_first_run_of_a_step_counts() {
 }
 
 #[test]
-fn the_run_over_the_network_alone() {
+fn the_run_over_the_network_only() {
     let parts = || vec![measurement("all_reduce", 8, 1e6, 0), measurement("all_reduce", 256 << 20, 4_069_155_285.0, 0)];
     for (outcome, error) in [
         (done(), "-"),
         (failed("exception", Some("E"), "no\n  space"), "no space"),
-        (StepOutcome::Open, "? the step was not ended"),
+        (StepOutcome::Open, "? the step did not end"),
     ] {
         let facts = facts(step("forced-network", parts(), outcome));
         assert_eq!(shown(&facts, &key::RUN_FORCED_ERROR), error);
@@ -272,7 +272,7 @@ fn found(name: &str, found: Json) -> StepRecord {
 }
 
 #[test]
-fn arrangements_are_measured_against_one_container() {
+fn arrangements_are_compared_with_one_container() {
     let rows = json!([
         {"arrangement": "one container", "all_reduce_bytes_per_second": 200e9, "transports": ["P2P/CUMEM", "SHM"]},
         {"arrangement": "slow", "all_reduce_bytes_per_second": 51e9, "transports": [], "warning": "odd"},
@@ -297,11 +297,11 @@ fn arrangements_are_measured_against_one_container() {
     );
     assert_eq!(shown(&facts_of(json!({"rows": []})), &key::RUN_ISOLATED), "-");
     let lost = facts(step("isolated", vec![], StepOutcome::Open));
-    assert_eq!(shown(&lost, &key::RUN_ISOLATED), "? the step isolated was not ended");
+    assert_eq!(shown(&lost, &key::RUN_ISOLATED), "? the step isolated did not end");
 }
 
 #[test]
-fn a_variant_differs_where_no_sample_of_one_is_among_those_of_the_other() {
+fn a_variant_differs_if_its_samples_do_not_overlap_those_of_the_base() {
     let size = |bytes: u64, median: f64, samples: [f64; 2]| json!({"bytes": bytes, "median_seconds": median, "samples": samples});
     let variants = json!([
         {"env": {}, "sizes": [size(8, 4.0, [3.0, 5.0]), size(64, 4.0, [3.0, 5.0]), {"bytes": 1}]},
