@@ -1,5 +1,5 @@
-//! How the container is to be run: all that `docker run` would be told. One value, from which both the engine's request and
-//! the command line that equals it are made, so that what a security team reads is what happens.
+//! Arrangement of the container: all parameters of `docker run` in one value. The engine's request and the equivalent
+//! command line both derive from it, so that a security team reads exactly what runs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,69 +9,69 @@ use std::str::FromStr;
 pub struct Arrangement {
     /// Name or ID of the image, as the engine knows it.
     pub image: String,
-    /// The interpreter in the image, by path or by name on its PATH.
+    /// Python interpreter in the image, by path or by name on its PATH.
     pub python: String,
-    /// What the interpreter is given.
+    /// Arguments of the interpreter.
     pub arguments: Vec<String>,
-    /// The GPUs that are asked for.
+    /// Requested GPUs.
     pub gpus: GpuSelection,
-    /// In which way they are asked for.
+    /// Way of requesting the GPUs.
     pub way: GpuWay,
     /// Network mode: `host`, `bridge`, `none`, a network's name.
     pub network: String,
-    /// IPC mode; the engine's default (a private /dev/shm) if not given.
+    /// IPC mode; `None` is the engine's default (a private /dev/shm).
     pub ipc: Option<String>,
-    /// PID mode; the engine's default (private) if not given.
+    /// PID mode; `None` is the engine's default (private).
     pub pid: Option<String>,
-    /// Host name of the container; on the host's network it is the host's if not given.
+    /// Host name of the container; `None` is the engine's default (on the host's network, the host's name).
     pub hostname: Option<String>,
-    /// Bytes of /dev/shm; the engine's default (64 MiB) if not given.
+    /// Size of /dev/shm in bytes; `None` is the engine's default (64 MiB).
     pub shm_size: Option<u64>,
     /// Resource limits.
     pub ulimits: Vec<Ulimit>,
     /// Device nodes of the host, by path.
     pub devices: Vec<String>,
-    /// Variables over those of the image.
+    /// Environment variables, which override the image's.
     pub env: Vec<(String, String)>,
-    /// Mounts that the user asked for, as `docker run -v` takes them.
+    /// Mounts, as `docker run -v` takes them.
     pub volumes: Vec<String>,
-    /// User in the container; the image's own if not given.
+    /// User in the container; `None` is the image's user.
     pub user: Option<String>,
     /// Capabilities that are kept. All others are dropped.
     pub capabilities: Vec<String>,
-    /// Bound on memory in bytes.
+    /// Memory limit in bytes.
     pub memory: Option<u64>,
-    /// Bound on processes and threads.
+    /// Limit on processes and threads.
     pub pids: u32,
-    /// Labels by which a container of ours is known.
+    /// Labels that mark a container of ncclcheck.
     pub labels: Vec<(String, String)>,
 }
 
-/// Which GPUs.
+/// A selection of GPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GpuSelection {
-    /// All of the host's.
+    /// All GPUs of the host.
     All,
-    /// The first so many.
+    /// The first N GPUs.
     Count(u32),
-    /// These, by index, UUID or MIG name.
+    /// GPUs by index, UUID or MIG name.
     These(Vec<String>),
 }
 
-/// How an engine is asked for GPUs.
+/// A way of requesting GPUs from an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GpuWay {
-    /// As `docker run --gpus`: a device request with an empty driver, which NVIDIA's container toolkit answers.
+    /// A device request with an empty driver, as `docker run --gpus` sends it; NVIDIA's container toolkit answers it.
     Request,
-    /// By the names of the Container Device Interface, `nvidia.com/gpu=all`.
+    /// Names of the Container Device Interface, such as `nvidia.com/gpu=all`.
     Cdi,
-    /// By device nodes and mounts that are listed one by one; the engine need know nothing of GPUs.
+    /// Device nodes and mounts, listed one by one; the engine needs no GPU support.
     Devices,
-    /// Not at all.
+    /// No GPUs.
     None,
 }
 
-/// A resource limit, with -1 for none (getrlimit(2)).
+/// A resource limit; -1 is unlimited (getrlimit(2)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ulimit {
     /// `memlock`, `nofile`, ...
@@ -97,7 +97,7 @@ impl GpuSelection {
 impl FromStr for GpuSelection {
     type Err = String;
 
-    /// As `docker run --gpus` takes it: `all`, a number, `device=0,2`.
+    /// Parses the syntax of `docker run --gpus`: `all`, a number, or `device=0,2`.
     fn from_str(text: &str) -> Result<Self, String> {
         match (text, text.strip_prefix("device=")) {
             ("all", _) => Ok(Self::All),
@@ -105,7 +105,7 @@ impl FromStr for GpuSelection {
                 Ok(Self::These(ids.split(',').map(ToOwned::to_owned).collect()))
             }
             _ => match text.parse() {
-                Ok(0) | Err(_) => Err("write all, a number from 1 on, or device=ID,...".to_owned()),
+                Ok(0) | Err(_) => Err("expected all, a number of at least 1, or device=ID,...".to_owned()),
                 Ok(count) => Ok(Self::Count(count)),
             },
         }
@@ -117,7 +117,7 @@ impl fmt::Display for GpuSelection {
         match self {
             Self::All => f.write_str("all"),
             Self::Count(count) => write!(f, "{count}"),
-            // Docker's command line reads the value as CSV.
+            // Docker's command line parses the value as CSV.
             Self::These(ids) => write!(f, "\"device={}\"", ids.join(",")),
         }
     }
@@ -126,9 +126,9 @@ impl fmt::Display for GpuSelection {
 impl FromStr for Ulimit {
     type Err = String;
 
-    /// `NAME=SOFT[:HARD]`, as `docker run --ulimit` takes it.
+    /// Parses `NAME=SOFT[:HARD]`, the syntax of `docker run --ulimit`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let usage = || "write NAME=SOFT[:HARD], such as memlock=-1".to_owned();
+        let usage = || "expected NAME=SOFT[:HARD], such as memlock=-1".to_owned();
         let (name, values) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(usage)?;
         let (soft, hard) = values.split_once(':').unwrap_or((values, values));
         let number = |text: &str| text.parse::<i64>().ok().filter(|number| *number >= -1).ok_or_else(usage);
@@ -142,7 +142,7 @@ impl fmt::Display for Ulimit {
     }
 }
 
-/// Bytes, as Docker's command line takes them: `64m`, `1g`, `8GiB`, `1048576`.
+/// Parses a number of bytes in the syntax of Docker's command line: `64m`, `1g`, `8GiB`, `1048576`.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = match text.get(digits.len()..).unwrap_or_default().to_ascii_lowercase().as_str() {
@@ -151,17 +151,17 @@ pub fn bytes(text: &str) -> Result<u64, String> {
         "m" | "mb" | "mib" => 1 << 20,
         "g" | "gb" | "gib" => 1 << 30,
         "t" | "tb" | "tib" => 1_u64 << 40,
-        _ => return Err("write bytes, with k, m, g or t behind them for powers of 1024".to_owned()),
+        _ => return Err("expected bytes, optionally with the suffix k, m, g or t (powers of 1024)".to_owned()),
     };
     let number: Option<u64> = digits.parse().ok();
-    number.and_then(|number| number.checked_mul(factor)).ok_or_else(|| "that is no number of bytes".to_owned())
+    number.and_then(|number| number.checked_mul(factor)).ok_or_else(|| "not a number of bytes".to_owned())
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
 
-    /// An arrangement with a bit of everything.
+    /// An arrangement that sets most fields.
     pub(in super::super) fn plain() -> Arrangement {
         Arrangement {
             image: "my/image".to_owned(),
@@ -187,7 +187,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn gpus_as_docker_takes_them() {
+    fn gpu_selections_have_dockers_syntax() {
         let these = |ids: &[&str]| Ok(GpuSelection::These(ids.iter().map(|id| (*id).to_owned()).collect()));
         assert_eq!("all".parse(), Ok(GpuSelection::All));
         assert_eq!("2".parse(), Ok(GpuSelection::Count(2)));
@@ -204,7 +204,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn limits_and_sizes() {
+    fn limits_and_sizes_have_dockers_syntax() {
         assert_eq!("memlock=-1".parse::<Ulimit>().unwrap().to_string(), "memlock=-1:-1");
         assert_eq!("nofile=1024:4096".parse::<Ulimit>().unwrap().to_string(), "nofile=1024:4096");
         for odd in ["memlock", "=1", "memlock=x", "memlock=-2", "memlock=1:"] {

@@ -1,4 +1,4 @@
-//! The command line that would run the container as we do.
+//! The `docker run` command line that is equivalent to the launch.
 
 use std::fmt;
 
@@ -36,7 +36,7 @@ pub(super) fn docker_run(arrangement: &Arrangement, payload: &str) -> String {
     format!("{} < {}", line.0, quote(payload))
 }
 
-/// A command line as it grows.
+/// A command line under construction.
 struct CommandLine(String);
 
 impl CommandLine {
@@ -55,10 +55,10 @@ impl CommandLine {
     }
 }
 
-/// The one place in the container that can be written to, besides /dev/shm: its path and mount options.
+/// Path and mount options of the only writable place in the container apart from /dev/shm.
 pub(super) const TMP: (&str, &str) = ("/tmp", "rw,nosuid,nodev,mode=1777");
 
-/// One word of a shell's command (POSIX.1-2017, Shell Command Language, 2.2).
+/// Quotes one word of a shell command (POSIX.1-2017, Shell Command Language, 2.2).
 fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -75,12 +75,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_that_equals_the_launch() {
+    fn the_command_line_has_every_option_of_the_launch() {
         insta::assert_snapshot!(docker_run(&plain(), "payload.py"), @r#"docker run --rm --interactive --gpus '"device=0,2"' --device /dev/infiniband --network host --ipc host --shm-size 8589934592 --ulimit memlock=-1:-1 --memory 1073741824 --pids-limit 4096 --cap-drop ALL --cap-add IPC_LOCK --security-opt no-new-privileges --read-only --tmpfs /tmp:rw,nosuid,nodev,mode=1777 --user 1000 --volume /data:/data:ro --env NCCL_DEBUG=WARN --label io.ncclcheck.owner=x --entrypoint python3 my/image -c 'print('\''it'\'')' < payload.py"#);
     }
 
     #[test]
-    fn gpus_by_name() {
+    fn gpus_by_cdi_name() {
         let cdi = Arrangement { way: GpuWay::Cdi, gpus: GpuSelection::Count(2), ..plain() };
         let line = docker_run(&cdi, "a file");
         assert!(line.contains("--device nvidia.com/gpu=0 --device nvidia.com/gpu=1 ") && line.ends_with("< 'a file'"));

@@ -1,4 +1,4 @@
-//! How an image is run: what a caller may ask for, and the arrangement that it comes to on an engine.
+//! Options of a probe's container, and the arrangement that they result in on an engine.
 
 use std::path::Path;
 
@@ -9,20 +9,21 @@ use super::engine::{Launcher, PullPolicy};
 
 const RDMA_DEVICES: &str = "/dev/infiniband";
 
-/// Bound on processes and threads of a container, unless another one is asked for.
+/// Default limit on the processes and threads of a container.
 pub const DEFAULT_PIDS: u32 = 32768;
 
-/// How an image is run. The engine decides what is `None` or empty, unless the field has another default.
+/// Options of the container that runs an image. `None` and empty fields mean the engine's default, unless the field
+/// documents another one.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ContainerOptions {
     /// Name or ID of the image, as the engine knows it.
     pub image: String,
-    /// The image's Python, by path or by name on its PATH.
+    /// Python of the image, by path or by name on its PATH.
     pub python: String,
-    /// The GPUs of the container.
+    /// GPUs of the container.
     pub gpus: GpuSelection,
-    /// How the engine is asked for them; `None` is the way that it offers.
+    /// Way of requesting the GPUs; `None` is the way that the engine supports.
     pub gpu_way: Option<GpuWay>,
     /// Network mode.
     pub network: String,
@@ -32,32 +33,32 @@ pub struct ContainerOptions {
     pub pid: Option<String>,
     /// Host name of the container.
     pub hostname: Option<String>,
-    /// Bytes of /dev/shm.
+    /// Size of /dev/shm in bytes.
     pub shm_size: Option<u64>,
-    /// Resource limits; if empty, locked memory has no limit where the engine may do that.
+    /// Resource limits; if empty, locked memory is unlimited where the engine permits it.
     pub ulimits: Vec<Ulimit>,
-    /// Whether the container gets /dev/infiniband; `None` is if this host has it.
+    /// True if the container gets /dev/infiniband; `None` passes it if this host has it.
     pub rdma: Option<bool>,
     /// Other devices of the host, by path.
     pub devices: Vec<String>,
     /// Mounts, as `docker run -v` takes them.
     pub volumes: Vec<String>,
-    /// Variables over those of the image.
+    /// Environment variables, which override the image's.
     pub env: Vec<(String, String)>,
-    /// User in the container; `None` is the image's own.
+    /// User in the container; `None` is the image's user.
     pub user: Option<String>,
     /// Capabilities that are kept. All others are dropped.
     pub capabilities: Vec<String>,
-    /// Bound on memory in bytes; 0 is none, `None` three quarters of the engine's.
+    /// Memory limit in bytes; 0 is unlimited, `None` is three quarters of the engine's memory.
     pub memory: Option<u64>,
-    /// Bound on processes and threads; 0 is none.
+    /// Limit on processes and threads; 0 is unlimited.
     pub pids: u32,
-    /// When the engine fetches the image.
+    /// Policy for fetching the image.
     pub pull: PullPolicy,
 }
 
 impl ContainerOptions {
-    /// A container with all GPUs, on the host's network.
+    /// Options of a container with all GPUs on the host's network.
     pub fn new(image: impl Into<String>) -> Self {
         Self {
             image: image.into(),
@@ -90,7 +91,7 @@ impl ContainerOptions {
             devices.push(RDMA_DEVICES.to_owned());
         }
         let unlimited = Ulimit { name: "memlock".to_owned(), soft: -1, hard: -1 };
-        // Registered memory is locked memory, and what trains is pinned.
+        // Registered memory is locked memory, and training pins its host buffers.
         let three_quarters = offers.memory.map(|bytes| bytes / 4 * 3);
         Arrangement {
             image: self.image.clone(),
@@ -116,13 +117,14 @@ impl ContainerOptions {
     }
 }
 
-/// Returns true if a folder of device nodes has one that verbs are called through; without hardware it may be there and empty.
+/// Returns true if a folder of device nodes has one for verbs. Without hardware the folder may exist without such a
+/// node.
 fn has_verbs(folder: &Path) -> bool {
     let mut nodes = folder.read_dir().into_iter().flatten().flatten();
     nodes.any(|node| node.file_name().to_string_lossy().starts_with("uverbs"))
 }
 
-/// An arrangement without the values of variables that may be secrets, for reports.
+/// Returns the arrangement for reports, without the values of variables that may be secrets.
 pub(super) fn shown(arrangement: &Arrangement) -> Arrangement {
     let mut shown = arrangement.clone();
     for (name, value) in &mut shown.env {
@@ -150,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn rdma_needs_a_device_of_verbs() {
+    fn rdma_needs_a_verbs_device() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("rdma_cm"), "").unwrap();
         assert!(!has_verbs(folder.path()));

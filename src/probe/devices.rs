@@ -1,16 +1,16 @@
-//! GPUs for a container of an engine that knows nothing of them: their device nodes, and the driver's libraries of this host, each
-//! mounted by its name. NVIDIA's toolkit does the same and more (libnvidia-container, src/nvc_info.c).
+//! Passes GPUs to a container of an engine without GPU support: their device nodes, and the driver libraries of this
+//! host, each mounted by name. NVIDIA's toolkit does this and more (libnvidia-container, src/nvc_info.c).
 
 use std::path::{Path, PathBuf};
 
 use super::arrangement::{Arrangement, GpuSelection};
 
-/// Where the libraries stand in the container: where NVIDIA's base images have the loader look.
+/// Folder of the libraries in the container; NVIDIA's base images have it on the loader's search path.
 const INSIDE: &str = "/usr/local/nvidia/lib64";
-/// Where distributions, and NVIDIA's own installer, put the driver's libraries.
+/// Folders in which distributions and NVIDIA's own installer put the driver's libraries.
 const FOLDERS: &[&str] =
     &["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/nvidia/lib64"];
-/// What CUDA and NVML load: the driver, its compilers, and what these need.
+/// Libraries that CUDA and NVML load: the driver, its compilers, and their dependencies.
 const LIBRARIES: &[&str] = &[
     "libcuda.so.1",
     "libnvidia-ml.so.1",
@@ -19,17 +19,17 @@ const LIBRARIES: &[&str] = &[
     "libnvidia-cfg.so.1",
 ];
 
-/// The same with the driver's release in its name.
+/// Prefix of another such library, whose name ends with the driver's release.
 const VERSIONED: &str = "libnvidia-gpucomp.so.";
 
-/// Adds this host's GPUs to an arrangement. `library_path` is the image's own `LD_LIBRARY_PATH`.
+/// Adds this host's GPUs to an arrangement. `library_path` is the image's `LD_LIBRARY_PATH`.
 pub(super) fn add(arrangement: &mut Arrangement, library_path: Option<&str>) -> Result<(), String> {
     let nodes = nodes(Path::new("/dev"), &arrangement.gpus);
     if !nodes.iter().any(|node| node == "/dev/nvidiactl") {
         return Err("this host has no /dev/nvidiactl: no NVIDIA driver is loaded".to_owned());
     }
     let folder = FOLDERS.iter().map(Path::new).find(|folder| folder.join("libcuda.so.1").exists());
-    let folder = folder.ok_or_else(|| format!("there is no libcuda.so.1 in any of {}", FOLDERS.join(", ")))?;
+    let folder = folder.ok_or_else(|| format!("libcuda.so.1 not found in {}", FOLDERS.join(", ")))?;
     arrangement.devices.extend(nodes);
     for (name, file) in libraries(folder) {
         arrangement.volumes.push(format!("{}:{INSIDE}/{name}:ro", file.display()));
@@ -43,7 +43,7 @@ pub(super) fn add(arrangement: &mut Arrangement, library_path: Option<&str>) -> 
     Ok(())
 }
 
-/// Nodes of the driver, and of the GPUs that are wanted.
+/// Device nodes of the driver and of the requested GPUs.
 fn nodes(folder: &Path, gpus: &GpuSelection) -> Vec<String> {
     let names = folder.read_dir().into_iter().flatten().flatten();
     let names = names.filter_map(|entry| entry.file_name().into_string().ok());
@@ -61,12 +61,12 @@ fn nodes(folder: &Path, gpus: &GpuSelection) -> Vec<String> {
     nodes
 }
 
-/// The libraries by their sonames, and the files behind them.
+/// Sonames and files of the driver's libraries in a folder.
 fn libraries(folder: &Path) -> Vec<(String, PathBuf)> {
     let names = folder.read_dir().into_iter().flatten().flatten();
     let names = names.filter_map(|entry| entry.file_name().into_string().ok());
     let wanted = names.filter(|name| LIBRARIES.contains(&name.as_str()) || name.starts_with(VERSIONED));
-    // Links are followed where the file is mounted.
+    // The mount follows symlinks.
     let mut found: Vec<_> = wanted.map(|name| (name.clone(), folder.join(name))).collect();
     found.sort();
     found

@@ -1,4 +1,4 @@
-//! What a probe is expected to tell: by a file of facts, or by the recording of a good run.
+//! Compares a probe with expectations: a file of facts, or the recording of a good run.
 
 use std::collections::BTreeMap;
 
@@ -13,21 +13,21 @@ use super::recording::{Recording, StepRecord};
 use super::wire::StepBody as _;
 use super::wire::collectives::{CollectivesBody, Measurement};
 
-/// How much of the baseline's bandwidth is still as good as it. Runs of one machine differ by a few percent.
+/// Fraction of the baseline's bandwidth that still counts as equal. Runs on one machine differ by a few percent.
 const AS_GOOD: f64 = 0.9;
 
-/// What a run is compared with.
+/// Expectations of a run.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ExpectedRun {
-    /// Values of facts.
+    /// Expected values of facts.
     pub values: Option<Expectations>,
-    /// The recording of a good run, than which this one must not be slower.
+    /// Recording of a good run; this run must not be slower.
     pub baseline: Option<Recording>,
 }
 
 impl ExpectedRun {
-    /// Adds what is otherwise than expected.
+    /// Adds the facts about deviations from the expectations.
     pub fn compare(&self, recording: &Recording, facts: &mut Facts) {
         if let Some(good) = &self.baseline {
             facts.insert(key::RUN_BASELINE, Fact::seen(true, []));
@@ -40,7 +40,7 @@ impl ExpectedRun {
     }
 }
 
-/// Expected values, by the names of facts.
+/// Expected values by fact name.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(transparent)]
 pub struct Expectations(BTreeMap<String, Expected>);
@@ -55,16 +55,16 @@ enum Expected {
 }
 
 impl Expectations {
-    /// Reads a YAML map from names of facts to values, `{at_least: N}` or `{at_most: N}`.
+    /// Reads a YAML map from fact names to values, `{at_least: N}` or `{at_most: N}`.
     pub fn read(document: Document<'_>) -> Result<Self, String> {
         let expectations: Self = document.parse().map_err(|mistake| mistake.to_string())?;
         match expectations.0.keys().find(|name| key::find(name).is_none()) {
-            Some(odd) => Err(format!("there is no fact '{odd}'; ncclcheck probe --format json shows those there are")),
+            Some(odd) => Err(format!("unknown fact '{odd}'; ncclcheck probe --format json lists all facts")),
             None => Ok(expectations),
         }
     }
 
-    /// Adds what is otherwise than expected.
+    /// Adds the facts about deviations from the expectations.
     pub fn compare(&self, facts: &mut Facts) {
         let mut otherwise = Vec::new();
         let mut gap = None;
@@ -102,7 +102,7 @@ impl Expected {
     }
 }
 
-/// A value as facts are written.
+/// Formats a value as facts are displayed.
 fn plain(value: &serde_json::Value) -> String {
     match value {
         serde_json::Value::String(text) => text.clone(),
@@ -112,7 +112,8 @@ fn plain(value: &serde_json::Value) -> String {
     }
 }
 
-/// Adds where a run is slower than a good one, or goes other ways.
+/// Adds the fact about what is worse than in a good run: lower bandwidth, or other GPUs, transports, networks or node
+/// counts.
 pub fn compare(good: &Recording, now: &Recording, facts: &mut Facts) {
     let mut before = Facts::default();
     super::facts::add(good, &mut before);
@@ -126,12 +127,12 @@ pub fn compare(good: &Recording, now: &Recording, facts: &mut Facts) {
         }
     }
     let Some((good, now)) = good.find(CollectivesBody::STEP).zip(now.find(CollectivesBody::STEP)) else {
-        let gap = Gap::new("the baseline and this run do not both have the step collectives");
+        let gap = Gap::new("the baseline or this run lacks the step collectives");
         return facts.insert(key::RUN_WORSE, Fact::Unknown(gap));
     };
     let (good, now) = (speeds(good), speeds(now));
     if worse.is_empty() && !good.keys().any(|measured| now.contains_key(measured)) {
-        let gap = Gap::new("the baseline and this run have no operation measured at the same size, from 1 MiB on");
+        let gap = Gap::new("the baseline and this run have no operation and size of at least 1 MiB in common");
         return facts.insert(key::RUN_WORSE, Fact::Unknown(gap));
     }
     for ((operation, bytes), before) in &good {
@@ -145,7 +146,7 @@ pub fn compare(good: &Recording, now: &Recording, facts: &mut Facts) {
     facts.insert(key::RUN_WORSE, if worse.is_empty() { Fact::Absent } else { Fact::seen(worse, []) });
 }
 
-/// Bytes from which on bandwidth is compared: below, latency is what is measured, and varies more.
+/// Smallest size, in bytes, at which bandwidth is compared. Below it latency dominates, which varies more.
 const LARGE: u64 = 1 << 20;
 
 fn speeds(step: &StepRecord) -> BTreeMap<(String, u64), f64> {
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_were_expected() {
+    fn facts_are_compared_with_expected_values() {
         let mut facts = facts(&recorded("quick"));
         let good = "run.gpu.count: 2\nrun.nccl.all_reduce_mb_s: {at_least: 250000}\nrun.nccl.transports: [P2P/CUMEM]\n\
                     run.nccl.wrong_values: null\nrun.nccl.version: 2.28.9\n";
@@ -191,11 +192,11 @@ mod tests {
         let text = told(&facts, &key::RUN_UNEXPECTED);
         assert!(text.contains("run.gpu.count is 2, expected was 8"), "{text}");
         assert!(text.contains("expected was at least 350000") && text.contains("is Socket, expected was IB"), "{text}");
-        assert!(read("run.gpus: 8").unwrap_err().contains("no fact 'run.gpus'"));
+        assert!(read("run.gpus: 8").unwrap_err().contains("unknown fact 'run.gpus'"));
     }
 
     #[test]
-    fn a_run_against_a_good_one() {
+    fn a_run_is_compared_with_a_good_one() {
         let good = recorded("quick");
         let mut same = facts(&good);
         compare(&good, &good, &mut same);
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_hold_up_to_themselves_and_for_numbers_alone() {
+    fn bounds_are_inclusive_and_hold_for_numbers_only() {
         let mut facts = Facts::default();
         facts.insert(key::RUN_GPU_COUNT, Fact::seen(8, []));
         facts.insert(key::RUN_NCCL_ERROR, Fact::seen("broken".to_owned(), []));
@@ -258,7 +259,7 @@ mod tests {
         assert!(matches!(facts.get(key::RUN_UNEXPECTED), Fact::Absent));
     }
 
-    /// Why a fact is unknown.
+    /// The reason why a fact is unknown.
     fn gap(facts: &Facts, key: &key::Definition) -> String {
         match facts.view(key) {
             Fact::Unknown(gap) => gap.why.clone(),
@@ -293,7 +294,7 @@ mod tests {
         for now in [measured(&[("broadcast", 1 << 20, 1.0)]), measured(&[("all_reduce", (1 << 20) - 1, 1.0)])] {
             let mut facts = Facts::default();
             compare(&good, &now, &mut facts);
-            let why = "the baseline and this run have no operation measured at the same size, from 1 MiB on";
+            let why = "the baseline and this run have no operation and size of at least 1 MiB in common";
             assert_eq!(gap(&facts, &key::RUN_WORSE), why);
         }
         // One size in common is enough.
@@ -309,17 +310,17 @@ mod tests {
         for (good, now) in [(&some, &none), (&none, &some), (&none, &none)] {
             let mut facts = Facts::default();
             compare(good, now, &mut facts);
-            assert!(gap(&facts, &key::RUN_WORSE).starts_with("the baseline and this run do not both have"));
+            assert_eq!(gap(&facts, &key::RUN_WORSE), "the baseline or this run lacks the step collectives");
         }
     }
 
     #[test]
-    fn other_ways_are_worse_where_both_runs_say_which() {
+    fn other_models_and_networks_are_worse_if_both_runs_have_them() {
         let good = recorded("quick");
         let mut facts = facts(&good);
         facts.insert(key::RUN_GPU_MODELS, Fact::seen(vec!["another".to_owned()], []));
         facts.insert(key::RUN_NCCL_NETWORK, Fact::Absent);
-        // Nothing was measured at the same size, and what is worse still counts.
+        // Other differences count even without a measurement in common.
         compare(&good, &measured(&[("other", 1 << 20, 1.0)]), &mut facts);
         assert_eq!(
             told(&facts, &key::RUN_WORSE),

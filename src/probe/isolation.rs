@@ -1,6 +1,6 @@
-//! One container for each GPU, joined over the host's network, as schedulers do it. Two settings decide between full speed, a
-//! seventieth of it and failure, and NCCL reports success in the slow case: so each arrangement is run, and measured against
-//! the same GPUs in one container.
+//! Runs one container for each GPU, joined over the host's network, as schedulers do. Two settings decide between full
+//! speed, a seventieth of it and failure, and NCCL reports success in the slow case. So this module runs each
+//! arrangement and compares it with the same GPUs in one container.
 
 use std::fmt;
 use std::net::TcpListener;
@@ -17,26 +17,26 @@ use super::wire::StepBody as _;
 use super::wire::collectives::CollectivesBody;
 use super::wire::isolated::{IsolatedBody, IsolatedRow};
 
-/// Bytes of the all_reduce that is measured: from here on bandwidth is what counts.
+/// Size of the measured all_reduce in bytes, large enough for bandwidth to dominate.
 const SIZE: u64 = 256 << 20;
-/// Seconds without progress after which ranks that do not find each other are given up.
+/// Seconds without progress after which the probe gives up on ranks that do not find each other.
 const STALL: u32 = 40;
 
-/// Which GPUs a container of one rank has.
+/// GPUs of a container with one rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
-    /// Its own alone.
+    /// The rank's own GPU only.
     Own,
-    /// All, of which `CUDA_VISIBLE_DEVICES` chooses its own.
+    /// All GPUs; `CUDA_VISIBLE_DEVICES` selects the rank's own.
     All,
 }
 
 /// An arrangement of containers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Way {
-    /// The GPUs of each.
+    /// GPUs of each container.
     pub share: Share,
-    /// IPC mode of each: `host` shares /dev/shm, `private` does not.
+    /// IPC mode of each container: `host` shares /dev/shm, `private` does not.
     pub ipc: String,
 }
 
@@ -56,7 +56,7 @@ pub fn matrix() -> Vec<Way> {
     ways.flat_map(|share| ["private", "host"].map(|ipc| Way { share, ipc: ipc.to_owned() })).collect()
 }
 
-/// Runs each arrangement with so many GPUs, and all of them in one container. What came of it is the body of a step.
+/// Runs all `count` GPUs in one container, and then in each arrangement. Returns the body of the step.
 pub fn run(
     launcher: &Launcher,
     arrangement: &Arrangement,
@@ -73,7 +73,7 @@ pub fn run(
     compare(&launch, arrangement, count, ways, note)
 }
 
-/// Runs one container to its end, and hands out what the program in it writes line by line.
+/// Runs one container to its end and passes on each line that the program in it writes.
 type ContainerRun<'l> =
     dyn Fn(Arrangement, &ProbePlan, &mut dyn FnMut(&[u8])) -> Result<Finished, ProbeError> + Sync + 'l;
 
@@ -91,7 +91,7 @@ fn compare(
     for way in ways {
         note(&format!("one container for each GPU: {way}"));
         let port = free_port().map_err(|error| ProbeError::Engine {
-            what: format!("there is no free port for the ranks to meet at: {error}"),
+            what: format!("no free port for the rendezvous of the ranks: {error}"),
             help: None,
         })?;
         let containers = (0..count).map(|rank| {
@@ -104,7 +104,7 @@ fn compare(
     Ok(IsolatedBody { gpus: count.into(), bytes: SIZE.into(), rows: rows.into() })
 }
 
-/// The container of one rank.
+/// The arrangement of one rank's container.
 fn alone(arrangement: &Arrangement, way: &Way, rank: u32) -> Arrangement {
     let mut alone = Arrangement { ipc: Some(way.ipc.clone()), ..arrangement.clone() };
     match way.share {
@@ -132,12 +132,12 @@ fn plan(world: Option<World>) -> ProbePlan {
     plan
 }
 
-/// A port that nobody listens at now. Another process may take it before rank 0 does; the run then fails and says so.
+/// Returns a free TCP port. Another process may take it before rank 0 does; the run then fails with that error.
 fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
 
-/// Runs all containers at once.
+/// Runs all containers concurrently.
 fn recordings(
     launch: &ContainerRun<'_>,
     containers: Vec<(Arrangement, ProbePlan)>,
@@ -155,7 +155,7 @@ fn recordings(
         let threads: Vec<_> = containers.into_iter().map(|container| scope.spawn(|| one(container))).collect();
         let defect = || {
             Err(ProbeError::Engine {
-                what: "a container's thread ended in a defect of ncclcheck".to_owned(),
+                what: "internal error: the thread of a container panicked".to_owned(),
                 help: None,
             })
         };
@@ -163,7 +163,7 @@ fn recordings(
     })
 }
 
-/// What one arrangement came to.
+/// Summarizes the recordings of one arrangement.
 fn row(name: &str, told: &[Recording]) -> IsolatedRow {
     let steps: Vec<_> = told.iter().filter_map(|recording| recording.find(CollectivesBody::STEP)).collect();
     let mut transports: Vec<String> = steps
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_container_has_a_gpu_of_those_that_were_asked_for() {
+    fn each_container_has_one_of_the_requested_gpus() {
         let own = Way { share: Share::Own, ipc: "host".to_owned() };
         let asked = Arrangement { gpus: GpuSelection::These(vec!["2".to_owned(), "5".to_owned()]), ..plain() };
         assert_eq!(alone(&asked, &own, 1).gpus, GpuSelection::These(vec!["5".to_owned()]));
@@ -225,7 +225,7 @@ mod tests {
         );
     }
 
-    /// The line of a measured all_reduce, and the last line of a program.
+    /// Lines of a program: a measured all_reduce, the result of its step, and the end.
     const MEASURED: &[u8] = br#"{"ncclcheck": 1, "event": "part", "step": "collectives", "body": {"kind": "measurement", "operation": "all_reduce", "bytes": 268435456, "busbw_bytes_per_second": 2e9}}"#;
     const DONE: &[u8] = br#"{"ncclcheck": 1, "event": "result", "step": "collectives", "seconds": 1.0, "body": {}}"#;
     const END: &[u8] = br#"{"ncclcheck": 1, "event": "end"}"#;
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_ended_early_is_broken_for_the_engines_reason_or_its_own_last_line() {
+    fn a_program_that_ended_early_is_broken_with_the_engines_reason_or_its_last_line() {
         let one = |finished: Finished, lines: &[&[u8]]| {
             let launch = |_: Arrangement, _: &ProbePlan, take: &mut dyn FnMut(&[u8])| {
                 for line in lines {
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_engine_refuses_ends_the_comparison() {
+    fn an_error_of_the_engine_ends_the_comparison() {
         let launch = |_: Arrangement, _: &ProbePlan, _: &mut dyn FnMut(&[u8])| {
             Err(ProbeError::Engine { what: "no such image".to_owned(), help: None })
         };
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_has_what_all_ranks_found() {
+    fn a_row_combines_the_results_of_all_ranks() {
         let ranks = |count: u32| {
             nccl(&format!(
                 "vm:1:1 [0] NCCL INFO comm 0x1 rank 0 nRanks 2 nNodes {count} localRanks 2 localRank 0 MNNVL 0"
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_has_the_first_failure_of_a_step_or_why_the_program_broke() {
+    fn a_row_has_the_first_failure_of_a_step_or_of_the_program() {
         let failed = br#"{"ncclcheck": 1, "event": "failed", "step": "collectives", "seconds": 1.0, "how": "exit", "message": "status 1"}"#;
         let skipped = br#"{"ncclcheck": 1, "event": "skipped", "step": "collectives", "why": "no torch"}"#;
         let start = br#"{"ncclcheck": 1, "event": "start", "step": "collectives", "deadline": 1.0}"#;

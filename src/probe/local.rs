@@ -1,4 +1,4 @@
-//! Runs the program here, without an engine: on this host, or in the container in which we are ourselves.
+//! Runs the program without an engine: on this host, or in the container in which ncclcheck itself runs.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -9,8 +9,8 @@ use super::engine::Finished;
 use super::payload;
 use super::tail::Tail;
 
-/// Runs the program to its end, and hands out what it writes line by line. Where this process ends before, the end of its
-/// standard input tells the program.
+/// Runs the program to its end and passes each line of its standard output to `line`. If this process ends first, the
+/// program notices it by the end of its standard input.
 pub(super) fn run(
     python: &str,
     program: &str,
@@ -18,10 +18,10 @@ pub(super) fn run(
     line: &mut dyn FnMut(&[u8]),
 ) -> Result<Finished, ProbeError> {
     let failed = |error: std::io::Error| ProbeError::Engine {
-        what: format!("{python} does not run the program: {error}"),
-        help: Some("name the Python that has torch, with --python".to_owned()),
+        what: format!("{python} cannot run the probe's program: {error}"),
+        help: Some("select the Python that has torch with --python".to_owned()),
     };
-    #[expect(clippy::disallowed_methods, reason = "this is what the user asked for: to run it here")]
+    #[expect(clippy::disallowed_methods, reason = "the user requests this run with --in-place")]
     let mut child = Command::new(python)
         .args(payload::start(program, plan))
         .stdin(Stdio::piped())
@@ -39,12 +39,12 @@ fn converse(child: &mut Child, program: &str, line: &mut dyn FnMut(&[u8])) -> Fi
     let errors = thread::spawn(move || {
         let mut tail = Tail::default();
         let lines = stderr.map(BufReader::new).into_iter().flat_map(|stderr| stderr.split(b'\n'));
-        // What cannot be read of it is missing from a message, no more.
+        // A read error is harmless here: it only shortens an error message.
         lines.map_while(Result::ok).for_each(|line| tail.push(&[line, b"\n".to_vec()].concat()));
         tail.text()
     });
     let mut lifeline = stdin;
-    // A program that is gone before it was read tells why on standard error.
+    // A program that exits before it has read its source gives the reason on standard error.
     let _ = lifeline.as_mut().map(|stdin| stdin.write_all(program.as_bytes()).and_then(|()| stdin.flush()));
     let mut finished = Finished::default();
     let lines = stdout.map(BufReader::new).into_iter().flat_map(|stdout| stdout.split(b'\n'));

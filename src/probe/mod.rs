@@ -1,5 +1,5 @@
-//! Runs the image on this host's GPUs, and tells what NCCL, the topology and RDMA really do there: a container of the user's
-//! own image, and in it a program that is sent in and answers in JSON lines.
+//! Runs the image on this host's GPUs and reports what NCCL, the topology and RDMA actually do there: starts a
+//! container of the user's own image and sends it a program, which answers in JSON lines.
 
 pub mod arrangement;
 mod command;
@@ -32,48 +32,48 @@ use std::os::unix::fs::MetadataExt as _;
 
 use crate::image::source::SourceError;
 
-/// The label of our containers. Its value tells who launched it.
+/// Label of all containers that ncclcheck launches. Its value identifies the launching process.
 pub(crate) const LABEL: &str = "io.ncclcheck.owner";
 
-/// Why nothing could be probed.
+/// An error that ends a probe without a result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProbeError {
     /// No engine answers.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// This host's GPUs cannot be given as device nodes.
-    #[error("no GPUs by device nodes: {0}")]
+    /// This host's GPUs cannot be passed as device nodes.
+    #[error("cannot pass GPUs as device nodes: {0}")]
     DeviceNodes(String),
-    /// The engine did not do what it was asked.
+    /// The engine, or the program that it runs, failed.
     #[error("{what}{}", crate::model::help_line(help.as_deref()))]
     Engine {
-        /// What was asked, and the answer.
+        /// The failed operation, and the reason.
         what: String,
-        /// What the user can do.
+        /// The next step for the user.
         help: Option<String>,
     },
 }
 
 impl ProbeError {
-    /// Whether the engine refused to set a resource limit.
+    /// Returns true if the engine refused to set a resource limit.
     pub fn concerns_limits(&self) -> bool {
         matches!(self, Self::Engine { what, .. } if what.contains("setting rlimit"))
     }
 }
 
-/// Inodes of the namespaces of this process that a container may be given (namespaces(7)).
+/// Inodes of this process's namespaces that a container may share (namespaces(7)).
 pub fn namespaces() -> BTreeMap<String, u64> {
     let inode = |name: &str| Some((name.to_owned(), fs::metadata(format!("/proc/self/ns/{name}")).ok()?.ino()));
     ["net", "ipc", "pid"].into_iter().filter_map(inode).collect()
 }
 
-/// A name for a container of ours.
+/// A random name for a container.
 pub fn name() -> String {
     format!("ncclcheck-{:08x}", fastrand::u32(..))
 }
 
-/// The labels of a container that this process launches.
+/// Labels of the containers that this process launches.
 pub fn labels() -> Vec<(String, String)> {
     vec![(LABEL.to_owned(), owner::this())]
 }

@@ -1,4 +1,4 @@
-//! What a caller sees of a probe while it runs, and how the caller ends it.
+//! Lets a caller follow a running probe and interrupt it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,27 +7,28 @@ use super::engine::Killer;
 use super::recording::{Recording, StepOutcome, StepRecord};
 use super::wire::events::{self, Event};
 
-/// Follows a probe while it runs. A method that is not written does nothing.
+/// Follows a running probe. The default methods do nothing.
 pub trait Observer {
-    /// A line of the recording, without its newline.
+    /// Receives each line of the recording, without its newline.
     fn line(&mut self, _line: &[u8]) {}
 
-    /// A step is over.
+    /// Receives each step when it has ended.
     fn step_over(&mut self, _step: &StepRecord) {}
 
-    /// What runs next, or otherwise than by default.
+    /// Receives notes about what runs next and about deviations from the defaults.
     fn note(&mut self, _text: &str) {}
 }
 
-/// Sees nothing.
+/// Ignores everything.
 impl Observer for () {}
 
-/// Ends the containers of a probe, from another thread or a handler of signals.
+/// Removes the containers of a probe, from another thread or a signal handler.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<Mutex<Vec<Killer>>>);
 
 impl Interrupt {
-    /// Ends every container that was started under it. Returns why one could not be ended, for each such.
+    /// Removes every container that was started under this interrupt. Returns an error for each one that could not be
+    /// removed.
     pub fn end(&self) -> Vec<ProbeError> {
         let containers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         containers.iter().filter_map(|container| container.end().err()).collect()
@@ -38,7 +39,7 @@ impl Interrupt {
     }
 }
 
-/// Takes the lines of a program into a recording, and shows them to the observer.
+/// Adds the lines of a program to a recording and passes them to the observer.
 pub(super) struct Follower<'o> {
     pub(super) recording: Recording,
     pub(super) observer: &'o mut dyn Observer,
@@ -61,7 +62,7 @@ impl<'o> Follower<'o> {
         }
     }
 
-    /// An event of our own, as if the program had written it.
+    /// Adds an event of ncclcheck itself, as if the program had written it.
     pub(super) fn event(&mut self, event: &Event) {
         if let Ok(line) = events::write(event) {
             self.line(line.as_bytes());

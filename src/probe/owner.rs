@@ -1,14 +1,14 @@
-//! Who a container of ours belongs to: the process that launched it, told apart from any later one that has its number.
+//! Owner of a container: the process that launched it, distinguished from any later process with the same ID.
 
 use std::fs;
 
-/// This process: machine, boot ID, process ID and the time of its start in clock ticks since the boot (proc_pid_stat(5)).
+/// Identifies this process: machine, boot ID, process ID, and start time in clock ticks since boot (proc_pid_stat(5)).
 pub(super) fn this() -> String {
     let id = std::process::id();
     format!("{}:{}:{id}:{}", kernel("hostname"), boot(), start(id).unwrap_or_default())
 }
 
-/// Whether this owner still runs. One of another machine, or whose name is not understood, is taken for alive.
+/// Returns true if this owner still runs. An owner on another machine, or one that cannot be parsed, counts as alive.
 pub(super) fn is_alive(owner: &str) -> bool {
     let parts: Vec<_> = owner.split(':').collect();
     let [machine, theirs, id, began] = *parts else { return true };
@@ -26,7 +26,7 @@ fn kernel(name: &str) -> String {
 
 fn start(id: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The name in parentheses may hold anything; the time is the 22nd field, 20 behind it.
+    // The name in parentheses may contain anything; the start time is the 22nd field, the 20th after the name.
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_whitespace().nth(19).map(ToOwned::to_owned)
 }
@@ -36,13 +36,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_living_and_the_dead() {
+    fn only_an_owner_of_this_machine_can_be_dead() {
         let mine = this();
         assert!(is_alive(&mine));
         let (machine, boot) = (kernel("hostname"), boot());
-        assert!(!is_alive(&format!("{machine}:{boot}:{}:1", std::process::id())), "the number was given to another");
+        assert!(!is_alive(&format!("{machine}:{boot}:{}:1", std::process::id())), "another process has reused the ID");
         assert!(!is_alive(&format!("{machine}:{boot}:4194305:1")), "there is no such process");
-        assert!(!is_alive(&format!("{machine}:another:1:1")), "the machine was started anew");
+        assert!(!is_alive(&format!("{machine}:another:1:1")), "the machine was rebooted");
         for unknown in ["another-machine:another:1:1", "x", ""] {
             assert!(is_alive(unknown), "{unknown}");
         }

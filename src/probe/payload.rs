@@ -1,5 +1,6 @@
-//! The program that runs in the container: the modules of the folder `payload`, one behind the other. They are real modules,
-//! so that Python's tools can be used on them; sent in is one text, which a security team can read from top to bottom.
+//! The program that runs in the container: the modules of the folder `payload`, concatenated. They are real modules, so
+//! that Python's tools work on them; the container receives one text, which a security team can read from top to
+//! bottom.
 
 use include_dir::{Dir, include_dir};
 
@@ -7,7 +8,7 @@ use super::steps;
 
 static MODULES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/src/probe/payload");
 
-/// How one module imports from another: what is not needed in one text.
+/// Prefix of imports between the modules, which the concatenated text does not need.
 const OWN_IMPORT: &str = "from ncclcheck_probe.";
 
 /// The whole program: the table of steps, then all modules.
@@ -18,7 +19,7 @@ pub fn program() -> String {
     lines.fold(table, |program, line| program + line + "\n")
 }
 
-/// The modules in their order: those that steps share, by the list `MODULES`, then those of the steps, then `main`.
+/// Names of the modules in order: the shared ones from the list `MODULES`, then those of the steps, then `main`.
 fn names() -> Vec<&'static str> {
     let mut names: Vec<_> = text("MODULES").split_whitespace().collect();
     for row in steps::rows() {
@@ -35,8 +36,8 @@ fn text(name: &str) -> &'static str {
     MODULES.get_file(name).and_then(|file| file.contents_utf8()).unwrap_or_default()
 }
 
-/// What the interpreter is given to run a program of so many bytes from its standard input: not more than these are read,
-/// so that the end of standard input can tell the end of who started it.
+/// Arguments that make the interpreter run the program from its standard input. It reads exactly the bytes of the
+/// program, so that a later end of standard input signals the end of the process that started it.
 pub fn start(program: &str, plan: &str) -> Vec<String> {
     let bootstrap = format!(
         "import sys; SOURCE = sys.stdin.buffer.read({}).decode(); \
@@ -51,13 +52,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_program_is_whole_and_imports_nothing_of_its_own() {
+    fn the_program_has_all_modules_and_no_imports_between_them() {
         let program = program();
         assert!(program.contains("def main(") && program.ends_with("sys.exit(main(sys.argv[1:]))\n"));
         assert!(!program.contains("ncclcheck_probe."));
         for file in MODULES.files().filter(|file| file.path().extension().is_some_and(|extension| extension == "py")) {
             let first = file.contents_utf8().unwrap().lines().next().unwrap();
-            assert!(program.contains(first), "{} is in no list", file.path().display());
+            assert!(program.contains(first), "{} is not in the program", file.path().display());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the program is asked to do. The whole form, with its defaults, stands in `payload/plan.py`.
+//! The plan that the program receives. `payload/plan.py` documents all of its fields, with their defaults.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,82 +7,83 @@ use serde::Serialize;
 
 use super::steps::{self, StepRow};
 
-/// A plan. What is not given has the program's default.
+/// A plan. The program has defaults for fields that are left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ProbePlan {
-    /// Names of the steps, in their order.
+    /// Names of the steps, in order.
     pub steps: Vec<String>,
-    /// Seconds that each of them may take.
+    /// Time limit of each step, in seconds.
     pub deadlines: BTreeMap<String, u64>,
-    /// The program ends when its standard input does.
+    /// True if the program ends when its standard input ends.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub lifeline: bool,
-    /// About the step `collectives`.
+    /// Options of the step `collectives`.
     pub collectives: Collectives,
-    /// About the step `what-if`.
+    /// Options of the step `what-if`.
     pub what_if: WhatIf,
 }
 
-/// About the step `collectives`.
+/// Options of the step `collectives`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Collectives {
-    /// Few sizes and little time.
+    /// True to measure few sizes for a short time.
     pub quick: bool,
-    /// Bytes.
+    /// Sizes in bytes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<u64>,
-    /// Seconds without progress after which ranks are taken to hang.
+    /// Seconds without progress after which ranks count as hung.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stall_seconds: Option<u32>,
-    /// A hang on purpose.
+    /// A deliberate hang.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sleep_rank: Option<SleepRank>,
-    /// Names of operations, if not all.
+    /// Names of operations; empty for all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<String>,
-    /// Whether the cost of the first call between two ranks is measured.
+    /// True to measure the cost of the first call between two ranks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub point_to_point: Option<bool>,
-    /// The ranks of this container among those of others; if not given, all are here.
+    /// Ranks of this container in a job of several containers; `None` if this container has all ranks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub world: Option<World>,
 }
 
-/// Ranks of one container among those of others.
+/// Ranks of one container in a job of several containers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct World {
-    /// How many are here.
+    /// Number of ranks in this container.
     pub gpus: u32,
-    /// The first of them.
+    /// First rank of this container.
     pub offset: u32,
-    /// How many there are in all.
+    /// Number of ranks in all containers.
     pub size: u32,
-    /// The port at which all meet.
+    /// Port of the rendezvous.
     pub master_port: u16,
 }
 
 /// A rank that sleeps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SleepRank {
-    /// Which.
+    /// The rank.
     pub rank: u32,
-    /// Before which operation.
+    /// Operation before which the rank sleeps.
     pub before: String,
 }
 
-/// About the step `what-if`.
+/// Options of the step `what-if`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WhatIf {
-    /// Variables of each variant.
+    /// Environment variables of each variant.
     pub variants: Vec<BTreeMap<String, String>>,
 }
 
 impl ProbePlan {
-    /// A plan of these steps, or of those that run without being asked for.
+    /// Creates a plan of these steps, or of the default steps if `steps` is empty. Returns an error for an unknown
+    /// step.
     pub fn new(steps: &[String]) -> Result<Self, String> {
         if let Some(odd) = steps.iter().find(|step| steps::rows().iter().all(|row| row.name != **step)) {
-            return Err(format!("there is no step '{odd}'; there are {}", steps::names()));
+            return Err(format!("unknown step '{odd}'; available: {}", steps::names()));
         }
         if steps.is_empty() {
             return Ok(Self::default_steps());
@@ -92,13 +93,13 @@ impl ProbePlan {
         Ok(Self { steps, ..Self::default() }.with_deadlines())
     }
 
-    /// A plan of the steps that run without being asked for.
+    /// Creates a plan of the default steps.
     pub fn default_steps() -> Self {
         let steps = steps::rows().iter().filter(|row| row.default).map(|row| row.name.clone()).collect();
         Self { steps, ..Self::default() }.with_deadlines()
     }
 
-    /// The same with one step more.
+    /// Adds a step, unless the plan has it.
     #[must_use]
     pub fn and(mut self, step: &str) -> Self {
         if !self.steps.iter().any(|other| other == step) {
@@ -113,12 +114,12 @@ impl ProbePlan {
         self
     }
 
-    /// How long all of it may take.
+    /// Time limit of the whole plan.
     pub fn limit(&self) -> Duration {
         Duration::from_secs(self.deadlines.values().sum::<u64>() + 120)
     }
 
-    /// As the program takes it.
+    /// Serializes the plan for the program.
     pub fn json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
@@ -136,6 +137,6 @@ mod tests {
         let more = ProbePlan::new(&[]).unwrap().and("what-if").and("limits");
         assert_eq!(more.steps.last().unwrap(), "what-if");
         assert_eq!(more.deadlines.len(), more.steps.len());
-        assert!(ProbePlan::new(&["nccl".to_owned()]).unwrap_err().contains("there are limits, storage, gpus"));
+        assert!(ProbePlan::new(&["nccl".to_owned()]).unwrap_err().contains("available: limits, storage, gpus"));
     }
 }

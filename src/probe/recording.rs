@@ -1,27 +1,27 @@
-//! What a probe has told, gathered by step.
+//! Recording of a probe: its events, grouped by step.
 
 use super::wire::events::{Event, EventBody, EventLine, Hello, LaunchEvent, LogEvent, StepFailure};
 use super::wire::{self, PartBody, StepBody};
 
-/// Lines of noise that are kept.
+/// Most lines of noise that a recording keeps.
 const NOISE: usize = 20;
 
-/// A probe from its first line to its last.
+/// The events of a probe, from its first line to its last.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recording {
-    /// How the container was launched; `None` where there was none.
+    /// Launch of the container; `None` if there was no container.
     pub launch: Option<LaunchEvent>,
-    /// Who spoke.
+    /// The program's environment and plan.
     pub hello: Option<Hello>,
-    /// The steps, in the order in which they began.
+    /// The steps, in the order in which they started.
     pub steps: Vec<StepRecord>,
-    /// What the image itself wrote to standard output: the first lines.
+    /// First lines that the image itself wrote to standard output.
     pub noise: Vec<String>,
-    /// Lines that were to be ours and were not understood, with their number and why.
+    /// Lines of the protocol that could not be parsed, each with its number and the reason.
     pub odd: Vec<String>,
-    /// Whether the program came to its end.
+    /// True if the program ran to its end.
     pub ended: bool,
-    /// Why it did not, where that is known.
+    /// Reason why it did not, if known.
     pub broken: Option<String>,
     lines: usize,
 }
@@ -30,34 +30,34 @@ pub struct Recording {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct StepRecord {
-    /// Its name.
+    /// Name of the step.
     pub name: String,
     /// Partial results.
     pub parts: Vec<EventBody>,
-    /// NCCL's own lines.
+    /// NCCL's debug output.
     pub log: Vec<LogEvent>,
-    /// What came of it.
+    /// Outcome of the step.
     pub outcome: StepOutcome,
-    /// How long it took, in seconds.
+    /// Duration in seconds.
     pub seconds: Option<f64>,
 }
 
-/// What came of a step.
+/// Outcome of a step.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum StepOutcome {
-    /// It began, and its end was not told.
+    /// The step started, and its end was not recorded.
     Open,
-    /// It is done.
+    /// The step finished.
     Done {
-        /// What it found.
+        /// Result of the step.
         body: EventBody,
-        /// How its process ended after it had delivered, if not well.
+        /// Abnormal end of the process after it had delivered the result, if any.
         unclean_exit: Option<String>,
     },
-    /// It is lost.
+    /// The step failed.
     Failed(Box<StepFailure>),
-    /// It could not be run.
+    /// The step could not run, for this reason.
     Skipped(String),
 }
 
@@ -69,7 +69,7 @@ impl Recording {
         recording
     }
 
-    /// Reads a recording of an earlier probe; `None` where no line of a probe is in it.
+    /// Reads a recording of an earlier probe. Returns `None` if it has no line of a probe.
     pub fn replay(text: &[u8]) -> Option<Self> {
         let mut recording = Self::read(text);
         recording.hello.as_ref()?;
@@ -79,7 +79,7 @@ impl Recording {
         Some(recording)
     }
 
-    /// Takes one more line.
+    /// Adds one line.
     pub fn push(&mut self, line: &[u8]) {
         self.lines += 1;
         match EventLine::read(line) {
@@ -114,7 +114,7 @@ impl Recording {
         }
     }
 
-    /// The step of this name; it begins if it has not.
+    /// The step of this name, added if it is new.
     fn step(&mut self, name: String) -> &mut StepRecord {
         let index = self.steps.iter().position(|step| step.name == name).unwrap_or_else(|| {
             let log = Vec::new();
@@ -125,12 +125,12 @@ impl Recording {
         &mut self.steps[index]
     }
 
-    /// A step by its name.
+    /// Returns the step of this name.
     pub fn find(&self, name: &str) -> Option<&StepRecord> {
         self.steps.iter().find(|step| step.name == name)
     }
 
-    /// A step that is done, and its body.
+    /// Returns a finished step and its body.
     pub fn result<B: StepBody>(&self) -> Option<(&StepRecord, B)> {
         let step = self.find(B::STEP)?;
         Some((step, wire::read(step.body()?)))
@@ -138,12 +138,12 @@ impl Recording {
 }
 
 impl StepRecord {
-    /// Its partial results of one kind.
+    /// Partial results of one kind.
     pub fn parts_of<P: PartBody>(&self) -> impl Iterator<Item = P> {
         self.parts.iter().filter_map(wire::read_part)
     }
 
-    /// What it found, if it is done.
+    /// Result of the step, if it finished.
     pub fn body(&self) -> Option<&EventBody> {
         match &self.outcome {
             StepOutcome::Done { body, .. } => Some(body),

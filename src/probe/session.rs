@@ -1,13 +1,13 @@
-//! A probe from the first request to the engine to the recording. Nothing here writes to a terminal or reads an option of the
-//! command line: a caller gives options, and follows the run as an [`Observer`].
+//! Runs a probe, from the first request to the engine to the recording. This module neither writes to a terminal nor
+//! reads command-line options: the caller passes options and follows the run as an [`Observer`].
 //!
 //! ```no_run
 //! use ncclcheck::image::source::AccessOptions;
-//! use ncclcheck::probe::{ContainerOptions, Interrupt, Plan, ProbeError, Session};
+//! use ncclcheck::probe::{ContainerOptions, Interrupt, ProbeError, ProbePlan, Session};
 //!
 //! fn probe(engine: &AccessOptions) -> Result<(), ProbeError> {
 //!     let session = Session::open(engine, ContainerOptions::new("pytorch/pytorch:latest"))?;
-//!     let recording = session.prepare()?.run(Plan::default_steps(), &[], &Interrupt::default(), &mut ())?;
+//!     let recording = session.prepare()?.run(ProbePlan::default_steps(), &[], &Interrupt::default(), &mut ())?;
 //!     println!("{} steps", recording.steps.len());
 //!     Ok(())
 //! }
@@ -31,10 +31,10 @@ use super::wire::isolated::IsolatedBody;
 use super::wire::{self, StepBody as _};
 use super::{ProbeError, command, devices, local, payload};
 
-/// What a command line calls the file of the program.
+/// Name of the program's file in a command line.
 const PAYLOAD: &str = "payload.py";
 
-/// A connection to an engine, and the container that is to run there.
+/// A connection to an engine, and the container to run on it.
 #[derive(Debug)]
 pub struct Session {
     launcher: Launcher,
@@ -50,14 +50,14 @@ pub struct PreparedSession {
 }
 
 impl Session {
-    /// Connects to the first engine that answers. Nothing is fetched or run.
+    /// Connects to the first engine that answers. Does not fetch or run anything.
     pub fn open(engine: &AccessOptions, options: ContainerOptions) -> Result<Self, ProbeError> {
         let launcher = Launcher::connect(engine)?;
         let arrangement = options.arrangement(&launcher);
         Ok(Self { launcher, options, arrangement })
     }
 
-    /// The `docker run` line that equals the launch. Nothing is fetched or run for it.
+    /// Returns the `docker run` command line that is equivalent to the launch. Does not fetch or run anything.
     pub fn command_line(mut self, plan: &ProbePlan) -> Result<String, ProbeError> {
         let held = self.launcher.image(&self.options.image, PullPolicy::Never).unwrap_or_default();
         self.add_device_nodes(&held)?;
@@ -65,7 +65,7 @@ impl Session {
         Ok(command::docker_run(&self.arrangement, PAYLOAD))
     }
 
-    /// Has the engine fetch the image, and removes containers that an earlier probe left.
+    /// Makes the engine fetch the image, and removes containers that an earlier probe left behind.
     pub fn prepare(mut self) -> Result<PreparedSession, ProbeError> {
         let held = self.launcher.image(&self.options.image, self.options.pull)?;
         self.add_device_nodes(&held)?;
@@ -74,7 +74,7 @@ impl Session {
         Ok(PreparedSession { session: self, image_id: held.id })
     }
 
-    /// Adds this host's GPUs, where the engine is not asked for them.
+    /// Adds this host's GPUs as device nodes, if the arrangement does not request them from the engine.
     fn add_device_nodes(&mut self, held: &Held) -> Result<(), ProbeError> {
         if self.arrangement.way != GpuWay::Devices {
             return Ok(());
@@ -84,8 +84,8 @@ impl Session {
 }
 
 impl PreparedSession {
-    /// Runs the container, and after it one for each GPU in each of the `ways`. All are gone when this returns; until then
-    /// `interrupt` ends them.
+    /// Runs the container, and then one container for each GPU in each of the `ways`. All containers are gone when this
+    /// returns; until then `interrupt` removes them.
     pub fn run(
         self,
         plan: ProbePlan,
@@ -112,10 +112,11 @@ impl PreparedSession {
             launcher.run(&super::name(), arrangement, &program, plan.limit(), &started, &mut |line| follower.line(line))
         };
         let finished = match once(&arrangement, &mut follower) {
-            // Of our own accord we ask for no limit on locked memory; an engine that may not give that gives its own.
+            // Unlimited locked memory is only a default of the probe. An engine that may not raise the limit keeps its
+            // own.
             Err(error) if error.concerns_limits() && options.ulimits.is_empty() => {
                 arrangement.ulimits.clear();
-                follower.observer.note("the engine may not raise limits: without --ulimit memlock=-1");
+                follower.observer.note("the engine may not raise limits; continuing without --ulimit memlock=-1");
                 once(&arrangement, &mut follower)?
             }
             finished => finished?,
@@ -127,7 +128,7 @@ impl PreparedSession {
     }
 }
 
-/// Runs the program without an engine: on this host, or in the container in which this process is.
+/// Runs the program without an engine: on this host, or in the container of this process.
 pub fn in_place(python: &str, plan: ProbePlan, observer: &mut dyn Observer) -> Result<Recording, ProbeError> {
     let plan = ProbePlan { lifeline: true, ..plan };
     let mut follower = Follower::new(observer);
@@ -135,7 +136,7 @@ pub fn in_place(python: &str, plan: ProbePlan, observer: &mut dyn Observer) -> R
     finish(follower, None, finished)
 }
 
-/// Runs one container for each GPU, as a step that follows the others.
+/// Runs one container for each GPU, as a step after the others.
 fn isolate(
     launcher: &Launcher,
     arrangement: &Arrangement,
@@ -145,7 +146,7 @@ fn isolate(
 ) -> Result<(), ProbeError> {
     let step = IsolatedBody::STEP.to_owned();
     let Some(count) = gpu_count(&follower.recording).filter(|count| *count > 1) else {
-        let why = "it needs several GPUs, as the step gpus sees them".to_owned();
+        let why = "it needs at least two GPUs, as counted by the step gpus".to_owned();
         follower.event(&Event::Skipped { step, why });
         return Ok(());
     };
@@ -158,32 +159,32 @@ fn isolate(
     Ok(())
 }
 
-/// How many GPUs the container has.
+/// Number of GPUs in the container.
 fn gpu_count(recording: &Recording) -> Option<u32> {
     let (_, body) = recording.result::<GpusBody>()?;
     u32::try_from(body.gpus.value()?.len()).ok()
 }
 
-/// The recording of a program that has ended.
+/// Completes the recording of a program that has ended.
 fn finish(follower: Follower<'_>, launch: Option<LaunchEvent>, finished: Finished) -> Result<Recording, ProbeError> {
     let Follower { mut recording, observer } = follower;
     let Finished { stderr, given, broken } = finished;
     if let Some(launch) = launch.map(|launch| LaunchEvent { given, ..launch }) {
-        // What the engine gave is known only now; where in a recording this line stands makes no difference.
+        // The engine's account is known only now; the position of this line in a recording does not matter.
         if let Ok(line) = events::write(&Event::Launch(launch.clone())) {
             observer.line(line.as_bytes());
         }
         recording.launch = Some(launch);
     }
     if !recording.ended {
-        let why = broken.unwrap_or_else(|| "it ended before its end".to_owned());
+        let why = broken.unwrap_or_else(|| "the program ended early".to_owned());
         recording.broken = Some(why + &last_words(&stderr));
     }
     if recording.hello.is_none() {
-        let why = recording.broken.unwrap_or_else(|| "it said nothing".to_owned());
+        let why = recording.broken.unwrap_or_else(|| "it wrote no line of a probe".to_owned());
         return Err(ProbeError::Engine {
-            what: format!("the program did not begin in the container: {why}"),
-            help: Some("it needs a Python from 3.8 on: name the image's with --python".to_owned()),
+            what: format!("the probe's program did not start: {why}"),
+            help: Some("it needs Python 3.8 or later; select the image's Python with --python".to_owned()),
         });
     }
     Ok(recording)
@@ -193,14 +194,14 @@ fn finish(follower: Follower<'_>, launch: Option<LaunchEvent>, finished: Finishe
 fn last_words(stderr: &str) -> String {
     let mut last: Vec<_> = stderr.trim().lines().rev().take(5).collect();
     last.reverse();
-    if last.is_empty() { String::new() } else { format!("; its last words:\n    {}", last.join("\n    ")) }
+    if last.is_empty() { String::new() } else { format!("; end of its standard error:\n    {}", last.join("\n    ")) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What became of a program that wrote these lines.
+    /// Result of a program that wrote these lines.
     fn finished(lines: &[&str], stderr: &str) -> Result<Recording, ProbeError> {
         let mut observer = ();
         let mut follower = Follower::new(&mut observer);
@@ -214,23 +215,23 @@ mod tests {
     const END: &str = r#"{"ncclcheck": 1, "event": "end"}"#;
 
     #[test]
-    fn a_program_that_ends_early_leaves_its_last_words() {
+    fn a_program_that_ends_early_leaves_the_end_of_its_standard_error() {
         let whole = finished(&[HELLO, END], "a warning").unwrap();
         assert_eq!((whole.broken, whole.launch), (None, Some(LaunchEvent::default())));
         let early = finished(&[HELLO], "1\n2\n3\n4\n5\n6\n").unwrap();
-        let why = "it ended before its end; its last words:\n    2\n    3\n    4\n    5\n    6";
+        let why = "the program ended early; end of its standard error:\n    2\n    3\n    4\n    5\n    6";
         assert_eq!(early.broken.as_deref(), Some(why));
     }
 
     #[test]
-    fn a_program_that_does_not_begin_is_an_error() {
+    fn a_program_that_does_not_start_is_an_error() {
         let error = finished(&[], "No module named json").unwrap_err().to_string();
-        assert!(error.contains("did not begin in the container: it ended before its end"), "{error}");
+        assert!(error.contains("the probe's program did not start: the program ended early"), "{error}");
         assert!(error.contains("No module named json") && error.contains("--python"), "{error}");
     }
 
     #[test]
-    fn gpus_are_counted_by_the_step_that_sees_them() {
+    fn gpus_are_counted_from_the_step_gpus() {
         let line = r#"{"ncclcheck": 1, "event": "result", "step": "gpus", "seconds": 1.0, "body": {"gpus": [{}, {}]}}"#;
         assert_eq!(gpu_count(&Recording::read(line.as_bytes())), Some(2));
         assert_eq!(gpu_count(&Recording::default()), None);

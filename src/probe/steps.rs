@@ -1,4 +1,4 @@
-//! The table of the steps, `steps.yaml`: the plan, the help and the program in the container are made from it.
+//! The table of steps, `steps.yaml`: the source of the plan, the help and the program in the container.
 
 use std::sync::LazyLock;
 
@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::document::Document;
 
-/// The table as it stands in the file. The program carries it.
+/// Text of the table, which the program in the container includes.
 pub(super) const TEXT: &str = include_str!("steps.yaml");
 
 /// A step that a probe can run.
@@ -14,19 +14,19 @@ pub(super) const TEXT: &str = include_str!("steps.yaml");
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct StepRow {
-    /// Its name.
+    /// Name of the step.
     pub name: String,
-    /// The Python module that has its function.
+    /// Python module with the step's function.
     pub module: String,
-    /// How many seconds it may take.
+    /// Time limit in seconds.
     pub deadline: u64,
-    /// Whether it runs without being asked for.
+    /// True if the step runs by default.
     pub default: bool,
-    /// What it finds, in one line.
+    /// Description of the step's result, in one line.
     pub help: String,
 }
 
-#[expect(clippy::expect_used, reason = "the table is a part of the program, and a test reads it")]
+#[expect(clippy::expect_used, reason = "the table is compiled in, and a test reads it")]
 static ROWS: LazyLock<Vec<StepRow>> =
     LazyLock::new(|| Document { name: "steps.yaml", text: TEXT }.parse().expect("a valid table"));
 
@@ -35,7 +35,7 @@ pub fn rows() -> &'static [StepRow] {
     &ROWS
 }
 
-/// The names of all steps, parted by commas.
+/// The names of all steps, separated by commas.
 pub fn names() -> String {
     ROWS.iter().map(|row| row.name.as_str()).collect::<Vec<_>>().join(", ")
 }
@@ -54,9 +54,9 @@ pub fn help() -> String {
 mod tests {
     use super::*;
 
-    /// The program reads the table line by line with a parser of JSON, and carries it in a raw string.
+    /// The program reads the table line by line with a JSON parser, and includes it in a raw string.
     #[test]
-    fn the_program_reads_what_rust_reads() {
+    fn the_program_can_read_the_table() {
         let lines: Vec<serde_json::Value> = TEXT
             .lines()
             .filter_map(|line| line.strip_prefix("- "))
@@ -72,6 +72,6 @@ mod tests {
         let help = help();
         assert_eq!(help.lines().count(), rows().len());
         assert!(help.contains("\n  gpus            driver and GPUs, "), "{help}");
-        assert!(help.contains("\n  forced-network  the same over the network alone (on request)\n"), "{help}");
+        assert!(help.contains("\n  forced-network  collectives over the network only (on request)\n"), "{help}");
     }
 }

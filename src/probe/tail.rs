@@ -1,9 +1,9 @@
-//! The end of a text that may be long.
+//! The end of a long stream.
 
-/// Bytes that are kept, at least.
+/// Minimum number of bytes to keep.
 const KEPT: usize = 1 << 14;
 
-/// What came last on a stream.
+/// The last bytes of a stream, as text.
 #[derive(Default)]
 pub(super) struct Tail(String);
 
@@ -29,9 +29,9 @@ mod tests {
     fn the_end_is_kept() {
         let mut tail = Tail::default();
         for number in 0..10_000 {
-            tail.push(format!("zeile {number} ü\n").as_bytes());
+            tail.push(format!("line {number} ü\n").as_bytes());
         }
         let text = tail.text();
-        assert!(text.ends_with("zeile 9999 ü\n") && (KEPT..=2 * KEPT).contains(&text.len()), "{}", text.len());
+        assert!(text.ends_with("line 9999 ü\n") && (KEPT..=2 * KEPT).contains(&text.len()), "{}", text.len());
     }
 }

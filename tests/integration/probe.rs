@@ -96,7 +96,7 @@ fn in_place() {
 #[test]
 fn what_is_typed_wrong_is_told_before_anything_runs() {
     for (arguments, wanted) in [
-        (&["--in-place", "--steps", "nccl"][..], "there is no step 'nccl'; there are limits, gpus"),
+        (&["--in-place", "--steps", "nccl"][..], "unknown step 'nccl'; available: limits, storage, gpus"),
         (&["--in-place", "--fail-for", "me"], "unknown owner 'me'; available: image, host, arrangement"),
         (&["--in-place", "--what-if", "NCCL_ALGO"], "expected NAME=VALUE"),
         (&["--in-place", "--expect", "/nonexistent"], "/nonexistent: No such file"),

@@ -1,5 +1,5 @@
-//! NCCL's debug output, read. The forms of its lines are data, `patterns.yaml`, each with an example and the source file that
-//! writes it; here stands what is made of them.
+//! Parses NCCL's debug output. The table `patterns.yaml` has the forms of its lines, each with an example and the
+//! source file that writes it; this module turns matches into values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::document::shipped;
 
-/// The form of a line.
+/// A row of the table: the form of a line.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LinePattern {
@@ -17,7 +17,7 @@ struct LinePattern {
     /// First release whose source has this form.
     #[expect(dead_code, reason = "for readers of the table")]
     since: String,
-    /// Last one.
+    /// Last release whose source has this form.
     #[serde(default)]
     #[expect(dead_code, reason = "for readers of the table")]
     until: Option<String>,
@@ -35,7 +35,7 @@ struct PatternTable {
     set: RegexSet,
 }
 
-#[expect(clippy::expect_used, reason = "the table is a part of the program, and a test reads it")]
+#[expect(clippy::expect_used, reason = "the table is compiled in, and a test reads it")]
 static TABLE: LazyLock<PatternTable> = LazyLock::new(|| {
     let patterns: Vec<LinePattern> = shipped::table("patterns");
     let set = RegexSet::new(patterns.iter().map(|pattern| &pattern.regex)).expect("patterns that parse");
@@ -43,49 +43,49 @@ static TABLE: LazyLock<PatternTable> = LazyLock::new(|| {
     PatternTable { patterns, regexes, set }
 });
 
-/// What the ranks of one run said.
+/// Content of the debug output of all ranks in one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct NcclLog {
     /// Version of the library that ran.
     pub version: Option<String>,
-    /// The CUDA release that it was built with.
+    /// CUDA release that the library was built with.
     pub cuda: Option<String>,
-    /// How many hosts NCCL counted, the most of all communicators.
+    /// Number of nodes that NCCL counted, the maximum over all communicators.
     pub nodes: Option<u32>,
-    /// How many ranks it counted.
+    /// Number of ranks that NCCL counted, the maximum over all communicators.
     pub ranks: Option<u32>,
-    /// Network that the communicator used: `IB`, `Socket`, a plugin's name.
+    /// Networks that communicators used: `IB`, `Socket`, or a plugin's name.
     pub network: BTreeSet<String>,
-    /// Interface of the rendezvous.
+    /// Interfaces that the bootstrap used.
     pub bootstrap: BTreeSet<String>,
     /// Interfaces that the socket transport may use.
     pub sockets: BTreeSet<String>,
-    /// RDMA devices that NCCL took: `mlx5_0:1/IB`.
+    /// RDMA devices that NCCL selected, such as `mlx5_0:1/IB`.
     pub ib_devices: BTreeSet<String>,
-    /// Why there is none, in NCCL's words.
+    /// Reasons in NCCL's words why it uses no RDMA device.
     pub ib_none: BTreeSet<String>,
-    /// HCAs that reach GPU memory by themselves, and those that do not.
+    /// HCAs, each with true if GPUDirect RDMA is enabled for it.
     pub gpu_direct: BTreeMap<String, bool>,
-    /// Transports between ranks, each as `P2P/CUMEM`, `SHM`, `NET/IB/GDRDMA`, `NET/Socket`.
+    /// Transports between pairs of ranks, such as `P2P/CUMEM`, `SHM`, `NET/IB/GDRDMA`, `NET/Socket`.
     #[serde(serialize_with = "pairs")]
     pub pairs: BTreeMap<(u32, u32), BTreeSet<String>>,
-    /// Rings, as lists of ranks, and the channels of the communicator that has most.
+    /// Rings as lists of ranks, each with the largest channel count of any communicator.
     pub rings: BTreeMap<String, u32>,
-    /// Channels of collectives, of NVLS and of point-to-point calls.
+    /// Numbers of channels for collectives, NVLS and point-to-point calls.
     pub channels: Option<(u32, u32, u32)>,
-    /// Plugins that were loaded: `AWS Libfabric (net v10)`.
+    /// Loaded plugins, such as `AWS Libfabric (net v10)`.
     pub plugins: BTreeSet<String>,
-    /// Plugins that were there and could not be used.
+    /// Plugins that exist but could not be used.
     pub plugin_errors: BTreeSet<String>,
-    /// Variables that NCCL found and read.
+    /// Environment variables that NCCL found and read.
     pub variables: BTreeMap<String, String>,
-    /// Variables whose value it could not read.
+    /// Environment variables whose value NCCL could not parse.
     pub invalid_variables: BTreeSet<String>,
-    /// Warnings, and what is known of them.
+    /// Warnings, each with its meaning if known.
     pub warnings: BTreeMap<String, Option<String>>,
-    /// Lines that NCCL wrote and that have no known form.
+    /// NCCL's lines without a known form.
     pub unknown: BTreeSet<String>,
-    /// How many lines were left out before they came here.
+    /// Number of lines that the program left out.
     pub left_out: u64,
 }
 
@@ -168,10 +168,10 @@ impl NcclLog {
                 self.plugin_errors.insert(format!("{}: {}", text("lib"), text("error")));
             }
             "plugin.ext_unsupported" => {
-                self.plugin_errors.insert(format!("{} is of no interface that this NCCL knows", text("lib")));
+                self.plugin_errors.insert(format!("{} has no interface version that this NCCL supports", text("lib")));
             }
             "chan.list" => {
-                // Each communicator lists its channels anew; of how many each is one stands behind it.
+                // Each communicator lists its channels again, and each line contains their total number.
                 let channels = self.rings.entry(owned("order")).or_default();
                 *channels = number("nchannels").max(Some(*channels)).unwrap_or_default();
             }
@@ -209,7 +209,7 @@ impl NcclLog {
     }
 }
 
-/// As `0 -> 1`: JSON's names are texts.
+/// Serializes each pair as `0 -> 1`, because keys in JSON are strings.
 fn pairs<S: Serializer>(pairs: &BTreeMap<(u32, u32), BTreeSet<String>>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(pairs.iter().map(|((from, to), ways)| (format!("{from} -> {to}"), ways)))
 }
@@ -265,13 +265,13 @@ mod tests {
     fn eight_gpus_over_sockets() {
         let log = recorded("forced-sockets-8xH200.log");
         assert_eq!(log.transports(), BTreeSet::from(["NET/Socket"]));
-        // Ranks that share nothing are counted as nodes of their own.
+        // NCCL counts ranks that share nothing as separate nodes.
         assert_eq!((log.nodes, log.ranks), (Some(8), Some(8)));
         assert_eq!(log.ib_none, BTreeSet::from(["No device found.".to_owned()]));
     }
 
     #[test]
-    fn a_warning_is_told_with_its_meaning() {
+    fn a_warning_has_its_meaning() {
         let log = recorded("isolated-ipc-host-fails.log");
         let (text, meaning) = log.warnings.first_key_value().unwrap();
         assert_eq!(text, "Cuda failure 101 'invalid device ordinal'");
@@ -285,12 +285,12 @@ mod tests {
             "a:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB eth0:192.0.2.2<0>",
             "a:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0(7)/GDRDMA",
             "a:1:2 [0] NCCL INFO Ring 00 : 0[0] -> 1[1] via direct shared memory",
-            "a:1:2 [0] NCCL INFO something that nobody has seen",
+            "a:1:2 [0] NCCL INFO something that no table knows",
             "what a program prints",
         ]);
         assert_eq!(log.version.as_deref(), Some("2.18.1"));
         assert_eq!(log.ib_devices, BTreeSet::from(["mlx5_0:1/IB".to_owned(), "mlx5_1:1/RoCE".to_owned()]));
         assert_eq!(log.transports(), BTreeSet::from(["NET/IB/GDRDMA", "SHM"]));
-        assert_eq!(log.unknown, BTreeSet::from(["something that nobody has seen".to_owned()]));
+        assert_eq!(log.unknown, BTreeSet::from(["something that no table knows".to_owned()]));
     }
 }
