@@ -98,7 +98,7 @@ impl Expected {
                 (is == wanted, wanted)
             }
         };
-        (!holds).then(|| format!("{name} is {is}, expected was {wanted}"))
+        (!holds).then(|| format!("{name} is {is}, expected {wanted}"))
     }
 }
 
@@ -123,7 +123,7 @@ pub fn compare(good: &Recording, now: &Recording, facts: &mut Facts) {
         if let (Some(before), Some(now)) = (before.view(key).value(), facts.view(key).value())
             && before != now
         {
-            worse.push(format!("{} is {now}, in the baseline {before}", key.name));
+            worse.push(format!("{} is {now}, baseline {before}", key.name));
         }
     }
     let Some((good, now)) = good.find(CollectivesBody::STEP).zip(now.find(CollectivesBody::STEP)) else {
@@ -140,7 +140,7 @@ pub fn compare(good: &Recording, now: &Recording, facts: &mut Facts) {
             && *speed < before * AS_GOOD
         {
             let (now, before) = (speed / 1e9, before / 1e9);
-            worse.push(format!("{operation} of {bytes} bytes: {now:.1} GB/s, in the baseline {before:.1}"));
+            worse.push(format!("{operation} of {bytes} bytes: {now:.1} GB/s, baseline {before:.1}"));
         }
     }
     facts.insert(key::RUN_WORSE, if worse.is_empty() { Fact::Absent } else { Fact::seen(worse, []) });
@@ -190,8 +190,8 @@ mod tests {
         let bad = "run.gpu.count: 8\nrun.nccl.all_reduce_mb_s: {at_least: 350000}\nrun.nccl.network: [IB]\n";
         read(bad).unwrap().compare(&mut facts);
         let text = told(&facts, &key::RUN_UNEXPECTED);
-        assert!(text.contains("run.gpu.count is 2, expected was 8"), "{text}");
-        assert!(text.contains("expected was at least 350000") && text.contains("is Socket, expected was IB"), "{text}");
+        assert!(text.contains("run.gpu.count is 2, expected 8"), "{text}");
+        assert!(text.contains("expected at least 350000") && text.contains("is Socket, expected IB"), "{text}");
         assert!(read("run.gpus: 8").unwrap_err().contains("unknown fact 'run.gpus'"));
     }
 
@@ -216,8 +216,8 @@ mod tests {
         let mut worse = facts(&slow);
         compare(&good, &slow, &mut worse);
         let text = told(&worse, &key::RUN_WORSE);
-        assert!(text.contains("run.nccl.transports is SHM, in the baseline P2P/CUMEM"), "{text}");
-        assert!(text.contains("all_reduce of 268435456 bytes: 199.1 GB/s, in the baseline 299.1"), "{text}");
+        assert!(text.contains("run.nccl.transports is SHM, baseline P2P/CUMEM"), "{text}");
+        assert!(text.contains("all_reduce of 268435456 bytes: 199.1 GB/s, baseline 299.1"), "{text}");
     }
 
     #[test]
@@ -228,16 +228,16 @@ mod tests {
         facts.insert(key::RUN_NCCL_HANG, Fact::Absent);
         for (expected, otherwise) in [
             ("run.gpu.count: {at_most: 8}", ""),
-            ("run.gpu.count: {at_most: 7}", "run.gpu.count is 8, expected was at most 7"),
+            ("run.gpu.count: {at_most: 7}", "run.gpu.count is 8, expected at most 7"),
             ("run.gpu.count: {at_least: 8}", ""),
-            ("run.gpu.count: {at_least: 9}", "run.gpu.count is 8, expected was at least 9"),
-            ("run.nccl.error: {at_most: 7}", "run.nccl.error is broken, expected was at most 7"),
-            ("run.nccl.error: {at_least: 7}", "run.nccl.error is broken, expected was at least 7"),
-            ("run.nccl.hang: {at_most: 7}", "run.nccl.hang is absent, expected was at most 7"),
-            ("run.nccl.hang: {at_least: -7}", "run.nccl.hang is absent, expected was at least -7"),
+            ("run.gpu.count: {at_least: 9}", "run.gpu.count is 8, expected at least 9"),
+            ("run.nccl.error: {at_most: 7}", "run.nccl.error is broken, expected at most 7"),
+            ("run.nccl.error: {at_least: 7}", "run.nccl.error is broken, expected at least 7"),
+            ("run.nccl.hang: {at_most: 7}", "run.nccl.hang is absent, expected at most 7"),
+            ("run.nccl.hang: {at_least: -7}", "run.nccl.hang is absent, expected at least -7"),
             ("run.nccl.hang: null", ""),
-            ("run.nccl.hang: [a, b]", "run.nccl.hang is absent, expected was a, b"),
-            ("run.gpu.count: true", "run.gpu.count is 8, expected was true"),
+            ("run.nccl.hang: [a, b]", "run.nccl.hang is absent, expected a, b"),
+            ("run.gpu.count: true", "run.gpu.count is 8, expected true"),
         ] {
             read(expected).unwrap().compare(&mut facts);
             assert_eq!(told(&facts, &key::RUN_UNEXPECTED), otherwise, "{expected}");
@@ -254,7 +254,7 @@ mod tests {
         read(&format!("{unknown}run.gpu.count: 8")).unwrap().compare(&mut facts);
         assert_eq!(gap(&facts, &key::RUN_UNEXPECTED), "run.nccl.error: first reason");
         read(&format!("{unknown}run.gpu.count: 4")).unwrap().compare(&mut facts);
-        assert_eq!(told(&facts, &key::RUN_UNEXPECTED), "run.gpu.count is 8, expected was 4");
+        assert_eq!(told(&facts, &key::RUN_UNEXPECTED), "run.gpu.count is 8, expected 4");
         read("run.gpu.count: 8").unwrap().compare(&mut facts);
         assert!(matches!(facts.get(key::RUN_UNEXPECTED), Fact::Absent));
     }
@@ -284,7 +284,7 @@ mod tests {
     fn a_run_is_slower_below_nine_tenths_at_the_same_size_from_1_mib_on() {
         let good = measured(&[("all_reduce", 1 << 20, 100e9), ("all_reduce", (1 << 20) - 1, 100e9)]);
         for (speed, worse) in
-            [(200e9, ""), (90e9, ""), (89.9e9, "all_reduce of 1048576 bytes: 89.9 GB/s, in the baseline 100.0")]
+            [(200e9, ""), (90e9, ""), (89.9e9, "all_reduce of 1048576 bytes: 89.9 GB/s, baseline 100.0")]
         {
             let now = measured(&[("all_reduce", 1 << 20, speed), ("all_reduce", (1 << 20) - 1, 1.0)]);
             let mut facts = Facts::default();
@@ -324,7 +324,7 @@ mod tests {
         compare(&good, &measured(&[("other", 1 << 20, 1.0)]), &mut facts);
         assert_eq!(
             told(&facts, &key::RUN_WORSE),
-            "run.gpu.models is another, in the baseline NVIDIA H200, NVIDIA H200"
+            "run.gpu.models is another, baseline NVIDIA H200, NVIDIA H200"
         );
     }
 }

@@ -149,8 +149,7 @@ fn sentence(state: &NameState) -> Option<String> {
         NameState::Old(new) => format!("the old spelling of {new}"),
         NameState::NotYet(first) => format!("read from {first} on"),
         NameState::Removed(last) => format!("last read by {last}"),
-        NameState::Misspelt(meant) => format!("did you mean {meant}?"),
-        NameState::Unknown(Some(meant)) => format!("did you mean {meant}?"),
+        NameState::Misspelt(meant) | NameState::Unknown(Some(meant)) => format!("did you mean {meant}?"),
         NameState::Unknown(None) => "nothing reads it".to_owned(),
     })
 }

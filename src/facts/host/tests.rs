@@ -70,7 +70,7 @@ fn a_library_without_code_that_must_have_some_is_not_guessed_about() {
     let mut none = image(&[], "");
     none.insert(key::CUDA_FATBIN, Fact::Absent);
     let facts = none.on(&host("gpu=a100"));
-    assert!(said(&facts, &key::HOST_TORCH_CODE).starts_with("unknown: no library of the image"));
+    assert!(said(&facts, &key::HOST_TORCH_CODE).starts_with("unknown: no GPU code was seen in any library"));
 }
 
 #[test]

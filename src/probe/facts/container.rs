@@ -146,7 +146,7 @@ fn given_otherwise(recording: &Recording, limits: &LimitsBody) -> Vec<String> {
             || limits.devices.list().iter().filter_map(|device| device.path.text()).any(wanted)
     };
     if launch.gpus && !has_device(|path| path.starts_with("/dev/nvidia") || path == "/dev/dxg") {
-        otherwise.push("GPUs were asked for, and there is no device node of one".to_owned());
+        otherwise.push("requested GPUs but found no GPU device node".to_owned());
     }
     let Some(host) = launch.host_config() else { return otherwise };
     let seen = recording.result::<GpusBody>().and_then(|(_, body)| body.gpus.value().map(Vec::len));
@@ -167,7 +167,7 @@ fn given_otherwise(recording: &Recording, limits: &LimitsBody) -> Vec<String> {
         let (Some(name), Some(asked)) = (limit.name.text(), limit.soft.copied()) else { continue };
         let got = soft_limit(limits, &name.trim_start_matches("RLIMIT_").to_lowercase());
         if let Some(got) = got.filter(|got| *got != asked) {
-            otherwise.push(format!("the limit {name} was to be {asked}, and is {got}"));
+            otherwise.push(format!("requested the limit {name}={asked} but found {got}"));
         }
     }
     for (mode, namespace) in [(&host.network_mode, "net"), (&host.ipc_mode, "ipc"), (&host.pid_mode, "pid")] {
@@ -223,7 +223,7 @@ mod tests {
         for wanted in [
             "requested 2 GPUs but found 1",
             "requested 8589934592 bytes of /dev/shm but found 67108864",
-            "the limit memlock was to be -1, and is 65536",
+            "requested the limit memlock=-1 but found 65536",
             "requested /dev/infiniband but it is missing",
             "requested the host's net namespace but the engine runs in a namespace of its own",
         ] {

@@ -68,7 +68,7 @@ fn devices(step: &StepRecord, body: &PytorchBody, facts: &mut Facts) {
 }
 
 fn no_code(device: &TorchDevice) -> Option<String> {
-    (device.code.copied() == Some(TorchGpuCode::None)).then(|| "no code for it".to_owned())
+    (device.code.copied() == Some(TorchGpuCode::None)).then(|| "no code for this GPU".to_owned())
 }
 
 fn ptx(device: &TorchDevice) -> Option<String> {
@@ -93,9 +93,9 @@ pub(super) fn differences(predicted: &Fact<Vec<String>>, loaded: &Fact<Vec<Strin
             _ => Fact::Absent,
         };
     };
-    let missed = predicted.difference(&loaded).map(|path| format!("{path} was predicted, and is not loaded"));
+    let missed = predicted.difference(&loaded).map(|path| format!("{path} is predicted but not loaded"));
     let more = loaded.difference(&predicted).filter(|path| concerns(path));
-    let more = more.map(|path| format!("{path} is loaded, and was not predicted"));
+    let more = more.map(|path| format!("{path} is loaded but not predicted"));
     let all: Vec<String> = missed.chain(more).collect();
     if all.is_empty() { Fact::Absent } else { Fact::seen(all, [site(PytorchBody::STEP)]) }
 }
