@@ -1,7 +1,11 @@
 //! The image configuration and the distribution.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
+use serde::Deserialize;
+
+use crate::document::shipped;
 use crate::model::{Fact, Gap, ImageConfig, ImagePath, Site};
 
 use super::key::definitions;
@@ -10,43 +14,15 @@ use super::{Context, Draft, key, pattern, text};
 
 pattern!(PRETTY_NAME, r#"(?m)^PRETTY_NAME="?([^"\n]*)"?$"#);
 
-/// Prefixes of variables that concern GPUs, communication or the loader. Other variables may be secrets: their values
-/// are never shown.
-const FAMILIES: &[&str] = &[
-    "NCCL_",
-    "NVIDIA_",
-    "CUDA_",
-    "TORCH_",
-    "PYTORCH_",
-    "LD_",
-    "UCX_",
-    "OFI_",
-    "FI_",
-    "NVSHMEM_",
-    "GLOO_",
-    "IBV_",
-    "RDMAV_",
-    "MELLANOX_",
-    "SHARP_",
-    "HPCX_",
-    "OMPI_",
-    "UCC_",
-];
+/// The variables to show: `rules/tables/shown.yaml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ShownVariables {
+    prefixes: Vec<String>,
+    names: Vec<String>,
+}
 
-/// Further variables to show, by full name.
-const SINGLE: &[&str] = &[
-    "PATH",
-    "PYTHONPATH",
-    "PYTHONHOME",
-    "VIRTUAL_ENV",
-    "CONDA_PREFIX",
-    "MASTER_ADDR",
-    "MASTER_PORT",
-    "RANK",
-    "WORLD_SIZE",
-    "LOCAL_RANK",
-    "OMP_NUM_THREADS",
-];
+static SHOWN: LazyLock<ShownVariables> = LazyLock::new(|| shipped::table("shown"));
 
 pub(super) static PRODUCER: Producer = Producer {
     name: "image",
@@ -174,5 +150,19 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
 /// Returns true when a variable concerns this check. Values of others may be secrets, so they are neither kept nor
 /// shown.
 pub fn is_shown(name: &str) -> bool {
-    SINGLE.contains(&name) || FAMILIES.iter().any(|family| name.starts_with(family))
+    SHOWN.names.iter().any(|shown| shown == name) || SHOWN.prefixes.iter().any(|prefix| name.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_may_be_secrets_are_not_shown() {
+        for (name, shown) in
+            [("NCCL_DEBUG", true), ("PATH", true), ("HF_TOKEN", false), ("PATHS", false), ("MY_NCCL_", false)]
+        {
+            assert_eq!(is_shown(name), shown, "{name}");
+        }
+    }
 }

@@ -1,7 +1,10 @@
 //! Operating system and virtualization.
 
+use std::sync::LazyLock;
+
 use serde::{Deserialize, Serialize};
 
+use crate::document::shipped;
 use crate::model::Fact;
 
 use super::HostTree;
@@ -12,10 +15,16 @@ const FIRST_PROCESSES: &str = "pid:[4026531836]";
 /// Boot parameters that affect P2P and RDMA. Others may be secrets and are not kept.
 const PARAMETERS: &[&str] = &["iommu", "intel_iommu", "amd_iommu", "iommu.passthrough", "pci", "pcie_acs_override"];
 
-/// Vendors and products of virtual machines, for processors that do not report one: those that systemd-detect-virt
-/// looks for (src/basic/virt.c).
-const VIRTUAL: &[&str] =
-    &["QEMU", "KVM", "OpenStack", "Google Compute Engine", "Virtual Machine", "VMware", "VirtualBox", "Xen", "Bochs"];
+/// Names of virtual machines: `rules/tables/hypervisors.yaml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Hypervisors {
+    #[serde(rename = "source")]
+    _source: String,
+    names: Vec<String>,
+}
+
+static HYPERVISORS: LazyLock<Hypervisors> = LazyLock::new(|| shipped::table("hypervisors"));
 
 /// Operating system and virtualization.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,7 +86,7 @@ fn virtual_machine(tree: &HostTree) -> Fact<String> {
                 return Fact::unknown("neither the processor nor /sys/class/dmi/id reports virtualization");
             }
             None => {
-                VIRTUAL.iter().any(|name| named.contains(name))
+                HYPERVISORS.names.iter().any(|name| named.contains(name.as_str()))
                     || named.starts_with("Amazon EC2") && !named.contains(".metal")
             }
         };
