@@ -1,4 +1,4 @@
-//! Media that hand out content by digest: a registry, and an image layout in a folder or in an archive.
+//! Media that serve content by digest: a registry, or an image layout in a folder or an archive.
 
 use crate::image::source::{Source, SourceError};
 
@@ -13,9 +13,9 @@ use super::{ImageError, Request, ScanContext};
 
 /// A medium whose documents and layers come from a [`Source`].
 pub(super) struct ByDigest<S> {
-    /// Where it is, for reports.
+    /// Name for reports.
     pub(super) name: String,
-    /// Which of its images.
+    /// Selects among its images.
     pub(super) selector: Option<Selector>,
     pub(super) source: S,
 }

@@ -1,4 +1,4 @@
-//! Chooses the medium that a reference means. That takes documents at most: no layer is read here.
+//! Chooses the medium that a reference means. Reads documents at most, never a layer.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -25,12 +25,12 @@ pub(super) fn choose(request: &Request) -> Result<Box<dyn Medium>, ImageError> {
     }
 }
 
-/// A path if there is one, else an image of the engine, else one of a registry.
+/// Tries an existing path, then an image of the engine, then one of a registry.
 fn bare(text: &str, request: &Request) -> Result<Box<dyn Medium>, ImageError> {
     let path = Path::new(text);
     let missing = match fs::metadata(path) {
         Ok(metadata) => return Ok(by_content(text, &metadata, request)?),
-        Err(error) if error.kind() == ErrorKind::NotFound => "there is no such file or folder".to_owned(),
+        Err(error) if error.kind() == ErrorKind::NotFound => "no such file or folder".to_owned(),
         Err(error) => error.to_string(),
     };
     let mut places = vec![("path".to_owned(), SourceError::NotFound(missing))];
@@ -39,7 +39,7 @@ fn bare(text: &str, request: &Request) -> Result<Box<dyn Medium>, ImageError> {
     }
     match daemon::medium::open(text, request) {
         Ok(medium) => return Ok(medium),
-        // Only an engine that does not have it is passed over: an image that is there and broken is an answer.
+        // Go on only if the engine does not have the image: a damaged image that exists is an answer.
         Err(error @ (SourceError::NotFound(_) | SourceError::Unreachable { .. } | SourceError::Denied { .. })) => {
             places.push(("engine".to_owned(), error));
         }
@@ -47,7 +47,7 @@ fn bare(text: &str, request: &Request) -> Result<Box<dyn Medium>, ImageError> {
     }
     let name: RegistryName = text.parse().map_err(|error| {
         let text = printable(text);
-        ImageError::invalid(format!("'{text}' is neither a path that exists nor the name of an image: {error}"))
+        ImageError::invalid(format!("'{text}' is neither an existing path nor an image name: {error}"))
     })?;
     registry::medium::open(&name, request).map_err(|error| {
         places.push((format!("registry docker://{name}"), error));
@@ -55,7 +55,7 @@ fn bare(text: &str, request: &Request) -> Result<Box<dyn Medium>, ImageError> {
     })
 }
 
-/// A path that exists is recognised by what is in it.
+/// Detects the medium of an existing path by its content.
 fn by_content(text: &str, metadata: &fs::Metadata, request: &Request) -> Result<Box<dyn Medium>, SourceError> {
     let path = Path::new(text);
     if metadata.is_file() {
@@ -66,5 +66,5 @@ fn by_content(text: &str, metadata: &fs::Metadata, request: &Request) -> Result<
         return (transport.open)(&Target::whole(text), request);
     }
     let known: Vec<_> = marked.map(|(_, mark)| mark.description).collect();
-    Err(SourceError::invalid(format!("{} is a folder with neither {} in it", path.display(), known.join(" nor "))))
+    Err(SourceError::invalid(format!("the folder {} contains neither {}", path.display(), known.join(" nor "))))
 }

@@ -1,7 +1,8 @@
-//! What `skopeo copy … dir:PATH` writes (containers-transports(5)): a folder with the manifest or index in `manifest.json`, each
-//! manifest of an index in `HEX.manifest.json`, and every blob in a file with the hex digits of its digest for a name.
+//! Folders that `skopeo copy … dir:PATH` writes (containers-transports(5)): `manifest.json` holds the manifest or
+//! index, `HEX.manifest.json` each manifest of an index, and every blob is a file named by the hex digits of its
+//! digest.
 //!
-//! Signatures lie beside them (`signature-N`, `HEX.signature-N`). They are not read: nothing is judged by them.
+//! Signatures (`signature-N`, `HEX.signature-N`) are stored beside them. They are not read: no rule uses them.
 
 use std::io::Read;
 use std::ops::Range;
@@ -21,20 +22,20 @@ use super::target::Target;
 pub(super) static TRANSPORT: Transport = Transport {
     prefix: "dir:",
     syntax: "DIR",
-    description: "a folder that `skopeo copy` wrote",
+    description: "a folder written by `skopeo copy`",
     kind: TransportKind::Folder,
     mark: Some(FolderMark { description: "a copy by skopeo (version)", is_in: has_version }),
     parse: Target::plain,
     open: |target, request| open(target.path(), request),
 };
 
-/// The manifest or index of the image.
+/// File name of the image's manifest or index.
 const MANIFEST: &str = "manifest.json";
 
-/// How the file `version` begins. Other folders may have files of these names, but none with this text.
+/// Beginning of the file `version`. Other folders may have files of these names, but not with this text.
 const VERSION: &[u8; 29] = b"Directory Transport Version: ";
 
-/// What helps against a damaged copy.
+/// Advice for a damaged copy.
 const COPY_AGAIN: &str = "copy the image again: skopeo copy SOURCE dir:PATH";
 
 fn has_version(folder: &Path) -> bool {
@@ -50,7 +51,7 @@ fn open(path: &Path, request: &Request) -> Result<Box<dyn Medium>, SourceError> 
     Ok(Box::new(ByDigest { name: format!("dir:{}", path.display()), selector: None, source }))
 }
 
-/// A folder that skopeo wrote.
+/// A folder written by skopeo.
 #[derive(Debug)]
 struct Directory {
     files: Folder,
@@ -58,14 +59,14 @@ struct Directory {
 }
 
 impl Directory {
-    /// A file, or what helps where it is missing.
+    /// Opens a file; a missing one is an error with this advice.
     fn file(&self, name: &str, help: &str) -> Result<Box<dyn Read + Send + '_>, SourceError> {
         let found = self.files.open(&ImagePath::from(name))?;
         let missing = || self.broken(name, "is missing", help);
         found.map(|(reader, _)| reader).ok_or_else(missing)
     }
 
-    /// A small file, whole.
+    /// Reads a small file whole.
     fn document(&self, name: &str, help: &str) -> Result<Vec<u8>, SourceError> {
         let what = format!("reading {name} of {}", self.files.place());
         read_bounded(self.file(name, help)?, self.limits.document, &what)
@@ -79,7 +80,7 @@ impl Directory {
 impl Source for Directory {
     fn top(&self) -> Result<StoredDocument, SourceError> {
         let bytes = self.document(MANIFEST, COPY_AGAIN)?;
-        // No descriptor has its digest, so that nothing but its form shows damage.
+        // No descriptor gives the digest of this file, so only malformed JSON reveals damage.
         serde_json::from_slice::<IgnoredAny>(&bytes)
             .map_err(|error| self.broken(MANIFEST, &format!("is not JSON: {error}"), COPY_AGAIN))?;
         Ok(StoredDocument::of_file(bytes))

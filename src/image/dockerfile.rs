@@ -1,4 +1,4 @@
-//! The lines of a Dockerfile that made what was found in its image.
+//! Maps sites in an image to the Dockerfile lines that made them.
 
 mod words;
 
@@ -8,13 +8,13 @@ use super::history::tidy_with;
 use crate::model::ImageSummary;
 use crate::model::Site;
 
-/// A Dockerfile, as far as its last stage goes: that stage, and those that it is built upon.
+/// A parsed Dockerfile, reduced to the last stage and the stages it is built on.
 #[derive(Clone, Debug)]
 pub struct Dockerfile {
-    /// Where it is, relative to the repository.
+    /// Path relative to the repository.
     path: String,
     steps: Vec<DockerfileStep>,
-    /// Shells that it names, as they stand before a command in the history of an image.
+    /// Shells from `SHELL` instructions, as they prefix a command in the history of an image.
     shells: Vec<String>,
 }
 
@@ -22,16 +22,16 @@ pub struct Dockerfile {
 #[derive(Clone, Debug)]
 struct DockerfileStep {
     line: usize,
-    /// The instruction, on one line and without its options.
+    /// The instruction on one line, without its options.
     text: String,
-    /// Whether the history has more of it: the rest of a here-document.
+    /// True for a here-document, of which `text` is only the beginning.
     is_open: bool,
-    /// Names that an `ENV` sets, and their lines.
+    /// Names that an `ENV` sets, with their lines.
     variables: Vec<(String, usize)>,
 }
 
 impl Dockerfile {
-    /// Reads a Dockerfile's text. An error names the line.
+    /// Parses a Dockerfile. The error names the line.
     pub fn parse(path: String, text: &str) -> Result<Self, String> {
         let dockerfile = parse_dockerfile::parse(text).map_err(|error| error.to_string())?;
         let escape = dockerfile.parser_directives.escape.as_ref().map_or('\\', |directive| directive.value.value);
@@ -46,12 +46,12 @@ impl Dockerfile {
         Ok(Self { path, steps, shells: shells.collect() })
     }
 
-    /// Where it is, relative to the repository.
+    /// The path relative to the repository.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The line that made a place of the image, if one of its instructions did: what a base image brought has none.
+    /// The line of the instruction that made a site of the image; `None` for what the base image contains.
     pub fn line(&self, site: &Site, image: &ImageSummary) -> Option<usize> {
         match site {
             Site::File { layer, .. } => self.made(*layer, image),
@@ -60,7 +60,7 @@ impl Dockerfile {
         }
     }
 
-    /// The line that last set a key of the configuration.
+    /// The line that last sets a key of the configuration.
     fn set(&self, key: &str) -> Option<usize> {
         let mut latest = self.steps.iter().rev();
         let instruction = match key {
@@ -78,8 +78,8 @@ impl Dockerfile {
         latest.find(|step| step.text.starts_with(instruction)).map(|step| step.line)
     }
 
-    /// The line of the instruction that made a layer. Of instructions that are the same, the last made the uppermost of the
-    /// layers whose history is the same; a base image may have more of them.
+    /// The line of the instruction that made a layer. Identical instructions are matched with identical history entries
+    /// from the top down, because the base image may contain more of them.
     fn made(&self, layer: usize, image: &ImageSummary) -> Option<usize> {
         let history = |layer: usize| {
             let history = image.layers.get(layer)?.history.as_ref()?;
@@ -96,7 +96,7 @@ impl DockerfileStep {
         if self.is_open { history.starts_with(&self.text) } else { self.text == history || self.copied(history) }
     }
 
-    /// The classic builder writes the digest of what was copied, and the target: `COPY file:0f1e2d in /app `.
+    /// The classic builder records the digest of the copied files and the target: `COPY file:0f1e2d in /app `.
     fn copied(&self, history: &str) -> bool {
         let Some((source, target)) = history.split_once(" in ") else { return false };
         let mut words = self.text.split(' ');
@@ -107,7 +107,7 @@ impl DockerfileStep {
     }
 }
 
-/// The last stage and those before it that it is built upon, the lowest first.
+/// The last stage and the stages it is built on, lowest first.
 fn chain<'a, 'b>(stages: &'b [Stage<'a, 'b>]) -> Vec<&'b Stage<'a, 'b>> {
     let mut chain: Vec<&Stage<'_, '_>> = Vec::new();
     let mut rest = stages;
@@ -131,7 +131,7 @@ struct Reader<'t> {
 }
 
 impl Reader<'_> {
-    /// What an instruction leaves in the history of an image.
+    /// The history entry that an instruction leaves in the image.
     fn step(&self, instruction: &Instruction<'_>) -> Option<DockerfileStep> {
         let step = |keyword: &Span, text: String| DockerfileStep {
             line: self.line(keyword.start),
@@ -142,7 +142,7 @@ impl Reader<'_> {
         Some(match instruction {
             Instruction::Run(run) => match run.here_docs.last() {
                 None => step(&run.run.span, format!("RUN {}", self.command(&run.arguments))),
-                // Here-documents go into the history as they are written.
+                // Here-documents go into the history verbatim.
                 Some(last) => {
                     let words = self.raw(&(run.run.span.end..last.span.end)).split_whitespace();
                     let words = words.skip_while(|word| word.starts_with("--"));
@@ -200,7 +200,7 @@ fn joined(words: &[UnescapedString<'_>]) -> String {
     words.iter().map(|word| &*word.value).collect::<Vec<_>>().join(" ")
 }
 
-/// A step of the history without the options of `COPY` and `ADD`, of which builders write some and not others.
+/// A history step without the options of `COPY` and `ADD`, which builders record inconsistently.
 fn without_options(step: &str) -> String {
     let mut words = step.split(' ').peekable();
     let Some(first) = words.next_if(|word| matches!(*word, "COPY" | "ADD")) else { return step.trim().to_owned() };

@@ -1,19 +1,19 @@
-//! The build steps of an image: which one brought a file or set a variable.
+//! The build steps of an image: finds the step that added a file or set a variable.
 
 use crate::model::Site;
 use crate::model::{ImageSummary, LayerSummary};
 
-/// Beginnings by which builders call a shell.
+/// Prefixes by which builders call a shell.
 const SHELLS: [&str; 4] = ["/bin/sh -c ", "/bin/bash -c ", "/bin/bash -o pipefail -c ", "/bin/bash -euo pipefail -c "];
 
-/// `layer 2 of 3 (sha256:ab12…)`, counted from 1 as people do.
+/// `layer 2 of 3 (sha256:ab12…)`, counted from 1.
 pub(crate) fn layer(index: usize, image: &ImageSummary) -> String {
     let name = image.layers.get(index).and_then(LayerSummary::name);
     let name = name.map(|digest| format!(" ({}:{})", digest.algorithm(), digest.short())).unwrap_or_default();
     format!("layer {} of {}{name}", index + 1, image.layers.len())
 }
 
-/// The build step that brought a site.
+/// The build step that produced a site.
 pub(crate) fn step(site: &Site, image: &ImageSummary) -> Option<String> {
     match site {
         Site::File { layer, .. } => image.layers.get(*layer)?.history.as_deref().map(tidy),
@@ -25,7 +25,7 @@ pub(crate) fn step(site: &Site, image: &ImageSummary) -> Option<String> {
     }
 }
 
-/// The part of a build step that sets a key of the configuration, if it does.
+/// The part of a build step that sets a key of the configuration, if any.
 fn sets(step: &str, key: &str) -> Option<String> {
     let instruction = match key {
         "User" => "USER",
@@ -37,7 +37,7 @@ fn sets(step: &str, key: &str) -> Option<String> {
     (step.split(' ').next() == Some(instruction)).then(|| step.to_owned())
 }
 
-/// `ENV NAME=value` out of a step that may set more: the values of other variables are nobody's business.
+/// `ENV NAME=value` from a step that may set several: reports must not show the values of other variables.
 fn assigns(assignments: &str, name: &str) -> Option<String> {
     let is = |word: &&str| word.split_once('=').is_some_and(|(before, _)| before == name);
     let any = |word: &&str| {
@@ -52,13 +52,13 @@ fn assigns(assignments: &str, name: &str) -> Option<String> {
     Some(std::iter::once("ENV").chain([first]).chain(rest).collect::<Vec<_>>().join(" "))
 }
 
-/// A step of the history as its Dockerfile has it, on one line: without the shell that ran it, the arguments that it was
-/// given, and the builder's marks.
+/// A history step in Dockerfile syntax, on one line: without the shell that ran it, the build arguments and the
+/// builder's marks.
 pub(crate) fn tidy(step: &str) -> String {
     tidy_with(step, &[])
 }
 
-/// The same where the Dockerfile names more shells.
+/// Like [`tidy`], with the additional shells that the Dockerfile names.
 pub(crate) fn tidy_with(step: &str, shells: &[String]) -> String {
     let step = step.split_whitespace().collect::<Vec<_>>().join(" ");
     let step = step.strip_suffix(" # buildkit").unwrap_or(&step);
@@ -69,7 +69,7 @@ pub(crate) fn tidy_with(step: &str, shells: &[String]) -> String {
     let shells = SHELLS.into_iter().chain(shells.iter().map(String::as_str));
     let commands = shells.filter_map(|shell| match run.split_once(shell) {
         Some(("", command)) => Some(command),
-        // Build arguments stand before the shell, behind their number: `|1 VERSION=2.9.0 /bin/sh -c …`.
+        // Build arguments precede the shell, after their number: `|1 VERSION=2.9.0 /bin/sh -c …`.
         Some((arguments, command)) if arguments.starts_with('|') => Some(command),
         _ => None,
     });

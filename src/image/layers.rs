@@ -1,4 +1,4 @@
-//! Scanning the layers of an image: several at once, the largest first, each verified.
+//! Scans the layers of an image: several at once, the largest first, each verified.
 
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read};
@@ -17,7 +17,7 @@ use super::scanned::{ScannedLayer, cached, keep, promised, verify_diff_id};
 use super::soci::SociTables;
 use super::{ImageError, ScanContext};
 
-/// A layer's bytes: how many there will be, if that is known.
+/// A layer's bytes, and their number where it is known.
 type LayerReader<'a> = (Box<dyn Read + Send + 'a>, Option<u64>);
 
 /// Scans every layer of a plan. A layer that is listed several times is scanned once.
@@ -34,7 +34,7 @@ pub(super) fn scan<'s>(
             waiting.push((index, layer));
         }
     }
-    // The largest decides how long it takes: it must not be the last to begin.
+    // The largest layer determines the total time, so it starts first.
     waiting.sort_by_key(|(_, layer)| layer.location.blob().map_or(0, |blob| blob.size));
     let waiting = Mutex::new(waiting);
     let done = Mutex::new(BTreeMap::new());
@@ -50,7 +50,7 @@ pub(super) fn scan<'s>(
                             done.lock().unwrap_or_else(PoisonError::into_inner).insert(&layer.location, scanned);
                         }
                         Err(error) => {
-                            // The first error is the one to tell; the others stop because of it.
+                            // Report the first error; the others are consequences of the cancellation.
                             failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
                             context.cancel.cancel();
                         }
@@ -66,7 +66,7 @@ pub(super) fn scan<'s>(
     plan.layers.iter().map(|layer| done.get(&layer.location).cloned().ok_or(ImageError::Cancelled)).collect()
 }
 
-/// For messages: which layer.
+/// Position and digest of a layer, for messages.
 pub(super) fn describe(index: usize, count: usize, layer: &PlannedLayer) -> String {
     let digest = layer.location.blob().map(|blob| blob.digest).or_else(|| layer.diff_id.clone());
     let digest = digest.map(|digest| format!(" ({}:{})", digest.algorithm(), digest.short())).unwrap_or_default();
@@ -81,7 +81,7 @@ fn scan_one<'s>(
     what: &str,
 ) -> Result<ScannedLayer, ImageError> {
     let known = |blob: &BlobRef| cached(context, blob);
-    // Where the digest is known before, the blob is not even opened.
+    // A known digest makes opening the blob unnecessary.
     if let Some(scanned) = layer.location.blob().and_then(|blob| known(&blob)) {
         return Ok(scanned);
     }
@@ -113,14 +113,14 @@ fn scan_one<'s>(
         keep(context, &scanned);
         return Ok(scanned);
     }
-    // Of a plain tar, the configuration says what the stored bytes are.
+    // The stored bytes of an uncompressed layer are its diff, so the diff ID identifies them.
     let head = head(&mut reader).map_err(|failed| error(ScanError::Read(failed)))?;
     if let (Ok(Compression::None), Some(size), Some(digest)) = (Compression::detect(&head), size, layer.diff_id.clone())
         && let Some(scanned) = known(&BlobRef { digest, size })
     {
         return Ok(scanned);
     }
-    // Nobody says what the stored bytes are: the configuration says what the tar inside is.
+    // The digest of the stored bytes is unknown; the diff ID verifies the tar inside.
     let (mut size, mut hasher) = (0, Hasher::sha256());
     let watch = |bytes: &[u8]| {
         hasher.update(bytes);
@@ -141,7 +141,7 @@ fn scan_one<'s>(
     Ok(scanned)
 }
 
-/// The first bytes, as many as tell how the others are compressed.
+/// The first bytes, enough to detect the compression.
 fn head(reader: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     io::copy(&mut reader.take(8), &mut head)?;

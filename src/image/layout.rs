@@ -1,4 +1,4 @@
-//! OCI image layouts (image-spec, `image-layout.md`): a folder, or the same in an archive.
+//! OCI image layouts (image-spec, `image-layout.md`), in a folder or in an archive.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom};
@@ -32,21 +32,21 @@ fn open(path: &Path, selector: Option<&Selector>, request: &Request) -> Result<B
     Ok(Box::new(ByDigest { name: format!("oci:{}", path.display()), selector: selector.cloned(), source }))
 }
 
-/// A file's bytes from the first on, and their number.
+/// A reader from a file's first byte, and the file's size.
 pub(super) type OpenedFile<'a> = (Box<dyn Read + Send + 'a>, u64);
 
-/// Something that holds files by name: a folder or an archive.
+/// A container of named files: a folder or an archive.
 pub(super) trait LayoutFiles: Sync + std::fmt::Debug {
-    /// A file; `None` when it is not there.
+    /// Opens a file; `None` if it does not exist.
     fn open(&self, path: &ImagePath) -> Result<Option<OpenedFile<'_>>, SourceError>;
 
-    /// A file's bytes in a range, and the number of all its bytes; `None` where it is not there, or can only be read from its
-    /// first byte on.
+    /// Opens a range of a file; also returns the size of the whole file. `None` if the file does not exist, or can be
+    /// read only from its first byte.
     fn open_range(&self, _path: &ImagePath, _range: Range<u64>) -> Result<Option<OpenedFile<'_>>, SourceError> {
         Ok(None)
     }
 
-    /// A part of a blob that is stored in this file, as [`Source::open_range`] returns it.
+    /// Opens a range of a blob that is stored in this file, as [`Source::open_range`] does.
     fn blob_range(
         &self,
         path: &ImagePath,
@@ -62,10 +62,10 @@ pub(super) trait LayoutFiles: Sync + std::fmt::Debug {
         }
     }
 
-    /// For messages: where these files are.
+    /// The location of these files, for messages.
     fn place(&self) -> String;
 
-    /// A small file, whole.
+    /// Reads a small file whole.
     fn document(&self, path: &ImagePath, limits: &Limits) -> Result<Option<Vec<u8>>, SourceError> {
         let Some((reader, _)) = self.open(path)? else { return Ok(None) };
         let what = format!("reading {path} of {}", self.place());
@@ -87,12 +87,12 @@ impl<F: LayoutFiles> LayoutFiles for &F {
     }
 }
 
-/// A folder of this machine.
+/// A folder on this machine.
 #[derive(Debug)]
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    /// Files below `path`.
+    /// The files below `path`.
     pub(super) fn new(path: &Path) -> Self {
         Self(path.to_owned())
     }
@@ -100,7 +100,7 @@ impl Folder {
 
 impl Folder {
     fn file(&self, path: &ImagePath) -> Result<Option<(File, u64)>, SourceError> {
-        // Names come from digests and from this program, never from the image: nothing leads out of the folder.
+        // Names come from digests and from this program, never from the image, so they cannot leave the folder.
         let full = self.0.join(String::from_utf8_lossy(path.as_bytes()).as_ref());
         match File::open(&full) {
             Ok(file) => {
@@ -141,10 +141,10 @@ pub(super) struct ImageLayout<F> {
 }
 
 impl<F: LayoutFiles> ImageLayout<F> {
-    /// The layout in these files.
+    /// Opens the layout in these files.
     pub(super) fn open(files: F, limits: &Limits) -> Result<Self, SourceError> {
         if files.open(&ImagePath::from("index.json"))?.is_none() {
-            let what = format!("{} is no OCI image layout: it has no index.json", files.place());
+            let what = format!("{} is not an OCI image layout: it has no index.json", files.place());
             return Err(SourceError::invalid(what));
         }
         Ok(Self { files, limits: limits.clone() })
@@ -160,7 +160,7 @@ impl<F: LayoutFiles> ImageLayout<F> {
     }
 }
 
-/// Where a layout keeps a blob.
+/// The path of a blob in a layout.
 pub(super) fn blob_path(digest: &Digest) -> ImagePath {
     ImagePath::from(format!("blobs/{}/{}", digest.algorithm(), digest.hex()).as_str())
 }

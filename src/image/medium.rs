@@ -1,4 +1,4 @@
-//! What every medium offers, and how a reference names one.
+//! The interface that every medium implements, and the transports that name media.
 
 use std::path::Path;
 
@@ -9,19 +9,18 @@ use super::scanned::ScannedLayer;
 use super::target::Target;
 use super::{ImageError, Request, ScanContext};
 
-/// A place that holds images, opened: it is there, and none of its layers has been read.
+/// An opened place that holds images: it exists, and none of its layers has been read.
 pub(super) trait Medium {
-    /// Where the images are, for reports: a transport and a place.
+    /// Transport and place, for reports.
     fn name(&self) -> &str;
 
-    /// Returns the requested images as their documents describe them.
+    /// Plans the requested images from their documents.
     ///
-    /// A stream has its documents behind its layers. It is read here, once, and [`Medium::scan`] then hands out what was
-    /// scanned on the way.
+    /// A stream stores its documents after its layers. It is read here, once, and [`Medium::scan`] then returns the
+    /// scans made on the way.
     fn plans(&mut self, request: &Request, context: ScanContext<'_>) -> Result<Vec<ImagePlan>, ImageError>;
 
-    /// Scans the layers of one of these images and returns them in its order. What concerns all of them becomes a note of the
-    /// plan.
+    /// Scans the layers of one planned image and returns them in order. Remarks on all layers become notes of the plan.
     fn scan(
         &self,
         plan: &mut ImagePlan,
@@ -36,32 +35,32 @@ type OpenTarget = fn(&Target, &Request) -> Result<Box<dyn Medium>, SourceError>;
 /// A way to name a medium: `TRANSPORT:TARGET` (containers-transports(5)).
 #[derive(Debug)]
 pub struct Transport {
-    /// What is typed before the target: `docker://`, `oci:`.
+    /// The text before the target: `docker://`, `oci:`.
     pub prefix: &'static str,
-    /// The target's form, for help: `PATH[:REF]`.
+    /// The target's syntax, for help: `PATH[:REF]`.
     pub syntax: &'static str,
-    /// One line for help.
+    /// One line of help.
     pub description: &'static str,
-    /// What a target is.
+    /// The kind of target.
     pub kind: TransportKind,
-    /// How a folder without a prefix is known to be a target; `None` where targets are no folders.
+    /// Detects folders that are targets without a prefix; `None` if targets are not folders.
     pub(super) mark: Option<FolderMark>,
-    /// Reads a target, or returns why it is none.
+    /// Parses a target, or returns the reason why it is invalid.
     pub(super) parse: fn(&str) -> Result<Target, String>,
     /// Opens a target. Reads documents at most.
     pub(super) open: OpenTarget,
 }
 
-/// What a folder of one medium has, and others do not.
+/// A mark by which folders of one medium are detected.
 #[derive(Debug)]
 pub(super) struct FolderMark {
-    /// For messages: what it shows, and by which files.
+    /// The content that the mark shows, and its files, for messages.
     pub(super) description: &'static str,
-    /// Whether a folder has it.
+    /// Returns true if the folder has the mark.
     pub(super) is_in: fn(&Path) -> bool,
 }
 
-/// What the target of a transport is.
+/// The kind of a transport's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TransportKind {
@@ -76,19 +75,19 @@ pub enum TransportKind {
 }
 
 impl Transport {
-    /// Its name: `docker`, `oci-archive`.
+    /// The transport's name: `docker`, `oci-archive`.
     pub fn name(&self) -> &'static str {
         self.prefix.split(':').next().unwrap_or_default()
     }
 }
 
 impl TransportKind {
-    /// Whether an image has a name there, and not a path.
+    /// Returns true if targets are image names, not paths.
     pub const fn is_by_name(self) -> bool {
         matches!(self, Self::Registry | Self::Engine)
     }
 
-    /// For messages: a target of this kind.
+    /// A target of this kind, for messages.
     pub(super) const fn target(self) -> &'static str {
         match self {
             Self::Registry | Self::Engine => "the name of an image",

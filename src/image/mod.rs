@@ -1,4 +1,4 @@
-//! From a reference to images whose layers are scanned and folded: source, scan and rootfs put together.
+//! Images, opened from a reference: their layers are read through [`source`], scanned and folded into one file system.
 
 mod archive;
 mod by_digest;
@@ -40,36 +40,36 @@ use unpack::pool::Pool;
 use plan::ImagePlan;
 use scanned::{ScannedLayer, TableOfContents};
 
-/// What is asked for.
+/// A request to read one image, or one per platform.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Request {
-    /// Where the image is.
+    /// The image's location.
     pub reference: Reference,
-    /// What the user typed, for reports.
+    /// The reference as the user typed it, for reports.
     pub text: String,
-    /// Which of an index's images.
+    /// Selects among the images of an index.
     pub choice: PlatformChoice,
-    /// Layers that are scanned at once, and threads that decompress ahead for all of them.
+    /// Number of layers scanned at once, and of threads that decompress ahead for all of them.
     pub jobs: NonZeroUsize,
-    /// Bounds.
+    /// Resource limits.
     pub limits: Limits,
-    /// How media are reached.
+    /// Options for reaching registries and engines.
     pub options: AccessOptions,
-    /// Where scans of layers are looked for and kept; [`Cache::default`] is nowhere.
+    /// Cache of layer scans; [`Cache::default`] keeps nothing.
     pub cache: Arc<ScanCache>,
-    /// Variables that the container is started with, over those of its image.
+    /// Variables set at launch, which override the image's.
     pub environment: BTreeMap<String, String>,
-    /// Whether layers are read whole that could be read in part.
+    /// Reads layers whole even where a partial read is possible.
     pub whole: bool,
-    /// Whether layers may be read where nothing of them can be verified: those of an engine's image from its folders, and others
-    /// in part by a table that nothing of the image names.
+    /// Allows reads that cannot be verified: an engine's image from its folders, and partial reads by a table of
+    /// contents that the image does not name.
     pub unverified: bool,
 }
 
 impl Request {
-    /// Reads this machine's image behind a reference, such as `docker://pytorch/pytorch:latest` or `oci:DIR`: on all
-    /// processors, with the default bounds, without a cache.
+    /// Parses a reference such as `docker://pytorch/pytorch:latest` or `oci:DIR`. Defaults: this machine's platform,
+    /// all processors, the default limits, no cache.
     pub fn new(text: &str) -> Result<Self, ReferenceError> {
         Ok(Self {
             reference: text.parse()?,
@@ -86,59 +86,59 @@ impl Request {
     }
 }
 
-/// Which platforms of an image with several are wanted.
+/// Selection among the platforms of a multi-platform image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlatformChoice {
-    /// This machine's, and whatever an image of one platform is for.
+    /// This machine's platform; an image for a single platform is accepted whatever its platform.
     Host,
-    /// This one and no other.
+    /// Exactly this platform.
     One(Platform),
-    /// Each that is there.
+    /// Every platform.
     All,
 }
 
-/// An image, read.
+/// An image that has been read.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Image {
-    /// What was looked at.
+    /// Description of the image, its layers and how they were read.
     pub summary: ImageSummary,
-    /// Its configuration, with the variables that the user adds; `None` for an unpacked root file system without any.
+    /// The configuration, with the launch variables; `None` for an unpacked root file system without launch variables.
     pub config: Option<ImageConfig>,
-    /// Its merged file system.
+    /// The merged file system.
     pub rootfs: RootFs,
 }
 
-/// Why there is no image to judge. Never a verdict.
+/// A failure to obtain an image to judge. Never a verdict.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImageError {
-    /// The medium.
+    /// The source failed.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// Several media were asked, and none has it.
+    /// None of the places tried has the image.
     #[error("no image '{name}' was found{}", list(places))]
     Nowhere {
-        /// What was asked for.
+        /// The name requested.
         name: String,
-        /// Every place that was tried, and what it said.
+        /// Every place tried, with its error.
         places: Vec<(String, SourceError)>,
     },
-    /// One layer.
+    /// A layer could not be read.
     #[error("{layer}: {error}")]
     Layer {
-        /// Which: its place among the image's layers, and its digest.
+        /// The layer's position and digest.
         layer: String,
-        /// What is wrong with it.
+        /// The cause.
         #[source]
         error: ScanError,
     },
-    /// The run was stopped.
+    /// The run was cancelled.
     #[error("stopped")]
     Cancelled,
 }
 
-/// One line for each place, those that follow indented under it.
+/// One line per place; the lines that follow it are indented.
 fn list(places: &[(String, SourceError)]) -> String {
     places.iter().fold(String::new(), |text, (place, said)| {
         text + &format!("\n  {place}: {said}").replace("\n  help", "\n    help")
@@ -151,7 +151,7 @@ impl ImageError {
     }
 }
 
-/// What layers are scanned with.
+/// Shared context of all layer scans.
 #[derive(Clone, Copy)]
 struct ScanContext<'a> {
     jobs: NonZeroUsize,
@@ -162,9 +162,9 @@ struct ScanContext<'a> {
     cancel: &'a Cancel,
 }
 
-/// Opens what was asked for and reads it: one image, or one for each platform.
+/// Opens the image and reads it, or one image per platform.
 pub fn load(request: &Request, progress: &dyn Progress, cancel: &Cancel) -> Result<Vec<Image>, ImageError> {
-    // With one job, who reads does all of it, in order.
+    // A single job needs no pool: the reader decompresses in order.
     let pool = (request.jobs.get() > 1).then(|| Pool::new(request.jobs));
     let context = ScanContext {
         jobs: request.jobs,
@@ -180,7 +180,7 @@ pub fn load(request: &Request, progress: &dyn Progress, cancel: &Cancel) -> Resu
         let scanned = medium.scan(&mut plan, request, context)?;
         images.push((plan, scanned));
     }
-    // Trees of files may be large: what layers were unpacked with gives way to them.
+    // File trees may be large: free the decompression memory first.
     drop(pool);
     Ok(images.into_iter().map(|(plan, scanned)| assemble(plan, scanned, medium.name(), request)).collect())
 }
@@ -193,7 +193,7 @@ fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, source: &str, request: 
         let declared = planned.media_type.as_deref().and_then(crate::layer::scan::Compression::declared);
         if let Some(declared) = declared.filter(|declared| *declared != scan.compression) {
             let (is, says) = (scan.compression.name(), declared.name());
-            notes.push(format!("layer {}: its compression is {is}, its media type says {says}", index + 1));
+            notes.push(format!("layer {}: compression is {is}, but its media type says {says}", index + 1));
         }
         let part = scanned.part.map(|table| part_read(scanned.read, scanned.size, table));
         notes.extend(part.iter().chain(&scanned.note).map(|note| format!("layer {}: {note}", index + 1)));
@@ -215,7 +215,7 @@ fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, source: &str, request: 
     let mut config = plan.config;
     let has_config = plan.config_digest.is_some();
     if has_config && !request.environment.is_empty() {
-        notes.push(format!("variables of the launch, over the image's own: {}", names(&request.environment)));
+        notes.push(format!("variables set by the launch, overriding the image's: {}", names(&request.environment)));
     }
     config.environment.extend(request.environment.clone());
     let summary = ImageSummary {
@@ -232,7 +232,7 @@ fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, source: &str, request: 
     Image { summary, config, rootfs }
 }
 
-/// For the report: how much of a layer was read.
+/// Note on how much of a layer was read.
 fn part_read(read: u64, size: u64, table: TableOfContents) -> String {
     const MB: u64 = 1_000_000;
     let (unit, name) = if size < 10 * MB { (1000, "kB") } else { (MB, "MB") };
@@ -240,7 +240,8 @@ fn part_read(read: u64, size: u64, table: TableOfContents) -> String {
     format!("{} of {} {name} read ({}{unverified})", read.div_ceil(unit), size.div_ceil(unit), table.form)
 }
 
-/// Files that somebody wanted to look into and could not. A fact that needs one says so itself; the others are told here.
+/// Errors of files that a collector needed and could not read. Facts that need such a file report it; these notes cover
+/// the rest.
 fn unread(rootfs: &RootFs) -> Vec<String> {
     const SHOWN: usize = 5;
     let gaps: Vec<_> =

@@ -1,5 +1,5 @@
-//! Manifests, indexes and configurations (OCI image-spec; Docker Image Manifest V2, Schema 2): which images there are, and
-//! which is wanted.
+//! Manifests, indexes and configurations (OCI image-spec; Docker Image Manifest V2, Schema 2): lists the images and
+//! selects the requested ones.
 
 use oci_spec::image::{Descriptor, ImageIndex, ImageManifest};
 use serde::Deserialize;
@@ -14,13 +14,13 @@ use super::{ImageError, PlatformChoice, soci};
 /// `org.opencontainers.image.ref.name` (image-spec, `annotations.md`).
 const REF_NAME: &str = "org.opencontainers.image.ref.name";
 
-/// How containerd and Docker name an image in a layout.
+/// Annotation with which containerd and Docker name an image in a layout.
 const CONTAINERD_NAME: &str = "io.containerd.image.name";
 
-/// `attestation-manifest` on what `BuildKit` attaches to an image.
+/// Annotation that is `attestation-manifest` on attestations that `BuildKit` attaches to an image.
 const REFERENCE_TYPE: &str = "vnd.docker.reference.type";
 
-/// What a document is, told by its own fields: a media type from outside may lie (CVE-2021-41190).
+/// The fields that determine a document's kind: a media type from outside may be wrong (CVE-2021-41190).
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Shape {
@@ -32,7 +32,7 @@ struct Shape {
     fs_layers: Option<serde::de::IgnoredAny>,
 }
 
-/// A manifest that may be the wanted one.
+/// A manifest that may be the requested one.
 struct ManifestCandidate {
     blob: BlobRef,
     platform: Option<Platform>,
@@ -48,7 +48,7 @@ pub(super) struct Finder<'a> {
 }
 
 impl<'a> Finder<'a> {
-    /// The images that are wanted, ready to be scanned.
+    /// Plans the requested images.
     pub(super) fn plans(
         source: &'a dyn Source,
         selector: Option<&Selector>,
@@ -72,17 +72,16 @@ impl<'a> Finder<'a> {
 
     fn shape(bytes: &[u8], media_type: Option<&str>) -> Result<DocumentKind, ImageError> {
         let shape: Shape = serde_json::from_slice(bytes)
-            .map_err(|error| ImageError::invalid(format!("the manifest is no JSON of the expected form: {error}")))?;
+            .map_err(|error| ImageError::invalid(format!("the manifest is not JSON of the expected form: {error}")))?;
         if shape.schema_version == Some(1) || shape.fs_layers.is_some() {
             return Err(ImageError::invalid(
-                "the manifest is of Docker's schema 1, which has been obsolete since 2015: push the image again with a current Docker",
+                "the manifest uses Docker's schema 1, which has been obsolete since 2015: push the image \
+                 again with a current Docker",
             ));
         }
         let declared = shape.media_type.as_deref().or(media_type).unwrap_or_default();
         match (shape.manifests.is_some(), shape.config.is_some() && shape.layers.is_some()) {
-            (true, true) => {
-                Err(ImageError::invalid("the document has both manifests and layers: it is ambiguous, and refused"))
-            }
+            (true, true) => Err(ImageError::invalid("the document is ambiguous: it has both manifests and layers")),
             (true, false) => Ok(DocumentKind::Index),
             (false, true) => Ok(DocumentKind::Manifest),
             (false, false) => Err(ImageError::invalid(format!(
@@ -92,7 +91,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Gathers the manifests of an index. `names` are those that an index around it has.
+    /// Collects the manifests of an index. `names` are those of the enclosing index.
     fn index(&mut self, bytes: &[u8], names: &[String], depth: usize) -> Result<(), ImageError> {
         let index: ImageIndex = serde_json::from_slice(bytes)
             .map_err(|error| ImageError::invalid(format!("the image index is malformed: {error}")))?;
@@ -100,16 +99,16 @@ impl<'a> Finder<'a> {
             let blob = blob_ref(descriptor)?;
             let annotations = descriptor.annotations().clone().unwrap_or_default();
             if annotations.get(REFERENCE_TYPE).is_some_and(|kind| kind == "attestation-manifest") {
-                self.notes.push(format!("attestation manifest {} was passed over", blob.digest));
+                self.notes.push(format!("skipped attestation manifest {}", blob.digest));
                 continue;
             }
             if let Some(kind) = descriptor.artifact_type() {
                 let kind = kind.to_string();
-                // It is no image, and whether it was used to read one is told with that.
+                // A SOCI index is not an image; a note reports its use when layers are read.
                 if soci::is_index(&kind) {
                     continue;
                 }
-                self.notes.push(format!("artifact {} ({}) was passed over", blob.digest, printable(&kind)));
+                self.notes.push(format!("skipped artifact {} ({})", blob.digest, printable(&kind)));
                 continue;
             }
             let mut names = names.to_vec();
@@ -138,7 +137,7 @@ impl<'a> Finder<'a> {
         Ok(())
     }
 
-    /// By name or digest first, then by platform.
+    /// Selects by name or digest first, then by platform.
     fn choose(mut self, selector: Option<&Selector>, choice: &PlatformChoice) -> Result<Vec<ImagePlan>, ImageError> {
         let all = std::mem::take(&mut self.candidates);
         let wanted = named(&all, selector)?;
@@ -154,22 +153,22 @@ impl<'a> Finder<'a> {
         if *choice == PlatformChoice::All {
             return Ok(plans);
         }
-        // Variants of an architecture are in the index's order of preference; but two images for one platform are two
-        // different images.
+        // Variants of an architecture are in the index's order of preference, but two images for the same platform are
+        // ambiguous.
         let is_rival =
             |plan: &&ImagePlan| plan.manifest != first.manifest && plan.config.platform == first.config.platform;
         if plans.iter().any(|plan| is_rival(&plan)) {
             let lines =
                 wanted.iter().map(|candidate| format!("{} {}", candidate.blob.digest, candidate.names.join(" ")));
             let list: Vec<_> = lines.map(|line| printable(line.trim_end()).into_owned()).collect();
-            let what = "several images here are meant; say which, by name or by @DIGEST";
+            let what = "several images match; choose one by name or by @DIGEST";
             return Err(ImageError::invalid(format!("{what}:\n  {}", list.join("\n  "))));
         }
         plans.truncate(1);
         Ok(plans)
     }
 
-    /// A document by digest, verified.
+    /// Fetches a document by digest and verifies it.
     fn document(&self, blob: &BlobRef) -> Result<Vec<u8>, ImageError> {
         if blob.size > self.limits.document {
             let what = format!("document {} has {} bytes", blob.digest, blob.size);
@@ -180,7 +179,7 @@ impl<'a> Finder<'a> {
         Ok(bytes)
     }
 
-    /// What one manifest describes.
+    /// Plans the image of one manifest.
     fn plan(&mut self, bytes: &[u8], digest: Digest) -> Result<ImagePlan, ImageError> {
         Self::shape(bytes, None)?;
         let manifest: ImageManifest = serde_json::from_slice(bytes)
@@ -191,7 +190,7 @@ impl<'a> Finder<'a> {
             "application/vnd.oci.image.config.v1+json" | "application/vnd.docker.container.image.v1+json"
         ) {
             let what =
-                format!("manifest {digest} is of no container image, but of an artifact ({})", printable(&config_type));
+                format!("manifest {digest} describes an artifact ({}), not a container image", printable(&config_type));
             return Err(ImageError::invalid(what));
         }
         let blob = blob_ref(manifest.config())?;
@@ -209,7 +208,7 @@ impl<'a> Finder<'a> {
             let is_foreign = media_type.contains("nondistributable") || media_type.contains("foreign");
             if is_foreign {
                 notes.push(format!(
-                    "foreign layer {} was passed over: it is not distributed with the image",
+                    "skipped foreign layer {}: it is not distributed with the image",
                     descriptor.digest()
                 ));
             }
@@ -237,7 +236,7 @@ enum DocumentKind {
 }
 
 impl ManifestCandidate {
-    /// Whether to look at it at all. What an index does not say, the configuration does.
+    /// Returns true if the candidate is worth fetching. A platform that the index omits is in the configuration.
     fn serves(&self, choice: &PlatformChoice, is_only_one: bool) -> bool {
         match (choice, &self.platform) {
             (PlatformChoice::One(asked), Some(offered)) => asked.is_served_by(offered),
@@ -246,13 +245,13 @@ impl ManifestCandidate {
         }
     }
 
-    /// Podman writes whole names, and Docker tags alone: either is accepted.
+    /// Matches a full name, which Podman writes, or a tag alone, which Docker writes.
     fn is_named(&self, asked: &str) -> bool {
         self.names.iter().any(|name| name == asked || name.rsplit_once(':').is_some_and(|(_, tag)| tag == asked))
     }
 }
 
-/// The candidates that a selector means.
+/// The candidates that match a selector.
 fn named<'c>(
     all: &'c [ManifestCandidate],
     selector: Option<&Selector>,
@@ -266,13 +265,13 @@ fn named<'c>(
     if wanted.is_empty() {
         let names: Vec<_> = all.iter().flat_map(|candidate| &candidate.names).map(|name| printable(name)).collect();
         let asked = selector.map(ToString::to_string).unwrap_or_default();
-        let what = format!("there is no image '{asked}' here; there are {}: {}", all.len(), names.join(", "));
+        let what = format!("no image '{asked}' in the index; {} available: {}", all.len(), names.join(", "));
         return Err(ImageError::invalid(what));
     }
     Ok(wanted)
 }
 
-/// None of the candidates is for the platform: which are there.
+/// The error when no candidate is for the platform; lists the available ones.
 fn not_offered(wanted: &[&ManifestCandidate], choice: &PlatformChoice) -> ImageError {
     let asked = match choice {
         PlatformChoice::One(platform) => platform.clone(),
@@ -281,12 +280,12 @@ fn not_offered(wanted: &[&ManifestCandidate], choice: &PlatformChoice) -> ImageE
     let offered: Vec<_> =
         wanted.iter().filter_map(|candidate| candidate.platform.as_ref()).map(ToString::to_string).collect();
     ImageError::Source(SourceError::Invalid {
-        what: format!("there is no image for {asked} here, but for {}", printable(&offered.join(", "))),
-        hint: Some("choose one with --platform, or take each with --all-platforms".to_owned()),
+        what: format!("no {asked} image; available: {}", printable(&offered.join(", "))),
+        hint: Some("choose one with --platform, or all with --all-platforms".to_owned()),
     })
 }
 
-/// The digest and the size of bytes against their descriptor.
+/// Verifies the size and the digest of bytes against their descriptor.
 fn verify(bytes: &[u8], blob: &BlobRef) -> Result<(), ImageError> {
     let mut hasher = blob.digest.hasher();
     hasher.update(bytes);

@@ -1,4 +1,4 @@
-//! A layer of which only those parts are read that matter, where its form and its medium let us.
+//! Partial reads of layers: only the relevant parts are read, where the layer's format and its medium allow it.
 
 use std::io;
 
@@ -9,16 +9,16 @@ use super::scanned::{ScannedLayer, TableOfContents};
 use super::soci::{Binding, SociError, SociTables};
 use super::{ImageError, ScanContext};
 
-/// What became of it.
+/// Outcome of a partial read.
 pub(super) enum PartialRead {
     Scanned(ScannedLayer),
-    /// It must be read whole, and why.
+    /// The layer must be read whole, for this reason.
     Whole(String),
-    /// It says nothing of parts.
+    /// The layer does not support partial reads.
     NotOffered,
 }
 
-/// Scans a layer by its table of contents, if it has one. Its own comes before one that lies beside it.
+/// Scans a layer by its table of contents, if it has one. Its own table takes precedence over a separate zTOC.
 pub(super) fn scan(
     layer: &PlannedLayer,
     tables: &SociTables<'_>,

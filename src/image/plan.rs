@@ -1,4 +1,4 @@
-//! What an image's documents say: its configuration, and where its layers are.
+//! The content of an image's documents: its configuration, and the locations of its layers.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,13 +15,13 @@ use super::{ImageError, PlatformChoice};
 #[derive(Clone, Debug)]
 pub(super) struct ImagePlan {
     pub(super) manifest: Option<Digest>,
-    /// The manifest's.
+    /// Annotations of the manifest.
     pub(super) annotations: Annotations,
-    /// `None` where there is no configuration: an unpacked root file system.
+    /// `None` for an unpacked root file system, which has no configuration.
     pub(super) config_digest: Option<Digest>,
     pub(super) config: ImageConfig,
     pub(super) layers: Vec<PlannedLayer>,
-    /// Build steps that made no layer, such as `ENV`.
+    /// Build steps that created no layer, such as `ENV`.
     pub(super) empty_steps: Vec<String>,
     pub(super) notes: Vec<String>,
 }
@@ -31,21 +31,21 @@ pub(super) struct ImagePlan {
 pub(super) struct PlannedLayer {
     pub(super) location: LayerLocation,
     pub(super) media_type: Option<String>,
-    /// Its descriptor's.
+    /// Annotations of the layer's descriptor.
     pub(super) annotations: Annotations,
-    /// The digest of its tar. `None` for a folder that was never packed.
+    /// The digest of the uncompressed tar. `None` for a folder that was never packed.
     pub(super) diff_id: Option<Digest>,
     pub(super) history: Option<String>,
 }
 
-/// Where a layer's bytes are.
+/// The location of a layer's bytes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum LayerLocation {
-    /// In a medium that goes by digest.
+    /// A blob in a medium that is addressed by digest.
     Blob { digest: Digest, size: u64 },
     /// A member of a docker archive.
     Member(ImagePath),
-    /// A folder of this machine, not packed.
+    /// An unpacked folder on this machine.
     Folder(PathBuf),
 }
 
@@ -61,21 +61,20 @@ impl LayerLocation {
 pub(super) fn check_platform(plan: &ImagePlan, choice: &PlatformChoice) -> Result<(), ImageError> {
     match (choice, &plan.config.platform) {
         (PlatformChoice::One(asked), Some(offered)) if !asked.is_served_by(offered) => Err(ImageError::invalid(
-            format!("the image is for {}, and {asked} was asked for", printable(&offered.to_string())),
+            format!("the image is for {}, but {asked} was requested", printable(&offered.to_string())),
         )),
         _ => Ok(()),
     }
 }
 
-/// What a manifest says of a layer.
+/// A layer as the manifest describes it.
 pub(super) struct DescribedLayer {
     pub(super) location: LayerLocation,
     pub(super) media_type: Option<String>,
     pub(super) annotations: Annotations,
 }
 
-/// Makes the plan of an image from its configuration and what its manifest says of the layers (`None` for a layer that is
-/// passed over).
+/// Plans an image from its configuration and the layers of its manifest (`None` for a layer that is skipped).
 pub(super) fn configure(
     bytes: &[u8],
     config_digest: Digest,
@@ -89,7 +88,7 @@ pub(super) fn configure(
     let diff_ids = parsed.rootfs().diff_ids();
     if diff_ids.len() != described.len() {
         let what = format!(
-            "image configuration {config_digest} has {} diff IDs, and there are {} layers",
+            "image configuration {config_digest} has {} diff IDs for {} layers",
             diff_ids.len(),
             described.len()
         );
@@ -101,13 +100,13 @@ pub(super) fn configure(
     let history = parsed.history().clone().unwrap_or_default();
     let step = |entry: &oci_spec::image::History| entry.created_by().clone().unwrap_or_default();
     let (empty, full): (Vec<_>, Vec<_>) = history.iter().partition(|entry| entry.empty_layer() == Some(true));
-    // Some builders (kaniko, squashing ones) do not keep the history in step with the layers.
+    // Some builders (kaniko, squashing ones) do not keep the history consistent with the layers.
     let steps: Vec<Option<String>> = if full.len() == described.len() {
         full.iter().map(|entry| Some(step(entry)).filter(|text| !text.is_empty())).collect()
     } else {
         if !full.is_empty() {
             notes.push(format!(
-                "the history tells of {} layers, and there are {}: build steps are not shown",
+                "the history lists {} layers, but the image has {}: build steps are not shown",
                 full.len(),
                 described.len()
             ));
@@ -159,7 +158,7 @@ pub(super) fn over(what: String, limit: &'static str, value: u64) -> ImageError 
     ImageError::invalid(OverLimit::new(what, limit, value).to_string())
 }
 
-/// The digest of small bytes.
+/// The SHA-256 digest of a small document.
 pub(super) fn digest_of(bytes: &[u8]) -> Digest {
     let mut hasher = Hasher::sha256();
     hasher.update(bytes);

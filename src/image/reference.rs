@@ -1,4 +1,4 @@
-//! What the user types for an image: skopeo's transports, a bare name, a path, or `-`
+//! Image references as the user types them: skopeo's transports, a bare name, a path, or `-`
 //! (containers-transports(5)).
 
 use std::fmt;
@@ -10,7 +10,7 @@ pub use super::medium::{Transport, TransportKind};
 pub use super::target::{Selector, Target};
 pub use super::transports::{TRANSPORTS, transport_of};
 
-/// The transports of skopeo, so that no name of one that is missing here is taken for an image's.
+/// All transports of skopeo, so that a reference to one that is missing here is not taken for an image name.
 const SKOPEO: [&str; 11] = [
     "atomic",
     "containers-storage",
@@ -25,18 +25,18 @@ const SKOPEO: [&str; 11] = [
     "tarball",
 ];
 
-/// Where an image is, as the user wrote it.
+/// The location of an image, as the user wrote it.
 #[derive(Clone, Debug)]
 pub enum Reference {
     /// `TRANSPORT:TARGET`.
     Transport(&'static Transport, Target),
     /// `-`: an archive on standard input.
     Stdin,
-    /// No transport: a path if something is there, else a name for the engine and then the registry.
+    /// No transport: an existing path, or else a name to look up in the engine and then in the registry.
     Bare(String),
 }
 
-/// A text that is no image reference.
+/// A text that is not an image reference.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{}' is not an image reference: {why}", printable(text))]
 pub struct ReferenceError {
@@ -44,7 +44,7 @@ pub struct ReferenceError {
     why: String,
 }
 
-/// Returns a reference to a registry or an engine without its tag and digest, and any other reference as it is.
+/// Removes the tag and the digest from a reference to a registry or an engine; returns any other reference unchanged.
 pub fn untagged(reference: &str) -> &str {
     let name = match transport_of(reference) {
         Some((transport, _)) if !transport.kind.is_by_name() => return reference,
@@ -59,11 +59,11 @@ pub fn untagged(reference: &str) -> &str {
     }
 }
 
-/// Every form of a reference, each with one line for help.
+/// Every form of a reference, with one line of help each.
 pub fn forms() -> Vec<(String, &'static str)> {
     let bare = [
-        ("NAME".to_owned(), "looked for in the engine (Docker, Podman), then in the registry"),
-        ("PATH".to_owned(), "a file or a folder of one of the forms below, known by its content"),
+        ("NAME".to_owned(), "an image in the engine (Docker, Podman), or else in the registry"),
+        ("PATH".to_owned(), "a file or a folder in one of the forms below, detected by its content"),
     ];
     let named =
         TRANSPORTS.iter().map(|transport| (format!("{}{}", transport.prefix, transport.syntax), transport.description));
@@ -80,7 +80,7 @@ impl FromStr for Reference {
             return Ok(Self::Stdin);
         }
         if text.is_empty() {
-            return Err(error("it is empty".to_owned()));
+            return Err(error("the text is empty".to_owned()));
         }
         let Some((name, _)) = text.split_once(':') else {
             return Ok(Self::Bare(text.to_owned()));
@@ -95,17 +95,17 @@ impl FromStr for Reference {
     }
 }
 
-/// The target of a reference that begins with a transport's name.
+/// Parses the target of a reference that begins with a transport's name.
 fn target(transport: &Transport, text: &str) -> Result<Target, String> {
     let Transport { prefix, syntax, kind, parse, .. } = transport;
     match text.strip_prefix(prefix) {
         None => Err(format!("write {prefix}{syntax}")),
-        Some("") if prefix.ends_with(':') => Err(format!("{prefix} needs {} behind the colon", kind.target())),
+        Some("") if prefix.ends_with(':') => Err(format!("{prefix} needs {} after the colon", kind.target())),
         Some(target) => parse(target),
     }
 }
 
-/// The transports, as a list for a sentence.
+/// The supported prefixes, joined for a sentence.
 fn supported() -> String {
     let prefixes: Vec<_> = TRANSPORTS.iter().map(|transport| transport.prefix).collect();
     prefixes.split_last().map_or_else(String::new, |(last, others)| format!("{} and {last}", others.join(", ")))
@@ -150,12 +150,12 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_say_what_to_write() {
+    fn errors_suggest_what_to_write() {
         for (text, why) in [
-            ("", "it is empty"),
+            ("", "the text is empty"),
             ("docker:debian", "write docker://NAME"),
             ("docker://Not Valid", "invalid reference format"),
-            ("oci:", "needs a folder behind the colon"),
+            ("oci:", "needs a folder after the colon"),
             ("docker-archive:a.tar:@x", "write :@0 for the first"),
             ("oci:dir@sha256:0", "is not a digest"),
             ("sif:/tmp/x.sif", "is not supported; docker://, docker-daemon:, "),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn names_outlive_builds() {
+    fn untagged_removes_tag_and_digest() {
         for (reference, name) in [
             ("torch:2.9.0", "torch"),
             ("torch", "torch"),

@@ -1,4 +1,4 @@
-//! An unpacked root file system: one layer, and no configuration but the environment that the user gives it.
+//! An unpacked root file system: one layer, and no configuration except the launch environment.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub(super) static TRANSPORT: Transport = Transport {
     open: |target, _| open(target.path()),
 };
 
-/// A folder with a root file system in it.
+/// A folder that contains a root file system.
 struct RootFolder {
     name: String,
     path: PathBuf,
@@ -35,7 +35,7 @@ struct RootFolder {
 /// Opens a folder.
 fn open(path: &Path) -> Result<Box<dyn Medium>, SourceError> {
     if !path.is_dir() {
-        return Err(SourceError::invalid(format!("{} is no folder", path.display())));
+        return Err(SourceError::invalid(format!("{} is not a folder", path.display())));
     }
     Ok(Box::new(RootFolder { name: format!("root:{}", path.display()), path: path.to_owned() }))
 }
@@ -77,10 +77,10 @@ impl Medium for RootFolder {
     }
 }
 
-/// For the report: where the environment comes from.
+/// Note on the origin of the environment.
 fn environment(launch: &BTreeMap<String, String>) -> String {
     if launch.is_empty() {
         return "an unpacked root file system has no image configuration: its environment is unknown".to_owned();
     }
-    format!("the whole environment is that of the launch: {}", names(launch))
+    format!("the environment consists only of the launch variables: {}", names(launch))
 }

@@ -1,4 +1,4 @@
-//! A scanned layer: what it is checked against, and how it is kept for the next run.
+//! A scanned layer: its verification, and its caching for the next run.
 
 use std::io;
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use crate::model::{BlobRef, Digest};
 use super::plan::LayerLocation;
 use super::{ImageError, ScanContext};
 
-/// A layer that was scanned, and whose bytes are the promised ones.
+/// A layer that was scanned, with its verification.
 #[derive(Clone, Debug)]
 pub(super) struct ScannedLayer {
     pub(super) scan: Arc<LayerScan>,
-    /// Digest of the blob as stored: computed here, unless only parts were read. `None` for a folder, which has none.
+    /// Digest of the stored blob, computed from its bytes unless only parts were read. `None` for a folder.
     pub(super) stored: Option<Digest>,
     pub(super) size: u64,
-    /// Bytes of the blob that the scan was made of.
+    /// Number of bytes read for the scan.
     pub(super) read: u64,
-    /// Whether the scan was made before.
+    /// True if the scan comes from the cache.
     pub(super) cached: bool,
-    /// The table of contents by which parts were read; `None` where the whole blob was, and verified.
+    /// The table of contents of a partial read; `None` for a blob that was read whole and verified.
     pub(super) part: Option<TableOfContents>,
-    /// Why it could not be read in part, though it says that it can.
+    /// The reason why a layer that supports partial reads was read whole.
     pub(super) note: Option<String>,
 }
 
@@ -33,30 +33,30 @@ impl ScannedLayer {
         Self { scan: Arc::new(scan), stored: Some(stored), size, read: size, cached: false, part: None, note: None }
     }
 
-    /// A layer that is a folder: nothing of it can be compared with a digest.
+    /// A layer that is a folder, and so has no digest to verify.
     pub(super) fn unhashed(scan: LayerScan) -> Self {
         let size = scan.unpacked;
         Self { scan: Arc::new(scan), stored: None, size, read: size, cached: false, part: None, note: None }
     }
 }
 
-/// The table of contents by which a layer was read in part.
+/// The table of contents of a partial read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TableOfContents {
-    /// For reports.
+    /// Name for reports.
     pub(super) form: &'static str,
-    /// Whether the image's digest covers it.
+    /// True if the image's digest covers it.
     pub(super) is_verified: bool,
 }
 
-/// The scan that was made before of a blob.
+/// The cached scan of a blob.
 pub(super) fn cached(context: ScanContext<'_>, blob: &BlobRef) -> Option<ScannedLayer> {
     let scan = context.cache.get(&ScanKey { blob, limits: context.limits })?;
     Some(ScannedLayer { cached: true, ..ScannedLayer::whole(scan, blob.digest.clone(), blob.size) })
 }
 
-/// Keeps a scan under every digest that was computed of its bytes: of the blob, and of the tar inside, which may be stored
-/// elsewhere without compression. A blob of which only parts were read has none.
+/// Caches a scan under every digest computed from its bytes: that of the blob, and that of the tar inside, which may be
+/// stored uncompressed elsewhere. A partially read blob has no computed digest.
 pub(super) fn keep(context: ScanContext<'_>, scanned: &ScannedLayer) {
     let limits = context.limits;
     let Some(stored) = &scanned.stored else { return };
@@ -65,7 +65,7 @@ pub(super) fn keep(context: ScanContext<'_>, scanned: &ScannedLayer) {
         context.cache.put(&ScanKey { blob: &blob, limits }, &scanned.scan);
         return;
     };
-    // What a scan was asked for besides is no part of what the bytes hold.
+    // `diff_id` depends on the request, not on the bytes, so it is not cached.
     let scan = LayerScan { diff_id: None, ..LayerScan::clone(&scanned.scan) };
     context.cache.put(&ScanKey { blob: &blob, limits }, &scan);
     if diff_id != stored {
@@ -74,7 +74,7 @@ pub(super) fn keep(context: ScanContext<'_>, scanned: &ScannedLayer) {
     }
 }
 
-/// What the location itself promises of the stored bytes: a descriptor, or a member named by its digest.
+/// The digest and size that the location itself determines: from a descriptor, or from a member named by its digest.
 pub(super) fn promised(location: &LayerLocation, size: Option<u64>) -> Option<BlobRef> {
     match location {
         LayerLocation::Blob { .. } => location.blob(),
@@ -88,12 +88,13 @@ pub(super) fn promised(location: &LayerLocation, size: Option<u64>) -> Option<Bl
     }
 }
 
-/// The tar of a layer against the configuration.
+/// Verifies the layer's tar against the diff ID in the configuration.
 pub(super) fn verify_diff_id(scanned: &ScannedLayer, diff_id: Option<&Digest>, what: &str) -> Result<(), ImageError> {
     let Some(diff_id) = diff_id else { return Ok(()) };
     let plain = (scanned.scan.compression == Compression::None).then(|| scanned.stored.clone()).flatten();
     let Some(found) = scanned.scan.diff_id.clone().or(plain).filter(|found| found != diff_id) else { return Ok(()) };
-    let text = format!("the layer is corrupt: its tar has the digest {found}, the image configuration says {diff_id}");
+    let text =
+        format!("the layer is corrupt: its tar has the digest {found}, but the image configuration says {diff_id}");
     Err(ImageError::Layer {
         layer: what.to_owned(),
         error: ScanError::Read(io::Error::new(io::ErrorKind::InvalidData, text)),

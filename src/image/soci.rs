@@ -1,7 +1,8 @@
-//! SOCI indexes (soci-snapshotter, `docs/index.md`): an artifact beside an image that has a zTOC for each of its larger layers.
+//! SOCI indexes (soci-snapshotter, `docs/index.md`): an artifact stored beside an image, with a zTOC for each of its
+//! larger layers.
 //!
-//! The manifest of an image names its index of version 2, so that the image's digest covers it. One of version 1 names the
-//! image, which is only its own word, and is used where somebody does without verification.
+//! An image's manifest names its version 2 index, so the image's digest covers the index. A version 1 index only claims
+//! to belong to the image, and is used only if the user waives verification.
 
 use std::fmt;
 use std::io;
@@ -18,26 +19,26 @@ use crate::model::{Digest, Limits, OverLimit, printable};
 
 use super::plan::ImagePlan;
 
-/// Of a manifest: the digest of its index (`docs/soci-index-manifest-v2.md`, `soci/soci_index.go`).
+/// Annotation of a manifest: the digest of its index (`docs/soci-index-manifest-v2.md`, `soci/soci_index.go`).
 const INDEX_DIGEST: &str = "com.amazon.soci.index-digest";
 
-/// Of a descriptor in an index: the layer that it is of.
+/// Annotation of a descriptor in an index: the digest of the layer that the zTOC describes.
 const LAYER_DIGEST: &str = "com.amazon.soci.image-layer-digest";
 
 /// The media type of zTOCs.
 const ZTOC: &str = "application/octet-stream";
 
-/// How an index belongs to an image.
+/// The link between an index and an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Binding {
-    /// Version 2: the image names it.
+    /// Version 2: the image names the index.
     ByImage,
-    /// Version 1: it names the image.
+    /// Version 1: the index names the image.
     ByItself,
 }
 
 impl Binding {
-    /// The media type of such an index's configuration, which is its type as an artifact.
+    /// The media type of the index's configuration, which is its artifact type.
     const fn artifact_type(self) -> &'static str {
         match self {
             Self::ByImage => "application/vnd.amazon.soci.index.v2+json",
@@ -46,12 +47,12 @@ impl Binding {
     }
 }
 
-/// Whether something in an index of images is a SOCI index.
+/// Returns true if this artifact in an image index is a SOCI index.
 pub(super) fn is_index(artifact_type: &str) -> bool {
     artifact_type == Binding::ByImage.artifact_type()
 }
 
-/// The zTOCs of an image's layers. Its index is asked for when the first layer is read.
+/// The zTOCs of an image's layers. The index is fetched when the first layer is read.
 pub(super) struct SociTables<'a> {
     pub(super) source: &'a dyn Source,
     manifest: Option<&'a Digest>,
@@ -67,12 +68,12 @@ pub(super) struct LayerZtoc {
     pub(super) binding: Binding,
 }
 
-/// Why there is no zTOC.
+/// The reason why there is no zTOC.
 #[derive(Clone, Debug)]
 pub(super) enum SociError {
-    /// Layers can be read without.
+    /// Layers can be read without it.
     Unusable(String),
-    /// It is there, and not the promised one.
+    /// The zTOC exists, but its digest is wrong.
     Fatal(String),
 }
 
@@ -82,7 +83,7 @@ impl From<SourceError> for SociError {
     }
 }
 
-/// An index.
+/// A SOCI index.
 struct SociIndex {
     digest: Digest,
     binding: Binding,
@@ -96,7 +97,7 @@ impl fmt::Debug for SociTables<'_> {
 }
 
 impl<'a> SociTables<'a> {
-    /// Those of the image of a plan; with `is_unverified`, also those that nothing of the image names.
+    /// The zTOCs of a planned image; with `is_unverified`, also those of an index that the image does not name.
     pub(super) fn new(source: &'a dyn Source, plan: &'a ImagePlan, is_unverified: bool, limits: &'a Limits) -> Self {
         let (manifest, annotations) = (plan.manifest.as_ref(), &plan.annotations);
         Self { source, manifest, annotations, is_unverified, limits, index: OnceLock::new() }
@@ -106,7 +107,7 @@ impl<'a> SociTables<'a> {
     pub(super) fn of(&self, layer: &Digest) -> Result<Option<LayerZtoc>, SociError> {
         let index = match self.index.get_or_init(|| self.find()) {
             Ok(Some(index)) => index,
-            // That is told once, for all layers.
+            // Reported once for all layers, in [`Self::note`].
             Ok(None) | Err(SociError::Unusable(_)) => return Ok(None),
             Err(fatal) => return Err(fatal.clone()),
         };
@@ -120,15 +121,15 @@ impl<'a> SociTables<'a> {
         Ok(Some(LayerZtoc { bytes, binding: index.binding }))
     }
 
-    /// What the report says of all layers: that there is an index and cannot be used, or what its use means.
+    /// Note for the report: the index is unusable, or was used unverified.
     pub(super) fn note(&self) -> Option<String> {
         match self.index.get()? {
             Err(SociError::Unusable(why) | SociError::Fatal(why)) => {
                 Some(format!("the SOCI index cannot be used: {why}"))
             }
             Ok(Some(SociIndex { binding: Binding::ByItself, digest, .. })) => Some(format!(
-                "layers read in part by the SOCI index {digest} are not verified: nothing of the image names that index, and \
-                 whoever may push to the repository may have attached it (--unverified)"
+                "layers read in part by the SOCI index {digest} are not verified: the image does not name this index, \
+                 and anyone who can push to the repository may have attached it (--unverified)"
             )),
             Ok(_) => None,
         }
@@ -136,7 +137,8 @@ impl<'a> SociTables<'a> {
 
     fn find(&self) -> Result<Option<SociIndex>, SociError> {
         if let Some(text) = self.annotations.get(INDEX_DIGEST) {
-            let digest = text.parse().map_err(|error| SociError::Unusable(format!("its annotation is {error}")))?;
+            let digest =
+                text.parse().map_err(|error| SociError::Unusable(format!("its annotation is invalid: {error}")))?;
             return self.index(digest, Binding::ByImage).map(Some);
         }
         let Some(manifest) = self.manifest.filter(|_| self.is_unverified) else { return Ok(None) };
@@ -145,7 +147,7 @@ impl<'a> SociTables<'a> {
         let Some(index) = first.map(|digest| self.index(digest, binding)).transpose()? else { return Ok(None) };
         let subject = index.manifest.subject().as_ref().map(|subject| subject.digest().to_string());
         if subject.as_deref() != Some(manifest.as_str()) {
-            return Err(SociError::Unusable(format!("{} is of another image", index.digest)));
+            return Err(SociError::Unusable(format!("{} belongs to another image", index.digest)));
         }
         Ok(Some(index))
     }
@@ -162,12 +164,12 @@ impl<'a> SociTables<'a> {
             .map_err(|error| SociError::Unusable(format!("{digest} is malformed: {error}")))?;
         let kind = manifest.config().media_type().to_string();
         if kind != binding.artifact_type() {
-            return Err(SociError::Unusable(format!("{digest} is of the type {}", printable(&kind))));
+            return Err(SociError::Unusable(format!("{digest} has the type {}", printable(&kind))));
         }
         Ok(SociIndex { digest, binding, manifest })
     }
 
-    /// A zTOC, verified against the index.
+    /// Fetches a zTOC and verifies it against the index.
     fn fetch(&self, blob: &BlobRef) -> Result<Vec<u8>, SociError> {
         let most = self.limits.toc;
         if blob.size > most {
@@ -175,7 +177,8 @@ impl<'a> SociTables<'a> {
             return Err(SociError::Unusable(format!("its SOCI table cannot be used: {over}")));
         }
         let reader = self.source.open(blob);
-        let reader = reader.map_err(|error| SociError::Unusable(format!("its SOCI table cannot be had: {error}")))?;
+        let reader =
+            reader.map_err(|error| SociError::Unusable(format!("its SOCI table cannot be fetched: {error}")))?;
         let mut bytes = Vec::new();
         let read = io::copy(&mut Verified::new(reader, blob.clone()), &mut bytes);
         read.map_err(|error| SociError::Fatal(format!("reading its SOCI table: {error}")))?;

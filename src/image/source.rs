@@ -1,5 +1,5 @@
-//! Where an image is: one file per medium. A source hands out documents (manifests, indexes, configurations) and blobs;
-//! it decides nothing about them.
+//! The interface to media: a source returns documents (manifests, indexes, configurations) and blobs, and does not
+//! interpret them.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -8,26 +8,28 @@ use std::path::PathBuf;
 
 use crate::model::{BlobRef, Digest, DigestError, Environment, Hasher, Limits, help_line};
 
-/// What the user asked for that concerns how media are reached.
+/// The user's options for reaching registries and engines.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AccessOptions {
-    /// A folder of CA certificates (`*.crt`) and client certificates (`*.cert`, `*.key`) for the registry, as
-    /// `certs.d/HOST` folders are laid out. In its place when not given: `/etc/containers/certs.d/HOST`,
-    /// `/etc/docker/certs.d/HOST`, and the one in `~/.config/containers/certs.d`.
+    /// A folder of CA certificates (`*.crt`) and client certificates (`*.cert`, `*.key`) for the registry, laid out
+    /// like a `certs.d/HOST` folder. Default: `HOST` below `/etc/containers/certs.d`, `/etc/docker/certs.d` and
+    /// `~/.config/containers/certs.d`.
     pub cert_dir: Option<PathBuf>,
-    /// A credentials file in Docker's `config.json` format, instead of Docker's and Podman's usual places.
+    /// A credentials file in the format of Docker's `config.json`, instead of the default locations of Docker and
+    /// Podman.
     pub authfile: Option<PathBuf>,
-    /// False: certificates are not checked, and plain HTTP is tried as well.
+    /// False disables certificate verification and allows plain HTTP.
     pub tls_verify: bool,
-    /// Bounds on documents.
+    /// Size limits for documents.
     pub limits: Limits,
-    /// The environment, read once by who runs us.
+    /// The environment variables, read once by the program.
     pub environment: Environment,
 }
 
 impl Default for AccessOptions {
-    /// The usual places of certificates and credentials, verified TLS, the default bounds, and an empty environment.
+    /// The default locations of certificates and credentials, verified TLS, the default limits, and an empty
+    /// environment.
     fn default() -> Self {
         Self {
             cert_dir: None,
@@ -39,20 +41,20 @@ impl Default for AccessOptions {
     }
 }
 
-/// A manifest or an index as it is stored, with the media type that its medium gave to it (a registry's Content-Type).
+/// A manifest or an index as stored, with the media type that its medium reports (a registry's Content-Type).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoredDocument {
     /// Digest of `bytes`, computed here.
     pub digest: Digest,
-    /// What the medium says it is; the document's own `mediaType` comes first.
+    /// The media type that the medium reports; the document's own `mediaType` takes precedence.
     pub media_type: Option<String>,
-    /// The bytes, verified where the medium told their digest.
+    /// The bytes, verified if the medium supplied their digest.
     pub bytes: Vec<u8>,
 }
 
 impl StoredDocument {
-    /// A document from a file, of which nothing but itself says what it is.
+    /// A document from a file, without a media type.
     pub(super) fn of_file(bytes: Vec<u8>) -> Self {
         let mut hasher = Hasher::sha256();
         hasher.update(&bytes);
@@ -60,26 +62,25 @@ impl StoredDocument {
     }
 }
 
-/// A medium that hands out content by digest, in any order and from several threads.
+/// A medium that serves content by digest, in any order and to several threads.
 pub trait Source: Sync + fmt::Debug {
     /// The manifest or index that the user's reference names.
     fn top(&self) -> Result<StoredDocument, SourceError>;
 
-    /// A manifest that an index names. The bytes are verified by who asked.
+    /// A manifest that an index names. The caller verifies the bytes.
     fn manifest(&self, digest: &Digest) -> Result<Vec<u8>, SourceError>;
 
-    /// The manifests of a type of artifact that refer to another manifest (OCI distribution-spec, "Listing Referrers"). Nothing
-    /// but the medium's word says so. None where the medium keeps no such list.
+    /// The manifests of one artifact type that refer to another manifest (OCI distribution-spec, "Listing Referrers").
+    /// The list is unverified: only the medium vouches for it. Empty where the medium keeps no such list.
     fn referrers(&self, _manifest: &Digest, _artifact_type: &str) -> Result<Vec<Digest>, SourceError> {
         Ok(Vec::new())
     }
 
-    /// The bytes of a blob as stored, from its first to its last. They are not verified here:
-    /// [`super::verify::Verified`] does that for every medium alike.
+    /// Opens a blob as stored, from its first byte to its last. The bytes are not verified here:
+    /// [`super::verify::Verified`] does that for every medium.
     fn open(&self, blob: &BlobRef) -> Result<Box<dyn Read + Send + '_>, SourceError>;
 
-    /// The bytes of a blob in this range, which lies in it, not verified either; `None` from a medium that only gives a blob
-    /// from its first byte on.
+    /// Opens a range within a blob, unverified; `None` from a medium that can read a blob only from its first byte.
     fn open_range(
         &self,
         _blob: &BlobRef,
@@ -88,61 +89,61 @@ pub trait Source: Sync + fmt::Debug {
         Ok(None)
     }
 
-    /// Bytes that are read as fast as another range is opened.
+    /// Cost of opening another range, as the number of bytes that could be read in the same time.
     fn range_cost(&self) -> u64 {
         16 << 10
     }
 }
 
-/// Why an image could not be had.
+/// A failure to obtain an image.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SourceError {
-    /// Nothing is there under this name. Other places may be asked.
+    /// Nothing has this name here. Other places may be tried.
     #[error("{0}")]
     NotFound(String),
-    /// Nobody answers there (no daemon, no route). Other places may be asked.
+    /// Nothing answers there (no daemon, no route). Other places may be tried.
     #[error("{what}{}", help_line(hint.as_deref()))]
     Unreachable {
-        /// What was tried and what came back.
+        /// The attempt and its outcome.
         what: String,
-        /// What the user can do.
+        /// Advice for the user.
         hint: Option<String>,
     },
-    /// We are not let in.
+    /// Access was denied.
     #[error("{what}{}", help_line(hint.as_deref()))]
     Denied {
-        /// What was refused, and the answer.
+        /// The refused request, and the answer.
         what: String,
-        /// What the user can do.
+        /// Advice for the user.
         hint: Option<String>,
     },
-    /// What is there is broken or is not what it says.
+    /// The content is damaged or does not match its description.
     #[error("{what}{}", help_line(hint.as_deref()))]
     Invalid {
-        /// What, where.
+        /// The problem and its location.
         what: String,
-        /// What the user can do.
+        /// Advice for the user.
         hint: Option<String>,
     },
     /// Reading failed.
     #[error("{what}: {error}")]
     Io {
-        /// What was being read.
+        /// The object being read.
         what: String,
-        /// The system's answer.
+        /// The system's error.
         #[source]
         error: std::io::Error,
     },
 }
 
 impl SourceError {
-    /// Something broken, with nothing to advise.
+    /// A [`SourceError::Invalid`] without advice.
     pub fn invalid(what: impl Into<String>) -> Self {
         Self::Invalid { what: what.into(), hint: None }
     }
 
-    /// A failure of the system while doing `what`.
+    /// An I/O error while doing `what`.
     pub fn io(what: impl Into<String>, error: std::io::Error) -> Self {
         Self::Io { what: what.into(), error }
     }
@@ -154,12 +155,12 @@ impl From<DigestError> for SourceError {
     }
 }
 
-/// All bytes of something small.
+/// Reads a small object whole, up to `limit` bytes.
 pub(crate) fn read_bounded(reader: impl Read, limit: u64, what: &str) -> Result<Vec<u8>, SourceError> {
     let mut bytes = Vec::new();
     let read = io::copy(&mut reader.take(limit.saturating_add(1)), &mut bytes);
     match read.map_err(|error| SourceError::io(what, error))? {
-        count if count > limit => Err(SourceError::invalid(format!("{what}: there are more than {limit} bytes"))),
+        count if count > limit => Err(SourceError::invalid(format!("{what}: more than {limit} bytes"))),
         _ => Ok(bytes),
     }
 }

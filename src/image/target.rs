@@ -1,4 +1,4 @@
-//! What stands behind a transport: a name or a path, and which image of several there.
+//! The target of a transport: a name or a path, and the selected image where there are several.
 
 use std::fmt;
 use std::path::Path;
@@ -14,36 +14,36 @@ pub struct Target {
     selector: Option<Selector>,
 }
 
-/// Which image of several in one place.
+/// Selects one image of several in one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selector {
     /// By name: `org.opencontainers.image.ref.name` of an index, `RepoTags` of a docker archive.
     Name(String),
-    /// By place, from 0.
+    /// By position, from 0.
     Index(usize),
     /// By the digest of its manifest.
     Digest(Digest),
 }
 
 impl Target {
-    /// The name of an image in a registry, with what is left out of it: `docker.io/library/debian:latest` for `debian`.
+    /// An image name in a registry, completed with its defaults: `docker.io/library/debian:latest` for `debian`.
     pub(super) fn registry_name(text: &str) -> Result<Self, String> {
         let name: RegistryName = text.parse().map_err(|why| format!("{why}"))?;
         Ok(Self::whole(&name.to_string()))
     }
 
-    /// A name or a path, all of it.
+    /// A name or a path without a selector, taken as it is.
     #[expect(clippy::unnecessary_wraps, reason = "parses a target, as its siblings do")]
     pub(super) fn plain(text: &str) -> Result<Self, String> {
         Ok(Self::whole(text))
     }
 
-    /// A name or a path that is known to be one.
+    /// A name or a path that needs no parsing.
     pub(super) fn whole(text: &str) -> Self {
         Self { text: text.to_owned(), selector: None }
     }
 
-    /// `PATH[:REF|:@INDEX|@DIGEST]`. A path with a colon in it cannot be told apart and is cut at the first one, as skopeo
+    /// `PATH[:REF|:@INDEX|@DIGEST]`. A path that contains a colon is ambiguous and is cut at the first one, as skopeo
     /// does.
     pub(super) fn path_and_selector(text: &str) -> Result<Self, String> {
         let (path, selector) = split(text)?;
@@ -60,7 +60,7 @@ impl Target {
         Path::new(&self.text)
     }
 
-    /// Which of several images.
+    /// The selected image, if the reference names one.
     pub const fn selector(&self) -> Option<&Selector> {
         self.selector.as_ref()
     }
@@ -76,10 +76,10 @@ fn split(text: &str) -> Result<(&str, Option<Selector>), String> {
     };
     let selector = match name.strip_prefix('@') {
         Some(index) => {
-            let wrong = |_| format!("'@{index}' is not the place of an image in the archive: write :@0 for the first");
+            let wrong = |_| format!("'@{index}' is not the index of an image: write :@0 for the first");
             Selector::Index(index.parse().map_err(wrong)?)
         }
-        None if name.is_empty() => return Err("there is nothing behind the colon".to_owned()),
+        None if name.is_empty() => return Err("nothing follows the colon".to_owned()),
         None => Selector::Name(name.to_owned()),
     };
     Ok((path, Some(selector)))

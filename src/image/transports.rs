@@ -1,8 +1,8 @@
-//! The transports: one line for each medium that a reference can name.
+//! The list of transports: the media that a reference can name.
 
 use super::medium::Transport;
 
-/// All transports, in the order of the help and of the marks by which a folder is recognised.
+/// All transports, in the order of the help and in which a folder's marker file is looked for.
 pub static TRANSPORTS: &[&Transport] = &[
     &super::registry::medium::TRANSPORT,
     &super::daemon::medium::TRANSPORT,
@@ -13,7 +13,7 @@ pub static TRANSPORTS: &[&Transport] = &[
     &super::root::TRANSPORT,
 ];
 
-/// The transport that a reference begins with, and what follows it. `None` for a bare name or path.
+/// The transport that prefixes a reference, and the rest of the reference. `None` for a bare name or path.
 pub fn transport_of(reference: &str) -> Option<(&'static Transport, &str)> {
     TRANSPORTS.iter().find_map(|transport| Some((*transport, reference.strip_prefix(transport.prefix)?)))
 }

@@ -1,18 +1,18 @@
-//! Verification while reading: whoever reads a blob to its end knows that it was the right one.
+//! Verification while reading: a blob that was read to its end has the expected size and digest.
 
 use std::io::{self, Read};
 
 use crate::model::{BlobRef, Digest, Hasher, part};
 
-/// A reader that counts and hashes what goes through, and that fails at the end, instead of ending, when size or digest
-/// are not the promised ones. Nobody who stops before the end has verified anything: drain it.
+/// A reader that counts and hashes its input, and returns an error instead of the end if size or digest differ from the
+/// expected ones. Stopping before the end verifies nothing: drain it.
 #[derive(Debug)]
 pub(super) struct Verified<R> {
     inner: R,
     verification: Verification,
 }
 
-/// The same for who is shown the bytes.
+/// Push-style variant of [`Verified`].
 #[derive(Debug)]
 pub(super) struct Verification {
     expected: BlobRef,
@@ -20,29 +20,29 @@ pub(super) struct Verification {
     hasher: Option<Hasher>,
 }
 
-/// A blob is not what its descriptor says.
+/// A mismatch between a blob and its descriptor.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum VerificationError {
-    /// Too short, or too long.
+    /// Wrong size.
     #[error("blob {digest} has {} bytes, its descriptor says {expected}", if *more { format!("more than {expected}") } else { read.to_string() })]
     Size {
         /// The blob.
         digest: Digest,
-        /// What its descriptor says.
+        /// The size in its descriptor.
         expected: u64,
-        /// Bytes that were there.
+        /// Number of bytes read.
         read: u64,
-        /// Whether there were more; reading stops there.
+        /// True if there were more bytes; reading stops there.
         more: bool,
     },
-    /// Other bytes.
+    /// Wrong digest.
     #[error("blob {expected} is corrupt: its {size} bytes have the digest {found}")]
     Digest {
         /// The blob.
         expected: Digest,
-        /// The digest of what was there.
+        /// The digest of the bytes read.
         found: Digest,
-        /// How many bytes were read.
+        /// Number of bytes read.
         size: u64,
     },
 }
@@ -66,16 +66,16 @@ impl<R: Read> Read for Verified<R> {
 }
 
 impl Verification {
-    /// Verifies against `expected` what it will see.
+    /// Verifies the bytes given to [`Self::see`] against `expected`.
     pub(super) fn new(expected: BlobRef) -> Self {
         let hasher = Some(expected.digest.hasher());
         Self { expected, read: 0, hasher }
     }
 
-    /// Sees the next bytes; none are the end.
+    /// Takes the next bytes; an empty slice marks the end.
     ///
     /// # Errors
-    /// A [`VerificationError`], as soon as it is known.
+    /// A [`VerificationError`], as soon as a mismatch is known.
     pub(super) fn see(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.read = self.read.saturating_add(bytes.len() as u64);
         if self.read > self.expected.size {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_promised_bytes_pass() {
+    fn only_the_expected_bytes_pass() {
         let mut hasher = Hasher::sha256();
         hasher.update(b"layer");
         let expected = BlobRef { digest: hasher.finish(), size: 5 };

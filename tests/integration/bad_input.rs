@@ -1,4 +1,4 @@
-//! Bad input: exit status 2, a clear text, no verdict, nothing left behind.
+//! Bad input: exit status 2, a clear message, no verdict, no leftover files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::media::skopeo_folder;
 use crate::support::{layout, run, stderr, world};
 
-/// Runs `check` and expects a refusal that says all of `texts`.
+/// Runs `check` and expects a failure whose message contains all of `texts`.
 fn refused(arguments: &[&str], input: Option<&[u8]>, texts: &[&str]) {
     let arguments: Vec<&str> = ["check"].iter().chain(arguments).copied().collect();
     let output = run(&arguments, input);
@@ -18,7 +18,7 @@ fn refused(arguments: &[&str], input: Option<&[u8]>, texts: &[&str]) {
     }
 }
 
-/// The largest blob of a layout: its largest layer.
+/// The largest blob of a layout, which is its largest layer.
 fn layer(layout: &Path) -> PathBuf {
     let blobs = fs::read_dir(layout.join("blobs/sha256")).unwrap().map(|entry| entry.unwrap().path());
     blobs.max_by_key(|path| fs::metadata(path).unwrap().len()).unwrap()
@@ -32,19 +32,19 @@ fn paths_and_names() {
         fs::write(&path, bytes).unwrap();
         path.display().to_string()
     };
-    refused(
-        &["/nonexistent/image.tar"],
-        None,
-        &["no image '/nonexistent/image.tar'", "there is no such file or folder"],
-    );
+    refused(&["/nonexistent/image.tar"], None, &["no image '/nonexistent/image.tar'", "no such file or folder"]);
     refused(&[&at("empty", b"")], None, &["is empty"]);
-    refused(&[&at("text", b"hello\n")], None, &["is no image archive, neither tar nor gzip nor zstd"]);
-    refused(&["-"], Some(b"hello\n"), &["standard input is no image archive"]);
-    refused(&[&format!("oci:{}", folder.path().display())], None, &["is no OCI image layout: it has no index.json"]);
+    refused(&[&at("text", b"hello\n")], None, &["is not an image archive (not tar, gzip or zstd)"]);
+    refused(&["-"], Some(b"hello\n"), &["standard input is not an image archive"]);
+    refused(
+        &[&format!("oci:{}", folder.path().display())],
+        None,
+        &["is not an OCI image layout: it has no index.json"],
+    );
     let layout = layout("good");
-    refused(&[&format!("oci:{}:other", layout.path().display())], None, &["there is no image ':other' here"]);
+    refused(&[&format!("oci:{}:other", layout.path().display())], None, &["no image ':other' in the index"]);
     refused(&["docker:debian"], None, &["write docker://NAME"]);
-    refused(&["root:/nonexistent"], None, &["is no folder"]);
+    refused(&["root:/nonexistent"], None, &["is not a folder"]);
     refused(&["--format", "pdf", "x"], None, &["available formats: human, json"]);
     refused(&["--limit", "entires=1", "x"], None, &["unknown limit 'entires'; available: document,"]);
     refused(
@@ -62,7 +62,7 @@ fn damaged_archives_and_layouts() {
     let folder = tempfile::tempdir().unwrap();
     let cut = folder.path().join("cut.tar");
     fs::write(&cut, &whole[..whole.len() / 3]).unwrap();
-    refused(&[cut.to_str().unwrap()], None, &["is cut off"]);
+    refused(&[cut.to_str().unwrap()], None, &["is truncated"]);
     refused(&["-"], Some(&whole[..whole.len() / 3]), &["the stream ends", "before the end of the member"]);
 
     let layout = layout("good");
@@ -75,7 +75,7 @@ fn damaged_archives_and_layouts() {
     longer.push(0);
     fs::write(&path, longer).unwrap();
     refused(&[&reference], None, &["has more than"]);
-    // The last byte lies behind everything that a reader of the tar inside would look at.
+    // The last byte lies after everything that a reader of the tar inside needs.
     for at in [good.len() / 2, good.len() - 1] {
         let mut flipped = good.clone();
         flipped[at] ^= 1;
@@ -115,20 +115,16 @@ fn damaged_copies_by_skopeo() {
     for reference in [&reference, &bare] {
         refused(&[reference], None, &[&format!("{} is missing", manifest.display()), help]);
     }
-    // A file `version` of another kind shows nothing.
+    // A file named `version` with other content is not a mark.
     fs::write(folder.path().join("version"), "1.0\n").unwrap();
-    refused(
-        &[&bare],
-        None,
-        &["is a folder with neither an image layout (index.json) nor a copy by skopeo (version) nor"],
-    );
+    refused(&[&bare], None, &["contains neither an image layout (index.json) nor a copy by skopeo (version) nor"]);
 }
 
 #[test]
-fn platforms_that_are_not_there() {
+fn missing_platforms() {
     let layout = layout("good");
     let reference = format!("oci:{}", layout.path().display());
-    let texts = ["there is no image for linux/arm64 here, but for linux/amd64", "--platform"];
+    let texts = ["no linux/arm64 image; available: linux/amd64", "--platform"];
     refused(&["--platform", "linux/arm64", &reference], None, &texts);
     refused(&["--platform", "arm64", &reference], None, &["'arm64' is not a platform"]);
 }
@@ -140,10 +136,10 @@ fn documents_that_are_something_else() {
     let index = layout.path().join("index.json");
     for (document, text) in [
         ("{}", "neither an image manifest nor an index"),
-        ("[]", "is no JSON of the expected form"),
+        ("[]", "is not JSON of the expected form"),
         (r#"{"schemaVersion":1,"fsLayers":[]}"#, "schema 1"),
         (r#"{"schemaVersion":2,"manifests":[],"layers":[],"config":{}}"#, "ambiguous"),
-        (r#"{"schemaVersion":2,"manifests":[]}"#, "there are 0"),
+        (r#"{"schemaVersion":2,"manifests":[]}"#, "; 0 available"),
     ] {
         fs::write(&index, document).unwrap();
         refused(&[&reference], None, &[text]);
@@ -153,7 +149,7 @@ fn documents_that_are_something_else() {
 #[test]
 fn engines_and_registries_that_do_not_answer() {
     refused(&["docker-daemon:x"], None, &["/nonexistent/docker.sock", "set DOCKER_HOST"]);
-    // Port 1 of this machine: nobody listens there.
+    // Nothing listens on port 1 of this machine.
     refused(&["docker://127.0.0.1:1/x"], None, &["connecting to 127.0.0.1:1: connection refused"]);
     refused(
         &["127.0.0.1:1/x"],
@@ -170,7 +166,7 @@ fn reports_that_cannot_be_written_leave_nothing() {
     refused(&["--output", &report, &image], None, &["writing ", "No such file or directory"]);
     let report = folder.path().join("report.json");
     let output = run(&["check", "--format", &format!("json={}", report.display()), "/nonexistent/x.tar", &image], None);
-    assert_eq!(output.status.code(), Some(2), "one image of two could not be had");
+    assert_eq!(output.status.code(), Some(2), "one image of two cannot be opened");
     assert!(fs::read_to_string(&report).unwrap().contains("\"verdict\":\"pass\""));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }

@@ -1,4 +1,4 @@
-//! Indexes: images of several platforms, indexes inside indexes, attestations, names.
+//! Indexes: multi-platform images, nested indexes, attestations, names.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::media::skopeo_folder;
 use crate::support::{layout, run, stderr};
 
-/// Stores a document as a blob and describes it.
+/// Stores a document as a blob and returns its descriptor.
 fn store(layout: &Path, document: &Value, media_type: &str) -> Value {
     let bytes = document.to_string().into_bytes();
     let mut hasher = ncclcheck::model::Hasher::sha256();
@@ -26,7 +26,7 @@ fn blob(layout: &Path, descriptor: &Value) -> Value {
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 
-/// A layout with the good world for amd64 and arm64 in an index of its own, an attestation, and another image beside it.
+/// A layout with a nested index (the image `good` for amd64 and arm64, and an attestation) and another image beside it.
 fn several() -> tempfile::TempDir {
     let folder = layout("good");
     let path = folder.path();
@@ -53,12 +53,12 @@ fn several() -> tempfile::TempDir {
     folder
 }
 
-/// The platforms of a layout that are judged, or what is said instead.
+/// The platforms judged for a layout, or the error message.
 fn judged(layout: &Path, selector: &str, options: &[&str]) -> Result<Vec<String>, String> {
     judged_of(&format!("oci:{}{selector}", layout.display()), options)
 }
 
-/// The same of any reference.
+/// Like [`judged`], for any reference.
 fn judged_of(reference: &str, options: &[&str]) -> Result<Vec<String>, String> {
     let arguments: Vec<&str> =
         ["check", "--format", "json"].iter().chain(options).copied().chain([reference]).collect();
@@ -79,17 +79,17 @@ fn judged_of(reference: &str, options: &[&str]) -> Result<Vec<String>, String> {
 }
 
 #[test]
-fn a_platform_is_chosen() {
+fn a_platform_can_be_chosen() {
     let folder = several();
     let path = folder.path();
     assert_eq!(judged(path, ":1", &["--platform", "linux/amd64"]).unwrap(), ["linux/amd64"]);
     assert_eq!(judged(path, ":1", &["--platform", "linux/arm64/v8"]).unwrap(), ["linux/arm64"]);
     assert_eq!(judged(path, ":localhost/team/train:1", &["--all-platforms"]).unwrap(), ["linux/arm64", "linux/amd64"]);
-    assert_eq!(judged(path, ":other", &[]).unwrap(), ["linux/riscv64"], "the only one of its name");
+    assert_eq!(judged(path, ":other", &[]).unwrap(), ["linux/riscv64"], "the only image of its name");
     let error = judged(path, ":1", &["--platform", "linux/s390x"]).unwrap_err();
-    assert!(error.contains("there is no image for linux/s390x here, but for linux/arm64, linux/amd64"), "{error}");
+    assert!(error.contains("no linux/s390x image; available: linux/arm64, linux/amd64"), "{error}");
     let error = judged(path, ":lost", &[]).unwrap_err();
-    assert!(error.contains("there is no image ':lost' here; there are 3: localhost/team/train:1"), "{error}");
+    assert!(error.contains("no image ':lost' in the index; 3 available: localhost/team/train:1"), "{error}");
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn without_a_name_every_image_is_a_candidate() {
     assert!(error.contains("linux/riscv64"), "{error}");
 }
 
-/// Adds another image for riscv64, with other bytes and these annotations.
+/// Adds another image for riscv64, with different bytes and these annotations.
 fn add_twin(layout: &Path, annotations: &Value) {
     let mut top: Value = serde_json::from_slice(&fs::read(layout.join("index.json")).unwrap()).unwrap();
     let mut twin = blob(layout, &top["manifests"][1]);
@@ -113,12 +113,12 @@ fn add_twin(layout: &Path, annotations: &Value) {
 }
 
 #[test]
-fn of_several_names_one_must_be_said() {
+fn one_of_several_names_must_be_chosen() {
     let folder = several();
     let path = folder.path();
     add_twin(path, &json!({"org.opencontainers.image.ref.name": "twin"}));
     let error = judged(path, "", &["--platform", "linux/riscv64"]).unwrap_err();
-    assert!(error.contains("several images here are meant; say which, by name or by @DIGEST"), "{error}");
+    assert!(error.contains("several images match; choose one by name or by @DIGEST"), "{error}");
     assert!(error.contains(" other\n") && error.contains(" twin\n"), "{error}");
     for name in [":other", ":twin"] {
         assert_eq!(judged(path, name, &["--platform", "linux/riscv64"]).unwrap(), ["linux/riscv64"], "{name}");
@@ -126,12 +126,12 @@ fn of_several_names_one_must_be_said() {
 }
 
 #[test]
-fn two_images_for_one_platform_are_not_guessed_between() {
+fn two_images_for_one_platform_are_ambiguous() {
     let folder = several();
     let path = folder.path();
     add_twin(path, &json!({}));
     let error = judged(path, "", &["--platform", "linux/riscv64"]).unwrap_err();
-    assert!(error.contains("several images here are meant") && error.contains(" other"), "{error}");
+    assert!(error.contains("several images match") && error.contains(" other"), "{error}");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn an_index_that_skopeo_copied_to_a_folder() {
     let reference = format!("dir:{}", folder.path().display());
     assert_eq!(judged_of(&reference, &["--platform", "linux/arm64"]).unwrap(), ["linux/arm64"]);
     assert_eq!(judged_of(&reference, &["--all-platforms"]).unwrap(), ["linux/arm64", "linux/amd64"]);
-    // Without --all, skopeo may copy an index and one of its images.
+    // Without --all, skopeo may copy an index with only one of its images.
     let inner = blob(layout.path(), &index["manifests"][0]);
     let arm64 = inner["manifests"][0]["digest"].as_str().unwrap().replacen("sha256:", "", 1);
     let lost = folder.path().join(format!("{arm64}.manifest.json"));

@@ -1,4 +1,4 @@
-//! Layers that are read in part by a SOCI index: whose word it is, and what becomes of one that is missing or damaged.
+//! Partial reads through a SOCI index: who vouches for the index, and the effect of a missing or damaged one.
 
 use std::fs;
 use std::io::Read as _;
@@ -16,15 +16,15 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Version {
-    /// Its manifest names the index.
+    /// The image's manifest names the index.
     Second,
     /// The registry lists the index.
     FirstListed,
-    /// The index is under the tag that stands for the list.
+    /// The index is under the tag that replaces the list.
     FirstTagged,
 }
 
-/// A small world whose layers have zTOCs, `more` in the last one, and the index.
+/// A small test image whose layers have zTOCs, with `more` in the last layer, and its index.
 fn converted(name: &str, version: Version, span: usize, more: Option<&[u8]>) -> (tempfile::TempDir, Value) {
     let folder = layout(name);
     let path = folder.path();
@@ -49,7 +49,7 @@ fn converted(name: &str, version: Version, span: usize, more: Option<&[u8]>) -> 
         write(path, &layer, descriptor);
         config["rootfs"]["diff_ids"][number] = crate::seekable::digest(&tar).into();
         let annotations = json!({"com.amazon.soci.image-layer-digest": descriptor["digest"]});
-        // What is to be fetched ahead has the same annotation.
+        // A prefetch artifact has the same annotation.
         let mut ahead =
             json!({"mediaType": "application/vnd.amazon.soci.prefetch.v1+json", "annotations": annotations});
         write(path, b"{}", &mut ahead);
@@ -96,7 +96,7 @@ fn one(reference: &str, options: &[&str]) -> Told {
 }
 
 #[test]
-fn every_world_says_the_same() {
+fn every_world_gives_the_same_results() {
     let folders: Vec<_> = WORLDS.iter().map(|world| converted(world, Version::Second, 5000, None).0).collect();
     let references: Vec<_> = folders.iter().map(|folder| format!("oci:{}", folder.path().display())).collect();
     let (parts, wholes) = (tell(&references, &[]), tell(&references, &["--whole"]));
@@ -104,13 +104,13 @@ fn every_world_says_the_same() {
         assert_eq!(part.0, whole.0, "{world}");
         let notes = part.2.iter().filter(|note| note.ends_with(" kB read (SOCI)")).count();
         assert_eq!(notes, part.1.len(), "{world}: {:?}", part.2);
-        assert!(!part.2.iter().chain(&whole.2).any(|note| note.contains("passed over")), "{:?}", part.2);
+        assert!(!part.2.iter().chain(&whole.2).any(|note| note.contains("skipped")), "{:?}", part.2);
         assert!(whole.1.iter().all(|(read, size)| read == size));
     }
 }
 
 #[test]
-fn a_registry_sends_only_what_is_asked_for() {
+fn a_registry_sends_only_the_requested_ranges() {
     for version in [Version::Second, Version::FirstListed, Version::FirstTagged] {
         let (folder, index) = converted("good", version, 1 << 20, Some(&noise()));
         let (image, sent) = registry(folder.path().to_owned(), true);
@@ -121,7 +121,7 @@ fn a_registry_sends_only_what_is_asked_for() {
         let part = one(&image, options);
         let bytes = sent.swap(0, Ordering::SeqCst);
         assert_eq!(part.0, whole.0);
-        // Tables among them.
+        // Including the tables.
         assert!(bytes < size / 3, "{bytes} of {size}");
         if version == Version::Second {
             continue;
@@ -130,7 +130,7 @@ fn a_registry_sends_only_what_is_asked_for() {
         assert_eq!(unverified, part.1.len(), "{:?}", part.2);
         let said = format!("by the SOCI index {} are not verified", index["digest"].as_str().unwrap());
         assert!(part.2.iter().any(|note| note.contains(&said)), "{:?}", part.2);
-        // Nobody is believed who was not asked to be.
+        // Without --unverified, the index is not used.
         let careful = one(&image, &[]);
         assert_eq!(careful.0, whole.0);
         assert!(careful.1.iter().all(|(read, size)| read == size) && careful.2.is_empty(), "{careful:?}");
@@ -138,7 +138,7 @@ fn a_registry_sends_only_what_is_asked_for() {
 }
 
 #[test]
-fn an_index_that_is_not_there_or_is_another_is_told_once() {
+fn a_missing_or_wrong_index_is_reported_once() {
     let (folder, index) = converted("good", Version::Second, 5000, None);
     let reference = format!("oci:{}", folder.path().display());
     let place = blob(folder.path(), index["digest"].as_str().unwrap());
@@ -157,8 +157,8 @@ fn an_index_that_is_not_there_or_is_another_is_told_once() {
     fails(&reference, "is corrupt: its bytes have the digest sha256:");
     // Of another type, or of another image.
     for (version, key, value, why) in [
-        (Version::Second, "/config/mediaType", "a/b", "is of the type a/b"),
-        (Version::FirstTagged, "/subject/digest", index["digest"].as_str().unwrap(), "is of another image"),
+        (Version::Second, "/config/mediaType", "a/b", "has the type a/b"),
+        (Version::FirstTagged, "/subject/digest", index["digest"].as_str().unwrap(), "belongs to another image"),
     ] {
         let (folder, index) = converted("good", version, 5000, None);
         let mut other: Value = serde_json::from_slice(&read(folder.path(), &index["digest"])).unwrap();
@@ -172,7 +172,7 @@ fn an_index_that_is_not_there_or_is_another_is_told_once() {
 }
 
 #[test]
-fn a_registry_without_ranges_is_read_whole_and_that_is_told() {
+fn a_registry_without_ranges_is_read_whole_with_a_note() {
     let (folder, _) = converted("good", Version::Second, 5000, None);
     let (image, _) = registry(folder.path().to_owned(), false);
     let (_, layers, notes) = one(&image, &[]);
@@ -181,7 +181,7 @@ fn a_registry_without_ranges_is_read_whole_and_that_is_told() {
     assert_eq!(notes.iter().filter(|note| note.contains(why)).count(), layers.len(), "{notes:?}");
 }
 
-/// Puts another index in the place of one.
+/// Replaces one index with another.
 fn rename(path: &Path, index: &Value, other: &Value, version: Version) {
     let mut descriptor = index.clone();
     write(path, other.to_string().as_bytes(), &mut descriptor);
@@ -205,7 +205,7 @@ fn fails(reference: &str, why: &str) {
 }
 
 #[test]
-fn a_ztoc_that_is_missing_or_large_is_done_without_and_one_that_is_damaged_is_not() {
+fn a_missing_or_large_ztoc_is_skipped_and_a_damaged_one_is_fatal() {
     let (folder, index) = converted("good", Version::Second, 5000, None);
     let reference = format!("oci:{}", folder.path().display());
     let part = one(&reference, &["--limit", "toc=100000"]);
@@ -214,7 +214,7 @@ fn a_ztoc_that_is_missing_or_large_is_done_without_and_one_that_is_damaged_is_no
     let whole = part.1.iter().filter(|(read, size)| read == size).count();
     assert!(large > 0 && large == whole, "{part:?}");
     let soci: Value = serde_json::from_slice(&read(folder.path(), &index["digest"])).unwrap();
-    // Each second one is of what is to be fetched ahead.
+    // Every second entry is a prefetch artifact.
     let place = blob(folder.path(), soci["layers"][1]["digest"].as_str().unwrap());
     let mut bytes = fs::read(&place).unwrap();
     let half = bytes.len() / 2;
@@ -225,14 +225,14 @@ fn a_ztoc_that_is_missing_or_large_is_done_without_and_one_that_is_damaged_is_no
     fs::remove_file(&place).unwrap();
     let part = one(&reference, &[]);
     assert!(
-        part.2.iter().any(|note| note.contains("layer 1: read whole: its SOCI table cannot be had: ")),
+        part.2.iter().any(|note| note.contains("layer 1: read whole: its SOCI table cannot be fetched: ")),
         "{:?}",
         part.2
     );
 }
 
 #[test]
-fn a_span_that_is_damaged_ends_the_check() {
+fn a_damaged_span_ends_the_check() {
     let (folder, _) = converted("good", Version::Second, 5000, None);
     let path = folder.path();
     let index: Value = serde_json::from_slice(&fs::read(path.join("index.json")).unwrap()).unwrap();

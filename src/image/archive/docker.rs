@@ -1,4 +1,4 @@
-//! `docker save` archives: `manifest.json` says which configuration and which members make an image (Docker Image
+//! `docker save` archives: `manifest.json` lists the configuration and the layer members of each image (Docker Image
 //! Specification v1.2).
 
 use serde::Deserialize;
@@ -18,7 +18,7 @@ use super::indexed::IndexedArchive;
 pub(in crate::image) static TRANSPORT: Transport = Transport {
     prefix: "docker-archive:",
     syntax: "PATH[:REF]",
-    description: "what `docker save` wrote",
+    description: "an archive written by `docker save`",
     kind: TransportKind::File,
     mark: None,
     parse: Target::path_and_selector,
@@ -75,7 +75,7 @@ struct Item {
     layers: Vec<String>,
 }
 
-/// The images of an archive that are wanted.
+/// Plans the requested images of an archive.
 pub(super) fn plans(
     files: &dyn LayoutFiles,
     selector: Option<&Selector>,
@@ -84,7 +84,7 @@ pub(super) fn plans(
 ) -> Result<Vec<ImagePlan>, ImageError> {
     let document = files.document(&ImagePath::from("manifest.json"), limits)?.ok_or_else(|| {
         ImageError::invalid(format!(
-            "{} is no image archive: it has neither manifest.json nor index.json",
+            "{} is not an image archive: it has neither manifest.json nor index.json",
             files.place()
         ))
     })?;
@@ -113,10 +113,10 @@ fn choose<'a>(items: &'a [Item], selector: Option<&Selector>, place: &str) -> Re
     let found = match selector {
         None => match items {
             [item] => Some(item),
-            [] => return Err(ImageError::invalid(format!("{place} holds no image"))),
+            [] => return Err(ImageError::invalid(format!("{place} contains no image"))),
             _ => {
                 let what =
-                    format!("{place} holds {} images; say which, by name or by :@INDEX: {}", items.len(), names());
+                    format!("{place} contains {} images; choose one by name or by :@INDEX: {}", items.len(), names());
                 return Err(ImageError::invalid(what));
             }
         },
@@ -125,14 +125,17 @@ fn choose<'a>(items: &'a [Item], selector: Option<&Selector>, place: &str) -> Re
             items.iter().find(|item| item.repo_tags.iter().flatten().any(|tag| is_named(tag, name)))
         }
         Some(Selector::Digest(_)) => {
-            return Err(ImageError::invalid("a docker archive has no digests to choose by; use a name or :@INDEX"));
+            return Err(ImageError::invalid(
+                "an image in a docker archive cannot be chosen by digest; use a name or :@INDEX",
+            ));
         }
     };
     let asked = selector.map(ToString::to_string).unwrap_or_default();
-    found.ok_or_else(|| ImageError::invalid(format!("{place} holds no image '{asked}'; it holds {}", names())))
+    found.ok_or_else(|| ImageError::invalid(format!("no image '{asked}' in {place}; available: {}", names())))
 }
 
-/// Writers differ in how much of a name they write: `docker.io/a/b:1`, `localhost/a/b:1`, `a/b:1`, and no tag is `latest`.
+/// Matches names across writers, which store `docker.io/a/b:1`, `localhost/a/b:1` or `a/b:1`; a missing tag means
+/// `latest`.
 fn is_named(tag: &str, asked: &str) -> bool {
     let short = |name: &str| {
         let name = ["docker.io/library/", "docker.io/", "localhost/"]

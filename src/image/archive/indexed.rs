@@ -1,4 +1,4 @@
-//! Archives on disk that hold an image, `docker save`'s or a layout's: indexed once by their headers, then read at will.
+//! Archives on disk that contain an image or a layout: indexed once by their headers, then read at random.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -35,18 +35,21 @@ impl IndexedArchive {
         let mut at = 0;
         loop {
             file.seek(SeekFrom::Start(at)).map_err(io)?;
-            // A small buffer: what lies between two headers is jumped over.
+            // A small buffer, because the content between two headers is skipped.
             let mut reader = TarReader::new(BufReader::with_capacity(4096, &file), limits);
             let entry = reader.next_member().map_err(|error| {
-                let what = if at == 0 { "is no image archive, neither tar nor gzip nor zstd:" } else { "is damaged" };
+                let what = if at == 0 { "is not an image archive (not tar, gzip or zstd):" } else { "is damaged" };
                 SourceError::invalid(format!("{} {what} {error}", path.display()))
             })?;
             let Some(entry) = entry else { break };
             let offset = at + reader.offset();
             let end = offset.saturating_add(if entry.kind == EntryKind::File { entry.size } else { 0 });
             if end > length {
-                let what =
-                    format!("{} is cut off: {} ends at byte {end}, the file has {length}", path.display(), entry.path);
+                let what = format!(
+                    "{} is truncated: {} ends at byte {end}, the file has {length} bytes",
+                    path.display(),
+                    entry.path
+                );
                 return Err(SourceError::invalid(what));
             }
             let member = match entry.kind {
@@ -62,14 +65,14 @@ impl IndexedArchive {
         Ok(Self { path: path.to_owned(), members })
     }
 
-    /// Whether it has such a member.
+    /// Returns true if the archive has this member.
     pub(super) fn contains(&self, path: &str) -> bool {
         self.members.contains_key(&ImagePath::from(path))
     }
 }
 
 impl IndexedArchive {
-    /// Where the bytes of a member are.
+    /// The byte range of a member.
     fn find(&self, path: &ImagePath) -> Result<Option<Range<u64>>, SourceError> {
         let mut member = self.members.get(path);
         // `docker save` links equal layers to each other, one step deep.
@@ -81,7 +84,7 @@ impl IndexedArchive {
                 None => return Ok(None),
             }
         }
-        Err(SourceError::invalid(format!("{}: the links of {path} go in a circle", self.path.display())))
+        Err(SourceError::invalid(format!("{}: the links of {path} form a loop", self.path.display())))
     }
 
     fn reader(&self, range: Range<u64>) -> Result<Box<dyn Read + Send>, SourceError> {

@@ -1,4 +1,4 @@
-//! Archives that hold an image, known by their content: what `docker save` writes, or an image layout.
+//! Archives that contain an image, detected by their content: those of `docker save`, and image layouts.
 
 pub(super) mod docker;
 mod indexed;
@@ -18,7 +18,7 @@ use self::docker::DockerArchive;
 use self::indexed::IndexedArchive;
 use self::stream::Stream;
 
-/// Opens an archive: a compressed one is read as a stream, another by the index of its members.
+/// Opens an archive: a compressed one as a stream, any other through an index of its members.
 pub(super) fn open(
     path: &Path,
     selector: Option<&Selector>,

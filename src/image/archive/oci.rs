@@ -14,14 +14,14 @@ use super::indexed::IndexedArchive;
 pub(in crate::image) static TRANSPORT: Transport = Transport {
     prefix: "oci-archive:",
     syntax: "FILE[:REF]",
-    description: "the same in a tar archive",
+    description: "an OCI image layout in a tar archive",
     kind: TransportKind::File,
     mark: None,
     parse: Target::path_and_selector,
     open: |target, request| super::open(target.path(), target.selector(), request),
 };
 
-/// Opens an archive that is no other's.
+/// Opens an archive that is not a docker archive.
 pub(super) fn open_indexed(
     files: IndexedArchive,
     path: &Path,
@@ -30,7 +30,7 @@ pub(super) fn open_indexed(
 ) -> Result<Box<dyn Medium>, SourceError> {
     let source = ImageLayout::open(files, &request.limits).map_err(|_layout| {
         SourceError::invalid(format!(
-            "{} is no image archive: it has neither manifest.json nor index.json",
+            "{} is not an image archive: it has neither manifest.json nor index.json",
             path.display()
         ))
     })?;

@@ -1,5 +1,5 @@
-//! An archive that goes by once: standard input, an engine's export, a compressed file. Layers are scanned as they arrive;
-//! the documents that say what they are come last.
+//! An archive that can be read only once: standard input, an engine's export, a compressed file. Layers are scanned as
+//! they arrive, because the documents that describe them come last.
 
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read};
@@ -21,33 +21,33 @@ use unpack::pipe::{PipeWriter, pipe, with_pipe};
 
 use super::docker;
 
-/// Bytes of all documents of an archive together.
+/// Maximum total size of an archive's documents in bytes.
 const DOCUMENTS: u64 = 64 << 20;
 
-/// An archive that can be read once, as a medium.
+/// An archive that can be read only once, as a medium.
 pub(in crate::image) struct Stream {
-    /// Where it is, for reports.
+    /// Name for reports.
     name: String,
-    /// Which of its images.
+    /// Selects among its images.
     selector: Option<Selector>,
     size: Option<u64>,
-    /// Its bytes, until they are read.
+    /// The stream, until it has been read.
     unread: Option<Box<dyn Read + Send>>,
     archive: StreamedArchive,
 }
 
 impl Stream {
-    /// A stream that nothing has been read of. `what` is its name in messages, `size` its bytes if they are known.
+    /// An unread stream. `what` is its name in messages, `size` its number of bytes if known.
     pub(in crate::image) fn new(name: String, what: &str, bytes: Box<dyn Read + Send>, size: Option<u64>) -> Self {
         Self { name, selector: None, size, unread: Some(bytes), archive: StreamedArchive::empty(what) }
     }
 
-    /// Chooses among several images.
+    /// Selects among several images.
     pub(super) fn select(self, selector: Option<Selector>) -> Self {
         Self { selector, ..self }
     }
 
-    /// Standard input.
+    /// A stream from standard input.
     pub(in crate::image) fn standard_input() -> Self {
         let name = "standard input";
         Self::new(name.to_owned(), name, Box::new(io::stdin()), None)
@@ -84,7 +84,7 @@ impl Medium for Stream {
     }
 }
 
-/// What an archive held.
+/// The content of a streamed archive.
 #[derive(Debug)]
 struct StreamedArchive {
     name: String,
@@ -99,7 +99,7 @@ impl StreamedArchive {
         Self { name: name.to_owned(), documents, layers, links }
     }
 
-    /// The layer that an image names, if it went by and is the right one. `what` names it in messages.
+    /// Finds a planned layer and verifies its diff ID. `what` names it in messages.
     fn scanned(&self, layer: &PlannedLayer, what: &str) -> Result<ScannedLayer, ImageError> {
         let path = match &layer.location {
             LayerLocation::Member(path) => path.clone(),
@@ -112,7 +112,7 @@ impl StreamedArchive {
         Ok(scanned.clone())
     }
 
-    /// The layer under a member's name, through links.
+    /// The layer under a member's name, following links.
     fn layer(&self, path: &ImagePath) -> Option<&ScannedLayer> {
         let mut path = path;
         for _ in 0..8 {
@@ -169,7 +169,7 @@ fn read(
 struct ArchiveReader<'l, R> {
     tar: TarReader<'l, R>,
     context: ScanContext<'l>,
-    /// Bytes of documents so far.
+    /// Total size of the documents so far, in bytes.
     documents: u64,
     found: StreamedArchive,
 }
@@ -204,7 +204,7 @@ impl<R: TarInput<Error = DecompressError>> ArchiveReader<'_, R> {
         Ok(())
     }
 
-    /// At least so many of the member's next bytes, where it has them.
+    /// Returns at least `least` of the member's next bytes, or all that remain.
     fn take(&mut self, least: usize) -> Result<Vec<u8>, ImageError> {
         let mut bytes = Vec::new();
         while bytes.len() < least {
@@ -217,7 +217,7 @@ impl<R: TarInput<Error = DecompressError>> ArchiveReader<'_, R> {
         Ok(bytes)
     }
 
-    /// Hashes a layer here and scans it on a thread of its own.
+    /// Hashes a layer here and scans it on another thread.
     fn layer(&mut self, entry: &Entry, head: &[u8]) -> Result<ScannedLayer, ImageError> {
         let (limits, pool) = (self.context.limits, self.context.pool);
         let expected = promised(&LayerLocation::Member(entry.path.clone()), Some(entry.size));
@@ -238,7 +238,7 @@ impl<R: TarInput<Error = DecompressError>> ArchiveReader<'_, R> {
             let fed = self.feed(&mut hasher, head, blocks_of(&mut blocks));
             blocks.finish();
             let scan: Result<LayerScan, ScanError> = scan.join().unwrap_or(Err(ScanError::Panicked));
-            // What broke the stream is the cause of what the scan says.
+            // A read error of the stream is the cause of the scan's error.
             fed?;
             let stored = hasher.finish();
             let scan = scan.map_err(scan_error)?;
@@ -270,7 +270,7 @@ impl<R: TarInput<Error = DecompressError>> ArchiveReader<'_, R> {
     }
 }
 
-/// The digest of a member against the one that it is named by.
+/// Compares the digest of a member with the one in its name.
 fn check(expected: &Digest, found: &Digest, size: u64) -> Result<(), ScanError> {
     if expected == found {
         return Ok(());
@@ -283,7 +283,8 @@ fn blocks_of(blocks: &mut PipeWriter) -> impl FnMut(&[u8]) -> bool {
     |bytes| blocks.write(bytes)
 }
 
-/// By content, since every writer names layers otherwise: compressed bytes, a tar header, or the zeros of an empty tar.
+/// Detects layers by content, because every writer names them differently: compressed bytes, a tar header, or (by name)
+/// an empty tar.
 fn is_layer(entry: &Entry, head: &[u8]) -> bool {
     let compressed = head.starts_with(&[0x1f, 0x8b]) || head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
     let ustar = head.get(257..262) == Some(b"ustar");
@@ -295,7 +296,7 @@ fn told_tar(name: &str, error: &TarError<DecompressError>) -> ImageError {
     match &error.what {
         TarErrorKind::Read(below) => ImageError::invalid(format!("{name}: {below}")),
         _ if error.offset < 512 => {
-            ImageError::invalid(format!("{name} is no image archive, neither tar nor gzip nor zstd: {error}"))
+            ImageError::invalid(format!("{name} is not an image archive (not tar, gzip or zstd): {error}"))
         }
         _ => ImageError::invalid(format!("{name} is damaged {error}")),
     }

@@ -1,5 +1,5 @@
-//! Where an engine may listen, chosen as Docker's command line chooses (docker(1), "Environment variables", and its
-//! contexts), and where Podman listens after that (podman-system-service(1)).
+//! Endpoints where an engine may listen, chosen as the Docker CLI does (docker(1), "Environment variables", and
+//! contexts), followed by Podman's (podman-system-service(1)).
 
 use std::path::{Path, PathBuf};
 
@@ -8,8 +8,8 @@ use crate::model::Environment;
 use super::context::context;
 use super::endpoint::{Endpoint, Tls};
 
-/// Every endpoint that would be tried, in order. Where the user names one there is no other: an engine that was not
-/// meant may hold another image of the same name.
+/// Every endpoint to try, in order. An endpoint that the user names is the only one: another engine may hold a
+/// different image of the same name.
 pub(crate) fn endpoints(environment: &Environment) -> Vec<Endpoint> {
     let config = environment
         .get("DOCKER_CONFIG")
@@ -24,7 +24,7 @@ pub(crate) fn endpoints(environment: &Environment) -> Vec<Endpoint> {
     }
 }
 
-/// The sockets of engines that nobody configured: Docker's system-wide, rootless and desktop ones, then Podman's.
+/// The default sockets: Docker's system-wide, rootless and desktop ones, then Podman's.
 fn defaults(environment: &Environment, tls: &Tls) -> Vec<Endpoint> {
     let below = |variable, rest| environment.get(variable).map(|folder| format!("unix://{folder}/{rest}"));
     let places = [
@@ -48,7 +48,7 @@ fn defaults(environment: &Environment, tls: &Tls) -> Vec<Endpoint> {
 
 fn tls(environment: &Environment, config: Option<&Path>) -> Tls {
     Tls {
-        // DOCKER_TLS alone means TLS without verification, which is not offered: it is verified here.
+        // DOCKER_TLS alone means TLS without verification; here it is always verified.
         wanted: environment.get("DOCKER_TLS_VERIFY").or_else(|| environment.get("DOCKER_TLS")).is_some(),
         certificates: environment
             .get("DOCKER_CERT_PATH")
@@ -63,7 +63,7 @@ pub(super) mod tests {
     use super::super::endpoint::Address;
     use super::*;
 
-    /// Every endpoint for these variables, one text each: what is tried, or why it is not.
+    /// Every endpoint for these variables, as text: the address, or why it is unusable.
     pub(in super::super) fn chosen(variables: &[(&str, &str)]) -> Vec<String> {
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let address = |endpoint: &Endpoint| match &endpoint.address {
@@ -76,7 +76,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_default_places() {
+    fn default_endpoints() {
         assert_eq!(chosen(&[]), ["unix /var/run/docker.sock", "unix /run/podman/podman.sock"]);
         assert_eq!(
             chosen(&[("HOME", "/nowhere"), ("XDG_RUNTIME_DIR", "/run/user/7"), ("CONTAINER_HOST", "tcp://pod:8080")]),
@@ -94,7 +94,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn docker_host_is_alone() {
+    fn docker_host_excludes_other_endpoints() {
         for (host, address) in [
             ("unix:///x.sock", "unix /x.sock"),
             (" tcp://box:1/ ", "http box:1"),
@@ -108,7 +108,7 @@ pub(super) mod tests {
             ("tcp://me:pw@box:1", "tcp://me@box:1 (DOCKER_HOST): tcp:// needs HOST:PORT and nothing else"),
             (
                 "npipe:////./x",
-                "npipe:////./x (DOCKER_HOST): npipe:// is not supported: unix://, tcp://, http:// and https:// are",
+                "npipe:////./x (DOCKER_HOST): npipe:// is not supported; use unix://, tcp://, http:// or https://",
             ),
         ] {
             assert_eq!(chosen(&[("DOCKER_HOST", host), ("DOCKER_CONTEXT", "x"), ("HOME", "/nowhere")]), [address]);

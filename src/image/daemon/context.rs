@@ -1,5 +1,5 @@
-//! Docker's contexts: named endpoints, one of them chosen by `DOCKER_CONTEXT` or by `currentContext` in Docker's
-//! configuration (docker-context(1)). The layout of the folders is that of Docker's command line.
+//! Docker contexts: named endpoints, selected by `DOCKER_CONTEXT` or by `currentContext` in Docker's configuration
+//! (docker-context(1)). The folder layout is that of the Docker CLI.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,17 +14,17 @@ use crate::model::{Hasher, printable};
 use super::endpoint::{Endpoint, Tls};
 use crate::model::Environment;
 
-/// Bytes of one of Docker's own configuration files; real ones have a few hundred.
+/// Maximum size of Docker's own configuration files in bytes; real ones have a few hundred.
 const CONFIG_BYTES: u64 = 1 << 20;
 
-/// The part of Docker's `config.json` that chooses a context.
+/// The part of Docker's `config.json` that selects a context.
 #[derive(Deserialize)]
 struct Config {
     #[serde(rename = "currentContext", default)]
     current_context: String,
 }
 
-/// The part of a context's `meta.json` that tells where its engine is.
+/// The part of a context's `meta.json` that locates its engine.
 #[derive(Deserialize)]
 struct Meta {
     #[serde(rename = "Endpoints", default)]
@@ -39,7 +39,7 @@ struct MetaEndpoint {
     skip_tls_verify: bool,
 }
 
-/// The endpoint of the context that is chosen, if one is. The context `default` is the absence of a choice.
+/// The endpoint of the selected context, if any. The context `default` means no selection.
 pub(super) fn context(environment: &Environment, config: Option<&Path>) -> Option<Endpoint> {
     let (name, chooser) = match (environment.get("DOCKER_CONTEXT"), config) {
         (Some(name), _) => (name.to_owned(), "DOCKER_CONTEXT".to_owned()),
@@ -48,7 +48,7 @@ pub(super) fn context(environment: &Environment, config: Option<&Path>) -> Optio
             let file = folder.join("config.json");
             match read_json::<Config>(&file) {
                 Ok(config) => (config?.current_context, printable(&file.to_string_lossy()).into_owned()),
-                // Which context is meant cannot be known, so none can be tried.
+                // The selected context is unknown, so no endpoint can be tried.
                 Err(why) => return Some(Endpoint::unusable("the context of Docker's configuration".to_owned(), why)),
             }
         }
@@ -58,13 +58,13 @@ pub(super) fn context(environment: &Environment, config: Option<&Path>) -> Optio
     }
     let origin = format!("context {}, chosen by {chooser}", printable(&name));
     Some(match config {
-        None => Endpoint::unusable(origin, "neither DOCKER_CONFIG nor HOME says where contexts are".to_owned()),
+        None => Endpoint::unusable(origin, "cannot locate contexts: neither DOCKER_CONFIG nor HOME is set".to_owned()),
         Some(folder) => context_endpoint(&name, origin, folder),
     })
 }
 
 fn context_endpoint(name: &str, origin: String, config: &Path) -> Endpoint {
-    // Docker files a context under the SHA-256 of its name.
+    // Docker stores a context under the SHA-256 of its name.
     let mut hasher = Hasher::sha256();
     hasher.update(name.as_bytes());
     let digest = hasher.finish();
@@ -74,21 +74,21 @@ fn context_endpoint(name: &str, origin: String, config: &Path) -> Endpoint {
         Err(why) => return Endpoint::unusable(origin, why),
     };
     let Some(meta) = meta else {
-        let why = "there is no such context: docker context ls lists them".to_owned();
+        let why = "no such context; docker context ls lists them".to_owned();
         return Endpoint::unusable(origin, why);
     };
     let Some(docker) = meta.endpoints.get("docker").filter(|docker| !docker.host.is_empty()) else {
         return Endpoint::unusable(origin, "the context has no endpoint for Docker".to_owned());
     };
     if docker.skip_tls_verify {
-        let why = "the context skips the verification of TLS, which is not supported: give it the engine's ca.pem";
+        let why = "the context skips TLS verification, which is not supported: give it the engine's ca.pem";
         return Endpoint::unusable(origin, why.to_owned());
     }
     let certificates = contexts.join("tls").join(digest.hex()).join("docker");
     Endpoint::new(&docker.host, &origin, &Tls { wanted: certificates.is_dir(), certificates })
 }
 
-/// A file of JSON, `None` where there is no file.
+/// Parses a JSON file; `None` if it does not exist.
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, String> {
     let shown = path.to_string_lossy();
     let shown = printable(&shown);
@@ -140,11 +140,11 @@ mod tests {
         assert_eq!(by_name("lab"), "unix /lab.sock");
         assert_eq!(by_name("far"), format!("tls far:2376 {config}/{far}"));
         assert_eq!(by_name("default"), defaults);
-        assert!(by_name("lax").contains("skips the verification of TLS"));
+        assert!(by_name("lax").contains("skips TLS verification"));
         assert!(by_name("void").contains("has no endpoint for Docker"));
         assert_eq!(
             by_name("gone"),
-            "context gone, chosen by DOCKER_CONTEXT: there is no such context: docker context ls lists them"
+            "context gone, chosen by DOCKER_CONTEXT: no such context; docker context ls lists them"
         );
 
         let current = || chosen(&[("DOCKER_CONFIG", config)]).join(", ");

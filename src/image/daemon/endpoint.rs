@@ -1,40 +1,40 @@
-//! A place where an engine may listen, as `DOCKER_HOST` names it.
+//! An endpoint where an engine may listen, in the syntax of `DOCKER_HOST`.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use crate::model::printable;
 
-/// One place where an engine may listen.
+/// An endpoint where an engine may listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint {
-    /// As one would write it in `DOCKER_HOST`, without secrets; empty where nothing tells it.
+    /// The endpoint in the syntax of `DOCKER_HOST`, without secrets; empty where it is unknown.
     pub text: String,
-    /// Who says so: a variable, a context, or a default.
+    /// Origin of the endpoint: a variable, a context, or a default.
     pub origin: String,
-    /// What it means.
+    /// The parsed address.
     pub address: Address,
 }
 
-/// What an endpoint means.
+/// The address of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Address {
     /// The path of a socket.
     Unix(String),
-    /// `HOST:PORT`, in the clear.
+    /// `HOST:PORT`, unencrypted.
     Http(String),
     /// `HOST:PORT` behind TLS.
     Tls {
         /// `HOST:PORT`.
         host: String,
-        /// The folder with `ca.pem`, and with `cert.pem` and `key.pem` where the engine wants to know its clients.
+        /// The folder with `ca.pem`, and with `cert.pem` and `key.pem` where the engine authenticates its clients.
         certificates: PathBuf,
     },
-    /// Nothing that can be reached from here, and why.
+    /// Not reachable from here, with the reason.
     Unusable(String),
 }
 
-/// What is known about TLS before the address is read.
+/// TLS settings from the environment or the context.
 pub(super) struct Tls {
     pub(super) wanted: bool,
     pub(super) certificates: PathBuf,
@@ -56,7 +56,7 @@ impl Address {
         if host.starts_with('/') {
             return Self::Unusable(format!("write unix://{}", printable(host)));
         }
-        // Docker reads a host without a scheme as tcp.
+        // Docker treats a host without a scheme as tcp.
         let (scheme, rest) = host.split_once("://").unwrap_or(("tcp", host));
         match scheme {
             "unix" if rest.starts_with('/') => Self::Unix(rest.to_owned()),
@@ -70,7 +70,7 @@ impl Address {
                 ))
             }
             other => Self::Unusable(format!(
-                "{}:// is not supported: unix://, tcp://, http:// and https:// are",
+                "{}:// is not supported; use unix://, tcp://, http:// or https://",
                 printable(other)
             )),
         }
@@ -85,7 +85,7 @@ impl Address {
         let secure = tls.wanted || scheme == "https";
         let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
         let host = match (has_port, scheme, secure) {
-            // The ports that Docker's documentation gives to its API.
+            // The default ports of Docker's API.
             (false, "tcp", true) => format!("{host}:2376"),
             (false, "tcp", false) => format!("{host}:2375"),
             _ => host.to_owned(),
@@ -94,7 +94,7 @@ impl Address {
     }
 }
 
-/// An address for people: without a password, and harmless to a terminal.
+/// The address for display: without a password and without control characters.
 fn shown(host: &str) -> String {
     let (scheme, rest) = host.split_once("://").map_or(("", host), |(scheme, rest)| (scheme, rest));
     let rest = match rest.split_once('@') {

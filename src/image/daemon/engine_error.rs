@@ -1,5 +1,5 @@
-//! Errors of an engine, in words for people. The client library's own texts name its layers; these keep what the system or
-//! the engine said.
+//! Errors of an engine, in readable words. The client library's own texts name its layers; these keep the message of
+//! the system or the engine.
 
 use std::io::{self, ErrorKind};
 
@@ -10,7 +10,7 @@ use crate::model::printable;
 
 use super::super::SourceError;
 
-/// Characters of an engine's message that are passed on.
+/// Maximum number of characters kept of an engine's message.
 const MESSAGE: usize = 500;
 
 /// A failed request.
@@ -21,16 +21,16 @@ pub(crate) struct EngineError {
     pub(crate) text: String,
 }
 
-/// Whose failure it is.
+/// Category of a failed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EngineErrorKind {
-    /// No engine answered, or the answer broke off.
+    /// No engine answered, or the answer was cut short.
     Unreachable,
-    /// The system or the engine does not let us in.
+    /// The system or the engine refused access.
     Denied,
-    /// The engine does not have it.
+    /// The engine does not have the image.
     Missing,
-    /// The engine answered with something else.
+    /// The engine sent an unexpected answer.
     Unexpected,
 }
 
@@ -39,7 +39,7 @@ impl EngineError {
         Self { kind, text: text.into() }
     }
 
-    /// The error of the stage, saying `what` was attempted.
+    /// Converts to the source's error, where `what` was attempted.
     pub(super) fn into_error(self, what: &str) -> SourceError {
         let Self { kind, text } = self;
         let what = format!("{what}: {text}");
@@ -55,7 +55,7 @@ impl EngineError {
 impl From<&io::Error> for EngineError {
     fn from(error: &io::Error) -> Self {
         match error.kind() {
-            ErrorKind::NotFound => Self::new(EngineErrorKind::Unreachable, "there is no such socket"),
+            ErrorKind::NotFound => Self::new(EngineErrorKind::Unreachable, "no such socket"),
             ErrorKind::ConnectionRefused => {
                 Self::new(EngineErrorKind::Unreachable, "connection refused, nothing listens there")
             }
@@ -78,15 +78,15 @@ impl From<&Error> for EngineError {
                 Self::new(kind, if said.is_empty() { format!("HTTP status {status_code}") } else { said })
             }
             Error::JsonDataError { message: why, .. } => {
-                Self::new(EngineErrorKind::Unexpected, format!("its answer is not the API's: {why}"))
+                Self::new(EngineErrorKind::Unexpected, format!("the answer does not follow Docker's API: {why}"))
             }
             Error::JsonSerdeError { err } => {
-                Self::new(EngineErrorKind::Unexpected, format!("its answer is not the API's: {err}"))
+                Self::new(EngineErrorKind::Unexpected, format!("the answer does not follow Docker's API: {err}"))
             }
             Error::IOError { err } => err.into(),
             Error::RequestTimeoutError => Self::new(EngineErrorKind::Unreachable, "no answer in time"),
             other => {
-                // The innermost cause is the one that tells something: the rest are names of layers.
+                // The innermost cause is the informative one; the others only name layers.
                 let mut cause: &(dyn std::error::Error + 'static) = other;
                 loop {
                     if let Some(error) = cause.downcast_ref::<io::Error>() {
@@ -102,14 +102,14 @@ impl From<&Error> for EngineError {
     }
 }
 
-/// How an engine spells an error: `{"message": …}` as a response, `{"errorDetail": …, "error": …}` in a stream.
+/// An engine's error object: `{"message": …}` as a response, `{"errorDetail": …, "error": …}` in a stream.
 #[derive(Deserialize)]
 struct Complaint {
     #[serde(alias = "error")]
     message: String,
 }
 
-/// The error that an engine wrote at the end of `bytes` in place of what it should have sent.
+/// The error that an engine wrote at the end of `bytes` instead of the rest of the data.
 pub(super) fn complaint(bytes: &[u8]) -> Option<String> {
     [&b"{\"errorDetail\""[..], b"{\"error\"", b"{\"message\"", b"{\"cause\""].iter().find_map(|start| {
         let text = bytes.get(memchr::memmem::find(bytes, start)?..)?;
@@ -117,7 +117,7 @@ pub(super) fn complaint(bytes: &[u8]) -> Option<String> {
     })
 }
 
-/// What an engine says, as one harmless line.
+/// An engine's message on one line, without control characters.
 pub(super) fn message(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     printable(&line.chars().take(MESSAGE).collect::<String>()).into_owned()
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn complaints_in_a_stream() {
+    fn errors_inside_a_stream() {
         let mut bytes = b"usr/lib\0\0{\"errorDetail\":1".to_vec();
         assert_eq!(complaint(&bytes), None);
         bytes = b"usr/lib\0\0".to_vec();

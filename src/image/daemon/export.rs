@@ -1,4 +1,4 @@
-//! An image on its way out of an engine: the body of one response as a reader.
+//! An image exported by an engine: the body of one response as a reader.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read};
@@ -14,18 +14,18 @@ use crate::model::part_mut;
 
 use super::engine_error::{EngineError, EngineErrorKind, complaint};
 
-/// The pieces of a body, as they arrive.
+/// The chunks of a body, as they arrive.
 pub(super) type Frames = Pin<Box<dyn Stream<Item = Result<Bytes, Error>> + Send>>;
 
 /// A tar archive ends with two blocks of zeros (POSIX pax, "ustar Interchange Format").
 const END: usize = 1024;
-/// The last bytes that are kept to see how the stream ended; an engine's error text has a few hundred.
+/// Number of last bytes kept to see how the stream ended; an engine's error text has a few hundred.
 const TAIL: usize = 8 << 10;
 
-/// The tar stream of one image. It pulls: nothing is fetched that was not asked for, and dropping it closes the
-/// connection at once, for the connection runs only while somebody reads.
+/// The tar stream of one image. It is pull-based: data is fetched only on read, and dropping it closes the connection
+/// at once because the connection makes progress only during reads.
 pub(super) struct Export {
-    // Before the runtime that it runs on, so that it goes first.
+    // Declared before the runtime that it runs on, so that it is dropped first.
     frames: Frames,
     runtime: Runtime,
     patience: Duration,
@@ -38,13 +38,13 @@ pub(super) struct Export {
 enum ExportState {
     Flowing,
     Ended,
-    /// Asked again after an error, it tells the same error: an end would look as if all had come.
+    /// Further reads return the same error: an end of file would look like a complete stream.
     Failed(ErrorKind, String),
 }
 
 impl Export {
-    /// Waits for the first bytes, however long the engine packs the image: until then the engine can still say in the
-    /// usual way that it has no such image. `patience` bounds every wait, not the whole transfer.
+    /// Waits for the first bytes, however long the engine packs the image: until then the engine can still report a
+    /// missing image by its HTTP status. `patience` bounds every single wait, not the whole transfer.
     pub(super) fn open(runtime: Runtime, frames: Frames, patience: Duration) -> Result<Self, EngineError> {
         let (frame, total, tail) = (Bytes::new(), 0, Vec::new());
         let mut export = Self { frames, runtime, patience, frame, total, tail, state: ExportState::Flowing };
@@ -52,22 +52,22 @@ impl Export {
         if export.frame.is_empty() {
             return Err(EngineError::new(EngineErrorKind::Unexpected, "the engine sent nothing"));
         }
-        // No name in such an archive begins like this: it is an error text under the status of success.
+        // No member name in such an archive begins like this: it is an error text sent with status 200.
         if export.frame.starts_with(b"{") {
             while export.tail.len() < TAIL && export.next()?.is_some() {}
             let what =
-                complaint(&export.tail).unwrap_or_else(|| "the engine sent JSON in place of an archive".to_owned());
+                complaint(&export.tail).unwrap_or_else(|| "the engine sent JSON instead of an archive".to_owned());
             return Err(EngineError::new(EngineErrorKind::Unexpected, what));
         }
         Ok(export)
     }
 
-    /// The next piece; `None` at the end of the body.
+    /// The next chunk; `None` at the end of the body.
     fn next(&mut self) -> Result<Option<Bytes>, EngineError> {
         let Self { frames, runtime, patience, .. } = self;
         let next = runtime.block_on(async { tokio::time::timeout(*patience, frames.next()).await });
         let Ok(next) = next else {
-            let why = format!("nothing came for {} seconds", patience.as_secs());
+            let why = format!("no data for {} seconds", patience.as_secs());
             return Err(EngineError::new(EngineErrorKind::Unreachable, why));
         };
         let Some(frame) = next.transpose().map_err(|error| EngineError::from(&error))? else { return Ok(None) };
@@ -79,8 +79,8 @@ impl Export {
         Ok(Some(frame))
     }
 
-    /// Whether the body ended as an archive ends. HTTP's own framing shows a connection that broke, not an engine that
-    /// gave up: it writes its error behind what it has sent, and ends the response properly.
+    /// Checks that the body ended as an archive does. HTTP framing reveals a broken connection, but not an engine that
+    /// gave up: it appends its error to what it has sent and ends the response properly.
     fn check_end(&self) -> Result<(), (ErrorKind, String)> {
         let end = self.tail.get(self.tail.len().saturating_sub(END)..).unwrap_or_default();
         if end.len() == END && end.iter().all(|&byte| byte == 0) {
@@ -88,12 +88,12 @@ impl Export {
         }
         match complaint(&self.tail) {
             Some(said) => Err((ErrorKind::Other, said)),
-            None => Err((ErrorKind::UnexpectedEof, "it ended without the archive's end marker".to_owned())),
+            None => Err((ErrorKind::UnexpectedEof, "the archive's end marker is missing".to_owned())),
         }
     }
 
     fn fail(&mut self, kind: ErrorKind, why: &str) -> io::Error {
-        let text = format!("the engine broke off the export after {} bytes: {why}", self.total);
+        let text = format!("the engine's export broke off after {} bytes: {why}", self.total);
         self.frame = Bytes::new();
         self.state = ExportState::Failed(kind, text.clone());
         io::Error::new(kind, text)

@@ -1,4 +1,4 @@
-//! An engine for tests: a socket, and one answer for each request.
+//! A fake engine for tests: a socket, and one answer for each request.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -12,7 +12,7 @@ use crate::model::Limits;
 use super::super::source::AccessOptions;
 use super::Engine;
 
-/// Says who it is as Docker does, with the newest API at `{}`.
+/// Docker's answer to `/version`; `{}` is the newest API version.
 const VERSION: &str = r#"{"Components":[{"Name":"Engine","Version":"28.2.2"}],"Version":"28.2.2","ApiVersion":"{}"}"#;
 
 pub(super) struct Fake {
@@ -21,8 +21,8 @@ pub(super) struct Fake {
 }
 
 impl Fake {
-    /// Listens, and answers everything but `/version` with what `answer` writes for the request's target. The
-    /// connection is closed after each answer.
+    /// Listens, and answers every request except `/version` with what `answer` writes for its target. Closes the
+    /// connection after each answer.
     pub(super) fn new(api: &'static str, answer: impl Fn(&str, &mut UnixStream) + Send + 'static) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join("engine.sock")).unwrap();
@@ -33,7 +33,7 @@ impl Fake {
                 let head = BufReader::new(&stream).lines().map_while(Result::ok).take_while(|line| !line.is_empty());
                 let Some(first) = head.collect::<Vec<_>>().into_iter().next() else { continue };
                 let target = first.split(' ').nth(1).unwrap_or_default().to_owned();
-                // Before the answer: who has it may ask at once what was requested.
+                // Sent before the answer, so that a test that has the answer can read the request.
                 let _ = sender.send(target.clone());
                 if target.ends_with("/version") {
                     respond(&mut stream, "200 OK", VERSION.replace("{}", api).as_bytes());
@@ -59,14 +59,14 @@ impl Fake {
     }
 }
 
-/// A whole response.
+/// Writes a complete response.
 pub(super) fn respond(stream: &mut UnixStream, status: &str, body: &[u8]) {
-    // The other side may hang up whenever it likes.
+    // The client may hang up at any time.
     let _ = write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
     let _ = stream.write_all(body);
 }
 
-/// A response in chunks, and whether it ends properly.
+/// Writes a chunked response, with the final chunk only if `ends`.
 pub(super) fn respond_chunked(stream: &mut UnixStream, chunks: &[&[u8]], ends: bool) {
     let _ = write!(stream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n");
     for chunk in chunks {
@@ -79,7 +79,7 @@ pub(super) fn respond_chunked(stream: &mut UnixStream, chunks: &[&[u8]], ends: b
     }
 }
 
-/// The options of a run with these variables.
+/// The access options for these variables.
 pub(super) fn options(variables: &[(&str, &str)]) -> AccessOptions {
     AccessOptions {
         cert_dir: None,

@@ -1,4 +1,5 @@
-//! Where an engine on this machine keeps the layers of an image, unpacked (Engine API, ImageInspect, `GraphDriver`).
+//! The folders where an engine on this machine keeps the unpacked layers of an image (Engine API, ImageInspect,
+//! `GraphDriver`).
 
 use std::path::PathBuf;
 
@@ -12,27 +13,24 @@ use super::Engine;
 /// An image in an engine's own folders.
 #[derive(Clone, Debug)]
 pub(crate) struct EngineFolders {
-    /// Its ID: what the engine says is the digest of its configuration.
+    /// The image ID, which the engine reports as the digest of the configuration.
     pub id: Digest,
-    /// The folders of its layers, the lowest first, each with the diff ID that it is said to have.
+    /// The layers' folders, lowest first, each with the diff ID that the engine reports.
     pub layers: Vec<(PathBuf, Digest)>,
-    /// What the engine says of its configuration.
+    /// The configuration as the engine reports it.
     pub config: ImageConfig,
 }
 
 impl Engine {
-    /// Where the layers of the image `name` are. Only Docker's driver overlay2 and Podman's overlay have a folder for each.
+    /// Locates the layers of the image `name`. Only Docker's driver overlay2 and Podman's overlay have a folder for
+    /// each.
     pub(crate) fn folders(&self, name: &str) -> Result<EngineFolders, SourceError> {
         let refused = |why: &str| SourceError::Invalid {
-            what: format!(
-                "the layers of '{}' in {} cannot be read as folders: {why}",
-                printable(name),
-                self.describe()
-            ),
-            hint: Some("leave out --unverified: the engine then exports the image".to_owned()),
+            what: format!("cannot read the layers of '{}' in {} as folders: {why}", printable(name), self.describe()),
+            hint: Some("leave out --unverified to have the engine export the image".to_owned()),
         };
         if !self.is_local() {
-            return Err(refused("it may run on another machine"));
+            return Err(refused("the engine may run on another machine"));
         }
         let id = self.find(name)?.id;
         folders_of(self.inspect(name)?, id).map_err(|why| refused(&why))
@@ -40,13 +38,13 @@ impl Engine {
 }
 
 fn folders_of(image: ImageInspect, id: Digest) -> Result<EngineFolders, String> {
-    let driver = image.graph_driver.ok_or("the engine does not say where they are")?;
+    let driver = image.graph_driver.ok_or("the engine does not report where they are")?;
     if !matches!(driver.name.as_str(), "overlay2" | "overlay") {
-        return Err(format!("its storage driver is {}, and only overlay2 is known", printable(&driver.name)));
+        return Err(format!("its storage driver is {}; only overlay2 is supported", printable(&driver.name)));
     }
     let folders = |key: &str| driver.data.get(key).filter(|list| !list.is_empty());
-    // The uppermost comes first in the list of the lower ones.
-    let upper = folders("UpperDir").ok_or("the engine does not say where they are")?;
+    // LowerDir lists the uppermost folder first.
+    let upper = folders("UpperDir").ok_or("the engine does not report where they are")?;
     let lower = folders("LowerDir").into_iter().flat_map(|list| list.split(':')).collect::<Vec<_>>();
     let paths: Vec<PathBuf> = lower.into_iter().rev().chain([upper.as_str()]).map(PathBuf::from).collect();
     let diff_ids = image.root_fs.and_then(|files| files.layers).unwrap_or_default();
@@ -94,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_are_told_from_the_lowest_on() {
+    fn folders_are_listed_from_the_lowest_on() {
         let driver = r#"{"Name":"overlay2","Data":{"LowerDir":"/o/b/diff:/o/a/diff","UpperDir":"/o/c/diff","MergedDir":"/o/c/merged"}}"#;
         let image = ask(driver, 3).unwrap();
         let paths: Vec<_> = image.layers.iter().map(|(path, _)| path.to_str().unwrap()).collect();
@@ -105,16 +103,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_all_folders_is_refused() {
+    fn incomplete_folders_are_refused() {
         for (driver, layers, why) in [
             (r#"{"Name":"btrfs","Data":{}}"#, 1, "its storage driver is btrfs"),
             (r#"{"Name":"overlay2","Data":{"UpperDir":"/o/c/diff"}}"#, 2, "names 1 folders for 2 layers"),
             (r#"{"Name":"overlay2","Data":{"UpperDir":"o/c/diff"}}"#, 1, "names 1 folders for 1 layers"),
-            (r#"{"Name":"overlay2","Data":{"LowerDir":"/o/c/diff"}}"#, 1, "does not say where"),
-            ("null", 1, "does not say where"),
+            (r#"{"Name":"overlay2","Data":{"LowerDir":"/o/c/diff"}}"#, 1, "does not report where"),
+            ("null", 1, "does not report where"),
         ] {
             let error = ask(driver, layers).unwrap_err();
-            assert!(error.contains(why) && error.ends_with("the engine then exports the image"), "{error}");
+            assert!(error.contains(why) && error.ends_with("to have the engine export the image"), "{error}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! An image of an engine, as a medium: its export, or its folders where nothing need be verified.
+//! An engine's image as a medium: its export, or its folders where verification is waived.
 
 use crate::image::archive::stream::Stream;
 use crate::image::medium::{Medium, Transport, TransportKind};
@@ -13,14 +13,14 @@ use super::unverified::FolderImage;
 pub(in crate::image) static TRANSPORT: Transport = Transport {
     prefix: "docker-daemon:",
     syntax: "NAME",
-    description: "in an engine",
+    description: "an image in an engine",
     kind: TransportKind::Engine,
     mark: None,
     parse: Target::plain,
     open: |target, request| open(target.text(), request),
 };
 
-/// Opens the image that the first engine with an answer has under this name.
+/// Opens the image of this name in the first engine that answers.
 pub(in crate::image) fn open(name: &str, request: &Request) -> Result<Box<dyn Medium>, SourceError> {
     let engine = Engine::connect(&request.options)?;
     let place = format!("docker-daemon:{name} ({})", engine.describe());
@@ -32,7 +32,7 @@ pub(in crate::image) fn open(name: &str, request: &Request) -> Result<Box<dyn Me
         PlatformChoice::One(platform) => Some(platform),
         PlatformChoice::Host | PlatformChoice::All => None,
     };
-    // By its ID: a name without a tag would export every tag of the repository.
+    // Export by ID: a name without a tag would export every tag of the repository.
     let export = engine.export(image.id.as_str(), platform)?;
     let what = format!("{name} of {}", engine.describe());
     Ok(Box::new(Stream::new(place, &what, export, image.size)))

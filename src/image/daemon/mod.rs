@@ -1,8 +1,8 @@
-//! Images that an engine holds, over Docker's API (Docker Engine API, v1.40 and later; Podman speaks v1.41 of it). The
+//! Images that an engine holds, over Docker's API (Docker Engine API, v1.40 and later; Podman implements v1.41). The
 //! engine packs an image into one tar stream, as `docker save` does, which is read as it arrives.
 //!
-//! The client library is asynchronous; what it runs on stays in here. Every request has a runtime of its own on the
-//! caller's thread, so nothing runs while nobody waits.
+//! The client library is asynchronous, and its runtime does not leave this module. Every request has its own runtime on
+//! the caller's thread, so nothing runs between requests.
 
 mod candidates;
 mod context;
@@ -37,12 +37,12 @@ pub(crate) use self::engine_error::{EngineError, EngineErrorKind};
 use self::export::Export;
 use super::source::{AccessOptions, SourceError};
 
-/// How long an engine may take to say who it is.
+/// Time limit for an engine to identify itself.
 const GREETING: Duration = Duration::from_secs(30);
-/// How long an engine may keep silent while it works. Before the first byte of an export Docker's graph drivers and
-/// Podman write the whole archive to their disk; Podman adds up all files of an image for its size.
+/// Time limit for an engine to stay silent while it works. Before the first byte of an export Docker's graph drivers
+/// and Podman write the whole archive to disk; Podman sums the sizes of all files of an image.
 const PATIENCE: Duration = Duration::from_mins(30);
-/// The first API whose export takes a platform (Docker 28).
+/// The first API version whose export takes a platform (Docker 28).
 const PLATFORM_API: (u32, u32) = (1, 48);
 
 /// An engine that answered.
@@ -55,23 +55,23 @@ pub(crate) struct Engine {
     api: (u32, u32),
 }
 
-/// What an engine knows of an image that it holds.
+/// An engine's description of an image that it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LocalImage {
-    /// Its ID in this engine: the digest of its configuration, or of its index where containerd keeps the images.
+    /// The image ID: the digest of the configuration, or of the index where containerd stores the images.
     pub id: Digest,
-    /// Names with a tag, as the engine spells them.
+    /// Names with a tag, in the engine's spelling.
     pub tags: Vec<String>,
-    /// Names with the digest under which a registry has it.
+    /// Names with the digest that the registry assigned.
     pub digests: Vec<String>,
-    /// What it runs on, where the engine says so.
+    /// The platform, if the engine reports it.
     pub platform: Option<Platform>,
-    /// Bytes of its unpacked layers, where the engine says so. An export has about as many.
+    /// Size of the unpacked layers in bytes, if the engine reports it. An export is about as large.
     pub size: Option<u64>,
 }
 
 impl Engine {
-    /// The first endpoint behind which an engine answers.
+    /// Connects to the first endpoint where an engine answers.
     pub(crate) fn connect(options: &AccessOptions) -> Result<Self, SourceError> {
         let mut tried = Vec::new();
         for endpoint in endpoints(&options.environment) {
@@ -83,41 +83,41 @@ impl Engine {
         Err(no_engine(&tried))
     }
 
-    /// Which engine this is, where: `Docker 28.2.2 at unix:///var/run/docker.sock`.
+    /// Name, version and address: `Docker 28.2.2 at unix:///var/run/docker.sock`.
     pub(crate) fn describe(&self) -> String {
         format!("{} {} at {}", self.product, self.version, self.endpoint.text)
     }
 
-    /// Whose product it is: `Docker` or `Podman`.
+    /// The product: `Docker` or `Podman`.
     pub(crate) const fn product(&self) -> &'static str {
         self.product
     }
 
-    /// Whether it runs on this machine.
+    /// Returns true if the engine certainly runs on this machine.
     pub(crate) const fn is_local(&self) -> bool {
         matches!(self.endpoint.address, Address::Unix(_))
     }
 
-    /// The client that talks to it.
+    /// The API client.
     pub(crate) const fn client(&self) -> &Docker {
         &self.docker
     }
 
-    /// What the engine knows of the image `name`: a name with or without tag or digest, or an ID.
+    /// Looks up the image `name`: a name with or without tag or digest, or an ID.
     pub(crate) fn find(&self, name: &str) -> Result<LocalImage, SourceError> {
         let image = self.inspect(name)?;
         let odd = |what: &str| {
-            SourceError::invalid(format!("the answer of {} about '{}' {what}", self.describe(), printable(name)))
+            SourceError::invalid(format!("the answer from {} about '{}' {what}", self.describe(), printable(name)))
         };
         let id = image.id.ok_or_else(|| odd("has no image ID"))?;
         let id = if id.contains(':') { id } else { format!("sha256:{id}") };
-        // Engines before API 1.43 write <none> where there is no name.
+        // Engines before API 1.43 write `<none>` for a missing name.
         let named = |names: Option<Vec<String>>| {
             names.unwrap_or_default().into_iter().filter(|name| !name.contains("<none>")).collect()
         };
         let some = |text: Option<String>| text.filter(|text| !text.is_empty());
         Ok(LocalImage {
-            id: id.parse().map_err(|error| odd(&format!("has a strange image ID: {error}")))?,
+            id: id.parse().map_err(|error| odd(&format!("has an invalid image ID: {error}")))?,
             tags: named(image.repo_tags),
             digests: named(image.repo_digests),
             platform: some(image.os).zip(some(image.architecture)).map(|(os, architecture)| Platform {
@@ -129,12 +129,12 @@ impl Engine {
         })
     }
 
-    /// The image as `docker save` writes it. `platform` chooses among several where the engine can hold several and its
-    /// API lets choose; otherwise there comes what is there, and the caller compares.
+    /// Exports the image as `docker save` does. `platform` selects among several if the API supports it; otherwise the
+    /// engine sends what it has, and the caller compares.
     pub(crate) fn export(&self, name: &str, platform: Option<&Platform>) -> Result<Box<dyn Read + Send>, SourceError> {
         check_name(name)?;
         let last = name.rsplit('/').next().unwrap_or_default();
-        // A name alone stands for all its tags in an export, and for `latest` everywhere else (Engine API, ImageGet).
+        // A name without a tag means all its tags in an export, and `latest` everywhere else (Engine API, ImageGet).
         let id = if last.contains([':', '@']) { None } else { Some(self.find(name)?.id) };
         let platform = platform.filter(|_| self.api >= PLATFORM_API);
         let docker = match platform {
@@ -156,7 +156,7 @@ impl Engine {
         check_name(name)?;
         ask(PATIENCE, self.docker.inspect_image(name)).map_err(|error| match error.kind {
             EngineErrorKind::Missing => self.missing(name),
-            _ => error.into_error(&format!("cannot ask {} for '{name}'", self.describe())),
+            _ => error.into_error(&format!("cannot query {} for '{name}'", self.describe())),
         })
     }
 
@@ -168,14 +168,14 @@ impl Engine {
         ))
     }
 
-    /// Asks who listens at `endpoint`. There is no version to negotiate: the library's requests name none (bollard 0.21
-    /// drops it from the path), so each engine answers in the newest API it has.
+    /// Identifies the engine at `endpoint`. No API version is negotiated: the library's requests name none (bollard
+    /// 0.21 drops it from the path), so each engine answers with its newest API.
     fn greet(endpoint: &Endpoint) -> Result<Self, EngineError> {
         let docker = client(&endpoint.address)?;
         let version = ask(GREETING, docker.version())?;
         let api = version.api_version.as_deref().and_then(numbers);
         let api =
-            api.ok_or_else(|| EngineError::new(EngineErrorKind::Unexpected, "what answers there is no engine"))?;
+            api.ok_or_else(|| EngineError::new(EngineErrorKind::Unexpected, "what answers there is not an engine"))?;
         let endpoint = endpoint.clone();
         let product = product(&version);
         Ok(Self { docker, endpoint, product, version: message(&version.version.unwrap_or_default()), api })
@@ -188,19 +188,19 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// A client for an address; nothing is sent yet.
+/// Creates a client for an address. Sends nothing.
 fn client(address: &Address) -> Result<Docker, EngineError> {
     let patience = PATIENCE.as_secs();
     let docker = match address {
         Address::Unusable(why) => return Err(EngineError::new(EngineErrorKind::Unreachable, why)),
         Address::Unix(path) => {
-            // The library takes a socket behind a closed folder for one that is not there.
+            // The library reports a socket in an inaccessible folder as missing.
             fs::metadata(path).map_err(|error| EngineError::from(&error))?;
             Docker::connect_with_unix(path, patience, API_DEFAULT_VERSION)
         }
         Address::Http(host) => Docker::connect_with_http(host, patience, API_DEFAULT_VERSION),
         Address::Tls { host, certificates } => {
-            // Whoever comes first chooses the cryptography of the process; all of ours choose this one.
+            // The first caller chooses the cryptography provider of the process; all callers choose this one.
             drop(rustls::crypto::ring::default_provider().install_default());
             let [key, certificate, ca] = ["key.pem", "cert.pem", "ca.pem"].map(|file| certificates.join(file));
             if let Err(error) = fs::metadata(&ca) {
@@ -216,7 +216,7 @@ fn client(address: &Address) -> Result<Docker, EngineError> {
     docker.map_err(|error| EngineError::from(&error))
 }
 
-/// A client whose requests name a platform. The library's export has no such parameter.
+/// A client whose requests carry a platform. The library's export has no such parameter.
 fn with_platform(docker: Docker, platform: &Platform) -> Docker {
     use std::fmt::Write as _;
 
@@ -237,7 +237,7 @@ fn with_platform(docker: Docker, platform: &Platform) -> Docker {
     })
 }
 
-/// Only what can stand in a name or an ID: the library puts it into the request's path as it is.
+/// Accepts only characters of names and IDs: the library puts the name into the request's path unescaped.
 fn check_name(name: &str) -> Result<(), SourceError> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'/' | b':' | b'@');
     let whole = |part: &str| !part.is_empty() && !part.bytes().all(|b| b == b'.');
@@ -257,7 +257,7 @@ fn product(version: &SystemVersion) -> &'static str {
     if podman { "Podman" } else { "Docker" }
 }
 
-/// The answer to one request, or what was wrong with it.
+/// Runs one request with a time limit.
 pub(crate) fn ask<T>(limit: Duration, request: impl Future<Output = Result<T, Error>>) -> Result<T, EngineError> {
     match runtime()?.block_on(async { tokio::time::timeout(limit, request).await }) {
         Ok(answer) => answer.map_err(|error| EngineError::from(&error)),
@@ -269,11 +269,10 @@ pub(crate) fn ask<T>(limit: Duration, request: impl Future<Output = Result<T, Er
 
 fn runtime() -> Result<Runtime, EngineError> {
     let runtime = Builder::new_current_thread().enable_all().build();
-    runtime
-        .map_err(|error| EngineError::new(EngineErrorKind::Unexpected, format!("the client does not start: {error}")))
+    runtime.map_err(|error| EngineError::new(EngineErrorKind::Unexpected, format!("cannot start the client: {error}")))
 }
 
-/// No endpoint answered. One sentence for one endpoint, a list for several.
+/// The error when no endpoint answers: one sentence for one endpoint, a list for several.
 fn no_engine(tried: &[(Endpoint, EngineError)]) -> SourceError {
     let what = match tried {
         [(endpoint, error)] => format!("no engine answers at {endpoint}: {}", error.text),
@@ -287,11 +286,11 @@ fn no_engine(tried: &[(Endpoint, EngineError)]) -> SourceError {
         return SourceError::Denied { what, hint: Some(hint.to_owned()) };
     }
     let hint = match tried {
-        // Its text says what to do.
+        // The error's text says what to do.
         [(Endpoint { address: Address::Unusable(_), .. }, _)] => None,
         [(Endpoint { address: Address::Http(_), .. }, _)] => Some(
-            "start it there; if it wants TLS, set DOCKER_TLS_VERIFY=1, and DOCKER_CERT_PATH to the folder of ca.pem, \
-             cert.pem and key.pem"
+            "start it there; if it requires TLS, set DOCKER_TLS_VERIFY=1, and DOCKER_CERT_PATH to the folder of \
+             ca.pem, cert.pem and key.pem"
                 .to_owned(),
         ),
         [(Endpoint { address: Address::Tls { certificates, .. }, .. }, _)] => {

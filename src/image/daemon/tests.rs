@@ -7,14 +7,14 @@ use super::*;
 
 const ID: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-/// A name, and nothing in it: enough of an archive.
+/// A member name and no content: enough of an archive.
 fn archive() -> Vec<u8> {
     let mut bytes = vec![0; 3 * 512];
     bytes[..13].copy_from_slice(b"manifest.json");
     bytes
 }
 
-/// Everything of an export, and how it ended.
+/// Reads an export to its end; returns its bytes and the outcome.
 fn drain(mut export: Box<dyn Read + Send>) -> (Vec<u8>, io::Result<u64>) {
     let mut bytes = Vec::new();
     let end = io::copy(&mut export, &mut bytes);
@@ -48,12 +48,12 @@ fn an_image_is_found_and_exported() {
     let platform = "linux/arm64/v8".parse().unwrap();
     let (bytes, end) = drain(engine.export("torch:2.9", Some(&platform)).unwrap());
     assert_eq!((bytes, end.unwrap()), (archive(), 1536));
-    // The API of this engine takes no platform.
+    // This engine's API takes no platform.
     assert!(fake.requests().last().unwrap().ends_with("/images/torch:2.9/get"));
 }
 
 #[test]
-fn a_platform_is_asked_for_where_the_api_can() {
+fn a_platform_is_requested_if_the_api_supports_it() {
     let fake = Fake::new("1.51", |_, stream| respond_chunked(stream, &[&archive()], true));
     let platform = "linux/arm64/v8".parse().unwrap();
     drain(fake.engine().export("torch:2.9", Some(&platform)).unwrap()).1.unwrap();
@@ -79,10 +79,10 @@ fn a_name_without_tag_does_not_export_every_tag() {
 }
 
 #[test]
-fn an_export_that_breaks_off_is_no_end() {
+fn a_truncated_export_is_an_error() {
     let cases: [(&str, bool, &[u8], &str); 4] = [
         ("cut", false, b"", "after 512 bytes: unexpected EOF"),
-        ("short", true, b"", "after 512 bytes: it ended without the archive's end marker"),
+        ("short", true, b"", "after 512 bytes: the archive's end marker is missing"),
         (
             "complaint",
             true,
@@ -106,7 +106,7 @@ fn an_export_that_breaks_off_is_no_end() {
 }
 
 #[test]
-fn answers_that_are_no_export() {
+fn answers_that_are_not_exports() {
     for (status, body, text) in [
         (
             "404 Not Found",
@@ -121,7 +121,7 @@ fn answers_that_are_no_export() {
         ("500 Internal Server Error", r#"{"message":"no space\u001b left"}"#, ": no space\u{fffd} left"),
         ("403 Forbidden", "denied by a plugin", ": denied by a plugin"),
         ("200 OK", r#"{"message":"no space left"}"#, ": no space left"),
-        ("200 OK", "{", ": the engine sent JSON in place of an archive"),
+        ("200 OK", "{", ": the engine sent JSON instead of an archive"),
         ("200 OK", "", ": the engine sent nothing"),
     ] {
         let fake = Fake::new("1.41", move |_, stream| respond(stream, status, body.as_bytes()));
@@ -136,12 +136,12 @@ fn answers_that_are_no_export() {
 }
 
 #[test]
-fn answers_that_are_no_image() {
+fn answers_that_are_not_images() {
     for (status, body, text) in [
         ("404 Not Found", r#"{"message":"No such image: torch"}"#, "has no image 'torch'"),
-        ("200 OK", "[]", "its answer is not the API's"),
+        ("200 OK", "[]", "the answer does not follow Docker's API"),
         ("200 OK", "{}", "has no image ID"),
-        ("200 OK", r#"{"Id":"sha256:1"}"#, "has a strange image ID"),
+        ("200 OK", r#"{"Id":"sha256:1"}"#, "has an invalid image ID"),
     ] {
         let fake = Fake::new("1.41", move |_, stream| respond(stream, status, body.as_bytes()));
         let error = fake.engine().find("torch").unwrap_err().to_string();
@@ -178,7 +178,7 @@ fn names_cannot_reach_elsewhere() {
 }
 
 #[test]
-fn nobody_there() {
+fn no_engine_listens() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("old.sock");
     drop(UnixListener::bind(&socket).unwrap());
@@ -190,7 +190,7 @@ fn nobody_there() {
     let (what, hint) = failure(&socket);
     assert_eq!(what, format!("no engine answers at {socket} (DOCKER_HOST): connection refused, nothing listens there"));
     assert!(hint.unwrap().starts_with("start it (systemctl start docker"));
-    assert!(failure("unix:///nowhere.sock").0.ends_with("(DOCKER_HOST): there is no such socket"));
+    assert!(failure("unix:///nowhere.sock").0.ends_with("(DOCKER_HOST): no such socket"));
     let (what, hint) = failure("ssh://box");
     assert!(what.starts_with("no engine answers at ssh://box (DOCKER_HOST): ssh is not supported"), "{what}");
     assert_eq!(hint, None);
@@ -198,9 +198,9 @@ fn nobody_there() {
 }
 
 #[test]
-fn somebody_else_there() {
-    // Something that answers as if it were an engine, and tells no API.
+fn another_service_listens() {
+    // A service that answers every request but reports no API version.
     let fake = Fake::new("", |_, stream| respond(stream, "404 Not Found", b""));
     let error = Engine::connect(&options(&[("DOCKER_HOST", &fake.endpoint())])).unwrap_err().to_string();
-    assert!(error.contains("(DOCKER_HOST): what answers there is no engine"), "{error}");
+    assert!(error.contains("(DOCKER_HOST): what answers there is not an engine"), "{error}");
 }

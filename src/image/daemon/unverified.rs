@@ -1,5 +1,5 @@
-//! An image whose layers an engine on this machine keeps as folders. They are read where they are, and nothing of them can be
-//! verified: what was packed into a layer cannot be told from a folder.
+//! An image whose layers an engine on this machine keeps as folders. They are read in place and cannot be verified: the
+//! bytes of a layer's tar cannot be reconstructed from a folder.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use super::EngineFolders;
 
 /// An image in an engine's own folders, as a medium.
 pub(super) struct FolderImage {
-    /// Where it is, for reports.
+    /// Name for reports.
     pub(super) name: String,
     pub(super) folders: EngineFolders,
 }
@@ -48,7 +48,7 @@ impl Medium for FolderImage {
     }
 }
 
-/// What the engine says of the image.
+/// The plan, as the engine reports the image.
 fn plan(folders: &EngineFolders) -> ImagePlan {
     let layer = |(path, diff_id): &(PathBuf, Digest)| PlannedLayer {
         location: LayerLocation::Folder(path.clone()),
@@ -65,8 +65,8 @@ fn plan(folders: &EngineFolders) -> ImagePlan {
         layers: folders.layers.iter().map(layer).collect(),
         empty_steps: Vec::new(),
         notes: vec![
-            "nothing of this image was verified: its layers were read from the folders where the engine keeps them, and its \
-             configuration and digests are what the engine says (--unverified)"
+            "this image was not verified: its layers were read from the folders where the engine keeps them, and its \
+             configuration and digests are as the engine reports them (--unverified)"
                 .to_owned(),
         ],
     }

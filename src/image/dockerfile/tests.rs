@@ -67,7 +67,7 @@ fn image(history: &[&str]) -> ImageSummary {
 }
 
 #[test]
-fn settings_have_the_line_of_the_last_that_counts() {
+fn settings_have_the_line_that_sets_them_last() {
     let dockerfile = dockerfile();
     for (key, line) in [
         ("Env NCCL_DEBUG", Some(4)),
@@ -75,7 +75,7 @@ fn settings_have_the_line_of_the_last_that_counts() {
         ("Env NCCL_ALGO", Some(16)),
         ("Env NCCL_PROTO", Some(17)),
         ("Env NCCL_NET_PLUGIN", Some(18)),
-        // Of a stage that only lends files, of an image built on this one, of nobody.
+        // Set in a stage that is only copied from, in `ONBUILD`, and not set.
         ("Env NCCL_P2P_DISABLE", None),
         ("Env NCCL_SHM_DISABLE", None),
         ("Env none", None),
@@ -114,7 +114,7 @@ fn layers_have_the_line_of_their_instruction() {
 }
 
 #[test]
-fn other_ways_of_writing() {
+fn escape_directive_crlf_and_quotes() {
     let text = "# escape=`\r\nFROM a\r\nENV A=`\r\n  1 `\r\n  B='x=1 C=2' D=\"a\\\" E=3\r\n";
     let dockerfile = Dockerfile::parse("Dockerfile".to_owned(), text).unwrap();
     let line = |name: &str| dockerfile.line(&Site::Config(format!("Env {name}")), &image(&[]));
@@ -122,7 +122,7 @@ fn other_ways_of_writing() {
 }
 
 #[test]
-fn what_is_no_dockerfile_is_told_with_its_line() {
+fn syntax_errors_name_their_line() {
     let error = Dockerfile::parse("Dockerfile".to_owned(), "FROM a\nTRUN x\n").unwrap_err();
     assert_eq!(error, "unknown instruction 'TRUN' at line 2 column 1");
     assert!(Dockerfile::parse("Dockerfile".to_owned(), "").is_err());

@@ -1,6 +1,6 @@
 //! Words of an instruction that may run over several lines (Dockerfile reference, "Format" and "ENV").
 
-/// The characters of an instruction and their offsets, without the ends of lines that go on and the comments between them.
+/// The characters of an instruction with their offsets, without line continuations and the comment lines between them.
 fn joined(raw: &str, escape: char) -> Vec<(usize, char)> {
     let mut characters = Vec::with_capacity(raw.len());
     let mut offset = 0;
@@ -18,13 +18,13 @@ fn joined(raw: &str, escape: char) -> Vec<(usize, char)> {
     characters
 }
 
-/// The whole on one line, with single blanks.
+/// The instruction on one line, with single spaces.
 pub(super) fn collapse(raw: &str, escape: char) -> String {
     let text: String = joined(raw, escape).into_iter().map(|(_, character)| character).collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Names that `ENV` sets, and where they begin: `A=1 B="2 3"`, or `A 1` in the old form.
+/// Names that `ENV` sets, with their offsets: `A=1 B="2 3"`, or the old form `A 1`.
 pub(super) fn names(raw: &str, escape: char) -> Vec<(String, usize)> {
     let words = split(&joined(raw, escape), escape);
     let name = |(word, start): &(String, usize)| {
@@ -37,7 +37,7 @@ pub(super) fn names(raw: &str, escape: char) -> Vec<(String, usize)> {
     }
 }
 
-/// Words, without their quotes.
+/// Splits into words and removes the quotes.
 fn split(characters: &[(usize, char)], escape: char) -> Vec<(String, usize)> {
     let mut words: Vec<(String, usize)> = Vec::new();
     let mut quote: Option<char> = None;

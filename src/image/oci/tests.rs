@@ -15,7 +15,7 @@ const LIST: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 
-/// A medium in memory.
+/// A source in memory.
 #[derive(Debug, Default)]
 struct Memory {
     top: Vec<u8>,
@@ -37,7 +37,7 @@ impl Source for Memory {
 }
 
 impl Memory {
-    /// Keeps a document and describes it.
+    /// Stores a document and returns its descriptor.
     fn store(&mut self, document: &Value, media_type: &str) -> Value {
         let bytes = document.to_string().into_bytes();
         let digest = digest_of(&bytes);
@@ -51,7 +51,7 @@ impl Memory {
         json!({"schemaVersion": 2, "config": self.store(config, CONFIG), "layers": layers})
     }
 
-    /// An entry of an index for an image of this architecture, without layers.
+    /// An index entry for an image of this architecture, without layers.
     fn entry(&mut self, architecture: &str) -> Value {
         let manifest = self.manifest_of(&config(architecture, &[]), &[]);
         let mut entry = self.store(&manifest, MANIFEST);
@@ -74,12 +74,12 @@ impl Memory {
         Finder::plans(self, selector, choice, limits).map_err(|error| error.to_string())
     }
 
-    /// The only plan of what stands at the top.
+    /// The only plan of the top document.
     fn plan(&mut self, top: &Value) -> Result<ImagePlan, String> {
         self.plans(top, &PlatformChoice::Host, &Limits::default()).map(|mut plans| plans.remove(0))
     }
 
-    /// The architectures of an index's images that are chosen.
+    /// The platforms of the images chosen from an index.
     fn chosen(&mut self, entries: &[Value], choice: &PlatformChoice) -> Result<Vec<String>, String> {
         let plans = self.plans(&index(entries), choice, &Limits::default())?;
         Ok(plans.into_iter().map(|plan| plan.config.platform.unwrap().to_string()).collect())
@@ -108,7 +108,7 @@ fn platform(text: &str) -> PlatformChoice {
 }
 
 #[test]
-fn a_manifest_says_what_its_layers_are() {
+fn a_manifest_describes_its_layers() {
     let mut memory = Memory::default();
     let mut second = layer("b", LAYER);
     second["annotations"] = json!({"key": "value"});
@@ -139,8 +139,8 @@ fn an_encrypted_layer_is_refused_and_a_foreign_one_is_noted() {
         let layers = [layer("a", media_type), layer("b", LAYER)];
         let manifest = memory.manifest_of(&config("amd64", &ids(2)), &layers);
         let plan = memory.plan(&manifest).unwrap();
-        assert!(plan.notes[0].starts_with(&format!("foreign layer {} was passed over", digest_of(b"a"))));
-        // The layer that is left keeps its own diff ID.
+        assert!(plan.notes[0].starts_with(&format!("skipped foreign layer {}", digest_of(b"a"))));
+        // The remaining layer keeps its own diff ID.
         assert_eq!((plan.layers.len(), &plan.layers[0].diff_id), (1, &Some(ids(2)[1].clone())));
     }
 }
@@ -151,7 +151,7 @@ fn every_layer_needs_a_diff_id() {
     for count in [0, 1, 3] {
         let manifest = memory.manifest_of(&config("amd64", &ids(count)), &[layer("a", LAYER), layer("b", LAYER)]);
         let error = memory.plan(&manifest).unwrap_err();
-        assert!(error.ends_with(&format!("has {count} diff IDs, and there are 2 layers")), "{error}");
+        assert!(error.ends_with(&format!("has {count} diff IDs for 2 layers")), "{error}");
     }
     let mut wrong = config("amd64", &[]);
     wrong["rootfs"]["diff_ids"] = json!(["md5:0"]);
@@ -160,7 +160,7 @@ fn every_layer_needs_a_diff_id() {
 }
 
 #[test]
-fn documents_are_compared_with_their_descriptors() {
+fn documents_are_verified_against_their_descriptors() {
     let mut memory = Memory::default();
     let manifest = memory.manifest_of(&config("amd64", &[]), &[]);
     let entry = memory.store(&manifest, MANIFEST);
@@ -183,7 +183,7 @@ fn documents_are_compared_with_their_descriptors() {
 }
 
 #[test]
-fn documents_are_bounded_by_what_their_descriptors_say() {
+fn document_sizes_are_limited_by_their_descriptors() {
     let mut memory = Memory::default();
     let manifest = memory.manifest_of(&config("amd64", &[]), &[]);
     let entry = memory.store(&manifest, MANIFEST);
@@ -232,7 +232,7 @@ fn indexes_nest_up_to_a_limit() {
 }
 
 #[test]
-fn what_is_no_image_is_passed_over() {
+fn entries_that_are_not_images_are_skipped() {
     let mut memory = Memory::default();
     let mut attestation = memory.entry("unknown");
     attestation["annotations"] = json!({REFERENCE_TYPE: "attestation-manifest"});
@@ -240,20 +240,22 @@ fn what_is_no_image_is_passed_over() {
     artifact["artifactType"] = json!("application/vnd.example");
     let mut table = memory.entry("riscv64");
     table["artifactType"] = json!("application/vnd.amazon.soci.index.v2+json");
-    // The annotation alone makes no attestation.
+    // Another value of the annotation does not make an attestation.
     let mut image = memory.entry("amd64");
     image["annotations"] = json!({REFERENCE_TYPE: "other"});
     let plans =
         memory.plans(&index(&[attestation, artifact, table, image]), &PlatformChoice::All, &Limits::default()).unwrap();
     let [plan] = &*plans else { panic!("{plans:?}") };
     assert_eq!(plan.notes.len(), 2, "{:?}", plan.notes);
-    assert!(plan.notes[0].starts_with("attestation manifest sha256:"));
-    assert!(plan.notes[1].contains("(application/vnd.example) was passed over"));
+    assert!(plan.notes[0].starts_with("skipped attestation manifest sha256:"));
+    assert!(
+        plan.notes[1].starts_with("skipped artifact sha256:") && plan.notes[1].ends_with(" (application/vnd.example)")
+    );
     let mut manifest = memory.manifest_of(&config("amd64", &[]), &[]);
     manifest["config"]["mediaType"] = json!("application/vnd.oci.empty.v1+json");
     let error = memory.plan(&manifest).unwrap_err();
     assert!(
-        error.contains("is of no container image, but of an artifact (application/vnd.oci.empty.v1+json)"),
+        error.contains("describes an artifact (application/vnd.oci.empty.v1+json), not a container image"),
         "{error}"
     );
     manifest["config"]["mediaType"] = json!("application/vnd.docker.container.image.v1+json");
@@ -261,7 +263,7 @@ fn what_is_no_image_is_passed_over() {
 }
 
 #[test]
-fn a_document_is_what_its_own_fields_say() {
+fn a_documents_own_fields_determine_its_kind() {
     let shape = |document: Value, media_type: Option<&str>| {
         let kind = Finder::shape(document.to_string().as_bytes(), media_type);
         kind.map(|kind| matches!(kind, DocumentKind::Index)).map_err(|error| error.to_string())
@@ -281,7 +283,7 @@ fn a_document_is_what_its_own_fields_say() {
 }
 
 #[test]
-fn the_platform_that_is_asked_for_is_chosen() {
+fn the_requested_platform_is_chosen() {
     let mut memory = Memory::default();
     let entries = ["s390x", "riscv64"].map(|architecture| memory.entry(architecture));
     let [s390x, riscv64] = entries.clone();
@@ -293,9 +295,9 @@ fn the_platform_that_is_asked_for_is_chosen() {
     let only = Ok(vec!["linux/riscv64".to_owned()]);
     assert_eq!(memory.chosen(&entries, &PlatformChoice::All), both);
     assert_eq!(memory.chosen(&entries, &platform("linux/riscv64")), only);
-    // An image of one platform is meant wherever it is looked at.
+    // The only image is chosen whatever the host's platform.
     assert_eq!(memory.chosen(std::slice::from_ref(&riscv64), &PlatformChoice::Host), only);
-    // What an index does not say, the configuration does; and it has the last word.
+    // The configuration supplies a platform that the index omits, and overrides a wrong one.
     assert_eq!(memory.chosen(&[s390x.clone(), silent], &platform("linux/riscv64")), only);
     for (entries, choice) in [
         (&entries[..], PlatformChoice::Host),
@@ -303,15 +305,15 @@ fn the_platform_that_is_asked_for_is_chosen() {
         (&[wrong], platform("linux/s390x")),
     ] {
         let error = memory.chosen(entries, &choice).unwrap_err();
-        assert!(error.contains("here, but for linux/s390x"), "{error}");
+        assert!(error.contains("image; available: linux/s390x"), "{error}");
     }
     let manifest = memory.manifest_of(&config("s390x", &[]), &[]);
     let error = memory.plans(&manifest, &platform("linux/riscv64"), &Limits::default()).unwrap_err();
-    assert_eq!(error, "the image is for linux/s390x, and linux/riscv64 was asked for");
+    assert_eq!(error, "the image is for linux/s390x, but linux/riscv64 was requested");
 }
 
 #[test]
-fn of_several_images_for_a_platform_one_must_be_named() {
+fn several_images_for_a_platform_are_ambiguous() {
     let mut memory = Memory::default();
     let image = memory.entry("riscv64");
     let manifest = memory.manifest_of(&config("riscv64", &ids(1)), &[layer("a", LAYER)]);
@@ -319,12 +321,9 @@ fn of_several_images_for_a_platform_one_must_be_named() {
     rival["annotations"] = json!({REF_NAME: "rival"});
     let choice = platform("linux/riscv64");
     let error = memory.chosen(&[image.clone(), rival.clone()], &choice).unwrap_err();
-    assert!(
-        error.starts_with("several images here are meant; say which, by name or by @DIGEST:\n  sha256:"),
-        "{error}"
-    );
+    assert!(error.starts_with("several images match; choose one by name or by @DIGEST:\n  sha256:"), "{error}");
     assert!(error.contains(&format!("\n  {} rival", rival["digest"].as_str().unwrap())), "{error}");
-    // The same image twice is one, and an image for another platform is no rival.
+    // The same image twice counts once, and an image for another platform is no rival.
     let one = Ok(vec!["linux/riscv64".to_owned()]);
     let other = memory.entry("s390x");
     assert_eq!(memory.chosen(&[image.clone(), image.clone(), other.clone()], &choice), one);
@@ -342,7 +341,7 @@ fn of_several_images_for_a_platform_one_must_be_named() {
 }
 
 #[test]
-fn an_image_is_selected_by_name_digest_or_place() {
+fn an_image_is_selected_by_name_digest_or_position() {
     let mut memory = Memory::default();
     let mut first = memory.entry("s390x");
     first["annotations"] = json!({CONTAINERD_NAME: "registry.example/team/train:1"});
@@ -368,12 +367,12 @@ fn an_image_is_selected_by_name_digest_or_place() {
     }
     for selector in [Selector::Name("train".to_owned()), Selector::Index(2), Selector::Digest(digest_of(b"x"))] {
         let error = select(selector).unwrap_err();
-        assert!(error.ends_with("here; there are 2: registry.example/team/train:1, outer"), "{error}");
+        assert!(error.ends_with("in the index; 2 available: registry.example/team/train:1, outer"), "{error}");
     }
 }
 
 #[test]
-fn build_steps_belong_to_layers_where_their_numbers_agree() {
+fn build_steps_are_assigned_if_their_number_matches_the_layers() {
     let mut memory = Memory::default();
     let mut planned = |history: Value| {
         let mut config = config("amd64", &ids(2));
@@ -391,13 +390,13 @@ fn build_steps_belong_to_layers_where_their_numbers_agree() {
     assert!(notes.is_empty());
     let (steps, empty_steps, notes) = planned(json!([step("RUN a"), empty]));
     assert_eq!((steps, empty_steps), (none.clone(), vec!["ENV A=1".to_owned()]));
-    assert_eq!(notes, ["the history tells of 1 layers, and there are 2: build steps are not shown"]);
+    assert_eq!(notes, ["the history lists 1 layers, but the image has 2: build steps are not shown"]);
     assert_eq!(planned(json!([empty])), (none.clone(), vec!["ENV A=1".to_owned()], vec![]));
     assert_eq!(planned(Value::Null), (none, vec![], vec![]));
 }
 
 #[test]
-fn the_configuration_says_how_a_container_starts() {
+fn the_configuration_is_read_completely() {
     let mut memory = Memory::default();
     let mut parsed = config("amd64", &[]);
     parsed["variant"] = json!("v2");

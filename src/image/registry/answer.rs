@@ -1,17 +1,17 @@
-//! What a server answered.
+//! A registry's response.
 
 use reqwest::StatusCode;
 use reqwest::blocking::Response;
 use reqwest::header::HeaderMap;
 
-/// An answer, with whatever status.
+/// A response with any status.
 #[derive(Debug)]
 pub(super) struct RegistryResponse {
     pub(super) response: Response,
-    /// Who answered: `HOST[:PORT]`.
+    /// The answering host: `HOST[:PORT]`.
     pub(super) host: String,
-    /// Whether a redirect led to somebody else than who was asked, such as to the storage behind a registry. They do
-    /// not know our credentials, and what they answer says nothing about them.
+    /// True if a redirect led to another origin, such as the storage behind a registry. That origin does not get our
+    /// credentials, and its answer says nothing about them.
     pub(super) elsewhere: bool,
 }
 

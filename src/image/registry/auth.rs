@@ -1,5 +1,5 @@
-//! Being let in: basic authentication and bearer tokens (distribution-spec leaves it to the servers; this is the Docker
-//! Registry v2 authentication specification, "Token Authentication" and its OAuth 2 part).
+//! Authentication: basic authentication and bearer tokens (distribution-spec leaves it to the servers; this implements
+//! the Docker Registry v2 authentication specification, "Token Authentication" and its OAuth 2 part).
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,19 +16,19 @@ use super::request_error::RequestError;
 use super::response_error::{Access, AttemptError, RequestedObject, refusal};
 use crate::image::source::{SourceError, read_bounded};
 
-/// No token service answers more. Tokens of some are a few KiB long.
+/// Maximum size of a token service's answer in bytes. Some tokens are a few KiB long.
 const LARGEST_TOKEN: u64 = 1 << 20;
 
-/// Our standing with one registry, shared by all threads.
+/// The authentication state for one registry, shared by all threads.
 #[derive(Debug)]
 pub(super) struct Auth {
     login: Login,
     access: Access,
-    /// `repository:NAME:pull`, what a token has to allow.
+    /// `repository:NAME:pull`, the scope of the requested token.
     scope: String,
-    /// What is being pulled, for errors.
+    /// The image being pulled, for errors.
     name: String,
-    /// Whether secrets may go over plain HTTP: to a registry that has nothing else.
+    /// True if secrets may be sent over plain HTTP: to a registry that offers nothing else.
     plain: bool,
     current: Mutex<Arc<Authorization>>,
 }
@@ -40,18 +40,18 @@ impl Auth {
         Self { login, access, scope, name, plain, current: Mutex::new(Arc::new(Authorization::Nobody)) }
     }
 
-    /// What requests present now.
+    /// The authorization that requests currently use.
     pub(super) fn current(&self) -> Arc<Authorization> {
         Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// How we presented ourselves, for errors.
+    /// The credentials in use, for errors.
     pub(super) fn access(&self) -> &Access {
         &self.access
     }
 
-    /// Answers the challenges of a 401 that `stale` got: a token for the first time, or a new one for one that has run
-    /// out. False when there is nothing new to present. Only one thread asks for a token; the others wait for it.
+    /// Answers the challenges of a 401 response to `stale`: fetches the first token, or replaces an expired one.
+    /// Returns false if there is nothing new to present. Only one thread fetches a token; the others wait for it.
     pub(super) fn renew(
         &self,
         transport: &HttpTransport,
@@ -71,8 +71,8 @@ impl Auth {
                 };
                 if let (true, Some(realm)) = (challenge.scheme.eq_ignore_ascii_case("bearer"), parameter("realm")) {
                     let service = parameter("service").unwrap_or_default();
-                    // The server knows better what it wants, once it has refused what we wanted. Not before: what the
-                    // base of the API asks for may be an example only.
+                    // After the server has refused our scope, use the one that it names. Not before: the scope in a
+                    // challenge for the API's base may be an example only.
                     let wanted = match &**current {
                         Authorization::Bearer(_) => parameter("scope"),
                         _ => None,
@@ -102,7 +102,7 @@ impl Auth {
     ) -> Result<String, AttemptError> {
         let object = RequestedObject::Token { name: &self.name };
         let invalid = |what: String| SourceError::invalid(format!("{object}: {what}"));
-        let url = Url::parse(realm).map_err(|error| invalid(format!("the token service is no URL: {error}")))?;
+        let url = Url::parse(realm).map_err(|error| invalid(format!("the token service is not a URL: {error}")))?;
         if !(url.scheme() == "https" || url.scheme() == "http" && self.plain) {
             return Err(invalid(format!("the token service {} is not HTTPS", shown(&url))).into());
         }
@@ -117,10 +117,10 @@ impl Auth {
         })?;
         let answer: Token = serde_json::from_slice(&bytes).unwrap_or_default();
         let token = answer.token.or(answer.access_token).filter(|token| {
-            // Anything else cannot stand in a header.
+            // Other bytes are not allowed in a header.
             !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic())
         });
-        token.ok_or_else(|| invalid(format!("the answer of {} holds no token", shown(&url))).into())
+        token.ok_or_else(|| invalid(format!("the answer from {} contains no token", shown(&url))).into())
     }
 
     fn ask(
@@ -157,7 +157,7 @@ impl Auth {
     }
 }
 
-/// What a token service answers: `token` in Docker's flow, `access_token` in OAuth 2.
+/// A token service's answer: `token` in Docker's flow, `access_token` in OAuth 2.
 #[derive(Default, Deserialize)]
 struct Token {
     token: Option<String>,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use reqwest::blocking::RequestBuilder;
 
-/// How a request presents itself.
+/// The authorization of a request.
 pub(super) enum Authorization {
     Nobody,
     Basic { user: String, password: String },

@@ -1,4 +1,4 @@
-//! The bytes of a blob, from its first to its last or in a range, over as many connections as it takes.
+//! The bytes of a blob, whole or in a range, over as many connections as it takes.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -15,21 +15,21 @@ use super::retry::Backoff;
 use crate::image::source::SourceError;
 use crate::model::BlobRef;
 
-/// A blob that goes on where it broke off, by asking for the rest (RFC 9110, section 14).
+/// A blob that resumes after a broken connection by requesting the rest (RFC 9110, section 14).
 pub(super) struct Blob<'a> {
     registry: &'a Registry,
     wanted: BlobRef,
-    /// Where a range of it ends; `None` for the whole.
+    /// End of the requested range; `None` for the whole blob.
     end: Option<u64>,
-    /// Nothing after a failure, until the next try.
+    /// `None` after a failure, until the next attempt.
     body: Option<Response>,
-    /// Offset of the next byte to hand out.
+    /// Offset of the next byte to return.
     position: u64,
-    /// Bytes that come once more, from a server that knows no ranges.
+    /// Number of bytes to skip, from a server that does not support ranges.
     skip: u64,
-    /// Whether the server answered with the range that was asked for.
+    /// True if the server answered with the requested range.
     ranged: bool,
-    /// Counts the failures since the last byte.
+    /// Counts the failures since the last progress.
     backoff: Backoff,
 }
 
@@ -40,14 +40,14 @@ impl fmt::Debug for Blob<'_> {
 }
 
 impl<'a> Blob<'a> {
-    /// Asks for the blob; an answer that is an error is one here, not at the first read.
+    /// Opens the blob; HTTP errors surface here, not on the first read.
     pub(super) fn open(registry: &'a Registry, blob: &BlobRef) -> Result<Self, SourceError> {
         let mut this = Self::new(registry, blob, 0, None);
         this.begin()?;
         Ok(this)
     }
 
-    /// Asks for a range of the blob; `None` where the server knows no ranges.
+    /// Opens a range of the blob; `None` if the server does not support ranges.
     pub(super) fn open_range(
         registry: &'a Registry,
         blob: &BlobRef,
@@ -55,7 +55,7 @@ impl<'a> Blob<'a> {
     ) -> Result<Option<Self>, SourceError> {
         let mut this = Self::new(registry, blob, range.start, Some(range.end));
         this.begin()?;
-        // The server would send the whole blob: whoever wants that, asks for it.
+        // The server would send the whole blob; the caller decides whether to read that.
         Ok(this.ranged.then_some(this))
     }
 
@@ -76,7 +76,7 @@ impl<'a> Blob<'a> {
         RequestedObject::Blob { name: &self.registry.name, digest: &self.wanted.digest }
     }
 
-    /// One try to have the bytes from `position` on.
+    /// Makes one attempt to request the bytes from `position` on.
     fn connect(&mut self) -> Result<(), AttemptError> {
         let path = format!("blobs/{}", self.wanted.digest);
         let mut headers = HeaderMap::new();
@@ -112,7 +112,7 @@ impl<'a> Blob<'a> {
         Ok(())
     }
 
-    /// One try to read the next bytes.
+    /// Makes one attempt to read the next bytes.
     fn next(&mut self, buffer: &mut [u8]) -> Result<usize, AttemptError> {
         let size = self.end.unwrap_or(self.wanted.size);
         if self.body.is_none() {
@@ -127,7 +127,7 @@ impl<'a> Blob<'a> {
         };
         loop {
             let Some(body) = &mut self.body else { return Ok(0) };
-            // Of a whole blob, one byte too many is passed on: by it, the verification sees that there are too many.
+            // Read up to one byte more than a whole blob has: that byte lets the verification detect an excess.
             let most = if self.end.is_some() { size } else { size.saturating_add(1) };
             let wanted = if self.skip > 0 { self.skip } else { most.saturating_sub(self.position) };
             let wanted = usize::try_from(wanted).unwrap_or(usize::MAX).min(buffer.len());
@@ -140,7 +140,7 @@ impl<'a> Blob<'a> {
                     let failure = RequestError::from(&error);
                     return Err(broken(self.object(), self.position, failure.cause));
                 }
-                // Everything is there: how the connection ends does not matter.
+                // All bytes have arrived, so an error at the end of the connection does not matter.
                 Ok(0) | Err(_) => return Ok(0),
                 Ok(count) => count,
             };
@@ -165,13 +165,13 @@ impl<'a> Blob<'a> {
 
 impl Read for Blob<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // More than the size has been handed out: whoever reads on has been told.
+        // More bytes than the blob's size have been returned, so the verification has already failed.
         let is_done = self.end.map_or(self.position > self.wanted.size, |end| self.position >= end);
         if buffer.is_empty() || is_done {
             return Ok(0);
         }
         loop {
-            // At the end, a connection that is gone is not needed any more.
+            // At the end of the blob, a lost connection is no longer needed.
             if self.body.is_none() && self.position == self.wanted.size && self.position > 0 {
                 return Ok(0);
             }
@@ -183,8 +183,8 @@ impl Read for Blob<'_> {
     }
 }
 
-/// Whether `Content-Range` tells of bytes from `first` on, of `size`. The last one may be any: if it is not the last of
-/// the blob, we ask again.
+/// Returns true if `Content-Range` starts at `first` in a blob of `size` bytes. It may end before the blob does: the
+/// rest is then requested again.
 fn is_rest(range: &str, first: u64, size: u64) -> bool {
     let parse = || {
         let (bytes, total) = range.strip_prefix("bytes ")?.trim().split_once('/')?;
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_rest_is_the_rest() {
+    fn content_range_must_match_the_request() {
         for range in ["bytes 4-9/10", "bytes 4-9/*", "bytes 4-6/10"] {
             assert!(is_rest(range, 4, 10), "{range}");
         }

@@ -1,5 +1,5 @@
-//! Certificates of one registry, from `certs.d` folders (containers-certs.d(5); Docker reads the same layout):
-//! `*.crt` are authorities to trust, `NAME.cert` and `NAME.key` are what we show of ourselves.
+//! Certificates for one registry, from `certs.d` folders (containers-certs.d(5); Docker reads the same layout): `*.crt`
+//! are CA certificates to trust, `NAME.cert` and `NAME.key` are a client certificate and its key.
 
 use std::fs;
 use std::io;
@@ -11,20 +11,20 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::image::source::{AccessOptions, SourceError, read_bounded};
 
-/// No bundle of certificates is larger.
+/// Maximum size of a certificate file in bytes.
 const LARGEST_FILE: u64 = 16 << 20;
 
-/// What `certs.d` folders hold for a registry.
+/// The certificates of a registry from `certs.d` folders.
 #[derive(Debug, Default)]
 pub(super) struct HostCerts {
-    /// Authorities that are trusted beside those of the system.
+    /// CA certificates to trust in addition to the system's.
     pub(super) authorities: Vec<CertificateDer<'static>>,
-    /// Our own certificate with its chain, and its key.
+    /// The client certificate with its chain, and its key.
     pub(super) client: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
 }
 
 impl HostCerts {
-    /// Reads the given folder, or all usual ones for `host` (a port is part of it).
+    /// Reads the given folder, or all default ones for `host` (which includes a port).
     pub(super) fn find(host: &str, options: &AccessOptions) -> Result<Self, SourceError> {
         let mut certs = Self::default();
         if let Some(folder) = &options.cert_dir {
@@ -33,7 +33,7 @@ impl HostCerts {
         }
         for folder in usual_folders(options).into_iter().map(|folder| folder.join(host)) {
             match certs.read_folder(&folder) {
-                // A folder that is not there, or that is not for us, has nothing for us.
+                // A default folder that is missing or unreadable is skipped.
                 Err(CertificateFolderError::Folder(error))
                     if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {}
                 result => result.map_err(|error| error.named(&folder))?,
@@ -59,7 +59,7 @@ impl HostCerts {
     }
 }
 
-/// Why a folder was not read.
+/// A failure to read a folder.
 enum CertificateFolderError {
     Folder(io::Error),
     File(SourceError),
@@ -89,7 +89,7 @@ fn authorities(file: &Path) -> Result<Vec<CertificateDer<'static>>, SourceError>
     let certificates = certificates(file)?;
     let mut store = RootCertStore::empty();
     for certificate in &certificates {
-        let wrong = |error| SourceError::invalid(format!("{} is no CA certificate: {error}", file.display()));
+        let wrong = |error| SourceError::invalid(format!("{} is not a CA certificate: {error}", file.display()));
         store.add(certificate.clone()).map_err(wrong)?;
     }
     Ok(certificates)
@@ -103,16 +103,17 @@ fn client(file: &Path) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'s
             hint: Some("a CA certificate must be named *.crt".to_owned()),
         });
     }
-    let wrong = |error| SourceError::invalid(format!("{} holds no usable private key: {error}", key_file.display()));
+    let wrong = |error| SourceError::invalid(format!("{} contains no usable private key: {error}", key_file.display()));
     let key = PrivateKeyDer::from_pem_slice(&read(&key_file)?).map_err(wrong)?;
     Ok((certificates(file)?, key))
 }
 
 fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, SourceError> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(file)?).collect();
-    let found = found.map_err(|error| SourceError::invalid(format!("{} is no PEM file: {error}", file.display())))?;
+    let found =
+        found.map_err(|error| SourceError::invalid(format!("{} is not a PEM file: {error}", file.display())))?;
     if found.is_empty() {
-        return Err(SourceError::invalid(format!("{} holds no certificate in PEM format", file.display())));
+        return Err(SourceError::invalid(format!("{} contains no certificate in PEM format", file.display())));
     }
     Ok(found)
 }

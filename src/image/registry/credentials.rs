@@ -1,4 +1,4 @@
-//! Who we are to a registry: what `docker login`, `podman login` and credential helpers left behind
+//! Credentials for a registry, as stored by `docker login`, `podman login` and credential helpers
 //! (containers-auth.json(5); Docker's `config.json`).
 
 use std::fmt;
@@ -13,18 +13,18 @@ use super::response_error::Access;
 use crate::image::source::{AccessOptions, SourceError, read_bounded};
 use crate::model::Environment;
 
-/// No credentials file is larger.
+/// Maximum size of a credentials file in bytes.
 const LARGEST_FILE: u64 = 4 << 20;
 
-/// Under what Docker keeps the credentials of its own registry.
+/// The key under which Docker stores the credentials for Docker Hub.
 const DOCKER_HUB: &str = "https://index.docker.io/v1/";
 
-/// The credentials for one registry, and where they come from.
+/// The credentials for one registry, and their origin.
 #[derive(Default)]
 pub(super) struct Login {
     pub(super) credential: Option<DockerCredential>,
     file: Option<PathBuf>,
-    /// Credentials that were there and could not be had.
+    /// Reasons why existing credentials could not be read.
     trouble: Vec<String>,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Debug for Login {
 }
 
 impl Login {
-    /// Searches the given file, or all usual ones until one has credentials for the registry of `name`.
+    /// Searches the given file, or all default ones until one has credentials for the registry of `name`.
     pub(super) fn find(name: &Name, options: &AccessOptions) -> Result<Self, SourceError> {
         let environment = &options.environment;
         let given = options.authfile.clone().or_else(|| environment.get("REGISTRY_AUTH_FILE").map(PathBuf::from));
@@ -44,7 +44,10 @@ impl Login {
             let what = || format!("reading credentials from {}", file.display());
             let bytes = read(&file).map_err(|error| SourceError::io(what(), error))?;
             if serde_json::from_slice::<serde_json::Map<_, _>>(&bytes).is_err() {
-                return Err(SourceError::invalid(format!("{}: it is not JSON as Docker's config.json is", what())));
+                return Err(SourceError::invalid(format!(
+                    "{}: it does not have the format of Docker's config.json",
+                    what()
+                )));
             }
             login.look_into(&file, &bytes, name);
             return Ok(login);
@@ -60,7 +63,7 @@ impl Login {
         Ok(login)
     }
 
-    /// True when the file settled it.
+    /// Returns true if the file contains credentials for `name`.
     fn look_into(&mut self, file: &Path, bytes: &[u8], name: &Name) -> bool {
         match get_credential_from_reader(bytes, &key(bytes, name)) {
             Ok(DockerCredential::UsernamePassword(user, password)) if user.is_empty() && password.is_empty() => false,
@@ -76,7 +79,7 @@ impl Login {
         }
     }
 
-    /// For errors about `registry`: with what we asked, and what to do about it.
+    /// The credentials in use and the advice, for errors about `registry`.
     pub(super) fn access(&self, registry: &str) -> Access {
         let login = format!("'docker login {registry}' or 'podman login {registry}'");
         if let Some(file) = &self.file {
@@ -97,7 +100,7 @@ impl Login {
     }
 }
 
-/// Podman's files in its order, then Docker's.
+/// Podman's files in its order, followed by Docker's.
 fn usual_files(environment: &Environment) -> Vec<PathBuf> {
     let home = home(environment);
     let below = |variable: &str, path: &str| environment.get(variable).map(|folder| Path::new(folder).join(path));
@@ -112,12 +115,12 @@ fn usual_files(environment: &Environment) -> Vec<PathBuf> {
     .collect()
 }
 
-/// The user's home.
+/// The user's home folder.
 pub(super) fn home(environment: &Environment) -> Option<PathBuf> {
     environment.get("HOME").or_else(|| environment.get("USERPROFILE")).map(PathBuf::from)
 }
 
-/// Podman's file where no session manager made a runtime folder, as in containers and for root.
+/// Podman's file where no session manager has created a runtime folder, as in containers and for root.
 #[cfg(target_os = "linux")]
 fn run_folder() -> Option<PathBuf> {
     use std::os::unix::fs::MetadataExt as _;
@@ -130,8 +133,8 @@ fn run_folder() -> Option<PathBuf> {
     None
 }
 
-/// The key in the file that concerns `name`. `docker_credential` compares registries only; Podman also knows keys for
-/// `REGISTRY/NAMESPACE`, and the most specific one holds.
+/// The key in the file that applies to `name`. `docker_credential` compares registries only; Podman also supports keys
+/// for `REGISTRY/NAMESPACE`, of which the most specific one applies.
 fn key(bytes: &[u8], name: &Name) -> String {
     let file: serde_json::Value = serde_json::from_slice(bytes).unwrap_or_default();
     let has = |table: &str, key: &str| {
@@ -153,11 +156,11 @@ fn key(bytes: &[u8], name: &Name) -> String {
         candidates.extend([DOCKER_HUB, "index.docker.io", "registry-1.docker.io"].map(str::to_owned));
     }
     let found = candidates.into_iter().find(|key| has("credHelpers", key) || has("auths", key));
-    // A credential store is asked for a registry as Docker spells it; other spellings are docker_credential's business.
+    // A credential store uses Docker's spelling of a registry; `docker_credential` tries the other spellings.
     found.unwrap_or_else(|| if hub && has_store { DOCKER_HUB } else { registry }.to_owned())
 }
 
-/// What to say of credentials that could not be had. Never what a helper printed: it may be the secret.
+/// The reason why credentials could not be read. Never contains a helper's output, which may be the secret.
 fn trouble(error: &CredentialRetrievalError) -> Option<String> {
     use CredentialRetrievalError as E;
     match error {
@@ -166,10 +169,10 @@ fn trouble(error: &CredentialRetrievalError) -> Option<String> {
         E::HelperFailure { stdout, .. } if stdout.contains("credentials not found") => None,
         E::HelperFailure { helper, .. } => Some(format!("the credential helper {helper} failed")),
         E::HelperCommunicationError => Some("its credential helper could not be run".to_owned()),
-        E::MalformedHelperResponse => Some("its credential helper answered no credentials".to_owned()),
+        E::MalformedHelperResponse => Some("its credential helper returned no credentials".to_owned()),
         E::CredentialDecodingError => Some("its 'auth' is not base64 of USER:PASSWORD".to_owned()),
         E::CredentialMismatchError => Some("its 'auth' contradicts its 'username' and 'password'".to_owned()),
-        E::ConfigReadError => Some("it is not JSON as Docker's config.json is".to_owned()),
+        E::ConfigReadError => Some("it does not have the format of Docker's config.json".to_owned()),
     }
 }
 
@@ -199,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_specific_key_holds() {
+    fn the_most_specific_key_applies() {
         let file =
             r#"{"auths": {"quay.io": {"auth": "x"}, "quay.io/a": {"auth": "x"}, "quay.io/a/b/c": {"auth": "x"}}}"#;
         assert_eq!(key_for(file, "quay.io/a/b:1"), "quay.io/a");
@@ -236,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn trouble_is_told_and_secrets_are_not() {
+    fn errors_are_reported_without_secrets() {
         let mut login = Login::default();
         let file = r#"{"auths": {"r.io": {"auth": "c2VjcmV0"}}}"#;
         assert!(!login.look_into(Path::new("auth.json"), file.as_bytes(), &"r.io/x".parse().unwrap()));
@@ -277,7 +280,7 @@ mod tests {
         Login::find(&NAME.parse().unwrap(), &options).map_err(|error| error.to_string())
     }
 
-    /// Files of a folder, with the folders that they lie in.
+    /// Writes files below a folder, and creates their parent folders.
     fn write(folder: &Path, files: &[(&str, &str)]) {
         for (path, text) in files {
             let path = folder.join(path);
@@ -287,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_given_must_be_there_and_be_json() {
+    fn a_given_file_must_exist_and_be_json() {
         let folder = tempfile::tempdir().unwrap();
         let [good, list, text, missing] = ["good", "list", "text", "missing"].map(|name| folder.path().join(name));
         write(folder.path(), &[("good", ENTRY), ("list", "[]"), ("text", "u:p")]);
@@ -304,7 +307,7 @@ mod tests {
             assert!(!login.access("r.io").anonymous);
             for wrong in [&list, &text] {
                 let error = find(wrong).unwrap_err();
-                assert!(error.contains("it is not JSON as Docker's config.json is"), "{error}");
+                assert!(error.contains("it does not have the format of Docker's config.json"), "{error}");
             }
             let error = find(&missing).unwrap_err();
             assert!(error.contains("No such file or directory"), "{error}");
@@ -312,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_files_are_searched_until_one_has_credentials() {
+    fn default_files_are_searched_until_one_has_credentials() {
         let folder = tempfile::tempdir().unwrap();
         let (home, run) = (folder.path().join("home"), folder.path().join("run"));
         let places = [("HOME", &*home), ("XDG_RUNTIME_DIR", &*run)];
@@ -320,7 +323,7 @@ mod tests {
         assert_eq!(file(), None);
         write(&home, &[(".docker/config.json", ENTRY)]);
         assert_eq!(file(), Some(home.join(".docker/config.json")));
-        // An entry that is there and empty is none.
+        // An empty entry does not count.
         write(&home, &[(".config/containers/auth.json", EMPTY)]);
         assert_eq!(file(), Some(home.join(".docker/config.json")));
         write(&home, &[(".config/containers/auth.json", ENTRY)]);
@@ -330,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_read_is_reported_and_the_search_goes_on() {
+    fn an_unreadable_file_is_reported_and_the_search_continues() {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), &[(".config/containers/auth.json/x", ""), (".docker/config.json", "text")]);
         let login = find(None, &[("HOME", folder.path()), ("XDG_RUNTIME_DIR", folder.path())]).unwrap();
@@ -340,14 +343,14 @@ mod tests {
             .map(|path| folder.path().join(path).display().to_string());
         assert!(access.used.contains(&format!("; {podman}: Is a directory")), "{}", access.used);
         assert!(
-            access.used.ends_with(&format!("; {docker}: it is not JSON as Docker's config.json is")),
+            access.used.ends_with(&format!("; {docker}: it does not have the format of Docker's config.json")),
             "{}",
             access.used
         );
     }
 
     #[test]
-    fn a_file_of_credentials_is_bounded() {
+    fn the_size_of_a_credentials_file_is_limited() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let mut bytes = ENTRY.as_bytes().to_vec();
         bytes.resize(4 << 20, b' ');
@@ -361,7 +364,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn podman_keeps_credentials_below_run_where_there_is_no_session() {
+    fn podman_stores_credentials_below_run_without_a_session() {
         let status = std::fs::read("/proc/self/status").unwrap();
         let status = String::from_utf8(status).unwrap();
         let user =
@@ -373,19 +376,19 @@ mod tests {
     }
 
     #[test]
-    fn a_helper_is_named_before_an_entry_and_an_empty_entry_is_none() {
+    fn a_helper_takes_precedence_and_an_empty_entry_is_ignored() {
         let file =
             r#"{"auths": {"r.io": {"auth": "x"}, "r.io/b": {}}, "credHelpers": {"r.io/a": "h"}, "credsStore": "s"}"#;
         assert_eq!(key_for(file, "r.io/a/b"), "r.io/a");
         assert_eq!(key_for(file, "r.io/b"), "r.io");
-        // Docker Hub is asked for under Docker's name where a store holds all secrets.
+        // A credential store for all registries is queried for Docker Hub under Docker's key.
         assert_eq!(key_for(file, "debian"), DOCKER_HUB);
         assert_eq!(key_for(file, "other.io/debian"), "other.io");
         assert_eq!(key_for("{}", "debian"), "docker.io");
     }
 
     #[test]
-    fn what_is_wrong_with_credentials_is_said_without_them() {
+    fn credential_errors_do_not_quote_the_helper() {
         use CredentialRetrievalError as E;
         let failure = |stdout: &str| E::HelperFailure {
             helper: "h".to_owned(),
@@ -398,10 +401,10 @@ mod tests {
             (failure("credentials not found in native keychain"), None),
             (failure("secret"), Some("the credential helper h failed")),
             (E::HelperCommunicationError, Some("its credential helper could not be run")),
-            (E::MalformedHelperResponse, Some("its credential helper answered no credentials")),
+            (E::MalformedHelperResponse, Some("its credential helper returned no credentials")),
             (E::CredentialDecodingError, Some("its 'auth' is not base64 of USER:PASSWORD")),
             (E::CredentialMismatchError, Some("its 'auth' contradicts its 'username' and 'password'")),
-            (E::ConfigReadError, Some("it is not JSON as Docker's config.json is")),
+            (E::ConfigReadError, Some("it does not have the format of Docker's config.json")),
         ] {
             assert_eq!(trouble(&error).as_deref(), why);
         }

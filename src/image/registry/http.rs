@@ -17,37 +17,37 @@ use super::retry::Patience;
 use super::tls;
 use crate::image::source::{AccessOptions, SourceError};
 
-/// Hops before we give up. Registries need one or two.
+/// Maximum number of redirects. Registries need one or two.
 const MOST_REDIRECTS: usize = 10;
 
 /// The variables that name a proxy, as reqwest reads them.
 const PROXIES: [&str; 6] = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 
-/// What sends requests.
+/// The HTTP client for one registry.
 #[derive(Debug)]
 pub(super) struct HttpTransport {
     client: Client,
-    /// No certificate authority is known on this machine.
+    /// True if this machine has no CA certificates.
     nobody_trusted: bool,
-    /// The variable that says that requests go through a proxy, if one does.
+    /// The environment variable that configures a proxy for these requests, if any.
     proxy: Option<&'static str>,
 }
 
 impl HttpTransport {
-    /// For the registry at `host`, with its certificates.
+    /// A client for the registry at `host`, with its certificates.
     pub(super) fn new(host: &str, options: &AccessOptions, patience: Patience) -> Result<Self, SourceError> {
         let (tls, nobody_trusted) = tls::settings(HostCerts::find(host, options)?, options.tls_verify)?;
         let builder = Client::builder()
             .tls_backend_preconfigured(tls)
-            // A connection for each blob: over one HTTP/2 connection, a blob that is unpacked slowly would hold up the
-            // others, and all would break together.
+            // One connection for each blob: over a shared HTTP/2 connection, a blob that is decompressed slowly would
+            // stall the others, and all would fail together.
             .http1_only()
             .redirect(Policy::none())
             .connect_timeout(patience.connect)
-            // In the blocking client this bounds the wait for the headers, and then each read by itself.
+            // The blocking client applies this to the wait for the headers, and to each read separately.
             .timeout(patience.idle)
             .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")));
-        // Docker and Podman never ask a proxy for this machine, so their users name it in no NO_PROXY.
+        // Docker and Podman never use a proxy for this machine, so their users do not list it in NO_PROXY.
         let builder = if is_local(host) { builder.no_proxy() } else { builder };
         let proxy = PROXIES.into_iter().find(|name| !is_local(host) && options.environment.get(name).is_some());
         let client = builder
@@ -56,8 +56,8 @@ impl HttpTransport {
         Ok(Self { client, nobody_trusted, proxy })
     }
 
-    /// Asks for `url` and follows redirects. They are followed here because of the credentials: reqwest 0.13 drops them
-    /// on the way from A to B, but sends them to B after all when B redirects to itself.
+    /// Requests `url` and follows redirects. They are followed here to protect the credentials: reqwest 0.13 drops them
+    /// on a redirect from A to B, but sends them to B when B redirects to itself.
     pub(super) fn get(
         &self,
         url: &Url,
@@ -68,7 +68,7 @@ impl HttpTransport {
         let mut elsewhere = false;
         for _ in 0..=MOST_REDIRECTS {
             let request = self.client.get(at.clone()).headers(headers.clone());
-            // Layers are compressed files, to be had as they are stored.
+            // Layers are compressed files, to be fetched exactly as stored.
             let request = request.header(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
             let request = if elsewhere { request } else { authorization.apply(request) };
             let response = request.send()?;
@@ -84,27 +84,27 @@ impl HttpTransport {
         })
     }
 
-    /// A request that is sent as it is, and whose redirects are answers.
+    /// Sends a form. Does not follow redirects.
     pub(super) fn post(&self, url: &Url, form: &[(&str, &str)]) -> Result<RegistryResponse, RequestError> {
         let response = self.client.post(url.clone()).form(form).send()?;
         Ok(RegistryResponse { response, host: host(url), elsewhere: false })
     }
 
-    /// Makes an error of a request that got no answer.
+    /// Converts the failure of a request that got no answer.
     pub(super) fn no_answer(&self, what: impl Display, failure: &RequestError) -> AttemptError {
         let what = format!("{what}: {}", failure.cause);
         let hint = match failure.kind {
             RequestErrorKind::Issuer if self.nobody_trusted => Some(
-                "there are no CA certificates on this machine: install its package ca-certificates, set \
-                 SSL_CERT_FILE, or give the one of the registry with --cert-dir",
+                "this machine has no CA certificates: install the package ca-certificates, set \
+                 SSL_CERT_FILE, or pass the registry's with --cert-dir",
             ),
             RequestErrorKind::Issuer => Some(
-                "give a folder with the registry's CA certificate (*.crt) with --cert-dir, or do without checking \
+                "pass a folder with the registry's CA certificate (*.crt) with --cert-dir, or skip verification \
                  with --tls-verify=false",
             ),
-            RequestErrorKind::Certificate => Some("do without checking certificates with --tls-verify=false"),
+            RequestErrorKind::Certificate => Some("skip certificate verification with --tls-verify=false"),
             RequestErrorKind::ClientCertificate => {
-                Some("give a folder with a client certificate (*.cert, *.key) with --cert-dir")
+                Some("pass a folder with a client certificate (*.cert, *.key) with --cert-dir")
             }
             RequestErrorKind::NotTls => Some("allow plain HTTP with --tls-verify=false"),
             RequestErrorKind::Refused
@@ -115,7 +115,7 @@ impl HttpTransport {
         };
         let hint = match (hint, self.proxy) {
             (None, Some(proxy)) if failure.kind != RequestErrorKind::Redirect => {
-                Some(format!("the proxy in {proxy} may be at fault; NO_PROXY names hosts to be reached without it"))
+                Some(format!("the proxy in {proxy} may be the cause; NO_PROXY lists hosts to reach without it"))
             }
             (hint, _) => hint.map(str::to_owned),
         };
@@ -127,7 +127,7 @@ impl HttpTransport {
     }
 }
 
-/// Where an answer sends us, if it does.
+/// The target of a redirect, if the response is one.
 fn redirect(from: &Url, response: &Response) -> Result<Option<Url>, RequestError> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
@@ -136,19 +136,19 @@ fn redirect(from: &Url, response: &Response) -> Result<Option<Url>, RequestError
     let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
     let next = location
         .and_then(|location| from.join(location).ok())
-        .ok_or_else(|| refused("it redirects to a place that is no URL".to_owned()))?;
+        .ok_or_else(|| refused("it redirects to an invalid URL".to_owned()))?;
     match (from.scheme(), next.scheme()) {
         (_, "https") | ("http", "http") => Ok(Some(next)),
         _ => Err(refused(format!("it redirects to {}, which is not HTTPS", shown(&next)))),
     }
 }
 
-/// The beginning of what to say of a request for `object` that failed.
+/// The beginning of the message about a failed request for `object`.
 pub(super) fn unanswered(object: RequestedObject<'_>, url: &Url) -> String {
     format!("{object}: no answer from {}", host(url))
 }
 
-/// A URL without what may be secret in it.
+/// A URL without parts that may be secret.
 pub(super) fn shown(url: &Url) -> String {
     format!("{}://{}{}", url.scheme(), host(url), url.path())
 }
@@ -159,7 +159,7 @@ pub(super) fn host(url: &Url) -> String {
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// Whether a registry is on this machine. The grammar of references has no place for IPv6 addresses.
+/// Returns true if the registry is on this machine. The grammar of references excludes IPv6 addresses.
 pub(super) fn is_local(host: &str) -> bool {
     let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())

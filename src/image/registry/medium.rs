@@ -11,7 +11,7 @@ use crate::image::target::Target;
 pub(in crate::image) static TRANSPORT: Transport = Transport {
     prefix: "docker://",
     syntax: "NAME",
-    description: "in a registry",
+    description: "an image in a registry",
     kind: TransportKind::Registry,
     mark: None,
     parse: Target::registry_name,
@@ -21,7 +21,7 @@ pub(in crate::image) static TRANSPORT: Transport = Transport {
     },
 };
 
-/// Opens an image. A name that the registry does not know is an error now, while other places may still be tried.
+/// Opens an image. Fetches its manifest now, so that an unknown name is an error while other places can still be tried.
 pub(in crate::image) fn open(name: &Name, request: &Request) -> Result<Box<dyn Medium>, SourceError> {
     let source = super::open(name, &request.options)?;
     source.top()?;

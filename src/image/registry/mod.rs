@@ -1,4 +1,4 @@
-//! Images in a registry (OCI distribution-spec, "Pull"), and in those that speak Docker's older version of it.
+//! Images in a registry (OCI distribution-spec, "Pull"; also Docker's older version of the API).
 
 mod answer;
 mod auth;
@@ -40,20 +40,20 @@ use super::source::{AccessOptions, Source, SourceError, StoredDocument, read_bou
 use crate::model::BlobRef;
 use crate::model::{Digest, Hasher};
 
-/// What we can read: OCI manifests and indexes, and Docker's of schema 2.
+/// The supported manifest types: OCI manifests and indexes, and Docker's of schema 2.
 const MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, \
      application/vnd.docker.distribution.manifest.v2+json, application/vnd.docker.distribution.manifest.list.v2+json";
 
-/// Docker's manifests of schema 1, plain and signed, begin so.
+/// Prefix of the media types of Docker's schema 1 manifests, plain and signed.
 const SCHEMA_1: &str = "application/vnd.docker.distribution.manifest.v1+";
 
-/// An image in a registry that has answered and let us in.
+/// An image in a registry that has answered and granted access.
 pub(super) struct Registry {
-    /// The image, as people know it.
+    /// The full name of the image.
     name: String,
-    /// The tag or digest asked for.
+    /// The requested tag or digest.
     wanted: String,
-    /// The digest that the user gave.
+    /// The digest in the user's reference.
     pinned: Option<Digest>,
     /// `https://HOST/v2/NAME/`.
     base: Url,
@@ -70,7 +70,7 @@ impl fmt::Debug for Registry {
     }
 }
 
-/// Finds the registry of `name` and logs in to it.
+/// Contacts the registry of `name` and authenticates.
 pub(super) fn open(name: &Name, options: &AccessOptions) -> Result<Registry, SourceError> {
     open_patiently(name, options, Patience::default())
 }
@@ -81,12 +81,12 @@ fn open_patiently(name: &Name, options: &AccessOptions, patience: Patience) -> R
     let tag = name.tag().unwrap_or("latest");
     let login = Login::find(name, options)?;
     let transport = HttpTransport::new(host, options, patience)?;
-    // Docker, too, takes a registry on the machine itself without TLS.
+    // Docker, too, accepts plain HTTP from a registry on the same machine.
     let plain_allowed = is_local(host) || !options.tls_verify;
     let (root, challenged) = contact(&transport, host, plain_allowed, patience)?;
     let base = root
         .join(&format!("{}/", name.repository()))
-        .map_err(|error| SourceError::invalid(format!("{host} makes no URL: {error}")))?;
+        .map_err(|error| SourceError::invalid(format!("{host} does not form a URL: {error}")))?;
     let plain = root.scheme() == "http" || !options.tls_verify;
     let registry = Registry {
         name: name.to_string(),
@@ -98,8 +98,8 @@ fn open_patiently(name: &Name, options: &AccessOptions, patience: Patience) -> R
         document_limit: options.limits.document,
         patience,
     };
-    // A registry that lets nobody in without a token often hides, in place of challenging, what it would have to show
-    // with one: so log in first where it says at once that it wants that.
+    // A registry that requires a token often answers 404 instead of challenging a request without one: so authenticate
+    // first if its API base requires it.
     if let Some(challenges) = challenged {
         let nobody = registry.auth.current();
         patiently(patience, || registry.auth.renew(&registry.transport, &challenges, &nobody))?;
@@ -108,7 +108,8 @@ fn open_patiently(name: &Name, options: &AccessOptions, patience: Patience) -> R
 }
 
 impl Registry {
-    /// One request below the image's name, with one more when the token has run out. What comes back is a success.
+    /// Sends one request below the image's name, and one more if the token has expired. Returns successful responses
+    /// only.
     fn ask(
         &self,
         path: &str,
@@ -137,7 +138,7 @@ impl Registry {
         }
     }
 
-    /// A manifest or an index, whole, and the headers that came with it.
+    /// Fetches a whole manifest or index; also returns the response's headers.
     fn document(&self, path: &str, object: RequestedObject<'_>) -> Result<(Vec<u8>, HeaderMap), SourceError> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static(MANIFESTS));
@@ -169,11 +170,11 @@ impl Source for Registry {
                 self.name
             )));
         }
-        // distribution-spec, "Pulling manifests": the header may be missing, but it must not be wrong.
+        // distribution-spec, "Pulling manifests": the header may be missing, but must not be wrong.
         let told = header("docker-content-digest").and_then(|text| text.parse::<Digest>().ok());
         if let Some(told) = told.filter(|told| digest_as(Some(told), &bytes) != *told) {
             return Err(SourceError::invalid(format!(
-                "the manifest of {} is corrupt: its registry says that its digest is {told}, found {digest}",
+                "the manifest of {} is corrupt: its registry reports the digest {told}, found {digest}",
                 self.name
             )));
         }
@@ -200,12 +201,12 @@ impl Source for Registry {
     }
 
     fn range_cost(&self) -> u64 {
-        // A request, often a redirect and a request for that, at some ten megabytes a second.
+        // A request, often with a redirect and a second request, at some ten megabytes a second.
         256 << 10
     }
 }
 
-/// Tries until it works, fails for good, or has failed too often.
+/// Retries until the attempt succeeds, fails permanently, or has failed too often.
 fn patiently<T>(patience: Patience, mut attempt: impl FnMut() -> Result<T, AttemptError>) -> Result<T, SourceError> {
     let mut backoff = Backoff::new(patience);
     loop {
@@ -217,14 +218,14 @@ fn patiently<T>(patience: Patience, mut attempt: impl FnMut() -> Result<T, Attem
     }
 }
 
-/// The digest of `bytes` by the algorithm of another one, or by SHA-256.
+/// The digest of `bytes` by the algorithm of another digest, or by SHA-256.
 fn digest_as(other: Option<&Digest>, bytes: &[u8]) -> Digest {
     let mut hasher = other.map_or_else(Hasher::sha256, Digest::hasher);
     hasher.update(bytes);
     hasher.finish()
 }
 
-/// Schema 1 says neither the sizes of its layers nor the digests of their contents, and nobody writes it any more.
+/// Schema 1 contains neither the sizes of the layers nor the digests of their contents, and is no longer written.
 fn refuse_schema_1(name: &str, media_type: Option<&str>, bytes: &[u8]) -> Result<(), SourceError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -237,7 +238,7 @@ fn refuse_schema_1(name: &str, media_type: Option<&str>, bytes: &[u8]) -> Result
         return Ok(());
     }
     Err(SourceError::Invalid {
-        what: format!("{name} is stored with a Docker manifest of schema 1, a format given up long ago"),
+        what: format!("{name} has a Docker manifest of schema 1, which is obsolete"),
         hint: Some(format!("push it again with a current Docker, or convert it: skopeo copy docker://{name} oci:DIR")),
     })
 }

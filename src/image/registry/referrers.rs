@@ -1,5 +1,5 @@
-//! What refers to a manifest (OCI distribution-spec, "Listing Referrers"), as far as a registry tells. Who may push to it may
-//! add to the list.
+//! The referrers of a manifest (OCI distribution-spec, "Listing Referrers"), as the registry reports them. Anyone who
+//! can push to the repository can add to the list.
 
 use oci_spec::image::ImageIndex;
 use reqwest::Url;
@@ -10,17 +10,17 @@ use super::response_error::RequestedObject;
 use crate::image::source::SourceError;
 use crate::model::Digest;
 
-/// Pages of a list that are read.
+/// Maximum number of pages read.
 const MOST_PAGES: usize = 16;
 
-/// The manifests of one type that refer to another, in the registry's order.
+/// The manifests of one artifact type that refer to another manifest, in the registry's order.
 pub(super) fn list(registry: &Registry, manifest: &Digest, artifact_type: &str) -> Result<Vec<Digest>, SourceError> {
     let object = RequestedObject::Referrers { name: &registry.name, digest: manifest };
     let mut path = format!("referrers/{manifest}?artifactType={}", escaped(artifact_type));
     let mut found = Vec::new();
     for page in 0..MOST_PAGES {
         let (bytes, headers) = match registry.document(&path, object) {
-            // Registries that do not know the list have in its place what clients keep under a tag ("Referrers Tag Schema").
+            // For registries without this API, clients keep the list under a tag ("Referrers Tag Schema").
             Err(SourceError::NotFound(_) | SourceError::Invalid { .. }) if page == 0 => {
                 let tag = format!("manifests/{}-{}", manifest.algorithm(), manifest.hex());
                 match registry.document(&tag, object) {
@@ -31,10 +31,10 @@ pub(super) fn list(registry: &Registry, manifest: &Digest, artifact_type: &str) 
             answer => answer?,
         };
         let index: ImageIndex = serde_json::from_slice(&bytes)
-            .map_err(|error| SourceError::invalid(format!("{object}: what came is no list: {error}")))?;
+            .map_err(|error| SourceError::invalid(format!("{object}: the answer is not an image index: {error}")))?;
         let is_wanted = |kind: &oci_spec::image::MediaType| kind.to_string() == artifact_type;
         for descriptor in index.manifests() {
-            // A registry need not choose by type.
+            // A registry may ignore the artifactType filter.
             if descriptor.artifact_type().as_ref().is_some_and(is_wanted) {
                 found.push(descriptor.digest().to_string().parse()?);
             }
@@ -47,7 +47,7 @@ pub(super) fn list(registry: &Registry, manifest: &Digest, artifact_type: &str) 
     Ok(found)
 }
 
-/// The page behind this one, if there is one (RFC 8288), at the same registry: nobody else is sent its credentials.
+/// The next page, if any (RFC 8288), at the same registry: no other host gets the credentials.
 fn next(base: &Url, path: &str, headers: &HeaderMap) -> Option<String> {
     let link = headers.get(LINK)?.to_str().ok()?;
     let (target, parameters) = link.trim().strip_prefix('<')?.split_once('>')?;
@@ -56,7 +56,7 @@ fn next(base: &Url, path: &str, headers: &HeaderMap) -> Option<String> {
     Some(next.into())
 }
 
-/// A media type inside a query.
+/// Percent-encodes a media type for a query.
 fn escaped(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }

@@ -1,5 +1,5 @@
-//! Requests that got no answer, and why: what the HTTP and TLS crates nest several errors deep, in one clause. Their own
-//! texts would show whole URLs, and the query of a signed URL is a credential.
+//! Failed requests without an answer, with their cause in one clause: the HTTP and TLS crates nest it several errors
+//! deep. Their own texts show whole URLs, and the query of a signed URL is a credential.
 
 use std::error::Error;
 use std::io;
@@ -8,31 +8,31 @@ use rustls::{AlertDescription, CertificateError};
 
 use crate::model::printable;
 
-/// What kind of failure it was, as far as that decides what to do about it.
+/// The kind of failure, as far as it determines the advice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestErrorKind {
-    /// Somebody is there, but not on this port.
+    /// The host exists, but nothing listens on this port.
     Refused,
     /// The name has no address.
     Name,
-    /// The server's certificate is nobody's whom we trust.
+    /// The server's certificate was issued by an untrusted authority.
     Issuer,
-    /// The server's certificate is wrong in another way: its dates, its names.
+    /// The server's certificate is invalid for another reason: its dates, its names.
     Certificate,
-    /// The server did not accept ours, or wants one.
+    /// The server rejected the client certificate, or requires one.
     ClientCertificate,
-    /// What answered does not speak TLS.
+    /// The server does not speak TLS.
     NotTls,
-    /// A redirect that must not be followed.
+    /// A redirect that is not followed.
     Redirect,
-    /// Nothing came for too long.
+    /// No data arrived in time.
     Timeout,
-    /// All the rest: connections that break.
+    /// Any other failure, such as a broken connection.
     Other,
 }
 
 impl RequestErrorKind {
-    /// Whether it may be better the next time.
+    /// Returns true if a retry may succeed.
     pub(super) fn passes(self) -> bool {
         match self {
             Self::Issuer | Self::Certificate | Self::ClientCertificate | Self::NotTls | Self::Redirect => false,
@@ -45,7 +45,7 @@ impl RequestErrorKind {
 #[derive(Debug)]
 pub(super) struct RequestError {
     pub(super) kind: RequestErrorKind,
-    /// One clause for people.
+    /// One clause for messages.
     pub(super) cause: String,
 }
 
@@ -67,14 +67,14 @@ impl RequestError {
         let mut next = Some(error);
         while let Some(error) = next {
             failure.look_at(error);
-            // An I/O error hides what it was made of, and names that error's source as its own.
+            // An I/O error hides the error that it wraps, and returns that error's source as its own.
             next = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
                 Some(inner) => Some(inner),
                 None => error.source(),
             };
         }
         failure.cause = match failure.kind {
-            RequestErrorKind::Timeout => "nothing came back in time".to_owned(),
+            RequestErrorKind::Timeout => "no answer in time".to_owned(),
             RequestErrorKind::Refused => "connection refused".to_owned(),
             _ if failure.cause.is_empty() => "the request failed".to_owned(),
             _ => printable(&failure.cause).replace('\n', " "),
@@ -82,10 +82,10 @@ impl RequestError {
         failure
     }
 
-    /// Takes over what this link of the chain knows better than those before it.
+    /// Updates the kind and the cause from this link of the error chain.
     fn look_at(&mut self, error: &(dyn Error + 'static)) {
         if let Some(error) = error.downcast_ref::<reqwest::Error>() {
-            // Its text shows the URL.
+            // The error's text shows the URL.
             if error.is_timeout() {
                 self.kind = RequestErrorKind::Timeout;
             } else if error.is_dns() {
@@ -120,7 +120,9 @@ fn tls(error: &rustls::Error) -> (RequestErrorKind, String) {
             CertificateError::UnknownIssuer => (RequestErrorKind::Issuer, certificate(error)),
             _ => (RequestErrorKind::Certificate, certificate(error)),
         },
-        rustls::Error::InvalidMessage(_) => (RequestErrorKind::NotTls, "it does not speak TLS on that port".to_owned()),
+        rustls::Error::InvalidMessage(_) => {
+            (RequestErrorKind::NotTls, "the server does not speak TLS on that port".to_owned())
+        }
         rustls::Error::AlertReceived(alert) => match alert {
             AlertDescription::CertificateRequired
             | AlertDescription::BadCertificate
@@ -131,9 +133,9 @@ fn tls(error: &rustls::Error) -> (RequestErrorKind, String) {
             | AlertDescription::UnknownCA
             | AlertDescription::AccessDenied => (
                 RequestErrorKind::ClientCertificate,
-                format!("it does not accept our client certificate, or the lack of one ({alert:?})"),
+                format!("the server rejected the client certificate, or requires one ({alert:?})"),
             ),
-            alert => (RequestErrorKind::Other, format!("it ended the TLS handshake with the alert {alert:?}")),
+            alert => (RequestErrorKind::Other, format!("the server ended the TLS handshake with the alert {alert:?}")),
         },
         error => (RequestErrorKind::Other, error.to_string()),
     }
@@ -148,15 +150,17 @@ fn certificate(error: &CertificateError) -> String {
         }
         CertificateError::NotValidYet => "its certificate is not valid yet".to_owned(),
         CertificateError::NotValidYetContext { time, not_before } => {
-            format!("its certificate becomes valid only in {} days", days(not_before.as_secs(), time.as_secs()))
+            format!("its certificate is not valid for another {} days", days(not_before.as_secs(), time.as_secs()))
         }
-        CertificateError::UnknownIssuer => "its certificate was issued by nobody whom this machine trusts".to_owned(),
+        CertificateError::UnknownIssuer => {
+            "its certificate was issued by an authority that this machine does not trust".to_owned()
+        }
         CertificateError::NotValidForName => "its certificate is for another name".to_owned(),
         CertificateError::NotValidForNameContext { presented, .. } if presented.is_empty() => {
-            "its certificate is for no name at all (it has no subjectAltName)".to_owned()
+            "its certificate is not valid for any name (it has no subjectAltName)".to_owned()
         }
         CertificateError::NotValidForNameContext { presented, .. } => {
-            // webpki presents them as Rust code: DnsName("registry.example").
+            // webpki formats them as Rust code: DnsName("registry.example").
             let bare = |name: &String| name.split('"').nth(1).unwrap_or(name).to_owned();
             let names: Vec<String> = presented.iter().map(bare).collect();
             format!("its certificate is for other names: {}", names.join(", "))
@@ -175,7 +179,7 @@ mod tests {
         let inner = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
         let failure = RequestError::from(&io::Error::other(io::Error::new(io::ErrorKind::InvalidData, inner)));
         assert_eq!(failure.kind, RequestErrorKind::Issuer);
-        assert_eq!(failure.cause, "its certificate was issued by nobody whom this machine trusts");
+        assert_eq!(failure.cause, "its certificate was issued by an authority that this machine does not trust");
         let failure = RequestError::from(&io::Error::from(io::ErrorKind::ConnectionRefused));
         assert_eq!((failure.kind, failure.cause.as_str()), (RequestErrorKind::Refused, "connection refused"));
     }

@@ -1,4 +1,4 @@
-//! Answers that are not what we asked for, as errors for people (distribution-spec, "Error Codes").
+//! Error responses of registries, as readable errors (distribution-spec, "Error Codes").
 
 use std::fmt;
 use std::io::Read;
@@ -12,22 +12,22 @@ use super::retry::retry_after;
 use crate::image::source::SourceError;
 use crate::model::{Digest, printable};
 
-/// Bytes of an error's body that are read.
+/// Maximum number of bytes read of an error's body.
 const LARGEST_BODY: u64 = 64 << 10;
-/// Characters of it that are shown.
+/// Maximum number of characters quoted from it.
 const LONGEST_QUOTE: usize = 300;
 
-/// Why one try failed.
+/// A failed attempt.
 #[derive(Debug)]
 pub(super) enum AttemptError {
-    /// It may be better the next time: `error` is what to say if it is not, `after` when the server wants us back.
+    /// A retry may succeed: `error` is the final error if it does not, `after` the delay that the server requests.
     Passing { error: SourceError, after: Option<Duration> },
-    /// It stays like this.
+    /// A retry would fail as well.
     Final(SourceError),
 }
 
 impl AttemptError {
-    /// What to say when nobody tries again.
+    /// The error to report if there is no further attempt.
     pub(super) fn into_error(self) -> SourceError {
         match self {
             Self::Passing { error, .. } | Self::Final(error) => error,
@@ -41,18 +41,18 @@ impl From<SourceError> for AttemptError {
     }
 }
 
-/// What is asked for.
+/// The object of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum RequestedObject<'a> {
-    /// What the user named.
+    /// The image that the user named.
     Image { name: &'a str },
     /// A manifest that an index names.
     Manifest { name: &'a str, digest: &'a Digest },
-    /// What refers to a manifest.
+    /// The referrers of a manifest.
     Referrers { name: &'a str, digest: &'a Digest },
     /// A layer or a configuration that a manifest names.
     Blob { name: &'a str, digest: &'a Digest },
-    /// Leave to read.
+    /// A pull token.
     Token { name: &'a str },
 }
 
@@ -61,14 +61,14 @@ impl fmt::Display for RequestedObject<'_> {
         match self {
             Self::Image { name } => write!(f, "fetching the manifest of {name}"),
             Self::Manifest { name, digest } => write!(f, "fetching manifest {digest} of {name}"),
-            Self::Referrers { name, digest } => write!(f, "fetching what refers to manifest {digest} of {name}"),
+            Self::Referrers { name, digest } => write!(f, "fetching the referrers of manifest {digest} of {name}"),
             Self::Blob { name, digest } => write!(f, "fetching blob {digest} of {name}"),
             Self::Token { name } => write!(f, "logging in to pull {name}"),
         }
     }
 }
 
-/// Makes an error of an answer that is none. `access` says with what credentials we asked, and what to do about it.
+/// Converts an error response. `access` supplies the credentials used, and the advice.
 pub(super) fn refusal(answer: RegistryResponse, object: RequestedObject<'_>, access: &Access) -> AttemptError {
     let status = answer.status();
     let after = retry_after(answer.headers());
@@ -87,7 +87,7 @@ pub(super) fn refusal(answer: RegistryResponse, object: RequestedObject<'_>, acc
         status if status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT => {
             AttemptError::Passing { error: SourceError::Unreachable { what, hint: None }, after }
         }
-        // The URL that the registry signed for us has run out: it signs another one.
+        // The URL that the registry signed has expired: a retry gets a new one.
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if elsewhere => {
             AttemptError::Passing { error: SourceError::Unreachable { what, hint: None }, after }
         }
@@ -102,23 +102,23 @@ pub(super) fn refusal(answer: RegistryResponse, object: RequestedObject<'_>, acc
             SourceError::NotFound(what).into()
         }
         StatusCode::NOT_FOUND if matches!(object, RequestedObject::Token { .. }) => SourceError::invalid(what).into(),
-        StatusCode::NOT_FOUND => SourceError::invalid(format!("{what}: the image there is not complete")).into(),
+        StatusCode::NOT_FOUND => SourceError::invalid(format!("{what}: the image there is incomplete")).into(),
         _ => SourceError::invalid(what).into(),
     }
 }
 
-/// How we presented ourselves, for errors.
+/// The credentials in use, for errors.
 #[derive(Clone, Debug)]
 pub(super) struct Access {
-    /// `without credentials`, or where they come from.
+    /// `without credentials`, or their origin.
     pub(super) used: String,
-    /// What to type.
+    /// The command to run.
     pub(super) hint: String,
-    /// Many registries answer whoever is not logged in that what does not exist is forbidden.
+    /// True without credentials. Many registries report missing images as forbidden to anonymous clients.
     pub(super) anonymous: bool,
 }
 
-/// The error body of a registry or of a token service; OAuth 2 has its own (RFC 6749, section 5.2).
+/// The error body of a registry or of a token service; OAuth 2 has its own format (RFC 6749, section 5.2).
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct ErrorBody {
@@ -136,10 +136,10 @@ struct ErrorEntry {
     message: String,
 }
 
-/// What the server says about it, in one line; empty if nothing that is meant for us.
+/// The server's message on one line; empty if the body contains none.
 fn quote(answer: RegistryResponse) -> String {
     let mut bytes = Vec::new();
-    // Half an explanation is none, but the status still counts.
+    // A truncated body has no message, but the status still counts.
     _ = std::io::copy(&mut answer.response.take(LARGEST_BODY), &mut bytes);
     let body: ErrorBody = serde_json::from_slice(&bytes).unwrap_or_default();
     let mut parts: Vec<String> = body.errors.into_iter().map(|entry| joined(&entry.code, &entry.message)).collect();

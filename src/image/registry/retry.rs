@@ -1,23 +1,23 @@
-//! How long we wait for a registry, and how often we come back.
+//! Timeouts and retries for requests to a registry.
 
 use std::thread;
 use std::time::{Duration, SystemTime};
 
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 
-/// The longest wait that a registry can impose on us by `Retry-After`.
+/// Maximum delay that a registry can request with `Retry-After`.
 const LONGEST: Duration = Duration::from_mins(1);
 
-/// The times of one registry. Tests shorten them.
+/// Timeouts and retries for one registry. Tests shorten them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
-    /// How long a connection may take.
+    /// Time limit for establishing a connection.
     pub(super) connect: Duration,
-    /// How long nothing at all may come over a connection. The whole of a blob may take any time.
+    /// Time limit without any data on a connection. A whole blob may take longer.
     pub(super) idle: Duration,
-    /// The first wait is up to this; every further one is up to twice as long as the one before.
+    /// Upper bound of the first delay; it doubles for every further one.
     pub(super) base: Duration,
-    /// Tries after the first one.
+    /// Number of attempts after the first one.
     pub(super) retries: u32,
 }
 
@@ -33,14 +33,14 @@ impl Default for Patience {
 }
 
 impl Patience {
-    /// For the first contact: where nobody has ever answered, nobody waits long.
+    /// For the first contact: fewer retries, because the host may not exist.
     pub(super) fn shorter(self) -> Self {
         Self { retries: self.retries.min(2), ..self }
     }
 }
 
-/// The waits between the tries of one request: exponential, each one random from nothing to its bound, so that clients
-/// that failed together do not come back together.
+/// The delays between the attempts of one request: exponential, each one random between zero and its bound, so that
+/// clients that failed together do not retry together.
 #[derive(Debug)]
 pub(super) struct Backoff {
     patience: Patience,
@@ -52,14 +52,15 @@ impl Backoff {
         Self { patience, failures: 0 }
     }
 
-    /// Waits before the next try, as long as the server asked for if it did. False when there is no next try.
+    /// Waits before the next attempt, for the delay that the server requests if any. Returns false if no attempt is
+    /// left.
     pub(super) fn wait(&mut self, asked: Option<Duration>) -> bool {
         let Some(wait) = self.next(asked, fastrand::f64()) else { return false };
         thread::sleep(wait);
         true
     }
 
-    /// How long to wait before the next try, of which `random` is from 0 to 1; `None` when there is no next try.
+    /// The delay before the next attempt, where `random` is between 0 and 1; `None` if no attempt is left.
     fn next(&mut self, asked: Option<Duration>, random: f64) -> Option<Duration> {
         if self.failures >= self.patience.retries {
             return None;
@@ -69,14 +70,14 @@ impl Backoff {
         Some(asked.map_or_else(|| bound.mul_f64(random), |asked| asked.min(LONGEST)))
     }
 
-    /// There was progress: what failed before does not count any more.
+    /// Records progress: earlier failures no longer count.
     pub(super) fn reset(&mut self) {
         self.failures = 0;
     }
 }
 
-/// `Retry-After`, in seconds or as a date (RFC 9110, section 10.2.3). A date counts from the server's own clock where it
-/// tells it: ours may be wrong.
+/// Parses `Retry-After`, in seconds or as a date (RFC 9110, section 10.2.3). A date is relative to the server's own
+/// `Date` if present, because our clock may be wrong.
 pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse() {
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn tries_are_counted_from_the_last_progress() {
+    fn attempts_are_counted_from_the_last_progress() {
         let mut backoff = Backoff::new(Patience { base: Duration::ZERO, retries: 2, ..Patience::default() });
         assert!(backoff.wait(None) && backoff.wait(Some(Duration::ZERO)) && !backoff.wait(None));
         backoff.reset();
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_says_how_long_to_wait_up_to_a_minute() {
+    fn retry_after_is_limited_to_a_minute() {
         let mut backoff = Backoff::new(Patience::default());
         for (asked, waited) in [(0, 0), (7, 7), (60, 60), (3600, 60)] {
             assert_eq!(backoff.next(Some(Duration::from_secs(asked)), 0.5), Some(Duration::from_secs(waited)));

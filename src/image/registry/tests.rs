@@ -1,4 +1,4 @@
-//! The registry source against a registry in this process, which misbehaves as told.
+//! Tests of the registry source against a misbehaving server in this process.
 
 mod access;
 mod auth;
@@ -31,7 +31,7 @@ fn options() -> AccessOptions {
     }
 }
 
-/// Opens `image` at `server`, with an entry of a credentials file or without.
+/// Opens `image` at `server`, optionally with an entry of a credentials file.
 fn open_at(server: &Server, image: &str, login: Option<&str>) -> Result<Registry, SourceError> {
     open_in(server, image, login, Patience { base: Duration::from_millis(1), ..Patience::default() })
 }
@@ -58,7 +58,7 @@ fn data() -> Vec<u8> {
     (0..200_000_u32).map(|i| (i % 251) as u8).collect()
 }
 
-/// All of a blob, verified, as it is read in a run.
+/// Reads and verifies a whole blob, as a run does.
 fn fetch(registry: &Registry, blob: &BlobRef) -> Result<Vec<u8>, String> {
     let reader = registry.open(blob).map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
@@ -85,14 +85,14 @@ fn a_manifest_comes_with_its_type_and_digest() {
 }
 
 #[test]
-fn digests_of_manifests_are_compared() {
+fn digests_of_manifests_are_verified() {
     let server = Server::start(|ask| {
         let reply = Reply::new(200, MANIFEST.as_bytes());
         let wrong = format!("sha512:{}", "0".repeat(128));
         if ask.path.ends_with("/2") { reply.header("Docker-Content-Digest", &wrong) } else { reply }
     });
     let error = open_at(&server, "a/b:2", None).unwrap().top().unwrap_err();
-    assert!(matches!(&error, SourceError::Invalid { what, .. } if what.contains("its registry says")), "{error}");
+    assert!(matches!(&error, SourceError::Invalid { what, .. } if what.contains("its registry reports")), "{error}");
     let wanted = format!("a/b@sha256:{}", "0".repeat(64));
     let error = open_at(&server, &wanted, None).unwrap().top().unwrap_err();
     assert!(matches!(&error, SourceError::Invalid { what, .. } if what.contains("expected the digest")), "{error}");
@@ -116,7 +116,7 @@ fn schema_1_is_refused_by_name() {
 }
 
 #[test]
-fn documents_are_bounded() {
+fn document_sizes_are_limited() {
     let server = Server::start(|_| Reply::new(200, &vec![b' '; (4 << 20) + 1]));
     let error = anonymous(&server).top().unwrap_err().to_string();
     assert!(error.contains("more than 4194304 bytes"), "{error}");
@@ -136,11 +136,11 @@ fn a_missing_image_is_quoted_and_safe_to_print() {
     assert!(matches!(error, SourceError::NotFound(_)), "{error:?}");
     assert!(error.to_string().contains("404 Not Found (MANIFEST_UNKNOWN: no \u{fffd}[31m such)"), "{error}");
     let error = Blob::open(&registry, &blob(b"x")).unwrap_err();
-    assert!(matches!(&error, SourceError::Invalid { what, .. } if what.contains("is not complete")), "{error}");
+    assert!(matches!(&error, SourceError::Invalid { what, .. } if what.contains("is incomplete")), "{error}");
 }
 
 #[test]
-fn who_is_busy_is_asked_again() {
+fn a_busy_server_is_retried() {
     let busy = AtomicUsize::new(0);
     let server = Server::start(move |ask| match (ask.path.as_str(), busy.fetch_add(1, Ordering::SeqCst)) {
         ("/v2/", _) => Reply::new(200, b""),
@@ -154,7 +154,7 @@ fn who_is_busy_is_asked_again() {
 }
 
 #[test]
-fn who_stays_broken_is_left() {
+fn a_failing_server_is_given_up() {
     let server = Server::start(|_| Reply::new(500, b"<html>"));
     let error = anonymous(&server).top().unwrap_err();
     assert!(matches!(error, SourceError::Unreachable { .. }), "{error:?}");
@@ -163,7 +163,7 @@ fn who_stays_broken_is_left() {
 }
 
 #[test]
-fn nobody_there_is_told_at_once() {
+fn a_refused_connection_is_reported() {
     let server = Server::start(|_| Reply::new(200, b""));
     let host = server.host();
     drop(server);

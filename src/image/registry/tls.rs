@@ -1,4 +1,4 @@
-//! Whom we believe to be the registry.
+//! TLS settings: which certificates are trusted.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use rustls_platform_verifier::Verifier;
 use super::certs::HostCerts;
 use crate::image::source::SourceError;
 
-/// The TLS settings for a registry, and whether this machine knows any certificate authority at all.
+/// The TLS settings for a registry; also returns true if this machine has no CA certificates at all.
 pub(super) fn settings(certs: HostCerts, verify: bool) -> Result<(ClientConfig, bool), SourceError> {
     let provider = Arc::new(ring::default_provider());
     let HostCerts { authorities, client } = certs;
     let trust = if verify {
-        // The only thing that fails here is that nobody is trusted. That is told when somebody shows a certificate:
-        // plain HTTP needs none.
+        // This fails only if no authority is trusted. That is reported when a server presents a certificate: plain HTTP
+        // needs none.
         let system = Verifier::new_with_extra_roots(authorities.iter().cloned(), Arc::clone(&provider));
         system.map_or(Trust::Nobody, |system| Trust::Known { system, own: authorities })
     } else {
@@ -41,11 +41,11 @@ pub(super) fn settings(certs: HostCerts, verify: bool) -> Result<(ClientConfig, 
 
 #[derive(Debug)]
 enum Trust {
-    /// Not a single authority is known on this machine.
+    /// This machine has no CA certificates.
     Nobody,
-    /// The user said so.
+    /// The user disabled verification.
     Anyone,
-    /// The system's authorities and those of `certs.d`.
+    /// The CA certificates of the system and of `certs.d`.
     Known { system: Verifier, own: Vec<CertificateDer<'static>> },
 }
 
@@ -71,9 +71,9 @@ impl ServerCertVerifier for Judge {
         };
         let verdict = system.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         match verdict {
-            // A server that shows the very certificate that certs.d trusts: what Docker's own guide to a registry with
-            // a self-signed certificate leads to, as `openssl req -x509` marks it as an authority's. webpki says so
-            // after it has checked the dates; the name is left.
+            // A server that presents exactly the certificate that certs.d trusts. Docker's guide to a registry with a
+            // self-signed certificate leads to this, because `openssl req -x509` marks it as a CA certificate. webpki
+            // reports this error after it has checked the dates; only the name remains to be checked.
             Err(Error::InvalidCertificate(error)) if is_authority(&error) => {
                 if !own.contains(end_entity) {
                     return Err(CertificateError::UnknownIssuer.into());
@@ -108,7 +108,7 @@ impl ServerCertVerifier for Judge {
     }
 }
 
-/// webpki's `CaUsedAsEndEntity`, which rustls has no variant for.
+/// webpki's `CaUsedAsEndEntity`, for which rustls has no variant.
 fn is_authority(error: &CertificateError) -> bool {
     matches!(error, CertificateError::Other(other) if other.0.to_string() == "CaUsedAsEndEntity")
 }

@@ -1,4 +1,4 @@
-//! Who is let in, and who gets to see the credentials.
+//! Authentication, and which servers get the credentials.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -32,7 +32,7 @@ fn basic_authentication_follows_a_challenge() {
     assert!(!format!("{error:?}").contains("hunter2"));
 }
 
-/// A registry with a token service, whose tokens are `t1`, `t2`, … and serve `uses` requests each.
+/// A registry with a token service that issues the tokens `t1`, `t2`, …, each valid for `uses` requests.
 fn with_tokens(uses: usize) -> Server {
     let asked = AtomicUsize::new(0);
     let left = AtomicUsize::new(0);
@@ -100,7 +100,7 @@ fn identity_tokens_are_exchanged() {
 }
 
 #[test]
-fn a_refusal_of_the_token_service_is_told() {
+fn a_refusal_of_the_token_service_is_reported() {
     let server = Server::start(|ask| {
         if ask.path == "/token" {
             return Reply::new(401, br#"{"details": "incorrect username or password"}"#);
@@ -115,7 +115,8 @@ fn a_refusal_of_the_token_service_is_told() {
 
 #[test]
 fn credentials_stay_with_the_registry() {
-    // The storage redirects once more to itself: the second hop must not get back what the first one did not get.
+    // The storage redirects once more to itself: the second hop must not get the credentials that the first one did not
+    // get.
     let storage = Server::start(|ask| match ask.path.as_str() {
         "/first" => Reply::new(307, b"").header("Location", "/second?signature=s3cret"),
         _ => Reply::new(200, &data()),
@@ -151,14 +152,14 @@ fn signed_urls_are_not_shown() {
         "the credentials of the registry are not at fault: {error}"
     );
     assert!(error.to_string().contains(&storage.host()) && !error.to_string().contains("s3cret"), "{error}");
-    // Every try asks the registry for a new URL.
+    // Every attempt requests a new URL from the registry.
     assert_eq!(storage.asked("/blob").len(), 6);
     let error = registry.top().unwrap_err().to_string();
     assert!(error.contains("redirects to ftp://h/x, which is not HTTPS") && !error.contains("s3cret"), "{error}");
 }
 
 #[test]
-fn redirects_end() {
+fn the_number_of_redirects_is_limited() {
     let server = Server::start(|ask| match ask.path.as_str() {
         "/v2/" => Reply::new(200, b""),
         path => Reply::new(302, b"").header("Location", path),
@@ -181,7 +182,7 @@ fn blobs_are_read_by_many_threads() {
 }
 
 #[test]
-fn nothing_secret_is_in_debug() {
+fn debug_output_contains_no_secrets() {
     let server = with_tokens(9);
     let registry = open_at(&server, "a/b:1", Some(r#"{"username": "u", "password": "hunter2"}"#)).unwrap();
     let text = format!("{registry:?} {:?} {:?}", registry.auth, registry.auth.current());

@@ -1,4 +1,4 @@
-//! What is presented to whom: passwords, and tokens for them.
+//! Authorization of requests: passwords, and tokens obtained with them.
 
 use docker_credential::DockerCredential;
 use reqwest::header::WWW_AUTHENTICATE;
@@ -6,14 +6,14 @@ use reqwest::header::WWW_AUTHENTICATE;
 use super::super::authorization::Authorization;
 use super::*;
 
-/// A standing with a registry as user `u` with password `p`, which may send them over plain HTTP or not.
+/// The state for user `u` with password `p`; `plain` allows sending them over plain HTTP.
 fn with_password(plain: bool) -> Auth {
     let mut login = Login::default();
     login.credential = Some(DockerCredential::UsernamePassword("u".to_owned(), "p".to_owned()));
     Auth::new(login, "r.io", "a/b", "r.io/a/b".to_owned(), plain)
 }
 
-/// Answers one challenge. Returns whether there is something new to present, and what is presented from then on.
+/// Answers one challenge. Returns true if there is something new to present, and the authorization from then on.
 fn renew(auth: &Auth, challenge: &str) -> Result<(bool, String), String> {
     let transport = HttpTransport::new("r.io", &options(), Patience::default()).unwrap();
     let mut headers = HeaderMap::new();
@@ -22,13 +22,13 @@ fn renew(auth: &Auth, challenge: &str) -> Result<(bool, String), String> {
     renewed.map(|renewed| (renewed, format!("{:?}", auth.current()))).map_err(|fault| fault.into_error().to_string())
 }
 
-/// A token service that answers all requests so.
+/// A token service that gives this answer to every request.
 fn token_service(answer: &'static str) -> Server {
     Server::start(move |_| Reply::new(200, answer.as_bytes()))
 }
 
 #[test]
-fn a_token_service_needs_https_unless_the_registry_has_none() {
+fn a_token_service_needs_https_unless_the_registry_is_plain() {
     let service = token_service(r#"{"token": "t"}"#);
     let challenge = format!(r#"Bearer realm="http://{}/token""#, service.host());
     let error = renew(&with_password(false), &challenge).unwrap_err();
@@ -39,15 +39,15 @@ fn a_token_service_needs_https_unless_the_registry_has_none() {
         let error = renew(&with_password(plain), r#"Bearer realm="ftp://r.io/token""#).unwrap_err();
         assert!(error.contains("is not HTTPS"), "{error}");
         let error = renew(&with_password(plain), r#"Bearer realm="token""#).unwrap_err();
-        assert!(error.contains("the token service is no URL"), "{error}");
-        // It is asked, and speaks no TLS.
+        assert!(error.contains("the token service is not a URL"), "{error}");
+        // The service is contacted, but does not speak TLS.
         let error = renew(&with_password(plain), &challenge.replace("http:", "https:")).unwrap_err();
         assert!(error.contains("no answer from"), "{error}");
     }
 }
 
 #[test]
-fn a_password_goes_where_basic_authentication_is_offered() {
+fn a_password_is_sent_only_to_basic_authentication() {
     for challenge in
         ["Negotiate", "Digest realm=\"r\"", "Bearer", "Bearer realm=\"\"", "Digest realm=\"http://r.io\"", "="]
     {
@@ -63,7 +63,7 @@ fn a_password_goes_where_basic_authentication_is_offered() {
 }
 
 #[test]
-fn what_another_thread_got_is_presented() {
+fn a_token_of_another_thread_is_used() {
     let auth = with_password(true);
     let before = auth.current();
     renew(&auth, "Basic").unwrap();
@@ -73,7 +73,7 @@ fn what_another_thread_got_is_presented() {
 }
 
 #[test]
-fn the_registry_says_what_a_token_has_to_allow_once_it_refused_one() {
+fn the_registrys_scope_is_used_after_a_refused_token() {
     let service = token_service(r#"{"token": "t"}"#);
     let auth = with_password(true);
     let challenge = format!(r#"bEARER REALM="http://{}/token", service="", SCOPE="other""#, service.host());
@@ -90,12 +90,12 @@ fn a_token_is_one_word_of_visible_characters() {
     {
         let service = token_service(answer);
         let error = renew(&with_password(true), &format!(r#"Bearer realm="http://{}/""#, service.host())).unwrap_err();
-        assert!(error.contains("holds no token"), "{answer}: {error}");
+        assert!(error.contains("contains no token"), "{answer}: {error}");
     }
 }
 
 #[test]
-fn a_token_service_that_breaks_off_is_asked_again() {
+fn a_truncated_token_answer_is_retried() {
     let asked = AtomicUsize::new(0);
     let server = Server::start(move |ask| match (ask.path.as_str(), ask.header("authorization")) {
         ("/token", _) if asked.fetch_add(1, Ordering::SeqCst) == 0 => Reply::new(200, br#"{"token": "t"}"#).cut(5),

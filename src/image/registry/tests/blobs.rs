@@ -1,4 +1,4 @@
-//! Blobs over connections that break.
+//! Blobs over failing connections.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,7 +15,7 @@ fn partial(bytes: &[u8], first: usize) -> Reply {
 }
 
 #[test]
-fn a_blob_goes_on_where_it_broke() {
+fn a_blob_resumes_after_a_broken_connection() {
     let bytes = data();
     let sent = bytes.clone();
     let server = Server::start(move |ask| match range(ask) {
@@ -27,12 +27,12 @@ fn a_blob_goes_on_where_it_broke() {
     let registry = anonymous(&server);
     assert_eq!(fetch(&registry, &blob(&bytes)).unwrap(), bytes);
     let asked = server.asked(&format!("/v2/a/b/blobs/{}", blob(&bytes).digest));
-    assert!(asked.len() > 5, "more breaks than tries are allowed without progress");
+    assert!(asked.len() > 5, "more breaks than the attempts allowed without progress");
     assert_eq!(range(&asked[1]), Some(50_000));
 }
 
 #[test]
-fn a_server_without_ranges_starts_again() {
+fn a_server_without_ranges_sends_the_blob_again() {
     let bytes = data();
     let (sent, tries) = (bytes.clone(), AtomicUsize::new(0));
     let server = Server::start(move |ask| {
@@ -78,7 +78,7 @@ fn wrong_ranges_and_sizes_are_refused() {
 }
 
 #[test]
-fn an_endless_blob_is_cut() {
+fn an_endless_blob_is_cut_off() {
     let mut long = data();
     long.push(0);
     let server = Server::start(move |_| Reply::new(200, &long).without_length());
@@ -87,7 +87,7 @@ fn an_endless_blob_is_cut() {
 }
 
 #[test]
-fn a_silent_connection_is_left() {
+fn a_silent_connection_times_out() {
     let bytes = data();
     let sent = bytes.clone();
     let server = Server::start(move |ask| match range(ask) {
@@ -96,11 +96,11 @@ fn a_silent_connection_is_left() {
     });
     let quick = Patience { idle: Duration::from_millis(500), base: Duration::from_millis(1), ..Patience::default() };
     let registry = open_in(&server, "a/b:1", None, quick).unwrap();
-    // The base of the API is as slow, but its headers are not.
+    // The answer for the API's base is as slow, but its headers are not.
     assert_eq!(fetch(&registry, &blob(&bytes)).unwrap(), bytes);
 }
 
-/// Both ends of a range that was asked for.
+/// Both ends of the requested range.
 fn both(ask: &Ask) -> Option<(usize, usize)> {
     let (first, last) = ask.header("range")?.strip_prefix("bytes=")?.split_once('-')?;
     Some((first.parse().ok()?, last.parse().ok()?))
@@ -116,7 +116,7 @@ fn fetch_range(registry: &Registry, bytes: &[u8], range: Range<u64>) -> Result<O
 }
 
 #[test]
-fn a_range_is_read_without_the_rest_and_goes_on_where_it_broke() {
+fn a_range_is_read_alone_and_resumes_after_a_broken_connection() {
     let bytes = data();
     let sent = bytes.clone();
     let server = Server::start(move |ask| match both(ask) {
@@ -137,7 +137,7 @@ fn a_range_is_read_without_the_rest_and_goes_on_where_it_broke() {
 }
 
 #[test]
-fn a_server_that_sends_the_whole_blob_for_a_range_offers_none() {
+fn a_server_that_sends_the_whole_blob_offers_no_ranges() {
     let bytes = data();
     let sent = bytes.clone();
     let server = Server::start(move |_| Reply::new(200, &sent));

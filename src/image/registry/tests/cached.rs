@@ -1,4 +1,4 @@
-//! What is fetched of an image whose layers were scanned before.
+//! Requests for an image whose layers are in the cache.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,7 +13,8 @@ use unpack::pipe::Cancel;
 
 use super::*;
 
-/// The small world `good` in a registry with a token service: the server, and the digests of manifest and configuration.
+/// A registry with a token service that holds the small test image `good`; returns the server, and the digests of
+/// manifest and configuration.
 fn registry() -> (Server, [String; 2]) {
     let world = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/images/good.oci.tar");
     let mut files = BTreeMap::new();
@@ -68,7 +69,7 @@ fn read(server: &Server, cache: &Arc<ScanCache>) -> Image {
 }
 
 #[test]
-fn no_layer_is_asked_for_twice() {
+fn cached_layers_are_not_requested_again() {
     let (server, [_, config]) = registry();
     let folder = tempfile::tempdir().unwrap();
     let cache = Arc::new(ScanCache::new(Some(LocalCache::new(folder.path(), DEFAULT_BOUND)), None));
@@ -84,7 +85,7 @@ fn no_layer_is_asked_for_twice() {
     assert!(second.summary.layers.iter().all(|layer| layer.cached));
     let paths = server.paths().split_off(asked);
     let contents: Vec<_> = paths.iter().filter(|path| path.contains("/a/b/")).collect();
-    // Manifest and configuration; the first try of each may be without a token.
+    // Manifest and configuration; the first attempt of each may lack a token.
     let configuration = format!("/v2/a/b/blobs/{config}");
     assert!(contents.iter().all(|path| **path == "/v2/a/b/manifests/1" || **path == configuration), "{paths:?}");
     assert!(contents.iter().any(|path| **path == configuration));

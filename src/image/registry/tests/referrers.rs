@@ -1,4 +1,4 @@
-//! Lists of what refers to a manifest, from registries of every age.
+//! Lists of referrers, from registries of every age.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn subject() -> Digest {
     digest_as(None, b"subject")
 }
 
-/// A list with these artifacts, by what they are the digests of.
+/// A list of these artifacts: type, and the content of which the digest is taken.
 fn list(artifacts: &[(&str, &str)]) -> Vec<u8> {
     let descriptor = |(kind, of): &(&str, &str)| {
         let digest = digest_as(None, of.as_bytes());
@@ -18,7 +18,7 @@ fn list(artifacts: &[(&str, &str)]) -> Vec<u8> {
     format!(r#"{{"schemaVersion": 2, "manifests": [{}]}}"#, descriptors.join(",")).into_bytes()
 }
 
-/// A registry that answers for the list, and for the tag that stands for it.
+/// Lists the referrers at a registry that answers for the list, and for the tag that replaces it.
 fn found(answer: fn(&str) -> Reply, tag: Option<Vec<u8>>) -> (Result<Vec<Digest>, String>, Vec<String>) {
     let path = format!("/v2/a/b/referrers/{}", subject());
     let tagged = format!("/v2/a/b/manifests/sha256-{}", subject().hex());
@@ -33,7 +33,7 @@ fn found(answer: fn(&str) -> Reply, tag: Option<Vec<u8>>) -> (Result<Vec<Digest>
 }
 
 #[test]
-fn pages_are_read_one_after_the_other_and_other_types_passed_over() {
+fn pages_are_followed_and_other_types_are_skipped() {
     let (found, _) = found(
         |query| match query {
             "artifactType=application%2Fvnd%2Ea%2Eb%2Bjson" => {
@@ -49,7 +49,7 @@ fn pages_are_read_one_after_the_other_and_other_types_passed_over() {
 }
 
 #[test]
-fn a_list_without_end_ends() {
+fn the_number_of_pages_is_limited() {
     let endless = |_: &str| Reply::new(200, &list(&[])).header("Link", "<?page=2>; rel=\"next\"");
     let (found, paths) = found(endless, None);
     assert_eq!(found.unwrap(), []);
@@ -57,7 +57,7 @@ fn a_list_without_end_ends() {
 }
 
 #[test]
-fn where_there_is_no_list_a_tag_stands_for_it() {
+fn a_tag_replaces_a_missing_list() {
     for status in [|_: &str| Reply::new(404, b"404 page not found"), |_: &str| Reply::new(400, b"")] {
         let (tagged, _) = found(status, Some(list(&[(KIND, "1")])));
         assert_eq!(tagged.unwrap(), [digest_as(None, b"1")]);
@@ -67,7 +67,7 @@ fn where_there_is_no_list_a_tag_stands_for_it() {
 }
 
 #[test]
-fn what_is_no_list_is_told() {
+fn an_answer_that_is_not_a_list_is_an_error() {
     let (found, _) = found(|_| Reply::new(200, b"<html>"), None);
-    assert!(found.unwrap_err().contains("what came is no list"));
+    assert!(found.unwrap_err().contains("the answer is not an image index"));
 }

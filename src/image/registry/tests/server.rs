@@ -1,4 +1,4 @@
-//! A registry for tests: it answers each request by a function, over plain HTTP, and remembers what it was asked.
+//! A registry for tests: answers each request with a function, over plain HTTP, and records the requests.
 
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -15,7 +15,7 @@ pub(super) struct Ask {
     pub(super) path: String,
     pub(super) query: String,
     pub(super) body: String,
-    /// The server itself.
+    /// The server's own address.
     pub(super) host: String,
     headers: Vec<(String, String)>,
 }
@@ -26,16 +26,16 @@ impl Ask {
     }
 }
 
-/// An answer.
+/// A response.
 #[derive(Clone, Debug)]
 pub(super) struct Reply {
     status: u16,
     headers: String,
     body: Vec<u8>,
     length: Option<usize>,
-    /// So many bytes of the body are sent before the connection breaks.
+    /// Number of bytes of the body sent before the connection breaks.
     cut: Option<usize>,
-    /// How long the connection then stays.
+    /// Time that the connection then stays open.
     silence: Duration,
 }
 
@@ -66,7 +66,7 @@ impl Reply {
         self
     }
 
-    /// The end of the connection is the end of the body.
+    /// Ends the body with the connection.
     pub(super) fn without_length(mut self) -> Self {
         self.length = None;
         self
@@ -86,7 +86,7 @@ impl Server {
         Self::start_with(None, handler)
     }
 
-    /// Over TLS if there are settings for it.
+    /// Serves TLS if there are settings for it.
     pub(super) fn start_with(
         tls: Option<Arc<ServerConfig>>,
         handler: impl Fn(&Ask) -> Reply + Send + Sync + 'static,
@@ -116,12 +116,12 @@ impl Server {
         self.host.clone()
     }
 
-    /// The paths of all requests, in their order.
+    /// The paths of all requests, in order.
     pub(super) fn paths(&self) -> Vec<String> {
         self.asked.lock().unwrap().iter().map(|ask| ask.path.clone()).collect()
     }
 
-    /// All requests for a path, in their order.
+    /// All requests for a path, in order.
     pub(super) fn asked(&self, path: &str) -> Vec<Ask> {
         self.asked.lock().unwrap().iter().filter(|ask| ask.path == path).cloned().collect()
     }
@@ -129,14 +129,14 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // The thread that accepts sees that it is alone, and nobody listens any more.
+        // The accepting thread notices that it holds the last reference, and stops listening.
         self.listener = Arc::new(TcpListener::bind("127.0.0.1:0").unwrap());
         _ = TcpStream::connect(&self.host);
         thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// One request for each connection. A TLS handshake gets no answer: it does not begin with a method.
+/// Serves one request per connection. A TLS handshake gets no answer, because it does not begin with a method.
 fn serve(stream: impl Read + Write, host: &str, handler: &Arc<Handler>, asked: &Mutex<Vec<Ask>>) {
     let mut reader = BufReader::new(stream);
     if !reader.fill_buf().is_ok_and(|bytes| bytes.first().is_some_and(u8::is_ascii_uppercase)) {
@@ -170,7 +170,7 @@ fn serve(stream: impl Read + Write, host: &str, handler: &Arc<Handler>, asked: &
     let length = reply.length.map(|length| format!("Content-Length: {length}\r\n")).unwrap_or_default();
     let head = format!("HTTP/1.1 {} X\r\nConnection: close\r\n{length}{}\r\n", reply.status, reply.headers);
     let sent = reply.cut.map_or(&*reply.body, |cut| &reply.body[..cut.min(reply.body.len())]);
-    // Whoever asked may have had enough.
+    // The client may have hung up.
     let stream = reader.get_mut();
     _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(sent)).and_then(|()| stream.flush());
     thread::sleep(reply.silence);

@@ -1,5 +1,5 @@
-//! Whose certificates are believed. Those here are self-signed and marked as an authority's, as
-//! `openssl req -x509` makes them; they share one key.
+//! Trust in certificates. Those here are self-signed and marked as CA certificates, as `openssl req -x509` writes them;
+//! they share one key.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const EXPIRED: &str = include_str!("certs/expired.crt");
 /// For another name.
 const MISNAMED: &str = include_str!("certs/misnamed.crt");
 
-/// A server that shows `certificate`, and that wants to see [`GOOD`] of its clients if `mutual`.
+/// A server that presents `certificate`, and that requires [`GOOD`] as a client certificate if `mutual`.
 fn server(certificate: &str, mutual: bool) -> Server {
     let provider = Arc::new(ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
@@ -52,29 +52,29 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
 }
 
 #[test]
-fn only_known_certificates_are_believed() {
+fn only_known_certificates_are_trusted() {
     let all = folder(&[("a.crt", GOOD), ("b.crt", EXPIRED), ("c.crt", MISNAMED), ("README", "")]);
     connect(&server(GOOD, false), Some(all.path()), true).unwrap();
     let none = folder(&[]);
     for (certificate, known, why) in [
-        (GOOD, &none, "issued by nobody whom this machine trusts\n  help: "),
+        (GOOD, &none, "issued by an authority that this machine does not trust\n  help: "),
         (EXPIRED, &all, "expired"),
         (MISNAMED, &all, "is for other names: registry.example\n  help: "),
     ] {
         let server = server(certificate, false);
         let error = connect(&server, Some(known.path()), true).unwrap_err();
         assert!(matches!(&error, SourceError::Invalid { .. }) && error.to_string().contains(why), "{error}");
-        // Nothing was asked, neither so nor without TLS.
+        // No request was sent, with or without TLS.
         assert!(server.asked("/v2/").is_empty());
         connect(&server, None, false).unwrap();
     }
 }
 
 #[test]
-fn a_client_certificate_that_is_wanted_is_asked_for() {
+fn a_required_client_certificate_is_requested() {
     let server = server(GOOD, true);
     let error = connect(&server, Some(folder(&[("ca.crt", GOOD)]).path()), true).unwrap_err().to_string();
-    assert!(error.contains("help: give a folder with a client certificate"), "{error}");
+    assert!(error.contains("help: pass a folder with a client certificate"), "{error}");
     let keyless = folder(&[("ca.crt", GOOD), ("client.cert", GOOD)]);
     let error = connect(&server, Some(keyless.path()), true).unwrap_err().to_string();
     assert!(error.contains("client.key is missing"), "{error}");
@@ -86,5 +86,5 @@ fn folders_of_certificates_are_checked() {
     let error = connect(&server, Some(Path::new("/nowhere")), true).unwrap_err();
     assert!(matches!(error, SourceError::Io { .. }), "{error}");
     let error = connect(&server, Some(folder(&[("ca.crt", "text")]).path()), true).unwrap_err().to_string();
-    assert!(error.contains("ca.crt holds no certificate in PEM format"), "{error}");
+    assert!(error.contains("ca.crt contains no certificate in PEM format"), "{error}");
 }
