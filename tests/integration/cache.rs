@@ -1,4 +1,4 @@
-//! The cache of layer scans: it changes nothing but the time, whatever becomes of it.
+//! The cache of layer scans: it changes nothing except the time, even if it is damaged.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::support::{assert_judged, layout, run_with, stderr, world};
 
 const FLAG: &str = "\"cached\":true";
 
-/// A user with a cache of their own.
+/// A user with a separate cache.
 struct User(tempfile::TempDir);
 
 impl User {
@@ -23,14 +23,14 @@ impl User {
         run_with(&[("XDG_CACHE_HOME", self.0.path().to_str().unwrap())], arguments, input)
     }
 
-    /// The report of a check, and how many layers came from the cache. It ends as expected, and says nothing else.
+    /// Runs a successful check without messages; returns the report, and the number of layers from the cache.
     fn check(&self, arguments: &[&str], reference: &str, input: Option<&[u8]>) -> (String, usize) {
         self.check_all(arguments, &[reference], input).remove(0)
     }
 
-    /// The same of several images, by one process.
+    /// Like [`Self::check`], for several images in one process.
     fn check_all(&self, arguments: &[&str], references: &[&str], input: Option<&[u8]>) -> Vec<(String, usize)> {
-        // On a slow machine there would be progress to tell.
+        // A slow machine would show progress.
         let arguments = [&["check", "--no-progress", "--format", "json"], arguments, references].concat();
         let output = self.run(&arguments, input);
         assert!(output.stderr.is_empty(), "{references:?}: {}", stderr(&output));
@@ -81,7 +81,7 @@ fn reports_are_the_same_with_and_without() {
 }
 
 #[test]
-fn people_are_told_only_if_they_ask() {
+fn cached_layers_are_shown_only_if_verbose() {
     let (user, image) = (User::new(), world("good").display().to_string());
     let page = |arguments: &[&str]| {
         String::from_utf8(user.run(&[&["check", &*image], arguments].concat(), None).stdout).unwrap()
@@ -93,7 +93,7 @@ fn people_are_told_only_if_they_ask() {
 }
 
 #[test]
-fn every_medium_finds_what_any_other_left() {
+fn every_medium_uses_scans_from_any_other() {
     let layout = layout("two-nccl");
     let folder = tempfile::tempdir().unwrap();
     let oci = format!("oci:{}", layout.path().display());
@@ -112,7 +112,7 @@ fn every_medium_finds_what_any_other_left() {
     };
     let expected = all(&User::new(), &["--no-cache"]);
     let count = layers(&expected[0].0);
-    // As blobs, as plain tars, and in a stream.
+    // Scanned first from blobs, from plain tars, and from a stream.
     for (first, input) in [(&*oci, None), (&old_file, None), ("-", Some(&*new))] {
         let user = User::new();
         assert_eq!(user.check(&[], first, input).1, 0);
@@ -124,7 +124,8 @@ fn every_medium_finds_what_any_other_left() {
             assert_eq!(report, (expected.clone(), count), "after {first}");
         }
     }
-    // Members whose names promise nothing are read whole when they go by, and are known to others by what is in them.
+    // Members without a digest in their names are read whole from a stream, and other media find their scans by
+    // content.
     let user = User::new();
     let (expected, _) = user.check(&["--no-cache"], "-", Some(&old));
     assert_eq!(user.check(&[], "-", Some(&old)), (expected.clone(), 0));
@@ -133,11 +134,11 @@ fn every_medium_finds_what_any_other_left() {
 }
 
 #[test]
-fn a_member_that_goes_by_is_verified_though_its_scan_is_known() {
+fn a_streamed_member_is_verified_even_if_its_scan_is_cached() {
     let layout = layout("good");
     let user = User::new();
     user.check(&[], &format!("oci:{}", layout.path().display()), None);
-    // Not by a hair the promised bytes: a comment in the gzip header would do.
+    // One bit of the timestamp in the gzip header: the content stays the same, the digest does not.
     let mut archive = docker_archive(layout.path(), false);
     let at = archive.windows(3).position(|bytes| bytes == [0x1f, 0x8b, 8]).unwrap();
     archive[at + 4] ^= 1;
@@ -158,16 +159,16 @@ fn blobs_are_not_opened() {
         }
     }
     assert_eq!(user.check(&[], &oci, None), (expected.clone(), layers(&expected)));
-    // Within other limits it would be another scan.
+    // Other limits make another key.
     let output = user.run(&["check", "--limit", "text_file=1000000", &oci], None);
     assert_eq!(output.status.code(), Some(2));
 }
 
-/// Makes other bytes of those of an entry.
+/// Damages the bytes of an entry.
 type Damage<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
 
 #[test]
-fn damaged_entries_are_passed_over_and_written_anew() {
+fn damaged_entries_are_skipped_and_rewritten() {
     let (user, image) = (User::new(), world("good").display().to_string());
     let (expected, _) = user.check(&[], &image, None);
     let whole: Vec<_> = user.files().iter().map(|path| fs::read(path).unwrap()).collect();
@@ -177,7 +178,7 @@ fn damaged_entries_are_passed_over_and_written_anew() {
         &|bytes| bytes.iter().enumerate().map(|(at, byte)| byte ^ u8::from(at == bytes.len() - 9)).collect(),
         &|bytes| [b"other", &bytes[5..]].concat(),
         &|bytes| [&bytes[..8], &[2], &bytes[9..]].concat(),
-        // The right bytes under the name of others.
+        // A valid entry under another key.
         &|bytes| whole.iter().find(|other| *other != bytes).unwrap().clone(),
     ];
     for damage in damage {
@@ -193,11 +194,11 @@ fn damaged_entries_are_passed_over_and_written_anew() {
 }
 
 #[test]
-fn many_at_once() {
+fn many_processes_share_a_cache() {
     let user = User::new();
     let names = ["good", "two-nccl", "no-nccl", "no-verbs"];
     let expected = names.map(|name| user.check(&["--no-cache"], world(name).to_str().unwrap(), None).0);
-    // A bound so small that each makes room while the others write.
+    // The limit is so small that each process evicts entries while the others write.
     let home = user.0.path().to_str().unwrap();
     let variables = [("XDG_CACHE_HOME", home), ("NCCLCHECK_CACHE_SIZE", "20k")];
     std::thread::scope(|scope| {
@@ -215,12 +216,12 @@ fn many_at_once() {
         }
     });
     let left = fs::read_dir(user.layers()).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_file()).count();
-    assert_eq!(left, 0, "temporary files are left");
+    assert_eq!(left, 0, "temporary files remain");
     assert!(user.info()["bytes"].as_u64().unwrap() > 0);
 }
 
 #[test]
-fn a_cache_that_does_not_work_is_told_once_and_changes_nothing() {
+fn a_failing_cache_is_reported_once_and_changes_nothing() {
     let image = world("no-nccl").display().to_string();
     let user = User::new();
     let (expected, _) = user.check(&["--no-cache"], &image, None);
@@ -233,7 +234,7 @@ fn a_cache_that_does_not_work_is_told_once_and_changes_nothing() {
         (&[], &["--cache", &nobody], "cannot be read, and is done without"),
         (&[("NCCLCHECK_CACHE", &*nobody)], &[], "cannot be read, and is done without"),
     ] {
-        // Two images, and still it is told once.
+        // Two images, but only one note.
         let output =
             run_with(variables, &[&["check", "--format", "json"], arguments, &[&image, &image]].concat(), None);
         let said = stderr(&output);
@@ -245,14 +246,14 @@ fn a_cache_that_does_not_work_is_told_once_and_changes_nothing() {
 }
 
 #[test]
-fn it_can_be_switched_off() {
+fn the_cache_can_be_disabled() {
     let image = world("good").display().to_string();
     let user = User::new();
     let home = user.0.path().to_str().unwrap();
     for (variables, arguments) in [
         (&[("XDG_CACHE_HOME", home)][..], &["--no-cache"][..]),
         (&[("XDG_CACHE_HOME", home), ("NCCLCHECK_CACHE", "off")], &[]),
-        // A relative folder is none.
+        // A relative folder is ignored.
         (&[("XDG_CACHE_HOME", "relative")], &[]),
     ] {
         let output = run_with(variables, &[&["check", "--no-progress", &*image], arguments].concat(), None);
@@ -272,7 +273,7 @@ fn it_can_be_switched_off() {
 }
 
 #[test]
-fn an_unpacked_root_is_never_kept() {
+fn an_unpacked_root_is_never_cached() {
     let (layout, root, user) = (layout("good"), tempfile::tempdir().unwrap(), User::new());
     for path in fs::read_dir(layout.path().join("blobs/sha256")).unwrap().map(|entry| entry.unwrap().path()) {
         let bytes = fs::read(&path).unwrap();
@@ -287,7 +288,7 @@ fn an_unpacked_root_is_never_kept() {
 }
 
 #[test]
-fn what_is_kept_can_be_seen_removed_and_shipped() {
+fn the_cache_can_be_listed_cleared_and_exported() {
     let user = User::new();
     let (good, other) = (world("good").display().to_string(), world("two-nccl").display().to_string());
     let (expected, _) = user.check(&[], &good, None);
@@ -318,7 +319,7 @@ fn what_is_kept_can_be_seen_removed_and_shipped() {
     assert!(said(&["export", &team, &other]).contains(&other));
     assert!(said(&["clear"]).starts_with("removed "));
     assert_eq!(user.info()["scans"], 0);
-    // Another user needs no scan of their own.
+    // Another user can use the exported scans.
     let second = User::new();
     assert_eq!(second.check(&["--cache", &team], &good, None), (expected, usize::try_from(all).unwrap()));
     let (report, cached) = second.check(&["--cache", &format!("file://{team}")], &other, None);

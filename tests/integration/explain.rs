@@ -1,8 +1,8 @@
-//! The search of the dynamic loader, told as a tree and as JSON.
+//! The dynamic loader's search, shown as a tree and as JSON.
 
 use crate::support::{run, stderr, world};
 
-/// What `inspect` prints for a small world, and its exit status.
+/// The output of `inspect` for a small test image, and its exit status.
 fn inspect(name: &str, arguments: &[&str]) -> (String, Option<i32>) {
     let image = world(name).display().to_string();
     let output = run(&[&["inspect", "--quiet", &image], arguments].concat(), None);
@@ -39,7 +39,7 @@ fn the_loser_and_its_reason() {
 }
 
 #[test]
-fn a_file_and_a_name_that_nobody_asks_for() {
+fn a_file_and_a_name_that_no_library_needs() {
     let file = "/usr/lib/x86_64-linux-gnu/libnccl.so.2.21.5";
     let (text, _) = inspect("two-nccl", &["--explain", file, "--explain", "libibverbs.so.1"]);
     let wheel = "/usr/local/lib/python3.11/dist-packages/nvidia/nccl/lib/libnccl.so.2";
@@ -49,7 +49,7 @@ fn a_file_and_a_name_that_nobody_asks_for() {
 }
 
 #[test]
-fn for_programs() {
+fn explanations_as_json() {
     let (text, _) = inspect("two-nccl", &["--format", "json", "--explain", "libnccl.so.2"]);
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     let answer = &value["processes"][0]["answers"][0];
@@ -58,14 +58,14 @@ fn for_programs() {
 }
 
 #[test]
-fn what_cannot_be_explained() {
+fn errors_of_explanations() {
     let (text, status) = inspect("no-torch", &["--explain", "libnccl.so.2"]);
     assert!(text.contains("there is no torch in the image") && status == Some(3), "{text}");
     let (text, status) = inspect("good", &["--explain", "libx.so", "--from", "/usr/lib/libnone.so"]);
     assert!(text.contains("is not mapped by this process") && status == Some(3), "{text}");
     let (text, status) = inspect("good", &["--program", "/usr/bin/python3"]);
     assert!(text.contains("--explain") && status == Some(2), "{text}");
-    // Any program will do, and needs no torch.
+    // Any program can be explained, even without torch.
     let (text, status) = inspect("no-torch", &["--explain", "libc.so.6", "--program", "/usr/bin/python3"]);
     assert!(text.contains("needed by /usr/bin/python3.11") && status == Some(0), "{text}");
 }

@@ -1,11 +1,11 @@
-//! What machines say of themselves, and images judged by it.
+//! Recorded hosts, and images judged for them.
 
 use serde_json::Value;
 
 use crate::support::{assert_judged, run, stderr, world};
 use crate::tree;
 
-/// The record of a machine whose files are recorded, and the report on an image there.
+/// Records a host from its files, and judges an image for it; returns the report and the exit status.
 fn judged(host: &str, image: &str) -> (Value, i32) {
     let machine = tree::host(host);
     let (root, file) = (machine.path().display().to_string(), machine.path().join("record.json").display().to_string());
@@ -18,7 +18,7 @@ fn judged(host: &str, image: &str) -> (Value, i32) {
     (report, output.status.code().unwrap())
 }
 
-/// Rules that end so.
+/// The rules with this outcome.
 fn rules(report: &Value, outcome: &str) -> Vec<String> {
     let judgements = report["judgements"].as_array().unwrap().iter();
     let wanted = judgements.filter(|judgement| judgement["outcome"] == outcome);
@@ -29,12 +29,12 @@ fn rules(report: &Value, outcome: &str) -> Vec<String> {
 fn a_healthy_host_has_no_findings() {
     let (report, status) = judged("dgx", "good");
     assert_eq!((rules(&report, "fail"), status), (vec![], 0));
-    // What NVML alone tells is not in the files.
+    // Facts that only NVML reports are not in the files.
     assert_eq!(rules(&report, "unknown"), ["host/mig", "host/persistence-off"]);
 }
 
 #[test]
-fn what_is_wrong_with_a_host_is_found() {
+fn faults_of_a_host_are_found() {
     let (report, status) = judged("pcie", "good");
     assert_eq!(status, 1);
     assert_eq!(
@@ -57,13 +57,13 @@ fn what_is_wrong_with_a_host_is_found() {
 }
 
 #[test]
-fn a_host_without_hardware_is_asked_nothing() {
+fn a_host_without_hardware_has_no_findings() {
     let (report, status) = judged("virtual", "good");
     assert_eq!((rules(&report, "fail"), rules(&report, "unknown"), status), (vec![], vec![], 0));
 }
 
 #[test]
-fn this_machine_tells_of_itself_in_every_form() {
+fn this_machine_is_described_in_every_format() {
     let page = String::from_utf8(run(&["host"], None).stdout).unwrap();
     for subject in ["system\n", "driver\n", "gpus\n", "rdma\n", "limits\n"] {
         assert!(page.contains(subject), "{page}");
@@ -86,7 +86,7 @@ fn this_machine_tells_of_itself_in_every_form() {
 }
 
 #[test]
-fn what_is_no_record_is_a_usage_error() {
+fn an_invalid_record_is_a_usage_error() {
     for (content, why) in [
         ("{}", "missing field `schema`"),
         ("schema: ncclcheck-host/9", "unknown variant `ncclcheck-host/9`"),

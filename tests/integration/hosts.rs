@@ -1,10 +1,10 @@
-//! One image, judged for hosts that are not here.
+//! One image, judged for hosts that are described, not present.
 
 use serde_json::Value;
 
 use crate::support::{run, stderr, world};
 
-/// Verdicts, and the rules of hosts that do not pass, for each host.
+/// Verdict of each host, and the host rules that do not pass; also the exit status.
 fn judged(world_name: &str, hosts: &[&str]) -> (Vec<(String, Vec<String>)>, i32) {
     let image = world(world_name).display().to_string();
     let mut arguments = vec!["check", "--format", "json"];
@@ -69,7 +69,7 @@ fn hosts_come_from_a_file_too() {
 }
 
 #[test]
-fn a_host_that_is_none_is_a_usage_error() {
+fn an_invalid_host_is_a_usage_error() {
     let output = run(&["check", "--host", "gpu=h1000", "x.tar"], None);
     assert_eq!(output.status.code(), Some(2));
     assert!(

@@ -1,8 +1,8 @@
-//! The directions of imports between stages, the circles between files, and the one door of each third-party crate. A stage that
-//! reaches past its neighbours cannot be understood, tested or replaced alone.
+//! The directions of imports between stages, the import cycles between files, and the modules that may use each
+//! third-party crate. A stage that reaches past its neighbours cannot be understood, tested or replaced alone.
 //!
-//! Files are read as tokens, so that comments and strings do not count and nested `use` trees, `super::super` and the bodies of
-//! macros do. Tests may use what they like.
+//! Files are parsed as tokens, so that comments and strings do not count, while nested `use` trees, `super::super` and
+//! macro bodies do. Tests may use anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// Who may import whom, besides itself. A stage imports only those above it in this list.
+/// The stages that each stage may import, besides itself: only stages above it in this list.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("document", &["model"]),
@@ -33,7 +33,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The only modules that may name a crate, for every dependency of the program. `*` is everywhere.
+/// The only modules that may name a crate, for every dependency of the program. `*` means every module.
 const DOORS: &[(&str, &[&str])] = &[
     ("anstyle", &["cli", "report"]),
     ("bollard", &["image/daemon", "probe/engine"]),
@@ -86,7 +86,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("zstd", &["layer/scan/partial/pieces", "layer/cache/entry"]),
 ];
 
-/// Files that import each other, and why they may.
+/// Files that import each other, with the reason.
 const CIRCLES: &[(&[&str], &str)] = &[(
     &["rootfs/loader/process.rs", "rootfs/loader/search.rs"],
     "a process searches for what it needs, and the search depends on what the process has mapped",
@@ -94,16 +94,16 @@ const CIRCLES: &[(&[&str], &str)] = &[(
 
 /// A source file of the program.
 struct Source {
-    /// Its module, below the crate.
+    /// The file's module path, without `crate`.
     module: Vec<String>,
-    /// Paths that begin with `crate`, `self` or `super`, resolved: from the crate on.
+    /// Paths that begin with `crate`, `self` or `super`, resolved relative to the crate.
     paths: Vec<Vec<String>>,
     /// First segments of all other paths.
     crates: BTreeSet<String>,
     is_asynchronous: bool,
 }
 
-/// Every source file below a folder, by its path there, without tests.
+/// Every source file below a folder, by relative path, without tests.
 pub(crate) fn source_files(root: &Path) -> BTreeMap<String, PathBuf> {
     fn gather(folder: &Path, root: &Path, files: &mut BTreeMap<String, PathBuf>) {
         for entry in fs::read_dir(folder).unwrap() {
@@ -122,7 +122,7 @@ pub(crate) fn source_files(root: &Path) -> BTreeMap<String, PathBuf> {
     files
 }
 
-/// The source files of the program, read.
+/// The parsed source files of the program.
 fn sources() -> BTreeMap<String, Source> {
     let files = source_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
     assert!(files.len() > 100, "only {} files were found", files.len());
@@ -143,7 +143,7 @@ impl Source {
         source
     }
 
-    /// Takes the paths of some tokens, which stand in a module.
+    /// Collects the paths in some tokens of a module.
     fn walk(&mut self, tokens: TokenStream, module: &[String]) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         let mut at = 0;
@@ -161,7 +161,7 @@ impl Source {
                 }
                 TokenTree::Ident(word) => {
                     self.is_asynchronous |= *word == "async" || *word == "await";
-                    // A name behind two colons or a dot belongs to what stands before.
+                    // A name after a colon or a dot belongs to what precedes it.
                     let is_inner =
                         at > 0 && matches!(&tokens[at - 1], TokenTree::Punct(sign) if ":.".contains(sign.as_char()));
                     let length = if is_inner { 1 } else { self.path(rest, &mut Vec::new(), module) };
@@ -176,7 +176,7 @@ impl Source {
         }
     }
 
-    /// Takes the path that begins here, or each of a tree of them, and returns how many tokens it has.
+    /// Collects the path that begins here, or each path of a tree, and returns its number of tokens.
     fn path(&mut self, tokens: &[TokenTree], before: &mut Vec<String>, module: &[String]) -> usize {
         let depth = before.len();
         let mut at = 0;
@@ -226,7 +226,7 @@ impl Source {
     }
 }
 
-/// The number of tokens of an item that is of tests alone.
+/// The number of tokens of an item that only tests use; `None` for any other item.
 pub(crate) fn test_item(tokens: &[TokenTree]) -> Option<usize> {
     let [TokenTree::Punct(hash), TokenTree::Group(attribute), ..] = tokens else { return None };
     let text: String = attribute.to_string().split_whitespace().collect();
@@ -258,7 +258,7 @@ fn crates_of_manifest() -> BTreeSet<String> {
 }
 
 #[test]
-fn paths_are_found_wherever_they_stand() {
+fn paths_are_found_everywhere() {
     let text = "
         use crate::{cli, model::{Fact, Gap}};
         use super::super::report::Report;
@@ -278,10 +278,10 @@ fn paths_are_found_wherever_they_stand() {
 }
 
 #[test]
-fn stages_import_only_what_they_may() {
+fn stages_import_only_allowed_stages() {
     for (index, (stage, allowed)) in MAY_IMPORT.iter().enumerate() {
         let above: Vec<_> = MAY_IMPORT[..index].iter().map(|(name, _)| *name).collect();
-        assert!(allowed.iter().all(|other| above.contains(other)), "{stage} may import what stands below it");
+        assert!(allowed.iter().all(|other| above.contains(other)), "{stage} may import a stage below it");
     }
     let mut used = BTreeSet::new();
     for (file, source) in sources() {
@@ -301,16 +301,16 @@ fn stages_import_only_what_they_may() {
 }
 
 #[test]
-fn every_crate_has_its_doors() {
+fn crates_are_used_only_in_their_modules() {
     let listed: BTreeSet<_> = DOORS.iter().map(|(name, _)| (*name).to_owned()).collect();
-    assert_eq!(crates_of_manifest(), listed, "Cargo.toml and the list of doors");
+    assert_eq!(crates_of_manifest(), listed, "Cargo.toml and the list of modules");
     let sources = sources();
     for (name, doors) in DOORS {
         let users: Vec<_> =
             sources.iter().filter(|(_, source)| source.crates.contains(*name)).map(|(file, _)| file).collect();
         for file in &users {
             let is_door = doors.iter().any(|door| *door == "*" || file.starts_with(door));
-            assert!(is_door, "src/{file} uses {name}, whose doors are {doors:?}");
+            assert!(is_door, "src/{file} uses {name}, which only {doors:?} may use");
         }
         for door in doors.iter().filter(|door| **door != "*") {
             assert!(users.iter().any(|file| file.starts_with(door)), "{door} does not use {name}");
@@ -327,7 +327,7 @@ fn the_core_is_synchronous() {
     }
 }
 
-/// All that can be reached from a node of a graph.
+/// All nodes that can be reached from a node of a graph.
 fn reached<'a>(edges: &BTreeMap<&'a str, BTreeSet<&'a str>>, from: &'a str) -> BTreeSet<&'a str> {
     let (mut seen, mut next) = (BTreeSet::new(), vec![from]);
     while let Some(node) = next.pop() {
@@ -336,7 +336,7 @@ fn reached<'a>(edges: &BTreeMap<&'a str, BTreeSet<&'a str>>, from: &'a str) -> B
     seen
 }
 
-/// A module and those below it are one unit: a parent names its children, and children use what the parent shares.
+/// A module and its descendants are one unit: a parent names its children, and children use items of their parents.
 #[test]
 fn files_do_not_import_each_other() {
     let sources = sources();
@@ -359,5 +359,5 @@ fn files_do_not_import_each_other() {
     };
     let found: BTreeSet<BTreeSet<&str>> = edges.keys().map(|file| circle(file)).filter(|all| all.len() > 1).collect();
     let known: BTreeSet<BTreeSet<&str>> = CIRCLES.iter().map(|(files, _)| files.iter().copied().collect()).collect();
-    assert_eq!(found, known, "circles of files");
+    assert_eq!(found, known, "import cycles");
 }

@@ -1,4 +1,4 @@
-//! Variables that a job sets: where they come from, what the NCCL of the image makes of them, and which rules hear of it.
+//! Launch variables: their sources, how the image's NCCL reads them, and the rules that use them.
 
 use std::io::Write as _;
 
@@ -51,7 +51,7 @@ fn a_script_is_judged_by_the_copy_of_nccl_in_the_image() {
 }
 
 #[test]
-fn what_a_job_may_set_and_an_image_may_not() {
+fn a_job_may_set_what_an_image_may_not() {
     let job = [
         "-e",
         "NCCL_DEBUG=INFO",
@@ -68,7 +68,7 @@ fn what_a_job_may_set_and_an_image_may_not() {
 }
 
 #[test]
-fn options_count_over_files_and_files_over_the_image() {
+fn options_override_files_and_files_override_the_image() {
     let first = file("NCCL_DEBUG=INFO\nNCCL_NTHREADS=128\n");
     let second = file("services:\n  train:\n    environment: {NCCL_DEBUG: TRACE}\n");
     let path = |file: &tempfile::NamedTempFile| file.path().display().to_string();
@@ -79,7 +79,7 @@ fn options_count_over_files_and_files_over_the_image() {
 }
 
 #[test]
-fn files_that_cannot_be_read_are_told() {
+fn unreadable_files_are_reported() {
     let broken = file("kind: Pod\n  a: [\n");
     let path = broken.path().display().to_string();
     for (arguments, why) in

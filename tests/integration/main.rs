@@ -1,4 +1,4 @@
-//! Tests of the whole program, on the small worlds that ship.
+//! Tests of the whole program, on the small test images in `fixtures/images`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -6,7 +6,7 @@
     clippy::indexing_slicing,
     clippy::string_slice,
     clippy::disallowed_methods,
-    reason = "a test that cannot go on fails"
+    reason = "a test that cannot continue fails"
 )]
 
 mod bad_input;

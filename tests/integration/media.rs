@@ -1,4 +1,5 @@
-//! The same answers through every medium that needs no service. Registries and engines are in `fixtures/real/transports`.
+//! The same results through every medium that needs no service. Registries and engines are in
+//! `fixtures/real/transports`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::{check, layout, world};
 
-/// What must not depend on the medium: verdict, facts without digests, judgements.
+/// The part of a report that must not depend on the medium: verdict, facts without digests, judgements.
 fn comparable((report, exit): (Value, i32)) -> Value {
     let mut report = report;
     for fact in report["facts"].as_object_mut().unwrap().values_mut() {
@@ -34,7 +35,7 @@ fn blob(layout: &Path, digest: &Value) -> std::path::PathBuf {
     layout.join("blobs").join(digest.as_str().unwrap().replace(':', "/"))
 }
 
-/// What `docker save` writes, of several ages: the members and their order.
+/// An archive as `docker save` of an old or a new version writes it: the members and their order.
 pub(crate) fn docker_archive(layout: &Path, old: bool) -> Vec<u8> {
     let index = json_of(&layout.join("index.json"));
     let manifest = json_of(&blob(layout, &index["manifests"][0]["digest"]));
@@ -52,7 +53,7 @@ pub(crate) fn docker_archive(layout: &Path, old: bool) -> Vec<u8> {
         members.push((name.clone(), bytes));
         names.push(name);
     }
-    // Docker 20.10 writes layers in no order, before the configuration, and the manifest last.
+    // Docker 20.10 writes layers unordered, before the configuration, and the manifest last.
     members.reverse();
     members.push(("config.json".to_owned(), config));
     let manifest = json!([{"Config": "config.json", "RepoTags": ["test:1"], "Layers": names}]);
@@ -67,7 +68,7 @@ pub(crate) fn docker_archive(layout: &Path, old: bool) -> Vec<u8> {
     builder.into_inner().unwrap()
 }
 
-/// What `skopeo copy --all oci:LAYOUT dir:` writes of the image or index that this descriptor is of.
+/// The folder that `skopeo copy --all oci:LAYOUT dir:` writes for the image or index of this descriptor.
 pub(crate) fn skopeo_folder(layout: &Path, top: &Value) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let hex = |digest: &Value| digest.as_str().unwrap().replacen("sha256:", "", 1);
@@ -87,7 +88,7 @@ pub(crate) fn skopeo_folder(layout: &Path, top: &Value) -> tempfile::TempDir {
             copy_blobs(&manifest["digest"]);
         }),
     }
-    fs::write(folder.path().join("signature-1"), "of no concern").unwrap();
+    fs::write(folder.path().join("signature-1"), "not read").unwrap();
     folder
 }
 
@@ -104,7 +105,7 @@ pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn every_medium_gives_the_same_answers() {
+fn every_medium_gives_the_same_results() {
     for name in ["good", "no-nccl", "two-nccl"] {
         let layout = layout(name);
         let expected = comparable(check(&format!("oci:{}", layout.path().display()), None));
@@ -136,7 +137,7 @@ fn every_medium_gives_the_same_answers() {
 }
 
 #[test]
-fn an_archive_is_chosen_from_by_name_or_place() {
+fn an_image_in_an_archive_is_chosen_by_name_or_position() {
     let layout = layout("good");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.tar");
@@ -148,7 +149,7 @@ fn an_archive_is_chosen_from_by_name_or_place() {
 }
 
 #[test]
-fn an_unpacked_root_answers_as_its_image_does() {
+fn an_unpacked_root_gives_the_results_of_its_image() {
     let layout = layout("good");
     let root = tempfile::tempdir().unwrap();
     let index = json_of(&layout.path().join("index.json"));
@@ -160,7 +161,7 @@ fn an_unpacked_root_answers_as_its_image_does() {
     let (image, _) = check(&format!("oci:{}", layout.path().display()), None);
     let (unpacked, _) = check(&format!("root:{}", root.path().display()), None);
     for (name, fact) in image["facts"].as_object().unwrap() {
-        // Whatever comes from the configuration is unknown without one.
+        // Facts from the configuration are unknown without one.
         if unpacked["facts"][name]["state"] != "unknown" {
             assert_eq!(unpacked["facts"][name]["value"], fact["value"], "{name}");
         }

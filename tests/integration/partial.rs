@@ -1,4 +1,4 @@
-//! Layers that are read in part: the answers are those of the whole, through every medium that can be read from any place on.
+//! Partial reads of layers: the results equal those of whole reads, through every medium that supports ranges.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -28,7 +28,7 @@ pub(crate) const WORLDS: [&str; 14] = [
     "use-nccl-off",
 ];
 
-/// A small world in another form; `more` is put into its last layer.
+/// A small test image in another format; `more` is added to its last layer.
 fn converted(name: &str, form: Form, chunk: usize, more: Option<&[u8]>) -> tempfile::TempDir {
     let folder = layout(name);
     let path = folder.path();
@@ -106,17 +106,17 @@ fn every_world_says_the_same(form: Form, name: &str) {
 }
 
 #[test]
-fn every_world_says_the_same_as_estargz() {
+fn every_world_gives_the_same_results_as_estargz() {
     every_world_says_the_same(Form::EStargz, "eStargz");
 }
 
 #[test]
-fn every_world_says_the_same_as_zstd_chunked() {
+fn every_world_gives_the_same_results_as_zstd_chunked() {
     every_world_says_the_same(Form::ZstdChunked, "zstd:chunked");
 }
 
 #[test]
-fn the_list_of_worlds_is_whole() {
+fn the_list_of_worlds_is_complete() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/images");
     let all = fs::read_dir(folder)
         .unwrap()
@@ -125,7 +125,7 @@ fn the_list_of_worlds_is_whole() {
     assert!(WORLDS.iter().all(|name| world(name).exists()));
 }
 
-/// Bytes that nobody looks into.
+/// Bytes of a file that no fact needs.
 pub(crate) fn noise() -> Vec<u8> {
     let mut noise = fastrand::Rng::with_seed(1);
     std::iter::repeat_with(|| noise.u8(..)).take(12 << 20).collect()
@@ -146,7 +146,7 @@ fn an_archive_is_read_in_part() {
 }
 
 #[test]
-fn a_registry_sends_only_what_is_asked_for() {
+fn a_registry_sends_only_the_requested_ranges() {
     for form in [Form::EStargz, Form::ZstdChunked] {
         let folder = converted("good", form, 1 << 18, Some(&noise()));
         let (image, sent) = registry(folder.path().to_owned(), true);
@@ -162,7 +162,7 @@ fn a_registry_sends_only_what_is_asked_for() {
 }
 
 #[test]
-fn a_registry_without_ranges_is_read_whole_and_that_is_told() {
+fn a_registry_without_ranges_is_read_whole_with_a_note() {
     let folder = converted("good", Form::EStargz, 1 << 18, None);
     let (image, _) = registry(folder.path().to_owned(), false);
     let (_, layers, notes) = tell(&[image], false).remove(0);
@@ -174,14 +174,14 @@ fn a_registry_without_ranges_is_read_whole_and_that_is_told() {
 }
 
 #[test]
-fn damage_ends_the_check_and_says_where() {
+fn damage_ends_the_check_and_is_located() {
     let folder = converted("good", Form::EStargz, 4096, None);
     let path = folder.path();
     let index: Value = serde_json::from_slice(&fs::read(path.join("index.json")).unwrap()).unwrap();
     let manifest: Value = serde_json::from_slice(&read(path, &index["manifests"][0]["digest"])).unwrap();
     let layer = &manifest["layers"][2]["digest"];
     let mut bytes = read(path, layer);
-    // The last chunk before the table.
+    // The last chunk before the table of contents.
     let half = bytes.len() / 2;
     bytes[half] ^= 1;
     fs::write(path.join("blobs").join(layer.as_str().unwrap().replace(':', "/")), bytes).unwrap();
@@ -193,7 +193,7 @@ fn damage_ends_the_check_and_says_where() {
 }
 
 #[test]
-fn without_an_annotation_nothing_is_believed() {
+fn a_table_without_an_annotation_is_not_used() {
     let folder = converted("good", Form::EStargz, 4096, None);
     let path = folder.path();
     let mut index: Value = serde_json::from_slice(&fs::read(path.join("index.json")).unwrap()).unwrap();

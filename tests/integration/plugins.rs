@@ -1,5 +1,5 @@
-//! Plugins of NCCL and providers of libibverbs, as the copy of NCCL in an image would meet them. The libraries are made by
-//! the compiler, in the root file system of a small world.
+//! NCCL plugins and libibverbs providers, as the NCCL in an image would find them. A compiler builds the libraries in
+//! the root file system of a small test image.
 
 use std::fs;
 use std::io::Write as _;
@@ -13,7 +13,7 @@ use crate::support::{layout, run, stderr};
 const NCCL: &str = "usr/local/lib/python3.11/dist-packages/nvidia/nccl/lib/libnccl.so.2";
 const LIB: &str = "usr/lib/x86_64-linux-gnu";
 
-/// The merged file system of the good world, unpacked, whose NCCL knows plugins as 2.27.5 does.
+/// The unpacked file system of the image `good`, whose NCCL knows plugins as 2.27.5 does.
 fn root() -> tempfile::TempDir {
     let layout = layout("good");
     let root = tempfile::tempdir().unwrap();
@@ -31,7 +31,7 @@ fn root() -> tempfile::TempDir {
     root
 }
 
-/// Makes a library that defines `symbols` and needs `needed`.
+/// Builds a library that defines `symbols` and needs `needed`.
 fn library(path: &Path, symbols: &[&str], needed: &[&Path]) {
     let source = symbols.iter().fold(String::new(), |text, symbol| text + "int " + symbol + "[4] = {1};\n");
     let file = path.with_extension("c");
@@ -51,7 +51,7 @@ fn facts(root: &Path, arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn a_plugin_is_taken_if_it_speaks_the_language_of_this_nccl() {
+fn a_plugin_is_used_if_this_nccl_supports_its_version() {
     let root = root();
     let plugin = root.path().join("opt/ofi/lib/libnccl-net.so");
     for (symbols, expected) in [
@@ -63,7 +63,7 @@ fn a_plugin_is_taken_if_it_speaks_the_language_of_this_nccl() {
         let facts = facts(root.path(), &["-e", "LD_LIBRARY_PATH=/opt/ofi/lib"]);
         assert_eq!(facts["nccl.net_plugin"]["value"], expected);
         assert_eq!(facts["nccl.plugins_refused"]["state"] == "seen", expected.is_null());
-        // The tuner is looked for in a file of its own.
+        // The tuner has its own plugin file.
         assert_eq!(facts["nccl.plugins"]["value"][0]["opened"], "NCCL_NET_PLUGIN");
     }
     let nowhere = facts(root.path(), &[]);
@@ -72,7 +72,7 @@ fn a_plugin_is_taken_if_it_speaks_the_language_of_this_nccl() {
 }
 
 #[test]
-fn a_plugin_is_named_found_or_missed() {
+fn a_plugin_is_reported_as_found_or_missing() {
     let root = root();
     let fabric = root.path().join("elsewhere/libfabric.so.1");
     library(&fabric, &["fi_getinfo"], &[]);
@@ -99,7 +99,7 @@ fn a_plugin_is_named_found_or_missed() {
 }
 
 #[test]
-fn providers_belong_to_their_libibverbs() {
+fn providers_must_match_their_libibverbs() {
     let root = root();
     let facts = |root: &tempfile::TempDir| facts(root.path(), &["-e", "NCCL_DEBUG=WARN"]);
     let good = facts(&root);

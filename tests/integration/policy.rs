@@ -1,4 +1,4 @@
-//! Policies, profiles, baselines and rules of one's own, as their users meet them.
+//! Policies, profiles, baselines and custom rules, as users run them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ fn policies() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/policies")
 }
 
-/// Exit status, and the rules that failed or could not be answered.
+/// Exit status, and the rules that failed or are unknown.
 fn judged(policy: &str, name: &str) -> (i32, Vec<String>) {
     let config = policies().join(policy).join("ncclcheck.yaml").display().to_string();
     let image = world(name).display().to_string();
@@ -27,7 +27,7 @@ fn judged(policy: &str, name: &str) -> (i32, Vec<String>) {
 }
 
 #[test]
-fn examples_of_strangers_rules_notice_every_change_of_them() {
+fn tests_of_custom_rules_notice_every_mutation() {
     for policy in ["ci", "audit", "cluster"] {
         let rules = policies().join(policy).join("rules").display().to_string();
         let output = run(&["rules", "test", "--mutate", &rules], None);
@@ -39,7 +39,7 @@ fn examples_of_strangers_rules_notice_every_change_of_them() {
 }
 
 #[test]
-fn strangers_policies_come_out_as_their_authors_mean_them() {
+fn custom_policies_give_the_intended_results() {
     for (policy, image, exit, open) in [
         ("ci", "good", 0, &[][..]),
         ("ci", "no-nccl", 1, &["nccl/missing-library", "require/nccl-loaded-version-2-21-5"]),
@@ -54,7 +54,7 @@ fn strangers_policies_come_out_as_their_authors_mean_them() {
         ("audit", "good", 0, &[]),
         // A waiver for this digest accepts one of two findings.
         ("audit", "env-disabled", 1, &["env/ib-disabled"]),
-        // A waiver of this one has expired.
+        // This waiver has expired.
         ("audit", "debug-on", 1, &["env/debug-on"]),
         ("audit", "env-unknown", 1, &["bank/unexplained-variable", "env/unknown-nccl-variable"]),
         ("audit", "two-nccl", 1, &["nccl/several-copies"]),
@@ -69,7 +69,7 @@ fn strangers_policies_come_out_as_their_authors_mean_them() {
 }
 
 #[test]
-fn a_policy_is_found_upward_until_the_repository_ends() {
+fn a_policy_is_searched_upward_within_the_repository() {
     let folder = tempfile::tempdir().unwrap();
     let deep = folder.path().join("repository/deep");
     fs::create_dir_all(deep.join("deeper")).unwrap();
@@ -80,7 +80,7 @@ fn a_policy_is_found_upward_until_the_repository_ends() {
         let mut command = std::process::Command::new(program());
         command.env_clear().current_dir(from).args(["check", "--quiet"]).args(more).arg(image).output().unwrap()
     };
-    // The one above the repository is nobody's of this one.
+    // The policy above the repository does not apply to it.
     assert_eq!(check(&deep, &[]).status.code(), Some(0));
     fs::write(deep.join("ncclcheck.yaml"), "require: [torch.version >= 99]\n").unwrap();
     let output = check(&deep.join("deeper"), &[]);
@@ -96,7 +96,7 @@ fn a_policy_is_found_upward_until_the_repository_ends() {
 }
 
 #[test]
-fn a_baseline_fails_for_what_is_new_alone() {
+fn a_baseline_fails_only_for_new_findings() {
     let folder = tempfile::tempdir().unwrap();
     let known = folder.path().join("known.json").display().to_string();
     let (bad, other) = (world("no-nccl").display().to_string(), world("use-nccl-off").display().to_string());
@@ -114,7 +114,7 @@ fn a_baseline_fails_for_what_is_new_alone() {
 }
 
 #[test]
-fn a_difference_tells_facts_and_findings() {
+fn a_diff_shows_facts_and_findings() {
     let (good, bad) = (world("good").display().to_string(), world("no-nccl").display().to_string());
     let output = run(&["diff", &good, &bad], None);
     assert_eq!(output.status.code(), Some(1));

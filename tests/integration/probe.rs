@@ -1,4 +1,4 @@
-//! Probes that were recorded on real machines, judged again.
+//! Probes recorded on real machines, judged again.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::support::run;
 
-/// The report about a recording, and the exit status.
+/// The report on a recording, and the exit status.
 fn report(recording: &str) -> (Value, i32) {
     let path = format!("{}/fixtures/probe/{recording}.jsonl", env!("CARGO_MANIFEST_DIR"));
     let output = run(&["probe", "--from", &path, "--format", "json"], None);
@@ -49,7 +49,7 @@ fn containers_of_one_gpu_each() {
 }
 
 #[test]
-fn a_rank_that_does_not_come_is_named() {
+fn a_missing_rank_is_named() {
     let (report, _) = report("h200-x2/hang");
     assert!(
         fact(&report, "run.nccl.hang")
@@ -61,13 +61,13 @@ fn a_rank_that_does_not_come_is_named() {
 }
 
 #[test]
-fn what_is_no_recording_is_said() {
+fn an_invalid_recording_is_an_error() {
     let output = run(&["probe", "--from", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")], None);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("not a recording of a probe"));
 }
 
-/// The program as it is printed, by the Python that is here.
+/// Runs the printed program with the local Python.
 #[test]
 fn the_printed_program_runs() {
     let payload = run(&["probe", "--print-payload"], None).stdout;
@@ -94,7 +94,7 @@ fn in_place() {
 }
 
 #[test]
-fn what_is_typed_wrong_is_told_before_anything_runs() {
+fn usage_errors_are_reported_before_anything_runs() {
     for (arguments, wanted) in [
         (&["--in-place", "--steps", "nccl"][..], "unknown step 'nccl'; available: limits, storage, gpus"),
         (&["--in-place", "--fail-for", "me"], "unknown owner 'me'; available: image, host, arrangement"),

@@ -1,4 +1,4 @@
-//! A registry with the image of a layout.
+//! A registry that serves the image of a layout.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -28,8 +28,8 @@ pub(crate) fn write(layout: &Path, bytes: &[u8], descriptor: &mut Value) {
     descriptor["size"] = bytes.len().into();
 }
 
-/// Serves the first image of a layout, with or without ranges of blobs. Counts the bytes of blobs that it sends. What refers to a
-/// manifest is what the layout's files `referrers` and `tag` say.
+/// Serves the first image of a layout, with or without ranges of blobs, and counts the bytes of blobs sent. The
+/// layout's files `referrers` and `tag` list the referrers of a manifest.
 pub(crate) fn registry(layout: PathBuf, ranges: bool) -> (String, Arc<AtomicU64>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let image = format!("docker://{}/a/b:1", listener.local_addr().unwrap());
@@ -83,7 +83,7 @@ pub(crate) fn registry(layout: PathBuf, ranges: bool) -> (String, Arc<AtomicU64>
                 let head = format!(
                     "HTTP/1.1 {status} X\r\nConnection: close\r\nContent-Type: {kind}\r\n{head}Content-Length: {length}\r\n\r\n"
                 );
-                // Whoever asked may have had enough.
+                // The client may have hung up.
                 let _ = stream.get_mut().write_all(head.as_bytes()).and_then(|()| stream.get_mut().write_all(&body));
             });
         }

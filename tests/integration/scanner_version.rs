@@ -1,12 +1,11 @@
-//! The version of the scanner, which is part of every key of the cache: it changes with the code of the scanner and with nothing
-//! else.
+//! The scanner's version, which is part of every cache key: it changes with the scanner's code and with nothing else.
 
 use std::collections::BTreeSet;
 
 use sha2::{Digest as _, Sha256};
 
 #[path = "../../build.rs"]
-#[expect(dead_code, clippy::print_stdout, reason = "only the digest is tested, not what is printed for cargo")]
+#[expect(dead_code, clippy::print_stdout, reason = "only the digest is tested, not the output for cargo")]
 mod build_script;
 
 fn digest(code: &str) -> (Vec<u8>, BTreeSet<String>) {
@@ -16,7 +15,7 @@ fn digest(code: &str) -> (Vec<u8>, BTreeSet<String>) {
 }
 
 #[test]
-fn comments_layout_and_tests_do_not_count() {
+fn comments_layout_and_tests_do_not_change_it() {
     let code = "fn size(a: u8) -> u8 { a + 1 }";
     for same in [
         "//! About.\n/// Returns it.\nfn size(a: u8) -> u8 {\n    // Why.\n    a + 1\n}",
@@ -40,7 +39,7 @@ fn comments_layout_and_tests_do_not_count() {
 }
 
 #[test]
-fn versions_of_the_crates_that_are_named_count() {
+fn versions_of_the_crates_in_use_change_it() {
     let package = |name: &str, version: &str, needs: &str| {
         format!("[[package]]\nname = \"{name}\"\nversion = \"{version}\"\ndependencies = [\n{needs}]\n\n")
     };

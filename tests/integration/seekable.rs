@@ -1,5 +1,6 @@
-//! Turns a layer's tar into the forms that can be read in part, by their specifications: eStargz (stargz-snapshotter,
-//! `docs/estargz.md`) and zstd:chunked (containers/storage, `docs/containers-storage-zstd-chunked.md`).
+//! Converts a layer's tar to the formats that support partial reads, following their specifications: eStargz
+//! (stargz-snapshotter, `docs/estargz.md`) and zstd:chunked (containers/storage,
+//! `docs/containers-storage-zstd-chunked.md`).
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -7,12 +8,12 @@ use std::io::Write as _;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// A layer, as it is stored.
+/// A layer as stored.
 pub(crate) struct Layer {
     pub(crate) blob: Vec<u8>,
-    /// Of the descriptor.
+    /// Annotations of the descriptor.
     pub(crate) annotations: BTreeMap<String, String>,
-    /// Of the tar inside.
+    /// Digest of the tar inside.
     pub(crate) diff_id: String,
 }
 
@@ -39,11 +40,11 @@ pub(crate) fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().fold("sha256:".to_owned(), |text, byte| text + &format!("{byte:02x}"))
 }
 
-/// Converts a tar, with chunks of at most so many bytes. The table is edited before it is sealed.
+/// Converts a tar, with chunks of at most `chunk` bytes. `edit` changes the table before it is written.
 pub(crate) fn convert(tar: &[u8], form: Form, chunk: usize, edit: &dyn Fn(&mut Value)) -> Layer {
     let mut blob = Vec::new();
     let mut entries = Vec::new();
-    // What goes into the stream that is open, and all that went into streams.
+    // The content of the open stream, and of all streams together.
     let (mut open, mut inside) = (Vec::new(), Vec::new());
     let mut seal = |open: &mut Vec<u8>, blob: &mut Vec<u8>| {
         inside.extend_from_slice(open);
@@ -84,7 +85,7 @@ pub(crate) fn convert(tar: &[u8], form: Form, chunk: usize, edit: &dyn Fn(&mut V
             }
             let last = entries.last_mut().unwrap();
             last["offset"] = offset.into();
-            // The one form leaves out the size of the last chunk, the other all that a single chunk needs not.
+            // eStargz omits the size of the last chunk, zstd:chunked all chunk fields of a single chunk.
             if index + 1 < chunks.len() || (form == Form::ZstdChunked && chunks.len() > 1) {
                 last["chunkSize"] = piece.len().into();
             }
@@ -130,7 +131,7 @@ pub(crate) fn convert(tar: &[u8], form: Form, chunk: usize, edit: &dyn Fn(&mut V
     Layer { blob, annotations, diff_id: digest(&inside) }
 }
 
-/// An empty gzip member that tells where the table is.
+/// An empty gzip member that contains the table's offset.
 fn footer(start: usize) -> Vec<u8> {
     let mut footer = vec![0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 255, 26, 0, b'S', b'G', 22, 0];
     footer.extend(format!("{start:016x}STARGZ").bytes());

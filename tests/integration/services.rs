@@ -1,11 +1,11 @@
-//! Reports for CI services, several at once, over images that ship.
+//! Reports for CI services, several at once, on the small test images.
 
 use serde_json::Value;
 
 use crate::support::{run, stderr, world};
 
 #[test]
-fn several_forms_at_once() {
+fn several_formats_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name);
     let formats: Vec<String> = ["json", "sarif", "junit", "gitlab", "markdown"]
@@ -39,7 +39,7 @@ fn several_forms_at_once() {
 }
 
 #[test]
-fn findings_are_beside_the_dockerfile_s_lines() {
+fn findings_point_to_lines_of_the_dockerfile() {
     let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
     let dockerfile = folder.path().join("Dockerfile");
     std::fs::write(
@@ -59,7 +59,7 @@ fn findings_are_beside_the_dockerfile_s_lines() {
 }
 
 #[test]
-fn what_is_not_possible_is_told_before_the_work() {
+fn usage_errors_are_reported_before_the_check() {
     let image = world("good").display().to_string();
     for (arguments, why) in [
         (&["inspect", "--format", "sarif", &image][..], "--format sarif: available formats: human, json"),

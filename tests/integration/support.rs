@@ -1,26 +1,26 @@
-//! Running the program as a user does.
+//! Runs the program as a user does.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// The path of a small world that ships.
+/// The path of a small test image in `fixtures/images`.
 pub(crate) fn world(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/images").join(format!("{name}.oci.tar"))
 }
 
-/// The program under test. `tests/stand-ins` names another, which answers nothing, to see that the tests fail.
+/// The program under test. `tests/stand-ins` substitutes one without output, to prove that the tests fail.
 pub(crate) fn program() -> PathBuf {
     std::env::var_os("NCCLCHECK_STAND_IN").map_or_else(|| env!("CARGO_BIN_EXE_ncclcheck").into(), PathBuf::from)
 }
 
-/// Runs the program without the environment of whoever runs the tests, so that no engine and no terminal of theirs matters.
-/// Without a home there is no cache either.
+/// Runs the program without the environment of the test process, so that its engine and terminal do not matter. Without
+/// HOME there is no cache either.
 pub(crate) fn run(arguments: &[&str], input: Option<&[u8]>) -> Output {
     run_with(&[], arguments, input)
 }
 
-/// The same with these variables.
+/// Like [`run`], with these variables.
 pub(crate) fn run_with(variables: &[(&str, &str)], arguments: &[&str], input: Option<&[u8]>) -> Output {
     let mut child = Command::new(program())
         .args(arguments)
@@ -40,12 +40,12 @@ pub(crate) fn run_with(variables: &[(&str, &str)], arguments: &[&str], input: Op
     output
 }
 
-/// What it wrote on standard error.
+/// The text that it wrote to standard error.
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The JSON report of one image, and the exit status.
+/// The JSON report on one image, and the exit status.
 pub(crate) fn check(reference: &str, input: Option<&[u8]>) -> (serde_json::Value, i32) {
     let output = run(&["check", "--format", "json", reference], input);
     let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{reference}: {}", stderr(&output)));
@@ -53,14 +53,14 @@ pub(crate) fn check(reference: &str, input: Option<&[u8]>) -> (serde_json::Value
     (report, output.status.code().unwrap())
 }
 
-/// Two empty reports are equal too: every report has facts, and judgements of them.
+/// Asserts that a report has facts and judgements, because two empty reports are equal too.
 pub(crate) fn assert_judged(report: &serde_json::Value) {
     let facts = report["facts"].as_object().map_or(0, serde_json::Map::len);
     let judgements = report["judgements"].as_array().map_or(0, Vec::len);
     assert!(facts > 0 && judgements > 0, "{facts} facts, {judgements} judgements");
 }
 
-/// The image layout of a small world, unpacked.
+/// The unpacked image layout of a small test image.
 pub(crate) fn layout(name: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let file = std::fs::File::open(world(name)).unwrap();

@@ -1,4 +1,4 @@
-//! Recorded hosts, made into folders. The form of the files is told in fixtures/hosts/README.md.
+//! Recorded hosts, written out as folders. fixtures/hosts/README.md describes the format of the files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -45,7 +45,7 @@ fn make(path: &Path, content: &Content, number: &str) {
     }
 }
 
-/// The configuration space of a port: a list of one capability, PCI Express, and ACS as the second extended one.
+/// The configuration space of a port: one capability, PCI Express, and ACS as the second extended capability.
 fn configuration(port: u8, acs: u8) -> Vec<u8> {
     let mut bytes = vec![0; 4096];
     let mut put = |at: usize, these: &[u8]| bytes[at..at + these.len()].copy_from_slice(these);

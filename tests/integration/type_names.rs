@@ -1,4 +1,4 @@
-//! A type's name says which type is meant: no two types of a crate share one, unless only one file sees each of the others.
+//! A type's name identifies the type: no two types of a crate share one, unless each is visible in a single file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,14 +8,14 @@ use proc_macro2::{TokenStream, TokenTree};
 
 use super::imports::{is_group, source_files, test_item};
 
-/// A type where it is defined.
+/// The definition of a type.
 struct Definition {
     name: String,
-    /// Whether only its file can name it.
+    /// True if only its file can name it.
     is_private: bool,
 }
 
-/// The types that a text defines outside of functions and tests.
+/// The types that a text defines outside functions and tests.
 fn definitions(text: &str) -> Vec<Definition> {
     let mut definitions = Vec::new();
     let tokens: TokenStream = text.parse().unwrap();
@@ -27,7 +27,7 @@ fn definitions(text: &str) -> Vec<Definition> {
     definitions
 }
 
-/// Takes the types of some tokens. Returns whether a module in another file is declared among them.
+/// Collects the types in some tokens. Returns true if they declare a module in another file.
 fn walk(tokens: TokenStream, definitions: &mut Vec<Definition>) -> bool {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let (mut at, mut is_public, mut has_children) = (0, false, false);
@@ -92,7 +92,10 @@ fn no_two_types_of_a_crate_share_a_name() {
         assert!(places.len() > least, "only {} types were found in {source}", places.len());
         for (name, places) in places {
             let is_shared = places.len() > 1 && places.iter().any(|(_, is_private)| !is_private);
-            assert!(!is_shared, "{source}: {name} is defined in {places:?}, and visible outside of its file");
+            assert!(
+                !is_shared,
+                "{source}: {name} is defined in {places:?}, and at least one is visible outside its file"
+            );
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Each small world has one fault, and it is found: the rules that do not pass are these and no others.
+//! Each small test image has one fault, and exactly the rules for it do not pass.
 
 use crate::support::{check, run, stderr, world};
 
 #[test]
-fn faults_are_found_and_nothing_else() {
+fn each_fault_is_found_and_nothing_else() {
     for (world, exit, expected) in [
         ("good", 0, &[][..]),
         ("cpu-only", 1, &["torch/cpu-only"]),
@@ -34,7 +34,7 @@ fn faults_are_found_and_nothing_else() {
 }
 
 #[test]
-fn variables_of_the_launch_count_over_those_of_the_image() {
+fn launch_variables_override_those_of_the_image() {
     let image = world("debug-on").display().to_string();
     let debug = |arguments: &[&str]| {
         let output = run(&[&["inspect", "--format", "json", &image], arguments].concat(), None);
@@ -47,7 +47,7 @@ fn variables_of_the_launch_count_over_those_of_the_image() {
 }
 
 #[test]
-fn the_code_of_torch_tells_what_its_header_tells() {
+fn the_code_of_torch_agrees_with_its_header() {
     for world in ["good", "cpu-only", "use-nccl-off"] {
         let (report, _) = check(&crate::support::world(world).display().to_string(), None);
         let [code, header, both] =

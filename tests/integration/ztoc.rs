@@ -1,5 +1,5 @@
-//! Gives a layer's tar a gzip stream with a zTOC beside it, by its schema (soci-snapshotter, `ztoc/fbs/ztoc.fbs` and
-//! `ztoc/compression/gzip_zinfo.c`).
+//! Compresses a layer's tar to a gzip stream with a separate zTOC, following its schema (soci-snapshotter,
+//! `ztoc/fbs/ztoc.fbs` and `ztoc/compression/gzip_zinfo.c`).
 
 use flate2::{Compress, Compression, FlushCompress};
 
@@ -7,7 +7,7 @@ use super::seekable::digest;
 
 const WINDOW: usize = 32 << 10;
 
-/// What a zTOC says.
+/// The content of a zTOC.
 #[derive(Clone, Debug)]
 pub(crate) struct Ztoc {
     pub(crate) version: Vec<u8>,
@@ -18,10 +18,10 @@ pub(crate) struct Ztoc {
     pub(crate) digests: Vec<String>,
     /// Offsets in blob and tar, bits, and window.
     pub(crate) checkpoints: Vec<(i64, i64, u8, Vec<u8>)>,
-    /// In place of how many checkpoints there are.
+    /// Overrides the number of checkpoints.
     pub(crate) count: Option<i32>,
     pub(crate) files: Vec<File>,
-    /// How often each of them is listed.
+    /// Number of times that each file is listed.
     pub(crate) copies: usize,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct File {
     pub(crate) records: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// Compresses a tar, with spans of so many bytes or a few more. Blocks begin at whole bytes there.
+/// Compresses a tar, with spans of `span` bytes or slightly more. Blocks begin at whole bytes there.
 pub(crate) fn convert(tar: &[u8], span: usize) -> (Vec<u8>, Ztoc) {
     let mut blob = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
     let mut deflate = Compress::new(Compression::new(6), false);
@@ -147,10 +147,10 @@ impl Ztoc {
     }
 }
 
-/// What offsets of FlatBuffers lead to.
+/// A FlatBuffers object that an offset refers to.
 enum Node {
     Text(Vec<u8>),
-    /// Each several times.
+    /// A list, with the number of times that each element is written.
     List(Vec<Node>, usize),
     Table(Vec<Field>),
 }
@@ -163,7 +163,7 @@ enum Field {
 }
 
 impl Node {
-    /// Returns where it was put.
+    /// Returns the offset at which it was written.
     fn write(&self, out: &mut Vec<u8>) -> usize {
         let length = |list: usize| u32::try_from(list).unwrap().to_le_bytes();
         let begin = out.len();
