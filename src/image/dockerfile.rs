@@ -78,8 +78,8 @@ impl Dockerfile {
         latest.find(|step| step.text.starts_with(instruction)).map(|step| step.line)
     }
 
-    /// The line of the instruction that made a layer. Identical instructions are matched with identical history entries
-    /// from the top down, because the base image may contain more of them.
+    /// The line of the instruction that made a layer. Identical instructions are matched with identical history entries,
+    /// starting with the last instruction and the uppermost layer, because the base image may contain more of them.
     fn made(&self, layer: usize, image: &ImageSummary) -> Option<usize> {
         let history = |layer: usize| {
             let history = image.layers.get(layer)?.history.as_ref()?;

@@ -174,8 +174,7 @@ impl Engine {
         let docker = client(&endpoint.address)?;
         let version = ask(GREETING, docker.version())?;
         let api = version.api_version.as_deref().and_then(numbers);
-        let api =
-            api.ok_or_else(|| EngineError::new(EngineErrorKind::Unexpected, "what answers there is not an engine"))?;
+        let api = api.ok_or_else(|| EngineError::new(EngineErrorKind::Unexpected, "another service answers there"))?;
         let endpoint = endpoint.clone();
         let product = product(&version);
         Ok(Self { docker, endpoint, product, version: message(&version.version.unwrap_or_default()), api })

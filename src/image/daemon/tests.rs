@@ -202,5 +202,5 @@ fn another_service_listens() {
     // A service that answers every request but reports no API version.
     let fake = Fake::new("", |_, stream| respond(stream, "404 Not Found", b""));
     let error = Engine::connect(&options(&[("DOCKER_HOST", &fake.endpoint())])).unwrap_err().to_string();
-    assert!(error.contains("(DOCKER_HOST): what answers there is not an engine"), "{error}");
+    assert!(error.contains("(DOCKER_HOST): another service answers there"), "{error}");
 }
