@@ -229,10 +229,10 @@ fn a_failing_cache_is_reported_once_and_changes_nothing() {
     fs::write(&file, "").unwrap();
     let nobody = format!("http://{}/x", std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
     for (variables, arguments, told) in [
-        (&[("XDG_CACHE_HOME", file.to_str().unwrap())][..], &[][..], "cannot be written to, and is done without"),
-        (&[], &["--cache", file.to_str().unwrap()], "cannot be read, and is done without"),
-        (&[], &["--cache", &nobody], "cannot be read, and is done without"),
-        (&[("NCCLCHECK_CACHE", &*nobody)], &[], "cannot be read, and is done without"),
+        (&[("XDG_CACHE_HOME", file.to_str().unwrap())][..], &[][..], "cannot be written to; continuing without it"),
+        (&[], &["--cache", file.to_str().unwrap()], "cannot be read; continuing without it"),
+        (&[], &["--cache", &nobody], "cannot be read; continuing without it"),
+        (&[("NCCLCHECK_CACHE", &*nobody)], &[], "cannot be read; continuing without it"),
     ] {
         // Two images, but only one note.
         let output =
@@ -262,7 +262,7 @@ fn the_cache_can_be_disabled() {
     }
     assert!(!Path::new("relative").exists());
     for (variables, arguments, why) in [
-        (&[][..], &["--cache", "ftp://x"][..], "there is no cache behind ftp://"),
+        (&[][..], &["--cache", "ftp://x"][..], "unsupported scheme ftp://; use s3://"),
         (&[], &["--cache", "file:///x", "--no-cache"], "cannot be used with"),
         (&[("HOME", "/x"), ("NCCLCHECK_CACHE_SIZE", "much")], &[], "NCCLCHECK_CACHE_SIZE=much"),
     ] {

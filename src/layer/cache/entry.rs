@@ -1,8 +1,8 @@
-//! A scan as bytes. They may come from a stranger: what is decoded is what a scan could have said, or it is refused.
+//! Encoding of a scan. The bytes may come from an untrusted writer: decoding refuses what no scan could have produced.
 //!
 //! ```text
 //! magic        8 bytes   "ncclscan"
-//! form         4 bytes   of what follows, little-endian
+//! form         4 bytes   version of the format, little-endian
 //! length       8 bytes   of the rest, little-endian
 //! SHA-256     32 bytes   of the rest
 //! rest                   Zstandard (RFC 8878): one head, then entries, then findings, each in postcard's form
@@ -21,22 +21,22 @@ use super::key::ScanKey;
 
 const MAGIC: &[u8; 8] = b"ncclscan";
 
-/// Number of the form.
+/// Version of the format.
 const FORM: u32 = 1;
 
-/// Bytes before the rest.
+/// Size of the header, in bytes.
 const HEADER: usize = 8 + 4 + 8 + 32;
 
-/// Bytes of one entry as stored. A layer of a million files takes some 20 MB.
+/// Maximum size of a stored entry, in bytes. A layer with a million files takes about 20 MB.
 pub(super) const MOST_STORED: u64 = 64 << 20;
 
-/// Bytes of what is in it.
+/// Maximum size of an unpacked entry, in bytes.
 const MOST_UNPACKED: u64 = 256 << 20;
 
-/// zstd's own default.
+/// The default level of zstd.
 const LEVEL: i32 = 3;
 
-/// What comes first: which bytes were scanned, by whom, and how much follows.
+/// Header of the unpacked entry: the scanned bytes, the scanner, and the counts of what follows.
 #[derive(Debug, Serialize, Deserialize)]
 struct EntryHead {
     digest: Digest,
@@ -49,25 +49,25 @@ struct EntryHead {
     found: u64,
 }
 
-/// What was found in the file of one entry.
+/// Findings in the file of one entry.
 type EntryFindings = (u64, Vec<Result<Found, Gap>>);
 
-/// Bytes that are no scan, or not the wanted one. They are passed over: a new scan takes their place.
+/// Reason to ignore an entry. A new scan replaces it.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refused {
-    #[error("it is no scan, or of another form")]
+    #[error("it is not a scan in a known format")]
     Form,
-    #[error("its bytes are damaged")]
+    #[error("it is corrupt")]
     Damaged,
-    #[error("it is larger than any scan that is kept")]
+    #[error("it is larger than any cached scan")]
     TooLarge,
-    #[error("it is the scan of other bytes, or by another scanner")]
+    #[error("it is a scan of other bytes, or from another scanner")]
     OtherKey,
-    #[error("it says what no scan says: {0}")]
+    #[error("no scan could have produced it: {0}")]
     Unsound(&'static str),
 }
 
-/// The bytes of a scan; `None` for one that is too large to be kept.
+/// Encodes a scan; `None` if it is too large for the cache.
 pub(super) fn encode(key: &ScanKey<'_>, scan: &LayerScan) -> Option<Vec<u8>> {
     let head = EntryHead {
         digest: key.blob.digest.clone(),
@@ -99,7 +99,7 @@ pub(super) fn encode(key: &ScanKey<'_>, scan: &LayerScan) -> Option<Vec<u8>> {
     (whole.len() as u64 <= MOST_STORED).then_some(whole)
 }
 
-/// The scan that these bytes are, if it is the one of this key.
+/// Decodes a scan if it belongs to this key.
 pub(super) fn decode(bytes: &[u8], key: &ScanKey<'_>) -> Result<LayerScan, Refused> {
     let unpacked = unpack(rest(bytes)?)?;
     let mut rest = Rest(&unpacked);
@@ -109,7 +109,7 @@ pub(super) fn decode(bytes: &[u8], key: &ScanKey<'_>) -> Result<LayerScan, Refus
     }
     let bounds = key.limits;
     if head.entries > bounds.entries || head.unpacked > bounds.unpacked || head.found > head.entries {
-        return Err(Refused::Unsound("it passes the limits within which it was made"));
+        return Err(Refused::Unsound("it exceeds the limits of its scanner"));
     }
     let mut scan = LayerScan {
         compression: head.compression,
@@ -128,7 +128,7 @@ pub(super) fn decode(bytes: &[u8], key: &ScanKey<'_>) -> Result<LayerScan, Refus
         let index = usize::try_from(index).map_err(|_large| Refused::Damaged)?;
         let file = scan.entries.get(index).filter(|entry| entry.kind == EntryKind::File && entry.size > 0);
         if file.is_none() || answers.is_empty() || scan.found.last_key_value().is_some_and(|(last, _)| *last >= index) {
-            return Err(Refused::Unsound("findings in what is no file, or not in order"));
+            return Err(Refused::Unsound("findings that are out of order or not in a file"));
         }
         answers.iter().try_for_each(|found| check_found(found, bounds.text_file))?;
         scan.found.insert(index, answers);
@@ -136,16 +136,16 @@ pub(super) fn decode(bytes: &[u8], key: &ScanKey<'_>) -> Result<LayerScan, Refus
     if rest.0.is_empty() && scan.is_reproducible() {
         Ok(scan)
     } else {
-        Err(Refused::Unsound("more than was announced, or what is not kept"))
+        Err(Refused::Unsound("trailing bytes, or a gap that is not cached"))
     }
 }
 
-/// Whether these bytes are whole, whatever they say.
+/// Returns true if the checksum is right, whatever the content is.
 pub(super) fn is_whole(bytes: &[u8]) -> bool {
     rest(bytes).is_ok()
 }
 
-/// What follows the header, verified.
+/// The part after the header, verified.
 fn rest(bytes: &[u8]) -> Result<&[u8], Refused> {
     let (header, rest) = bytes.split_at_checked(HEADER).ok_or(Refused::Form)?;
     let header = header.strip_prefix(MAGIC).and_then(|header| header.strip_prefix(&FORM.to_le_bytes()));
@@ -166,7 +166,8 @@ fn unpack(rest: &[u8]) -> Result<Vec<u8>, Refused> {
     }
 }
 
-/// What is still to be read. One thing is made at a time, so that hostile bytes are noticed before they took much.
+/// The bytes left to decode. Values are decoded one at a time, so that a hostile entry is refused before it takes much
+/// memory.
 struct Rest<'a>(&'a [u8]);
 
 impl Rest<'_> {
@@ -177,7 +178,7 @@ impl Rest<'_> {
     }
 }
 
-/// What every entry of a scan is, beyond what its types say.
+/// Checks the invariants of a scanned entry that its types do not express.
 fn check_entry(entry: &Entry, longest: usize) -> Result<(), Refused> {
     let target = match &entry.kind {
         EntryKind::Symlink(target) => target.len(),
@@ -185,10 +186,10 @@ fn check_entry(entry: &Entry, longest: usize) -> Result<(), Refused> {
         _ => 0,
     };
     if entry.mode > 0o7777 {
-        return Err(Refused::Unsound("permission bits that there are not"));
+        return Err(Refused::Unsound("unknown permission bits"));
     }
     if entry.size > 0 && entry.kind != EntryKind::File {
-        return Err(Refused::Unsound("content in what is no file"));
+        return Err(Refused::Unsound("content in an entry that is not a file"));
     }
     if entry.path.as_bytes().len().max(target) > longest {
         return Err(Refused::Unsound("a path over the limit"));
@@ -198,7 +199,7 @@ fn check_entry(entry: &Entry, longest: usize) -> Result<(), Refused> {
 
 fn check_found(found: &Result<Found, Gap>, longest: u64) -> Result<(), Refused> {
     match found {
-        Ok(Found::Elf(elf)) if !matches!(elf.bits, 32 | 64) => Err(Refused::Unsound("an ELF file of strange width")),
+        Ok(Found::Elf(elf)) if !matches!(elf.bits, 32 | 64) => Err(Refused::Unsound("an ELF file of unknown width")),
         Ok(Found::Text(text)) if text.len() as u64 > longest => Err(Refused::Unsound("a text over the limit")),
         _ => Ok(()),
     }

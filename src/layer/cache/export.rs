@@ -7,24 +7,24 @@ use super::key::{ScanKey, Scanner};
 use super::local::LocalCache;
 use super::shared::SharedCache;
 
-/// What was copied.
+/// Size of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exported {
-    /// Scans.
+    /// Number of scans.
     pub scans: usize,
-    /// Their bytes.
+    /// Their size in bytes.
     pub bytes: u64,
 }
 
 impl Exported {
-    /// Both together.
+    /// Adds two exports.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self { scans: self.scans + other.scans, bytes: self.bytes + other.bytes }
     }
 }
 
-/// Copies the scan of this key. `None` where there is none: it was not kept, or is gone.
+/// Copies the scan with this key; `None` if the local cache does not have it.
 pub fn export(from: &LocalCache, key: &ScanKey<'_>, to: &SharedCache) -> Result<Option<Exported>, String> {
     let name = key.name();
     let bytes = from.read(&name).map_err(|error| format!("{from}: {error}"))?;
@@ -32,7 +32,7 @@ pub fn export(from: &LocalCache, key: &ScanKey<'_>, to: &SharedCache) -> Result<
     put(to, &name, bytes).map(Some)
 }
 
-/// Copies all scans that this program made within these limits. Those of other versions are of no use to who gets them.
+/// Copies all scans that this program made with these limits. Scans of other versions are useless to the recipient.
 pub fn export_all(from: &LocalCache, limits: &Limits, to: &SharedCache) -> Result<Exported, String> {
     let scanner = Scanner::of(limits);
     let told = |error: std::io::Error| format!("{from}: {error}");

@@ -1,4 +1,4 @@
-//! What a scan is kept under: the bytes that were scanned, and all else that decides what a scan of them says.
+//! Key of a cached scan: the scanned bytes, and everything else that determines the result.
 
 use std::fmt;
 
@@ -8,35 +8,36 @@ use crate::model::{Hasher, Limits};
 /// Digest of the scanner's sources and of the versions of the crates that it uses, which the build script computes.
 const SOURCES: &str = env!("NCCLCHECK_SCANNER");
 
-/// Two scans under the same key say the same.
+/// Two scans with the same key have the same result.
 #[derive(Clone, Copy, Debug)]
 pub struct ScanKey<'a> {
-    /// Digest and number of the bytes: of a blob as stored, or of the tar inside, which then stands for an uncompressed blob.
+    /// Digest and size of the bytes: of a stored blob, or of the tar inside, which then stands for an uncompressed
+    /// blob.
     pub blob: &'a BlobRef,
-    /// The bounds within which they are scanned.
+    /// The limits of the scan.
     pub limits: &'a Limits,
 }
 
 impl ScanKey<'_> {
-    /// What scans them.
+    /// The scanner that these limits select.
     pub fn scanner(&self) -> Scanner {
         Scanner::of(self.limits)
     }
 
-    /// The name of an entry: a folder for each scanner, and a file for each digest.
+    /// Name of the cache entry: one folder per scanner, one file per digest.
     pub(super) fn name(&self) -> String {
         format!("{}/{}-{}", self.scanner(), self.blob.digest.algorithm(), self.blob.digest.hex())
     }
 }
 
-/// A version of the scanner and the bounds that it works within, as sixteen hexadecimal digits.
+/// A version of the scanner with its limits, as sixteen hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Scanner(String);
 
 impl Scanner {
-    /// This program's, within these bounds.
+    /// This program's scanner with these limits.
     pub fn of(limits: &Limits) -> Self {
-        // Each limit by its name: who adds one has to decide here whether scans depend on it.
+        // Exhaustive: a new limit does not compile before its author decides whether scans depend on it.
         let Limits {
             entries,
             path,
@@ -48,15 +49,15 @@ impl Scanner {
             text_file,
             elf_kept,
             spool,
-            // Of documents, which are read before, and of the merge and the loader, which come after.
+            // These bound documents, which are read before a scan, and the merge and the loader, which come after it.
             document: _,
             nesting: _,
             layers: _,
             loader_steps: _,
             symlinks: _,
-            // Of layers that are read in part, which are not kept.
+            // This bounds partial reads, which are not cached.
             toc: _,
-            // Where there is no room, the scan is not kept.
+            // A scan that runs out of temporary space is not cached.
             temporary: _,
         } = limits;
         let bounds = format!(
@@ -69,7 +70,7 @@ impl Scanner {
         Self(hasher.finish().hex().chars().take(16).collect())
     }
 
-    /// The scanner whose folder is called so; `None` for a folder that is none of ours.
+    /// The scanner that a folder is named after, or `None` for a foreign folder.
     pub(super) fn of_folder(name: &str) -> Option<Self> {
         let is_digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         (name.len() == 16 && name.bytes().all(is_digit)).then(|| Self(name.to_owned()))
@@ -114,9 +115,10 @@ mod tests {
         }
     }
 
-    /// The build script digests the code of some folders. Code elsewhere that they used would change scans unseen.
+    /// The build script digests the code of some folders. If they used code elsewhere, a change of it would go
+    /// unnoticed.
     #[test]
-    fn the_scanner_uses_no_code_whose_change_would_not_be_noticed() {
+    fn the_scanner_only_uses_code_that_its_digest_covers() {
         const FOLDERS: [&str; 3] = ["src/layer/scan", "src/layer/tar", "src/model"];
         const MODULES: [&str; 3] = ["layer::scan", "layer::tar", "model"];
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,5 +1,5 @@
-//! Scans in a folder of this user. Many processes may use it at once: a file appears whole or not at all, and whoever finds
-//! one gone does without.
+//! Scans in a folder of this user. Several processes may use it at once: a file appears whole or not at all, and a
+//! process treats a removed file as a cache miss.
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File};
@@ -12,13 +12,13 @@ use std::time::{Duration, SystemTime};
 use super::entry::MOST_STORED;
 use super::key::Scanner;
 
-/// Bytes that are kept where nobody says how many.
+/// Default size limit of the cache, in bytes.
 pub const DEFAULT_BOUND: u64 = 1 << 30;
 
-/// What files are called before they are whole.
+/// Prefix of temporary names, which files have until they are complete.
 const PREFIX: &str = ".new-";
 
-/// After so long, nobody writes such a file any more.
+/// Age at which a temporary file counts as abandoned by its writer.
 const ABANDONED: Duration = Duration::from_hours(1);
 
 /// A folder of scans.
@@ -26,47 +26,48 @@ const ABANDONED: Duration = Duration::from_hours(1);
 pub struct LocalCache {
     folder: PathBuf,
     bound: u64,
-    /// Bytes in the folder, as far as this process knows; what others write meanwhile is counted when it is full.
+    /// Bytes in the folder, as far as this process knows. Writes by other processes are counted when the folder is
+    /// full.
     known: Mutex<Option<u64>>,
 }
 
-/// A scan in the folder, by its place.
+/// A scan in the folder, with its path.
 #[derive(Clone, Debug)]
 pub struct StoredScans {
-    /// What made it.
+    /// The scanner that produced it.
     pub scanner: Scanner,
-    /// Its bytes on disk.
+    /// Size on disk, in bytes.
     pub size: u64,
-    /// When it was written or last found.
+    /// Time of the last write or cache hit.
     pub used: SystemTime,
     path: PathBuf,
 }
 
 impl LocalCache {
-    /// The cache in this folder, which is made when something is kept. Of more than `bound` bytes, those that were not used
-    /// for the longest time go.
+    /// The cache in this folder, which the first write creates. When it exceeds `bound` bytes, the least recently used
+    /// scans are removed.
     pub fn new(folder: impl Into<PathBuf>, bound: u64) -> Self {
         Self { folder: folder.into(), bound, known: Mutex::default() }
     }
 
-    /// Where it is.
+    /// The folder of the cache.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// How many bytes are kept at most.
+    /// Size limit in bytes.
     pub const fn bound(&self) -> u64 {
         self.bound
     }
 
-    /// All that is kept, those first that were not used for the longest time.
+    /// All scans in the folder, least recently used first.
     pub fn stored(&self) -> io::Result<Vec<StoredScans>> {
         let mut stored = Vec::new();
         for folder in list(&self.folder)? {
             let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let Some(scanner) = Scanner::of_folder(&name) else { continue };
             for path in list(&folder)? {
-                // Somebody else may have removed it meanwhile.
+                // Another process may have removed it meanwhile.
                 let Some(metadata) = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file) else { continue };
                 let used = metadata.modified()?;
                 stored.push(StoredScans { scanner: scanner.clone(), size: metadata.len(), used, path });
@@ -76,7 +77,7 @@ impl LocalCache {
         Ok(stored)
     }
 
-    /// Removes those that are not wanted any more, and says what they were.
+    /// Removes the scans that match `unwanted` and returns them.
     pub fn remove(&self, unwanted: impl Fn(&StoredScans) -> bool) -> io::Result<Vec<StoredScans>> {
         let mut removed = Vec::new();
         for stored in self.stored()?.into_iter().filter(unwanted) {
@@ -85,14 +86,14 @@ impl LocalCache {
             }
         }
         for folder in list(&self.folder)? {
-            // One that is not empty stays.
+            // A folder that is not empty stays.
             let _ = fs::remove_dir(folder);
         }
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(removed)
     }
 
-    /// The bytes of one entry, which count as used now; `None` where there is none.
+    /// The bytes of one entry, which becomes the most recently used one; `None` on a miss.
     pub(super) fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         let file = match File::open(self.folder.join(name)) {
             Ok(file) => file,
@@ -101,16 +102,16 @@ impl LocalCache {
         };
         let mut bytes = Vec::new();
         io::copy(&mut (&file).take(MOST_STORED + 1), &mut bytes)?;
-        // In a folder that may only be read, the order of use stays as it is.
+        // In a read-only folder the order of use does not change.
         let _ = file.set_modified(SystemTime::now());
         Ok(Some(bytes))
     }
 
-    /// Keeps bytes under a name, in place of what is there.
+    /// Writes an entry, replacing an existing one.
     pub(super) fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let path = self.folder.join(name);
         let folder = path.parent().unwrap_or(&self.folder);
-        // Twice: whoever clears the cache may remove the empty folder between the two steps.
+        // Tries twice: a process that clears the cache may remove the empty folder between the two steps.
         let mut tried = self.write_in(folder, &path, bytes);
         if tried.as_ref().is_err_and(is_missing) {
             tried = self.write_in(folder, &path, bytes);
@@ -126,15 +127,16 @@ impl LocalCache {
     }
 
     fn write_in(&self, folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        // Others have no business here (XDG Base Directory Specification: 0700).
+        // Other users get no access (XDG Base Directory Specification: 0700).
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        // Beside the folders and not in one of them, where it would be counted.
+        // Temporary files lie next to the scanners' folders: inside one they would be counted.
         let mut file = tempfile::Builder::new().prefix(PREFIX).tempfile_in(&self.folder)?;
         file.write_all(bytes)?;
         file.persist(path).map(drop).map_err(|error| error.error)
     }
 
-    /// Removes what was not used for the longest time, until nine tenths of the bound are left: not for each new one again.
+    /// Removes the least recently used scans until nine tenths of the limit are left, so that not every write shrinks
+    /// again.
     fn shrink(&self) -> io::Result<u64> {
         for path in list(&self.folder)? {
             let is_ours = path.file_name().unwrap_or_default().to_string_lossy().starts_with(PREFIX);
@@ -163,14 +165,14 @@ impl fmt::Display for LocalCache {
 }
 
 impl StoredScans {
-    /// Its name in any cache, and its bytes; `None` where it is gone meanwhile.
+    /// The entry's name, which is the same in every cache, and its bytes; `None` if it was removed meanwhile.
     pub(super) fn read(&self, local: &LocalCache) -> io::Result<Option<(String, Vec<u8>)>> {
         let name = self.path.strip_prefix(&local.folder).unwrap_or(&self.path).to_string_lossy().into_owned();
         Ok(local.read(&name)?.map(|bytes| (name, bytes)))
     }
 }
 
-/// What is in a folder; nothing where it is none.
+/// The paths in a folder; empty if the folder does not exist.
 fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
     match fs::read_dir(folder) {
         Ok(entries) => entries.map(|entry| entry.map(|entry| entry.path())).collect(),
@@ -179,7 +181,7 @@ fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
     }
 }
 
-/// Whether this process removed it, and not another.
+/// Returns true if this process removed the file, and not another one.
 fn gone(removed: io::Result<()>) -> io::Result<bool> {
     match removed {
         Ok(()) => Ok(true),

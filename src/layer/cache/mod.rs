@@ -1,7 +1,8 @@
-//! Scans of layers that were made before: what a layer holds depends on its bytes and on the scanner alone, so nobody needs to
-//! look twice. In a folder of this user ([`Local`]), and, where one is named, in one that a team shares ([`Shared`]).
+//! Cache of layer scans. A scan depends only on the layer's bytes and the scanner, so no layer is scanned twice.
+//! Scans are kept in a folder of this user ([`LocalCache`]) and, if configured, in one that a team shares
+//! ([`SharedCache`]).
 //!
-//! Nothing here is an error of a check: what cannot be reached, read or written is told once, and the layer is scanned.
+//! A cache never fails a check: each kind of failure is reported once, and the layer is scanned.
 
 mod entry;
 mod export;
@@ -20,7 +21,7 @@ pub use key::{ScanKey, Scanner};
 pub use local::{DEFAULT_BOUND, LocalCache, StoredScans};
 pub use shared::SharedCache;
 
-/// Where scans are looked for and kept. The default is nowhere.
+/// Finds and keeps scans. The default has no cache.
 #[derive(Debug, Default)]
 pub struct ScanCache {
     local: Option<LocalCache>,
@@ -28,11 +29,11 @@ pub struct ScanCache {
     failed: Mutex<CacheFailures>,
 }
 
-/// What is not tried again.
+/// Failed accesses, which are not tried again.
 #[derive(Debug, Default)]
 struct CacheFailures {
     attempts: BTreeSet<(CacheLevel, Act)>,
-    /// Texts that nobody was told yet.
+    /// Messages not yet reported.
     untold: Vec<String>,
 }
 
@@ -49,12 +50,12 @@ enum Act {
 }
 
 impl ScanCache {
-    /// A cache of one level or two. The shared one is asked for what the local one has not.
+    /// A cache of up to two levels. The shared cache is read on a local miss.
     pub fn new(local: Option<LocalCache>, shared: Option<SharedCache>) -> Self {
         Self { local, shared, ..Self::default() }
     }
 
-    /// The scan of these bytes, if somebody made it before.
+    /// Returns the cached scan of these bytes.
     pub fn get(&self, key: &ScanKey<'_>) -> Option<LayerScan> {
         let name = key.name();
         let kept = self
@@ -73,7 +74,7 @@ impl ScanCache {
         Some(scan)
     }
 
-    /// Keeps the scan of bytes whose digest was verified. One that another try might give otherwise is not kept.
+    /// Keeps the scan of bytes whose digest was verified. A scan that another run might not reproduce is not kept.
     pub fn put(&self, key: &ScanKey<'_>, scan: &LayerScan) {
         if (self.local.is_none() && self.shared.is_none()) || !scan.is_reproducible() {
             return;
@@ -88,13 +89,13 @@ impl ScanCache {
         }
     }
 
-    /// What failed since this was asked last, each thing once.
+    /// Takes the failures since the last call, each reported once.
     pub fn notices(&self) -> Vec<String> {
         std::mem::take(&mut self.failed().untold)
     }
 
-    /// Does without what failed before: a server that does not answer would be waited for at each layer. What cannot be read
-    /// is not written to either.
+    /// Accesses a cache unless that failed before: an unresponsive server would cost its timeout at each layer. A cache
+    /// that cannot be read is not written to either.
     fn attempt<P: fmt::Display, T, E: fmt::Display>(
         &self,
         (level, act): (CacheLevel, Act),
@@ -114,7 +115,7 @@ impl ScanCache {
             let verb = if act == Act::Read { "read" } else { "written to" };
             failed
                 .untold
-                .push(format!("the cache of layer scans {place} cannot be {verb}, and is done without: {error}"));
+                .push(format!("the cache of layer scans {place} cannot be {verb}; continuing without it: {error}"));
         }
         None
     }

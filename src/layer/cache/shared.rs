@@ -1,5 +1,5 @@
-//! Scans that a team shares: in S3, Google Cloud Storage, Azure, on a web server or in a folder. Who may write there is
-//! believed: an entry says what a layer holds, and nobody looks into the layer again.
+//! Scans that a team shares: in S3, Google Cloud Storage, Azure, on a web server or in a folder. Anyone with write
+//! access is trusted: an entry replaces the scan of the layer.
 
 use std::fmt;
 use std::future::Future;
@@ -22,21 +22,21 @@ use crate::model::Environment;
 
 use super::entry::MOST_STORED;
 
-/// How long somebody may take to answer at all.
+/// Timeout of a connection attempt.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// How long one look-up may take, tries and all. A scan that takes longer is rare.
+/// Timeout of a look-up with all its retries. Few scans take longer.
 const READ: Duration = Duration::from_secs(15);
 
-/// How long it may take to put an entry there.
+/// Timeout of a write.
 const WRITE: Duration = Duration::from_mins(1);
 
-/// A cache behind a URL. Nobody is asked before the first look-up.
+/// A cache at a URL. The first access connects.
 pub struct SharedCache {
     url: Url,
-    /// Credentials and settings of the clouds, by their usual names.
+    /// Credentials and settings of the cloud providers, under their usual names.
     environment: Environment,
-    /// How long a look-up may take.
+    /// Timeout of a look-up.
     patience: Duration,
     opened: OnceLock<Result<OpenedStore, String>>,
 }
@@ -48,28 +48,28 @@ struct OpenedStore {
 }
 
 impl SharedCache {
-    /// The cache at a URL, or in a folder by its path.
+    /// The cache at a URL or at the path of a folder.
     pub fn new(place: &str, environment: &Environment) -> Result<Self, String> {
         let url = if place.contains("://") {
-            Url::parse(place).map_err(|error| format!("{place} is no URL: {error}"))?
+            Url::parse(place).map_err(|error| format!("{place} is not a URL: {error}"))?
         } else {
             let path = std::path::absolute(File::new(place)).map_err(|error| format!("{place}: {error}"))?;
-            Url::from_directory_path(&path).map_err(|()| format!("{place} is no path"))?
+            Url::from_directory_path(&path).map_err(|()| format!("{place} is not a path"))?
         };
         match url.scheme() {
             "s3" | "gs" | "az" | "file" | "http" | "https" => {}
             other => {
-                let why = "it is s3://, gs://, az://, file://, http://, https:// or a folder";
-                return Err(format!("{place}: there is no cache behind {other}://; {why}"));
+                let why = "use s3://, gs://, az://, file://, http://, https:// or a folder";
+                return Err(format!("{place}: unsupported scheme {other}://; {why}"));
             }
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(format!("{}: a password has no place in a URL, where others read it", hidden(&url)));
+            return Err(format!("{}: the URL of a cache must not contain credentials", hidden(&url)));
         }
         Ok(Self { url, environment: environment.clone(), patience: READ, opened: OnceLock::new() })
     }
 
-    /// The bytes of one entry; `None` where there is none.
+    /// The bytes of one entry; `None` on a miss.
     pub(super) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
         let opened = self.opened()?;
         opened.wait(self.patience, async {
@@ -82,7 +82,7 @@ impl SharedCache {
             let mut pieces = found.into_stream();
             while let Some(piece) = pieces.next().await {
                 bytes.extend_from_slice(&piece.map_err(|error| told(&error))?);
-                // Whatever it is, it is no entry.
+                // Too large for an entry, so this is something else.
                 if bytes.len() as u64 > MOST_STORED {
                     return Ok(None);
                 }
@@ -91,7 +91,7 @@ impl SharedCache {
         })
     }
 
-    /// Puts an entry there.
+    /// Writes an entry.
     pub(super) fn write(&self, name: &str, bytes: Vec<u8>) -> Result<(), String> {
         let opened = self.opened()?;
         opened.wait(WRITE, async {
@@ -106,14 +106,14 @@ impl SharedCache {
 
     fn open(&self) -> Result<OpenedStore, String> {
         let (scheme, base) = ObjectStoreScheme::parse(&self.url).map_err(|error| error.to_string())?;
-        // Whoever came first chose the same.
+        // If a provider is installed already, it is the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = ClientOptions::new()
             .with_connect_timeout(CONNECT)
             .with_timeout(WRITE)
             .with_allow_http(self.url.scheme() == "http");
         let retry = RetryConfig { max_retries: 2, retry_timeout: READ, ..RetryConfig::default() };
-        // Each builder has the same methods, and no trait for them.
+        // The builders have the same methods, but no common trait.
         macro_rules! cloud {
             ($builder:ty, $prefix:literal) => {{
                 let new = <$builder>::new().with_url(self.url.as_str()).with_client_options(client).with_retry(retry);
@@ -134,7 +134,7 @@ impl SharedCache {
                 let new = HttpBuilder::new().with_url(server).with_client_options(client).with_retry(retry);
                 new.build().map(|store| Box::new(store) as _)
             }
-            _ => return Err("it is of no known kind".to_owned()),
+            _ => return Err("the kind of object store is unknown".to_owned()),
         };
         let store = store.map_err(|error| told(&error))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -151,7 +151,7 @@ impl OpenedStore {
     fn wait<T>(&self, limit: Duration, work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
         self.runtime.block_on(async {
             let done = tokio::time::timeout(limit, work).await;
-            done.unwrap_or_else(|_elapsed| Err(format!("there was no answer within {} seconds", limit.as_secs())))
+            done.unwrap_or_else(|_elapsed| Err(format!("no response within {} seconds", limit.as_secs())))
         })
     }
 }
@@ -168,17 +168,17 @@ impl fmt::Debug for SharedCache {
     }
 }
 
-/// A URL as it may be shown: query strings are where signatures are.
+/// Removes credentials and the query string, which may hold a signature, from a URL before it is shown.
 fn hidden(url: &Url) -> String {
     let mut shown = url.clone();
-    // These fail for URLs that have none.
+    // These fail for URLs without a user or password.
     let _ = shown.set_username("");
     let _ = shown.set_password(None);
     shown.set_query(None);
     shown.to_string()
 }
 
-/// An error with its causes, on one line. Some servers answer with a whole page.
+/// Formats an error with its causes on one line, shortened: some servers answer with a whole page.
 fn told(error: &object_store::Error) -> String {
     const SHOWN: usize = 400;
     let mut text = error.to_string();

@@ -28,7 +28,7 @@ fn only_file(folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn nowhere_is_a_cache_too() {
+fn no_cache_finds_and_keeps_nothing() {
     let (blob, limits) = (blob(), Limits::default());
     let key = ScanKey { blob: &blob, limits: &limits };
     let cache = ScanCache::default();
@@ -38,7 +38,7 @@ fn nowhere_is_a_cache_too() {
 }
 
 #[test]
-fn damaged_entries_are_passed_over_and_written_anew() {
+fn damaged_entries_are_ignored_and_replaced() {
     let (blob, limits, folder) = (blob(), Limits::default(), tempfile::tempdir().unwrap());
     let key = ScanKey { blob: &blob, limits: &limits };
     let cache = cache(folder.path(), None);
@@ -58,7 +58,7 @@ fn damaged_entries_are_passed_over_and_written_anew() {
 }
 
 #[test]
-fn what_the_team_has_is_kept_here_too() {
+fn hits_in_the_shared_cache_are_kept_locally() {
     let (blob, limits, folder) = (blob(), Limits::default(), tempfile::tempdir().unwrap());
     let key = ScanKey { blob: &blob, limits: &limits };
     let at = |name: &str| folder.path().join(name);
@@ -66,7 +66,7 @@ fn what_the_team_has_is_kept_here_too() {
     let other = cache(&at("yours"), Some(&at("team")));
     assert_eq!(other.get(&key), Some(scan()));
     assert_eq!(cache(&at("yours"), None).get(&key), Some(scan()));
-    // A damaged entry of the team is passed over, and mended by who scans.
+    // A damaged shared entry is ignored, and replaced by the next scan.
     fs::write(only_file(&at("team")), b"x").unwrap();
     let third = cache(&at("third"), Some(&at("team")));
     assert_eq!(third.get(&key), None);
@@ -76,7 +76,7 @@ fn what_the_team_has_is_kept_here_too() {
 }
 
 #[test]
-fn what_has_to_do_with_this_machine_is_not_kept() {
+fn scans_that_depend_on_this_machine_are_not_kept() {
     let (blob, limits, folder) = (blob(), Limits::default(), tempfile::tempdir().unwrap());
     let key = ScanKey { blob: &blob, limits: &limits };
     let cache = cache(folder.path(), None);
@@ -86,7 +86,7 @@ fn what_has_to_do_with_this_machine_is_not_kept() {
 }
 
 #[test]
-fn what_fails_is_told_once_and_not_tried_again() {
+fn a_failed_access_is_reported_once_and_not_retried() {
     let (blob, limits, folder) = (blob(), Limits::default(), tempfile::tempdir().unwrap());
     let key = ScanKey { blob: &blob, limits: &limits };
     let file = folder.path().join("file");
@@ -98,14 +98,14 @@ fn what_fails_is_told_once_and_not_tried_again() {
     }
     let notices = cache.notices();
     let about = |text: &str| notices.iter().filter(|notice| notice.contains(text)).count();
-    assert_eq!(about("cannot be written to, and is done without"), 1, "{notices:?}");
-    assert_eq!(about("cannot be read, and is done without"), 1, "{notices:?}");
+    assert_eq!(about("cannot be written to; continuing without it"), 1, "{notices:?}");
+    assert_eq!(about("cannot be read; continuing without it"), 1, "{notices:?}");
     assert_eq!(notices.len(), 2, "{notices:?}");
     assert!(cache.notices().is_empty());
 }
 
 #[test]
-fn scans_are_copied_for_others() {
+fn an_export_copies_scans() {
     let (blob, limits, folder) = (blob(), Limits::default(), tempfile::tempdir().unwrap());
     let key = ScanKey { blob: &blob, limits: &limits };
     let at = |name: &str| folder.path().join(name);
@@ -116,7 +116,7 @@ fn scans_are_copied_for_others() {
     let other = Limits { entries: 5, ..Limits::default() };
     cache(&at("mine"), None).put(&ScanKey { limits: &other, ..key }, &scan());
     assert_eq!(export(&local, &key, &to("one")).unwrap().unwrap().scans, 1);
-    // Of two scanners, those of the one that is asked for.
+    // Only scans of the requested scanner are copied.
     assert_eq!(export_all(&local, &limits, &to("all")).unwrap().scans, 1);
     for name in ["one", "all"] {
         assert_eq!(cache(&at("yours"), Some(&at(name))).get(&key), Some(scan()));

@@ -23,7 +23,7 @@ fn file(path: &str, size: u64) -> Entry {
     Entry { path: path.into(), kind: EntryKind::File, mode: 0o644, size }
 }
 
-/// A scan with everything in it that there can be.
+/// A scan with every kind of content.
 fn scan() -> LayerScan {
     let kinds = [
         EntryKind::Directory,
@@ -55,7 +55,7 @@ fn scan() -> LayerScan {
         Ok(Found::ArchFlags(["sm_90".to_owned()].into())),
         Ok(Found::NcclVersions([(5, [2, 27, 5])].into())),
         Ok(Found::GpuCode(Ok(code))),
-        Ok(Found::GpuCode(Err(Gap::new("damaged").settled_by("mend it")))),
+        Ok(Found::GpuCode(Err(Gap::new("damaged").settled_by("replace it")))),
         Ok(Found::Compat(CompatNote { cuda: "12.9".to_owned(), branches: vec![535] })),
         Ok(Found::Text(b"text\0\xff".to_vec().into())),
         Err(Gap::new("why")),
@@ -70,14 +70,14 @@ fn scan() -> LayerScan {
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn an_encoded_scan_decodes_to_itself() {
     let (blob, limits) = (blob('a'), Limits::default());
     let key = ScanKey { blob: &blob, limits: &limits };
     assert_eq!(decode(&encode(&key, &scan()).unwrap(), &key).unwrap(), scan());
 }
 
 #[test]
-fn scans_of_all_small_worlds_are_read_again() {
+fn scans_of_all_small_worlds_decode_to_themselves() {
     let limits = Limits::default();
     let worlds = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/images");
     let mut layers = 0;
@@ -104,7 +104,7 @@ fn scans_of_all_small_worlds_are_read_again() {
 }
 
 #[test]
-fn damage_of_any_kind_is_noticed() {
+fn all_damage_is_detected() {
     let (blob, limits) = (blob('a'), Limits::default());
     let key = ScanKey { blob: &blob, limits: &limits };
     let good = encode(&key, &scan()).unwrap();
@@ -137,7 +137,7 @@ fn a_scan_of_something_else_is_refused() {
     }
 }
 
-/// Bytes with a right header, as who may write to a shared cache can make them.
+/// Bytes with a valid header, as anyone with write access to a shared cache can make them.
 fn sealed(rest: &[u8]) -> Vec<u8> {
     let length = (rest.len() as u64).to_le_bytes();
     [MAGIC, &FORM.to_le_bytes()[..], &length, &Sha256::digest(rest), rest].concat()
@@ -147,7 +147,7 @@ fn sealed(rest: &[u8]) -> Vec<u8> {
 type Change<'a> = &'a dyn Fn(&mut LayerScan);
 
 #[test]
-fn what_no_scan_says_is_refused() {
+fn content_that_no_scan_produces_is_refused() {
     let (blob, limits) = (blob('a'), Limits::default());
     let key = ScanKey { blob: &blob, limits: &limits };
     let changed = |change: &dyn Fn(&mut LayerScan)| {
@@ -158,15 +158,15 @@ fn what_no_scan_says_is_refused() {
     let found = |found| move |scan: &mut LayerScan| drop(scan.found.insert(0, vec![found].into_iter().collect()));
     let cases: [(Change<'_>, &str); 10] = [
         (&|scan| scan.entries[0].mode = 0o10_000, "permission bits"),
-        (&|scan| scan.entries[2].size = 1, "content in what is no file"),
+        (&|scan| scan.entries[2].size = 1, "content in an entry that is not a file"),
         (&|scan| scan.entries[0].path = "a/".repeat(4000).as_str().into(), "a path over the limit"),
         (&|scan| scan.entries[3].kind = EntryKind::Symlink(vec![b'a'; 5000].into()), "a path over the limit"),
-        (&|scan| scan.unpacked = limits.unpacked + 1, "passes the limits"),
-        (&|scan| drop(scan.found.insert(1, scan.found[&0].clone())), "findings in what is no file"),
-        (&|scan| drop(scan.found.insert(99, scan.found[&0].clone())), "findings in what is no file"),
-        (&|scan| drop(scan.found.insert(0, Vec::new())), "findings in what is no file"),
-        (&|scan| drop(scan.found.insert(0, vec![Err(Gap::new("no room").of_this_run())])), "what is not kept"),
-        (&|scan| found(Ok(Found::Elf(ElfInfo::bare(7, Endian::Big, 62).into())))(scan), "strange width"),
+        (&|scan| scan.unpacked = limits.unpacked + 1, "exceeds the limits"),
+        (&|scan| drop(scan.found.insert(1, scan.found[&0].clone())), "not in a file"),
+        (&|scan| drop(scan.found.insert(99, scan.found[&0].clone())), "not in a file"),
+        (&|scan| drop(scan.found.insert(0, Vec::new())), "not in a file"),
+        (&|scan| drop(scan.found.insert(0, vec![Err(Gap::new("no room").of_this_run())])), "a gap that is not cached"),
+        (&|scan| found(Ok(Found::Elf(ElfInfo::bare(7, Endian::Big, 62).into())))(scan), "unknown width"),
     ];
     for (change, why) in cases {
         let said = changed(change);
@@ -175,7 +175,7 @@ fn what_no_scan_says_is_refused() {
 }
 
 #[test]
-fn hostile_bytes_take_no_more_than_their_share() {
+fn hostile_bytes_cannot_exhaust_memory() {
     let (blob, limits) = (blob('a'), Limits::default());
     let key = ScanKey { blob: &blob, limits: &limits };
     let refused = |bytes: &[u8]| decode(&sealed(&zstd::encode_all(bytes, 1).unwrap()), &key).unwrap_err();
@@ -185,33 +185,33 @@ fn hostile_bytes_take_no_more_than_their_share() {
         let head = EntryHead { digest, size: 7, scanner, compression, unpacked, diff_id: None, entries, found };
         postcard::to_stdvec(&head).unwrap()
     };
-    // A bomb: a quarter of a gigabyte of zeros, and one more, in some kilobytes.
+    // A decompression bomb: 256 MiB of zeros and one more byte, in some kilobytes.
     let frame = zstd::encode_all(std::io::repeat(0).take(16 << 20), 1).unwrap();
     let frames = usize::try_from(MOST_UNPACKED >> 24).unwrap();
     let zeros = [frame.repeat(frames), zstd::encode_all(&[0][..], 1).unwrap()].concat();
     assert!(zeros.len() < 1 << 20);
     assert!(matches!(decode(&sealed(&zeros), &key), Err(Refused::TooLarge)));
-    // Numbers of things that do not follow.
+    // Counts of entries and findings that do not follow.
     assert!(matches!(refused(&head(u64::MAX, 0)), Refused::Unsound(_)));
     assert!(matches!(refused(&head(limits.entries, 0)), Refused::Damaged));
     assert!(matches!(refused(&head(0, 1)), Refused::Unsound(_)));
     assert!(matches!(refused(&[head(1, 0), postcard::to_stdvec(&u64::MAX).unwrap()].concat()), Refused::Damaged));
-    // A path that leads out, as no scan has one.
+    // A path that leaves the image or is not normalised: no scan has one.
     for path in [&b"../etc"[..], b"/etc", b"a//b", b"a/./b", b"a/"] {
         let entry = postcard::to_stdvec(&(serde_bytes::Bytes::new(path), EntryKind::File, 0o644_u32, 1_u64)).unwrap();
         assert!(matches!(refused(&[head(1, 0), entry].concat()), Refused::Damaged));
     }
     let entry = postcard::to_stdvec(&file("a", 1)).unwrap();
     assert!(matches!(refused(&[head(1, 0), entry.clone(), entry].concat()), Refused::Unsound(_)));
-    assert!(matches!(decode(&sealed(b"no zstd"), &key), Err(Refused::Damaged)));
+    assert!(matches!(decode(&sealed(b"not zstd"), &key), Err(Refused::Damaged)));
 }
 
 proptest! {
     #[test]
-    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), at in 0..4000_usize, bit in 0..8) {
+    fn no_bytes_cause_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), at in 0..4000_usize, bit in 0..8) {
         let (blob, limits) = (blob('a'), Limits::default());
         let key = ScanKey { blob: &blob, limits: &limits };
-        // Noise, and a scan with noise in its middle, in a right header.
+        // Noise, and a scan with noise in its middle, behind a valid header.
         let good = zstd::decode_all(&encode(&key, &scan()).unwrap()[HEADER..]).unwrap();
         let mut changed = good.clone();
         let at = at % good.len();
@@ -224,7 +224,7 @@ proptest! {
     }
 }
 
-/// A million where the code is optimised; otherwise it would take as long as all other tests.
+/// A million files in optimised builds, fewer otherwise: a debug build would take as long as all other tests together.
 #[test]
 fn a_layer_of_a_million_files() {
     let count = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };

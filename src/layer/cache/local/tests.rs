@@ -10,7 +10,7 @@ fn names(local: &LocalCache) -> Vec<String> {
     stored.iter().map(|stored| stored.path.file_name().unwrap().to_string_lossy().into_owned()).collect()
 }
 
-/// Makes a file look as if it was not touched for so long.
+/// Sets the file's modification time back by `age`.
 fn age(path: &Path, age: Duration) {
     File::options().write(true).open(path).unwrap().set_modified(SystemTime::now() - age).unwrap();
 }
@@ -30,7 +30,7 @@ fn a_missing_folder_is_an_empty_one_until_something_is_kept() {
 }
 
 #[test]
-fn what_was_not_used_for_the_longest_time_goes() {
+fn the_least_recently_used_scans_are_removed() {
     let folder = tempfile::tempdir().unwrap();
     let local = LocalCache::new(folder.path(), 100);
     for (number, name) in ["a", "b", "c", "d"].iter().enumerate() {
@@ -38,7 +38,7 @@ fn what_was_not_used_for_the_longest_time_goes() {
         age(&folder.path().join("0123456789abcdef").join(name), HOUR * (9 - u32::try_from(number).unwrap()));
     }
     assert_eq!(names(&local), ["a", "b", "c", "d"]);
-    // Reading is using.
+    // Reading counts as use.
     local.read("0123456789abcdef/a").unwrap().unwrap();
     assert_eq!(names(&local), ["b", "c", "d", "a"]);
     let abandoned = folder.path().join(".new-1");
@@ -49,17 +49,17 @@ fn what_was_not_used_for_the_longest_time_goes() {
     }
     age(&abandoned, HOUR * 2);
     age(&foreign, HOUR * 2);
-    // Another process, which does not know how much there is, fills it.
+    // Another process, which does not know the size of the cache, fills it.
     LocalCache::new(folder.path(), 100).write("fedcba9876543210/e", &[0; 25]).unwrap();
     assert_eq!(names(&local), ["d", "a", "e"]);
     assert!(!abandoned.exists() && fresh.exists() && foreign.exists());
-    // What is larger than all that may be kept leaves nothing.
+    // An entry larger than the limit empties the cache.
     local.write("0123456789abcdef/f", &[0; 101]).unwrap();
     assert!(names(&local).is_empty());
 }
 
 #[test]
-fn what_cannot_be_written_or_read_is_an_error() {
+fn failed_reads_and_writes_are_errors() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let local = LocalCache::new(file.path().join("below"), 100);
     assert!(local.write("0123456789abcdef/x", b"x").is_err());
@@ -73,7 +73,7 @@ fn what_cannot_be_written_or_read_is_an_error() {
 }
 
 #[test]
-fn what_is_in_the_folder_is_counted_again_where_it_is_not_known() {
+fn an_unknown_size_is_counted_again() {
     let folder = tempfile::tempdir().unwrap();
     let write = |local: &LocalCache, name: &str, size: usize, hours: u32| {
         local.write(&format!("0123456789abcdef/{name}"), &vec![0; size]).unwrap();
@@ -82,11 +82,11 @@ fn what_is_in_the_folder_is_counted_again_where_it_is_not_known() {
     let local = LocalCache::new(folder.path(), 100);
     write(&local, "a", 60, 9);
     write(&local, "b", 40, 8);
-    assert_eq!(names(&local), ["a", "b"], "what fits exactly stays");
+    assert_eq!(names(&local), ["a", "b"], "an exact fit stays");
     assert_eq!(local.remove(|stored| stored.size == 60).unwrap().len(), 1);
     write(&local, "c", 60, 7);
-    assert_eq!(names(&local), ["b", "c"], "what was removed does not count");
-    // Until nine tenths are left, the newest last.
+    assert_eq!(names(&local), ["b", "c"], "a removed scan does not count");
+    // The cache shrinks to nine tenths of the limit.
     write(&local, "d", 1, 6);
     assert_eq!(names(&local), ["c", "d"]);
     write(&local, "e", 39, 5);
@@ -116,7 +116,7 @@ fn only_files_in_folders_of_scanners_are_scans() {
 }
 
 #[test]
-fn what_another_process_removed_meanwhile_is_no_error_and_not_counted() {
+fn scans_that_another_process_removed_are_no_error_and_not_counted() {
     let missing = || io::Error::from(io::ErrorKind::NotFound);
     assert!(gone(Ok(())).unwrap());
     assert!(!gone(Err(missing())).unwrap());

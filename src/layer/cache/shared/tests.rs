@@ -10,7 +10,7 @@ fn open(place: &str) -> SharedCache {
     SharedCache::new(place, &Environment::default()).unwrap()
 }
 
-/// A web server that answers each request, of a method, a path and a body, by a function, as long as the test runs.
+/// A web server that answers each request with `answer(method, path, body)` as long as the test runs.
 fn server(answer: impl Fn(&str, &str, Vec<u8>) -> (u16, Vec<u8>) + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/team/scans", listener.local_addr().unwrap());
@@ -37,16 +37,16 @@ fn server(answer: impl Fn(&str, &str, Vec<u8>) -> (u16, Vec<u8>) + Send + 'stati
 fn respond(mut stream: TcpStream, status: u16, body: &[u8]) {
     let date = "Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT";
     let head = format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\n{date}\r\nConnection: close\r\n\r\n", body.len());
-    // Whoever asked may have gone.
+    // The client may have closed the connection.
     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
 }
 
 #[test]
-fn places_that_are_none_are_refused_with_what_can_be_written() {
+fn unsupported_places_are_refused() {
     for (place, why) in [
-        ("ftp://x/y", "there is no cache behind ftp://"),
-        ("https://user:secret@x/y", "a password has no place in a URL"),
-        ("http://", "is no URL"),
+        ("ftp://x/y", "unsupported scheme ftp://; use s3://"),
+        ("https://user:secret@x/y", "must not contain credentials"),
+        ("http://", "is not a URL"),
     ] {
         let said = SharedCache::new(place, &Environment::default()).unwrap_err();
         assert!(said.contains(why) && !said.contains("secret"), "{said}");
@@ -68,7 +68,7 @@ fn a_folder_by_path_and_by_url() {
 }
 
 #[test]
-fn a_web_server_that_takes_files() {
+fn a_web_server_that_accepts_files() {
     let files = Arc::new(Mutex::new(std::collections::BTreeMap::new()));
     let kept = Arc::clone(&files);
     let url = server(move |method, path, body| match method {
@@ -86,7 +86,7 @@ fn a_web_server_that_takes_files() {
 }
 
 #[test]
-fn refusals_are_told() {
+fn refusals_are_reported() {
     let shared = open(&server(|_, _, _| (403, "<p>not you</p>".repeat(1000).into_bytes())));
     let said = shared.read("v/x").unwrap_err();
     assert!(said.contains("403") && said.len() < 500, "{said}");
@@ -95,15 +95,15 @@ fn refusals_are_told() {
 }
 
 #[test]
-fn nobody_is_waited_for_without_end() {
-    // Takes connections, and is silent.
+fn waiting_for_a_server_ends() {
+    // This server accepts connections and never answers.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let place = format!("http://{}/x", listener.local_addr().unwrap());
     let shared = SharedCache { patience: Duration::from_millis(300), ..open(&place) };
     let begun = Instant::now();
-    assert!(shared.read("v/x").unwrap_err().starts_with("there was no answer within"));
+    assert!(shared.read("v/x").unwrap_err().starts_with("no response within"));
     assert!(begun.elapsed() < Duration::from_secs(5));
-    // Nobody is there at all.
+    // Connections are refused.
     drop(listener);
     let begun = Instant::now();
     assert!(open(&place).read("v/x").is_err());
@@ -111,7 +111,7 @@ fn nobody_is_waited_for_without_end() {
 }
 
 #[test]
-fn what_does_not_end_is_no_entry() {
+fn an_oversized_response_is_no_entry() {
     let url = server(|_, _, _| (200, vec![0; usize::try_from(MOST_STORED).unwrap() + 1]));
     assert_eq!(open(&url).read("v/x").unwrap(), None);
 }
