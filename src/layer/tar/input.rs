@@ -1,17 +1,18 @@
-//! The bytes that a tar is read from.
+//! Source of the bytes of a tar.
 
 use std::io::{self, BufRead};
 
-/// A stream of bytes with a buffer, as [`BufRead`] is, but with an error type of its own: a tar reader hands it on as it is.
+/// A buffered stream of bytes, like [`BufRead`], but with an error type of its own, which a tar reader returns
+/// unchanged.
 pub trait TarInput {
-    /// Why the bytes cannot be had.
+    /// Error of the source.
     type Error;
 
-    /// The bytes at hand, or the next ones where none are; none at the end of the stream. The same bytes come again until
-    /// [`Self::advance`] passes over them.
+    /// Returns the buffered bytes, and reads more if there are none; empty at the end of the stream. The same bytes are
+    /// returned again until [`Self::advance`] consumes them.
     fn fill(&mut self) -> Result<&[u8], Self::Error>;
 
-    /// Passes over the first `count` of the bytes at hand.
+    /// Consumes the first `count` of the buffered bytes.
     fn advance(&mut self, count: usize);
 }
 

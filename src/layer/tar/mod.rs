@@ -1,5 +1,5 @@
-//! Tar streams, read forward and bounded: ustar, PAX and GNU dialects (POSIX.1-2017 pax; GNU tar manual, "Standard
-//! Format" and "Storing Sparse Files"). Used for layers and for the archives that hold images.
+//! Forward reader of tar streams with limits: ustar, PAX and GNU dialects (POSIX.1-2017 pax; GNU tar manual, "Standard
+//! Format" and "Storing Sparse Files"). Reads layers and the archives that hold images.
 
 mod input;
 mod pax;
@@ -18,34 +18,35 @@ pub use input::TarInput;
 
 const BLOCK: usize = 512;
 
-/// Most bytes of a member that are handed out at once: so many that all who look at them find them in the processor's cache.
+/// Maximum size of a chunk of a member, in bytes: small enough that it stays in the processor's cache for all its
+/// readers.
 const CHUNK: usize = 256 << 10;
 
-/// What is wrong with a tar stream, and where. `E` is the error of its input.
+/// An error in a tar stream, with its position. `E` is the error of the input.
 #[derive(Debug, thiserror::Error)]
 #[error("at byte {offset} of the tar stream{}: {what}", member.as_ref().map(|m| format!(" (member {m})")).unwrap_or_default())]
 #[non_exhaustive]
 pub struct TarError<E = io::Error> {
     /// Offset in the unpacked stream.
     pub offset: u64,
-    /// The member that was being read, if its name was known.
+    /// The member being read, if its name is known.
     pub member: Option<ImagePath>,
-    /// What is wrong.
+    /// The kind of error.
     #[source]
     pub what: TarErrorKind<E>,
 }
 
-/// The kinds of fault of a tar stream.
+/// Kinds of errors in a tar stream.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TarErrorKind<E = io::Error> {
     /// The input failed. This is its own error, unchanged.
     #[error("{0}")]
     Read(E),
-    /// The bytes are no valid tar.
+    /// The bytes are not a valid tar.
     #[error("{0}")]
     Malformed(String),
-    /// A bound of [`Limits`] was passed.
+    /// A limit of [`Limits`] was exceeded.
     #[error("{0}")]
     Limit(OverLimit),
 }
@@ -65,51 +66,51 @@ impl<E> From<BoundsError> for TarErrorKind<E> {
     }
 }
 
-/// Reads the members of a tar stream one after the other.
+/// Reads the members of a tar stream in order.
 #[derive(Debug)]
 pub struct TarReader<'l, R> {
     input: R,
     limits: &'l Limits,
-    /// Bytes at the front of the input's buffer that were handed out: they stay there until more are asked for.
+    /// Bytes at the front of the input's buffer that were handed out. The next read consumes them.
     handed_out: usize,
-    /// Offset in the stream of what comes behind them.
+    /// Offset in the stream behind these bytes.
     offset: u64,
     entries: u64,
     global: Records,
     current: Option<MemberBody>,
 }
 
-/// What is left of the current member.
+/// The rest of the current member.
 #[derive(Debug)]
 struct MemberBody {
     path: ImagePath,
-    /// Stored bytes not yet read, without padding.
+    /// Stored bytes left to read, without padding.
     stored: u64,
     padding: u64,
-    /// For a sparse file: extents not yet passed. Empty otherwise.
+    /// Extents left of a sparse file; empty otherwise.
     extents: std::collections::VecDeque<Extent>,
     sparse: bool,
-    /// Offset in the file as its readers see it.
+    /// Offset in the file, holes included.
     position: u64,
 }
 
-/// The next bytes of a member.
+/// A chunk of a member's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TarChunk<'a> {
-    /// Where they are in the file.
+    /// Offset in the file.
     pub offset: u64,
-    /// The bytes. Holes of sparse files are never handed out: offsets jump over them.
+    /// The bytes. Holes of sparse files are left out, so offsets skip them.
     pub bytes: &'a [u8],
 }
 
 impl<'l, R: TarInput> TarReader<'l, R> {
-    /// Reads `input`, which begins with a header block. Members are handed out of its buffer without a copy.
+    /// Reads `input`, which starts with a header block. Chunks are slices of its buffer, without a copy.
     pub fn new(input: R, limits: &'l Limits) -> Self {
         Self { input, limits, handed_out: 0, offset: 0, entries: 0, global: Records::default(), current: None }
     }
 
-    /// The next member, or `None` at the end of the archive. What was left unread of the one before is passed over.
-    /// The end is a block of zeros or the end of the stream.
+    /// Returns the next member, or `None` at the end of the archive. Skips the rest of the current one. The archive
+    /// ends with a block of zeros or with the stream.
     pub fn next_member(&mut self) -> Result<Option<Entry>, TarError<R::Error>> {
         self.skip_body()?;
         let mut local = Records::default();
@@ -147,7 +148,7 @@ impl<'l, R: TarInput> TarReader<'l, R> {
         }
     }
 
-    /// The next bytes of the current member; `None` when it is at its end.
+    /// Returns the next chunk of the current member, or `None` at its end.
     pub fn chunk(&mut self) -> Result<Option<TarChunk<'_>>, TarError<R::Error>> {
         let Some(body) = &mut self.current else {
             return Ok(None);
@@ -186,7 +187,7 @@ impl<'l, R: TarInput> TarReader<'l, R> {
         Ok(Some(TarChunk { offset, bytes: self.hand_out(count)? }))
     }
 
-    /// Reads whatever stands behind the end marker, so that a reader below can verify the whole blob.
+    /// Reads the bytes after the end marker, so that a reader below can verify the whole blob.
     pub fn drain(mut self) -> Result<u64, TarError<R::Error>> {
         self.skip_body()?;
         loop {
@@ -198,12 +199,12 @@ impl<'l, R: TarInput> TarReader<'l, R> {
         }
     }
 
-    /// How far the reader is in the stream, in bytes.
+    /// Position in the stream, in bytes.
     pub const fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// One header block, checked; `None` at the end of the archive.
+    /// Reads and checks a header block; `None` at the end of the archive.
     fn header(&mut self) -> Result<Option<Header>, TarError<R::Error>> {
         let at = self.offset;
         let Some(block) = self.block()? else {
@@ -213,21 +214,18 @@ impl<'l, R: TarInput> TarReader<'l, R> {
             return Ok(None);
         }
         let header = Header::from_byte_slice(&block).clone();
-        // The checksum counts its own field as spaces. Old tars summed signed bytes, and readers accept both.
+        // The checksum counts its own field as spaces. Old tars summed signed bytes; readers accept both.
         let sum = |byte: fn(u8) -> i64| -> i64 {
             block.iter().enumerate().map(|(index, &b)| if (148..156).contains(&index) { 32 } else { byte(b) }).sum()
         };
         let stored = header.cksum().ok().map(i64::from);
         if stored != Some(sum(i64::from)) && stored != Some(sum(|b| i64::from(b.cast_signed()))) {
-            return Err(self.fault(
-                at,
-                malformed("the checksum of the member's header is wrong: this is no tar, or it is damaged".into()),
-            ));
+            return Err(self.fault(at, malformed("wrong header checksum: this is not a tar, or it is damaged".into())));
         }
         Ok(Some(header))
     }
 
-    /// The next 512 bytes; `None` at the end of the stream.
+    /// Reads 512 bytes; `None` at the end of the stream.
     fn block(&mut self) -> Result<Option<[u8; BLOCK]>, TarError<R::Error>> {
         let mut block = [0; BLOCK];
         let mut have = 0;
@@ -248,7 +246,7 @@ impl<'l, R: TarInput> TarReader<'l, R> {
         Ok(Some(block))
     }
 
-    /// The content of an extended header, whose size was checked, with its padding.
+    /// Reads the content of an extended header and its padding. The caller has checked its size.
     fn take(&mut self, size: u64) -> Result<Vec<u8>, TarError<R::Error>> {
         self.current = Some(MemberBody::plain(ImagePath::root(), size));
         let mut data = Vec::new();
@@ -259,7 +257,7 @@ impl<'l, R: TarInput> TarReader<'l, R> {
         Ok(data)
     }
 
-    /// The member that a header and the extended headers before it describe.
+    /// Builds a member from its header and the extended headers before it.
     fn member(&mut self, header: &Header, records: &Records, at: u64) -> Result<Entry, TarError<R::Error>> {
         self.entries += 1;
         if self.entries > self.limits.entries {
@@ -289,7 +287,7 @@ impl<'l, R: TarInput> TarReader<'l, R> {
             let minor = header.device_minor().map_err(|error| fault(numbers("device minor", &error)))?;
             Ok((major.unwrap_or_default(), minor.unwrap_or_default()))
         };
-        // Old archives (before ustar) mark a directory by a slash at the end of a regular file's name.
+        // Archives older than ustar mark a directory with a slash at the end of a regular file's name.
         let old_directory = raw.ends_with(b"/");
         let kind = match header.entry_type() {
             EntryType::Regular if old_directory => EntryKind::Directory,
@@ -299,11 +297,11 @@ impl<'l, R: TarInput> TarReader<'l, R> {
             EntryType::Char => device().map(|(major, minor)| EntryKind::CharDevice(major, minor))?,
             EntryType::Block => device().map(|(major, minor)| EntryKind::BlockDevice(major, minor))?,
             EntryType::Fifo => EntryKind::Fifo,
-            // POSIX: an unknown type is read as a regular file. Contiguous files are one.
+            // POSIX: readers treat an unknown type as a regular file. A contiguous file is one.
             _ => EntryKind::File,
         };
-        // Links, directories and devices have no content whatever their size field says (POSIX.1-2017, ustar). Some
-        // archivers do store a hard link's content behind it; its bytes are then passed over.
+        // Links, directories and devices have no content, whatever their size field says (POSIX.1-2017, ustar). Some
+        // archivers do store a hard link's content behind it; the reader skips it.
         let stored = match kind {
             EntryKind::File | EntryKind::Hardlink(_) => stored,
             _ => 0,
@@ -317,7 +315,8 @@ impl<'l, R: TarInput> TarReader<'l, R> {
         Ok(entry)
     }
 
-    /// For a sparse file, sets up its extents and returns its real size; its name may be another one.
+    /// Sets up the extents of a sparse file and returns its real size; `None` for any other file. Some formats also
+    /// replace the name.
     fn sparse_size(
         &mut self,
         header: &Header,
@@ -332,7 +331,7 @@ impl<'l, R: TarInput> TarReader<'l, R> {
             let mut map = sparse::Map::new(limit);
             let mut more = sparse::read_gnu_header(header, &mut map).map_err(fault)?;
             let size = sparse::gnu_real_size(header).map_err(fault)?;
-            // Extension blocks stand between header and data and do not count in the size.
+            // Extension blocks lie between header and data, and do not count in the size.
             while more {
                 let Some(block) = self.block()? else {
                     return Err(fault(MapError::malformed("the sparse map is cut off")));
@@ -341,7 +340,7 @@ impl<'l, R: TarInput> TarReader<'l, R> {
             }
             (map, size)
         } else if records.sparse_version() == Some((1, 0)) {
-            // The map stands in front of the data, in blocks of its own.
+            // The map precedes the data, in blocks of its own.
             let mut parser = sparse::TextMap::new(limit);
             loop {
                 if self.current.as_ref().is_none_or(|body| body.stored < BLOCK as u64) {
@@ -378,7 +377,7 @@ impl<'l, R: TarInput> TarReader<'l, R> {
         Ok(Some(size))
     }
 
-    /// Passes over what is left of the current member, and its padding.
+    /// Skips the rest of the current member, and its padding.
     fn skip_body(&mut self) -> Result<(), TarError<R::Error>> {
         let Some(body) = &self.current else {
             return Ok(());
@@ -388,7 +387,7 @@ impl<'l, R: TarInput> TarReader<'l, R> {
         while left > 0 {
             let have = self.fill()?;
             if have == 0 {
-                // The last member's padding may be missing: nothing of the member is.
+                // The padding of the last member may be missing; its content may not.
                 if left <= padding {
                     break;
                 }
@@ -403,14 +402,14 @@ impl<'l, R: TarInput> TarReader<'l, R> {
         Ok(())
     }
 
-    /// How many bytes are at hand, of which none were handed out; none at the end of the stream.
+    /// Fills the buffer and returns its size; 0 at the end of the stream. Consumes the bytes handed out before.
     fn fill(&mut self) -> Result<usize, TarError<R::Error>> {
         self.input.advance(std::mem::take(&mut self.handed_out));
         let filled = self.input.fill().map(<[u8]>::len);
         filled.map_err(|error| self.fault(self.offset, TarErrorKind::Read(error)))
     }
 
-    /// The next bytes, which are at hand.
+    /// Hands out the first `count` buffered bytes.
     fn hand_out(&mut self, count: usize) -> Result<&[u8], TarError<R::Error>> {
         let offset = self.offset;
         self.handed_out = count;

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 
 use super::sparse::{Map, MapError};
 
-/// What extended headers say of the next member, or, global ones, of all that follow.
+/// Contents of the extended headers of the next member, or of the global headers of all following members.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Records {
     pax: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// `GNU.sparse.offset` and `GNU.sparse.numbytes` of PAX sparse format 0.0: the only records that repeat.
+    /// `GNU.sparse.offset` and `GNU.sparse.numbytes` of PAX sparse format 0.0, the only records that repeat.
     sparse_pairs: Vec<Vec<u8>>,
     long_name: Option<Vec<u8>>,
     long_link: Option<Vec<u8>>,
 }
 
 impl Records {
-    /// Takes in records of the form `LENGTH KEY=VALUE\n` (POSIX.1-2017, pax Extended Header). Parsed here and not by
-    /// the tar crate, which ends silently at a malformed record.
+    /// Adds records of the form `LENGTH KEY=VALUE\n` (POSIX.1-2017, pax Extended Header). The tar crate's parser is not
+    /// used, because it stops silently at a malformed record.
     pub(super) fn add_pax(&mut self, mut data: &[u8]) -> Result<(), String> {
         while data.first().is_some_and(|&b| b != 0) {
             let malformed = || "a PAX record is malformed".to_owned();
@@ -40,19 +40,19 @@ impl Records {
         Ok(())
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "one shape with add_pax")]
+    #[expect(clippy::unnecessary_wraps, reason = "same signature as add_pax")]
     pub(super) fn set_long_name(&mut self, data: &[u8]) -> Result<(), String> {
         self.long_name = Some(until_nul(data));
         Ok(())
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "one shape with add_pax")]
+    #[expect(clippy::unnecessary_wraps, reason = "same signature as add_pax")]
     pub(super) fn set_long_link(&mut self, data: &[u8]) -> Result<(), String> {
         self.long_link = Some(until_nul(data));
         Ok(())
     }
 
-    /// Global records hold where the member's own do not speak; an empty value deletes (POSIX.1-2017, pax).
+    /// Adds global records that the member does not override; an empty value deletes a record (POSIX.1-2017, pax).
     pub(super) fn inherit(&mut self, global: &Self) {
         for (key, value) in &global.pax {
             self.pax.entry(key.clone()).or_insert_with(|| value.clone());
@@ -64,7 +64,7 @@ impl Records {
         self.pax.get(key.as_bytes()).map(Vec::as_slice)
     }
 
-    /// The member's name, if an extended header gives it. A PAX record wins over a GNU long name, as in GNU tar.
+    /// The member's name from an extended header. A PAX record overrides a GNU long name, as in GNU tar.
     pub(super) fn name(&self) -> Option<&[u8]> {
         self.get("path").or(self.long_name.as_deref())
     }
@@ -73,19 +73,19 @@ impl Records {
         self.get("linkpath").or(self.long_link.as_deref())
     }
 
-    /// A decimal record.
+    /// Parses a decimal record.
     pub(super) fn number(&self, key: &str) -> Result<Option<u64>, String> {
         self.get(key)
-            .map(|value| parse(value).ok_or_else(|| format!("the PAX record '{key}' is no number")))
+            .map(|value| parse(value).ok_or_else(|| format!("the PAX record '{key}' is not a number")))
             .transpose()
     }
 
-    /// Version of the PAX sparse format, if it says one: 0.1 and 1.0 do.
+    /// Version of the PAX sparse format, if a record names it: 0.1 and 1.0 do.
     pub(super) fn sparse_version(&self) -> Option<(u64, u64)> {
         Some((parse(self.get("GNU.sparse.major")?)?, parse(self.get("GNU.sparse.minor")?)?))
     }
 
-    /// The real name of a sparse file: `path` then names a place that does not exist.
+    /// The real name of a sparse file; its `path` record names a placeholder.
     pub(super) fn sparse_name(&self) -> Option<&[u8]> {
         self.get("GNU.sparse.name")
     }
@@ -98,7 +98,8 @@ impl Records {
         size.ok_or_else(|| "a sparse file without its real size".to_owned())
     }
 
-    /// The map of formats 0.0 (repeated records) and 0.1 (one record with commas); `None` for a file that is not sparse.
+    /// The sparse map of formats 0.0 (repeated records) and 0.1 (one comma-separated record); `None` if the file is not
+    /// sparse.
     pub(super) fn sparse_map(&self, limit: usize) -> Result<Option<Map>, MapError> {
         let numbers: Vec<&[u8]> = if let Some(map) = self.get("GNU.sparse.map") {
             map.split(|&b| b == b',').filter(|part| !part.is_empty()).collect()

@@ -1,4 +1,4 @@
-//! Maps of sparse files: which parts of the file are stored (GNU tar manual, "Storing Sparse Files").
+//! Maps of sparse files: they list the stored parts (GNU tar manual, "Storing Sparse Files").
 
 use std::collections::VecDeque;
 
@@ -15,12 +15,12 @@ pub(super) struct Extent {
     pub(super) length: u64,
 }
 
-/// Why a map is refused.
+/// Reason to refuse a map.
 #[derive(Debug)]
 pub(super) enum MapError {
-    /// It is no map of the file.
+    /// The map is invalid.
     Malformed(String),
-    /// It has too many extents.
+    /// The map has too many extents.
     Limit(OverLimit),
 }
 
@@ -30,7 +30,7 @@ impl MapError {
     }
 }
 
-/// A map under construction: extents in ascending order that do not overlap.
+/// A map under construction: ascending extents without overlap.
 #[derive(Debug)]
 pub(super) struct Map {
     extents: VecDeque<Extent>,
@@ -49,13 +49,13 @@ impl Map {
         }
         let free = self.extents.back().map_or(0, |last| last.offset + last.length);
         if offset < free || offset.checked_add(length).is_none() {
-            return Err(MapError::malformed(format!("the sparse map goes back at offset {offset}")));
+            return Err(MapError::malformed(format!("the sparse map goes backwards at offset {offset}")));
         }
         self.extents.push_back(Extent { offset, length });
         Ok(())
     }
 
-    /// The extents, once they agree with the file's real size and with the bytes that are stored.
+    /// Returns the extents, after checking them against the file's real size and the number of stored bytes.
     pub(super) fn finish(self, size: u64, stored: u64) -> Result<VecDeque<Extent>, MapError> {
         let end = self.extents.back().map_or(0, |last| last.offset + last.length);
         let mapped: u64 = self.extents.iter().map(|extent| extent.length).sum();
@@ -69,7 +69,7 @@ impl Map {
     }
 }
 
-/// The extents in a header of the old GNU format. True when extension blocks follow.
+/// Reads the extents in a header of the old GNU format. Returns true when extension blocks follow.
 pub(super) fn read_gnu_header(header: &Header, map: &mut Map) -> Result<bool, MapError> {
     let gnu = header.as_gnu().ok_or_else(|| MapError::malformed("a GNU sparse member without a GNU header"))?;
     read_extents(&gnu.sparse, map)?;
@@ -81,7 +81,7 @@ pub(super) fn gnu_real_size(header: &Header) -> Result<u64, MapError> {
     gnu.real_size().map_err(|error| MapError::malformed(format!("real size field: {error}")))
 }
 
-/// The extents in an extension block. True when another follows.
+/// Reads the extents in an extension block. Returns true when another one follows.
 pub(super) fn read_gnu_extension(block: &[u8; BLOCK], map: &mut Map) -> Result<bool, MapError> {
     let mut extension = GnuExtSparseHeader::new();
     extension.as_mut_bytes().copy_from_slice(block);
@@ -97,13 +97,13 @@ fn read_extents(extents: &[GnuSparseHeader], map: &mut Map) -> Result<(), MapErr
     Ok(())
 }
 
-/// The map of PAX format 1.0: decimal numbers, a line each, padded to whole blocks: their count, then offsets and
-/// lengths.
+/// Parser of the map in PAX format 1.0: decimal numbers, one a line, padded to whole blocks. Their count comes first,
+/// then offsets and lengths.
 #[derive(Debug)]
 pub(super) struct TextMap {
     map: Map,
     digits: Vec<u8>,
-    /// Numbers still to come; `None` until the count was read.
+    /// Numbers left to read; `None` before the count is known.
     left: Option<u64>,
     offset: Option<u64>,
 }
@@ -113,7 +113,7 @@ impl TextMap {
         Self { map: Map::new(limit), digits: Vec::new(), left: None, offset: None }
     }
 
-    /// Takes in a block; true when it was the last.
+    /// Adds a block; returns true when it was the last one.
     pub(super) fn feed(&mut self, block: &[u8; BLOCK]) -> Result<bool, MapError> {
         for &byte in block {
             if self.left == Some(0) {

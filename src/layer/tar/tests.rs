@@ -4,7 +4,7 @@ use std::process::Command;
 
 use super::*;
 
-/// Everything that a reader sees: path, letter, mode, size, content of small files.
+/// Everything the reader returns: path, type, mode, size, and the content of small files.
 fn list(bytes: &[u8]) -> Result<Vec<String>, TarError> {
     let limits = Limits::default();
     let mut tar = TarReader::new(bytes, &limits);
@@ -28,7 +28,7 @@ fn short_digest(bytes: &[u8]) -> String {
     hasher.finish().short().to_owned()
 }
 
-/// A folder with a sparse file, a long name and a large mode, and what GNU tar makes of it in one format.
+/// GNU tar's archive, in the given format, of a folder with a sparse file, a long name and a large mode.
 fn gnu_tar(format: &[&str]) -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     let long = format!("{0}/{0}/{0}", "long-name-".repeat(9));
@@ -41,14 +41,14 @@ fn gnu_tar(format: &[&str]) -> Vec<u8> {
         format.join(" ")
     );
     std::fs::create_dir(dir.path().join("in")).unwrap();
-    #[expect(clippy::disallowed_methods, reason = "GNU tar is the authority on its formats")]
+    #[expect(clippy::disallowed_methods, reason = "GNU tar defines its formats")]
     let status = Command::new("sh").arg("-c").arg(script).current_dir(dir.path().join("in")).status().unwrap();
     assert!(status.success());
     std::fs::read(dir.path().join("out.tar")).unwrap()
 }
 
 #[test]
-fn every_dialect_reads_the_same() {
+fn all_dialects_give_the_same_members() {
     let gnu = list(&gnu_tar(&["--format=gnu"])).unwrap();
     assert_eq!(gnu.len(), 9, "{gnu:#?}");
     let mut sparse = vec![0; 700_000];
@@ -65,18 +65,18 @@ fn every_dialect_reads_the_same() {
 }
 
 #[test]
-fn damage_is_told_with_its_place() {
+fn damage_is_reported_with_its_position() {
     let tar = gnu_tar(&["--format=gnu"]);
     let error = list(&tar[..tar.len() / 2]).unwrap_err().to_string();
     assert!(error.contains("the stream ends"), "{error}");
     let mut flipped = tar.clone();
     flipped[3] ^= 1;
     let error = list(&flipped).unwrap_err().to_string();
-    assert!(error.contains("at byte 0 of the tar stream: the checksum"), "{error}");
+    assert!(error.contains("at byte 0 of the tar stream: wrong header checksum"), "{error}");
 }
 
 #[test]
-fn limits_hold() {
+fn limits_are_enforced() {
     let tar = gnu_tar(&["--format=pax"]);
     for (limits, text) in [
         (Limits { entries: 3, ..Limits::default() }, "4 entries, the limit is 3 (raise it with --limit entries=N)"),

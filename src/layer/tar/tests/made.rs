@@ -1,10 +1,10 @@
-//! Members that GNU tar does not write, made by hand.
+//! Handmade members that GNU tar does not write.
 
 use std::io::{self, BufReader, Read};
 
 use super::*;
 
-/// A header of this type for a body of this size.
+/// A header of type `kind` for a body of `size` bytes.
 fn header(kind: u8, name: &str, size: u64) -> Header {
     let mut header = Header::new_ustar();
     header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
@@ -14,7 +14,7 @@ fn header(kind: u8, name: &str, size: u64) -> Header {
     header
 }
 
-/// A header with its checksum, the body behind it, and padding.
+/// A header with its checksum, followed by the body and padding.
 fn sealed(mut header: Header, body: &[u8]) -> Vec<u8> {
     header.set_cksum();
     let mut bytes = [header.as_bytes().as_slice(), body].concat();
@@ -42,7 +42,7 @@ fn records(kind: u8, pairs: &[(&str, &str)]) -> Vec<u8> {
     member(kind, "records", text.as_bytes())
 }
 
-/// The path and content of each member, a hole of a sparse file as dots.
+/// Path and content of each member; holes of a sparse file are dots.
 fn read(tar: &[u8], limits: &Limits) -> Result<Vec<(String, String)>, String> {
     let read = || -> Result<_, TarError> {
         let mut tar = TarReader::new(tar, limits);
@@ -69,7 +69,7 @@ fn error(parts: &[Vec<u8>]) -> String {
 }
 
 #[test]
-fn a_global_header_holds_for_all_that_follow_and_say_nothing_themselves() {
+fn a_global_header_applies_to_members_that_do_not_override_it() {
     let tar = [
         file("first"),
         records(b'g', &[("path", "global"), ("comment", "x")]),
@@ -88,7 +88,7 @@ fn a_global_header_holds_for_all_that_follow_and_say_nothing_themselves() {
 }
 
 #[test]
-fn a_record_counts_before_a_long_name_and_that_before_the_header() {
+fn a_record_overrides_a_long_name_and_that_the_header() {
     let long = |kind: u8, name: &str| member(kind, "././@LongLink", format!("{name}\0rest").as_bytes());
     assert_eq!(paths(&[long(b'L', "long"), file("short"), file("next")]), ["/long", "/next"]);
     assert_eq!(paths(&[long(b'L', "long"), records(b'x', &[("path", "record")]), file("short")]), ["/record"]);
@@ -108,7 +108,7 @@ fn a_record_counts_before_a_long_name_and_that_before_the_header() {
 }
 
 #[test]
-fn records_that_are_malformed_are_refused() {
+fn malformed_records_are_refused() {
     for text in
         ["nine", "9 path=a", "99 path=ab\n", "4 =\n x", "x path=a\n", "11 path:ab\n", "0 path=a\n", "-9 path=a\n"]
     {
@@ -118,11 +118,11 @@ fn records_that_are_malformed_are_refused() {
     assert_eq!(paths(&[records(b'x', &[("path", "a=b=c")]), file("a")]), ["/a=b=c"]);
     assert_eq!(paths(&[member(b'x', "records", b"11 path=ab\n\0rest"), file("a")]), ["/a"].map(|_| "/ab".to_owned()));
     let error = error(&[records(b'x', &[("size", "1k")]), file("a")]);
-    assert!(error.ends_with("(member /a): the PAX record 'size' is no number"), "{error}");
+    assert!(error.ends_with("(member /a): the PAX record 'size' is not a number"), "{error}");
 }
 
 #[test]
-fn a_record_of_the_size_counts_before_the_header() {
+fn a_size_record_overrides_the_header() {
     let mut short = header(b'0', "a", 0);
     short.set_size(0);
     let tar = [records(b'x', &[("size", "7")]), sealed(short, b"content"), file("b")];
@@ -131,7 +131,7 @@ fn a_record_of_the_size_counts_before_the_header() {
 }
 
 #[test]
-fn every_type_of_member_is_what_its_header_says() {
+fn the_header_decides_the_type_of_a_member() {
     let kind = |header: Header, body: &[u8]| {
         let bytes = [sealed(header, body), file("next")].concat();
         let limits = Limits::default();
@@ -148,7 +148,7 @@ fn every_type_of_member_is_what_its_header_says() {
     device.set_entry_type(EntryType::Block);
     assert_eq!(kind(device, b"").0, EntryKind::BlockDevice(195, 255));
     assert_eq!(kind(header(b'6', "pipe", 0), b"").0, EntryKind::Fifo);
-    // What has no content has none whatever its header says.
+    // These types have no content, whatever their header says.
     assert_eq!(kind(header(b'5', "folder", 7), b""), (EntryKind::Directory, 0, false));
     assert_eq!(kind(header(b'0', "folder/", 0), b""), (EntryKind::Directory, 0, false));
     assert_eq!(kind(header(0, "folder/", 0), b""), (EntryKind::Directory, 0, false));
@@ -171,7 +171,7 @@ fn links_need_a_target() {
 }
 
 #[test]
-fn only_the_bits_of_permissions_are_kept_of_a_mode() {
+fn a_mode_is_reduced_to_its_permission_bits() {
     let mut header = header(b'0', "a", 0);
     header.set_mode(0o104_755);
     let bytes = sealed(header, b"");
@@ -180,7 +180,7 @@ fn only_the_bits_of_permissions_are_kept_of_a_mode() {
 }
 
 #[test]
-fn fields_that_are_no_numbers_are_named() {
+fn invalid_numeric_fields_are_named() {
     for (field, at, letter) in
         [("size", 124, b'0'), ("mode", 100, b'0'), ("device major", 329, b'3'), ("device minor", 337, b'4')]
     {
@@ -194,7 +194,7 @@ fn fields_that_are_no_numbers_are_named() {
 }
 
 #[test]
-fn a_checksum_may_be_of_signed_bytes() {
+fn a_checksum_may_sum_signed_bytes() {
     let mut header = header(b'0', "\u{e4}", 0);
     header.set_cksum();
     let unsigned = header.cksum().unwrap();
@@ -229,7 +229,7 @@ fn an_archive_ends_with_a_block_of_zeros_or_with_its_stream() {
 }
 
 #[test]
-fn content_that_is_cut_off_is_counted_and_missing_padding_is_none() {
+fn truncated_content_is_an_error_and_missing_padding_is_not() {
     let whole = file("a");
     let content = vec![("/a".to_owned(), "content".to_owned())];
     for length in [BLOCK + 7, BLOCK + 8, whole.len()] {
@@ -240,7 +240,7 @@ fn content_that_is_cut_off_is_counted_and_missing_padding_is_none() {
             "at byte {length} of the tar stream (member /a): the stream ends {left} bytes before the end of the member"
         );
         assert_eq!(read(&whole[..length], &Limits::default()), Err(expected.clone()));
-        // The same for who passes over it.
+        // The same error occurs when the member is skipped.
         let limits = Limits::default();
         let mut tar = TarReader::new(&whole[..length], &limits);
         tar.next_member().unwrap();
@@ -249,14 +249,14 @@ fn content_that_is_cut_off_is_counted_and_missing_padding_is_none() {
 }
 
 #[test]
-fn a_stream_may_come_in_pieces_of_any_size() {
+fn a_stream_may_be_read_in_pieces_of_any_size() {
     let tar = [file("a"), member(b'0', "b", &[b'x'; 511]), file("c")].concat();
     for size in [1, 300, 511, 513, 4096] {
         let limits = Limits::default();
         let mut reader = TarReader::new(BufReader::with_capacity(size, tar.as_slice()), &limits);
         for name in ["/a", "/b", "/c"] {
             assert_eq!(reader.next_member().unwrap().unwrap().path.to_string(), name, "pieces of {size}");
-            // To the last byte, so that one byte of padding is left of the second.
+            // The content is read to its last byte, so that only the second member's one byte of padding is left.
             while reader.chunk().unwrap().is_some() {}
         }
         assert_eq!(reader.drain().unwrap(), tar.len() as u64);
@@ -264,14 +264,14 @@ fn a_stream_may_come_in_pieces_of_any_size() {
 }
 
 #[test]
-fn a_sparse_file_that_is_cut_off_is_known_by_its_real_name() {
+fn an_error_in_a_sparse_file_has_its_real_name() {
     let tar = sparse("0,2,4,3", "9", b"abcde");
     let error = read(&tar[..tar.len() - BLOCK + 2], &Limits::default()).unwrap_err();
     assert!(error.ends_with("(member /real): the stream ends 3 bytes before the end of the member"), "{error}");
 }
 
 #[test]
-fn large_content_comes_in_chunks_with_their_offsets() {
+fn large_content_is_read_in_chunks_with_offsets() {
     let content: Vec<u8> = (0..600_000_u32).map(|index| (index % 251) as u8).collect();
     let bytes = member(b'0', "a", &content);
     let limits = Limits::default();
@@ -288,10 +288,10 @@ fn large_content_comes_in_chunks_with_their_offsets() {
 }
 
 #[test]
-fn limits_hold_up_to_themselves() {
+fn limits_allow_their_own_value() {
     let named = |name: &str| [records(b'x', &[("path", name)]), file("a")].concat();
     let tar = [named("12345678"), named("12345678")].concat();
-    // Two records of 17 bytes, one for each member: they are counted by themselves.
+    // There are two records of 17 bytes, one for each member; each member's are counted separately.
     let size = pax("path", "12345678").len() as u64;
     let limits = Limits { entries: 2, path: 8, extended_header: size, ..Limits::default() };
     assert_eq!(read(&tar, &limits).unwrap().len(), 2);
@@ -321,7 +321,7 @@ fn sparse(map: &str, size: &str, stored: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_sparse_file_has_its_content_at_its_offsets() {
+fn the_content_of_a_sparse_file_lies_at_its_offsets() {
     let limits = Limits { sparse_extents: 3, ..Limits::default() };
     let one = |tar: &[u8]| read(&[tar, &file("next")].concat(), &limits).map(|members| members[0].clone());
     let real = |content: &str| Ok(("/real".to_owned(), content.to_owned()));
@@ -353,7 +353,7 @@ fn a_sparse_file_has_its_content_at_its_offsets() {
         let error = one(&new(map, b"abc")).unwrap_err();
         assert!(error.contains("the sparse map "), "{map}: {error}");
     }
-    // A map of more than one block.
+    // This map takes more than one block.
     let zeros = format!("{:0>20}\n", 1) + &format!("{:0>20}\n", 0).repeat(2);
     assert_eq!(one(&new(&zeros, b"")), real("......"));
     let cut = [records(b'x', &version), member(b'0', "placeholder", b"1\n")].concat();
@@ -361,17 +361,17 @@ fn a_sparse_file_has_its_content_at_its_offsets() {
 }
 
 #[test]
-fn a_sparse_map_that_contradicts_itself_is_refused() {
+fn a_contradictory_sparse_map_is_refused() {
     let limits = Limits { sparse_extents: 3, ..Limits::default() };
     for (map, size, stored, why) in [
-        ("0,2,1,1", "9", "abc", "the sparse map goes back at offset 1"),
-        ("0,2,18446744073709551615,1", "9", "abc", "the sparse map goes back at offset 18446744073709551615"),
+        ("0,2,1,1", "9", "abc", "the sparse map goes backwards at offset 1"),
+        ("0,2,18446744073709551615,1", "9", "abc", "the sparse map goes backwards at offset 18446744073709551615"),
         ("0,2,4", "9", "ab", "the sparse map is malformed"),
         ("0,x", "9", "ab", "the sparse map is malformed"),
         ("0,2", "1", "ab", "the sparse map covers 2 bytes up to 2; 2 are stored and the file has 1"),
         ("0,2", "9", "abc", "the sparse map covers 2 bytes up to 2; 3 are stored and the file has 9"),
         ("0,1,2,1,4,1,6,1", "9", "abcd", "a sparse file of more than 3 extents, the limit is 3"),
-        ("0,2", "x", "ab", "the PAX record 'GNU.sparse.size' is no number"),
+        ("0,2", "x", "ab", "the PAX record 'GNU.sparse.size' is not a number"),
     ] {
         let error = read(&sparse(map, size, stored.as_bytes()), &limits).unwrap_err();
         assert!(error.contains(why), "{map}: {error}");
@@ -380,7 +380,7 @@ fn a_sparse_map_that_contradicts_itself_is_refused() {
     assert!(read(&sizeless, &limits).unwrap_err().ends_with("a sparse file without its real size"));
 }
 
-/// Hands out single bytes, and an error between them.
+/// Returns single bytes, with an error between them.
 struct Stutter<'b>(&'b [u8], io::ErrorKind, bool);
 
 impl Read for Stutter<'_> {
@@ -394,7 +394,7 @@ impl Read for Stutter<'_> {
 }
 
 #[test]
-fn an_interrupted_read_is_tried_again_and_another_failure_is_reported() {
+fn an_interrupted_read_is_retried_and_other_errors_are_reported() {
     let bytes = file("a");
     let limits = Limits::default();
     let mut tar = TarReader::new(BufReader::new(Stutter(&bytes, io::ErrorKind::Interrupted, false)), &limits);
