@@ -168,7 +168,7 @@ fn a_registry_without_ranges_is_read_whole_with_a_note() {
     let (_, layers, notes) = tell(&[image], false).remove(0);
     assert!(layers.iter().all(|(read, size)| read == size), "{layers:?}");
     let told = notes.iter().filter(|note| {
-        note.contains("read whole: its eStargz table cannot be used: it is kept where only whole blobs can be had")
+        note.contains("read whole: its eStargz table cannot be used: its source only provides whole blobs")
     });
     assert_eq!(told.count(), layers.len(), "{notes:?}");
 }

@@ -177,7 +177,7 @@ fn a_registry_without_ranges_is_read_whole_with_a_note() {
     let (image, _) = registry(folder.path().to_owned(), false);
     let (_, layers, notes) = one(&image, &[]);
     assert!(layers.iter().all(|(read, size)| read == size), "{layers:?}");
-    let why = "read whole: its SOCI table cannot be used: it is kept where only whole blobs can be had";
+    let why = "read whole: its SOCI table cannot be used: its source only provides whole blobs";
     assert_eq!(notes.iter().filter(|note| note.contains(why)).count(), layers.len(), "{notes:?}");
 }
 

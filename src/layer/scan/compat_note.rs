@@ -1,5 +1,5 @@
-//! The note by which a driver library of CUDA's forward compatibility tells which drivers it works with: an ELF note of the
-//! owner `NVIDIA Corporation` whose content is a JSON object (nvidia-container-toolkit,
+//! The ELF note of a CUDA forward compatibility library that lists the drivers it works with: its owner is `NVIDIA
+//! Corporation` and its content is a JSON object (nvidia-container-toolkit,
 //! `cmd/nvidia-cdi-hook/cudacompat/cuda-elf-header.go`).
 
 use memchr::memmem;
@@ -15,19 +15,19 @@ pub(super) const EXTRACTOR: Extractor = Extractor {
     start: |entry, _| Box::new(NoteHead { path: entry.path.to_string(), bytes: Vec::new() }),
 };
 
-/// Leading bytes that are looked at: notes come right behind the headers.
+/// Number of leading bytes searched: notes directly follow the headers.
 const HEAD: usize = 1 << 20;
 
-/// The owner's name as it is stored, padded to four bytes, and the beginning of the content.
+/// The owner's name as stored, padded to four bytes, and the beginning of the content.
 const NOTE: &[u8] = b"NVIDIA Corporation\0\0{\"format\":";
 
-/// Bytes of the owner's name in [`NOTE`].
+/// Size of the owner's name in [`NOTE`], in bytes.
 const OWNER: usize = 20;
 
-/// Longest content. There are some hundred bytes in it.
+/// Maximum size of the content, in bytes. Notes have a few hundred.
 const LONGEST: usize = 4096;
 
-/// The beginning of one file.
+/// The beginning of a file.
 struct NoteHead {
     path: String,
     bytes: Vec<u8>,
@@ -63,7 +63,7 @@ impl Collect for NoteHead {
 struct NoteContent {
     #[serde(rename = "CUDA version")]
     cuda: String,
-    /// A note for Jetson has none.
+    /// A note for Jetson has no drivers.
     #[serde(default)]
     driver: Vec<u64>,
 }

@@ -1,4 +1,4 @@
-//! The tar inside a blob: compression is known by the blob's first bytes, whatever its media type says.
+//! Decompresses the tar inside a blob. The first bytes decide the compression, whatever the media type says.
 
 use std::fmt;
 use std::io::{self, BufRead};
@@ -15,20 +15,20 @@ use unpack::pool::Pool;
 use unpack::unzstd::Unzstd;
 use unpack::{DecodeError, UnpackError};
 
-/// How a layer blob is compressed.
+/// Compression of a layer blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Compression {
     /// A plain tar.
     None,
-    /// gzip (RFC 1952), of one member or many; eStargz is read as this.
+    /// gzip (RFC 1952) with one or more members, including eStargz.
     Gzip,
-    /// Zstandard (RFC 8878), of one frame or many, skippable ones among them.
+    /// Zstandard (RFC 8878) with one or more frames, including skippable ones.
     Zstd,
 }
 
 impl Compression {
-    /// Lower-case name, as media types write it.
+    /// Lower-case name, as in media types.
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -37,7 +37,8 @@ impl Compression {
         }
     }
 
-    /// What a media type declares: `…tar+gzip`, `…tar.gzip`, `…tar+zstd`, `…tar`. `None` for one that is not known.
+    /// The compression that a media type declares: `…tar+gzip`, `…tar.gzip`, `…tar+zstd`, `…tar`. `None` for an unknown
+    /// one.
     pub fn declared(media_type: &str) -> Option<Self> {
         let (_, suffix) = media_type.rsplit_once(['+', '.'])?;
         match suffix {
@@ -48,7 +49,8 @@ impl Compression {
         }
     }
 
-    /// By the first bytes of a blob (RFC 1952 section 2.3.1, RFC 8878 sections 3.1.1 and 3.1.2).
+    /// Detects the compression from the first bytes of a blob (RFC 1952 section 2.3.1, RFC 8878 sections 3.1.1 and
+    /// 3.1.2).
     pub(crate) fn detect(head: &[u8]) -> Result<Self, CompressionError> {
         match *head {
             [0x1f, 0x8b, ..] => Ok(Self::Gzip),
@@ -60,25 +62,25 @@ impl Compression {
     }
 }
 
-/// Why a blob cannot be unpacked.
+/// Reason why a blob cannot be decompressed.
 #[derive(Debug, thiserror::Error)]
 pub enum DecompressError {
-    /// The blob could not be read, or is not what its descriptor says.
+    /// The blob cannot be read, or does not match its descriptor.
     #[error("{0}")]
     Source(#[source] io::Error),
-    /// The compressed bytes are damaged, or compressed in a way that layers are not.
+    /// The compressed bytes are damaged, or the compression is not one of layers.
     #[error(transparent)]
     Compression(#[from] CompressionError),
-    /// A bound of [`Limits`] was passed.
+    /// A limit of [`Limits`] was exceeded.
     #[error("{0}")]
     Limit(OverLimit),
 }
 
-/// Compressed bytes that are not what they should be.
+/// Compressed bytes that cannot be decoded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompressionError {
-    /// The blob is compressed in a way that layers are not.
+    /// The compression is not one that layers may have.
     #[error("the layer is compressed with {0}; image layers are plain tar, gzip or zstd")]
     Unsupported(&'static str),
     /// The decoder failed.
@@ -90,7 +92,7 @@ pub enum CompressionError {
 }
 
 impl From<io::Error> for DecompressError {
-    /// What a pipe or a decoder returned.
+    /// Converts the error of a pipe or a decoder.
     fn from(error: io::Error) -> Self {
         match UnpackError::from_io(error) {
             Ok(UnpackError::Decode(error)) => Self::Compression(error.into()),
@@ -105,7 +107,7 @@ impl From<BoundsError> for DecompressError {
     }
 }
 
-/// The bytes inside `blob`, bounded.
+/// Decompresses `blob`, within the limits.
 pub(super) fn open<'a>(
     blob: &'a mut Pipe,
     limits: &Limits,
@@ -121,11 +123,11 @@ pub(super) fn open<'a>(
     Ok(BoundedDecoder { compression, inner, stored, written: 0, most: limits.unpacked, expansion: limits.expansion })
 }
 
-/// The unpacked bytes. Counts both sides, and stops a blob that grows without measure.
+/// The decompressed bytes. Counts both sides, and stops a blob that expands beyond the limits.
 pub(super) struct BoundedDecoder<'a> {
     compression: Compression,
     inner: Box<dyn BufRead + 'a>,
-    /// Bytes that were taken from the blob.
+    /// Bytes read from the blob.
     stored: Arc<AtomicU64>,
     written: u64,
     most: u64,
@@ -137,7 +139,8 @@ impl BoundedDecoder<'_> {
         self.compression
     }
 
-    /// A bomb shows by its ratio long before it fills anything. Small blobs may well be all zeros.
+    /// The expansion ratio exposes a decompression bomb long before it fills anything. Small blobs may consist of
+    /// zeros.
     fn check(&self) -> Result<(), OverLimit> {
         const SMALL: u64 = 64 << 20;
         let (stored, unpacked) = (self.stored.load(Ordering::Relaxed), self.written);
@@ -146,7 +149,7 @@ impl BoundedDecoder<'_> {
         }
         if unpacked > SMALL && unpacked / self.expansion > stored {
             let limit = self.expansion;
-            let what = format!("the layer unpacks to {} bytes for each of its {stored}", unpacked / stored.max(1));
+            let what = format!("the layer expands {}-fold from {stored} bytes", unpacked / stored.max(1));
             return Err(OverLimit::new(what, "expansion", limit));
         }
         Ok(())

@@ -1,5 +1,5 @@
-//! ELF files, read as they go by. The tables that matter are small beside the machine code: what may hold them is kept, until
-//! the dynamic section, which comes late, says where they are.
+//! Reads ELF files in one pass. The relevant tables are small next to the machine code: the parts that may hold them
+//! are kept until the dynamic section, which comes late, gives their positions.
 
 mod dynamic;
 mod headers;
@@ -24,26 +24,26 @@ pub(super) const EXTRACTOR: Extractor = Extractor {
     start: |entry, limits| Box::new(Keeper::new(entry.path.to_string(), limits)),
 };
 
-/// Leading bytes that may hold tables. The furthest seen is `.gnu.version_r` of libcusparseLt 0.7.1, behind 29 MB of symbols
-/// and relocations.
+/// Leading bytes that may hold tables. The furthest known table is `.gnu.version_r` of libcusparseLt 0.7.1, after 29 MB
+/// of symbols and relocations.
 const HEAD: u64 = 32 << 20;
 
-/// Segments up to this size are kept wherever they are: `.dynamic` in the data segment, and the segment at the end into
-/// which tools that repair wheels (patchelf) move `.dynstr`: 27 MB in libcusparseLt.
+/// Segments up to this size are kept wherever they are: the data segment with `.dynamic`, and the segment at the end
+/// into which tools that repair wheels (patchelf) move `.dynstr`: 27 MB in libcusparseLt.
 const SMALL_SEGMENT: u64 = 32 << 20;
 
-/// Code up to this size is kept too: literals of the dynamic loader lie in it where the linker did not separate them.
+/// Code up to this size is kept too: it contains the dynamic loader's literals if the linker did not separate them.
 const SMALL_CODE: u64 = 1 << 20;
 
-/// Keeps the parts of one file that may be needed.
+/// Keeps the parts of a file that may be needed.
 struct Keeper {
     path: String,
     limit: usize,
     kept: Kept,
-    /// What to keep, in ascending order. Until the program headers are there, what comes.
+    /// Ranges to keep, ascending. Everything is kept until the program headers are known.
     plan: Vec<Range<u64>>,
     is_planned: bool,
-    /// Bytes that were not kept because there are too many.
+    /// Number of bytes not kept because of the limit.
     left_out: usize,
 }
 
@@ -54,11 +54,11 @@ impl Keeper {
     }
 }
 
-/// The parts of a file that may hold what is read of it.
+/// The parts of a file that may hold its relevant tables.
 fn plan(headers: &Headers) -> Vec<Range<u64>> {
     let mut parts: Vec<_> = headers.segments.iter().filter_map(|segment| part_of_segment(headers, segment)).collect();
     parts.sort_by_key(|part| part.start);
-    // So that no byte is kept twice.
+    // Merges overlapping ranges, so that no byte is kept twice.
     let mut merged: Vec<Range<u64>> = Vec::new();
     for part in parts {
         match merged.last_mut().filter(|last| part.start <= last.end) {
@@ -69,7 +69,7 @@ fn plan(headers: &Headers) -> Vec<Range<u64>> {
     merged
 }
 
-/// The part of a segment that may hold what is read of the file.
+/// The part of a segment that may hold relevant tables.
 fn part_of_segment(headers: &Headers, segment: &ProgramHeader) -> Option<Range<u64>> {
     if !matches!(segment.p_type, PT_LOAD | PT_DYNAMIC | PT_NOTE | PT_INTERP) {
         return None;
@@ -81,7 +81,8 @@ fn part_of_segment(headers: &Headers, segment: &ProgramHeader) -> Option<Range<u
     } else if !is_code {
         HEAD
     } else {
-        // Linkers put the tables before the code, and most say where that begins. Behind a segment of tables there is none.
+        // Linkers put the tables before the code, and most record where the code begins. No table follows it in the
+        // same segment.
         let entry = Some(headers.header.e_entry).filter(|entry| *entry > 0);
         let entry = entry.and_then(|entry| headers.offset("the entry", entry).ok()).filter(|entry| all.contains(entry));
         entry.unwrap_or(if all.start == 0 { HEAD } else { 0 }).min(HEAD)
@@ -115,18 +116,15 @@ impl Collect for Keeper {
     }
 
     fn next(&self, at: u64) -> Option<u64> {
-        // The program headers lie in the head, or are not found.
+        // The program headers lie in the head; otherwise they are not found.
         self.plan.iter().find(|part| at < part.end).map(|part| part.start.max(at))
     }
 
     fn finish(self: Box<Self>) -> Result<Option<Found>, Gap> {
         let gap = |why: String| {
             let needed = self.kept.size() + self.left_out;
-            let over = OverLimit::new(
-                format!("more of it would have to be kept: {needed} bytes"),
-                "elf_kept",
-                self.limit as u64,
-            );
+            let over =
+                OverLimit::new(format!("reading it takes {needed} bytes of memory"), "elf_kept", self.limit as u64);
             let hint = if self.left_out > 0 { format!("; {over}") } else { String::new() };
             Gap::new(format!("{}: the ELF file cannot be read: {why}{hint}", self.path))
         };
@@ -154,8 +152,8 @@ fn parse(kept: &Kept) -> Result<ElfInfo, String> {
     Ok(info)
 }
 
-/// The default directories in the code of a loader: one literal, in which directories with a slash at their ends follow each
-/// other, each with a zero behind it (glibc, `elf/dl-load.c`, `system_dirs`).
+/// The default directories in the code of a loader: one literal, a sequence of NUL-terminated directories that end in a
+/// slash (glibc, `elf/dl-load.c`, `system_dirs`).
 fn default_directories(bytes: &[u8]) -> Result<Vec<String>, BoundsError> {
     let is_directory = |name: &[u8]| {
         name.len() > 1 && name.starts_with(b"/") && name.ends_with(b"/") && name.iter().all(u8::is_ascii_graphic)
@@ -171,7 +169,7 @@ fn default_directories(bytes: &[u8]) -> Result<Vec<String>, BoundsError> {
     Ok(Vec::new())
 }
 
-/// The description of the note `NT_GNU_BUILD_ID` of owner `GNU`, as hexadecimal digits.
+/// The description of the `NT_GNU_BUILD_ID` note of owner `GNU`, as hexadecimal digits.
 fn build_id(mut notes: &[u8], align: u64, headers: &Headers) -> Option<String> {
     const NT_GNU_BUILD_ID: u32 = 3;
     let pad = |length: u32| {

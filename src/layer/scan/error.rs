@@ -1,18 +1,18 @@
-//! Why a layer could not be scanned, and where the errors below a scan go.
+//! Errors of a layer scan, and the path of the errors below it.
 //!
 //! | error of | arrives as | becomes |
 //! |---|---|---|
-//! | the medium, or the check of a blob's digest | [`DecompressError::Source`] | [`ScanError::Read`] |
+//! | the medium, or the verification of a blob's digest | [`DecompressError::Source`] | [`ScanError::Read`] |
 //! | the gzip or zstd decoder | [`DecompressError::Compression`] | [`ScanError::Compression`] |
-//! | a limit on unpacked bytes | [`DecompressError::Limit`] | [`ScanError::Limit`] |
-//! | the tar | [`TarErrorKind::Malformed`] | [`ScanError::Tar`], with its place |
-//! | a limit on the tar | [`TarErrorKind::Limit`] | [`ScanError::Limit`], with its place |
-//! | a chunk of a layer with a table of contents | `PieceError` | [`ScanError::Piece`], with file and place |
-//! | an extractor | [`Gap`](crate::model::Gap) | an answer in the scan, which goes on |
+//! | a limit on the unpacked size | [`DecompressError::Limit`] | [`ScanError::Limit`] |
+//! | the tar | [`TarErrorKind::Malformed`] | [`ScanError::Tar`], with its position |
+//! | a limit on the tar | [`TarErrorKind::Limit`] | [`ScanError::Limit`], with its position |
+//! | a chunk of a layer with a table of contents | `PieceError` | [`ScanError::Piece`], with file and position |
+//! | an extractor | [`Gap`](crate::model::Gap) | a finding of the scan, which continues |
 //!
-//! [`TarReader`](crate::layer::tar::TarReader) returns the error of its input unchanged. Only decoders are a
-//! [`Read`](io::Read), from which the error of the medium below and their own come out as [`io::Error`]:
-//! [`unpack::UnpackError`] puts them in and takes them out.
+//! [`TarReader`](crate::layer::tar::TarReader) returns the error of its input unchanged. Only decoders implement
+//! [`Read`](io::Read), so their own errors and those of the medium below arrive as [`io::Error`]:
+//! [`unpack::UnpackError`] wraps and unwraps them.
 
 use std::io;
 
@@ -20,23 +20,23 @@ use crate::layer::tar::{TarError, TarErrorKind};
 
 use super::decompress::{CompressionError, DecompressError};
 
-/// Why a layer could not be scanned.
+/// Reason why a layer cannot be scanned.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScanError {
-    /// The blob could not be read, or is not what its descriptor says.
+    /// The blob cannot be read, or does not match its descriptor.
     #[error("{0}")]
     Read(io::Error),
-    /// The compressed bytes are damaged, or compressed in a way that layers are not.
+    /// The compressed bytes are damaged, or the compression is not one of layers.
     #[error("{0}")]
     Compression(CompressionError),
     /// The tar inside is damaged.
     #[error("{0}")]
     Tar(TarError<DecompressError>),
-    /// A bound of [`Limits`](crate::model::Limits) was passed.
+    /// A limit of [`Limits`](crate::model::Limits) was exceeded.
     #[error("{0}")]
     Limit(String),
-    /// A piece of a layer that is read in part is not the promised one.
+    /// A piece of a partially read layer does not match its digest.
     #[error("{0}")]
     Piece(String),
     /// A thread of the scan panicked.
@@ -55,7 +55,7 @@ impl From<DecompressError> for ScanError {
 }
 
 impl From<TarError<DecompressError>> for ScanError {
-    /// An error of the tar's input is reported without a place in the tar, which it has nothing to do with.
+    /// Reports an error of the tar's input without a position in the tar, which would mislead.
     fn from(error: TarError<DecompressError>) -> Self {
         match error.what {
             TarErrorKind::Read(error) => error.into(),

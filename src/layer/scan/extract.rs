@@ -1,49 +1,50 @@
-//! Extractors look into files as these go by: they say which they want, and are handed the bytes in order, once.
+//! Extractors inspect files during the scan: each selects files, and reads their bytes in order, once.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::model::{BoundsError, Entry, Found, Gap, Limits};
 
-/// Leading bytes that [`Extractor::wants`] gets to see, where the file has so many.
+/// Number of leading bytes that [`Extractor::wants`] sees; fewer in a shorter file.
 pub(super) const HEAD: usize = 64;
 
-/// Someone who looks into files.
+/// An extractor.
 #[derive(Debug)]
 pub(super) struct Extractor {
-    /// For messages.
+    /// Name for messages.
     pub(super) name: &'static str,
-    /// Whether a file of this name, with these leading bytes, is wanted. Cheap: it is asked for every file.
+    /// Returns true to select the file with this entry and these leading bytes. It must be cheap: it runs for every
+    /// file.
     pub(super) wants: fn(&Entry, head: &[u8]) -> bool,
-    /// Begins with one file.
+    /// Starts to inspect a file.
     pub(super) start: fn(&Entry, &Limits) -> Box<dyn Collect>,
 }
 
-/// Looks at one file.
+/// Inspects one file.
 pub(super) trait Collect: Send {
-    /// The next bytes. Offsets ascend; what is jumped over is a hole, and reads as zeros, unless [`Self::next`] did not ask
-    /// for it. An error is a defect of the extractor, as a panic is: it gets no more bytes.
+    /// Receives the next bytes. Offsets ascend; a skipped range is a hole, and reads as zeros, unless [`Self::next`]
+    /// did not request it. An error is a defect of the extractor, as a panic is: the extractor gets no more bytes.
     fn push(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError>;
 
-    /// The first byte that it needs from `at` on, where the bytes that came end; `None` when it needs no more. What lies
-    /// before that byte may come nevertheless.
+    /// Offset of the first byte needed from `at` on, the end of the bytes received; `None` when no more are needed.
+    /// Bytes before that offset may still be pushed.
     fn next(&self, at: u64) -> Option<u64> {
         Some(at)
     }
 
-    /// What was found: `None` when the file turned out not to be of interest, an error when it could not be read.
+    /// The finding: `None` if the file turned out to be irrelevant, an error if it cannot be read.
     fn finish(self: Box<Self>) -> Result<Option<Found>, Gap>;
 }
 
-/// A file that can be read from any place on, as long as places ascend.
+/// A file that can be read at ascending offsets.
 pub(super) trait FileContent {
-    /// Why it cannot be read.
+    /// Error of a read.
     type Error;
 
-    /// Bytes that hold the one at `place`, and the offset of the first of them; none at the end of the file.
+    /// Returns bytes that include the one at `place`, with the offset of the first; empty at the end of the file.
     fn read(&mut self, place: u64) -> Result<(u64, &[u8]), Self::Error>;
 }
 
-/// Shows a file to every extractor that wants it, and passes over what none of them needs.
+/// Passes a file to every extractor that selects it, and skips the ranges that none of them needs.
 pub(super) fn look<C: FileContent>(
     content: &mut C,
     extractors: &[Extractor],
@@ -72,7 +73,7 @@ pub(super) fn look<C: FileContent>(
     Ok(running.finish())
 }
 
-/// The extractors at work on one file.
+/// The extractors that inspect one file.
 pub(super) struct Running {
     path: String,
     collectors: Vec<(&'static str, Box<dyn Collect>)>,
@@ -80,7 +81,8 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Asks everyone. `head` begins at offset `at`: only at 0 are they leading bytes.
+    /// Starts every extractor that selects the file. `head` begins at offset `at`; only at 0 does it hold the leading
+    /// bytes.
     pub(super) fn start(extractors: &[Extractor], entry: &Entry, head: &[u8], at: u64, limits: &Limits) -> Self {
         let head = if at == 0 { head } else { &[] };
         let collectors = extractors
@@ -91,19 +93,19 @@ impl Running {
         Self { path: entry.path.to_string(), collectors, failed: Vec::new() }
     }
 
-    /// The first byte that anybody needs from `at` on.
+    /// Offset of the first byte from `at` on that an extractor needs.
     pub(super) fn next(&self, at: u64) -> Option<u64> {
-        // Who panics here does so again when it is handed bytes, and is told of then.
+        // An extractor that panics here panics again when it gets bytes, and is reported then.
         let next = |collector: &dyn Collect| catch_unwind(AssertUnwindSafe(|| collector.next(at))).unwrap_or(Some(at));
         self.collectors.iter().filter_map(|(_, collector)| next(&**collector)).min()
     }
 
-    /// Whether nobody wants more.
+    /// Returns true when no extractor needs more bytes.
     pub(super) const fn is_idle(&self) -> bool {
         self.collectors.is_empty()
     }
 
-    /// Hands out bytes. An extractor that fails loses its own answer alone.
+    /// Passes on bytes. A failing extractor only loses its own finding.
     pub(super) fn push(&mut self, offset: u64, bytes: &[u8]) {
         let (path, failed) = (&self.path, &mut self.failed);
         self.collectors.retain_mut(|(name, collector)| {
@@ -127,9 +129,7 @@ impl Running {
 }
 
 fn defect(name: &str, path: &str) -> Gap {
-    Gap::new(format!("{path}: the {name} extractor failed"))
-        .settled_by("this is a defect of ncclcheck, please report it")
-        .of_this_run()
+    Gap::new(format!("{path}: the {name} extractor failed")).settled_by("report this defect of ncclcheck").of_this_run()
 }
 
 #[cfg(test)]
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_defect_of_an_extractor_costs_its_own_answer_alone() {
+    fn a_failing_extractor_only_loses_its_own_finding() {
         let extractors = [
             Extractor { name: "bounds", wants: |_, _| true, start: |_, _| Box::new(LeaveBounds) },
             Extractor { name: "text", wants: |_, _| true, start: |_, _| Box::new(Gather(Vec::new())) },

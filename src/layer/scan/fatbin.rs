@@ -1,19 +1,20 @@
-//! GPU code in libraries, listed from the headers of its containers as they go by. Nothing is unpacked.
+//! Lists the GPU code in libraries from the headers of its containers, in one pass. Nothing is decompressed.
 //!
-//! A container is what `fatbinary` of the CUDA toolkit writes: a header of 16 bytes, and entries that fill it exactly, each
-//! a header and its payload. All numbers are little-endian. Containers lie one behind the other in the section `.nv_fatbin`;
-//! those in `__nv_relfatbin` are what it was linked from, and elsewhere is code that libraries load by themselves. NVIDIA does not publish the layout;
-//! `tests/fatbin/compare` holds what is read here against `cuobjdump`.
+//! A container is the output of `fatbinary` of the CUDA toolkit: a header of 16 bytes, followed by entries that fill it
+//! exactly, each with a header and a payload. All numbers are little-endian. The containers of the section `.nv_fatbin`
+//! are contiguous; those in `__nv_relfatbin` are the input of the device linker, and code in other places is loaded by
+//! the libraries themselves. NVIDIA does not publish the layout; `tests/fatbin/compare` compares this reader with
+//! `cuobjdump`.
 //!
 //! ```text
 //! container  0 u32 magic   4 u16 version, 1   6 u16 size of this header, 16   8 u64 size of the entries
 //! entry      0 u16 kind    2 u16 version, 0x0101   4 u32 size of this header   8 u64 size of the payload
-//!            24 u16 minor, 26 u16 major version of the code's form   28 u32 architecture   40 u64 flags
+//!            24 u16 minor, 26 u16 major version of the code's format   28 u32 architecture   40 u64 flags
 //! ```
 //!
-//! Section headers say where containers are, and lie near the end of the file. So a container is known by its first eight
-//! bytes and a sound header of its first entry, which together do not occur by chance; what lies inside one is passed over.
-//! Which of them count is settled in the end.
+//! Section headers give the positions of containers, but lie near the end of the file. So a container is recognised by
+//! its first eight bytes and a valid header of its first entry, which do not occur together by chance; its contents are
+//! skipped. The section headers then decide which containers count.
 
 mod outside;
 mod sections;
@@ -35,19 +36,19 @@ pub(super) const EXTRACTOR: Extractor = Extractor {
     start: |entry, _| Box::new(Walk::new(entry.path.to_string())),
 };
 
-/// Most containers that a file may have. PyTorch's libraries have some hundred.
+/// Maximum number of containers in a file. PyTorch's libraries have a few hundred.
 const CONTAINERS: usize = 1 << 16;
 
-/// Most damaged containers that are told apart.
+/// Maximum number of damaged containers that are recorded separately.
 const NOTED: usize = 64;
 
-/// Most differing contents of containers.
+/// Maximum number of different container contents.
 const CODES: usize = 1 << 10;
 
-/// Sections of containers: those that are loaded, and those that are linked on the device to make them.
+/// Sections of containers: loaded ones, and the input of the device linker.
 const SECTIONS: [&[u8]; 2] = [b".nv_fatbin", b"__nv_relfatbin"];
 
-/// What the containers of one file hold.
+/// Reads the containers of one file.
 struct Walk {
     path: String,
     walker: Walker,
@@ -55,16 +56,16 @@ struct Walk {
     sections: FatbinSections,
 }
 
-/// What the walker came by.
+/// Containers seen so far.
 #[derive(Default)]
 struct Seen {
-    /// Containers that were sound, each with the index of what it holds.
+    /// Valid containers, each with the index of its content.
     containers: Vec<(Range<u64>, usize)>,
-    /// What containers hold: most of a library's hold the same.
+    /// The different contents: most containers of a library have the same.
     codes: Vec<GpuCode>,
-    /// What is wrong with containers, and what they would have reached over.
+    /// Ranges of damaged containers, with the damage.
     damage: Vec<(Range<u64>, String)>,
-    /// Whether one of the bounds above was passed.
+    /// True when one of the limits above was exceeded.
     too_much: bool,
 }
 
@@ -98,8 +99,8 @@ impl Walk {
 }
 
 impl Seen {
-    /// What a driver would load, as `cuobjdump` lists it too: what lies in `.nv_fatbin`; in an object that was not linked
-    /// on the device, what is there for that. Elsewhere, libraries keep code that they load by themselves.
+    /// The code that a driver would load, which is also what `cuobjdump` lists: that in `.nv_fatbin`, or, in an object
+    /// before device linking, the input of the linker. In other sections libraries keep code that they load themselves.
     fn loadable(self, sections: &FatbinSections) -> Result<GpuCode, String> {
         if self.too_much {
             return Err(format!("it has more than {CONTAINERS} containers of GPU code, or {CODES} kinds of them"));
@@ -108,7 +109,7 @@ impl Seen {
         let sections = match named {
             Some(sections) => sections,
             None if self.is_one_place() => vec![vec![0..u64::MAX]],
-            None => return Err("GPU code lies in several places, and nothing says in which sections".to_owned()),
+            None => return Err("GPU code lies in several places, and no section headers identify them".to_owned()),
         };
         for section in sections {
             let within = |place: u64| section.iter().any(|range: &Range<u64>| range.contains(&place));
@@ -128,14 +129,14 @@ impl Seen {
         Ok(GpuCode::default())
     }
 
-    /// Whether all containers lie one behind the other.
+    /// Returns true if all containers are contiguous.
     fn is_one_place(&self) -> bool {
         let ends = self.containers.iter().map(|(range, _)| range.end);
         ends.zip(self.containers.iter().skip(1)).all(|(end, (next, _))| end == next.start)
     }
 }
 
-/// The GPU code of a library whose bytes come in pieces, or what is wrong with it. Here for fuzzing: otherwise the bytes come
+/// The GPU code of a library that is read in pieces, or the damage to it. Public for fuzzing: otherwise the bytes come
 /// from a layer.
 pub fn gpu_code<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Option<GpuCode>, Gap> {
     let mut walk = Box::new(Walk::new("library".to_owned()));

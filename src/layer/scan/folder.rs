@@ -1,4 +1,4 @@
-//! An unpacked root file system, scanned as if it were one layer. Nothing in it is executed, and no link is followed.
+//! Scans an unpacked root file system as if it were one layer. Executes nothing and follows no symlink.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,21 +13,21 @@ use unpack::pipe::Cancel;
 use super::extract::{FileContent, look};
 use super::{Compression, EXTRACTORS, LayerScan, ScanError};
 
-/// Scans the files below `root`. Other file systems mounted in it (`/proc`, `/sys`) are passed over.
+/// Scans the files below `root`. Skips other file systems mounted in it (`/proc`, `/sys`).
 pub fn scan_folder(root: &Path, limits: &Limits, meter: &dyn Meter, cancel: &Cancel) -> Result<LayerScan, ScanError> {
     scan_tree(root, |_, _| Ok(Mark::None), limits, meter, cancel)
 }
 
-/// What stands in a folder and is no file of it, but a mark on others.
+/// Meaning of a file that is not content of its folder, but marks other files.
 pub(super) enum Mark {
     None,
-    /// There is nothing by this name, whatever lower layers have.
+    /// The path does not exist, whatever lower layers contain.
     Whiteout,
-    /// Nothing that lower layers have is in this directory.
+    /// The directory hides the contents of lower layers.
     Opaque,
 }
 
-/// The same, with marks.
+/// Scans a folder whose marks `mark` recognises.
 pub(super) fn scan_tree(
     root: &Path,
     mark: impl Fn(&Path, &EntryKind) -> io::Result<Mark>,
@@ -67,7 +67,7 @@ pub(super) fn scan_tree(
             let marker = |path: ImagePath| Entry { path, kind: EntryKind::File, mode: 0, size: 0 };
             match mark(&path, &kind).map_err(read(&path))? {
                 Mark::None => {}
-                // As layers spell them (OCI image-spec, `layer.md`, "Whiteouts").
+                // Layers spell it this way (OCI image-spec, `layer.md`, "Whiteouts").
                 Mark::Opaque => scan.entries.push(marker(name.join(b".wh..wh..opq"))),
                 Mark::Whiteout => {
                     let hidden = [b".wh.", name.file_name()].concat();
@@ -87,7 +87,7 @@ pub(super) fn scan_tree(
             if entry.kind == EntryKind::File && size > 0 {
                 let looked = open(&path).and_then(|mut file| look(&mut file, EXTRACTORS, &entry, limits));
                 let answers = looked.unwrap_or_else(|error| {
-                    vec![Err(Gap::new(format!("{}: {error}", entry.path)).settled_by("run as a user who may read it"))]
+                    vec![Err(Gap::new(format!("{}: {error}", entry.path)).settled_by("run as a user who can read it"))]
                 });
                 if !answers.is_empty() {
                     scan.found.insert(scan.entries.len(), answers);
@@ -105,7 +105,7 @@ pub(super) fn scan_tree(
     Ok(scan)
 }
 
-/// `None` for a socket, which no image holds.
+/// Returns `None` for a socket, which an image cannot contain.
 fn kind(path: &Path, metadata: &fs::Metadata) -> io::Result<Option<EntryKind>> {
     let kind = metadata.file_type();
     // Linux's encoding of device numbers (makedev(3)).
@@ -129,10 +129,10 @@ fn kind(path: &Path, metadata: &fs::Metadata) -> io::Result<Option<EntryKind>> {
     })
 }
 
-/// A file of this machine.
+/// A file on this machine.
 struct FolderFile {
     file: File,
-    /// Where the file is read next.
+    /// Offset of the next read.
     at: u64,
     buffer: Vec<u8>,
 }

@@ -1,5 +1,5 @@
-//! Turns one layer blob into a [`LayerScan`] in one forward pass: what is in it, and what extractors found in the files
-//! they asked for. A pure function of the blob: nothing is extracted, nothing runs.
+//! Turns a layer blob into a [`LayerScan`] in one forward pass: its entries, and the findings of the extractors in the
+//! files that they selected. A pure function of the blob: it extracts no file and runs none.
 
 mod compat_note;
 mod decompress;
@@ -32,7 +32,7 @@ pub use folder::scan_folder;
 pub use overlay::scan_overlay;
 pub use partial::{Annotations, OpenRange, Partly, Ranged, is_offered, scan_partly};
 
-/// Everyone who looks into files: one file of this folder, one line here.
+/// All extractors: each has one file of this folder and one line here.
 const EXTRACTORS: &[Extractor] = &[
     compat_note::EXTRACTOR,
     elf::EXTRACTOR,
@@ -44,24 +44,25 @@ const EXTRACTORS: &[Extractor] = &[
     torch::NCCL_VERSION,
 ];
 
-/// What one layer holds.
+/// Content of a layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LayerScan {
-    /// How the blob is compressed, by its bytes.
+    /// Compression of the blob, detected from its bytes.
     pub compression: Compression,
-    /// Bytes of the tar inside.
+    /// Size of the tar inside, in bytes.
     pub unpacked: u64,
-    /// Digest of the tar inside, if it was asked for.
+    /// Digest of the tar inside, if requested.
     pub diff_id: Option<Digest>,
-    /// The tar's entries in its order, whiteouts among them.
+    /// The tar's entries in order, including whiteouts.
     pub entries: Vec<Entry>,
-    /// What was found in the content of an entry (by its index), and what could not be found out.
+    /// Findings, and gaps, in the content of an entry, by the entry's index.
     pub found: BTreeMap<usize, Vec<Result<Found, Gap>>>,
 }
 
 impl LayerScan {
-    /// Whether another scan of the same bytes would say the same: nothing failed for a reason of this machine or this run.
+    /// Returns true if another scan of the same bytes would have the same result: no gap is due to this machine or this
+    /// run.
     pub fn is_reproducible(&self) -> bool {
         let gap = |found: &Result<Found, Gap>| match found {
             Err(gap) | Ok(Found::GpuCode(Err(gap))) => Some(gap.passing),
@@ -72,9 +73,9 @@ impl LayerScan {
     }
 }
 
-/// Scans one layer. `blob` is read to its last byte, so that whoever verifies it below has seen all of it.
+/// Scans a layer. It reads `blob` to its last byte, so that a verifying reader below sees all of it.
 ///
-/// With a pool, its threads unpack gzip ahead, and zstd of many frames.
+/// The threads of a pool decode gzip, and zstd with several frames, ahead of the scan.
 pub fn scan_layer(
     mut blob: Pipe,
     limits: &Limits,
@@ -83,14 +84,14 @@ pub fn scan_layer(
 ) -> Result<LayerScan, ScanError> {
     let result = scan_unpacked(&mut blob, limits, want_diff_id, pool);
     match result {
-        // Damage is a symptom: if the blob is not the promised one, that is the cause to report.
+        // A damaged tar may be a symptom: if the digest of the blob is wrong, report that.
         Err(ScanError::Compression(_) | ScanError::Tar(_)) => drain(&mut blob).and(result),
         Ok(scan) => drain(&mut blob).map(|()| scan),
         Err(_) => result,
     }
 }
 
-/// The bytes inside a compressed archive that is no layer itself; a plain one passes as it is.
+/// Decompresses an archive that is not a layer; a plain tar passes unchanged.
 pub fn unpack<'a>(
     blob: &'a mut Pipe,
     limits: &Limits,
@@ -99,14 +100,14 @@ pub fn unpack<'a>(
     decompress::open(blob, limits, pool)
 }
 
-/// What the code of a libtorch says of how it was built; `None` where it says nothing. Here for fuzzing: otherwise the bytes
-/// of a file only come to it through [`scan_layer`].
+/// The build options in the code of a libtorch; `None` if it has none. Public for fuzzing: otherwise this code only
+/// sees the bytes of a file through [`scan_layer`].
 #[doc(hidden)]
 pub fn build_options(library: &[u8]) -> Result<Option<BuildOptions>, String> {
     torch::build_options(&library)
 }
 
-/// Reads a blob to its end, where a verification fails that compares its digest.
+/// Reads a blob to its end, where the verification of its digest fails.
 fn drain(blob: &mut Pipe) -> Result<(), ScanError> {
     loop {
         let count = blob.fill_buf().map_err(DecompressError::from)?.len();
@@ -143,13 +144,14 @@ fn scan_unpacked(
     Ok(LayerScan { compression, unpacked, diff_id, entries, found })
 }
 
-/// Shows the content of one file to every extractor that wants it.
+/// Passes the content of a file to every extractor that selects it.
 fn extract<R: TarInput>(
     tar: &mut TarReader<'_, R>,
     entry: &Entry,
     limits: &Limits,
 ) -> Result<Vec<Result<Found, Gap>>, TarError<R::Error>> {
-    // The leading bytes decide who wants the file. A chunk may be cut anywhere, so they are gathered first.
+    // The leading bytes decide which extractors select the file. Chunks may be cut anywhere, so these bytes are
+    // gathered first.
     let mut head = Vec::new();
     let mut at = 0;
     while head.len() < extract::HEAD {
@@ -157,7 +159,7 @@ fn extract<R: TarInput>(
         if head.is_empty() {
             at = chunk.offset;
         } else if at + head.len() as u64 != chunk.offset {
-            // A hole follows: what comes behind it is no leading byte.
+            // A hole follows, so what comes after it is not a leading byte.
             let mut running = Running::start(EXTRACTORS, entry, &head, at, limits);
             running.push(at, &head);
             running.push(chunk.offset, chunk.bytes);
@@ -182,11 +184,11 @@ fn rest<R: TarInput>(
     Ok(running.finish())
 }
 
-/// Hashes the bytes of a blob as they come to hand, if there is a hasher.
+/// Hashes the bytes of a blob as they are read, if there is a hasher.
 struct Hashed<'h, 'b> {
     inner: BoundedDecoder<'b>,
     hasher: Option<&'h mut Hasher>,
-    /// How many of the bytes at hand it has seen.
+    /// Number of buffered bytes already hashed.
     seen: usize,
 }
 

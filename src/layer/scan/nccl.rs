@@ -1,9 +1,9 @@
-//! NCCL's own literals, searched in every ELF file as it goes by, outside of GPU code: a copy is found whatever its name,
-//! also when it is linked into another library (as in PyTorch 1.13).
+//! Searches every ELF file, outside of GPU code, for NCCL's own literals: this finds a copy whatever its name, also
+//! when it is linked into another library (as in PyTorch 1.13).
 //!
-//! `NCCL version 2.27.5+cuda12.9` is one NUL-terminated literal of `src/init.cc`; other strings begin alike. The names of
-//! the variables come from `NCCL_PARAM` (`src/include/param.h`), which pastes `NCCL_` before each. The symbols of plugins
-//! (`src/plugin`, before 2.27 `src/net.cc` and `src/misc/tuner.cc`) and the versions of RDMA's functions
+//! `NCCL version 2.27.5+cuda12.9` is one NUL-terminated literal of `src/init.cc`; other strings begin the same way. The
+//! names of the variables come from `NCCL_PARAM` (`src/include/param.h`), which prepends `NCCL_` to each. The symbols
+//! of plugins (`src/plugin`, before 2.27 `src/net.cc` and `src/misc/tuner.cc`) and the versions of RDMA functions
 //! (`src/misc/ibvsymbols.cc`, `src/misc/mlx5dvsymbols.cc`) are looked up by name, so they are literals too.
 
 use std::sync::LazyLock;
@@ -21,13 +21,13 @@ pub(super) const EXTRACTOR: Extractor = Extractor {
     start: |entry, _| Box::new(Outside::new(entry.path.to_string(), StringSearch::default())),
 };
 
-/// Smaller files cannot even hold the names.
+/// A smaller file has no room for the names.
 const SMALLEST: u64 = 2048;
 
-/// Longest literal that is matched; so much of one chunk is looked at again with the next.
+/// Longest literal that is matched, and the overlap of two chunks.
 const LONGEST: usize = 96;
 
-/// How all that is looked for begins: one search, since it goes over gigabytes.
+/// The beginnings of all literals, in one pattern: it is matched against gigabytes.
 #[expect(clippy::expect_used, reason = "a constant pattern, compiled by a test")]
 static BEGINNING: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(?-u)NCCL|\x00nccl|\x00IBVERBS_1\.|\x00MLX5_1\.").expect("a valid pattern"));
@@ -47,7 +47,7 @@ static SYMBOL_VERSION: LazyLock<Regex> =
 #[derive(Default)]
 struct StringSearch {
     found: NcclStrings,
-    /// The end of what was seen, which may be the beginning of a literal.
+    /// The end of the previous chunk, where a literal may begin.
     tail: Vec<u8>,
     end: u64,
 }
@@ -62,7 +62,7 @@ impl StringSearch {
             match found.as_bytes() {
                 b"NCCL" => match bytes.get(found.end()) {
                     Some(b' ') => self.banner(literal),
-                    // At the very beginning nobody knows what went before; the next look at this seam does.
+                    // The byte before the first one is unknown; the next search of this seam sees it.
                     Some(b'_') if at > 0 => self.name(bytes.get(at - 1) == Some(&0), literal),
                     _ => {}
                 },
@@ -103,7 +103,7 @@ impl Collect for StringSearch {
         self.end = offset + bytes.len() as u64;
         let mut tail = std::mem::take(&mut self.tail);
         if let (Some(first), Some(last)) = (bytes.first_chunk::<LONGEST>(), bytes.last_chunk::<LONGEST>()) {
-            // A literal across two chunks is looked for in the seam alone, so that nothing large is copied.
+            // A literal across two chunks is searched for in the seam only, which avoids large copies.
             if !tail.is_empty() {
                 tail.extend_from_slice(first);
                 self.look(&tail)?;

@@ -1,4 +1,5 @@
-//! A layer as overlayfs keeps it: a folder with marks of its own (Linux, `Documentation/filesystems/overlayfs.rst`).
+//! Scans a layer as overlayfs stores it: a folder with marks of its own (Linux,
+//! `Documentation/filesystems/overlayfs.rst`).
 
 use std::fs;
 use std::io;
@@ -13,16 +14,15 @@ use unpack::pipe::Cancel;
 use super::folder::{Mark, scan_tree};
 use super::{LayerScan, ScanError};
 
-/// Attributes with which a folder is not all of its layer: renamed directories, and files without their content.
+/// Attributes of folders that do not hold all of their layer: renamed directories, and files without their content.
 const ELSEWHERE: [&str; 2] = ["redirect", "metacopy"];
 
-/// Scans one layer in the folder where an engine keeps it. Nothing of it can be verified.
+/// Scans a layer in the folder where an engine stores it. Its content cannot be verified.
 pub fn scan_overlay(root: &Path, limits: &Limits, meter: &dyn Meter, cancel: &Cancel) -> Result<LayerScan, ScanError> {
     let status = fs::read_to_string("/proc/self/status").map_err(ScanError::Read)?;
     let users = fs::read_to_string("/proc/self/uid_map").map_err(ScanError::Read)?;
     if !sees_marks(&status, &users) {
-        let what =
-            "the marks of overlayfs are only shown to root of the machine itself: run as root, or without --unverified";
+        let what = "only root on the host itself can see the marks of overlayfs: run as root, or without --unverified";
         return Err(ScanError::Read(io::Error::new(io::ErrorKind::PermissionDenied, what)));
     }
     scan_tree(root, mark, limits, meter, cancel)
@@ -38,30 +38,31 @@ fn mark(path: &Path, kind: &EntryKind) -> io::Result<Mark> {
     for name in ELSEWHERE {
         if attribute(path, name)?.is_some() {
             return Err(io::Error::other(format!(
-                "overlayfs keeps a part of it elsewhere ({name}), which is not followed"
+                "overlayfs stores a part of it elsewhere ({name}), which is not supported"
             )));
         }
     }
     match attribute(path, "opaque")?.as_deref() {
         None => Ok(Mark::None),
         Some(b"y") if *kind == EntryKind::Directory => Ok(Mark::Opaque),
-        Some(_) => Err(io::Error::other("overlayfs marks it as opaque in a way that is not known")),
+        Some(_) => Err(io::Error::other("the value of its overlayfs attribute 'opaque' is unknown")),
     }
 }
 
-/// `trusted.overlay.NAME`.
+/// Reads the attribute `trusted.overlay.NAME`.
 fn attribute(path: &Path, name: &str) -> io::Result<Option<Vec<u8>>> {
     let mut value = [0; 256];
     match lgetxattr(path, format!("trusted.overlay.{name}"), &mut value) {
         Ok(count) => Ok(Some(part(&value, ..count)?.to_vec())),
         Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
-        // It is there and longer than any that is known.
+        // The attribute exists, but is longer than any known value.
         Err(Errno::RANGE) => Ok(Some(Vec::new())),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Whether attributes whose names begin with `trusted.` are shown to us: to others they seem not to be there (xattr(7)).
+/// Returns true if this process can see attributes that begin with `trusted.`; to others they do not seem to exist
+/// (xattr(7)).
 fn sees_marks(status: &str, users: &str) -> bool {
     const CAP_SYS_ADMIN: u64 = 1 << 21;
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:")).map(str::trim);
@@ -84,7 +85,7 @@ mod tests {
         for name in ["etc/gone", "etc/sub/new", "usr/file"] {
             fs::write(folder.path().join(name), "x").unwrap();
         }
-        // The attributes and devices themselves take root to make.
+        // Only root can create the real attributes and devices.
         let mark = |path: &Path, _: &EntryKind| {
             Ok(if path.ends_with("etc/gone") {
                 Mark::Whiteout
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn only_root_of_the_machine_sees_marks() {
+    fn only_root_on_the_host_sees_marks() {
         let status = |mask: &str| format!("Name:\tncclcheck\nCapEff:\t{mask}\n");
         let machine = "         0          0 4294967295\n";
         for (mask, users, sees) in [

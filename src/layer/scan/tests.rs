@@ -27,7 +27,7 @@ fn scan(bytes: &[u8]) -> Result<LayerScan, ScanError> {
 }
 
 #[test]
-fn compression_is_known_by_bytes() {
+fn compression_is_detected_from_bytes() {
     let tar = tar_with("opt/torch/version.py", b"__version__ = '2.9.0'\n");
     let (first, second) = tar.split_at(700);
     let skippable = [&[0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0], &b"skip"[..]].concat();
@@ -48,7 +48,7 @@ fn compression_is_known_by_bytes() {
     }
 }
 
-/// A medium that fails behind these bytes.
+/// A medium that fails after these bytes.
 struct BrokenMedium<'b>(&'b [u8]);
 
 impl Read for BrokenMedium<'_> {
@@ -61,8 +61,8 @@ impl Read for BrokenMedium<'_> {
 }
 
 #[test]
-fn an_error_of_the_medium_passes_every_decoder_unchanged() {
-    // More than the pipe hands over at once, so that the decoders have begun.
+fn decoders_return_errors_of_the_medium_unchanged() {
+    // The medium has more than the pipe passes on at once, so that the decoders have started.
     let mut noise = fastrand::Rng::with_seed(1);
     let tar = tar_with("a", &std::iter::repeat_with(|| noise.u8(..)).take(3 << 20).collect::<Vec<_>>());
     let run = |source: &[u8], cancel: &Cancel| {
@@ -81,7 +81,7 @@ fn an_error_of_the_medium_passes_every_decoder_unchanged() {
 }
 
 #[test]
-fn damage_keeps_the_type_of_its_decoder() {
+fn damage_has_the_error_type_of_its_decoder() {
     let tar = tar_with("a", &[7; 5000]);
     let gzip = scan(&gzip(&tar)[..30]).unwrap_err();
     let ScanError::Compression(CompressionError::Decode(DecodeError::Gzip(gzip))) = gzip else { panic!("{gzip:?}") };
@@ -96,19 +96,19 @@ fn damage_keeps_the_type_of_its_decoder() {
 }
 
 #[test]
-fn damage_is_told() {
+fn damage_is_reported() {
     let mut noise = fastrand::Rng::with_seed(1);
     let tar = tar_with("a", &std::iter::repeat_with(|| noise.u8(..b'z')).take(5000).collect::<Vec<_>>());
     let mut broken_sum = gzip(&tar);
     let crc = broken_sum.len() - 8;
     broken_sum[crc] ^= 1;
     for (blob, text) in [
-        (gzip(&tar)[..30].to_vec(), "the gzip data end after 30 bytes, in the middle"),
+        (gzip(&tar)[..30].to_vec(), "the gzip data end early, after 30 bytes"),
         (broken_sum, "the gzip data are damaged near byte"),
-        (zstd::encode_all(tar.as_slice(), 1).unwrap()[..20].to_vec(), "the zstd data end after 20 bytes"),
+        (zstd::encode_all(tar.as_slice(), 1).unwrap()[..20].to_vec(), "the zstd data end early, after 20 bytes"),
         (b"BZh91AY".to_vec(), "compressed with bzip2"),
-        (b"hello, I am no layer".to_vec(), "in the middle of a header block"),
-        (vec![b'x'; 600], "this is no tar"),
+        (b"hello, I am not a layer".to_vec(), "in the middle of a header block"),
+        (vec![b'x'; 600], "this is not a tar"),
     ] {
         let error = scan(&blob).unwrap_err().to_string();
         assert!(error.contains(text), "{error}");

@@ -1,4 +1,4 @@
-//! Small text files whose whole content matters: metadata of packages, PyTorch's version file, configuration.
+//! Small text files that are kept whole: package metadata, PyTorch's version file, configuration.
 
 use crate::model::{BoundsError, Found, Gap, ImagePath, OverLimit};
 
@@ -17,11 +17,11 @@ pub(super) const EXTRACTOR: Extractor = Extractor {
     },
 };
 
-/// Files that are wanted wherever they are: the last components of their path.
+/// Files selected in any folder, by the last components of their paths.
 const ANYWHERE: &[&str] =
     &["torch/__init__.py", "torch/version.py", "torch/include/caffe2/core/macros.h", "pyvenv.cfg", ".nccl.conf"];
 
-/// Files that are wanted at one place.
+/// Files selected at one path.
 const FIXED: &[&str] = &[
     "etc/os-release",
     "etc/passwd",
@@ -45,11 +45,11 @@ fn is_wanted(path: &ImagePath) -> bool {
         || (matches!(parent_name(path), b"site-packages" | b"dist-packages") && name.ends_with(b".pth"))
         || (bytes.starts_with(b"etc/libibverbs.d/") && name.ends_with(b".driver"))
         || (name.ends_with(b".sh") && is_sourced(path))
-        // NCCL_CONF_FILE may name any file; nobody calls it by a name without these two.
+        // NCCL_CONF_FILE may name any file; these two parts are in every usual name.
         || (name.ends_with(b".conf") && name.windows(4).any(|part| part.eq_ignore_ascii_case(b"nccl")))
 }
 
-/// Shell files that login shells and `conda activate` read.
+/// Returns true for shell files that login shells and `conda activate` read.
 fn is_sourced(path: &ImagePath) -> bool {
     let parent = path.parent();
     parent == ImagePath::from("etc/profile.d") || parent.ends_with("etc/conda/activate.d")
@@ -59,7 +59,7 @@ fn parent_name(path: &ImagePath) -> &[u8] {
     path.components().rev().nth(1).unwrap_or_default()
 }
 
-/// Packages whose records are read: an image has hundreds of others. `name` ends in `suffix`.
+/// Returns true for packages whose records are read: an image has hundreds of others. `name` ends in `suffix`.
 fn is_of_interest(name: &[u8], suffix: &[u8]) -> bool {
     const PREFIXES: &[&str] = &[
         "torch-",
@@ -96,7 +96,7 @@ struct TextCollector {
 
 impl Collect for TextCollector {
     fn push(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
-        // A file over the limit is not gathered at all; finish says so. Below it, holes read as zeros.
+        // A file over the limit is not gathered, and `finish` reports it. Below the limit, holes read as zeros.
         if let (Ok(offset), true) = (usize::try_from(offset), self.size <= self.limit) {
             self.bytes.resize(offset, 0);
             self.bytes.extend_from_slice(bytes);
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wanted() {
+    fn selected_files() {
         for (path, wanted) in [
             ("opt/conda/lib/python3.11/site-packages/torch/version.py", true),
             ("usr/lib/python3/dist-packages/mytorch/version.py", false),

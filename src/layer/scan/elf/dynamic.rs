@@ -1,4 +1,4 @@
-//! The dynamic section, and the tables that it points to.
+//! The dynamic section and the tables that it refers to.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use super::default_directories;
 use super::headers::Headers;
 use super::kept::Kept;
 
-/// Dynamic symbols whose names are kept. A large library has a hundred thousand others.
+/// Selects the dynamic symbols whose names are kept. A large library has a hundred thousand others.
 fn is_wanted_symbol(name: &[u8]) -> bool {
     let contains = |part: &str| memchr::memmem::find(name, part.as_bytes()).is_some();
     name.starts_with(b"nccl")
@@ -27,28 +27,28 @@ fn is_wanted_symbol(name: &[u8]) -> bool {
         || name == b"_ZN5torch4cuda4nccl7versionEv"
 }
 
-/// Most bytes of a version table. That of glibc has 2 KiB.
+/// Maximum size of a version table, in bytes. That of glibc takes 2 KiB.
 const VERSIONS: u64 = 1 << 20;
 
-/// Bytes of the dynamic loader in which its default directories are looked for. It has 0.2 MiB.
+/// Leading bytes of the dynamic loader that are searched for its default directories. The loader takes 0.2 MiB.
 const LOADER: u64 = 4 << 20;
 
-/// Most bytes of a name.
+/// Maximum size of a name, in bytes.
 const NAME: u64 = 64 << 10;
 
-/// Symbols that are read at once.
+/// Number of symbols read at once.
 const SYMBOLS: usize = 2048;
 
-/// The dynamic section, and what it points to.
+/// The dynamic section and the tables that it refers to.
 pub(super) struct Dynamic<'a> {
     kept: &'a Kept,
     headers: &'a Headers,
     entries: Vec<Dyn>,
-    /// Where `.dynstr` is in the file, and its size.
+    /// File offset and size of `.dynstr`.
     strings: (u64, u64),
 }
 
-/// A table, and what goblin wants to know of it.
+/// A table, with the section header that goblin's parsers need.
 type Section<'a> = (Cow<'a, [u8]>, SectionHeader);
 
 impl<'a> Dynamic<'a> {
@@ -83,7 +83,7 @@ impl<'a> Dynamic<'a> {
     fn name(&self, offset: u64) -> Result<Cow<'a, [u8]>, String> {
         let (table, size) = self.strings;
         let rest = size.checked_sub(offset).filter(|rest| *rest > 0).ok_or_else(|| no_string(offset))?;
-        // Most names are short: only of a long one are more bytes looked at than those that lie together.
+        // Tries 256 bytes first: most names are short, and a longer range may have to be copied from several blocks.
         for most in [256, NAME] {
             let mut bytes = self.kept.up_to(".dynstr", table.saturating_add(offset), rest.min(most))?;
             if let Some(end) = memchr::memchr(0, &bytes) {
@@ -116,12 +116,12 @@ impl<'a> Dynamic<'a> {
         }
         info.version_needs = self.version_needs()?;
         info.version_gives = self.version_gives()?;
-        // Names of symbols are worth having, but their absence must not cost the rest.
+        // The symbols' names are useful, but without them the rest still counts.
         info.symbols = self.symbols().map_err(|why| Gap::new(format!("the dynamic symbols cannot be read: {why}")));
         Ok(())
     }
 
-    /// The bytes at the address of one entry, and a section header that describes them to goblin's parsers.
+    /// The bytes at the address in one entry, and a section header that describes them to goblin's parsers.
     fn section(&self, tag: u64, count: u64, kind: u32) -> Result<Option<Section<'a>>, String> {
         let (Some(address), Some(count)) = (self.value(tag), self.value(count)) else {
             return Ok(None);
@@ -195,7 +195,7 @@ impl<'a> Dynamic<'a> {
         Ok(symbols)
     }
 
-    /// The symbol, if it is a wanted one.
+    /// Reads a symbol if it is selected.
     fn symbol(&self, symbol: &Sym) -> Result<Option<DynamicSymbol>, String> {
         if symbol.st_name == 0
             || symbol.st_bind() == sym::STB_LOCAL
@@ -208,8 +208,8 @@ impl<'a> Dynamic<'a> {
         Ok(Some(DynamicSymbol { name: self.string(symbol.st_name as u64)?, defined, offset }))
     }
 
-    /// Number of dynamic symbols. No entry holds it: `DT_HASH` has a chain slot for each (gABI chapter 5, "Hash Table"),
-    /// and the longest chain of `DT_GNU_HASH` ends at the last one.
+    /// Number of dynamic symbols. No entry holds it: `DT_HASH` has a chain slot for each (gABI chapter 5, "Hash
+    /// Table"), and the longest chain of `DT_GNU_HASH` ends at the last one.
     fn symbol_count(&self) -> Result<u64, String> {
         let table = |what, tag| self.value(tag).map(|address| self.headers.offset(what, address)).transpose();
         let word = |place: u64, index: u64| -> Result<u32, String> {
@@ -244,7 +244,7 @@ fn no_string(offset: u64) -> String {
     format!(".dynstr has no string at {offset}")
 }
 
-/// goblin's parsers end where a table breaks off.
+/// Checks that a table is complete, since goblin's parsers stop silently at a truncation.
 fn complete(table: &str, have: usize, said: impl Into<u32>) -> Result<(), String> {
     let said = said.into();
     if u32::try_from(have) == Ok(said) {

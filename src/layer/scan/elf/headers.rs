@@ -1,4 +1,4 @@
-//! The ELF header and the program headers: where in the file an address is.
+//! The ELF header and the program headers, which map addresses to file offsets.
 
 use goblin::container::{Container, Ctx};
 use goblin::elf::header::{EI_CLASS, ELFCLASS32, Header};

@@ -1,42 +1,42 @@
-//! What is kept of a file while it goes by.
+//! The parts of a file that are kept during the scan.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Bytes that are kept together. So few that the allocator finds room for them where those of the file before lay; large
-/// pieces come from the system and go back to it, page by page.
+/// Size of a block, in bytes. A small block reuses memory of an earlier file's blocks; large allocations come from the
+/// system and go back to it, page by page.
 const BLOCK: u64 = 64 << 10;
 
-/// Bytes of a file, by their offsets in it.
+/// Bytes of a file by offset.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    /// By where they begin in the file, at a multiple of [`BLOCK`].
+    /// Blocks by their file offset, a multiple of [`BLOCK`].
     blocks: BTreeMap<u64, KeptBlock>,
     size: usize,
 }
 
 #[derive(Debug)]
 enum KeptBlock {
-    /// As many bytes as came, from the block's beginning on.
+    /// The bytes received, from the beginning of the block.
     Bytes(Vec<u8>),
-    /// Nothing but this byte. Where a table was that it has moved, patchelf leaves an `X` for each byte: 25 MB of them in
+    /// Repetitions of one byte. When patchelf moves a table, it overwrites the old one with `X`: 25 MB of them in
     /// libcusparseLt.
     Only(u8),
 }
 
 impl Kept {
-    /// How many bytes it can tell.
+    /// Number of bytes that can be read from it.
     pub(super) const fn size(&self) -> usize {
         self.size
     }
 
-    /// The blocks that hold a range.
+    /// The blocks that cover a range.
     pub(super) const fn around(range: &Range<u64>) -> Range<u64> {
         range.start / BLOCK * BLOCK..range.end.saturating_add(BLOCK - 1) / BLOCK * BLOCK
     }
 
-    /// Keeps bytes. Offsets ascend; what was jumped over in a block reads as zeros.
+    /// Keeps bytes. Offsets ascend; a range skipped within a block reads as zeros.
     pub(super) fn push(&mut self, mut offset: u64, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let from = within(offset % BLOCK);
@@ -62,16 +62,16 @@ impl Kept {
         }
     }
 
-    /// Exactly `length` bytes at `offset`.
+    /// Returns exactly `length` bytes at `offset`.
     pub(super) fn get(&self, what: &str, offset: u64, length: u64) -> Result<Cow<'_, [u8]>, String> {
         let bytes = self.up_to(what, offset, length)?;
         if bytes.len() as u64 == length {
             return Ok(bytes);
         }
-        Err(format!("{what} at offset {offset} has {length} bytes, {} are at hand", bytes.len()))
+        Err(format!("{what} at offset {offset} has {length} bytes, {} are available", bytes.len()))
     }
 
-    /// What is at hand from `offset` on, but no more than `most` bytes.
+    /// Returns the available bytes from `offset` on, at most `most`.
     pub(super) fn up_to(&self, what: &str, offset: u64, most: u64) -> Result<Cow<'_, [u8]>, String> {
         let mut bytes = Cow::Borrowed([].as_slice());
         let missing = |have: &[u8]| most.saturating_sub(have.len() as u64).min(BLOCK);
@@ -95,11 +95,11 @@ impl Kept {
                 None => break,
             }
         }
-        if bytes.is_empty() && most > 0 { Err(format!("{what} at offset {offset} is not at hand")) } else { Ok(bytes) }
+        if bytes.is_empty() && most > 0 { Err(format!("{what} at offset {offset} is missing")) } else { Ok(bytes) }
     }
 }
 
-/// A number that is no more than [`BLOCK`].
+/// Converts a number up to [`BLOCK`].
 fn within(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }
@@ -109,9 +109,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tells_what_it_was_given_and_nothing_else() {
+    fn returns_the_bytes_it_was_given_and_no_others() {
         let mut random = fastrand::Rng::with_seed(3);
-        // Bytes of every kind: noise, blocks of one byte, and borders between them.
+        // Every kind of content: noise, blocks of one byte, and transitions between them.
         let mut file: Vec<u8> = std::iter::repeat_with(|| random.u8(..)).take(150_000).collect();
         file.extend(std::iter::repeat_n(b'X', 200_000));
         file.extend(std::iter::repeat_n(0, 70_000));

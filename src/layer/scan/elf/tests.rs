@@ -3,7 +3,7 @@ use std::process::Command;
 
 use super::*;
 
-/// Links `source` with `flags` as a user would, and reads it back in chunks of `size`.
+/// Links `source` with `flags` as a user would, and reads the result in chunks of `size`.
 fn built(source: &str, flags: &[&str], size: usize) -> ElfInfo {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("lib.so");
@@ -14,7 +14,7 @@ fn built(source: &str, flags: &[&str], size: usize) -> ElfInfo {
 fn cc(dir: &Path, source: &str, out: &Path, flags: &[&str]) {
     std::fs::write(dir.join("a.c"), source).unwrap();
     std::fs::write(dir.join("map"), "OLD_1 { global: ncclOld; }; NEW_2 { global: ncclNew; } OLD_1;").unwrap();
-    #[expect(clippy::disallowed_methods, reason = "the linker is the authority on its files")]
+    #[expect(clippy::disallowed_methods, reason = "the linker defines its files")]
     let status = Command::new("cc")
         .current_dir(dir)
         .args(["-shared", "-fPIC", "a.c", "-o"])
@@ -39,7 +39,7 @@ fn read(bytes: &[u8], size: usize) -> Result<ElfInfo, Gap> {
 }
 
 #[test]
-fn a_library_tells_all_that_the_loader_reads() {
+fn everything_that_the_loader_reads_is_found() {
     let source = "int ncclImported(void); int ncclOld(void) { return ncclImported(); } int ncclNew(void) { return 2; } int other(void) { return 3; }";
     let flags = [
         "-Wl,-soname,libx.so.1,-rpath,$ORIGIN/../a:/b,--disable-new-dtags,--version-script,map,--build-id=0xabcdef",
@@ -65,10 +65,10 @@ fn a_library_tells_all_that_the_loader_reads() {
 }
 
 #[test]
-fn of_much_code_only_the_tables_before_it_are_kept() {
+fn large_code_is_not_kept_but_the_tables_before_it_are() {
     const CODE: usize = 3 << 20;
     let source = format!("int ncclA(void) {{ return 1; }} __asm__(\".text; .rept {}; .quad 1, 2; .endr\");", CODE / 16);
-    // Tables and code in one segment, which says where the code begins or does not, and in segments of their own.
+    // One segment of tables and code, with and without the address of the code, and separate segments.
     for (layout, most) in
         [("noseparate-code,-e,ncclA", 1 << 20), ("noseparate-code,-e,0", 4 << 20), ("separate-code,-e,0", 1 << 20)]
     {
@@ -99,7 +99,7 @@ fn either_hash_table_counts_the_symbols() {
 }
 
 #[test]
-fn no_truncation_and_no_flipped_byte_is_taken_for_an_answer_or_panics() {
+fn truncated_and_damaged_files_are_errors_or_read_without_panic() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("lib.so");
     cc(dir.path(), "int ncclA(void) { return 1; }", &path, &["-Wl,-soname,libx.so.1", "-s"]);

@@ -1,5 +1,5 @@
-//! For extractors that look for what the host's code refers to: GPU code, most of what CUDA's libraries are, is not shown to
-//! them. So it need not be searched, nor even be read where a medium lets us pass it over.
+//! Hides GPU code, which makes up most of CUDA's libraries, from extractors that search for data of the host code. They
+//! need not search it, and a medium that can skip it need not read it.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::model::{BoundsError, Found, Gap, GpuCode};
 use super::super::extract::Collect;
 use super::walker::{Visit, Walker};
 
-/// Shows another extractor what lies outside of containers. They are holes to it.
+/// Passes the bytes outside of containers to another extractor, for which the containers are holes.
 pub(in super::super) struct Outside<C> {
     path: String,
     walker: Walker,
@@ -17,7 +17,7 @@ pub(in super::super) struct Outside<C> {
 
 struct Pass<C> {
     inner: C,
-    /// Where the first damaged container begins, and where that shows.
+    /// The beginning of the first damaged container, and the position of the damage.
     damage: Option<(u64, u64)>,
 }
 
@@ -52,9 +52,9 @@ impl<C: Collect> Collect for Outside<C> {
         self.walker.finish(&mut self.pass).map_err(|error| Gap::new(format!("{}: {error}", self.path)))?;
         let Pass { inner, damage } = self.pass;
         match (Box::new(inner).finish()?, damage) {
-            // What is looked for may lie in what was taken for GPU code.
+            // The finding may lie in bytes that were mistaken for GPU code.
             (None, Some((start, at))) => Err(Gap::new(format!(
-                "{}: what lies behind {start:#x} was not looked through: the GPU code there is damaged at {at:#x}",
+                "{}: not searched from {start:#x} on: the GPU code there is damaged at {at:#x}",
                 self.path
             ))),
             (found, _) => Ok(found),
@@ -87,7 +87,7 @@ mod tests {
     fn shown(library: &[u8], size: usize) -> Result<Option<Found>, Gap> {
         let mut outside = Box::new(Outside::new("lib".to_owned(), Shown::default()));
         let mut at = 0;
-        // As a medium does that reads only what is asked for.
+        // Simulates a medium that reads only the requested bytes.
         while let Some(next) =
             outside.next(at).and_then(|next| usize::try_from(next).ok()).filter(|n| *n < library.len())
         {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_depends_on_neither_cuts_nor_on_what_is_passed_over() {
+    fn the_visible_bytes_do_not_depend_on_chunks_or_skipped_ranges() {
         let code = container(&[(2, 90, 0, 3000), (1, 90, 0, 8)]);
         let library = [&b"before"[..], &code, b"\x50\xed\x55\xba\x01\0\x10\0 between", &code, b"behind"].concat();
         let whole = shown(&library, library.len()).unwrap();

@@ -1,37 +1,37 @@
-//! Where the sections of a library are, from its section header table, which lies near the end of the file (System V gABI,
-//! chapter 4). Linkers put the names of the sections right before the table, so that both can be kept as they go by.
+//! Positions of a library's sections, from its section header table near the end of the file (System V gABI, chapter
+//! 4). Linkers put the section names right before the table, so both can be kept in one pass.
 
 use std::ops::Range;
 
 use crate::model::{BoundsError, index, part};
 
-/// Bytes of an ELF64 header, and of a section's header.
+/// Size of an ELF64 header, and of a section header, in bytes.
 const HEADER: usize = 64;
 
-/// Most sections that a table is read with. Libraries have some forty.
+/// Maximum number of sections. Libraries have about forty.
 const SECTIONS: u64 = 1024;
 
-/// Bytes before the table in which their names are looked for. They take some hundred.
+/// Bytes before the table that are searched for the section names. The names take a few hundred.
 const NAMES: u64 = 16 << 10;
 
-/// Gathers what is needed of one file.
+/// Gathers the section headers of one file.
 #[derive(Debug, Default)]
 pub(super) struct FatbinSections {
     header: Vec<u8>,
-    /// The names and the table.
+    /// Range of the names and the table.
     wanted: Range<u64>,
-    /// What came of them.
+    /// The bytes received from that range.
     bytes: Vec<u8>,
 }
 
 impl FatbinSections {
-    /// The next bytes of the file, in order.
+    /// Receives the next bytes of the file, in order.
     pub(super) fn push(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
         if offset == self.header.len() as u64 && self.header.len() < HEADER {
             let missing = HEADER - self.header.len();
             self.header.extend_from_slice(bytes.get(..missing).unwrap_or(bytes));
             self.wanted = self.table().map_or(0..0, |table| table.start.saturating_sub(NAMES)..table.end);
-            // What came by before the header was whole is in it.
+            // The range may include bytes from before the header was complete.
             let place = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
             let before = place(self.wanted.start)..place(self.wanted.end.min(offset));
             self.bytes = self.header.get(before).unwrap_or_default().to_vec();
@@ -39,14 +39,14 @@ impl FatbinSections {
         let from = self.wanted.start.max(offset);
         let to = self.wanted.end.min(offset + bytes.len() as u64);
         if from < to {
-            // Holes read as zeros. All differences are within what is wanted, which is small.
+            // Holes read as zeros. All differences are within the range, which is small.
             self.bytes.resize(index(from - self.wanted.start)?, 0);
             self.bytes.extend_from_slice(part(bytes, index(from - offset)?..index(to - offset)?)?);
         }
         Ok(())
     }
 
-    /// The first byte from `at` on, where the bytes that came end, that is gathered.
+    /// Offset of the first byte to gather from `at` on, the end of the bytes received.
     pub(super) fn next(&self, at: u64) -> Option<u64> {
         if self.header.len() < HEADER {
             return Some(at);
@@ -54,7 +54,7 @@ impl FatbinSections {
         (at < self.wanted.end).then(|| at.max(self.wanted.start))
     }
 
-    /// Where the sections of this name are; `None` where the file does not tell.
+    /// The ranges of the sections with this name; `None` if the section headers cannot be read.
     pub(super) fn named(&self, name: &[u8]) -> Option<Vec<Range<u64>>> {
         let table = self.table()?;
         let names = self.section(&table, number(&self.header, 62, 2)?)?;
@@ -70,7 +70,7 @@ impl FatbinSections {
         Some(found)
     }
 
-    /// Where the table is: little-endian 64-bit files have one that is read here.
+    /// The range of the table; `None` unless the file is a little-endian 64-bit one.
     fn table(&self) -> Option<Range<u64>> {
         let number = |at, size| number(&self.header, at, size);
         let is_read = self.header.starts_with(b"\x7fELF\x02\x01") && number(58, 2)? == HEADER as u64;
@@ -79,14 +79,14 @@ impl FatbinSections {
         (is_read && start > 0 && (1..=SECTIONS).contains(&count)).then_some(start..end)
     }
 
-    /// Where a section is, by its index in the table.
+    /// The range of a section by its index in the table.
     fn section(&self, table: &Range<u64>, index: u64) -> Option<Range<u64>> {
         let header = self.get(table.start.checked_add(index * HEADER as u64)?)?;
         let start = number(header, 24, 8)?;
         Some(start..start.checked_add(number(header, 32, 8)?)?)
     }
 
-    /// What was kept from an offset on.
+    /// The gathered bytes from an offset on.
     fn get(&self, offset: u64) -> Option<&[u8]> {
         self.bytes.get(usize::try_from(offset.checked_sub(self.wanted.start)?).ok()?..)
     }
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_near_the_beginning_is_kept_wherever_the_header_is_cut() {
+    fn a_table_near_the_beginning_is_kept_for_any_chunking_of_the_header() {
         let mut file = vec![0; 2 * HEADER];
         file[..6].copy_from_slice(b"\x7fELF\x02\x01");
         for (at, number) in [(40, 64), (58, 64), (60, 1)] {

@@ -3,20 +3,20 @@ use std::collections::BTreeMap;
 use super::walker::{CONTAINER_HEADER, ENTRY_HEADER, MAGIC, STEP};
 use super::*;
 
-/// What the toolkit's own compiler wrote, see `fixtures/elf/gpu-code/build`, and what `cuobjdump` says of it.
+/// Output of the toolkit's own compiler (see `fixtures/elf/gpu-code/build`), and its `cuobjdump` listing.
 const LIBRARIES: [(&[u8], &str); 2] = [
     (
         include_bytes!("../../../../fixtures/elf/gpu-code/gpu-code.so"),
         include_str!("../../../../fixtures/elf/gpu-code/gpu-code.txt"),
     ),
-    // Only what was linked on the device counts.
+    // Only device-linked code counts.
     (
         include_bytes!("../../../../fixtures/elf/gpu-code/gpu-code-linked.so"),
         include_str!("../../../../fixtures/elf/gpu-code/gpu-code-linked.txt"),
     ),
 ];
 
-/// What is found in pieces of a file, each with its offset.
+/// The finding in pieces of a file, each with its offset.
 fn found(pieces: impl IntoIterator<Item = (u64, Vec<u8>)>) -> Result<Option<GpuCode>, String> {
     let mut walk = Box::new(Walk::new("lib.so".to_owned()));
     for (offset, piece) in pieces {
@@ -51,7 +51,7 @@ fn listed(text: &str) -> GpuCode {
     code
 }
 
-/// A container of a file's making.
+/// A container with these entries: kind, architecture, flags and size of the payload.
 pub(super) fn container(entries: &[(u16, u32, u64, usize)]) -> Vec<u8> {
     let mut body = Vec::new();
     for &(kind, arch, flags, payload) in entries {
@@ -76,7 +76,7 @@ fn cubins(found: Result<Option<GpuCode>, String>) -> String {
 }
 
 #[test]
-fn real_libraries_are_read_as_cuobjdump_reads_them_wherever_chunks_are_cut() {
+fn real_libraries_have_the_code_that_cuobjdump_lists_for_any_chunking() {
     for (library, text) in LIBRARIES {
         let listed = listed(text);
         assert_eq!(whole(library), Ok(Some(listed.clone())));
@@ -97,19 +97,19 @@ fn real_libraries_are_read_as_cuobjdump_reads_them_wherever_chunks_are_cut() {
 }
 
 #[test]
-fn without_section_headers_it_is_not_guessed_what_counts() {
+fn without_section_headers_several_places_are_a_gap() {
     let [(one, text), (two, _)] = LIBRARIES.map(|(library, text)| (library.to_vec(), text));
     let without = |mut library: Vec<u8>| {
         library[40..48].fill(0);
         whole(&library)
     };
-    assert_eq!(without(one), Ok(Some(listed(text))), "all of it lies in one place");
+    assert_eq!(without(one), Ok(Some(listed(text))), "contiguous containers");
     let said = cubins(without(two));
-    assert!(said.contains("nothing says in which sections"), "{said}");
+    assert!(said.contains("no section headers identify them"), "{said}");
 }
 
 #[test]
-fn what_lies_inside_a_container_is_passed_over() {
+fn the_contents_of_a_container_are_skipped() {
     let inner = container(&[(2, 75, 0, 8)]);
     let mut outer = container(&[(2, 90, 0x10_0000, inner.len()), (1, 90, 0, 8)]);
     outer[CONTAINER_HEADER + ENTRY_HEADER..][..inner.len()].copy_from_slice(&inner);
@@ -119,18 +119,18 @@ fn what_lies_inside_a_container_is_passed_over() {
 }
 
 #[test]
-fn kinds_that_no_driver_loads_count_for_nothing() {
+fn kinds_that_no_driver_loads_are_ignored() {
     assert_eq!(cubins(whole(&container(&[(8, 80, 0, 16), (2, 90, 0, 0)]))), "90");
     assert_eq!(cubins(whole(&container(&[(8, 80, 0, 16)]))), "nothing");
 }
 
 #[test]
-fn the_first_bytes_alone_are_no_container() {
+fn the_magic_alone_is_no_container() {
     let mut bytes = MAGIC.to_vec();
     bytes.extend(100_u64.to_le_bytes());
     bytes.extend([0xaa; 200]);
     assert_eq!(cubins(whole(&bytes)), "nothing");
-    // A true one that begins inside a false one is found.
+    // A valid container that begins inside a false one is found.
     bytes.extend(container(&[(2, 80, 0, 8)]));
     assert_eq!(cubins(whole(&bytes)), "80");
     bytes.truncate(16);
@@ -139,7 +139,7 @@ fn the_first_bytes_alone_are_no_container() {
 }
 
 #[test]
-fn damage_is_told_and_never_guessed_around() {
+fn damage_is_reported_and_never_ignored() {
     let good = container(&[(2, 80, 0, 8), (2, 90, 0, 8)]);
     for (at, value) in [(18, 2), (20, 1), (24, 9), (44, 3), (45, 200), (90, 7), (96, 200), (100, 5), (117, 9)] {
         let mut bad = good.clone();
@@ -157,14 +157,14 @@ fn damage_is_told_and_never_guessed_around() {
     assert_eq!(cubins(whole(&end_of_numbers)), "nothing");
 }
 
-/// Damage that reaches over the sections in question counts, wherever it begins; what lies elsewhere does not.
+/// Damage that overlaps the relevant sections counts, wherever it begins; damage elsewhere does not.
 #[test]
 fn damage_counts_where_it_reaches() {
     let (library, text) = LIBRARIES[1];
     let mut bad = container(&[(2, 80, 0, 8), (2, 80, 0, 8)]);
     bad[16 + 72] = 9;
     bad[16 + 74] = 9;
-    // Right behind the header of the file is a table that is not read here.
+    // The program headers, which are not read here, directly follow the file header.
     let mut with = |size: u64| {
         bad[8..16].copy_from_slice(&size.to_le_bytes());
         let mut library = library.to_vec();
@@ -179,8 +179,8 @@ fn damage_counts_where_it_reaches() {
 fn a_hole_between_containers_is_no_damage() {
     let (one, two) = (container(&[(2, 80, 0, 8)]), container(&[(2, 90, 0, 8)]));
     let said = cubins(found(BTreeMap::from([(0, one), (1 << 40, two)])));
-    assert!(said.contains("nothing says in which sections"), "{said}");
-    // Nor is one inside a payload.
+    assert!(said.contains("no section headers identify them"), "{said}");
+    // A hole inside a payload is no damage either.
     let large = container(&[(2, 80, 0, 1000), (2, 90, 0, 8)]);
     assert_eq!(cubins(found([(0, large[..200].to_vec()), (900, large[900..].to_vec())])), "80 90");
 }

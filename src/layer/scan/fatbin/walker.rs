@@ -1,4 +1,4 @@
-//! From container to container through a file whose bytes go by: what is outside, what is inside, what is damaged.
+//! Walks from container to container through a file in one pass, and distinguishes outside, inside and damage.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -14,59 +14,59 @@ pub(super) const MAGIC: [u8; 8] = [0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0];
 
 static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(&MAGIC));
 
-/// Bytes of a container's header.
+/// Size of a container's header, in bytes.
 pub(super) const CONTAINER_HEADER: usize = 16;
 
-/// Bytes of an entry's header that are read; options of the compiler may follow in it.
+/// Bytes read of an entry's header. Compiler options may follow in it.
 pub(super) const ENTRY_HEADER: usize = 64;
 
-/// Bytes that are enough for any step.
+/// Number of bytes that suffices for any step.
 pub(super) const STEP: usize = CONTAINER_HEADER + ENTRY_HEADER;
 
-/// Who is told of what goes by.
+/// Receives the events of a walk.
 pub(super) trait Visit {
-    /// Bytes that lie in no container, and where they are. Between two calls there may be containers, or a hole.
+    /// Bytes outside of containers, with their offset. Between two calls there may be containers or a hole.
     fn outside(&mut self, _offset: u64, _bytes: &[u8]) -> Result<(), BoundsError> {
         Ok(())
     }
 
-    /// A container that was sound: where it is, and what it holds.
+    /// A valid container: its range and content.
     fn container(&mut self, place: Range<u64>, code: GpuCode);
 
-    /// A container that was not: what it would have reached over, and where that shows.
+    /// A damaged container: the range it claims, and the position of the damage.
     fn damaged(&mut self, place: Range<u64>, at: u64);
 }
 
-/// Where the walk is.
+/// State of the walk.
 #[derive(Default)]
 pub(super) struct Walker {
-    /// Offset of the next byte to look at. It runs ahead of the bytes that came, over what is passed over.
+    /// Offset of the next byte to inspect. Skipped ranges put it ahead of the bytes received.
     next: u64,
-    /// The container that `next` lies in; outside, one is searched for.
+    /// The container that includes `next`; `None` while searching for one.
     inside: Option<Container>,
-    /// Bytes from `next` on that came and were too few for a step.
+    /// Bytes received from `next` on, too few for a step.
     pub(super) rest: Vec<u8>,
 }
 
-/// A container that is being walked through.
+/// The container being read.
 struct Container {
     start: u64,
     end: u64,
-    /// What was read of it. It counts once the container is known to be sound.
+    /// Content read so far. It counts once the container proves valid.
     code: GpuCode,
 }
 
 impl Walker {
-    /// The next bytes of the file.
+    /// Receives the next bytes of the file.
     pub(super) fn push(&mut self, offset: u64, bytes: &[u8], visit: &mut impl Visit) -> Result<(), BoundsError> {
         let begin = self.next;
         if begin + (self.rest.len() as u64) < offset {
-            // A hole reads as zeros, which are no header.
+            // A hole reads as zeros, which are not a valid header.
             self.leave(visit)?;
             self.next = offset;
         }
         if !self.rest.is_empty() {
-            // With these, every step that begins in what is left of the bytes before can be taken.
+            // With these bytes, every step that begins in the rest of the previous chunk is possible.
             let mut seam = std::mem::take(&mut self.rest);
             seam.extend_from_slice(bytes.get(..STEP).unwrap_or(bytes));
             self.walk(begin, &seam, visit)?;
@@ -80,17 +80,17 @@ impl Walker {
         Ok(())
     }
 
-    /// The first byte from `at` on, where the bytes that came end, that it is not indifferent to.
+    /// Offset of the first relevant byte from `at` on, the end of the bytes received.
     pub(super) fn next(&self, at: u64) -> u64 {
         self.next.max(at)
     }
 
-    /// The end of the file.
+    /// Ends the walk at the end of the file.
     pub(super) fn finish(&mut self, visit: &mut impl Visit) -> Result<(), BoundsError> {
         self.leave(visit)
     }
 
-    /// No more bytes follow on those that came.
+    /// Ends the contiguous bytes received so far.
     fn leave(&mut self, visit: &mut impl Visit) -> Result<(), BoundsError> {
         let rest = std::mem::take(&mut self.rest);
         match self.inside.take() {
@@ -101,7 +101,7 @@ impl Walker {
         Ok(())
     }
 
-    /// Takes every step that these bytes, which begin at `offset`, are enough for.
+    /// Takes every step possible with these bytes, which begin at `offset`.
     fn walk(&mut self, offset: u64, bytes: &[u8], visit: &mut impl Visit) -> Result<(), BoundsError> {
         while let Some(bytes) = from(self.next, offset, bytes) {
             let went_on = match self.inside.take() {
@@ -115,7 +115,7 @@ impl Walker {
         Ok(())
     }
 
-    /// Looks for a container; false when the bytes are too few to tell.
+    /// Searches for a container; false if there are too few bytes.
     fn search(&mut self, bytes: &[u8], visit: &mut impl Visit) -> Result<bool, BoundsError> {
         let Some(at) = FINDER.find(bytes) else {
             self.pass(bytes, bytes.len().saturating_sub(MAGIC.len() - 1), visit)?;
@@ -137,13 +137,13 @@ impl Walker {
                 self.next = first;
                 self.inside = Some(Container { start, end, code: GpuCode::default() });
             }
-            // By chance, or in a program that reads containers.
+            // The magic occurred by chance, or in a program that reads containers.
             None => self.pass(bytes, MAGIC.len(), visit)?,
         }
         Ok(true)
     }
 
-    /// Passes over the first of these bytes, which lie outside.
+    /// Skips `count` bytes, which lie outside.
     fn pass(&mut self, bytes: &[u8], count: usize, visit: &mut impl Visit) -> Result<(), BoundsError> {
         if count > 0 {
             visit.outside(self.next, part(bytes, ..count)?)?;
@@ -152,7 +152,7 @@ impl Walker {
         Ok(())
     }
 
-    /// Reads one entry, or ends the container; false when the bytes are too few.
+    /// Reads one entry, or ends the container; false if there are too few bytes.
     fn entry(&mut self, mut container: Container, bytes: &[u8], visit: &mut impl Visit) -> bool {
         let place = container.start..container.end;
         if self.next == container.end {
@@ -174,27 +174,27 @@ impl Walker {
     }
 }
 
-/// The part of `bytes`, which begin at `offset`, from `place` on; `None` where that is not among them.
+/// The part of `bytes`, which begin at `offset`, from `place` on; `None` if it lies beyond them.
 fn from(place: u64, offset: u64, bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(usize::try_from(place.checked_sub(offset)?).ok()?..)
 }
 
-/// What an entry's header says.
+/// The relevant fields of an entry's header.
 struct FatbinEntry {
     code: Code,
-    /// Bytes of the entry, its header among them.
+    /// Size of the entry with its header, in bytes.
     length: u64,
 }
 
 enum Code {
     Ptx(Arch, PtxVersion),
     Cubin(Arch),
-    /// Code that only a linker reads, such as LTO-IR.
+    /// Input of a linker, such as LTO-IR.
     Other,
 }
 
 impl FatbinEntry {
-    /// Reads a header; `None` when it is none, or the entry is larger than the `room` that is left for it.
+    /// Reads a header; `None` if it is invalid, or if the entry exceeds the `room` left for it.
     fn parse(header: &[u8; ENTRY_HEADER], room: u64) -> Option<Self> {
         let number = |at, size| number(header, at, size);
         let (kind, version, size) = (number(0, 2)?, number(2, 2)?, number(4, 4)?);
@@ -222,7 +222,7 @@ impl Code {
     }
 }
 
-/// The suffix of the architecture.
+/// The suffix of the architecture's name.
 const fn variant(flags: u64) -> Variant {
     match flags & 0x30_0000 {
         0x10_0000 => Variant::Specific,

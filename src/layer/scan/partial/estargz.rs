@@ -1,5 +1,5 @@
-//! eStargz (stargz-snapshotter, `docs/estargz.md`): gzip members that can be found by themselves. The footer, an empty member
-//! whose extra field has an offset, leads to the table, which is the last file of the tar.
+//! eStargz (stargz-snapshotter, `docs/estargz.md`): independent gzip members. The footer, an empty member with an
+//! offset in its extra field, points to the table, the last file of the tar.
 
 use std::io::BufReader;
 
@@ -10,13 +10,13 @@ use super::super::{Compression, ScanError};
 use super::pieces::{self, Streams};
 use super::{PartialError, Ranged, TableFormat, Toc, stored, table, verify};
 
-/// Has the digest of the table, as it is inside the tar.
+/// Annotation with the digest of the unpacked table.
 const TOC_DIGEST: &str = "containerd.io/snapshot/stargz/toc.digest";
 
-/// The table's name in the tar.
+/// Name of the table in the tar.
 const TOC: &str = "stargz.index.json";
 
-/// Files in the root that belong to the form and not to the image.
+/// Files in the root that belong to the format and not to the image.
 const OWN: &[&str] = &[TOC, ".prefetch.landmark", ".no.prefetch.landmark"];
 
 const FOOTER: u64 = 51;
@@ -31,7 +31,7 @@ pub(super) const FORMAT: TableFormat = TableFormat {
 fn table<'a>(blob: &Ranged<'a>, limits: &Limits) -> Result<Toc<'a>, PartialError> {
     let unusable = |what: &str| PartialError::Unusable(what.to_owned());
     let digest: Option<Digest> = blob.annotations.get(TOC_DIGEST).and_then(|text| text.parse().ok());
-    let digest = digest.ok_or_else(|| unusable("the annotation of its descriptor is no digest"))?;
+    let digest = digest.ok_or_else(|| unusable("the annotation of its descriptor is not a digest"))?;
     let end = blob.size.checked_sub(FOOTER).ok_or_else(|| unusable("the blob is too small for its footer"))?;
     let footer = stored::bytes(blob, end..blob.size)?;
     let start = offset(&footer).filter(|start| *start < end);
@@ -47,7 +47,7 @@ fn table<'a>(blob: &Ranged<'a>, limits: &Limits) -> Result<Toc<'a>, PartialError
     Ok(Toc { members, end: start, read: blob.size - start, streams: Streams::Own(Compression::Gzip) })
 }
 
-/// The offset in a footer.
+/// Parses the offset in a footer.
 fn offset(footer: &[u8]) -> Option<u64> {
     let digits = footer.get(16..32)?;
     let is_footer = footer.starts_with(&[0x1f, 0x8b, 8, 4])
@@ -57,7 +57,7 @@ fn offset(footer: &[u8]) -> Option<u64> {
     u64::from_str_radix(digits, 16).ok().filter(|_| is_footer)
 }
 
-/// The table out of its tar.
+/// Reads the table from its tar.
 fn unpack(packed: &[u8], start: u64, limits: &Limits) -> Result<Vec<u8>, PartialError> {
     let damaged = |error: &dyn std::fmt::Display| {
         let what = format!("the table of contents at byte {start} of the blob is damaged: {error}");
@@ -67,7 +67,7 @@ fn unpack(packed: &[u8], start: u64, limits: &Limits) -> Result<Vec<u8>, Partial
     let mut tar = TarReader::new(BufReader::new(tar), limits);
     let entry = tar.next_member().map_err(|error| damaged(&error))?;
     let Some(entry) = entry.filter(|entry| entry.path.as_bytes() == TOC.as_bytes()) else {
-        return Err(PartialError::Unusable(format!("the footer leads to something else than {TOC}")));
+        return Err(PartialError::Unusable(format!("the footer points to a file other than {TOC}")));
     };
     if entry.size > limits.toc {
         let what = format!("it has {} bytes", entry.size);

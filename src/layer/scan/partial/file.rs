@@ -1,4 +1,4 @@
-//! One file of a layer, read piece by piece. A piece that was begun is read to its end, and is the promised one.
+//! Reads one file of a layer, piece by piece. A piece is read to its end once it is begun, and verified.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use super::piece_error::PieceError;
 use super::pieces::Pieces;
 use super::table::{Seal, TableChunk};
 
-/// A file, at some place of it.
+/// A file, and the position in it.
 pub(super) struct RangedFile<'f, 'a, 'z> {
     path: &'f ImagePath,
     chunks: &'f [TableChunk],
@@ -18,12 +18,12 @@ pub(super) struct RangedFile<'f, 'a, 'z> {
     current: Option<CurrentChunk<'f>>,
 }
 
-/// The piece that is being read.
+/// The piece being read.
 struct CurrentChunk<'f> {
     chunk: &'f TableChunk,
     /// Offset in the file of its next byte.
     at: u64,
-    /// Of a piece that has a digest; taken at its end.
+    /// Hasher of a piece with a digest; taken at its end.
     hasher: Option<Hasher>,
 }
 
@@ -38,7 +38,7 @@ impl<'f, 'a, 'z> RangedFile<'f, 'a, 'z> {
         Self { path, chunks, pieces, current: None }
     }
 
-    /// Reads the piece to its end that was begun, if its digest is known there alone.
+    /// Reads the current piece to its end if its digest can only be verified there.
     pub(super) fn finish(&mut self) -> Result<(), ScanError> {
         let is_open =
             |current: &CurrentChunk<'_>| current.at < current.end() && matches!(current.chunk.seal, Seal::Digest(_));
@@ -48,7 +48,7 @@ impl<'f, 'a, 'z> RangedFile<'f, 'a, 'z> {
         Ok(())
     }
 
-    /// Reads the next bytes of a piece, which has some, and returns where in the file they are.
+    /// Reads the next bytes of a piece with some left, and returns their range in the file.
     fn step(&mut self, mut current: CurrentChunk<'f>) -> Result<Range<u64>, ScanError> {
         let chunk = current.chunk;
         let (offset, left) = (current.at, current.end() - current.at);
@@ -59,7 +59,7 @@ impl<'f, 'a, 'z> RangedFile<'f, 'a, 'z> {
         }
         let bytes = self.pieces.bytes().map_err(|error| failed(self.path, chunk, error.into()))?;
         current.at += bytes.len() as u64;
-        // What lies in a span was verified before it was unpacked.
+        // The bytes of a span were verified before they were decoded.
         if let Seal::Digest(digest) = &chunk.seal {
             let hasher = current.hasher.get_or_insert_with(|| digest.hasher());
             hasher.update(bytes);

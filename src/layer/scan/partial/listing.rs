@@ -1,11 +1,11 @@
-//! Entries of a layer as a table tells them, with the bounds that those of a tar have.
+//! Converts the members listed in a table to entries, with the limits that apply to a tar.
 
 use crate::model::{Entry, EntryKind, ImagePath, Limits, OverLimit};
 
-/// What a table tells of one member of the tar.
+/// A member of the tar, as a table lists it.
 pub(super) struct ListedLayer<'a> {
     pub(super) name: &'a [u8],
-    /// As all forms spell it: `dir`, `reg`, …
+    /// Type in the spelling of all formats: `dir`, `reg`, …
     pub(super) kind: &'a [u8],
     pub(super) size: u64,
     /// The target of a link.
@@ -14,11 +14,11 @@ pub(super) struct ListedLayer<'a> {
     pub(super) device: (u32, u32),
 }
 
-/// Makes entries, and counts them.
+/// Creates entries and counts them.
 pub(super) struct Listing<'l> {
     limits: &'l Limits,
     entries: u64,
-    /// Bytes of all files.
+    /// Total size of all files, in bytes.
     total: u64,
 }
 
@@ -27,7 +27,7 @@ impl<'l> Listing<'l> {
         Self { limits, entries: 0, total: 0 }
     }
 
-    /// The next entry.
+    /// Converts the next member.
     pub(super) fn entry(&mut self, member: &ListedLayer<'_>) -> Result<Entry, String> {
         let limits = self.limits;
         self.entries += 1;
@@ -49,7 +49,7 @@ impl<'l> Listing<'l> {
             b"char" => EntryKind::CharDevice(major, minor),
             b"block" => EntryKind::BlockDevice(major, minor),
             b"fifo" => EntryKind::Fifo,
-            other => return Err(format!("'{}' is of the unknown type '{}'", shown(member.name), shown(other))),
+            other => return Err(format!("'{}' has the unknown type '{}'", shown(member.name), shown(other))),
         };
         let size = if kind == EntryKind::File { member.size } else { 0 };
         self.total = self.total.saturating_add(size);
@@ -64,7 +64,7 @@ fn over(what: String, limit: &'static str, value: u64) -> Result<Entry, String> 
     Err(OverLimit::new(what, limit, value).to_string())
 }
 
-/// A name, for messages.
+/// Formats a name for messages.
 pub(super) fn shown(name: &[u8]) -> String {
     const LONGEST: usize = 200;
     let name = String::from_utf8_lossy(name.get(..LONGEST).unwrap_or(name));

@@ -1,9 +1,10 @@
-//! Layers with a table of contents: only those pieces are read that somebody looks into. The descriptor of the layer, which
-//! the manifest's digest covers, has the digest of the table, and the table those of the pieces: nothing is believed that was
-//! not verified. A zTOC comes from beside the layer, and whoever hands it in says what binds it.
+//! Partial reads of layers with a table of contents: only the pieces that an extractor needs are read. The layer's
+//! descriptor, which the manifest's digest covers, has the digest of the table, and the table has those of the pieces:
+//! no unverified byte is trusted. A zTOC is stored outside of the layer, so its finder reports what binds it to the
+//! layer.
 //!
-//! A table tells names, types and sizes, but not the leading bytes by which extractors choose. So the first piece of every
-//! file is read; what is passed over lies inside of large files. The answers are those of the whole layer.
+//! A table lists names, types and sizes, but not the leading bytes by which extractors select files. So the first piece
+//! of every file is read, and only parts of large files are skipped. The result is that of a whole read.
 
 mod estargz;
 mod file;
@@ -34,26 +35,26 @@ use pieces::{Pieces, Streams};
 use stored::StoredEntries;
 use table::TableMember;
 
-/// Every form of such a table: one file of this folder, one line here. The first that is promised is taken.
+/// All formats of tables: each has one file of this folder and one line here. The first format on offer is used.
 const FORMATS: &[TableFormat] = &[zstd_chunked::FORMAT, estargz::FORMAT, soci::FORMAT];
 
-/// A form of table.
+/// A format of tables.
 struct TableFormat {
-    /// For reports.
+    /// Name for reports.
     name: &'static str,
     compression: Compression,
-    /// Whether a layer says of itself that it has a table, or somebody else does.
+    /// Returns true if the layer's annotations, or the finder of a zTOC, offer a table.
     promised: fn(&Ranged<'_>) -> bool,
-    /// Reads and verifies it.
+    /// Reads and verifies the table.
     table: for<'a> fn(&Ranged<'a>, &Limits) -> Result<Toc<'a>, PartialError>,
 }
 
-/// A verified table.
+/// A verified table of contents.
 struct Toc<'a> {
     members: Vec<TableMember>,
-    /// Where in the blob all pieces end.
+    /// End of all pieces in the blob.
     end: u64,
-    /// Bytes of the blob that were read for it.
+    /// Bytes of the blob read for the table.
     read: u64,
     streams: Streams<'a>,
 }
@@ -61,22 +62,22 @@ struct Toc<'a> {
 /// Annotations of a layer's descriptor (OCI image-spec, `annotations.md`).
 pub type Annotations = BTreeMap<String, String>;
 
-/// Opens a range of a blob; `None` from a medium that only gives whole blobs.
+/// Opens a range of a blob; `None` if the medium only provides whole blobs.
 pub type OpenRange<'a> = dyn Fn(Range<u64>) -> io::Result<Option<Box<dyn Read + Send + 'a>>> + Sync + 'a;
 
-/// A layer's blob, to be read from any place on.
+/// A layer's blob that can be read from any offset.
 pub struct Ranged<'a> {
-    /// What its descriptor says.
+    /// Annotations of its descriptor.
     pub annotations: &'a Annotations,
-    /// Its zTOC, if one is at hand, as it was verified by who found it.
+    /// Its zTOC, if its finder provides a verified one.
     pub ztoc: Option<&'a [u8]>,
-    /// Bytes of it.
+    /// Size in bytes.
     pub size: u64,
-    /// How its bytes are had.
+    /// Opens ranges of it.
     pub open: &'a OpenRange<'a>,
-    /// Bytes that are read as fast as another range is opened.
+    /// Number of bytes that can be read in the time it takes to open another range.
     pub cost: u64,
-    /// Threads that read it.
+    /// Number of reading threads.
     pub threads: NonZeroUsize,
 }
 
@@ -86,32 +87,32 @@ impl std::fmt::Debug for Ranged<'_> {
     }
 }
 
-/// What became of the wish to read a layer in part.
+/// Outcome of a partial read.
 #[derive(Debug)]
 pub enum Partly {
-    /// It was.
+    /// The layer was read in part.
     Scanned {
-        /// What the layer holds: `unpacked` counts the bytes of its files.
+        /// Content of the layer. Its `unpacked` is the total size of its files.
         scan: LayerScan,
         /// Bytes of the blob that were read.
         read: u64,
-        /// The form of its table.
+        /// Format of its table.
         format: &'static str,
     },
-    /// It must be read whole, and why.
+    /// The layer must be read whole, for this reason.
     Whole(String),
 }
 
-/// Why a table could not be used.
+/// Reason why a table cannot be used.
 enum PartialError {
-    /// Nothing is wrong with it by its digest, but it cannot be read. The layer can, as a whole.
+    /// Its digest is right, but it cannot be read. The layer can still be read whole.
     Unusable(String),
-    /// The layer is damaged, or could not be read.
+    /// The layer is damaged, or cannot be read.
     Fatal(ScanError),
 }
 
 impl From<io::Error> for PartialError {
-    /// An error of the medium.
+    /// Converts an error of the medium.
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::Unsupported => Self::Unusable(error.to_string()),
@@ -120,12 +121,12 @@ impl From<io::Error> for PartialError {
     }
 }
 
-/// Whether a layer can be read in part, as far as it says.
+/// Returns true if the layer's annotations, or a zTOC, offer a partial read.
 pub fn is_offered(blob: &Ranged<'_>) -> bool {
     FORMATS.iter().any(|format| (format.promised)(blob))
 }
 
-/// Scans a layer by its table of contents.
+/// Scans a layer with its table of contents.
 pub fn scan_partly<'a>(
     blob: &'a Ranged<'a>,
     limits: &Limits,
@@ -152,10 +153,10 @@ pub fn scan_partly<'a>(
     Ok(Partly::Scanned { scan, read: toc.read + read, format: format.name })
 }
 
-/// What was found, by the places of members.
+/// Findings by index of the member.
 type Answers = BTreeMap<usize, Vec<Result<Found, Gap>>>;
 
-/// Looks into files, several at once: pieces need nothing of each other. Also says how many bytes were read.
+/// Scans files in parallel, since pieces are independent. Also returns the number of bytes read.
 fn scan<'a, 'z>(
     members: &[TableMember],
     batches: &[Range<usize>],
@@ -184,7 +185,7 @@ fn scan<'a, 'z>(
     Ok(all)
 }
 
-/// Files that lie together: so many that a thread reads on for a while, up to so many stored bytes.
+/// Groups adjacent files into batches of up to `most` stored bytes, so that a thread reads forward for a while.
 fn batches(members: &[TableMember], most: u64) -> Vec<Range<usize>> {
     let mut batches: Vec<Range<usize>> = Vec::new();
     let mut begin = None;
@@ -201,7 +202,7 @@ fn batches(members: &[TableMember], most: u64) -> Vec<Range<usize>> {
     batches
 }
 
-/// One thread: takes batches in their order, so that it reads forward.
+/// Runs one thread, which takes batches in order, so that it reads forward.
 fn work(
     members: &[TableMember],
     batches: &[Range<usize>],
@@ -224,7 +225,7 @@ fn work(
     Ok((found, pieces.finish()))
 }
 
-/// The digest of some bytes against the promised one.
+/// Compares the digest of some bytes with the expected one.
 fn verify(what: &str, bytes: &[u8], expected: &Digest) -> Result<(), PartialError> {
     let mut hasher = expected.hasher();
     hasher.update(bytes);

@@ -1,4 +1,4 @@
-//! Why a piece of a blob cannot be read.
+//! Errors of reading a piece of a blob.
 
 use std::io;
 
@@ -6,13 +6,13 @@ use crate::model::{BoundsError, Digest, OverLimit};
 use unpack::UnpackError;
 use unpack::inflate::InflateError;
 
-/// Why a piece of a blob cannot be read. All but the first two are damage of the piece.
+/// Reason why a piece of a blob cannot be read. All but the first two are damage of the piece.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PieceError {
     /// The medium failed. This is its own error, unchanged.
     #[error("{0}")]
     Medium(io::Error),
-    /// The pieces unpack to too much.
+    /// The pieces exceed a limit when unpacked.
     #[error("{0}")]
     Limit(OverLimit),
     /// The decoder of a stream failed.
@@ -21,18 +21,18 @@ pub(super) enum PieceError {
     /// The stream ends before the piece.
     #[error("unexpected end of file")]
     Truncated,
-    /// The decoder of an earlier piece could not be made, and the blob went with it.
+    /// Creating a decoder for an earlier piece failed, and the blob's reader was lost.
     #[error("the decoder is gone")]
     Lost,
-    /// The table names a span that is not there.
+    /// The table refers to a span that does not exist.
     #[error("there is no such span")]
     NoSpan,
-    /// The stored bytes of a span are not the promised ones.
+    /// The stored bytes of a span do not match their digest.
     #[error("its span has the digest {found}, the zTOC says {expected}")]
     SpanDigest {
-        /// Of the stored bytes.
+        /// Digest of the stored bytes.
         found: Digest,
-        /// In the zTOC.
+        /// Digest in the zTOC.
         expected: Digest,
     },
     /// The decoder of a span failed.
@@ -47,7 +47,8 @@ pub(super) enum PieceError {
 }
 
 impl From<io::Error> for PieceError {
-    /// The error of a reader on top of [`StoredEntries`](super::stored::StoredEntries): that of the medium, or the reader's own.
+    /// Converts the error of a reader on top of [`StoredEntries`](super::stored::StoredEntries), which may be that of
+    /// the medium.
     fn from(error: io::Error) -> Self {
         match UnpackError::from_io(error) {
             Ok(UnpackError::Source(error)) => Self::Medium(error),

@@ -1,4 +1,4 @@
-//! Pieces of a blob, unpacked one after the other. Several may share one compressed stream.
+//! Decodes pieces of a blob in order. Several pieces may share one compressed stream.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -14,10 +14,10 @@ use super::spans::{Span, Spans};
 use super::stored::StoredEntries;
 use super::table::{Seal, TableChunk};
 
-/// Counted from here on: small files may well be all zeros.
+/// Unpacked size from which the ratio is checked: small files may consist of zeros.
 const SMALL: u64 = 64 << 20;
 
-/// The bytes inside one stream that is at hand.
+/// Decompresses one stream in memory.
 pub(super) fn unpacked<'a>(
     packed: &'a [u8],
     compression: Compression,
@@ -34,16 +34,16 @@ pub(super) fn unpacked<'a>(
     })
 }
 
-/// How the pieces of a blob are compressed.
+/// Compressed streams of a blob.
 pub(super) enum Streams<'z> {
-    /// In streams of their own, or some together in one.
+    /// Independent streams with one or more pieces each.
     Own(Compression),
-    /// In one gzip stream, by spans of it.
+    /// One gzip stream with spans.
     Spans(Vec<Span<'z>>),
 }
 
 impl Streams<'_> {
-    /// Stored bytes that one thread goes through before another one takes over. Where a span lies in the way, both read it.
+    /// Stored bytes in a thread's batch. If a span crosses the boundary of two batches, both threads read it.
     pub(super) fn batch(&self) -> u64 {
         const LEAST: u64 = 4 << 20;
         match self {
@@ -55,18 +55,18 @@ impl Streams<'_> {
     }
 }
 
-/// The unpacked bytes of one piece at a time.
+/// Decodes one piece at a time.
 pub(super) struct Pieces<'a, 'z> {
     zstd_window_log: u32,
     expansion: u64,
     state: PieceState<'a, 'z>,
-    /// Where the open stream begins in the blob, and how many of its unpacked bytes were read.
+    /// Offset of the open stream in the blob, and the number of its unpacked bytes read so far.
     stream: Option<(u64, u64)>,
-    /// Bytes unpacked, and bytes that they were unpacked from.
+    /// Total of unpacked bytes, and of the stored bytes they came from.
     unpacked: u64,
     packed: u64,
     buffer: Box<[u8]>,
-    /// How many bytes of the buffer were read last.
+    /// Number of bytes in the buffer.
     count: usize,
 }
 
@@ -75,7 +75,7 @@ enum PieceState<'a, 'z> {
     Spans(Box<Spans<'a, 'z>>),
     Gzip(Box<GzDecoder<StoredEntries<'a>>>),
     Zstd(ZstdDecoder<'static, StoredEntries<'a>>),
-    /// A decoder could not be made.
+    /// Creating a decoder failed, and the blob's reader was lost.
     Lost,
 }
 
@@ -103,7 +103,7 @@ impl<'a, 'z> Pieces<'a, 'z> {
         }
     }
 
-    /// Goes to the first byte of a piece.
+    /// Opens a piece at its first byte.
     pub(super) fn open(&mut self, chunk: &TableChunk) -> Result<(), PieceError> {
         let same = |(start, read): &(u64, u64)| *start == chunk.stored.start && *read <= chunk.inner;
         let mut ahead = chunk.inner;
@@ -126,7 +126,7 @@ impl<'a, 'z> Pieces<'a, 'z> {
         Ok(())
     }
 
-    /// Begins with the stream that a piece lies in.
+    /// Opens the stream that contains a piece.
     fn begin(&mut self, chunk: &TableChunk) -> Result<(), PieceError> {
         if let Seal::Span(number) = chunk.seal {
             let PieceState::Spans(spans) = &mut self.state else { return Err(PieceError::Lost) };
@@ -149,12 +149,12 @@ impl<'a, 'z> Pieces<'a, 'z> {
         Ok(())
     }
 
-    /// The bytes that were read last.
+    /// The bytes of the last read.
     pub(super) fn bytes(&self) -> Result<&[u8], BoundsError> {
         part(&self.buffer, ..self.count)
     }
 
-    /// Reads the next bytes, `most` at most, and says how many; none at the end of the stream.
+    /// Reads up to `most` bytes and returns their number; 0 at the end of the stream.
     pub(super) fn next(&mut self, most: usize) -> Result<usize, PieceError> {
         let most = most.min(self.buffer.len());
         let buffer = part_mut(&mut self.buffer, ..most)?;
@@ -175,18 +175,15 @@ impl<'a, 'z> Pieces<'a, 'z> {
             *read += count as u64;
         }
         if self.unpacked > SMALL && self.unpacked / self.expansion > self.packed {
-            let what = format!(
-                "the layer unpacks to {} bytes for each of its {}",
-                self.unpacked / self.packed.max(1),
-                self.packed
-            );
+            let what =
+                format!("the layer expands {}-fold from {} bytes", self.unpacked / self.packed.max(1), self.packed);
             return Err(PieceError::Limit(OverLimit::new(what, "expansion", self.expansion)));
         }
         self.count = count;
         Ok(count)
     }
 
-    /// Bytes of the blob that were read.
+    /// Number of bytes read from the blob.
     pub(super) fn finish(mut self) -> u64 {
         match &self.state {
             PieceState::Spans(spans) => spans.read_so_far(),
@@ -194,7 +191,7 @@ impl<'a, 'z> Pieces<'a, 'z> {
         }
     }
 
-    /// The blob, and how the streams in it are compressed that have their own.
+    /// Takes the blob and its compression back from independent streams.
     fn close(&mut self) -> Option<(StoredEntries<'a>, Compression)> {
         match std::mem::replace(&mut self.state, PieceState::Lost) {
             PieceState::Closed(stored, compression) => Some((stored, compression)),

@@ -1,6 +1,6 @@
-//! SOCI (soci-snapshotter, `docs/index.md`): a gzip layer as anybody writes it, and a table beside it, the zTOC, which has the
-//! files with their places in the tar, the places in the gzip stream where unpacking can begin, and the digests of the spans
-//! between them. What binds the zTOC to the layer is for its finder to know.
+//! SOCI (soci-snapshotter, `docs/index.md`): any gzip layer, with a table stored beside it, the zTOC. This has the
+//! files with their positions in the tar, the positions in the gzip stream at which decoding can start, and the digests
+//! of the spans between them. The finder of the zTOC is responsible for its binding to the layer.
 
 use std::ops::Range;
 
@@ -14,28 +14,28 @@ use super::table::{Seal, TableChunk, TableMember};
 use super::ztoc::Ztoc;
 use super::{PartialError, Ranged, TableFormat, Toc, stored};
 
-/// The one version that there is.
+/// The only version.
 const VERSION: &[u8] = b"0.9";
 
-/// Gzip, among the algorithms of the schema.
+/// Number of gzip among the algorithms of the schema.
 const GZIP: u8 = 1;
 
-/// Bytes before a span that matches may refer to.
+/// Maximum distance of a match, in bytes.
 const WINDOW: usize = 32 << 10;
 
-/// The head of the checkpoints: how many there are, and what was asked for as the size of a span.
+/// Size of the checkpoints' head: their number, and the requested size of a span.
 const HEAD: usize = 4 + 8;
 
-/// One of them: its offsets in the blob and in the tar, the number of bits before the one offset, and the window.
+/// Size of a checkpoint: its offsets in the blob and in the tar, the number of bits before the former, and the window.
 const CHECKPOINT: usize = 8 + 8 + 1 + WINDOW;
 
-/// The first bytes of every gzip stream (RFC 1952, section 2.3.1).
+/// First bytes of a gzip stream (RFC 1952, section 2.3.1).
 const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 
-/// Bytes before the first span: a gzip header, which has no more than its extra field and two short texts.
+/// Maximum number of bytes before the first span: a gzip header with its extra field and two short texts.
 const LONGEST_HEADER: u64 = 128 << 10;
 
-/// The largest span that is read in part, since it is in memory. Writers make spans of 4 MiB, unpacked.
+/// Size of the largest span for a partial read, since spans are held in memory. Writers make spans of 4 MiB, unpacked.
 const LARGEST: u64 = 64 << 20;
 
 const BLOCK: u64 = 512;
@@ -47,47 +47,48 @@ fn table<'a>(blob: &Ranged<'a>, limits: &Limits) -> Result<Toc<'a>, PartialError
     let ztoc = Ztoc::read(blob.ztoc.unwrap_or_default()).map_err(|error| PartialError::Unusable(error.to_string()))?;
     let spans = spans(&ztoc, blob.size).map_err(PartialError::Unusable)?;
     let members = members(&ztoc, &spans, limits).map_err(PartialError::Unusable)?;
-    // What lies before the first span has no digest, and nothing of it is needed. But it tells whether parts can be had.
+    // The bytes before the first span have no digest, and their content is not needed. Reading them shows whether the
+    // medium provides ranges.
     let start = spans.first().map(|span| span.stored.start).filter(|start| *start <= LONGEST_HEADER);
-    let start =
-        start.ok_or_else(|| PartialError::Unusable("its first span begins behind any gzip header".to_owned()))?;
+    let start = start
+        .ok_or_else(|| PartialError::Unusable("its first span begins after the longest gzip header".to_owned()))?;
     if !stored::bytes(blob, 0..start)?.starts_with(&MAGIC) {
-        return Err(PartialError::Unusable("the layer does not begin as gzip does".to_owned()));
+        return Err(PartialError::Unusable("the layer does not begin with a gzip header".to_owned()));
     }
     Ok(Toc { members, end: blob.size, read: start, streams: Streams::Spans(spans) })
 }
 
-/// The spans, which lie behind each other in the blob and in the tar.
+/// The spans, which are contiguous in the blob and in the tar.
 fn spans<'z>(ztoc: &Ztoc<'z>, size: u64) -> Result<Vec<Span<'z>>, String> {
     if ztoc.version != VERSION {
-        return Err(format!("it is of the version '{}', and only 0.9 is known", shown(ztoc.version)));
+        return Err(format!("its version '{}' is not supported, only 0.9 is", shown(ztoc.version)));
     }
     if ztoc.algorithm != GZIP {
-        return Err("it is of a layer that is not compressed by gzip".to_owned());
+        return Err("its layer is not compressed with gzip".to_owned());
     }
     if ztoc.packed != size {
-        return Err(format!("it is of a layer of {} bytes", ztoc.packed));
+        return Err(format!("it belongs to a layer of {} bytes", ztoc.packed));
     }
     let digests = ztoc.digests();
     let (count, size_said) = (digests.len(), ztoc.checkpoints.len().checked_sub(HEAD));
     let counts =
         [ztoc.last_span.checked_add(1), ztoc.checkpoints.first_chunk().map(|count| u32::from_le_bytes(*count).into())];
     if counts.iter().any(|said| *said != Some(count as u64)) || size_said != count.checked_mul(CHECKPOINT) {
-        return Err(format!("it has {count} digests of spans, and not as many places where they begin"));
+        return Err(format!("it has {count} digests of spans, but a different number of checkpoints"));
     }
     let places = part(ztoc.checkpoints, HEAD..)?.chunks_exact(CHECKPOINT).map(checkpoint);
-    let places = places.collect::<Option<Vec<_>>>().ok_or("a span begins where none can be")?;
+    let places = places.collect::<Option<Vec<_>>>().ok_or("a span begins at an invalid position")?;
     let mut spans = Vec::new();
     for (number, (digest, place)) in digests.zip(&places).enumerate() {
         let digest = digest.map_err(|error| error.to_string())?;
         let digest: Option<Digest> = std::str::from_utf8(digest).ok().and_then(|text| text.parse().ok());
-        let digest = digest.ok_or_else(|| format!("its span {number} has no digest that is known here"))?;
+        let digest = digest.ok_or_else(|| format!("its span {number} has no supported digest"))?;
         let (end, unpacked_end) =
             places.get(number + 1).map_or((size, ztoc.unpacked), |next| (next.packed, next.unpacked));
         let start = place.packed - u64::from(place.bits > 0);
         let is_first_right = number > 0 || place.unpacked == 0;
         if !is_first_right || start >= end || place.unpacked >= unpacked_end || end - start > LARGEST {
-            return Err(format!("its span {number} is none, or larger than {LARGEST} bytes"));
+            return Err(format!("its span {number} is invalid, or larger than {LARGEST} bytes"));
         }
         let known = usize::try_from(place.unpacked).unwrap_or(usize::MAX).min(WINDOW);
         spans.push(Span {
@@ -101,11 +102,11 @@ fn spans<'z>(ztoc: &Ztoc<'z>, size: u64) -> Result<Vec<Span<'z>>, String> {
     Ok(spans)
 }
 
-/// A place between two blocks of a gzip stream.
+/// A boundary between two blocks of a gzip stream.
 struct Checkpoint<'z> {
-    /// Offset in the blob of the first whole byte behind it.
+    /// Offset in the blob of the first whole byte after it.
     packed: u64,
-    /// Bits behind it that are the highest of the byte before.
+    /// Number of bits after it in the byte before, where they are the highest.
     bits: u8,
     unpacked: u64,
     window: &'z [u8],
@@ -118,16 +119,16 @@ fn checkpoint(bytes: &[u8]) -> Option<Checkpoint<'_>> {
     (packed > 0 && bits < 8).then_some(Checkpoint { packed, bits, unpacked, window })
 }
 
-/// The members of the tar, which lie in it one behind the other.
+/// The members of the tar, in order.
 fn members(ztoc: &Ztoc<'_>, spans: &[Span<'_>], limits: &Limits) -> Result<Vec<TableMember>, String> {
     let mut listing = Listing::new(limits);
     let mut members = Vec::new();
-    // Where the next member's header may begin.
+    // Earliest offset of the next member's header.
     let mut header: u64 = 0;
     for file in ztoc.files() {
         let file = file.map_err(|error| error.to_string())?;
         let wrong = |what: &str| format!("'{}' {what}", shown(file.name));
-        let number = |number: u64| u32::try_from(number).map_err(|_number| wrong("has a number that no tar has"));
+        let number = |number: u64| u32::try_from(number).map_err(|_number| wrong("has a number too large for a tar"));
         let entry = listing.entry(&ListedLayer {
             name: file.name,
             kind: file.kind,
@@ -137,11 +138,11 @@ fn members(ztoc: &Ztoc<'_>, spans: &[Span<'_>], limits: &Limits) -> Result<Vec<T
             device: (number(file.device.0)?, number(file.device.1)?),
         })?;
         if file.is_sparse {
-            return Err(wrong("has holes: where its bytes are is not told"));
+            return Err(wrong("has holes at unknown positions"));
         }
         let end = file.offset.checked_add(entry.size).filter(|end| *end <= ztoc.unpacked);
         let is_behind = file.offset >= header + BLOCK && file.offset % BLOCK == 0;
-        let Some(end) = end.filter(|_| is_behind) else { return Err(wrong("lies where no file can be in the tar")) };
+        let Some(end) = end.filter(|_| is_behind) else { return Err(wrong("lies at an invalid position in the tar")) };
         header = end.next_multiple_of(BLOCK);
         let chunks = if entry.kind == EntryKind::File { chunks(file.offset..end, spans) } else { Vec::new() };
         members.push(TableMember { entry, chunks });
@@ -149,7 +150,7 @@ fn members(ztoc: &Ztoc<'_>, spans: &[Span<'_>], limits: &Limits) -> Result<Vec<T
     Ok(members)
 }
 
-/// A range of the tar, by the spans that it lies in.
+/// Splits a range of the tar at the boundaries of spans.
 fn chunks(file: Range<u64>, spans: &[Span<'_>]) -> Vec<TableChunk> {
     let first = spans.partition_point(|span| span.unpacked.end <= file.start);
     let of_file = spans.iter().enumerate().skip(first).take_while(|(_, span)| span.unpacked.start < file.end);

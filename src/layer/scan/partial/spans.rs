@@ -1,5 +1,5 @@
-//! Spans: parts of one gzip stream that can be unpacked by themselves, since somebody noted where blocks begin and what lies
-//! before them. A span is verified as it is stored, before anything of it is unpacked.
+//! Spans: independent parts of a gzip stream, for which a zTOC has the block boundaries and the window of bytes before
+//! each. The stored bytes of a span are verified before they are decoded.
 
 use std::io::{self, Read as _};
 use std::ops::Range;
@@ -10,33 +10,33 @@ use unpack::inflate::CheckpointDecoder;
 use super::piece_error::PieceError;
 use super::stored::StoredEntries;
 
-/// A part of a gzip stream.
+/// A span of a gzip stream.
 #[derive(Debug)]
 pub(super) struct Span<'z> {
-    /// Its bytes in the blob. Its last byte may be the first one of the next span, too.
+    /// Range in the blob. Its last byte may also be the first one of the next span.
     pub(super) stored: Range<u64>,
-    /// The bit of its first byte that it begins with.
+    /// Bit offset in its first byte.
     pub(super) bit: u8,
-    /// Its bytes in what is unpacked; at least one.
+    /// Range in the unpacked stream; never empty.
     pub(super) unpacked: Range<u64>,
-    /// What was unpacked before: 32 KiB, or less at the beginning.
+    /// Unpacked bytes before it: 32 KiB, or fewer at the beginning.
     pub(super) window: &'z [u8],
-    /// Of its bytes as they are stored.
+    /// Digest of its stored bytes.
     pub(super) digest: Digest,
 }
 
-/// Unpacks spans.
+/// Decodes spans.
 pub(super) struct Spans<'a, 'z> {
     stored: StoredEntries<'a>,
     all: &'z [Span<'z>],
-    /// The bytes of the open span, as they are stored, and where in the blob they end.
+    /// The stored bytes of the open span, and their end in the blob.
     bytes: Vec<u8>,
     end: u64,
     is_last: bool,
     decoder: CheckpointDecoder,
-    /// Bytes of the span that are not unpacked yet.
+    /// Unpacked bytes of the span that are left.
     left: u64,
-    /// What of the piece that was unpacked last nobody took yet.
+    /// The part of the last decoded chunk that is not read yet.
     ready: Range<usize>,
 }
 
@@ -46,14 +46,14 @@ impl<'a, 'z> Spans<'a, 'z> {
         Self { stored, all, bytes, end: 0, is_last: false, decoder, left: 0, ready: 0..0 }
     }
 
-    /// Goes to the first byte of the span of this number.
+    /// Opens the span with this number.
     pub(super) fn open(&mut self, number: usize) -> Result<(), PieceError> {
         let span = self.all.get(number).ok_or(PieceError::NoSpan)?;
-        // Until all of it is there, none of it is.
+        // The span stays empty until it has been read and verified completely.
         let mut bytes = std::mem::take(&mut self.bytes);
         self.left = 0;
         self.ready = 0..0;
-        // The byte that two spans share was read already.
+        // The byte that two spans share was read with the first one.
         let shared = usize::from(!bytes.is_empty() && self.end == span.stored.start + 1);
         bytes.drain(..bytes.len() - shared);
         let rest = span.stored.start + shared as u64..span.stored.end;
@@ -73,7 +73,7 @@ impl<'a, 'z> Spans<'a, 'z> {
         Ok(())
     }
 
-    /// Bytes of the blob that were read.
+    /// Bytes of the blob read so far.
     pub(super) const fn read_so_far(&self) -> u64 {
         self.stored.read_so_far()
     }
@@ -85,13 +85,13 @@ impl<'a, 'z> Spans<'a, 'z> {
         if count > enough && !self.is_last {
             return Err(PieceError::SpanEnd);
         }
-        // Behind the last span there may be padding, of which a zTOC knows nothing.
+        // The last span may be followed by padding, which the zTOC does not cover.
         self.ready = 0..count.min(enough);
         self.left -= self.ready.len() as u64;
         Ok(())
     }
 
-    /// Reads the next bytes of the open span into `buffer` and returns how many; none at its end.
+    /// Reads bytes of the open span into `buffer` and returns their number; 0 at its end.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, PieceError> {
         if self.ready.is_empty() && self.left > 0 {
             self.unpack()?;

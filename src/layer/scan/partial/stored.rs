@@ -1,5 +1,5 @@
-//! The bytes of a blob as stored, read forward with jumps. Registries are asked for ranges, so a range grows as long as one
-//! reads on, and small gaps are read through.
+//! Reads the stored bytes of a blob forward, with jumps. A registry serves ranges, so ranges grow while reading is
+//! sequential, and small gaps are read through.
 
 use std::fmt;
 use std::io::{self, BufRead, Read};
@@ -11,32 +11,32 @@ use unpack::pipe::Cancel;
 
 use super::{OpenRange, Ranged};
 
-/// The first range that is asked for at a place, and the largest.
+/// Sizes of the first range at a position, and of the largest.
 const WINDOW: Range<u64> = 1 << 20..16 << 20;
 
 const BUFFER: usize = 128 << 10;
 
-/// A blob, at some place of it. Its own methods return the error of the medium as it is; its readers get it in an
-/// [`UnpackError`], so that it can be distinguished from theirs.
+/// A blob and the position in it. Its own methods return the error of the medium unchanged; its readers get it in an
+/// [`UnpackError`], which distinguishes it from theirs.
 pub(super) struct StoredEntries<'a> {
     open: &'a OpenRange<'a>,
-    /// Gaps up to this size are read and dropped.
+    /// Maximum size of a gap that is read and dropped.
     gap: u64,
-    /// Bytes of the blob that may be asked for.
+    /// Number of bytes of the blob that may be requested.
     size: u64,
     meter: &'a dyn Meter,
     cancel: &'a Cancel,
-    /// What goes on at `at` plus the buffered bytes.
+    /// Reader of the bytes behind the buffered ones, which begin at `at`.
     reader: Option<Box<dyn Read + Send + 'a>>,
-    /// Bytes that the reader has left.
+    /// Bytes left in the reader.
     left: u64,
     window: u64,
     buffer: Box<[u8]>,
-    /// What of the buffer was not taken yet.
+    /// The part of the buffer that is not read yet.
     ready: Range<usize>,
     /// Offset in the blob of the first of these bytes.
     at: u64,
-    /// Nothing is handed out from here on.
+    /// End of the readable range.
     end: u64,
     read: u64,
 }
@@ -48,7 +48,7 @@ impl fmt::Debug for StoredEntries<'_> {
 }
 
 impl<'a> StoredEntries<'a> {
-    /// The first `size` bytes of a blob.
+    /// Reads the first `size` bytes of a blob.
     pub(super) fn new(blob: &'a Ranged<'a>, size: u64, meter: &'a dyn Meter, cancel: &'a Cancel) -> Self {
         Self {
             open: blob.open,
@@ -67,7 +67,7 @@ impl<'a> StoredEntries<'a> {
         }
     }
 
-    /// Goes to a range of the blob, which begins at or behind the place where the reading is.
+    /// Goes to a range of the blob that begins at or after the current position.
     pub(super) fn seek(&mut self, range: &Range<u64>) -> io::Result<()> {
         self.end = range.start.min(self.size);
         let buffered = self.ready.len() as u64;
@@ -91,12 +91,12 @@ impl<'a> StoredEntries<'a> {
         Ok(())
     }
 
-    /// Bytes that were had from the medium.
+    /// Bytes received from the medium.
     pub(super) const fn read_so_far(&self) -> u64 {
         self.read
     }
 
-    /// The bytes at hand, or the next ones where none are; none at the end.
+    /// Returns the buffered bytes, and reads more if there are none; empty at the end.
     fn at_hand(&mut self) -> io::Result<&[u8]> {
         if self.at < self.end && self.ready.is_empty() {
             self.fill()?;
@@ -118,9 +118,9 @@ impl<'a> StoredEntries<'a> {
             self.left = end - self.at;
         }
         let Some(reader) = &mut self.reader else {
-            return Err(io::Error::new(io::ErrorKind::Unsupported, "it is kept where only whole blobs can be had"));
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "its source only provides whole blobs"));
         };
-        // What lies behind the end may never be wanted.
+        // The bytes after the end may never be needed.
         let wanted = self.left.min(self.end - self.at);
         let most = usize::try_from(wanted).unwrap_or(usize::MAX).min(self.buffer.len());
         let count = loop {
@@ -130,7 +130,7 @@ impl<'a> StoredEntries<'a> {
             }
         };
         if count == 0 {
-            let what = format!("the blob ends at its byte {}, too early", self.at);
+            let what = format!("the blob ends early, at byte {}", self.at);
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what));
         }
         self.ready = 0..count;
@@ -140,12 +140,12 @@ impl<'a> StoredEntries<'a> {
     }
 }
 
-/// All bytes of a range, whose length was bounded. An error is that of the medium.
+/// Reads all bytes of a range, whose size the caller has limited. An error is that of the medium.
 pub(super) fn bytes(blob: &Ranged<'_>, range: Range<u64>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let wanted = range.end - range.start;
     let reader = (blob.open)(range)?;
-    let none = || io::Error::new(io::ErrorKind::Unsupported, "it is kept where only whole blobs can be had");
+    let none = || io::Error::new(io::ErrorKind::Unsupported, "its source only provides whole blobs");
     let read = io::copy(&mut reader.ok_or_else(none)?.take(wanted), &mut bytes)?;
     if read < wanted {
         let what = format!("the blob ends {} bytes early", wanted - read);

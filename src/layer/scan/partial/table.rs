@@ -1,5 +1,6 @@
-//! Tables of contents: JSON with an entry for each member of the tar and each further chunk of a file. eStargz and zstd:chunked
-//! have it from CRFS. What a writer never writes is refused: the layer is then read whole.
+//! Tables of contents: JSON with an entry for each member of the tar and for each further chunk of a file. eStargz and
+//! zstd:chunked inherited the format from CRFS. Content that no writer produces is refused: the layer is then read
+//! whole.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,34 +16,34 @@ use super::listing::{ListedLayer, Listing, shown};
 #[derive(Debug)]
 pub(super) struct TableMember {
     pub(super) entry: Entry,
-    /// The content of a file: each begins where the one before ends, and together they are all of it.
+    /// Chunks of a file's content: contiguous, and together complete.
     pub(super) chunks: Vec<TableChunk>,
 }
 
-/// A piece of a file.
+/// A chunk of a file.
 #[derive(Debug)]
 pub(super) struct TableChunk {
     /// Offset in the file.
     pub(super) offset: u64,
-    /// Bytes, unpacked; never none.
+    /// Unpacked size in bytes; never 0.
     pub(super) size: u64,
-    /// The compressed stream that it lies in, in the blob. What follows on it in the stream may lie there too.
+    /// Range in the blob of its compressed stream, which may hold following chunks too.
     pub(super) stored: Range<u64>,
-    /// Unpacked bytes of that stream before it.
+    /// Number of unpacked bytes before it in that stream.
     pub(super) inner: u64,
     pub(super) seal: Seal,
 }
 
-/// By what the bytes of a chunk are verified.
+/// Verification of a chunk.
 #[derive(Debug)]
 pub(super) enum Seal {
-    /// Their digest.
+    /// Digest of the unpacked bytes.
     Digest(Digest),
-    /// The digest of the span of this number, in which they are stored.
+    /// Number of the span that stores it, which has a digest.
     Span(usize),
 }
 
-/// An entry as it is written.
+/// An entry of the JSON.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Raw {
@@ -65,17 +66,18 @@ struct Raw {
     inner_offset: u64,
     #[serde(default)]
     chunk_offset: u64,
-    /// 0: all that is left of the file.
+    /// 0 stands for the rest of the file.
     #[serde(default)]
     chunk_size: u64,
     #[serde(default)]
     chunk_digest: String,
-    /// Of the whole file.
+    /// Digest of the whole file.
     #[serde(default)]
     digest: String,
 }
 
-/// Reads a table, which begins at the byte `start` of the blob. `own` are files in the root that are no files of the image.
+/// Parses a table, which begins at the byte `start` of the blob. `own` are files in the root that do not belong to the
+/// image.
 pub(super) fn parse(json: &[u8], start: u64, own: &[&str], limits: &Limits) -> Result<Vec<TableMember>, String> {
     let listing = Listing::new(limits);
     let mut builder = Builder { listing, end: start, members: Vec::new(), open: None, last: (0, 0) };
@@ -83,7 +85,7 @@ pub(super) fn parse(json: &[u8], start: u64, own: &[&str], limits: &Limits) -> R
     (&mut builder).deserialize(&mut json).and_then(|()| json.end()).map_err(|error| error.to_string())?;
     builder.close()?;
     let mut members = builder.members;
-    // A stream ends where the next one begins.
+    // A stream ends at the beginning of the next one.
     let mut next = start..start;
     for chunk in members.iter_mut().rev().flat_map(|member| member.chunks.iter_mut().rev()) {
         let end = if chunk.stored.start == next.start { next.end } else { next.start };
@@ -94,24 +96,24 @@ pub(super) fn parse(json: &[u8], start: u64, own: &[&str], limits: &Limits) -> R
     Ok(members)
 }
 
-/// Puts members together, entry by entry, so that nothing large stays but what is returned.
+/// Assembles members entry by entry, so that only the result takes memory.
 struct Builder<'a> {
     listing: Listing<'a>,
-    /// Where the table begins in the blob.
+    /// Offset of the table in the blob.
     end: u64,
     members: Vec<TableMember>,
-    /// The file whose chunks are coming.
+    /// The file whose chunks are being read.
     open: Option<Open>,
-    /// Where the last chunk's stream begins in the blob, and where the chunk ends in that stream.
+    /// Offset in the blob of the last chunk's stream, and the end of the chunk in that stream.
     last: (u64, u64),
 }
 
 struct Open {
     name: String,
     member: TableMember,
-    /// Bytes of the file that its chunks so far are.
+    /// Bytes of the file that its chunks so far cover.
     covered: u64,
-    /// Of the whole file, as it is written.
+    /// Digest of the whole file, as written.
     digest: String,
 }
 
@@ -139,11 +141,11 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// The entry of a member.
+    /// Converts the entry of a member.
     fn entry(&mut self, raw: &Raw) -> Result<Entry, String> {
-        // Writers put this in place of bytes that are no UTF-8: what the name was is not known.
+        // Writers put this in place of bytes that are not UTF-8, so the real name is unknown.
         if raw.name.contains('\u{fffd}') || raw.link_name.contains('\u{fffd}') {
-            return Err(format!("'{}' is not spelled as in the tar", shown(raw.name.as_bytes())));
+            return Err(format!("the real name of '{}' is unknown", shown(raw.name.as_bytes())));
         }
         self.listing.entry(&ListedLayer {
             name: raw.name.as_bytes(),
@@ -155,18 +157,18 @@ impl Builder<'_> {
         })
     }
 
-    /// Adds a chunk to its file. Writers write forward: what goes back would be read twice.
+    /// Adds a chunk to its file. Writers write forward; a chunk that goes backwards would be read twice.
     fn chunk(&mut self, open: &mut Open, raw: &Raw) -> Result<(), String> {
         let wrong = |what: &str| Err(format!("a chunk of '{}' {what}", shown(raw.name.as_bytes())));
         let left = open.member.entry.size - open.covered;
         let size = if raw.chunk_size == 0 { left } else { raw.chunk_size };
         if raw.chunk_offset != open.covered || size == 0 || size > left {
-            return wrong("does not follow on the one before");
+            return wrong("does not follow the previous one");
         }
         let (last, inner) = self.last;
         let is_behind = raw.offset > last || (raw.offset == last && raw.inner_offset >= inner);
         let Some(end) = raw.inner_offset.checked_add(size).filter(|_| is_behind && raw.offset < self.end) else {
-            return wrong("lies where none can be in the blob");
+            return wrong("lies at an invalid position in the blob");
         };
         let digest = if raw.chunk_digest.is_empty() { &open.digest } else { &raw.chunk_digest };
         let is_all = size == open.member.entry.size;
@@ -181,11 +183,11 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Ends the file whose chunks were coming.
+    /// Completes the file whose chunks were being read.
     fn close(&mut self) -> Result<(), String> {
         let Some(open) = self.open.take() else { return Ok(()) };
         if open.covered != open.member.entry.size {
-            return Err(format!("the chunks of '{}' are not all of it", shown(open.name.as_bytes())));
+            return Err(format!("the chunks of '{}' do not cover it", shown(open.name.as_bytes())));
         }
         self.members.push(open.member);
         Ok(())
@@ -230,7 +232,7 @@ impl<'de> Visitor<'de> for &mut Builder<'_> {
     }
 }
 
-/// The list in it.
+/// The list of entries.
 struct TableEntries<'a, 'b>(&'a mut Builder<'b>);
 
 impl<'de> DeserializeSeed<'de> for TableEntries<'_, '_> {

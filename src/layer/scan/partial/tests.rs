@@ -14,13 +14,13 @@ pub(super) mod seekable;
 
 const BOTH: [Form; 2] = [Form::EStargz, Form::ZstdChunked];
 
-/// A change of a table before it is sealed.
+/// Changes a table before it is sealed.
 type Edit = Box<dyn Fn(&mut Value)>;
 
-/// GPU code between two ends of a library, as large as needed.
+/// GPU code between the two ends of a library of any size.
 const LIBRARY: &[u8] = include_bytes!("../../../../fixtures/elf/gpu-code/gpu-code.so");
 
-/// A tar of every kind of entry.
+/// A tar with every kind of entry.
 pub(super) fn tar() -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     let mut noise = fastrand::Rng::with_seed(1);
@@ -54,7 +54,7 @@ pub(super) fn tar() -> Vec<u8> {
     builder.into_inner().unwrap()
 }
 
-/// Reads a layer in part, and says what of it was read.
+/// Reads a layer in part, and returns the ranges read too.
 fn part(layer: &Layer, limits: &Limits) -> (Result<Partly, ScanError>, Vec<Range<u64>>) {
     let asked = Mutex::new(Vec::new());
     let open = |range: Range<u64>| -> io::Result<Option<Box<dyn Read + Send>>> {
@@ -88,10 +88,10 @@ fn whole(layer: &Layer) -> LayerScan {
 }
 
 #[test]
-fn the_answers_are_those_of_the_whole_layer() {
+fn the_findings_equal_those_of_the_whole_layer() {
     for form in BOTH {
         for chunk in [63, 1000, 4096, 1 << 20] {
-            // What is in the tables of writers besides what is needed.
+            // Writers put more into their tables than is needed.
             let layer = convert(&tar(), form, chunk, &|table| {
                 table["entries"][0]["xattrs"] = json!({"user.a": "AAAA"});
             });
@@ -116,7 +116,7 @@ fn the_answers_are_those_of_the_whole_layer() {
 }
 
 #[test]
-fn what_nobody_looks_into_is_not_read() {
+fn pieces_that_no_extractor_needs_are_not_read() {
     let mut builder = tar::Builder::new(Vec::new());
     let mut noise = fastrand::Rng::with_seed(1);
     let content: Vec<u8> = std::iter::repeat_with(|| noise.u8(..)).take(12 << 20).collect();
@@ -138,7 +138,7 @@ fn what_nobody_looks_into_is_not_read() {
 }
 
 #[test]
-fn damage_names_file_chunk_and_place_and_never_passes() {
+fn damage_is_reported_with_file_chunk_and_position() {
     for (form, chunk, least) in BOTH.into_iter().flat_map(|form| [(form, 4096, 10), (form, 1 << 20, 250)]) {
         let layer = convert(&tar(), form, chunk, &|_| {});
         let expected = whole(&layer);
@@ -150,7 +150,7 @@ fn damage_names_file_chunk_and_place_and_never_passes() {
             blob[at] ^= 1 << random.u8(..8);
             let damaged = Layer { blob, annotations: layer.annotations.clone(), diff_id: String::new() };
             match part(&damaged, &Limits::default()).0 {
-                // What nobody needs may be damaged: headers of the tar, which the table repeats, and what is passed over.
+                // Unused bytes may be damaged: tar headers, which the table repeats, and skipped ranges.
                 Ok(Partly::Scanned { scan, .. }) => assert_eq!(scan.found, by_index(&expected, &scan)),
                 Ok(Partly::Whole(why)) => assert!(why.contains("footer"), "{why}"),
                 Err(error) => told.push(error.to_string()),
@@ -166,14 +166,14 @@ fn damage_names_file_chunk_and_place_and_never_passes() {
     }
 }
 
-/// What was found in a whole layer, by the places of entries in another scan of it.
+/// The findings of a whole layer, by the indexes of the entries in another scan of it.
 pub(super) fn by_index(all: &LayerScan, other: &LayerScan) -> BTreeMap<usize, Vec<Result<Found, crate::model::Gap>>> {
     let place = |index: usize| other.entries.iter().position(|entry| entry.path == all.entries[index].path).unwrap();
     all.found.iter().map(|(index, found)| (place(*index), found.clone())).collect()
 }
 
 #[test]
-fn a_table_that_no_writer_writes_is_not_used() {
+fn an_invalid_table_is_not_used() {
     let set = |index: usize, key: &'static str, value: Value| {
         move |table: &mut Value| {
             table["entries"][index][key] = value.clone();
@@ -189,16 +189,16 @@ fn a_table_that_no_writer_writes_is_not_used() {
                 let digest = table["entries"][0]["digest"].clone();
                 table["entries"][0]["chunkDigest"] = digest;
             }),
-            "are not all of it",
+            "do not cover it",
         ),
-        (Box::new(set(0, "chunkOffset", json!(1))), "does not follow on the one before"),
-        (Box::new(set(0, "chunkSize", json!(1_u64 << 40))), "does not follow on the one before"),
-        (Box::new(set(0, "offset", json!(1_u64 << 40))), "lies where none can be"),
-        (Box::new(set(1, "offset", json!(0))), "lies where none can be"),
-        (Box::new(set(0, "innerOffset", json!(u64::MAX))), "lies where none can be"),
+        (Box::new(set(0, "chunkOffset", json!(1))), "does not follow the previous one"),
+        (Box::new(set(0, "chunkSize", json!(1_u64 << 40))), "does not follow the previous one"),
+        (Box::new(set(0, "offset", json!(1_u64 << 40))), "lies at an invalid position"),
+        (Box::new(set(1, "offset", json!(0))), "lies at an invalid position"),
+        (Box::new(set(0, "innerOffset", json!(u64::MAX))), "lies at an invalid position"),
         (Box::new(set(0, "chunkDigest", json!("md5:00"))), "has no digest"),
         (Box::new(set(0, "name", json!("a".repeat(5000)))), "a path of 5000 bytes"),
-        (Box::new(set(0, "name", json!("a\u{fffd}b"))), "is not spelled as in the tar"),
+        (Box::new(set(0, "name", json!("a\u{fffd}b"))), "the real name of"),
         (Box::new(set(0, "type", json!("door"))), "unknown type 'door'"),
         (Box::new(set(0, "type", json!("symlink"))), "a link without a target"),
         (Box::new(set(0, "type", json!("chunk"))), "follows no file"),
@@ -223,7 +223,7 @@ fn a_table_that_no_writer_writes_is_not_used() {
 }
 
 #[test]
-fn of_two_entries_with_one_name_the_last_counts_as_in_the_tar() {
+fn the_last_of_two_entries_with_one_name_counts_as_in_a_tar() {
     for form in BOTH {
         let layer = convert(&tar(), form, 1 << 20, &|table| {
             let copy = table["entries"][8].clone();
@@ -236,7 +236,7 @@ fn of_two_entries_with_one_name_the_last_counts_as_in_the_tar() {
 }
 
 #[test]
-fn whatever_numbers_a_table_has_nothing_panics_and_nothing_wrong_is_found() {
+fn random_numbers_in_a_table_cause_no_panic_and_no_wrong_findings() {
     const KEYS: [&str; 6] = ["size", "offset", "innerOffset", "chunkOffset", "chunkSize", "mode"];
     let numbers = [0, 1, 22, 23, 4096, 1 << 32, i64::MAX as u64, u64::MAX];
     let mut random = fastrand::Rng::with_seed(3);
@@ -255,7 +255,7 @@ fn whatever_numbers_a_table_has_nothing_panics_and_nothing_wrong_is_found() {
                 Ok(Partly::Scanned { scan, .. }) => {
                     became[0] += 1;
                     let found = by_index(&expected, &scan);
-                    // A file whose size is said to be none has no content.
+                    // A file with size 0 has no content.
                     assert!(
                         scan.found.iter().all(|(index, answers)| found.get(index) == Some(answers)),
                         "{key} {number}"
@@ -271,7 +271,7 @@ fn whatever_numbers_a_table_has_nothing_panics_and_nothing_wrong_is_found() {
 }
 
 #[test]
-fn a_table_of_another_digest_is_damage() {
+fn a_table_with_the_wrong_digest_is_damage() {
     for form in BOTH {
         let mut layer = convert(&tar(), form, 1 << 20, &|_| {});
         for value in layer.annotations.values_mut().filter(|value| value.starts_with("sha256:")) {
@@ -283,7 +283,7 @@ fn a_table_of_another_digest_is_damage() {
 }
 
 #[test]
-fn a_chunk_that_is_another_by_its_digest_or_longer_or_shorter_is_damage() {
+fn a_chunk_with_the_wrong_digest_or_size_is_damage() {
     for form in BOTH {
         for (key, value, expected) in [
             ("chunkDigest", json!(seekable::digest(b"other")), "the table of contents says"),
@@ -331,5 +331,5 @@ fn a_medium_without_ranges_is_read_whole() {
     };
     let meter = NoProgress.begin("layer", None);
     let Ok(Partly::Whole(why)) = scan_partly(&blob, &Limits::default(), &*meter, &Cancel::default()) else { panic!() };
-    assert!(why.contains("only whole blobs can be had"), "{why}");
+    assert!(why.contains("only provides whole blobs"), "{why}");
 }

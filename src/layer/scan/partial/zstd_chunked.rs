@@ -1,5 +1,5 @@
-//! zstd:chunked (containers/storage, `docs/containers-storage-zstd-chunked.md` and `pkg/chunked`): zstd frames that can be
-//! found by themselves. The table is in a skippable frame at the end, and annotations say where.
+//! zstd:chunked (containers/storage, `docs/containers-storage-zstd-chunked.md` and `pkg/chunked`): independent zstd
+//! frames. A skippable frame at the end holds the table, and annotations have its position.
 
 use std::io::Read as _;
 
@@ -9,13 +9,13 @@ use super::super::Compression;
 use super::pieces::{self, Streams};
 use super::{Annotations, PartialError, Ranged, TableFormat, Toc, stored, table, verify};
 
-/// What the annotations begin with: today, and until containers/storage 1.44.
+/// Prefix of the annotations: the current one, and that before containers/storage 1.44.
 const PREFIXES: [&str; 2] = ["io.github.containers.zstd-chunked", "io.containers.zstd-chunked"];
 
-/// The one form of table that there is.
+/// The only type of table.
 const CRFS: u64 = 1;
 
-/// Bytes of a skippable frame's header (RFC 8878, section 3.1.2).
+/// Size of a skippable frame's header, in bytes (RFC 8878, section 3.1.2).
 const FRAME_HEADER: u64 = 8;
 
 pub(super) const FORMAT: TableFormat = TableFormat {
@@ -25,7 +25,7 @@ pub(super) const FORMAT: TableFormat = TableFormat {
     table,
 };
 
-/// Where the table is, and its digest, as the annotations write them.
+/// The annotations with the table's position and digest.
 fn promise(annotations: &Annotations) -> Option<(&str, &str)> {
     PREFIXES.iter().find_map(|prefix| {
         let get = |name| annotations.get(&format!("{prefix}.{name}")).map(String::as_str);
@@ -39,14 +39,15 @@ fn table<'a>(blob: &Ranged<'a>, limits: &Limits) -> Result<Toc<'a>, PartialError
     let digest: Digest = digest.parse().map_err(|error| PartialError::Unusable(format!("{error}")))?;
     let numbers: Option<Vec<u64>> = position.split(':').map(|number| number.parse().ok()).collect();
     let Some([offset, packed, unpacked, CRFS]) = numbers.as_deref() else {
-        return Err(unusable("the annotation of its descriptor tells no place that is known here"));
+        return Err(unusable("the position in the annotations of its descriptor is not supported"));
     };
     if (*packed).max(*unpacked) > limits.toc {
         let what = format!("it has {unpacked} bytes");
         return Err(PartialError::Unusable(OverLimit::new(what, "toc", limits.toc).to_string()));
     }
     let end = offset.checked_add(*packed).filter(|end| *end <= blob.size && *offset >= FRAME_HEADER);
-    let end = end.ok_or_else(|| unusable("the place that its descriptor tells lies outside of the blob"))?;
+    let end =
+        end.ok_or_else(|| unusable("the position in the annotations of its descriptor is outside of the blob"))?;
     let bytes = stored::bytes(blob, *offset..end)?;
     verify(&format!("the table of contents at byte {offset} of the blob"), &bytes, &digest)?;
     let json = unpack(&bytes, *unpacked, limits)
@@ -60,5 +61,5 @@ fn unpack(bytes: &[u8], size: u64, limits: &Limits) -> std::io::Result<Vec<u8>> 
     let unpacked = pieces::unpacked(bytes, Compression::Zstd, limits)?;
     let mut json = Vec::new();
     std::io::copy(&mut unpacked.take(size.saturating_add(1)), &mut json)?;
-    if json.len() as u64 == size { Ok(json) } else { Err(std::io::Error::other("it has another size")) }
+    if json.len() as u64 == size { Ok(json) } else { Err(std::io::Error::other("its size is not as announced")) }
 }

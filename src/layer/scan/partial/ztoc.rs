@@ -1,27 +1,28 @@
-//! zTOCs, the tables that a SOCI index has for its layers (soci-snapshotter, `ztoc/fbs/ztoc.fbs`), as bytes: FlatBuffers
+//! Parser of zTOCs, the tables of a SOCI index for its layers (soci-snapshotter, `ztoc/fbs/ztoc.fbs`): FlatBuffers
 //! (`flatbuffers.dev/internals`), of which only tables, strings, vectors and numbers occur.
 //!
-//! Read here by hand: what is generated from a schema needs `unsafe`. Offsets may lead anywhere, also to one place many times.
+//! It is handwritten because code generated from a schema needs `unsafe`. Offsets may point anywhere, and several times
+//! to one place.
 
-/// What is wrong with the bytes, and where.
+/// A malformed zTOC: the error and its position.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it is no zTOC: {0} at its byte {1}")]
+#[error("it is not a valid zTOC: {0} at byte {1}")]
 pub(super) struct Malformed(&'static str, usize);
 
 /// A zTOC.
 #[derive(Debug)]
 pub(super) struct Ztoc<'z> {
     pub(super) version: &'z [u8],
-    /// Bytes of the layer as it is stored.
+    /// Size of the stored layer, in bytes.
     pub(super) packed: u64,
-    /// Bytes of the tar inside, up to where its writer stopped to read.
+    /// Size of the tar inside, in bytes, up to where the writer stopped reading.
     pub(super) unpacked: u64,
-    /// How the layer is compressed; 1 is gzip.
+    /// Compression of the layer; 1 is gzip.
     pub(super) algorithm: u8,
-    /// The number of the last span.
+    /// Number of the last span.
     pub(super) last_span: u64,
     digests: FlatVector<'z>,
-    /// Where spans begin (`ztoc/compression/gzip_zinfo.c`, `zinfo_to_blob`).
+    /// Positions of the spans (`ztoc/compression/gzip_zinfo.c`, `zinfo_to_blob`).
     pub(super) checkpoints: &'z [u8],
     files: FlatVector<'z>,
 }
@@ -31,13 +32,13 @@ pub(super) struct Ztoc<'z> {
 pub(super) struct ZtocFile<'z> {
     pub(super) name: &'z [u8],
     pub(super) kind: &'z [u8],
-    /// Where its content begins in the tar.
+    /// Offset of its content in the tar.
     pub(super) offset: u64,
     pub(super) size: u64,
     pub(super) link: &'z [u8],
     pub(super) mode: u64,
     pub(super) device: (u64, u64),
-    /// Whether it has holes, so that its size is not that of its content in the tar.
+    /// True if the file is sparse, so that its size differs from that of its content in the tar.
     pub(super) is_sparse: bool,
 }
 
@@ -45,8 +46,8 @@ impl<'z> Ztoc<'z> {
     pub(super) fn read(bytes: &'z [u8]) -> Result<Self, Malformed> {
         let root = ZtocTable::at(bytes, follow(bytes, 0)?)?;
         let missing = |what| Malformed(what, root.at);
-        let toc = root.table(4)?.ok_or_else(|| missing("there is no list of files"))?;
-        let compression = root.table(5)?.ok_or_else(|| missing("there is nothing of its compression"))?;
+        let toc = root.table(4)?.ok_or_else(|| missing("it has no list of files"))?;
+        let compression = root.table(5)?.ok_or_else(|| missing("it has no compression information"))?;
         Ok(Self {
             version: root.text(0)?,
             packed: root.long(2)?,
@@ -62,12 +63,12 @@ impl<'z> Ztoc<'z> {
         })
     }
 
-    /// The digests of the spans as they are stored.
+    /// Digests of the spans' stored bytes.
     pub(super) fn digests(&self) -> impl ExactSizeIterator<Item = Result<&'z [u8], Malformed>> {
         self.digests.elements().map(|(bytes, at)| text(bytes, follow(bytes, at)?))
     }
 
-    /// The members of the tar. All of them together are not more than the zTOC's own bytes.
+    /// Members of the tar. Their total size is limited to that of the zTOC.
     pub(super) fn files(&self) -> impl Iterator<Item = Result<ZtocFile<'z>, Malformed>> {
         let mut left = self.files.bytes.len();
         self.files.elements().map(move |(bytes, at)| {
@@ -84,8 +85,8 @@ impl<'z> Ztoc<'z> {
                 is_sparse: false,
             };
             let own = file.name.len() + file.link.len() + 4 * records.count;
-            left = left.checked_sub(own).ok_or(Malformed("there is more than it has bytes for", table.at))?;
-            // Not only attributes: all of the member's PAX records.
+            left = left.checked_sub(own).ok_or(Malformed("its elements exceed its size", table.at))?;
+            // These include all PAX records of the member, not only extended attributes.
             let mut is_sparse = false;
             for (bytes, at) in records.elements() {
                 is_sparse |= ZtocTable::at(bytes, follow(bytes, at)?)?.text(0)?.starts_with(b"GNU.sparse.");
@@ -95,7 +96,7 @@ impl<'z> Ztoc<'z> {
     }
 }
 
-/// A table, and where it says which fields it has.
+/// A table, with the position of its list of fields.
 #[derive(Clone, Copy, Debug)]
 struct ZtocTable<'z> {
     bytes: &'z [u8],
@@ -108,12 +109,12 @@ impl<'z> ZtocTable<'z> {
     fn at(bytes: &'z [u8], at: usize) -> Result<Self, Malformed> {
         let back = i32::from_le_bytes(number(bytes, at)?);
         let fields = i64::try_from(at).ok().and_then(|at| usize::try_from(at - i64::from(back)).ok());
-        let fields = fields.ok_or(Malformed("a table leads out of it", at))?;
+        let fields = fields.ok_or(Malformed("a table exceeds the data", at))?;
         let length = u16::from_le_bytes(number(bytes, fields)?);
         Ok(Self { bytes, at, fields, fields_end: fields + usize::from(length) })
     }
 
-    /// Where a field is, if it is there.
+    /// Position of a field, if present.
     fn field(self, index: usize) -> Result<Option<usize>, Malformed> {
         let slot = self.fields + 4 + 2 * index;
         if slot + 2 > self.fields_end {
@@ -123,13 +124,13 @@ impl<'z> ZtocTable<'z> {
         Ok((offset > 0).then(|| self.at + usize::from(offset)))
     }
 
-    /// A number that is not negative; 0 where it is left out.
+    /// A non-negative number; 0 if absent.
     fn long(self, index: usize) -> Result<u64, Malformed> {
         let Some(at) = self.field(index)? else { return Ok(0) };
         unsigned(i64::from_le_bytes(number(self.bytes, at)?), at)
     }
 
-    /// A string, or a vector of bytes; empty where it is left out.
+    /// A string or a vector of bytes; empty if absent.
     fn text(self, index: usize) -> Result<&'z [u8], Malformed> {
         let Some(at) = self.field(index)? else { return Ok(&[]) };
         text(self.bytes, follow(self.bytes, at)?)
@@ -139,18 +140,18 @@ impl<'z> ZtocTable<'z> {
         self.field(index)?.map(|at| Self::at(self.bytes, follow(self.bytes, at)?)).transpose()
     }
 
-    /// A vector of offsets; empty where it is left out.
+    /// A vector of offsets; empty if absent.
     fn vector(self, index: usize) -> Result<FlatVector<'z>, Malformed> {
         let none = FlatVector { bytes: self.bytes, first: 0, count: 0 };
         let Some(at) = self.field(index)? else { return Ok(none) };
         let at = follow(self.bytes, at)?;
         let count = size(self.bytes, at)?;
         let is_within = count.checked_mul(4).is_some_and(|size| size <= self.bytes.len() - at - 4);
-        is_within.then_some(FlatVector { first: at + 4, count, ..none }).ok_or(Malformed("a list leads out of it", at))
+        is_within.then_some(FlatVector { first: at + 4, count, ..none }).ok_or(Malformed("a list exceeds the data", at))
     }
 }
 
-/// Offsets, each relative to where it stands.
+/// A vector of offsets, each relative to its own position.
 #[derive(Clone, Copy, Debug)]
 struct FlatVector<'z> {
     bytes: &'z [u8],
@@ -159,7 +160,7 @@ struct FlatVector<'z> {
 }
 
 impl<'z> FlatVector<'z> {
-    /// The bytes of all, and where in them each of the offsets stands.
+    /// The data, with the position of each offset.
     fn elements(self) -> impl ExactSizeIterator<Item = (&'z [u8], usize)> {
         (0..self.count).map(move |index| (self.bytes, self.first + 4 * index))
     }
@@ -167,7 +168,7 @@ impl<'z> FlatVector<'z> {
 
 fn number<const COUNT: usize>(bytes: &[u8], at: usize) -> Result<[u8; COUNT], Malformed> {
     let found = bytes.get(at..).and_then(|rest| rest.first_chunk()).copied();
-    found.ok_or(Malformed("a number leads out of it", at))
+    found.ok_or(Malformed("a number exceeds the data", at))
 }
 
 fn unsigned(number: i64, at: usize) -> Result<u64, Malformed> {
@@ -179,13 +180,13 @@ fn size(bytes: &[u8], at: usize) -> Result<usize, Malformed> {
     usize::try_from(size).map_err(|_size| Malformed("a size is too large", at))
 }
 
-/// Where an offset leads.
+/// Follows an offset.
 fn follow(bytes: &[u8], at: usize) -> Result<usize, Malformed> {
-    at.checked_add(size(bytes, at)?).filter(|to| *to < bytes.len()).ok_or(Malformed("an offset leads out of it", at))
+    at.checked_add(size(bytes, at)?).filter(|to| *to < bytes.len()).ok_or(Malformed("an offset exceeds the data", at))
 }
 
-/// A string by its place.
+/// Reads a string at a position.
 fn text(bytes: &[u8], at: usize) -> Result<&[u8], Malformed> {
     let size = size(bytes, at)?;
-    bytes.get(at + 4..).and_then(|rest| rest.get(..size)).ok_or(Malformed("a text leads out of it", at))
+    bytes.get(at + 4..).and_then(|rest| rest.get(..size)).ok_or(Malformed("a string exceeds the data", at))
 }

@@ -1,4 +1,5 @@
-//! Constants of PyTorch's CUDA code, caught as they go by: gigabytes lie between them and the names that say which is which.
+//! Constants in PyTorch's CUDA code, found in one pass: gigabytes lie between them and the symbols that would identify
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -18,8 +19,8 @@ pub(in super::super) const ARCH_FLAGS: Extractor = Extractor {
     start: |_, _| Box::new(Windows::new(LONGEST_FLAGS, ArchFlags(BTreeSet::new()))),
 };
 
-/// `torch::cuda::nccl::version()` (`torch/csrc/cuda/nccl.cpp`) returns the numbers of the `nccl.h` that it was compiled with:
-/// major in bits 32 and up, minor in 16 and up, patch below.
+/// `torch::cuda::nccl::version()` (`torch/csrc/cuda/nccl.cpp`) returns the version in the `nccl.h` that it was compiled
+/// with: major in bits 32 and up, minor in 16 and up, patch below.
 pub(in super::super) const NCCL_VERSION: Extractor = Extractor {
     name: "NCCL version of torch",
     wants: |entry, head| is_elf_named(entry, head, b"libtorch_cuda"),
@@ -33,19 +34,19 @@ fn is_elf_named(entry: &Entry, head: &[u8], name: &[u8]) -> bool {
     head.starts_with(b"\x7fELF") && entry.path.file_name().starts_with(name)
 }
 
-/// Something short, looked for in every window of a file.
+/// Searches every window of a file for a short pattern.
 trait LiteralLook: Send {
-    /// Bytes at this offset of the file. Windows overlap, so that nothing is cut in two everywhere.
+    /// Searches the bytes at this offset of the file. Windows overlap, so every match lies whole in one of them.
     fn look(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError>;
     fn found(self) -> Option<Found>;
 }
 
-/// Cuts what goes by into windows that overlap.
+/// Cuts the chunks of a file into overlapping windows.
 struct Windows<L> {
     look: L,
-    /// The longest thing looked for.
+    /// Length of the longest match.
     overlap: usize,
-    /// The end of what was seen.
+    /// The end of the previous chunk.
     tail: Vec<u8>,
     end: u64,
 }
@@ -63,7 +64,7 @@ impl<L: LiteralLook> Collect for Windows<L> {
         }
         self.end = offset + bytes.len() as u64;
         let before = offset - self.tail.len() as u64;
-        // Only the seam is copied, not what lies behind it.
+        // Copies the seam only, not the bytes after it.
         let seam = bytes.get(..self.overlap).unwrap_or(bytes);
         self.tail.extend_from_slice(seam);
         self.look.look(before, &self.tail)?;
@@ -82,7 +83,7 @@ impl<L: LiteralLook> Collect for Windows<L> {
     }
 }
 
-/// Longer than any list: an architecture takes twelve bytes at most.
+/// Longer than any list: an architecture takes at most twelve bytes.
 const LONGEST_FLAGS: usize = 512;
 
 static FIRST_FLAG: LazyLock<[Finder<'static>; 2]> = LazyLock::new(|| [Finder::new(b"sm_"), Finder::new(b"compute_")]);
@@ -96,8 +97,8 @@ struct ArchFlags(BTreeSet<String>);
 impl LiteralLook for ArchFlags {
     fn look(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
         for at in FIRST_FLAG.iter().flat_map(|finder| finder.find_iter(bytes)) {
-            // A literal begins behind another one, or, where long ones are gathered, at a multiple of eight (`.rodata.str1.8`)
-            // behind whatever the section before ended with.
+            // A literal follows another one, or, in sections of aligned literals (`.rodata.str1.8`), begins at a
+            // multiple of eight, after any byte of the previous section.
             let before = at.checked_sub(1).and_then(|before| bytes.get(before));
             let begins = match before {
                 Some(0) => true,
@@ -121,13 +122,13 @@ impl LiteralLook for ArchFlags {
 /// Longer than either form of the function.
 const LONGEST_FUNCTION: usize = 24;
 
-/// Random bytes match once in gigabytes; a file that is full of matches is not torch's.
+/// A random match occurs once in gigabytes, so a file full of matches is not torch's.
 const MOST_VERSIONS: usize = 1 << 16;
 
 static RETURN_X86: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\0\0\0\xc3"));
 static RETURN_ARM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\xc0\x03\x5f\xd6"));
 
-/// How a machine's functions return a constant.
+/// The instructions that return a constant, by machine.
 #[derive(Clone, Copy)]
 enum LiteralForm {
     X86,
@@ -143,7 +144,7 @@ impl LiteralForm {
         }
     }
 
-    /// Where functions may end: the finder, and how much of what it finds belongs to the return.
+    /// A finder for the ends of functions, and the number of bytes of its match that belong to the return.
     fn returns(self) -> (&'static Finder<'static>, usize) {
         match self {
             // The upper bytes of the number, which are zero, and `ret`.
@@ -152,7 +153,7 @@ impl LiteralForm {
         }
     }
 
-    /// The number that is returned by the code that `before` ends with, and the bytes of that code.
+    /// The number returned by the code at the end of `before`, and the size of that code.
     fn constant(self, before: &[u8]) -> Option<(u64, usize)> {
         match self {
             // movabs rax, imm64
@@ -161,7 +162,7 @@ impl LiteralForm {
                 code.ends_with(&[0x48, 0xb8])
                     .then(|| with_pad(u64::from_le_bytes(*number), 10, before, [0xf3, 0x0f, 0x1e, 0xfa]))
             }
-            // movz x0, and movk x0 behind it
+            // movz x0, then movk x0
             Self::Arm => {
                 let mut number = 0_u64;
                 let mut known = 0_u64;
@@ -188,7 +189,7 @@ impl LiteralForm {
     }
 }
 
-/// Where indirect calls are guarded, a function begins with a landing pad.
+/// Adds the landing pad with which a function begins when indirect calls are guarded.
 fn with_pad(number: u64, length: usize, before: &[u8], pad: [u8; 4]) -> (u64, usize) {
     let start = before.len() - length.min(before.len());
     let has_pad = before.get(..start).is_some_and(|rest| rest.ends_with(&pad));
@@ -197,7 +198,7 @@ fn with_pad(number: u64, length: usize, before: &[u8], pad: [u8; 4]) -> (u64, us
 
 #[derive(Default)]
 struct Versions {
-    /// Told by the first bytes.
+    /// The form for the file's machine, from its first bytes.
     form: Option<LiteralForm>,
     seen: BTreeMap<u64, [u32; 3]>,
 }
@@ -227,7 +228,7 @@ impl LiteralLook for Versions {
     }
 }
 
-/// Major, minor and patch of a number that can be a version.
+/// The major, minor and patch numbers, if the value can be a version.
 fn version(number: u64) -> Option<[u32; 3]> {
     let major = u32::try_from(number >> 32).ok()?;
     let [minor, patch] = [number >> 16 & 0xffff, number & 0xffff].map(u32::try_from);
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_of_architectures_is_a_literal_of_nothing_else() {
+    fn the_list_of_architectures_is_a_whole_literal() {
         let list = Found::ArchFlags(["sm_70 sm_75 compute_90".to_owned()].into());
         for (bytes, is_there) in [
             (&b"xsm_1\0sm_70 sm_75 compute_90\0sm_80 and more\0sm_\0 sm_60\0sm_61"[..], true),
@@ -264,8 +265,8 @@ mod tests {
     }
 
     #[test]
-    fn functions_that_return_a_version_are_found_wherever_chunks_are_cut() {
-        // torch 2.9.0 for x86-64, with and without a landing pad; then for AArch64, in two orders.
+    fn functions_that_return_a_version_are_found_for_any_chunking() {
+        // torch 2.9.0 for x86-64, with and without a landing pad; then for AArch64, in two instruction orders.
         let x86 =
             b"\xc3\x48\xb8\x05\0\x1b\0\x02\0\0\0\xc3\x90\xf3\x0f\x1e\xfa\x48\xb8\x01\0\x1c\0\x02\0\0\0\xc3\0\0\0\xc3";
         let words = [

@@ -1,4 +1,4 @@
-//! PyTorch's own libraries: what their code and their literals say of how they were built.
+//! Build settings of PyTorch's own libraries, from their code and literals.
 
 mod literals;
 mod options;

@@ -1,6 +1,6 @@
-//! `caffe2::GetBuildOptions()` (`caffe2/core/common.cc`) returns a map that its first call fills from literals: those of
-//! `CAFFE2_BUILD_STRINGS` in `macros.h`, which most builds do not ship. The compiler scatters them over the function: short
-//! ones are numbers stored to the stack, long ones are copied from somewhere. So the function is run, on memory of our own.
+//! `caffe2::GetBuildOptions()` (`caffe2/core/common.cc`) returns a map that its first call fills from literals: those
+//! of `CAFFE2_BUILD_STRINGS` in `macros.h`, which most builds do not ship. The compiler scatters them over the
+//! function: it stores short ones to the stack as numbers, and copies long ones. So the function is emulated.
 
 use crate::model::{BoundsError, BuildOptions, Entry, Found, Gap, Limits};
 
@@ -14,18 +14,18 @@ pub(in super::super) const BUILD_OPTIONS: Extractor = Extractor {
     start: |entry, limits| Box::new(OptionsCollector::new(entry, limits)),
 };
 
-/// `libtorch_cpu.so` holds the function since PyTorch 1.4, `libtorch.so` held it before; Debian's has a version.
+/// `libtorch_cpu.so` has the function since PyTorch 1.4, before that `libtorch.so`. Debian's file name has a version.
 fn is_libtorch(name: &[u8]) -> bool {
     [&b"libtorch_cpu.so"[..], b"libtorch.so"]
         .iter()
         .any(|library| name.strip_prefix(*library).is_some_and(|rest| rest.is_empty() || rest.starts_with(b".")))
 }
 
-/// The function's name, which tells the ABI of its strings.
+/// The function's mangled names, which show the ABI of its strings.
 const NAMES: &[(&str, StringAbi)] =
     &[("_ZN6caffe215GetBuildOptionsB5cxx11Ev", StringAbi::Cxx11), ("_ZN6caffe215GetBuildOptionsEv", StringAbi::Old)];
 
-/// What stands in the literal of one option, `CXX_FLAGS`: PyTorch's `CMakeLists.txt` gives it to every build.
+/// A part of the literal of one option, `CXX_FLAGS`: PyTorch's `CMakeLists.txt` sets it in every build.
 const WORDS: &[u8] = b"-fvisibility-inlines-hidden";
 
 struct OptionsCollector {
@@ -53,7 +53,7 @@ impl Collect for OptionsCollector {
     }
 }
 
-/// What the function of this library returns; `None` where it has no such function.
+/// The result of the function in this library; `None` if the library does not have it.
 pub(in super::super) fn build_options(file: &dyn ReadAt) -> Result<Option<BuildOptions>, String> {
     let image = ElfImage::open(file).map_err(|error| error.to_string())?;
     for (name, abi) in NAMES {
@@ -65,20 +65,20 @@ pub(in super::super) fn build_options(file: &dyn ReadAt) -> Result<Option<BuildO
     nameless(&image)
 }
 
-/// Runs the function.
+/// Emulates the function.
 fn run<'a>(image: &'a ElfImage<'a>, entry: u64) -> Result<Returned<'a>, String> {
     call(image, entry).map_err(|EmulationError { address, cause }| {
-        format!("caffe2::GetBuildOptions() cannot be followed beyond {address:#x}: {cause}")
+        format!("caffe2::GetBuildOptions() cannot be emulated beyond {address:#x}: {cause}")
     })
 }
 
-/// The map that it returned.
+/// The returned map.
 fn options(returned: &mut Returned<'_>, entry: u64, abi: StringAbi) -> Result<BuildOptions, String> {
     let options = returned.map(abi).map_err(|why| format!("caffe2::GetBuildOptions() at {entry:#x}: {why}"))?;
     Ok(BuildOptions { options, cxx11_abi: abi == StringAbi::Cxx11 })
 }
 
-/// The same of a library whose symbols were taken away: the function is the one that puts these flags into such a map.
+/// Finds the function in a library without symbols: it is the one that puts these flags into such a map.
 fn nameless(image: &ElfImage<'_>) -> Result<Option<BuildOptions>, String> {
     let mut lost = None;
     for entry in image.functions_that_refer_to(WORDS).map_err(|error| error.to_string())? {
@@ -87,7 +87,7 @@ fn nameless(image: &ElfImage<'_>) -> Result<Option<BuildOptions>, String> {
             match returned.as_mut().map_err(|why| why.clone()).and_then(|returned| options(returned, entry, *abi)) {
                 Ok(found) if found.options.contains_key("CXX_FLAGS") => return Ok(Some(found)),
                 Ok(_) => {}
-                Err(why) => lost = lost.or(Some(format!("no symbol names the function, and what may be it: {why}"))),
+                Err(why) => lost = lost.or(Some(format!("no symbol names the function; the candidate fails: {why}"))),
             }
         }
     }
@@ -105,7 +105,7 @@ mod tests {
         Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/elf/build-options"))
     }
 
-    /// What the libraries said of themselves when they were built and run.
+    /// The output of the libraries' own code, recorded at build time.
     fn expected() -> Vec<(String, String)> {
         let text = fs::read_to_string(fixtures().join("build_options.txt")).unwrap();
         let pair = |line: &str| line.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn every_compiler_s_way_to_write_the_map_is_followed() {
+    fn the_code_of_every_compiler_is_emulated() {
         let mut seen = 0;
         for entry in fs::read_dir(fixtures()).unwrap() {
             let path = entry.unwrap().path();
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_function_is_found_by_what_it_refers_to_where_nothing_names_it() {
+    fn a_function_without_a_symbol_is_found_by_its_literals() {
         for entry in fs::read_dir(fixtures()).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_none_or(|extension| extension != "so") {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told_with_its_address_or_does_not_matter_and_never_ends_in_a_panic() {
+    fn damage_is_reported_with_its_address_or_is_irrelevant_and_never_panics() {
         let bytes = fs::read(fixtures().join("cxx11-O2.so")).unwrap();
         for length in (0..bytes.len()).step_by(97) {
             let _ = build_options(&&bytes[..length]);
@@ -173,7 +173,7 @@ mod tests {
                 damaged[at] = random.u8(..);
             }
             lost +=
-                usize::from(build_options(&&*damaged).is_err_and(|why| why.contains("cannot be followed beyond 0x")));
+                usize::from(build_options(&&*damaged).is_err_and(|why| why.contains("cannot be emulated beyond 0x")));
         }
         assert!(lost > 20, "{lost}");
     }

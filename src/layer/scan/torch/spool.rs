@@ -1,5 +1,5 @@
-//! A file that goes by once and must be read in any order: it is written to a temporary file without a name, which is gone
-//! when it is closed, whatever becomes of us.
+//! Spools a file that is scanned once but must be read in any order. The temporary file has no name, so it vanishes
+//! when it is closed, even if this process is killed.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -13,10 +13,10 @@ use crate::model::{Gap, Limits, OverLimit};
 
 use emulate::ReadAt;
 
-/// Pieces that may wait to be written.
+/// Maximum number of pieces queued for writing.
 const WAITING: usize = 16;
 
-/// What of the file was written.
+/// State of the spooled file.
 pub(super) struct Spool {
     path: String,
     size: u64,
@@ -24,18 +24,18 @@ pub(super) struct Spool {
     state: Result<Writer, Gap>,
 }
 
-/// Writes beside the scan, which must not wait for a disk.
+/// A thread that writes in the background, so that the scan does not wait for the disk.
 struct Writer {
     pieces: SyncSender<(u64, Vec<u8>)>,
     thread: JoinHandle<io::Result<File>>,
 }
 
 impl Spool {
-    /// For a file of this size. What goes wrong is told at the end.
+    /// Starts to spool a file of this size. Errors are reported at the end.
     pub(super) fn new(path: String, size: u64, limits: &Limits) -> Self {
         let folder = limits.temporary.as_deref();
         let state = if size > limits.spool {
-            let what = format!("{path}: it would take {size} bytes of temporary space");
+            let what = format!("{path}: it needs {size} bytes of temporary space");
             Err(Gap::new(OverLimit::new(what, "spool", limits.spool).to_string()))
         } else {
             folder
@@ -49,15 +49,15 @@ impl Spool {
         Self { path, size, folder: limits.temporary.clone(), state }
     }
 
-    /// The next bytes. Holes are left out, and read as zeros.
+    /// Writes the next bytes. Holes are left out, and read as zeros.
     pub(super) fn push(&mut self, offset: u64, bytes: &[u8]) {
         if let Ok(writer) = &self.state {
-            // A writer that has gone took its error along.
+            // A writer that stopped early returns its error when it is joined.
             let _ = writer.pieces.send((offset, bytes.to_vec()));
         }
     }
 
-    /// The whole file.
+    /// Completes the file.
     pub(super) fn finish(self) -> Result<Spooled, Gap> {
         let Writer { pieces, thread } = self.state?;
         drop(pieces);
@@ -70,7 +70,8 @@ impl Spool {
     }
 }
 
-/// The written file. Whoever reads it may take an error for damage of the image: this one remembers whose it was.
+/// The spooled file. Its reader may mistake an error of this machine for damage of the image, so this type keeps such
+/// an error.
 pub(super) struct Spooled {
     path: String,
     file: File,
@@ -80,7 +81,7 @@ pub(super) struct Spooled {
 impl ReadAt for Spooled {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.file.read_exact_at(buffer, offset).inspect_err(|error| {
-            // The end of the file is the image's doing.
+            // A read beyond the end is due to the image.
             if error.kind() != io::ErrorKind::UnexpectedEof {
                 *self.failed.borrow_mut() = Some(io::Error::new(error.kind(), error.to_string()));
             }
@@ -89,12 +90,12 @@ impl ReadAt for Spooled {
 }
 
 impl Spooled {
-    /// What was made of the file, unless this machine could not read it again.
+    /// Returns the answer, unless this machine failed to read the file back.
     pub(super) fn vouch<T>(self, answer: T) -> Result<T, Gap> {
         let Some(error) = self.failed.into_inner() else { return Ok(answer) };
         let path = self.path;
-        Err(Gap::new(format!("{path}: it could not be read again from the folder for temporary files: {error}"))
-            .settled_by("name another folder with --tmp-dir")
+        Err(Gap::new(format!("{path}: it cannot be read back from the temporary folder: {error}"))
+            .settled_by("choose another folder with --tmp-dir")
             .of_this_run())
     }
 }
@@ -107,10 +108,9 @@ fn write(file: File, pieces: &Receiver<(u64, Vec<u8>)>) -> io::Result<File> {
 }
 
 fn gap(path: &str, folder: Option<&Path>, error: &io::Error) -> Gap {
-    let place =
-        folder.map_or_else(|| "the folder for temporary files".to_owned(), |folder| folder.display().to_string());
-    Gap::new(format!("{path}: it must be read in any order, and could not be written to {place}: {error}"))
-        .settled_by("name a folder with as much room with --tmp-dir")
+    let place = folder.map_or_else(|| "the temporary folder".to_owned(), |folder| folder.display().to_string());
+    Gap::new(format!("{path}: it needs a temporary copy, which cannot be written to {place}: {error}"))
+        .settled_by("choose a folder with enough space with --tmp-dir")
         .of_this_run()
 }
 
@@ -135,26 +135,26 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_cannot_read_again_is_told_from_a_damaged_image() {
-        // A file that is open for writing alone.
+    fn a_failed_read_back_is_distinguished_from_a_damaged_image() {
+        // A file that is only open for writing.
         let file = tempfile::NamedTempFile::new().unwrap();
         let file = File::options().write(true).open(file.path()).unwrap();
         let spooled = Spooled { path: "lib".to_owned(), file, failed: RefCell::default() };
         assert!(spooled.read_at(0, &mut [0]).is_err());
         let gap = spooled.vouch(()).unwrap_err();
-        assert!(gap.passing && gap.why.starts_with("lib: it could not be read again"), "{gap}");
+        assert!(gap.passing && gap.why.starts_with("lib: it cannot be read back"), "{gap}");
     }
 
     #[test]
-    fn what_cannot_be_written_is_a_gap_that_names_the_way_out() {
+    fn a_failed_write_is_a_gap_that_names_the_remedy() {
         let nowhere = Limits { temporary: Some("/nonexistent".into()), ..Limits::default() };
         let gap = Spool::new("lib".to_owned(), 9, &nowhere).finish().err().unwrap();
         assert!(gap.passing);
         let gap = gap.to_string();
-        assert!(gap.contains("could not be written to /nonexistent") && gap.ends_with("--tmp-dir"), "{gap}");
+        assert!(gap.contains("cannot be written to /nonexistent") && gap.ends_with("--tmp-dir"), "{gap}");
         let small = Limits { spool: 8, ..Limits::default() };
         let gap = Spool::new("lib".to_owned(), 9, &small).finish().err().unwrap();
-        assert!(!gap.passing, "a limit is part of what was asked");
+        assert!(!gap.passing, "a limit is part of the request");
         let gap = gap.to_string();
         assert!(gap.contains("the limit is 8 (raise it with --limit spool=N)"), "{gap}");
     }

@@ -21,16 +21,16 @@ use super::super::tests::{by_index, seekable, tar};
 #[path = "../../../../../tests/integration/ztoc.rs"]
 mod writer;
 
-/// A layer, and the zTOC that the snapshotter's own code made of it.
+/// A layer with the zTOC that the snapshotter's own code made.
 const LAYER: &[u8] = include_bytes!("../../../../../fixtures/soci/layer.tar.gz");
 const ZTOC: &[u8] = include_bytes!("../../../../../fixtures/soci/layer.ztoc");
 
-/// A change of a zTOC before it is written.
+/// Changes a zTOC before it is written.
 type Edit = Box<dyn Fn(&mut writer::Ztoc)>;
 
 type Asked = Mutex<Vec<Range<u64>>>;
 
-/// Opens a range of a blob, and notes it.
+/// Opens a range of a blob, and records it.
 fn range(blob: &[u8], asked: &Asked, range: Range<u64>) -> io::Result<Option<Box<dyn Read + Send>>> {
     asked.lock().unwrap().push(range.clone());
     let at = |place: u64| usize::try_from(place).unwrap();
@@ -38,7 +38,7 @@ fn range(blob: &[u8], asked: &Asked, range: Range<u64>) -> io::Result<Option<Box
     Ok(Some(Box::new(Cursor::new(bytes.to_vec()))))
 }
 
-/// Reads a layer in part, and says what of it was read.
+/// Reads a layer in part, and returns the ranges read too.
 fn scan(blob: &[u8], ztoc: &[u8], limits: &Limits, threads: usize) -> (Result<Partly, ScanError>, Vec<Range<u64>>) {
     let (asked, annotations, cancel) = (Asked::default(), Annotations::new(), Cancel::default());
     let meter = NoProgress.begin("layer", None);
@@ -65,14 +65,14 @@ fn assert_same(blob: &[u8], ztoc: &[u8]) {
 }
 
 #[test]
-fn a_real_ztoc_gives_the_answers_of_the_whole_layer() {
+fn a_real_ztoc_gives_the_findings_of_the_whole_layer() {
     assert_same(LAYER, ZTOC);
     let scan = whole(LAYER);
     assert!(scan.entries.len() == 16 && scan.found.len() >= 2, "{}", scan.found.len());
 }
 
 #[test]
-fn every_file_comes_out_of_its_spans_as_it_is_in_the_tar() {
+fn every_file_read_from_its_spans_equals_that_in_the_tar() {
     let mut bytes = Vec::new();
     io::copy(&mut flate2::read::MultiGzDecoder::new(LAYER), &mut bytes).unwrap();
     let ztoc = Ztoc::read(ZTOC).unwrap();
@@ -104,11 +104,11 @@ fn every_file_comes_out_of_its_spans_as_it_is_in_the_tar() {
         compared += content.len();
     }
     assert!(compared > 400_000, "{compared}");
-    // Spans share bytes, and nobody goes back for one.
+    // Spans share bytes, which are read only once.
     let asked = asked.lock().unwrap();
     assert!(asked.len() == 2 && asked[0] == (0..10) && asked[1] == (10..LAYER.len() as u64), "{asked:?}");
     drop(asked);
-    // And from the middle of a file on, backwards.
+    // Reads from the middle of a file on, then from earlier positions.
     let at = toc.members.iter().position(|member| member.entry.path.as_bytes() == b"opt/words").unwrap();
     for place in [180_000, 100_000, 3] {
         let mut file = RangedFile::new(&toc.members[at].entry.path, &toc.members[at].chunks, &mut pieces);
@@ -119,7 +119,7 @@ fn every_file_comes_out_of_its_spans_as_it_is_in_the_tar() {
 }
 
 #[test]
-fn spans_of_every_size_give_the_answers_of_the_whole_layer() {
+fn spans_of_every_size_give_the_findings_of_the_whole_layer() {
     for span in [700, 5000, 40_000, 1 << 20] {
         let (blob, ztoc) = convert(&tar(), span);
         assert_same(&blob, &ztoc.bytes());
@@ -127,7 +127,7 @@ fn spans_of_every_size_give_the_answers_of_the_whole_layer() {
 }
 
 #[test]
-fn what_nobody_looks_into_is_not_read() {
+fn spans_that_no_extractor_needs_are_not_read() {
     let mut builder = tar::Builder::new(Vec::new());
     let mut noise = fastrand::Rng::with_seed(1);
     let content: Vec<u8> = std::iter::repeat_with(|| noise.u8(..)).take(12 << 20).collect();
@@ -145,7 +145,7 @@ fn what_nobody_looks_into_is_not_read() {
 }
 
 #[test]
-fn damage_is_told_and_never_passes() {
+fn damage_is_always_reported() {
     let expected = whole(LAYER);
     let mut random = fastrand::Rng::with_seed(7);
     let mut told = 0;
@@ -153,9 +153,9 @@ fn damage_is_told_and_never_passes() {
         let mut blob = LAYER.to_vec();
         blob[random.usize(..LAYER.len())] ^= 1 << random.u8(..8);
         match part(&blob, ZTOC, &Limits::default()) {
-            // Only what nobody looks into may be damaged.
+            // Only bytes that no extractor needs may be damaged.
             Ok(Partly::Scanned { scan, .. }) => assert_eq!(scan.found, by_index(&expected, &scan)),
-            Ok(Partly::Whole(why)) => assert!(why.contains("does not begin as gzip does"), "{why}"),
+            Ok(Partly::Whole(why)) => assert!(why.contains("does not begin with a gzip header"), "{why}"),
             Err(error) => {
                 let text = error.to_string();
                 assert!(text.contains(": the chunk of ") && text.contains("its span has the digest sha256:"), "{text}");
@@ -167,7 +167,7 @@ fn damage_is_told_and_never_passes() {
 }
 
 #[test]
-fn a_blob_that_is_cut_off_is_damage() {
+fn a_truncated_blob_is_damage() {
     let (blob, ztoc) = convert(&tar(), 5000);
     let size = blob.len();
     let mut ztoc = ztoc;
@@ -181,42 +181,42 @@ fn a_blob_that_is_cut_off_is_damage() {
 }
 
 #[test]
-fn a_ztoc_that_no_writer_writes_is_not_used() {
+fn an_invalid_ztoc_is_not_used() {
     let checkpoint = |number: usize, act: fn(&mut (i64, i64, u8, Vec<u8>))| -> Edit {
         Box::new(move |ztoc| act(&mut ztoc.checkpoints[number]))
     };
     let file = |act: fn(&mut writer::File)| -> Edit { Box::new(move |ztoc| act(&mut ztoc.files[4])) };
     let cases: Vec<(Edit, &str)> = vec![
-        (Box::new(|ztoc| ztoc.version = b"1.0\x1b".to_vec()), "it is of the version '1.0"),
-        (Box::new(|ztoc| ztoc.algorithm = 2), "not compressed by gzip"),
-        (Box::new(|ztoc| ztoc.packed += 1), "it is of a layer of "),
-        (Box::new(|ztoc| ztoc.packed = -1), "a number is negative at its byte "),
-        (Box::new(|ztoc| ztoc.last_span += 1), "digests of spans, and not as many places"),
-        (Box::new(|ztoc| ztoc.last_span = i32::MAX), "digests of spans, and not as many places"),
-        (Box::new(|ztoc| ztoc.count = Some(-1)), "digests of spans, and not as many places"),
-        (Box::new(|ztoc| _ = ztoc.digests.pop()), "digests of spans, and not as many places"),
-        (Box::new(|ztoc| _ = ztoc.checkpoints.pop()), "digests of spans, and not as many places"),
-        (Box::new(|ztoc| _ = ztoc.checkpoints[3].3.pop()), "digests of spans, and not as many places"),
-        (Box::new(|ztoc| ztoc.digests[2] = "md5:00".to_owned()), "its span 2 has no digest"),
-        (checkpoint(0, |point| point.1 = 1), "its span 0 is none"),
-        (checkpoint(0, |point| point.0 = 0), "begins where none can be"),
-        (checkpoint(1, |point| point.2 = 8), "begins where none can be"),
-        (checkpoint(1, |point| point.0 = 5), "its span 0 is none"),
-        (checkpoint(2, |point| point.0 = i64::MAX), "its span 1 is none, or larger than 67108864 bytes"),
-        (checkpoint(2, |point| point.0 = -1), "its span 1 is none"),
-        (checkpoint(2, |point| point.1 = 0), "its span 1 is none"),
-        (checkpoint(0, |point| point.0 = 200_000), "its span 0 is none"),
-        (Box::new(|ztoc| ztoc.unpacked = 1000), "is none"),
-        (file(|file| file.offset += 1), "lies where no file can be"),
-        (file(|file| file.offset = 512), "lies where no file can be"),
-        (file(|file| file.offset = i64::MAX & !511), "lies where no file can be"),
+        (Box::new(|ztoc| ztoc.version = b"1.0\x1b".to_vec()), "its version '1.0"),
+        (Box::new(|ztoc| ztoc.algorithm = 2), "not compressed with gzip"),
+        (Box::new(|ztoc| ztoc.packed += 1), "it belongs to a layer of "),
+        (Box::new(|ztoc| ztoc.packed = -1), "a number is negative at byte "),
+        (Box::new(|ztoc| ztoc.last_span += 1), "digests of spans, but a different number"),
+        (Box::new(|ztoc| ztoc.last_span = i32::MAX), "digests of spans, but a different number"),
+        (Box::new(|ztoc| ztoc.count = Some(-1)), "digests of spans, but a different number"),
+        (Box::new(|ztoc| _ = ztoc.digests.pop()), "digests of spans, but a different number"),
+        (Box::new(|ztoc| _ = ztoc.checkpoints.pop()), "digests of spans, but a different number"),
+        (Box::new(|ztoc| _ = ztoc.checkpoints[3].3.pop()), "digests of spans, but a different number"),
+        (Box::new(|ztoc| ztoc.digests[2] = "md5:00".to_owned()), "its span 2 has no supported digest"),
+        (checkpoint(0, |point| point.1 = 1), "its span 0 is invalid"),
+        (checkpoint(0, |point| point.0 = 0), "begins at an invalid position"),
+        (checkpoint(1, |point| point.2 = 8), "begins at an invalid position"),
+        (checkpoint(1, |point| point.0 = 5), "its span 0 is invalid"),
+        (checkpoint(2, |point| point.0 = i64::MAX), "its span 1 is invalid, or larger than 67108864 bytes"),
+        (checkpoint(2, |point| point.0 = -1), "its span 1 is invalid"),
+        (checkpoint(2, |point| point.1 = 0), "its span 1 is invalid"),
+        (checkpoint(0, |point| point.0 = 200_000), "its span 0 is invalid"),
+        (Box::new(|ztoc| ztoc.unpacked = 1000), "is invalid"),
+        (file(|file| file.offset += 1), "lies at an invalid position"),
+        (file(|file| file.offset = 512), "lies at an invalid position"),
+        (file(|file| file.offset = i64::MAX & !511), "lies at an invalid position"),
         (file(|file| file.size = i64::MAX), "its files have "),
-        (file(|file| file.size = 1 << 36), "lies where no file can be"),
+        (file(|file| file.size = 1 << 36), "lies at an invalid position"),
         (file(|file| file.size -= 1000), ""),
-        (file(|file| file.kind = b"chunk".to_vec()), "is of the unknown type 'chunk'"),
+        (file(|file| file.kind = b"chunk".to_vec()), "has the unknown type 'chunk'"),
         (file(|file| file.kind = b"symlink".to_vec()), "a link without a target"),
         (file(|file| file.name = b"a".repeat(5000)), "a path of 5000 bytes"),
-        (file(|file| file.device = 1 << 40), "has a number that no tar has"),
+        (file(|file| file.device = 1 << 40), "has a number too large for a tar"),
         (file(|file| file.records = vec![(b"GNU.sparse.major".to_vec(), b"1".to_vec())]), "has holes"),
     ];
     for (edit, expected) in &cases {
@@ -229,7 +229,7 @@ fn a_ztoc_that_no_writer_writes_is_not_used() {
                     "{why} / {expected}"
                 );
             }
-            // A table that tells less of a file than there is, and is covered by the image's digest, is believed.
+            // The image's digest covers the table, so one that lists a smaller file is trusted.
             Ok(Partly::Scanned { .. }) if expected.is_empty() => {}
             other => panic!("{expected}: {other:?}"),
         }
@@ -249,12 +249,12 @@ fn a_medium_without_ranges_is_read_whole() {
     let (size, threads) = (LAYER.len() as u64, NonZeroUsize::MIN);
     let ranged = Ranged { annotations: &annotations, ztoc: Some(ZTOC), size, open: &open, cost: 0, threads };
     let Ok(Partly::Whole(why)) = scan_partly(&ranged, &Limits::default(), &*meter, &cancel) else { panic!() };
-    assert!(why.contains("only whole blobs can be had"), "{why}");
+    assert!(why.contains("only provides whole blobs"), "{why}");
 }
 
 #[test]
-fn checkpoints_that_are_none_are_damage() {
-    // The digests are right, and something else is not: what a writer with a fault would make.
+fn wrong_checkpoints_are_damage() {
+    // The digests are right, but another value is wrong, as from a defective writer.
     for (edit, expected) in [
         ((|ztoc| ztoc.checkpoints[1].1 -= 512) as fn(&mut writer::Ztoc), "a block does not end where its span does"),
         (|ztoc| ztoc.checkpoints[1].1 += 512, "its compressed data are damaged"),
@@ -288,7 +288,7 @@ fn a_bomb_is_stopped() {
 }
 
 #[test]
-fn one_thing_many_times_is_refused() {
+fn repeated_references_to_one_element_are_refused() {
     let (_, mut ztoc) = convert(&tar(), 40_000);
     ztoc.files.truncate(1);
     ztoc.files[0].name = b"n".repeat(4000);
@@ -299,10 +299,10 @@ fn one_thing_many_times_is_refused() {
     assert_eq!(read(&ztoc), Ok(1));
     ztoc.copies = 1_000_000;
     let error = read(&ztoc).unwrap_err().to_string();
-    assert!(error.contains("there is more than it has bytes for"), "{error}");
+    assert!(error.contains("its elements exceed its size"), "{error}");
 }
 
-/// What a zTOC says of its files, and of all else that unpacking them depends on.
+/// The files of a zTOC, and everything else that decoding them depends on.
 fn meaning(ztoc: &[u8]) -> (Vec<String>, impl PartialEq + use<'_>) {
     let ztoc = Ztoc::read(ztoc).unwrap();
     let files = ztoc.files().map(|file| format!("{:?}", file.unwrap())).collect();
@@ -310,14 +310,15 @@ fn meaning(ztoc: &[u8]) -> (Vec<String>, impl PartialEq + use<'_>) {
     (files, (ztoc.packed, ztoc.unpacked, digests, ztoc.checkpoints))
 }
 
-/// A scan by a changed zTOC lists what that zTOC lists, and finds in each file that it describes as before what is there.
+/// Checks that a scan with a changed zTOC lists its files, and has the original findings in each file whose description
+/// is unchanged.
 fn assert_believed(before: &[u8], after: &[u8], scan: &LayerScan, expected: &LayerScan) {
     let paths = |ztoc: &Ztoc<'_>| ztoc.files().map(|file| ImagePath::normalise(file.unwrap().name)).collect::<Vec<_>>();
     let listed: Vec<_> = scan.entries.iter().map(|entry| entry.path.clone()).collect();
     assert_eq!(listed, paths(&Ztoc::read(after).unwrap()));
     let ((files, spans), (changed_files, changed_spans)) = (meaning(before), meaning(after));
     if spans != changed_spans {
-        // A changed window makes other bytes of the same span: whoever signed the zTOC answers for it.
+        // A changed window gives other bytes of the same span. The signer of the zTOC is responsible for that.
         return;
     }
     let same = files.iter().zip(&changed_files).enumerate().filter(|(_, (file, changed))| file == changed);
@@ -326,7 +327,7 @@ fn assert_believed(before: &[u8], after: &[u8], scan: &LayerScan, expected: &Lay
     }
 }
 
-/// A layer with its zTOC, and what the whole layer has.
+/// A layer with its zTOC, and the scan of the whole layer.
 static CONVERTED: LazyLock<(Vec<u8>, Vec<u8>, LayerScan)> = LazyLock::new(|| {
     let (blob, ztoc) = convert(&tar(), 100_000);
     let scan = whole(&blob);
@@ -337,10 +338,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn a_damaged_ztoc_is_refused_or_read_as_it_says(flips in proptest::collection::vec((0_usize..1 << 20, any::<u8>()), 1..8), cut in 0_usize..1 << 20) {
+    fn a_damaged_ztoc_is_refused_or_trusted(flips in proptest::collection::vec((0_usize..1 << 20, any::<u8>()), 1..8), cut in 0_usize..1 << 20) {
         let (blob, before, expected) = &*CONVERTED;
         let mut bytes = before.clone();
-        // Windows are most of the bytes, and say nothing.
+        // Most of the bytes are windows, which are irrelevant.
         let (head, tail) = (3000.min(bytes.len()), bytes.len());
         for (at, value) in flips {
             let at = if at % 2 == 0 { at / 2 % head } else { at / 2 % tail };
