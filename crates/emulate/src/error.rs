@@ -18,10 +18,10 @@ pub enum ElfError {
         error: io::Error,
     },
     /// The file is not a little-endian 64-bit ELF file.
-    #[error("it is no little-endian 64-bit ELF file")]
+    #[error("it is not a little-endian 64-bit ELF file")]
     NotElf64,
     /// The code is for a machine other than x86-64 and AArch64: the value of `e_machine`.
-    #[error("code of machine {0} is not understood")]
+    #[error("code of machine {0} is not supported")]
     UnknownMachine(u16),
     /// An address does not fit into 64 bits.
     #[error("an address overflows")]
@@ -39,16 +39,16 @@ pub enum ElfError {
     #[error("there is no dynamic symbol table")]
     NoDynamicSymbols,
     /// A symbol has a name, but there is no `DT_STRTAB`.
-    #[error("there are no names of dynamic symbols")]
+    #[error("there is no dynamic string table")]
     NoDynamicNames,
     /// A symbol's name is not terminated.
-    #[error("a symbol's name has no end")]
+    #[error("a symbol's name is not terminated")]
     EndlessName,
     /// The symbol is an indirect function (`STT_GNU_IFUNC`): code that chooses the function when the process starts.
-    #[error("the function is chosen when the process starts")]
+    #[error("the function is indirect: the process chooses it at its start")]
     IndirectFunction,
     /// A defect of this crate: it accessed a buffer out of bounds.
-    #[error("the emulator left the bounds of its buffer")]
+    #[error("the emulator accessed a buffer out of bounds")]
     OutOfBounds,
 }
 
@@ -95,34 +95,34 @@ pub struct EmulationError {
 #[non_exhaustive]
 pub enum ExecutionError {
     /// The emulator does not implement the instruction: its mnemonic (x86-64) or its encoding (AArch64).
-    #[error("the instruction {0} is not understood")]
+    #[error("the instruction {0} is not supported")]
     UnknownInstruction(String),
     /// The bytes are not an instruction.
-    #[error("there is no instruction")]
+    #[error("the bytes are not an instruction")]
     NoInstruction,
     /// The emulator does not implement the imported function with this mangled name.
-    #[error("it calls {0}, which is not known here")]
+    #[error("it calls {0}, which is not implemented")]
     UnknownImport(String),
     /// The code uses an imported variable with this name, whose value exists only in the process.
-    #[error("it uses {0}, whose value is not known here")]
+    #[error("it uses {0}, whose value is unknown")]
     UnknownVariable(String),
     /// The call takes more instructions than the limit, which is this number.
     #[error("it does not return within {0} instructions")]
     TooManySteps(u32),
     /// Nothing is mapped at this address.
-    #[error("it touches {0:#x}, where nothing is")]
+    #[error("it accesses {0:#x}, which is not mapped")]
     Unmapped(u64),
     /// The call touches more pages than the limit, which is this number.
-    #[error("it touches more than {0} pages of memory")]
+    #[error("it accesses more than {0} pages of memory")]
     TooManyPages(usize),
     /// The call reads and writes more bytes than the limit, which is this number.
     #[error("it reads and writes more than {0} bytes")]
     TooManyBytes(u64),
     /// An allocation of this many bytes exceeds the limit of one allocation or of all together.
-    #[error("it asks for {0} bytes of memory")]
+    #[error("it allocates {0} bytes of memory")]
     LargeAllocation(u64),
     /// A read of a block of memory exceeds the limit.
-    #[error("a block of {size} bytes at {address:#x}")]
+    #[error("it reads a block of {size} bytes at {address:#x}")]
     LargeBlock {
         /// Address of the block.
         address: u64,
@@ -133,7 +133,7 @@ pub enum ExecutionError {
     #[error("it sets {0} bytes of memory")]
     LargeFill(u64),
     /// A repeated string instruction exceeds the limit.
-    #[error("it moves {count} times {size} bytes")]
+    #[error("it moves {size} bytes {count} times")]
     LargeMove {
         /// Number of repetitions.
         count: u64,
@@ -141,28 +141,28 @@ pub enum ExecutionError {
         size: usize,
     },
     /// A `std::string` of this many bytes exceeds the limit.
-    #[error("it makes a string of {0} bytes")]
+    #[error("it creates a string of {0} bytes")]
     LargeString(u64),
     /// A number in memory is wider than a register.
-    #[error("a number of more than 8 bytes")]
+    #[error("a number is wider than 8 bytes")]
     WideNumber,
     /// The C string at this address is not terminated within the limit.
-    #[error("the string at {0:#x} has no end")]
+    #[error("the string at {0:#x} is not terminated")]
     EndlessString(u64),
     /// The end of a range of characters is before its start.
     #[error("a string ends before it begins")]
     NegativeString,
     /// A replaced part of a string extends beyond its end.
-    #[error("a string is replaced behind its end")]
+    #[error("a string is replaced beyond its end")]
     ReplacedBehindEnd,
     /// The nodes of a `std::map` form a cycle, or exceed the limit.
-    #[error("a map has no end")]
+    #[error("a map is cyclic or too large")]
     EndlessMap,
     /// The file cannot be read.
     #[error(transparent)]
     Elf(#[from] ElfError),
     /// A defect of this crate: it accessed a buffer out of bounds.
-    #[error("the emulator left the bounds of its buffer")]
+    #[error("the emulator accessed a buffer out of bounds")]
     OutOfBounds,
 }
 
@@ -171,13 +171,13 @@ pub enum ExecutionError {
 #[non_exhaustive]
 pub enum MapError {
     /// The map's entry count exceeds the limit.
-    #[error("what it returns would be a map of {0} entries")]
+    #[error("the returned map has {0} entries, which is too many")]
     TooLarge(u64),
     /// The tree has more nodes than the map's entry count.
-    #[error("what it returns is no map: it has more entries than it counts")]
+    #[error("the returned value is not a map: it has more nodes than its entry count")]
     MoreThanCounted,
     /// The tree has fewer nodes than the map's entry count.
-    #[error("what it returns is no map: of {counted} entries, {found} are there")]
+    #[error("the returned value is not a map: it has {found} nodes, but an entry count of {counted}")]
     FewerThanCounted {
         /// The map's entry count.
         counted: u64,
@@ -185,10 +185,10 @@ pub enum MapError {
         found: usize,
     },
     /// A key or a value is not UTF-8.
-    #[error("what it returns is no map of texts")]
+    #[error("the returned map has a key or value that is not UTF-8")]
     NotText,
     /// Two nodes have the same key.
-    #[error("what it returns is no map: a key stands twice")]
+    #[error("the returned value is not a map: two nodes have the same key")]
     DuplicateKey,
     /// The memory of the map cannot be read.
     #[error(transparent)]

@@ -35,7 +35,7 @@ pub enum DecodeError {
     #[error("decompression failed: this is a defect of the decoder")]
     Panicked,
     /// The decoder accessed its buffers out of bounds: a defect that damaged bytes may have brought to light.
-    #[error("the decoder left the bounds of its buffer")]
+    #[error("the decoder accessed a buffer out of bounds")]
     OutOfBounds,
 }
 

@@ -44,7 +44,7 @@ fn x86_64_instructions_whose_forms_are_not_implemented_are_refused() {
         ("cvtsi2sd %rax, %xmm0", "Cvtsi2sd"),
     ] {
         let Some(error) = refusal_of_assembly("x86_64", assembly, &[]) else { return };
-        assert_eq!(error.to_string(), format!("the instruction {name} is not understood"), "{assembly}");
+        assert_eq!(error.to_string(), format!("the instruction {name} is not supported"), "{assembly}");
     }
 }
 
@@ -63,7 +63,7 @@ fn variables_of_other_libraries_have_no_value() {
     for machine in ["x86_64", "aarch64"] {
         // The variable is 1 in every process.
         let Some(error) = refusal(machine, "extern \"C\" int optind;", "return optind;", &["-O2"]) else { return };
-        assert_eq!(error.to_string(), "it uses optind, whose value is not known here", "{machine}");
+        assert_eq!(error.to_string(), "it uses optind, whose value is unknown", "{machine}");
     }
 }
 
@@ -72,7 +72,7 @@ fn functions_of_other_libraries_are_named() {
     for machine in ["x86_64", "aarch64"] {
         let body = "return getpid() + 1;";
         let Some(error) = refusal(machine, "#include <unistd.h>", body, &["-O2"]) else { return };
-        assert_eq!(error.to_string(), "it calls getpid, which is not known here", "{machine}");
+        assert_eq!(error.to_string(), "it calls getpid, which is not implemented", "{machine}");
     }
 }
 

@@ -82,7 +82,7 @@ impl BlockDecoder {
             BlockContent::Compressed => compressed(&self.codes, &mut self.bits, input, limit, output)?,
         };
         if !self.bits.is_within(input) {
-            return Err(InflateError("the data end in the middle of a block"));
+            return Err(InflateError("the data end within a block"));
         }
         self.block = (pause.is_some()).then_some(block);
         Ok(pause.unwrap_or(Pause::Block { is_final: block.is_final }))
@@ -182,7 +182,7 @@ fn compressed<T: Symbol>(
                     bits.skip(entry.skip());
                     break Ok(None);
                 }
-                break Err(InflateError("there are bits that are no word of the code of literals"));
+                break Err(InflateError("the bits are not a valid literal/length code"));
             }
         }
         at = put(data, at, entry.bytes(), entry.count_before());
@@ -195,12 +195,12 @@ fn compressed<T: Symbol>(
             distance = codes.distances.look_longer(distance, bits.peek());
         }
         if !distance.is(Meaning::Base) {
-            break Err(InflateError("there are bits that are no word of the code of distances"));
+            break Err(InflateError("the bits are not a valid distance code"));
         }
         let back = distance.to_distance(bits.peek());
         bits.skip(distance.skip());
         if back > at {
-            break Err(InflateError("a match begins before the data"));
+            break Err(InflateError("a match refers to bytes before the data"));
         }
         at = repeat(data, at, back, length);
     };

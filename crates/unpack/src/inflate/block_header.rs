@@ -44,7 +44,7 @@ pub(super) fn read(input: &[u8], bits: &mut BitReader, codes: &mut Codes) -> Res
         0 => stored(input, bits)?,
         1 => fixed(codes)?,
         2 => Lengths::read(input, bits)?.make(codes)?,
-        _ => return Err(InflateError("a block is of a type that there is not")),
+        _ => return Err(InflateError("a block has an invalid type")),
     };
     Ok(BlockHeader { is_final, content })
 }
@@ -54,7 +54,7 @@ fn stored(input: &[u8], bits: &mut BitReader) -> Result<BlockContent, InflateErr
     bits.refill(input);
     let length = bits.take(16);
     if length != !bits.take(16) & 0xffff {
-        return Err(InflateError("a stored block says two lengths"));
+        return Err(InflateError("the length of a stored block does not match its complement"));
     }
     Ok(BlockContent::Stored(length as usize))
 }
@@ -92,7 +92,7 @@ impl Lengths {
         let distances = bits.take(5) as usize + 1;
         let count = bits.take(4) as usize + 4;
         if literals > 286 || distances > 30 {
-            return Err(InflateError("a block has more symbols than there are"));
+            return Err(InflateError("a block has too many length or distance symbols"));
         }
         let mut code = [0; 19];
         for &symbol in ORDER.iter().take(count) {
@@ -102,7 +102,7 @@ impl Lengths {
             }
         }
         if room(&code) != 0 {
-            return Err(InflateError("the code of code lengths is not complete"));
+            return Err(InflateError("the code length code is incomplete or oversubscribed"));
         }
         let mut table = Table::<128>::default();
         table.build(&code, |symbol| Entry::base(symbol as u16, 0))?;
@@ -121,7 +121,7 @@ impl Lengths {
             bits.take(entry.done());
             let (length, times) = match entry.value() {
                 symbol @ 0..16 => (symbol as u8, 1),
-                16 => (previous.ok_or(InflateError("the first code length repeats one before it"))?, 3 + bits.take(2)),
+                16 => (previous.ok_or(InflateError("the first code length repeats a previous one"))?, 3 + bits.take(2)),
                 17 => (0, 3 + bits.take(3)),
                 _ => (0, 11 + bits.take(7)),
             };
@@ -135,13 +135,13 @@ impl Lengths {
     fn check(&self) -> Result<(), InflateError> {
         let (literals, distances) = self.parts()?;
         if literals.get(256) == Some(&0) {
-            return Err(InflateError("a block has no code word for its end"));
+            return Err(InflateError("a block has no end-of-block code"));
         }
         if !is_allowed(literals) {
-            return Err(InflateError("the code of literals is not complete"));
+            return Err(InflateError("the literal/length code is incomplete or oversubscribed"));
         }
         if distances.iter().any(|length| *length > 0) && !is_allowed(distances) {
-            return Err(InflateError("the code of distances is not complete"));
+            return Err(InflateError("the distance code is incomplete or oversubscribed"));
         }
         Ok(())
     }

@@ -84,7 +84,7 @@ impl CheckpointDecoder {
             Boundary::Member(byte) => {
                 let data = member::data(input, byte)?;
                 self.base = self.at;
-                data.map(|byte| Some(byte * 8)).ok_or(InflateError("the data end between two members"))
+                data.map(|byte| Some(byte * 8)).ok_or(InflateError("the data end between two gzip members"))
             }
         }
     }

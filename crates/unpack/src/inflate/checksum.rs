@@ -60,10 +60,10 @@ impl Checksum {
             let Some(trailer) = trailers.next() else { continue };
             let sum = std::mem::take(self);
             if sum.size as u32 != trailer.size {
-                return Err(InflateError("a gzip member unpacks to another size than its trailer says"));
+                return Err(InflateError("the size of a gzip member differs from its trailer"));
             }
             if sum.crc.finalize() != trailer.crc {
-                return Err(InflateError("a gzip member unpacks to bytes of another CRC-32 than its trailer says"));
+                return Err(InflateError("the CRC-32 of a gzip member differs from its trailer"));
             }
         }
         Ok(())

@@ -297,7 +297,7 @@ impl Window {
             return Ok(());
         }
         if symbols.iter().any(|symbol| (MARKER..self.first).contains(symbol)) {
-            return Err(InflateError("a match begins before the data"));
+            return Err(InflateError("a match refers to bytes before the data"));
         }
         for (to, symbol) in to.iter_mut().zip(symbols) {
             *to = *part(&self.bytes, usize::from(*symbol))?;

@@ -303,7 +303,7 @@ impl Codewords {
             first[length] = word as u16;
             word += u32::from(count);
             if word > 1 << length {
-                return Err(InflateError("a code has more words than there is room for"));
+                return Err(InflateError("a Huffman code is oversubscribed"));
             }
             words.before[length] = before;
             before += count;

@@ -49,7 +49,7 @@ pub(super) fn data(input: &[u8], at: usize) -> Result<Option<usize>, InflateErro
         let Some([low, high]) = header.get(end..).and_then(|rest| rest.first_chunk()) else { return Ok(None) };
         let crc = crc32fast::hash(part(header, ..end)?);
         if crc & 0xffff != u32::from(u16::from_le_bytes([*low, *high])) {
-            return Err(InflateError("a gzip header does not have the CRC that it says"));
+            return Err(InflateError("the CRC-16 of a gzip header is wrong"));
         }
         end += 2;
     }
@@ -59,4 +59,4 @@ pub(super) fn data(input: &[u8], at: usize) -> Result<Option<usize>, InflateErro
 /// The first bytes of every member: the magic number, and the only compression method.
 pub(super) const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 
-const NO_MEMBER: InflateError = InflateError("what follows is no gzip member");
+const NO_MEMBER: InflateError = InflateError("what follows is not a gzip member");

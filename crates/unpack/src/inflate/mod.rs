@@ -60,7 +60,7 @@ pub struct InflateError(&'static str);
 
 impl InflateError {
     /// A defect of the decoder, which damaged data may have triggered.
-    pub(crate) const OUT_OF_BOUNDS: Self = Self("the decoder left the bounds of its buffer");
+    pub(crate) const OUT_OF_BOUNDS: Self = Self("the decoder accessed a buffer out of bounds");
 }
 
 /// Damage of a gzip stream. [`Gunzip`] returns it inside an [`io::Error`]; [`UnpackError`](crate::UnpackError) takes it out.
@@ -68,7 +68,7 @@ impl InflateError {
 #[non_exhaustive]
 pub enum GzipError {
     /// The stream ends inside a member. Kind [`io::ErrorKind::UnexpectedEof`].
-    #[error("the gzip data end after {length} bytes, in the middle")]
+    #[error("the gzip data end early, after {length} bytes")]
     Truncated {
         /// Compressed bytes in the stream.
         length: u64,
@@ -248,7 +248,7 @@ impl<'p> Gunzip<'p> {
                 Boundary::Member(byte) => {
                     let data = member::data(input, byte).map_err(|error| self.damage(error))?;
                     self.base = self.at;
-                    let long = || self.damage(InflateError("a gzip header is longer than any that is read here"));
+                    let long = || self.damage(InflateError("a gzip header exceeds the maximum length"));
                     data.ok_or_else(|| if chunk.is_last() { self.cut(input.len()) } else { long() })? * 8
                 }
             };

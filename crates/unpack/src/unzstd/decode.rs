@@ -118,7 +118,7 @@ fn decode_with(decoder: &mut Decoder<'static>, frames: &[u8], bytes: &mut Vec<u8
             decoder.run(&mut input, &mut output)?
         };
         if before == (input.pos(), output.pos()) {
-            return Err(io::Error::other("the frames are longer than their headers say"));
+            return Err(io::Error::other("the frames are longer than their headers declare"));
         }
         if hint == 0 {
             if !Frame::is_true(part(frames, begin.0..)?, (output.pos() - begin.1) as u64) {

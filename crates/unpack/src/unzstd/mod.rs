@@ -42,7 +42,7 @@ const PIECE: usize = 256 << 10;
 #[non_exhaustive]
 pub enum ZstdError {
     /// The stream ends inside a frame. Kind [`io::ErrorKind::UnexpectedEof`].
-    #[error("the zstd data end after {length} bytes, in the middle")]
+    #[error("the zstd data end early, after {length} bytes")]
     Truncated {
         /// Compressed bytes in the stream.
         length: u64,
