@@ -68,7 +68,7 @@ pub enum DecompressError {
     /// The blob cannot be read, or does not match its descriptor.
     #[error("{0}")]
     Source(#[source] io::Error),
-    /// The compressed bytes are damaged, or the compression is not one of layers.
+    /// The compressed bytes are damaged, or layers do not support the compression.
     #[error(transparent)]
     Compression(#[from] CompressionError),
     /// A limit of [`Limits`] was exceeded.
@@ -80,7 +80,7 @@ pub enum DecompressError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompressionError {
-    /// The compression is not one that layers may have.
+    /// Layers do not support the compression.
     #[error("the layer is compressed with {0}; image layers are plain tar, gzip or zstd")]
     Unsupported(&'static str),
     /// The decoder failed.

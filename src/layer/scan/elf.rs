@@ -81,8 +81,8 @@ fn part_of_segment(headers: &Headers, segment: &ProgramHeader) -> Option<Range<u
     } else if !is_code {
         HEAD
     } else {
-        // Linkers put the tables before the code, and most record where the code begins. No table follows it in the
-        // same segment.
+        // Linkers put the tables before the code, and most record where the code begins. A code segment after a
+        // separate segment of tables has none.
         let entry = Some(headers.header.e_entry).filter(|entry| *entry > 0);
         let entry = entry.and_then(|entry| headers.offset("the entry", entry).ok()).filter(|entry| all.contains(entry));
         entry.unwrap_or(if all.start == 0 { HEAD } else { 0 }).min(HEAD)

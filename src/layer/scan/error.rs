@@ -27,7 +27,7 @@ pub enum ScanError {
     /// The blob cannot be read, or does not match its descriptor.
     #[error("{0}")]
     Read(io::Error),
-    /// The compressed bytes are damaged, or the compression is not one of layers.
+    /// The compressed bytes are damaged, or layers do not support the compression.
     #[error("{0}")]
     Compression(CompressionError),
     /// The tar inside is damaged.

@@ -297,7 +297,7 @@ impl<'l, R: TarInput> TarReader<'l, R> {
             EntryType::Char => device().map(|(major, minor)| EntryKind::CharDevice(major, minor))?,
             EntryType::Block => device().map(|(major, minor)| EntryKind::BlockDevice(major, minor))?,
             EntryType::Fifo => EntryKind::Fifo,
-            // POSIX: readers treat an unknown type as a regular file. A contiguous file is one.
+            // POSIX: readers treat an unknown type as a regular file. Contiguous files are regular too.
             _ => EntryKind::File,
         };
         // Links, directories and devices have no content, whatever their size field says (POSIX.1-2017, ustar). Some

@@ -90,7 +90,7 @@ impl Walker {
         self.leave(visit)
     }
 
-    /// Ends the contiguous bytes received so far.
+    /// Ends a run of contiguous bytes, which damages an open container.
     fn leave(&mut self, visit: &mut impl Visit) -> Result<(), BoundsError> {
         let rest = std::mem::take(&mut self.rest);
         match self.inside.take() {

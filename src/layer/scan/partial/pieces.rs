@@ -191,7 +191,7 @@ impl<'a, 'z> Pieces<'a, 'z> {
         }
     }
 
-    /// Takes the blob and its compression back from independent streams.
+    /// Closes the open stream and returns the blob with its compression; `None` for spans.
     fn close(&mut self) -> Option<(StoredEntries<'a>, Compression)> {
         match std::mem::replace(&mut self.state, PieceState::Lost) {
             PieceState::Closed(stored, compression) => Some((stored, compression)),

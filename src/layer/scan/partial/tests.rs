@@ -54,7 +54,7 @@ pub(super) fn tar() -> Vec<u8> {
     builder.into_inner().unwrap()
 }
 
-/// Reads a layer in part, and returns the ranges read too.
+/// Reads a layer in part, and also returns the ranges read.
 fn part(layer: &Layer, limits: &Limits) -> (Result<Partly, ScanError>, Vec<Range<u64>>) {
     let asked = Mutex::new(Vec::new());
     let open = |range: Range<u64>| -> io::Result<Option<Box<dyn Read + Send>>> {

@@ -105,7 +105,7 @@ mod tests {
         Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/elf/build-options"))
     }
 
-    /// The output of the libraries' own code, recorded at build time.
+    /// The options that the libraries printed when they were built and run.
     fn expected() -> Vec<(String, String)> {
         let text = fs::read_to_string(fixtures().join("build_options.txt")).unwrap();
         let pair = |line: &str| line.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));

@@ -38,7 +38,7 @@ fn range(blob: &[u8], asked: &Asked, range: Range<u64>) -> io::Result<Option<Box
     Ok(Some(Box::new(Cursor::new(bytes.to_vec()))))
 }
 
-/// Reads a layer in part, and returns the ranges read too.
+/// Reads a layer in part, and also returns the ranges read.
 fn scan(blob: &[u8], ztoc: &[u8], limits: &Limits, threads: usize) -> (Result<Partly, ScanError>, Vec<Range<u64>>) {
     let (asked, annotations, cancel) = (Asked::default(), Annotations::new(), Cancel::default());
     let meter = NoProgress.begin("layer", None);
