@@ -111,7 +111,7 @@ fn waiting_for_a_server_ends() {
 }
 
 #[test]
-fn an_oversized_response_is_no_entry() {
+fn an_oversized_response_is_not_an_entry() {
     let url = server(|_, _, _| (200, vec![0; usize::try_from(MOST_STORED).unwrap() + 1]));
     assert_eq!(open(&url).read("v/x").unwrap(), None);
 }

@@ -159,7 +159,7 @@ fn damage_is_reported_and_never_ignored() {
 
 /// Damage that overlaps the relevant sections counts, wherever it begins; damage elsewhere does not.
 #[test]
-fn damage_counts_where_it_reaches() {
+fn damage_counts_in_the_sections_that_it_overlaps() {
     let (library, text) = LIBRARIES[1];
     let mut bad = container(&[(2, 80, 0, 8), (2, 80, 0, 8)]);
     bad[16 + 72] = 9;

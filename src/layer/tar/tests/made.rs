@@ -88,7 +88,7 @@ fn a_global_header_applies_to_members_that_do_not_override_it() {
 }
 
 #[test]
-fn a_record_overrides_a_long_name_and_that_the_header() {
+fn records_override_long_names_which_override_headers() {
     let long = |kind: u8, name: &str| member(kind, "././@LongLink", format!("{name}\0rest").as_bytes());
     assert_eq!(paths(&[long(b'L', "long"), file("short"), file("next")]), ["/long", "/next"]);
     assert_eq!(paths(&[long(b'L', "long"), records(b'x', &[("path", "record")]), file("short")]), ["/record"]);
