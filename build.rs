@@ -1,4 +1,4 @@
-//! Makes a change in the rules folder, which is embedded, a change of the program, and computes the version of the scanner.
+//! Rebuilds the program when a file in the embedded rules folder changes, and computes the version of the scanner.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

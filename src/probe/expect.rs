@@ -322,9 +322,6 @@ mod tests {
         facts.insert(key::RUN_NCCL_NETWORK, Fact::Absent);
         // Other differences count even without a measurement in common.
         compare(&good, &measured(&[("other", 1 << 20, 1.0)]), &mut facts);
-        assert_eq!(
-            told(&facts, &key::RUN_WORSE),
-            "run.gpu.models is another, baseline NVIDIA H200, NVIDIA H200"
-        );
+        assert_eq!(told(&facts, &key::RUN_WORSE), "run.gpu.models is another, baseline NVIDIA H200, NVIDIA H200");
     }
 }

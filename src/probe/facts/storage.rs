@@ -1,4 +1,4 @@
-//! Folders that training writes to, by whether files can be made there.
+//! Folders that training writes to by default, and those that it cannot write to.
 
 use crate::facts::Facts;
 use crate::facts::key;
@@ -14,8 +14,8 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
         let keys = key::definitions![RUN_STORAGE, RUN_STORAGE_UNWRITABLE];
         return none_of(keys, &untold(recording, StorageBody::STEP), facts);
     };
-    let folders = match body.folders.known() {
-        Ok(folders) => folders.map(Vec::as_slice).unwrap_or_default(),
+    let folders = match body.folders.known_list() {
+        Ok(folders) => folders,
         Err(gap) => {
             facts.insert(key::RUN_STORAGE, Fact::Unknown(gap.clone()));
             facts.insert(key::RUN_STORAGE_UNWRITABLE, Fact::Unknown(gap));
@@ -34,7 +34,7 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     facts.insert(key::RUN_STORAGE_UNWRITABLE, unwritable);
 }
 
-/// What is kept in a folder, and its path.
+/// Formats a folder: its purpose, its path and the variable that names it.
 fn name(folder: &UsedFolder) -> String {
     let kept = folder.kept.text().unwrap_or("a folder");
     let path = folder.path.text().map(|path| format!(" {path}")).unwrap_or_default();
@@ -42,10 +42,10 @@ fn name(folder: &UsedFolder) -> String {
     format!("{kept}{path}{named_by}")
 }
 
-/// Why no file can be made in a folder.
+/// The reason why training cannot create a file in a folder; `None` if it can.
 ///
-/// A container that we launch has a root file system that it cannot write to, and none of root's rights over the files of
-/// others. A training job has both, so that there the folder's mode decides.
+/// A container that ncclcheck launches has a read-only root file system and no capabilities, unlike that of a training job. So
+/// the folder's mode decides where either of these causes the error.
 fn refusal(folder: &UsedFolder, is_launched: bool) -> Result<Option<String>, Gap> {
     if let Some(why) = folder.unnamed.known()? {
         return Ok(Some(why.clone()));
@@ -63,7 +63,7 @@ fn refusal(folder: &UsedFolder, is_launched: bool) -> Result<Option<String>, Gap
     Ok(Some(worded(folder, error)))
 }
 
-/// An error with what explains it: `ENOSPC in /scratch, on tmpfs with 0 bytes and 9 inodes free`.
+/// Formats an error with its context: `ENOSPC in /scratch, on tmpfs with 0 bytes and 9 inodes free`.
 fn worded(folder: &UsedFolder, error: &str) -> String {
     if error == "ENOENT" {
         return error.to_owned();
@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    /// The facts of folders, in a container that we launched or in place.
+    /// Facts about folders, in a container that ncclcheck launched or in place.
     fn facts(folders: &Value, is_launched: bool) -> Facts {
         let result = format!(
             r#"{{"ncclcheck":1,"event":"result","step":"storage","seconds":0.1,"body":{{"folders":{folders}}}}}"#

@@ -1,4 +1,5 @@
-"""Step storage: the folders that training writes to without being asked. Can files be made there, and how much room is left?"""
+"""Step storage: tests with a small file whether training can write to the folders that it uses by default, and how much space
+is free there."""
 import functools
 import getpass
 import os
@@ -11,15 +12,15 @@ from ncclcheck_probe.facts import Facts, Unread, in_words
 from ncclcheck_probe.mounts import mount_of
 from ncclcheck_probe.readings import errno_name
 
-TRIAL = bytes(16 << 10)  # enough for a block of its own on every file system
+TRIAL = bytes(16 << 10)  # needs a block of its own on every file system
 FOLDER_FIELDS = ("use", "path", "named_by", "unnamed", "existing", "error", "permitted", "mount", "file_system",
                  "free_bytes", "free_inodes")
 
 
 def probe_storage(_plan, _report):
-    # A cache makes its folder where that is missing; the others need it to be there.
+    # A cache creates its folder if it is missing; the other folders must exist.
     places = [("home folder", home_folder, True), ("temporary files", temporary_folder, False),
-              ("working folder", lambda: (os.getcwd(), None), False),
+              ("working directory", lambda: (os.getcwd(), None), False),
               ("cache of torch.compile", inductor_cache, True), ("cache of Triton", triton_cache, True)]
     if not os.environ.get("NCCL_DEBUG_FILE", "/dev/").startswith(("/dev/", "/proc/")):
         places.append(("log of NCCL", nccl_log_folder, False))
@@ -27,7 +28,7 @@ def probe_storage(_plan, _report):
 
 
 def home_folder():
-    """As os.path.expanduser finds it."""
+    """Follows os.path.expanduser."""
     if "HOME" in os.environ:
         return os.environ["HOME"] or "/", "HOME"
     try:
@@ -42,20 +43,20 @@ def temporary_folder():
 
 
 def inductor_cache():
-    """By torch/_inductor/runtime/cache_dir_utils.py. Python passes over a TMPDIR that takes no files."""
+    """Follows torch/_inductor/runtime/cache_dir_utils.py. Python skips a TMPDIR that it cannot write to."""
     given = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
     if given:
         return given, "TORCHINDUCTOR_CACHE_DIR"
     try:
         user = getpass.getuser()
     except (KeyError, OSError):
-        raise Unread("it has the user's name, and neither USER nor /etc/passwd has one for user %d" %
+        raise Unread("its path contains the user's name, but neither USER nor /etc/passwd names user %d" %
                      os.getuid()) from None
     return os.path.join(tempfile.gettempdir(), "torchinductor_" + re.sub(r'[\\/:*?"<>|]', "_", user)), "default"
 
 
 def triton_cache():
-    """By Triton's python/triton/knobs.py, of kernels that torch.compile did not make."""
+    """Follows Triton's python/triton/knobs.py, for kernels that torch.compile did not generate."""
     given = os.environ.get("TRITON_CACHE_DIR")
     if given:
         return given, "TRITON_CACHE_DIR"
@@ -65,7 +66,7 @@ def triton_cache():
 
 
 def nccl_log_folder():
-    """By NCCL's src/debug.cc."""
+    """Follows NCCL's src/debug.cc."""
     folder = os.path.dirname(os.environ["NCCL_DEBUG_FILE"])
     return folder.replace("%h", socket.gethostname()).replace("%p", str(os.getpid())), "NCCL_DEBUG_FILE"
 
@@ -80,17 +81,18 @@ def folder_body(use, named, is_made):
         return facts.body
     path = os.path.abspath(path)
     existing = existing_folder(path)
-    facts.body.update(path=path, named_by=named_by, existing=existing, error=trial_error(existing if is_made else path))
+    error = trial_error(existing if is_made else path)
+    facts.body.update(path=path, named_by=named_by, existing=existing, error=error)
     facts.read("permitted", mode_permits, existing)
     facts.read("mount", lambda: mount_of(os.path.realpath(existing)).point)
     facts.read("file_system", lambda: mount_of(os.path.realpath(existing)).kind)
-    facts.read("free_bytes", free_bytes, existing)
-    facts.read("free_inodes", free_inodes, existing)
+    facts.read("free_bytes", room_bytes, existing)
+    facts.read("free_inodes", room_inodes, existing)
     return facts.body
 
 
 def existing_folder(path):
-    """The path, or the nearest of those above it that is there."""
+    """Returns the path or its nearest existing ancestor."""
     while not os.path.exists(path):
         path = os.path.dirname(path)
     return path
@@ -98,20 +100,20 @@ def existing_folder(path):
 
 @functools.lru_cache(None)
 def trial_error(folder):
-    """The name of the error with which a small file cannot be made and written there; None if it can. The file has no name
-    where the kernel offers that, and is gone in any case."""
+    """Returns the name of the error of creating and writing a small file there, or None if that works. The file is removed; it
+    never has a name if the kernel supports O_TMPFILE."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(TRIAL)
             file.flush()
-            os.fsync(file.fileno())  # some file systems count against a quota only now
+            os.fsync(file.fileno())  # some file systems enforce a quota only here
     except OSError as error:
         return errno_name(error.errno)
     return None
 
 
 def mode_permits(folder):
-    """Whether the folder's mode lets this user make files there, whatever mounts and capabilities allow."""
+    """Returns True if the folder's mode lets this user create files, regardless of mounts and capabilities."""
     status = os.stat(folder)
     if os.getuid() == 0:
         return True
@@ -120,12 +122,12 @@ def mode_permits(folder):
     return status.st_mode >> shift & 0o3 == 0o3
 
 
-def free_bytes(folder):
+def room_bytes(folder):
     room = os.statvfs(folder)
     return room.f_frsize * room.f_bavail
 
 
-def free_inodes(folder):
-    """None on a file system that makes them as they are needed."""
+def room_inodes(folder):
+    """Returns None for a file system that allocates inodes on demand."""
     room = os.statvfs(folder)
     return room.f_favail if room.f_files else None

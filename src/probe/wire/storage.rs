@@ -1,4 +1,4 @@
-//! The step `storage`: the folders that training writes to without being asked.
+//! The step `storage`: the folders that training writes to by default.
 
 use super::{Field, Nullable, StepBody};
 
@@ -7,27 +7,27 @@ impl StepBody for StorageBody {
 }
 
 objects! {
-    /// The folders that training writes to without being asked.
+    /// The folders that training writes to by default.
     #[schemars(rename = "storage")]
     pub struct StorageBody {
         pub folders: Field<Vec<UsedFolder>>,
     }
 
-    /// A folder, and whether a file can be made in it.
+    /// A folder, and the result of creating a file in it.
     pub struct UsedFolder {
-        /// What is kept there.
+        /// Purpose of the folder.
         #[serde(rename = "use")]
         pub kept: Field<String>,
         pub path: Nullable<String>,
-        /// The variable or file that names the folder; null for the working folder.
+        /// The variable or file that names the folder; null for the working directory.
         pub named_by: Nullable<String>,
-        /// Why there is no such folder.
+        /// Reason why the folder has no path.
         pub unnamed: Nullable<String>,
-        /// The folder, or the nearest above it that is there: what follows is about that.
+        /// The folder or its nearest existing ancestor, which the following fields describe.
         pub existing: Nullable<String>,
-        /// The name of the error with which no file could be made; null if one could.
+        /// Name of the error of creating a file; null on success.
         pub error: Nullable<String>,
-        /// Whether its mode lets this user make files, whatever mounts and capabilities allow.
+        /// True if its mode lets this user create files, regardless of mounts and capabilities.
         pub permitted: Nullable<bool>,
         pub mount: Nullable<String>,
         pub file_system: Nullable<String>,

@@ -32,10 +32,10 @@ class Storage(Payload):
             os.mkdir(variables[name])
         folders = self.folders(dict(variables, NCCL_DEBUG_FILE=variables["NCCL_DEBUG_FILE"] + "/%p.%h/log"), cwd=self.folder)
         self.assertEqual({use: folder["named_by"] for use, folder in folders.items()}, {
-            "home folder": "HOME", "temporary files": "TMPDIR", "working folder": None,
+            "home folder": "HOME", "temporary files": "TMPDIR", "working directory": None,
             "cache of torch.compile": "TORCHINDUCTOR_CACHE_DIR", "cache of Triton": "TRITON_CACHE_DIR",
             "log of NCCL": "NCCL_DEBUG_FILE"})
-        self.assertEqual(folders["working folder"]["path"], self.folder)
+        self.assertEqual(folders["working directory"]["path"], self.folder)
         # NCCL makes no folder for its log, the caches make theirs.
         self.assertEqual(folders["log of NCCL"]["error"], "ENOENT")
         self.assertNotIn("%", folders["log of NCCL"]["path"])
