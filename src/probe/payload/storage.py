@@ -1,5 +1,4 @@
-"""Step storage: tests with a small file whether training can write to the folders that it uses by default, and how much space
-is free there."""
+"""Step storage: writes a small file to each folder that training uses by default, and reads the free space there."""
 import functools
 import getpass
 import os
@@ -100,8 +99,8 @@ def existing_folder(path):
 
 @functools.lru_cache(None)
 def trial_error(folder):
-    """Returns the name of the error of creating and writing a small file there, or None if that works. The file is removed; it
-    never has a name if the kernel supports O_TMPFILE."""
+    """Returns the name of the error of creating and writing a small file there, or None if that works. The file is
+    removed; it never has a name if the kernel supports O_TMPFILE."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(TRIAL)

@@ -68,7 +68,7 @@ class Pieces(unittest.TestCase):
         with nobody, mock.patch.dict(os.environ, clear=True):
             folders = {folder["use"]: folder for folder in self.storage.probe_storage(None, None)["folders"]}
         for use, why in (("home folder", "HOME is not set, and /etc/passwd has no entry"),
-                         ("cache of torch.compile", "neither USER nor /etc/passwd has one"), ("cache of Triton", "HOME is not set")):
+                         ("cache of torch.compile", "neither USER nor /etc/passwd names user"), ("cache of Triton", "HOME is not set")):
             self.assertIn(why, folders[use]["unnamed"])
             self.assertIsNone(folders[use]["path"])
         self.assertIsNone(folders["temporary files"]["unnamed"])
