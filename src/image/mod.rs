@@ -56,7 +56,7 @@ pub struct Request {
     pub limits: Limits,
     /// Options for reaching registries and engines.
     pub options: AccessOptions,
-    /// Cache of layer scans; [`Cache::default`] keeps nothing.
+    /// Cache of layer scans; [`ScanCache::default`] keeps nothing.
     pub cache: Arc<ScanCache>,
     /// Variables set at launch, which override the image's.
     pub environment: BTreeMap<String, String>,
