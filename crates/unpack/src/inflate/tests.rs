@@ -125,7 +125,7 @@ fn headers_with_everything_in_them_are_passed() {
     broken[5] ^= 1;
     assert!(fault(&broken, 0).contains("near byte 0: the CRC-16 of a gzip header is wrong"));
     for end in 1..blob.len() {
-        assert!(fault(&blob[..end], 0).contains(&format!("end after {end} bytes")), "{end}");
+        assert!(fault(&blob[..end], 0).contains(&format!("end early, after {end} bytes")), "{end}");
     }
 }
 
