@@ -221,6 +221,20 @@ mod tests {
     }
 
     #[test]
+    fn only_given_expectations_are_compared() {
+        let full = recorded("full");
+        let added = |values: Option<&str>, baseline: Option<Recording>| {
+            let expected = ExpectedRun { values: values.map(|text| read(text).unwrap()), baseline };
+            let mut facts = facts(&full);
+            expected.compare(&full, &mut facts);
+            [&key::RUN_EXPECTED, &key::RUN_BASELINE].map(|key| *facts.view(key) != Fact::Absent)
+        };
+        assert_eq!(added(None, None), [false, false]);
+        assert_eq!(added(Some("run.gpu.count: 2"), None), [true, false]);
+        assert_eq!(added(None, Some(recorded("full"))), [false, true]);
+    }
+
+    #[test]
     fn bounds_are_inclusive_and_hold_for_numbers_only() {
         let mut facts = Facts::default();
         facts.insert(key::RUN_GPU_COUNT, Fact::seen(8, []));

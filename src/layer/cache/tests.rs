@@ -122,3 +122,11 @@ fn an_export_copies_scans() {
         assert_eq!(cache(&at("yours"), Some(&at(name))).get(&key), Some(scan()));
     }
 }
+
+#[test]
+fn an_entry_that_cannot_be_opened_is_an_error_and_no_miss() {
+    let folder = tempfile::tempdir().unwrap();
+    let local = LocalCache::new(folder.path(), DEFAULT_BOUND);
+    assert!(local.read("missing").unwrap().is_none());
+    assert!(local.read(&"x".repeat(300)).is_err(), "the name is too long");
+}
