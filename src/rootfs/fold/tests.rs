@@ -178,10 +178,10 @@ fn links_on_the_way_are_followed_up_to_a_limit() {
         ["/a 0", "/b/", "/b/c/", "/b/c/x 0", "/b/c/y 1", "/b/c/z 1", "/loop 0"]
     );
     // A relative link starts in its own directory, an absolute one in the root.
-    let below = layer(&[("d/a", symlink("t")), ("d/b", symlink("/t"))]);
+    let below = layer(&[("d/a", symlink("t")), ("d/b", symlink("/t")), ("d/c", symlink("/t/../u"))]);
     assert_eq!(
-        paths(vec![below, layer(&[("d/a/x", FILE), ("d/b/y", FILE)])]),
-        ["/d/", "/d/a 0", "/d/b 0", "/d/t/", "/d/t/x 1", "/t/", "/t/y 1"]
+        paths(vec![below, layer(&[("d/a/x", FILE), ("d/b/y", FILE), ("d/c/z", FILE)])]),
+        ["/d/", "/d/a 0", "/d/b 0", "/d/c 0", "/d/t/", "/d/t/x 1", "/t/", "/t/y 1", "/u/", "/u/z 1"]
     );
     // A path that finally leads nowhere is replaced.
     let merged = paths(vec![lower, layer(&[("loop/y", FILE)])]);
