@@ -14,7 +14,7 @@ use super::{CliError, ExitStatus, args};
 pub(super) fn diff(check: args::CheckArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
     let plan = ImagesPlan::check(check, environment)?;
     if plan.requests.len() != 2 || plan.hosts.len() > 1 {
-        let what = "diff takes two images (old, new) and at most one host";
+        let what = "diff takes two images and at most one host: ncclcheck diff OLD NEW";
         return Err(CliError::Usage(what.to_owned()));
     }
     if let Some((format, _)) = plan.outputs.iter().find(|(format, _)| !Format::GENERAL.contains(format)) {

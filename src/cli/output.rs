@@ -129,7 +129,14 @@ impl OpenOutput {
 fn beside(path: &Path) -> Result<tempfile::NamedTempFile, CliError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let file = tempfile::Builder::new().prefix(".ncclcheck-").tempfile_in(folder);
-    file.map_err(|error| failure(&path.display().to_string(), error))
+    file.map_err(|error| {
+        // The message of the library names the temporary file.
+        let error = match error.kind() {
+            io::ErrorKind::NotFound => io::Error::new(error.kind(), format!("there is no folder {}", folder.display())),
+            _ => error,
+        };
+        failure(&path.display().to_string(), error)
+    })
 }
 
 /// Writes a file atomically.

@@ -22,7 +22,7 @@ const REFERENCE_TYPE: &str = "vnd.docker.reference.type";
 
 /// The fields that determine a document's kind: a media type from outside may be wrong (CVE-2021-41190).
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", expecting = "an object")]
 struct Shape {
     schema_version: Option<u64>,
     media_type: Option<String>,
@@ -79,14 +79,14 @@ impl<'a> Finder<'a> {
                  again with a current Docker",
             ));
         }
-        let declared = shape.media_type.as_deref().or(media_type).unwrap_or_default();
+        let declared = shape.media_type.as_deref().or(media_type);
         match (shape.manifests.is_some(), shape.config.is_some() && shape.layers.is_some()) {
             (true, true) => Err(ImageError::invalid("the document is ambiguous: it has both manifests and layers")),
             (true, false) => Ok(DocumentKind::Index),
             (false, true) => Ok(DocumentKind::Manifest),
             (false, false) => Err(ImageError::invalid(format!(
-                "the document is neither an image manifest nor an index ('{}')",
-                printable(declared)
+                "the document is neither an image manifest nor an index {}",
+                declared.map(|kind| format!(" (its media type is '{}')", printable(kind))).unwrap_or_default()
             ))),
         }
     }
@@ -263,9 +263,14 @@ fn named<'c>(
         None => all.iter().collect(),
     };
     if wanted.is_empty() {
-        let names: Vec<_> = all.iter().flat_map(|candidate| &candidate.names).map(|name| printable(name)).collect();
+        if all.is_empty() {
+            return Err(ImageError::invalid("the index lists no images"));
+        }
+        let mut names: Vec<_> = all.iter().flat_map(|candidate| &candidate.names).map(|name| printable(name)).collect();
+        // The images of a nested index share its name.
+        names.dedup();
         let asked = selector.map(ToString::to_string).unwrap_or_default();
-        let what = format!("no image '{asked}' in the index; {} available: {}", all.len(), names.join(", "));
+        let what = format!("no image '{asked}' in the index; available: {}", names.join(", "));
         return Err(ImageError::invalid(what));
     }
     Ok(wanted)

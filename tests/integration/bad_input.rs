@@ -36,6 +36,8 @@ fn paths_and_names() {
     refused(&[&at("empty", b"")], None, &["is empty"]);
     refused(&[&at("text", b"hello\n")], None, &["is not an image archive (not tar, gzip or zstd)"]);
     refused(&["-"], Some(b"hello\n"), &["standard input is not an image archive"]);
+    refused(&["-"], Some(b""), &["standard input is empty"]);
+    refused(&["/etc/passwd"], None, &["/etc/passwd is not an image archive (not tar, gzip or zstd)\n"]);
     refused(
         &[&format!("oci:{}", folder.path().display())],
         None,
@@ -139,7 +141,7 @@ fn documents_that_are_something_else() {
         ("[]", "is not JSON of the expected form"),
         (r#"{"schemaVersion":1,"fsLayers":[]}"#, "schema 1"),
         (r#"{"schemaVersion":2,"manifests":[],"layers":[],"config":{}}"#, "ambiguous"),
-        (r#"{"schemaVersion":2,"manifests":[]}"#, "; 0 available"),
+        (r#"{"schemaVersion":2,"manifests":[]}"#, "the index lists no images"),
     ] {
         fs::write(&index, document).unwrap();
         refused(&[&reference], None, &[text]);
@@ -163,7 +165,7 @@ fn reports_that_cannot_be_written_leave_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let image = world("good").display().to_string();
     let report = folder.path().join("none/report.json").display().to_string();
-    refused(&["--output", &report, &image], None, &["writing ", "No such file or directory"]);
+    refused(&["--output", &report, &image], None, &["writing ", "there is no folder "]);
     let report = folder.path().join("report.json");
     let output = run(&["check", "--format", &format!("json={}", report.display()), "/nonexistent/x.tar", &image], None);
     assert_eq!(output.status.code(), Some(2), "one image of two cannot be opened");

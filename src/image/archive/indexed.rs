@@ -12,6 +12,8 @@ use crate::model::{EntryKind, ImagePath, Limits};
 use crate::image::layout::{LayoutFiles, OpenedFile};
 use crate::image::source::SourceError;
 
+use super::tar_message;
+
 /// A tar archive on disk.
 #[derive(Debug)]
 pub(super) struct IndexedArchive {
@@ -37,10 +39,9 @@ impl IndexedArchive {
             file.seek(SeekFrom::Start(at)).map_err(io)?;
             // A small buffer, because the content between two headers is skipped.
             let mut reader = TarReader::new(BufReader::with_capacity(4096, &file), limits);
-            let entry = reader.next_member().map_err(|error| {
-                let what = if at == 0 { "is not an image archive (not tar, gzip or zstd):" } else { "is damaged" };
-                SourceError::invalid(format!("{} {what} {error}", path.display()))
-            })?;
+            let entry = reader
+                .next_member()
+                .map_err(|error| SourceError::invalid(tar_message(&path.display().to_string(), at, &error)))?;
             let Some(entry) = entry else { break };
             let offset = at + reader.offset();
             let end = offset.saturating_add(if entry.kind == EntryKind::File { entry.size } else { 0 });

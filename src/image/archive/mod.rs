@@ -5,9 +5,12 @@ mod indexed;
 pub(super) mod oci;
 pub(super) mod stream;
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+
+use crate::layer::tar::{TarError, TarErrorKind};
 
 use super::Request;
 use super::medium::Medium;
@@ -17,6 +20,17 @@ use super::target::Selector;
 use self::docker::DockerArchive;
 use self::indexed::IndexedArchive;
 use self::stream::Stream;
+
+/// The message for a tar that cannot be read. `start` is the offset in the archive, in bytes, at which the reader began.
+fn tar_message<E: Display>(name: &str, start: u64, error: &TarError<E>) -> String {
+    match &error.what {
+        TarErrorKind::Read(below) => format!("{name}: {below}"),
+        TarErrorKind::Malformed(_) if start == 0 && error.offset < 512 => {
+            format!("{name} is not an image archive (not tar, gzip or zstd)")
+        }
+        _ => format!("{name} is damaged {error}"),
+    }
+}
 
 /// Opens an archive: a compressed one as a stream, any other through an index of its members.
 pub(super) fn open(

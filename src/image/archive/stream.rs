@@ -15,11 +15,11 @@ use crate::image::source::SourceError;
 use crate::image::target::Selector;
 use crate::image::{ImageError, Request, ScanContext};
 use crate::layer::scan::{DecompressError, LayerScan, ScanError, scan_layer, unpack};
-use crate::layer::tar::{TarError, TarErrorKind, TarInput, TarReader};
+use crate::layer::tar::{TarError, TarInput, TarReader};
 use crate::model::{Digest, Entry, EntryKind, Hasher, ImagePath};
 use unpack::pipe::{PipeWriter, pipe, with_pipe};
 
-use super::docker;
+use super::{docker, tar_message};
 
 /// Maximum total size of an archive's documents in bytes.
 const DOCUMENTS: u64 = 64 << 20;
@@ -157,10 +157,13 @@ fn read(
                 documents: 0,
                 found: StreamedArchive::empty(name),
             };
-            while let Some(entry) = reader.tar.next_member().map_err(|error| told_tar(name, &error))? {
+            while let Some(entry) = reader.tar.next_member().map_err(|error| tar_error(name, &error))? {
                 reader.member(&entry)?;
             }
-            reader.tar.drain().map_err(|error| told_tar(name, &error))?;
+            let size = reader.tar.drain().map_err(|error| tar_error(name, &error))?;
+            if size == 0 {
+                return Err(ImageError::invalid(format!("{name} is empty")));
+            }
             Ok(reader.found)
         },
     )
@@ -209,7 +212,7 @@ impl<R: TarInput<Error = DecompressError>> ArchiveReader<'_, R> {
         let mut bytes = Vec::new();
         while bytes.len() < least {
             let name = &self.found.name;
-            match self.tar.chunk().map_err(|error| told_tar(name, &error))? {
+            match self.tar.chunk().map_err(|error| tar_error(name, &error))? {
                 Some(chunk) => bytes.extend_from_slice(chunk.bytes),
                 None => break,
             }
@@ -262,7 +265,7 @@ impl<R: TarInput<Error = DecompressError>> ArchiveReader<'_, R> {
         let mut listening = write(head);
         let name = &self.found.name;
         while listening {
-            let Some(chunk) = self.tar.chunk().map_err(|error| told_tar(name, &error))? else { break };
+            let Some(chunk) = self.tar.chunk().map_err(|error| tar_error(name, &error))? else { break };
             hasher.update(chunk.bytes);
             listening = write(chunk.bytes);
         }
@@ -292,12 +295,6 @@ fn is_layer(entry: &Entry, head: &[u8]) -> bool {
     compressed || ustar || named
 }
 
-fn told_tar(name: &str, error: &TarError<DecompressError>) -> ImageError {
-    match &error.what {
-        TarErrorKind::Read(below) => ImageError::invalid(format!("{name}: {below}")),
-        _ if error.offset < 512 => {
-            ImageError::invalid(format!("{name} is not an image archive (not tar, gzip or zstd): {error}"))
-        }
-        _ => ImageError::invalid(format!("{name} is damaged {error}")),
-    }
+fn tar_error(name: &str, error: &TarError<DecompressError>) -> ImageError {
+    ImageError::invalid(tar_message(name, 0, error))
 }
