@@ -22,6 +22,7 @@ mod platforms;
 mod plugins;
 mod policy;
 mod probe;
+mod record;
 mod registry;
 mod scanner_version;
 mod seekable;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::{program, run, stderr, world};
+use crate::support::{run, run_in, stderr, world};
 
 fn text(output: &std::process::Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -77,8 +77,7 @@ fn a_policy_is_searched_upward_within_the_repository() {
     fs::create_dir(folder.path().join("repository/.git")).unwrap();
     let check = |from: &Path, more: &[&str]| {
         let image = world("good").display().to_string();
-        let mut command = std::process::Command::new(program());
-        command.env_clear().current_dir(from).args(["check", "--quiet"]).args(more).arg(image).output().unwrap()
+        run_in(from, &[&["check", "--quiet", &*image], more].concat())
     };
     // The policy above the repository does not apply to it.
     assert_eq!(check(&deep, &[]).status.code(), Some(0));

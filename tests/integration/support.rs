@@ -4,13 +4,15 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use crate::record::record;
+
 /// The path of a small test image in `fixtures/images`.
 pub(crate) fn world(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/images").join(format!("{name}.oci.tar"))
 }
 
 /// The program under test. `tests/stand-ins` substitutes one without output, to prove that the tests fail.
-pub(crate) fn program() -> PathBuf {
+fn program() -> PathBuf {
     std::env::var_os("NCCLCHECK_STAND_IN").map_or_else(|| env!("CARGO_BIN_EXE_ncclcheck").into(), PathBuf::from)
 }
 
@@ -22,8 +24,22 @@ pub(crate) fn run(arguments: &[&str], input: Option<&[u8]>) -> Output {
 
 /// Like [`run`], with these variables.
 pub(crate) fn run_with(variables: &[(&str, &str)], arguments: &[&str], input: Option<&[u8]>) -> Output {
+    let output = execute(Path::new("."), variables, arguments, input);
+    record(variables, arguments, input, &output);
+    output
+}
+
+/// Like [`run`], in this folder and without input.
+pub(crate) fn run_in(folder: &Path, arguments: &[&str]) -> Output {
+    let output = execute(folder, &[], arguments, None);
+    record(&[], arguments, None, &output);
+    output
+}
+
+fn execute(folder: &Path, variables: &[(&str, &str)], arguments: &[&str], input: Option<&[u8]>) -> Output {
     let mut child = Command::new(program())
         .args(arguments)
+        .current_dir(folder)
         .env_clear()
         .envs(variables.iter().copied())
         .env("DOCKER_HOST", "unix:///nonexistent/docker.sock")
