@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 
+use super::help::{images, sections, short_help};
 use super::{ListFormat, ReadingArgs};
 
 /// Caches of a run.
@@ -48,9 +49,16 @@ pub(in crate::cli) struct CacheClearArgs {
     pub(in crate::cli) older_than: Option<u32>,
 }
 
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  ncclcheck cache export /mnt/team/scans pytorch/pytorch:latest
+  ncclcheck cache export s3://ci-cache/ncclcheck";
+
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  ncclcheck cache export /mnt/team/scans pytorch/pytorch:latest\n  ncclcheck cache export s3://ci-cache/ncclcheck"
+    mut_args = short_help(&["platform", "all-platforms", "jobs", "authfile", "cert-dir", "tls-verify"]),
+    after_help = EXPORT_EXAMPLES,
+    after_long_help = sections(&[&images(), EXPORT_EXAMPLES]),
 )]
 pub(in crate::cli) struct CacheExportArgs {
     /// Folder or URL, as for --cache

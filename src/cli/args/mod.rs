@@ -1,6 +1,7 @@
 //! Command-line arguments.
 
 pub(super) mod cache;
+mod help;
 pub(super) mod probe;
 pub(super) mod rulebook;
 
@@ -9,10 +10,10 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
-use crate::image::reference;
 use crate::model::Platform;
 
 use cache::{CacheCommand, CachingArgs};
+use help::{EXIT, EXIT_SUMMARY, HOSTS, images, sections, short_help};
 use probe::{Preflight, ProbeArgs};
 use rulebook::RulebookArgs;
 
@@ -30,7 +31,7 @@ pub(super) enum Command {
     Check(CheckArgs),
     /// Show the contents of images, without a verdict
     Inspect(InspectArgs),
-    /// Run an image on this host's GPUs and report the actual behaviour of NCCL, topology and RDMA
+    /// Run an image on this host's GPUs and measure NCCL, topology and RDMA
     Probe(Box<ProbeArgs>),
     /// Check an image and probe it, as the step before a training job
     Preflight(Box<Preflight>),
@@ -67,52 +68,63 @@ pub(super) enum RulesCommand {
     Docs(DocsArgs),
 }
 
-/// Help text on the forms of an image reference.
-fn images() -> String {
-    let line = |(form, description): (String, &str)| format!("\n  {form:<29}{description}");
-    let lines: String = reference::forms().into_iter().map(line).collect();
-    format!("An IMAGE is one of:{lines}")
-}
-
-const EXIT: &str = "\
-Exit status:
-  0  pass        1  a rule failed        2  usage error, or the image could not be read
-  3  incomplete: no rule failed, but some could not be evaluated";
-
-const HOSTS: &str = "\
-A HOST is driver=VERSION,gpu=MODEL[xCOUNT] (h100x8, or sm_90x8 by architecture), with these optional keys:
-  cuda=VERSION  fabric=nvswitch|pcie  rdma=mlx5|efa|none  kernel=VERSION  name=TEXT";
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  ncclcheck check pytorch/pytorch:latest
+  ncclcheck check --format json=report.json oci:layout
+  ncclcheck check --host driver=550.54,gpu=h100x8,rdma=mlx5 torch.tar";
 
 #[derive(Debug, Args)]
-#[command(after_help = format!("{}\n\n{HOSTS}\n\n{EXIT}\n\nExamples:\n  ncclcheck check pytorch/pytorch:latest\n  ncclcheck check --format json=report.json oci:layout\n  ncclcheck check --host driver=550.54,gpu=h100x8,rdma=mlx5 --host driver=580.95,gpu=b200x8 torch.tar", images()))]
+#[command(
+    mut_args = short_help(&[
+        "host", "host-facts", "env", "platform", "fail-on", "profile", "config", "format", "output", "verbose",
+    ]),
+    after_help = sections(&[CHECK_EXAMPLES, EXIT_SUMMARY]),
+    after_long_help = sections(&[&images(), HOSTS, EXIT, CHECK_EXAMPLES]),
+)]
 pub(super) struct CheckArgs {
     #[command(flatten)]
     pub(super) common: ImageArgs,
-    /// Evaluate for a described host: KEY=VALUE,... as listed below, or a YAML file (repeatable)
+    /// Evaluate for a described host (repeatable)
     ///
-    /// The YAML file is a list of maps with the same keys. The image is judged for each host.
-    #[arg(long, value_name = "HOST|FILE")]
+    /// HOST is KEY=VALUE,... with the keys listed below; FILE is a YAML list of maps with the same keys. The image is
+    /// judged for each host.
+    #[arg(long, value_name = "HOST|FILE", help_heading = "Hosts")]
     pub(super) host: Vec<String>,
     /// Evaluate for the host recorded in FILE (repeatable)
     ///
     /// Create the record on the host with `ncclcheck host --format json -o FILE`.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Hosts")]
     pub(super) host_facts: Vec<PathBuf>,
     /// Dockerfile of the image, to annotate its lines with findings
     ///
     /// The formats sarif, github and gitlab attach each finding to a line of this file, which must be inside the
     /// current directory.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(super) dockerfile: Option<PathBuf>,
-    /// Lowest severity that fails the check [default: error, or that of the policy]
-    #[arg(long, value_name = "SEVERITY")]
+    /// Lowest severity that fails: warning or error
+    ///
+    /// The default is error, or that of the policy.
+    #[arg(long, value_name = "SEVERITY", hide_possible_values = true, help_heading = "Policy")]
     pub(super) fail_on: Option<FailOn>,
     #[command(flatten)]
     pub(super) rulebook: RulebookArgs,
 }
 
+const INSPECT_EXAMPLES: &str = "\
+Examples:
+  ncclcheck inspect torch.tar
+  ncclcheck inspect --explain libnccl.so.2 pytorch/pytorch:latest
+  docker save torch:2.9.0 | ncclcheck inspect -";
+
 #[derive(Debug, Args)]
-#[command(after_help = format!("{}\n\nExamples:\n  ncclcheck inspect torch.tar\n  docker save torch:2.9.0 | ncclcheck inspect -", images()))]
+#[command(
+    mut_args = short_help(&[
+        "files", "explain", "program", "from", "env", "platform", "jobs", "format", "output", "verbose",
+    ]),
+    after_help = INSPECT_EXAMPLES,
+    after_long_help = sections(&[&images(), INSPECT_EXAMPLES]),
+)]
 pub(super) struct InspectArgs {
     #[command(flatten)]
     pub(super) common: ImageArgs,
@@ -205,8 +217,21 @@ pub(super) struct ExplainArgs {
     pub(super) rulebook: RulebookArgs,
 }
 
+const DIFF_EXIT: &str = "\
+Exit status:
+  0  not worse      1  a rule newly fails      2  usage error, or an image could not be read
+  3  incomplete: a rule can no longer be evaluated";
+
+const DIFF_EXAMPLES: &str = "\
+Examples:
+  ncclcheck diff registry.example/train:2024.1 registry.example/train:2024.2";
+
 #[derive(Debug, Args)]
-#[command(after_help = format!("{}\n\nExit status:\n  0  not worse      1  a rule newly fails      2  usage error, or an image could not be read\n  3  incomplete: a rule can no longer be evaluated\n\nExamples:\n  ncclcheck diff registry.example/train:2024.1 registry.example/train:2024.2", images()))]
+#[command(
+    mut_args = short_help(&["host", "host-facts", "env", "platform", "profile", "config", "format", "output", "verbose"]),
+    after_help = sections(&[DIFF_EXAMPLES, "Exit status: 0 not worse, 1 a rule newly fails, 2 error, 3 incomplete"]),
+    after_long_help = sections(&[&images(), HOSTS, DIFF_EXIT, DIFF_EXAMPLES]),
+)]
 pub(super) struct DiffArgs {
     #[command(flatten)]
     pub(super) check: CheckArgs,
@@ -220,9 +245,16 @@ pub(super) enum BaselineCommand {
     Check(BaselineCheck),
 }
 
+const BASELINE_EXAMPLES: &str = "\
+Examples:
+  ncclcheck baseline write known.json my/image:1
+  ncclcheck baseline check known.json my/image:2";
+
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  ncclcheck baseline write known.json my/image:1\n  ncclcheck baseline check known.json my/image:2"
+    mut_args = short_help(&["host", "host-facts", "env", "platform", "profile", "config", "quiet"]),
+    after_help = BASELINE_EXAMPLES,
+    after_long_help = sections(&[&images(), HOSTS, BASELINE_EXAMPLES]),
 )]
 pub(super) struct BaselineWrite {
     /// Baseline file to write
@@ -233,6 +265,13 @@ pub(super) struct BaselineWrite {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    mut_args = short_help(&[
+        "host", "host-facts", "env", "platform", "fail-on", "profile", "config", "format", "output", "verbose",
+    ]),
+    after_help = sections(&[BASELINE_EXAMPLES, EXIT_SUMMARY]),
+    after_long_help = sections(&[&images(), HOSTS, EXIT, BASELINE_EXAMPLES]),
+)]
 pub(super) struct BaselineCheck {
     /// Baseline file from `baseline write`
     #[arg(value_name = "FILE")]
@@ -280,7 +319,9 @@ pub(super) enum Color {
 
 #[derive(Debug, Args)]
 pub(super) struct ImageArgs {
-    /// Images to read, in one of the forms listed below
+    /// Images to read
+    ///
+    /// The forms of an IMAGE are listed below.
     #[arg(required = true, value_name = "IMAGE")]
     pub(super) images: Vec<String>,
 
@@ -289,9 +330,9 @@ pub(super) struct ImageArgs {
     #[command(flatten)]
     pub(super) reading: ReadingArgs,
 
-    /// Set an environment variable of the container, as `docker run -e` does (repeatable)
+    /// Set an environment variable (repeatable)
     ///
-    /// The variable overrides the image's. A root file system has no variables of its own.
+    /// The container gets it, as with `docker run -e`. The variable overrides the image's. A root file system has no variables of its own.
     #[arg(short, long, value_name = "NAME=VALUE", help_heading = "Image")]
     pub(super) env: Vec<String>,
     /// Read environment variables from a launch file of the job (repeatable)
@@ -357,7 +398,7 @@ pub(super) struct OutputArgs {
     /// --output.
     #[arg(long, value_name = "FORMAT[=FILE]", help_heading = "Output")]
     pub(super) format: Vec<String>,
-    /// Write the report to FILE instead of standard output
+    /// Write to FILE instead of standard output
     #[arg(short = 'o', long = "output", value_name = "FILE", help_heading = "Output")]
     pub(super) file: Option<PathBuf>,
     #[command(flatten)]
@@ -375,7 +416,9 @@ pub(super) struct StyleArgs {
     /// When to use colours; auto follows the terminal, NO_COLOR and CLICOLOR_FORCE
     #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
     pub(super) color: Color,
-    /// Also show passed and not-applicable rules, and the source of each fact
+    /// Show all rules, and the source of each fact
+    ///
+    /// By default, passed and not-applicable rules are only counted.
     #[arg(short, long, help_heading = "Output")]
     pub(super) verbose: bool,
 }

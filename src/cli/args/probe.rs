@@ -7,6 +7,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use crate::probe::arrangement::{GpuSelection, Ulimit, bytes};
 use crate::probe::{DEFAULT_PIDS, steps};
 
+use super::help::{EXIT_SUMMARY, HOSTS, images, sections, short_help};
 use super::rulebook::RulebookArgs;
 use super::{CheckArgs, OutputArgs};
 
@@ -15,9 +16,33 @@ Exit status:
   0  pass        1  a rule failed        2  usage error, or the probe could not run
   3  incomplete: no rule failed, but some could not be evaluated";
 
+/// The steps, for `--steps`.
+fn steps() -> String {
+    format!("Steps:\n{}", steps::help())
+}
+
+const PROBE_USAGE: &str = "\
+ncclcheck probe [OPTIONS] <IMAGE>
+       ncclcheck probe [OPTIONS] <--in-place|--from <FILE>>
+       ncclcheck probe <--print-payload|--clean>";
+
+const PROBE_EXAMPLES: &str = "\
+Examples:
+  ncclcheck probe --quick pytorch/pytorch:latest
+  ncclcheck probe --dry-run --gpus 2 --ipc host my/image
+  ncclcheck probe --what-if NCCL_ALGO=Ring --what-if NCCL_P2P_DISABLE=1 my/image
+  ncclcheck probe --in-place --record probe.jsonl";
+
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("what").required(true).args(["image", "in_place", "from", "print_payload", "clean"]))]
-#[command(after_help = format!("Steps:\n{}\n\n{EXIT}\n\nExamples:\n  ncclcheck probe --quick pytorch/pytorch:latest\n  ncclcheck probe --dry-run --gpus 2 --ipc host my/image\n  ncclcheck probe --what-if NCCL_ALGO=Ring --what-if NCCL_P2P_DISABLE=1 my/image\n  srun --container-image=my/image ncclcheck probe --in-place --record probe.jsonl", steps::help()))]
+#[command(
+    group = ArgGroup::new("what").required(true).args(["image", "in_place", "from", "print_payload", "clean"]),
+    override_usage = PROBE_USAGE,
+    mut_args = short_help(&[
+        "in-place", "gpus", "ipc", "shm-size", "dry-run", "quick", "what-if", "record", "format", "output",
+    ]),
+    after_help = sections(&[PROBE_EXAMPLES, EXIT_SUMMARY]),
+    after_long_help = sections(&[&steps(), EXIT, PROBE_EXAMPLES]),
+)]
 pub(in super::super) struct ProbeArgs {
     /// Name or ID of an image of the container engine
     #[arg(value_name = "IMAGE")]
@@ -43,8 +68,10 @@ pub(in super::super) struct ProbeArgs {
     pub(in crate::cli) steps: Steps,
     #[command(flatten)]
     pub(in crate::cli) judging: Judging,
-    /// Lowest severity that fails the probe [default: error, or that of the policy]
-    #[arg(long, value_name = "SEVERITY")]
+    /// Lowest severity that fails: warning or error
+    ///
+    /// The default is error, or that of the policy.
+    #[arg(long, value_name = "SEVERITY", hide_possible_values = true, help_heading = "Policy")]
     pub(in crate::cli) fail_on: Option<super::FailOn>,
     #[command(flatten)]
     pub(in crate::cli) rulebook: RulebookArgs,
@@ -52,7 +79,20 @@ pub(in super::super) struct ProbeArgs {
     pub(in crate::cli) output: OutputArgs,
 }
 
+const PREFLIGHT_EXAMPLES: &str = "\
+Examples:
+  ncclcheck preflight my/image
+  ncclcheck preflight --quick --gpus 2 --format json=report.json my/image
+  ncclcheck preflight --expect facts.yaml --baseline good.jsonl my/image";
+
 #[derive(Debug, Args)]
+#[command(
+    mut_args = short_help(&[
+        "gpus", "ipc", "shm-size", "dry-run", "quick", "expect", "profile", "fail-on", "format", "output",
+    ]),
+    after_help = sections(&[PREFLIGHT_EXAMPLES, EXIT_SUMMARY]),
+    after_long_help = sections(&[&images(), HOSTS, &steps(), EXIT, PREFLIGHT_EXAMPLES]),
+)]
 pub(in super::super) struct Preflight {
     #[command(flatten)]
     pub(in crate::cli) check: CheckArgs,
@@ -67,7 +107,7 @@ pub(in super::super) struct Preflight {
 /// Launch options of the container.
 #[derive(Clone, Debug, Args)]
 pub(in super::super) struct LaunchArgs {
-    /// GPUs of the container: all, a number, or device=ID,...
+    /// GPUs: all, a number, or device=ID,...
     #[arg(long, value_name = "GPUS", default_value = "all", help_heading = "Container")]
     pub(in crate::cli) gpus: GpuSelection,
     /// Method to pass GPUs to the container
@@ -133,7 +173,9 @@ pub(in super::super) struct Steps {
     /// Run only these steps, comma-separated
     #[arg(long = "steps", value_name = "STEP,...", value_delimiter = ',', help_heading = "Steps")]
     pub(in crate::cli) only: Vec<String>,
-    /// Use few message sizes, up to 256 MiB, and short measurements
+    /// Use few message sizes and short measurements
+    ///
+    /// The largest message has 256 MiB.
     #[arg(long, help_heading = "Steps")]
     pub(in crate::cli) quick: bool,
     /// Message sizes of the collectives, comma-separated: 8, 1m, 1g
@@ -142,7 +184,9 @@ pub(in super::super) struct Steps {
     /// Also run with P2P, shared memory and NVLS disabled, to test the network path on one host
     #[arg(long, help_heading = "Steps")]
     pub(in crate::cli) forced_network: bool,
-    /// Also measure with these variables, NAME=VALUE[,NAME=VALUE...] (repeatable)
+    /// Also measure with NAME=VALUE[,...] (repeatable)
+    ///
+    /// Each --what-if is a run of the collectives with all of its variables.
     #[arg(long, value_name = "VARIABLES", help_heading = "Steps")]
     pub(in crate::cli) what_if: Vec<String>,
     /// Also run one container per GPU, connected over the host's network
@@ -167,13 +211,14 @@ pub(in super::super) struct Steps {
 #[derive(Clone, Debug, Args)]
 pub(in super::super) struct Judging {
     /// Owners whose findings set the exit status, comma-separated
-    #[arg(long, value_name = "WHOSE,...", value_delimiter = ',', default_values = ["image", "host", "arrangement"])]
+    #[arg(long, value_name = "WHOSE,...", value_delimiter = ',', default_values = ["image", "host", "arrangement"],
+          help_heading = "Policy")]
     pub(in crate::cli) fail_for: Vec<String>,
     /// Expected facts: a YAML map from fact name to a value, {at_least: N} or {at_most: N}
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Policy")]
     pub(in crate::cli) expect: Option<PathBuf>,
     /// Recording of a good run; fail if this one is slower
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Policy")]
     pub(in crate::cli) baseline: Option<PathBuf>,
 }
 

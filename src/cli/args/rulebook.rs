@@ -10,12 +10,15 @@ use crate::cli::CliError;
 
 #[derive(Clone, Debug, Default, Args)]
 pub(in crate::cli) struct RulebookArgs {
-    /// Profile of rules and severities, such as ci or multi-node-rdma
+    /// Profile of rules, such as ci or multi-node-rdma
     ///
+    /// A profile selects rules and sets their severities.
     /// `ncclcheck rules profiles` lists the profiles.
     #[arg(long, value_name = "NAME", help_heading = "Policy")]
     pub(in crate::cli) profile: Option<String>,
-    /// Policy file [default: ncclcheck.yaml here or in a parent folder, up to the repository root]
+    /// Policy file [default: ncclcheck.yaml]
+    ///
+    /// The default is searched for in the current folder and its parents, up to the root of the repository.
     #[arg(long, value_name = "FILE", help_heading = "Policy")]
     pub(in crate::cli) config: Option<PathBuf>,
     /// Ignore policy files

@@ -1,0 +1,114 @@
+//! Parts of help texts. `-h` fits a screen: it shows the most used options and examples. `--help` shows everything.
+
+use clap::Arg;
+
+use crate::image::reference;
+
+/// Exit statuses in one line, for `-h`.
+pub(super) const EXIT_SUMMARY: &str = "Exit status: 0 pass, 1 a rule failed, 2 error, 3 incomplete";
+
+/// Exit statuses of commands that judge images.
+pub(super) const EXIT: &str = "\
+Exit status:
+  0  pass        1  a rule failed        2  usage error, or the image could not be read
+  3  incomplete: no rule failed, but some could not be evaluated";
+
+/// Syntax of `--host`.
+pub(super) const HOSTS: &str = "\
+A HOST is driver=VERSION,gpu=MODEL[xCOUNT] (h100x8, or sm_90x8 by architecture), with these optional keys:
+  cuda=VERSION  fabric=nvswitch|pcie  rdma=mlx5|efa|none  kernel=VERSION  name=TEXT";
+
+/// The forms of an image reference.
+pub(super) fn images() -> String {
+    let line = |(form, description): (String, &str)| format!("\n  {form:<29}{description}");
+    let lines: String = reference::forms().into_iter().map(line).collect();
+    format!("An IMAGE is one of:{lines}")
+}
+
+/// Joins sections with blank lines.
+pub(super) fn sections(texts: &[&str]) -> String {
+    texts.join("\n\n")
+}
+
+/// Returns a function for `Command::mut_args` that leaves only these long options in `-h`.
+pub(super) fn short_help(shown: &'static [&'static str]) -> impl FnMut(Arg) -> Arg {
+    move |arg| {
+        let is_hidden = arg.get_long().is_some_and(|long| !shown.contains(&long));
+        arg.hide_short_help(is_hidden)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Command, CommandFactory as _};
+
+    use super::super::Arguments;
+
+    /// Size of a terminal that is not maximized.
+    const COLUMNS: usize = 80;
+    const LINES: usize = 40;
+
+    /// Every command with its path, the program itself first.
+    fn commands() -> Vec<(String, Command)> {
+        fn gather(path: &str, command: &Command, all: &mut Vec<(String, Command)>) {
+            all.push((path.to_owned(), command.clone()));
+            for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
+                gather(&format!("{path} {}", inner.get_name()), inner, all);
+            }
+        }
+        let mut root = Arguments::command().term_width(COLUMNS);
+        root.build();
+        let mut all = Vec::new();
+        gather("ncclcheck", &root, &mut all);
+        all
+    }
+
+    fn long_options(command: &Command, in_short_help: bool) -> Vec<&str> {
+        let options = command.get_opts().chain(command.get_arguments().filter(|arg| !arg.get_action().takes_values()));
+        let shown = options.filter(|arg| !arg.is_hide_set() && !(in_short_help && arg.is_hide_short_help_set()));
+        let names: std::collections::BTreeSet<_> = shown.filter_map(clap::Arg::get_long).collect();
+        names.into_iter().filter(|name| *name != "help" && *name != "version").collect()
+    }
+
+    #[test]
+    fn short_help_fits_a_screen() {
+        let commands = commands();
+        assert!(commands.len() > 20, "{} commands", commands.len());
+        for (path, mut command) in commands {
+            let text = command.render_help().to_string();
+            let lines = text.lines().count();
+            assert!(lines <= LINES, "{path} -h: {lines} lines\n{text}");
+            let widest = text.lines().map(|line| line.chars().count()).max().unwrap_or_default();
+            assert!(widest <= COLUMNS, "{path} -h: {widest} columns\n{text}");
+        }
+    }
+
+    #[test]
+    fn long_help_has_every_option() {
+        for (path, mut command) in commands() {
+            let text = command.render_long_help().to_string();
+            for name in long_options(&command, false) {
+                assert!(text.contains(&format!("--{name}")), "{path} --help lacks --{name}");
+            }
+        }
+    }
+
+    /// A misspelt name in a list of shown options would hide the option.
+    #[test]
+    fn options_in_short_help() {
+        let commands = commands();
+        let cut = commands.iter().filter(|(_, command)| long_options(command, true) != long_options(command, false));
+        let lines: Vec<_> =
+            cut.map(|(path, command)| format!("{path}: {}", long_options(command, true).join(" "))).collect();
+        insta::assert_snapshot!(lines.join("\n"), @"
+        ncclcheck check: config env fail-on format host host-facts output platform profile verbose
+        ncclcheck inspect: env explain files format from jobs output platform program verbose
+        ncclcheck probe: dry-run format gpus in-place ipc output quick record shm-size what-if
+        ncclcheck preflight: dry-run expect fail-on format gpus ipc output profile quick shm-size
+        ncclcheck diff: config env format host host-facts output platform profile verbose
+        ncclcheck baseline write: config env host host-facts platform profile quiet
+        ncclcheck baseline check: config env fail-on format host host-facts output platform profile verbose
+        ncclcheck cache export: all-platforms authfile cert-dir jobs platform tls-verify
+        ");
+    }
+}
