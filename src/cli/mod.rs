@@ -11,6 +11,7 @@ mod plan;
 mod probe;
 mod progress;
 mod rules;
+mod suggestions;
 mod terminal_margin;
 mod verbosity;
 
@@ -60,7 +61,9 @@ impl From<Verdict> for ExitStatus {
 
 /// Runs the program with the arguments and the environment of this process.
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let words: Vec<_> = std::env::args_os().collect();
+    let arguments =
+        Arguments::try_parse_from(&words).unwrap_or_else(|error| suggestions::improve(error, &words).exit());
     // Variables that are not UTF-8 are irrelevant.
     let environment: Environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))

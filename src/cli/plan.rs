@@ -202,6 +202,9 @@ fn variable(text: &str) -> Result<(&str, &str), CliError> {
 
 /// Pairs `--format` with `--output`. `forms` are the formats that the command supports.
 pub(super) fn outputs(output: &OutputArgs, forms: &[Format]) -> Result<Vec<(Format, OutputTarget)>, CliError> {
+    if let Some(file) = &output.file {
+        refuse_format(file)?;
+    }
     let mut rest = output.file.clone().map_or(OutputTarget::Stdout, OutputTarget::File);
     let mut outputs: Vec<(Format, OutputTarget)> = Vec::new();
     for text in &output.format {
@@ -231,6 +234,17 @@ pub(super) fn outputs(output: &OutputArgs, forms: &[Format]) -> Result<Vec<(Form
         return Err(CliError::Usage(format!("--output {}: every --format already has its own file", path.display())));
     }
     Ok(outputs)
+}
+
+/// Refuses an `--output` that is the name of a format: with other tools, `-o json` selects the format.
+fn refuse_format(file: &Path) -> Result<(), CliError> {
+    match Format::ALL.iter().map(|format| format.name()).find(|name| file.as_os_str() == *name) {
+        Some(name) => Err(CliError::Usage(format!(
+            "--output {name} is a file, but {name} is a format\n  help: write --format {name}, or -o ./{name} for a file \
+             of this name"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Resolves the style of the output from the options, the environment and the terminal.
@@ -270,6 +284,7 @@ mod tests {
         assert_eq!(pair(&[], None).unwrap(), [(Format::Human, OutputTarget::Stdout)]);
         assert_eq!(pair(&[], Some("a")).unwrap(), [(Format::Human, file("a"))]);
         assert_eq!(pair(&["json"], Some("a")).unwrap(), [(Format::Json, file("a"))]);
+        assert_eq!(pair(&[], Some("./json")).unwrap(), [(Format::Human, file("./json"))]);
         let both = [(Format::Human, OutputTarget::Stdout), (Format::Json, file("r.json"))];
         assert_eq!(pair(&["human", "json=r.json"], None).unwrap(), both);
         for (formats, output, why) in [
@@ -277,6 +292,8 @@ mod tests {
             (&["json="], None, "expected a file name after '='"),
             (&["json", "human"], None, "another format has the same target"),
             (&["json=a"], Some("b"), "every --format already has its own file"),
+            (&[], Some("json"), "write --format json, or -o ./json for a file of this name"),
+            (&["json"], Some("sarif"), "write --format sarif, or -o ./sarif"),
         ] {
             let error = pair(formats, output).unwrap_err();
             assert!(error.contains(why), "{error}");

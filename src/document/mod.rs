@@ -243,12 +243,16 @@ fn choice(message: &str) -> Option<(&str, Vec<&str>)> {
     Some((wrong, words.filter(|word| !word.is_empty() && *word != "or").collect()))
 }
 
-/// Returns `did you mean …?` if a valid name is within one edit of `wrong`, or within one edit per three letters.
-pub(crate) fn suggestion<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<String> {
+/// Returns the nearest name within one edit of `wrong`, or within one edit per three letters.
+pub(crate) fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let allowed = (wrong.chars().count() / 3).max(1);
     let distances = names.map(|name| (strsim::osa_distance(wrong, name), name));
-    let (_, nearest) = distances.filter(|(distance, _)| *distance <= allowed).min()?;
-    Some(format!("did you mean {nearest}?"))
+    distances.filter(|(distance, _)| *distance <= allowed).min().map(|(_, name)| name)
+}
+
+/// Returns `did you mean …?` if there is a [`nearest`] name.
+pub(crate) fn suggestion<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<String> {
+    nearest(wrong, names).map(|name| format!("did you mean {name}?"))
 }
 
 #[cfg(test)]

@@ -1,0 +1,183 @@
+//! Suggestions for unknown options and commands: words of other tools, and misspelt words. Clap suggests any word with similar
+//! letters, such as `--tls-verify` for `--severity`.
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
+use clap::{Arg, Command, CommandFactory as _};
+
+use crate::document::nearest;
+
+use super::args::Arguments;
+
+/// Options of other tools, each with the option here that has this purpose. A word may have several: the first one that
+/// the command has is suggested.
+const OPTIONS: &[(&str, &str)] = &[
+    ("arch", "platform"),
+    ("certs", "cert-dir"),
+    ("creds", "authfile"),
+    ("disable-cache", "no-cache"),
+    ("environment", "env"),
+    ("exit-code", "fail-on"),
+    ("failure-threshold", "fail-on"),
+    ("file", "output"),
+    ("gpu", "gpus"),
+    ("gpu", "host"),
+    ("ignorefile", "config"),
+    ("insecure", "tls-verify"),
+    ("json", "format"),
+    ("level", "fail-on"),
+    ("markdown", "format"),
+    ("mount", "volume"),
+    ("no-color", "color"),
+    ("no-tls-verify", "tls-verify"),
+    ("out", "output"),
+    ("parallel", "jobs"),
+    ("policy", "config"),
+    ("registry-config", "authfile"),
+    ("rules", "profile"),
+    ("sarif", "format"),
+    ("severity", "fail-on"),
+    ("silent", "quiet"),
+    ("threads", "jobs"),
+    ("threshold", "fail-on"),
+    ("tmpdir", "tmp-dir"),
+    ("username", "authfile"),
+    ("workers", "jobs"),
+];
+
+/// Commands of other tools, likewise.
+const COMMANDS: &[(&str, &str)] = &[
+    ("analyze", "check"),
+    ("audit", "check"),
+    ("bench", "probe"),
+    ("clean", "clear"),
+    ("compare", "diff"),
+    ("create", "write"),
+    ("image", "check"),
+    ("info", "inspect"),
+    ("lint", "check"),
+    ("ls", "list"),
+    ("ls", "inspect"),
+    ("prune", "clear"),
+    ("run", "probe"),
+    ("scan", "check"),
+    ("show", "inspect"),
+    ("system", "host"),
+    ("verify", "check"),
+];
+
+/// Replaces clap's suggestion in an error about these command-line words.
+pub(super) fn improve(mut error: Error, words: &[OsString]) -> Error {
+    let mut root = Arguments::command();
+    root.build();
+    let mut command = active(&root, words);
+    match (error.kind(), error.get(ContextKind::InvalidArg), error.get(ContextKind::InvalidSubcommand)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(word)), _) if word.starts_with("--") => {
+            let word = word.trim_start_matches('-').to_owned();
+            let names: Vec<_> =
+                command.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(Arg::get_long).collect();
+            match suggested(&word, OPTIONS, &names) {
+                Some(name) => {
+                    error.remove(ContextKind::Suggested);
+                    error.insert(ContextKind::SuggestedArg, ContextValue::String(format!("--{name}")));
+                }
+                None => drop(error.remove(ContextKind::SuggestedArg)),
+            }
+            // Clap's usage contains its own suggestion.
+            error.insert(ContextKind::Usage, ContextValue::StyledStr(command.render_usage()));
+        }
+        (ErrorKind::InvalidSubcommand, _, Some(ContextValue::String(word))) => {
+            let names: Vec<_> = command.get_subcommands().map(Command::get_name).collect();
+            match suggested(word, COMMANDS, &names) {
+                Some(name) => {
+                    let names = ContextValue::Strings(vec![name.to_owned()]);
+                    error.insert(ContextKind::SuggestedSubcommand, names);
+                }
+                None => drop(error.remove(ContextKind::SuggestedSubcommand)),
+            }
+        }
+        _ => {}
+    }
+    error
+}
+
+/// The command that the words select.
+fn active(root: &Command, words: &[OsString]) -> Command {
+    let inner = |command: &'_ Command, word: &OsString| command.find_subcommand(word).cloned();
+    words.iter().skip(1).fold(root.clone(), |command, word| inner(&command, word).unwrap_or(command))
+}
+
+/// The name for a word of another tool, or else the name that was probably misspelt.
+fn suggested<'n>(word: &str, table: &[(&str, &'n str)], names: &[&'n str]) -> Option<&'n str> {
+    let meant = table.iter().find(|(other, name)| *other == word && names.contains(name));
+    meant.map(|(_, name)| *name).or_else(|| nearest(word, names.iter().copied()))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    /// The message for a command line that is refused.
+    fn message(line: &str) -> String {
+        let words: Vec<OsString> = line.split_whitespace().map(Into::into).collect();
+        improve(Arguments::try_parse_from(&words).unwrap_err(), &words).to_string()
+    }
+
+    #[test]
+    fn words_of_other_tools() {
+        insta::assert_snapshot!(message("ncclcheck check --severity high x"), @"
+        error: unexpected argument '--severity' found
+
+          tip: a similar argument exists: '--fail-on'
+
+        Usage: ncclcheck check [OPTIONS] <IMAGE>...
+
+        For more information, try '--help'.
+        ");
+        for (line, name) in [
+            ("check --insecure x", "--tls-verify"),
+            ("check --gpu h100 x", "--host"),
+            ("probe --gpu 2 x", "--gpus"),
+            ("host --json", "--format"),
+            ("scan x", "check"),
+            ("compare x y", "diff"),
+            ("rules ls", "list"),
+            ("ls x", "inspect"),
+        ] {
+            let text = message(&format!("ncclcheck {line}"));
+            assert!(text.contains(&format!("exists: '{name}'")), "{line}: {text}");
+        }
+    }
+
+    #[test]
+    fn misspelt_words() {
+        assert!(message("ncclcheck check --fromat json x").contains("exists: '--format'"));
+        assert!(message("ncclcheck chekc x").contains("exists: 'check'"));
+        for line in ["check --verify-severely x", "check --sleep-rank 1:all_reduce x", "frobnicate x"] {
+            let text = message(&format!("ncclcheck {line}"));
+            assert!(!text.contains("exists:") && text.contains("Usage: ncclcheck"), "{line}: {text}");
+        }
+    }
+
+    #[test]
+    fn suggested_names_exist() {
+        fn gather(command: &Command, options: &mut Vec<String>, commands: &mut Vec<String>) {
+            options.extend(command.get_arguments().filter_map(Arg::get_long).map(str::to_owned));
+            for inner in command.get_subcommands() {
+                commands.push(inner.get_name().to_owned());
+                gather(inner, options, commands);
+            }
+        }
+        let (mut options, mut commands) = (Vec::new(), Vec::new());
+        gather(&Arguments::command(), &mut options, &mut commands);
+        for (table, known) in [(OPTIONS, options), (COMMANDS, commands)] {
+            for (word, name) in table {
+                assert!(known.iter().any(|known| known == name), "{word}: there is no {name}");
+            }
+            assert!(table.is_sorted_by_key(|(word, _)| word), "{table:?}");
+        }
+    }
+}
