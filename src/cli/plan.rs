@@ -200,17 +200,34 @@ fn variable(text: &str) -> Result<(&str, &str), CliError> {
     pair.ok_or_else(|| CliError::Usage(format!("--env {text}: expected NAME=VALUE")))
 }
 
+/// A format in which a command writes its output.
+pub(super) trait OutputForm: Copy {
+    /// The default.
+    const HUMAN: Self;
+
+    /// Name on the command line.
+    fn name(self) -> &'static str;
+}
+
+impl OutputForm for Format {
+    const HUMAN: Self = Self::Human;
+
+    fn name(self) -> &'static str {
+        Self::name(self)
+    }
+}
+
 /// Pairs `--format` with `--output`. `forms` are the formats that the command supports.
-pub(super) fn outputs(output: &OutputArgs, forms: &[Format]) -> Result<Vec<(Format, OutputTarget)>, CliError> {
+pub(super) fn outputs<F: OutputForm>(output: &OutputArgs, forms: &[F]) -> Result<Vec<(F, OutputTarget)>, CliError> {
+    let names: Vec<_> = forms.iter().map(|form| form.name()).collect();
     if let Some(file) = &output.file {
-        refuse_format(file)?;
+        refuse_format(file, names.iter().copied().chain(Format::ALL.iter().map(|format| format.name())))?;
     }
     let mut rest = output.file.clone().map_or(OutputTarget::Stdout, OutputTarget::File);
-    let mut outputs: Vec<(Format, OutputTarget)> = Vec::new();
+    let mut outputs: Vec<(F, OutputTarget)> = Vec::new();
     for text in &output.format {
         let (name, file) = text.split_once('=').map_or((text.as_str(), None), |(name, file)| (name, Some(file)));
-        let Some(format) = name.parse().ok().filter(|format| forms.contains(format)) else {
-            let names: Vec<_> = forms.iter().map(|format| format.name()).collect();
+        let Some(form) = forms.iter().copied().find(|form| form.name() == name) else {
             return Err(CliError::Usage(format!("--format {text}: available formats: {}", names.join(", "))));
         };
         let target = match file {
@@ -224,10 +241,10 @@ pub(super) fn outputs(output: &OutputArgs, forms: &[Format]) -> Result<Vec<(Form
                 "--format {text}: another format has the same target; use FORMAT=FILE"
             )));
         }
-        outputs.push((format, target));
+        outputs.push((form, target));
     }
     if outputs.is_empty() {
-        outputs.push((Format::Human, std::mem::replace(&mut rest, OutputTarget::Stdout)));
+        outputs.push((F::HUMAN, std::mem::replace(&mut rest, OutputTarget::Stdout)));
     } else if let OutputTarget::File(path) = &rest
         && !outputs.iter().any(|(_, target)| *target == rest)
     {
@@ -237,8 +254,8 @@ pub(super) fn outputs(output: &OutputArgs, forms: &[Format]) -> Result<Vec<(Form
 }
 
 /// Refuses an `--output` that is the name of a format: with other tools, `-o json` selects the format.
-fn refuse_format(file: &Path) -> Result<(), CliError> {
-    match Format::ALL.iter().map(|format| format.name()).find(|name| file.as_os_str() == *name) {
+fn refuse_format<'n>(file: &Path, mut formats: impl Iterator<Item = &'n str>) -> Result<(), CliError> {
+    match formats.find(|name| file.as_os_str() == *name) {
         Some(name) => Err(CliError::Usage(format!(
             "--output {name} is a file, but {name} is a format\n  help: write --format {name}, or -o ./{name} for a file \
              of this name"

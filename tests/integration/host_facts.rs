@@ -86,6 +86,31 @@ fn this_machine_is_described_in_every_format() {
 }
 
 #[test]
+fn a_record_in_several_formats() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let formats = [format!("json={}", file("a.json")), format!("yaml={}", file("a.yaml"))];
+    let output = run(
+        &["host", "--no-progress", "--quiet", "--format", &formats[0], "--format", &formats[1], "--format", "human"],
+        None,
+    );
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("system\n"));
+    let record: Value = serde_json::from_slice(&std::fs::read(file("a.json")).unwrap()).unwrap();
+    assert_eq!(record["schema"], "ncclcheck-host/1");
+    assert!(std::fs::read_to_string(file("a.yaml")).unwrap().contains("ncclcheck-host/1"));
+
+    for (arguments, why) in [
+        (&["host", "--format", "sarif"][..], "available formats: human, json, yaml"),
+        (&["host", "-o", "yaml"], "write --format yaml, or -o ./yaml"),
+    ] {
+        let output = run(arguments, None);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(why), "{}", stderr(&output));
+    }
+}
+
+#[test]
 fn an_invalid_record_is_a_usage_error() {
     for (content, why) in [
         ("{}", "missing field `schema`"),

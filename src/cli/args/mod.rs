@@ -144,31 +144,27 @@ pub(super) struct InspectArgs {
     pub(super) from: Option<String>,
 }
 
+const HOST_EXAMPLES: &str = "\
+Nothing is run, and root is not required: values that only root may read are reported as unknown.
+
+Examples:
+  ncclcheck host
+  ncclcheck host --format json -o node1.json
+  ncclcheck check --host-facts node1.json torch.tar";
+
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Nothing is run, and root is not required: values that only root may read are reported as unknown.\n\nExamples:\n  ncclcheck host\n  ncclcheck host --format json -o node1.json\n  ncclcheck check --host-facts node1.json torch.tar"
+    mut_arg("format", |arg| arg.help("Output format: human, json or yaml (repeatable)")),
+    after_help = HOST_EXAMPLES,
 )]
 pub(super) struct HostArgs {
-    /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
-    pub(super) format: RecordForm,
-    /// Write the record to FILE instead of standard output
-    #[arg(short = 'o', long = "output", value_name = "FILE")]
-    pub(super) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
     /// Root of the machine's file system, if mounted elsewhere, as in a container
     ///
     /// With a root other than / NVML is not queried, because it only describes the machine of this process.
     #[arg(long, value_name = "DIR", default_value = "/")]
     pub(super) root: PathBuf,
-    #[command(flatten)]
-    pub(super) look: StyleArgs,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum RecordForm {
-    Human,
-    Json,
-    Yaml,
 }
 
 #[derive(Debug, Args)]
