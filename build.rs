@@ -1,8 +1,10 @@
-//! Rebuilds the program when a file in the embedded rules folder changes, and computes the version of the scanner.
+//! Rebuilds the program when a file in the embedded rules folder changes, and computes what `--version` prints: the commit, and
+//! the versions of the rules and of the scanner.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::{env, fs, io};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
@@ -26,7 +28,7 @@ fn main() -> io::Result<()> {
         println!("cargo::rerun-if-changed={path}");
     }
     let mut files = Vec::new();
-    SCANNER.iter().try_for_each(|place| gather(Path::new(place), &mut files))?;
+    SCANNER.iter().try_for_each(|place| gather(Path::new(place), "rs", &mut files))?;
     files.sort();
     let (mut hasher, mut words) = (Sha256::new(), BTreeSet::new());
     for path in files {
@@ -44,22 +46,73 @@ fn main() -> io::Result<()> {
     }
     // How large a number in a file may be.
     hasher.update(env::var("CARGO_CFG_TARGET_POINTER_WIDTH").unwrap_or_default());
-    let version = hasher.finalize().iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    });
-    println!("cargo::rustc-env=NCCLCHECK_SCANNER={version}");
+    println!("cargo::rustc-env=NCCLCHECK_SCANNER={}", hex(&hasher.finalize()));
+    println!("cargo::rustc-env=NCCLCHECK_RULES={}", rules_version(Path::new("rules"))?);
+    // In development, each commit would build the crate again.
+    let is_optimized = env::var("PROFILE").is_ok_and(|profile| profile == "release");
+    let commit = if is_optimized { commit(Path::new(".")) } else { None };
+    println!("cargo::rustc-env=NCCLCHECK_COMMIT={}", commit.as_deref().unwrap_or("unknown"));
     Ok(())
 }
 
-/// The Rust files below a path, without files of tests. A path may be missing: a published crate has no folder `crates`, and
-/// the versions of those crates count instead.
-fn gather(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+/// The commit that is checked out in a folder, and its date. `None` if the folder is not the root of a git checkout.
+pub(crate) fn commit(root: &Path) -> Option<String> {
+    // An archive of the sources can lie inside the checkout of another project.
+    if !root.join(".git").exists() {
+        return None;
+    }
+    // The log changes with every commit and checkout. It can be disabled.
+    let log = root.join(git(root, &["rev-parse", "--git-path", "logs/HEAD"])?);
+    let watched = if log.exists() {
+        vec![log]
+    } else {
+        let paths = ["HEAD", "refs/heads"].map(|name| git(root, &["rev-parse", "--git-path", name]));
+        paths.into_iter().flatten().map(|path| root.join(path)).collect()
+    };
+    for path in watched {
+        println!("cargo::rerun-if-changed={}", path.display());
+    }
+    git(root, &["log", "-1", "--abbrev=12", "--format=%h (%cs)"])
+}
+
+/// The output of git without the last line break; `None` if it fails or is not installed.
+#[expect(clippy::disallowed_methods, reason = "the program runs nothing, its build does")]
+fn git(root: &Path, arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").arg("-C").arg(root).args(arguments).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?.trim_end().to_owned();
+    (output.status.success() && !text.is_empty()).then_some(text)
+}
+
+/// The number of rules, and a digest of the whole folder: profiles and tables decide verdicts too.
+pub(crate) fn rules_version(folder: &Path) -> io::Result<String> {
+    let mut files = Vec::new();
+    gather(folder, "yaml", &mut files)?;
+    files.sort();
+    let (mut hasher, mut rules) = (Sha256::new(), 0);
+    for path in files {
+        let name = path.strip_prefix(folder).unwrap_or(&path);
+        hasher.update(format!("\n{} ", name.display()));
+        hasher.update(fs::read(&path)?);
+        rules += usize::from(!name.starts_with("profiles") && !name.starts_with("tables"));
+    }
+    Ok(format!("{rules}, version {}", hex(&hasher.finalize()).get(..12).unwrap_or_default()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// The files below a path that have this extension, without files of tests. A path may be missing: a published crate has no
+/// folder `crates`, and the versions of those crates count instead.
+fn gather(path: &Path, extension: &str, files: &mut Vec<PathBuf>) -> io::Result<()> {
     if path.is_dir() {
         for entry in fs::read_dir(path)? {
-            gather(&entry?.path(), files)?;
+            gather(&entry?.path(), extension, files)?;
         }
-    } else if path.extension().is_some_and(|extension| extension == "rs") && !is_test(path) {
+    } else if path.extension().is_some_and(|own| own == extension) && !is_test(path) {
         files.push(path.to_owned());
     }
     Ok(())

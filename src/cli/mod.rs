@@ -14,6 +14,7 @@ mod rules;
 mod suggestions;
 mod terminal_margin;
 mod verbosity;
+mod version;
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;

@@ -31,5 +31,6 @@ mod soci;
 mod support;
 mod tree;
 mod type_names;
+mod version;
 mod worlds;
 mod ztoc;

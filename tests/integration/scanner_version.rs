@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 #[path = "../../build.rs"]
 #[expect(dead_code, clippy::print_stdout, reason = "only the digest is tested, not the output for cargo")]
-mod build_script;
+pub(crate) mod build_script;
 
 fn digest(code: &str) -> (Vec<u8>, BTreeSet<String>) {
     let (mut hasher, mut words) = (Sha256::new(), BTreeSet::new());

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
+use crate::cli::version::long_version;
 use crate::model::Platform;
 
 use cache::{CacheCommand, CachingArgs};
@@ -19,7 +20,7 @@ use rulebook::RulebookArgs;
 
 /// Check if distributed training in a PyTorch-CUDA container image will use NCCL and RDMA, without running the image.
 #[derive(Debug, Parser)]
-#[command(name = "ncclcheck", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(name = "ncclcheck", version, long_version = long_version(), arg_required_else_help = true, max_term_width = 100)]
 pub(super) struct Arguments {
     #[command(subcommand)]
     pub(super) command: Command,

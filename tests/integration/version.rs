@@ -1,0 +1,71 @@
+//! `--version`.
+
+use std::fs;
+use std::process::Command;
+
+use crate::scanner_version::build_script;
+use crate::support::run;
+
+fn printed(argument: &str) -> String {
+    String::from_utf8(run(&[argument], None).stdout).unwrap()
+}
+
+#[test]
+fn one_line_and_all_versions() {
+    let version = concat!("ncclcheck ", env!("CARGO_PKG_VERSION"), "\n");
+    assert_eq!(printed("-V"), version);
+    let text = printed("--version");
+    let lines: Vec<_> = text.strip_prefix(version).unwrap().lines().map(|line| line.split_once(' ').unwrap()).collect();
+    assert_eq!(lines.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["commit", "rules", "scanner"], "{text}");
+    let rules = String::from_utf8(run(&["rules", "list"], None).stdout).unwrap().lines().count();
+    assert!(lines[1].1.trim_start().starts_with(&format!("{rules}, version ")), "{text}");
+    // The scanner is the one in keys of the cache.
+    let home = tempfile::tempdir().unwrap();
+    let variables = [("HOME", home.path().to_str().unwrap())];
+    let cache = crate::support::run_with(&variables, &["cache", "info"], None);
+    assert!(String::from_utf8(cache.stdout).unwrap().contains(lines[2].1.trim_start()), "{text}");
+}
+
+#[test]
+fn the_commit_of_a_checkout() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(build_script::commit(folder.path()), None);
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git")
+            .arg("-C")
+            .arg(folder.path())
+            .args(["-c", "user.name=a", "-c", "user.email=a@example.com"])
+            .args(arguments)
+            .env("GIT_COMMITTER_DATE", "2025-06-07T12:00:00Z")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    };
+    git(&["init", "--quiet"]);
+    assert_eq!(build_script::commit(folder.path()), None, "a repository without commits");
+    git(&["commit", "--quiet", "--allow-empty", "--message", "First"]);
+    let commit = git(&["rev-parse", "--short=12", "HEAD"]);
+    assert_eq!(build_script::commit(folder.path()).unwrap(), format!("{commit} (2025-06-07)"));
+    // A folder inside the checkout is another project.
+    fs::create_dir(folder.path().join("inner")).unwrap();
+    assert_eq!(build_script::commit(&folder.path().join("inner")), None);
+}
+
+#[test]
+fn rules_profiles_and_tables_change_the_version_of_the_rules() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        build_script::rules_version(folder.path()).unwrap()
+    };
+    let one = write("env/a.yaml", "a");
+    let two = write("env/b.yaml", "b");
+    assert!(one.starts_with("1, version ") && two.starts_with("2, version "), "{one}; {two}");
+    let profile = write("profiles/ci.yaml", "c");
+    assert!(profile.starts_with("2, ") && profile != two, "{profile}");
+    assert_ne!(write("tables/gpus.yaml", "g"), profile);
+    assert_eq!(write("tables/README.md", "about"), write("tables/gpus.yaml", "g"));
+}
