@@ -4,6 +4,7 @@
 mod args;
 mod cache;
 mod diff;
+mod explain;
 mod host;
 mod images;
 mod output;
@@ -102,7 +103,7 @@ fn run(arguments: Arguments, environment: &Environment) -> Result<ExitStatus, Cl
         Command::Host(host) => host::host(&host, environment),
         Command::Cache(command) => cache::run(command, environment),
         Command::Rules(command) => rules::run(&command, environment),
-        Command::Explain(asked) => rules::explain(&asked),
+        Command::Explain(asked) => explain::explain(&asked),
         Command::Check(check) => images::check(check, environment),
         Command::Diff(diff) => diff::diff(diff.check, environment),
         Command::Baseline(command) => images::baseline(*command, environment),

@@ -1,18 +1,18 @@
-//! `ncclcheck rules` and `ncclcheck explain`.
+//! `ncclcheck rules`.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
 use crate::document::{Document, read_text, suggestion};
-use crate::facts::key::{self, KEYS};
+use crate::facts::key::KEYS;
 use crate::judge::policy::{self, Profile};
 use crate::judge::rules::{self, RuleFile, RuleSet, Trial};
 use crate::model::Environment;
 use crate::model::Limits;
 use crate::report::{self, pages};
 
-use super::args::{DocsArgs, ExplainArgs, RulesCommand, SchemaArgs, SchemaOf, ShowArgs, TestArgs};
+use super::args::{DocsArgs, RulesCommand, SchemaArgs, SchemaOf, ShowArgs, TestArgs};
 use super::{CliError, ExitStatus, output, plan};
 
 pub(super) fn run(command: &RulesCommand, environment: &Environment) -> Result<ExitStatus, CliError> {
@@ -65,25 +65,8 @@ fn docs(asked: &DocsArgs) -> Result<ExitStatus, CliError> {
     Ok(ExitStatus::Pass)
 }
 
-/// `ncclcheck explain`.
-pub(super) fn explain(asked: &ExplainArgs) -> Result<ExitStatus, CliError> {
-    let rulebook = asked.rulebook.open()?;
-    let rules = rulebook.rules();
-    let all = RuleSet::builtin()?;
-    // A rule that the policy disables can be explained too.
-    if let Some(rule) = rules.get(&asked.name).or_else(|| all.get(&asked.name)) {
-        return print(&pages::rule(rule));
-    }
-    if let Some(key) = key::find(&asked.name) {
-        return print(&pages::fact(key, rules));
-    }
-    let names = rules.iter().map(|rule| &*rule.id).chain(KEYS.iter().map(|key| key.name));
-    let help = suggestion(&asked.name, names)
-        .unwrap_or_else(|| "run `ncclcheck rules list` or `ncclcheck rules schema facts` for a list".to_owned());
-    Err(CliError::Usage(format!("unknown rule or fact '{}'\n  help: {help}", asked.name)))
-}
-
-fn print(text: &str) -> Result<ExitStatus, CliError> {
+/// Prints a text on standard output.
+pub(super) fn print(text: &str) -> Result<ExitStatus, CliError> {
     output::stdout(|out| out.write_all(text.as_bytes()))?;
     Ok(ExitStatus::Pass)
 }

@@ -19,6 +19,7 @@ mod torch;
 pub(crate) mod value;
 pub(crate) mod words;
 
+pub use environment::{VariableDescription, describe_variable, variable_names};
 pub use image::is_shown;
 
 use std::collections::BTreeMap;

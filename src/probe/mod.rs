@@ -18,6 +18,7 @@ pub mod plan;
 pub mod recording;
 mod session;
 pub mod steps;
+mod symptoms;
 mod tail;
 pub mod wire;
 
@@ -25,6 +26,7 @@ pub use container::{ContainerOptions, DEFAULT_PIDS};
 pub use observer::{Interrupt, Observer};
 pub use plan::ProbePlan;
 pub use session::{PreparedSession, Session, in_place};
+pub use symptoms::{Symptom, find_symptoms};
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,10 +1,14 @@
-//! Pages about rules and facts in Markdown, for the repository and for `explain`.
+//! Pages about rules, facts and variables in Markdown, for the repository and for `explain`.
+
+mod search;
 
 use std::fmt::Write as _;
 
 use super::fix_text::{self, one_line};
+use crate::facts::VariableDescription;
 use crate::facts::key::Definition;
 use crate::judge::rules::{Example, FUNCTIONS, Rule, RuleSet};
+use crate::probe::Symptom;
 
 /// The page of a rule.
 pub fn rule(rule: &Rule) -> String {
@@ -66,11 +70,85 @@ pub fn fact(key: &Definition, rules: &RuleSet) -> String {
     let asking: Vec<_> = rules.iter().filter(|rule| rule.asks().iter().any(|asked| asked.name == key.name)).collect();
     if !asking.is_empty() {
         page.push_str("\nRules that use it:\n\n");
-        for rule in asking {
-            let _ = writeln!(page, "- {}: {}", rule.id, rule.title);
-        }
+        list(&mut page, &asking);
     }
     page
+}
+
+/// The page of a variable: its effect, its format, and the rules about it.
+pub fn variable(variable: &VariableDescription, rules: &RuleSet) -> String {
+    let mut page = format!("# {}\n\n", variable.name);
+    if let Some(effect) = variable.effect {
+        let _ = writeln!(page, "{}\n", sentence(effect));
+    }
+    let releases = if variable.releases.is_empty() { "" } else { ", releases " };
+    let _ = writeln!(page, "- Read by: {}{releases}{}", variable.reader, variable.releases.join(" and "));
+    if let Some(value) = &variable.value {
+        let default = variable.default.map(|default| format!(" (default {default})")).unwrap_or_default();
+        let _ = writeln!(page, "- Value: {value}{default}");
+    }
+    if let Some(cost) = &variable.cost {
+        let _ = writeln!(page, "- {}", sentence(cost));
+    }
+    if let Some(instead) = variable.instead {
+        let _ = writeln!(page, "- Use {instead} instead.");
+    }
+    let about = search::rules_that_name(rules, variable.name);
+    if !about.is_empty() {
+        page.push_str("\nRules about it:\n\n");
+        list(&mut page, &about);
+    }
+    page
+}
+
+/// The pages of messages: their meaning, the rules that find the cause, and the fix.
+pub fn symptoms(symptoms: &[Symptom], rules: &RuleSet) -> String {
+    let pages = symptoms.iter().map(|symptom| {
+        let mut page = format!("# {}\n\n", symptom.message);
+        let found: Vec<_> = symptom.rules.iter().filter_map(|id| rules.get(id)).collect();
+        let meaning = symptom.meaning.or(found.first().map(|rule| &*rule.title)).unwrap_or_default();
+        let _ = writeln!(page, "{}", sentence(meaning));
+        if !found.is_empty() {
+            page.push_str("\nRules that find the cause, the most likely first:\n\n");
+            list(&mut page, &found);
+        }
+        let fix = symptom.fix.or(found.first().map(|rule| &*rule.fix)).unwrap_or_default();
+        let _ = writeln!(page, "\n## Fix\n\n{}", fix_text::markdown(fix));
+        page
+    });
+    pages.collect::<Vec<_>>().join("\n")
+}
+
+/// The rules, facts and variables of a topic; `None` if there are none. `variables` are those of the topic.
+pub fn topic(topic: &str, rules: &RuleSet, keys: &[&Definition], variables: &[&str]) -> Option<String> {
+    let (rules, keys) = (search::rules(rules, topic), search::facts(keys, topic));
+    if rules.is_empty() && keys.is_empty() && variables.is_empty() {
+        return None;
+    }
+    let mut page = format!("# {topic}\n");
+    if !rules.is_empty() {
+        page.push_str("\n## Rules\n\n");
+        list(&mut page, &rules);
+    }
+    if !keys.is_empty() {
+        page.push_str("\n## Facts\n\n");
+        for key in keys {
+            let _ = writeln!(page, "- {}: {}", key.name, sentence(key.about));
+        }
+    }
+    if !variables.is_empty() {
+        page.push_str("\n## Variables\n\n");
+        for name in variables {
+            let _ = writeln!(page, "- {name}");
+        }
+    }
+    Some(page)
+}
+
+fn list(page: &mut String, rules: &[&Rule]) {
+    for rule in rules {
+        let _ = writeln!(page, "- {}: {}", rule.id, rule.title);
+    }
 }
 
 /// A page with all facts and their types, and the functions of conditions.

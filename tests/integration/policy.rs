@@ -131,13 +131,22 @@ fn a_diff_shows_facts_and_findings() {
 
 #[test]
 fn rules_and_facts_are_explained() {
-    for (name, told) in [("nccl/several-copies", "## Fix"), ("nccl.copies", "Type: a list of maps")] {
+    for (name, told) in [
+        ("nccl/several-copies", "## Fix"),
+        ("nccl.copies", "Type: a list of maps"),
+        ("NCCL_IB_DISABLE", "\n- env/ib-disabled: "),
+        ("nccl", "\n- nccl/missing-library: "),
+        ("NCCL_IB_", "\n- NCCL_IB_GID_INDEX\n"),
+        ("unhandled system error", "\n- runtime/shm-too-small: "),
+    ] {
         let output = run(&["explain", name], None);
         assert!(text(&output).contains(told) && output.status.success(), "{}", text(&output));
     }
     let output = run(&["explain", "nccl/several-copys"], None);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("did you mean nccl/several-copies?"), "{}", stderr(&output));
+    let output = run(&["explain", "NCCL_IB_DISBALE"], None);
+    assert!(stderr(&output).contains("did you mean NCCL_IB_DISABLE?"), "{}", stderr(&output));
     let config = policies().join("ci/ncclcheck.yaml").display().to_string();
     for (rule, told) in [("nccl/several-copies", "id: nccl/several-copies"), ("acme/nccl-owned", "id: acme/nccl-owned")]
     {

@@ -41,7 +41,7 @@ pub(super) enum Command {
     /// Record today's findings and fail only on new ones
     #[command(subcommand)]
     Baseline(Box<BaselineCommand>),
-    /// Explain a rule or a fact
+    /// Explain a rule, a fact, a variable, a topic or an error message
     Explain(ExplainArgs),
     /// Show this machine's driver, GPUs, fabric, RDMA and limits, or record them for `check --host-facts`
     Host(HostArgs),
@@ -206,10 +206,20 @@ pub(super) struct DocsArgs {
     pub(super) rulebook: RulebookArgs,
 }
 
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  ncclcheck explain nccl/missing-library
+  ncclcheck explain nccl.loaded.version
+  ncclcheck explain NCCL_IB_DISABLE
+  ncclcheck explain rdma
+  ncclcheck explain 'unhandled system error'";
+
 #[derive(Debug, Args)]
+#[command(after_help = EXPLAIN_EXAMPLES)]
 pub(super) struct ExplainArgs {
-    /// Rule ID (nccl/missing-library) or fact name (nccl.loaded.version)
-    pub(super) name: String,
+    /// Rule ID, fact name, environment variable, topic, or message of a failing job
+    #[arg(required = true, value_name = "WHAT")]
+    pub(super) what: Vec<String>,
     #[command(flatten)]
     pub(super) rulebook: RulebookArgs,
 }

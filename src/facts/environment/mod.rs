@@ -2,6 +2,7 @@
 
 mod algorithms;
 mod conflicts;
+mod describe;
 mod name;
 mod value;
 mod vocabulary;
@@ -17,6 +18,8 @@ use super::{Context, Draft, key, nccl};
 
 use name::{Family, Name, NameState, Readers};
 use vocabulary::{CostScope, VariableUse};
+
+pub use describe::{VariableDescription, describe_variable, variable_names};
 
 /// Sentences about settings, each with its sites; becomes one list fact.
 #[derive(Default)]

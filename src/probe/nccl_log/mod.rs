@@ -22,7 +22,6 @@ struct LinePattern {
     #[expect(dead_code, reason = "for readers of the table")]
     until: Option<String>,
     regex: String,
-    #[cfg_attr(not(test), expect(dead_code, reason = "the tests read it"))]
     example: String,
     meaning: String,
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the table"))]
@@ -42,6 +41,37 @@ static TABLE: LazyLock<PatternTable> = LazyLock::new(|| {
     let regexes = patterns.iter().map(|pattern| Regex::new(&pattern.regex).expect("a pattern that parses")).collect();
     PatternTable { patterns, regexes, set }
 });
+
+/// The form of a line, for people.
+pub(crate) struct LineForm {
+    example: &'static str,
+    /// The meaning of the line.
+    pub meaning: &'static str,
+    regex: &'static Regex,
+}
+
+/// The form with this ID in the table.
+pub(crate) fn line_form(id: &str) -> Option<LineForm> {
+    let table = &*TABLE;
+    let (pattern, regex) = table.patterns.iter().zip(&table.regexes).find(|(pattern, _)| pattern.id == id)?;
+    Some(LineForm { example: &pattern.example, meaning: &pattern.meaning, regex })
+}
+
+impl LineForm {
+    const LEVELS: [&'static str; 2] = [" NCCL WARN ", " NCCL INFO "];
+
+    /// Returns true for a line of this form, with or without NCCL's prefix.
+    pub(crate) fn matches(&self, line: &str) -> bool {
+        self.regex.is_match(line)
+            || Self::LEVELS.iter().any(|level| self.regex.is_match(&format!("host:1:1 [0]{level}{line}")))
+    }
+
+    /// The message in an example of the line, without the prefix.
+    pub(crate) fn message(&self) -> &'static str {
+        let parts = Self::LEVELS.iter().find_map(|level| self.example.split_once(level));
+        parts.map_or(self.example, |(_, message)| message)
+    }
+}
 
 /// Content of the debug output of all ranks in one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

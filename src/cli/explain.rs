@@ -1,0 +1,52 @@
+//! `ncclcheck explain`.
+
+use crate::document::suggestion;
+use crate::facts::key::{self, KEYS};
+use crate::facts::{describe_variable, variable_names};
+use crate::judge::rules::RuleSet;
+use crate::probe::find_symptoms;
+use crate::report::pages;
+
+use super::args::ExplainArgs;
+use super::rules::print;
+use super::{CliError, ExitStatus};
+
+/// Prints the page of what was asked for: a rule, a fact, a variable, a message or a topic, in this order.
+pub(super) fn explain(asked: &ExplainArgs) -> Result<ExitStatus, CliError> {
+    let what = asked.what.join(" ");
+    let rulebook = asked.rulebook.open()?;
+    let (rules, all) = (rulebook.rules(), RuleSet::builtin()?);
+    match page(&what, rules, &all) {
+        Some(page) => print(&page),
+        None => Err(unknown(&what, rules)),
+    }
+}
+
+/// `all` are the built-in rules: a rule that the policy disables can be explained too.
+fn page(what: &str, rules: &RuleSet, all: &RuleSet) -> Option<String> {
+    if let Some(rule) = rules.get(what).or_else(|| all.get(what)) {
+        return Some(pages::rule(rule));
+    }
+    if let Some(key) = key::find(what) {
+        return Some(pages::fact(key, rules));
+    }
+    if let Some(variable) = describe_variable(what) {
+        return Some(pages::variable(&variable, rules));
+    }
+    let symptoms = find_symptoms(what);
+    // A single word can be part of many messages.
+    let is_message = what.trim().contains(char::is_whitespace);
+    if is_message && !symptoms.is_empty() {
+        return Some(pages::symptoms(&symptoms, all));
+    }
+    // An empty prefix would select every variable.
+    let names = if what.contains('_') { variable_names(what) } else { Vec::new() };
+    pages::topic(what, rules, KEYS, &names)
+}
+
+fn unknown(what: &str, rules: &RuleSet) -> CliError {
+    let names = rules.iter().map(|rule| &*rule.id).chain(KEYS.iter().map(|key| key.name));
+    let help = suggestion(what, names.chain(variable_names("")))
+        .unwrap_or_else(|| "run `ncclcheck rules list` or `ncclcheck rules schema facts` for a list".to_owned());
+    CliError::Usage(format!("no rule, fact, variable, topic or message matches '{what}'\n  help: {help}"))
+}
