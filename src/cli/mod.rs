@@ -5,6 +5,7 @@ mod args;
 mod cache;
 mod diff;
 mod explain;
+mod generate;
 mod host;
 mod images;
 mod output;
@@ -109,6 +110,8 @@ fn run(arguments: Arguments, environment: &Environment) -> Result<ExitStatus, Cl
         Command::Baseline(command) => images::baseline(*command, environment),
         Command::Probe(probe) => probe::probe(&probe, environment),
         Command::Preflight(preflight) => probe::preflight(*preflight, environment),
+        Command::Completions { shell } => generate::completions(shell),
+        Command::Man { folder } => generate::man(folder.as_deref()),
         Command::Inspect(inspect) => images::inspect(inspect, environment),
     }
 }

@@ -40,6 +40,8 @@ const DOORS: &[(&str, &[&str])] = &[
     ("bytes", &["image/daemon"]),
     ("cel", &["judge/rules"]),
     ("clap", &["cli"]),
+    ("clap_complete", &["cli"]),
+    ("clap_mangen", &["cli"]),
     ("console", &["cli"]),
     ("ctrlc", &["cli"]),
     ("docker_credential", &["image/registry"]),

@@ -12,6 +12,7 @@
 mod bad_input;
 mod cache;
 mod explain;
+mod generate;
 mod host_facts;
 mod hosts;
 mod imports;

@@ -9,6 +9,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 
 use crate::cli::version::long_version;
 use crate::model::Platform;
@@ -18,9 +19,28 @@ use help::{EXIT, EXIT_SUMMARY, HOSTS, images, sections, short_help};
 use probe::{Preflight, ProbeArgs};
 use rulebook::RulebookArgs;
 
+const GENERATED: &str = "\
+Files for the shell:
+  completions SHELL  Print the completion script of bash, zsh, fish, elvish or powershell
+  man [DIR]          Print the man page, or write the pages of all commands to DIR";
+
+const EXAMPLES: &str = "\
+Examples:
+  ncclcheck check pytorch/pytorch:latest
+  ncclcheck probe --quick pytorch/pytorch:latest
+  ncclcheck explain 'unhandled system error'";
+
 /// Check if distributed training in a PyTorch-CUDA container image will use NCCL and RDMA, without running the image.
 #[derive(Debug, Parser)]
-#[command(name = "ncclcheck", version, long_version = long_version(), arg_required_else_help = true, max_term_width = 100)]
+#[command(
+    name = "ncclcheck",
+    version,
+    long_version = long_version(),
+    arg_required_else_help = true,
+    max_term_width = 100,
+    after_help = EXAMPLES,
+    after_long_help = sections(&[GENERATED, EXAMPLES]),
+)]
 pub(super) struct Arguments {
     #[command(subcommand)]
     pub(super) command: Command,
@@ -51,6 +71,19 @@ pub(super) enum Command {
     /// Manage the cache of layer scans
     #[command(subcommand)]
     Cache(CacheCommand),
+    /// Print the completion script of a shell
+    #[command(hide = true)]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print the man page of ncclcheck, or write the pages of all commands to a folder
+    #[command(hide = true)]
+    Man {
+        /// Output folder, such as ~/.local/share/man/man1
+        #[arg(value_name = "DIR")]
+        folder: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Subcommand)]
