@@ -156,7 +156,9 @@ pub(super) fn load<'a>(
     });
     requests.iter().enumerate().map(move |(index, request)| {
         let other = Cancel::default();
-        let loaded = image::load(request, &terminal, if index == 0 { first } else { &other });
+        let progress = terminal.image(&request.text, (index + 1, requests.len()));
+        let loaded = image::load(request, &progress, if index == 0 { first } else { &other });
+        drop(progress);
         terminal.clear();
         notice(&request.cache);
         (request, loaded)

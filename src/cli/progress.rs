@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use console::Term;
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 
 use crate::model::{Meter, Progress};
 
@@ -30,16 +30,49 @@ pub(super) struct Terminal {
 
 impl Terminal {
     pub(super) fn new(verbosity: Verbosity) -> Self {
-        let target = match verbosity {
-            Verbosity::Bars => ProgressDrawTarget::term_like(Box::new(WithMargin(Term::buffered_stderr()))),
-            Verbosity::Lines | Verbosity::Quiet => ProgressDrawTarget::hidden(),
-        };
+        match verbosity {
+            Verbosity::Bars => Self::on(Box::new(WithMargin::new(Term::buffered_stderr()))),
+            Verbosity::Lines | Verbosity::Quiet => Self::with(verbosity, ProgressDrawTarget::hidden()),
+        }
+    }
+
+    /// Draws bars on a terminal.
+    pub(super) fn on(terminal: Box<dyn TermLike>) -> Self {
+        Self::with(Verbosity::Bars, ProgressDrawTarget::term_like(terminal))
+    }
+
+    fn with(verbosity: Verbosity, target: ProgressDrawTarget) -> Self {
         Self {
             verbosity,
             bars: MultiProgress::with_draw_target(target),
             drawing: Arc::default(),
             last: Arc::new(Mutex::new(Instant::now())),
         }
+    }
+
+    /// Displays the progress of one image, given its number, from 1, and the number of images.
+    pub(super) fn image(&self, reference: &str, (number, count): (usize, usize)) -> ImageProgress {
+        let reference = crate::model::printable(reference).into_owned();
+        let position = if count > 1 { format!("{number} of {count}") } else { String::new() };
+        let heading = (self.verbosity == Verbosity::Bars).then(|| self.heading(&position, &reference));
+        ImageProgress { terminal: self.clone(), reference, position, _heading: heading }
+    }
+
+    /// The line above the bars of an image.
+    fn heading(&self, position: &str, reference: &str) -> Bar {
+        let gap = if position.is_empty() { "" } else { "  " };
+        let bar = self.bar(ProgressBar::no_length(), "{wide_msg}", format!("{position}{gap}{reference}"));
+        bar.bar.tick();
+        bar
+    }
+
+    fn bar(&self, bar: ProgressBar, template: &str, message: String) -> Bar {
+        let _guard = self.drawing.lock().unwrap_or_else(PoisonError::into_inner);
+        let bar = self.bars.add(bar);
+        // The templates are constants, so that parsing cannot fail.
+        bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.set_message(message);
+        Bar { bar, drawing: Arc::clone(&self.drawing) }
     }
 
     /// Clears the bars.
@@ -56,31 +89,54 @@ impl Terminal {
     }
 }
 
-impl Progress for Terminal {
+/// Displays the progress of one image, until it is dropped.
+#[derive(Debug)]
+pub(super) struct ImageProgress {
+    terminal: Terminal,
+    reference: String,
+    /// The image's place in the run, `12 of 50`; empty for the only image.
+    position: String,
+    /// Not read: dropping it clears the line.
+    _heading: Option<Bar>,
+}
+
+impl Progress for ImageProgress {
     fn begin(&self, what: &str, total: Option<u64>) -> Box<dyn Meter> {
-        match self.verbosity {
+        match self.terminal.verbosity {
             Verbosity::Quiet => Box::new(crate::model::NoProgress),
             Verbosity::Lines => Box::new(ProgressLines {
-                what: what.to_owned(),
+                what: self.line(what),
                 total,
                 done: AtomicU64::new(0),
                 begun: Instant::now(),
-                last: Arc::clone(&self.last),
+                last: Arc::clone(&self.terminal.last),
             }),
             Verbosity::Bars => {
-                let bar = self.bars.add(total.map_or_else(ProgressBar::no_length, ProgressBar::new));
+                let bar = total.map_or_else(ProgressBar::no_length, ProgressBar::new);
                 let template = match total {
-                    Some(_) => "{msg:20!} {wide_bar} {bytes:>10} of {total_bytes:10} {bytes_per_sec:12} {eta:>3}",
-                    None => "{msg:20!} {spinner} {bytes:>10} {bytes_per_sec:12}",
+                    Some(_) => "  {msg:16!} {wide_bar} {bytes:>10} of {total_bytes:10} {bytes_per_sec:12} {eta:>3}",
+                    None => "  {msg:16!} {spinner} {bytes:>10} {bytes_per_sec:12}",
                 };
-                // The templates are constants, so that parsing cannot fail.
-                bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
                 // The digest in parentheses would leave no room for the bar.
                 let short = what.split(" (").next().unwrap_or(what);
-                bar.set_message(crate::model::printable(short).into_owned());
-                Box::new(Bar { bar, drawing: Arc::clone(&self.drawing) })
+                let message = if self.is_whole(what) { "whole image" } else { short };
+                Box::new(self.terminal.bar(bar, template, crate::model::printable(message).into_owned()))
             }
         }
+    }
+}
+
+impl ImageProgress {
+    /// Returns true if a task is the image itself, not a part of it.
+    fn is_whole(&self, what: &str) -> bool {
+        self.reference.ends_with(what)
+    }
+
+    /// The beginning of a line on a task.
+    fn line(&self, what: &str) -> String {
+        let part = if self.is_whole(what) { "" } else { what };
+        let parts = [&*self.position, &*self.reference, part];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -76,12 +76,13 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
     let check = Check::new(&rulebook).fail_on(plan.fail_on).fail_for(owners);
     let terminal = Terminal::new(verbosity);
     let mut exit = ExitStatus::Pass;
-    for request in &plan.requests {
+    for (index, request) in plan.requests.iter().enumerate() {
         if launch.dry_run {
             run.show(&request.text)?;
             continue;
         }
-        let probed = read_and_run(request, &plan.launch, &terminal, &expected, || run.record(&request.text));
+        let progress = terminal.image(&request.text, (index + 1, plan.requests.len()));
+        let probed = read_and_run(request, &plan.launch, &progress, &expected, || run.record(&request.text));
         if !matches!(probed, Err(PreflightError::Run(_))) {
             super::notice(&request.cache);
         }
