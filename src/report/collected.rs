@@ -37,6 +37,8 @@ pub(super) struct Collected {
     pub(super) reference: String,
     /// The reference with platform and digest, for people.
     pub(super) title: String,
+    /// The title with only the beginning of the digest.
+    pub(super) heading: String,
     pub(super) platform: Option<String>,
     pub(super) digest: Option<String>,
     /// The worst verdict of all hosts.
@@ -126,11 +128,16 @@ impl Collected {
     fn of(reports: &[Report<'_>], dockerfile: Option<&Dockerfile>) -> Option<Self> {
         let first = reports.first()?;
         let image = first.image;
-        let digest = image.manifest.as_ref().or(image.config.as_ref()).map(ToString::to_string);
+        let digest = image.manifest.as_ref().or(image.config.as_ref());
         let platform = image.platform.as_ref().map(|platform| short(&platform.to_string(), LONGEST));
         let reference = short(&image.reference, LONGEST);
-        let more: Vec<&str> = platform.as_deref().into_iter().chain(digest.as_deref()).collect();
-        let title = if more.is_empty() { reference.clone() } else { format!("{reference} ({})", more.join(", ")) };
+        let title = |digest: Option<String>| {
+            let more: Vec<&str> = platform.as_deref().into_iter().chain(digest.as_deref()).collect();
+            if more.is_empty() { reference.clone() } else { format!("{reference} ({})", more.join(", ")) }
+        };
+        let heading = title(digest.map(|digest| format!("{}:{}", digest.algorithm(), digest.short())));
+        let digest = digest.map(ToString::to_string);
+        let title = title(digest.clone());
         let hosts = reports.iter().filter_map(|report| Some((clean(&report.host?.name), report.verdict()?)));
         let names: Vec<_> = reports.iter().filter_map(|report| report.host).map(|host| clean(&host.name)).collect();
         first.judgements?;
@@ -142,6 +149,7 @@ impl Collected {
             name: String::new(),
             reference,
             title,
+            heading,
             platform,
             digest,
             verdict: Verdict::worst(reports.iter().filter_map(Report::verdict))?,

@@ -3,16 +3,40 @@
 /// Instructions that mark a line of a fix as Dockerfile syntax.
 const INSTRUCTIONS: [&str; 10] = ["ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "FROM", "LABEL", "RUN", "SHELL", "USER"];
 
-/// The lines of a fix, each with true if users copy it verbatim.
-pub(super) fn lines(text: &str) -> Vec<(&str, bool)> {
+/// A part of a fix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Part<'a> {
+    /// A paragraph, on one line.
+    Prose(String),
+    /// A line that users copy verbatim.
+    Code(&'a str),
+    /// An empty line.
+    Blank,
+}
+
+/// Splits a fix into paragraphs of prose, whose line breaks have no meaning, and lines to copy: indented lines,
+/// instructions of a Dockerfile, and their continuations.
+pub(super) fn parts(text: &str) -> Vec<Part<'_>> {
+    let mut parts: Vec<Part<'_>> = Vec::new();
     let mut continued = false;
-    let told = |line: &'_ str| {
-        let instruction = line.split(' ').next().is_some_and(|word| INSTRUCTIONS.contains(&word));
-        let copied = instruction || continued || line.starts_with([' ', '\t']);
+    for line in text.lines() {
+        let is_code = continued || is_instruction(line) || line.starts_with([' ', '\t']);
         continued = line.ends_with('\\');
-        copied
-    };
-    text.lines().zip(text.lines().map(told)).collect()
+        match (line, parts.last_mut()) {
+            (_, _) if is_code => parts.push(Part::Code(line)),
+            ("", _) => parts.push(Part::Blank),
+            (_, Some(Part::Prose(paragraph))) => {
+                paragraph.push(' ');
+                paragraph.push_str(line);
+            }
+            _ => parts.push(Part::Prose(line.to_owned())),
+        }
+    }
+    parts
+}
+
+fn is_instruction(line: &str) -> bool {
+    line.split(' ').next().is_some_and(|word| INSTRUCTIONS.contains(&word))
 }
 
 /// Joins the lines of prose, whose line breaks have no meaning.
@@ -22,18 +46,45 @@ pub(super) fn one_line(text: &str) -> String {
 
 /// Renders a fix in Markdown, with the lines to copy as code blocks.
 pub(super) fn markdown(fix: &str) -> String {
-    let lines = lines(fix);
-    let groups = lines.chunk_by(|(_, a), (_, b)| a == b).map(|group| {
-        let is_copied = group.iter().all(|(_, copied)| *copied);
-        let depth = |line: &str| line.len() - line.trim_start().len();
-        let indent = if is_copied { group.iter().map(|(line, _)| depth(line)).min().unwrap_or_default() } else { 0 };
-        let text = group.iter().map(|(line, _)| line.get(indent..).unwrap_or_default()).collect::<Vec<_>>().join("\n");
-        let is_instruction = text.split(' ').next().is_some_and(|word| INSTRUCTIONS.contains(&word));
-        match (is_copied, is_instruction) {
-            (true, true) => format!("```dockerfile\n{text}\n```"),
-            (true, false) => format!("```sh\n{text}\n```"),
-            (false, _) => text,
+    let parts = parts(fix);
+    let groups = parts.chunk_by(|a, b| matches!((a, b), (Part::Code(_), Part::Code(_))));
+    groups.filter_map(block).collect::<Vec<_>>().join("\n\n")
+}
+
+/// A paragraph, or a code block without the indentation that its lines share.
+fn block(group: &[Part<'_>]) -> Option<String> {
+    match group.first()? {
+        Part::Blank => None,
+        Part::Prose(text) => Some(text.clone()),
+        Part::Code(first) => {
+            let lines = group.iter().filter_map(|part| if let Part::Code(line) = part { Some(*line) } else { None });
+            let indent = lines.clone().map(|line| line.len() - line.trim_start().len()).min().unwrap_or_default();
+            let text = lines.map(|line| line.get(indent..).unwrap_or_default()).collect::<Vec<_>>().join("\n");
+            let language = if is_instruction(first.trim_start()) { "dockerfile" } else { "sh" };
+            Some(format!("```{language}\n{text}\n```"))
         }
-    });
-    groups.collect::<Vec<_>>().join("\n\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prose_is_joined_and_code_is_kept() {
+        let fix = "Set the variable\nfor the job:\n\n    ENV A=1\n    RUN a \\\n     && b\nThen build\nagain.";
+        let expected = [
+            Part::Prose("Set the variable for the job:".to_owned()),
+            Part::Blank,
+            Part::Code("    ENV A=1"),
+            Part::Code("    RUN a \\"),
+            Part::Code("     && b"),
+            Part::Prose("Then build again.".to_owned()),
+        ];
+        assert_eq!(parts(fix), expected);
+        assert_eq!(
+            markdown(fix),
+            "Set the variable for the job:\n\n```dockerfile\nENV A=1\nRUN a \\\n && b\n```\n\nThen build again."
+        );
+    }
 }

@@ -59,7 +59,7 @@ pub(super) fn write(collection: &Collection, out: &mut dyn Write) -> io::Result<
         text.section("| image | verdict |\n| --- | --- |\n");
         for image in &collection.images {
             let (mark, word) = sign(image.verdict);
-            text.section(&format!("| {} | {mark} {word}: {} |\n", cell(&image.title), counts(image)));
+            text.section(&format!("| {} | {mark} {word}: {} |\n", cell(&image.heading), counts(image)));
         }
         text.section("\n");
     }
@@ -71,7 +71,7 @@ pub(super) fn write(collection: &Collection, out: &mut dyn Write) -> io::Result<
 
 fn about(image: &Collected, text: &mut MarkdownText) {
     let (mark, word) = sign(image.verdict);
-    text.section(&format!("### {mark} {word}: {}\n\n{}\n\n{}", code(&image.title), counts(image), table(image)));
+    text.section(&format!("### {mark} {word}: {}\n\n{}\n\n{}", code(&image.heading), counts(image), table(image)));
     for entry in image.of_state(|state| *state == EntryState::Failed) {
         text.section(&finding(entry));
     }
@@ -121,14 +121,15 @@ fn told(entry: &RuleEntry) -> String {
     if entry.hosts.is_empty() { message } else { format!("on {}\n\n{message}", code(&entry.hosts.join("; "))) }
 }
 
-/// A table of the overview and the verdicts on the hosts.
+/// A table of the digest, the overview and the verdicts on the hosts.
 fn table(image: &Collected) -> String {
+    let digest = image.digest.iter().map(|digest| format!("| digest | {} |\n", cell(digest)));
     let facts = image.facts.iter().map(|(name, text)| format!("| {name} | {} |\n", cell(text)));
     let hosts = image.hosts.iter().map(|(host, verdict)| {
         let (mark, word) = sign(*verdict);
         format!("| host {} | {mark} {word} |\n", cell(host))
     });
-    format!("| | |\n| --- | --- |\n{}\n", facts.chain(hosts).collect::<String>())
+    format!("| | |\n| --- | --- |\n{}\n", digest.chain(facts).chain(hosts).collect::<String>())
 }
 
 fn counts(image: &Collected) -> String {

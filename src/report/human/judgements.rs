@@ -9,7 +9,7 @@ use super::site;
 use crate::judge::rules::{Finding, Judgement, Outcome, Problem, Rule, Waived};
 use crate::model::ImageSummary;
 use crate::model::{Gap, Severity};
-use crate::report::fix_text::{self, one_line};
+use crate::report::fix_text::{self, Part, one_line};
 
 /// Column of the text after `at`, `why` and `fix`.
 const COLUMN: usize = 7;
@@ -111,14 +111,14 @@ pub(super) fn on_hosts(
     Ok(())
 }
 
-/// Writes a fix. Line breaks stay, and lines to copy are not wrapped.
+/// Writes a fix: prose is wrapped, lines to copy are not.
 fn fix(text: &str, page: &mut Page<'_>) -> io::Result<()> {
-    for (index, (line, copied)) in fix_text::lines(text).into_iter().enumerate() {
+    for (index, part) in fix_text::parts(text).iter().enumerate() {
         let name = label(if index == 0 { "fix" } else { "" });
-        if copied {
-            page.verbatim(2, name, COLUMN, line)?;
-        } else {
-            page.row(2, name, COLUMN, line)?;
+        match part {
+            Part::Prose(paragraph) => page.row(2, name, COLUMN, paragraph)?,
+            Part::Code(line) => page.verbatim(2, name, COLUMN, line)?,
+            Part::Blank => page.blank()?,
         }
     }
     Ok(())

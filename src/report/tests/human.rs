@@ -364,7 +364,7 @@ fn a_fix_keeps_its_lines() {
         "a/b",
         "info",
         "a title",
-        "Prose is wrapped where the terminal ends, as all other prose is, and more of it here.\n\nRUN a \\\n && b",
+        "Prose is wrapped where the terminal ends,\nas all other prose is, and more of it here.\n\nRUN a \\\n && b",
         "check: 'false'\nmessage: a message",
     );
     let rules = RuleSet::from_yaml(&[(&id, &text)]).unwrap();

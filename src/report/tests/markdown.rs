@@ -4,12 +4,13 @@ use super::*;
 fn a_comment() {
     let rules = nine_rules();
     insta::assert_snapshot!(document(Format::Markdown, &[(image(), outcomes(&rules))], None), @"
-    ### ❌ Failed: `torch:2.9.0 (linux/amd64, sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa)`
+    ### ❌ Failed: `torch:2.9.0 (linux/amd64, sha256:aaaaaaaaaaaa)`
 
     1 error, 1 warning, 1 info, 2 waived, 2 unknown, 1 passed, 1 not applicable
 
     | | |
     | --- | --- |
+    | digest | `sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa` |
     | torch | `2.9.0+cu128, built for CUDA 12.8` |
     | NCCL | `absent` |
     | linkage | `shared` |
