@@ -5,6 +5,7 @@ use std::io;
 
 use anstyle::AnsiColor;
 
+use super::counted;
 use super::overview::{told, value_text};
 use super::page::{self, Page, cut, label};
 use crate::facts::Facts;
@@ -16,29 +17,67 @@ use crate::model::{Fact, Site, Value};
 /// Maximum width of the name column of a map: a longer name, which may be any text, does not shift the other values.
 const LONGEST_NAME: usize = 30;
 
+/// Writes the facts, without those that are absent unless `verbose`.
 pub(super) fn write(facts: &Facts, image: &ImageSummary, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
-    let area = |key: &Definition| key.name.split_once('.').map_or("", |(area, _)| area);
-    for keys in key::KEYS.chunk_by(|a, b| area(a) == area(b)) {
+    let mut folded: Vec<&Definition> = Vec::new();
+    for keys in key::KEYS.chunk_by(|a, b| group(a) == group(b)) {
         // Without a described host there are no host facts to show.
         if keys.contains(&key::HOST_NAME.definition) && matches!(facts.get(key::HOST_NAME), Fact::Absent) {
             continue;
         }
-        page.blank()?;
-        page.heading(keys.first().map_or("", |key| area(key)), page::bold(AnsiColor::Cyan), "")?;
-        let names = keys.iter().map(|key| name(key));
-        let column = 4 + names.clone().map(str::len).max().unwrap_or_default();
-        for (index, (key, name)) in keys.iter().zip(names).enumerate() {
-            let fact = facts.view(key);
-            match repeated(fact, keys.get(..index).unwrap_or_default(), facts) {
-                Some(before) => page.row(2, label(name), column, &format!("same as {before}"))?,
-                None => one(name, fact, column, verbose, page)?,
-            }
-            if verbose {
-                sites(fact.sites(), image, page)?;
-            }
+        let is_shown = |key: &Definition| verbose || !matches!(facts.view(key), Fact::Absent);
+        let (shown, absent): (Vec<_>, Vec<_>) = keys.iter().copied().partition(|key| is_shown(key));
+        folded.extend(absent);
+        if !shown.is_empty() {
+            area(&shown, facts, image, verbose, page)?;
+        }
+    }
+    absent(&folded, page)
+}
+
+/// Writes the facts of one area.
+fn area(
+    keys: &[&'static Definition],
+    facts: &Facts,
+    image: &ImageSummary,
+    verbose: bool,
+    page: &mut Page<'_>,
+) -> io::Result<()> {
+    page.blank()?;
+    page.heading(keys.first().map_or("", |key| group(key)), page::bold(AnsiColor::Cyan), "")?;
+    let names = keys.iter().map(|key| name(key));
+    let column = 4 + names.clone().map(str::len).max().unwrap_or_default();
+    for (index, (key, name)) in keys.iter().zip(names).enumerate() {
+        let fact = facts.view(key);
+        match repeated(fact, keys.get(..index).unwrap_or_default(), facts) {
+            Some(before) => page.row(2, label(name), column, &format!("same as {before}"))?,
+            None => one(name, fact, column, verbose, page)?,
+        }
+        if verbose {
+            sites(fact.sites(), image, page)?;
         }
     }
     Ok(())
+}
+
+/// Writes the number of absent facts. Those of a probe are counted on their own, since the image does not lack them.
+fn absent(keys: &[&Definition], page: &mut Page<'_>) -> io::Result<()> {
+    let of_run = keys.iter().filter(|key| key.is_of_run()).count();
+    let counts = [
+        (keys.len() - of_run, counted(keys.len() - of_run, "fact is absent", "facts are absent")),
+        (of_run, format!("{} only from a probe", counted(of_run, "fact comes", "facts come"))),
+    ];
+    let parts: Vec<_> = counts.into_iter().filter(|(count, _)| *count > 0).map(|(_, text)| text).collect();
+    if parts.is_empty() {
+        return Ok(());
+    }
+    page.blank()?;
+    page.text(0, &format!("{} (--verbose lists them)", parts.join(", ")))
+}
+
+/// The area that a fact belongs to: the first part of its name.
+fn group(key: &Definition) -> &'static str {
+    key.name.split_once('.').map_or("", |(area, _)| area)
 }
 
 /// The name of an earlier fact with an equal map: several sources of one thing mostly agree.

@@ -197,86 +197,46 @@ fn an_inspection() {
     ");
     insta::assert_snapshot!(area(&report, "image"), @"
     image
-      platform           absent
-      os                 unknown: /etc/os-release was too large to be read
-      user               absent
-      entrypoint         absent
-      command            absent
-      working_directory  absent
-      labels             absent
+      os         unknown: /etc/os-release was too large to be read
       env
         NCCL_DEBUG  INFO
-      other_env          HOME, LANG, PATH, PYTHONUNBUFFERED, DEBIAN_FRONTEND,
-                         LIBRARY_PATH, CUDA_HOME, SHELL
+      other_env  HOME, LANG, PATH, PYTHONUNBUFFERED, DEBIAN_FRONTEND, LIBRARY_PATH,
+                 CUDA_HOME, SHELL
     ");
     insta::assert_snapshot!(area(&report, "torch"), @"
     torch
-      installs              absent
-      path                  absent
-      version               2.9.0+cu128
-      git_version           absent
-      cuda.version          12.8
-      cuda.driver_min       absent
-      cuda.build            absent
+      version       2.9.0+cu128
+      cuda.version  12.8
       build
         BLAS_INFO  mkl
         CXX_FLAGS  -fvisibility-inlines-hidden -DUSE_PTHREADPOOL -DNDEBUG -DUSE_KIN…
         USE_NCCL   1
-      build_code            same as build
-      build_header          absent
-      build_contradictions  absent
-      cxx11_abi             absent
-      arch_list             absent
-      use_nccl              absent
-      nccl_linkage          shared
-      process_group_nccl    absent
-      cudart_needed         absent
-      loaded                absent
-      import_error          absent
-      nccl_pin              absent
+      build_code    same as build
+      nccl_linkage  shared
     ");
     insta::assert_snapshot!(area(&report, "nccl"), @"
     nccl
-      available          absent
-      torch_version      absent
       copies
         /usr/local/lib/python3.12/dist-packages/nvidia/nccl/lib/libnccl.so.2
           cuda 12.9, soname libnccl.so.2, version 2.27.5
         /opt/libnccl.so.2
           version 2.18.1
-      loaded.path        absent
-      loaded.version     absent
-      loaded.cuda        absent
-      loaded.route       absent
-      not_loaded         absent
-      overwritten        absent
-      other_users        absent
-      faults             absent
-      rare_faults        absent
-      missing_symbols    absent
-      unknown_variables  absent
-      config_files       absent
-      config_problems    absent
-      config_missing     absent
-      plugin_interfaces  absent
-      plugins            absent
-      net_plugin         absent
-      plugins_refused    absent
-      plugins_broken     absent
-      plugins_not_found  absent
     ");
     insta::assert_snapshot!(area(&report, "cuda"), @"
     cuda
-      fatbin            absent
-      ptx               absent
-      not_in_nccl       absent
-      compat            absent
-      libcuda           absent
-      cudart            absent
-      cudart_majors     12
-      cudart_missing    none
-      driver_libraries  absent
+      cudart_majors   12
+      cudart_missing  none
     ");
+}
+
+#[test]
+fn an_inspection_counts_what_is_absent() {
+    let (short, full) = (inspect(&inspected(), &style(80, false)), inspect(&inspected(), &style(80, true)));
+    let absent = full.lines().filter(|line| line.ends_with(" absent")).count();
+    let last = short.trim_end().rsplit("\n\n").next().unwrap();
+    let counts: Vec<usize> = last.split(' ').filter_map(|word| word.parse().ok()).collect();
+    assert_eq!(counts.iter().sum::<usize>(), absent, "{last}");
+    assert!(!short.lines().any(|line| line.ends_with(" absent")), "{short}");
 }
 
 #[test]
