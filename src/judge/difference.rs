@@ -41,7 +41,30 @@ pub struct ChangedRule<'a> {
     pub after: &'a Judgement<'a>,
 }
 
+/// How a rule's outcome changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ChangeKind {
+    /// The rule fails now and did not before, or fails at new places.
+    New,
+    /// The rule failed and passes now, or no longer applies.
+    Fixed,
+    /// Any other change, such as an answer that was lost.
+    Changed,
+}
+
 impl ChangedRule<'_> {
+    /// How the outcome changed.
+    pub fn kind(&self) -> ChangeKind {
+        if self.is_new() {
+            ChangeKind::New
+        } else if self.is_fixed() {
+            ChangeKind::Fixed
+        } else {
+            ChangeKind::Changed
+        }
+    }
+
     /// Returns true if the rule fails now and did not before, or fails at new places.
     pub fn is_new(&self) -> bool {
         let Outcome::Fail(finding) = &self.after.outcome else { return false };
@@ -51,10 +74,10 @@ impl ChangedRule<'_> {
         }
     }
 
-    /// Returns true if the rule failed and no longer does.
+    /// Returns true if the rule failed and now passes or no longer applies.
     pub fn is_fixed(&self) -> bool {
-        let fails = |judgement: &Judgement<'_>| matches!(judgement.outcome, Outcome::Fail(_));
-        fails(self.before) && !fails(self.after)
+        matches!(self.before.outcome, Outcome::Fail(_))
+            && matches!(self.after.outcome, Outcome::Pass | Outcome::NotApplicable)
     }
 
     /// Returns true if the rule had an answer and no longer has one, which may be better or worse.
@@ -127,10 +150,18 @@ impl Difference<'_> {
 }
 
 fn changes(before: &Fact, after: &Fact) -> Vec<Change> {
-    let (before, after) = (parts(before), parts(after));
-    let gone = before.iter().filter(|part| !after.contains(part)).cloned().map(Change::Gone);
-    let new = after.iter().filter(|part| !before.contains(part)).cloned().map(Change::New);
-    gone.chain(new).collect()
+    let mut changes = Vec::new();
+    match (before.value(), after.value()) {
+        (Some(before), Some(after)) => compare("", before, after, &mut changes),
+        _ => {
+            let (before, after) = (parts(before), parts(after));
+            if before != after {
+                changes.extend(before.into_iter().map(Change::Gone));
+                changes.extend(after.into_iter().map(Change::New));
+            }
+        }
+    }
+    changes
 }
 
 fn parts(fact: &Fact) -> Vec<String> {
@@ -142,5 +173,104 @@ fn parts(fact: &Fact) -> Vec<String> {
             entries.iter().map(|(name, value)| format!("{name}={value}")).collect()
         }
         Fact::Seen { value, .. } => vec![value.to_string()],
+    }
+}
+
+/// Adds the parts in which two values differ, each after the `place` of the part.
+fn compare(place: &str, before: &Value, after: &Value, changes: &mut Vec<Change>) {
+    match (before, after) {
+        (before, after) if before == after => {}
+        (Value::Map(before), Value::Map(after)) => maps(place, before, after, changes),
+        (Value::List(before), Value::List(after)) => lists(place, before, after, changes),
+        _ => {
+            changes.push(Change::Gone(format!("{place}{before}")));
+            changes.push(Change::New(format!("{place}{after}")));
+        }
+    }
+}
+
+fn maps(place: &str, before: &BTreeMap<String, Value>, after: &BTreeMap<String, Value>, changes: &mut Vec<Change>) {
+    for (name, old) in before {
+        match after.get(name) {
+            Some(new) => compare(&format!("{place}{name}="), old, new, changes),
+            None => changes.push(Change::Gone(format!("{place}{name}={old}"))),
+        }
+    }
+    let new = after.iter().filter(|(name, _)| !before.contains_key(*name));
+    changes.extend(new.map(|(name, value)| Change::New(format!("{place}{name}={value}"))));
+}
+
+/// Compares lists without their order. Records of the same thing are compared field by field.
+fn lists(place: &str, before: &[Value], after: &[Value], changes: &mut Vec<Change>) {
+    let gone: Vec<_> = before.iter().filter(|value| !after.contains(value)).collect();
+    let mut new: Vec<_> = after.iter().filter(|value| !before.contains(value)).collect();
+    for old in gone {
+        let same = identity(old).and_then(|id| Some((id, new.iter().position(|value| identity(value) == Some(id))?)));
+        match same {
+            Some((id, at)) => compare(&format!("{place}{id}: "), old, new.remove(at), changes),
+            None => changes.push(Change::Gone(format!("{place}{old}"))),
+        }
+    }
+    changes.extend(new.into_iter().map(|value| Change::New(format!("{place}{value}"))));
+}
+
+/// The path or the name of what a record describes.
+fn identity(value: &Value) -> Option<&Value> {
+    let Value::Map(fields) = value else { return None };
+    fields.get("path").or_else(|| fields.get("name"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Value {
+        Value::Text(text.to_owned())
+    }
+
+    fn record(fields: &[(&str, &str)]) -> Value {
+        Value::Map(fields.iter().map(|(name, value)| ((*name).to_owned(), text(value))).collect())
+    }
+
+    fn compared(before: Value, after: Value) -> Vec<Change> {
+        changes(&Fact::known(before), &Fact::known(after))
+    }
+
+    #[test]
+    fn only_the_fields_that_differ_are_changes() {
+        let copy =
+            |path: &str, version: &str| record(&[("path", path), ("soname", "libnccl.so.2"), ("version", version)]);
+        let before = Value::List(vec![copy("/a", "2.18.1"), copy("/b", "2.18.1"), copy("/c", "1")]);
+        let after = Value::List(vec![copy("/c", "1"), copy("/a", "2.27.5"), copy("/d", "1")]);
+        let expected = [
+            Change::Gone("/a: version=2.18.1".to_owned()),
+            Change::New("/a: version=2.27.5".to_owned()),
+            Change::Gone(copy("/b", "2.18.1").to_string()),
+            Change::New(copy("/d", "1").to_string()),
+        ];
+        assert_eq!(compared(before, after), expected);
+    }
+
+    #[test]
+    fn maps_are_compared_by_name() {
+        let (before, after) = (record(&[("A", "1"), ("B", "2")]), record(&[("B", "3"), ("C", "4")]));
+        let expected = [
+            Change::Gone("A=1".to_owned()),
+            Change::Gone("B=2".to_owned()),
+            Change::New("B=3".to_owned()),
+            Change::New("C=4".to_owned()),
+        ];
+        assert_eq!(compared(before, after), expected);
+    }
+
+    #[test]
+    fn the_order_of_a_list_is_no_difference() {
+        let list = |values: [&str; 2]| Value::List(values.map(text).to_vec());
+        assert_eq!(compared(list(["a", "b"]), list(["b", "a"])), []);
+    }
+
+    #[test]
+    fn an_absent_fact_has_no_parts() {
+        assert_eq!(changes(&Fact::Absent, &Fact::known(text("a"))), [Change::New("a".to_owned())]);
     }
 }

@@ -10,7 +10,7 @@ pub mod rules;
 mod verdict;
 
 pub use across_hosts::{SharedJudgement, across_hosts};
-pub use difference::{Change, ChangedFact, ChangedRule, Difference, Side};
+pub use difference::{Change, ChangeKind, ChangedFact, ChangedRule, Difference, Side};
 pub use identity::{FindingIdentity, distinct_names};
 pub use rulebook::{Rulebook, RulebookError};
 pub use verdict::Verdict;

@@ -1,5 +1,6 @@
 //! Renders the comparison of two images, for people and as JSON.
 
+use std::cmp::Reverse;
 use std::io::{self, Write};
 
 use anstyle::AnsiColor;
@@ -11,11 +12,13 @@ use super::human::{
 };
 use super::{Format, Style, json as form};
 use crate::judge::rules::Judgement;
-use crate::judge::{Change, ChangedRule, Difference, Verdict};
+use crate::judge::{Change, ChangeKind, ChangedRule, Difference, Verdict};
 use crate::model::Fact;
 
 /// Maximum lines shown for one fact without `--verbose`.
 const LINES: usize = 12;
+/// Column of the text after `new`, `changed` and `fixed`.
+const COLUMN: usize = 9;
 
 /// Writes a comparison as one JSON object, or as text for people.
 pub fn write_difference(
@@ -39,12 +42,14 @@ fn human(difference: &Difference<'_>, style: &Style, out: &mut dyn Write) -> io:
     if !changed.is_empty() {
         page.blank()?;
     }
-    for changed in &changed {
-        rule(changed, &mut page)?;
+    for kind in [ChangeKind::New, ChangeKind::Changed, ChangeKind::Fixed] {
+        let mut of_kind: Vec<_> = changed.iter().filter(|changed| changed.kind() == kind).collect();
+        of_kind.sort_by_key(|changed| Reverse(changed.after.rule.severity));
+        of_kind.iter().try_for_each(|changed| rule(changed, &mut page))?;
     }
     page.blank()?;
-    let new = changed.iter().filter(|changed| changed.is_new()).count();
-    let fixed = changed.iter().filter(|changed| changed.is_fixed()).count();
+    let count = |kind| changed.iter().filter(|changed| changed.kind() == kind).count();
+    let (new, fixed) = (count(ChangeKind::New), count(ChangeKind::Fixed));
     let (word, color) = match difference.verdict() {
         Verdict::Pass => ("NOT WORSE:", AnsiColor::Green),
         Verdict::Fail => ("WORSE:", AnsiColor::Red),
@@ -79,14 +84,25 @@ fn facts(difference: &Difference<'_>, style: &Style, page: &mut Page<'_>) -> io:
     Ok(())
 }
 
+/// Writes what happened to a rule, and its finding or, without one, its title.
 fn rule(changed: &ChangedRule<'_>, page: &mut Page<'_>) -> io::Result<()> {
-    let (before, after) = (changed.before.outcome.name(), changed.after.outcome.name());
-    let finding = changed.after.outcome.finding().or_else(|| changed.before.outcome.finding());
-    let text = finding.map_or(&changed.after.rule.title, |finding| &finding.message);
-    let word = if before == after { format!("{after}, changed") } else { format!("{before} → {after}") };
+    let (word, color) = match changed.kind() {
+        ChangeKind::New => ("new", AnsiColor::Red),
+        ChangeKind::Fixed => ("fixed", AnsiColor::Green),
+        ChangeKind::Changed => ("changed", AnsiColor::Yellow),
+    };
     let rule = changed.after.rule;
-    let heading = format!("{}[{}]:", rule.severity.name(), rule.id);
-    page.heading(&heading, page::severity(rule.severity), &format!("{word}: {text}"))
+    let finding = changed.after.outcome.finding().or_else(|| changed.before.outcome.finding());
+    let text = finding.map_or(&rule.title, |finding| &finding.message);
+    let (before, after) = (changed.before.outcome.name(), changed.after.outcome.name());
+    // The words say how a new and a fixed rule changed.
+    let states = if changed.kind() == ChangeKind::Changed && before != after {
+        format!("{before} → {after}: ")
+    } else {
+        String::new()
+    };
+    let text = format!("{} ({}): {states}{text}", rule.id, rule.severity.name());
+    page.row(0, (word, page::bold(color)), COLUMN, &text)
 }
 
 fn json(difference: &Difference<'_>) -> Json {

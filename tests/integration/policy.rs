@@ -119,7 +119,7 @@ fn a_diff_shows_facts_and_findings() {
     assert_eq!(output.status.code(), Some(1));
     let told = text(&output).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(told.contains("nccl.loaded.version - 2.27.5"), "{told}");
-    assert!(told.contains("error[nccl/missing-library]: pass → fail: torch 2.9.0+cu128 needs libnccl.so.2"), "{told}");
+    assert!(told.contains("new nccl/missing-library (error): torch 2.9.0+cu128 needs libnccl.so.2"), "{told}");
     assert!(told.contains("WORSE: 1 new finding, 0 fixed"), "{told}");
     let output = run(&["diff", "--format", "json", &bad, &good], None);
     assert_eq!(output.status.code(), Some(0));
