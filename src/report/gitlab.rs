@@ -11,6 +11,9 @@ use super::collected::{Collected, Collection, EntryState, RuleEntry};
 use super::json;
 use crate::model::{Hasher, Severity};
 
+/// GitLab's severities, worst first.
+const SEVERITIES: [&str; 5] = ["blocker", "critical", "major", "minor", "info"];
+
 #[derive(Serialize)]
 struct Issue {
     description: String,
@@ -38,7 +41,8 @@ pub(super) fn write(collection: &Collection, out: &mut dyn Write) -> io::Result<
         failed.into_iter().chain(open).map(|entry| issue(entry, image)).collect::<Vec<_>>()
     };
     let missing = collection.missing.iter().map(|(reference, why)| missing(reference, why));
-    let issues: Vec<_> = collection.images.iter().flat_map(told).chain(missing).collect();
+    let mut issues: Vec<_> = missing.chain(collection.images.iter().flat_map(told)).collect();
+    issues.sort_by_key(|issue| SEVERITIES.iter().position(|severity| *severity == issue.severity));
     json::write_value(&issues, out)
 }
 

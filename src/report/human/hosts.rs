@@ -1,13 +1,16 @@
-//! One image on several hosts: the judgements that all hosts share, then the hosts with their verdicts and the rules
-//! whose outcomes differ between hosts.
+//! One image on several hosts: the hosts with their verdicts, the rules whose outcomes differ between hosts, and the
+//! judgements for all hosts.
 
+use std::cmp::Reverse;
 use std::io;
 
 use anstyle::AnsiColor;
 
+use super::judgements::{self, Entry};
 use super::page::{self, Page, label};
-use super::{colour, counted, judgements};
+use super::{colour, counted};
 use crate::judge::rules::{Judgement, Outcome, Rule};
+use crate::judge::{SharedJudgement, across_hosts};
 use crate::report::{Report, Verdict};
 
 /// Width of a host's column in the table: the longest word and two spaces.
@@ -21,8 +24,6 @@ struct HostRow<'a> {
 
 pub(super) fn write(reports: &[Report<'_>], verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
     let Some(first) = reports.first() else { return Ok(()) };
-    let (common, rows) = parted(reports);
-    judgements::write(&common, first.image, verbose, page)?;
     page.blank()?;
     page.heading("hosts", page::bold(AnsiColor::Cyan), "")?;
     for (number, report) in reports.iter().enumerate() {
@@ -31,30 +32,41 @@ pub(super) fn write(reports: &[Report<'_>], verbose: bool, page: &mut Page<'_>) 
             page.verbatim(2, (&format!("{}", number + 1), colour(verdict)), 5, &text)?;
         }
     }
-    let rows: Vec<_> = rows.into_iter().filter(|row| row.outcomes.iter().any(|outcome| tells(outcome))).collect();
+    let rows = rows(reports);
     if !rows.is_empty() {
         table(&rows, reports.len(), page)?;
     }
-    rows.iter().try_for_each(|row| details(row, reports, verbose, page))
+    judgements::write(&entries(reports), first.image, verbose, page)
 }
 
-/// Splits the judgements into those that are equal on every host and those that differ.
-fn parted<'a>(reports: &'a [Report<'a>]) -> (Vec<Judgement<'a>>, Vec<HostRow<'a>>) {
-    let mut common = Vec::new();
-    let mut rows = Vec::new();
+/// The outcomes of all rules, with the hosts on which they differ.
+fn entries<'a>(reports: &'a [Report<'a>]) -> Vec<Entry<'a>> {
+    let judged: Vec<_> = reports.iter().filter_map(|report| report.judgements).collect();
+    let name = |host: &usize| reports.get(*host)?.host.map(|host| &*host.name);
+    let shared = across_hosts(&judged).into_iter();
+    let entry = |shared: SharedJudgement<'a>| Entry {
+        rule: shared.judgement.rule,
+        outcome: &shared.judgement.outcome,
+        hosts: shared.hosts.iter().filter_map(name).collect(),
+    };
+    shared.map(entry).collect()
+}
+
+/// The rules whose outcomes differ between hosts and that have a problem on one of them, worst severity first.
+fn rows<'a>(reports: &'a [Report<'a>]) -> Vec<HostRow<'a>> {
     let all: Vec<&[Judgement<'_>]> = reports.iter().filter_map(|report| report.judgements).collect();
-    for (index, judgement) in all.first().copied().unwrap_or_default().iter().enumerate() {
+    let row = |(index, judgement): (usize, &'a Judgement<'a>)| {
         let outcomes: Vec<&Outcome> = all.iter().filter_map(|all| Some(&all.get(index)?.outcome)).collect();
-        if outcomes.iter().all(|outcome| **outcome == judgement.outcome) {
-            common.push(Judgement { rule: judgement.rule, outcome: judgement.outcome.clone() });
-        } else {
-            rows.push(HostRow { rule: judgement.rule, outcomes });
-        }
-    }
-    (common, rows)
+        let differs = outcomes.iter().any(|outcome| **outcome != judgement.outcome);
+        let is_shown = differs && outcomes.iter().any(|outcome| is_problem(outcome));
+        is_shown.then_some(HostRow { rule: judgement.rule, outcomes })
+    };
+    let mut rows: Vec<_> = all.first().copied().unwrap_or_default().iter().enumerate().filter_map(row).collect();
+    rows.sort_by_key(|row| Reverse(row.rule.severity));
+    rows
 }
 
-const fn tells(outcome: &Outcome) -> bool {
+const fn is_problem(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Fail(_) | Outcome::Unknown(_))
 }
 
@@ -77,20 +89,6 @@ fn table(rows: &[HostRow<'_>], hosts: usize, page: &mut Page<'_>) -> io::Result<
         page.verbatim(2, label(&row.rule.id), column, &line(&mut cells))?;
     }
     Ok(())
-}
-
-/// Writes a rule's findings on each host, and its fix once.
-fn details(row: &HostRow<'_>, reports: &[Report<'_>], verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
-    let Some(first) = reports.first() else { return Ok(()) };
-    let mut groups: Vec<(&Outcome, Vec<&str>)> = Vec::new();
-    for (outcome, report) in row.outcomes.iter().zip(reports).filter(|(outcome, _)| tells(outcome)) {
-        let name = report.host.map_or("", |host| &host.name);
-        match groups.iter_mut().find(|(known, _)| known == outcome) {
-            Some((_, names)) => names.push(name),
-            None => groups.push((outcome, vec![name])),
-        }
-    }
-    judgements::on_hosts(row.rule, &groups, first.image, verbose, page)
 }
 
 /// Writes the last line: the number of hosts with each verdict.

@@ -1,4 +1,4 @@
-//! Judgements: failures, worst first, then unknown outcomes, then waived ones and, with `verbose`, the rest.
+//! Judgements: failures, worst first, then unknown outcomes by reason, then waived ones and, with `verbose`, the rest.
 
 use std::io;
 
@@ -13,102 +13,92 @@ use crate::report::fix_text::{self, Part, one_line};
 
 /// Column of the text after `at`, `why` and `fix`.
 const COLUMN: usize = 7;
-/// Column of the text after `why` and `help`.
-const GAP_COLUMN: usize = 10;
+/// Column of the text after `help`.
+const GAP_COLUMN: usize = 8;
 
-pub(super) fn write(
-    judgements: &[Judgement<'_>],
-    image: &ImageSummary,
-    verbose: bool,
-    page: &mut Page<'_>,
-) -> io::Result<()> {
-    for severity in [Severity::Error, Severity::Warning, Severity::Info] {
-        for judgement in judgements {
-            if let (true, Outcome::Fail(finding)) = (judgement.rule.severity == severity, &judgement.outcome) {
-                failure(judgement.rule, finding, image, verbose, page)?;
-            }
+/// One outcome of a rule.
+pub(super) struct Entry<'a> {
+    pub(super) rule: &'a Rule,
+    pub(super) outcome: &'a Outcome,
+    /// Names of the hosts with this outcome; empty if all share it or no host is described.
+    pub(super) hosts: Vec<&'a str>,
+}
+
+impl<'a> From<&'a Judgement<'a>> for Entry<'a> {
+    fn from(judgement: &'a Judgement<'a>) -> Self {
+        Self { rule: judgement.rule, outcome: &judgement.outcome, hosts: Vec::new() }
+    }
+}
+
+impl Entry<'_> {
+    const fn finding(&self) -> Option<&Finding> {
+        match self.outcome {
+            Outcome::Fail(finding) => Some(finding),
+            _ => None,
         }
     }
-    unknowns(judgements, page)?;
-    judgements.iter().try_for_each(|judgement| match &judgement.outcome {
-        Outcome::Waived(waived) => accepted(judgement.rule, waived, page),
+
+    /// Writes the hosts on which this is the outcome.
+    fn on(&self, column: usize, page: &mut Page<'_>) -> io::Result<()> {
+        if self.hosts.is_empty() { Ok(()) } else { page.row(2, label("on"), column, &self.hosts.join("; ")) }
+    }
+}
+
+/// Writes the entries. Those of one rule follow each other.
+pub(super) fn write(entries: &[Entry<'_>], image: &ImageSummary, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
+    for severity in [Severity::Error, Severity::Warning, Severity::Info] {
+        let of_severity = |entry: &&Entry<'_>| entry.rule.severity == severity && entry.finding().is_some();
+        let failures: Vec<_> = entries.iter().filter(of_severity).collect();
+        failures
+            .chunk_by(|a, b| a.rule.id == b.rule.id)
+            .try_for_each(|entries| failure(entries, image, verbose, page))?;
+    }
+    unknowns(entries, page)?;
+    entries.iter().try_for_each(|entry| match entry.outcome {
+        Outcome::Waived(waived) => accepted(entry, waived, page),
         _ => Ok(()),
     })?;
     if verbose {
-        rest(
-            "passed: none of these problems was found",
-            judgements,
-            &|outcome| matches!(outcome, Outcome::Pass),
-            page,
-        )?;
+        let passed = |outcome: &_| matches!(outcome, Outcome::Pass);
+        rest("passed: none of these problems was found", entries, &passed, page)?;
         let not_applicable = |outcome: &_| matches!(outcome, Outcome::NotApplicable);
-        rest("not applicable: these problems cannot occur here", judgements, &not_applicable, page)?;
+        rest("not applicable: these problems cannot occur here", entries, &not_applicable, page)?;
     }
     Ok(())
 }
 
-fn failure(rule: &Rule, finding: &Finding, image: &ImageSummary, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
+/// Writes the findings of one rule, and its fix once.
+fn failure(entries: &[&Entry<'_>], image: &ImageSummary, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
+    let Some(first) = entries.first() else { return Ok(()) };
     page.blank()?;
-    message(rule, finding, page)?;
-    site::write(&finding.at, image, COLUMN, verbose, page)?;
-    if let Some(note) = &finding.note {
-        page.row(2, label("but"), COLUMN, note)?;
+    for entry in entries {
+        let Some(finding) = entry.finding() else { continue };
+        message(entry.rule, finding, page)?;
+        entry.on(COLUMN, page)?;
+        site::write(&finding.at, image, COLUMN, verbose, page)?;
+        if let Some(note) = &finding.note {
+            page.row(2, label("but"), COLUMN, note)?;
+        }
     }
-    advice(rule, page)
+    page.row(2, label("why"), COLUMN, &one_line(&first.rule.why))?;
+    fix(&first.rule.fix, page)
 }
 
-/// Writes a waived problem in two lines, since it needs no action now.
-fn accepted(rule: &Rule, waived: &Waived, page: &mut Page<'_>) -> io::Result<()> {
+/// Writes a waived problem in a few lines, since it needs no action now.
+fn accepted(entry: &Entry<'_>, waived: &Waived, page: &mut Page<'_>) -> io::Result<()> {
     let what = match &waived.problem {
         Problem::Failure(finding) => finding.message.clone(),
         Problem::Unknown(gaps) => gaps.first().map_or_else(String::new, ToString::to_string),
     };
     let until = waived.expires.as_ref().map(|date| format!(", until {date}")).unwrap_or_default();
     page.blank()?;
-    page.heading(&format!("waived[{}]:", rule.id), page::bold(AnsiColor::Blue), &what)?;
+    page.heading(&format!("waived[{}]:", entry.rule.id), page::bold(AnsiColor::Blue), &what)?;
+    entry.on(COLUMN, page)?;
     page.row(2, label("why"), COLUMN, &format!("{} ({}{until})", waived.reason, waived.place))
 }
 
 fn message(rule: &Rule, finding: &Finding, page: &mut Page<'_>) -> io::Result<()> {
     page.heading(&format!("{}[{}]:", rule.severity.name(), rule.id), page::severity(rule.severity), &finding.message)
-}
-
-fn advice(rule: &Rule, page: &mut Page<'_>) -> io::Result<()> {
-    page.row(2, label("why"), COLUMN, &one_line(&rule.why))?;
-    fix(&rule.fix, page)
-}
-
-/// Writes one rule for several hosts: its findings and gaps on each, and its fix once.
-pub(super) fn on_hosts(
-    rule: &Rule,
-    groups: &[(&Outcome, Vec<&str>)],
-    image: &ImageSummary,
-    verbose: bool,
-    page: &mut Page<'_>,
-) -> io::Result<()> {
-    let failures = groups.iter().filter_map(|(outcome, hosts)| match outcome {
-        Outcome::Fail(finding) => Some((finding, hosts)),
-        _ => None,
-    });
-    let failures: Vec<_> = failures.collect();
-    if !failures.is_empty() {
-        page.blank()?;
-        for (finding, hosts) in failures {
-            message(rule, finding, page)?;
-            page.row(2, label("on"), COLUMN, &hosts.join("; "))?;
-            site::write(&finding.at, image, COLUMN, verbose, page)?;
-        }
-        advice(rule, page)?;
-    }
-    for (outcome, hosts) in groups {
-        if let Outcome::Unknown(gaps) = outcome {
-            page.blank()?;
-            page.heading(&format!("unknown[{}]:", rule.id), page::bold(AnsiColor::Magenta), &rule.title)?;
-            page.row(2, label("on"), GAP_COLUMN, &hosts.join("; "))?;
-            reasons(gaps, page)?;
-        }
-    }
-    Ok(())
 }
 
 /// Writes a fix: prose is wrapped, lines to copy are not.
@@ -124,50 +114,54 @@ fn fix(text: &str, page: &mut Page<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes the rules with unknown outcomes. A gap that several rules share is written once, below all of them.
-fn unknowns(judgements: &[Judgement<'_>], page: &mut Page<'_>) -> io::Result<()> {
-    let mut groups: Vec<(&[Gap], Vec<&Rule>)> = Vec::new();
-    for judgement in judgements {
-        let Outcome::Unknown(gaps) = &judgement.outcome else { continue };
-        match groups.iter_mut().find(|(known, _)| known == gaps) {
-            Some((_, rules)) => rules.push(judgement.rule),
-            None => groups.push((gaps, vec![judgement.rule])),
+/// Writes the unknown outcomes by their reasons: one missing answer often concerns many rules.
+fn unknowns(entries: &[Entry<'_>], page: &mut Page<'_>) -> io::Result<()> {
+    let mut groups: Vec<(&[Gap], Vec<&Entry<'_>>)> = Vec::new();
+    for entry in entries {
+        let Outcome::Unknown(gaps) = entry.outcome else { continue };
+        match groups
+            .iter_mut()
+            .find(|(known, entries)| *known == gaps && entries.iter().all(|e| e.hosts == entry.hosts))
+        {
+            Some((_, entries)) => entries.push(entry),
+            None => groups.push((gaps, vec![entry])),
         }
     }
-    groups.iter().try_for_each(|(gaps, rules)| unknown(rules, gaps, page))
+    groups.iter().try_for_each(|(gaps, entries)| unknown(gaps, entries, page))
 }
 
-fn unknown(rules: &[&Rule], gaps: &[Gap], page: &mut Page<'_>) -> io::Result<()> {
+/// Writes the reasons, and the rules that have no answer for these reasons.
+fn unknown(gaps: &[Gap], entries: &[&Entry<'_>], page: &mut Page<'_>) -> io::Result<()> {
     page.blank()?;
-    for rule in rules {
-        page.heading(&format!("unknown[{}]:", rule.id), page::bold(AnsiColor::Magenta), &rule.title)?;
-    }
-    reasons(gaps, page)
-}
-
-fn reasons(gaps: &[Gap], page: &mut Page<'_>) -> io::Result<()> {
     for gap in gaps {
-        page.row(2, label("why"), GAP_COLUMN, &gap.why)?;
+        page.heading("unknown:", page::bold(AnsiColor::Magenta), &gap.why)?;
         if let Some(settle) = &gap.settle {
             page.row(2, label("help"), GAP_COLUMN, settle)?;
         }
     }
-    Ok(())
+    entries.first().map_or(Ok(()), |entry| entry.on(GAP_COLUMN, page))?;
+    titles(&entries.iter().map(|entry| entry.rule).collect::<Vec<_>>(), page)
 }
 
-/// Writes rules without a finding, by their titles, which name the problem.
+/// Writes rules without a finding.
 fn rest(
     heading: &str,
-    judgements: &[Judgement<'_>],
+    entries: &[Entry<'_>],
     wanted: &dyn Fn(&Outcome) -> bool,
     page: &mut Page<'_>,
 ) -> io::Result<()> {
-    let rules: Vec<_> =
-        judgements.iter().filter(|judgement| wanted(&judgement.outcome)).map(|judgement| judgement.rule).collect();
-    let column = 4 + rules.iter().map(|rule| rule.id.len()).max().unwrap_or_default();
-    if !rules.is_empty() {
-        page.blank()?;
-        page.text(0, heading)?;
+    let everywhere = |entry: &&Entry<'_>| entry.hosts.is_empty() && wanted(entry.outcome);
+    let rules: Vec<_> = entries.iter().filter(everywhere).map(|entry| entry.rule).collect();
+    if rules.is_empty() {
+        return Ok(());
     }
+    page.blank()?;
+    page.text(0, heading)?;
+    titles(&rules, page)
+}
+
+/// Lists rules with their titles, which name the problem.
+fn titles(rules: &[&Rule], page: &mut Page<'_>) -> io::Result<()> {
+    let column = 4 + rules.iter().map(|rule| rule.id.len()).max().unwrap_or_default();
     rules.iter().try_for_each(|rule| page.row(2, label(&rule.id), column, &rule.title))
 }

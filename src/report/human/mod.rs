@@ -18,6 +18,7 @@ use anstyle::AnsiColor;
 use super::{Report, Verdict};
 use crate::host::Record;
 use crate::judge::rules::{Judgement, Outcome};
+use judgements::Entry;
 use page::Page;
 
 /// Layout of a report for people.
@@ -53,7 +54,8 @@ pub(super) fn write(reports: &[Report<'_>], style: &Style, out: &mut dyn Write) 
             if reports.len() > 1 {
                 hosts::write(reports, style.verbose, &mut page)?;
             } else {
-                judgements::write(judgements, report.image, style.verbose, &mut page)?;
+                let entries: Vec<_> = judgements.iter().map(Entry::from).collect();
+                judgements::write(&entries, report.image, style.verbose, &mut page)?;
             }
         }
         None => facts::write(report.facts, report.image, style.verbose, &mut page)?,

@@ -32,12 +32,12 @@ fn issues_have_exactly_the_documented_fields() {
         [
             ("nccl/missing-library", "critical", file, 1),
             ("env/debug-on", "major", file, 2),
-            ("env/noted", "info", file, 1),
             ("rdma/unknown", "minor", file, 1),
+            ("env/noted", "info", file, 1),
         ]
     );
     assert!(
-        issues[3]["description"].as_str().unwrap().starts_with("unknown: title of rdma/unknown: layer 2 ends early")
+        issues[2]["description"].as_str().unwrap().starts_with("unknown: title of rdma/unknown: layer 2 ends early")
     );
 }
 

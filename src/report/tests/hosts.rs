@@ -89,13 +89,21 @@ fn several_hosts_are_a_table() {
            many times as long as it should on the same hosts.
       fix  Update the driver.
 
-    unknown[host/minor-version]: the host's driver is of an older release
-      on      driver=999.1,gpu=sm_90
-      why     the CUDA release of driver 999.1 is unknown
-      help    add cuda=X.Y to the host, as nvidia-smi shows it there
+    unknown: the CUDA release of driver 999.1 is unknown
+      help  add cuda=X.Y to the host, as nvidia-smi shows it there
+      on    driver=999.1,gpu=sm_90
+      host/minor-version  the host's driver is of an older release
 
     FAILED: 3 hosts: 1 failed, 0 incomplete, 2 passed
     ");
+}
+
+#[test]
+fn errors_of_one_host_come_before_notes_on_all() {
+    let report = on(&["driver=470.57.02", "driver=535.104.05"], Format::Human, 80);
+    let [error, info] =
+        ["error[host/driver-too-old]", "info[host/minor-version]"].map(|rule| report.find(rule).unwrap());
+    assert!(error < info, "{report}");
 }
 
 #[test]

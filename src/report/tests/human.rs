@@ -135,9 +135,9 @@ fn an_incomplete_image() {
       libibverbs  /usr/lib/x86_64-linux-gnu/libibverbs.so.1.14.39.0
       providers   efa, mlx5
 
-    unknown[nccl/missing-library]: the NCCL that torch needs is missing
-      why     the file system ends in the middle of layer 2
-      help    check the whole image
+    unknown: the file system ends in the middle of layer 2
+      help  check the whole image
+      nccl/missing-library  the NCCL that torch needs is missing
 
     note: the index offers linux/arm64/v8 as well
 
@@ -151,12 +151,12 @@ fn a_gap_of_several_rules_is_shown_once() {
     let gap = facts.view(&key::NCCL_LOADED_PATH).clone();
     facts.insert_value(key::TORCH_VERSION.definition, gap);
     let report = check(&facts, &style(80, false));
-    let unknowns = report.split("\n\n").find(|block| block.starts_with("unknown[")).unwrap();
+    let unknowns = report.split("\n\n").find(|block| block.starts_with("unknown:")).unwrap();
     insta::assert_snapshot!(unknowns, @"
-    unknown[nccl/missing-library]: the NCCL that torch needs is missing
-    unknown[torch/not-found]: no PyTorch in the image
-      why     the file system ends in the middle of layer 2
-      help    check the whole image
+    unknown: the file system ends in the middle of layer 2
+      help  check the whole image
+      nccl/missing-library  the NCCL that torch needs is missing
+      torch/not-found       no PyTorch in the image
     ");
 }
 
