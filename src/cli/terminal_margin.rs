@@ -104,7 +104,9 @@ mod tests {
         let bars: Vec<_> = (1..=3)
             .map(|number| image.begin(&format!("layer {number} of 3 (sha256:222222222222)"), Some(400_000_000)))
             .collect();
-        bars.iter().for_each(|bar| bar.add(100_000_000));
+        for bar in &bars {
+            bar.add(100_000_000);
+        }
         let during = screen.contents();
         drop((bars, image));
         (during, screen.contents())

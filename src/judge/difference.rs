@@ -151,15 +151,14 @@ impl Difference<'_> {
 
 fn changes(before: &Fact, after: &Fact) -> Vec<Change> {
     let mut changes = Vec::new();
-    match (before.value(), after.value()) {
-        (Some(before), Some(after)) => compare("", before, after, &mut changes),
-        _ => {
-            let (before, after) = (parts(before), parts(after));
-            if before != after {
-                changes.extend(before.into_iter().map(Change::Gone));
-                changes.extend(after.into_iter().map(Change::New));
-            }
-        }
+    if let (Some(before), Some(after)) = (before.value(), after.value()) {
+        compare("", before, after, &mut changes);
+        return changes;
+    }
+    let (before, after) = (parts(before), parts(after));
+    if before != after {
+        changes.extend(before.into_iter().map(Change::Gone));
+        changes.extend(after.into_iter().map(Change::New));
     }
     changes
 }
