@@ -456,9 +456,9 @@ pub(super) struct StyleArgs {
     /// When to use colours; auto follows the terminal, NO_COLOR and CLICOLOR_FORCE
     #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
     pub(super) color: Color,
-    /// Show all rules, and the source of each fact
+    /// Show all rules and facts, and the source of each fact
     ///
-    /// By default, passed and not-applicable rules are only counted.
+    /// By default, passed and not-applicable rules and absent facts are only counted.
     #[arg(short, long, help_heading = "Output")]
     pub(super) verbose: bool,
 }

@@ -28,7 +28,7 @@ pub struct Style {
     pub color: bool,
     /// Width of the terminal in columns.
     pub width: usize,
-    /// True to show rules that passed or do not apply, and all text that is cut otherwise.
+    /// True to show rules that passed or do not apply, absent facts, and all text that is cut otherwise.
     pub verbose: bool,
 }
 
