@@ -1,5 +1,5 @@
-//! Suggestions for unknown options and commands: words of other tools, and misspelt words. Clap suggests any word with similar
-//! letters, such as `--tls-verify` for `--severity`.
+//! Suggestions for unknown options and commands: words of other tools, and misspelt words. Clap suggests any word with
+//! similar letters, such as `--tls-verify` for `--severity`.
 
 use std::ffi::OsString;
 

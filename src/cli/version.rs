@@ -15,8 +15,8 @@ static TEXT: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// The versions of everything that decides a verdict: the commit and its date, the rules, and the scanner, whose version is
-/// part of each cache key.
+/// The versions of everything that decides a verdict: the commit and its date, the rules, and the scanner, whose
+/// version is part of each cache key.
 pub(super) fn long_version() -> &'static str {
     &TEXT
 }
