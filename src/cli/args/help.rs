@@ -64,8 +64,8 @@ mod tests {
     }
 
     fn long_options(command: &Command, in_short_help: bool) -> Vec<&str> {
-        let options = command.get_opts().chain(command.get_arguments().filter(|arg| !arg.get_action().takes_values()));
-        let shown = options.filter(|arg| !(arg.is_hide_set() || in_short_help && arg.is_hide_short_help_set()));
+        let is_hidden = |arg: &&clap::Arg| arg.is_hide_set() || (in_short_help && arg.is_hide_short_help_set());
+        let shown = command.get_arguments().filter(|arg| !is_hidden(arg));
         let names: std::collections::BTreeSet<_> = shown.filter_map(clap::Arg::get_long).collect();
         names.into_iter().filter(|name| *name != "help" && *name != "version").collect()
     }
