@@ -85,7 +85,7 @@ impl<'a> Finder<'a> {
             (true, false) => Ok(DocumentKind::Index),
             (false, true) => Ok(DocumentKind::Manifest),
             (false, false) => Err(ImageError::invalid(format!(
-                "the document is neither an image manifest nor an index {}",
+                "the document is neither an image manifest nor an index{}",
                 declared.map(|kind| format!(" (its media type is '{}')", printable(kind))).unwrap_or_default()
             ))),
         }

@@ -319,6 +319,14 @@ mod tests {
     }
 
     #[test]
+    fn one_size_in_common_is_enough() {
+        let good = measured(&[("all_reduce", 1 << 20, 100e9), ("all_reduce", 1 << 28, 100e9)]);
+        let mut facts = Facts::default();
+        compare(&good, &measured(&[("all_reduce", 1 << 28, 100e9)]), &mut facts);
+        assert_eq!(facts.view(&key::RUN_WORSE), &Fact::Absent);
+    }
+
+    #[test]
     fn without_collectives_on_both_sides_nothing_is_compared() {
         let (some, none) = (measured(&[("all_reduce", 1 << 20, 1e9)]), Recording::default());
         for (good, now) in [(&some, &none), (&none, &some), (&none, &none)] {

@@ -82,7 +82,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("terminal_size", &["cli"]),
     ("thiserror", &["*"]),
     ("tokio", &["image/daemon", "probe/engine", "layer/cache/shared"]),
-    ("unicode_width", &["report/human"]),
+    ("unicode_width", &["cli", "report/human"]),
     ("unpack", &["image", "layer", "lib"]),
     ("url", &["layer/cache/shared"]),
     ("zstd", &["layer/scan/partial/pieces", "layer/cache/entry"]),

@@ -29,7 +29,7 @@ fn several_formats_at_once() {
     let gitlab: Value = serde_json::from_str(&read("gitlab")).unwrap();
     let severities: Vec<_> =
         gitlab.as_array().unwrap().iter().map(|issue| issue["severity"].as_str().unwrap()).collect();
-    assert_eq!(severities, ["major", "critical", "blocker"]);
+    assert_eq!(severities, ["blocker", "critical", "major"]);
     let junit = read("junit");
     assert!(junit.contains("failures=\"1\" errors=\"1\">"), "{junit}");
     assert!(read("markdown").contains("<code>nccl/missing-library</code>"));

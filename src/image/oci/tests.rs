@@ -344,7 +344,7 @@ fn several_images_for_a_platform_are_ambiguous() {
 fn an_image_is_selected_by_name_digest_or_position() {
     let mut memory = Memory::default();
     let mut first = memory.entry("s390x");
-    first["annotations"] = json!({CONTAINERD_NAME: "registry.example/team/train:1"});
+    first["annotations"] = json!({CONTAINERD_NAME: "registry.example:5000/team/train:1"});
     let inner = memory.entry("riscv64");
     let mut outer = memory.store(&index(std::slice::from_ref(&inner)), INDEX);
     outer["annotations"] = json!({REF_NAME: "outer"});
@@ -355,7 +355,7 @@ fn an_image_is_selected_by_name_digest_or_position() {
     };
     let digest = |entry: &Value| Selector::Digest(entry["digest"].as_str().unwrap().parse().unwrap());
     for (selector, architecture) in [
-        (Selector::Name("registry.example/team/train:1".to_owned()), "s390x"),
+        (Selector::Name("registry.example:5000/team/train:1".to_owned()), "s390x"),
         (Selector::Name("1".to_owned()), "s390x"),
         (Selector::Name("outer".to_owned()), "riscv64"),
         (Selector::Index(0), "s390x"),
@@ -367,7 +367,7 @@ fn an_image_is_selected_by_name_digest_or_position() {
     }
     for selector in [Selector::Name("train".to_owned()), Selector::Index(2), Selector::Digest(digest_of(b"x"))] {
         let error = select(selector).unwrap_err();
-        assert!(error.ends_with("in the index; available: registry.example/team/train:1, outer"), "{error}");
+        assert!(error.ends_with("in the index; available: registry.example:5000/team/train:1, outer"), "{error}");
     }
 }
 

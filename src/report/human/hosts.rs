@@ -6,7 +6,7 @@ use std::io;
 
 use anstyle::AnsiColor;
 
-use super::judgements::{self, Entry};
+use super::judgements::{self, JudgementEntry};
 use super::page::{self, Page, label};
 use super::{colour, counted};
 use crate::judge::rules::{Judgement, Outcome, Rule};
@@ -40,11 +40,11 @@ pub(super) fn write(reports: &[Report<'_>], verbose: bool, page: &mut Page<'_>) 
 }
 
 /// The outcomes of all rules, with the hosts on which they differ.
-fn entries<'a>(reports: &'a [Report<'a>]) -> Vec<Entry<'a>> {
+fn entries<'a>(reports: &'a [Report<'a>]) -> Vec<JudgementEntry<'a>> {
     let judged: Vec<_> = reports.iter().filter_map(|report| report.judgements).collect();
     let name = |host: &usize| reports.get(*host)?.host.map(|host| &*host.name);
     let shared = across_hosts(&judged).into_iter();
-    let entry = |shared: SharedJudgement<'a>| Entry {
+    let entry = |shared: SharedJudgement<'a>| JudgementEntry {
         rule: shared.judgement.rule,
         outcome: &shared.judgement.outcome,
         hosts: shared.hosts.iter().filter_map(name).collect(),

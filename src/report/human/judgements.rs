@@ -17,20 +17,20 @@ const COLUMN: usize = 7;
 const GAP_COLUMN: usize = 8;
 
 /// One outcome of a rule.
-pub(super) struct Entry<'a> {
+pub(super) struct JudgementEntry<'a> {
     pub(super) rule: &'a Rule,
     pub(super) outcome: &'a Outcome,
     /// Names of the hosts with this outcome; empty if all share it or no host is described.
     pub(super) hosts: Vec<&'a str>,
 }
 
-impl<'a> From<&'a Judgement<'a>> for Entry<'a> {
+impl<'a> From<&'a Judgement<'a>> for JudgementEntry<'a> {
     fn from(judgement: &'a Judgement<'a>) -> Self {
         Self { rule: judgement.rule, outcome: &judgement.outcome, hosts: Vec::new() }
     }
 }
 
-impl Entry<'_> {
+impl JudgementEntry<'_> {
     const fn finding(&self) -> Option<&Finding> {
         match self.outcome {
             Outcome::Fail(finding) => Some(finding),
@@ -45,9 +45,14 @@ impl Entry<'_> {
 }
 
 /// Writes the entries. Those of one rule follow each other.
-pub(super) fn write(entries: &[Entry<'_>], image: &ImageSummary, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
+pub(super) fn write(
+    entries: &[JudgementEntry<'_>],
+    image: &ImageSummary,
+    verbose: bool,
+    page: &mut Page<'_>,
+) -> io::Result<()> {
     for severity in [Severity::Error, Severity::Warning, Severity::Info] {
-        let of_severity = |entry: &&Entry<'_>| entry.rule.severity == severity && entry.finding().is_some();
+        let of_severity = |entry: &&JudgementEntry<'_>| entry.rule.severity == severity && entry.finding().is_some();
         let failures: Vec<_> = entries.iter().filter(of_severity).collect();
         failures
             .chunk_by(|a, b| a.rule.id == b.rule.id)
@@ -68,7 +73,12 @@ pub(super) fn write(entries: &[Entry<'_>], image: &ImageSummary, verbose: bool, 
 }
 
 /// Writes the findings of one rule, and its fix once.
-fn failure(entries: &[&Entry<'_>], image: &ImageSummary, verbose: bool, page: &mut Page<'_>) -> io::Result<()> {
+fn failure(
+    entries: &[&JudgementEntry<'_>],
+    image: &ImageSummary,
+    verbose: bool,
+    page: &mut Page<'_>,
+) -> io::Result<()> {
     let Some(first) = entries.first() else { return Ok(()) };
     page.blank()?;
     for entry in entries {
@@ -85,7 +95,7 @@ fn failure(entries: &[&Entry<'_>], image: &ImageSummary, verbose: bool, page: &m
 }
 
 /// Writes a waived problem in a few lines, since it needs no action now.
-fn accepted(entry: &Entry<'_>, waived: &Waived, page: &mut Page<'_>) -> io::Result<()> {
+fn accepted(entry: &JudgementEntry<'_>, waived: &Waived, page: &mut Page<'_>) -> io::Result<()> {
     let what = match &waived.problem {
         Problem::Failure(finding) => finding.message.clone(),
         Problem::Unknown(gaps) => gaps.first().map_or_else(String::new, ToString::to_string),
@@ -115,8 +125,8 @@ fn fix(text: &str, page: &mut Page<'_>) -> io::Result<()> {
 }
 
 /// Writes the unknown outcomes by their reasons: one missing answer often concerns many rules.
-fn unknowns(entries: &[Entry<'_>], page: &mut Page<'_>) -> io::Result<()> {
-    let mut groups: Vec<(&[Gap], Vec<&Entry<'_>>)> = Vec::new();
+fn unknowns(entries: &[JudgementEntry<'_>], page: &mut Page<'_>) -> io::Result<()> {
+    let mut groups: Vec<(&[Gap], Vec<&JudgementEntry<'_>>)> = Vec::new();
     for entry in entries {
         let Outcome::Unknown(gaps) = entry.outcome else { continue };
         match groups
@@ -131,7 +141,7 @@ fn unknowns(entries: &[Entry<'_>], page: &mut Page<'_>) -> io::Result<()> {
 }
 
 /// Writes the reasons, and the rules that have no answer for these reasons.
-fn unknown(gaps: &[Gap], entries: &[&Entry<'_>], page: &mut Page<'_>) -> io::Result<()> {
+fn unknown(gaps: &[Gap], entries: &[&JudgementEntry<'_>], page: &mut Page<'_>) -> io::Result<()> {
     page.blank()?;
     for gap in gaps {
         page.heading("unknown:", page::bold(AnsiColor::Magenta), &gap.why)?;
@@ -146,11 +156,11 @@ fn unknown(gaps: &[Gap], entries: &[&Entry<'_>], page: &mut Page<'_>) -> io::Res
 /// Writes rules without a finding.
 fn rest(
     heading: &str,
-    entries: &[Entry<'_>],
+    entries: &[JudgementEntry<'_>],
     wanted: &dyn Fn(&Outcome) -> bool,
     page: &mut Page<'_>,
 ) -> io::Result<()> {
-    let everywhere = |entry: &&Entry<'_>| entry.hosts.is_empty() && wanted(entry.outcome);
+    let everywhere = |entry: &&JudgementEntry<'_>| entry.hosts.is_empty() && wanted(entry.outcome);
     let rules: Vec<_> = entries.iter().filter(everywhere).map(|entry| entry.rule).collect();
     if rules.is_empty() {
         return Ok(());

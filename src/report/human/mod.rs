@@ -18,7 +18,7 @@ use anstyle::AnsiColor;
 use super::{Report, Verdict};
 use crate::host::Record;
 use crate::judge::rules::{Judgement, Outcome};
-use judgements::Entry;
+use judgements::JudgementEntry;
 use page::Page;
 
 /// Layout of a report for people.
@@ -54,7 +54,7 @@ pub(super) fn write(reports: &[Report<'_>], style: &Style, out: &mut dyn Write) 
             if reports.len() > 1 {
                 hosts::write(reports, style.verbose, &mut page)?;
             } else {
-                let entries: Vec<_> = judgements.iter().map(Entry::from).collect();
+                let entries: Vec<_> = judgements.iter().map(JudgementEntry::from).collect();
                 judgements::write(&entries, report.image, style.verbose, &mut page)?;
             }
         }
