@@ -1,4 +1,4 @@
-//! Partial reads through a SOCI index: who vouches for the index, and the effect of a missing or damaged one.
+//! Partial reads through a SOCI index: trust in the index, and the effect of a missing or damaged one.
 
 use std::fs;
 use std::io::Read as _;

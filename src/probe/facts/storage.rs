@@ -57,7 +57,9 @@ fn refusal(folder: &UsedFolder, is_launched: bool) -> Result<Option<String>, Gap
         _ => false,
     };
     if is_launched && is_of_launch {
-        let is_permitted = folder.permitted.known()?.copied().unwrap_or_default();
+        let Some(is_permitted) = folder.permitted.known()?.copied() else {
+            return Err(Gap::new("the probe did not report whether the folder's mode permits writing"));
+        };
         return Ok((!is_permitted).then(|| worded(folder, "EACCES")));
     }
     Ok(Some(worded(folder, error)))
@@ -116,6 +118,14 @@ mod tests {
         let facts = facts(&json!([home(&json!({}))]), false);
         assert_eq!(facts.get(key::RUN_STORAGE).value().unwrap(), &["home folder /root (HOME)"]);
         assert_eq!(facts.get(key::RUN_STORAGE_UNWRITABLE), &Fact::Absent);
+    }
+
+    #[test]
+    fn a_mode_that_is_not_reported_is_unknown() {
+        let folder = home(&json!({"error": "EACCES", "permitted": null}));
+        let facts = facts(&json!([folder]), true);
+        let fact = facts.view(&key::RUN_STORAGE_UNWRITABLE);
+        assert!(matches!(fact, Fact::Unknown(gap) if gap.why.contains("did not report")), "{fact:?}");
     }
 
     #[test]
