@@ -19,7 +19,7 @@ struct FaultRow {
     /// The first release that has it.
     since: String,
     /// The first release without it.
-    mended: String,
+    fixed: String,
     meets: Meets,
     /// The linkage of NCCL that the bug needs; `None` for any.
     linkage: Option<Linkage>,
@@ -64,7 +64,7 @@ impl FaultRow {
     fn is_in(&self, version: &Version, linkage: Option<Linkage>) -> bool {
         let bound = |text: &str| Version::parse(text);
         bound(&self.since).is_some_and(|first| *version >= first)
-            && bound(&self.mended).is_some_and(|end| *version < end)
+            && bound(&self.fixed).is_some_and(|end| *version < end)
             && self.linkage.is_none_or(|needed| linkage == Some(needed))
     }
 
@@ -80,7 +80,7 @@ impl FaultRow {
     fn sentence(&self) -> String {
         let off = self.off.as_ref().filter(|off| off.contains('='));
         let until = off.map_or(String::new(), |off| format!(" (workaround: {off})"));
-        format!("{}; fixed in {}{until}: {}", self.what, self.mended, self.source)
+        format!("{}; fixed in {}{until}: {}", self.what, self.fixed, self.source)
     }
 }
 
@@ -96,8 +96,8 @@ mod tests {
         let texts: BTreeSet<&str> = TABLE.iter().map(|fault| fault.what.as_str()).collect();
         assert_eq!(texts.len(), TABLE.len(), "a fault is there twice");
         for fault in TABLE.iter() {
-            let [since, mended] = [&fault.since, &fault.mended].map(|text| Version::parse(text).unwrap());
-            assert!(since < mended && fault.source.starts_with("https://"), "{fault:?}");
+            let [since, fixed] = [&fault.since, &fault.fixed].map(|text| Version::parse(text).unwrap());
+            assert!(since < fixed && fault.source.starts_with("https://"), "{fault:?}");
             assert!(fault.linkage.is_none_or(|linkage| linkage == Linkage::Static), "{fault:?}");
         }
     }
