@@ -48,7 +48,7 @@ pub(super) fn write(collection: &Collection, out: &mut dyn Write) -> io::Result<
 
 fn issue(entry: &RuleEntry, image: &Collected) -> Issue {
     let (severity, what) = match (&entry.state, entry.rule.severity) {
-        (EntryState::Unknown, _) => ("minor", format!("unknown: {}: ", entry.rule.title)),
+        (EntryState::Unknown, _) => ("minor", format!("unknown, not ruled out: {}: ", entry.rule.title)),
         (_, Severity::Error) => ("critical", String::new()),
         (_, Severity::Warning) => ("major", String::new()),
         (_, Severity::Info) => ("info", String::new()),

@@ -76,7 +76,7 @@ fn about(image: &Collected, text: &mut MarkdownText) {
         text.section(&finding(entry));
     }
     for entry in image.of_state(|state| *state == EntryState::Unknown) {
-        text.section(&folded(&format!("❔ unknown: {}", heading(entry)), &told(entry)));
+        text.section(&folded(&format!("❔ unknown, not ruled out: {}", heading(entry)), &told(entry)));
     }
     for entry in image.of_state(|state| matches!(state, EntryState::Waived { .. })) {
         if let EntryState::Waived { reason, terms, .. } = &entry.state {

@@ -231,7 +231,7 @@ impl Run {
 impl Notification {
     fn of(entry: &RuleEntry, image: &Collected) -> Self {
         let level = if entry.counts && entry.state == EntryState::Unknown { "warning" } else { "note" };
-        let message = format!("unknown: {}\n{}", entry.rule.title, entry.text(image));
+        let message = format!("unknown, not ruled out: {}\n{}", entry.rule.title, entry.text(image));
         Self::new(level, &message, Some(entry.rule.id.clone()))
     }
 

@@ -57,7 +57,7 @@ impl Rule {
         Ok(Self {
             id: format!("require/{id}"),
             file: required.place.to_owned(),
-            title: format!("the policy requires {}", required.that),
+            title: format!("requirement of the policy not met: {}", required.that),
             severity: required.severity,
             owner: Owner::Image,
             since: String::new(),

@@ -150,6 +150,7 @@ fn unknown(gaps: &[Gap], entries: &[&JudgementEntry<'_>], page: &mut Page<'_>) -
         }
     }
     entries.first().map_or(Ok(()), |entry| entry.on(GAP_COLUMN, page))?;
+    page.text(2, "not ruled out:")?;
     titles(&entries.iter().map(|entry| entry.rule).collect::<Vec<_>>(), page)
 }
 

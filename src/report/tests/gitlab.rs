@@ -37,7 +37,10 @@ fn issues_have_exactly_the_documented_fields() {
         ]
     );
     assert!(
-        issues[2]["description"].as_str().unwrap().starts_with("unknown: title of rdma/unknown: layer 2 ends early")
+        issues[2]["description"]
+            .as_str()
+            .unwrap()
+            .starts_with("unknown, not ruled out: title of rdma/unknown: layer 2 ends early")
     );
 }
 

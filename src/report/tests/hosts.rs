@@ -92,6 +92,7 @@ fn several_hosts_are_a_table() {
     unknown: the CUDA release of driver 999.1 is unknown
       help  add cuda=X.Y to the host, as nvidia-smi shows it there
       on    driver=999.1,gpu=sm_90
+      not ruled out:
       host/minor-version  the host's driver is of an older release
 
     FAILED: 3 hosts: 1 failed, 0 incomplete, 2 passed

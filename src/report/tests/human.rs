@@ -137,6 +137,7 @@ fn an_incomplete_image() {
 
     unknown: the file system ends in the middle of layer 2
       help  check the whole image
+      not ruled out:
       nccl/missing-library  the NCCL that torch needs is missing
 
     note: the index offers linux/arm64/v8 as well
@@ -155,6 +156,7 @@ fn a_gap_of_several_rules_is_shown_once() {
     insta::assert_snapshot!(unknowns, @"
     unknown: the file system ends in the middle of layer 2
       help  check the whole image
+      not ruled out:
       nccl/missing-library  the NCCL that torch needs is missing
       torch/not-found       no PyTorch in the image
     ");

@@ -71,13 +71,13 @@ fn a_comment() {
 
     </details>
 
-    <details><summary>❔ unknown: <code>rdma/unknown</code> title of rdma/unknown</summary>
+    <details><summary>❔ unknown, not ruled out: <code>rdma/unknown</code> title of rdma/unknown</summary>
 
     `layer 2 ends early; check the whole image`
 
     </details>
 
-    <details><summary>❔ unknown: <code>env/warned</code> title of env/warned</summary>
+    <details><summary>❔ unknown, not ruled out: <code>env/warned</code> title of env/warned</summary>
 
     `layer 2 ends early; check the whole image`
 

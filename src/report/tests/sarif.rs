@@ -74,6 +74,8 @@ fn unknown_outcomes_are_notifications() {
         .map(|one| (one["associatedRule"]["id"].as_str().unwrap(), one["level"].as_str().unwrap()))
         .collect();
     assert_eq!(notifications, [("rdma/open", "note"), ("rdma/unknown", "warning"), ("env/warned", "note")]);
+    let text = invocation["toolExecutionNotifications"][1]["message"]["text"].as_str().unwrap();
+    assert!(text.starts_with("unknown, not ruled out: title of rdma/unknown\n"), "{text}");
 }
 
 #[test]
