@@ -414,7 +414,7 @@ pub(super) struct ReadingArgs {
     pub(super) limit: Vec<String>,
     /// Folder for temporary files [default: $TMPDIR or /tmp]
     ///
-    /// libtorch_cpu.so, of up to 0.6 GB, is written there while it is read.
+    /// libtorch_cpu.so, of up to 0.6 GiB, is written there while it is read.
     #[arg(long, value_name = "DIR", help_heading = "Image")]
     pub(super) tmp_dir: Option<PathBuf>,
 
