@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::document::Document;
 use crate::facts::Facts;
 use crate::facts::key::{self, Definition};
-use crate::model::{Fact, Gap, Value};
+use crate::model::{Fact, Gap, Value, size};
 
 use super::recording::{Recording, StepRecord};
 use super::wire::StepBody as _;
@@ -140,7 +140,7 @@ pub fn compare(good: &Recording, now: &Recording, facts: &mut Facts) {
             && *speed < before * AS_GOOD
         {
             let (now, before) = (speed / 1e9, before / 1e9);
-            worse.push(format!("{operation} of {bytes} bytes: {now:.1} GB/s, baseline {before:.1}"));
+            worse.push(format!("{operation} of {}: {now:.1} GB/s, baseline {before:.1} GB/s", size(*bytes)));
         }
     }
     facts.insert(key::RUN_WORSE, if worse.is_empty() { Fact::Absent } else { Fact::seen(worse, []) });
@@ -217,7 +217,7 @@ mod tests {
         compare(&good, &slow, &mut worse);
         let text = told(&worse, &key::RUN_WORSE);
         assert!(text.contains("run.nccl.transports is SHM, baseline P2P/CUMEM"), "{text}");
-        assert!(text.contains("all_reduce of 268435456 bytes: 199.1 GB/s, baseline 299.1"), "{text}");
+        assert!(text.contains("all_reduce of 256 MiB: 199.1 GB/s, baseline 299.1 GB/s"), "{text}");
     }
 
     #[test]
@@ -297,8 +297,7 @@ mod tests {
     #[test]
     fn a_run_is_slower_below_nine_tenths_at_the_same_size_from_1_mib_on() {
         let good = measured(&[("all_reduce", 1 << 20, 100e9), ("all_reduce", (1 << 20) - 1, 100e9)]);
-        for (speed, worse) in
-            [(200e9, ""), (90e9, ""), (89.9e9, "all_reduce of 1048576 bytes: 89.9 GB/s, baseline 100.0")]
+        for (speed, worse) in [(200e9, ""), (90e9, ""), (89.9e9, "all_reduce of 1 MiB: 89.9 GB/s, baseline 100.0 GB/s")]
         {
             let now = measured(&[("all_reduce", 1 << 20, speed), ("all_reduce", (1 << 20) - 1, 1.0)]);
             let mut facts = Facts::default();

@@ -3,7 +3,7 @@
 use crate::document::suggestion;
 use crate::facts::Facts;
 use crate::facts::key::{self, Definition, KEYS, Type};
-use crate::model::{Fact, Value};
+use crate::model::{Fact, Value, size};
 
 use super::condition::ConditionError;
 
@@ -55,14 +55,35 @@ impl Message {
                 MessagePart::Text(text) => text.clone(),
                 MessagePart::Fact(key, entry) => match (facts.view(key), entry) {
                     (Fact::Seen { value: Value::Map(map), .. }, Some(entry)) => {
-                        map.get(entry).map_or("nothing".to_owned(), ToString::to_string)
+                        map.get(entry).map_or("unset".to_owned(), ToString::to_string)
                     }
+                    (Fact::Seen { value: Value::Int(number), .. }, _) => quantity(key.name, *number),
                     (Fact::Seen { value, .. }, _) => value.to_string(),
-                    (Fact::Absent, _) => "nothing".to_owned(),
+                    (Fact::Absent, Some(_)) => "unset".to_owned(),
+                    (Fact::Absent, None) => "none".to_owned(),
                     (Fact::Unknown(_), _) => "unknown".to_owned(),
                 },
             })
             .collect()
+    }
+}
+
+/// Formats a number in the unit that reports use. The last part of a fact's name is the unit of its values.
+fn quantity(name: &str, number: i64) -> String {
+    let in_thousands = |unit: &str| {
+        let tenths = number.saturating_add(50) / 100;
+        format!("{}.{} {unit}", tenths / 10, tenths % 10)
+    };
+    if name.ends_with("_bytes") {
+        u64::try_from(number).map_or_else(|_negative| "unlimited".to_owned(), size)
+    } else if name.ends_with("_ms") {
+        in_thousands("s")
+    } else if name.ends_with("_mb_s") {
+        in_thousands("GB/s")
+    } else if name.ends_with("_gb_s") {
+        format!("{number} GB/s")
+    } else {
+        number.to_string()
     }
 }
 
@@ -74,4 +95,32 @@ pub(super) fn named(name: &str) -> Option<(&'static Definition, Option<String>)>
     let (name, entry) = name.rsplit_once('.')?;
     let key = key::find(name).filter(|key| key.kind == Type::Map)?;
     Some((key, Some(entry.to_owned())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_the_unit_of_reports() {
+        for (name, number, expected) in [
+            ("run.memlock_bytes", 8 << 20, "8 MiB"),
+            ("run.memlock_bytes", -1, "unlimited"),
+            ("run.nccl.first_call_ms", 31_316, "31.3 s"),
+            ("run.nccl.all_reduce_mb_s", 90_210, "90.2 GB/s"),
+            ("run.topology.nvlink_gb_s", 478, "478 GB/s"),
+            ("run.nccl.ranks", 1024, "1024"),
+        ] {
+            assert!(named(name).is_some(), "{name}");
+            assert_eq!(quantity(name, number), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn missing_values_have_a_word() {
+        let facts = Facts::default();
+        for (message, expected) in [("{torch.path}", "none"), ("{image.env.RANK}", "unset")] {
+            assert_eq!(Message::parse(message).unwrap().fill(&facts), expected);
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::facts::Facts;
 use crate::facts::key::{self, Definition};
 use crate::facts::records::{ArrangementResult, VariantResult};
-use crate::model::{Fact, Gap, Version};
+use crate::model::{Fact, Gap, Version, size};
 
 use super::super::nccl_log::NcclLog;
 use super::super::recording::{Recording, StepOutcome, StepRecord};
@@ -139,7 +139,7 @@ fn measured(step: &StepRecord, first: Option<&Times>, facts: &mut Facts) {
     let wrong = measurements.iter().filter_map(|part| {
         let wrong = part.wrong.copied().filter(|wrong| *wrong > 0)?;
         let (operation, bytes) = (part.operation.text().unwrap_or("?"), part.bytes.copied().unwrap_or_default());
-        Some(format!("{operation} of {bytes} bytes: {wrong} wrong values"))
+        Some(format!("{operation} of {}: {wrong} wrong values", size(bytes)))
     });
     // The absence of wrong values counts only if all values were compared.
     let unchecked = measurements.iter().find_map(|part| part.wrong.known().err());

@@ -6,7 +6,7 @@ use crate::facts::Facts;
 use crate::facts::key;
 use crate::facts::records::{FailedStep, SkippedStep};
 use crate::facts::value::ListItem;
-use crate::model::{Fact, Gap};
+use crate::model::{Fact, Gap, size};
 
 use super::super::recording::{Recording, StepOutcome, StepRecord};
 use super::super::wire::StepBody as _;
@@ -161,7 +161,8 @@ fn given_otherwise(recording: &Recording, limits: &LimitsBody) -> Vec<String> {
         && asked > 0
         && asked != got
     {
-        otherwise.push(format!("requested {asked} bytes of /dev/shm but found {got}"));
+        let (asked, got) = (size(asked.unsigned_abs()), size(got.unsigned_abs()));
+        otherwise.push(format!("requested {asked} of /dev/shm but found {got}"));
     }
     for limit in host.ulimits.list() {
         let (Some(name), Some(asked)) = (limit.name.text(), limit.soft.copied()) else { continue };
@@ -222,7 +223,7 @@ mod tests {
         let told = facts.view(&key::RUN_GIVEN_OTHERWISE).value().unwrap().to_string();
         for wanted in [
             "requested 2 GPUs but found 1",
-            "requested 8589934592 bytes of /dev/shm but found 67108864",
+            "requested 8 GiB of /dev/shm but found 64 MiB",
             "requested the limit memlock=-1 but found 65536",
             "requested /dev/infiniband but it is missing",
             "requested the host's net namespace but the engine runs in a namespace of its own",

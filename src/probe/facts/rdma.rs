@@ -4,7 +4,7 @@ use crate::facts::Facts;
 use crate::facts::key::{self, Definition};
 use crate::facts::records::ClosedDevice;
 use crate::facts::words::GpuDirect;
-use crate::model::Fact;
+use crate::model::{Fact, size};
 
 use super::super::recording::Recording;
 use super::super::wire::rdma::{GpuDirect as GpuDirectReading, GpuRegistration, RdmaBody, RdmaDevice, RdmaPort};
@@ -70,7 +70,7 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
         let (name, regions) = (name(device), device.memory_regions.list().iter());
         regions.filter(|region| region.ok.copied() == Some(false)).map(move |region| {
             let (bytes, error) = (region.bytes.copied().unwrap_or_default(), region.error.text().unwrap_or_default());
-            format!("{name}: {bytes} bytes: {error}")
+            format!("{name}: {}: {error}", size(bytes.unsigned_abs()))
         })
     });
     facts.insert(key::RUN_RDMA_REGISTRATION, texts(step, regions.collect()));
@@ -183,8 +183,8 @@ mod tests {
     #[test]
     fn limits_and_gids() {
         let small = told(&facts("memlock-64k"), &key::RUN_RDMA_REGISTRATION);
-        assert_eq!(small, "rxe0: 1048576 bytes: ENOMEM, rxe0: 67108864 bytes: ENOMEM");
-        assert_eq!(told(&facts("memlock-8m"), &key::RUN_RDMA_REGISTRATION), "rxe0: 67108864 bytes: ENOMEM");
+        assert_eq!(small, "rxe0: 1 MiB: ENOMEM, rxe0: 64 MiB: ENOMEM");
+        assert_eq!(told(&facts("memlock-8m"), &key::RUN_RDMA_REGISTRATION), "rxe0: 64 MiB: ENOMEM");
         let empty = facts("gid-index-empty");
         assert!(told(&empty, &key::RUN_RDMA_GID).contains("which is empty"));
         assert!(told(&empty, &key::RUN_RDMA_PING).starts_with("rxe0:1 fails at rtr"));

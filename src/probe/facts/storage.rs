@@ -2,7 +2,7 @@
 
 use crate::facts::Facts;
 use crate::facts::key;
-use crate::model::{Fact, Gap};
+use crate::model::{Fact, Gap, size};
 
 use super::super::recording::Recording;
 use super::super::wire::StepBody as _;
@@ -73,7 +73,7 @@ fn worded(folder: &UsedFolder, error: &str) -> String {
     let existing = folder.existing.text().filter(|existing| folder.path.text() != Some(existing));
     let place = existing.map(|existing| format!(" in {existing}")).unwrap_or_default();
     let kind = folder.file_system.text().map(|kind| format!(", on {kind}")).unwrap_or_default();
-    let bytes = folder.free_bytes.copied().map(|bytes| format!("{bytes} bytes"));
+    let bytes = folder.free_bytes.copied().map(|bytes| size(bytes.unsigned_abs()));
     let inodes = folder.free_inodes.copied().map(|inodes| format!("{inodes} inodes"));
     let free: Vec<_> = bytes.into_iter().chain(inodes).collect();
     let is_of_room = matches!(error, "ENOSPC" | "EDQUOT") && !free.is_empty();

@@ -5,8 +5,7 @@ use std::io;
 use super::page::{Page, label};
 use crate::facts::Facts;
 use crate::facts::key;
-use crate::model::ImageSummary;
-use crate::model::{Fact, Value};
+use crate::model::{Fact, ImageSummary, Value, size};
 
 /// Column of the values.
 const COLUMN: usize = 14;
@@ -99,23 +98,4 @@ fn linkage(facts: &Facts) -> String {
         Fact::Seen { value, .. } => format!("{linkage}, {value}"),
         Fact::Absent | Fact::Unknown(_) => linkage,
     }
-}
-
-/// Formats a size in bytes with one decimal place: `5.4 GiB`.
-fn size(bytes: u64) -> String {
-    let mut unit = 1_u64;
-    let mut name = "bytes";
-    for larger in ["KiB", "MiB", "GiB", "TiB"] {
-        if bytes / unit < 1024 {
-            break;
-        }
-        unit *= 1024;
-        name = larger;
-    }
-    if unit == 1 {
-        return format!("{bytes} {name}");
-    }
-    // The image itself states its sizes, so they may be anything.
-    let tenths = u128::from(bytes) * 10 / u128::from(unit);
-    format!("{}.{} {name}", tenths / 10, tenths % 10)
 }

@@ -68,10 +68,10 @@ fn wrong_values_are_listed_by_operation_and_size() {
     };
     let broke = || failed("exception", None, "it broke");
     assert_eq!(wrong(&[json!(0), json!(0)], done()), "-");
-    assert_eq!(wrong(&[json!(0), json!(3)], done()), "all_reduce of 67108864 bytes: 3 wrong values");
+    assert_eq!(wrong(&[json!(0), json!(3)], done()), "all_reduce of 64 MiB: 3 wrong values");
     assert_eq!(
         wrong(&[json!(1), json!(0), json!(2)], done()),
-        "all_reduce of 8 bytes: 1 wrong values, all_reduce of 268435456 bytes: 2 wrong values"
+        "all_reduce of 8 bytes: 1 wrong values, all_reduce of 256 MiB: 2 wrong values"
     );
     // Wrong values stay wrong after a failure, but values that were not compared are unknown.
     assert_eq!(wrong(&[json!(1)], broke()), "all_reduce of 8 bytes: 1 wrong values");
