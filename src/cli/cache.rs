@@ -6,15 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use indicatif::HumanBytes;
-
 use crate::Cancel;
 use crate::image::{Image, Request};
 use crate::layer::cache::{
     DEFAULT_BOUND, Exported, LocalCache, ScanCache, ScanKey, Scanner, SharedCache, StoredScans, export, export_all,
 };
-use crate::model::Limits;
-use crate::model::{BlobRef, Environment};
+use crate::model::{BlobRef, Environment, Limits, size};
 use crate::probe::arrangement::bytes;
 
 use super::args::ListFormat;
@@ -81,7 +78,7 @@ fn info(asked: &CacheInfoArgs, local: &LocalCache, environment: &Environment) ->
     let place = environment.get(PLACE);
     let text = match asked.format {
         ListFormat::Human => {
-            let mut text = format!("folder   {local}\nlimit    {}\n", HumanBytes(local.bound()));
+            let mut text = format!("folder   {local}\nlimit    {}\n", size(local.bound()));
             let _ = writeln!(text, "holds    {}", counted(all));
             for (scanner, sum) in &scanners {
                 let whose = if *scanner == current { "this version" } else { "another version or other limits" };
@@ -166,7 +163,7 @@ fn layers(request: &Request, image: &Image, from: &LocalCache, to: &SharedCache)
 }
 
 fn counted(sum: Exported) -> String {
-    format!("{} {}, {}", sum.scans, if sum.scans == 1 { "scan" } else { "scans" }, HumanBytes(sum.bytes))
+    format!("{} {}, {}", sum.scans, if sum.scans == 1 { "scan" } else { "scans" }, size(sum.bytes))
 }
 
 fn print(text: &str) -> Result<ExitStatus, CliError> {

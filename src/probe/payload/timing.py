@@ -69,8 +69,8 @@ def growth(size, larger):
 
 def too_large(size, largest):
     if size > largest:
-        return ("two buffers of %d bytes do not fit: the device with the least free memory has room for two of %d, "
-                "with %d reserved for NCCL" % (size, largest, RESERVE))
+        return ("two buffers of %.1f MiB do not fit: the device with the least free memory has room for two of %.1f "
+                "MiB, with %.0f MiB reserved for NCCL" % (size / MIB, largest / MIB, RESERVE / MIB))
     return None
 
 
