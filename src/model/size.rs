@@ -1,7 +1,7 @@
 //! Sizes as reports show them.
 
-/// Formats a number of bytes in the largest fitting binary unit: `64 MiB` if that is exact, otherwise rounded down to one
-/// decimal place: `5.4 GiB`.
+/// Formats a number of bytes in the largest fitting binary unit: `64 MiB` if that is exact, otherwise rounded down to
+/// one decimal place: `5.4 GiB`.
 pub(crate) fn size(bytes: u64) -> String {
     let units = [(1_u64 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     let (unit, name) = units.into_iter().find(|(unit, _)| bytes >= *unit).unwrap_or((1, "bytes"));

@@ -68,7 +68,8 @@ impl Message {
     }
 }
 
-/// Formats a number in the unit that reports use. The last part of a fact's name is the unit of its values.
+/// Formats a number in the unit that reports use: GB/s, seconds, or one that fits the size. The end of a fact's name is
+/// the unit of its values.
 fn quantity(name: &str, number: i64) -> String {
     let in_thousands = |unit: &str| {
         let tenths = number.saturating_add(50) / 100;
