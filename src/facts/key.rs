@@ -186,6 +186,8 @@ keys! {
     IMAGE_LABELS "image.labels" BTreeMap<String, String>, "Labels of the image";
     IMAGE_ENV "image.env" BTreeMap<String, String>, "Environment variables relevant to this check, from the image and, with priority, from the launch; values of other variables are not shown";
     IMAGE_OTHER_ENV "image.other_env" Vec<String>, "Names of all other environment variables";
+    IMAGE_AMBIGUITIES "image.ambiguities" Vec<String>, "Parts of the image that container engines read differently or refuse, where this can change a verdict: layer, offset in its tar, path, form, and what each engine makes of it";
+    IMAGE_OTHER_AMBIGUITIES "image.other_ambiguities" Vec<String>, "Parts of the image that engines or other programs read differently, where no fact depends on it";
     NVIDIA_VISIBLE_DEVICES "nvidia.visible_devices" String, "NVIDIA_VISIBLE_DEVICES: the GPUs that NVIDIA's container runtime exposes to the container";
     NVIDIA_DRIVER_CAPABILITIES "nvidia.driver_capabilities" Vec<String>, "NVIDIA_DRIVER_CAPABILITIES: the driver features whose libraries NVIDIA's container runtime mounts";
     NVIDIA_REQUIRE "nvidia.require" BTreeMap<String, String>, "NVIDIA_REQUIRE_*: conditions that the driver must meet";

@@ -1,6 +1,7 @@
 //! Facts about an image, from its merged file system and its configuration. Each module covers one area; [`key`]
 //! defines the names and types of its facts.
 
+mod ambiguity;
 mod cuda;
 mod environment;
 pub mod explain;
@@ -36,6 +37,7 @@ use value::FactType;
 /// All producers, in the order of reports.
 const PRODUCERS: &[&Producer] = &[
     &image::PRODUCER,
+    &ambiguity::PRODUCER,
     &python::PRODUCER,
     &torch::PRODUCER,
     &nccl::PRODUCER,

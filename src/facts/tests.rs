@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use crate::layer::scan::{Compression, LayerScan};
-use crate::model::{Entry, EntryKind, Found, Limits};
+use crate::model::{Ambiguities, Entry, EntryKind, Found, Limits};
 
 use super::*;
 
@@ -21,7 +21,14 @@ fn layer(files: &[(&str, &str)]) -> LayerScan {
         entries.push(Entry { path: (*path).into(), kind, mode: 0o755, size: content.len() as u64 });
         found.insert(index, vec![Ok(Found::Text(content.as_bytes().into()))]);
     }
-    LayerScan { compression: Compression::None, unpacked: 0, diff_id: None, entries, found }
+    LayerScan {
+        compression: Compression::None,
+        unpacked: 0,
+        diff_id: None,
+        entries,
+        found,
+        ambiguities: Some(Ambiguities::default()),
+    }
 }
 
 fn facts_of_layer(layer: LayerScan, environment: &[(&str, &str)]) -> Facts {

@@ -1,5 +1,6 @@
 //! Types that all stages share. Nothing here performs I/O.
 
+mod ambiguity;
 mod blob;
 mod bounds;
 mod config;
@@ -22,6 +23,7 @@ mod summary;
 mod text;
 mod version;
 
+pub use ambiguity::{Ambiguities, Ambiguity, AmbiguousForm};
 pub use blob::BlobRef;
 pub use bounds::BoundsError;
 pub(crate) use bounds::{index, part, part_mut};

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use crate::layer::scan::LayerScan;
 use crate::model::{Entry, EntryKind, ImagePath, Limits};
 
-use super::{LayerFindings, LayerTrace, NodeId, ROOT, RootFs, TreeNode, What};
+use super::{ImageAmbiguities, LayerFindings, LayerTrace, NodeId, ROOT, RootFs, TreeNode, What};
 
 /// `layer.md`, "Whiteouts".
 const WHITEOUT: &[u8] = b".wh.";
@@ -34,6 +34,7 @@ impl RootFs {
             symlink_limit: limits.symlinks,
             loader_steps: limits.loader_steps,
             notes: Vec::new(),
+            ambiguities: ImageAmbiguities::of(&layers),
         };
         for (index, layer) in (0..).zip(layers) {
             // Whiteouts apply to lower layers only, whatever their position in the layer, so process all of them first.

@@ -1,5 +1,6 @@
 //! The file system that a container would see: ordered layers folded into one tree that records the layer of each file.
 
+mod ambiguity;
 mod fold;
 mod listing;
 pub mod loader;
@@ -10,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 use crate::layer::scan::LayerScan;
 use crate::model::{EntryKind, Found, Gap, ImagePath, Site};
 
+pub use ambiguity::{ImageAmbiguities, ImageAmbiguity};
 pub use listing::listing;
 
 /// The merged file system.
@@ -23,6 +25,8 @@ pub struct RootFs {
     loader_steps: usize,
     /// Harmless oddities of the layers: whiteouts without a name, hard links to missing files.
     pub notes: Vec<String>,
+    /// What engines read differently or refuse.
+    pub ambiguities: ImageAmbiguities,
 }
 
 type NodeId = usize;

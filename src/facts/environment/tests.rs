@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use crate::layer::scan::{Compression, LayerScan};
-use crate::model::{Entry, EntryKind, Found, ImageConfig, Limits, NcclStrings};
+use crate::model::{Ambiguities, Entry, EntryKind, Found, ImageConfig, Limits, NcclStrings};
 use crate::rootfs::RootFs;
 
 use super::super::key::Definition;
@@ -81,8 +81,14 @@ fn facts_of(files: &[(&str, &str)], environment: &[(&str, &str)], launch: &[Sett
     let entries = files.iter().map(|(path, text)| entry(path, text.len())).collect();
     let found =
         files.iter().enumerate().map(|(index, (_, text))| (index, vec![Ok(Found::Text(text.as_bytes().into()))]));
-    let layer =
-        LayerScan { compression: Compression::None, unpacked: 0, diff_id: None, entries, found: found.collect() };
+    let layer = LayerScan {
+        compression: Compression::None,
+        unpacked: 0,
+        diff_id: None,
+        entries,
+        found: found.collect(),
+        ambiguities: Some(Ambiguities::default()),
+    };
     let rootfs = RootFs::fold(vec![Arc::new(layer)], &Limits::default());
     let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let config = ImageConfig { environment, user: "trainer".to_owned(), ..ImageConfig::default() };

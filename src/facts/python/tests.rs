@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::layer::scan::{Compression, LayerScan};
-use crate::model::{Entry, EntryKind, Found, Limits};
+use crate::model::{Ambiguities, Entry, EntryKind, Found, Limits};
 
 use super::*;
 
@@ -18,7 +18,14 @@ fn image(files: &[(&str, &str)]) -> RootFs {
         entries.push(Entry { path: (*path).into(), kind, mode: 0o755, size: content.len() as u64 });
         found.insert(index, vec![Ok(Found::Text(content.as_bytes().into()))]);
     }
-    let layer = LayerScan { compression: Compression::None, unpacked: 0, diff_id: None, entries, found };
+    let layer = LayerScan {
+        compression: Compression::None,
+        unpacked: 0,
+        diff_id: None,
+        entries,
+        found,
+        ambiguities: Some(Ambiguities::default()),
+    };
     RootFs::fold(vec![Arc::new(layer)], &Limits::default())
 }
 

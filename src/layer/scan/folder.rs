@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::model::{Entry, EntryKind, Gap, ImagePath, Limits, Meter, OverLimit, part};
+use crate::model::{Ambiguities, Entry, EntryKind, Gap, ImagePath, Limits, Meter, OverLimit, part};
 use unpack::pipe::Cancel;
 
 use super::extract::{FileContent, look};
@@ -46,6 +46,8 @@ pub(super) fn scan_tree(
         diff_id: None,
         entries: Vec::new(),
         found: BTreeMap::new(),
+        // A folder holds no tar: engines have unpacked it.
+        ambiguities: Some(Ambiguities::default()),
     };
     let mut inodes = BTreeMap::new();
     let mut waiting = vec![root.to_owned()];

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::io::BufRead as _;
 
 use crate::layer::tar::{TarError, TarInput, TarReader};
-use crate::model::{BuildOptions, Digest, Entry, EntryKind, Found, Gap, Hasher, Limits, part};
+use crate::model::{Ambiguities, BuildOptions, Digest, Entry, EntryKind, Found, Gap, Hasher, ImagePath, Limits, part};
 use unpack::pipe::Pipe;
 use unpack::pool::Pool;
 
@@ -58,6 +58,8 @@ pub struct LayerScan {
     pub entries: Vec<Entry>,
     /// Findings, and gaps, in the content of an entry, by the entry's index.
     pub found: BTreeMap<usize, Vec<Result<Found, Gap>>>,
+    /// Parts of the tar that engines read differently or refuse; `None` if the whole tar was not read.
+    pub ambiguities: Option<Ambiguities>,
 }
 
 impl LayerScan {
@@ -89,6 +91,16 @@ pub fn scan_layer(
         Ok(scan) => drain(&mut blob).map(|()| scan),
         Err(_) => result,
     }
+}
+
+/// Returns true if a file would be inspected for its name: extractors select it, the dynamic loader searches for it, or
+/// it is a part of Python or PyTorch.
+pub fn is_read_by_name(path: &ImagePath) -> bool {
+    let name = path.file_name();
+    text::is_wanted(path)
+        || name.starts_with(b"python")
+        || name.windows(3).any(|part| part == b".so")
+        || path.components().any(|part| part == b"torch" || part.starts_with(b"nvidia") || part.starts_with(b"nccl"))
 }
 
 /// Decompresses an archive that is not a layer; a plain tar passes unchanged.
@@ -141,7 +153,7 @@ fn scan_unpacked(
     }
     let unpacked = tar.drain()?;
     let diff_id = hasher.map(Hasher::finish);
-    Ok(LayerScan { compression, unpacked, diff_id, entries, found })
+    Ok(LayerScan { compression, unpacked, diff_id, entries, found, ambiguities: Some(Ambiguities::default()) })
 }
 
 /// Passes the content of a file to every extractor that selects it.

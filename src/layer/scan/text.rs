@@ -34,7 +34,7 @@ const FIXED: &[&str] = &[
     "var/lib/dpkg/status",
 ];
 
-fn is_wanted(path: &ImagePath) -> bool {
+pub(super) fn is_wanted(path: &ImagePath) -> bool {
     let bytes = path.as_bytes();
     let name = path.file_name();
     FIXED.iter().any(|fixed| fixed.as_bytes() == bytes)

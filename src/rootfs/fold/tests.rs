@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use crate::layer::scan::Compression;
+use crate::model::Ambiguities;
 use crate::rootfs::listing;
 
 use super::*;
@@ -12,7 +13,14 @@ fn layer(entries: &[(&str, EntryKind)]) -> Arc<LayerScan> {
         .iter()
         .map(|(path, kind)| Entry { path: (*path).into(), kind: kind.clone(), mode: 0o644, size: 1 })
         .collect();
-    Arc::new(LayerScan { compression: Compression::None, unpacked: 0, diff_id: None, entries, found: BTreeMap::new() })
+    Arc::new(LayerScan {
+        compression: Compression::None,
+        unpacked: 0,
+        diff_id: None,
+        entries,
+        found: BTreeMap::new(),
+        ambiguities: Some(Ambiguities::default()),
+    })
 }
 
 /// The paths of the merged image, directories with a trailing slash, and the layer of each.
@@ -155,6 +163,7 @@ fn modes_and_layers_are_those_of_the_last_description() {
             diff_id: None,
             entries,
             found: BTreeMap::new(),
+            ambiguities: Some(Ambiguities::default()),
         })
     };
     let lower = scan(vec![entry("", DIR, 0o700), entry("a", DIR, 0o700), entry("b/c", FILE, 0o600)]);
@@ -208,7 +217,14 @@ fn findings_stay_with_their_entries_whether_a_layer_is_shared_or_not() {
     let found = BTreeMap::from([(1, vec![Ok(crate::model::Found::Text(b"text".as_slice().into()))])]);
     let entry = |path: &str| Entry { path: path.into(), kind: FILE, mode: 0o644, size: 4 };
     let entries = vec![entry("a"), entry("b")];
-    let scan = Arc::new(LayerScan { compression: Compression::None, unpacked: 0, diff_id: None, entries, found });
+    let scan = Arc::new(LayerScan {
+        compression: Compression::None,
+        unpacked: 0,
+        diff_id: None,
+        entries,
+        found,
+        ambiguities: Some(Ambiguities::default()),
+    });
     let shared = Arc::clone(&scan);
     for layers in [vec![shared], vec![scan]] {
         let rootfs = RootFs::fold(layers, &Limits::default());

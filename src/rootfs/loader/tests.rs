@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::layer::scan::{Compression, LayerScan};
-use crate::model::{Endian, Entry, EntryKind, Limits};
+use crate::model::{Ambiguities, Endian, Entry, EntryKind, Limits};
 
 use super::*;
 
@@ -27,6 +27,7 @@ fn image(libraries: &[(&str, u16)]) -> RootFs {
         diff_id: None,
         entries: entries.collect(),
         found: found.collect::<BTreeMap<_, _>>(),
+        ambiguities: Some(Ambiguities::default()),
     };
     RootFs::fold(vec![Arc::new(layer)], &Limits::default())
 }

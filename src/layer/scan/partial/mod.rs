@@ -149,7 +149,8 @@ pub fn scan_partly<'a>(
     meter.add(blob.size.saturating_sub(read));
     let entries: Vec<Entry> = toc.members.into_iter().map(|member| member.entry).collect();
     let unpacked = entries.iter().map(|entry| entry.size).sum();
-    let scan = LayerScan { compression: format.compression, unpacked, diff_id: None, entries, found };
+    let scan =
+        LayerScan { compression: format.compression, unpacked, diff_id: None, entries, found, ambiguities: None };
     Ok(Partly::Scanned { scan, read: toc.read + read, format: format.name })
 }
 

@@ -66,7 +66,14 @@ fn rootfs(files: Vec<(&str, Content)>) -> RootFs {
         entries.push(Entry { path: path.into(), kind, mode: 0o755, size });
         found.extend(what.map(|what| (number, vec![what])));
     }
-    let layer = LayerScan { compression: Compression::None, unpacked: 0, diff_id: None, entries, found };
+    let layer = LayerScan {
+        compression: Compression::None,
+        unpacked: 0,
+        diff_id: None,
+        entries,
+        found,
+        ambiguities: Some(Ambiguities::default()),
+    };
     RootFs::fold(vec![Arc::new(layer)], &Limits::default())
 }
 

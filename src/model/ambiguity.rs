@@ -1,0 +1,113 @@
+//! Parts of a layer that container engines read differently, or that some of them refuse.
+
+use serde::{Deserialize, Serialize};
+
+use super::ImagePath;
+
+/// Declares the forms, with their names in reports and in `rules/tables/forms.yaml`.
+macro_rules! forms {
+    ($($(#[doc = $about:literal])+ $form:ident $name:literal,)*) => {
+        /// Forms that engines read differently or refuse. The table `forms` holds what each engine makes of them.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[non_exhaustive]
+        pub enum AmbiguousForm {
+            $($(#[doc = $about])+ #[serde(rename = $name)] $form,)*
+        }
+
+        impl AmbiguousForm {
+            /// All forms.
+            pub const ALL: &'static [Self] = &[$(Self::$form),*];
+
+            /// The stable name, in lower case with dashes.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$form => $name,)*
+                }
+            }
+        }
+    };
+}
+
+forms! {
+    /// A hard link whose size field is not zero: some readers expect content after the header, others a header.
+    HardLinkWithSize "hard-link-with-size",
+    /// Two PAX extended headers for one member.
+    PaxRepeated "pax-repeated",
+    /// A PAX record and a GNU header give the member different names or link targets.
+    PaxWithGnuName "pax-with-gnu-name",
+    /// A PAX global header between an extended header and its member.
+    PaxGlobalAfterExtended "pax-global-after-extended",
+    /// A record of a PAX global header that POSIX applies to all following members.
+    PaxGlobalRecord "pax-global-record",
+    /// A PAX global header, which some engines take for a member.
+    PaxGlobal "pax-global",
+    /// A type flag that engines do not unpack.
+    UnknownTypeFlag "unknown-type-flag",
+    /// A sparse file in the old GNU format.
+    GnuSparse "gnu-sparse",
+    /// A name that leads out of the root.
+    NameOutsideRoot "name-outside-root",
+    /// A character device with the number 0:0, which overlayfs takes for a whiteout.
+    WhiteoutDevice "whiteout-device",
+    /// An extended attribute that controls overlayfs.
+    OverlayAttribute "overlay-attribute",
+    /// A whiteout of a path that the same layer wrote before.
+    WhiteoutAfterEntry "whiteout-after-entry",
+    /// An entry below a path that the same layer whites out before.
+    EntryBelowWhiteout "entry-below-whiteout",
+    /// A whiteout without the name of what it hides.
+    WhiteoutWithoutName "whiteout-without-name",
+    /// A hard link to a file that the same layer has not written before.
+    HardLinkOutsideLayer "hard-link-outside-layer",
+    /// The layer's tar and its table of contents differ.
+    TocDifference "toc-difference",
+}
+
+/// A part of a layer's tar that engines read differently, or that some refuse.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ambiguity {
+    /// The form.
+    pub form: AmbiguousForm,
+    /// Offset of the header in the uncompressed tar, in bytes.
+    pub offset: u64,
+    /// The member concerned.
+    pub path: ImagePath,
+}
+
+/// The ambiguities of a layer, in the order of their offsets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ambiguities {
+    /// The first [`Self::MOST`] ambiguities.
+    pub kept: Vec<Ambiguity>,
+    /// Number of further ambiguities. What they concern is not known.
+    pub more: u64,
+}
+
+impl Ambiguities {
+    /// Maximum number of ambiguities kept of a layer.
+    pub const MOST: usize = 1000;
+
+    /// Adds an ambiguity, or counts it.
+    pub fn push(&mut self, form: AmbiguousForm, offset: u64, path: ImagePath) {
+        if self.kept.len() < Self::MOST {
+            self.kept.push(Ambiguity { form, offset, path });
+        } else {
+            self.more += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ambiguities_beyond_the_bound_are_counted() {
+        let mut all = Ambiguities::default();
+        for offset in 0..Ambiguities::MOST as u64 + 2 {
+            all.push(AmbiguousForm::PaxRepeated, offset, "a".into());
+        }
+        assert_eq!((all.kept.len(), all.more), (Ambiguities::MOST, 2));
+        assert_eq!(all.kept.last().map(|last| last.offset), Some(999));
+    }
+}
