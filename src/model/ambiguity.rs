@@ -51,14 +51,28 @@ forms! {
     WhiteoutDevice "whiteout-device",
     /// An extended attribute that controls overlayfs.
     OverlayAttribute "overlay-attribute",
+    /// The same path twice.
+    DuplicatePath "duplicate-path",
+    /// An entry below a file of the same layer.
+    EntryBelowFile "entry-below-file",
+    /// An extended attribute that controls overlayfs mounted by an ordinary user.
+    UserOverlayAttribute "user-overlay-attribute",
+    /// An extended attribute without a namespace that Linux knows.
+    UnknownAttribute "unknown-attribute",
     /// A whiteout of a path that the same layer wrote before.
     WhiteoutAfterEntry "whiteout-after-entry",
     /// An entry below a path that the same layer whites out before.
     EntryBelowWhiteout "entry-below-whiteout",
+    /// A whiteout of a directory that the same layer writes after it.
+    WhiteoutBeforeDirectory "whiteout-before-directory",
+    /// An opaque whiteout of the root.
+    OpaqueRoot "opaque-root",
     /// A whiteout without the name of what it hides.
     WhiteoutWithoutName "whiteout-without-name",
     /// A hard link to a file that the same layer has not written before.
     HardLinkOutsideLayer "hard-link-outside-layer",
+    /// An entry below a link of a lower layer, which becomes a directory.
+    EntryBelowLowerLink "entry-below-lower-link",
     /// The layer's tar and its table of contents differ.
     TocDifference "toc-difference",
 }

@@ -1,12 +1,12 @@
 //! Applies layers on top of each other (OCI image-spec, `layer.md`).
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use crate::layer::scan::LayerScan;
-use crate::model::{Entry, EntryKind, ImagePath, Limits};
+use crate::layer::scan::{LayerScan, is_read_by_name};
+use crate::model::{AmbiguousForm, Entry, EntryKind, ImagePath, Limits};
 
-use super::{ImageAmbiguities, LayerFindings, LayerTrace, NodeId, ROOT, RootFs, TreeNode, What};
+use super::{ImageAmbiguities, ImageAmbiguity, LayerFindings, LayerTrace, NodeId, ROOT, RootFs, TreeNode, What};
 
 /// `layer.md`, "Whiteouts".
 const WHITEOUT: &[u8] = b".wh.";
@@ -23,6 +23,17 @@ const IMPLICIT_DIRECTORY: u32 = 0o755;
 /// A directory, with its path.
 type Parent = (ImagePath, NodeId);
 
+/// The symlinks of a layer, with their targets.
+type OwnLinks<'a> = BTreeMap<&'a ImagePath, &'a [u8]>;
+
+/// A symlink of a lower layer that became a directory.
+#[derive(Debug)]
+pub(super) struct ReplacedLink {
+    layer: u32,
+    path: ImagePath,
+    target: ImagePath,
+}
+
 impl RootFs {
     /// Folds layers, lowest first.
     pub fn fold(layers: Vec<Arc<LayerScan>>, limits: &Limits) -> Self {
@@ -35,16 +46,12 @@ impl RootFs {
             loader_steps: limits.loader_steps,
             notes: Vec::new(),
             ambiguities: ImageAmbiguities::of(&layers),
+            replaced_links: Vec::new(),
         };
         for (index, layer) in (0..).zip(layers) {
             // Whiteouts apply to lower layers only, whatever their position in the layer, so process all of them first.
-            let markers: Vec<_> = layer.entries.iter().filter(|entry| is_marker(entry)).collect();
-            if !markers.is_empty() {
-                let directories = layer.entries.iter().filter(|entry| entry.kind == EntryKind::Directory);
-                let directories: BTreeSet<_> = directories.map(|entry| &entry.path).collect();
-                for marker in markers {
-                    rootfs.white_out(marker, &directories, index);
-                }
+            if layer.entries.iter().any(is_marker) {
+                rootfs.white_out_all(&layer.entries, index);
             }
             let mut last = None;
             let layer = each(layer, |entry, number| {
@@ -54,18 +61,41 @@ impl RootFs {
             });
             rootfs.layers.push(layer);
         }
+        rootfs.note_replaced_links();
         rootfs
     }
 
-    /// `directories` are the directories of the whiteout's own layer.
-    fn white_out(&mut self, entry: &Entry, directories: &BTreeSet<&ImagePath>, layer: u32) {
+    /// Applies the whiteouts of a layer.
+    fn white_out_all(&mut self, entries: &[Entry], layer: u32) {
+        let directories = (0..).zip(entries).filter(|(_, entry)| entry.kind == EntryKind::Directory);
+        let directories: BTreeMap<&ImagePath, usize> = directories.map(|(place, entry)| (&entry.path, place)).collect();
+        let mut links = OwnLinks::new();
+        for (place, entry) in (0..).zip(entries) {
+            if let EntryKind::Symlink(target) = &entry.kind {
+                links.insert(&entry.path, target);
+            }
+            // Engines replace the whiteout of a directory by one that follows it, which merges with the lower one.
+            let is_replaced =
+                || hidden(entry).and_then(|path| directories.get(&path)).is_some_and(|later| *later > place);
+            if is_marker(entry) && !is_replaced() {
+                self.white_out(entry, &links, layer);
+            }
+        }
+    }
+
+    /// `links` are the links of the whiteout's own layer before it.
+    fn white_out(&mut self, entry: &Entry, links: &OwnLinks<'_>, layer: u32) {
         let name = entry.path.file_name();
         let Some(hidden) = name.strip_prefix(WHITEOUT) else { return };
-        let parent = entry.path.parent();
-        let Ok((real, directory)) = self.resolve(&parent) else { return };
-        // If this layer replaces a lower symlink with a directory, the whiteout refers to that directory, which has no
-        // lower entries; the target of the link stays untouched.
-        if real != parent && self.replaces_link(&parent, directories) {
+        let parent = follow_own(&entry.path.parent(), links, self.symlink_limit);
+        // Anything else on the way, such as a lower link, becomes a directory of this layer; there are no lower entries
+        // in it, and a link's target stays untouched.
+        let Some(directory) = self.lower_directory(&parent) else {
+            self.make_directory(&parent, layer);
+            return;
+        };
+        // The root of a container is the one directory that no layer can hide.
+        if name == OPAQUE && directory == ROOT {
             return;
         }
         let What::Directory(children) = &mut self.node_mut(directory).what else {
@@ -75,23 +105,30 @@ impl RootFs {
             children.clear();
         } else if !name.starts_with(AUFS) {
             if matches!(hidden, b"" | b"." | b"..") {
-                self.notes.push(format!("layer {layer}: the whiteout {} names nothing", entry.path));
+                self.notes.push(format!("layer {}: the whiteout {} names nothing", layer + 1, entry.path));
                 return;
             }
             children.remove(hidden);
         }
     }
 
-    fn replaces_link(&self, path: &ImagePath, directories: &BTreeSet<&ImagePath>) -> bool {
-        let mut prefix = ImagePath::root();
-        path.components().any(|name| {
-            let parent = self.resolve(&prefix).ok().map(|(_, id)| id);
-            prefix = prefix.join(name);
-            let is_link = parent
-                .and_then(|id| self.child(id, name))
-                .is_some_and(|id| matches!(self.node(id).what, What::Symlink(_)));
-            is_link && directories.contains(&prefix)
-        })
+    /// The directory at this path, without following links.
+    fn lower_directory(&self, path: &ImagePath) -> Option<NodeId> {
+        let directory = path.components().try_fold(ROOT, |here, name| self.child(here, name))?;
+        matches!(self.node(directory).what, What::Directory(_)).then_some(directory)
+    }
+
+    /// Reports links of lower layers that became directories: some engines write through them.
+    fn note_replaced_links(&mut self) {
+        let replaced = std::mem::take(&mut self.replaced_links);
+        for ReplacedLink { layer, path, target } in replaced {
+            let concerns = |read: &ImagePath| read.starts_with(&path) || read.starts_with(&target);
+            let is_read = is_read_by_name(&path) || self.read_files().any(|(read, _)| concerns(read));
+            let form = AmbiguousForm::EntryBelowLowerLink;
+            let ambiguity =
+                ImageAmbiguity { form, layer: Some(layer as usize), offset: None, path: Some(path), is_read };
+            self.ambiguities.listed.push(ambiguity);
+        }
     }
 
     /// `number` is the index of the entry in its layer, if it has findings.
@@ -130,7 +167,8 @@ impl RootFs {
     fn link(&mut self, entry: &Entry, target: &ImagePath, layer: u32, last: &mut Option<Parent>) {
         let found = self.resolve(&target.parent()).ok().and_then(|(_, dir)| self.child(dir, target.file_name()));
         let Some(id) = found.filter(|&id| !matches!(self.node(id).what, What::Directory(_))) else {
-            self.notes.push(format!("layer {layer}: {} is a hard link to {target}, which does not exist", entry.path));
+            let (number, path) = (layer + 1, &entry.path);
+            self.notes.push(format!("layer {number}: {path} is a hard link to {target}, which does not exist"));
             return;
         };
         let parent = self.parent(entry, layer, last);
@@ -149,38 +187,51 @@ impl RootFs {
         id
     }
 
-    /// The directory at this path, created if missing. Symlinks on the path are followed inside the root, even to
-    /// places that do not exist yet, as runtimes do when they unpack; other entries on the path are replaced. Also
-    /// returns the number of followed links.
+    /// The directory at this path, created if missing. Symlinks of the same layer are followed inside the root, even to
+    /// places that do not exist yet. Any other entry on the path, such as a symlink of a lower layer, is replaced: Docker,
+    /// containerd and Podman unpack each layer into a folder that does not have the lower ones. Also returns the number
+    /// of followed links.
     fn make_directory(&mut self, path: &ImagePath, layer: u32) -> (NodeId, usize) {
         let mut rest: Vec<Box<[u8]>> = path.components().rev().map(Into::into).collect();
         let mut place = vec![ROOT];
+        let mut names: Vec<Box<[u8]>> = Vec::new();
         let mut links = 0;
         while let Some(name) = rest.pop() {
             let here = place.last().copied().unwrap_or(ROOT);
             match &*name {
                 b"" | b"." => continue,
                 b".." => {
-                    place.truncate(place.len().saturating_sub(1).max(1));
+                    names.pop();
+                    place.truncate(names.len() + 1);
                     continue;
                 }
                 _ => {}
             }
             let child = self.child(here, &name);
             match child.map(|id| (id, &self.node(id).what)) {
-                Some((id, What::Directory(_))) => place.push(id),
-                Some((_, What::Symlink(target))) if links < self.symlink_limit => {
+                Some((id, What::Directory(_))) => {
+                    place.push(id);
+                    names.push(name);
+                }
+                Some((id, What::Symlink(target))) if self.node(id).layer == layer && links < self.symlink_limit => {
                     links += 1;
                     if target.first() == Some(&b'/') {
+                        names.clear();
                         place.truncate(1);
                     }
                     rest.extend(target.split(|&b| b == b'/').rev().map(Into::into));
                 }
-                _ => {
+                found => {
+                    if let Some((_, What::Symlink(target))) = found {
+                        let parent = ImagePath::normalise(&names.join(&b'/'));
+                        let target = parent.join(target);
+                        self.replaced_links.push(ReplacedLink { layer, path: parent.child(&name), target });
+                    }
                     let what = What::Directory(Box::default());
                     let id = self.push(TreeNode { mode: IMPLICIT_DIRECTORY, layer, what });
                     self.name(here, &name, id);
                     place.push(id);
+                    names.push(name);
                 }
             }
         }
@@ -213,6 +264,35 @@ fn each(layer: Arc<LayerScan>, mut show: impl FnMut(&Entry, Option<usize>)) -> L
             LayerTrace::Shared(shared)
         }
     }
+}
+
+/// The path without the layer's own symlinks. After too many links, the path that is left.
+fn follow_own(path: &ImagePath, links: &OwnLinks<'_>, limit: usize) -> ImagePath {
+    let mut path = path.clone();
+    for _ in 0..limit {
+        let Some(shorter) = follow_first(&path, links) else { break };
+        path = shorter;
+    }
+    path
+}
+
+/// The path with its first link replaced by the link's target; `None` without a link.
+fn follow_first(path: &ImagePath, links: &OwnLinks<'_>) -> Option<ImagePath> {
+    let mut prefix = ImagePath::root();
+    let mut rest = path.components();
+    loop {
+        let folder = prefix;
+        prefix = folder.child(rest.next()?);
+        if let Some(target) = links.get(&prefix) {
+            return Some(rest.fold(folder.join(target), |path, name| path.child(name)));
+        }
+    }
+}
+
+/// The path that a whiteout hides; `None` for anything else, and for an opaque whiteout.
+fn hidden(entry: &Entry) -> Option<ImagePath> {
+    let name = entry.path.file_name().strip_prefix(WHITEOUT).filter(|_| !entry.path.file_name().starts_with(AUFS))?;
+    Some(entry.path.parent().child(name))
 }
 
 fn is_marker(entry: &Entry) -> bool {

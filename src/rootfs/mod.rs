@@ -27,6 +27,8 @@ pub struct RootFs {
     pub notes: Vec<String>,
     /// What engines read differently or refuse.
     pub ambiguities: ImageAmbiguities,
+    /// Links that the fold replaced by directories; empty after it.
+    replaced_links: Vec<fold::ReplacedLink>,
 }
 
 type NodeId = usize;

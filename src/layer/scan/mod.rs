@@ -9,6 +9,7 @@ mod extract;
 mod fatbin;
 mod folder;
 mod nccl;
+mod order;
 mod overlay;
 mod partial;
 mod text;
@@ -43,6 +44,9 @@ const EXTRACTORS: &[Extractor] = &[
     torch::ARCH_FLAGS,
     torch::NCCL_VERSION,
 ];
+
+/// Name of a whiteout that hides all of a directory (OCI image-spec, `layer.md`, "Opaque Whiteout").
+const OPAQUE: &[u8] = b".wh..wh..opq";
 
 /// Content of a layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,7 +146,13 @@ fn scan_unpacked(
     let mut tar = TarReader::new(Hashed { inner: unpacked, hasher: hasher.as_mut(), seen: 0 }, limits);
     let mut entries = Vec::new();
     let mut found = BTreeMap::new();
+    let mut offsets = Vec::new();
+    let mut opaque = Vec::new();
     while let Some(entry) = tar.next_member()? {
+        offsets.push(tar.member_offset());
+        if tar.hides_lower() {
+            opaque.push(entry.path.child(OPAQUE));
+        }
         if entry.kind == EntryKind::File && entry.size > 0 {
             let answers = extract(&mut tar, &entry, limits)?;
             if !answers.is_empty() {
@@ -151,9 +161,24 @@ fn scan_unpacked(
         }
         entries.push(entry);
     }
+    let mut ambiguities = tar.take_ambiguities();
     let unpacked = tar.drain()?;
+    order::note(&entries, &offsets, &mut ambiguities);
+    ambiguities.kept.sort_by_key(|ambiguity| ambiguity.offset);
+    entries.iter_mut().for_each(mark_whiteout_device);
+    // What overlayfs does with an attribute, layers spell as a whiteout.
+    entries.extend(opaque.into_iter().map(|path| Entry { path, kind: EntryKind::File, mode: 0, size: 0 }));
     let diff_id = hasher.map(Hasher::finish);
-    Ok(LayerScan { compression, unpacked, diff_id, entries, found, ambiguities: Some(Ambiguities::default()) })
+    Ok(LayerScan { compression, unpacked, diff_id, entries, found, ambiguities: Some(ambiguities) })
+}
+
+/// Turns a character device with the number 0:0 into a whiteout, as overlayfs reads it (Linux,
+/// `Documentation/filesystems/overlayfs.rst`).
+fn mark_whiteout_device(entry: &mut Entry) {
+    if entry.kind == EntryKind::CharDevice(0, 0) {
+        let path = entry.path.parent().child(&[b".wh.", entry.path.file_name()].concat());
+        *entry = Entry { path, kind: EntryKind::File, mode: 0, size: 0 };
+    }
 }
 
 /// Passes the content of a file to every extractor that selects it.

@@ -1,17 +1,22 @@
 //! Forward reader of tar streams with limits: ustar, PAX and GNU dialects (POSIX.1-2017 pax; GNU tar manual, "Standard
 //! Format" and "Storing Sparse Files"). Reads layers and the archives that hold images.
+//!
+//! Where readers differ, this one reads as Go's `archive/tar`, with which Docker, containerd, Podman and umoci unpack
+//! layers, and refuses what it refuses. What engines do not unpack although their reader accepts it is an ambiguity.
 
+mod header;
 mod input;
 mod pax;
 mod sparse;
 
 use std::io;
 
-use tar::{EntryType, Header};
+use crate::model::{
+    Ambiguities, AmbiguousForm, BoundsError, Entry, EntryKind, ImagePath, Limits, OverLimit, part, part_mut,
+};
 
-use crate::model::{BoundsError, Entry, EntryKind, ImagePath, Limits, OverLimit, part, part_mut};
-
-use pax::Records;
+use header::{HeaderBlock, HeaderFields, is_header_only};
+use pax::{PaxSparse, Records};
 use sparse::{Extent, MapError};
 
 pub use input::TarInput;
@@ -76,8 +81,11 @@ pub struct TarReader<'l, R> {
     /// Offset in the stream behind these bytes.
     offset: u64,
     entries: u64,
-    global: Records,
     current: Option<MemberBody>,
+    /// Offset of the current member's own header.
+    member_offset: u64,
+    hides_lower: bool,
+    ambiguities: Ambiguities,
 }
 
 /// The rest of the current member.
@@ -106,11 +114,21 @@ pub struct TarChunk<'a> {
 impl<'l, R: TarInput> TarReader<'l, R> {
     /// Reads `input`, which starts with a header block. Chunks are slices of its buffer, without a copy.
     pub fn new(input: R, limits: &'l Limits) -> Self {
-        Self { input, limits, handed_out: 0, offset: 0, entries: 0, global: Records::default(), current: None }
+        Self {
+            input,
+            limits,
+            handed_out: 0,
+            offset: 0,
+            entries: 0,
+            current: None,
+            member_offset: 0,
+            hides_lower: false,
+            ambiguities: Ambiguities::default(),
+        }
     }
 
     /// Returns the next member, or `None` at the end of the archive. Skips the rest of the current one. The archive
-    /// ends with a block of zeros or with the stream.
+    /// ends with two blocks of zeros or with the stream.
     pub fn next_member(&mut self) -> Result<Option<Entry>, TarError<R::Error>> {
         self.skip_body()?;
         let mut local = Records::default();
@@ -120,16 +138,12 @@ impl<'l, R: TarInput> TarReader<'l, R> {
             let Some(header) = self.header()? else {
                 return Ok(None);
             };
-            let size =
-                header.entry_size().map_err(|error| self.fault(at, malformed(format!("size field: {error}"))))?;
-            let kind = header.entry_type();
-            if !matches!(
-                kind,
-                EntryType::XHeader | EntryType::XGlobalHeader | EntryType::GNULongName | EntryType::GNULongLink
-            ) {
-                local.inherit(&self.global);
-                return self.member(&header, &local, at).map(Some);
+            let fields = header.fields().map_err(|what| self.fault(at, malformed(what)))?;
+            let is_extended = matches!(fields.flag, b'x' | b'g' | b'L' | b'K');
+            if !is_extended {
+                return self.member(&header, fields, &local, at).map(Some);
             }
+            let size = self.size(fields.size, at)?;
             extended = size.saturating_add(extended);
             if extended > self.limits.extended_header {
                 let limit = self.limits.extended_header;
@@ -138,14 +152,65 @@ impl<'l, R: TarInput> TarReader<'l, R> {
                 );
             }
             let data = self.take(size)?;
-            let taken = match kind {
-                EntryType::XHeader => local.add_pax(&data),
-                EntryType::XGlobalHeader => self.global.add_pax(&data),
-                EntryType::GNULongName => local.set_long_name(&data),
-                _ => local.set_long_link(&data),
-            };
-            taken.map_err(|what| self.fault(at, malformed(what)))?;
+            match fields.flag {
+                b'x' => local.set_pax(&data).map_err(|what| self.fault(at, malformed(what)))?,
+                b'L' => local.set_long_name(&data),
+                b'K' => local.set_long_link(&data),
+                _ => {
+                    self.global(&fields, &data, !local.is_empty(), at)?;
+                    // Go returns a global header as a member of its own, so what precedes it counts for it alone.
+                    (local, extended) = (Records::default(), 0);
+                }
+            }
         }
+    }
+
+    /// Notes a PAX global header. Its records apply to no member: Go leaves that to its users, and no engine does it.
+    fn global(
+        &mut self,
+        fields: &HeaderFields,
+        data: &[u8],
+        is_behind_extended: bool,
+        at: u64,
+    ) -> Result<(), TarError<R::Error>> {
+        let mut records = Records::default();
+        records.set_pax(data).map_err(|what| self.fault(at, malformed(what)))?;
+        let path = ImagePath::normalise(records.get("path").unwrap_or(&fields.name));
+        self.check_path(records.get("path").map_or(0, <[u8]>::len), at)?;
+        if is_behind_extended {
+            self.ambiguities.push(AmbiguousForm::PaxGlobalAfterExtended, at, path.clone());
+        }
+        let is_of_members = ["path", "linkpath", "size"].iter().any(|key| records.get(key).is_some());
+        let form = if is_of_members { AmbiguousForm::PaxGlobalRecord } else { AmbiguousForm::PaxGlobal };
+        self.ambiguities.push(form, at, path);
+        Ok(())
+    }
+
+    fn size(&self, size: i64, at: u64) -> Result<u64, TarError<R::Error>> {
+        u64::try_from(size).map_err(|_negative| self.fault(at, malformed(format!("size field: {size} is negative"))))
+    }
+
+    fn check_path(&self, length: usize, at: u64) -> Result<(), TarError<R::Error>> {
+        let limit = self.limits.path;
+        if length > limit {
+            return Err(self.fault(at, over(format!("a path of {length} bytes"), "path", limit as u64)));
+        }
+        Ok(())
+    }
+
+    /// Offset of the current member's own header in the stream.
+    pub const fn member_offset(&self) -> u64 {
+        self.member_offset
+    }
+
+    /// Returns true if an attribute of the current member, a directory, hides what lower layers have there.
+    pub const fn hides_lower(&self) -> bool {
+        self.hides_lower
+    }
+
+    /// Takes what engines read differently in the members read so far.
+    pub fn take_ambiguities(&mut self) -> Ambiguities {
+        std::mem::take(&mut self.ambiguities)
     }
 
     /// Returns the next chunk of the current member, or `None` at its end.
@@ -205,24 +270,23 @@ impl<'l, R: TarInput> TarReader<'l, R> {
     }
 
     /// Reads and checks a header block; `None` at the end of the archive.
-    fn header(&mut self) -> Result<Option<Header>, TarError<R::Error>> {
+    fn header(&mut self) -> Result<Option<HeaderBlock>, TarError<R::Error>> {
         let at = self.offset;
         let Some(block) = self.block()? else {
             return Ok(None);
         };
-        if block.iter().all(|&b| b == 0) {
-            return Ok(None);
+        if is_zero(&block) {
+            // Go takes one block of zeros for the end only if the stream ends there too.
+            return match self.block()? {
+                Some(second) if !is_zero(&second) => {
+                    Err(self.fault(at, malformed("one block of zeros is followed by more".to_owned())))
+                }
+                _ => Ok(None),
+            };
         }
-        let header = Header::from_byte_slice(&block).clone();
-        // The checksum counts its own field as spaces. Old tars summed signed bytes; readers accept both.
-        let sum = |byte: fn(u8) -> i64| -> i64 {
-            block.iter().enumerate().map(|(index, &b)| if (148..156).contains(&index) { 32 } else { byte(b) }).sum()
-        };
-        let stored = header.cksum().ok().map(i64::from);
-        if stored != Some(sum(i64::from)) && stored != Some(sum(|b| i64::from(b.cast_signed()))) {
-            return Err(self.fault(at, malformed("wrong header checksum: this is not a tar, or it is damaged".into())));
-        }
-        Ok(Some(header))
+        let header = HeaderBlock::new(block);
+        let wrong = || malformed("wrong header checksum: this is not a tar, or it is damaged".into());
+        header.map(Some).ok_or_else(|| self.fault(at, wrong()))
     }
 
     /// Reads 512 bytes; `None` at the end of the stream.
@@ -258,68 +322,100 @@ impl<'l, R: TarInput> TarReader<'l, R> {
     }
 
     /// Builds a member from its header and the extended headers before it.
-    fn member(&mut self, header: &Header, records: &Records, at: u64) -> Result<Entry, TarError<R::Error>> {
+    fn member(
+        &mut self,
+        header: &HeaderBlock,
+        fields: HeaderFields,
+        records: &Records,
+        at: u64,
+    ) -> Result<Entry, TarError<R::Error>> {
         self.entries += 1;
         if self.entries > self.limits.entries {
             let limit = self.limits.entries;
             return Err(self.fault(at, over(format!("{} entries", self.entries), "entries", limit)));
         }
-        let numbers = |what: &str, error: &io::Error| malformed(format!("{what} field: {error}"));
-        let raw = records.name().map_or_else(|| header.path_bytes().into_owned(), <[u8]>::to_vec);
-        let link =
-            records.link().map(<[u8]>::to_vec).or_else(|| header.link_name_bytes().map(std::borrow::Cow::into_owned));
-        let longest = raw.len().max(link.as_ref().map_or(0, Vec::len));
-        if longest > self.limits.path {
-            let limit = self.limits.path as u64;
-            return Err(self.fault(at, over(format!("a path of {longest} bytes"), "path", limit)));
-        }
-        let path = ImagePath::normalise(&raw);
+        let raw = records.name().unwrap_or(&fields.name);
+        let target = records.link().unwrap_or(&fields.link);
+        self.check_path(raw.len().max(target.len()), at)?;
+        let path = ImagePath::normalise(raw);
         let fault = |what| TarError { offset: at, member: Some(path.clone()), what };
-        let link =
-            || link.clone().filter(|l| !l.is_empty()).ok_or_else(|| fault(malformed("a link without a target".into())));
-
-        let stored = match records.number("size").map_err(|what| fault(malformed(what)))? {
-            Some(size) => size,
-            None => header.entry_size().map_err(|error| fault(numbers("size", &error)))?,
+        records.verify().map_err(|what| fault(malformed(what)))?;
+        let link = || Some(target).filter(|link| !link.is_empty()).ok_or("a link without a target");
+        let kind = match fields.flag {
+            // Archives older than ustar mark a directory with a slash at the end of a file's name.
+            0 if raw.ends_with(b"/") => Ok(EntryKind::Directory),
+            b'1' => link().map(|target| EntryKind::Hardlink(ImagePath::normalise(target))),
+            b'2' => link().map(|target| EntryKind::Symlink(target.into())),
+            b'3' => Ok(EntryKind::CharDevice(low_half(fields.device.0), low_half(fields.device.1))),
+            b'4' => Ok(EntryKind::BlockDevice(low_half(fields.device.0), low_half(fields.device.1))),
+            b'5' => Ok(EntryKind::Directory),
+            b'6' => Ok(EntryKind::Fifo),
+            // POSIX: readers treat an unknown type as a regular file.
+            _ => Ok(EntryKind::File),
         };
-        let device = || -> Result<(u32, u32), TarError<R::Error>> {
-            let major = header.device_major().map_err(|error| fault(numbers("device major", &error)))?;
-            let minor = header.device_minor().map_err(|error| fault(numbers("device minor", &error)))?;
-            Ok((major.unwrap_or_default(), minor.unwrap_or_default()))
-        };
-        // Archives older than ustar mark a directory with a slash at the end of a regular file's name.
-        let old_directory = raw.ends_with(b"/");
-        let kind = match header.entry_type() {
-            EntryType::Regular if old_directory => EntryKind::Directory,
-            EntryType::Directory => EntryKind::Directory,
-            EntryType::Symlink => EntryKind::Symlink(link()?.into()),
-            EntryType::Link => EntryKind::Hardlink(ImagePath::normalise(&link()?)),
-            EntryType::Char => device().map(|(major, minor)| EntryKind::CharDevice(major, minor))?,
-            EntryType::Block => device().map(|(major, minor)| EntryKind::BlockDevice(major, minor))?,
-            EntryType::Fifo => EntryKind::Fifo,
-            // POSIX: readers treat an unknown type as a regular file. Contiguous files are regular too.
-            _ => EntryKind::File,
-        };
-        // Links, directories and devices have no content, whatever their size field says (POSIX.1-2017, ustar). Some
-        // archivers do store a hard link's content behind it; the reader skips it.
-        let stored = match kind {
-            EntryKind::File | EntryKind::Hardlink(_) => stored,
-            _ => 0,
-        };
-        let mode = header.mode().map_err(|error| fault(numbers("mode", &error)))? & 0o7777;
+        let kind = kind.map_err(|what: &str| fault(malformed(what.to_owned())))?;
+        let size = records.number("size").ok().flatten().unwrap_or(fields.size);
+        let stored = if is_header_only(fields.flag) { 0 } else { self.size(size, at)? };
+        let mode = u32::try_from(fields.mode & 0o7777).unwrap_or_default();
+        self.member_offset = at;
+        self.hides_lower = false;
         self.current = Some(MemberBody::plain(path.clone(), stored));
         let mut entry = Entry { path, kind, mode, size: 0 };
+        let sparse = self.sparse_size(header, fields.flag, records, &mut entry.path, at)?;
         if entry.kind == EntryKind::File {
-            entry.size = self.sparse_size(header, records, &mut entry.path, at)?.unwrap_or(stored);
+            entry.size = sparse.unwrap_or(stored);
         }
+        self.note_forms(&entry, &fields, records, size);
         Ok(entry)
+    }
+
+    /// Notes what engines read differently in a member.
+    fn note_forms(&mut self, entry: &Entry, fields: &HeaderFields, records: &Records, size: i64) {
+        let mut note = |form| self.ambiguities.push(form, self.member_offset, entry.path.clone());
+        match fields.flag {
+            b'1' if size != 0 => note(AmbiguousForm::HardLinkWithSize),
+            0 | b'0'..=b'6' => {}
+            b'S' => note(AmbiguousForm::GnuSparse),
+            _ => note(AmbiguousForm::UnknownTypeFlag),
+        }
+        if leaves_root(records.sparse_name().or(records.name()).unwrap_or(&fields.name)) {
+            note(AmbiguousForm::NameOutsideRoot);
+        }
+        if records.is_empty() {
+            return;
+        }
+        if records.is_repeated {
+            note(AmbiguousForm::PaxRepeated);
+        }
+        if records.is_contradictory() {
+            note(AmbiguousForm::PaxWithGnuName);
+        }
+        for (name, value) in records.attributes() {
+            const NAMESPACES: [&[u8]; 4] = [b"user.", b"trusted.", b"security.", b"system."];
+            const OVERLAY: [&[u8]; 4] = [b"opaque", b"redirect", b"metacopy", b"whiteout"];
+            let of_overlay = |namespace: &[u8]| {
+                let name = name.strip_prefix(namespace)?.strip_prefix(b"overlay.")?;
+                OVERLAY.contains(&name).then_some(name)
+            };
+            if let Some(name) = of_overlay(b"trusted.") {
+                note(AmbiguousForm::OverlayAttribute);
+                // A redirected directory shows another one's lower files, and never those of its own path.
+                let hides = name == b"redirect" || (name == b"opaque" && value == b"y");
+                self.hides_lower |= hides && entry.kind == EntryKind::Directory;
+            } else if of_overlay(b"user.").is_some() {
+                note(AmbiguousForm::UserOverlayAttribute);
+            } else if !NAMESPACES.iter().any(|namespace| name.starts_with(namespace)) {
+                note(AmbiguousForm::UnknownAttribute);
+            }
+        }
     }
 
     /// Sets up the extents of a sparse file and returns its real size; `None` for any other file. Some formats also
     /// replace the name.
     fn sparse_size(
         &mut self,
-        header: &Header,
+        header: &HeaderBlock,
+        flag: u8,
         records: &Records,
         path: &mut ImagePath,
         at: u64,
@@ -327,47 +423,46 @@ impl<'l, R: TarInput> TarReader<'l, R> {
         let limit = self.limits.sparse_extents;
         let member = path.clone();
         let fault = |what: MapError| TarError { offset: at, member: Some(member.clone()), what: what.into() };
-        let (map, size) = if header.entry_type() == EntryType::GNUSparse {
-            let mut map = sparse::Map::new(limit);
-            let mut more = sparse::read_gnu_header(header, &mut map).map_err(fault)?;
-            let size = sparse::gnu_real_size(header).map_err(fault)?;
-            // Extension blocks lie between header and data, and do not count in the size.
-            while more {
-                let Some(block) = self.block()? else {
-                    return Err(fault(MapError::malformed("the sparse map is cut off")));
-                };
-                more = sparse::read_gnu_extension(&block, &mut map).map_err(fault)?;
+        let cut = || fault(MapError::malformed("the sparse map is cut off"));
+        let format = if flag == b'S' { None } else { records.sparse() };
+        let (map, size) = match format {
+            None if flag == b'S' => {
+                let mut map = sparse::Map::new(limit);
+                let (size, mut more) = sparse::read_gnu_header(header, &mut map).map_err(fault)?;
+                // Extension blocks lie between header and data, and do not count in the size.
+                while more {
+                    let block = self.block()?.ok_or_else(cut)?;
+                    more = sparse::read_gnu_extension(&block, &mut map).map_err(fault)?;
+                }
+                (map, Some(size))
             }
-            (map, size)
-        } else if records.sparse_version() == Some((1, 0)) {
+            None => return Ok(None),
+            Some(_) if is_header_only(flag) => {
+                return Err(fault(MapError::malformed("a sparse map of a member without content")));
+            }
+            Some(PaxSparse::InRecords) => (records.sparse_map(limit).map_err(fault)?, None),
             // The map precedes the data, in blocks of its own.
-            let mut parser = sparse::TextMap::new(limit);
-            loop {
-                if self.current.as_ref().is_none_or(|body| body.stored < BLOCK as u64) {
-                    return Err(fault(MapError::malformed("the sparse map is cut off")));
-                }
-                let Some(block) = self.block()? else {
-                    return Err(fault(MapError::malformed("the sparse map is cut off")));
-                };
-                if let Some(body) = &mut self.current {
-                    body.stored -= BLOCK as u64;
-                }
-                if parser.feed(&block).map_err(fault)? {
-                    break;
+            Some(PaxSparse::BeforeData) => {
+                let mut parser = sparse::TextMap::new(limit);
+                loop {
+                    let body = self.current.as_mut().filter(|body| body.stored >= BLOCK as u64);
+                    body.ok_or_else(cut)?.stored -= BLOCK as u64;
+                    let block = self.block()?.ok_or_else(cut)?;
+                    if parser.feed(&block).map_err(fault)? {
+                        break (parser.finish(), None);
+                    }
                 }
             }
-            let size = records.sparse_real_size().map_err(|what| fault(MapError::malformed(what)))?;
-            (parser.finish(), size)
-        } else if let Some(map) = records.sparse_map(limit).map_err(fault)? {
-            let size = records.sparse_real_size().map_err(|what| fault(MapError::malformed(what)))?;
-            (map, size)
-        } else {
-            return Ok(None);
         };
-        if let Some(name) = records.sparse_name() {
+        let stored = self.current.as_ref().map_or(0, |body| body.stored);
+        let size = match size {
+            Some(size) => size,
+            None => records.sparse_real_size(stored).map_err(|what| fault(MapError::malformed(what)))?,
+        };
+        if let Some(name) = records.sparse_name().filter(|_| flag != b'S') {
+            self.check_path(name.len(), at)?;
             *path = ImagePath::normalise(name);
         }
-        let stored = self.current.as_ref().map_or(0, |body| body.stored);
         let extents = map.finish(size, stored).map_err(fault)?;
         if let Some(body) = &mut self.current {
             body.path = path.clone();
@@ -430,6 +525,28 @@ impl MemberBody {
         let padding = (BLOCK as u64 - stored % BLOCK as u64) % BLOCK as u64;
         Self { path, stored, padding, extents: [].into(), sparse: false, position: 0 }
     }
+}
+
+fn is_zero(block: &[u8; BLOCK]) -> bool {
+    *block == [0; BLOCK]
+}
+
+/// The low 32 bits of a device number, as `mknod` gets them.
+fn low_half(number: i64) -> u32 {
+    u32::try_from(number & 0xffff_ffff).unwrap_or_default()
+}
+
+/// Returns true for a name whose `..` lead above the root.
+fn leaves_root(name: &[u8]) -> bool {
+    let mut depth = 0_u32;
+    !name.split(|&b| b == b'/').all(|part| match part {
+        b"" | b"." => true,
+        b".." => depth.checked_sub(1).map(|above| depth = above).is_some(),
+        _ => {
+            depth += 1;
+            true
+        }
+    })
 }
 
 fn malformed<E>(what: String) -> TarErrorKind<E> {

@@ -1,88 +1,130 @@
-//! Extended headers: PAX records and GNU long names.
+//! Extended headers: PAX records and GNU long names, as Go's `archive/tar` reads them.
 
 use std::collections::BTreeMap;
 
+use super::header::until_nul;
 use super::sparse::{Map, MapError};
 
-/// Contents of the extended headers of the next member, or of the global headers of all following members.
+/// Prefix of the records that hold extended attributes.
+const ATTRIBUTE: &[u8] = b"SCHILY.xattr.";
+
+/// Contents of the extended headers of the next member.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Records {
-    pax: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// `GNU.sparse.offset` and `GNU.sparse.numbytes` of PAX sparse format 0.0, the only records that repeat.
-    sparse_pairs: Vec<Vec<u8>>,
+    /// The records of the last PAX header; `None` without one.
+    pax: Option<BTreeMap<Vec<u8>, Vec<u8>>>,
     long_name: Option<Vec<u8>>,
     long_link: Option<Vec<u8>>,
+    /// True if a PAX header replaced another.
+    pub(super) is_repeated: bool,
+}
+
+/// Formats of PAX sparse files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PaxSparse {
+    /// 0.0 and 0.1: the map is in the records.
+    InRecords,
+    /// 1.0: the map precedes the data.
+    BeforeData,
 }
 
 impl Records {
-    /// Adds records of the form `LENGTH KEY=VALUE\n` (POSIX.1-2017, pax Extended Header). The tar crate's parser is not
-    /// used, because it stops silently at a malformed record.
-    pub(super) fn add_pax(&mut self, mut data: &[u8]) -> Result<(), String> {
-        while data.first().is_some_and(|&b| b != 0) {
-            let malformed = || "a PAX record is malformed".to_owned();
-            let space = data.iter().position(|&b| b == b' ').ok_or_else(malformed)?;
-            let length: usize = data
-                .get(..space)
-                .and_then(|digits| std::str::from_utf8(digits).ok())
-                .and_then(|digits| digits.parse().ok())
-                .ok_or_else(malformed)?;
-            let (record, rest) = data.split_at_checked(length).ok_or_else(malformed)?;
-            let record = record.get(space + 1..).and_then(|record| record.strip_suffix(b"\n")).ok_or_else(malformed)?;
-            let mut parts = record.splitn(2, |&b| b == b'=');
-            let (Some(key), Some(value)) = (parts.next(), parts.next()) else { return Err(malformed()) };
-            if matches!(key, b"GNU.sparse.offset" | b"GNU.sparse.numbytes") {
-                self.sparse_pairs.push(value.to_vec());
-            } else {
-                self.pax.insert(key.to_vec(), value.to_vec());
-            }
+    /// Reads records of the form `LENGTH KEY=VALUE\n` (POSIX.1-2017, pax Extended Header). They replace those of an
+    /// earlier header. The first malformed record is an error.
+    pub(super) fn set_pax(&mut self, mut data: &[u8]) -> Result<(), String> {
+        let mut records = BTreeMap::new();
+        // Records of sparse format 0.0 repeat: offset and length in turn.
+        let mut pairs: Vec<&[u8]> = Vec::new();
+        while !data.is_empty() {
+            let (key, value, rest) = record(data).ok_or("a PAX record is malformed")?;
             data = rest;
+            if matches!(key, b"GNU.sparse.offset" | b"GNU.sparse.numbytes") {
+                let expected: &[u8] =
+                    if pairs.len().is_multiple_of(2) { b"GNU.sparse.offset" } else { b"GNU.sparse.numbytes" };
+                if key != expected || value.contains(&b',') {
+                    return Err("a PAX record is malformed: the sparse map is out of order".to_owned());
+                }
+                pairs.push(value);
+            } else {
+                records.insert(key.to_vec(), value.to_vec());
+            }
         }
-        Ok(())
-    }
-
-    #[expect(clippy::unnecessary_wraps, reason = "same signature as add_pax")]
-    pub(super) fn set_long_name(&mut self, data: &[u8]) -> Result<(), String> {
-        self.long_name = Some(until_nul(data));
-        Ok(())
-    }
-
-    #[expect(clippy::unnecessary_wraps, reason = "same signature as add_pax")]
-    pub(super) fn set_long_link(&mut self, data: &[u8]) -> Result<(), String> {
-        self.long_link = Some(until_nul(data));
-        Ok(())
-    }
-
-    /// Adds global records that the member does not override; an empty value deletes a record (POSIX.1-2017, pax).
-    pub(super) fn inherit(&mut self, global: &Self) {
-        for (key, value) in &global.pax {
-            self.pax.entry(key.clone()).or_insert_with(|| value.clone());
+        if !pairs.is_empty() {
+            records.insert(b"GNU.sparse.map".to_vec(), pairs.join(&b','));
         }
-        self.pax.retain(|_, value| !value.is_empty());
+        self.is_repeated |= self.pax.replace(records).is_some();
+        Ok(())
     }
 
-    fn get(&self, key: &str) -> Option<&[u8]> {
-        self.pax.get(key.as_bytes()).map(Vec::as_slice)
+    pub(super) fn set_long_name(&mut self, data: &[u8]) {
+        self.long_name = Some(until_nul(data).to_vec()).filter(|name| !name.is_empty());
     }
 
-    /// The member's name from an extended header. A PAX record overrides a GNU long name, as in GNU tar.
+    pub(super) fn set_long_link(&mut self, data: &[u8]) {
+        self.long_link = Some(until_nul(data).to_vec()).filter(|name| !name.is_empty());
+    }
+
+    /// Returns true without an extended header.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.pax.is_none() && self.long_name.is_none() && self.long_link.is_none()
+    }
+
+    /// Verifies the records that engines parse: a layer with other values is refused.
+    pub(super) fn verify(&self) -> Result<(), String> {
+        if self.pax.is_none() {
+            return Ok(());
+        }
+        for key in ["uid", "gid", "size"] {
+            self.number(key)?;
+        }
+        match ["atime", "mtime", "ctime"].iter().find(|key| self.get(key).is_some_and(|value| !is_time(value))) {
+            Some(key) => Err(format!("the PAX record '{key}' is not a time")),
+            None => Ok(()),
+        }
+    }
+
+    /// A record. An empty value is as good as none.
+    pub(super) fn get(&self, key: &str) -> Option<&[u8]> {
+        self.pax.as_ref()?.get(key.as_bytes()).map(Vec::as_slice).filter(|value| !value.is_empty())
+    }
+
+    /// Name and value of each extended attribute.
+    pub(super) fn attributes(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let records = self.pax.iter().flat_map(|records| records.range(ATTRIBUTE.to_vec()..));
+        records.map_while(|(key, value)| Some((key.strip_prefix(ATTRIBUTE)?, value.as_slice())))
+    }
+
+    /// The member's name from an extended header. A GNU long name overrides a PAX record, as in Go.
     pub(super) fn name(&self) -> Option<&[u8]> {
-        self.get("path").or(self.long_name.as_deref())
+        self.long_name.as_deref().or_else(|| self.get("path"))
     }
 
     pub(super) fn link(&self) -> Option<&[u8]> {
-        self.get("linkpath").or(self.long_link.as_deref())
+        self.long_link.as_deref().or_else(|| self.get("linkpath"))
+    }
+
+    /// Returns true if PAX and GNU headers disagree about the name or the link's target.
+    pub(super) fn is_contradictory(&self) -> bool {
+        let differ =
+            |long: &Option<Vec<u8>>, key| matches!((long, self.get(key)), (Some(long), Some(pax)) if long != pax);
+        differ(&self.long_name, "path") || differ(&self.long_link, "linkpath")
     }
 
     /// Parses a decimal record.
-    pub(super) fn number(&self, key: &str) -> Result<Option<u64>, String> {
+    pub(super) fn number(&self, key: &str) -> Result<Option<i64>, String> {
         self.get(key)
             .map(|value| parse(value).ok_or_else(|| format!("the PAX record '{key}' is not a number")))
             .transpose()
     }
 
-    /// Version of the PAX sparse format, if a record names it: 0.1 and 1.0 do.
-    pub(super) fn sparse_version(&self) -> Option<(u64, u64)> {
-        Some((parse(self.get("GNU.sparse.major")?)?, parse(self.get("GNU.sparse.minor")?)?))
+    /// The format of a sparse file; `None` for any other file. An unknown version is not sparse.
+    pub(super) fn sparse(&self) -> Option<PaxSparse> {
+        match (self.get("GNU.sparse.major"), self.get("GNU.sparse.minor")) {
+            (Some(b"0"), Some(b"0" | b"1")) => Some(PaxSparse::InRecords),
+            (Some(b"1"), Some(b"0")) => Some(PaxSparse::BeforeData),
+            (None, None) => self.get("GNU.sparse.map").map(|_| PaxSparse::InRecords),
+            _ => None,
+        }
     }
 
     /// The real name of a sparse file; its `path` record names a placeholder.
@@ -90,40 +132,56 @@ impl Records {
         self.get("GNU.sparse.name")
     }
 
-    pub(super) fn sparse_real_size(&self) -> Result<u64, String> {
-        let size = match self.number("GNU.sparse.realsize")? {
-            Some(size) => Some(size),
-            None => self.number("GNU.sparse.size")?,
-        };
-        size.ok_or_else(|| "a sparse file without its real size".to_owned())
+    /// The real size of a sparse file; the stored size without a record.
+    pub(super) fn sparse_real_size(&self, stored: u64) -> Result<u64, String> {
+        let key = if self.get("GNU.sparse.size").is_some() { "GNU.sparse.size" } else { "GNU.sparse.realsize" };
+        match self.number(key)? {
+            Some(size) => u64::try_from(size).map_err(|_negative| format!("the PAX record '{key}' is negative")),
+            None => Ok(stored),
+        }
     }
 
-    /// The sparse map of formats 0.0 (repeated records) and 0.1 (one comma-separated record); `None` if the file is not
-    /// sparse.
-    pub(super) fn sparse_map(&self, limit: usize) -> Result<Option<Map>, MapError> {
-        let numbers: Vec<&[u8]> = if let Some(map) = self.get("GNU.sparse.map") {
-            map.split(|&b| b == b',').filter(|part| !part.is_empty()).collect()
-        } else if self.get("GNU.sparse.size").is_some() || !self.sparse_pairs.is_empty() {
-            self.sparse_pairs.iter().map(Vec::as_slice).collect()
-        } else {
-            return Ok(None);
-        };
+    /// The sparse map of formats 0.0 and 0.1.
+    pub(super) fn sparse_map(&self, limit: usize) -> Result<Map, MapError> {
+        let text = self.get("GNU.sparse.map").unwrap_or_default();
+        let numbers: Vec<&[u8]> = if text.is_empty() { Vec::new() } else { text.split(|&b| b == b',').collect() };
+        let count = self.number("GNU.sparse.numblocks").map_err(MapError::malformed)?;
+        if count.and_then(|count| usize::try_from(count).ok()?.checked_mul(2)) != Some(numbers.len()) {
+            return Err(MapError::malformed("the sparse map is malformed: its length is not GNU.sparse.numblocks"));
+        }
         let mut map = Map::new(limit);
         for pair in numbers.chunks(2) {
-            let number = |index: usize| pair.get(index).and_then(|text| parse(text));
+            let number = |index: usize| pair.get(index).and_then(|text| u64::try_from(parse(text)?).ok());
             let (Some(offset), Some(length)) = (number(0), number(1)) else {
                 return Err(MapError::malformed("the sparse map is malformed"));
             };
             map.push(offset, length)?;
         }
-        Ok(Some(map))
+        Ok(map)
     }
 }
 
-fn until_nul(data: &[u8]) -> Vec<u8> {
-    data.split(|&b| b == 0).next().unwrap_or_default().to_vec()
+/// Key and value of the first record, and what follows it.
+fn record(data: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+    /// A shorter record has no room for its parts.
+    const SHORTEST: usize = 5;
+    let space = data.iter().position(|&b| b == b' ')?;
+    let length: usize = std::str::from_utf8(data.get(..space)?).ok()?.parse().ok()?;
+    let (record, rest) = data.split_at_checked(length).filter(|_| length >= SHORTEST)?;
+    let record = record.get(space + 1..)?.strip_suffix(b"\n")?;
+    let equals = record.iter().position(|&b| b == b'=').filter(|equals| *equals > 0)?;
+    let (key, value) = (record.get(..equals)?, record.get(equals + 1..)?);
+    // Engines use these values as C strings; the others may be binary.
+    let text = if matches!(key, b"path" | b"linkpath" | b"uname" | b"gname") { value } else { key };
+    (!text.contains(&0)).then_some((key, value, rest))
 }
 
-fn parse(text: &[u8]) -> Option<u64> {
+/// Returns true for seconds with an optional decimal fraction.
+fn is_time(text: &[u8]) -> bool {
+    let mut parts = text.splitn(2, |&b| b == b'.');
+    parts.next().and_then(parse).is_some() && parts.next().is_none_or(|part| part.iter().all(u8::is_ascii_digit))
+}
+
+fn parse(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }

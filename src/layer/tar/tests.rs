@@ -29,7 +29,7 @@ fn short_digest(bytes: &[u8]) -> String {
 }
 
 /// GNU tar's archive, in the given format, of a folder with a sparse file, a long name and a large mode.
-fn gnu_tar(format: &[&str]) -> Vec<u8> {
+pub(super) fn gnu_tar(format: &[&str]) -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     let long = format!("{0}/{0}/{0}", "long-name-".repeat(9));
     let script = format!(

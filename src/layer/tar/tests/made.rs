@@ -2,13 +2,15 @@
 
 use std::io::{self, BufReader, Read};
 
+use tar::{EntryType, Header};
+
 use super::*;
 
 /// A header of type `kind` for a body of `size` bytes.
 fn header(kind: u8, name: &str, size: u64) -> Header {
     let mut header = Header::new_ustar();
     header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
-    header.set_entry_type(EntryType::new(kind));
+    header.as_mut_bytes()[156] = kind;
     header.set_size(size);
     header.set_mode(0o644);
     header
@@ -69,7 +71,7 @@ fn error(parts: &[Vec<u8>]) -> String {
 }
 
 #[test]
-fn a_global_header_applies_to_members_that_do_not_override_it() {
+fn a_global_header_applies_to_no_member_and_drops_extended_headers_before_it() {
     let tar = [
         file("first"),
         records(b'g', &[("path", "global"), ("comment", "x")]),
@@ -84,14 +86,23 @@ fn a_global_header_applies_to_members_that_do_not_override_it() {
         records(b'g', &[("path", "")]),
         file("seventh"),
     ];
-    assert_eq!(paths(&tar), ["/first", "/global", "/global", "/local", "/fifth", "/later", "/seventh"]);
+    assert_eq!(paths(&tar), ["/first", "/second", "/third", "/local", "/fifth", "/sixth", "/seventh"]);
 }
 
 #[test]
-fn records_override_long_names_which_override_headers() {
+fn long_names_override_records_which_override_headers() {
     let long = |kind: u8, name: &str| member(kind, "././@LongLink", format!("{name}\0rest").as_bytes());
+    assert_eq!(paths(&[long(b'L', ""), file("short")]), ["/short"]);
     assert_eq!(paths(&[long(b'L', "long"), file("short"), file("next")]), ["/long", "/next"]);
-    assert_eq!(paths(&[long(b'L', "long"), records(b'x', &[("path", "record")]), file("short")]), ["/record"]);
+    let record = || records(b'x', &[("path", "record")]);
+    assert_eq!(paths(&[record(), file("short"), file("next")]), ["/record", "/next"]);
+    assert_eq!(paths(&[long(b'L', "long"), record(), file("short")]), ["/long"]);
+    assert_eq!(paths(&[record(), long(b'L', "long"), file("short")]), ["/long"]);
+    let comment = || records(b'x', &[("comment", "second")]);
+    assert_eq!(paths(&[record(), comment(), file("short")]), ["/short"], "the last extended header counts alone");
+    let global = || records(b'g', &[("comment", "global")]);
+    assert_eq!(paths(&[record(), global(), file("short")]), ["/short"]);
+    assert_eq!(paths(&[long(b'L', "long"), global(), file("short")]), ["/short"]);
     let target = |parts: &[Vec<u8>]| {
         let bytes = parts.concat();
         let limits = Limits::default();
@@ -104,19 +115,39 @@ fn records_override_long_names_which_override_headers() {
     assert_eq!(target(std::slice::from_ref(&link)), EntryKind::Symlink(b"short".as_slice().into()));
     assert_eq!(target(&[long(b'K', "long"), link.clone()]), EntryKind::Symlink(b"long".as_slice().into()));
     let record = records(b'x', &[("linkpath", "record")]);
-    assert_eq!(target(&[long(b'K', "long"), record, link]), EntryKind::Symlink(b"record".as_slice().into()));
+    assert_eq!(target(&[record.clone(), link.clone()]), EntryKind::Symlink(b"record".as_slice().into()));
+    assert_eq!(target(&[long(b'K', "long"), record, link]), EntryKind::Symlink(b"long".as_slice().into()));
 }
 
 #[test]
 fn malformed_records_are_refused() {
-    for text in
-        ["nine", "9 path=a", "99 path=ab\n", "4 =\n x", "x path=a\n", "11 path:ab\n", "0 path=a\n", "-9 path=a\n"]
-    {
+    for text in [
+        "nine",
+        "9 path=a",
+        "99 path=ab\n",
+        "4 =\n x",
+        "x path=a\n",
+        "11 path:ab\n",
+        "0 path=a\n",
+        "-9 path=a\n",
+        "11 path=ab\n\0rest",
+        "11 path=a\0\n",
+        "5 =a\n",
+        "7 \0a=b\n",
+        "11 uname=\0\n",
+    ] {
         let error = error(&[member(b'x', "records", text.as_bytes()), file("a")]);
         assert!(error.ends_with("a PAX record is malformed"), "{text}: {error}");
     }
     assert_eq!(paths(&[records(b'x', &[("path", "a=b=c")]), file("a")]), ["/a=b=c"]);
-    assert_eq!(paths(&[member(b'x', "records", b"11 path=ab\n\0rest"), file("a")]), ["/a"].map(|_| "/ab".to_owned()));
+    // Other values may be binary.
+    assert_eq!(paths(&[records(b'x', &[("SCHILY.xattr.user.a", "\0")]), file("a")]), ["/a"]);
+    for (key, value) in [("uid", "x"), ("gid", "1.5"), ("mtime", "x"), ("atime", "1.x"), ("ctime", ".5")] {
+        let error = error(&[records(b'x', &[(key, value)]), file("a")]);
+        assert!(error.contains(&format!("the PAX record '{key}' is not a ")), "{error}");
+    }
+    let times = records(b'x', &[("mtime", "-1.25"), ("atime", "1700000000"), ("ctime", "1."), ("uid", "")]);
+    assert_eq!(paths(&[times, file("a")]), ["/a"]);
     let error = error(&[records(b'x', &[("size", "1k")]), file("a")]);
     assert!(error.ends_with("(member /a): the PAX record 'size' is not a number"), "{error}");
 }
@@ -150,7 +181,7 @@ fn the_header_decides_the_type_of_a_member() {
     assert_eq!(kind(header(b'6', "pipe", 0), b"").0, EntryKind::Fifo);
     // These types have no content, whatever their header says.
     assert_eq!(kind(header(b'5', "folder", 7), b""), (EntryKind::Directory, 0, false));
-    assert_eq!(kind(header(b'0', "folder/", 0), b""), (EntryKind::Directory, 0, false));
+    assert_eq!(kind(header(b'0', "folder/", 7), b"content"), (EntryKind::File, 7, true));
     assert_eq!(kind(header(0, "folder/", 0), b""), (EntryKind::Directory, 0, false));
     assert_eq!(kind(header(b'7', "folder/", 7), b"content"), (EntryKind::File, 7, true));
     for letter in [b'0', 0, b'7', b'Z'] {
@@ -158,8 +189,8 @@ fn the_header_decides_the_type_of_a_member() {
     }
     let mut link = header(b'1', "link", 7);
     link.set_link_name("a/../b").unwrap();
-    // Some archivers store the content of a hard link again.
-    assert_eq!(kind(link, b"content"), (EntryKind::Hardlink("b".into()), 0, true));
+    // Engines read the next header behind a hard link, whatever its size.
+    assert_eq!(kind(link, b""), (EntryKind::Hardlink("b".into()), 0, false));
 }
 
 #[test]
@@ -181,9 +212,15 @@ fn a_mode_is_reduced_to_its_permission_bits() {
 
 #[test]
 fn invalid_numeric_fields_are_named() {
-    for (field, at, letter) in
-        [("size", 124, b'0'), ("mode", 100, b'0'), ("device major", 329, b'3'), ("device minor", 337, b'4')]
-    {
+    for (field, at, letter) in [
+        ("size", 124, b'0'),
+        ("mode", 100, b'0'),
+        ("uid", 108, b'0'),
+        ("gid", 116, b'0'),
+        ("mtime", 136, b'0'),
+        ("device major", 329, b'3'),
+        ("device minor", 337, b'0'),
+    ] {
         let mut header = header(letter, "a", 0);
         header.set_device_major(1).unwrap();
         header.set_device_minor(1).unwrap();
@@ -207,9 +244,15 @@ fn a_checksum_may_sum_signed_bytes() {
 }
 
 #[test]
-fn an_archive_ends_with_a_block_of_zeros_or_with_its_stream() {
-    let zeros = vec![0; BLOCK];
+fn an_archive_ends_with_two_blocks_of_zeros_or_with_its_stream() {
+    let zeros = vec![0; 2 * BLOCK];
     assert_eq!(paths(&[file("a"), zeros.clone(), file("b")]), ["/a"]);
+    assert_eq!(paths(&[file("a"), vec![0; BLOCK]]), ["/a"]);
+    for rest in [file("b"), vec![1; BLOCK]] {
+        let error = error(&[file("a"), vec![0; BLOCK], rest]);
+        assert_eq!(error, "at byte 1024 of the tar stream: one block of zeros is followed by more");
+    }
+    assert!(error(&[file("a"), vec![0; BLOCK + 1]]).contains("in the middle of a header block"));
     assert_eq!(paths(&[file("a"), file("b")]), ["/a", "/b"]);
     assert_eq!(paths(&[]), [""; 0]);
     let whole = [file("a"), zeros, b"more".to_vec()].concat();
@@ -316,7 +359,13 @@ fn limits_allow_their_own_value() {
 
 /// A sparse file in PAX format 0.1.
 fn sparse(map: &str, size: &str, stored: &[u8]) -> Vec<u8> {
-    let pairs = [("GNU.sparse.map", map), ("GNU.sparse.size", size), ("GNU.sparse.name", "real")];
+    let count = (map.split(',').count() / 2).to_string();
+    let pairs = [
+        ("GNU.sparse.map", map),
+        ("GNU.sparse.size", size),
+        ("GNU.sparse.name", "real"),
+        ("GNU.sparse.numblocks", &count),
+    ];
     [records(b'x', &pairs), member(b'0', "placeholder", stored)].concat()
 }
 
@@ -327,13 +376,14 @@ fn the_content_of_a_sparse_file_lies_at_its_offsets() {
     let real = |content: &str| Ok(("/real".to_owned(), content.to_owned()));
     assert_eq!(one(&sparse("0,2,4,3", "9", b"abcde")), real("ab..cde.."));
     assert_eq!(one(&sparse("2,3,5,1,9,0", "9", b"abcd")), real("..abcd..."));
-    assert_eq!(one(&sparse("", "4", b"")), real("...."));
-    assert_eq!(one(&sparse("", "0", b"")), real(""));
+    // Without a map, a size alone means nothing.
+    assert_eq!(one(&sparse("", "4", b"ab")), Ok(("/placeholder".to_owned(), "ab".to_owned())));
+    assert_eq!(one(&sparse("0,0", "4", b"")), real("...."));
     let old: String = [("offset", "1"), ("numbytes", "2"), ("offset", "5"), ("numbytes", "1")]
         .iter()
         .map(|(key, value)| pax(&format!("GNU.sparse.{key}"), value))
         .collect();
-    let old = old + &pax("GNU.sparse.size", "7") + &pax("GNU.sparse.name", "real");
+    let old = old + &pax("GNU.sparse.size", "7") + &pax("GNU.sparse.name", "real") + &pax("GNU.sparse.numblocks", "2");
     let old = [member(b'x', "records", old.as_bytes()), member(b'0', "placeholder", b"abc")].concat();
     assert_eq!(one(&old), real(".ab..c."));
     let version = [
@@ -365,19 +415,28 @@ fn a_contradictory_sparse_map_is_refused() {
     let limits = Limits { sparse_extents: 3, ..Limits::default() };
     for (map, size, stored, why) in [
         ("0,2,1,1", "9", "abc", "the sparse map goes backwards at offset 1"),
-        ("0,2,18446744073709551615,1", "9", "abc", "the sparse map goes backwards at offset 18446744073709551615"),
+        ("0,2,18446744073709551615,1", "9", "abc", "the sparse map is malformed"),
         ("0,2,4", "9", "ab", "the sparse map is malformed"),
         ("0,x", "9", "ab", "the sparse map is malformed"),
         ("0,2", "1", "ab", "the sparse map covers 2 bytes up to 2; 2 are stored and the file has 1"),
         ("0,2", "9", "abc", "the sparse map covers 2 bytes up to 2; 3 are stored and the file has 9"),
         ("0,1,2,1,4,1,6,1", "9", "abcd", "a sparse file of more than 3 extents, the limit is 3"),
         ("0,2", "x", "ab", "the PAX record 'GNU.sparse.size' is not a number"),
+        ("0,2", "-1", "ab", "the PAX record 'GNU.sparse.size' is negative"),
     ] {
         let error = read(&sparse(map, size, stored.as_bytes()), &limits).unwrap_err();
         assert!(error.contains(why), "{map}: {error}");
     }
-    let sizeless = [records(b'x', &[("GNU.sparse.map", "0,2")]), member(b'0', "a", b"ab")].concat();
-    assert!(read(&sizeless, &limits).unwrap_err().ends_with("a sparse file without its real size"));
+    let map = |count| [("GNU.sparse.map", "0,2"), ("GNU.sparse.numblocks", count)];
+    let sizeless = |count, letter| [records(b'x', &map(count)), member(letter, "a", b"ab")].concat();
+    assert_eq!(read(&sizeless("1", b'0'), &limits), Ok(vec![("/a".to_owned(), "ab".to_owned())]));
+    for (count, letter, why) in [
+        ("2", b'0', "its length is not GNU.sparse.numblocks"),
+        ("", b'0', "its length is not GNU.sparse.numblocks"),
+        ("1", b'5', "a sparse map of a member without content"),
+    ] {
+        assert!(read(&sizeless(count, letter), &limits).unwrap_err().ends_with(why), "{why}");
+    }
 }
 
 /// Returns single bytes, with an error between them.
@@ -403,4 +462,82 @@ fn an_interrupted_read_is_retried_and_other_errors_are_reported() {
     assert_eq!(tar.chunk().unwrap(), Some(TarChunk { offset: 1, bytes: b"o" }));
     let mut broken = TarReader::new(BufReader::new(Stutter(&bytes, io::ErrorKind::BrokenPipe, false)), &limits);
     assert!(matches!(broken.next_member().unwrap_err().what, TarErrorKind::Read(_)));
+}
+
+/// The forms that engines read differently in a tar, each with its offset and path.
+fn forms(parts: &[Vec<u8>]) -> Vec<String> {
+    let bytes = parts.concat();
+    let limits = Limits::default();
+    let mut tar = TarReader::new(bytes.as_slice(), &limits);
+    while tar.next_member().unwrap().is_some() {}
+    let all = tar.take_ambiguities();
+    all.kept.iter().map(|one| format!("{} {} {}", one.form.name(), one.offset, one.path)).collect()
+}
+
+#[test]
+fn forms_that_engines_read_differently_are_noted_with_their_place() {
+    let extended = |pairs: &[(&str, &str)]| records(b'x', pairs);
+    let mut link = header(b'1', "link", 0);
+    link.set_link_name("a").unwrap();
+    let mut sized = link.clone();
+    sized.set_size(7);
+    let overlay = |name: &str, value: &str| [extended(&[(&format!("SCHILY.xattr.{name}"), value)])].concat();
+    let none: [&str; 0] = [];
+    assert_eq!(forms(&[file("a"), sealed(link.clone(), b""), extended(&[("path", "b")]), file("c")]), none);
+    assert_eq!(forms(&[file("a"), sealed(sized, b"")]), ["hard-link-with-size 1024 /link"]);
+    let by_record = [file("a"), extended(&[("size", "7")]), sealed(link, b"")];
+    assert_eq!(forms(&by_record), ["hard-link-with-size 2048 /link"]);
+    let twice = [extended(&[("comment", "a")]), extended(&[("comment", "b")]), file("a")];
+    assert_eq!(forms(&twice), ["pax-repeated 2048 /a"]);
+    let long = |kind: u8| member(kind, "long", b"long\0");
+    assert_eq!(forms(&[extended(&[("path", "b")]), long(b'L'), file("a")]), ["pax-with-gnu-name 2048 /long"]);
+    assert_eq!(forms(&[extended(&[("linkpath", "b")]), long(b'K'), file("a")]), ["pax-with-gnu-name 2048 /a"]);
+    assert_eq!(forms(&[extended(&[("path", "long")]), long(b'L'), file("a")]), none);
+    assert_eq!(forms(&[records(b'g', &[("comment", "x")]), file("a")]), ["pax-global 0 /records"]);
+    assert_eq!(forms(&[records(b'g', &[("path", ".wh.x")]), file("a")]), ["pax-global-record 0 /.wh.x"]);
+    assert_eq!(
+        forms(&[extended(&[("path", "b")]), records(b'g', &[("size", "1")]), file("a")]),
+        ["pax-global-after-extended 1024 /records", "pax-global-record 1024 /records"]
+    );
+    for letter in [b'7', b'A', b'D', b'M', b'N', b'V', b'X', b'Z', b'-'] {
+        assert_eq!(forms(&[member(letter, "a", b"content")]), ["unknown-type-flag 0 /a"], "{letter}");
+    }
+    for (name, leaves) in [("../a", true), ("a/../../b", true), ("/../a", true), ("..", true), ("a/../b", false)] {
+        assert_eq!(forms(&[file(name)]).len(), usize::from(leaves), "{name}");
+    }
+    for name in ["trusted.overlay.opaque", "trusted.overlay.redirect", "trusted.overlay.metacopy"] {
+        assert_eq!(forms(&[overlay(name, "y"), file("a")]), ["overlay-attribute 1024 /a"], "{name}");
+    }
+    assert_eq!(forms(&[overlay("user.overlay.opaque", "y"), file("a")]), ["user-overlay-attribute 1024 /a"]);
+    assert_eq!(forms(&[overlay("test", "y"), file("a")]), ["unknown-attribute 1024 /a"]);
+    for name in ["trusted.overlay.origin", "security.capability", "user.overlay", "system.posix_acl_access"] {
+        assert_eq!(forms(&[overlay(name, "y"), file("a")]), none, "{name}");
+    }
+}
+
+#[test]
+fn attributes_of_overlayfs_hide_what_lower_layers_have_in_a_directory() {
+    for (name, value, letter, hides) in [
+        ("trusted.overlay.opaque", "y", b'5', true),
+        ("trusted.overlay.redirect", "/other", b'5', true),
+        ("trusted.overlay.opaque", "x", b'5', false),
+        ("trusted.overlay.opaque", "y", b'0', false),
+        ("user.overlay.opaque", "y", b'5', false),
+        ("trusted.overlay.origin", "y", b'5', false),
+    ] {
+        let tar = [records(b'x', &[(&format!("SCHILY.xattr.{name}"), value)]), member(letter, "a", b""), file("b")];
+        let bytes = tar.concat();
+        let limits = Limits::default();
+        let mut tar = TarReader::new(bytes.as_slice(), &limits);
+        tar.next_member().unwrap();
+        assert_eq!((tar.hides_lower(), tar.member_offset()), (hides, 1024), "{name}={value}");
+        tar.next_member().unwrap();
+        assert!(!tar.hides_lower());
+    }
+}
+
+#[test]
+fn old_gnu_sparse_files_are_noted_and_read() {
+    let gnu = gnu_tar(&["--format=gnu"]);
+    assert_eq!(forms(&[gnu]).len(), 1);
 }
