@@ -59,7 +59,8 @@ pub fn inspect<'r>(image: &Image, launch: &[Setting]) -> Assessment<'r> {
 
 /// Collects the facts about an image alone, on no host.
 pub fn facts(image: &Image, launch: &[Setting]) -> Facts {
-    Facts::collect(&FactInputs { rootfs: &image.rootfs, config: image.config.as_ref(), launch })
+    let (layers, config) = (&image.summary.layers, image.config.as_ref());
+    Facts::collect(&FactInputs { rootfs: &image.rootfs, layers, config, launch })
 }
 
 /// Compares an image with an earlier one.

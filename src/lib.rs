@@ -27,10 +27,11 @@
 //!
 //! ```
 //! use std::path::Path;
-//! use ncclcheck::{Cancel, check::Check, image, judge::{Rulebook, Verdict}, model::{Host, NoProgress}};
+//! use ncclcheck::{Cancel, check::Check, image, judge::{PolicyText, Rulebook, Verdict}, model::{Host, NoProgress}};
 //!
 //! let request = image::Request::new("oci-archive:fixtures/images/no-nccl.oci.tar")?;
-//! let rulebook = Rulebook::new(None, Some(Path::new("fixtures/policies/ci/ncclcheck.yaml")))?;
+//! let policy = PolicyText::read(Path::new("fixtures/policies/ci/ncclcheck.yaml"))?;
+//! let rulebook = Rulebook::new(None, Some(&policy))?;
 //! let hosts = ["driver=580.95,gpu=h100x8,rdma=mlx5".parse::<Host>()?.into()];
 //! for image in image::load(&request, &NoProgress, &Cancel::default())? {
 //!     for assessment in Check::new(&rulebook).hosts(&hosts).run(&image) {

@@ -3,7 +3,7 @@
 use std::thread;
 
 use crate::Cancel;
-use crate::facts::{FactInputs, Facts};
+use crate::facts::Facts;
 use crate::host::Record;
 use crate::image::{self, Image, Request};
 use crate::launch::Setting;
@@ -51,7 +51,7 @@ impl Probed {
     /// Collects the facts of a run and of the image's bytes, on the host where it ran. `launch` holds the variables
     /// that the job sets.
     pub fn of_image(image: Image, launch: &[Setting], recording: Recording, expected: &ExpectedRun) -> Self {
-        let facts = Facts::collect(&FactInputs { rootfs: &image.rootfs, config: image.config.as_ref(), launch });
+        let facts = super::facts(&image, launch);
         let mut facts = on_its_host(&facts, &recording);
         probe::facts::add(&recording, &mut facts);
         probe::facts::compare(&mut facts);

@@ -104,7 +104,12 @@ fn show(image: &Image, plan: &ImagesPlan, outputs: &mut Outputs) -> Result<ExitS
     match &plan.action {
         Action::Files => outputs.text(&listing(&image.rootfs))?,
         Action::Explain(question) => {
-            let world = FactInputs { rootfs: &image.rootfs, config: image.config.as_ref(), launch: &plan.launch };
+            let world = FactInputs {
+                rootfs: &image.rootfs,
+                layers: &image.summary.layers,
+                config: image.config.as_ref(),
+                launch: &plan.launch,
+            };
             let accounts = explain(&world, question);
             outputs.explanation(&Explanation { image: &image.summary, accounts: &accounts }, &plan.style)?;
             return Ok(if accounts.is_ok() { ExitStatus::Pass } else { ExitStatus::Incomplete });

@@ -21,7 +21,7 @@ use crate::model::{ImagePath, Limits, Severity};
 use crate::report::{self, Format, Style};
 
 use super::CliError;
-use super::args::rulebook::RulebookArgs;
+use super::args::rulebook::RulebookSource;
 use super::args::{CheckArgs, Color, FailOn, ImageArgs, InspectArgs, OutputArgs, ReadingArgs, StyleArgs};
 use super::output::OutputTarget;
 use super::verbosity::Verbosity;
@@ -40,7 +40,7 @@ pub(super) struct ImagesPlan {
     pub(super) style: Style,
     /// Value of `--fail-on`, if given.
     pub(super) fail_on: Option<Severity>,
-    pub(super) rulebook: RulebookArgs,
+    pub(super) rulebook: RulebookSource,
     pub(super) verbosity: Verbosity,
     pub(super) hosts: Vec<HostDescription>,
     /// Dockerfile of the image, to annotate with findings.
@@ -69,7 +69,13 @@ impl ImagesPlan {
         let (hosts, fail_on) = (read_hosts(&check.host, &check.host_facts)?, check.fail_on.map(Into::into));
         let dockerfile = check.dockerfile.as_deref().map(dockerfile).transpose()?;
         let plan = Self::new(Action::Check, check.common, environment)?;
-        Ok(Self { hosts, fail_on, dockerfile, rulebook: check.rulebook, ..plan })
+        let rulebook = check.rulebook.read()?;
+        let trusted = rulebook.in_part()?;
+        let requests = plan.requests.into_iter().map(|request| Request {
+            in_part: request.in_part || trusted.matches(&request.text) || trusted.matches(&request.reference.to_string()),
+            ..request
+        });
+        Ok(Self { requests: requests.collect(), hosts, fail_on, dockerfile, rulebook, ..plan })
     }
 
     pub(super) fn inspect(inspect: InspectArgs, environment: &Environment) -> Result<Self, CliError> {
@@ -105,7 +111,7 @@ impl ImagesPlan {
             outputs,
             style,
             fail_on: None,
-            rulebook: RulebookArgs::default(),
+            rulebook: RulebookSource::default(),
             verbosity,
             hosts: Vec::new(),
             dockerfile: None,
@@ -156,7 +162,7 @@ pub(super) fn requests(
             limits: limits.clone(),
             options: options.clone(),
             cache: Arc::clone(cache),
-            whole: reading.whole,
+            in_part: reading.in_part,
             unverified: reading.unverified,
             ..Request::new(text).map_err(|error| CliError::Usage(error.to_string()))?
         })

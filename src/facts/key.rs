@@ -183,6 +183,7 @@ keys! {
     IMAGE_ENTRYPOINT "image.entrypoint" Vec<String>, "Entrypoint of the image";
     IMAGE_COMMAND "image.command" Vec<String>, "Command of the image";
     IMAGE_WORKING_DIRECTORY "image.working_directory" String, "Working directory of the container";
+    IMAGE_TABLES_OF_CONTENTS "image.tables_of_contents" Vec<String>, "Layers, counted from 1, that were judged by a table of contents and not by their tar; each with the table's format";
     IMAGE_LABELS "image.labels" BTreeMap<String, String>, "Labels of the image";
     IMAGE_ENV "image.env" BTreeMap<String, String>, "Environment variables relevant to this check, from the image and, with priority, from the launch; values of other variables are not shown";
     IMAGE_OTHER_ENV "image.other_env" Vec<String>, "Names of all other environment variables";

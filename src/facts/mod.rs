@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use crate::launch::Setting;
-use crate::model::{Fact, Gap, ImageConfig, ImagePath};
+use crate::model::{Fact, Gap, ImageConfig, ImagePath, LayerSummary};
 use crate::rootfs::RootFs;
 
 use key::{Definition, FactTable, KEYS, Key};
@@ -63,6 +63,8 @@ pub fn header_options(header: &[u8]) -> Result<BTreeMap<String, String>, String>
 pub struct FactInputs<'a> {
     /// The merged file system.
     pub rootfs: &'a RootFs,
+    /// The layers, lowest first, and how they were read.
+    pub layers: &'a [LayerSummary],
     /// The image's configuration; `None` for an unpacked root file system, which has none.
     pub config: Option<&'a ImageConfig>,
     /// Variables that the job sets, in the order of their files; the configuration already includes those with a known
@@ -183,6 +185,7 @@ impl Facts {
 /// Shared inputs of the producers, computed once.
 struct Context<'a> {
     rootfs: &'a RootFs,
+    layers: &'a [LayerSummary],
     config: Option<&'a ImageConfig>,
     launch: &'a [Setting],
     loader: linker::Linker<'a>,
@@ -198,6 +201,7 @@ impl<'a> Context<'a> {
         let torch = torch::Installation::find(rootfs, python.as_ref());
         Self {
             rootfs,
+            layers: world.layers,
             config: world.config,
             launch: world.launch,
             loader: linker::Linker::new(rootfs, world.config, python.as_ref(), &torch),

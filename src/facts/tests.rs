@@ -35,7 +35,7 @@ fn facts_of_layer(layer: LayerScan, environment: &[(&str, &str)]) -> Facts {
     let rootfs = RootFs::fold(vec![Arc::new(layer)], &Limits::default());
     let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let config = ImageConfig { environment, ..ImageConfig::default() };
-    Facts::collect(&FactInputs { rootfs: &rootfs, config: Some(&config), launch: &[] })
+    Facts::collect(&FactInputs { rootfs: &rootfs, layers: &[], config: Some(&config), launch: &[] })
 }
 
 fn text_of(facts: &Facts, name: &str) -> String {
@@ -253,7 +253,7 @@ fn modules_that_would_load_another_nccl_are_reported() {
         let rootfs = RootFs::fold(vec![Arc::new(layer)], &Limits::default());
         let config =
             ImageConfig { environment: [("PATH".to_owned(), "/usr/bin".to_owned())].into(), ..ImageConfig::default() };
-        let world = FactInputs { rootfs: &rootfs, config: Some(&config), launch: &[] };
+        let world = FactInputs { rootfs: &rootfs, layers: &[], config: Some(&config), launch: &[] };
         let context = Context::new(&world);
         let loaded = Fact::known(crate::model::Version::parse("2.27.5").unwrap());
         nccl::other_users(&context, &loaded).value().map(|texts| texts.join(", ")).unwrap_or_default()

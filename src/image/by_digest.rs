@@ -40,7 +40,7 @@ impl<S: Source> Medium for ByDigest<S> {
             Some(blob) => Ok((self.source.open(&blob)?, Some(blob.size))),
             None => Err(SourceError::invalid("a layer without a digest")),
         };
-        let scanned = layers::scan(plan, &open, Some(&tables).filter(|_| !request.whole), context)?;
+        let scanned = layers::scan(plan, &open, Some(&tables), context)?;
         let note = tables.note();
         plan.notes.extend(note);
         Ok(scanned)

@@ -45,7 +45,8 @@ pub(super) fn scan<'s>(
             scope.spawn(|| {
                 while let Some((index, layer)) = next().filter(|_| !context.cancel.is_cancelled()) {
                     let what = describe(index, count, layer);
-                    match scan_one(layer, open, tables, context, &what) {
+                    let scanned = scan_one(layer, open, tables, context, &what);
+                    match scanned.map(|scanned| compared(layer, scanned, tables, context, &what)) {
                         Ok(scanned) => {
                             done.lock().unwrap_or_else(PoisonError::into_inner).insert(&layer.location, scanned);
                         }
@@ -85,9 +86,10 @@ fn scan_one<'s>(
     if let Some(scanned) = layer.location.blob().and_then(|blob| known(&blob)) {
         return Ok(scanned);
     }
+    let tables = tables.filter(|_| context.in_part);
     let note = match tables.map(|tables| partial::scan(layer, tables, context, what)).transpose()? {
         Some(PartialRead::Scanned(scanned)) => return Ok(scanned),
-        Some(PartialRead::Whole(why)) => Some(why),
+        Some(PartialRead::Unusable(why)) => Some(format!("read whole: {why}")),
         Some(PartialRead::NotOffered) | None => None,
     };
     let (mut reader, size) = open(&layer.location)?;
@@ -139,6 +141,20 @@ fn scan_one<'s>(
     verify_diff_id(&scanned, layer.diff_id.as_ref(), what)?;
     keep(context, &scanned);
     Ok(scanned)
+}
+
+/// Adds the comparison of a layer's tar with its table of contents, if it has one. A scan by the table has no tar to
+/// compare.
+fn compared(
+    layer: &PlannedLayer,
+    scanned: ScannedLayer,
+    tables: Option<&SociTables<'_>>,
+    context: ScanContext<'_>,
+    what: &str,
+) -> ScannedLayer {
+    let tables = tables.filter(|_| !context.in_part);
+    let comparison = tables.and_then(|tables| partial::compare(layer, tables, &scanned.scan, context, what));
+    ScannedLayer { comparison, ..scanned }
 }
 
 /// The first bytes, enough to detect the compression.

@@ -38,7 +38,7 @@ use unpack::pipe::Cancel;
 use unpack::pool::Pool;
 
 use plan::ImagePlan;
-use scanned::{ScannedLayer, TableOfContents};
+use scanned::{Comparison, ScannedLayer, TableOfContents};
 
 /// A request to read one image, or one per platform.
 #[derive(Debug)]
@@ -60,8 +60,9 @@ pub struct Request {
     pub cache: Arc<ScanCache>,
     /// Variables set at launch, which override the image's.
     pub environment: BTreeMap<String, String>,
-    /// Reads layers whole even where a partial read is possible.
-    pub whole: bool,
+    /// Judges layers by their tables of contents where they have one, and reads only the parts that it needs. Ordinary
+    /// engines ignore these tables and run the tar.
+    pub in_part: bool,
     /// Allows reads that cannot be verified: an engine's image from its folders, and partial reads by a table of
     /// contents that the image does not name.
     pub unverified: bool,
@@ -80,7 +81,7 @@ impl Request {
             options: AccessOptions::default(),
             cache: Arc::default(),
             environment: BTreeMap::new(),
-            whole: false,
+            in_part: false,
             unverified: false,
         })
     }
@@ -156,6 +157,7 @@ impl ImageError {
 struct ScanContext<'a> {
     jobs: NonZeroUsize,
     limits: &'a Limits,
+    in_part: bool,
     cache: &'a ScanCache,
     pool: Option<&'a Pool>,
     progress: &'a dyn Progress,
@@ -169,6 +171,7 @@ pub fn load(request: &Request, progress: &dyn Progress, cancel: &Cancel) -> Resu
     let context = ScanContext {
         jobs: request.jobs,
         limits: &request.limits,
+        in_part: request.in_part,
         cache: &request.cache,
         pool: pool.as_ref(),
         progress,
@@ -196,7 +199,12 @@ fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, source: &str, request: 
             notes.push(format!("layer {}: compression is {is}, but its media type says {says}", index + 1));
         }
         let part = scanned.part.map(|table| part_read(scanned.read, scanned.size, table));
-        notes.extend(part.iter().chain(&scanned.note).map(|note| format!("layer {}: {note}", index + 1)));
+        let comparison = match &scanned.comparison {
+            Some(Comparison::Failed(why)) => Some(format!("its table of contents was not compared with its tar: {why}")),
+            Some(Comparison::Compared(..)) | None => None,
+        };
+        let remarks = part.iter().chain(&comparison).chain(&scanned.note);
+        notes.extend(remarks.map(|note| format!("layer {}: {note}", index + 1)));
         layers.push(LayerSummary {
             digest: scanned.stored.clone(),
             diff_id: planned.diff_id.clone(),
@@ -205,6 +213,7 @@ fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, source: &str, request: 
             read: scanned.read,
             unpacked: scan.unpacked,
             entries: scan.entries.len(),
+            table_of_contents: scanned.part.map(|table| table.form),
             cached: scanned.cached,
             history: planned.history.clone(),
         });

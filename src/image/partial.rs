@@ -1,20 +1,24 @@
-//! Partial reads of layers: only the relevant parts are read, where the layer's format and its medium allow it.
+//! Layers with a table of contents: they can be judged by it, reading only the relevant parts, or their tar can be
+//! compared with it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use crate::layer::scan::{Partly, Ranged, ScanError, is_offered, scan_partly};
+use crate::layer::cache::ScanKey;
+use crate::layer::scan::{LayerScan, Partly, Ranged, ScanError, is_part_of_table, scan_partly, table_format};
+use crate::model::{BlobRef, Digest, Entry, Found, Gap, Hasher, ImagePath};
 
 use super::plan::PlannedLayer;
-use super::scanned::{ScannedLayer, TableOfContents};
+use super::scanned::{Comparison, ScannedLayer, TableOfContents};
 use super::soci::{Binding, SociError, SociTables};
 use super::{ImageError, ScanContext};
 
 /// Outcome of a partial read.
 pub(super) enum PartialRead {
     Scanned(ScannedLayer),
-    /// The layer must be read whole, for this reason.
-    Whole(String),
-    /// The layer does not support partial reads.
+    /// The table cannot be used, for this reason.
+    Unusable(String),
+    /// The layer has no table.
     NotOffered,
 }
 
@@ -37,23 +41,79 @@ pub(super) fn scan(
         threads: context.jobs,
     };
     let failed = |error| ImageError::Layer { layer: what.to_owned(), error };
-    let beside = if is_offered(&ranged) { Ok(None) } else { tables.of(&blob.digest) };
+    let beside = if table_format(&ranged).is_some() { Ok(None) } else { tables.of(&blob.digest) };
     let beside = match beside {
         Ok(beside) => beside,
-        Err(SociError::Unusable(why)) => return Ok(PartialRead::Whole(format!("read whole: {why}"))),
+        Err(SociError::Unusable(why)) => return Ok(PartialRead::Unusable(why)),
         Err(SociError::Fatal(why)) => return Err(failed(ScanError::Piece(why))),
     };
     ranged.ztoc = beside.as_ref().map(|table| &*table.bytes);
-    if !is_offered(&ranged) {
-        return Ok(PartialRead::NotOffered);
-    }
+    let Some(form) = table_format(&ranged) else { return Ok(PartialRead::NotOffered) };
     let is_verified = beside.as_ref().is_none_or(|table| table.binding == Binding::ByImage);
+    let scanned = |scan, read, cached| {
+        let part = Some(TableOfContents { form, is_verified });
+        PartialRead::Scanned(ScannedLayer {
+            read,
+            cached,
+            part,
+            ..ScannedLayer::whole(scan, blob.digest.clone(), blob.size)
+        })
+    };
+    let blob_and_table = BlobRef { digest: digest_of_both(&ranged, &blob.digest), size: blob.size };
+    let key = ScanKey { blob: &blob_and_table, limits: context.limits };
+    if let Some(scan) = context.cache.get(&key) {
+        return Ok(scanned(scan, 0, true));
+    }
     let meter = context.progress.begin(what, Some(blob.size));
     Ok(match scan_partly(&ranged, context.limits, &*meter, context.cancel).map_err(failed)? {
-        Partly::Scanned { scan, read, format } => {
-            let part = Some(TableOfContents { form: format, is_verified });
-            PartialRead::Scanned(ScannedLayer { read, part, ..ScannedLayer::whole(scan, blob.digest, blob.size) })
+        Partly::Scanned { scan, read } => {
+            context.cache.put(&key, &scan);
+            scanned(scan, read, false)
         }
-        Partly::Whole(why) => PartialRead::Whole(format!("read whole: {why}")),
+        Partly::Unusable(why) => PartialRead::Unusable(why),
     })
+}
+
+/// A digest for the scan of a blob by a table, which depends on both: on all annotations, because one of them has the
+/// digest of the layer's own table.
+fn digest_of_both(ranged: &Ranged<'_>, blob: &Digest) -> Digest {
+    let mut hasher = Hasher::sha256();
+    let annotations = ranged.annotations.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]);
+    for bytes in annotations.chain([ranged.ztoc.unwrap_or_default(), blob.as_str().as_bytes()]) {
+        hasher.update(&bytes.len().to_le_bytes());
+        hasher.update(bytes);
+    }
+    hasher.finish()
+}
+
+/// Compares the scan of a layer's tar with the scan by its table of contents; `None` if it has none.
+pub(super) fn compare(
+    layer: &PlannedLayer,
+    tables: &SociTables<'_>,
+    tar: &LayerScan,
+    context: ScanContext<'_>,
+    what: &str,
+) -> Option<Comparison> {
+    match scan(layer, tables, context, &format!("{what}, table of contents")) {
+        Ok(PartialRead::Scanned(ScannedLayer { scan, part: Some(table), .. })) => {
+            Some(Comparison::Compared(table, differences(tar, &scan)))
+        }
+        Ok(PartialRead::Unusable(why)) => Some(Comparison::Failed(why)),
+        Ok(PartialRead::Scanned(_) | PartialRead::NotOffered) => None,
+        Err(error) => Some(Comparison::Failed(error.to_string())),
+    }
+}
+
+/// The paths that two scans of a layer describe differently. Of a path with several entries, the last counts.
+fn differences(tar: &LayerScan, table: &LayerScan) -> Vec<ImagePath> {
+    let (tar, table) = (by_path(tar), by_path(table));
+    let paths: BTreeSet<_> = tar.keys().chain(table.keys()).copied().collect();
+    paths.into_iter().filter(|path| tar.get(path) != table.get(path)).cloned().collect()
+}
+
+type Description<'s> = (&'s Entry, Option<&'s Vec<Result<Found, Gap>>>);
+
+fn by_path(scan: &LayerScan) -> BTreeMap<&ImagePath, Description<'_>> {
+    let described = scan.entries.iter().enumerate().map(|(index, entry)| (&entry.path, (entry, scan.found.get(&index))));
+    described.filter(|(path, _)| !is_part_of_table(path)).collect()
 }

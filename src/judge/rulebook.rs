@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::policy::{NoProfile, Policy, Subject, Today};
+use super::policy::{NoProfile, Policy, PolicyText, Subject, Today};
 use super::rules::{Judgement, Rule, RuleFile, RuleSet, judge};
 use crate::document::{Document, DocumentError, FileError, read_text};
 use crate::facts::Facts;
@@ -45,13 +45,13 @@ impl Rulebook {
     }
 
     /// Adjusts the built-in rules by the profile, then by the policy file, which may name folders with more rules.
-    pub fn new(profile: Option<&str>, policy_file: Option<&Path>) -> Result<Self, RulebookError> {
+    pub fn new(profile: Option<&str>, policy_file: Option<&PolicyText>) -> Result<Self, RulebookError> {
         let mut policy = profile.map_or_else(|| Ok(Ok(Policy::default())), Policy::of_profile)??;
         let mut rules = RuleSet::builtin()?;
         let mut about: Vec<String> = profile.iter().map(|name| format!("the profile {name}")).collect();
         if let Some(file) = policy_file {
             add_file(file, &mut policy, &mut rules)?;
-            about.push(file.display().to_string());
+            about.push(file.path.display().to_string());
         }
         let all = rules.iter().count();
         let rules = policy.apply(rules)?;
@@ -113,16 +113,14 @@ impl Rulebook {
 }
 
 /// Adds a policy file to the policy, and the rules of the folders that it names; their paths are relative to the file.
-fn add_file(file: &Path, policy: &mut Policy, rules: &mut RuleSet) -> Result<(), RulebookError> {
-    let (name, limits) = (file.display().to_string(), Limits::default());
-    let text = read_text(file, &limits)?;
-    let document = Document { name: &name, text: &text };
+fn add_file(file: &PolicyText, policy: &mut Policy, rules: &mut RuleSet) -> Result<(), RulebookError> {
+    let document = file.document();
     policy.add(document)?;
-    let base = file.parent().unwrap_or(Path::new(""));
+    let base = file.path.parent().unwrap_or(Path::new(""));
     for folder in policy.folders() {
         let found = RuleFile::find(&base.join(&folder.value));
         for rule in found.map_err(|error| document.mistake(folder, error.to_string()))? {
-            let text = read_text(&rule.path, &limits)?;
+            let text = read_text(&rule.path, &Limits::default())?;
             rules.add(&rule.id, Document { name: &rule.path.display().to_string(), text: &text })?;
         }
     }

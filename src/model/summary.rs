@@ -42,6 +42,8 @@ pub struct LayerSummary {
     pub unpacked: u64,
     /// Number of entries in the tar.
     pub entries: usize,
+    /// The format of the table of contents that the layer was judged by, such as `eStargz`; `None` if its tar was.
+    pub table_of_contents: Option<&'static str>,
     /// True if the scan came from the cache, so that the layer was not read.
     pub cached: bool,
     /// Build step that created the layer (`created_by` in the history), as the builder recorded it.

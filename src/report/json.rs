@@ -91,6 +91,8 @@ struct LayerJson<'a> {
     unpacked: u64,
     /// Number of entries in the tar.
     entries: usize,
+    /// Format of the table of contents that the layer was judged by; null if its tar was, which ordinary engines run.
+    table_of_contents: Option<&'a str>,
     /// True if the scan came from the cache, which changes nothing else.
     cached: bool,
     /// The build step that made the layer, as the builder wrote it.
@@ -379,6 +381,7 @@ impl<'a> From<&'a LayerSummary> for LayerJson<'a> {
             read: layer.read,
             unpacked: layer.unpacked,
             entries: layer.entries,
+            table_of_contents: layer.table_of_contents,
             cached: layer.cached,
             history: layer.history.as_deref(),
         }

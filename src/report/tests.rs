@@ -88,6 +88,7 @@ fn layer(digit: char, size: u64, history: &str) -> LayerSummary {
         read: size,
         unpacked: size * 5 / 2,
         entries: 1200,
+        table_of_contents: None,
         cached: false,
         history: Some(history.to_owned()),
     }

@@ -99,7 +99,7 @@ fn one(reference: &str, options: &[&str]) -> Told {
 fn every_world_gives_the_same_results() {
     let folders: Vec<_> = WORLDS.iter().map(|world| converted(world, Version::Second, 5000, None).0).collect();
     let references: Vec<_> = folders.iter().map(|folder| format!("oci:{}", folder.path().display())).collect();
-    let (parts, wholes) = (tell(&references, &[]), tell(&references, &["--whole"]));
+    let (parts, wholes) = (tell(&references, &["--in-part"]), tell(&references, &[]));
     for (world, (part, whole)) in WORLDS.iter().zip(parts.iter().zip(&wholes)) {
         assert_eq!(part.0, whole.0, "{world}");
         let notes = part.2.iter().filter(|note| note.ends_with(" kB read (SOCI)")).count();
@@ -114,10 +114,10 @@ fn a_registry_sends_only_the_requested_ranges() {
     for version in [Version::Second, Version::FirstListed, Version::FirstTagged] {
         let (folder, index) = converted("good", version, 1 << 20, Some(&noise()));
         let (image, sent) = registry(folder.path().to_owned(), true);
-        let whole = one(&image, &["--whole", "--unverified"]);
+        let whole = one(&image, &["--unverified"]);
         let size: u64 = whole.1.iter().map(|(_, size)| size).sum();
         assert!(sent.swap(0, Ordering::SeqCst) >= size);
-        let options: &[&str] = if version == Version::Second { &[] } else { &["--unverified"] };
+        let options: &[&str] = if version == Version::Second { &["--in-part"] } else { &["--in-part", "--unverified"] };
         let part = one(&image, options);
         let bytes = sent.swap(0, Ordering::SeqCst);
         assert_eq!(part.0, whole.0);
@@ -131,7 +131,7 @@ fn a_registry_sends_only_the_requested_ranges() {
         let said = format!("by the SOCI index {} are not verified", index["digest"].as_str().unwrap());
         assert!(part.2.iter().any(|note| note.contains(&said)), "{:?}", part.2);
         // Without --unverified, the index is not used.
-        let careful = one(&image, &[]);
+        let careful = one(&image, &["--in-part"]);
         assert_eq!(careful.0, whole.0);
         assert!(careful.1.iter().all(|(read, size)| read == size) && careful.2.is_empty(), "{careful:?}");
     }
@@ -146,7 +146,7 @@ fn a_missing_or_wrong_index_is_reported_once() {
     fs::remove_file(&place).unwrap();
     let (image, _) = registry(folder.path().to_owned(), true);
     for reference in [&reference, &image] {
-        let part = one(reference, &[]);
+        let part = one(reference, &["--in-part"]);
         assert!(part.1.iter().all(|(read, size)| read == size));
         assert_eq!(part.2.len(), 1, "{:?}", part.2);
         assert!(part.2[0].starts_with("the SOCI index cannot be used: "), "{:?}", part.2);
@@ -165,7 +165,7 @@ fn a_missing_or_wrong_index_is_reported_once() {
         *other.pointer_mut(key).unwrap() = value.into();
         rename(folder.path(), &index, &other, version);
         let (image, _) = registry(folder.path().to_owned(), true);
-        let part = one(&image, &["--unverified"]);
+        let part = one(&image, &["--in-part", "--unverified"]);
         assert!(part.1.iter().all(|(read, size)| read == size));
         assert!(part.2.len() == 1 && part.2[0].contains(why), "{:?}", part.2);
     }
@@ -175,7 +175,7 @@ fn a_missing_or_wrong_index_is_reported_once() {
 fn a_registry_without_ranges_is_read_whole_with_a_note() {
     let (folder, _) = converted("good", Version::Second, 5000, None);
     let (image, _) = registry(folder.path().to_owned(), false);
-    let (_, layers, notes) = one(&image, &[]);
+    let (_, layers, notes) = one(&image, &["--in-part"]);
     assert!(layers.iter().all(|(read, size)| read == size), "{layers:?}");
     let why = "read whole: its SOCI table cannot be used: its source only provides whole blobs";
     assert_eq!(notes.iter().filter(|note| note.contains(why)).count(), layers.len(), "{notes:?}");
@@ -198,7 +198,7 @@ fn rename(path: &Path, index: &Value, other: &Value, version: Version) {
 }
 
 fn fails(reference: &str, why: &str) {
-    let output = run(&["check", reference], None);
+    let output = run(&["check", "--in-part", reference], None);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(stderr(&output).contains(why), "{}", stderr(&output));
     assert_eq!(output.stdout, b"", "no verdict");
@@ -208,7 +208,7 @@ fn fails(reference: &str, why: &str) {
 fn a_missing_or_large_ztoc_is_skipped_and_a_damaged_one_is_fatal() {
     let (folder, index) = converted("good", Version::Second, 5000, None);
     let reference = format!("oci:{}", folder.path().display());
-    let part = one(&reference, &["--limit", "toc=100000"]);
+    let part = one(&reference, &["--in-part", "--limit", "toc=100000"]);
     let why = "its SOCI table cannot be used: it has ";
     let large = part.2.iter().filter(|note| note.contains(why) && note.contains("raise it with --limit toc=N")).count();
     let whole = part.1.iter().filter(|(read, size)| read == size).count();
@@ -223,7 +223,7 @@ fn a_missing_or_large_ztoc_is_skipped_and_a_damaged_one_is_fatal() {
     fails(&reference, "(sha256:");
     fails(&reference, "reading its SOCI table: blob sha256:");
     fs::remove_file(&place).unwrap();
-    let part = one(&reference, &[]);
+    let part = one(&reference, &["--in-part"]);
     assert!(
         part.2.iter().any(|note| note.contains("layer 1: read whole: its SOCI table cannot be fetched: ")),
         "{:?}",

@@ -397,12 +397,13 @@ pub(super) struct ReadingArgs {
     /// Number of layers to read in parallel [default: the number of CPUs]
     #[arg(short, long, value_name = "N", help_heading = "Image")]
     pub(super) jobs: Option<NonZeroUsize>,
-    /// Read every layer completely and verify its digest
+    /// Judge layers by their tables of contents, and read only the parts that matter
     ///
-    /// By default a layer with a table of contents (eStargz, zstd:chunked, SOCI) is read in part, and only these parts
-    /// are verified. Use --whole for untrusted images: a table of contents can list other files than the tar.
+    /// Applies to layers with a table of contents (eStargz, zstd:chunked, SOCI). Ordinary engines run the tar, and a
+    /// table can list other files: use this for images that you trust. Without it, every layer is read to its end, and
+    /// its table is compared with the tar.
     #[arg(long, help_heading = "Image")]
-    pub(super) whole: bool,
+    pub(super) in_part: bool,
     /// Allow faster ways to read layers that cannot be verified
     ///
     /// An image of a local engine is read from the engine's own folders (overlay2, requires root), and an image of a

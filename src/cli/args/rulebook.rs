@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::judge::{Rulebook, RulebookError};
+use crate::judge::{ImagePatterns, PolicyText, Rulebook, RulebookError};
 
 use crate::cli::CliError;
 
@@ -27,16 +27,43 @@ pub(in crate::cli) struct RulebookArgs {
 }
 
 impl RulebookArgs {
-    /// Loads the selected rules.
+    /// Reads the policy file, and loads the selected rules.
     pub(in crate::cli) fn open(&self) -> Result<Rulebook, CliError> {
+        self.read()?.open()
+    }
+
+    /// Reads the policy file.
+    pub(in crate::cli) fn read(&self) -> Result<RulebookSource, CliError> {
         let file = match &self.config {
             Some(file) => Some(file.clone()),
             None if self.no_config => None,
             None => std::env::current_dir().ok().and_then(|folder| Rulebook::policy_file(&folder)),
         };
-        Rulebook::new(self.profile.as_deref(), file.as_deref()).map_err(|error| match error {
+        let policy = file.map(|file| PolicyText::read(&file)).transpose();
+        let policy = policy.map_err(|error| CliError::Rulebook(error.into()))?;
+        Ok(RulebookSource { profile: self.profile.clone(), policy })
+    }
+}
+
+/// A profile, and a policy file that was read.
+#[derive(Debug, Default)]
+pub(in crate::cli) struct RulebookSource {
+    profile: Option<String>,
+    policy: Option<PolicyText>,
+}
+
+impl RulebookSource {
+    /// Loads the selected rules.
+    pub(in crate::cli) fn open(&self) -> Result<Rulebook, CliError> {
+        Rulebook::new(self.profile.as_deref(), self.policy.as_ref()).map_err(|error| match error {
             RulebookError::Profile(error) => CliError::Usage(format!("--profile: {error}")),
             error => CliError::Rulebook(error),
         })
+    }
+
+    /// Names of images to judge by their tables of contents.
+    pub(in crate::cli) fn in_part(&self) -> Result<ImagePatterns, CliError> {
+        let patterns = self.policy.as_ref().map(PolicyText::in_part).transpose();
+        Ok(patterns.map_err(|error| CliError::Rulebook(error.into()))?.unwrap_or_default())
     }
 }

@@ -92,7 +92,7 @@ fn facts_of(files: &[(&str, &str)], environment: &[(&str, &str)], launch: &[Sett
     let rootfs = RootFs::fold(vec![Arc::new(layer)], &Limits::default());
     let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let config = ImageConfig { environment, user: "trainer".to_owned(), ..ImageConfig::default() };
-    Facts::collect(&FactInputs { rootfs: &rootfs, config: Some(&config), launch })
+    Facts::collect(&FactInputs { rootfs: &rootfs, layers: &[], config: Some(&config), launch })
 }
 
 fn told(facts: &Facts, key: &Definition) -> Vec<String> {

@@ -51,6 +51,7 @@ fn image(history: &[&str]) -> ImageSummary {
         read: 0,
         unpacked: 0,
         entries: 0,
+        table_of_contents: None,
         cached: false,
         history: Some((*history).to_owned()),
     };

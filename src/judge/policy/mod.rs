@@ -3,7 +3,9 @@
 
 mod baseline;
 mod file;
+mod images;
 mod pattern;
+mod text;
 mod waiver;
 
 use crate::document::{Document, DocumentError, Spanned, shipped, suggestion};
@@ -12,6 +14,8 @@ use crate::model::Severity;
 
 pub use baseline::Baseline;
 pub use file::schema;
+pub use images::ImagePatterns;
+pub use text::PolicyText;
 pub use waiver::{Subject, Today};
 
 use file::{PolicyFile, Requirement, RuleLevel};

@@ -1,6 +1,5 @@
 //! Waivers: findings accepted for a stated reason and a limited time.
 
-use globset::{Glob, GlobMatcher};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -10,6 +9,7 @@ use crate::judge::rules::{Judgement, Outcome, Problem, Waived};
 use crate::model::{Digest, DigestError};
 
 use super::file::WaiverEntry;
+use super::images::ImagePatterns;
 use super::pattern::RulePattern;
 
 /// The date that decides which waivers have expired.
@@ -42,7 +42,7 @@ pub struct Subject<'i> {
 pub(super) struct Waiver {
     pub(super) rule: Spanned<String>,
     reason: String,
-    images: Vec<GlobMatcher>,
+    images: ImagePatterns,
     digest: Option<Digest>,
     fingerprint: Option<String>,
     unknown: bool,
@@ -66,7 +66,7 @@ impl Waiver {
             digest.value.parse().map_err(|error: DigestError| document.mistake(digest, error.to_string()))
         };
         Ok(Self {
-            images: entry.images.iter().flatten().map(|text| glob(text, document)).collect::<Result<_, _>>()?,
+            images: ImagePatterns::read(entry.images.as_deref().unwrap_or_default(), document)?,
             digest: entry.digest.as_ref().map(digest).transpose()?,
             fingerprint: entry.fingerprint.map(|text| fingerprint(text, document)).transpose()?,
             expires: expiry(&entry.expires, document)?,
@@ -78,8 +78,7 @@ impl Waiver {
     }
 
     fn is_for(&self, image: &Subject<'_>) -> bool {
-        let named = self.images.is_empty()
-            || image.names.iter().any(|name| self.images.iter().any(|pattern| pattern.is_match(name)));
+        let named = self.images.is_empty() || image.names.iter().any(|name| self.images.matches(name));
         named && self.digest.as_ref().is_none_or(|digest| image.digests.contains(&Some(digest.as_str())))
     }
 
@@ -123,15 +122,6 @@ impl Waiver {
     fn is_expired(&self, today: Today) -> bool {
         self.expires.is_some_and(|last| last < today.0)
     }
-}
-
-fn glob(text: &Spanned<String>, document: Document<'_>) -> Result<GlobMatcher, DocumentError> {
-    if text.value.is_empty() {
-        return Err(document.mistake(text, "an empty pattern matches no image"));
-    }
-    let glob =
-        Glob::new(&text.value).map_err(|error| document.mistake(text, format!("invalid pattern: {}", error.kind())))?;
-    Ok(glob.compile_matcher())
 }
 
 fn fingerprint(text: Spanned<String>, document: Document<'_>) -> Result<String, DocumentError> {

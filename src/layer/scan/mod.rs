@@ -31,7 +31,7 @@ pub use error::ScanError;
 pub use fatbin::gpu_code;
 pub use folder::scan_folder;
 pub use overlay::scan_overlay;
-pub use partial::{Annotations, OpenRange, Partly, Ranged, is_offered, scan_partly};
+pub use partial::{Annotations, OpenRange, Partly, Ranged, is_part_of_table, scan_partly, table_format};
 
 /// All extractors: each has one file of this folder and one line here.
 const EXTRACTORS: &[Extractor] = &[

@@ -54,7 +54,7 @@ fn read(server: &Server, cache: &Arc<ScanCache>) -> Image {
     let authfile = folder.path().join("auth.json");
     std::fs::write(&authfile, "{}").unwrap();
     let request = Request {
-        whole: false,
+        in_part: false,
         unverified: false,
         reference: format!("docker://{}/a/b:1", server.host()).parse().unwrap(),
         text: "image".to_owned(),

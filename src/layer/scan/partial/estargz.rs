@@ -17,7 +17,7 @@ const TOC_DIGEST: &str = "containerd.io/snapshot/stargz/toc.digest";
 const TOC: &str = "stargz.index.json";
 
 /// Files in the root that belong to the format and not to the image.
-const OWN: &[&str] = &[TOC, ".prefetch.landmark", ".no.prefetch.landmark"];
+pub(super) const OWN: &[&str] = &[TOC, ".prefetch.landmark", ".no.prefetch.landmark"];
 
 const FOOTER: u64 = 51;
 

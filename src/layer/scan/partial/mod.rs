@@ -25,7 +25,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::model::{Digest, Entry, Found, Gap, Limits, Meter};
+use crate::model::{Digest, Entry, Found, Gap, ImagePath, Limits, Meter};
 use unpack::pipe::Cancel;
 
 use super::extract::look;
@@ -96,11 +96,9 @@ pub enum Partly {
         scan: LayerScan,
         /// Bytes of the blob that were read.
         read: u64,
-        /// Format of its table.
-        format: &'static str,
     },
-    /// The layer must be read whole, for this reason.
-    Whole(String),
+    /// The table cannot be used, for this reason.
+    Unusable(String),
 }
 
 /// Reason why a table cannot be used.
@@ -121,9 +119,14 @@ impl From<io::Error> for PartialError {
     }
 }
 
-/// Returns true if the layer's annotations, or a zTOC, offer a partial read.
-pub fn is_offered(blob: &Ranged<'_>) -> bool {
-    FORMATS.iter().any(|format| (format.promised)(blob))
+/// The name of the format of the table that the layer's annotations, or a zTOC, offer.
+pub fn table_format(blob: &Ranged<'_>) -> Option<&'static str> {
+    FORMATS.iter().find(|format| (format.promised)(blob)).map(|format| format.name)
+}
+
+/// Returns true for a file of a layer that belongs to the table's format, so that the table does not list it.
+pub fn is_part_of_table(path: &ImagePath) -> bool {
+    estargz::OWN.iter().any(|own| *path == ImagePath::from(*own))
 }
 
 /// Scans a layer with its table of contents.
@@ -134,12 +137,12 @@ pub fn scan_partly<'a>(
     cancel: &'a Cancel,
 ) -> Result<Partly, ScanError> {
     let Some(format) = FORMATS.iter().find(|format| (format.promised)(blob)) else {
-        return Ok(Partly::Whole("it has no table of contents".to_owned()));
+        return Ok(Partly::Unusable("it has no table of contents".to_owned()));
     };
     let toc = match (format.table)(blob, limits) {
         Ok(toc) => toc,
         Err(PartialError::Unusable(why)) => {
-            return Ok(Partly::Whole(format!("its {} table cannot be used: {why}", format.name)));
+            return Ok(Partly::Unusable(format!("its {} table cannot be used: {why}", format.name)));
         }
         Err(PartialError::Fatal(error)) => return Err(error),
     };
@@ -151,7 +154,7 @@ pub fn scan_partly<'a>(
     let unpacked = entries.iter().map(|entry| entry.size).sum();
     let scan =
         LayerScan { compression: format.compression, unpacked, diff_id: None, entries, found, ambiguities: None };
-    Ok(Partly::Scanned { scan, read: toc.read + read, format: format.name })
+    Ok(Partly::Scanned { scan, read: toc.read + read })
 }
 
 /// Findings by index of the member.

@@ -152,7 +152,7 @@ fn damage_is_reported_with_file_chunk_and_position() {
             match part(&damaged, &Limits::default()).0 {
                 // Unused bytes may be damaged: tar headers, which the table repeats, and skipped ranges.
                 Ok(Partly::Scanned { scan, .. }) => assert_eq!(scan.found, by_index(&expected, &scan)),
-                Ok(Partly::Whole(why)) => assert!(why.contains("footer"), "{why}"),
+                Ok(Partly::Unusable(why)) => assert!(why.contains("footer"), "{why}"),
                 Err(error) => told.push(error.to_string()),
             }
         }
@@ -210,13 +210,13 @@ fn an_invalid_table_is_not_used() {
         for (edit, expected) in &cases {
             let layer = convert(&tar(), form, 1 << 20, edit);
             match part(&layer, &Limits::default()).0 {
-                Ok(Partly::Whole(why)) => assert!(why.contains(expected), "{why} / {expected}"),
+                Ok(Partly::Unusable(why)) => assert!(why.contains(expected), "{why} / {expected}"),
                 other => panic!("{expected}: {other:?}"),
             }
         }
         let layer = convert(&tar(), form, 1 << 20, &|_| {});
         for limits in [Limits { toc: 100, ..Limits::default() }, Limits { entries: 3, ..Limits::default() }] {
-            let Ok(Partly::Whole(why)) = part(&layer, &limits).0 else { panic!("{limits:?}") };
+            let Ok(Partly::Unusable(why)) = part(&layer, &limits).0 else { panic!("{limits:?}") };
             assert!(why.contains("--limit"), "{why}");
         }
     }
@@ -261,7 +261,7 @@ fn random_numbers_in_a_table_cause_no_panic_and_no_wrong_findings() {
                         "{key} {number}"
                     );
                 }
-                Ok(Partly::Whole(_)) => became[1] += 1,
+                Ok(Partly::Unusable(_)) => became[1] += 1,
                 Err(ScanError::Piece(_)) => became[2] += 1,
                 Err(other) => panic!("{other}"),
             }
@@ -330,6 +330,6 @@ fn a_medium_without_ranges_is_read_whole() {
         threads: NonZeroUsize::new(3).unwrap(),
     };
     let meter = NoProgress.begin("layer", None);
-    let Ok(Partly::Whole(why)) = scan_partly(&blob, &Limits::default(), &*meter, &Cancel::default()) else { panic!() };
+    let Ok(Partly::Unusable(why)) = scan_partly(&blob, &Limits::default(), &*meter, &Cancel::default()) else { panic!() };
     assert!(why.contains("only provides whole blobs"), "{why}");
 }

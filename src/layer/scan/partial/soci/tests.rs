@@ -59,8 +59,8 @@ fn whole(blob: &[u8]) -> LayerScan {
 }
 
 fn assert_same(blob: &[u8], ztoc: &[u8]) {
-    let Ok(Partly::Scanned { scan, read, format }) = part(blob, ztoc, &Limits::default()) else { panic!() };
-    assert!(format == "SOCI" && read > 0);
+    let Ok(Partly::Scanned { scan, read }) = part(blob, ztoc, &Limits::default()) else { panic!() };
+    assert!(read > 0);
     assert_eq!(LayerScan { unpacked: scan.unpacked, ambiguities: None, ..whole(blob) }, scan);
 }
 
@@ -155,7 +155,7 @@ fn damage_is_always_reported() {
         match part(&blob, ZTOC, &Limits::default()) {
             // Only bytes that no extractor needs may be damaged.
             Ok(Partly::Scanned { scan, .. }) => assert_eq!(scan.found, by_index(&expected, &scan)),
-            Ok(Partly::Whole(why)) => assert!(why.contains("does not begin with a gzip header"), "{why}"),
+            Ok(Partly::Unusable(why)) => assert!(why.contains("does not begin with a gzip header"), "{why}"),
             Err(error) => {
                 let text = error.to_string();
                 assert!(text.contains(": the chunk of ") && text.contains("its span has the digest sha256:"), "{text}");
@@ -173,7 +173,7 @@ fn a_truncated_blob_is_damage() {
     let mut ztoc = ztoc;
     ztoc.packed = i64::try_from(size).unwrap() - 3000;
     let text = match part(&blob[..size - 3000], &ztoc.bytes(), &Limits::default()) {
-        Ok(Partly::Whole(why)) => why,
+        Ok(Partly::Unusable(why)) => why,
         Err(error) => error.to_string(),
         other => panic!("{other:?}"),
     };
@@ -223,7 +223,7 @@ fn an_invalid_ztoc_is_not_used() {
         let (blob, mut ztoc) = convert(&tar(), 40_000);
         edit(&mut ztoc);
         match part(&blob, &ztoc.bytes(), &Limits::default()) {
-            Ok(Partly::Whole(why)) if !expected.is_empty() => {
+            Ok(Partly::Unusable(why)) if !expected.is_empty() => {
                 assert!(
                     why.starts_with("its SOCI table cannot be used: ") && why.contains(expected),
                     "{why} / {expected}"
@@ -237,7 +237,7 @@ fn an_invalid_ztoc_is_not_used() {
     let (blob, ztoc) = convert(&tar(), 40_000);
     let (few, little) = (Limits { entries: 3, ..Limits::default() }, Limits { unpacked: 1000, ..Limits::default() });
     for limits in [few, little] {
-        let Ok(Partly::Whole(why)) = part(&blob, &ztoc.bytes(), &limits) else { panic!("{limits:?}") };
+        let Ok(Partly::Unusable(why)) = part(&blob, &ztoc.bytes(), &limits) else { panic!("{limits:?}") };
         assert!(why.contains("--limit"), "{why}");
     }
 }
@@ -248,7 +248,7 @@ fn a_medium_without_ranges_is_read_whole() {
     let open = |_: Range<u64>| Ok(None);
     let (size, threads) = (LAYER.len() as u64, NonZeroUsize::MIN);
     let ranged = Ranged { annotations: &annotations, ztoc: Some(ZTOC), size, open: &open, cost: 0, threads };
-    let Ok(Partly::Whole(why)) = scan_partly(&ranged, &Limits::default(), &*meter, &cancel) else { panic!() };
+    let Ok(Partly::Unusable(why)) = scan_partly(&ranged, &Limits::default(), &*meter, &cancel) else { panic!() };
     assert!(why.contains("only provides whole blobs"), "{why}");
 }
 
@@ -352,7 +352,7 @@ proptest! {
         }
         match part(blob, &bytes, &Limits::default()) {
             Ok(Partly::Scanned { scan, .. }) => assert_believed(before, &bytes, &scan, expected),
-            Ok(Partly::Whole(why)) => prop_assert!(why.starts_with("its SOCI table cannot be used: "), "{why}"),
+            Ok(Partly::Unusable(why)) => prop_assert!(why.starts_with("its SOCI table cannot be used: "), "{why}"),
             Err(ScanError::Piece(_) | ScanError::Limit(_)) => {}
             Err(other) => panic!("{other}"),
         }

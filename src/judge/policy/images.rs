@@ -1,0 +1,35 @@
+//! Patterns for the names of images.
+
+use globset::{Glob, GlobMatcher};
+
+use crate::document::{Document, DocumentError, Spanned};
+
+/// Patterns in which `*` stands for any characters, slashes too.
+#[derive(Clone, Debug, Default)]
+pub struct ImagePatterns(Vec<GlobMatcher>);
+
+impl ImagePatterns {
+    /// Compiles the patterns of a policy.
+    pub(super) fn read(texts: &[Spanned<String>], document: Document<'_>) -> Result<Self, DocumentError> {
+        texts.iter().map(|text| glob(text, document)).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Returns true if there is no pattern.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns true if a pattern matches the whole name.
+    pub fn matches(&self, name: &str) -> bool {
+        self.0.iter().any(|pattern| pattern.is_match(name))
+    }
+}
+
+fn glob(text: &Spanned<String>, document: Document<'_>) -> Result<GlobMatcher, DocumentError> {
+    if text.value.is_empty() {
+        return Err(document.mistake(text, "an empty pattern matches no image"));
+    }
+    let glob =
+        Glob::new(&text.value).map_err(|error| document.mistake(text, format!("invalid pattern: {}", error.kind())))?;
+    Ok(glob.compile_matcher())
+}
