@@ -1,9 +1,9 @@
 //! `ncclcheck explain`.
 
-use crate::document::suggestion;
 use crate::facts::key::{self, KEYS};
 use crate::facts::{describe_variable, variable_names};
 use crate::judge::rules::RuleSet;
+use crate::model::suggestion;
 use crate::probe::find_symptoms;
 use crate::report::pages;
 

@@ -72,7 +72,9 @@ impl ImagesPlan {
         let rulebook = check.rulebook.read()?;
         let trusted = rulebook.in_part()?;
         let requests = plan.requests.into_iter().map(|request| Request {
-            in_part: request.in_part || trusted.matches(&request.text) || trusted.matches(&request.reference.to_string()),
+            in_part: request.in_part
+                || trusted.matches(&request.text)
+                || trusted.matches(&request.reference.to_string()),
             ..request
         });
         Ok(Self { requests: requests.collect(), hosts, fail_on, dockerfile, rulebook, ..plan })

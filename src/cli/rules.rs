@@ -4,12 +4,11 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use crate::document::{Document, read_text, suggestion};
+use crate::document::{Document, read_text};
 use crate::facts::key::KEYS;
 use crate::judge::policy::{self, Profile};
 use crate::judge::rules::{self, RuleFile, RuleSet, Trial};
-use crate::model::Environment;
-use crate::model::Limits;
+use crate::model::{Environment, Limits, suggestion};
 use crate::report::{self, pages};
 
 use super::args::{DocsArgs, RulesCommand, SchemaArgs, SchemaOf, ShowArgs, TestArgs};

@@ -14,6 +14,8 @@ use serde::de::DeserializeOwned;
 use serde_yaml::Location;
 pub(crate) use serde_yaml::Spanned;
 
+use crate::model::suggestion;
+
 pub(crate) use entries::Entries;
 pub(crate) use file::{FileError, read_text};
 pub(crate) use node::YamlNode;
@@ -241,18 +243,6 @@ fn choice(message: &str) -> Option<(&str, Vec<&str>)> {
     let right = right.strip_prefix("one of ").unwrap_or(right);
     let words = right.split([',', ' ']).map(|word| word.trim_matches('`'));
     Some((wrong, words.filter(|word| !word.is_empty() && *word != "or").collect()))
-}
-
-/// Returns the nearest name within one edit of `wrong`, or within one edit per three letters.
-pub(crate) fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    let allowed = (wrong.chars().count() / 3).max(1);
-    let distances = names.map(|name| (strsim::osa_distance(wrong, name), name));
-    distances.filter(|(distance, _)| *distance <= allowed).min().map(|(_, name)| name)
-}
-
-/// Returns `did you mean …?` if there is a [`nearest`] name.
-pub(crate) fn suggestion<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<String> {
-    nearest(wrong, names).map(|name| format!("did you mean {name}?"))
 }
 
 #[cfg(test)]

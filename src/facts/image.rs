@@ -54,14 +54,12 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     });
     facts.insert(key::IMAGE_OS, os);
 
-    let by_table = context.layers.iter().enumerate().filter_map(|(index, layer)| {
-        layer.table_of_contents.map(|format| format!("layer {} ({format})", index + 1))
-    });
+    let by_table =
+        context.layers.iter().enumerate().filter_map(|(index, layer)| {
+            layer.table_of_contents.map(|format| format!("layer {} ({format})", index + 1))
+        });
     let by_table: Vec<_> = by_table.collect();
-    facts.insert(
-        key::IMAGE_TABLES_OF_CONTENTS,
-        if by_table.is_empty() { Fact::Absent } else { Fact::known(by_table) },
-    );
+    facts.insert(key::IMAGE_TABLES_OF_CONTENTS, if by_table.is_empty() { Fact::Absent } else { Fact::known(by_table) });
 
     let config = || match context.config {
         Some(config) => Fact::known(config),

@@ -42,11 +42,12 @@ pub(super) fn spoken_of(product: &str) -> Option<(&'static str, Arch, Class)> {
     found.and_then(|(name, models)| Some((name.as_str(), models.arch.parse().ok()?, models.market)))
 }
 
-/// All model names, comma-separated, for messages.
-pub(super) fn names() -> String {
+/// The model name that was meant, or else all that a description can name, for messages.
+pub(super) fn suggestion(wrong: &str) -> String {
     let mut names: Vec<&str> = TABLE.iter().flat_map(|models| &models.names).map(String::as_str).collect();
     names.sort_unstable();
-    names.join(", ")
+    crate::model::suggestion(wrong, names.iter().copied())
+        .unwrap_or_else(|| format!("available: an architecture such as sm_90, or one of {}", names.join(", ")))
 }
 
 #[cfg(test)]

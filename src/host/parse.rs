@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use crate::model::{Arch, Fabric, Gpu, Host, Nic, Version};
+use crate::model::{Arch, Fabric, Gpu, Host, Nic, Version, suggestion_or_all};
 
 use super::models;
 
@@ -14,7 +14,7 @@ pub enum HostError {
     #[error("'{0}' is not KEY=VALUE, such as driver=550.54 or gpu=h100x8")]
     NoPair(String),
     /// An unknown key.
-    #[error("unknown key '{0}'; available: {keys}", keys = Host::KEYS.join(", "))]
+    #[error("unknown key '{0}'; {valid}", valid = suggestion_or_all(.0, Host::KEYS.iter().copied()))]
     Key(String),
     /// A repeated key.
     #[error("duplicate key '{0}'")]
@@ -30,10 +30,10 @@ pub enum HostError {
         such: &'static str,
     },
     /// An unknown GPU model.
-    #[error("unknown GPU '{0}'; available: an architecture such as sm_90, or one of {names}", names = models::names())]
+    #[error("unknown GPU '{0}'; {valid}", valid = models::suggestion(.0))]
     Gpu(String),
     /// An unknown name.
-    #[error("invalid {key}={value}; available: {names}", names = names.join(", "))]
+    #[error("invalid {key}={value}; {valid}", valid = suggestion_or_all(value, names.iter().copied()))]
     Name {
         /// The key.
         key: String,
@@ -225,11 +225,12 @@ mod tests {
         for (text, why) in [
             ("", "'' is not KEY=VALUE"),
             ("driver=550.54,h100", "'h100' is not KEY=VALUE"),
-            ("drvier=550.54", "unknown key 'drvier'; available: name, driver"),
+            ("drvier=550.54", "unknown key 'drvier'; did you mean driver?"),
             ("driver=550.54,driver=535.1", "duplicate key 'driver'"),
             ("driver=550", "invalid version driver=550: expected a version such as 550.54.15"),
             ("driver=r550.54", "invalid version"),
-            ("gpu=h1000", "unknown GPU 'h1000'; available: an architecture such as sm_90, or one of a10, a100"),
+            ("gpu=h1000", "unknown GPU 'h1000'; did you mean h100?"),
+            ("gpu=tpu", "unknown GPU 'tpu'; available: an architecture such as sm_90, or one of a10, a100"),
             ("gpu=h100x0", "unknown GPU"),
             ("gpu=sm_90a", "unknown GPU"),
             ("gpu=h100,fabric=nvlink", "invalid fabric=nvlink; available: nvswitch, pcie"),

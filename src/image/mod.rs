@@ -200,7 +200,9 @@ fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, source: &str, request: 
         }
         let part = scanned.part.map(|table| part_read(scanned.read, scanned.size, table));
         let comparison = match &scanned.comparison {
-            Some(Comparison::Failed(why)) => Some(format!("its table of contents was not compared with its tar: {why}")),
+            Some(Comparison::Failed(why)) => {
+                Some(format!("its table of contents was not compared with its tar: {why}"))
+            }
             Some(Comparison::Compared(..)) | None => None,
         };
         let remarks = part.iter().chain(&comparison).chain(&scanned.note);

@@ -114,6 +114,7 @@ fn differences(tar: &LayerScan, table: &LayerScan) -> Vec<ImagePath> {
 type Description<'s> = (&'s Entry, Option<&'s Vec<Result<Found, Gap>>>);
 
 fn by_path(scan: &LayerScan) -> BTreeMap<&ImagePath, Description<'_>> {
-    let described = scan.entries.iter().enumerate().map(|(index, entry)| (&entry.path, (entry, scan.found.get(&index))));
+    let described =
+        scan.entries.iter().enumerate().map(|(index, entry)| (&entry.path, (entry, scan.found.get(&index))));
     described.filter(|(path, _)| !is_part_of_table(path)).collect()
 }

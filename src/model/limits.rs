@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::suggestion_or_all;
+
 /// Declares the limits: name, type, default, meaning.
 macro_rules! limits {
     ($($(#[doc = $about:literal])+ $field:ident: $type:ty = $default:expr;)*) => {
@@ -79,7 +81,7 @@ limits! {
 #[non_exhaustive]
 pub enum LimitError {
     /// An unknown limit.
-    #[error("unknown limit '{0}'; available: {names}", names = Limits::NAMES.join(", "))]
+    #[error("unknown limit '{0}'; {valid}", valid = suggestion_or_all(.0, Limits::NAMES.iter().copied()))]
     Name(String),
     /// A value that is not an integer of the limit's type.
     #[error("invalid value '{1}' for the limit {0}: expected a whole number")]
@@ -122,7 +124,9 @@ mod tests {
         let mut limits = Limits::default();
         limits.set("entries", "5").unwrap();
         assert_eq!(limits.entries, 5);
-        assert!(limits.set("entires", "5").unwrap_err().to_string().contains("available: document, nesting"));
+        let error = |name: &str| Limits::default().set(name, "5").unwrap_err().to_string();
+        assert_eq!(error("entires"), "unknown limit 'entires'; did you mean entries?");
+        assert!(error("").starts_with("unknown limit ''; available: document, nesting"));
         assert_eq!(
             limits.set("path", "-1").unwrap_err().to_string(),
             "invalid value '-1' for the limit path: expected a whole number"

@@ -4,6 +4,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::suggestion_or_all;
+
 /// The party that must fix a finding. A bad image must not drain a node, and bad flags must not cause an image rebuild.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -36,6 +38,6 @@ impl FromStr for Owner {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|owner| owner.name() == text);
-        found.ok_or_else(|| format!("unknown owner '{text}'; available: {}", Self::ALL.map(Self::name).join(", ")))
+        found.ok_or_else(|| format!("unknown owner '{text}'; {}", suggestion_or_all(text, Self::ALL.map(Self::name))))
     }
 }

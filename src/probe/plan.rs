@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::model::suggestion_or_all;
+
 use super::steps::{self, StepRow};
 
 /// A plan. The program has defaults for fields that are left out.
@@ -83,7 +85,8 @@ impl ProbePlan {
     /// step.
     pub fn new(steps: &[String]) -> Result<Self, String> {
         if let Some(odd) = steps.iter().find(|step| steps::rows().iter().all(|row| row.name != **step)) {
-            return Err(format!("unknown step '{odd}'; available: {}", steps::names()));
+            let names = steps::rows().iter().map(|row| &*row.name);
+            return Err(format!("unknown step '{odd}'; {}", suggestion_or_all(odd, names)));
         }
         if steps.is_empty() {
             return Ok(Self::default_steps());

@@ -35,11 +35,6 @@ pub fn rows() -> &'static [StepRow] {
     &ROWS
 }
 
-/// The names of all steps, separated by commas.
-pub fn names() -> String {
-    ROWS.iter().map(|row| row.name.as_str()).collect::<Vec<_>>().join(", ")
-}
-
 /// One line of help for each step.
 pub fn help() -> String {
     let width = ROWS.iter().map(|row| row.name.len()).max().unwrap_or_default();

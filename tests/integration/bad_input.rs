@@ -50,7 +50,7 @@ fn paths_and_names() {
     refused(&["--format", "pdf", "x"], None, &["available formats: human, json"]);
     refused(&["-o", "json", "x"], None, &["help: write --format json, or -o ./json"]);
     refused(&["--severity", "high", "x"], None, &["a similar argument exists: '--fail-on'"]);
-    refused(&["--limit", "entires=1", "x"], None, &["unknown limit 'entires'; available: document,"]);
+    refused(&["--limit", "entires=1", "x"], None, &["unknown limit 'entires'; did you mean entries?"]);
     refused(
         &["--limit", "entries=3", world("good").to_str().unwrap()],
         None,

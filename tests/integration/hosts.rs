@@ -73,7 +73,7 @@ fn an_invalid_host_is_a_usage_error() {
     let output = run(&["check", "--host", "gpu=h1000", "x.tar"], None);
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        stderr(&output).contains("unknown GPU 'h1000'; available: an architecture such as sm_90, or one of a10, a100"),
+        stderr(&output).contains("unknown GPU 'h1000'; did you mean h100?"),
         "{}",
         stderr(&output)
     );

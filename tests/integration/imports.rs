@@ -76,7 +76,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("serde_json", &["*"]),
     ("serde_yaml", &["document"]),
     ("sha2", &["layer/cache", "model/digest"]),
-    ("strsim", &["document", "facts/environment"]),
+    ("strsim", &["facts/environment", "model/spelling"]),
     ("tar", &["layer/tar"]),
     ("tempfile", &["image/daemon", "cli/output", "layer"]),
     ("terminal_size", &["cli"]),

@@ -8,9 +8,9 @@ mod pattern;
 mod text;
 mod waiver;
 
-use crate::document::{Document, DocumentError, Spanned, shipped, suggestion};
+use crate::document::{Document, DocumentError, Spanned, shipped};
 use crate::judge::rules::{Judgement, Required, Rule, RuleSet};
-use crate::model::Severity;
+use crate::model::{Severity, suggestion};
 
 pub use baseline::Baseline;
 pub use file::schema;

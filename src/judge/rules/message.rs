@@ -1,9 +1,8 @@
 //! Messages of rules: text with the names of facts in braces.
 
-use crate::document::suggestion;
 use crate::facts::Facts;
 use crate::facts::key::{self, Definition, KEYS, Type};
-use crate::model::{Fact, Value, size};
+use crate::model::{Fact, Value, size, suggestion};
 
 use super::condition::ConditionError;
 

@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::Deserialize;
 
-use crate::document::{Document, DocumentError, Entries, Spanned, suggestion};
+use crate::document::{Document, DocumentError, Entries, Spanned};
 use crate::facts::Facts;
 use crate::facts::key::{self, Definition, KEYS, Type};
-use crate::model::{Fact, Owner, Severity, Value, Version};
+use crate::model::{Fact, Owner, Severity, Value, Version, suggestion};
 
 use super::condition::{Condition, ConditionError};
 use super::message::{Message, named};

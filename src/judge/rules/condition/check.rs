@@ -5,10 +5,9 @@ use cel::common::ast::operators as op;
 use cel::common::ast::{CallExpr, ComprehensionExpr, Expr, IdedExpr, LiteralValue};
 use regex::Regex;
 
-use crate::document::suggestion;
 use crate::facts::is_shown;
 use crate::facts::key::{IMAGE_ENV, KEYS};
-use crate::model::Version;
+use crate::model::{Version, suggestion};
 
 use super::ConditionError;
 use super::functions::{FUNCTIONS, Function};

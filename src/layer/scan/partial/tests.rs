@@ -330,6 +330,8 @@ fn a_medium_without_ranges_is_read_whole() {
         threads: NonZeroUsize::new(3).unwrap(),
     };
     let meter = NoProgress.begin("layer", None);
-    let Ok(Partly::Unusable(why)) = scan_partly(&blob, &Limits::default(), &*meter, &Cancel::default()) else { panic!() };
+    let Ok(Partly::Unusable(why)) = scan_partly(&blob, &Limits::default(), &*meter, &Cancel::default()) else {
+        panic!()
+    };
     assert!(why.contains("only provides whole blobs"), "{why}");
 }
