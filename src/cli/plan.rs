@@ -17,7 +17,7 @@ use crate::image::{PlatformChoice, Request};
 use crate::launch::{self, Assignment, Setting};
 use crate::layer::cache::ScanCache;
 use crate::model::Environment;
-use crate::model::{ImagePath, Limits, Severity};
+use crate::model::{ImagePath, Limits, Severity, suggestion};
 use crate::report::{self, Format, Style};
 
 use super::CliError;
@@ -236,7 +236,9 @@ pub(super) fn outputs<F: OutputForm>(output: &OutputArgs, forms: &[F]) -> Result
     for text in &output.format {
         let (name, file) = text.split_once('=').map_or((text.as_str(), None), |(name, file)| (name, Some(file)));
         let Some(form) = forms.iter().copied().find(|form| form.name() == name) else {
-            return Err(CliError::Usage(format!("--format {text}: available formats: {}", names.join(", "))));
+            let help = suggestion(name, names.iter().copied());
+            let help = help.unwrap_or_else(|| format!("available formats: {}", names.join(", ")));
+            return Err(CliError::Usage(format!("--format {text}: {help}")));
         };
         let target = match file {
             Some("") => return Err(CliError::Usage(format!("--format {text}: expected a file name after '='"))),
@@ -314,6 +316,7 @@ mod tests {
         assert_eq!(pair(&["human", "json=r.json"], None).unwrap(), both);
         for (formats, output, why) in [
             (&["toml"][..], None, "available formats: human, json, sarif, junit, github, gitlab, markdown"),
+            (&["markdwon"], None, "--format markdwon: did you mean markdown?"),
             (&["json="], None, "expected a file name after '='"),
             (&["json", "human"], None, "another format has the same target"),
             (&["json=a"], Some("b"), "every --format already has its own file"),
