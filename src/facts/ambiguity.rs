@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use crate::document::shipped;
-use crate::model::{AmbiguousForm, Fact, Gap, Site};
+use crate::model::{AmbiguousForm, Fact, Site};
 use crate::rootfs::ImageAmbiguity;
 
 use super::key::definitions;
@@ -76,15 +76,8 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     // An ambiguity that was counted but not kept may concern any path.
     let deciding = fact(&deciding, all.more);
     let others = fact(&others, 0);
-    // A known ambiguity outweighs layers that were not examined.
-    let unexamined = |fact: Fact<Vec<String>>| match (&fact, all.unexamined.first()) {
-        (Fact::Absent, Some(layer)) => Fact::Unknown(
-            Gap::new(format!("layer {}: its tar was not read whole", layer + 1)).settled_by("run with --whole"),
-        ),
-        _ => fact,
-    };
-    facts.insert(key::IMAGE_AMBIGUITIES, unexamined(deciding));
-    facts.insert(key::IMAGE_OTHER_AMBIGUITIES, unexamined(others));
+    facts.insert(key::IMAGE_AMBIGUITIES, deciding);
+    facts.insert(key::IMAGE_OTHER_AMBIGUITIES, others);
 }
 
 /// Returns true if a verdict can depend on an ambiguity.

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use crate::image::source::SourceError;
 use crate::image::verify::Verification;
 use crate::layer::scan::{Compression, ScanError, scan_layer};
-use crate::model::{BlobRef, Hasher};
+use crate::model::{AmbiguousForm, BlobRef, Hasher};
 use unpack::pipe::with_watched_pipe;
 
 use super::partial::{self, PartialRead};
@@ -143,18 +143,25 @@ fn scan_one<'s>(
     Ok(scanned)
 }
 
-/// Adds the comparison of a layer's tar with its table of contents, if it has one. A scan by the table has no tar to
+/// Adds the differences between a layer's tar and its table of contents, if it has one. A scan by the table has no tar to
 /// compare.
 fn compared(
     layer: &PlannedLayer,
-    scanned: ScannedLayer,
+    mut scanned: ScannedLayer,
     tables: Option<&SociTables<'_>>,
     context: ScanContext<'_>,
     what: &str,
 ) -> ScannedLayer {
     let tables = tables.filter(|_| !context.in_part);
-    let comparison = tables.and_then(|tables| partial::compare(layer, tables, &scanned.scan, context, what));
-    ScannedLayer { comparison, ..scanned }
+    match tables.and_then(|tables| partial::compare(layer, tables, &scanned.scan, context, what)) {
+        Some(Ok(differences)) if !differences.is_empty() => {
+            let ambiguities = Arc::make_mut(&mut scanned.scan).ambiguities.get_or_insert_default();
+            differences.into_iter().for_each(|path| ambiguities.push(AmbiguousForm::TocDifference, None, path));
+        }
+        Some(Err(why)) => scanned.note = Some(format!("its tar was not compared with its table of contents: {why}")),
+        Some(Ok(_)) | None => {}
+    }
+    scanned
 }
 
 /// The first bytes, enough to detect the compression.

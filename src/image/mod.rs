@@ -32,13 +32,13 @@ use crate::image::reference::{Reference, ReferenceError};
 use crate::image::source::{AccessOptions, SourceError};
 use crate::layer::cache::ScanCache;
 use crate::layer::scan::ScanError;
-use crate::model::{ImageConfig, ImageSummary, LayerSummary, Limits, Platform, Progress};
+use crate::model::{self, ImageConfig, ImageSummary, LayerSummary, Limits, Platform, Progress};
 use crate::rootfs::RootFs;
 use unpack::pipe::Cancel;
 use unpack::pool::Pool;
 
 use plan::ImagePlan;
-use scanned::{Comparison, ScannedLayer, TableOfContents};
+use scanned::{ScannedLayer, TableOfContents};
 
 /// A request to read one image, or one per platform.
 #[derive(Debug)]
@@ -199,14 +199,7 @@ fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, source: &str, request: 
             notes.push(format!("layer {}: compression is {is}, but its media type says {says}", index + 1));
         }
         let part = scanned.part.map(|table| part_read(scanned.read, scanned.size, table));
-        let comparison = match &scanned.comparison {
-            Some(Comparison::Failed(why)) => {
-                Some(format!("its table of contents was not compared with its tar: {why}"))
-            }
-            Some(Comparison::Compared(..)) | None => None,
-        };
-        let remarks = part.iter().chain(&comparison).chain(&scanned.note);
-        notes.extend(remarks.map(|note| format!("layer {}: {note}", index + 1)));
+        notes.extend(part.iter().chain(&scanned.note).map(|note| format!("layer {}: {note}", index + 1)));
         layers.push(LayerSummary {
             digest: scanned.stored.clone(),
             diff_id: planned.diff_id.clone(),
@@ -245,10 +238,8 @@ fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, source: &str, request: 
 
 /// Note on how much of a layer was read.
 fn part_read(read: u64, size: u64, table: TableOfContents) -> String {
-    const MB: u64 = 1_000_000;
-    let (unit, name) = if size < 10 * MB { (1000, "kB") } else { (MB, "MB") };
     let unverified = if table.is_verified { "" } else { ", unverified" };
-    format!("{} of {} {name} read ({}{unverified})", read.div_ceil(unit), size.div_ceil(unit), table.form)
+    format!("{} of {} read ({}{unverified})", model::size(read), model::size(size), table.form)
 }
 
 /// Errors of files that a collector needed and could not read. Facts that need such a file report it; these notes cover

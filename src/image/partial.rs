@@ -9,7 +9,7 @@ use crate::layer::scan::{LayerScan, Partly, Ranged, ScanError, is_part_of_table,
 use crate::model::{BlobRef, Digest, Entry, Found, Gap, Hasher, ImagePath};
 
 use super::plan::PlannedLayer;
-use super::scanned::{Comparison, ScannedLayer, TableOfContents};
+use super::scanned::{ScannedLayer, TableOfContents};
 use super::soci::{Binding, SociError, SociTables};
 use super::{ImageError, ScanContext};
 
@@ -86,21 +86,20 @@ fn digest_of_both(ranged: &Ranged<'_>, blob: &Digest) -> Digest {
     hasher.finish()
 }
 
-/// Compares the scan of a layer's tar with the scan by its table of contents; `None` if it has none.
+/// The paths at which a layer's tar and its table of contents differ, or the reason why they could not be compared.
+/// `None` if the layer has no table.
 pub(super) fn compare(
     layer: &PlannedLayer,
     tables: &SociTables<'_>,
     tar: &LayerScan,
     context: ScanContext<'_>,
     what: &str,
-) -> Option<Comparison> {
+) -> Option<Result<Vec<ImagePath>, String>> {
     match scan(layer, tables, context, &format!("{what}, table of contents")) {
-        Ok(PartialRead::Scanned(ScannedLayer { scan, part: Some(table), .. })) => {
-            Some(Comparison::Compared(table, differences(tar, &scan)))
-        }
-        Ok(PartialRead::Unusable(why)) => Some(Comparison::Failed(why)),
-        Ok(PartialRead::Scanned(_) | PartialRead::NotOffered) => None,
-        Err(error) => Some(Comparison::Failed(error.to_string())),
+        Ok(PartialRead::Scanned(by_table)) => Some(Ok(differences(tar, &by_table.scan))),
+        Ok(PartialRead::Unusable(why)) => Some(Err(why)),
+        Ok(PartialRead::NotOffered) => None,
+        Err(error) => Some(Err(error.to_string())),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::layer::cache::ScanKey;
 use crate::layer::scan::{Compression, LayerScan, ScanError};
-use crate::model::{BlobRef, Digest, ImagePath};
+use crate::model::{BlobRef, Digest};
 
 use super::plan::LayerLocation;
 use super::{ImageError, ScanContext};
@@ -23,9 +23,7 @@ pub(super) struct ScannedLayer {
     pub(super) cached: bool,
     /// The table of contents of a partial read; `None` for a blob that was read whole and verified.
     pub(super) part: Option<TableOfContents>,
-    /// The comparison of the tar with the layer's table of contents; `None` if it has none, or was read by it.
-    pub(super) comparison: Option<Comparison>,
-    /// The reason why a layer that supports partial reads was read whole.
+    /// The reason why the layer was read whole, or not compared with its table of contents.
     pub(super) note: Option<String>,
 }
 
@@ -38,16 +36,7 @@ impl ScannedLayer {
     /// A layer that is a folder, and so has no digest to verify.
     pub(super) fn unhashed(scan: LayerScan) -> Self {
         let size = scan.unpacked;
-        Self {
-            scan: Arc::new(scan),
-            stored: None,
-            size,
-            read: size,
-            cached: false,
-            part: None,
-            comparison: None,
-            note: None,
-        }
+        Self { scan: Arc::new(scan), stored: None, size, read: size, cached: false, part: None, note: None }
     }
 }
 
@@ -58,15 +47,6 @@ pub(super) struct TableOfContents {
     pub(super) form: &'static str,
     /// True if the image's digest covers it.
     pub(super) is_verified: bool,
-}
-
-/// Outcome of comparing a tar with its table of contents.
-#[derive(Clone, Debug)]
-pub(super) enum Comparison {
-    /// The paths at which they differ, in order; empty if the table describes the tar.
-    Compared(TableOfContents, Vec<ImagePath>),
-    /// They could not be compared, for this reason.
-    Failed(String),
 }
 
 /// The cached scan of a blob.

@@ -82,8 +82,8 @@ forms! {
 pub struct Ambiguity {
     /// The form.
     pub form: AmbiguousForm,
-    /// Offset of the header in the uncompressed tar, in bytes.
-    pub offset: u64,
+    /// Offset of the header in the uncompressed tar, in bytes; `None` if the form has none.
+    pub offset: Option<u64>,
     /// The member concerned.
     pub path: ImagePath,
 }
@@ -102,9 +102,9 @@ impl Ambiguities {
     pub const MOST: usize = 1000;
 
     /// Adds an ambiguity, or counts it.
-    pub fn push(&mut self, form: AmbiguousForm, offset: u64, path: ImagePath) {
+    pub fn push(&mut self, form: AmbiguousForm, offset: impl Into<Option<u64>>, path: ImagePath) {
         if self.kept.len() < Self::MOST {
-            self.kept.push(Ambiguity { form, offset, path });
+            self.kept.push(Ambiguity { form, offset: offset.into(), path });
         } else {
             self.more += 1;
         }
@@ -122,6 +122,6 @@ mod tests {
             all.push(AmbiguousForm::PaxRepeated, offset, "a".into());
         }
         assert_eq!((all.kept.len(), all.more), (Ambiguities::MOST, 2));
-        assert_eq!(all.kept.last().map(|last| last.offset), Some(999));
+        assert_eq!(all.kept.last().and_then(|last| last.offset), Some(999));
     }
 }

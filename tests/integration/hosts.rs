@@ -72,9 +72,5 @@ fn hosts_come_from_a_file_too() {
 fn an_invalid_host_is_a_usage_error() {
     let output = run(&["check", "--host", "gpu=h1000", "x.tar"], None);
     assert_eq!(output.status.code(), Some(2));
-    assert!(
-        stderr(&output).contains("unknown GPU 'h1000'; did you mean h100?"),
-        "{}",
-        stderr(&output)
-    );
+    assert!(stderr(&output).contains("unknown GPU 'h1000'; did you mean h100?"), "{}", stderr(&output));
 }

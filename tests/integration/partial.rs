@@ -30,6 +30,17 @@ pub(crate) const WORLDS: [&str; 14] = [
 
 /// A small test image in another format; `more` is added to its last layer.
 fn converted(name: &str, form: Form, chunk: usize, more: Option<&[u8]>) -> tempfile::TempDir {
+    with_tables(name, form, chunk, more, &|_| {})
+}
+
+/// The same, where `edit` changes each layer's table.
+fn with_tables(
+    name: &str,
+    form: Form,
+    chunk: usize,
+    more: Option<&[u8]>,
+    edit: &dyn Fn(&mut Value),
+) -> tempfile::TempDir {
     let folder = layout(name);
     let path = folder.path();
     let mut index: Value = serde_json::from_slice(&fs::read(path.join("index.json")).unwrap()).unwrap();
@@ -48,7 +59,7 @@ fn converted(name: &str, form: Form, chunk: usize, more: Option<&[u8]>) -> tempf
             builder.append_data(&mut header, "srv/more", more).unwrap();
             tar = [builder.into_inner().unwrap().strip_suffix(&[0; 1024]).unwrap(), &tar].concat();
         }
-        let layer = convert(&tar, form, chunk, &|_| {});
+        let layer = convert(&tar, form, chunk, edit);
         let media_type = if form == Form::EStargz { "gzip" } else { "zstd" };
         descriptor["mediaType"] = format!("application/vnd.oci.image.layer.v1.tar+{media_type}").into();
         descriptor["annotations"] = json!(layer.annotations);
@@ -103,7 +114,7 @@ fn every_world_says_the_same(form: Form, name: &str) {
         assert_eq!(part.0, whole.0, "{world}");
         assert!(part.1.iter().all(|(read, size)| (1..=*size).contains(read)), "{world}: {:?}", part.1);
         assert!(whole.1.iter().all(|(read, size)| read == size));
-        let notes = part.2.iter().filter(|note| note.ends_with(&format!(" kB read ({name})"))).count();
+        let notes = part.2.iter().filter(|note| note.ends_with(&format!(" read ({name})"))).count();
         assert_eq!(notes, part.1.len(), "{world}: {:?}", part.2);
         assert!(!whole.2.iter().any(|note| note.contains(" read (")), "{:?}", whole.2);
     }
@@ -211,4 +222,62 @@ fn a_table_without_an_annotation_is_not_used() {
     assert_eq!(exit, 0);
     let (_, layers, notes) = told(&report);
     assert!(layers.iter().all(|(read, size)| read == size) && notes.is_empty(), "{layers:?} {notes:?}");
+}
+
+#[test]
+fn a_table_that_hides_a_file_is_ambiguous() {
+    for form in [Form::EStargz, Form::ZstdChunked] {
+        let hide = |ending: &'static str| {
+            move |table: &mut Value| {
+                let entries = table["entries"].as_array_mut().unwrap();
+                entries.retain(|entry| !entry["name"].as_str().unwrap().ends_with(ending));
+            }
+        };
+        let folder = with_tables("good", form, 4096, None, &hide("/libnccl.so.2"));
+        let reference = format!("oci:{}", folder.path().display());
+        let cache = tempfile::tempdir().unwrap();
+        let words = ["check", "--format", "json", "--cache", cache.path().to_str().unwrap(), &reference];
+        // The verdict is the tar's. The second run finds the same with cached scans.
+        for _ in 0..2 {
+            let output = run(&words, None);
+            assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+            let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!(failed(&report), ["image/ambiguous"]);
+            assert!(report["facts"]["nccl.loaded.version"]["value"].is_string(), "{report}");
+            let text = report["facts"]["image.ambiguities"]["value"].to_string();
+            assert!(text.contains("/libnccl.so.2") && text.contains("toc-difference"), "{text}");
+        }
+        // By its table, the image has no NCCL.
+        let output = run(&["check", "--in-part", "--format", "json", &reference], None);
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(failed(&report).contains(&"nccl/missing-library".to_owned()), "{report}");
+        assert!(failed(&report).contains(&"image/read-in-part".to_owned()), "{report}");
+        assert!(report["image"]["layers"][0]["table_of_contents"].is_string(), "{report}");
+        // A difference that no fact depends on does not fail the check.
+        let folder = with_tables("good", form, 4096, None, &hide("etc/debian_version"));
+        let (report, exit) = check(&format!("oci:{}", folder.path().display()), None);
+        assert_eq!((exit, failed(&report)), (0, vec!["image/ambiguous-elsewhere".to_owned()]));
+    }
+}
+
+/// The rules that failed.
+fn failed(report: &Value) -> Vec<String> {
+    let judgements = report["judgements"].as_array().unwrap().iter();
+    judgements
+        .filter(|judgement| judgement["outcome"] == "fail")
+        .map(|judgement| judgement["rule"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_policy_trusts_images_by_name() {
+    let folder = converted("good", Form::EStargz, 4096, None);
+    let reference = format!("oci:{}", folder.path().display());
+    let policy = folder.path().join("ncclcheck.yaml");
+    for (pattern, is_in_part) in [("oci:*", true), ("docker://*", false)] {
+        fs::write(&policy, format!("in-part: ['{pattern}']\n")).unwrap();
+        let output = run(&["check", "--format", "json", "--config", policy.to_str().unwrap(), &reference], None);
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(failed(&report).contains(&"image/read-in-part".to_owned()), is_in_part, "{pattern}");
+    }
 }

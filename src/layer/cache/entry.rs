@@ -146,7 +146,9 @@ pub(super) fn decode(bytes: &[u8], key: &ScanKey<'_>) -> Result<LayerScan, Refus
         }
         for _ in 0..count {
             let ambiguity: Ambiguity = rest.next()?;
-            if ambiguity.offset >= head.unpacked || ambiguity.path.as_bytes().len() > bounds.path {
+            if ambiguity.offset.is_some_and(|offset| offset >= head.unpacked)
+                || ambiguity.path.as_bytes().len() > bounds.path
+            {
                 return Err(Refused::Unsound("an ambiguity outside of its tar, or a path over the limit"));
             }
             all.kept.push(ambiguity);

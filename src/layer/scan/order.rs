@@ -121,7 +121,7 @@ mod tests {
         let offsets: Vec<u64> = (0..entries.len() as u64).collect();
         let mut ambiguities = Ambiguities::default();
         note(&entries, &offsets, &mut ambiguities);
-        ambiguities.kept.iter().map(|ambiguity| (ambiguity.form.name(), ambiguity.offset)).collect()
+        ambiguities.kept.iter().filter_map(|ambiguity| Some((ambiguity.form.name(), ambiguity.offset?))).collect()
     }
 
     const FILE: EntryKind = EntryKind::File;

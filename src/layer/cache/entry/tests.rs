@@ -61,7 +61,7 @@ fn scan() -> LayerScan {
         Err(Gap::new("why")),
     ];
     let ambiguities =
-        AmbiguousForm::ALL.iter().map(|form| Ambiguity { form: *form, offset: 512, path: "x".into() }).collect();
+        AmbiguousForm::ALL.iter().map(|form| Ambiguity { form: *form, offset: Some(512), path: "x".into() }).collect();
     LayerScan {
         compression: Compression::Zstd,
         unpacked: 1 << 39,
@@ -204,7 +204,7 @@ fn hostile_bytes_cannot_exhaust_memory() {
     // Ambiguities that do not follow, more than a scan keeps, or behind the end of the tar.
     assert!(matches!(refused(&head_with(0, 0, Some((1, 0)))), Refused::Damaged));
     assert!(matches!(refused(&head_with(0, 0, Some((1001, 0)))), Refused::Unsound(_)));
-    let ambiguity = Ambiguity { form: AmbiguousForm::PaxRepeated, offset: 1, path: "x".into() };
+    let ambiguity = Ambiguity { form: AmbiguousForm::PaxRepeated, offset: Some(1), path: "x".into() };
     let ambiguity = postcard::to_stdvec(&ambiguity).unwrap();
     assert!(matches!(refused(&[head_with(0, 0, Some((1, 0))), ambiguity].concat()), Refused::Unsound(_)));
     // A path that leaves the image or is not normalised: no scan has one.

@@ -471,7 +471,7 @@ fn forms(parts: &[Vec<u8>]) -> Vec<String> {
     let mut tar = TarReader::new(bytes.as_slice(), &limits);
     while tar.next_member().unwrap().is_some() {}
     let all = tar.take_ambiguities();
-    all.kept.iter().map(|one| format!("{} {} {}", one.form.name(), one.offset, one.path)).collect()
+    all.kept.iter().map(|one| format!("{} {} {}", one.form.name(), one.offset.unwrap(), one.path)).collect()
 }
 
 #[test]
