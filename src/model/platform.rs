@@ -33,16 +33,49 @@ impl Platform {
         Self { os: "linux".to_owned(), architecture: architecture.to_owned(), variant: None }
     }
 
-    /// Returns true if an image for `offered` satisfies a request for this platform. Without a requested variant any
-    /// variant matches, and arm64 means arm64/v8 (as in containerd and Docker).
+    /// Returns true if an image for `offered` satisfies a request for this platform.
     pub fn is_served_by(&self, offered: &Self) -> bool {
-        let variant = |platform: &Self| match (&*platform.architecture, platform.variant.as_deref()) {
-            ("arm64", None) => Some("v8".to_owned()),
-            (_, variant) => variant.map(ToOwned::to_owned),
+        self.distance_to(offered).is_some()
+    }
+
+    /// How well an image for `offered` satisfies a request for this platform: 0 for the same platform, more for each
+    /// older variant, `None` if it does not. As in containerd's matcher (`containerd/platforms`, `compare.go`), an
+    /// image may require less than the request allows, never more: a request for amd64 excludes amd64/v3.
+    ///
+    /// Images for another architecture that the processor runs too (386 on amd64, arm on arm64) are not considered.
+    pub fn distance_to(&self, offered: &Self) -> Option<u32> {
+        if (&self.os, &self.architecture) != (&offered.os, &offered.architecture) {
+            return None;
+        }
+        let Some((asked, level)) = self.level().zip(offered.level()) else {
+            return (self.variant == offered.variant).then_some(0);
         };
-        self.os == offered.os
-            && self.architecture == offered.architecture
-            && (self.variant.is_none() || variant(self) == variant(offered))
+        match (asked, level) {
+            ((major, minor), (least, below)) if major == least => minor.checked_sub(below),
+            // Armv9.0 diverged from Armv8.5, so v9.x includes v8.(x + 5).
+            ((9, minor), (8, below)) if self.architecture == "arm64" => {
+                Some(minor + 1 + (minor + 5).checked_sub(below)?)
+            }
+            ((major, 0), (least, 0)) if self.architecture != "arm64" => major.checked_sub(least),
+            _ => None,
+        }
+    }
+
+    /// The variant as a level, major and minor, of an architecture whose higher levels include the lower ones; its
+    /// default if it is missing (`containerd/platforms`, `database.go`).
+    fn level(&self) -> Option<(u32, u32)> {
+        let (default, lowest) = match &*self.architecture {
+            "amd64" => ("v1", 1),
+            "arm64" => ("v8", 8),
+            "arm" => ("v7", 5),
+            _ => return None,
+        };
+        let variant = self.variant.as_deref().unwrap_or(default);
+        let digits = variant.strip_prefix('v').unwrap_or(variant);
+        let (major, minor) = digits.split_once('.').unwrap_or((digits, "0"));
+        let number = |text: &str| text.parse::<u8>().ok().map(u32::from);
+        let level = (number(major)?, number(minor)?);
+        (level.0 >= lowest).then_some(level)
     }
 }
 
@@ -76,10 +109,35 @@ mod tests {
     #[test]
     fn platforms_are_matched_by_variant() {
         let platform = |text: &str| text.parse::<Platform>().unwrap();
-        assert!(platform("linux/arm64").is_served_by(&platform("linux/arm64/v8")));
-        assert!(platform("linux/arm64/v8").is_served_by(&platform("linux/arm64")));
-        assert!(!platform("linux/arm/v7").is_served_by(&platform("linux/arm/v6")));
-        assert!(!platform("linux/amd64").is_served_by(&platform("windows/amd64")));
+        for (asked, offered, distance) in [
+            ("linux/arm64", "linux/arm64/v8", Some(0)),
+            ("linux/arm64/v8", "linux/arm64", Some(0)),
+            ("linux/arm64", "linux/arm64/v9", None),
+            ("linux/arm64/v8.2", "linux/arm64/v8", Some(2)),
+            ("linux/arm64/v9", "linux/arm64/v8.5", Some(1)),
+            ("linux/arm64/v9", "linux/arm64/v8", Some(6)),
+            ("linux/arm64/v9", "linux/arm64/v8.6", None),
+            ("linux/arm64/v9.1", "linux/arm64/v9", Some(1)),
+            ("linux/arm64/v9.1", "linux/arm64/v8.6", Some(2)),
+            ("linux/arm", "linux/arm/v7", Some(0)),
+            ("linux/arm/v7", "linux/arm/v6", Some(1)),
+            ("linux/arm/v6", "linux/arm/v7", None),
+            ("linux/arm/v7", "linux/arm/v4", None),
+            ("linux/amd64", "linux/amd64/v1", Some(0)),
+            ("linux/amd64", "linux/amd64/v3", None),
+            ("linux/amd64/v3", "linux/amd64", Some(2)),
+            ("linux/amd64/v3", "linux/amd64/v4", None),
+            ("linux/amd64", "windows/amd64", None),
+            ("linux/amd64", "linux/386", None),
+            ("linux/riscv64", "linux/riscv64/rva23", None),
+            ("linux/riscv64/rva23", "linux/riscv64/rva23", Some(0)),
+        ] {
+            assert_eq!(platform(asked).distance_to(&platform(offered)), distance, "{offered} for {asked}");
+        }
+    }
+
+    #[test]
+    fn malformed_platforms_are_refused() {
         for bad in ["", "linux", "linux/", "a/b/c/d"] {
             assert!(bad.parse::<Platform>().is_err(), "{bad} was accepted");
         }
