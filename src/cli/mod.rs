@@ -64,7 +64,7 @@ impl From<Verdict> for ExitStatus {
 
 /// Runs the program with the arguments and the environment of this process.
 pub fn main() -> ExitCode {
-    let words: Vec<_> = std::env::args_os().collect();
+    let words = args::stdin::mark(std::env::args_os());
     let arguments =
         Arguments::try_parse_from(&words).unwrap_or_else(|error| suggestions::improve(error, &words).exit());
     // Variables that are not UTF-8 are irrelevant.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::document::shipped;
 use crate::model::{Fact, Gap, ImageConfig, ImagePath, Site};
 
-use super::key::definitions;
+use super::key::{Definition, definitions};
 use super::producer::Producer;
 use super::{Context, Draft, key, pattern, text};
 
@@ -44,6 +44,11 @@ pub(super) static PRODUCER: Producer = Producer {
     needs: &[],
     run: produce,
 };
+
+/// Returns true for a fact that comes from the configuration alone.
+pub(super) fn is_from_config(key: &'static Definition) -> bool {
+    PRODUCER.produces.contains(&key) && *key != *key::IMAGE_OS
+}
 
 fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     let os = text(context.rootfs, &ImagePath::from("etc/os-release")).and_then(|bytes, at| {

@@ -100,7 +100,21 @@ impl Facts {
         }
         debug_assert!(!facts.owed.contains(&true), "no producer inserted {:?}", facts.owed().collect::<Vec<_>>());
         facts.settle();
+        if let Some(gap) = &world.rootfs.unknown {
+            facts.forget_files(gap);
+        }
         facts
+    }
+
+    /// Makes every fact unknown that depends on files of the image. A layer with unknown content may have replaced any
+    /// of them.
+    fn forget_files(&mut self, gap: &Gap) {
+        let depends = |key: &&'static Definition| {
+            !key.is_of_run() && !host::PRODUCER.produces.contains(key) && !image::is_from_config(key)
+        };
+        for key in KEYS.iter().copied().filter(depends) {
+            self.insert_value(key, Fact::Unknown(gap.clone()));
+        }
     }
 
     /// Marks facts as owed by a producer. Reading one before it is inserted is a bug that debug builds detect.

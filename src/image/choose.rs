@@ -10,7 +10,7 @@ use crate::image::reference::Reference;
 use crate::image::source::SourceError;
 use crate::model::printable;
 
-use super::archive::{self, stream::Stream};
+use super::archive::{self, ArchiveForm, stream::Stream};
 use super::medium::Medium;
 use super::target::Target;
 use super::transports::TRANSPORTS;
@@ -20,7 +20,7 @@ use super::{ImageError, Request, daemon, registry};
 pub(super) fn choose(request: &Request) -> Result<Box<dyn Medium>, ImageError> {
     match &request.reference {
         Reference::Transport(transport, target) => Ok((transport.open)(target, request)?),
-        Reference::Stdin => Ok(Box::new(Stream::standard_input())),
+        Reference::Stdin(selector) => Ok(Box::new(Stream::standard_input(selector.as_ref()))),
         Reference::Bare(text) => bare(text, request),
     }
 }
@@ -59,7 +59,7 @@ fn bare(text: &str, request: &Request) -> Result<Box<dyn Medium>, ImageError> {
 fn by_content(text: &str, metadata: &fs::Metadata, request: &Request) -> Result<Box<dyn Medium>, SourceError> {
     let path = Path::new(text);
     if metadata.is_file() {
-        return archive::open(path, None, request);
+        return archive::open(path, None, ArchiveForm::Any, request);
     }
     let marked = TRANSPORTS.iter().filter_map(|transport| Some((transport, transport.mark.as_ref()?)));
     if let Some((transport, _)) = marked.clone().find(|(_, mark)| (mark.is_in)(path)) {

@@ -62,7 +62,8 @@ impl Directory {
     /// Opens a file; a missing one is an error with this advice.
     fn file(&self, name: &str, help: &str) -> Result<Box<dyn Read + Send + '_>, SourceError> {
         let found = self.files.open(&ImagePath::from(name))?;
-        let missing = || self.broken(name, "is missing", help);
+        let what = || format!("{}/{name} is missing", self.files.place());
+        let missing = || SourceError::Missing { what: what(), hint: Some(help.to_owned()) };
         found.map(|(reader, _)| reader).ok_or_else(missing)
     }
 
@@ -83,7 +84,7 @@ impl Source for Directory {
         // No descriptor gives the digest of this file, so only malformed JSON reveals damage.
         serde_json::from_slice::<IgnoredAny>(&bytes)
             .map_err(|error| self.broken(MANIFEST, &format!("is not JSON: {error}"), COPY_AGAIN))?;
-        Ok(StoredDocument::of_file(bytes))
+        Ok(StoredDocument::of_file(format!("{}/{MANIFEST}", self.files.place()), bytes))
     }
 
     fn manifest(&self, digest: &Digest) -> Result<Vec<u8>, SourceError> {

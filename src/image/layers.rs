@@ -13,7 +13,7 @@ use unpack::pipe::with_watched_pipe;
 
 use super::partial::{self, PartialRead};
 use super::plan::{ImagePlan, LayerLocation, PlannedLayer};
-use super::scanned::{ScannedLayer, cached, keep, promised, verify_diff_id};
+use super::scanned::{KeptUnder, ScannedLayer, cached, keep, promised, verify_diff_id};
 use super::soci::SociTables;
 use super::{ImageError, ScanContext};
 
@@ -64,7 +64,12 @@ pub(super) fn scan<'s>(
         return Err(error);
     }
     let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    plan.layers.iter().map(|layer| done.get(&layer.location).cloned().ok_or(ImageError::Cancelled)).collect()
+    let scanned = |(index, layer): (usize, &PlannedLayer)| {
+        let scanned = done.get(&layer.location).cloned().ok_or(ImageError::Cancelled)?;
+        verify_diff_id(&scanned, layer.diff_id.as_ref(), &describe(index, count, layer))?;
+        Ok(scanned)
+    };
+    plan.layers.iter().enumerate().map(scanned).collect()
 }
 
 /// Position and digest of a layer, for messages.
@@ -86,13 +91,18 @@ fn scan_one<'s>(
     if let Some(scanned) = layer.location.blob().and_then(|blob| known(&blob)) {
         return Ok(scanned);
     }
-    let tables = tables.filter(|_| context.in_part);
+    let tables = tables.filter(|_| context.in_part && !layer.is_foreign());
     let note = match tables.map(|tables| partial::scan(layer, tables, context, what)).transpose()? {
         Some(PartialRead::Scanned(scanned)) => return Ok(scanned),
         Some(PartialRead::Unusable(why)) => Some(format!("read whole: {why}")),
         Some(PartialRead::NotOffered) | None => None,
     };
-    let (mut reader, size) = open(&layer.location)?;
+    let (mut reader, size) = match open(&layer.location) {
+        Err(SourceError::Missing { what: why, .. }) if layer.is_foreign() => {
+            return Ok(ScannedLayer::missing_foreign(layer, what, &why));
+        }
+        opened => opened?,
+    };
     let expected = promised(&layer.location, size);
     let meter = context.progress.begin(what, size.or(expected.as_ref().map(|blob| blob.size)));
     let error = |error| ImageError::Layer { layer: what.to_owned(), error };
@@ -108,11 +118,11 @@ fn scan_one<'s>(
             watch,
             |bytes| meter.add(bytes),
             context.cancel,
-            |pipe| scan_layer(pipe, limits, false, pool),
+            |pipe| scan_layer(pipe, limits, true, pool),
         );
         let scanned =
             ScannedLayer { note, ..ScannedLayer::whole(scan.map_err(error)?, expected.digest, expected.size) };
-        keep(context, &scanned);
+        keep(context, &scanned, KeptUnder::Blob);
         return Ok(scanned);
     }
     // The stored bytes of an uncompressed layer are its diff, so the diff ID identifies them.
@@ -138,8 +148,7 @@ fn scan_one<'s>(
         |pipe| scan_layer(pipe, limits, true, pool),
     );
     let scanned = ScannedLayer::whole(scan.map_err(error)?, hasher.finish(), size);
-    verify_diff_id(&scanned, layer.diff_id.as_ref(), what)?;
-    keep(context, &scanned);
+    keep(context, &scanned, KeptUnder::BlobAndTar);
     Ok(scanned)
 }
 

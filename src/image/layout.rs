@@ -65,6 +65,11 @@ pub(super) trait LayoutFiles: Sync + std::fmt::Debug {
     /// The location of these files, for messages.
     fn place(&self) -> String;
 
+    /// The reference of an image layout in these files, without a selector, as in [`Source::reference`].
+    fn reference(&self) -> Option<String> {
+        None
+    }
+
     /// Reads a small file whole.
     fn document(&self, path: &ImagePath, limits: &Limits) -> Result<Option<Vec<u8>>, SourceError> {
         let Some((reader, _)) = self.open(path)? else { return Ok(None) };
@@ -84,6 +89,10 @@ impl<F: LayoutFiles> LayoutFiles for &F {
 
     fn place(&self) -> String {
         (**self).place()
+    }
+
+    fn reference(&self) -> Option<String> {
+        (**self).reference()
     }
 }
 
@@ -131,6 +140,10 @@ impl LayoutFiles for Folder {
     fn place(&self) -> String {
         self.0.display().to_string()
     }
+
+    fn reference(&self) -> Option<String> {
+        Some(format!("{}{}", TRANSPORT.prefix, self.0.display()))
+    }
 }
 
 /// An image layout.
@@ -152,7 +165,7 @@ impl<F: LayoutFiles> ImageLayout<F> {
 
     fn blob(&self, digest: &Digest) -> Result<Box<dyn Read + Send + '_>, SourceError> {
         let found = self.files.open(&blob_path(digest))?;
-        let missing = || SourceError::Invalid {
+        let missing = || SourceError::Missing {
             what: format!("{} has no blob {digest}", self.files.place()),
             hint: Some("copy the image again, with all of its layers".to_owned()),
         };
@@ -168,11 +181,16 @@ pub(super) fn blob_path(digest: &Digest) -> ImagePath {
 impl<F: LayoutFiles> Source for ImageLayout<F> {
     fn top(&self) -> Result<StoredDocument, SourceError> {
         let bytes = self.files.document(&ImagePath::from("index.json"), &self.limits)?.unwrap_or_default();
-        Ok(StoredDocument::of_file(bytes))
+        Ok(StoredDocument::of_file(format!("index.json of {}", self.files.place()), bytes))
+    }
+
+    fn reference(&self) -> Option<String> {
+        self.files.reference()
     }
 
     fn manifest(&self, digest: &Digest) -> Result<Vec<u8>, SourceError> {
-        read_bounded(self.blob(digest)?, self.limits.document, &format!("reading blob {digest}"))
+        let what = format!("reading blob {digest} of {}", self.files.place());
+        read_bounded(self.blob(digest)?, self.limits.document, &what)
     }
 
     fn open(&self, blob: &BlobRef) -> Result<Box<dyn Read + Send + '_>, SourceError> {

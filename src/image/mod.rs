@@ -32,7 +32,9 @@ use crate::image::reference::{Reference, ReferenceError};
 use crate::image::source::{AccessOptions, SourceError};
 use crate::layer::cache::ScanCache;
 use crate::layer::scan::ScanError;
-use crate::model::{self, ImageConfig, ImageSummary, LayerSummary, Limits, Platform, Progress};
+use crate::model::{
+    ImageConfig, ImageSummary, LayerSummary, Limits, Platform, Progress, help_line, printable, size as size_text,
+};
 use crate::rootfs::RootFs;
 use unpack::pipe::Cancel;
 use unpack::pool::Pool;
@@ -98,6 +100,31 @@ pub enum PlatformChoice {
     All,
 }
 
+impl PlatformChoice {
+    /// [`Platform::distance_to`] an offered platform; 0 for each where every platform is requested.
+    fn distance_to(&self, offered: &Platform) -> Option<u32> {
+        match self {
+            Self::One(asked) => asked.distance_to(offered),
+            Self::Host => Platform::host().distance_to(offered),
+            Self::All => Some(0),
+        }
+    }
+
+    /// The error when no image is for the requested platform; lists the platforms of those that exist.
+    fn not_offered(&self, offered: &[Platform]) -> SourceError {
+        let asked = match self {
+            Self::One(platform) => platform.clone(),
+            Self::Host | Self::All => Platform::host(),
+        };
+        let offered: Vec<_> = offered.iter().map(ToString::to_string).collect();
+        SourceError::NotFound(format!(
+            "no {asked} image; available: {}{}",
+            printable(&offered.join(", ")),
+            help_line(Some("choose one with --platform, or all with --all-platforms"))
+        ))
+    }
+}
+
 /// An image that has been read.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -134,6 +161,14 @@ pub enum ImageError {
         #[source]
         error: ScanError,
     },
+    /// One of the other errors, with the image that it is about.
+    #[error("{}: {error}", printable(image))]
+    Of {
+        /// The reference as the user typed it.
+        image: String,
+        /// The error.
+        error: Box<Self>,
+    },
     /// The run was cancelled.
     #[error("stopped")]
     Cancelled,
@@ -150,6 +185,16 @@ impl ImageError {
     fn invalid(what: impl Into<String>) -> Self {
         Self::Source(SourceError::invalid(what))
     }
+
+    /// Names the image in an error that does not name it itself.
+    fn of(self, image: &str) -> Self {
+        let name = if image.starts_with('-') { "standard input" } else { image };
+        match self {
+            Self::Cancelled | Self::Nowhere { .. } => self,
+            error if error.to_string().lines().next().is_some_and(|line| mentions(line, name)) => error,
+            error => Self::Of { image: name.to_owned(), error: Box::new(error) },
+        }
+    }
 }
 
 /// Shared context of all layer scans.
@@ -164,8 +209,22 @@ struct ScanContext<'a> {
     cancel: &'a Cancel,
 }
 
-/// Opens the image and reads it, or one image per platform.
+/// Returns true if a name is a word of a line, or a path at the beginning of one.
+fn mentions(line: &str, name: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
+    line.match_indices(name).any(|(at, _)| {
+        let (before, rest) = line.split_at(at);
+        let after = rest.strip_prefix(name).and_then(|rest| rest.chars().next());
+        !before.ends_with(is_part) && after.is_none_or(|c| !is_part(c) || c == '/')
+    })
+}
+
+/// Opens the image and reads it, or one image per platform. An error names the image.
 pub fn load(request: &Request, progress: &dyn Progress, cancel: &Cancel) -> Result<Vec<Image>, ImageError> {
+    read(request, progress, cancel).map_err(|error| error.of(&request.text))
+}
+
+fn read(request: &Request, progress: &dyn Progress, cancel: &Cancel) -> Result<Vec<Image>, ImageError> {
     // A single job needs no pool: the reader decompresses in order.
     let pool = (request.jobs.get() > 1).then(|| Pool::new(request.jobs));
     let context = ScanContext {
@@ -193,8 +252,10 @@ fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, source: &str, request: 
     let mut layers = Vec::new();
     for (index, (planned, scanned)) in plan.layers.iter().zip(&scanned).enumerate() {
         let scan = &scanned.scan;
-        let declared = planned.media_type.as_deref().and_then(crate::layer::scan::Compression::declared);
-        if let Some(declared) = declared.filter(|declared| *declared != scan.compression) {
+        let media_type = planned.media_type.as_deref().filter(|_| planned.location.blob().is_some());
+        let declared = media_type.and_then(crate::layer::scan::Compression::declared);
+        let is_read = scanned.unknown.is_none();
+        if let Some(declared) = declared.filter(|declared| is_read && *declared != scan.compression) {
             let (is, says) = (scan.compression.name(), declared.name());
             notes.push(format!("layer {}: compression is {is}, but its media type says {says}", index + 1));
         }
@@ -203,6 +264,7 @@ fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, source: &str, request: 
         layers.push(LayerSummary {
             digest: scanned.stored.clone(),
             diff_id: planned.diff_id.clone(),
+            diff_id_verified: planned.diff_id.is_some() && scanned.tar_digest().is_some(),
             compression: scan.compression.name(),
             size: scanned.size,
             read: scanned.read,
@@ -213,7 +275,14 @@ fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, source: &str, request: 
             history: planned.history.clone(),
         });
     }
-    let rootfs = RootFs::fold(scanned.into_iter().map(|scanned| scanned.scan).collect(), &request.limits);
+    if scanned.iter().any(|scanned| scanned.part.is_some()) {
+        let why = "the diff IDs of layers read in part are not verified: only the whole tar has one (--whole reads it)";
+        notes.push(why.to_owned());
+    }
+    let unknown: Vec<_> = scanned.iter().filter_map(|scanned| scanned.unknown.clone()).collect();
+    notes.extend(unknown.iter().map(|gap| gap.why.clone()));
+    let mut rootfs = RootFs::fold(scanned.into_iter().map(|scanned| scanned.scan).collect(), &request.limits);
+    rootfs.unknown = unknown.into_iter().next();
     notes.extend(rootfs.notes.iter().cloned());
     notes.extend(unread(&rootfs));
     let mut config = plan.config;
@@ -239,7 +308,7 @@ fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, source: &str, request: 
 /// Note on how much of a layer was read.
 fn part_read(read: u64, size: u64, table: TableOfContents) -> String {
     let unverified = if table.is_verified { "" } else { ", unverified" };
-    format!("{} of {} read ({}{unverified})", model::size(read), model::size(size), table.form)
+    format!("{} of {} read ({}{unverified})", size_text(read), size_text(size), table.form)
 }
 
 /// Errors of files that a collector needed and could not read. Facts that need such a file report it; these notes cover
@@ -258,4 +327,25 @@ fn unread(rootfs: &RootFs) -> Vec<String> {
 /// Names of variables, for notes.
 fn names(environment: &BTreeMap<String, String>) -> String {
     environment.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_the_image() {
+        for (image, what, text) in [
+            ("oci:a", "a has no blob b", "oci:a: a has no blob b"),
+            ("a", "a/index.json is missing", "a/index.json is missing"),
+            ("a", "no image 'a' was found", "no image 'a' was found"),
+            ("a", "no manifest\nin a", "a: no manifest\nin a"),
+            ("a.b", "na.b.c is damaged", "a.b: na.b.c is damaged"),
+            ("-:@1", "standard input is empty", "standard input is empty"),
+            ("-", "two images", "standard input: two images"),
+        ] {
+            assert_eq!(ImageError::invalid(what).of(image).to_string(), text);
+        }
+        assert_eq!(ImageError::Cancelled.of("a").to_string(), "stopped");
+    }
 }

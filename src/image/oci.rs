@@ -1,24 +1,32 @@
 //! Manifests, indexes and configurations (OCI image-spec; Docker Image Manifest V2, Schema 2): lists the images and
 //! selects the requested ones.
 
+mod candidate;
+mod media_type;
+
 use oci_spec::image::{Descriptor, ImageIndex, ImageManifest};
 use serde::Deserialize;
+use serde_json::Value;
 
-use crate::image::source::{Source, SourceError, read_bounded};
+use crate::image::source::{Source, SourceError, StoredDocument, read_bounded};
 use crate::image::target::Selector;
+use crate::layer::scan::Annotations;
 use crate::model::{BlobRef, Digest, Limits, Platform, printable};
 
 use super::plan::{DescribedLayer, ImagePlan, LayerLocation, check_platform, configure, over};
-use super::{ImageError, PlatformChoice, soci};
+use super::{ImageError, PlatformChoice};
+
+use candidate::{
+    IndexedNames, ManifestCandidate, PlannedCandidate, RatedCandidate, UnreadIndex, ambiguous, not_found, selected,
+    without_copies,
+};
+use media_type::{IndexedKind, is_config, is_layer};
 
 /// `org.opencontainers.image.ref.name` (image-spec, `annotations.md`).
 const REF_NAME: &str = "org.opencontainers.image.ref.name";
 
 /// Annotation with which containerd and Docker name an image in a layout.
 const CONTAINERD_NAME: &str = "io.containerd.image.name";
-
-/// Annotation that is `attestation-manifest` on attestations that `BuildKit` attaches to an image.
-const REFERENCE_TYPE: &str = "vnd.docker.reference.type";
 
 /// The fields that determine a document's kind: a media type from outside may be wrong (CVE-2021-41190).
 #[derive(Deserialize)]
@@ -32,140 +40,215 @@ struct Shape {
     fs_layers: Option<serde::de::IgnoredAny>,
 }
 
-/// A manifest that may be the requested one.
-struct ManifestCandidate {
-    blob: BlobRef,
-    platform: Option<Platform>,
-    names: Vec<String>,
-}
-
 /// Finds the images of a source.
 pub(super) struct Finder<'a> {
     source: &'a dyn Source,
     limits: &'a Limits,
     candidates: Vec<ManifestCandidate>,
+    unread: Vec<UnreadIndex>,
     notes: Vec<String>,
 }
 
+/// What a manifest describes.
+enum Described {
+    Image(Box<ImagePlan>),
+    /// An artifact of this type.
+    Artifact(String),
+}
+
 impl<'a> Finder<'a> {
-    /// Plans the requested images.
+    /// Plans the requested images. The error is [`SourceError::NotFound`] if the source has none of them.
     pub(super) fn plans(
         source: &'a dyn Source,
         selector: Option<&Selector>,
         choice: &PlatformChoice,
         limits: &'a Limits,
     ) -> Result<Vec<ImagePlan>, ImageError> {
-        let mut finder = Self { source, limits, candidates: Vec::new(), notes: Vec::new() };
-        let top = source.top()?;
-        match Self::shape(&top.bytes, top.media_type.as_deref())? {
-            DocumentKind::Manifest => {
-                let plan = finder.plan(&top.bytes, top.digest)?;
-                check_platform(&plan, choice)?;
-                Ok(vec![plan])
-            }
+        let mut finder = Self { source, limits, candidates: Vec::new(), unread: Vec::new(), notes: Vec::new() };
+        let StoredDocument { name, digest, media_type, bytes } = source.top()?;
+        match DocumentKind::of(&bytes, media_type.as_deref(), &name)? {
+            DocumentKind::Manifest => match finder.describe(&bytes, digest.clone())? {
+                Described::Image(plan) => {
+                    check_platform(&plan, choice)?;
+                    Ok(vec![*plan])
+                }
+                Described::Artifact(kind) => Err(not_an_image(&digest, &kind)),
+            },
             DocumentKind::Index => {
-                finder.index(&top.bytes, &[], 0)?;
+                let entries = parse_index(&bytes, &name)?;
+                finder.gather(&entries, &IndexedNames::default(), 0)?;
                 finder.choose(selector, choice)
             }
         }
     }
 
-    fn shape(bytes: &[u8], media_type: Option<&str>) -> Result<DocumentKind, ImageError> {
-        let shape: Shape = serde_json::from_slice(bytes)
-            .map_err(|error| ImageError::invalid(format!("the manifest is not JSON of the expected form: {error}")))?;
-        if shape.schema_version == Some(1) || shape.fs_layers.is_some() {
-            return Err(ImageError::invalid(
-                "the manifest uses Docker's schema 1, which has been obsolete since 2015: push the image \
-                 again with a current Docker",
-            ));
-        }
-        let declared = shape.media_type.as_deref().or(media_type);
-        match (shape.manifests.is_some(), shape.config.is_some() && shape.layers.is_some()) {
-            (true, true) => Err(ImageError::invalid("the document is ambiguous: it has both manifests and layers")),
-            (true, false) => Ok(DocumentKind::Index),
-            (false, true) => Ok(DocumentKind::Manifest),
-            (false, false) => Err(ImageError::invalid(format!(
-                "the document is neither an image manifest nor an index{}",
-                declared.map(|kind| format!(" (its media type is '{}')", printable(kind))).unwrap_or_default()
-            ))),
-        }
-    }
-
-    /// Collects the manifests of an index. `names` are those of the enclosing index.
-    fn index(&mut self, bytes: &[u8], names: &[String], depth: usize) -> Result<(), ImageError> {
-        let index: ImageIndex = serde_json::from_slice(bytes)
-            .map_err(|error| ImageError::invalid(format!("the image index is malformed: {error}")))?;
+    /// Collects the manifests of an index. `outer` are the names of the enclosing index.
+    fn gather(&mut self, index: &ImageIndex, outer: &IndexedNames, depth: usize) -> Result<(), ImageError> {
         for descriptor in index.manifests() {
-            let blob = blob_ref(descriptor)?;
-            let annotations = descriptor.annotations().clone().unwrap_or_default();
-            if annotations.get(REFERENCE_TYPE).is_some_and(|kind| kind == "attestation-manifest") {
-                self.notes.push(format!("skipped attestation manifest {}", blob.digest));
-                continue;
-            }
-            if let Some(kind) = descriptor.artifact_type() {
-                let kind = kind.to_string();
-                // A SOCI index is not an image; a note reports its use when layers are read.
-                if soci::is_index(&kind) {
+            let blob = match blob_ref(descriptor) {
+                Ok(blob) => blob,
+                Err(error) => {
+                    self.notes.push(format!("passed over an entry of the index: {error}"));
                     continue;
                 }
-                self.notes.push(format!("skipped artifact {} ({})", blob.digest, printable(&kind)));
-                continue;
-            }
-            let mut names = names.to_vec();
-            names.extend([REF_NAME, CONTAINERD_NAME].iter().filter_map(|key| annotations.get(*key).cloned()));
-            let media_type = descriptor.media_type().to_string();
-            if media_type.ends_with("index.v1+json") || media_type.ends_with("manifest.list.v2+json") {
-                if depth >= self.limits.nesting {
-                    let what = format!("image indexes are nested {} deep", depth + 2);
-                    return Err(over(what, "nesting", self.limits.nesting as u64));
+            };
+            let annotations: Annotations = descriptor.annotations().clone().unwrap_or_default().into_iter().collect();
+            let mut named = outer.clone();
+            named.names.extend([REF_NAME, CONTAINERD_NAME].iter().filter_map(|key| annotations.get(*key).cloned()));
+            match IndexedKind::of(descriptor, &annotations) {
+                IndexedKind::Manifest => self.candidate(descriptor, blob, named)?,
+                IndexedKind::Index => self.nested(blob, named, depth)?,
+                IndexedKind::Attestation => self.notes.push(format!("skipped attestation manifest {}", blob.digest)),
+                // A note reports its use when layers are read.
+                IndexedKind::SociIndex => {}
+                IndexedKind::Artifact(kind) => {
+                    self.notes.push(format!("skipped artifact {} ({})", blob.digest, printable(&kind)));
                 }
-                let bytes = self.document(&blob)?;
-                self.index(&bytes, &names, depth + 1)?;
-                continue;
-            }
-            let platform = descriptor.platform().as_ref().map(|platform| Platform {
-                os: platform.os().to_string(),
-                architecture: platform.architecture().to_string(),
-                variant: platform.variant().clone(),
-            });
-            self.candidates.push(ManifestCandidate { blob, platform, names });
-            if self.candidates.len() > self.limits.layers {
-                let what = format!("the image index names {} images", self.candidates.len());
-                return Err(over(what, "layers", self.limits.layers as u64));
+                IndexedKind::Unknown(kind) => {
+                    let kind = printable(&kind);
+                    self.notes.push(format!("skipped {}: its media type '{kind}' is unknown", blob.digest));
+                }
             }
         }
         Ok(())
     }
 
-    /// Selects by name or digest first, then by platform.
+    fn candidate(&mut self, descriptor: &Descriptor, blob: BlobRef, named: IndexedNames) -> Result<(), ImageError> {
+        let platform = descriptor.platform().as_ref().map(|platform| Platform {
+            os: platform.os().to_string(),
+            architecture: platform.architecture().to_string(),
+            variant: platform.variant().clone(),
+        });
+        self.candidates.push(ManifestCandidate { blob, platform, named });
+        if self.candidates.len() > self.limits.layers {
+            let what = format!("the image index names {} images", self.candidates.len());
+            return Err(over(what, "layers", self.limits.layers as u64));
+        }
+        Ok(())
+    }
+
+    /// Collects the manifests of an index that another one names.
+    fn nested(&mut self, blob: BlobRef, mut named: IndexedNames, depth: usize) -> Result<(), ImageError> {
+        if depth >= self.limits.nesting {
+            let what = format!("image indexes are nested {} deep", depth + 2);
+            return Err(over(what, "nesting", self.limits.nesting as u64));
+        }
+        let read = self.document(&blob).and_then(|bytes| parse_index(&bytes, &format!("image index {}", blob.digest)));
+        match read {
+            Ok(index) => {
+                named.within.push(blob.digest);
+                self.gather(&index, &named, depth + 1)
+            }
+            Err(ImageError::Source(error)) => {
+                self.unread.push(UnreadIndex { digest: blob.digest, named, error });
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Selects by name, digest or position first, then by platform.
     fn choose(mut self, selector: Option<&Selector>, choice: &PlatformChoice) -> Result<Vec<ImagePlan>, ImageError> {
         let all = std::mem::take(&mut self.candidates);
-        let wanted = named(&all, selector)?;
-        let mut plans = Vec::new();
-        for candidate in wanted.iter().filter(|candidate| candidate.serves(choice, wanted.len() == 1)) {
-            let bytes = self.document(&candidate.blob)?;
-            let plan = self.plan(&bytes, candidate.blob.digest.clone())?;
-            if check_platform(&plan, choice).is_ok() {
-                plans.push(plan);
+        let wanted = selected(&all, selector);
+        self.pass_over_unread(selector, wanted.is_empty())?;
+        if wanted.is_empty() {
+            return Err(not_found(&all, selector, &self.notes).into());
+        }
+        let found = without_copies(self.matching(&wanted, choice)?);
+        if *choice != PlatformChoice::All && found.len() > 1 {
+            return Err(ambiguous(&found, self.source.reference().as_deref()).into());
+        }
+        let with_notes = |found: PlannedCandidate<'_>| {
+            let notes = self.notes.iter().cloned().chain(found.plan.notes).collect();
+            ImagePlan { notes, ..found.plan }
+        };
+        Ok(found.into_iter().map(with_notes).collect())
+    }
+
+    /// An unreadable index is an error if it may hold the requested image, and a note otherwise.
+    fn pass_over_unread(&mut self, selector: Option<&Selector>, is_nothing_else: bool) -> Result<(), ImageError> {
+        for unread in std::mem::take(&mut self.unread) {
+            let is_related = match selector {
+                None | Some(Selector::Index(_)) => true,
+                Some(selector) => is_nothing_else || unread.is_selected(selector),
+            };
+            if is_related {
+                return Err(unread.error.into());
+            }
+            self.notes
+                .push(format!("passed over image index {}, which was not asked for: {}", unread.digest, unread.error));
+        }
+        Ok(())
+    }
+
+    /// The images for the requested platform: those closest to it, in the order of the index.
+    fn matching<'c>(
+        &mut self,
+        wanted: &[&'c ManifestCandidate],
+        choice: &PlatformChoice,
+    ) -> Result<Vec<PlannedCandidate<'c>>, ImageError> {
+        let mut rated: Vec<RatedCandidate<'c>> = Vec::new();
+        let mut offered = Vec::new();
+        for candidate in wanted {
+            let read = if candidate.platform.is_none() { self.describe_or_note(candidate)? } else { None };
+            let said = candidate.platform.as_ref().or(read.as_ref().and_then(|plan| plan.config.platform.as_ref()));
+            let Some(platform) = said else { continue };
+            offered.push(platform.clone());
+            rated.push(RatedCandidate { distance: choice.distance_to(platform), candidate, read });
+        }
+        // The only image is judged whatever this machine's platform is.
+        let is_alone = rated.len() == 1 && *choice == PlatformChoice::Host;
+        rated.iter_mut().filter(|_| is_alone).for_each(|only| only.distance = Some(0));
+        rated.sort_by_key(|rated| rated.distance);
+        let mut found: Vec<PlannedCandidate<'c>> = Vec::new();
+        let mut missing = None;
+        for RatedCandidate { distance, candidate, read } in rated {
+            let Some(distance) = distance else { continue };
+            // A platform further away is not needed once an image is found.
+            if found.iter().any(|found| found.distance < distance) {
+                break;
+            }
+            let plan = match read.map_or_else(|| self.describe_or_note(candidate), |read| Ok(Some(read))) {
+                // Exports of one platform keep the index of all.
+                Err(ImageError::Source(error @ SourceError::Missing { .. })) if *choice == PlatformChoice::All => {
+                    self.notes.push(format!("{} is listed, but not here: {error}", candidate.describe()));
+                    missing = Some(error);
+                    continue;
+                }
+                plan => plan?,
+            };
+            let is_any = is_alone || *choice == PlatformChoice::All;
+            let plan = plan.filter(|plan| is_any || candidate.is_for(&plan.config));
+            found.extend(plan.map(|plan| PlannedCandidate { candidate, plan: *plan, distance }));
+        }
+        if let (true, Some(missing)) = (found.is_empty(), missing) {
+            return Err(missing.into());
+        }
+        if found.is_empty() && offered.is_empty() {
+            return Err(not_found(&[], None, &self.notes).into());
+        }
+        if found.is_empty() {
+            return Err(choice.not_offered(&offered).into());
+        }
+        found.sort_by_key(|found| wanted.iter().position(|candidate| std::ptr::eq(*candidate, found.candidate)));
+        Ok(found)
+    }
+
+    /// Fetches and plans a candidate; `None`, with a note, for an artifact.
+    fn describe_or_note(&mut self, candidate: &ManifestCandidate) -> Result<Option<Box<ImagePlan>>, ImageError> {
+        match self.fetch(candidate)? {
+            Described::Image(plan) => Ok(Some(plan)),
+            Described::Artifact(kind) => {
+                self.notes.push(format!("skipped artifact {} ({})", candidate.blob.digest, printable(&kind)));
+                Ok(None)
             }
         }
-        let Some(first) = plans.first() else { return Err(not_offered(&wanted, choice)) };
-        if *choice == PlatformChoice::All {
-            return Ok(plans);
-        }
-        // Variants of an architecture are in the index's order of preference, but two images for the same platform are
-        // ambiguous.
-        let is_rival =
-            |plan: &&ImagePlan| plan.manifest != first.manifest && plan.config.platform == first.config.platform;
-        if plans.iter().any(|plan| is_rival(&plan)) {
-            let lines =
-                wanted.iter().map(|candidate| format!("{} {}", candidate.blob.digest, candidate.names.join(" ")));
-            let list: Vec<_> = lines.map(|line| printable(line.trim_end()).into_owned()).collect();
-            let what = "several images match; choose one by name or by @DIGEST";
-            return Err(ImageError::invalid(format!("{what}:\n  {}", list.join("\n  "))));
-        }
-        plans.truncate(1);
-        Ok(plans)
+    }
+
+    fn fetch(&self, candidate: &ManifestCandidate) -> Result<Described, ImageError> {
+        let bytes = self.document(&candidate.blob)?;
+        self.describe(&bytes, candidate.blob.digest.clone())
     }
 
     /// Fetches a document by digest and verifies it.
@@ -180,18 +263,17 @@ impl<'a> Finder<'a> {
     }
 
     /// Plans the image of one manifest.
-    fn plan(&mut self, bytes: &[u8], digest: Digest) -> Result<ImagePlan, ImageError> {
-        Self::shape(bytes, None)?;
-        let manifest: ImageManifest = serde_json::from_slice(bytes)
-            .map_err(|error| ImageError::invalid(format!("manifest {digest} is malformed: {error}")))?;
+    fn describe(&self, bytes: &[u8], digest: Digest) -> Result<Described, ImageError> {
+        let name = format!("manifest {digest}");
+        DocumentKind::of(bytes, None, &name)?;
+        let manifest = parse_manifest(bytes, &name)?;
         let config_type = manifest.config().media_type().to_string();
-        if !matches!(
-            config_type.as_str(),
-            "application/vnd.oci.image.config.v1+json" | "application/vnd.docker.container.image.v1+json"
-        ) {
-            let what =
-                format!("manifest {digest} describes an artifact ({}), not a container image", printable(&config_type));
-            return Err(ImageError::invalid(what));
+        if !is_config(&config_type) {
+            return Ok(Described::Artifact(config_type));
+        }
+        let mut types = manifest.layers().iter().map(|layer| layer.media_type().to_string());
+        if let Some(first) = types.clone().next().filter(|_| !types.any(|media_type| is_layer(&media_type))) {
+            return Ok(Described::Artifact(first));
         }
         let blob = blob_ref(manifest.config())?;
         if blob.size > self.limits.document {
@@ -201,93 +283,74 @@ impl<'a> Finder<'a> {
         let reader = self.source.open(&blob)?;
         let bytes = read_bounded(reader, self.limits.document, &format!("reading configuration {}", blob.digest))?;
         verify(&bytes, &blob)?;
-        let mut notes = self.notes.clone();
-        let mut layers = Vec::new();
-        for descriptor in manifest.layers() {
-            let media_type = descriptor.media_type().to_string();
-            let is_foreign = media_type.contains("nondistributable") || media_type.contains("foreign");
-            if is_foreign {
-                notes.push(format!(
-                    "skipped foreign layer {}: it is not distributed with the image",
-                    descriptor.digest()
-                ));
-            }
-            if media_type.ends_with("+encrypted") {
-                return Err(ImageError::invalid(format!("layer {} is encrypted", descriptor.digest())));
-            }
-            let blob = blob_ref(descriptor)?;
-            let location = LayerLocation::Blob { digest: blob.digest, size: blob.size };
-            let annotations = descriptor.annotations().clone().unwrap_or_default().into_iter().collect();
-            layers.push((!is_foreign).then_some(DescribedLayer {
-                location,
-                media_type: Some(media_type),
-                annotations,
-            }));
-        }
+        let layers = manifest.layers().iter().map(described_layer).collect::<Result<_, _>>()?;
         let annotations = manifest.annotations().clone().unwrap_or_default().into_iter().collect();
-        let plan = configure(&bytes, blob.digest, Some(digest), layers, notes, self.limits)?;
-        Ok(ImagePlan { annotations, ..plan })
+        let plan = configure(&bytes, blob.digest, Some(digest), layers, self.limits)?;
+        Ok(Described::Image(Box::new(ImagePlan { annotations, ..plan })))
     }
 }
 
+#[derive(Debug)]
 enum DocumentKind {
     Manifest,
     Index,
 }
 
-impl ManifestCandidate {
-    /// Returns true if the candidate is worth fetching. A platform that the index omits is in the configuration.
-    fn serves(&self, choice: &PlatformChoice, is_only_one: bool) -> bool {
-        match (choice, &self.platform) {
-            (PlatformChoice::One(asked), Some(offered)) => asked.is_served_by(offered),
-            (PlatformChoice::Host, Some(offered)) => is_only_one || Platform::host().is_served_by(offered),
-            (_, None) | (PlatformChoice::All, _) => true,
+impl DocumentKind {
+    /// The kind of a document, by its fields. `name` is for messages.
+    fn of(bytes: &[u8], media_type: Option<&str>, name: &str) -> Result<Self, ImageError> {
+        let shape: Shape = serde_json::from_slice(bytes)
+            .map_err(|error| ImageError::invalid(format!("{name} is not JSON of the expected form: {error}")))?;
+        if shape.schema_version == Some(1) || shape.fs_layers.is_some() {
+            return Err(ImageError::invalid(format!(
+                "{name} uses Docker's schema 1, which has been obsolete since 2015: push the image again with a \
+                 current Docker"
+            )));
         }
-    }
-
-    /// Matches a full name, which Podman writes, or a tag alone, which Docker writes.
-    fn is_named(&self, asked: &str) -> bool {
-        self.names.iter().any(|name| name == asked || name.rsplit_once(':').is_some_and(|(_, tag)| tag == asked))
+        let declared = shape.media_type.as_deref().or(media_type);
+        match (shape.manifests.is_some(), shape.config.is_some() && shape.layers.is_some()) {
+            (true, true) => Err(ImageError::invalid(format!("{name} is ambiguous: it has both manifests and layers"))),
+            (true, false) => Ok(Self::Index),
+            (false, true) => Ok(Self::Manifest),
+            (false, false) => Err(ImageError::invalid(format!(
+                "{name} is neither an image manifest nor an index{}",
+                declared.map(|kind| format!(" (its media type is '{}')", printable(kind))).unwrap_or_default()
+            ))),
+        }
     }
 }
 
-/// The candidates that match a selector.
-fn named<'c>(
-    all: &'c [ManifestCandidate],
-    selector: Option<&Selector>,
-) -> Result<Vec<&'c ManifestCandidate>, ImageError> {
-    let wanted: Vec<_> = match selector {
-        Some(Selector::Name(name)) => all.iter().filter(|candidate| candidate.is_named(name)).collect(),
-        Some(Selector::Digest(digest)) => all.iter().filter(|candidate| candidate.blob.digest == *digest).collect(),
-        Some(Selector::Index(index)) => all.get(*index).into_iter().collect(),
-        None => all.iter().collect(),
-    };
-    if wanted.is_empty() {
-        if all.is_empty() {
-            return Err(ImageError::invalid("the index lists no images"));
-        }
-        let mut names: Vec<_> = all.iter().flat_map(|candidate| &candidate.names).map(|name| printable(name)).collect();
-        // The images of a nested index share its name.
-        names.dedup();
-        let asked = selector.map(ToString::to_string).unwrap_or_default();
-        let what = format!("no image '{asked}' in the index; available: {}", names.join(", "));
-        return Err(ImageError::invalid(what));
-    }
-    Ok(wanted)
+fn parse_index(bytes: &[u8], name: &str) -> Result<ImageIndex, ImageError> {
+    serde_json::from_slice(bytes).map_err(|error| ImageError::invalid(format!("{name} is malformed: {error}")))
 }
 
-/// The error when no candidate is for the platform; lists the available ones.
-fn not_offered(wanted: &[&ManifestCandidate], choice: &PlatformChoice) -> ImageError {
-    let asked = match choice {
-        PlatformChoice::One(platform) => platform.clone(),
-        PlatformChoice::Host | PlatformChoice::All => Platform::host(),
+/// Parses a manifest. Old registries leave out the media type of the configuration.
+fn parse_manifest(bytes: &[u8], name: &str) -> Result<ImageManifest, ImageError> {
+    let read = || {
+        let mut document: Value = serde_json::from_slice(bytes)?;
+        if let Some(config) = document.get_mut("config").and_then(Value::as_object_mut) {
+            config.entry("mediaType").or_insert_with(|| "".into());
+        }
+        serde_json::from_value(document)
     };
-    let offered: Vec<_> =
-        wanted.iter().filter_map(|candidate| candidate.platform.as_ref()).map(ToString::to_string).collect();
-    ImageError::Source(SourceError::Invalid {
-        what: format!("no {asked} image; available: {}", printable(&offered.join(", "))),
-        hint: Some("choose one with --platform, or all with --all-platforms".to_owned()),
+    read().map_err(|error: serde_json::Error| ImageError::invalid(format!("{name} is malformed: {error}")))
+}
+
+fn described_layer(descriptor: &Descriptor) -> Result<DescribedLayer, ImageError> {
+    let media_type = descriptor.media_type().to_string();
+    if media_type.ends_with("+encrypted") {
+        return Err(ImageError::invalid(format!("layer {} is encrypted", descriptor.digest())));
+    }
+    let blob = blob_ref(descriptor)?;
+    Ok(DescribedLayer {
+        location: LayerLocation::Blob { digest: blob.digest, size: blob.size },
+        media_type: Some(media_type),
+        annotations: descriptor.annotations().clone().unwrap_or_default().into_iter().collect(),
     })
+}
+
+fn not_an_image(digest: &Digest, kind: &str) -> ImageError {
+    ImageError::invalid(format!("manifest {digest} describes an artifact ({}), not a container image", printable(kind)))
 }
 
 /// Verifies the size and the digest of bytes against their descriptor.

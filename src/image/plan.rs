@@ -38,6 +38,14 @@ pub(super) struct PlannedLayer {
     pub(super) history: Option<String>,
 }
 
+impl PlannedLayer {
+    /// Returns true if the layer need not be where the image is: a foreign (nondistributable) layer, which engines fetch
+    /// from the URLs in its descriptor if its blob is missing (image-spec, `layer.md`).
+    pub(super) fn is_foreign(&self) -> bool {
+        self.media_type.as_ref().is_some_and(|kind| kind.contains("nondistributable") || kind.contains("foreign"))
+    }
+}
+
 /// The location of a layer's bytes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum LayerLocation {
@@ -74,13 +82,12 @@ pub(super) struct DescribedLayer {
     pub(super) annotations: Annotations,
 }
 
-/// Plans an image from its configuration and the layers of its manifest (`None` for a layer that is skipped).
+/// Plans an image from its configuration and the layers of its manifest.
 pub(super) fn configure(
     bytes: &[u8],
     config_digest: Digest,
     manifest: Option<Digest>,
-    described: Vec<Option<DescribedLayer>>,
-    mut notes: Vec<String>,
+    described: Vec<DescribedLayer>,
     limits: &Limits,
 ) -> Result<ImagePlan, ImageError> {
     let parsed: ImageConfiguration = serde_json::from_slice(bytes)
@@ -97,6 +104,7 @@ pub(super) fn configure(
     if described.len() > limits.layers {
         return Err(over(format!("the image has {} layers", described.len()), "layers", limits.layers as u64));
     }
+    let mut notes = Vec::new();
     let history = parsed.history().clone().unwrap_or_default();
     let step = |entry: &oci_spec::image::History| entry.created_by().clone().unwrap_or_default();
     let (empty, full): (Vec<_>, Vec<_>) = history.iter().partition(|entry| entry.empty_layer() == Some(true));
@@ -115,10 +123,9 @@ pub(super) fn configure(
     };
     let mut layers = Vec::new();
     for ((described, diff_id), history) in described.into_iter().zip(diff_ids).zip(steps) {
-        if let Some(DescribedLayer { location, media_type, annotations }) = described {
-            let diff_id = Some(diff_id.parse().map_err(SourceError::from)?);
-            layers.push(PlannedLayer { location, media_type, annotations, diff_id, history });
-        }
+        let DescribedLayer { location, media_type, annotations } = described;
+        let diff_id = Some(diff_id.parse().map_err(SourceError::from)?);
+        layers.push(PlannedLayer { location, media_type, annotations, diff_id, history });
     }
     let config = image_config(&parsed);
     Ok(ImagePlan {

@@ -30,8 +30,8 @@ const SKOPEO: [&str; 11] = [
 pub enum Reference {
     /// `TRANSPORT:TARGET`.
     Transport(&'static Transport, Target),
-    /// `-`: an archive on standard input.
-    Stdin,
+    /// `-[:REF|:@INDEX|@DIGEST]`: an archive on standard input.
+    Stdin(Option<Selector>),
     /// No transport: an existing path, or else a name to look up in the engine and then in the registry.
     Bare(String),
 }
@@ -67,7 +67,7 @@ pub fn forms() -> Vec<(String, &'static str)> {
     ];
     let named =
         TRANSPORTS.iter().map(|transport| (format!("{}{}", transport.prefix, transport.syntax), transport.description));
-    let stdin = ("-".to_owned(), "an archive on standard input");
+    let stdin = ("-[:REF]".to_owned(), "an archive on standard input");
     bare.into_iter().chain(named).chain([stdin]).collect()
 }
 
@@ -76,8 +76,9 @@ impl FromStr for Reference {
 
     fn from_str(text: &str) -> Result<Self, ReferenceError> {
         let error = |why: String| ReferenceError { text: text.to_owned(), why };
-        if text == "-" {
-            return Ok(Self::Stdin);
+        if text == "-" || text.starts_with("-:") || text.starts_with("-@") {
+            let target = Target::path_and_selector(text).map_err(error)?;
+            return Ok(Self::Stdin(target.selector().cloned()));
         }
         if text.is_empty() {
             return Err(error("the text is empty".to_owned()));
@@ -115,7 +116,8 @@ impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Transport(transport, target) => write!(f, "{}{target}", transport.prefix),
-            Self::Stdin => f.write_str("-"),
+            Self::Stdin(None) => f.write_str("-"),
+            Self::Stdin(Some(selector)) => write!(f, "-{selector}"),
             Self::Bare(text) => f.write_str(&printable(text)),
         }
     }
@@ -139,6 +141,9 @@ mod tests {
             "dir:copy:of/a@1",
             "root:/mnt",
             "-",
+            "-:torch:2.9.0",
+            "-:@1",
+            "-@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
             "localhost:5000/torch",
         ] {
             assert_eq!(text.parse::<Reference>().unwrap().to_string(), text);

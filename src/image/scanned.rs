@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use crate::layer::cache::ScanKey;
 use crate::layer::scan::{Compression, LayerScan, ScanError};
-use crate::model::{BlobRef, Digest};
+use crate::model::{BlobRef, Digest, Gap, help_line};
 
-use super::plan::LayerLocation;
+use super::plan::{LayerLocation, PlannedLayer};
 use super::{ImageError, ScanContext};
 
 /// A layer that was scanned, with its verification.
@@ -17,7 +17,7 @@ pub(super) struct ScannedLayer {
     /// Digest of the stored blob, computed from its bytes unless only parts were read. `None` for a folder.
     pub(super) stored: Option<Digest>,
     pub(super) size: u64,
-    /// Number of bytes read for the scan.
+    /// Number of stored bytes that were read: none if the scan comes from the cache and nothing else needed the bytes.
     pub(super) read: u64,
     /// True if the scan comes from the cache.
     pub(super) cached: bool,
@@ -25,18 +25,43 @@ pub(super) struct ScannedLayer {
     pub(super) part: Option<TableOfContents>,
     /// The reason why the layer was read whole, or not compared with its table of contents.
     pub(super) note: Option<String>,
+    /// The reason why the content of the layer is unknown; the scan is then empty.
+    pub(super) unknown: Option<Gap>,
 }
 
 impl ScannedLayer {
     /// A layer that was read from its first byte to its last.
     pub(super) fn whole(scan: LayerScan, stored: Digest, size: u64) -> Self {
-        Self { stored: Some(stored), size, read: size, ..Self::unhashed(scan) }
+        Self { stored: Some(stored), size, read: size, ..Self::of(scan) }
     }
 
     /// A layer that is a folder, and so has no digest to verify.
     pub(super) fn unhashed(scan: LayerScan) -> Self {
         let size = scan.unpacked;
-        Self { scan: Arc::new(scan), stored: None, size, read: size, cached: false, part: None, note: None }
+        Self { size, read: size, ..Self::of(scan) }
+    }
+
+    /// A foreign layer whose blob is not there, for this reason. `what` names it.
+    pub(super) fn missing_foreign(layer: &PlannedLayer, what: &str, why: &str) -> Self {
+        let gap = Gap::new(format!(
+            "{what} is a foreign layer, which is not distributed with the image ({why}), and its URLs are never \
+             contacted"
+        ))
+        .settled_by("check the image where that layer is present, such as in the engine that runs it");
+        let blob = layer.location.blob();
+        let size = blob.as_ref().map_or(0, |blob| blob.size);
+        Self { stored: blob.map(|blob| blob.digest), size, unknown: Some(gap), ..Self::of(LayerScan::empty()) }
+    }
+
+    fn of(scan: LayerScan) -> Self {
+        let (stored, size, read, cached, part, note, unknown) = (None, 0, 0, false, None, None, None);
+        Self { scan: Arc::new(scan), stored, size, read, cached, part, note, unknown }
+    }
+
+    /// The digest of the tar inside, if it was computed from every byte.
+    pub(super) fn tar_digest(&self) -> Option<&Digest> {
+        let is_plain = self.scan.compression == Compression::None && self.part.is_none() && self.unknown.is_none();
+        self.scan.diff_id.as_ref().or(if is_plain { self.stored.as_ref() } else { None })
     }
 }
 
@@ -49,28 +74,37 @@ pub(super) struct TableOfContents {
     pub(super) is_verified: bool,
 }
 
-/// The cached scan of a blob.
+/// The cached scan of a blob. The blob has not been opened.
 pub(super) fn cached(context: ScanContext<'_>, blob: &BlobRef) -> Option<ScannedLayer> {
     let scan = context.cache.get(&ScanKey { blob, limits: context.limits })?;
-    Some(ScannedLayer { cached: true, ..ScannedLayer::whole(scan, blob.digest.clone(), blob.size) })
+    // Without the digest of the tar, the diff ID could not be verified.
+    let scanned = ScannedLayer::whole(scan, blob.digest.clone(), blob.size);
+    scanned.tar_digest()?;
+    Some(ScannedLayer { cached: true, read: 0, ..scanned })
 }
 
-/// Caches a scan under every digest computed from its bytes: that of the blob, and that of the tar inside, which may be
-/// stored uncompressed elsewhere. A partially read blob has no computed digest.
-pub(super) fn keep(context: ScanContext<'_>, scanned: &ScannedLayer) {
+/// The digests under which a scan is cached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeptUnder {
+    /// The digest of the blob, by which the next run finds it.
+    Blob,
+    /// Also that of the tar inside: the medium does not know the digest of the blob, and the tar may be stored
+    /// uncompressed elsewhere.
+    BlobAndTar,
+}
+
+/// Caches a scan under digests that were computed from its bytes. A partially read blob has none.
+pub(super) fn keep(context: ScanContext<'_>, scanned: &ScannedLayer, under: KeptUnder) {
     let limits = context.limits;
     let Some(stored) = &scanned.stored else { return };
     let blob = BlobRef { digest: stored.clone(), size: scanned.size };
-    let Some(diff_id) = &scanned.scan.diff_id else {
-        context.cache.put(&ScanKey { blob: &blob, limits }, &scanned.scan);
-        return;
-    };
-    // `diff_id` depends on the request, not on the bytes, so it is not cached.
-    let scan = LayerScan { diff_id: None, ..LayerScan::clone(&scanned.scan) };
-    context.cache.put(&ScanKey { blob: &blob, limits }, &scan);
-    if diff_id != stored {
-        let tar = BlobRef { digest: diff_id.clone(), size: scan.unpacked };
-        context.cache.put(&ScanKey { blob: &tar, limits }, &LayerScan { compression: Compression::None, ..scan });
+    context.cache.put(&ScanKey { blob: &blob, limits }, &scanned.scan);
+    if let (KeptUnder::BlobAndTar, Some(diff_id)) = (under, &scanned.scan.diff_id)
+        && diff_id != stored
+    {
+        let tar = BlobRef { digest: diff_id.clone(), size: scanned.scan.unpacked };
+        let scan = LayerScan { compression: Compression::None, ..LayerScan::clone(&scanned.scan) };
+        context.cache.put(&ScanKey { blob: &tar, limits }, &scan);
     }
 }
 
@@ -88,13 +122,19 @@ pub(super) fn promised(location: &LayerLocation, size: Option<u64>) -> Option<Bl
     }
 }
 
-/// Verifies the layer's tar against the diff ID in the configuration.
+/// Verifies the layer's tar against the diff ID in the configuration. A layer that was not read whole has no digest to
+/// compare, which the report says.
 pub(super) fn verify_diff_id(scanned: &ScannedLayer, diff_id: Option<&Digest>, what: &str) -> Result<(), ImageError> {
-    let Some(diff_id) = diff_id else { return Ok(()) };
-    let plain = (scanned.scan.compression == Compression::None).then(|| scanned.stored.clone()).flatten();
-    let Some(found) = scanned.scan.diff_id.clone().or(plain).filter(|found| found != diff_id) else { return Ok(()) };
-    let text =
-        format!("the layer is corrupt: its tar has the digest {found}, but the image configuration says {diff_id}");
+    let Some((found, expected)) = scanned.tar_digest().zip(diff_id).filter(|(found, expected)| found != expected)
+    else {
+        return Ok(());
+    };
+    let short = |digest: &Digest| format!("{}:{}", digest.algorithm(), digest.short());
+    let (found, expected) = (short(found), short(expected));
+    let text = format!(
+        "the layer is corrupt: its tar has the digest {found}, but the image configuration says {expected}{}",
+        help_line(Some("build or push the image again: Docker and containerd refuse it"))
+    );
     Err(ImageError::Layer {
         layer: what.to_owned(),
         error: ScanError::Read(io::Error::new(io::ErrorKind::InvalidData, text)),

@@ -45,6 +45,8 @@ impl Default for AccessOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoredDocument {
+    /// The document and its place, for messages: `index.json of DIR`.
+    pub name: String,
     /// Digest of `bytes`, computed here.
     pub digest: Digest,
     /// The media type that the medium reports; the document's own `mediaType` takes precedence.
@@ -55,10 +57,10 @@ pub struct StoredDocument {
 
 impl StoredDocument {
     /// A document from a file, without a media type.
-    pub(super) fn of_file(bytes: Vec<u8>) -> Self {
+    pub(super) fn of_file(name: String, bytes: Vec<u8>) -> Self {
         let mut hasher = Hasher::sha256();
         hasher.update(&bytes);
-        Self { digest: hasher.finish(), media_type: None, bytes }
+        Self { name, digest: hasher.finish(), media_type: None, bytes }
     }
 }
 
@@ -66,6 +68,12 @@ impl StoredDocument {
 pub trait Source: Sync + fmt::Debug {
     /// The manifest or index that the user's reference names.
     fn top(&self) -> Result<StoredDocument, SourceError>;
+
+    /// The reference of this place, to which `@DIGEST` adds the choice of an image; `None` where a reference cannot
+    /// choose by digest.
+    fn reference(&self) -> Option<String> {
+        None
+    }
 
     /// A manifest that an index names. The caller verifies the bytes.
     fn manifest(&self, digest: &Digest) -> Result<Vec<u8>, SourceError>;
@@ -102,6 +110,14 @@ pub enum SourceError {
     /// Nothing has this name here. Other places may be tried.
     #[error("{0}")]
     NotFound(String),
+    /// The place has the image's documents, but not a blob that they name.
+    #[error("{what}{}", help_line(hint.as_deref()))]
+    Missing {
+        /// The blob and the place.
+        what: String,
+        /// Advice for the user.
+        hint: Option<String>,
+    },
     /// Nothing answers there (no daemon, no route). Other places may be tried.
     #[error("{what}{}", help_line(hint.as_deref()))]
     Unreachable {

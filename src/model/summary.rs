@@ -32,11 +32,14 @@ pub struct LayerSummary {
     pub digest: Option<Digest>,
     /// Diff ID: digest of the uncompressed tar, from the configuration.
     pub diff_id: Option<Digest>,
+    /// True if the diff ID was compared with the digest of all the tar's bytes. False for a layer that was read in part,
+    /// for one whose bytes are missing, and for a folder.
+    pub diff_id_verified: bool,
     /// Compression: `none`, `gzip` or `zstd`.
     pub compression: &'static str,
     /// Stored size in bytes.
     pub size: u64,
-    /// Stored bytes that were read.
+    /// Stored bytes that were read: none if the scan came from the cache.
     pub read: u64,
     /// Size of the uncompressed tar in bytes; only that of its files, if the layer was read in part.
     pub unpacked: u64,

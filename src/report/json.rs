@@ -81,11 +81,15 @@ struct LayerJson<'a> {
     digest: Option<&'a str>,
     /// Diff ID: digest of the uncompressed tar.
     diff_id: Option<&'a str>,
+    /// True if all bytes of the tar were compared with the diff ID. False if only parts of the layer were read, if its
+    /// bytes are missing, or if it is a folder.
+    diff_id_verified: bool,
     /// Compression of the blob: none, gzip or zstd.
     compression: &'a str,
     /// Size of the stored blob in bytes.
     size: u64,
-    /// Bytes of the blob that were scanned; fewer than all if a table of contents verifies each part of the layer.
+    /// Bytes of the blob that were read; fewer than all if a table of contents verifies each part of the layer, none if
+    /// the scan came from the cache.
     read: u64,
     /// Size of the uncompressed tar in bytes; if the layer was read in part, of its files alone.
     unpacked: u64,
@@ -93,7 +97,7 @@ struct LayerJson<'a> {
     entries: usize,
     /// Format of the table of contents that the layer was judged by; null if its tar was, which ordinary engines run.
     table_of_contents: Option<&'a str>,
-    /// True if the scan came from the cache, which changes nothing else.
+    /// True if the scan came from the cache, which changes only `read`.
     cached: bool,
     /// The build step that made the layer, as the builder wrote it.
     history: Option<&'a str>,
@@ -376,6 +380,7 @@ impl<'a> From<&'a LayerSummary> for LayerJson<'a> {
         Self {
             digest: layer.digest.as_ref().map(model::Digest::as_str),
             diff_id: layer.diff_id.as_ref().map(model::Digest::as_str),
+            diff_id_verified: layer.diff_id_verified,
             compression: layer.compression,
             size: layer.size,
             read: layer.read,

@@ -44,6 +44,7 @@ impl RootFs {
             read: OnceLock::new(),
             symlink_limit: limits.symlinks,
             loader_steps: limits.loader_steps,
+            unknown: None,
             notes: Vec::new(),
             ambiguities: ImageAmbiguities::of(&layers),
             replaced_links: Vec::new(),

@@ -23,6 +23,8 @@ pub struct RootFs {
     read: OnceLock<Vec<(ImagePath, NodeId)>>,
     symlink_limit: usize,
     loader_steps: usize,
+    /// The reason why the content of a layer is unknown: any file may then be another one, or missing.
+    pub unknown: Option<Gap>,
     /// Harmless oddities of the layers: whiteouts without a name, hard links to missing files.
     pub notes: Vec<String>,
     /// What engines read differently or refuse.

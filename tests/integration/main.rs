@@ -9,9 +9,11 @@
     reason = "a test that cannot continue fails"
 )]
 
+mod archives;
 mod bad_input;
 mod cache;
 mod explain;
+mod foreign;
 mod generate;
 mod host_facts;
 mod hosts;

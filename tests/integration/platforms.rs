@@ -9,7 +9,7 @@ use crate::media::skopeo_folder;
 use crate::support::{layout, run, stderr};
 
 /// Stores a document as a blob and returns its descriptor.
-fn store(layout: &Path, document: &Value, media_type: &str) -> Value {
+pub(crate) fn store(layout: &Path, document: &Value, media_type: &str) -> Value {
     let bytes = document.to_string().into_bytes();
     let mut hasher = ncclcheck::model::Hasher::sha256();
     hasher.update(&bytes);
@@ -18,16 +18,16 @@ fn store(layout: &Path, document: &Value, media_type: &str) -> Value {
     json!({"mediaType": media_type, "digest": digest.as_str(), "size": bytes.len()})
 }
 
-fn blob(layout: &Path, descriptor: &Value) -> Value {
+pub(crate) fn blob(layout: &Path, descriptor: &Value) -> Value {
     let path = layout.join("blobs").join(descriptor["digest"].as_str().unwrap().replace(':', "/"));
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+pub(crate) const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 
 /// A layout with a nested index (the image `good` for amd64 and arm64, and an attestation) and another image beside it.
-fn several() -> tempfile::TempDir {
+pub(crate) fn several() -> tempfile::TempDir {
     let folder = layout("good");
     let path = folder.path();
     let index: Value = serde_json::from_slice(&fs::read(path.join("index.json")).unwrap()).unwrap();
@@ -71,7 +71,7 @@ fn judged_of(reference: &str, options: &[&str]) -> Result<Vec<String>, String> {
         .lines()
         .map(|line| {
             let report: Value = serde_json::from_str(line).unwrap();
-            let is_alone = reference.ends_with(":other") || reference.ends_with(":twin");
+            let is_alone = reference.ends_with(":other") || reference.ends_with(":twin") || reference.contains('@');
             assert!(report["image"]["notes"].to_string().contains("attestation manifest") || is_alone);
             report["image"]["platform"].as_str().unwrap().to_owned()
         })
@@ -105,7 +105,9 @@ fn without_a_name_every_image_is_a_candidate() {
 fn add_twin(layout: &Path, annotations: &Value) {
     let mut top: Value = serde_json::from_slice(&fs::read(layout.join("index.json")).unwrap()).unwrap();
     let mut twin = blob(layout, &top["manifests"][1]);
-    twin["annotations"] = json!({"team": "other"});
+    let mut config = blob(layout, &twin["config"]);
+    config["config"]["Labels"] = json!({"team": "other"});
+    twin["config"] = store(layout, &config, "application/vnd.oci.image.config.v1+json");
     let mut twin = store(layout, &twin, MANIFEST);
     twin["annotations"] = annotations.clone();
     top["manifests"].as_array_mut().unwrap().push(twin);
@@ -118,8 +120,11 @@ fn one_of_several_names_must_be_chosen() {
     let path = folder.path();
     add_twin(path, &json!({"org.opencontainers.image.ref.name": "twin"}));
     let error = judged(path, "", &["--platform", "linux/riscv64"]).unwrap_err();
-    assert!(error.contains("several images match; choose one by name or by @DIGEST"), "{error}");
-    assert!(error.contains(" other\n") && error.contains(" twin\n"), "{error}");
+    assert!(
+        error.contains("several images match:\n  oci:") && error.contains("\n  help: choose one of these"),
+        "{error}"
+    );
+    assert!(error.contains("  (other)\n") && error.contains("  (twin)\n"), "{error}");
     for name in [":other", ":twin"] {
         assert_eq!(judged(path, name, &["--platform", "linux/riscv64"]).unwrap(), ["linux/riscv64"], "{name}");
     }
@@ -131,7 +136,13 @@ fn two_images_for_one_platform_are_ambiguous() {
     let path = folder.path();
     add_twin(path, &json!({}));
     let error = judged(path, "", &["--platform", "linux/riscv64"]).unwrap_err();
-    assert!(error.contains("several images match") && error.contains(" other"), "{error}");
+    assert!(error.contains("several images match") && error.contains("  (other)"), "{error}");
+    let lines: Vec<_> = error.lines().filter_map(|line| line.trim().strip_prefix("oci:")).collect();
+    assert_eq!(lines.len(), 2, "{error}");
+    for line in lines {
+        let reference = format!("oci:{}", line.split(' ').next().unwrap());
+        assert_eq!(judged_of(&reference, &["--platform", "linux/riscv64"]).unwrap(), ["linux/riscv64"]);
+    }
 }
 
 #[test]

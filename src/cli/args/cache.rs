@@ -67,7 +67,7 @@ pub(in crate::cli) struct CacheExportArgs {
     /// Images whose scans are copied [default: all cached scans]
     ///
     /// Layers without a cached scan are scanned first.
-    #[arg(value_name = "IMAGE")]
+    #[arg(value_name = "IMAGE", value_parser = super::stdin::image)]
     pub(in crate::cli) images: Vec<String>,
     #[command(flatten)]
     pub(in crate::cli) reading: ReadingArgs,

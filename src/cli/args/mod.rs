@@ -4,6 +4,7 @@ pub(super) mod cache;
 mod help;
 pub(super) mod probe;
 pub(super) mod rulebook;
+pub(super) mod stdin;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -362,7 +363,7 @@ pub(super) struct ImageArgs {
     /// Images to read
     ///
     /// The forms of an IMAGE are listed below.
-    #[arg(required = true, value_name = "IMAGE")]
+    #[arg(required = true, value_name = "IMAGE", value_parser = stdin::image)]
     pub(super) images: Vec<String>,
 
     #[command(flatten)]

@@ -1,6 +1,8 @@
 //! `docker save` archives: `manifest.json` lists the configuration and the layer members of each image (Docker Image
 //! Specification v1.2).
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use crate::image::layout::LayoutFiles;
@@ -13,6 +15,7 @@ use crate::image::{ImageError, PlatformChoice, Request, ScanContext, layers};
 use crate::layer::scan::Annotations;
 use crate::model::{ImagePath, Limits, printable};
 
+use super::ArchiveForm;
 use super::indexed::IndexedArchive;
 
 pub(in crate::image) static TRANSPORT: Transport = Transport {
@@ -22,7 +25,7 @@ pub(in crate::image) static TRANSPORT: Transport = Transport {
     kind: TransportKind::File,
     mark: None,
     parse: Target::path_and_selector,
-    open: |target, request| super::open(target.path(), target.selector(), request),
+    open: |target, request| super::open(target.path(), target.selector(), ArchiveForm::Docker, request),
 };
 
 /// An archive on disk, as a medium.
@@ -34,7 +37,7 @@ pub(super) struct DockerArchive {
 
 impl DockerArchive {
     pub(super) fn new(files: IndexedArchive, selector: Option<Selector>) -> Self {
-        Self { name: format!("docker-archive:{}", files.place()), selector, files }
+        Self { name: format!("{}{}", TRANSPORT.prefix, files.place()), selector, files }
     }
 }
 
@@ -44,7 +47,7 @@ impl Medium for DockerArchive {
     }
 
     fn plans(&mut self, request: &Request, _context: ScanContext<'_>) -> Result<Vec<ImagePlan>, ImageError> {
-        plans(&self.files, self.selector.as_ref(), &request.choice, &request.limits)
+        plans(&self.files, Some(&self.name), self.selector.as_ref(), &request.choice, &request.limits)
     }
 
     fn scan(
@@ -58,8 +61,10 @@ impl Medium for DockerArchive {
                 return Err(SourceError::invalid("a layer without a name"));
             };
             let place = self.files.place();
-            let missing =
-                || SourceError::invalid(format!("{place} has no member {path}, which is a layer of the image"));
+            let missing = || {
+                let what = format!("{place} has no member {path}, which is a layer of the image");
+                SourceError::Missing { what, hint: None }
+            };
             self.files.open(path)?.map(|(reader, size)| (reader, Some(size))).ok_or_else(missing)
         };
         layers::scan(plan, &open, None, context)
@@ -73,65 +78,122 @@ struct Item {
     repo_tags: Option<Vec<String>>,
     #[serde(default)]
     layers: Vec<String>,
+    /// The descriptors of foreign layers, by diff ID (moby, `image/tarexport`).
+    #[serde(default)]
+    layer_sources: Option<BTreeMap<String, LayerSource>>,
 }
 
-/// Plans the requested images of an archive.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct LayerSource {
+    #[serde(default)]
+    media_type: String,
+}
+
+impl Item {
+    fn tags(&self) -> impl Iterator<Item = &String> {
+        self.repo_tags.iter().flatten()
+    }
+
+    fn plan(&self, files: &dyn LayoutFiles, limits: &Limits) -> Result<ImagePlan, ImageError> {
+        let config = files.document(&ImagePath::from(self.config.as_str()), limits)?.ok_or_else(|| {
+            ImageError::invalid(format!("{} has no member {}", files.place(), printable(&self.config)))
+        })?;
+        let described = |name: &String| DescribedLayer {
+            location: LayerLocation::Member(ImagePath::from(name.as_str())),
+            media_type: None,
+            annotations: Annotations::new(),
+        };
+        let layers = self.layers.iter().map(described).collect();
+        let mut plan = configure(&config, digest_of(&config), None, layers, limits)?;
+        for layer in &mut plan.layers {
+            let source = layer.diff_id.as_ref().zip(self.layer_sources.as_ref());
+            let source = source.and_then(|(diff_id, sources)| sources.get(diff_id.as_str()));
+            layer.media_type = source.map(|source| source.media_type.clone());
+        }
+        Ok(plan)
+    }
+}
+
+/// Plans the requested images of an archive. `reference` names the archive, if it can be followed by a selector. The
+/// error is [`SourceError::NotFound`] if the archive has none of them.
 pub(super) fn plans(
     files: &dyn LayoutFiles,
+    reference: Option<&str>,
     selector: Option<&Selector>,
     choice: &PlatformChoice,
     limits: &Limits,
 ) -> Result<Vec<ImagePlan>, ImageError> {
+    let place = files.place();
     let document = files.document(&ImagePath::from("manifest.json"), limits)?.ok_or_else(|| {
-        ImageError::invalid(format!(
-            "{} is not an image archive: it has neither manifest.json nor index.json",
-            files.place()
-        ))
+        ImageError::invalid(format!("{place} is not an image archive: it has neither manifest.json nor index.json"))
     })?;
     let items: Vec<Item> = serde_json::from_slice(&document)
-        .map_err(|error| ImageError::invalid(format!("manifest.json of {} is malformed: {error}", files.place())))?;
-    let item = choose(&items, selector, &files.place())?;
-    let config = files
-        .document(&ImagePath::from(item.config.as_str()), limits)?
-        .ok_or_else(|| ImageError::invalid(format!("{} has no member {}", files.place(), printable(&item.config))))?;
-    let described = |name: &String| {
-        let location = LayerLocation::Member(ImagePath::from(name.as_str()));
-        Some(DescribedLayer { location, media_type: None, annotations: Annotations::new() })
-    };
-    let layers = item.layers.iter().map(described).collect();
-    let plan = configure(&config, digest_of(&config), None, layers, Vec::new(), limits)?;
-    check_platform(&plan, choice)?;
-    Ok(vec![plan])
+        .map_err(|error| ImageError::invalid(format!("manifest.json of {place} is malformed: {error}")))?;
+    let chosen = choose(&items, selector, &place)?;
+    if let [(_, item)] = *chosen {
+        let plan = item.plan(files, limits)?;
+        check_platform(&plan, choice)?;
+        return Ok(vec![plan]);
+    }
+    let mut found: Vec<(u32, String, ImagePlan)> = Vec::new();
+    let mut offered = Vec::new();
+    for (index, item) in chosen {
+        let plan = item.plan(files, limits)?;
+        let Some(platform) = &plan.config.platform else { continue };
+        offered.push(platform.clone());
+        let Some(distance) = choice.distance_to(platform) else { continue };
+        // An image may be listed once for each of its names.
+        if found.iter().all(|(.., other)| other.config_digest != plan.config_digest) {
+            let names: Vec<_> = item.tags().map(String::as_str).collect();
+            let line = format!("{}:@{index}  ({})  {platform}", reference.unwrap_or_default(), names.join(", "));
+            found.push((distance, line, plan));
+        }
+    }
+    let nearest = found.iter().map(|(distance, ..)| *distance).min();
+    found.retain(|(distance, ..)| Some(*distance) == nearest);
+    if found.is_empty() {
+        return Err(choice.not_offered(&offered).into());
+    }
+    if *choice != PlatformChoice::All && found.len() > 1 {
+        let lines: Vec<_> = found.iter().map(|(_, line, _)| printable(line)).collect();
+        let hint = Some("choose one of these, or one by its name: :NAME instead of :@INDEX".to_owned());
+        return Err(SourceError::Invalid {
+            what: format!("{place} has several images that match:\n  {}", lines.join("\n  ")),
+            hint,
+        }
+        .into());
+    }
+    Ok(found.into_iter().map(|(.., plan)| plan).collect())
 }
 
-fn choose<'a>(items: &'a [Item], selector: Option<&Selector>, place: &str) -> Result<&'a Item, ImageError> {
-    let names = || -> String {
-        let names: Vec<_> =
-            items.iter().flat_map(|item| item.repo_tags.iter().flatten()).map(|name| printable(name)).collect();
-        if names.is_empty() { "none with a name".to_owned() } else { names.join(", ") }
-    };
-    let found = match selector {
-        None => match items {
-            [item] => Some(item),
-            [] => return Err(ImageError::invalid(format!("{place} contains no image"))),
-            _ => {
-                let what =
-                    format!("{place} contains {} images; choose one by name or by :@INDEX: {}", items.len(), names());
-                return Err(ImageError::invalid(what));
-            }
-        },
-        Some(Selector::Index(index)) => items.get(*index),
-        Some(Selector::Name(name)) => {
-            items.iter().find(|item| item.repo_tags.iter().flatten().any(|tag| is_named(tag, name)))
-        }
+/// The selected items, with their positions.
+fn choose<'a>(
+    items: &'a [Item],
+    selector: Option<&Selector>,
+    place: &str,
+) -> Result<Vec<(usize, &'a Item)>, ImageError> {
+    if items.is_empty() {
+        return Err(ImageError::invalid(format!("{place} contains no image")));
+    }
+    let all = items.iter().enumerate();
+    let found: Vec<_> = match selector {
+        None => all.collect(),
+        Some(Selector::Index(index)) => all.filter(|(position, _)| position == index).collect(),
+        Some(Selector::Name(name)) => all.filter(|(_, item)| item.tags().any(|tag| is_named(tag, name))).collect(),
         Some(Selector::Digest(_)) => {
-            return Err(ImageError::invalid(
-                "an image in a docker archive cannot be chosen by digest; use a name or :@INDEX",
-            ));
+            return Err(ImageError::invalid(format!(
+                "manifest.json of {place} gives images no digest: choose one by :NAME or by :@INDEX"
+            )));
         }
     };
-    let asked = selector.map(ToString::to_string).unwrap_or_default();
-    found.ok_or_else(|| ImageError::invalid(format!("no image '{asked}' in {place}; available: {}", names())))
+    if found.is_empty() {
+        let names: Vec<_> = items.iter().flat_map(Item::tags).map(|name| printable(name)).collect();
+        let names = if names.is_empty() { "none with a name".to_owned() } else { names.join(", ") };
+        let asked = selector.map(ToString::to_string).unwrap_or_default();
+        return Err(SourceError::NotFound(format!("no image '{asked}' in {place}; available: {names}")).into());
+    }
+    Ok(found)
 }
 
 /// Matches names across writers, which store `docker.io/a/b:1`, `localhost/a/b:1` or `a/b:1`; a missing tag means

@@ -15,13 +15,13 @@ use crate::image::source::SourceError;
 use super::tar_message;
 
 /// A tar archive on disk.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct IndexedArchive {
     path: PathBuf,
     members: BTreeMap<ImagePath, IndexedMember>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum IndexedMember {
     File { offset: u64, size: u64 },
     Link(ImagePath),
@@ -113,5 +113,9 @@ impl LayoutFiles for IndexedArchive {
 
     fn place(&self) -> String {
         self.path.display().to_string()
+    }
+
+    fn reference(&self) -> Option<String> {
+        Some(format!("oci-archive:{}", self.path.display()))
     }
 }

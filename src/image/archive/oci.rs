@@ -5,10 +5,11 @@ use std::path::Path;
 use crate::image::Request;
 use crate::image::by_digest::ByDigest;
 use crate::image::layout::ImageLayout;
-use crate::image::medium::{Medium, Transport, TransportKind};
+use crate::image::medium::{Transport, TransportKind};
 use crate::image::source::SourceError;
 use crate::image::target::{Selector, Target};
 
+use super::ArchiveForm;
 use super::indexed::IndexedArchive;
 
 pub(in crate::image) static TRANSPORT: Transport = Transport {
@@ -18,21 +19,21 @@ pub(in crate::image) static TRANSPORT: Transport = Transport {
     kind: TransportKind::File,
     mark: None,
     parse: Target::path_and_selector,
-    open: |target, request| super::open(target.path(), target.selector(), request),
+    open: |target, request| super::open(target.path(), target.selector(), ArchiveForm::Oci, request),
 };
 
-/// Opens an archive that is not a docker archive.
+/// Opens the layout in an archive.
 pub(super) fn open_indexed(
     files: IndexedArchive,
     path: &Path,
     selector: Option<Selector>,
     request: &Request,
-) -> Result<Box<dyn Medium>, SourceError> {
+) -> Result<ByDigest<ImageLayout<IndexedArchive>>, SourceError> {
     let source = ImageLayout::open(files, &request.limits).map_err(|_layout| {
         SourceError::invalid(format!(
             "{} is not an image archive: it has neither manifest.json nor index.json",
             path.display()
         ))
     })?;
-    Ok(Box::new(ByDigest { name: format!("oci-archive:{}", path.display()), selector, source }))
+    Ok(ByDigest { name: format!("{}{}", TRANSPORT.prefix, path.display()), selector, source })
 }

@@ -10,7 +10,7 @@ use crate::image::layout::{ImageLayout, LayoutFiles, OpenedFile, blob_path};
 use crate::image::medium::Medium;
 use crate::image::oci::Finder;
 use crate::image::plan::{ImagePlan, LayerLocation, PlannedLayer};
-use crate::image::scanned::{ScannedLayer, cached, keep, promised, verify_diff_id};
+use crate::image::scanned::{KeptUnder, ScannedLayer, cached, keep, promised, verify_diff_id};
 use crate::image::source::SourceError;
 use crate::image::target::Selector;
 use crate::image::{ImageError, Request, ScanContext};
@@ -19,7 +19,8 @@ use crate::layer::tar::{TarError, TarInput, TarReader};
 use crate::model::{Digest, Entry, EntryKind, Hasher, ImagePath};
 use unpack::pipe::{PipeWriter, pipe, with_pipe};
 
-use super::{docker, tar_message};
+use super::dual::first_or;
+use super::{ArchiveForm, docker, tar_message};
 
 /// Maximum total size of an archive's documents in bytes.
 const DOCUMENTS: u64 = 64 << 20;
@@ -30,6 +31,9 @@ pub(in crate::image) struct Stream {
     name: String,
     /// Selects among its images.
     selector: Option<Selector>,
+    form: ArchiveForm,
+    /// The reference of the archive without a selector, if it has one.
+    reference: Option<String>,
     size: Option<u64>,
     /// The stream, until it has been read.
     unread: Option<Box<dyn Read + Send>>,
@@ -39,18 +43,19 @@ pub(in crate::image) struct Stream {
 impl Stream {
     /// An unread stream. `what` is its name in messages, `size` its number of bytes if known.
     pub(in crate::image) fn new(name: String, what: &str, bytes: Box<dyn Read + Send>, size: Option<u64>) -> Self {
-        Self { name, selector: None, size, unread: Some(bytes), archive: StreamedArchive::empty(what) }
+        let (selector, form, reference) = (None, ArchiveForm::Any, None);
+        Self { name, selector, form, reference, size, unread: Some(bytes), archive: StreamedArchive::empty(what) }
     }
 
-    /// Selects among several images.
-    pub(super) fn select(self, selector: Option<Selector>) -> Self {
-        Self { selector, ..self }
+    /// Selects among several images. `reference` is that of the archive, to which a selector can be added.
+    pub(super) fn select(self, selector: Option<Selector>, form: ArchiveForm, reference: &str) -> Self {
+        Self { selector, form, reference: Some(reference.to_owned()), ..self }
     }
 
     /// A stream from standard input.
-    pub(in crate::image) fn standard_input() -> Self {
+    pub(in crate::image) fn standard_input(selector: Option<&Selector>) -> Self {
         let name = "standard input";
-        Self::new(name.to_owned(), name, Box::new(io::stdin()), None)
+        Self::new(name.to_owned(), name, Box::new(io::stdin()), None).select(selector.cloned(), ArchiveForm::Any, "-")
     }
 }
 
@@ -62,14 +67,19 @@ impl Medium for Stream {
     fn plans(&mut self, request: &Request, context: ScanContext<'_>) -> Result<Vec<ImagePlan>, ImageError> {
         if let Some(bytes) = self.unread.take() {
             self.archive = read(bytes, self.size, &self.archive.name, context)?;
+            self.archive.reference.clone_from(&self.reference);
         }
         let (files, selector) = (&self.archive, self.selector.as_ref());
+        let Request { choice, limits, .. } = request;
         let has = |name| files.documents.contains_key(&ImagePath::from(name));
-        if has("index.json") && !has("manifest.json") {
-            let layout = ImageLayout::open(files, &request.limits)?;
-            return Finder::plans(&layout, selector, &request.choice, &request.limits);
+        let oci = || Finder::plans(&ImageLayout::open(files, limits)?, selector, choice, limits);
+        let docker = || docker::plans(files, self.reference.as_deref(), selector, choice, limits);
+        match self.form {
+            ArchiveForm::Any if has("index.json") && has("manifest.json") => first_or(oci(), docker),
+            ArchiveForm::Oci if has("index.json") => oci(),
+            _ if has("index.json") && !has("manifest.json") => oci(),
+            _ => docker(),
         }
-        docker::plans(files, selector, &request.choice, &request.limits)
     }
 
     fn scan(
@@ -88,6 +98,8 @@ impl Medium for Stream {
 #[derive(Debug)]
 struct StreamedArchive {
     name: String,
+    /// As in [`Stream`].
+    reference: Option<String>,
     documents: BTreeMap<ImagePath, Vec<u8>>,
     layers: BTreeMap<ImagePath, ScannedLayer>,
     links: BTreeMap<ImagePath, ImagePath>,
@@ -96,7 +108,7 @@ struct StreamedArchive {
 impl StreamedArchive {
     fn empty(name: &str) -> Self {
         let (documents, layers, links) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { name: name.to_owned(), documents, layers, links }
+        Self { name: name.to_owned(), reference: None, documents, layers, links }
     }
 
     /// Finds a planned layer and verifies its diff ID. `what` names it in messages.
@@ -106,8 +118,12 @@ impl StreamedArchive {
             LayerLocation::Blob { digest, .. } => blob_path(digest),
             LayerLocation::Folder(_) => return Err(ImageError::invalid("a layer without a name")),
         };
-        let missing = || ImageError::invalid(format!("{} has no member {path}, which is {what}", self.name));
-        let scanned = self.layer(&path).ok_or_else(missing)?;
+        let missing = format!("{} has no member {path}", self.name);
+        let scanned = match self.layer(&path) {
+            Some(scanned) => scanned,
+            None if layer.is_foreign() => return Ok(ScannedLayer::missing_foreign(layer, what, &missing)),
+            None => return Err(ImageError::invalid(format!("{missing}, which is {what}"))),
+        };
         verify_diff_id(scanned, layer.diff_id.as_ref(), what)?;
         Ok(scanned.clone())
     }
@@ -133,6 +149,10 @@ impl LayoutFiles for StreamedArchive {
 
     fn place(&self) -> String {
         self.name.clone()
+    }
+
+    fn reference(&self) -> Option<String> {
+        self.reference.clone()
     }
 }
 
@@ -231,12 +251,12 @@ impl<R: TarInput<Error = DecompressError>> ArchiveReader<'_, R> {
             let mut hasher = blob.digest.hasher();
             self.feed(&mut hasher, head, |_| true)?;
             check(&blob.digest, &hasher.finish(), entry.size).map_err(scan_error)?;
-            return Ok(scanned);
+            // The stream cannot be skipped.
+            return Ok(ScannedLayer { read: entry.size, ..scanned });
         }
         let scanned: Result<ScannedLayer, ImageError> = thread::scope(|scope| {
             let (mut blocks, input) = pipe();
-            let want_diff_id = expected.is_none();
-            let scan = scope.spawn(move || scan_layer(input, limits, want_diff_id, pool));
+            let scan = scope.spawn(move || scan_layer(input, limits, true, pool));
             let mut hasher = expected.as_ref().map_or_else(Hasher::sha256, |blob| blob.digest.hasher());
             let fed = self.feed(&mut hasher, head, blocks_of(&mut blocks));
             blocks.finish();
@@ -251,7 +271,8 @@ impl<R: TarInput<Error = DecompressError>> ArchiveReader<'_, R> {
             Ok(ScannedLayer::whole(scan, stored, entry.size))
         });
         let scanned = scanned?;
-        keep(self.context, &scanned);
+        let under = if expected.is_some() { KeptUnder::Blob } else { KeptUnder::BlobAndTar };
+        keep(self.context, &scanned, under);
         Ok(scanned)
     }
 

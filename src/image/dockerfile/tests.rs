@@ -46,6 +46,7 @@ fn image(history: &[&str]) -> ImageSummary {
     let layer = |history: &&str| LayerSummary {
         digest: None,
         diff_id: None,
+        diff_id_verified: true,
         compression: "none",
         size: 0,
         read: 0,

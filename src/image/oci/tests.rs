@@ -1,3 +1,5 @@
+mod selection;
+
 use std::io::Read;
 
 use serde_json::{Value, json};
@@ -6,7 +8,7 @@ use crate::image::source::StoredDocument;
 
 use std::collections::BTreeMap;
 
-use super::super::plan::{ImagePlan, LayerLocation, digest_of};
+use super::super::plan::{ImagePlan, LayerLocation, PlannedLayer, digest_of};
 use super::*;
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -24,11 +26,21 @@ struct Memory {
 
 impl Source for Memory {
     fn top(&self) -> Result<StoredDocument, SourceError> {
-        Ok(StoredDocument { digest: digest_of(&self.top), media_type: None, bytes: self.top.clone() })
+        Ok(StoredDocument {
+            name: "index.json of MEMORY".to_owned(),
+            digest: digest_of(&self.top),
+            media_type: None,
+            bytes: self.top.clone(),
+        })
     }
 
     fn manifest(&self, digest: &Digest) -> Result<Vec<u8>, SourceError> {
-        Ok(self.blobs[digest].clone())
+        let missing = || SourceError::Missing { what: format!("MEMORY has no blob {digest}"), hint: None };
+        self.blobs.get(digest).cloned().ok_or_else(missing)
+    }
+
+    fn reference(&self) -> Option<String> {
+        Some("oci:MEMORY".to_owned())
     }
 
     fn open(&self, blob: &BlobRef) -> Result<Box<dyn Read + Send + '_>, SourceError> {
@@ -126,7 +138,7 @@ fn a_manifest_describes_its_layers() {
 }
 
 #[test]
-fn an_encrypted_layer_is_refused_and_a_foreign_one_is_noted() {
+fn an_encrypted_layer_is_refused_and_a_foreign_one_is_planned() {
     let mut memory = Memory::default();
     let encrypted = layer("b", "application/vnd.oci.image.layer.v1.tar+gzip+encrypted");
     let manifest = memory.manifest_of(&config("amd64", &ids(2)), &[layer("a", LAYER), encrypted]);
@@ -139,9 +151,8 @@ fn an_encrypted_layer_is_refused_and_a_foreign_one_is_noted() {
         let layers = [layer("a", media_type), layer("b", LAYER)];
         let manifest = memory.manifest_of(&config("amd64", &ids(2)), &layers);
         let plan = memory.plan(&manifest).unwrap();
-        assert!(plan.notes[0].starts_with(&format!("skipped foreign layer {}", digest_of(b"a"))));
-        // The remaining layer keeps its own diff ID.
-        assert_eq!((plan.layers.len(), &plan.layers[0].diff_id), (1, &Some(ids(2)[1].clone())));
+        let foreign: Vec<_> = plan.layers.iter().map(PlannedLayer::is_foreign).collect();
+        assert_eq!(foreign, [true, false], "{media_type}");
     }
 }
 
@@ -235,14 +246,14 @@ fn indexes_nest_up_to_a_limit() {
 fn entries_that_are_not_images_are_skipped() {
     let mut memory = Memory::default();
     let mut attestation = memory.entry("unknown");
-    attestation["annotations"] = json!({REFERENCE_TYPE: "attestation-manifest"});
+    attestation["annotations"] = json!({"vnd.docker.reference.type": "attestation-manifest"});
     let mut artifact = memory.entry("s390x");
     artifact["artifactType"] = json!("application/vnd.example");
     let mut table = memory.entry("riscv64");
     table["artifactType"] = json!("application/vnd.amazon.soci.index.v2+json");
     // Another value of the annotation does not make an attestation.
     let mut image = memory.entry("amd64");
-    image["annotations"] = json!({REFERENCE_TYPE: "other"});
+    image["annotations"] = json!({"vnd.docker.reference.type": "other"});
     let plans =
         memory.plans(&index(&[attestation, artifact, table, image]), &PlatformChoice::All, &Limits::default()).unwrap();
     let [plan] = &*plans else { panic!("{plans:?}") };
@@ -265,7 +276,7 @@ fn entries_that_are_not_images_are_skipped() {
 #[test]
 fn a_documents_own_fields_determine_its_kind() {
     let shape = |document: Value, media_type: Option<&str>| {
-        let kind = Finder::shape(document.to_string().as_bytes(), media_type);
+        let kind = DocumentKind::of(document.to_string().as_bytes(), media_type, "it");
         kind.map(|kind| matches!(kind, DocumentKind::Index)).map_err(|error| error.to_string())
     };
     assert_eq!(shape(json!({"manifests": []}), Some(MANIFEST)), Ok(true));
@@ -310,34 +321,6 @@ fn the_requested_platform_is_chosen() {
     let manifest = memory.manifest_of(&config("s390x", &[]), &[]);
     let error = memory.plans(&manifest, &platform("linux/riscv64"), &Limits::default()).unwrap_err();
     assert_eq!(error, "the image is for linux/s390x, but linux/riscv64 was requested");
-}
-
-#[test]
-fn several_images_for_a_platform_are_ambiguous() {
-    let mut memory = Memory::default();
-    let image = memory.entry("riscv64");
-    let manifest = memory.manifest_of(&config("riscv64", &ids(1)), &[layer("a", LAYER)]);
-    let mut rival = memory.store(&manifest, MANIFEST);
-    rival["annotations"] = json!({REF_NAME: "rival"});
-    let choice = platform("linux/riscv64");
-    let error = memory.chosen(&[image.clone(), rival.clone()], &choice).unwrap_err();
-    assert!(error.starts_with("several images match; choose one by name or by @DIGEST:\n  sha256:"), "{error}");
-    assert!(error.contains(&format!("\n  {} rival", rival["digest"].as_str().unwrap())), "{error}");
-    // The same image twice counts once, and an image for another platform is no rival.
-    let one = Ok(vec!["linux/riscv64".to_owned()]);
-    let other = memory.entry("s390x");
-    assert_eq!(memory.chosen(&[image.clone(), image.clone(), other.clone()], &choice), one);
-    let mut variant = config("arm64", &[]);
-    variant["variant"] = json!("v9");
-    let manifest = memory.manifest_of(&variant, &[]);
-    let mut variant = memory.store(&manifest, MANIFEST);
-    variant["platform"] = json!({"os": "linux", "architecture": "arm64", "variant": "v9"});
-    let plain = memory.entry("arm64");
-    let manifest = memory.manifest_of(&config("arm64", &ids(1)), &[layer("a", LAYER)]);
-    let mut rival_of_plain = memory.store(&manifest, MANIFEST);
-    rival_of_plain["platform"] = plain["platform"].clone();
-    let chosen = memory.chosen(&[variant, plain, rival_of_plain], &platform("linux/arm64"));
-    assert_eq!(chosen, Ok(vec!["linux/arm64/v9".to_owned()]), "the first in the index's order");
 }
 
 #[test]
@@ -421,7 +404,7 @@ fn the_configuration_is_read_completely() {
 fn malformed_documents_are_named() {
     let mut memory = Memory::default();
     let error = memory.plan(&json!({"manifests": [1]})).unwrap_err();
-    assert!(error.starts_with("the image index is malformed: "), "{error}");
+    assert!(error.starts_with("index.json of MEMORY is malformed: "), "{error}");
     let error = memory.plan(&json!({"schemaVersion": 2, "config": 1, "layers": []})).unwrap_err();
     assert!(error.starts_with("manifest sha256:") && error.contains(" is malformed: "), "{error}");
     let manifest = memory.manifest_of(&json!({"os": 1}), &[]);

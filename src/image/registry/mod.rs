@@ -51,6 +51,8 @@ const SCHEMA_1: &str = "application/vnd.docker.distribution.manifest.v1+";
 pub(super) struct Registry {
     /// The full name of the image.
     name: String,
+    /// The name without tag and digest.
+    repository: String,
     /// The requested tag or digest.
     wanted: String,
     /// The digest in the user's reference.
@@ -90,6 +92,7 @@ fn open_patiently(name: &Name, options: &AccessOptions, patience: Patience) -> R
     let plain = root.scheme() == "http" || !options.tls_verify;
     let registry = Registry {
         name: name.to_string(),
+        repository: format!("{}/{}", name.registry(), name.repository()),
         wanted: pinned.as_ref().map_or_else(|| tag.to_owned(), Digest::to_string),
         pinned,
         base,
@@ -179,7 +182,11 @@ impl Source for Registry {
             )));
         }
         refuse_schema_1(&self.name, media_type.as_deref(), &bytes)?;
-        Ok(StoredDocument { digest, media_type, bytes })
+        Ok(StoredDocument { name: format!("the manifest of {}", self.name), digest, media_type, bytes })
+    }
+
+    fn reference(&self) -> Option<String> {
+        Some(format!("docker://{}", self.repository))
     }
 
     fn manifest(&self, digest: &Digest) -> Result<Vec<u8>, SourceError> {

@@ -102,7 +102,9 @@ pub(super) fn refusal(answer: RegistryResponse, object: RequestedObject<'_>, acc
             SourceError::NotFound(what).into()
         }
         StatusCode::NOT_FOUND if matches!(object, RequestedObject::Token { .. }) => SourceError::invalid(what).into(),
-        StatusCode::NOT_FOUND => SourceError::invalid(format!("{what}: the image there is incomplete")).into(),
+        StatusCode::NOT_FOUND => {
+            SourceError::Missing { what: format!("{what}: the image there is incomplete"), hint: None }.into()
+        }
         _ => SourceError::invalid(what).into(),
     }
 }

@@ -136,7 +136,7 @@ fn a_missing_image_is_quoted_and_safe_to_print() {
     assert!(matches!(error, SourceError::NotFound(_)), "{error:?}");
     assert!(error.to_string().contains("404 Not Found (MANIFEST_UNKNOWN: no \u{fffd}[31m such)"), "{error}");
     let error = Blob::open(&registry, &blob(b"x")).unwrap_err();
-    assert!(matches!(&error, SourceError::Invalid { what, .. } if what.contains("is incomplete")), "{error}");
+    assert!(matches!(&error, SourceError::Missing { what, .. } if what.contains("is incomplete")), "{error}");
 }
 
 #[test]

@@ -16,11 +16,12 @@ mod text;
 mod torch;
 
 use std::collections::BTreeMap;
-use std::io::BufRead as _;
+use std::io::{self, BufRead as _};
+use std::thread;
 
 use crate::layer::tar::{TarError, TarInput, TarReader};
 use crate::model::{Ambiguities, BuildOptions, Digest, Entry, EntryKind, Found, Gap, Hasher, ImagePath, Limits, part};
-use unpack::pipe::Pipe;
+use unpack::pipe::{Pipe, PipeWriter, pipe};
 use unpack::pool::Pool;
 
 use decompress::BoundedDecoder;
@@ -56,7 +57,8 @@ pub struct LayerScan {
     pub compression: Compression,
     /// Size of the tar inside, in bytes.
     pub unpacked: u64,
-    /// Digest of the tar inside, if requested.
+    /// Digest of the tar inside, which the image configuration calls the diff ID; `None` if it was not requested, or if
+    /// the layer was read in part.
     pub diff_id: Option<Digest>,
     /// The tar's entries in order, including whiteouts.
     pub entries: Vec<Entry>,
@@ -67,6 +69,18 @@ pub struct LayerScan {
 }
 
 impl LayerScan {
+    /// The scan of a layer without entries.
+    pub(crate) const fn empty() -> Self {
+        Self {
+            compression: Compression::None,
+            unpacked: 0,
+            diff_id: None,
+            entries: Vec::new(),
+            found: BTreeMap::new(),
+            ambiguities: None,
+        }
+    }
+
     /// Returns true if another scan of the same bytes would have the same result: no gap is due to this machine or this
     /// run.
     pub fn is_reproducible(&self) -> bool {
@@ -141,9 +155,32 @@ fn scan_unpacked(
     pool: Option<&Pool>,
 ) -> Result<LayerScan, ScanError> {
     let unpacked = decompress::open(blob, limits, pool)?;
-    let compression = unpacked.compression();
-    let mut hasher = want_diff_id.then(Hasher::sha256);
-    let mut tar = TarReader::new(Hashed { inner: unpacked, hasher: hasher.as_mut(), seen: 0 }, limits);
+    if !want_diff_id {
+        return scan_tar(&mut Hashed { inner: unpacked, sink: HashSink::None, seen: 0 }, limits);
+    }
+    if pool.is_none() {
+        let mut hashed = Hashed { inner: unpacked, sink: HashSink::Here(Hasher::sha256()), seen: 0 };
+        let scan = scan_tar(&mut hashed, limits)?;
+        let HashSink::Here(hasher) = hashed.sink else { return Ok(scan) };
+        return Ok(LayerScan { diff_id: Some(hasher.finish()), ..scan });
+    }
+    // Hashing takes about as long as the scan, so another thread does it.
+    thread::scope(|scope| {
+        let (writer, reader) = pipe();
+        let digest = scope.spawn(move || digest_of(reader));
+        let mut hashed = Hashed { inner: unpacked, sink: HashSink::Thread(writer), seen: 0 };
+        let scan = scan_tar(&mut hashed, limits)?;
+        if let HashSink::Thread(writer) = hashed.sink {
+            writer.finish();
+        }
+        let digest = digest.join().map_err(|_panic| ScanError::Panicked)?.map_err(DecompressError::from)?;
+        Ok(LayerScan { diff_id: Some(digest), ..scan })
+    })
+}
+
+fn scan_tar(unpacked: &mut Hashed<'_>, limits: &Limits) -> Result<LayerScan, ScanError> {
+    let compression = unpacked.inner.compression();
+    let mut tar = TarReader::new(unpacked, limits);
     let mut entries = Vec::new();
     let mut found = BTreeMap::new();
     let mut offsets = Vec::new();
@@ -168,8 +205,7 @@ fn scan_unpacked(
     entries.iter_mut().for_each(mark_whiteout_device);
     // What overlayfs does with an attribute, layers spell as a whiteout.
     entries.extend(opaque.into_iter().map(|path| Entry { path, kind: EntryKind::File, mode: 0, size: 0 }));
-    let diff_id = hasher.map(Hasher::finish);
-    Ok(LayerScan { compression, unpacked, diff_id, entries, found, ambiguities: Some(ambiguities) })
+    Ok(LayerScan { compression, unpacked, diff_id: None, entries, found, ambiguities: Some(ambiguities) })
 }
 
 /// Turns a character device with the number 0:0 into a whiteout, as overlayfs reads it (Linux,
@@ -178,6 +214,20 @@ fn mark_whiteout_device(entry: &mut Entry) {
     if entry.kind == EntryKind::CharDevice(0, 0) {
         let path = entry.path.parent().child(&[b".wh.", entry.path.file_name()].concat());
         *entry = Entry { path, kind: EntryKind::File, mode: 0, size: 0 };
+    }
+}
+
+/// The digest of a stream.
+fn digest_of(mut bytes: Pipe) -> io::Result<Digest> {
+    let mut hasher = Hasher::sha256();
+    loop {
+        let some = bytes.fill_buf()?;
+        if some.is_empty() {
+            return Ok(hasher.finish());
+        }
+        hasher.update(some);
+        let count = some.len();
+        bytes.consume(count);
     }
 }
 
@@ -221,21 +271,41 @@ fn rest<R: TarInput>(
     Ok(running.finish())
 }
 
-/// Hashes the bytes of a blob as they are read, if there is a hasher.
-struct Hashed<'h, 'b> {
+/// Passes on the unpacked bytes, and hashes them.
+struct Hashed<'b> {
     inner: BoundedDecoder<'b>,
-    hasher: Option<&'h mut Hasher>,
+    sink: HashSink,
     /// Number of buffered bytes already hashed.
     seen: usize,
 }
 
-impl TarInput for Hashed<'_, '_> {
+/// The place where bytes are hashed.
+enum HashSink {
+    None,
+    Here(Hasher),
+    Thread(PipeWriter),
+}
+
+impl HashSink {
+    fn take(&mut self, bytes: &[u8]) {
+        match self {
+            Self::None => {}
+            Self::Here(hasher) => hasher.update(bytes),
+            Self::Thread(writer) => {
+                // A reader that is gone has panicked, which its thread reports.
+                let _listens = writer.write(bytes);
+            }
+        }
+    }
+}
+
+impl TarInput for &mut Hashed<'_> {
     type Error = DecompressError;
 
     fn fill(&mut self) -> Result<&[u8], DecompressError> {
         let bytes = self.inner.fill()?;
-        if let Some(hasher) = &mut self.hasher {
-            hasher.update(part(bytes, self.seen..)?);
+        if !matches!(self.sink, HashSink::None) {
+            self.sink.take(part(bytes, self.seen..)?);
             self.seen = bytes.len();
         }
         Ok(bytes)

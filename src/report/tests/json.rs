@@ -17,7 +17,7 @@ fn the_shape_of_a_report() {
     let report = json(&bad(), Some(&rules));
     assert_eq!(report["schema"], "ncclcheck/1");
     assert_eq!(report["verdict"], "fail");
-    insta::assert_snapshot!(report["image"]["layers"][2], @r#"{"cached":false,"compression":"gzip","diff_id":"sha256:ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff","digest":"sha256:3333333333333333333333333333333333333333333333333333333333333333","entries":1200,"history":"COPY train.py /workspace/ # buildkit","read":512,"size":512,"table_of_contents":null,"unpacked":1280}"#);
+    insta::assert_snapshot!(report["image"]["layers"][2], @r#"{"cached":false,"compression":"gzip","diff_id":"sha256:ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff","diff_id_verified":true,"digest":"sha256:3333333333333333333333333333333333333333333333333333333333333333","entries":1200,"history":"COPY train.py /workspace/ # buildkit","read":512,"size":512,"table_of_contents":null,"unpacked":1280}"#);
     insta::assert_snapshot!(report["facts"]["torch.cuda.version"], @r#"{"at":[{"digest":"sha256:2222222222222222222222222222222222222222222222222222222222222222","layer":1,"path":"/usr/local/lib/python3.12/dist-packages/torch/lib/libtorch_cuda.so","within":"DT_NEEDED"}],"state":"seen","value":"12.8"}"#);
     insta::assert_snapshot!(report["facts"]["image.env"], @r#"{"at":[{"config":"Env NCCL_DEBUG"}],"state":"seen","value":{"NCCL_DEBUG":"INFO"}}"#);
     insta::assert_snapshot!(report["facts"]["rdma.verbs"], @r#"{"state":"absent"}"#);
