@@ -145,6 +145,6 @@ mod tests {
         let error = read_hosts(&[text.clone(), text], &[]).unwrap_err().to_string();
         assert!(error.contains("two hosts are named 'gpu=t4'"), "{error}");
         let error = read_hosts(&["/nonexistent/hosts.yaml".to_owned()], &[]).unwrap_err().to_string();
-        assert!(error.contains("--host /nonexistent/hosts.yaml: No such file"), "{error}");
+        assert!(error.contains("--host /nonexistent/hosts.yaml: no such file"), "{error}");
     }
 }

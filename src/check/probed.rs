@@ -105,6 +105,7 @@ fn summary(recording: &Recording) -> ImageSummary {
     ImageSummary {
         reference: launch.map_or_else(|| format!("in place on {}", place()), |launch| launch.image.clone()),
         source: launch.map_or_else(String::new, |launch| launch.engine.clone()),
+        served_by: None,
         manifest: None,
         config: launch.and_then(|launch| launch.image_id.parse().ok()),
         platform: None,

@@ -95,7 +95,7 @@ enum CliError {
     Rulebook(#[from] RulebookError),
     #[error(transparent)]
     Probe(#[from] crate::probe::ProbeError),
-    #[error("writing {what}: {error}")]
+    #[error("writing {what}: {}", crate::model::cause(error))]
     Output { what: String, error: io::Error },
 }
 

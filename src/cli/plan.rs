@@ -180,7 +180,7 @@ fn launch(files: &[PathBuf], options: &[String], limits: &Limits) -> Result<Vec<
         let name = path.display().to_string();
         let wrong = |what: String| CliError::Usage(format!("--launch {name}: {what}"));
         let text = read_text(path, limits).map_err(|error| wrong(error.why))?;
-        let read = launch::read(&text).map_err(wrong)?;
+        let read = launch::read(&name, &text).map_err(|error| CliError::Usage(format!("--launch {error}")))?;
         settings.extend(read.into_iter().filter(|given| is_shown(&given.name)).map(|given| given.in_launch(&name)));
     }
     for text in options {

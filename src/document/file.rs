@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use crate::model::{Limits, OverLimit};
+use crate::model::{Limits, OverLimit, cause};
 
 /// A text file that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,10 +20,10 @@ pub struct FileError {
 /// Reads a text file of at most [`Limits::text_file`] bytes.
 pub(crate) fn read_text(path: &Path, limits: &Limits) -> Result<String, FileError> {
     let failed = |why: String| FileError { path: path.to_owned(), why };
-    let file = fs::File::open(path).map_err(|error| failed(error.to_string()))?;
+    let file = fs::File::open(path).map_err(|error| failed(cause(&error)))?;
     let mut bytes = Vec::new();
     #[expect(clippy::disallowed_methods, reason = "bounded by the limit")]
-    file.take(limits.text_file + 1).read_to_end(&mut bytes).map_err(|error| failed(error.to_string()))?;
+    file.take(limits.text_file + 1).read_to_end(&mut bytes).map_err(|error| failed(cause(&error)))?;
     if bytes.len() as u64 > limits.text_file {
         return Err(failed(OverLimit::new("file too large", "text_file", limits.text_file).to_string()));
     }

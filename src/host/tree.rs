@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::model::Fact;
+use crate::model::{Fact, cause};
 
 /// Maximum bytes to read of a file. The largest of these files, CDI specifications, have some kilobytes.
 const LIMIT: u64 = 4 << 20;
@@ -98,6 +98,6 @@ fn found<T>(path: impl AsRef<Path>, read: io::Result<T>) -> Fact<T> {
     match read {
         Ok(value) => Fact::known(value),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Fact::Absent,
-        Err(error) => Fact::unknown(format!("{}: {error}", path.as_ref().display())),
+        Err(error) => Fact::unknown(format!("{}: {}", path.as_ref().display(), cause(&error))),
     }
 }

@@ -25,6 +25,10 @@ impl<S: Source> Medium for ByDigest<S> {
         &self.name
     }
 
+    fn served_by(&self) -> Option<&str> {
+        self.source.served_by()
+    }
+
     fn plans(&mut self, request: &Request, _context: ScanContext<'_>) -> Result<Vec<ImagePlan>, ImageError> {
         Finder::plans(&self.source, self.selector.as_ref(), &request.choice, &request.limits)
     }

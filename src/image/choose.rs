@@ -1,17 +1,15 @@
 //! Chooses the medium that a reference means. Reads documents at most, never a layer.
 
 use std::fs;
-use std::io::ErrorKind;
 use std::path::Path;
-
-use oci_spec::distribution::Reference as RegistryName;
 
 use crate::image::reference::Reference;
 use crate::image::source::SourceError;
-use crate::model::printable;
 
 use super::archive::{self, ArchiveForm, stream::Stream};
 use super::medium::Medium;
+use super::missing::{is_path, missing};
+use super::registry::Registries;
 use super::target::Target;
 use super::transports::TRANSPORTS;
 use super::{ImageError, Request, daemon, registry};
@@ -27,16 +25,16 @@ pub(super) fn choose(request: &Request) -> Result<Box<dyn Medium>, ImageError> {
 
 /// Tries an existing path, then an image of the engine, then one of a registry.
 fn bare(text: &str, request: &Request) -> Result<Box<dyn Medium>, ImageError> {
-    let path = Path::new(text);
-    let missing = match fs::metadata(path) {
+    let error = match fs::metadata(Path::new(text)) {
         Ok(metadata) => return Ok(by_content(text, &metadata, request)?),
-        Err(error) if error.kind() == ErrorKind::NotFound => "no such file or folder".to_owned(),
-        Err(error) => error.to_string(),
+        Err(error) => error,
     };
-    let mut places = vec![("path".to_owned(), SourceError::NotFound(missing))];
-    if text.starts_with(['/', '.', '~']) {
-        return Err(ImageError::Nowhere { name: text.to_owned(), places });
+    if is_path(text) {
+        return Err(missing(text, &error).into());
     }
+    let registries = Registries::read(&request.options)?;
+    let candidates = registries.candidates(text)?;
+    let mut places = Vec::new();
     match daemon::medium::open(text, request) {
         Ok(medium) => return Ok(medium),
         // Go on only if the engine does not have the image: a damaged image that exists is an answer.
@@ -45,20 +43,25 @@ fn bare(text: &str, request: &Request) -> Result<Box<dyn Medium>, ImageError> {
         }
         Err(error) => return Err(error.into()),
     }
-    let name: RegistryName = text.parse().map_err(|error| {
-        let text = printable(text);
-        ImageError::invalid(format!("'{text}' is neither an existing path nor an image name: {error}"))
-    })?;
-    registry::medium::open(&name, request).map_err(|error| {
-        places.push((format!("registry docker://{name}"), error));
-        ImageError::Nowhere { name: text.to_owned(), places }
-    })
+    for candidate in candidates {
+        match registry::medium::open(&candidate.name, &registries, request) {
+            Ok(medium) => return Ok(medium),
+            Err(error) => {
+                let origin = candidate.origin.map(|origin| format!(" ({origin})")).unwrap_or_default();
+                places.push((format!("registry docker://{}{origin}", candidate.name), error));
+            }
+        }
+    }
+    // The likeliest cause first: a registry that answered, an engine that answered, a place that did not answer.
+    places.sort_by_key(|(place, error)| (matches!(error, SourceError::Unreachable { .. }), place == "engine"));
+    places.push(("path".to_owned(), SourceError::NotFound("no such file or folder".to_owned())));
+    Err(ImageError::Nowhere { name: text.to_owned(), places })
 }
 
 /// Detects the medium of an existing path by its content.
 fn by_content(text: &str, metadata: &fs::Metadata, request: &Request) -> Result<Box<dyn Medium>, SourceError> {
     let path = Path::new(text);
-    if metadata.is_file() {
+    if !metadata.is_dir() {
         return archive::open(path, None, ArchiveForm::Any, request);
     }
     let marked = TRANSPORTS.iter().filter_map(|transport| Some((transport, transport.mark.as_ref()?)));

@@ -14,6 +14,11 @@ pub(super) trait Medium {
     /// Transport and place, for reports.
     fn name(&self) -> &str;
 
+    /// The place that serves the image in place of the one in [`Medium::name`].
+    fn served_by(&self) -> Option<&str> {
+        None
+    }
+
     /// Plans the requested images from their documents.
     ///
     /// A stream stores its documents after its layers. It is read here, once, and [`Medium::scan`] then returns the

@@ -10,6 +10,7 @@ pub(crate) mod history;
 mod layers;
 mod layout;
 mod medium;
+mod missing;
 mod oci;
 mod partial;
 mod plan;
@@ -39,6 +40,7 @@ use crate::rootfs::RootFs;
 use unpack::pipe::Cancel;
 use unpack::pool::Pool;
 
+use medium::Medium;
 use plan::ImagePlan;
 use scanned::{ScannedLayer, TableOfContents};
 
@@ -244,10 +246,10 @@ fn read(request: &Request, progress: &dyn Progress, cancel: &Cancel) -> Result<V
     }
     // File trees may be large: free the decompression memory first.
     drop(pool);
-    Ok(images.into_iter().map(|(plan, scanned)| assemble(plan, scanned, medium.name(), request)).collect())
+    Ok(images.into_iter().map(|(plan, scanned)| assemble(plan, scanned, &*medium, request)).collect())
 }
 
-fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, source: &str, request: &Request) -> Image {
+fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, medium: &dyn Medium, request: &Request) -> Image {
     let mut notes = plan.notes;
     let mut layers = Vec::new();
     for (index, (planned, scanned)) in plan.layers.iter().zip(&scanned).enumerate() {
@@ -293,7 +295,8 @@ fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, source: &str, request: 
     config.environment.extend(request.environment.clone());
     let summary = ImageSummary {
         reference: request.text.clone(),
-        source: source.to_owned(),
+        source: medium.name().to_owned(),
+        served_by: medium.served_by().map(ToOwned::to_owned),
         manifest: plan.manifest,
         config: plan.config_digest,
         platform: config.platform.clone(),

@@ -162,7 +162,7 @@ fn image_config(parsed: &ImageConfiguration) -> ImageConfig {
 }
 
 pub(super) fn over(what: String, limit: &'static str, value: u64) -> ImageError {
-    ImageError::invalid(OverLimit::new(what, limit, value).to_string())
+    ImageError::invalid(OverLimit::new(what, limit, value).advice())
 }
 
 /// The SHA-256 digest of a small document.

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::PathBuf;
 
-use crate::model::{BlobRef, Digest, DigestError, Environment, Hasher, Limits, help_line};
+use crate::model::{BlobRef, Digest, DigestError, Environment, Hasher, Limits, cause, help_line};
 
 /// The user's options for reaching registries and engines.
 #[derive(Clone, Debug)]
@@ -97,6 +97,12 @@ pub trait Source: Sync + fmt::Debug {
         Ok(None)
     }
 
+    /// The place that serves the image in place of the one that its name says, such as a mirror; see
+    /// [`ImageSummary::served_by`](crate::model::ImageSummary::served_by).
+    fn served_by(&self) -> Option<&str> {
+        None
+    }
+
     /// Cost of opening another range, as the number of bytes that could be read in the same time.
     fn range_cost(&self) -> u64 {
         16 << 10
@@ -143,7 +149,7 @@ pub enum SourceError {
         hint: Option<String>,
     },
     /// Reading failed.
-    #[error("{what}: {error}")]
+    #[error("{what}: {}", cause(error))]
     Io {
         /// The object being read.
         what: String,
@@ -157,6 +163,22 @@ impl SourceError {
     /// A [`SourceError::Invalid`] without advice.
     pub fn invalid(what: impl Into<String>) -> Self {
         Self::Invalid { what: what.into(), hint: None }
+    }
+
+    /// Adds lines to the description, above the advice.
+    pub(super) fn with_notes(mut self, notes: &str) -> Self {
+        match &mut self {
+            Self::NotFound(what)
+            | Self::Missing { what, .. }
+            | Self::Unreachable { what, .. }
+            | Self::Denied { what, .. }
+            | Self::Invalid { what, .. } => what.push_str(notes),
+            Self::Io { what, error } if !notes.is_empty() => {
+                return Self::invalid(format!("{what}: {}{notes}", cause(error)));
+            }
+            Self::Io { .. } => {}
+        }
+        self
     }
 
     /// An I/O error while doing `what`.

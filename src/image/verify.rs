@@ -2,7 +2,10 @@
 
 use std::io::{self, Read};
 
-use crate::model::{BlobRef, Digest, Hasher, part};
+use crate::model::{BlobRef, Digest, Hasher, help_line, part};
+
+/// Advice for a blob that is not what its name says.
+const COPY_AGAIN: &str = "copy the image again";
 
 /// A reader that counts and hashes its input, and returns an error instead of the end if size or digest differ from the
 /// expected ones. Stopping before the end verifies nothing: drain it.
@@ -24,7 +27,7 @@ pub(super) struct Verification {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum VerificationError {
     /// Wrong size.
-    #[error("blob {digest} has {} bytes, its descriptor says {expected}", if *more { format!("more than {expected}") } else { read.to_string() })]
+    #[error("blob {} has {} bytes, its descriptor says {expected}{}", digest.brief(), if *more { format!("more than {expected}") } else { read.to_string() }, help_line(Some(COPY_AGAIN)))]
     Size {
         /// The blob.
         digest: Digest,
@@ -36,7 +39,7 @@ pub(super) enum VerificationError {
         more: bool,
     },
     /// Wrong digest.
-    #[error("blob {expected} is corrupt: its {size} bytes have the digest {found}")]
+    #[error("blob {} is corrupt: its {size} bytes have the digest {}{}", expected.brief(), found.brief(), help_line(Some(COPY_AGAIN)))]
     Digest {
         /// The blob.
         expected: Digest,

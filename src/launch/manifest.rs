@@ -1,7 +1,7 @@
 //! Kubernetes manifests (pods, and resources that contain a pod template: Job, Deployment, PyTorchJob, MPIJob …) and
 //! Compose files: one or more YAML or JSON documents.
 
-use crate::document::{Document, YamlNode};
+use crate::document::{Document, DocumentError, YamlNode};
 
 use super::Assignment;
 use super::command::of_words;
@@ -20,10 +20,14 @@ pub(super) fn is_manifest(text: &str) -> bool {
 }
 
 /// Returns the variables of all containers, in document order.
-pub(super) fn read(text: &str) -> Result<Vec<Assignment>, String> {
+pub(super) fn read(name: &str, text: &str) -> Result<Vec<Assignment>, DocumentError> {
     let mut found = ManifestVariables { text, line: 0, assignments: Vec::new() };
-    let documents = Document { name: "line", text }.parse_all::<YamlNode>();
-    for document in documents.map_err(|mistake| format!("invalid YAML: {mistake}"))? {
+    let documents = Document { name, text }.parse_all::<YamlNode>();
+    let invalid = |mut error: DocumentError| {
+        error.what = format!("invalid YAML: {}", error.what);
+        error
+    };
+    for document in documents.map_err(invalid)? {
         found.walk(&document);
     }
     Ok(found.assignments)

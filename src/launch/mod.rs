@@ -8,6 +8,7 @@ mod lines;
 mod manifest;
 mod shell;
 
+use crate::document::DocumentError;
 use crate::model::Site;
 
 pub use command::script;
@@ -43,14 +44,14 @@ impl Assignment {
     }
 }
 
-/// Returns the variables that a launch file sets, in file order.
+/// Returns the variables that a launch file sets, in file order. `name` is the file's name in errors.
 ///
 /// # Errors
 ///
 /// Fails if a file looks like a manifest but is not valid YAML.
-pub fn read(text: &str) -> Result<Vec<Assignment>, String> {
+pub fn read(name: &str, text: &str) -> Result<Vec<Assignment>, DocumentError> {
     if !text.starts_with("#!") && manifest::is_manifest(text) {
-        manifest::read(text)
+        manifest::read(name, text)
     } else if lines::is_list(text) {
         Ok(lines(text))
     } else {

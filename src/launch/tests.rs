@@ -6,7 +6,7 @@ fn told(text: &str) -> Vec<String> {
         let value = given.value.unwrap_or_else(|| "?".to_owned());
         format!("{}={value}@{}", given.name, given.line.map_or("?".to_owned(), |line| line.to_string()))
     };
-    read(text).unwrap().into_iter().map(told).collect()
+    read("job", text).unwrap().into_iter().map(told).collect()
 }
 
 #[test]
@@ -142,7 +142,7 @@ spec:
         ]
     );
     assert_eq!(told("{\"kind\": \"Pod\", \"env\": [{\"name\": \"A\", \"value\": \"1\"}]}"), ["A=1@1"]);
-    assert!(read("kind: Pod\n  x: [\n").unwrap_err().starts_with("invalid YAML: "));
+    assert!(read("job", "kind: Pod\n  x: [\n").unwrap_err().to_string().starts_with("job:2:4: invalid YAML: "));
 }
 
 #[test]

@@ -64,6 +64,11 @@ impl Digest {
         self.hex().get(..12).unwrap_or_default()
     }
 
+    /// Returns the algorithm and the first twelve digits, for messages: `sha256:0123456789ab`.
+    pub fn brief(&self) -> String {
+        format!("{}:{}", self.algorithm(), self.short())
+    }
+
     /// Creates a hasher of this digest's algorithm.
     pub fn hasher(&self) -> Hasher {
         Hasher::of(self.algorithm)

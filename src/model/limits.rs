@@ -89,7 +89,7 @@ pub enum LimitError {
 }
 
 /// An exceeded limit. The message has one form for all limits: the amount found, the limit, and the option that raises
-/// it.
+/// it. As text it has one line, for facts that are unknown; [`OverLimit::advice`] is the error of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OverLimit {
@@ -106,6 +106,12 @@ impl OverLimit {
     pub fn new(what: impl Into<String>, limit: &'static str, value: u64) -> Self {
         debug_assert!(Limits::NAMES.contains(&limit), "unknown limit {limit}");
         Self { what: what.into(), limit, value }
+    }
+
+    /// The error that ends a run: the amount, the limit, and the next command below.
+    pub fn advice(&self) -> String {
+        let Self { what, limit, value } = self;
+        format!("{what}, the limit is {value}\n  help: raise it with --limit {limit}=N")
     }
 }
 

@@ -10,6 +10,9 @@ pub struct ImageSummary {
     pub reference: String,
     /// Resolved source: a transport and a location, such as `docker://localhost:5000/torch:2.9.0`.
     pub source: String,
+    /// The place that served the image if it is not the one in `source`: a mirror or a rewritten location, with the file
+    /// and line that configure it.
+    pub served_by: Option<String>,
     /// Digest of the manifest, if the image has one.
     pub manifest: Option<Digest>,
     /// Digest of the image configuration: the image ID.

@@ -6,6 +6,8 @@ use std::fmt;
 use std::net::TcpListener;
 use std::thread;
 
+use crate::model::cause;
+
 use super::ProbeError;
 use super::arrangement::{Arrangement, GpuSelection};
 use super::engine::{Finished, Killer, Launcher};
@@ -91,7 +93,7 @@ fn compare(
     for way in ways {
         note(&format!("one container for each GPU: {way}"));
         let port = free_port().map_err(|error| ProbeError::Engine {
-            what: format!("no free port for the rendezvous of the ranks: {error}"),
+            what: format!("no free port for the rendezvous of the ranks: {}", cause(&error)),
             help: None,
         })?;
         let containers = (0..count).map(|rank| {

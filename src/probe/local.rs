@@ -4,6 +4,8 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
+use crate::model::cause;
+
 use super::ProbeError;
 use super::engine::Finished;
 use super::payload;
@@ -18,7 +20,7 @@ pub(super) fn run(
     line: &mut dyn FnMut(&[u8]),
 ) -> Result<Finished, ProbeError> {
     let failed = |error: std::io::Error| ProbeError::Engine {
-        what: format!("{python} cannot run the probe's program: {error}"),
+        what: format!("{python} cannot run the probe's program: {}", cause(&error)),
         help: Some("select the Python that has torch with --python".to_owned()),
     };
     #[expect(clippy::disallowed_methods, reason = "the user requests this run with --in-place")]

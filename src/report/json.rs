@@ -61,6 +61,9 @@ struct ImageJson<'a> {
     reference: &'a str,
     /// The source where the image was found: a transport and a location.
     source: &'a str,
+    /// The place that served the image if it is not the one in `source`: a mirror or a rewritten location, with the file
+    /// and line that configure it.
+    served_by: Option<&'a str>,
     /// Digest of the manifest.
     manifest: Option<&'a str>,
     /// Digest of the configuration: the image ID.
@@ -349,6 +352,7 @@ impl<'a> From<&'a ImageSummary> for ImageJson<'a> {
         Self {
             reference: &image.reference,
             source: &image.source,
+            served_by: image.served_by.as_deref(),
             manifest: image.manifest.as_ref().map(model::Digest::as_str),
             config: image.config.as_ref().map(model::Digest::as_str),
             platform: image.platform.as_ref().map(ToString::to_string),

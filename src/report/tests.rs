@@ -99,6 +99,7 @@ fn image() -> ImageSummary {
     ImageSummary {
         reference: "torch:2.9.0".to_owned(),
         source: "docker://registry.example:5000/ml/torch:2.9.0".to_owned(),
+        served_by: None,
         manifest: digest('a'),
         config: digest('b'),
         platform: "linux/amd64".parse().ok(),

@@ -32,12 +32,25 @@ fn paths_and_names() {
         fs::write(&path, bytes).unwrap();
         path.display().to_string()
     };
-    refused(&["/nonexistent/image.tar"], None, &["no image '/nonexistent/image.tar'", "no such file or folder"]);
+    refused(&["/nonexistent/image.tar"], None, &["error: no such file or folder: /nonexistent/image.tar\n  help: "]);
+    at("torch.tar", b"x");
+    for (name, help) in [("troch.tar", "did you mean "), ("a/b.sif", "check the path")] {
+        let path = folder.path().join(name).display().to_string();
+        refused(&[&path], None, &[&format!("error: no such file or folder: {path}\n  help: {help}")]);
+    }
+    // Neither an engine nor a registry is asked.
+    let output = run(&["check", "nosuch.tar"], None);
+    assert_eq!(
+        stderr(&output),
+        "error: no such file or folder: nosuch.tar\n  help: if it is the name of an image, write \
+         docker-daemon:nosuch.tar or docker://nosuch.tar\n"
+    );
+    refused(&["oci-archive:nosuch.tar"], None, &["error: no such file: nosuch.tar\n"]);
     refused(&[&at("empty", b"")], None, &["is empty"]);
-    refused(&[&at("text", b"hello\n")], None, &["is not an image archive (not tar, gzip or zstd)"]);
+    refused(&[&at("text", b"hello\n")], None, &["is not an image archive (not tar, gzip, zstd, xz or bzip2)"]);
     refused(&["-"], Some(b"hello\n"), &["standard input is not an image archive"]);
     refused(&["-"], Some(b""), &["standard input is empty"]);
-    refused(&["/etc/passwd"], None, &["/etc/passwd is not an image archive (not tar, gzip or zstd)\n"]);
+    refused(&["/etc/passwd"], None, &["/etc/passwd is not an image archive (not tar, gzip, zstd, xz or bzip2)\n"]);
     refused(
         &[&format!("oci:{}", folder.path().display())],
         None,
@@ -54,7 +67,7 @@ fn paths_and_names() {
     refused(
         &["--limit", "entries=3", world("good").to_str().unwrap()],
         None,
-        &["4 entries, the limit is 3 (raise it with --limit entries=N"],
+        &["): 4 entries, the limit is 3\n  help: raise it with --limit entries=N"],
     );
     refused(&["--env", "NCCL_DEBUG", "x"], None, &["--env NCCL_DEBUG: expected NAME=VALUE"]);
     refused(&["--tmp-dir", "/nonexistent", "x"], None, &["--tmp-dir /nonexistent is not a folder"]);
@@ -154,7 +167,11 @@ fn documents_that_are_something_else() {
 fn engines_and_registries_that_do_not_answer() {
     refused(&["docker-daemon:x"], None, &["/nonexistent/docker.sock", "set DOCKER_HOST"]);
     // Nothing listens on port 1 of this machine.
-    refused(&["docker://127.0.0.1:1/x"], None, &["connecting to 127.0.0.1:1: connection refused"]);
+    refused(
+        &["docker://127.0.0.1:1/x"],
+        None,
+        &["error: no registry answers at 127.0.0.1:1: connection refused\n  help: "],
+    );
     refused(
         &["127.0.0.1:1/x"],
         None,

@@ -82,9 +82,10 @@ fn options_override_files_and_files_override_the_image() {
 fn unreadable_files_are_reported() {
     let broken = file("kind: Pod\n  a: [\n");
     let path = broken.path().display().to_string();
-    for (arguments, why) in
-        [(["--launch", "/nonexistent"], "--launch /nonexistent: No such file"), (["--launch", &path], "invalid YAML")]
-    {
+    for (arguments, why) in [
+        (["--launch", "/nonexistent"], "--launch /nonexistent: no such file or directory\n"),
+        (["--launch", &path], ":2:4: invalid YAML:"),
+    ] {
         let output = run(&[&["check", "x"], &arguments[..]].concat(), None);
         assert_eq!(output.status.code(), Some(2));
         assert!(stderr(&output).contains(why), "{}", stderr(&output));

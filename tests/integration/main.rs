@@ -20,6 +20,7 @@ mod hosts;
 mod imports;
 mod launch;
 mod media;
+mod mirrors;
 mod partial;
 mod platforms;
 mod plugins;

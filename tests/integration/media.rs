@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::{check, layout, world};
+use crate::support::{check, layout, program, world};
 
 /// The part of a report that must not depend on the medium: verdict, facts without digests, judgements.
 fn comparable((report, exit): (Value, i32)) -> Value {
@@ -104,6 +105,40 @@ pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
+/// What a compressor of this machine makes of some bytes.
+fn packed(program: &str, bytes: &[u8]) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("archive");
+    fs::write(&path, bytes).unwrap();
+    Command::new(program).args(["-1", "-c"]).arg(path).output().unwrap().stdout
+}
+
+#[test]
+fn pipes_are_read_as_streams() {
+    let layout = layout("good");
+    let archive = docker_archive(layout.path(), true);
+    let expected = comparable(check(&format!("oci:{}", layout.path().display()), None));
+    for reference in ["docker-archive:/dev/stdin", "/dev/stdin", "docker-archive:/dev/fd/0:test:1"] {
+        assert_eq!(comparable(check(reference, Some(&archive))), expected, "{reference}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (fifo, path) = (folder.path().join("fifo"), folder.path().join("a.tar"));
+    fs::write(&path, &archive).unwrap();
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    for reference in [fifo.display().to_string(), format!("docker-archive:{}", fifo.display())] {
+        let mut writer = Command::new("cp").args([&path, &fifo]).spawn().unwrap();
+        assert_eq!(comparable(check(&reference, None)), expected, "{reference}");
+        assert!(writer.wait().unwrap().success());
+    }
+    let script = format!("{} check --quiet <(cat {})", program().display(), path.display());
+    let output = Command::new("bash").args(["-c", &script]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let script = format!("{} check <(true)", program().display());
+    let output = Command::new("bash").args(["-c", &script]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && said.ends_with(" is empty\n"), "{said}");
+}
+
 #[test]
 fn every_medium_gives_the_same_results() {
     for name in ["good", "no-nccl", "two-nccl"] {
@@ -121,6 +156,9 @@ fn every_medium_gives_the_same_results() {
             ("docker-archive, old", docker_archive(layout.path(), true)),
             ("docker-archive, new", docker_archive(layout.path(), false)),
             ("docker-archive, compressed", gzip(&docker_archive(layout.path(), true))),
+            ("docker-archive, xz", packed("xz", &docker_archive(layout.path(), true))),
+            ("docker-archive, bzip2", packed("bzip2", &docker_archive(layout.path(), false))),
+            ("oci-archive, xz", packed("xz", &fs::read(world(name)).unwrap())),
         ] {
             let path = folder.path().join(kind.replace(", ", "-"));
             fs::write(&path, &bytes).unwrap();

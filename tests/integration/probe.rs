@@ -99,7 +99,7 @@ fn usage_errors_are_reported_before_anything_runs() {
         (&["--in-place", "--steps", "nccl"][..], "unknown step 'nccl'; available: limits, storage, gpus"),
         (&["--in-place", "--fail-for", "me"], "unknown owner 'me'; available: image, host, arrangement"),
         (&["--in-place", "--what-if", "NCCL_ALGO"], "expected NAME=VALUE"),
-        (&["--in-place", "--expect", "/nonexistent"], "/nonexistent: No such file"),
+        (&["--in-place", "--expect", "/nonexistent"], "error: --expect /nonexistent: no such file or directory\n"),
         (&["oci:layout"], "a probe runs images of a container engine"),
         (&["--isolate-gpus", "--network", "bridge", "my/image"], "--network must be host"),
     ] {

@@ -65,7 +65,7 @@ fn usage_errors_are_reported_before_the_check() {
         (&["inspect", "--format", "sarif", &image][..], "--format sarif: available formats: human, json"),
         (&["check", "--dockerfile", "/etc/hostname", &image], "must be inside the current directory"),
         (&["check", "--dockerfile", "LICENSE", &image], "--dockerfile LICENSE: "),
-        (&["check", "--dockerfile", "nowhere", &image], "No such file"),
+        (&["check", "--dockerfile", "nowhere", &image], "nowhere: no such file or directory\n"),
     ] {
         let output = run(arguments, None);
         assert_eq!(output.status.code(), Some(2));

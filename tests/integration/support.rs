@@ -12,7 +12,7 @@ pub(crate) fn world(name: &str) -> PathBuf {
 }
 
 /// The program under test. `tests/stand-ins` substitutes one without output, to prove that the tests fail.
-fn program() -> PathBuf {
+pub(crate) fn program() -> PathBuf {
     std::env::var_os("NCCLCHECK_STAND_IN").map_or_else(|| env!("CARGO_BIN_EXE_ncclcheck").into(), PathBuf::from)
 }
 

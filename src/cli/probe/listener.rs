@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::image::source::read_bounded;
+use crate::model::cause;
 use crate::model::printable;
 use crate::probe::recording::{Recording, StepOutcome, StepRecord};
 use crate::probe::{Interrupt, Observer};
@@ -82,7 +83,8 @@ pub(super) fn recorded(option: &str, file: &Path) -> Result<Recording, CliError>
     let read = if name == "-" {
         read_bounded(io::stdin().lock(), LARGEST, &name)
     } else {
-        let opened = File::open(file).map_err(|error| CliError::Usage(format!("{option} {name}: {error}")))?;
+        let opened =
+            File::open(file).map_err(|error| CliError::Usage(format!("{option} {name}: {}", cause(&error))))?;
         read_bounded(opened, LARGEST, &name)
     };
     let text = read.map_err(|error| CliError::Usage(format!("{option} {error}")))?;

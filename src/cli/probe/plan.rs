@@ -87,7 +87,8 @@ pub(super) fn owners(judging: &Judging) -> Result<Vec<Owner>, CliError> {
 pub(super) fn expected(judging: &Judging) -> Result<ExpectedRun, CliError> {
     let mut expected = ExpectedRun::default();
     if let Some(file) = &judging.expect {
-        let (name, text) = (file.display().to_string(), read_text(file, &Limits::default())?);
+        let name = file.display().to_string();
+        let text = read_text(file, &Limits::default()).map_err(|error| CliError::Usage(format!("--expect {error}")))?;
         expected.values = Some(Expectations::read(Document { name: &name, text: &text }).map_err(CliError::Usage)?);
     }
     expected.baseline = judging.baseline.as_deref().map(|file| recorded("--baseline", file)).transpose()?;

@@ -4,17 +4,19 @@ pub(super) mod docker;
 mod dual;
 mod indexed;
 pub(super) mod oci;
+mod packed;
+mod pipe;
 pub(super) mod stream;
 
 use std::fmt::Display;
-use std::fs::File;
-use std::io::Read;
+use std::fs::{self, File};
 use std::path::Path;
 
 use crate::layer::tar::{TarError, TarErrorKind};
 
 use super::Request;
 use super::medium::Medium;
+use super::missing::missing_file;
 use super::source::SourceError;
 use super::target::Selector;
 
@@ -42,13 +44,14 @@ fn tar_message<E: Display>(name: &str, start: u64, error: &TarError<E>) -> Strin
     match &error.what {
         TarErrorKind::Read(below) => format!("{name}: {below}"),
         TarErrorKind::Malformed(_) if start == 0 && error.offset < 512 => {
-            format!("{name} is not an image archive (not tar, gzip or zstd)")
+            format!("{name} is not an image archive (not tar, gzip, zstd, xz or bzip2)")
         }
+        TarErrorKind::Limit(over) => format!("{name}: {}", over.advice()),
         _ => format!("{name} is damaged {error}"),
     }
 }
 
-/// Opens an archive: a compressed one as a stream, any other through an index of its members.
+/// Opens an archive: a compressed one and a pipe as a stream, any other through an index of its members.
 pub(super) fn open(
     path: &Path,
     selector: Option<&Selector>,
@@ -56,22 +59,26 @@ pub(super) fn open(
     request: &Request,
 ) -> Result<Box<dyn Medium>, SourceError> {
     let io = |error| SourceError::io(format!("reading {}", path.display()), error);
-    let mut file = File::open(path).map_err(|error| SourceError::io(format!("opening {}", path.display()), error))?;
-    let mut head = [0; 4];
-    let metadata = file.metadata().map_err(io)?;
+    let metadata = fs::metadata(path).map_err(|error| missing_file(path, &error))?;
     if metadata.is_dir() {
         let what = format!("{} is a folder, not an archive: write oci:{0} for an image layout", path.display());
         return Err(SourceError::invalid(what));
     }
-    let have = file.by_ref().take(4).read(&mut head).map_err(io)?;
-    if have == 0 {
+    let selector = selector.cloned();
+    let (name, what) = (format!("docker-archive:{}", path.display()), path.display().to_string());
+    if !metadata.is_file() {
+        let stream = Stream::new(name.clone(), &what, pipe::open(path, &metadata)?, None);
+        return Ok(Box::new(stream.select(selector, form, &name)));
+    }
+    let file = || File::open(path).map_err(io);
+    let head = packed::head(&mut file()?).map_err(io)?;
+    if head.is_empty() {
         return Err(SourceError::invalid(format!("{} is empty", path.display())));
     }
-    let selector = selector.cloned();
-    if matches!(head, [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd]) {
-        let file = File::open(path).map_err(io)?;
-        let (name, what) = (format!("docker-archive:{}", path.display()), path.display().to_string());
-        let stream = Stream::new(name.clone(), &what, Box::new(file), Some(metadata.len()));
+    let is_packed = packed::is_packed(&head);
+    if is_packed || head.starts_with(&[0x1f, 0x8b]) || head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        let size = (!is_packed).then_some(metadata.len());
+        let stream = Stream::new(name.clone(), &what, Box::new(file()?), size);
         return Ok(Box::new(stream.select(selector, form, &name)));
     }
     let files = IndexedArchive::read(path, &request.limits)?;

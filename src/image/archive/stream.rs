@@ -13,6 +13,7 @@ use crate::image::plan::{ImagePlan, LayerLocation, PlannedLayer};
 use crate::image::scanned::{KeptUnder, ScannedLayer, cached, keep, promised, verify_diff_id};
 use crate::image::source::SourceError;
 use crate::image::target::Selector;
+use crate::image::verify::VerificationError;
 use crate::image::{ImageError, Request, ScanContext};
 use crate::layer::scan::{DecompressError, LayerScan, ScanError, scan_layer, unpack};
 use crate::layer::tar::{TarError, TarInput, TarReader};
@@ -20,6 +21,7 @@ use crate::model::{Digest, Entry, EntryKind, Hasher, ImagePath};
 use unpack::pipe::{PipeWriter, pipe, with_pipe};
 
 use super::dual::first_or;
+use super::packed::Packed;
 use super::{ArchiveForm, docker, tar_message};
 
 /// Maximum total size of an archive's documents in bytes.
@@ -66,6 +68,7 @@ impl Medium for Stream {
 
     fn plans(&mut self, request: &Request, context: ScanContext<'_>) -> Result<Vec<ImagePlan>, ImageError> {
         if let Some(bytes) = self.unread.take() {
+            let bytes = Packed::new(bytes, &request.limits);
             self.archive = read(bytes, self.size, &self.archive.name, context)?;
             self.archive.reference.clone_from(&self.reference);
         }
@@ -299,8 +302,8 @@ fn check(expected: &Digest, found: &Digest, size: u64) -> Result<(), ScanError> 
     if expected == found {
         return Ok(());
     }
-    let text = format!("blob {expected} is corrupt: its {size} bytes have the digest {found}");
-    Err(ScanError::Read(io::Error::new(io::ErrorKind::InvalidData, text)))
+    let mismatch = VerificationError::Digest { expected: expected.clone(), found: found.clone(), size };
+    Err(ScanError::Read(io::Error::new(io::ErrorKind::InvalidData, mismatch)))
 }
 
 fn blocks_of(blocks: &mut PipeWriter) -> impl FnMut(&[u8]) -> bool {

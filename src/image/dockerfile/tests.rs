@@ -59,6 +59,7 @@ fn image(history: &[&str]) -> ImageSummary {
     ImageSummary {
         reference: String::new(),
         source: String::new(),
+        served_by: None,
         manifest: None,
         config: None,
         platform: None,

@@ -29,26 +29,32 @@ pub(super) fn contact(
         Ok(answer) => return Ok((secure, challenges(&answer))),
         Err(failure) => failure,
     };
-    // A server with a wrong certificate does speak TLS, and a name without an address does not resolve for HTTP either.
-    if plain_allowed
-        && !matches!(
-            failure.kind,
-            RequestErrorKind::Issuer
-                | RequestErrorKind::Certificate
-                | RequestErrorKind::ClientCertificate
-                | RequestErrorKind::Name
-        )
-    {
-        let plain = url("http")?;
+    let plain = url("http")?;
+    // A server with a wrong certificate does speak TLS. A name without an address does not resolve for HTTP either, unless
+    // a proxy resolves it.
+    let may_be_plain = match failure.kind {
+        RequestErrorKind::Issuer | RequestErrorKind::Certificate | RequestErrorKind::ClientCertificate => false,
+        RequestErrorKind::Name => transport.proxy(&plain).is_some(),
+        RequestErrorKind::Refused
+        | RequestErrorKind::NotTls
+        | RequestErrorKind::Redirect
+        | RequestErrorKind::Timeout
+        | RequestErrorKind::Other => true,
+    };
+    if plain_allowed && may_be_plain {
         match first_answer(transport, &plain, patience) {
             // Servers answer 400 to plain HTTP on a TLS port: then the TLS error is the relevant one.
             Ok(answer) if answer.status() == StatusCode::BAD_REQUEST => {}
             Ok(answer) => return Ok((plain, challenges(&answer))),
             Err(second) if second.cause == failure.cause => {}
-            Err(second) => failure.cause = format!("{}; without TLS: {}", failure.cause, second.cause),
+            Err(second) => {
+                failure.cause = format!("{}; without TLS: {}", failure.cause, second.cause);
+                failure.proxy = failure.proxy.or(second.proxy);
+            }
         }
     }
-    Err(transport.no_answer(format_args!("connecting to {address}"), &failure).into_error())
+    let what = if failure.kind.passes() { "no registry answers at" } else { "connecting to" };
+    Err(transport.no_answer(format_args!("{what} {address}"), &failure).into_error())
 }
 
 /// Returns a response with any status: the server exists.

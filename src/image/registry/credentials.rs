@@ -11,7 +11,7 @@ use oci_spec::distribution::Reference as Name;
 
 use super::response_error::Access;
 use crate::image::source::{AccessOptions, SourceError, read_bounded};
-use crate::model::Environment;
+use crate::model::{Environment, cause};
 
 /// Maximum size of a credentials file in bytes.
 const LARGEST_FILE: u64 = 4 << 20;
@@ -57,7 +57,7 @@ impl Login {
                 Ok(bytes) if login.look_into(&file, &bytes, name) => break,
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => login.trouble.push(format!("{}: {error}", file.display())),
+                Err(error) => login.trouble.push(format!("{}: {}", file.display(), cause(&error))),
             }
         }
         Ok(login)
@@ -310,7 +310,7 @@ mod tests {
                 assert!(error.contains("it does not have the format of Docker's config.json"), "{error}");
             }
             let error = find(&missing).unwrap_err();
-            assert!(error.contains("No such file or directory"), "{error}");
+            assert!(error.contains("no such file or directory"), "{error}");
         }
     }
 
@@ -341,7 +341,7 @@ mod tests {
         assert!(access.anonymous);
         let [podman, docker] = [".config/containers/auth.json", ".docker/config.json"]
             .map(|path| folder.path().join(path).display().to_string());
-        assert!(access.used.contains(&format!("; {podman}: Is a directory")), "{}", access.used);
+        assert!(access.used.contains(&format!("; {podman}: is a directory")), "{}", access.used);
         assert!(
             access.used.ends_with(&format!("; {docker}: it does not have the format of Docker's config.json")),
             "{}",

@@ -11,6 +11,7 @@ use reqwest::redirect::Policy;
 use super::answer::RegistryResponse;
 use super::authorization::Authorization;
 use super::certs::HostCerts;
+use super::proxy::Proxies;
 use super::request_error::{RequestError, RequestErrorKind};
 use super::response_error::{AttemptError, RequestedObject};
 use super::retry::Patience;
@@ -20,17 +21,13 @@ use crate::image::source::{AccessOptions, SourceError};
 /// Maximum number of redirects. Registries need one or two.
 const MOST_REDIRECTS: usize = 10;
 
-/// The variables that name a proxy, as reqwest reads them.
-const PROXIES: [&str; 6] = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
-
 /// The HTTP client for one registry.
 #[derive(Debug)]
 pub(super) struct HttpTransport {
     client: Client,
     /// True if this machine has no CA certificates.
     nobody_trusted: bool,
-    /// The environment variable that configures a proxy for these requests, if any.
-    proxy: Option<&'static str>,
+    proxies: Proxies,
 }
 
 impl HttpTransport {
@@ -49,11 +46,10 @@ impl HttpTransport {
             .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")));
         // Docker and Podman never use a proxy for this machine, so their users do not list it in NO_PROXY.
         let builder = if is_local(host) { builder.no_proxy() } else { builder };
-        let proxy = PROXIES.into_iter().find(|name| !is_local(host) && options.environment.get(name).is_some());
         let client = builder
             .build()
             .map_err(|error| SourceError::invalid(format!("setting up HTTP: {}", RequestError::from(error).cause)))?;
-        Ok(Self { client, nobody_trusted, proxy })
+        Ok(Self { client, nobody_trusted, proxies: Proxies::of(&options.environment) })
     }
 
     /// Requests `url` and follows redirects. They are followed here to protect the credentials: reqwest 0.13 drops them
@@ -71,7 +67,7 @@ impl HttpTransport {
             // Layers are compressed files, to be fetched exactly as stored.
             let request = request.header(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
             let request = if elsewhere { request } else { authorization.apply(request) };
-            let response = request.send()?;
+            let response = request.send().map_err(|error| self.failed(error, &at))?;
             let Some(next) = redirect(&at, &response)? else {
                 return Ok(RegistryResponse { response, host: host(&at), elsewhere });
             };
@@ -81,13 +77,25 @@ impl HttpTransport {
         Err(RequestError {
             kind: RequestErrorKind::Redirect,
             cause: format!("it redirects more than {MOST_REDIRECTS} times"),
+            proxy: None,
         })
     }
 
     /// Sends a form. Does not follow redirects.
     pub(super) fn post(&self, url: &Url, form: &[(&str, &str)]) -> Result<RegistryResponse, RequestError> {
-        let response = self.client.post(url.clone()).form(form).send()?;
+        let sent = self.client.post(url.clone()).form(form).send();
+        let response = sent.map_err(|error| self.failed(error, url))?;
         Ok(RegistryResponse { response, host: host(url), elsewhere: false })
+    }
+
+    /// The variable that names the proxy for a URL.
+    pub(super) fn proxy(&self, url: &Url) -> Option<&'static str> {
+        self.proxies.variable(url)
+    }
+
+    /// The failure to send a request.
+    fn failed(&self, error: reqwest::Error, url: &Url) -> RequestError {
+        RequestError { proxy: self.proxy(url), ..error.into() }
     }
 
     /// Converts the failure of a request that got no answer.
@@ -107,13 +115,18 @@ impl HttpTransport {
                 Some("pass a folder with a client certificate (*.cert, *.key) with --cert-dir")
             }
             RequestErrorKind::NotTls => Some("allow plain HTTP with --tls-verify=false"),
+            RequestErrorKind::Refused | RequestErrorKind::Timeout | RequestErrorKind::Name
+                if failure.proxy.is_none() =>
+            {
+                Some("check the host and the port of the image's name, and that this machine reaches the registry")
+            }
             RequestErrorKind::Refused
             | RequestErrorKind::Name
             | RequestErrorKind::Redirect
             | RequestErrorKind::Timeout
             | RequestErrorKind::Other => None,
         };
-        let hint = match (hint, self.proxy) {
+        let hint = match (hint, failure.proxy) {
             (None, Some(proxy)) if failure.kind != RequestErrorKind::Redirect => {
                 Some(format!("the proxy in {proxy} may be the cause; NO_PROXY lists hosts to reach without it"))
             }
@@ -132,7 +145,7 @@ fn redirect(from: &Url, response: &Response) -> Result<Option<Url>, RequestError
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
     }
-    let refused = |cause: String| RequestError { kind: RequestErrorKind::Redirect, cause };
+    let refused = |cause: String| RequestError { kind: RequestErrorKind::Redirect, cause, proxy: None };
     let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
     let next = location
         .and_then(|location| from.join(location).ok())
@@ -159,9 +172,14 @@ pub(super) fn host(url: &Url) -> String {
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
+/// `HOST` of `HOST[:PORT]`.
+pub(super) fn host_name(host: &str) -> &str {
+    host.rsplit_once(':').map_or(host, |(host, _)| host)
+}
+
 /// Returns true if the registry is on this machine. The grammar of references excludes IPv6 addresses.
 pub(super) fn is_local(host: &str) -> bool {
-    let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
+    let host = host_name(host);
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 

@@ -5,8 +5,10 @@ use oci_spec::distribution::Reference as Name;
 use crate::image::Request;
 use crate::image::by_digest::ByDigest;
 use crate::image::medium::{Medium, Transport, TransportKind};
-use crate::image::source::{Source as _, SourceError};
+use crate::image::source::SourceError;
 use crate::image::target::Target;
+
+use super::Registries;
 
 pub(in crate::image) static TRANSPORT: Transport = Transport {
     prefix: "docker://",
@@ -17,13 +19,16 @@ pub(in crate::image) static TRANSPORT: Transport = Transport {
     parse: Target::registry_name,
     open: |target, request| {
         let name = target.text().parse().map_err(|why| SourceError::invalid(format!("{why}")))?;
-        open(&name, request)
+        open(&name, &Registries::read(&request.options)?, request)
     },
 };
 
-/// Opens an image. Fetches its manifest now, so that an unknown name is an error while other places can still be tried.
-pub(in crate::image) fn open(name: &Name, request: &Request) -> Result<Box<dyn Medium>, SourceError> {
-    let source = super::open(name, &request.options)?;
-    source.top()?;
+/// Opens an image at the first place that has it.
+pub(in crate::image) fn open(
+    name: &Name,
+    registries: &Registries,
+    request: &Request,
+) -> Result<Box<dyn Medium>, SourceError> {
+    let source = registries.open(name, &request.options)?;
     Ok(Box::new(ByDigest { name: format!("docker://{name}"), selector: None, source }))
 }

@@ -5,15 +5,21 @@ mod auth;
 mod authorization;
 mod blob;
 mod certs;
+mod config;
 mod connect;
 mod credentials;
 mod http;
 pub(super) mod medium;
+mod network;
+mod proxy;
+mod pull;
 mod referrers;
 mod request_error;
 mod response_error;
 mod retry;
 mod tls;
+
+pub(super) use self::pull::Registries;
 
 #[cfg(test)]
 mod tests;
@@ -53,6 +59,8 @@ pub(super) struct Registry {
     name: String,
     /// The name without tag and digest.
     repository: String,
+    /// The place that serves the image and the line that configures it, if it is not the one in the image's name.
+    served_by: Option<String>,
     /// The requested tag or digest.
     wanted: String,
     /// The digest in the user's reference.
@@ -73,10 +81,6 @@ impl fmt::Debug for Registry {
 }
 
 /// Contacts the registry of `name` and authenticates.
-pub(super) fn open(name: &Name, options: &AccessOptions) -> Result<Registry, SourceError> {
-    open_patiently(name, options, Patience::default())
-}
-
 fn open_patiently(name: &Name, options: &AccessOptions, patience: Patience) -> Result<Registry, SourceError> {
     let host = name.registry();
     let pinned = name.digest().map(str::parse::<Digest>).transpose()?;
@@ -93,6 +97,7 @@ fn open_patiently(name: &Name, options: &AccessOptions, patience: Patience) -> R
     let registry = Registry {
         name: name.to_string(),
         repository: format!("{}/{}", name.registry(), name.repository()),
+        served_by: None,
         wanted: pinned.as_ref().map_or_else(|| tag.to_owned(), Digest::to_string),
         pinned,
         base,
@@ -205,6 +210,10 @@ impl Source for Registry {
     fn open_range(&self, blob: &BlobRef, range: Range<u64>) -> Result<Option<Box<dyn Read + Send + '_>>, SourceError> {
         let found = Blob::open_range(self, blob, range)?;
         Ok(found.map(|reader| Box::new(reader) as Box<dyn Read + Send>))
+    }
+
+    fn served_by(&self) -> Option<&str> {
+        self.served_by.as_deref()
     }
 
     fn range_cost(&self) -> u64 {

@@ -6,7 +6,7 @@ use std::io;
 
 use rustls::{AlertDescription, CertificateError};
 
-use crate::model::printable;
+use crate::model::{printable, without_number};
 
 /// The kind of failure, as far as it determines the advice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,8 @@ pub(super) struct RequestError {
     pub(super) kind: RequestErrorKind,
     /// One clause for messages.
     pub(super) cause: String,
+    /// The variable that names the proxy to which the request was sent.
+    pub(super) proxy: Option<&'static str>,
 }
 
 impl From<reqwest::Error> for RequestError {
@@ -63,7 +65,7 @@ impl From<&io::Error> for RequestError {
 
 impl RequestError {
     fn of(error: &(dyn Error + 'static)) -> Self {
-        let mut failure = Self { kind: RequestErrorKind::Other, cause: String::new() };
+        let mut failure = Self { kind: RequestErrorKind::Other, cause: String::new(), proxy: None };
         let mut next = Some(error);
         while let Some(error) = next {
             failure.look_at(error);
@@ -109,7 +111,7 @@ impl RequestError {
                 | RequestErrorKind::ClientCertificate
                 | RequestErrorKind::NotTls
         ) {
-            self.cause = error.to_string();
+            self.cause = without_number(&error.to_string());
         }
     }
 }

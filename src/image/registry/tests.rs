@@ -4,6 +4,7 @@ mod access;
 mod auth;
 mod blobs;
 mod cached;
+mod places;
 mod referrers;
 mod server;
 mod tls;
@@ -167,7 +168,8 @@ fn a_refused_connection_is_reported() {
     let server = Server::start(|_| Reply::new(200, b""));
     let host = server.host();
     drop(server);
-    let error = open(&format!("{host}/a/b").parse().unwrap(), &options()).unwrap_err();
+    let error = open_patiently(&format!("{host}/a/b").parse().unwrap(), &options(), Patience::default()).unwrap_err();
     assert!(matches!(error, SourceError::Unreachable { .. }), "{error:?}");
-    assert!(error.to_string().starts_with(&format!("connecting to {host}: connection refused")));
+    let error = error.to_string();
+    assert!(error.starts_with(&format!("no registry answers at {host}: connection refused\n  help: ")), "{error}");
 }

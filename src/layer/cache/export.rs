@@ -1,6 +1,6 @@
 //! Copies scans out of the local cache, so that a team can ship them.
 
-use crate::model::Limits;
+use crate::model::{Limits, cause};
 
 use super::entry;
 use super::key::{ScanKey, Scanner};
@@ -27,7 +27,7 @@ impl Exported {
 /// Copies the scan with this key; `None` if the local cache does not have it.
 pub fn export(from: &LocalCache, key: &ScanKey<'_>, to: &SharedCache) -> Result<Option<Exported>, String> {
     let name = key.name();
-    let bytes = from.read(&name).map_err(|error| format!("{from}: {error}"))?;
+    let bytes = from.read(&name).map_err(|error| format!("{from}: {}", cause(&error)))?;
     let Some(bytes) = bytes.filter(|bytes| entry::decode(bytes, key).is_ok()) else { return Ok(None) };
     put(to, &name, bytes).map(Some)
 }
@@ -35,7 +35,7 @@ pub fn export(from: &LocalCache, key: &ScanKey<'_>, to: &SharedCache) -> Result<
 /// Copies all scans that this program made with these limits. Scans of other versions are useless to the recipient.
 pub fn export_all(from: &LocalCache, limits: &Limits, to: &SharedCache) -> Result<Exported, String> {
     let scanner = Scanner::of(limits);
-    let told = |error: std::io::Error| format!("{from}: {error}");
+    let told = |error: std::io::Error| format!("{from}: {}", cause(&error));
     let mut exported = Exported::default();
     for stored in from.stored().map_err(told)?.into_iter().filter(|stored| stored.scanner == scanner) {
         let entry = stored.read(from).map_err(told)?.filter(|(_, bytes)| entry::is_whole(bytes));

@@ -15,6 +15,7 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::layer::scan::LayerScan;
+use crate::model::cause;
 
 pub use export::{Exported, export, export_all};
 pub use key::{ScanKey, Scanner};
@@ -58,10 +59,11 @@ impl ScanCache {
     /// Returns the cached scan of these bytes.
     pub fn get(&self, key: &ScanKey<'_>) -> Option<LayerScan> {
         let name = key.name();
-        let kept = self
-            .local
-            .as_ref()
-            .and_then(|local| self.attempt((CacheLevel::Local, Act::Read), local, |local| local.read(&name)));
+        let kept = self.local.as_ref().and_then(|local| {
+            self.attempt((CacheLevel::Local, Act::Read), local, |local| {
+                local.read(&name).map_err(|error| cause(&error))
+            })
+        });
         if let Some(scan) = kept.flatten().and_then(|bytes| entry::decode(&bytes, key).ok()) {
             return Some(scan);
         }
@@ -69,7 +71,9 @@ impl ScanCache {
         let bytes = self.attempt((CacheLevel::Shared, Act::Read), shared, |shared| shared.read(&name))??;
         let scan = entry::decode(&bytes, key).ok()?;
         if let Some(local) = &self.local {
-            self.attempt((CacheLevel::Local, Act::Write), local, |local| local.write(&name, &bytes));
+            self.attempt((CacheLevel::Local, Act::Write), local, |local| {
+                local.write(&name, &bytes).map_err(|error| cause(&error))
+            });
         }
         Some(scan)
     }
@@ -82,7 +86,9 @@ impl ScanCache {
         let Some(bytes) = entry::encode(key, scan) else { return };
         let name = key.name();
         if let Some(local) = &self.local {
-            self.attempt((CacheLevel::Local, Act::Write), local, |local| local.write(&name, &bytes));
+            self.attempt((CacheLevel::Local, Act::Write), local, |local| {
+                local.write(&name, &bytes).map_err(|error| cause(&error))
+            });
         }
         if let Some(shared) = &self.shared {
             self.attempt((CacheLevel::Shared, Act::Write), shared, |shared| shared.write(&name, bytes));
@@ -112,10 +118,8 @@ impl ScanCache {
         };
         let mut failed = self.failed();
         if failed.attempts.insert((level, act)) {
-            let verb = if act == Act::Read { "read" } else { "written to" };
-            failed
-                .untold
-                .push(format!("the cache of layer scans {place} cannot be {verb}; continuing without it: {error}"));
+            let what = if act == Act::Read { "used" } else { "written to" };
+            failed.untold.push(format!("cache {place} not {what}: {error}"));
         }
         None
     }

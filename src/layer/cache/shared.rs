@@ -1,8 +1,10 @@
 //! Scans that a team shares: in S3, Google Cloud Storage, Azure, on a web server or in a folder. Anyone with write
 //! access is trusted: an entry replaces the scan of the layer.
 
+use std::error::Error;
 use std::fmt;
 use std::future::Future;
+use std::io;
 use std::path::Path as File;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -18,7 +20,7 @@ use object_store::{ClientOptions, ObjectStore, ObjectStoreExt as _, ObjectStoreS
 use tokio::runtime::Runtime;
 use url::Url;
 
-use crate::model::Environment;
+use crate::model::{Environment, cause};
 
 use super::entry::MOST_STORED;
 
@@ -181,16 +183,17 @@ fn hidden(url: &Url) -> String {
 /// Formats an error with its causes on one line, shortened: some servers answer with a whole page.
 fn told(error: &object_store::Error) -> String {
     const SHOWN: usize = 400;
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(below) = cause {
-        let said = below.to_string();
-        if !text.contains(&said) {
-            text = format!("{text}: {said}");
+    let mut innermost: &dyn Error = error;
+    loop {
+        if let Some(system) = innermost.downcast_ref::<io::Error>().filter(|error| error.raw_os_error().is_some()) {
+            return cause(system);
         }
-        cause = below.source();
+        // An I/O error hides the error that it wraps, and returns that error's source as its own.
+        let wrapped = innermost.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        let Some(below) = wrapped.map(|error| error as &dyn Error).or_else(|| innermost.source()) else { break };
+        innermost = below;
     }
-    let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut line = innermost.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
     if let Some((end, _)) = line.char_indices().nth(SHOWN) {
         line.truncate(end);
         line.push_str(" ...");

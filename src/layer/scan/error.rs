@@ -6,7 +6,7 @@
 //! | the gzip or zstd decoder | [`DecompressError::Compression`] | [`ScanError::Compression`] |
 //! | a limit on the unpacked size | [`DecompressError::Limit`] | [`ScanError::Limit`] |
 //! | the tar | [`TarErrorKind::Malformed`] | [`ScanError::Tar`], with its position |
-//! | a limit on the tar | [`TarErrorKind::Limit`] | [`ScanError::Limit`], with its position |
+//! | a limit on the tar | [`TarErrorKind::Limit`] | [`ScanError::Limit`] |
 //! | a chunk of a layer with a table of contents | `PieceError` | [`ScanError::Piece`], with file and position |
 //! | an extractor | [`Gap`](crate::model::Gap) | a finding of the scan, which continues |
 //!
@@ -17,6 +17,7 @@
 use std::io;
 
 use crate::layer::tar::{TarError, TarErrorKind};
+use crate::model::cause;
 
 use super::decompress::{CompressionError, DecompressError};
 
@@ -25,7 +26,7 @@ use super::decompress::{CompressionError, DecompressError};
 #[non_exhaustive]
 pub enum ScanError {
     /// The blob cannot be read, or does not match its descriptor.
-    #[error("{0}")]
+    #[error("{}", cause(.0))]
     Read(io::Error),
     /// The compressed bytes are damaged, or layers do not support the compression.
     #[error("{0}")]
@@ -49,7 +50,7 @@ impl From<DecompressError> for ScanError {
         match error {
             DecompressError::Source(error) => Self::Read(error),
             DecompressError::Compression(error) => Self::Compression(error),
-            DecompressError::Limit(over) => Self::Limit(over.to_string()),
+            DecompressError::Limit(over) => Self::Limit(over.advice()),
         }
     }
 }
@@ -59,7 +60,7 @@ impl From<TarError<DecompressError>> for ScanError {
     fn from(error: TarError<DecompressError>) -> Self {
         match error.what {
             TarErrorKind::Read(error) => error.into(),
-            TarErrorKind::Limit(_) => Self::Limit(error.to_string()),
+            TarErrorKind::Limit(over) => Self::Limit(over.advice()),
             TarErrorKind::Malformed(_) => Self::Tar(error),
         }
     }

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::model::{Ambiguities, Entry, EntryKind, Gap, ImagePath, Limits, Meter, OverLimit, part};
+use crate::model::{Ambiguities, Entry, EntryKind, Gap, ImagePath, Limits, Meter, OverLimit, cause, part};
 use unpack::pipe::Cancel;
 
 use super::extract::{FileContent, look};
@@ -37,7 +37,7 @@ pub(super) fn scan_tree(
 ) -> Result<LayerScan, ScanError> {
     let read = |path: &Path| {
         let path = path.display().to_string();
-        move |error: io::Error| ScanError::Read(io::Error::new(error.kind(), format!("{path}: {error}")))
+        move |error: io::Error| ScanError::Read(io::Error::new(error.kind(), format!("{path}: {}", cause(&error))))
     };
     let device = fs::metadata(root).map_err(read(root))?.dev();
     let mut scan = LayerScan {
@@ -89,7 +89,8 @@ pub(super) fn scan_tree(
             if entry.kind == EntryKind::File && size > 0 {
                 let looked = open(&path).and_then(|mut file| look(&mut file, EXTRACTORS, &entry, limits));
                 let answers = looked.unwrap_or_else(|error| {
-                    vec![Err(Gap::new(format!("{}: {error}", entry.path)).settled_by("run as a user who can read it"))]
+                    vec![Err(Gap::new(format!("{}: {}", entry.path, cause(&error)))
+                        .settled_by("run as a user who can read it"))]
                 });
                 if !answers.is_empty() {
                     scan.found.insert(scan.entries.len(), answers);
@@ -100,7 +101,7 @@ pub(super) fn scan_tree(
             scan.entries.push(entry);
             if scan.entries.len() as u64 > limits.entries {
                 let what = format!("{} has {} entries", root.display(), scan.entries.len());
-                return Err(ScanError::Limit(OverLimit::new(what, "entries", limits.entries).to_string()));
+                return Err(ScanError::Limit(OverLimit::new(what, "entries", limits.entries).advice()));
             }
         }
     }

@@ -127,7 +127,7 @@ fn a_bomb_is_stopped() {
     assert!(
         matches!(
             &error,
-            ScanError::Limit(text) if text.contains("the limit is 1100 (raise it with --limit expansion=N)")
+            ScanError::Limit(text) if text.contains("the limit is 1100\n  help: raise it with --limit expansion=N")
         ),
         "{error}"
     );

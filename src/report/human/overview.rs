@@ -15,6 +15,9 @@ pub(super) fn image(image: &ImageSummary, verbose: bool, page: &mut Page<'_>) ->
     let digest = image.manifest.as_ref().map(|digest| ("manifest", digest));
     let digest = digest.or_else(|| image.config.as_ref().map(|digest| ("image ID", digest)));
     row("source", &image.source, page)?;
+    if let Some(place) = &image.served_by {
+        row("served by", place, page)?;
+    }
     if let Some((name, digest)) = digest {
         let text = if verbose { digest.to_string() } else { format!("{}:{}", digest.algorithm(), digest.short()) };
         row(name, &text, page)?;

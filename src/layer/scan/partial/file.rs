@@ -105,7 +105,7 @@ impl FileContent for RangedFile<'_, '_, '_> {
 fn failed(path: &ImagePath, chunk: &TableChunk, error: PieceError) -> ScanError {
     match error {
         PieceError::Medium(error) => ScanError::Read(error),
-        PieceError::Limit(over) => ScanError::Limit(over.to_string()),
+        PieceError::Limit(over) => ScanError::Limit(over.advice()),
         damage => damaged(path, chunk, &format!("its compressed data are damaged ({damage})")),
     }
 }

@@ -1,0 +1,77 @@
+//! Finds the place that serves an image: mirrors first, then the registry itself or its rewritten location.
+
+use oci_spec::distribution::Reference as Name;
+
+use super::config::{Candidate, ConfigFiles, PullSource, RegistryConfig, is_short};
+use super::retry::Patience;
+use super::{Registry, open_patiently};
+use crate::image::source::{AccessOptions, Source as _, SourceError};
+use crate::model::printable;
+
+/// The registries of this machine, as its configuration files describe them.
+#[derive(Debug)]
+pub(in crate::image) struct Registries {
+    config: RegistryConfig,
+    patience: Patience,
+}
+
+impl Registries {
+    /// Reads the configuration files of this machine and user.
+    pub(in crate::image) fn read(options: &AccessOptions) -> Result<Self, SourceError> {
+        Self::configured(&ConfigFiles::usual(&options.environment), Patience::default())
+    }
+
+    pub(super) fn configured(files: &ConfigFiles, patience: Patience) -> Result<Self, SourceError> {
+        Ok(Self { config: RegistryConfig::read(files)?, patience })
+    }
+
+    /// The full names that a name may mean, in order: one, unless several registries are searched for short names.
+    pub(in crate::image) fn candidates(&self, text: &str) -> Result<Vec<Candidate>, SourceError> {
+        if is_short(text) {
+            return self.config.candidates(text);
+        }
+        let name = text
+            .parse()
+            .map_err(|error| SourceError::invalid(format!("'{}' is not an image name: {error}", printable(text))))?;
+        Ok(vec![Candidate { name, origin: None }])
+    }
+
+    /// Opens an image at the first place that has it. Fetches its manifest now, so that an unknown name is an error while
+    /// other places can still be tried.
+    pub(super) fn open(&self, name: &Name, options: &AccessOptions) -> Result<Registry, SourceError> {
+        let mut failed = Vec::new();
+        for place in self.config.sources(name)? {
+            match self.attempt(&place, options) {
+                Ok(registry) => return Ok(registry),
+                Err(error) => failed.push((place, error)),
+            }
+        }
+        Err(nowhere(failed))
+    }
+
+    fn attempt(&self, place: &PullSource, options: &AccessOptions) -> Result<Registry, SourceError> {
+        if let Some(rule) = &place.blocked {
+            return Err(SourceError::Denied {
+                what: format!("{} is not fetched: {rule} blocks {}", place.name, place.name.registry()),
+                hint: Some(format!("name an image of an allowed registry, or remove 'blocked' at {rule}")),
+            });
+        }
+        let options = AccessOptions { tls_verify: options.tls_verify && !place.insecure, ..options.clone() };
+        let mut registry = open_patiently(&place.name, &options, self.patience)?;
+        registry.top()?;
+        registry.served_by = place.origin.as_ref().map(|origin| format!("docker://{} ({origin})", place.name));
+        Ok(registry)
+    }
+}
+
+/// The error of the last place, with those of the mirrors before it.
+fn nowhere(mut failed: Vec<(PullSource, SourceError)>) -> SourceError {
+    let Some((place, error)) = failed.pop() else { return SourceError::invalid("the image has no registry") };
+    let rewritten = place.origin.map(|origin| format!("\n  {origin} leads to {}", place.name));
+    let mirrors = failed.into_iter().map(|(mirror, error)| {
+        let origin = mirror.origin.map(|origin| format!(" ({origin})")).unwrap_or_default();
+        format!("\n  mirror {}{origin}: {}", mirror.name, error.to_string().replace('\n', "\n  "))
+    });
+    let notes: String = rewritten.into_iter().chain(mirrors).collect();
+    error.with_notes(&notes)
+}
