@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::model::{Hasher, printable};
+use crate::model::{Hasher, cause, printable};
 
 use super::endpoint::{Endpoint, Tls};
 use crate::model::Environment;
@@ -95,7 +95,7 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, String> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(format!("cannot open {shown}: {error}")),
+        Err(error) => return Err(format!("cannot open {shown}: {}", cause(&error))),
     };
     let value = serde_json::from_reader(BufReader::new(file).take(CONFIG_BYTES));
     value.map(Some).map_err(|error| format!("cannot read {shown}: {error}"))
@@ -128,6 +128,7 @@ mod tests {
             ("lab", r#"{"Host":"unix:///lab.sock","SkipTLSVerify":false}"#),
             ("far", r#"{"Host":"tcp://far:2376"}"#),
             ("lax", r#"{"Host":"tcp://lax:2376","SkipTLSVerify":true}"#),
+            ("remote", r#"{"Host":"ssh://me@box"}"#),
             ("void", "{}"),
         ] {
             let meta = format!(r#"{{"Name":"{name}","Metadata":{{}},"Endpoints":{{"docker":{docker}}}}}"#);
@@ -140,6 +141,7 @@ mod tests {
         assert_eq!(by_name("lab"), "unix /lab.sock");
         assert_eq!(by_name("far"), format!("tls far:2376 {config}/{far}"));
         assert_eq!(by_name("default"), defaults);
+        assert_eq!(by_name("remote"), "ssh me@box");
         assert!(by_name("lax").contains("skips TLS verification"));
         assert!(by_name("void").contains("has no endpoint for Docker"));
         assert_eq!(

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use crate::model::printable;
 
+use super::ssh::SshTarget;
+
 /// An endpoint where an engine may listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint {
@@ -30,6 +32,8 @@ pub(crate) enum Address {
         /// The folder with `ca.pem`, and with `cert.pem` and `key.pem` where the engine authenticates its clients.
         certificates: PathBuf,
     },
+    /// A machine that ssh reaches.
+    Ssh(SshTarget),
     /// Not reachable from here, with the reason.
     Unusable(String),
 }
@@ -62,15 +66,9 @@ impl Address {
             "unix" if rest.starts_with('/') => Self::Unix(rest.to_owned()),
             "unix" => Self::Unusable("unix:// needs the absolute path of a socket".to_owned()),
             "tcp" | "http" | "https" => Self::network(scheme, rest, tls),
-            "ssh" => {
-                let target = shown(rest.trim_end_matches('/'));
-                Self::Unusable(format!(
-                    "ssh is not supported: forward the socket (ssh -nNT -L /tmp/docker.sock:/var/run/docker.sock \
-                     ssh://{target}) and set DOCKER_HOST=unix:///tmp/docker.sock"
-                ))
-            }
+            "ssh" => SshTarget::parse(rest).map_or_else(|why| Self::Unusable(why.to_owned()), Self::Ssh),
             other => Self::Unusable(format!(
-                "{}:// is not supported; use unix://, tcp://, http:// or https://",
+                "{}:// is not supported; use unix://, tcp://, http://, https:// or ssh://",
                 printable(other)
             )),
         }

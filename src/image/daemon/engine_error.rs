@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use bollard::errors::Error;
 use serde::Deserialize;
 
-use crate::model::printable;
+use crate::model::{cause, printable};
 
 use super::super::SourceError;
 
@@ -60,7 +60,7 @@ impl From<&io::Error> for EngineError {
                 Self::new(EngineErrorKind::Unreachable, "connection refused, nothing listens there")
             }
             ErrorKind::PermissionDenied => Self::new(EngineErrorKind::Denied, "permission denied"),
-            _ => Self::new(EngineErrorKind::Unreachable, message(&error.to_string())),
+            _ => Self::new(EngineErrorKind::Unreachable, message(&cause(error))),
         }
     }
 }

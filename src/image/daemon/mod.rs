@@ -13,6 +13,8 @@ mod export;
 mod fake;
 mod folders;
 pub(super) mod medium;
+mod ssh;
+mod tunnel;
 mod unverified;
 
 use std::fmt;
@@ -26,7 +28,7 @@ use bollard::models::{ImageInspect, SystemVersion};
 use bollard::{API_DEFAULT_VERSION, Docker};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::model::{Digest, Platform, printable};
+use crate::model::{Digest, Platform, cause, printable};
 
 pub(crate) use self::candidates::endpoints;
 pub(crate) use self::endpoint::{Address, Endpoint};
@@ -35,6 +37,8 @@ pub(crate) use self::folders::EngineFolders;
 use self::engine_error::message;
 pub(crate) use self::engine_error::{EngineError, EngineErrorKind};
 use self::export::Export;
+use self::ssh::SshTarget;
+use self::tunnel::Tunnel;
 use super::source::{AccessOptions, SourceError};
 
 /// Time limit for an engine to identify itself.
@@ -53,6 +57,8 @@ pub(crate) struct Engine {
     product: &'static str,
     version: String,
     api: (u32, u32),
+    /// The connection to another machine; open as long as the engine.
+    _tunnel: Option<Tunnel>,
 }
 
 /// An engine's description of an image that it holds.
@@ -171,13 +177,24 @@ impl Engine {
     /// Identifies the engine at `endpoint`. No API version is negotiated: the library's requests name none (bollard
     /// 0.21 drops it from the path), so each engine answers with its newest API.
     fn greet(endpoint: &Endpoint) -> Result<Self, EngineError> {
-        let docker = client(&endpoint.address)?;
-        let version = ask(GREETING, docker.version())?;
+        let tunnel = match &endpoint.address {
+            Address::Ssh(target) => Some(tunnel(target)?),
+            _ => None,
+        };
+        let docker = client(&endpoint.address, tunnel.as_ref())?;
+        let version = ask(GREETING, docker.version()).map_err(|error| explained(error, tunnel.as_ref()))?;
         let api = version.api_version.as_deref().and_then(numbers);
         let api = api.ok_or_else(|| EngineError::new(EngineErrorKind::Unexpected, "another service answers there"))?;
         let endpoint = endpoint.clone();
         let product = product(&version);
-        Ok(Self { docker, endpoint, product, version: message(&version.version.unwrap_or_default()), api })
+        Ok(Self {
+            docker,
+            endpoint,
+            product,
+            version: message(&version.version.unwrap_or_default()),
+            api,
+            _tunnel: tunnel,
+        })
     }
 }
 
@@ -187,11 +204,29 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// Creates a client for an address. Sends nothing.
-fn client(address: &Address) -> Result<Docker, EngineError> {
+/// Opens a socket that leads to an engine through ssh.
+fn tunnel(target: &SshTarget) -> Result<Tunnel, EngineError> {
+    let target = target.clone();
+    Tunnel::open(move || target.command()).map_err(|error| EngineError::from(&error))
+}
+
+/// Adds what ssh, or the program that it started, wrote about a failure.
+fn explained(error: EngineError, tunnel: Option<&Tunnel>) -> EngineError {
+    match tunnel.and_then(Tunnel::complaint) {
+        Some(complaint) => EngineError::new(EngineErrorKind::Unreachable, message(&complaint)),
+        None => error,
+    }
+}
+
+/// Creates a client for an address, or for the socket that leads there. Sends nothing.
+fn client(address: &Address, tunnel: Option<&Tunnel>) -> Result<Docker, EngineError> {
     let patience = PATIENCE.as_secs();
     let docker = match address {
         Address::Unusable(why) => return Err(EngineError::new(EngineErrorKind::Unreachable, why)),
+        Address::Ssh(_) => {
+            let socket = tunnel.map(Tunnel::path).unwrap_or_default();
+            Docker::connect_with_unix(&socket.to_string_lossy(), patience, API_DEFAULT_VERSION)
+        }
         Address::Unix(path) => {
             // The library reports a socket in an inaccessible folder as missing.
             fs::metadata(path).map_err(|error| EngineError::from(&error))?;
@@ -206,7 +241,7 @@ fn client(address: &Address) -> Result<Docker, EngineError> {
                 let ca = ca.to_string_lossy();
                 return Err(EngineError::new(
                     EngineErrorKind::Unreachable,
-                    format!("cannot read {}: {error}", printable(&ca)),
+                    format!("cannot read {}: {}", printable(&ca), cause(&error)),
                 ));
             }
             Docker::connect_with_ssl(host, &key, &certificate, &ca, patience, API_DEFAULT_VERSION)
@@ -295,6 +330,9 @@ fn no_engine(tried: &[(Endpoint, EngineError)]) -> SourceError {
         [(Endpoint { address: Address::Tls { certificates, .. }, .. }, _)] => {
             let folder = certificates.to_string_lossy();
             Some(format!("start it there, or check ca.pem, cert.pem and key.pem in {}", printable(&folder)))
+        }
+        [(Endpoint { address: Address::Ssh(target), .. }, _)] => {
+            Some(format!("try: ssh {target} docker version; it must work with a key and without a password"))
         }
         _ => Some(
             "start it (systemctl start docker, or podman.socket), or set DOCKER_HOST to where it listens".to_owned(),

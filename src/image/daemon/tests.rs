@@ -204,3 +204,69 @@ fn another_service_listens() {
     let error = Engine::connect(&options(&[("DOCKER_HOST", &fake.endpoint())])).unwrap_err().to_string();
     assert!(error.contains("(DOCKER_HOST): another service answers there"), "{error}");
 }
+
+/// Relays standard input and output to a socket, as `docker system dial-stdio` does on the engine's machine.
+const RELAY: &str = r"
+import socket, sys, threading
+engine = socket.socket(socket.AF_UNIX)
+engine.connect(sys.argv[1])
+def send():
+    while block := sys.stdin.buffer.read1(65536):
+        engine.sendall(block)
+    engine.shutdown(socket.SHUT_WR)
+threading.Thread(target=send, daemon=True).start()
+while block := engine.recv(65536):
+    sys.stdout.buffer.write(block)
+    sys.stdout.buffer.flush()
+";
+
+#[expect(clippy::disallowed_methods, reason = "a process in place of ssh")]
+fn command(program: &str) -> std::process::Command {
+    std::process::Command::new(program)
+}
+
+#[test]
+fn an_engine_is_reached_through_a_process() {
+    let fake = Fake::new("1.47", |target, stream| match target.rsplit('/').next() {
+        Some("json") => respond(stream, "200 OK", format!(r#"{{"Id":"{ID}"}}"#).as_bytes()),
+        _ => respond_chunked(stream, &[&archive()], true),
+    });
+    let socket = fake.endpoint().replace("unix://", "");
+    let tunnel = Tunnel::open(move || {
+        let mut relay = command("python3");
+        relay.args(["-c", RELAY, &socket]);
+        relay
+    });
+    let tunnel = tunnel.unwrap();
+    let folder = tunnel.path();
+    let engine = Engine::connect(&options(&[("DOCKER_HOST", &format!("unix://{}", folder.display()))])).unwrap();
+    assert_eq!(engine.find("torch").unwrap().id.as_str(), ID);
+    let export = engine.export("torch:1", None).unwrap();
+    // An open export outlives the tunnel, which leaves nothing behind.
+    drop(tunnel);
+    let (bytes, end) = drain(export);
+    assert_eq!((bytes, end.unwrap()), (archive(), 1536));
+    assert!(!folder.exists() && !folder.parent().unwrap().exists());
+}
+
+#[test]
+fn the_complaint_of_a_process_is_reported() {
+    let failing = |script: &'static str| {
+        let tunnel = Tunnel::open(move || {
+            let mut shell = command("sh");
+            shell.args(["-c", script]);
+            shell
+        });
+        let tunnel = tunnel.unwrap();
+        let docker = Docker::connect_with_unix(&tunnel.path().to_string_lossy(), 10, API_DEFAULT_VERSION).unwrap();
+        explained(ask(GREETING, docker.version()).unwrap_err(), Some(&tunnel)).text
+    };
+    assert_eq!(
+        failing("echo banner >&2; echo 'me@box: Permission denied (publickey).' >&2; exit 255"),
+        "me@box: Permission denied (publickey)."
+    );
+    let tunnel = Tunnel::open(|| command("/nonexistent/ssh")).unwrap();
+    let docker = Docker::connect_with_unix(&tunnel.path().to_string_lossy(), 10, API_DEFAULT_VERSION).unwrap();
+    let error = explained(ask(GREETING, docker.version()).unwrap_err(), Some(&tunnel)).text;
+    assert_eq!(error, "cannot run /nonexistent/ssh: no such file or directory");
+}
