@@ -68,7 +68,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("quick_junit", &["report/junit"]),
     ("regex", &["layer/scan", "facts", "judge", "probe"]),
     ("reqwest", &["image/registry"]),
-    ("rustix", &["image/archive/pipe", "layer/scan/overlay"]),
+    ("rustix", &["image/archive/pipe", "layer/scan/folder", "layer/scan/overlay"]),
     ("rustls", &["layer/cache", "image/daemon", "image/registry"]),
     ("rustls_platform_verifier", &["image/registry"]),
     ("schemars", &["model", "report", "judge", "probe/wire"]),

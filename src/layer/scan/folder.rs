@@ -7,13 +7,16 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+
 use crate::model::{Ambiguities, Entry, EntryKind, Gap, ImagePath, Limits, Meter, OverLimit, cause, part};
 use unpack::pipe::Cancel;
 
 use super::extract::{FileContent, look};
 use super::{Compression, EXTRACTORS, LayerScan, ScanError};
 
-/// Scans the files below `root`. Skips other file systems mounted in it (`/proc`, `/sys`).
+/// Scans the files below `root`. Skips what is mounted in it: other file systems (`/proc`, `/sys`), and bind mounts of
+/// the same one.
 pub fn scan_folder(root: &Path, limits: &Limits, meter: &dyn Meter, cancel: &Cancel) -> Result<LayerScan, ScanError> {
     scan_tree(root, |_, _| Ok(Mark::None), limits, meter, cancel)
 }
@@ -40,6 +43,7 @@ pub(super) fn scan_tree(
         move |error: io::Error| ScanError::Read(io::Error::new(error.kind(), format!("{path}: {}", cause(&error))))
     };
     let device = fs::metadata(root).map_err(read(root))?.dev();
+    let mount = mount_id(root, AtFlags::empty()).map_err(read(root))?;
     let mut scan = LayerScan {
         compression: Compression::None,
         unpacked: 0,
@@ -77,7 +81,10 @@ pub(super) fn scan_tree(
                     continue;
                 }
             }
-            if kind == EntryKind::Directory && metadata.dev() == device {
+            if kind == EntryKind::Directory
+                && metadata.dev() == device
+                && mount_id(&path, AtFlags::SYMLINK_NOFOLLOW).map_err(read(&path))? == mount
+            {
                 waiting.push(path.clone());
             }
             let inode = (metadata.dev(), metadata.ino());
@@ -106,6 +113,13 @@ pub(super) fn scan_tree(
         }
     }
     Ok(scan)
+}
+
+/// The mount that a file is in; `None` before Linux 5.8. A bind mount of the same file system has the same device.
+fn mount_id(path: &Path, flags: AtFlags) -> io::Result<Option<u64>> {
+    let wanted = StatxFlags::MNT_ID;
+    let found = statx(CWD, path, flags, wanted)?;
+    Ok((found.stx_mask & wanted.bits() != 0).then_some(found.stx_mnt_id))
 }
 
 /// Returns `None` for a socket, which an image cannot contain.
@@ -160,4 +174,20 @@ impl FileContent for FolderFile {
 
 fn open(path: &Path) -> io::Result<FolderFile> {
     Ok(FolderFile { file: File::open(path)?, at: 0, buffer: vec![0; 256 << 10] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_one_mount_share_its_id_and_other_mounts_do_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let id = |path: &Path| mount_id(path, AtFlags::SYMLINK_NOFOLLOW).unwrap();
+        let inner = folder.path().join("inner");
+        fs::create_dir(&inner).unwrap();
+        assert_eq!(id(&inner), id(folder.path()));
+        assert!(id(Path::new("/proc")).is_none_or(|proc| Some(proc) != id(folder.path())));
+        assert!(mount_id(Path::new("/nonexistent"), AtFlags::empty()).is_err());
+    }
 }

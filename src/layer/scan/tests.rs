@@ -132,3 +132,51 @@ fn a_bomb_is_stopped() {
         "{error}"
     );
 }
+
+/// A tar of these headers, each with its type, name and a PAX record for it, if any.
+fn tar_of(members: &[(u8, &str, Option<&str>)]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut member = |kind: u8, name: &str, body: &[u8]| {
+        let mut header = tar::Header::new_ustar();
+        header.set_path(name).unwrap();
+        header.as_mut_bytes()[156] = kind;
+        header.set_size(body.len() as u64);
+        header.set_cksum();
+        bytes.extend_from_slice(header.as_bytes());
+        bytes.extend_from_slice(body);
+        bytes.resize(bytes.len().next_multiple_of(512), 0);
+    };
+    for (kind, name, record) in members {
+        if let Some(record) = record {
+            let length = record.len() + 4;
+            member(b'x', "records", format!("{length} {record}\n").as_bytes());
+        }
+        member(*kind, name, b"");
+    }
+    bytes
+}
+
+#[test]
+fn what_overlayfs_reads_as_a_whiteout_is_one() {
+    let tar = tar_of(&[
+        (b'5', "a", Some("SCHILY.xattr.trusted.overlay.opaque=y")),
+        (b'3', "b/device", None),
+        (b'0', "c", None),
+    ]);
+    let scan = scan(&tar).unwrap();
+    let paths: Vec<_> = scan.entries.iter().map(|entry| entry.path.to_string()).collect();
+    assert_eq!(paths, ["/a", "/b/.wh.device", "/c", "/a/.wh..wh..opq"]);
+    let forms = |scan: &LayerScan| -> Vec<_> {
+        let kept = &scan.ambiguities.as_ref().unwrap().kept;
+        kept.iter().map(|one| format!("{} {} {}", one.form.name(), one.offset, one.path)).collect()
+    };
+    assert_eq!(forms(&scan), ["overlay-attribute 1024 /a", "whiteout-device 1536 /b/device"]);
+    // The forms of headers and those of the order of entries are one list, in the order of offsets.
+    let scan = scan_layer(
+        Pipe::of(&tar_of(&[(b'0', "a", None), (b'0', "a", None), (b'7', "b", None)])),
+        &Limits::default(),
+        false,
+        None,
+    );
+    assert_eq!(forms(&scan.unwrap()), ["duplicate-path 512 /a", "unknown-type-flag 1024 /b"]);
+}
