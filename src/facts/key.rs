@@ -279,6 +279,7 @@ keys! {
     HOST_NAME "host.name" String, "Name of the host that the image is judged for, as described; all host facts are absent without a host";
     HOST_DRIVER "host.driver" Version, "Version of the host's NVIDIA driver";
     HOST_CUDA "host.cuda" Version, "CUDA release that the host's driver supports";
+    HOST_CUDA_MIN "host.cuda_min" Version, "CUDA release that the host's driver supports at least: host.cuda, or for a driver branch that is in no table, the release of the newest older branch";
     HOST_GPU "host.gpu" String, "Model of the host's GPUs";
     HOST_GPU_ARCH "host.gpu_arch" Arch, "Architecture of the host's GPUs";
     HOST_GPU_COUNT "host.gpu_count" i64, "Number of GPUs in the host";

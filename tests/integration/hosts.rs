@@ -45,7 +45,8 @@ fn each_host_has_its_verdict() {
                 "host/torch-no-code-for-gpu",
             ],
         ),
-        ("incomplete", &["host/minor-version-compatibility", "host/nccl-newer-than-driver", "host/requirement-unmet"]),
+        // A driver newer than the tables is at least as new as the newest in them.
+        ("pass", &[]),
     ];
     let (judged, status) = judged("good", &hosts);
     for ((host, (verdict, rules)), (said, failed)) in hosts.iter().zip(expected).zip(&judged) {

@@ -5,11 +5,14 @@
 //! A requirement is a list of terms separated by spaces, one of which must hold. A term is a list of factors separated
 //! by commas, all of which must hold. A factor is a property, an operator and a value:
 //! `cuda>=12.4 brand=tesla,driver>=470,driver<471`.
+//!
+//! NVIDIA's base images list the driver branches that their forward-compatibility package supports, once for each brand
+//! of GPUs.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use crate::model::{Fact, Gap, Site, Version};
+use crate::model::{Class, Fact, Gap, Site, Version};
 
 use super::super::value::Groups;
 use super::super::{Context, Draft, key};
@@ -76,9 +79,13 @@ fn terms(text: &str) -> Option<Terms> {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::facts) struct HostProperties<'a> {
     pub(in crate::facts) cuda: Option<&'a Version>,
+    /// The host has at least this CUDA release.
+    pub(in crate::facts) cuda_min: Option<&'a Version>,
     pub(in crate::facts) driver: Option<&'a Version>,
     /// Compute capability.
     pub(in crate::facts) arch: Option<&'a Version>,
+    /// Market segment of the GPUs, which limits their brand.
+    pub(in crate::facts) class: Option<Class>,
 }
 
 /// Result of checking a requirement.
@@ -90,13 +97,35 @@ pub(in crate::facts) enum RequirementTruth {
     Unknown(String),
 }
 
-/// Checks the terms of one variable.
-pub(in crate::facts) fn check(terms: &BTreeMap<String, Vec<String>>, host: HostProperties<'_>) -> RequirementTruth {
+/// Checks the terms of one variable. Where the GPUs may have several brands, all of them must give the same result.
+pub(in crate::facts) fn check(terms: &Terms, host: HostProperties<'_>) -> RequirementTruth {
+    let mut results = brands(host.class).iter().map(|&brand| check_brand(terms, host, Some(brand)));
+    match results.next() {
+        Some(first) if results.all(|result| result == first) => first,
+        _ => check_brand(terms, host, None),
+    }
+}
+
+/// Brands that the container runtime can see on the GPUs of a market segment, in lower case; none if they are unknown.
+///
+/// libnvidia-container (`driver_get_device_brand` in `src/driver.c`) knows six of NVML's brands and calls the others
+/// Unknown. NVML calls GeForce GPUs GeForce, and data-centre GPUs Tesla or NVIDIA.
+const fn brands(class: Option<Class>) -> &'static [&'static str] {
+    match class {
+        Some(Class::DataCenter) => &["tesla", "unknown", "nvidia"],
+        Some(Class::Consumer) => &["geforce"],
+        // NVML has several brands for workstations, and they changed.
+        Some(Class::Workstation) | None => &[],
+    }
+}
+
+/// Checks the terms of one variable for GPUs of a brand; `None` if it is unknown.
+fn check_brand(terms: &Terms, host: HostProperties<'_>, brand: Option<&str>) -> RequirementTruth {
     let mut result = RequirementTruth::No;
     for factors in terms.values() {
         let mut holds = RequirementTruth::Yes;
         for factor in factors {
-            match factor_holds(factor, host) {
+            match factor_holds(factor, host, brand) {
                 RequirementTruth::No => {
                     holds = RequirementTruth::No;
                     break;
@@ -114,7 +143,7 @@ pub(in crate::facts) fn check(terms: &BTreeMap<String, Vec<String>>, host: HostP
     result
 }
 
-fn factor_holds(factor: &str, host: HostProperties<'_>) -> RequirementTruth {
+fn factor_holds(factor: &str, host: HostProperties<'_>, brand: Option<&str>) -> RequirementTruth {
     let unknown = |what: &str| RequirementTruth::Unknown(format!("{what}: '{factor}'"));
     let end = factor.find(['<', '>', '=', '!']).unwrap_or(factor.len());
     let (property, rest) = factor.split_at(end);
@@ -122,24 +151,42 @@ fn factor_holds(factor: &str, host: HostProperties<'_>) -> RequirementTruth {
         return unknown("the container runtime does not know the operator");
     };
     // libnvidia-container ignores case and rejects unknown properties; newer versions skip them.
-    let known = match property.to_ascii_lowercase().as_str() {
-        "cuda" => host.cuda,
-        "driver" => host.driver,
-        "arch" => host.arch,
-        "brand" => return unknown("the brand of the GPU is unknown"),
+    let (known, at_least) = match property.to_ascii_lowercase().as_str() {
+        "cuda" => (host.cuda, host.cuda_min),
+        "driver" => (host.driver, None),
+        "arch" => (host.arch, None),
+        "brand" => return brand_holds(rest, brand).unwrap_or_else(|| unknown("the brand of the GPU is unknown")),
         _ => return unknown("versions of the container runtime treat unknown properties differently"),
     };
     let is_version = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    match (known, Version::parse(value).filter(|_| is_version)) {
-        (_, None) => unknown("not a version"),
-        (None, Some(_)) => unknown(&format!("{property} of the host is unknown")),
-        (Some(known), Some(asked)) => {
-            if holds(known.cmp(&asked)) {
-                RequirementTruth::Yes
-            } else {
-                RequirementTruth::No
-            }
-        }
+    let Some(asked) = Version::parse(value).filter(|_| is_version) else { return unknown("not a version") };
+    let possible = orderings(known, at_least, &asked);
+    if possible.iter().all(|order| holds(*order)) {
+        RequirementTruth::Yes
+    } else if possible.iter().any(|order| holds(*order)) {
+        unknown(&format!("{property} of the host is unknown"))
+    } else {
+        RequirementTruth::No
+    }
+}
+
+/// Checks a requirement of a brand; `None` if the GPU's brand is unknown or the operator is not for text.
+fn brand_holds(rest: &str, brand: Option<&str>) -> Option<RequirementTruth> {
+    let (is_wanted, value) = match rest.strip_prefix("!=") {
+        Some(value) => (false, value),
+        None => (true, rest.strip_prefix('=')?),
+    };
+    let is_brand = value.eq_ignore_ascii_case(brand?);
+    Some(if is_brand == is_wanted { RequirementTruth::Yes } else { RequirementTruth::No })
+}
+
+/// Possible orderings of a host property relative to the required version.
+fn orderings(known: Option<&Version>, at_least: Option<&Version>, asked: &Version) -> Vec<Ordering> {
+    match (known, at_least.map(|least| least.cmp(asked))) {
+        (Some(known), _) => vec![known.cmp(asked)],
+        (None, Some(Ordering::Greater)) => vec![Ordering::Greater],
+        (None, Some(Ordering::Equal)) => vec![Ordering::Equal, Ordering::Greater],
+        (None, Some(Ordering::Less) | None) => vec![Ordering::Less, Ordering::Equal, Ordering::Greater],
     }
 }
 
@@ -164,6 +211,10 @@ mod tests {
     use super::*;
     use crate::facts::value::FactType;
 
+    /// A host that nothing is known about.
+    const NOTHING: HostProperties<'_> =
+        HostProperties { cuda: None, cuda_min: None, driver: None, arch: None, class: None };
+
     fn said(pairs: &[(&str, &str)]) -> Fact<Groups> {
         requirements(&pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
     }
@@ -171,8 +222,12 @@ mod tests {
     /// First letter of yes, no or unknown.
     fn answer(requirement: &str, cuda: &str, driver: &str) -> char {
         let (cuda, driver, arch) = (Version::parse(cuda), Version::parse(driver), Version::parse("8.0"));
-        let host = HostProperties { cuda: cuda.as_ref(), driver: driver.as_ref(), arch: arch.as_ref() };
-        match check(&terms(requirement).unwrap(), host) {
+        let host = HostProperties { cuda: cuda.as_ref(), driver: driver.as_ref(), arch: arch.as_ref(), ..NOTHING };
+        letter(&check(&terms(requirement).unwrap(), host))
+    }
+
+    fn letter(truth: &RequirementTruth) -> char {
+        match truth {
             RequirementTruth::Yes => 'y',
             RequirementTruth::No => 'n',
             RequirementTruth::Unknown(_) => 'u',
@@ -257,7 +312,7 @@ mod tests {
     /// when it is unknown.
     fn held(requirement: &str) -> Result<bool, String> {
         let [cuda, driver, arch] = ["12.4", "550.54", "8.0"].map(|text| Version::parse(text).unwrap());
-        let host = HostProperties { cuda: Some(&cuda), driver: Some(&driver), arch: Some(&arch) };
+        let host = HostProperties { cuda: Some(&cuda), driver: Some(&driver), arch: Some(&arch), ..NOTHING };
         match check(&terms(requirement).unwrap(), host) {
             RequirementTruth::Yes => Ok(true),
             RequirementTruth::No => Ok(false),
@@ -293,10 +348,59 @@ mod tests {
         ] {
             assert_eq!(held(requirement), Err(why.to_owned()));
         }
-        let host = HostProperties { cuda: None, driver: None, arch: None };
         for property in ["cuda", "driver", "arch"] {
             let expected = format!("{property} of the host is unknown: '{property}>=1'");
-            assert_eq!(check(&terms(&format!("{property}>=1")).unwrap(), host), RequirementTruth::Unknown(expected));
+            let requirement = terms(&format!("{property}>=1")).unwrap();
+            assert_eq!(check(&requirement, NOTHING), RequirementTruth::Unknown(expected));
+        }
+    }
+
+    #[test]
+    fn a_lower_bound_decides_some_comparisons() {
+        let least = Version::parse("13.4").unwrap();
+        let host = HostProperties { cuda_min: Some(&least), ..NOTHING };
+        for (operator, results) in [
+            // For CUDA 13.3, 13.4 and 13.5.
+            ("=", ['n', 'u', 'u']),
+            ("!=", ['y', 'u', 'u']),
+            ("<", ['n', 'n', 'u']),
+            ("<=", ['n', 'u', 'u']),
+            (">", ['y', 'u', 'u']),
+            (">=", ['y', 'y', 'u']),
+        ] {
+            for (version, result) in ["13.3", "13.4", "13.5"].into_iter().zip(results) {
+                let requirement = format!("cuda{operator}{version}");
+                assert_eq!(letter(&check(&terms(&requirement).unwrap(), host)), result, "{requirement}");
+            }
+        }
+    }
+
+    #[test]
+    fn brands_follow_from_the_market() {
+        // The forms of NVIDIA_REQUIRE_CUDA in nvidia/cuda:12.4.1 and nvidia/cuda:13.2.0, shortened.
+        const OLD: &str = "cuda>=12.4 brand=tesla,driver>=535,driver<536 brand=unknown,driver>=535,driver<536 \
+            brand=nvidia,driver>=535,driver<536 brand=geforce,driver>=535,driver<536 brand=quadro,driver>=535";
+        const NEW: &str = "cuda>=13.2 brand=unknown,driver>=535,driver<536 brand=grid,driver>=535,driver<536 \
+            brand=tesla,driver>=535,driver<536 brand=nvidia,driver>=535,driver<536 brand=quadro,driver>=535";
+        let [cuda, driver, other] = ["12.2", "535.104", "545.23"].map(|text| Version::parse(text).unwrap());
+        for (requirement, class, driver, expected) in [
+            (OLD, Some(Class::DataCenter), &driver, 'y'),
+            (OLD, Some(Class::DataCenter), &other, 'n'),
+            (OLD, Some(Class::Consumer), &driver, 'y'),
+            (OLD, Some(Class::Workstation), &driver, 'u'),
+            (OLD, None, &driver, 'u'),
+            (NEW, Some(Class::DataCenter), &driver, 'y'),
+            (NEW, Some(Class::Consumer), &driver, 'n'),
+            (NEW, None, &other, 'n'),
+            // The brands of data-centre GPUs differ here.
+            ("brand=tesla", Some(Class::DataCenter), &driver, 'u'),
+            ("brand!=GeForce", Some(Class::DataCenter), &driver, 'y'),
+            ("BRAND=GeForce", Some(Class::Consumer), &driver, 'y'),
+            ("brand>=geforce", Some(Class::Consumer), &driver, 'u'),
+        ] {
+            let host = HostProperties { cuda: Some(&cuda), driver: Some(driver), class, ..NOTHING };
+            let result = letter(&check(&terms(requirement).unwrap(), host));
+            assert_eq!(result, expected, "{requirement} on {class:?} with driver {driver}");
         }
     }
 

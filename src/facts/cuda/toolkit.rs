@@ -1,5 +1,5 @@
 //! The oldest driver for a CUDA release, the release that a driver supports, and the names of CUDA's libraries: the
-//! table `cuda.yaml`.
+//! table `cuda.yaml`. A driver newer than the table supports at least the newest release with a driver in it.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -74,15 +74,34 @@ pub(super) fn libraries() -> &'static [String] {
     &TABLE.libraries
 }
 
-/// The CUDA release that a driver supports.
-pub(in crate::facts) fn release_of(driver: &Version) -> Option<Version> {
-    let release = TABLE.releases.iter().find(|release| release.branch == Some(driver.major()))?;
-    Version::parse(&release.cuda)
+/// The CUDA release that a driver supports, as far as the table has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::facts) enum DriverRelease {
+    /// The release of the driver's branch.
+    Exactly(Version),
+    /// The release of the newest older branch in the table: the driver supports it, and perhaps newer ones.
+    AtLeast(Version),
 }
 
-/// The first CUDA release whose driver compiles a PTX ISA version.
+/// The CUDA release that a driver supports; `None` if the driver is older than the table.
+pub(in crate::facts) fn release_of(driver: &Version) -> Option<DriverRelease> {
+    let branches = TABLE.releases.iter().filter_map(|release| Some((release.branch?, release)));
+    let (branch, release) = branches.take_while(|(branch, _)| *branch <= driver.major()).last()?;
+    let cuda = Version::parse(&release.cuda)?;
+    Some(if branch == driver.major() { DriverRelease::Exactly(cuda) } else { DriverRelease::AtLeast(cuda) })
+}
+
+/// The first CUDA release whose driver compiles a PTX ISA version; `None` if the version is newer than the table.
 pub(in crate::facts) fn release_for_ptx(ptx: &str) -> Option<Version> {
-    Version::parse(&TABLE.releases.iter().find(|release| release.ptx == ptx)?.cuda)
+    let wanted = Version::parse(ptx)?;
+    let compiles = |release: &&Release| Version::parse(&release.ptx).is_some_and(|newest| newest >= wanted);
+    Version::parse(&TABLE.releases.iter().find(compiles)?.cuda)
+}
+
+/// Returns true when a CUDA release is not newer than the table.
+pub(in crate::facts) fn is_in_table(cuda: &Version) -> bool {
+    let newest = TABLE.releases.last().and_then(|release| Version::parse(&release.cuda));
+    newest.is_some_and(|newest| *cuda <= newest)
 }
 
 #[cfg(test)]
@@ -129,7 +148,7 @@ mod tests {
     #[test]
     fn releases_for_ptx() {
         for (ptx, cuda) in
-            [("6.5", Some("10.2")), ("8.5", Some("12.5")), ("8.8", Some("12.9")), ("7.9", None), ("", None)]
+            [("6.5", Some("10.2")), ("8.5", Some("12.5")), ("8.8", Some("12.9")), ("7.9", Some("12.0")), ("99.0", None)]
         {
             assert_eq!(release_for_ptx(ptx).map(|release| release.to_string()).as_deref(), cuda, "PTX {ptx}");
         }
@@ -137,9 +156,20 @@ mod tests {
 
     #[test]
     fn releases_of_drivers() {
-        for (driver, cuda) in [("535.104.05", Some("12.2")), ("550.54", Some("12.4")), ("600.1", None)] {
-            let release = release_of(&Version::parse(driver).unwrap());
-            assert_eq!(release.map(|release| release.to_string()).as_deref(), cuda, "driver {driver}");
+        let exactly = |cuda: &str| Version::parse(cuda).map(DriverRelease::Exactly);
+        let at_least = |cuda: &str| Version::parse(cuda).map(DriverRelease::AtLeast);
+        for (driver, release) in [
+            ("535.104.05", exactly("12.2")),
+            ("550.54", exactly("12.4")),
+            ("615.71.09", exactly("13.4")),
+            ("600.1", at_least("13.2")),
+            ("999.1", at_least("13.4")),
+            ("375.26", None),
+        ] {
+            assert_eq!(release_of(&Version::parse(driver).unwrap()), release, "driver {driver}");
+        }
+        for (cuda, expected) in [("12.8", true), ("13.5", true), ("99.0", false)] {
+            assert_eq!(is_in_table(&Version::parse(cuda).unwrap()), expected, "CUDA {cuda}");
         }
     }
 }

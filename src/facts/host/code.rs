@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::model::{Arch, Fact, Gap, Gpu, Host, ImagePath, Site};
 
-use super::super::cuda::toolkit::release_for_ptx;
+use super::super::cuda::toolkit::{is_in_table, release_for_ptx};
 use super::super::value::CodeLists;
 use super::super::words::GpuSupport;
 use super::super::{Facts, key};
@@ -150,14 +150,19 @@ fn support(code: &CodeLists, gpu: Arch) -> GpuSupport {
 
 /// Returns `Ptx` when the host's driver is new enough to compile the PTX, else `NewPtx`.
 fn compiled(path: &str, ptx: &str, host: &Host, facts: &Facts) -> Result<GpuSupport, Gap> {
-    let cuda = match facts.get(key::HOST_CUDA) {
-        Fact::Unknown(gap) => return Err(gap.clone()),
+    let needed = release_for_ptx(ptx);
+    let at_least = facts.get(key::HOST_CUDA_MIN).value();
+    if needed.as_ref().zip(at_least).is_some_and(|(needed, at_least)| at_least >= needed) {
+        return Ok(GpuSupport::Ptx);
+    }
+    match facts.get(key::HOST_CUDA) {
+        Fact::Unknown(gap) => Err(gap.clone()),
         // The host description has no driver: assume that it compiles the PTX.
-        Fact::Absent => return Ok(GpuSupport::Ptx),
-        Fact::Seen { value, .. } => value,
-    };
-    let needed = release_for_ptx(ptx).ok_or_else(|| {
-        Gap::new(format!("{path}: the CUDA release that {host} needs to compile PTX {ptx} is unknown"))
-    })?;
-    Ok(if *cuda < needed { GpuSupport::NewPtx } else { GpuSupport::Ptx })
+        Fact::Absent => Ok(GpuSupport::Ptx),
+        // PTX that is newer than the table needs a newer driver than any in it.
+        Fact::Seen { value, .. } if needed.is_some() || is_in_table(value) => Ok(GpuSupport::NewPtx),
+        Fact::Seen { .. } => {
+            Err(Gap::new(format!("{path}: the CUDA release that {host} needs to compile PTX {ptx} is unknown")))
+        }
+    }
 }

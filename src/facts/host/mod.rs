@@ -8,7 +8,7 @@ mod recorded;
 
 use crate::model::{Fact, Gap, Host, Version};
 
-use super::cuda::toolkit::release_of;
+use super::cuda::toolkit::{DriverRelease, release_of};
 use super::cuda::{HostProperties, RequirementTruth, check};
 use super::key::definitions;
 use super::producer::Producer;
@@ -34,6 +34,7 @@ pub(super) static PRODUCER: Producer = Producer {
         HOST_NAME,
         HOST_DRIVER,
         HOST_CUDA,
+        HOST_CUDA_MIN,
         HOST_GPU,
         HOST_GPU_ARCH,
         HOST_GPU_COUNT,
@@ -86,9 +87,11 @@ fn absent(_: &Context<'_>, facts: &mut Draft<'_>) {
 
 fn describe(host: &Host, facts: &mut Facts) {
     let gpu = host.gpu.as_ref();
+    let (cuda, at_least) = releases(host);
     facts.insert(key::HOST_NAME, Fact::known(host.name.clone()));
     facts.insert(key::HOST_DRIVER, host.driver.clone().into());
-    facts.insert(key::HOST_CUDA, release(host));
+    facts.insert(key::HOST_CUDA, cuda);
+    facts.insert(key::HOST_CUDA_MIN, at_least);
     facts.insert(key::HOST_GPU, gpu.map(|gpu| gpu.name.clone()).into());
     facts.insert(key::HOST_GPU_ARCH, gpu.map(|gpu| gpu.arch).into());
     facts.insert(key::HOST_GPU_COUNT, gpu.and_then(|gpu| gpu.count).map(i64::from).into());
@@ -98,20 +101,17 @@ fn describe(host: &Host, facts: &mut Facts) {
     facts.insert(key::HOST_KERNEL, host.kernel.clone().into());
 }
 
-/// The CUDA release of the host's driver: the one in the description, else the one that belongs to the driver version.
-fn release(host: &Host) -> Fact<Version> {
-    match (&host.cuda, &host.driver) {
-        (Some(cuda), _) => Fact::known(cuda.clone()),
-        (None, None) => Fact::Absent,
-        (None, Some(driver)) => release_of(driver).map_or_else(
-            || {
-                Fact::Unknown(
-                    Gap::new(format!("the CUDA release of driver {driver} is unknown"))
-                        .settled_by("add cuda=X.Y to the host, as nvidia-smi shows it there"),
-                )
-            },
-            Fact::known,
-        ),
+/// The CUDA release of the host's driver, and the release that it supports at least: the one in the description, else
+/// what the table has about the driver's branch.
+fn releases(host: &Host) -> (Fact<Version>, Fact<Version>) {
+    let both = |fact: Fact<Version>| (fact.clone(), fact);
+    let Some(driver) = &host.driver else { return both(host.cuda.clone().into()) };
+    let unknown = Gap::new(format!("the CUDA release of driver {driver} is unknown"))
+        .settled_by("add cuda=X.Y to the host, as nvidia-smi shows it there");
+    match host.cuda.clone().map(DriverRelease::Exactly).or_else(|| release_of(driver)) {
+        Some(DriverRelease::Exactly(cuda)) => both(Fact::known(cuda)),
+        Some(DriverRelease::AtLeast(cuda)) => (Fact::Unknown(unknown), Fact::known(cuda)),
+        None => both(Fact::Unknown(unknown)),
     }
 }
 
@@ -121,8 +121,13 @@ fn unmet(host: &Host, facts: &Facts) -> Fact<Vec<String>> {
         let (major, minor) = gpu.arch.capability();
         Version::parse(&format!("{major}.{minor}"))
     });
-    let properties =
-        HostProperties { cuda: facts.get(key::HOST_CUDA).value(), driver: host.driver.as_ref(), arch: arch.as_ref() };
+    let properties = HostProperties {
+        cuda: facts.get(key::HOST_CUDA).value(),
+        cuda_min: facts.get(key::HOST_CUDA_MIN).value(),
+        driver: host.driver.as_ref(),
+        arch: arch.as_ref(),
+        class: host.gpu.as_ref().and_then(|gpu| gpu.class),
+    };
     facts.get(key::NVIDIA_REQUIREMENTS).clone().and_then(|variables, at| {
         let mut unmet = Vec::new();
         for (name, terms) in &variables {

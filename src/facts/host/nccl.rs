@@ -9,10 +9,14 @@ use super::super::{Facts, key};
 pub(super) fn produce(facts: &mut Facts) {
     let loaded = facts.get(key::NCCL_LOADED_PATH).as_ref();
     let copies = facts.get(key::NCCL_COPIES).as_ref();
-    let beyond = facts.get(key::HOST_CUDA).as_ref().and_then(|driver, _| {
+    let cuda = facts.get(key::HOST_CUDA).as_ref();
+    let beyond = facts.get(key::HOST_CUDA_MIN).as_ref().and_then(|at_least, _| {
         loaded.and_then(|path, _| {
             copies.and_then(|copies, at| match built_with(copies, path) {
-                Some(built) if built.major() > driver.major() => Fact::Seen { value: built.to_string(), at },
+                // A driver that is only known to support an older release may support this one too.
+                Some(built) if built.major() > at_least.major() => {
+                    cuda.and_then(|_, _| Fact::Seen { value: built.to_string(), at })
+                }
                 _ => Fact::Absent,
             })
         })

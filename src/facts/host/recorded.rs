@@ -20,8 +20,15 @@ const OF_GPU: &[&Definition] = definitions![
 ];
 
 /// Facts derived from the driver.
-const OF_DRIVER: &[&Definition] =
-    definitions![HOST_DRIVER, HOST_CUDA, HOST_UNMET_REQUIREMENTS, HOST_COMPAT, HOST_COMPAT_REFUSED, HOST_NCCL_CUDA,];
+const OF_DRIVER: &[&Definition] = definitions![
+    HOST_DRIVER,
+    HOST_CUDA,
+    HOST_CUDA_MIN,
+    HOST_UNMET_REQUIREMENTS,
+    HOST_COMPAT,
+    HOST_COMPAT_REFUSED,
+    HOST_NCCL_CUDA,
+];
 
 impl Facts {
     /// Returns these facts with those about a recorded host and about the image on it. `host` is the description of

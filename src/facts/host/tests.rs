@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use super::super::records::CompatPackage;
+use super::super::records::{CompatPackage, NcclCopy};
 use super::*;
 use crate::model::{ImagePath, Value};
 
@@ -54,11 +54,28 @@ fn code_for_the_gpu_of_a_host() {
         ("driver=570.1,gpu=b200", "none", "ptx"),
         ("driver=570.1,gpu=v100", "none", "none"),
         ("driver=570.1", "absent", "absent"),
-        ("driver=999.1,gpu=h100", "cubin", "unknown: the CUDA release of driver 999.1"),
+        // A driver newer than the table supports what older drivers support.
+        ("driver=999.1,gpu=h100", "cubin", "ptx"),
     ] {
         let facts = image.on(&host(text));
         assert_eq!(said(&facts, &key::HOST_TORCH_CODE), torch, "{text}");
         assert!(said(&facts, &key::HOST_NCCL_CODE).starts_with(nccl), "{text}: {}", said(&facts, &key::HOST_NCCL_CODE));
+    }
+}
+
+#[test]
+fn ptx_that_only_the_newest_drivers_compile() {
+    for (version, text, expected) in [
+        ("9.4", "driver=615.71,gpu=h100", "ptx"),
+        ("9.4", "driver=999.1,gpu=h100", "ptx"),
+        ("9.5", "driver=615.71,gpu=h100", "new-ptx"),
+        ("9.5", "driver=999.1,gpu=h100", "unknown: the CUDA release of driver 999.1"),
+        ("99.0", "driver=615.71,gpu=h100", "new-ptx"),
+        ("99.0", "driver=999.1,gpu=h100", "unknown: the CUDA release of driver 999.1"),
+        ("99.0", "driver=999.1,cuda=99.0,gpu=h100", "unknown: /opt/site-packages/torch/lib/libtorch_cuda.so"),
+    ] {
+        let code = said(&image(&[(TORCH, &[], &["compute_90"])], version).on(&host(text)), &key::HOST_TORCH_CODE);
+        assert!(code.starts_with(expected), "PTX {version} on {text}: {code}");
     }
 }
 
@@ -108,10 +125,32 @@ fn requirements_that_a_host_does_not_meet_are_reported() {
         ("driver=570.1", "absent"),
         ("driver=550.54", "NVIDIA_REQUIRE_CUDA"),
         ("driver=550.54,cuda=12.8", "absent"),
-        ("driver=999.1", "unknown: NVIDIA_REQUIRE_CUDA"),
+        ("driver=999.1", "absent"),
+        ("driver=375.26", "unknown: NVIDIA_REQUIRE_CUDA"),
     ] {
         let said = said(&image.on(&host(text)), &key::HOST_UNMET_REQUIREMENTS);
         assert!(said.starts_with(expected), "{text}: {said}");
+    }
+}
+
+#[test]
+fn nccl_of_a_newer_cuda_than_the_driver() {
+    let with = |cuda: &str| {
+        let copy =
+            NcclCopy { path: Some(format!("{SITE}/{NCCL}")), cuda: Some(cuda.to_owned()), ..NcclCopy::default() };
+        let mut image = image(&[], "");
+        image.insert(key::NCCL_COPIES, Fact::known(vec![copy]));
+        image
+    };
+    for (cuda, text, expected) in [
+        ("13.0", "driver=570.1", "13.0"),
+        ("13.0", "driver=580.65", "absent"),
+        ("13.9", "driver=999.1", "absent"),
+        ("99.0", "driver=999.1", "unknown: the CUDA release of driver 999.1"),
+        ("99.0", "gpu=h100", "absent"),
+    ] {
+        let said = said(&with(cuda).on(&host(text)), &key::HOST_NCCL_CUDA);
+        assert!(said.starts_with(expected), "CUDA {cuda} on {text}: {said}");
     }
 }
 
