@@ -11,6 +11,7 @@ VARIABLES = '''
 # Explains the table.
 compared:
   nccl: ["2.1.1", "2.2.1"]
+  torch: ["2.1"]
 nccl:
   - {name: NCCL_A, since: "2.1.1", reads: word, of: [ON, "off"], what: "a, b: c"}
   - {name: NCCL_B, since: "2.1.1",
@@ -67,7 +68,7 @@ class Releases(unittest.TestCase):
         first, second = releases.rows("variables", "nccl")[:2]
         self.assertEqual(first, {"name": "NCCL_A", "since": "2.1.1", "reads": "word", "of": ["ON", "off"], "what": "a, b: c"})
         self.assertEqual(second, {"name": "NCCL_B", "since": "2.1.1", "until": "2.1.1"})
-        self.assertEqual(releases.rows("variables", "compared"), {"nccl": ["2.1.1", "2.2.1"]})
+        self.assertEqual(releases.rows("variables", "compared"), {"nccl": ["2.1.1", "2.2.1"], "torch": ["2.1"]})
 
     def test_complete_tables_miss_nothing(self):
         self.assertEqual(self.lacks(found()), [])
@@ -101,9 +102,23 @@ class Releases(unittest.TestCase):
         self.assertEqual(self.lacks(held), [("nccl", "not among the releases compared", ["2.10.1"])])
 
     def test_releases_of_cuda(self):
-        held = {"12.0.9": {"ptx": {"8.0"}}, "12.1.9": {"ptx": {"8.2"}}, "12.2.9": {"ptx": {"8.2"}}}
-        self.assertEqual([(lack["name"], lack["lacks"]) for lack in releases.compare_cuda(held)], [
-            ("12.1", "its compiler knows PTX 8.2, not 8.1"), ("12.2", "no row has this release")])
+        # The runtime of 12.2 has another version than its compiler, and the runtime of 12.10 no compiler.
+        held = {"12.0.9": {"ptx": {"8.0"}}, "12.1.9": {"ptx": {"8.2"}}, "12.2.9": {"ptx": {"8.2"}}, "12.2.7": {}, "12.10.7": {}}
+        self.assertEqual([(lack["name"], lack["lacks"], lack["releases"]) for lack in releases.compare_cuda(held)], [
+            ("12.2", "no row has this release", ["12.2.7", "12.2.9"]), ("12.10", "no row has this release", ["12.10.7"]),
+            ("12.1", "its compiler knows PTX 8.2, not 8.1", ["12.1.9"])])
+
+    def test_branches_of_drivers(self):
+        self.assertEqual(releases.release_of("driver", "12.535.161"), "535")
+        found = {branch: {} for branch in ["340", "525", "530", "535"]}
+        self.assertEqual([(lack["name"], lack["lacks"]) for lack in releases.new_driver(found)], [("driver 535", "no row has this branch")])
+
+    def test_new_releases_are_found_without_their_contents(self):
+        wheels = [("nccl", "nvidia-nccl-cu12", "2.2.1.post1"), ("nccl", "nvidia-nccl-cu12", "2.10.1"), ("cuda", "nvidia-cuda-runtime", "12.2.7"),
+                  ("driver", "nvidia-ml-py", "12.535.161"), ("torch", "torch", "2.1.2"), ("torch", "torch", "2.2.0")]
+        found = releases.listed(wheels)
+        self.assertEqual([(lack["table"], lack["name"], lack["releases"]) for project in found for lack in releases.NEW[project](found[project])], [
+            ("variables", "nccl", ["2.10.1"]), ("cuda", "12.2", ["12.2.7"]), ("cuda", "driver 535", ["535"]), ("variables", "torch", ["2.2"])])
 
     def test_bounds_compare_only_their_written_parts(self):
         for since, until, release, expected in [
