@@ -211,7 +211,10 @@ mod tests {
             ("NVIDIA GeForce RTX 4090", "rtx4090", "consumer"),
             ("NVIDIA RTX 6000 Ada Generation", "rtx6000ada", "workstation"),
             ("Quadro RTX 6000", "quadrortx6000", "workstation"),
-            ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "rtxpro6000", "workstation"),
+            ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "rtxpro6000blackwellserver", "datacenter"),
+            ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "rtxpro6000", "workstation"),
+            ("NVIDIA RTX 4000 SFF Ada Generation", "rtx4000sffada", "workstation"),
+            ("NVIDIA GeForce RTX 5070 Ti", "rtx5070ti", "consumer"),
         ] {
             let gpu = Gpu::of_model(product, None).unwrap();
             assert_eq!((&*gpu.name, gpu.class.map(Class::name)), (name, Some(class)), "{product}");

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use crate::document::shipped;
 use crate::launch::Setting;
 use crate::model::{Fact, Version};
+use crate::rootfs::loader::elf;
 
 use super::super::words::Linkage;
 use super::super::{Context, Draft, key, settings};
@@ -21,6 +22,8 @@ struct FaultRow {
     /// The first release without it.
     fixed: String,
     meets: Meets,
+    /// The ELF machine of the library that the bug needs; `None` for any.
+    machine: Option<u16>,
     /// The linkage of NCCL that the bug needs; `None` for any.
     linkage: Option<Linkage>,
     /// The symptom.
@@ -42,15 +45,23 @@ enum Meets {
 
 static TABLE: LazyLock<Vec<FaultRow>> = LazyLock::new(|| shipped::table("faults"));
 
+/// The properties of a loaded NCCL that decide which bugs it has.
+#[derive(Clone, Copy, Debug, Default)]
+struct NcclBuild {
+    linkage: Option<Linkage>,
+    machine: Option<u16>,
+}
+
 pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     let version = facts.get(key::NCCL_LOADED_VERSION).clone();
-    let linkage = facts.get(key::TORCH_NCCL_LINKAGE).value().copied();
+    let build =
+        NcclBuild { linkage: facts.get(key::TORCH_NCCL_LINKAGE).value().copied(), machine: machine(context, facts) };
     for (key, meets) in [(key::NCCL_FAULTS, Meets::Ordinary), (key::NCCL_RARE_FAULTS, Meets::Rare)] {
         let fact = version.clone().and_then(|version, at| {
             let environment = settings::effective(context, Some(&version));
             let told: Vec<String> = TABLE
                 .iter()
-                .filter(|fault| fault.meets == meets && fault.is_in(&version, linkage))
+                .filter(|fault| fault.meets == meets && fault.is_in(&version, build))
                 .filter(|fault| !fault.is_avoided(&environment))
                 .map(FaultRow::sentence)
                 .collect();
@@ -60,12 +71,20 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     }
 }
 
+/// The ELF machine of the loaded NCCL.
+fn machine(context: &Context<'_>, facts: &Draft<'_>) -> Option<u16> {
+    let path = facts.get(key::NCCL_LOADED_PATH).value()?;
+    let (_, file) = context.rootfs.open(path).ok()?;
+    elf(&file).map(|info| info.machine)
+}
+
 impl FaultRow {
-    fn is_in(&self, version: &Version, linkage: Option<Linkage>) -> bool {
+    fn is_in(&self, version: &Version, build: NcclBuild) -> bool {
         let bound = |text: &str| Version::parse(text);
         bound(&self.since).is_some_and(|first| *version >= first)
             && bound(&self.fixed).is_some_and(|end| *version < end)
-            && self.linkage.is_none_or(|needed| linkage == Some(needed))
+            && self.linkage.is_none_or(|needed| build.linkage == Some(needed))
+            && self.machine.is_none_or(|needed| build.machine == Some(needed))
     }
 
     fn is_avoided(&self, environment: &BTreeMap<String, Setting>) -> bool {
@@ -90,6 +109,10 @@ mod tests {
 
     use super::*;
 
+    /// ELF machines.
+    const X86_64: u16 = 62;
+    const AARCH64: u16 = 183;
+
     #[test]
     fn the_table_is_sound() {
         assert!(TABLE.is_sorted_by_key(|fault| Version::parse(&fault.since).unwrap()));
@@ -99,12 +122,13 @@ mod tests {
             let [since, fixed] = [&fault.since, &fault.fixed].map(|text| Version::parse(text).unwrap());
             assert!(since < fixed && fault.source.starts_with("https://"), "{fault:?}");
             assert!(fault.linkage.is_none_or(|linkage| linkage == Linkage::Static), "{fault:?}");
+            assert!(fault.machine.is_none_or(|machine| [X86_64, AARCH64].contains(&machine)), "{fault:?}");
         }
     }
 
     #[test]
     fn faults_of_releases() {
-        let told = |version: &str, linkage: Linkage, set: &[(&str, &str)]| -> Vec<&str> {
+        let of = |version: &str, build: NcclBuild, set: &[(&str, &str)]| -> Vec<&str> {
             let version = Version::parse(version).unwrap();
             let setting = |(name, value): &(&str, &str)| Setting {
                 name: (*name).to_owned(),
@@ -112,11 +136,14 @@ mod tests {
                 site: crate::model::Site::Config(String::new()),
             };
             let environment = set.iter().map(|set| (set.0.to_owned(), setting(set))).collect();
-            let faults = TABLE.iter().filter(|fault| fault.is_in(&version, Some(linkage)));
+            let faults = TABLE.iter().filter(|fault| fault.is_in(&version, build));
             faults.filter(|fault| !fault.is_avoided(&environment)).map(|fault| fault.what.as_str()).collect()
         };
+        let told = |version: &str, linkage: Linkage, set: &[(&str, &str)]| {
+            of(version, NcclBuild { linkage: Some(linkage), machine: Some(X86_64) }, set)
+        };
         let has = |faults: Vec<&str>, what: &str| faults.iter().any(|fault| fault.starts_with(what));
-        assert!(told("2.17.1", Linkage::Shared, &[]).is_empty() && told("2.30.7", Linkage::Static, &[]).is_empty());
+        assert!(told("2.17.1", Linkage::Shared, &[]).is_empty() && told("2.31.2", Linkage::Static, &[]).is_empty());
         for (version, set, expected) in [
             ("2.23.4", &[][..], false),
             ("2.24.3", &[], true),
@@ -134,6 +161,16 @@ mod tests {
         }
         for (linkage, expected) in [(Linkage::Shared, false), (Linkage::Static, true)] {
             assert_eq!(has(told("2.28.3", linkage, &[]), "CUDA's error"), expected, "{linkage:?}");
+        }
+        for (version, machine, expected) in [
+            ("2.28.7", AARCH64, false),
+            ("2.28.9", AARCH64, true),
+            ("2.29.2", AARCH64, true),
+            ("2.29.3", AARCH64, false),
+            ("2.29.2", X86_64, false),
+        ] {
+            let build = NcclBuild { machine: Some(machine), ..NcclBuild::default() };
+            assert_eq!(has(of(version, build, &[]), "on Arm, the proxy thread loses"), expected, "{version} {machine}");
         }
         for (value, expected) in [("3", false), ("", true)] {
             assert_eq!(
