@@ -168,7 +168,7 @@ fn what_overlayfs_reads_as_a_whiteout_is_one() {
     assert_eq!(paths, ["/a", "/b/.wh.device", "/c", "/a/.wh..wh..opq"]);
     let forms = |scan: &LayerScan| -> Vec<_> {
         let kept = &scan.ambiguities.as_ref().unwrap().kept;
-        kept.iter().map(|one| format!("{} {} {}", one.form.name(), one.offset, one.path)).collect()
+        kept.iter().map(|one| format!("{} {} {}", one.form.name(), one.offset.unwrap(), one.path)).collect()
     };
     assert_eq!(forms(&scan), ["overlay-attribute 1024 /a", "whiteout-device 1536 /b/device"]);
     // The forms of headers and those of the order of entries are one list, in the order of offsets.

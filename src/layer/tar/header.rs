@@ -1,10 +1,12 @@
 //! Header blocks, read as Go's `archive/tar` reads them: all common engines use it.
 
+use tar::Header;
+
 use super::BLOCK;
 
 /// A header block.
 #[derive(Debug)]
-pub(super) struct HeaderBlock([u8; BLOCK]);
+pub(super) struct HeaderBlock(Header);
 
 /// Formats by their magic. They share the fields of the seventh edition's tar and differ in the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,14 +36,14 @@ pub(super) struct HeaderFields {
 impl HeaderBlock {
     /// Accepts a block with a right checksum.
     pub(super) fn new(block: [u8; BLOCK]) -> Option<Self> {
-        let header = Self(block);
+        let header = Header::from_byte_slice(&block);
         // The checksum counts its own field as spaces. Old tars summed signed bytes; readers accept both.
         let sum = |byte: fn(u8) -> i64| -> i64 {
             block.iter().enumerate().map(|(index, &b)| if (148..156).contains(&index) { 32 } else { byte(b) }).sum()
         };
-        let stored = octal(header.part(148, 8))?;
+        let stored = octal(&header.as_old().cksum)?;
         let is_right = stored == sum(i64::from) || stored == sum(|b| i64::from(b.cast_signed()));
-        is_right.then_some(header)
+        is_right.then(|| Self(header.clone()))
     }
 
     pub(super) fn format(&self) -> HeaderFormat {
@@ -55,36 +57,32 @@ impl HeaderBlock {
 
     /// Parses the fields. An error names the field.
     pub(super) fn fields(&self) -> Result<HeaderFields, String> {
-        let numeric = |name: &str, at: usize, length: usize| {
-            let field = self.part(at, length);
+        let old = self.0.as_old();
+        let numeric = |name: &str, field: &[u8]| {
             number(field).ok_or_else(|| format!("{name} field: '{}' is not a number", field.escape_ascii()))
         };
-        let size = numeric("size", 124, 12)?;
-        let mode = numeric("mode", 100, 8)?;
+        let size = numeric("size", &old.size)?;
+        let mode = numeric("mode", &old.mode)?;
         // No fact needs these, but engines refuse a layer with others.
-        numeric("uid", 108, 8)?;
-        numeric("gid", 116, 8)?;
-        numeric("mtime", 136, 12)?;
+        numeric("uid", &old.uid)?;
+        numeric("gid", &old.gid)?;
+        numeric("mtime", &old.mtime)?;
         let format = self.format();
         let mut device = (0, 0);
         if format != HeaderFormat::V7 {
-            device = (numeric("device major", 329, 8)?, numeric("device minor", 337, 8)?);
+            device = (numeric("device major", self.part(329, 8))?, numeric("device minor", self.part(337, 8))?);
         }
         if format == HeaderFormat::Star {
-            numeric("atime", 476, 12)?;
-            numeric("ctime", 488, 12)?;
+            numeric("atime", self.part(476, 12))?;
+            numeric("ctime", self.part(488, 12))?;
         }
         let mut name = until_nul(self.prefix(format)).to_vec();
         if !name.is_empty() {
             name.push(b'/');
         }
-        name.extend_from_slice(until_nul(self.part(0, 100)));
-        let link = until_nul(self.part(157, 100)).to_vec();
-        Ok(HeaderFields { flag: self.flag(), name, link, size, mode, device })
-    }
-
-    fn flag(&self) -> u8 {
-        self.part(156, 1).first().copied().unwrap_or_default()
+        name.extend_from_slice(until_nul(&old.name));
+        let [flag] = old.linkflag;
+        Ok(HeaderFields { flag, name, link: until_nul(&old.linkname).to_vec(), size, mode, device })
     }
 
     fn prefix(&self, format: HeaderFormat) -> &[u8] {
@@ -107,8 +105,10 @@ impl HeaderBlock {
         (self.part(386, 96), self.part(482, 1) != [0], self.part(483, 12))
     }
 
+    /// Bytes behind the fields of the seventh edition: what they mean depends on a magic that Go reads more leniently than
+    /// [`tar`].
     fn part(&self, at: usize, length: usize) -> &[u8] {
-        self.0.get(at..at + length).unwrap_or_default()
+        self.0.as_bytes().get(at..at + length).unwrap_or_default()
     }
 }
 
