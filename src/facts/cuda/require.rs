@@ -391,7 +391,7 @@ mod tests {
             (OLD, None, &driver, 'u'),
             (NEW, Some(Class::DataCenter), &driver, 'y'),
             (NEW, Some(Class::Consumer), &driver, 'n'),
-            (NEW, None, &other, 'n'),
+            (NEW, None, &other, 'u'),
             // The brands of data-centre GPUs differ here.
             ("brand=tesla", Some(Class::DataCenter), &driver, 'u'),
             ("brand!=GeForce", Some(Class::DataCenter), &driver, 'y'),
