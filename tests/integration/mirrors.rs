@@ -31,7 +31,7 @@ fn a_rewritten_location_serves_the_image_and_the_report_names_it() {
     }
     let output = run_with(&variables, &["inspect", "docker://registry.example/team/b:1"], None);
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains(&format!("served by     {served_by}\n")), "{text}");
+    assert!(text.contains(&format!("  served by   docker://{host}/a/b:1")), "{text}");
     let output = run_with(&variables, &["check", "docker://blocked.example/x"], None);
     assert_eq!(
         stderr(&output),

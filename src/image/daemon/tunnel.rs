@@ -1,7 +1,7 @@
 //! A socket of this process whose connections lead to processes, because the client library knows sockets only.
 
 use std::fmt;
-use std::io::{self, BufRead as _, BufReader, Read};
+use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use tempfile::TempDir;
+
+use crate::model::{cause, part};
 
 /// Maximum number of bytes kept of a line that a process writes to standard error.
 const LONGEST_LINE: u64 = 4 << 10;
@@ -43,7 +45,7 @@ impl Tunnel {
                 }
                 let connected = stream.and_then(|stream| shared.connect(&stream, command()));
                 if let Err(error) = connected {
-                    shared.complain(crate::model::cause(&error));
+                    shared.complain(cause(&error));
                 }
             }
         });
@@ -76,12 +78,12 @@ impl TunnelState {
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = child.map_err(|error| {
             let program = command.get_program().to_string_lossy().into_owned();
-            io::Error::new(error.kind(), format!("cannot run {program}: {}", crate::model::cause(&error)))
+            io::Error::new(error.kind(), format!("cannot run {program}: {}", cause(&error)))
         })?;
         let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         if let Some(mut input) = input {
             // Ends with the connection, and closes the process's input, which ends the process.
-            thread::spawn(move || io::copy(&mut from, &mut input));
+            thread::spawn(move || relay(&mut from, &mut input));
         }
         let state = Arc::clone(self);
         thread::spawn(move || state.finish(child, output, errors, &mut to));
@@ -101,8 +103,7 @@ impl TunnelState {
                 scope.spawn(|| self.listen(errors));
             }
             if let Some(mut output) = output {
-                // The client may have hung up.
-                let _ = io::copy(&mut output, to);
+                relay(&mut output, to);
             }
         });
         // After the complaint has been read, so that whoever sees the end of the connection can ask for it.
@@ -124,6 +125,25 @@ impl TunnelState {
     fn complain(&self, line: String) {
         if !line.is_empty() {
             *self.complaint.lock().unwrap_or_else(PoisonError::into_inner) = Some(line);
+        }
+    }
+}
+
+/// Copies each block as it arrives, until one side ends. The client may hang up at any time. `io::copy` would use
+/// splice(2) here, and an answer of ssh then stays in the pipe while the connection is open.
+fn relay(from: &mut impl Read, to: &mut impl Write) {
+    let mut block = vec![0; 64 << 10];
+    loop {
+        match from.read(&mut block) {
+            Ok(0) => return,
+            Ok(count) => {
+                let sent = part(&block, ..count).map_err(io::Error::from).and_then(|bytes| to.write_all(bytes));
+                if sent.is_err() {
+                    return;
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return,
         }
     }
 }

@@ -1,7 +1,6 @@
 //! GET over HTTP or HTTPS, with redirects.
 
 use std::fmt::Display;
-use std::net::IpAddr;
 
 use reqwest::Url;
 use reqwest::blocking::{Client, Response};
@@ -11,6 +10,7 @@ use reqwest::redirect::Policy;
 use super::answer::RegistryResponse;
 use super::authorization::Authorization;
 use super::certs::HostCerts;
+use super::network::is_local;
 use super::proxy::Proxies;
 use super::request_error::{RequestError, RequestErrorKind};
 use super::response_error::{AttemptError, RequestedObject};
@@ -170,34 +170,4 @@ pub(super) fn shown(url: &Url) -> String {
 pub(super) fn host(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
-}
-
-/// `HOST` of `HOST[:PORT]`.
-pub(super) fn host_name(host: &str) -> &str {
-    host.rsplit_once(':').map_or(host, |(host, _)| host)
-}
-
-/// Returns true if the registry is on this machine. The grammar of references excludes IPv6 addresses.
-pub(super) fn is_local(host: &str) -> bool {
-    let host = host_name(host);
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn loopback_is_local() {
-        for (host, local) in [
-            ("localhost", true),
-            ("localhost:5000", true),
-            ("127.0.0.2:80", true),
-            ("docker.io", false),
-            ("localhost.example", false),
-            ("10.0.0.1:5000", false),
-        ] {
-            assert_eq!(is_local(host), local, "{host}");
-        }
-    }
 }

@@ -1,15 +1,15 @@
-//! Networks in lists of hosts: `10.0.0.0/8`.
+//! Hosts of registries, and networks in lists of hosts: `10.0.0.0/8`.
 
 use std::net::IpAddr;
 
 /// Addresses that share their leading bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Network {
+pub(super) struct AddressRange {
     address: IpAddr,
     bits: u32,
 }
 
-impl Network {
+impl AddressRange {
     /// Parses `ADDRESS/BITS`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (address, bits) = text.split_once('/')?;
@@ -30,6 +30,17 @@ impl Network {
     }
 }
 
+/// `HOST` of `HOST[:PORT]`.
+pub(super) fn host_name(host: &str) -> &str {
+    host.rsplit_once(':').map_or(host, |(host, _)| host)
+}
+
+/// Returns true if the registry is on this machine. The grammar of references excludes IPv6 addresses.
+pub(super) fn is_local(host: &str) -> bool {
+    let host = host_name(host);
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,11 +57,25 @@ mod tests {
             ("fd00::/8", "10.0.0.1", false),
         ] {
             assert_eq!(
-                Network::parse(network).unwrap().contains(address.parse().unwrap()),
+                AddressRange::parse(network).unwrap().contains(address.parse().unwrap()),
                 inside,
                 "{network} {address}"
             );
         }
-        assert_eq!(Network::parse("10.0.0.0"), None);
+        assert_eq!(AddressRange::parse("10.0.0.0"), None);
+    }
+
+    #[test]
+    fn loopback_is_local() {
+        for (host, local) in [
+            ("localhost", true),
+            ("localhost:5000", true),
+            ("127.0.0.2:80", true),
+            ("docker.io", false),
+            ("localhost.example", false),
+            ("10.0.0.1:5000", false),
+        ] {
+            assert_eq!(is_local(host), local, "{host}");
+        }
     }
 }

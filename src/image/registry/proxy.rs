@@ -4,8 +4,7 @@ use std::net::IpAddr;
 
 use reqwest::Url;
 
-use super::http::is_local;
-use super::network::Network;
+use super::network::{AddressRange, is_local};
 use crate::model::Environment;
 
 /// The proxy variables of this process.
@@ -45,7 +44,7 @@ fn includes(entry: &str, host: &str) -> bool {
         return true;
     }
     if let Ok(address) = host.parse::<IpAddr>() {
-        let network = Network::parse(entry);
+        let network = AddressRange::parse(entry);
         return entry.parse() == Ok(address) || network.is_some_and(|network| network.contains(address));
     }
     let domain = entry.trim_start_matches('.').to_ascii_lowercase();

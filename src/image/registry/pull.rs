@@ -70,7 +70,9 @@ fn nowhere(mut failed: Vec<(PullSource, SourceError)>) -> SourceError {
     let rewritten = place.origin.map(|origin| format!("\n  {origin} leads to {}", place.name));
     let mirrors = failed.into_iter().map(|(mirror, error)| {
         let origin = mirror.origin.map(|origin| format!(" ({origin})")).unwrap_or_default();
-        format!("\n  mirror {}{origin}: {}", mirror.name, error.to_string().replace('\n', "\n  "))
+        // The advice is that of the last place.
+        let text = error.to_string();
+        format!("\n  mirror {}{origin}: {}", mirror.name, text.split("\n  help: ").next().unwrap_or_default())
     });
     let notes: String = rewritten.into_iter().chain(mirrors).collect();
     error.with_notes(&notes)

@@ -8,8 +8,7 @@ use oci_spec::distribution::Reference as Name;
 use serde::Deserialize;
 
 use super::PullSource;
-use crate::image::registry::http::host_name;
-use crate::image::registry::network::Network;
+use crate::image::registry::network::{AddressRange, host_name};
 use crate::image::source::{SourceError, read_bounded};
 
 /// Maximum size of the file in bytes.
@@ -41,7 +40,7 @@ enum InsecureRegistry {
     /// `HOST[:PORT]`.
     Host(String),
     /// `ADDRESS/BITS`.
-    Network(Network),
+    Network(AddressRange),
 }
 
 #[derive(Deserialize)]
@@ -119,7 +118,7 @@ impl DockerConfig {
 
 impl InsecureRegistry {
     fn parse(text: &str) -> Self {
-        match Network::parse(text) {
+        match AddressRange::parse(text) {
             Some(network) => Self::Network(network),
             None => Self::Host(text.trim_start_matches("http://").trim_start_matches("https://").to_owned()),
         }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::location::{MirrorUsage, PullPlace, RegistryTable};
-use super::short_name::{Alias, SearchList, ShortNameMode, ShortNames};
+use super::short_name::{Alias, SearchRegistries, ShortNameMode, ShortNames};
 use super::{mistake, place};
 use crate::image::source::{SourceError, read_bounded};
 
@@ -128,9 +128,10 @@ impl RegistriesFile {
             };
             file.short_names.mode = named;
         }
-        file.short_names.search = raw
-            .unqualified_search_registries
-            .map(|list| SearchList { place: place(path, text, list.span().start), registries: list.into_inner() });
+        file.short_names.search = raw.unqualified_search_registries.map(|list| SearchRegistries {
+            place: place(path, text, list.span().start),
+            registries: list.into_inner(),
+        });
         for (name, target) in raw.aliases {
             let alias = Alias { place: place(path, text, target.span().start), target: target.into_inner() };
             file.short_names.aliases.insert(name, alias);
@@ -146,7 +147,7 @@ impl RegistriesFile {
         let search: Vec<_> = lists.search.entries().collect();
         if let Some((at, _)) = search.first() {
             let registries = search.iter().map(|(_, name)| (*name).to_owned()).collect();
-            self.short_names.search = Some(SearchList { place: place(path, text, *at), registries });
+            self.short_names.search = Some(SearchRegistries { place: place(path, text, *at), registries });
         }
         let mut tables: BTreeMap<&str, RegistryTable> = BTreeMap::new();
         let table = |at: usize, name: &str| {

@@ -13,7 +13,7 @@ use crate::model::printable;
 /// The settings for short names.
 #[derive(Debug, Default)]
 pub(super) struct ShortNames {
-    pub(super) search: Option<SearchList>,
+    pub(super) search: Option<SearchRegistries>,
     pub(super) mode: Option<ShortNameMode>,
     pub(super) aliases: BTreeMap<String, Alias>,
     /// The aliases that Podman recorded, which come before the others.
@@ -22,7 +22,7 @@ pub(super) struct ShortNames {
 
 /// The registries in which a short name is searched.
 #[derive(Clone, Debug)]
-pub(super) struct SearchList {
+pub(super) struct SearchRegistries {
     pub(super) registries: Vec<String>,
     /// The file and line of the list.
     pub(super) place: String,
@@ -121,7 +121,7 @@ fn parsed(text: &str, place: Option<&str>) -> Result<Name, SourceError> {
     })
 }
 
-fn ambiguous(text: &str, search: &SearchList) -> SourceError {
+fn ambiguous(text: &str, search: &SearchRegistries) -> SourceError {
     let names: Vec<_> = search.registries.iter().map(|registry| format!("docker://{registry}/{text}")).collect();
     SourceError::Invalid {
         what: format!(
