@@ -18,6 +18,7 @@ const SCANNER: &[&str] = &[
     "src/layer/cache/entry.rs",
     "src/layer/cache/key.rs",
     "src/layer/scan",
+    "src/layer/squashfs",
     "src/layer/tar",
     "src/model",
 ];

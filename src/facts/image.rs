@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use crate::document::shipped;
-use crate::model::{Fact, Gap, ImageConfig, ImagePath, Site};
+use crate::model::{Fact, Gap, ImageConfig, ImagePath, Site, UnknownConfig};
 
 use super::key::{Definition, definitions};
 use super::producer::Producer;
@@ -72,6 +72,15 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
             Gap::new("an unpacked root file system has no image configuration").settled_by("check the image itself"),
         ),
     };
+    // Not every kind of image declares all parts of the configuration.
+    let unless = |gap: fn(&UnknownConfig) -> Option<&Gap>| {
+        config().and_then(|config, at| match gap(&config.unknown) {
+            Some(gap) => Fact::Unknown(gap.clone()),
+            None => Fact::Seen { value: config, at },
+        })
+    };
+    let user = || unless(|unknown| unknown.user.as_ref());
+    let start = || unless(|unknown| unknown.command.as_ref());
     let list = |key: &'static str, values: &[String]| {
         if values.is_empty() { Fact::Absent } else { Fact::seen(values.to_vec(), [Site::Config(key.to_owned())]) }
     };
@@ -93,12 +102,12 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
             config.platform.as_ref().map_or(Fact::Absent, |platform| line("architecture", &platform.to_string()))
         }),
     );
-    facts.insert(key::IMAGE_USER, config().and_then(|config, _| line("User", &config.user)));
-    facts.insert(key::IMAGE_ENTRYPOINT, config().and_then(|config, _| list("Entrypoint", &config.entrypoint)));
-    facts.insert(key::IMAGE_COMMAND, config().and_then(|config, _| list("Cmd", &config.command)));
+    facts.insert(key::IMAGE_USER, user().and_then(|config, _| line("User", &config.user)));
+    facts.insert(key::IMAGE_ENTRYPOINT, start().and_then(|config, _| list("Entrypoint", &config.entrypoint)));
+    facts.insert(key::IMAGE_COMMAND, start().and_then(|config, _| list("Cmd", &config.command)));
     facts.insert(
         key::IMAGE_WORKING_DIRECTORY,
-        config().and_then(|config, _| line("WorkingDir", &config.working_directory)),
+        user().and_then(|config, _| line("WorkingDir", &config.working_directory)),
     );
     facts.insert(
         key::IMAGE_LABELS,
@@ -112,7 +121,7 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     );
     facts.insert(
         key::IMAGE_ENV,
-        config().and_then(|config, _| {
+        unless(|unknown| unknown.any(is_shown)).and_then(|config, _| {
             let shown: BTreeMap<_, _> = config
                 .environment
                 .iter()
@@ -125,19 +134,19 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     );
     facts.insert(
         key::IMAGE_OTHER_ENV,
-        config().and_then(|config, _| {
+        unless(|unknown| unknown.any(|name| !is_shown(name))).and_then(|config, _| {
             list("Env", &config.environment.keys().filter(|name| !is_shown(name)).cloned().collect::<Vec<_>>())
         }),
     );
     facts.insert(
         key::NVIDIA_VISIBLE_DEVICES,
-        config().and_then(|config, _| {
+        unless(|unknown| unknown.any(|name| name == "NVIDIA_VISIBLE_DEVICES")).and_then(|config, _| {
             variable(config, "NVIDIA_VISIBLE_DEVICES").map_or(Fact::Absent, |(value, at)| Fact::seen(value, [at]))
         }),
     );
     facts.insert(
         key::NVIDIA_DRIVER_CAPABILITIES,
-        config().and_then(|config, _| {
+        unless(|unknown| unknown.any(|name| name == "NVIDIA_DRIVER_CAPABILITIES")).and_then(|config, _| {
             variable(config, "NVIDIA_DRIVER_CAPABILITIES").map_or(Fact::Absent, |(value, at)| {
                 let capabilities: Vec<_> =
                     value.split(',').map(str::trim).filter(|name| !name.is_empty()).map(ToOwned::to_owned).collect();
@@ -147,7 +156,7 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     );
     facts.insert(
         key::NVIDIA_REQUIRE,
-        config().and_then(|config, _| {
+        unless(|unknown| unknown.any(|name| name.starts_with("NVIDIA_REQUIRE_"))).and_then(|config, _| {
             let conditions: BTreeMap<_, _> = config
                 .environment
                 .iter()

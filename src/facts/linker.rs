@@ -15,6 +15,8 @@ pub(super) struct Linker<'a> {
     loader: Rc<Loader<'a>>,
     /// One process, or one per CPU level when the levels differ.
     imports: Fact<Vec<Import<'a>>>,
+    /// Why the variables that the loader reads are unknown.
+    gap: Option<Gap>,
 }
 
 impl<'a> Linker<'a> {
@@ -25,13 +27,20 @@ impl<'a> Linker<'a> {
         torch: &Installation,
     ) -> Self {
         let loader = Rc::new(Loader::new(rootfs, settings(config)));
-        let imports = import(rootfs, config, &loader, python, torch);
-        Self { loader, imports }
+        let gap = config.and_then(|config| config.unknown.among(&["LD_LIBRARY_PATH", "LD_PRELOAD"])).cloned();
+        let imports = match &gap {
+            Some(gap) => Fact::Unknown(gap.clone()),
+            None => import(rootfs, config, &loader, python, torch),
+        };
+        Self { loader, imports, gap }
     }
 
     /// Resolves a name as dlopen would for `object`, the file at `origin`: in the process that imported torch if the
     /// object is mapped there, else as if the object were a program. Returns `None` when nothing is found.
     pub(super) fn find(&self, name: &str, origin: &ImagePath, object: &ElfInfo) -> Result<Option<Bound>, Gap> {
+        if let Some(gap) = &self.gap {
+            return Err(gap.clone());
+        }
         let mut answers = self.imports.value().into_iter().flatten().filter_map(|import| import.dlopen(name, origin));
         let Some(first) = answers.next() else { return self.loader.find(name, origin, object) };
         if answers.all(|answer| answer == first) {
@@ -93,6 +102,8 @@ pub(super) fn settings(config: Option<&ImageConfig>) -> LoaderSettings {
     LoaderSettings {
         library_path: variable("LD_LIBRARY_PATH"),
         preload: variable("LD_PRELOAD"),
-        working_directory: config.map(|config| ImagePath::from(config.working_directory.as_str())),
+        working_directory: config
+            .filter(|config| config.unknown.user.is_none())
+            .map(|config| ImagePath::from(config.working_directory.as_str())),
     }
 }

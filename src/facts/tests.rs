@@ -279,3 +279,36 @@ fn copies_of_libibverbs_that_nccl_does_not_open_are_reported() {
     assert_eq!(text_of(&facts, "rdma.verbs"), "/usr/lib/libibverbs.so.1");
     assert_eq!(text_of(&facts, "rdma.not_loaded"), "/opt/x/libibverbs.so.1 (IBVERBS_PRIVATE_59)");
 }
+
+#[test]
+fn what_a_configuration_leaves_open_is_unknown() {
+    let files = [("usr/bin/python3", "elf"), ("usr/lib/python3/dist-packages/torch/version.py", "__version__ = '1'\n")];
+    let rootfs = RootFs::fold(vec![Arc::new(layer(&files))], &Limits::default());
+    let gap = || crate::model::Gap::new("only a shell can tell");
+    let unknown = |change: &dyn Fn(&mut crate::model::UnknownConfig)| {
+        let mut config =
+            ImageConfig { environment: [("PATH".to_owned(), "/usr/bin".to_owned())].into(), ..ImageConfig::default() };
+        change(&mut config.unknown);
+        let facts = Facts::collect(&FactInputs { rootfs: &rootfs, layers: &[], config: Some(&config), launch: &[] });
+        let names =
+            facts.iter().filter(|(_, fact)| matches!(fact, Fact::Unknown(gap) if gap.why == "only a shell can tell"));
+        names.map(|(name, _)| name).collect::<Vec<_>>()
+    };
+    let variable = |name: &'static str| {
+        let names = unknown(&|unknown| _ = unknown.variables.insert(name.to_owned(), gap()));
+        move |fact: &str| names.contains(&fact)
+    };
+    assert_eq!(unknown(&|_| ()), [""; 0]);
+    assert_eq!(unknown(&|unknown| unknown.user = Some(gap())), ["image.user", "image.working_directory"]);
+    assert_eq!(unknown(&|unknown| unknown.command = Some(gap())), ["image.command", "image.entrypoint"]);
+    let path = variable("PATH");
+    assert!(path("python.path") && path("torch.version") && path("image.env") && !path("nvidia.visible_devices"));
+    let library = variable("LD_LIBRARY_PATH");
+    assert!(library("nccl.loaded.path") && library("env.bad_values") && !library("python.path"));
+    let devices = variable("NVIDIA_VISIBLE_DEVICES");
+    assert!(devices("nvidia.visible_devices") && !devices("nccl.loaded.path"));
+    let all = unknown(&|unknown| unknown.environment = Some(gap()));
+    for name in ["python.path", "nccl.loaded.path", "nvidia.visible_devices", "image.env", "image.other_env"] {
+        assert!(all.contains(&name), "{name} in {all:?}");
+    }
+}

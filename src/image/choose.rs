@@ -12,7 +12,7 @@ use super::missing::{is_path, missing};
 use super::registry::Registries;
 use super::target::Target;
 use super::transports::TRANSPORTS;
-use super::{ImageError, Request, daemon, registry};
+use super::{ImageError, Request, daemon, registry, squash};
 
 /// Opens the medium that the request names.
 pub(super) fn choose(request: &Request) -> Result<Box<dyn Medium>, ImageError> {
@@ -62,6 +62,9 @@ fn bare(text: &str, request: &Request) -> Result<Box<dyn Medium>, ImageError> {
 fn by_content(text: &str, metadata: &fs::Metadata, request: &Request) -> Result<Box<dyn Medium>, SourceError> {
     let path = Path::new(text);
     if !metadata.is_dir() {
+        if let Some(opened) = squash::detect(path, request).filter(|_| metadata.is_file()) {
+            return opened;
+        }
         return archive::open(path, None, ArchiveForm::Any, request);
     }
     let marked = TRANSPORTS.iter().filter_map(|transport| Some((transport, transport.mark.as_ref()?)));

@@ -12,6 +12,7 @@ mod layout;
 mod medium;
 mod missing;
 mod oci;
+mod overlay;
 mod partial;
 mod plan;
 pub mod reference;
@@ -20,6 +21,8 @@ mod root;
 mod scanned;
 mod soci;
 pub mod source;
+mod squash;
+mod storage;
 mod target;
 mod transports;
 mod verify;
@@ -287,12 +290,13 @@ fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, medium: &dyn Medium, re
     rootfs.unknown = unknown.into_iter().next();
     notes.extend(rootfs.notes.iter().cloned());
     notes.extend(unread(&rootfs));
-    let mut config = plan.config;
-    let has_config = plan.config_digest.is_some();
+    let has_config = plan.config.is_some();
+    let mut config = plan.config.unwrap_or_default();
     if has_config && !request.environment.is_empty() {
         notes.push(format!("variables set by the launch, overriding the image's: {}", names(&request.environment)));
     }
     config.environment.extend(request.environment.clone());
+    config.unknown.variables.retain(|name, _| !request.environment.contains_key(name));
     let summary = ImageSummary {
         reference: request.text.clone(),
         source: medium.name().to_owned(),

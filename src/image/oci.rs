@@ -192,7 +192,7 @@ impl<'a> Finder<'a> {
         let mut offered = Vec::new();
         for candidate in wanted {
             let read = if candidate.platform.is_none() { self.describe_or_note(candidate)? } else { None };
-            let said = candidate.platform.as_ref().or(read.as_ref().and_then(|plan| plan.config.platform.as_ref()));
+            let said = candidate.platform.as_ref().or(read.as_ref().and_then(|plan| plan.platform()));
             let Some(platform) = said else { continue };
             offered.push(platform.clone());
             rated.push(RatedCandidate { distance: choice.distance_to(platform), candidate, read });
@@ -219,7 +219,7 @@ impl<'a> Finder<'a> {
                 plan => plan?,
             };
             let is_any = is_alone || *choice == PlatformChoice::All;
-            let plan = plan.filter(|plan| is_any || candidate.is_for(&plan.config));
+            let plan = plan.filter(|plan| is_any || candidate.is_for(plan));
             found.extend(plan.map(|plan| PlannedCandidate { candidate, plan: *plan, distance }));
         }
         if let (true, Some(missing)) = (found.is_empty(), missing) {

@@ -19,7 +19,8 @@ pub(super) struct ImagePlan {
     pub(super) annotations: Annotations,
     /// `None` for an unpacked root file system, which has no configuration.
     pub(super) config_digest: Option<Digest>,
-    pub(super) config: ImageConfig,
+    /// `None` if the image declares nothing, as an unpacked root file system.
+    pub(super) config: Option<ImageConfig>,
     pub(super) layers: Vec<PlannedLayer>,
     /// Build steps that created no layer, such as `ENV`.
     pub(super) empty_steps: Vec<String>,
@@ -55,19 +56,28 @@ pub(super) enum LayerLocation {
     Member(ImagePath),
     /// An unpacked folder on this machine.
     Folder(PathBuf),
+    /// The whole of a squashfs file system.
+    Squashfs,
 }
 
 impl LayerLocation {
     pub(super) fn blob(&self) -> Option<BlobRef> {
         match self {
             Self::Blob { digest, size } => Some(BlobRef { digest: digest.clone(), size: *size }),
-            Self::Member(_) | Self::Folder(_) => None,
+            Self::Member(_) | Self::Folder(_) | Self::Squashfs => None,
         }
     }
 }
 
+impl ImagePlan {
+    /// The platform that the image declares.
+    pub(super) fn platform(&self) -> Option<&Platform> {
+        self.config.as_ref()?.platform.as_ref()
+    }
+}
+
 pub(super) fn check_platform(plan: &ImagePlan, choice: &PlatformChoice) -> Result<(), ImageError> {
-    match (choice, &plan.config.platform) {
+    match (choice, plan.platform()) {
         (PlatformChoice::One(asked), Some(offered)) if !asked.is_served_by(offered) => Err(ImageError::invalid(
             format!("the image is for {}, but {asked} was requested", printable(&offered.to_string())),
         )),
@@ -127,7 +137,7 @@ pub(super) fn configure(
         let diff_id = Some(diff_id.parse().map_err(SourceError::from)?);
         layers.push(PlannedLayer { location, media_type, annotations, diff_id, history });
     }
-    let config = image_config(&parsed);
+    let config = Some(image_config(&parsed));
     Ok(ImagePlan {
         manifest,
         annotations: Annotations::new(),

@@ -51,6 +51,8 @@ pub fn untagged(reference: &str) -> &str {
         Some((_, name)) => name,
         None => reference,
     };
+    // The place of a store: `[overlay@/root]`.
+    let name = name.strip_prefix('[').and_then(|place| place.split_once(']')).map_or(name, |(_, name)| name);
     let name = name.split_once('@').map_or(name, |(name, _)| name);
     let last = name.rfind('/').map_or(0, |slash| slash + 1);
     match name.rfind(':') {
@@ -140,6 +142,9 @@ mod tests {
             "oci-archive:a.tar",
             "dir:copy:of/a@1",
             "root:/mnt",
+            "sif:a.sif",
+            "sqsh:a.sqsh",
+            "containers-storage:[overlay@/var/lib/containers/storage+/run:x=y]docker.io/library/debian:12",
             "-",
             "-:torch:2.9.0",
             "-:@1",
@@ -163,7 +168,9 @@ mod tests {
             ("oci:", "needs a folder after the colon"),
             ("docker-archive:a.tar:@x", "write :@0 for the first"),
             ("oci:dir@sha256:0", "is not a digest"),
-            ("sif:/tmp/x.sif", "is not supported; docker://, docker-daemon:, "),
+            ("ostree:x@/tmp", "is not supported; docker://, docker-daemon:, "),
+            ("sif:", "needs a file after the colon"),
+            ("containers-storage:", "needs the name of an image after the colon"),
         ] {
             let error = text.parse::<Reference>().unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
@@ -177,6 +184,7 @@ mod tests {
             ("torch", "torch"),
             ("docker://localhost:5000/ml/torch:2.9.0@sha256:00", "localhost:5000/ml/torch"),
             ("docker-daemon:train:abc", "train"),
+            ("containers-storage:[overlay@/srv]train:abc", "train"),
             ("localhost:5000/torch", "localhost:5000/torch"),
             ("oci:layout:2.9.0", "oci:layout:2.9.0"),
             ("docker-archive:a.tar", "docker-archive:a.tar"),

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use crate::image::source::SourceError;
 use crate::layer::scan::{Annotations, scan_folder};
-use crate::model::ImageConfig;
 
 use super::medium::{FolderMark, Medium, Transport, TransportKind};
 use super::plan::{ImagePlan, LayerLocation, PlannedLayer};
@@ -57,7 +56,7 @@ impl Medium for RootFolder {
             manifest: None,
             annotations: Annotations::new(),
             config_digest: None,
-            config: ImageConfig::default(),
+            config: None,
             layers: vec![layer],
             empty_steps: Vec::new(),
             notes: vec![environment(&request.environment)],

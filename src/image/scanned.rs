@@ -112,7 +112,7 @@ pub(super) fn keep(context: ScanContext<'_>, scanned: &ScannedLayer, under: Kept
 pub(super) fn promised(location: &LayerLocation, size: Option<u64>) -> Option<BlobRef> {
     match location {
         LayerLocation::Blob { .. } => location.blob(),
-        LayerLocation::Folder(_) => None,
+        LayerLocation::Folder(_) | LayerLocation::Squashfs => None,
         LayerLocation::Member(path) => {
             let parts: Vec<&str> =
                 path.components().map(|part| std::str::from_utf8(part).unwrap_or_default()).collect();

@@ -6,10 +6,13 @@ use super::medium::Transport;
 pub static TRANSPORTS: &[&Transport] = &[
     &super::registry::medium::TRANSPORT,
     &super::daemon::medium::TRANSPORT,
+    &super::storage::TRANSPORT,
     &super::archive::docker::TRANSPORT,
     &super::layout::TRANSPORT,
     &super::archive::oci::TRANSPORT,
     &super::directory::TRANSPORT,
+    &super::squash::sif::TRANSPORT,
+    &super::squash::sqsh::TRANSPORT,
     &super::root::TRANSPORT,
 ];
 

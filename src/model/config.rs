@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Platform;
+use super::{Gap, Platform};
 
 /// Start parameters and metadata of an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,4 +21,32 @@ pub struct ImageConfig {
     pub working_directory: String,
     /// `Labels`.
     pub labels: BTreeMap<String, String>,
+    /// The parts of a configuration that the image does not declare, or that were not determined.
+    pub unknown: UnknownConfig,
+}
+
+/// Unknown parts of a configuration, with the reasons.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UnknownConfig {
+    /// Why the entrypoint and the command are unknown.
+    pub command: Option<Gap>,
+    /// Why the user and the working directory are unknown.
+    pub user: Option<Gap>,
+    /// Variables whose values are unknown.
+    pub variables: BTreeMap<String, Gap>,
+    /// Why any variable may have another value.
+    pub environment: Option<Gap>,
+}
+
+impl UnknownConfig {
+    /// The reason why one of these variables is unknown.
+    pub fn among(&self, names: &[&str]) -> Option<&Gap> {
+        self.environment.as_ref().or_else(|| names.iter().find_map(|name| self.variables.get(*name)))
+    }
+
+    /// The reason why a variable is unknown whose name is selected.
+    pub fn any(&self, is_selected: impl Fn(&str) -> bool) -> Option<&Gap> {
+        let mut selected = self.variables.iter().filter(|(name, _)| is_selected(name));
+        self.environment.as_ref().or_else(|| selected.next().map(|(_, gap)| gap))
+    }
 }

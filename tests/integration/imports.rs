@@ -48,7 +48,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("docker_credential", &["image/registry"]),
     ("emulate", &["layer/scan/torch"]),
     ("fastrand", &["image/registry", "probe/mod"]),
-    ("flate2", &["layer/scan/partial/pieces"]),
+    ("flate2", &["layer/scan/partial/pieces", "layer/squashfs/decompress"]),
     ("futures_util", &["image/daemon", "probe/engine", "layer/cache/shared"]),
     ("globset", &["judge/policy"]),
     ("goblin", &["layer/scan/elf"]),
@@ -57,7 +57,8 @@ const DOORS: &[(&str, &[&str])] = &[
     ("include_dir", &["document", "probe/payload"]),
     ("indicatif", &["cli"]),
     ("jiff", &["judge/policy"]),
-    ("lzma_rust2", &["image/archive/packed"]),
+    ("lz4_flex", &["layer/squashfs/decompress"]),
+    ("lzma_rust2", &["image/archive/packed", "layer/squashfs/decompress"]),
     ("memchr", &["rootfs/loader", "image/daemon", "facts/torch", "layer/scan"]),
     ("nvml_wrapper", &["host/gpus"]),
     ("object_store", &["layer/cache/shared"]),
@@ -84,11 +85,11 @@ const DOORS: &[(&str, &[&str])] = &[
     ("terminal_size", &["cli"]),
     ("thiserror", &["*"]),
     ("tokio", &["image/daemon", "probe/engine", "layer/cache/shared"]),
-    ("toml", &["image/registry/config"]),
+    ("toml", &["image/registry/config", "image/storage/config"]),
     ("unicode_width", &["cli", "report/human"]),
     ("unpack", &["image", "layer", "lib"]),
     ("url", &["layer/cache/shared"]),
-    ("zstd", &["layer/scan/partial/pieces", "layer/cache/entry"]),
+    ("zstd", &["layer/scan/partial/pieces", "layer/squashfs/decompress", "layer/cache/entry"]),
 ];
 
 /// Files that import each other, with the reason.

@@ -207,3 +207,74 @@ fn an_unpacked_root_gives_the_results_of_its_image() {
     assert_eq!(unpacked["facts"]["nccl.loaded.version"]["value"], "2.27.5");
     assert_eq!(unpacked["facts"]["image.env"]["state"], "unknown");
 }
+
+/// Facts that are decided by the runtime of an image without layers, or by places in it.
+const OF_THE_RUNTIME: [&str; 7] = [
+    "env.variables",
+    "image.env",
+    "image.labels",
+    "image.other_env",
+    "image.user",
+    "image.working_directory",
+    "nccl.conf_files",
+];
+
+#[test]
+fn squashfs_images_give_the_results_of_their_image() {
+    let values = |reference: &str| {
+        let (report, exit) = check(reference, None);
+        let facts = report["facts"].as_object().unwrap().iter();
+        let facts = facts.filter(|(name, _)| !OF_THE_RUNTIME.contains(&&***name));
+        let facts: BTreeMap<_, _> =
+            facts.map(|(name, fact)| (name.clone(), json!([fact["state"], fact["value"], fact["gap"]]))).collect();
+        let outcomes = report["judgements"].as_array().unwrap().iter();
+        let outcomes: Vec<_> = outcomes.map(|judgement| json!([judgement["rule"], judgement["outcome"]])).collect();
+        (json!([exit, report["verdict"], facts, outcomes]), report)
+    };
+    let (expected, _) = values(&world("good").display().to_string());
+    for (file, prefix, library_path) in
+        [("good.sif", "sif:", Some("/.singularity.d/libs")), ("good.sqsh", "sqsh:", None)]
+    {
+        let path = format!("{}/fixtures/squashfs/{file}", env!("CARGO_MANIFEST_DIR"));
+        let (found, report) = values(&format!("{prefix}{path}"));
+        assert_eq!(found, expected, "{file}");
+        assert_eq!(values(&path).0, expected, "{file} without its prefix");
+        let env = &report["facts"]["image.env"]["value"];
+        assert_eq!(env["NVIDIA_REQUIRE_CUDA"], "cuda>=12.8", "{file}");
+        assert_eq!(env["LD_LIBRARY_PATH"].as_str(), library_path, "{file}");
+        assert_eq!(report["facts"]["image.user"]["state"], "unknown", "{file}");
+        assert_eq!(report["image"]["platform"], "linux/amd64", "{file}");
+    }
+}
+
+#[test]
+fn a_store_gives_the_results_of_its_image() {
+    let layout = layout("good");
+    let expected = comparable(check(&format!("oci:{}", layout.path().display()), None));
+    let store = tempfile::tempdir().unwrap();
+    let index = json_of(&layout.path().join("index.json"));
+    let manifest = json_of(&blob(layout.path(), &index["manifests"][0]["digest"]));
+    let config = json_of(&blob(layout.path(), &manifest["config"]["digest"]));
+    let (mut layers, mut parent) = (Vec::new(), Value::Null);
+    for (layer, diff_id) in
+        manifest["layers"].as_array().unwrap().iter().zip(config["rootfs"]["diff_ids"].as_array().unwrap())
+    {
+        let id = diff_id.as_str().unwrap().replace("sha256:", "");
+        let tar = gunzip(&fs::read(blob(layout.path(), &layer["digest"])).unwrap());
+        tar::Archive::new(tar.as_slice()).unpack(store.path().join("overlay").join(&id).join("diff")).unwrap();
+        layers.push(json!({"id": id, "parent": parent, "diff-digest": diff_id}));
+        parent = json!(id);
+    }
+    let id = manifest["config"]["digest"].as_str().unwrap().replace("sha256:", "");
+    let images = json!([{"id": id, "layer": parent, "names": ["localhost/good:1"]}]);
+    let documents = store.path().join("overlay-images");
+    fs::create_dir_all(documents.join(&id)).unwrap();
+    fs::create_dir(store.path().join("overlay-layers")).unwrap();
+    fs::write(documents.join("images.json"), images.to_string()).unwrap();
+    fs::write(store.path().join("overlay-layers/layers.json"), json!(layers).to_string()).unwrap();
+    fs::copy(blob(layout.path(), &index["manifests"][0]["digest"]), documents.join(&id).join("manifest")).unwrap();
+    fs::copy(blob(layout.path(), &manifest["config"]["digest"]), documents.join(&id).join("=YQ==")).unwrap();
+    let reference = format!("containers-storage:[overlay@{}]good:1", store.path().display());
+    let found = comparable(check(&reference, None));
+    assert_eq!(found, expected);
+}

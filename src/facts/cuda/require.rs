@@ -28,7 +28,10 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
                 Gap::new("an unpacked root file system has no image configuration")
                     .settled_by("check the image itself"),
             ),
-            Some(config) => requirements(&config.environment),
+            Some(config) => match config.unknown.any(|name| name.starts_with("NVIDIA_") || name == "CUDA_VERSION") {
+                Some(gap) => Fact::Unknown(gap.clone()),
+                None => requirements(&config.environment),
+            },
         },
     );
 }

@@ -33,7 +33,13 @@ pub(super) struct Python {
 impl Python {
     /// The interpreter that a container of this image would run.
     pub(super) fn find(rootfs: &RootFs, config: Option<&ImageConfig>) -> Option<Self> {
-        program::choose(rootfs, config).and_then(|name| Self::at(rootfs, config, name))
+        let found = program::choose(rootfs, config).and_then(|name| Self::at(rootfs, config, name))?;
+        // Another value of these variables may choose another interpreter, or another path for its packages.
+        let gap = config.and_then(|config| config.unknown.any(|name| name == "PATH" || name.starts_with("PY")));
+        Some(match gap {
+            Some(gap) => Self { program: Err(gap.clone()), ..found },
+            None => found,
+        })
     }
 
     /// The interpreter that is called by this path, if it exists.
@@ -69,12 +75,15 @@ pub(super) static PRODUCER: Producer = Producer {
 
 fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     let Some(python) = &context.python else {
-        facts.insert(key::PYTHON_PATH, Fact::Absent);
-        facts.insert(key::PYTHON_SITE_PACKAGES, Fact::Absent);
-        facts.insert(key::PYTHON_STARTUP_CODE, Fact::Absent);
+        let gap = context.config.and_then(|config| config.unknown.among(&["PATH"]));
+        facts.insert(key::PYTHON_PATH, gap.map_or(Fact::Absent, |gap| Fact::Unknown(gap.clone())));
+        facts.insert(key::PYTHON_SITE_PACKAGES, gap.map_or(Fact::Absent, |gap| Fact::Unknown(gap.clone())));
+        facts.insert(key::PYTHON_STARTUP_CODE, gap.map_or(Fact::Absent, |gap| Fact::Unknown(gap.clone())));
         return;
     };
-    facts.insert(key::PYTHON_PATH, Fact::seen(python.name.clone(), [python.site.clone()]));
+    let gap = context.config.and_then(|config| config.unknown.among(&["PATH"]));
+    let name = || Fact::seen(python.name.clone(), [python.site.clone()]);
+    facts.insert(key::PYTHON_PATH, gap.map_or_else(name, |gap| Fact::Unknown(gap.clone())));
     let folders: Vec<_> = python.site_packages.iter().map(ToString::to_string).collect();
     let folders = match (&python.program, folders.is_empty()) {
         (Err(gap), _) => Fact::Unknown(gap.clone()),

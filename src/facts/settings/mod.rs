@@ -66,6 +66,7 @@ impl Settings {
             );
             return;
         };
+        self.gap = config.unknown.any(|_| true).cloned();
         let given = |name: &str| context.launch.iter().any(|set| set.name == name && set.value.is_some());
         for (name, value) in config.environment.iter().filter(|(name, _)| !given(name)) {
             let site = Site::Config(format!("Env {name}"));

@@ -140,7 +140,7 @@ pub(super) fn plans(
     let mut offered = Vec::new();
     for (index, item) in chosen {
         let plan = item.plan(files, limits)?;
-        let Some(platform) = &plan.config.platform else { continue };
+        let Some(platform) = plan.platform() else { continue };
         offered.push(platform.clone());
         let Some(distance) = choice.distance_to(platform) else { continue };
         // An image may be listed once for each of its names.

@@ -119,7 +119,9 @@ impl StreamedArchive {
         let path = match &layer.location {
             LayerLocation::Member(path) => path.clone(),
             LayerLocation::Blob { digest, .. } => blob_path(digest),
-            LayerLocation::Folder(_) => return Err(ImageError::invalid("a layer without a name")),
+            LayerLocation::Folder(_) | LayerLocation::Squashfs => {
+                return Err(ImageError::invalid("a layer without a name"));
+            }
         };
         let missing = format!("{} has no member {path}", self.name);
         let scanned = match self.layer(&path) {

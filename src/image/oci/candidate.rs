@@ -3,7 +3,7 @@
 use crate::image::plan::ImagePlan;
 use crate::image::source::SourceError;
 use crate::image::target::Selector;
-use crate::model::{BlobRef, Digest, ImageConfig, Platform, printable};
+use crate::model::{BlobRef, Digest, Platform, printable};
 
 /// The names of an index entry, with those of the indexes around it.
 #[derive(Clone, Debug, Default)]
@@ -66,9 +66,9 @@ impl IndexedNames {
 
 impl ManifestCandidate {
     /// The configuration overrides a wrong platform in the index. The variant is often only in the index.
-    pub(super) fn is_for(&self, config: &ImageConfig) -> bool {
+    pub(super) fn is_for(&self, plan: &ImagePlan) -> bool {
         let whole = |platform: &Platform| (platform.os.clone(), platform.architecture.clone());
-        self.platform.as_ref().zip(config.platform.as_ref()).is_none_or(|(said, is)| whole(said) == whole(is))
+        self.platform.as_ref().zip(plan.platform()).is_none_or(|(said, is)| whole(said) == whole(is))
     }
 
     /// Platform and digest, for messages.
@@ -130,7 +130,7 @@ pub(super) fn ambiguous(rivals: &[PlannedCandidate<'_>], reference: Option<&str>
         let whole = reference.map_or_else(|| digest.to_string(), |reference| format!("{reference}@{digest}"));
         let names = rival.candidate.named.names.join(", ");
         let names = if names.is_empty() { names } else { format!("  ({names})") };
-        let platform = rival.plan.config.platform.as_ref().map(|platform| format!("  {platform}"));
+        let platform = rival.plan.platform().map(|platform| format!("  {platform}"));
         format!("\n  {}", printable(&format!("{whole}{}{names}", platform.unwrap_or_default())))
     };
     SourceError::Invalid {

@@ -94,7 +94,7 @@ impl Memory {
     /// The platforms of the images chosen from an index.
     fn chosen(&mut self, entries: &[Value], choice: &PlatformChoice) -> Result<Vec<String>, String> {
         let plans = self.plans(&index(entries), choice, &Limits::default())?;
-        Ok(plans.into_iter().map(|plan| plan.config.platform.unwrap().to_string()).collect())
+        Ok(plans.into_iter().map(|plan| plan.platform().unwrap().to_string()).collect())
     }
 }
 
@@ -334,7 +334,7 @@ fn an_image_is_selected_by_name_digest_or_position() {
     let top = index(&[first.clone(), outer]);
     let mut select = |selector: Selector| {
         let plans = memory.select(&top, Some(&selector), &PlatformChoice::All, &Limits::default())?;
-        Ok::<_, String>(plans.into_iter().map(|plan| plan.config.platform.unwrap().architecture).collect::<Vec<_>>())
+        Ok::<_, String>(plans.into_iter().map(|plan| plan.platform().unwrap().architecture.clone()).collect::<Vec<_>>())
     };
     let digest = |entry: &Value| Selector::Digest(entry["digest"].as_str().unwrap().parse().unwrap());
     for (selector, architecture) in [
@@ -388,7 +388,7 @@ fn the_configuration_is_read_completely() {
         "User": "1000:100", "WorkingDir": "/srv", "Labels": {"key": "value"},
     });
     let manifest = memory.manifest_of(&parsed, &[]);
-    let config = memory.plan(&manifest).unwrap().config;
+    let config = memory.plan(&manifest).unwrap().config.unwrap();
     assert_eq!(config.platform.unwrap().to_string(), "linux/amd64/v2");
     let environment: Vec<_> = config.environment.iter().map(|(name, value)| (&**name, &**value)).collect();
     assert_eq!(environment, [("A", "2"), ("B", ""), ("C", "x=y")]);

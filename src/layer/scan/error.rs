@@ -8,6 +8,7 @@
 //! | the tar | [`TarErrorKind::Malformed`] | [`ScanError::Tar`], with its position |
 //! | a limit on the tar | [`TarErrorKind::Limit`] | [`ScanError::Limit`] |
 //! | a chunk of a layer with a table of contents | `PieceError` | [`ScanError::Piece`], with file and position |
+//! | a squashfs image | `SquashfsError` | [`ScanError::Squashfs`], with its offset, [`ScanError::Read`] or [`ScanError::Limit`] |
 //! | an extractor | [`Gap`](crate::model::Gap) | a finding of the scan, which continues |
 //!
 //! [`TarReader`](crate::layer::tar::TarReader) returns the error of its input unchanged. Only decoders implement
@@ -16,6 +17,7 @@
 
 use std::io;
 
+use crate::layer::squashfs::SquashfsError;
 use crate::layer::tar::{TarError, TarErrorKind};
 use crate::model::cause;
 
@@ -40,6 +42,9 @@ pub enum ScanError {
     /// A piece of a partially read layer does not match its digest.
     #[error("{0}")]
     Piece(String),
+    /// A squashfs image is damaged, or of a form that is not supported.
+    #[error("{0}")]
+    Squashfs(SquashfsError),
     /// A thread of the scan panicked.
     #[error("the scan failed: this is a defect of ncclcheck")]
     Panicked,
@@ -51,6 +56,16 @@ impl From<DecompressError> for ScanError {
             DecompressError::Source(error) => Self::Read(error),
             DecompressError::Compression(error) => Self::Compression(error),
             DecompressError::Limit(over) => Self::Limit(over.advice()),
+        }
+    }
+}
+
+impl From<SquashfsError> for ScanError {
+    fn from(error: SquashfsError) -> Self {
+        match error {
+            SquashfsError::Read(error) => Self::Read(error),
+            SquashfsError::Limit(over) => Self::Limit(over.to_string()),
+            error => Self::Squashfs(error),
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Scans an unpacked root file system as if it were one layer. Executes nothing and follows no symlink.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::ffi::OsStrExt as _;
@@ -9,110 +8,98 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
-use crate::model::{Ambiguities, Entry, EntryKind, Gap, ImagePath, Limits, Meter, OverLimit, cause, part};
+use crate::model::{EntryKind, Limits, Meter, cause, part};
 use unpack::pipe::Cancel;
 
-use super::extract::{FileContent, look};
-use super::{Compression, EXTRACTORS, LayerScan, ScanError};
+use super::extract::FileContent;
+use super::tree::{Mark, Tree, TreeName, scan_tree};
+use super::{LayerScan, ScanError};
 
 /// Scans the files below `root`. Skips what is mounted in it: other file systems (`/proc`, `/sys`), and bind mounts of
 /// the same one.
 pub fn scan_folder(root: &Path, limits: &Limits, meter: &dyn Meter, cancel: &Cancel) -> Result<LayerScan, ScanError> {
-    scan_tree(root, |_, _| Ok(Mark::None), limits, meter, cancel)
-}
-
-/// Meaning of a file that is not content of its folder, but marks other files.
-pub(super) enum Mark {
-    None,
-    /// The path does not exist, whatever lower layers contain.
-    Whiteout,
-    /// The directory hides the contents of lower layers.
-    Opaque,
+    scan_marked(root, |_, _| Ok(Mark::None), limits, meter, cancel)
 }
 
 /// Scans a folder whose marks `mark` recognises.
-pub(super) fn scan_tree(
+pub(super) fn scan_marked(
     root: &Path,
     mark: impl Fn(&Path, &EntryKind) -> io::Result<Mark>,
     limits: &Limits,
     meter: &dyn Meter,
     cancel: &Cancel,
 ) -> Result<LayerScan, ScanError> {
-    let read = |path: &Path| {
-        let path = path.display().to_string();
-        move |error: io::Error| ScanError::Read(io::Error::new(error.kind(), format!("{path}: {}", cause(&error))))
-    };
     let device = fs::metadata(root).map_err(read(root))?.dev();
     let mount = mount_id(root, AtFlags::empty()).map_err(read(root))?;
-    let mut scan = LayerScan {
-        compression: Compression::None,
-        unpacked: 0,
-        diff_id: None,
-        entries: Vec::new(),
-        found: BTreeMap::new(),
-        // A folder holds no tar: engines have unpacked it.
-        ambiguities: Some(Ambiguities::default()),
-    };
-    let mut inodes = BTreeMap::new();
-    let mut waiting = vec![root.to_owned()];
-    while let Some(folder) = waiting.pop() {
-        let mut names: Vec<PathBuf> = Vec::new();
-        for entry in fs::read_dir(&folder).map_err(read(&folder))? {
-            names.push(entry.map_err(read(&folder))?.path());
-        }
-        names.sort();
-        for path in names {
-            if cancel.is_cancelled() {
-                return Err(ScanError::Read(io::Error::other("cancelled")));
-            }
-            let metadata = fs::symlink_metadata(&path).map_err(read(&path))?;
-            let inside = path.strip_prefix(root).unwrap_or(&path);
-            let name = ImagePath::normalise(inside.as_os_str().as_bytes());
-            let kind = kind(&path, &metadata).map_err(read(&path))?;
-            let Some(kind) = kind else { continue };
-            let marker = |path: ImagePath| Entry { path, kind: EntryKind::File, mode: 0, size: 0 };
-            match mark(&path, &kind).map_err(read(&path))? {
-                Mark::None => {}
-                // Layers spell it this way (OCI image-spec, `layer.md`, "Whiteouts").
-                Mark::Opaque => scan.entries.push(marker(name.join(b".wh..wh..opq"))),
-                Mark::Whiteout => {
-                    let hidden = [b".wh.", name.file_name()].concat();
-                    scan.entries.push(marker(name.parent().join(&hidden)));
-                    continue;
-                }
-            }
-            if kind == EntryKind::Directory
-                && metadata.dev() == device
-                && mount_id(&path, AtFlags::SYMLINK_NOFOLLOW).map_err(read(&path))? == mount
-            {
-                waiting.push(path.clone());
-            }
-            let inode = (metadata.dev(), metadata.ino());
-            let known =
-                (kind == EntryKind::File && metadata.nlink() > 1).then(|| inodes.insert(inode, name.clone())).flatten();
-            let size = if kind == EntryKind::File { metadata.len() } else { 0 };
-            let kind = known.map_or(kind, EntryKind::Hardlink);
-            let entry = Entry { path: name, kind, mode: metadata.mode() & 0o7777, size };
-            if entry.kind == EntryKind::File && size > 0 {
-                let looked = open(&path).and_then(|mut file| look(&mut file, EXTRACTORS, &entry, limits));
-                let answers = looked.unwrap_or_else(|error| {
-                    vec![Err(Gap::new(format!("{}: {}", entry.path, cause(&error)))
-                        .settled_by("run as a user who can read it"))]
-                });
-                if !answers.is_empty() {
-                    scan.found.insert(scan.entries.len(), answers);
-                }
-                meter.add(size);
-                scan.unpacked += size;
-            }
-            scan.entries.push(entry);
-            if scan.entries.len() as u64 > limits.entries {
-                let what = format!("{} has {} entries", root.display(), scan.entries.len());
-                return Err(ScanError::Limit(OverLimit::new(what, "entries", limits.entries).advice()));
-            }
-        }
+    scan_tree(&mut FolderTree { root, device, mount, mark }, limits, meter, cancel)
+}
+
+/// A folder on this machine.
+struct FolderTree<'a, M> {
+    root: &'a Path,
+    /// Device of the root. Other devices are mounted in the folder.
+    device: u64,
+    /// Mount of the root.
+    mount: Option<u64>,
+    mark: M,
+}
+
+impl<M: Fn(&Path, &EntryKind) -> io::Result<Mark>> Tree for FolderTree<'_, M> {
+    type Node = PathBuf;
+    type Error = io::Error;
+    type Opened<'f>
+        = FolderFile
+    where
+        Self: 'f;
+
+    const ADVICE: &'static str = "run as a user who can read it";
+
+    fn name(&self) -> String {
+        self.root.display().to_string()
     }
-    Ok(scan)
+
+    fn root(&mut self) -> Result<PathBuf, ScanError> {
+        Ok(self.root.to_owned())
+    }
+
+    fn list(&mut self, folder: &PathBuf) -> Result<Vec<TreeName<PathBuf>>, ScanError> {
+        let mut paths = Vec::new();
+        for entry in fs::read_dir(folder).map_err(read(folder))? {
+            paths.push(entry.map_err(read(folder))?.path());
+        }
+        paths.sort();
+        let mut names = Vec::new();
+        for path in paths {
+            let metadata = fs::symlink_metadata(&path).map_err(read(&path))?;
+            let Some(kind) = kind(&path, &metadata).map_err(read(&path))? else { continue };
+            let mark = (self.mark)(&path, &kind).map_err(read(&path))?;
+            let is_file = kind == EntryKind::File;
+            let is_entered = kind == EntryKind::Directory
+                && metadata.dev() == self.device
+                && mount_id(&path, AtFlags::SYMLINK_NOFOLLOW).map_err(read(&path))? == self.mount;
+            names.push(TreeName {
+                name: path.file_name().unwrap_or_default().as_bytes().into(),
+                mode: metadata.mode() & 0o7777,
+                size: if is_file { metadata.len() } else { 0 },
+                inode: (is_file && metadata.nlink() > 1).then(|| (metadata.dev(), metadata.ino())),
+                mark,
+                is_entered,
+                kind,
+                node: path,
+            });
+        }
+        Ok(names)
+    }
+
+    fn open(&mut self, file: &PathBuf) -> io::Result<FolderFile> {
+        Ok(FolderFile { file: File::open(file)?, at: 0, buffer: vec![0; 256 << 10] })
+    }
+}
+
+/// Names the path of an error.
+fn read(path: &Path) -> impl Fn(io::Error) -> ScanError {
+    let path = path.display().to_string();
+    move |error| ScanError::Read(io::Error::new(error.kind(), format!("{path}: {}", cause(&error))))
 }
 
 /// The mount that a file is in; `None` before Linux 5.8. A bind mount of the same file system has the same device.
@@ -170,10 +157,6 @@ impl FileContent for FolderFile {
         self.at += count as u64;
         Ok((place, part(&self.buffer, ..count)?))
     }
-}
-
-fn open(path: &Path) -> io::Result<FolderFile> {
-    Ok(FolderFile { file: File::open(path)?, at: 0, buffer: vec![0; 256 << 10] })
 }
 
 #[cfg(test)]

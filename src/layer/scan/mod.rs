@@ -12,8 +12,10 @@ mod nccl;
 mod order;
 mod overlay;
 mod partial;
+mod squashfs;
 mod text;
 mod torch;
+mod tree;
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _};
@@ -31,8 +33,9 @@ pub use decompress::{Compression, CompressionError, DecompressError};
 pub use error::ScanError;
 pub use fatbin::gpu_code;
 pub use folder::scan_folder;
-pub use overlay::scan_overlay;
+pub use overlay::{OverlayMarks, scan_overlay};
 pub use partial::{Annotations, OpenRange, Partly, Ranged, is_part_of_table, scan_partly, table_format};
+pub use squashfs::scan_squashfs;
 
 /// All extractors: each has one file of this folder and one line here.
 const EXTRACTORS: &[Extractor] = &[

@@ -11,24 +11,52 @@ use rustix::io::Errno;
 use crate::model::{EntryKind, Limits, Meter, part};
 use unpack::pipe::Cancel;
 
-use super::folder::{Mark, scan_tree};
+use super::folder::scan_marked;
+use super::tree::Mark;
 use super::{LayerScan, ScanError};
 
 /// Attributes of folders that do not hold all of their layer: renamed directories, and files without their content.
 const ELSEWHERE: [&str; 2] = ["redirect", "metacopy"];
 
-/// Scans a layer in the folder where an engine stores it. Its content cannot be verified.
-pub fn scan_overlay(root: &Path, limits: &Limits, meter: &dyn Meter, cancel: &Cancel) -> Result<LayerScan, ScanError> {
-    let status = fs::read_to_string("/proc/self/status").map_err(ScanError::Read)?;
-    let users = fs::read_to_string("/proc/self/uid_map").map_err(ScanError::Read)?;
-    if !sees_marks(&status, &users) {
-        let what = "only root on the host itself can see the marks of overlayfs: run as root, or without --unverified";
-        return Err(ScanError::Read(io::Error::new(io::ErrorKind::PermissionDenied, what)));
-    }
-    scan_tree(root, mark, limits, meter, cancel)
+/// The extended attributes in which an overlayfs keeps its marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OverlayMarks {
+    /// `trusted.overlay.*`, which only root on the host itself can see.
+    Trusted,
+    /// `user.overlay.*`, for engines without root.
+    User,
 }
 
-fn mark(path: &Path, kind: &EntryKind) -> io::Result<Mark> {
+impl OverlayMarks {
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Trusted => "trusted",
+            Self::User => "user",
+        }
+    }
+}
+
+/// Scans a layer in the folder where an engine stores it. Its content cannot be verified.
+pub fn scan_overlay(
+    root: &Path,
+    marks: OverlayMarks,
+    limits: &Limits,
+    meter: &dyn Meter,
+    cancel: &Cancel,
+) -> Result<LayerScan, ScanError> {
+    if marks == OverlayMarks::Trusted {
+        let status = fs::read_to_string("/proc/self/status").map_err(ScanError::Read)?;
+        let users = fs::read_to_string("/proc/self/uid_map").map_err(ScanError::Read)?;
+        if !sees_marks(&status, &users) {
+            let what = "only root on the host itself can see the marks of overlayfs: run as root, or check the image \
+                        through its engine or registry";
+            return Err(ScanError::Read(io::Error::new(io::ErrorKind::PermissionDenied, what)));
+        }
+    }
+    scan_marked(root, |path, kind| mark(path, kind, marks), limits, meter, cancel)
+}
+
+fn mark(path: &Path, kind: &EntryKind, marks: OverlayMarks) -> io::Result<Mark> {
     if *kind == EntryKind::CharDevice(0, 0) {
         return Ok(Mark::Whiteout);
     }
@@ -36,23 +64,23 @@ fn mark(path: &Path, kind: &EntryKind) -> io::Result<Mark> {
         return Ok(Mark::None);
     }
     for name in ELSEWHERE {
-        if attribute(path, name)?.is_some() {
+        if attribute(path, name, marks)?.is_some() {
             return Err(io::Error::other(format!(
                 "overlayfs stores a part of it elsewhere ({name}), which is not supported"
             )));
         }
     }
-    match attribute(path, "opaque")?.as_deref() {
+    match attribute(path, "opaque", marks)?.as_deref() {
         None => Ok(Mark::None),
         Some(b"y") if *kind == EntryKind::Directory => Ok(Mark::Opaque),
         Some(_) => Err(io::Error::other("the value of its overlayfs attribute 'opaque' is unknown")),
     }
 }
 
-/// Reads the attribute `trusted.overlay.NAME`.
-fn attribute(path: &Path, name: &str) -> io::Result<Option<Vec<u8>>> {
+/// Reads the attribute `PREFIX.overlay.NAME`.
+fn attribute(path: &Path, name: &str, marks: OverlayMarks) -> io::Result<Option<Vec<u8>>> {
     let mut value = [0; 256];
-    match lgetxattr(path, format!("trusted.overlay.{name}"), &mut value) {
+    match lgetxattr(path, format!("{}.overlay.{name}", marks.prefix()), &mut value) {
         Ok(count) => Ok(Some(part(&value, ..count)?.to_vec())),
         Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
         // The attribute exists, but is longer than any known value.
@@ -96,7 +124,7 @@ mod tests {
             })
         };
         let meter = NoProgress.begin("layer", None);
-        let scan = scan_tree(folder.path(), mark, &Limits::default(), &*meter, &Cancel::default()).unwrap();
+        let scan = scan_marked(folder.path(), mark, &Limits::default(), &*meter, &Cancel::default()).unwrap();
         let mut paths: Vec<_> = scan.entries.iter().map(|entry| entry.path.to_string()).collect();
         paths.sort();
         let expected =
@@ -107,10 +135,12 @@ mod tests {
     #[test]
     fn plain_files_have_no_marks() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        assert!(matches!(mark(file.path(), &EntryKind::File), Ok(Mark::None)));
-        assert!(matches!(mark(file.path(), &EntryKind::CharDevice(0, 0)), Ok(Mark::Whiteout)));
-        assert!(matches!(mark(file.path(), &EntryKind::CharDevice(1, 3)), Ok(Mark::None)));
-        assert!(mark(Path::new("/nonexistent"), &EntryKind::File).is_err());
+        for marks in [OverlayMarks::Trusted, OverlayMarks::User] {
+            assert!(matches!(mark(file.path(), &EntryKind::File, marks), Ok(Mark::None)));
+            assert!(matches!(mark(file.path(), &EntryKind::CharDevice(0, 0), marks), Ok(Mark::Whiteout)));
+            assert!(matches!(mark(file.path(), &EntryKind::CharDevice(1, 3), marks), Ok(Mark::None)));
+            assert!(mark(Path::new("/nonexistent"), &EntryKind::File, marks).is_err());
+        }
     }
 
     #[test]

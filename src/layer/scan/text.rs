@@ -23,6 +23,8 @@ const ANYWHERE: &[&str] =
 
 /// Files selected at one path.
 const FIXED: &[&str] = &[
+    ".singularity.d/labels.json",
+    ".singularity.d/runscript",
     "etc/os-release",
     "etc/passwd",
     "usr/lib/os-release",
@@ -30,6 +32,7 @@ const FIXED: &[&str] = &[
     "etc/ld.so.preload",
     "etc/environment",
     "etc/nccl.conf",
+    "etc/rc",
     "etc/passwd",
     "var/lib/dpkg/status",
 ];
@@ -49,10 +52,12 @@ pub(super) fn is_wanted(path: &ImagePath) -> bool {
         || (name.ends_with(b".conf") && name.windows(4).any(|part| part.eq_ignore_ascii_case(b"nccl")))
 }
 
-/// Returns true for shell files that login shells and `conda activate` read.
+/// Returns true for shell files that login shells, Apptainer and `conda activate` read.
 fn is_sourced(path: &ImagePath) -> bool {
     let parent = path.parent();
-    parent == ImagePath::from("etc/profile.d") || parent.ends_with("etc/conda/activate.d")
+    parent == ImagePath::from("etc/profile.d")
+        || parent == ImagePath::from(".singularity.d/env")
+        || parent.ends_with("etc/conda/activate.d")
 }
 
 fn parent_name(path: &ImagePath) -> &[u8] {
