@@ -282,8 +282,13 @@ fn copies_of_libibverbs_that_nccl_does_not_open_are_reported() {
 
 #[test]
 fn what_a_configuration_leaves_open_is_unknown() {
-    let files = [("usr/bin/python3", "elf"), ("usr/lib/python3/dist-packages/torch/version.py", "__version__ = '1'\n")];
-    let rootfs = RootFs::fold(vec![Arc::new(layer(&files))], &Limits::default());
+    let mut layer = layer(&[
+        ("usr/bin/python3", "elf"),
+        ("usr/lib/python3/dist-packages/torch/version.py", "__version__ = '1'\n"),
+        ("usr/lib/libibverbs.so.1", "elf"),
+    ]);
+    layer.found.insert(2, library("libibverbs.so.1", &[], None));
+    let rootfs = RootFs::fold(vec![Arc::new(layer)], &Limits::default());
     let gap = || crate::model::Gap::new("only a shell can tell");
     let unknown = |change: &dyn Fn(&mut crate::model::UnknownConfig)| {
         let mut config =
@@ -304,11 +309,11 @@ fn what_a_configuration_leaves_open_is_unknown() {
     let path = variable("PATH");
     assert!(path("python.path") && path("torch.version") && path("image.env") && !path("nvidia.visible_devices"));
     let library = variable("LD_LIBRARY_PATH");
-    assert!(library("nccl.loaded.path") && library("env.bad_values") && !library("python.path"));
+    assert!(library("rdma.verbs") && library("env.bad_values") && !library("python.path"));
     let devices = variable("NVIDIA_VISIBLE_DEVICES");
-    assert!(devices("nvidia.visible_devices") && !devices("nccl.loaded.path"));
+    assert!(devices("nvidia.visible_devices") && !devices("rdma.verbs"));
     let all = unknown(&|unknown| unknown.environment = Some(gap()));
-    for name in ["python.path", "nccl.loaded.path", "nvidia.visible_devices", "image.env", "image.other_env"] {
+    for name in ["python.path", "rdma.verbs", "nvidia.visible_devices", "image.env", "image.other_env"] {
         assert!(all.contains(&name), "{name} in {all:?}");
     }
 }
