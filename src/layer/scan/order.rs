@@ -2,6 +2,8 @@
 //! layer into an empty folder of its own, which overlayfs then lays over the lower ones: an entry can conflict with
 //! those before it, and cannot use files of lower layers.
 
+#![expect(clippy::disallowed_types, reason = "paths are looked up, and never listed in the order of the map")]
+
 use std::collections::{BTreeMap, HashMap};
 
 use crate::model::{Ambiguities, AmbiguousForm, Entry, EntryKind, ImagePath};

@@ -35,8 +35,8 @@ pub(super) struct HeaderFields {
 
 impl HeaderBlock {
     /// Accepts a block with a right checksum.
-    pub(super) fn new(block: [u8; BLOCK]) -> Option<Self> {
-        let header = Header::from_byte_slice(&block);
+    pub(super) fn new(block: &[u8; BLOCK]) -> Option<Self> {
+        let header = Header::from_byte_slice(block);
         // The checksum counts its own field as spaces. Old tars summed signed bytes; readers accept both.
         let sum = |byte: fn(u8) -> i64| -> i64 {
             block.iter().enumerate().map(|(index, &b)| if (148..156).contains(&index) { 32 } else { byte(b) }).sum()
@@ -186,7 +186,7 @@ mod tests {
     }
 
     /// A header with this magic and these bytes from offset 345 on.
-    fn name(magic: &[u8; 8], prefix: &[u8]) -> String {
+    fn name(magic: &[u8], prefix: &[u8]) -> String {
         let mut block = [0; BLOCK];
         block[..4].copy_from_slice(b"name");
         block[257..265].copy_from_slice(magic);
@@ -194,7 +194,7 @@ mod tests {
         let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum::<u32>() + 8 * 32;
         block[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
         block[155] = b' ';
-        let fields = HeaderBlock::new(block).unwrap().fields().unwrap();
+        let fields = HeaderBlock::new(&block).unwrap().fields().unwrap();
         String::from_utf8(fields.name).unwrap()
     }
 
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(name(b"\0\0\0\0\0\0\0\0", b"some/folder"), "name");
         assert_eq!(name(b"USTAR\x0000", b"some/folder"), "name");
         // GNU's format has times there.
-        assert_eq!(name(b"ustar  \0", b"00000000000\000000000000\0"), "name");
+        assert_eq!(name(b"ustar  \0", b"00000000000\x0000000000000\0"), "name");
         assert_eq!(name(b"ustar  \0", b"some/folder"), "some/folder/name");
         assert_eq!(name(b"ustar  \0", "gr\u{fc}n".as_bytes()), "name");
     }

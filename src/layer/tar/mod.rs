@@ -141,7 +141,7 @@ impl<'l, R: TarInput> TarReader<'l, R> {
             let fields = header.fields().map_err(|what| self.fault(at, malformed(what)))?;
             let is_extended = matches!(fields.flag, b'x' | b'g' | b'L' | b'K');
             if !is_extended {
-                return self.member(&header, fields, &local, at).map(Some);
+                return self.member(&header, &fields, &local, at).map(Some);
             }
             let size = self.size(fields.size, at)?;
             extended = size.saturating_add(extended);
@@ -284,7 +284,7 @@ impl<'l, R: TarInput> TarReader<'l, R> {
                 _ => Ok(None),
             };
         }
-        let header = HeaderBlock::new(block);
+        let header = HeaderBlock::new(&block);
         let wrong = || malformed("wrong header checksum: this is not a tar, or it is damaged".into());
         header.map(Some).ok_or_else(|| self.fault(at, wrong()))
     }
@@ -325,7 +325,7 @@ impl<'l, R: TarInput> TarReader<'l, R> {
     fn member(
         &mut self,
         header: &HeaderBlock,
-        fields: HeaderFields,
+        fields: &HeaderFields,
         records: &Records,
         at: u64,
     ) -> Result<Entry, TarError<R::Error>> {
@@ -365,7 +365,7 @@ impl<'l, R: TarInput> TarReader<'l, R> {
         if entry.kind == EntryKind::File {
             entry.size = sparse.unwrap_or(stored);
         }
-        self.note_forms(&entry, &fields, records, size);
+        self.note_forms(&entry, fields, records, size);
         Ok(entry)
     }
 
