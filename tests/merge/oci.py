@@ -51,31 +51,43 @@ def zstd(data):
     return subprocess.run(["zstd", "-q"], input=data, check=True, stdout=subprocess.PIPE).stdout
 
 
+def digest(data):
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
 def write(folder, layers):
     """Writes a layout of one image, `latest`. `layers` are pairs (tar, compression): "", "gzip" or "zstd"."""
-    folder = pathlib.Path(folder)
-    (folder / "blobs/sha256").mkdir(parents=True)
-
-    def put(kind, data):
-        digest = hashlib.sha256(data).hexdigest()
-        (folder / "blobs/sha256" / digest).write_bytes(data)
-        return {"mediaType": kind, "digest": "sha256:" + digest, "size": len(data)}
-
     def compressed(tar, how):
         if how == "gzip":
             half = len(tar) // 2  # two members, as parallel compressors write
-            return put(LAYER + "+gzip", gzip.compress(tar[:half], mtime=0) + gzip.compress(tar[half:], mtime=0))
-        return put(LAYER + "+zstd", zstd(tar)) if how == "zstd" else put(LAYER, tar)
+            return gzip.compress(tar[:half], mtime=0) + gzip.compress(tar[half:], mtime=0)
+        return zstd(tar) if how == "zstd" else tar
 
-    descriptors = [compressed(*layer) for layer in layers]
+    write_blobs(folder, [(compressed(tar, how), LAYER + ("+" + how if how else ""), digest(tar), True) for tar, how in layers])
+
+
+def write_blobs(folder, layers):
+    """Writes a layout of one image, `latest`. `layers` are (blob, media type, diff ID, whether the blob is there). Returns the bytes of
+    the manifest, and the blobs by digest."""
+    folder, blobs = pathlib.Path(folder), {}
+
+    def put(kind, data, there=True):
+        if there:
+            blobs[digest(data)] = data
+        return {"mediaType": kind, "digest": digest(data), "size": len(data)}
+
+    descriptors = [put(kind, blob, there) for blob, kind, _, there in layers]
     config = put("application/vnd.oci.image.config.v1+json", json.dumps({
         "architecture": "amd64", "os": "linux", "config": {},
         "history": [{"created_by": "layer %d" % n} for n in range(len(layers))],
-        "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(t).hexdigest() for t, _ in layers]},
+        "rootfs": {"type": "layers", "diff_ids": [diff_id for _, _, diff_id, _ in layers]},
     }).encode())
     kind = "application/vnd.oci.image.manifest.v1+json"
-    manifest = put(kind, json.dumps(
-        {"schemaVersion": 2, "mediaType": kind, "config": config, "layers": descriptors}).encode())
-    manifest["annotations"] = {REF_NAME: "latest"}
-    (folder / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [manifest]}))
+    manifest = json.dumps({"schemaVersion": 2, "mediaType": kind, "config": config, "layers": descriptors}).encode()
+    entry = dict(put(kind, manifest), annotations={REF_NAME: "latest"})
+    (folder / "blobs/sha256").mkdir(parents=True)
+    for name, data in blobs.items():
+        folder.joinpath("blobs", *name.split(":")).write_bytes(data)
+    (folder / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [entry]}))
     (folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
+    return manifest, blobs
