@@ -76,37 +76,37 @@ TYPES = {"NUL" if flag == 0 else chr(flag): bytes([flag]) for flag in b"\0" + b"
 
 @each("type", TYPES)
 def typed(at, flag):
-    return [header(at(b"t"), flag, link=at(b"file") if flag in b"12" else b"", major=1, minor=3)]
+    return [header(at(b"t"), flag, link=at(b"first") if flag in b"12" else b"", major=1, minor=3)]
 
 
 @each("type with a body,", TYPES)
 def typed_with_body(at, flag):
     size = at.size()
-    return [header(at(b"t"), flag, size=size, link=at(b"file") if flag in b"12" else b"", major=1, minor=3) + tarball.body(size)]
+    return [header(at(b"t"), flag, size=size, link=at(b"first") if flag in b"12" else b"", major=1, minor=3) + tarball.body(size)]
 
 
 @each("type with a header as its body,", TYPES)
 def typed_with_header(at, flag):
-    return [header(at(b"t"), flag, size=512, link=at(b"file") if flag in b"12" else b"", major=1, minor=3) + header(at(b"inner"))]
+    return [header(at(b"t"), flag, size=512, link=at(b"first") if flag in b"12" else b"", major=1, minor=3) + header(at(b"inner"))]
 
 
 @each("type with a size and no body,", {key: flag for key, flag in TYPES.items() if flag in b"123456VD"})
 def typed_with_size(at, flag):
-    return [header(at(b"t"), flag, size=512, link=at(b"file") if flag in b"12" else b"", major=1, minor=3), at.file(b"next")]
+    return [header(at(b"t"), flag, size=512, link=at(b"first") if flag in b"12" else b"", major=1, minor=3), at.file(b"next")]
 
 
 @each("name with a slash, type", TYPES)
 def slash(at, flag):
-    return [header(at(b"t/"), flag, link=at(b"file") if flag in b"12" else b"", major=1, minor=3)]
+    return [header(at(b"t/"), flag, link=at(b"first") if flag in b"12" else b"", major=1, minor=3)]
 
 
 # ---- extended headers ----
 
 def extension(at, kind):
-    return {"x path": lambda: pax([(b"path", at(b"pax"))]), "x linkpath": lambda: pax([(b"linkpath", at(b"file"))]),
+    return {"x path": lambda: pax([(b"path", at(b"pax"))]), "x linkpath": lambda: pax([(b"linkpath", at(b"first"))]),
             "x comment": lambda: pax([(b"comment", b"none")]), "x empty": lambda: pax([]), "L": lambda: long(b"L", at(b"long")),
             "x size": lambda: pax([(b"size", b"77")]),
-            "K": lambda: long(b"K", at(b"dir/in")), "g path": lambda: pax([(b"path", at(b"global"))], b"g"),
+            "K": lambda: long(b"K", at(b"second")), "g path": lambda: pax([(b"path", at(b"global"))], b"g"),
             "g comment": lambda: pax([(b"comment", b"none")], b"g"), "X path": lambda: pax([(b"path", at(b"sun"))], b"X")}[kind]()
 
 
@@ -125,7 +125,7 @@ def extensions_of_link(at, kinds):
 
 @each("extensions of a hard link", {", ".join(kinds): kinds for kinds in itertools.permutations(["x path", "x linkpath", "L", "K"], 2)})
 def extensions_of_hard_link(at, kinds):
-    return [extension(at, kind) for kind in kinds] + [header(at(b"plain"), b"1", link=at(b"file"))]
+    return [extension(at, kind) for kind in kinds] + [header(at(b"plain"), b"1", link=at(b"first"))]
 
 
 RECORDS = {
@@ -627,7 +627,7 @@ def image(names):
             upper = dataclasses.replace(upper, **values)
             upper.pieces.append(("", at.file(b"plain")))
         else:
-            upper.pieces += [("", directory(at()))] + [(name, data) for data in build(at)] + [("", at.file(b"after"))]
+            upper.pieces += [("", data) for data in (directory(at()), at.file(b"first"), at.file(b"second"))] + [(name, data) for data in build(at)] + [("", at.file(b"after"))]
     return [lower, upper]
 
 

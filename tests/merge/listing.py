@@ -29,13 +29,16 @@ def differences(expected, got):
 
 
 def of_folder(root):
-    """The listing of a folder. KIND is `!` where the kernel cannot read an entry of a merged folder, and TARGET its error."""
+    """The listing of a folder. KIND is `!` where the kernel refuses to read an entry of a merged folder, and TARGET its error. In a folder
+    without lower ones, overlay file systems show the names of whiteouts, and do not find them: these are left out."""
     root, found = os.fsencode(root), []
     for folder, subfolders, files in os.walk(root):
         for name in subfolders + files:
             path = os.path.join(folder, name)
             try:
                 found.append(of_file(path, path[len(root):]))
+            except FileNotFoundError:
+                pass
             except OSError as error:
                 found.append(line(path[len(root):], "!", 0, 0, error.strerror.encode()))
     return join(found)
