@@ -181,7 +181,8 @@ def large_comment(at, size):
 
 @each("GNU long name:", {
     "of 50 bytes": b"%s/" + b"n" * 47, "of 200 bytes": b"%s/" + b"n" * 197, "of 300 bytes, one component": b"%s/" + b"n" * 297,
-    "of 5,000 bytes": b"%s" + b"/n123456789" * 450, "empty": b"", "with a slash": b"%s/n/", "not UTF-8": b"%s/\xff", "with a NUL": b"%s/n\0q"})
+    "of 5,000 bytes": b"%s" + b"/n123456789" * 450, "empty": b"", "with a slash": b"%s/n/", "not UTF-8": b"%s/\xff",
+    "with a NUL": b"%s/n\0q"})
 def gnu_long(at, text):
     return [long(b"L", text.replace(b"%s", at.name)), at.file(b"plain", magic=GNU)]
 
@@ -196,7 +197,8 @@ def gnu_long_directory(at):
     return [long(b"L", at(b"n" * 120)), header(at(b"n" * 90)[:100], b"5", 0o711, magic=GNU)]
 
 
-@each("extensions before the end:", {"x": lambda at: pax([(b"path", at(b"p"))]), "L": lambda at: long(b"L", at(b"p")), "g": lambda at: pax([], b"g")})
+@each("extensions before the end:",
+      {"x": lambda at: pax([(b"path", at(b"p"))]), "L": lambda at: long(b"L", at(b"p")), "g": lambda at: pax([], b"g")})
 def dangling(at, build):
     return [at.file(b"plain"), build(at), b"\0" * 1024]
 
@@ -206,7 +208,8 @@ def dangling(at, build):
 @each("hard link", {
     "to a file of a lower layer": "%s/file", "to a directory": "%s/dir", "to nothing": "%s/missing", "to itself": "%s/h",
     "to a symbolic link": "%s/link", "through a symbolic link": "%s/link/in", "to an absolute name": "/%s/file", "to ./name": "./%s/file",
-    "through ..": "%s/dir/../file", "from outside": "../%s/file", "with an empty target": "", "with a slash": "%s/file/", "to the root": "."})
+    "through ..": "%s/dir/../file", "from outside": "../%s/file", "with an empty target": "", "with a slash": "%s/file/",
+    "to the root": "."})
 def hard_link(at, target):
     return [header(at(b"h"), b"1", link=target.encode().replace(b"%s", at.name))]
 
@@ -281,8 +284,10 @@ def conflict(at, text):
 
 # ---- names ----
 
-NAMES = {"./": "./%s/n", "/": "/%s/n", "//": "//%s//n", ".//": ".//%s/n", "slash after": "%s/n/", "/./": "%s/./n", ".. inside": "%s/dir/../n",
-         ".. out": "../%s/n", "/../": "/../%s/n", "..": "..", ".": ".", "./": "./%s/n", "empty": "", "only a slash": "/", "ends in ..": "%s/dir/..",
+NAMES = {"./": "./%s/n", "/": "/%s/n", "//": "//%s//n", ".//": ".//%s/n", "slash after": "%s/n/", "/./": "%s/./n",
+         ".. inside": "%s/dir/../n",
+         ".. out": "../%s/n", "/../": "/../%s/n", "..": "..", ".": ".", "./": "./%s/n", "empty": "", "only a slash": "/",
+         "ends in ..": "%s/dir/..",
          "ends in .": "%s/n/.", "only ./": "./", "..name": "%s/..n", "...": "%s/...", "a backslash": "%s/a\\b", "a newline": "%s/a\nb",
          "a space": "%s/ ", "far out": "../../../../%s/n", "through a file": "%s/file/../n", "missing ..": "%s/none/../n"}
 
@@ -327,7 +332,9 @@ def named_after(at):
     return [at.file(b"n\0after")]
 
 
-@each("prefix of", {"USTAR": USTAR, "GNU": GNU, "the old format": OLD, "USTAR without a version": b"ustar\0\0\0", "USTAR of another version": b"ustar\x0099",
+@each("prefix of",
+      {"USTAR": USTAR, "GNU": GNU, "the old format": OLD, "USTAR without a version": b"ustar\0\0\0",
+       "USTAR of another version": b"ustar\x0099",
                     "an unknown magic": b"xstar\0" b"00", "GNU and USTAR mixed": b"ustar  0", "STAR": USTAR})
 def prefixed(at, magic):
     return [file(b"n", at.size(), prefix=at(b"dir"), magic=magic)]
@@ -367,7 +374,8 @@ def spellings(number, width):
             "all spaces": b" " * width, "base-256": base256(number, width), "base-256 below 0": base256(-1, width),
             "base-256 too large": b"\x80" + b"\x7f" * (width - 1), "base-256 with 0xff": b"\xff" * (width - 1) + b"\xfe",
             "letters": b"abc", "the digit 8": b"8".rjust(width - 1, b"0") + b"\0", "a minus": b"-1".ljust(width, b"\0"),
-            "a plus": b"+" + digits.rjust(width - 2, b"0") + b"\0", "garbage after NUL": digits + b"\0abc", "garbage after a space": digits + b" abc",
+            "a plus": b"+" + digits.rjust(width - 2, b"0") + b"\0", "garbage after NUL": digits + b"\0abc",
+            "garbage after a space": digits + b" abc",
             "NULs before it": digits.rjust(width - 1, b"\0") + b"\0", "hexadecimal": b"0x1".ljust(width, b"\0"), "left-aligned": digits,
             "a tab before it": b"\t" + digits + b"\0", "a byte over 0x7f": b"\xa0".ljust(width, b"1")}
 
@@ -396,7 +404,8 @@ def checksum(at, how):
     return [file(at(b"\xe9\xff"), at.size(), checksum=how)]
 
 
-@each("checksum form:", {"octal and a NUL": b"%07o\0", "octal and a space": b"%06o \0", "spaces before it": b"%6o\0 ", "without an end": b"%08o",
+@each("checksum form:",
+      {"octal and a NUL": b"%07o\0", "octal and a space": b"%06o \0", "spaces before it": b"%6o\0 ", "without an end": b"%08o",
                          "left-aligned": b"%o\0"})
 def checksum_form(at, how):
     block = header(at(b"t"), size=0)
@@ -404,7 +413,8 @@ def checksum_form(at, how):
     return [header(at(b"t"), size=0, checksum=how % total)]
 
 
-@each("mode", {"setuid": 0o4755, "setgid": 0o2755, "sticky": 0o1755, "none": 0, "with file type bits": 0o100644, "with other type bits": 0o040755,
+@each("mode",
+      {"setuid": 0o4755, "setgid": 0o2755, "sticky": 0o1755, "none": 0, "with file type bits": 0o100644, "with other type bits": 0o040755,
                "with higher bits": 0o7777777})
 def moded(at, mode):
     return [at.file(b"t", mode=octal(mode, 8)), header(at(b"d/"), b"5", mode=octal(mode, 8))]
@@ -413,9 +423,11 @@ def moded(at, mode):
 # ---- sparse files ----
 
 SPARSE = {"one region": (5000, [(0, 10)]), "a hole first": (5000, [(1000, 10)]), "four regions": (9000, [(n * 1000, 9) for n in range(4)]),
-          "five regions": (9000, [(n * 1000, 9) for n in range(5)]), "thirty regions": (90000, [(n * 1000, 9) for n in range(30)]), "no regions": (5000, []),
+          "five regions": (9000, [(n * 1000, 9) for n in range(5)]), "thirty regions": (90000, [(n * 1000, 9) for n in range(30)]),
+          "no regions": (5000, []),
           "an empty region at the end": (5000, [(0, 10), (5000, 0)]), "regions out of order": (5000, [(2000, 9), (1000, 9)]),
-          "regions that overlap": (5000, [(0, 10), (5, 10)]), "a region past the end": (5000, [(4995, 10)]), "an empty region in between": (5000, [(0, 9), (10, 0), (20, 9)])}
+          "regions that overlap": (5000, [(0, 10), (5, 10)]), "a region past the end": (5000, [(4995, 10)]),
+          "an empty region in between": (5000, [(0, 9), (10, 0), (20, 9)])}
 DIALECTS = {"old GNU": None, "PAX 0.0": b"0.0", "PAX 0.1": b"0.1", "PAX 1.0": b"1.0"}
 
 
@@ -437,26 +449,39 @@ def sparse_ustar(at):
 
 @form("sparse, PAX 1.0, without its table")
 def sparse_no_table(at):
-    return [pax([(b"GNU.sparse.major", b"1"), (b"GNU.sparse.minor", b"0"), (b"GNU.sparse.name", at(b"s")), (b"GNU.sparse.realsize", b"5000")]), at.file(b"x")]
+    return [pax([(b"GNU.sparse.major", b"1"), (b"GNU.sparse.minor", b"0"), (b"GNU.sparse.name", at(b"s")),
+                 (b"GNU.sparse.realsize", b"5000")]), at.file(b"x")]
 
 
 # ---- whiteouts ----
 
 WHITEOUTS = {
-    "of a file": "f:.wh.file", "of a directory": "f:.wh.dir", "of a link": "f:.wh.link", "of nothing": "f:.wh.none", "of a file in a directory": "f:dir/.wh.in",
-    "through a link": "f:link/.wh.in", "in a missing directory": "f:none/.wh.x", "below a file": "f:file/.wh.x", "before a new file": "f:.wh.file f:file", "after a new file": "f:file f:.wh.file",
-    "before a new directory": "f:.wh.dir d:dir f:dir/new", "after a new directory": "d:dir f:dir/new f:.wh.dir", "between a directory and its contents": "d:dir f:.wh.dir f:dir/new",
-    "after contents alone": "f:dir/new f:.wh.dir", "before contents alone": "f:.wh.dir f:dir/new", "and a file in place of a directory": "f:.wh.dir f:dir",
+    "of a file": "f:.wh.file", "of a directory": "f:.wh.dir", "of a link": "f:.wh.link", "of nothing": "f:.wh.none",
+    "of a file in a directory": "f:dir/.wh.in",
+    "through a link": "f:link/.wh.in", "in a missing directory": "f:none/.wh.x", "below a file": "f:file/.wh.x",
+    "before a new file": "f:.wh.file f:file", "after a new file": "f:file f:.wh.file",
+    "before a new directory": "f:.wh.dir d:dir f:dir/new", "after a new directory": "d:dir f:dir/new f:.wh.dir",
+    "between a directory and its contents": "d:dir f:.wh.dir f:dir/new",
+    "after contents alone": "f:dir/new f:.wh.dir", "before contents alone": "f:.wh.dir f:dir/new",
+    "and a file in place of a directory": "f:.wh.dir f:dir",
     "of a new name": "f:x f:.wh.x", "before a new name": "f:.wh.x f:x", "twice": "f:.wh.file f:.wh.file", "opaque": "f:dir/.wh..wh..opq",
     "opaque, with the directory": "d:dir f:dir/.wh..wh..opq", "opaque, new files before it": "d:dir f:dir/new f:dir/.wh..wh..opq",
-    "opaque, new files after it": "d:dir f:dir/.wh..wh..opq f:dir/new", "opaque, same name again": "d:dir f:dir/in f:dir/.wh..wh..opq", "opaque of the folder": "f:.wh..wh..opq",
-    "opaque in a missing directory": "f:none/.wh..wh..opq", "opaque, through a link": "f:link/.wh..wh..opq", "opaque, below a file": "f:file/.wh..wh..opq",
-    "opaque, then the directory": "f:dir/.wh..wh..opq d:dir", "opaque and one file": "d:dir f:dir/.wh..wh..opq f:dir/.wh.in", "aufs": "f:.wh..wh.aufs", "plnk": "d:.wh..wh.plnk f:.wh..wh.plnk/123.456",
-    "orph": "d:.wh..wh.orph", "unknown metadata": "f:.wh..wh.foo", "with no name": "f:.wh.", "of .": "f:.wh..", "of ..": "f:.wh...", "of a hidden file": "f:.wh..hidden", "of a whiteout": "f:.wh..wh.file",
-    "upper case": "f:.WH.file", "without the last dot": "f:.whfile", "as a directory": "d:.wh.file", "as a directory with contents": "d:.wh.dir f:.wh.dir/x", "as a link": "l:.wh.file>dir",
-    "as a dangling link": "l:.wh.file>none", "as a hard link": "h:.wh.file>file", "as a fifo": "p:.wh.file", "as a device": "c:.wh.file", "opaque as a directory": "d:dir d:dir/.wh..wh..opq",
-    "opaque as a link": "d:dir l:dir/.wh..wh..opq>in", "with a body": "F:.wh.file", "opaque with a body": "d:dir F:dir/.wh..wh..opq", "as a name's folder": "f:.wh.dir/in",
-    "hard link to a whiteout": "f:.wh.file h:x>.wh.file", "of a file that is linked": "h:x>file f:.wh.file", "link to what is hidden": "f:.wh.file h:x>file", "of both names": "f:.wh.file f:.wh.twin"}
+    "opaque, new files after it": "d:dir f:dir/.wh..wh..opq f:dir/new", "opaque, same name again": "d:dir f:dir/in f:dir/.wh..wh..opq",
+    "opaque of the folder": "f:.wh..wh..opq",
+    "opaque in a missing directory": "f:none/.wh..wh..opq", "opaque, through a link": "f:link/.wh..wh..opq",
+    "opaque, below a file": "f:file/.wh..wh..opq",
+    "opaque, then the directory": "f:dir/.wh..wh..opq d:dir", "opaque and one file": "d:dir f:dir/.wh..wh..opq f:dir/.wh.in",
+    "aufs": "f:.wh..wh.aufs", "plnk": "d:.wh..wh.plnk f:.wh..wh.plnk/123.456",
+    "orph": "d:.wh..wh.orph", "unknown metadata": "f:.wh..wh.foo", "with no name": "f:.wh.", "of .": "f:.wh..", "of ..": "f:.wh...",
+    "of a hidden file": "f:.wh..hidden", "of a whiteout": "f:.wh..wh.file",
+    "upper case": "f:.WH.file", "without the last dot": "f:.whfile", "as a directory": "d:.wh.file",
+    "as a directory with contents": "d:.wh.dir f:.wh.dir/x", "as a link": "l:.wh.file>dir",
+    "as a dangling link": "l:.wh.file>none", "as a hard link": "h:.wh.file>file", "as a fifo": "p:.wh.file", "as a device": "c:.wh.file",
+    "opaque as a directory": "d:dir d:dir/.wh..wh..opq",
+    "opaque as a link": "d:dir l:dir/.wh..wh..opq>in", "with a body": "F:.wh.file", "opaque with a body": "d:dir F:dir/.wh..wh..opq",
+    "as a name's folder": "f:.wh.dir/in",
+    "hard link to a whiteout": "f:.wh.file h:x>.wh.file", "of a file that is linked": "h:x>file f:.wh.file",
+    "link to what is hidden": "f:.wh.file h:x>file", "of both names": "f:.wh.file f:.wh.twin"}
 
 
 @each("whiteout", WHITEOUTS)
@@ -465,8 +490,10 @@ def whiteout(at, text):
         kind, _, rest = word.partition(":")
         name, _, target = rest.encode().partition(b">")
         empty = b".wh." in name
-        return {"f": lambda: file(at(name)) if empty else at.file(name), "F": lambda: at.file(name), "d": lambda: directory(at(name + b"/")),
-                "l": lambda: symlink(at(name), target), "h": lambda: header(at(name), b"1", link=at(target)), "p": lambda: header(at(name), b"6"),
+        return {"f": lambda: file(at(name)) if empty else at.file(name), "F": lambda: at.file(name),
+                "d": lambda: directory(at(name + b"/")),
+                "l": lambda: symlink(at(name), target), "h": lambda: header(at(name), b"1", link=at(target)),
+                "p": lambda: header(at(name), b"6"),
                 "c": lambda: header(at(name), b"3", major=0, minor=0)}[kind]()
     return [member(word) for word in text.split(" ")]
 
@@ -476,7 +503,9 @@ def whiteout_long(at, build):
     return [build(at(b".wh.file")), at.file(b"plain")]
 
 
-@each("whiteout spelled", {"./": b"./%s/.wh.file", "/": b"/%s/.wh.file", "with ..": b"%s/dir/../.wh.file", "with a slash after": b"%s/.wh.file/", "out": b"../%s/.wh.file"})
+@each("whiteout spelled",
+      {"./": b"./%s/.wh.file", "/": b"/%s/.wh.file", "with ..": b"%s/dir/../.wh.file", "with a slash after": b"%s/.wh.file/",
+       "out": b"../%s/.wh.file"})
 def whiteout_spelled(at, name):
     return [file(name.replace(b"%s", at.name))]
 
@@ -498,10 +527,15 @@ def zero_block(at):
     return [header(at(b"file"), b"4", major=0, minor=0)]
 
 
-XATTRS = {"opaque y": (b"dir/", b"opaque", b"y"), "opaque x": (b"dir/", b"opaque", b"x"), "opaque n": (b"dir/", b"opaque", b"n"), "opaque of a new directory": (b"new/", b"opaque", b"y"), "opaque of a file": (b"file", b"opaque", b"y"),
-          "redirect": (b"dir2/", b"redirect", b"dir"), "absolute redirect": (b"dir2/", b"redirect", b"/%s/dir"), "redirect of a file": (b"file2", b"redirect", b"file"), "redirect to nothing": (b"dir2/", b"redirect", b"none"), "metacopy": (b"file", b"metacopy", b""),
-          "metacopy of a new file": (b"x", b"metacopy", b""), "origin": (b"file", b"origin", b"\0"), "whiteout": (b"file", b"whiteout", b"y"), "impure": (b"dir/", b"impure", b"y"), "nlink": (b"file", b"nlink", b"U+1"),
-          "whiteouts": (b"dir/", b"whiteouts", b"y"), "protattr": (b"file", b"protattr", b"i"), "upper": (b"dir/", b"upper", b"y"), "an unknown name": (b"file", b"new", b"y"), "nested": (b"dir/", b"overlay.opaque", b"y")}
+XATTRS = {"opaque y": (b"dir/", b"opaque", b"y"), "opaque x": (b"dir/", b"opaque", b"x"), "opaque n": (b"dir/", b"opaque", b"n"),
+          "opaque of a new directory": (b"new/", b"opaque", b"y"), "opaque of a file": (b"file", b"opaque", b"y"),
+          "redirect": (b"dir2/", b"redirect", b"dir"), "absolute redirect": (b"dir2/", b"redirect", b"/%s/dir"),
+          "redirect of a file": (b"file2", b"redirect", b"file"), "redirect to nothing": (b"dir2/", b"redirect", b"none"),
+          "metacopy": (b"file", b"metacopy", b""),
+          "metacopy of a new file": (b"x", b"metacopy", b""), "origin": (b"file", b"origin", b"\0"),
+          "whiteout": (b"file", b"whiteout", b"y"), "impure": (b"dir/", b"impure", b"y"), "nlink": (b"file", b"nlink", b"U+1"),
+          "whiteouts": (b"dir/", b"whiteouts", b"y"), "protattr": (b"file", b"protattr", b"i"), "upper": (b"dir/", b"upper", b"y"),
+          "an unknown name": (b"file", b"new", b"y"), "nested": (b"dir/", b"overlay.opaque", b"y")}
 
 
 @each("trusted.overlay", XATTRS)
@@ -519,8 +553,11 @@ def overlay_attribute(at, namespace, name, key, value):
     return [records, directory(at(name)) if name.endswith(b"/") else header(at(name))] + [at.file(b"dir/later")] * (name == b"dir/")
 
 
-@each("xattr", {"security.capability": (b"security.capability", bytes.fromhex("0100000200040000000000000000000000000000")), "bad capability": (b"security.capability", b"x"),
-                "system.posix_acl_access": (b"system.posix_acl_access", b"x"), "trusted.other": (b"trusted.other", b"x"), "system.other": (b"system.other", b"x"), "security.selinux": (b"security.selinux", b"x"),
+@each("xattr",
+      {"security.capability": (b"security.capability", bytes.fromhex("0100000200040000000000000000000000000000")),
+       "bad capability": (b"security.capability", b"x"),
+                "system.posix_acl_access": (b"system.posix_acl_access", b"x"), "trusted.other": (b"trusted.other", b"x"),
+                "system.other": (b"system.other", b"x"), "security.selinux": (b"security.selinux", b"x"),
                 "a large value": (b"user.large", b"v" * 60000), "a value with a NUL": (b"user.nul", b"a\0b")})
 def xattr(at, value):
     return [pax([(b"SCHILY.xattr." + value[0], value[1])]), at.file(b"plain")]
@@ -577,16 +614,30 @@ def by(*command):
 
 SKIPPABLE = b"\x50\x2a\x4d\x18" + (5).to_bytes(4, "little") + b"notes"
 PACKS = {
-    "plain": lambda tar: tar, "gzip": gzip.compress, "gzip in two members": halves(gzip.compress), "gzip with an empty member first": lambda tar: gzip.compress(b"") + gzip.compress(tar),
-    "gzip with an empty member last": lambda tar: gzip.compress(tar) + gzip.compress(b""), "gzip with an empty member in between": halves(gzip.compress, gzip.compress(b"")),
-    "gzip with all header fields": lambda tar: member(tar, extra=b"EX\2\0ab", name=b"layer.tar", comment=b"none"), "gzip with a right header checksum": lambda tar: member(tar, crc="right"),
-    "gzip with a wrong header checksum": lambda tar: member(tar, crc="wrong"), "gzip with a long extra field": lambda tar: member(tar, extra=b"e" * 60000), "gzip with reserved flags": lambda tar: member(tar, flags=0x80),
-    "gzip with a long name": lambda tar: member(tar, name=b"n" * 2000), "gzip with zero bytes after it": lambda tar: gzip.compress(tar) + b"\0" * 100, "gzip with text after it": lambda tar: gzip.compress(tar) + b"text that is not gzip",
-    "gzip with a wrong CRC": lambda tar: gzip.compress(tar)[:-8] + b"\1\2\3\4" + gzip.compress(tar)[-4:], "gzip with a wrong length": lambda tar: gzip.compress(tar)[:-4] + b"\1\2\3\4", "gzip without its trailer": lambda tar: gzip.compress(tar)[:-8],
+    "plain": lambda tar: tar, "gzip": gzip.compress, "gzip in two members": halves(gzip.compress),
+    "gzip with an empty member first": lambda tar: gzip.compress(b"") + gzip.compress(tar),
+    "gzip with an empty member last": lambda tar: gzip.compress(tar) + gzip.compress(b""),
+    "gzip with an empty member in between": halves(gzip.compress, gzip.compress(b"")),
+    "gzip with all header fields": lambda tar: member(tar, extra=b"EX\2\0ab", name=b"layer.tar", comment=b"none"),
+    "gzip with a right header checksum": lambda tar: member(tar, crc="right"),
+    "gzip with a wrong header checksum": lambda tar: member(tar, crc="wrong"),
+    "gzip with a long extra field": lambda tar: member(tar, extra=b"e" * 60000),
+    "gzip with reserved flags": lambda tar: member(tar, flags=0x80),
+    "gzip with a long name": lambda tar: member(tar, name=b"n" * 2000),
+    "gzip with zero bytes after it": lambda tar: gzip.compress(tar) + b"\0" * 100,
+    "gzip with text after it": lambda tar: gzip.compress(tar) + b"text that is not gzip",
+    "gzip with a wrong CRC": lambda tar: gzip.compress(tar)[:-8] + b"\1\2\3\4" + gzip.compress(tar)[-4:],
+    "gzip with a wrong length": lambda tar: gzip.compress(tar)[:-4] + b"\1\2\3\4",
+    "gzip without its trailer": lambda tar: gzip.compress(tar)[:-8],
     "gzip, cut": lambda tar: gzip.compress(tar)[:-30], "gzip of gzip": lambda tar: gzip.compress(gzip.compress(tar)), "zlib": zlib.compress,
-    "zstd": by("zstd", "-q"), "zstd in two frames": halves(by("zstd", "-q")), "zstd with a skippable frame first": lambda tar: SKIPPABLE + by("zstd", "-q")(tar), "zstd with a skippable frame last": lambda tar: by("zstd", "-q")(tar) + SKIPPABLE,
-    "zstd with a skippable frame in between": halves(by("zstd", "-q"), SKIPPABLE), "zstd with text after it": lambda tar: by("zstd", "-q")(tar) + b"text", "zstd with a long window": by("zstd", "-q", "--ultra", "--long=27", "-20"),
-    "zstd with a window of 256 MiB": by("zstd", "-q", "--long=28"), "zstd without a checksum": by("zstd", "-q", "--no-check"), "zstd, cut": lambda tar: by("zstd", "-q")(tar)[:-10],
+    "zstd": by("zstd", "-q"), "zstd in two frames": halves(by("zstd", "-q")),
+    "zstd with a skippable frame first": lambda tar: SKIPPABLE + by("zstd", "-q")(tar),
+    "zstd with a skippable frame last": lambda tar: by("zstd", "-q")(tar) + SKIPPABLE,
+    "zstd with a skippable frame in between": halves(by("zstd", "-q"), SKIPPABLE),
+    "zstd with text after it": lambda tar: by("zstd", "-q")(tar) + b"text",
+    "zstd with a long window": by("zstd", "-q", "--ultra", "--long=27", "-20"),
+    "zstd with a window of 256 MiB": by("zstd", "-q", "--long=28"), "zstd without a checksum": by("zstd", "-q", "--no-check"),
+    "zstd, cut": lambda tar: by("zstd", "-q")(tar)[:-10],
     "bzip2": by("bzip2"), "xz": by("xz"), "lz4": lambda tar: b"\x04\x22\x4d\x18" + tar, "an empty blob": lambda tar: b"",
 }
 for _name, _pack in PACKS.items():
@@ -594,17 +645,26 @@ for _name, _pack in PACKS.items():
 
 DOCKER = "application/vnd.docker.image.rootfs."
 MEDIA = {
-    "Docker's, gzip": (DOCKER + "diff.tar.gzip", "gzip"), "Docker's, plain": (DOCKER + "diff.tar", "plain"), "Docker's, zstd": (DOCKER + "diff.tar.zstd", "zstd"), "Docker's gzip of a plain tar": (DOCKER + "diff.tar.gzip", "plain"),
-    "Docker's plain of gzip": (DOCKER + "diff.tar", "gzip"), "OCI plain of gzip": (oci.LAYER, "gzip"), "OCI plain of zstd": (oci.LAYER, "zstd"), "OCI gzip of a plain tar": (oci.LAYER + "+gzip", "plain"),
-    "OCI gzip of zstd": (oci.LAYER + "+gzip", "zstd"), "OCI zstd of gzip": (oci.LAYER + "+zstd", "gzip"), "OCI zstd of a plain tar": (oci.LAYER + "+zstd", "plain"), "foreign, Docker's": (DOCKER + "foreign.diff.tar.gzip", "gzip"),
-    "foreign, Docker's, plain": (DOCKER + "foreign.diff.tar", "plain"), "nondistributable": ("application/vnd.oci.image.layer.nondistributable.v1.tar", "plain"), "nondistributable, gzip": ("application/vnd.oci.image.layer.nondistributable.v1.tar+gzip", "gzip"),
-    "nondistributable, zstd": ("application/vnd.oci.image.layer.nondistributable.v1.tar+zstd", "zstd"), "unknown": ("application/x-unknown", "plain"), "unknown suffix": (oci.LAYER + "+lz4", "plain"), "empty": ("", "plain"),
-    "with a parameter": (oci.LAYER + "+gzip; charset=utf-8", "gzip"), "upper case": (oci.LAYER.upper(), "plain"), "an encrypted one": (oci.LAYER + "+gzip+encrypted", "gzip"), "an application's": ("application/vnd.example.model", "plain"), "octets": ("application/octet-stream", "gzip"),
+    "Docker's, gzip": (DOCKER + "diff.tar.gzip", "gzip"), "Docker's, plain": (DOCKER + "diff.tar", "plain"),
+    "Docker's, zstd": (DOCKER + "diff.tar.zstd", "zstd"), "Docker's gzip of a plain tar": (DOCKER + "diff.tar.gzip", "plain"),
+    "Docker's plain of gzip": (DOCKER + "diff.tar", "gzip"), "OCI plain of gzip": (oci.LAYER, "gzip"),
+    "OCI plain of zstd": (oci.LAYER, "zstd"), "OCI gzip of a plain tar": (oci.LAYER + "+gzip", "plain"),
+    "OCI gzip of zstd": (oci.LAYER + "+gzip", "zstd"), "OCI zstd of gzip": (oci.LAYER + "+zstd", "gzip"),
+    "OCI zstd of a plain tar": (oci.LAYER + "+zstd", "plain"), "foreign, Docker's": (DOCKER + "foreign.diff.tar.gzip", "gzip"),
+    "foreign, Docker's, plain": (DOCKER + "foreign.diff.tar", "plain"),
+    "nondistributable": ("application/vnd.oci.image.layer.nondistributable.v1.tar", "plain"),
+    "nondistributable, gzip": ("application/vnd.oci.image.layer.nondistributable.v1.tar+gzip", "gzip"),
+    "nondistributable, zstd": ("application/vnd.oci.image.layer.nondistributable.v1.tar+zstd", "zstd"),
+    "unknown": ("application/x-unknown", "plain"), "unknown suffix": (oci.LAYER + "+lz4", "plain"), "empty": ("", "plain"),
+    "with a parameter": (oci.LAYER + "+gzip; charset=utf-8", "gzip"), "upper case": (oci.LAYER.upper(), "plain"),
+    "an encrypted one": (oci.LAYER + "+gzip+encrypted", "gzip"), "an application's": ("application/vnd.example.model", "plain"),
+    "octets": ("application/octet-stream", "gzip"),
 }
 for _name, (_media, _pack) in MEDIA.items():
     layer_form("media type: " + _name, media=_media, pack=PACKS[_pack])
 layer_form("media type: foreign, Docker's, without its blob", media=DOCKER + "foreign.diff.tar.gzip", pack=gzip.compress, blob=False)
-layer_form("media type: nondistributable, without its blob", media="application/vnd.oci.image.layer.nondistributable.v1.tar+gzip", pack=gzip.compress, blob=False)
+layer_form("media type: nondistributable, without its blob", media="application/vnd.oci.image.layer.nondistributable.v1.tar+gzip",
+           pack=gzip.compress, blob=False)
 layer_form("diff ID: of another tar", diff_id="sha256:" + "1" * 64)
 
 
@@ -612,7 +672,8 @@ layer_form("diff ID: of another tar", diff_id="sha256:" + "1" * 64)
 
 def standard(at):
     """What a folder has in the lower layer."""
-    return [directory(at()), at.file(b"file"), directory(at(b"dir/")), at.file(b"dir/in"), symlink(at(b"link"), b"dir"), header(at(b"twin"), b"1", link=at(b"file"))]
+    return [directory(at()), at.file(b"file"), directory(at(b"dir/")), at.file(b"dir/in"), symlink(at(b"link"), b"dir"),
+            header(at(b"twin"), b"1", link=at(b"file"))]
 
 
 def image(names):
@@ -627,7 +688,8 @@ def image(names):
             upper = dataclasses.replace(upper, **values)
             upper.pieces.append(("", at.file(b"plain")))
         else:
-            upper.pieces += [("", data) for data in (directory(at()), at.file(b"first"), at.file(b"second"))] + [(name, data) for data in build(at)] + [("", at.file(b"after"))]
+            upper.pieces += [("", data) for data in (directory(at()), at.file(b"first"), at.file(b"second"))] + [(name,
+                data) for data in build(at)] + [("", at.file(b"after"))]
     return [lower, upper]
 
 
@@ -657,7 +719,9 @@ def images(n, seed):
 
 def write(folder, layers):
     """Writes a layout; returns the manifest and the blobs by digest."""
-    return oci.write_blobs(folder, [(layer.pack(layer.tar()), layer.media, layer.diff_id or oci.digest(layer.tar()), layer.blob) for layer in layers])
+    return oci.write_blobs(folder,
+                           [(layer.pack(layer.tar()), layer.media, layer.diff_id or oci.digest(layer.tar()),
+                             layer.blob) for layer in layers])
 
 
 def main(arguments):

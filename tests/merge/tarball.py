@@ -98,11 +98,13 @@ def pax_sparse(version, name, real, regions):
     numbers = [number for region in regions for number in region]
     if version == b"1.0":
         table = padded(b"".join(b"%d\n" % number for number in [len(regions)] + numbers))
-        records = [(b"GNU.sparse.major", b"1"), (b"GNU.sparse.minor", b"0"), (b"GNU.sparse.name", name), (b"GNU.sparse.realsize", b"%d" % real)]
+        records = [(b"GNU.sparse.major", b"1"), (b"GNU.sparse.minor", b"0"), (b"GNU.sparse.name", name),
+                   (b"GNU.sparse.realsize", b"%d" % real)]
         return pax(records) + header(b"GNUSparseFile.0/x", size=len(table) + data) + table + body(data, b"s")
     records = [(b"GNU.sparse.size", b"%d" % real), (b"GNU.sparse.numblocks", b"%d" % len(regions))]
     if version == b"0.1":
         records += [(b"GNU.sparse.name", name), (b"GNU.sparse.map", b",".join(b"%d" % number for number in numbers))]
     else:
-        records += [(key, b"%d" % number) for region in regions for key, number in zip((b"GNU.sparse.offset", b"GNU.sparse.numbytes"), region)]
+        records += [(key, b"%d" % number) for region in regions for key,
+                    number in zip((b"GNU.sparse.offset", b"GNU.sparse.numbytes"), region)]
     return pax(records) + header(b"GNUSparseFile.0/x" if version == b"0.1" else name, size=data) + body(data, b"s")

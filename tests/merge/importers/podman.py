@@ -11,7 +11,8 @@ class Podman:
         self.socket = self.work / "socket"
         self.daemon = process.start(
             ["podman", "--root", self.work / "root", "--runroot", self.work / "run", "--tmpdir", self.work / "tmp", "--storage-driver",
-             "overlay", "--cgroup-manager", "cgroupfs", "--events-backend", "none", "system", "service", "--time=0", "unix://%s" % self.socket],
+             "overlay", "--cgroup-manager", "cgroupfs", "--events-backend", "none", "system", "service", "--time=0",
+             "unix://%s" % self.socket],
             self.work / "log", self.answers, TMPDIR=str(self.work))
 
     def answers(self):
@@ -25,7 +26,8 @@ class Podman:
 
     def listing(self, image):
         """(listing, None), or (None, the engine's error)."""
-        status, body = self.call("POST", "/v4.0.0/libpod/images/pull?reference=docker://%s:latest&tlsVerify=false&quiet=true" % image.pulled)
+        status,
+        body = self.call("POST", "/v4.0.0/libpod/images/pull?reference=docker://%s:latest&tlsVerify=false&quiet=true" % image.pulled)
         error = http_socket.stream_error(body) if status == 200 else body.decode("utf-8", "replace")
         if error:
             return None, error
