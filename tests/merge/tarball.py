@@ -6,7 +6,8 @@ BLOCK = 512
 
 def header(name=b"", kind=b"0", mode=0o644, size=0, link=b"", major=0, minor=0, uid=0, gid=0, mtime=0, prefix=b"", magic=USTAR,
            checksum="unsigned", **raw):
-    """One header block. A number may be the bytes of its field, and `raw` replaces those of other fields; `checksum` is unsigned, signed, or the bytes of the field."""
+    """One header block. A number may be the bytes of its field, and `raw` replaces those of other fields; `checksum` is unsigned, signed,
+    or the bytes of the field."""
     fields = [("name", 100, name), ("mode", 8, octal(mode, 8)), ("uid", 8, octal(uid, 8)), ("gid", 8, octal(gid, 8)),
               ("size", 12, octal(size, 12)), ("mtime", 12, octal(mtime, 12)), ("checksum", 8, b" " * 8), ("kind", 1, kind),
               ("link", 100, link), ("magic", 8, magic), ("uname", 32, b""), ("gname", 32, b""), ("major", 8, octal(major, 8)),

@@ -19,6 +19,10 @@ TABLE = """
   readings:
     - {by: [Docker, Podman], read: refuse it, refuses: true}
     - {by: [containerd, umoci], read: read it}
+- form: refused since
+  readings:
+    - {by: [Docker], read: refuses it from 28 on, refuses: true}
+    - {by: [Podman, containerd, umoci], read: read it}
 - form: elsewhere
   readings:
     - {by: [Docker, Podman, containerd, umoci], read: agree}
@@ -31,7 +35,7 @@ class Departures(unittest.TestCase):
         with tempfile.NamedTemporaryFile("w") as table:
             table.write(TABLE)
             table.flush()
-            self.ambiguities = engines.Ambiguities(pathlib.Path(table.name))
+            self.ambiguities = engines.Ambiguities(pathlib.Path(table.name), {"docker": 20, "docker-new": 28, "podman": 4, "containerd": 1})
 
     def departs(self, reported, engine, theirs, ours="a"):
         return self.ambiguities.departs(engines.Reading(ours, reported=frozenset(reported)), engine, engines.Reading(theirs))
@@ -51,6 +55,10 @@ class Departures(unittest.TestCase):
 
     def test_an_engine_that_is_said_to_refuse_must_refuse(self):
         self.assertEqual(self.departs(["refused"], "podman", "a"), "reads")
+
+    def test_a_version_decides_where_the_table_names_one(self):
+        self.assertIsNone(self.departs(["refused since"], "docker", "a"))
+        self.assertEqual(self.departs(["refused since"], "docker-new", "a"), "reads")
 
     def test_a_report_on_other_programs_explains_nothing(self):
         self.assertEqual(self.departs(["elsewhere"], "docker", "b"), "differs")
