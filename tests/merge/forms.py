@@ -47,7 +47,7 @@ def each(name, values):
 def standard(at):
     """What a folder has in the lower layer."""
     return [directory(at()), at.file(b"file"), directory(at(b"dir/")), at.file(b"dir/in"), symlink(at(b"link"), b"dir"),
-            header(at(b"twin"), b"1", link=at(b"file"))]
+            header(at(b"twin"), b"1", link=at(b"file")), directory(at(b"own/"), 0o700)]
 
 
 # ---- type flags ----
@@ -249,7 +249,8 @@ CONFLICTS = {
     "lower file, its contents": "f:file/in", "lower directory, file": "f:dir", "lower directory, link": "l:dir>file",
     "lower link, directory": "d:link f:link/in", "lower link, its contents": "f:link/in", "lower link, file": "f:link",
     "lower directory, again": "d:dir", "lower directory, its mode": "D:dir", "directory twice": "d:x D:x", "missing parents": "f:x/y/z",
-    "missing parent, then it": "f:x/y d:x", "missing parent in a lower directory": "f:dir/new", "link, link": "l:x>file l:x>dir",
+    "missing parent, then it": "f:x/y d:x", "missing parent in a lower directory": "f:dir/new",
+    "missing entry of a private directory": "f:own/new", "link, link": "l:x>file l:x>dir",
     "empty link": "l:x>", "link with a slash": "l:x/>dir", "link with a long target": "l:x>" + "t" * 100}
 
 
@@ -448,7 +449,8 @@ WHITEOUTS = {
     "of a new name": "f:x f:.wh.x", "before a new name": "f:.wh.x f:x", "twice": "f:.wh.file f:.wh.file", "opaque": "f:dir/.wh..wh..opq",
     "opaque, with the directory": "d:dir f:dir/.wh..wh..opq", "opaque, new files before it": "d:dir f:dir/new f:dir/.wh..wh..opq",
     "opaque, new files after it": "d:dir f:dir/.wh..wh..opq f:dir/new", "opaque, same name again": "d:dir f:dir/in f:dir/.wh..wh..opq",
-    "opaque of the folder": "f:.wh..wh..opq",
+    "opaque of the folder": "f:.wh..wh..opq", "in a private directory": "f:own/.wh.x",
+    "opaque, of a private directory": "f:own/.wh..wh..opq",
     "opaque in a missing directory": "f:none/.wh..wh..opq", "opaque, through a link": "f:link/.wh..wh..opq",
     "opaque, below a file": "f:file/.wh..wh..opq",
     "opaque, then the directory": "f:dir/.wh..wh..opq d:dir", "opaque and one file": "d:dir f:dir/.wh..wh..opq f:dir/.wh.in",
