@@ -210,6 +210,11 @@ def hard_link_replaced(at):
     return [at.file(b"new"), header(at(b"h"), b"1", link=at(b"new")), at.file(b"new")]
 
 
+@form("hard link of another mode than its file")
+def hard_link_mode(at):
+    return [at.file(b"new"), header(at(b"h"), b"1", 0o4750, link=at(b"new"))]
+
+
 @form("hard link to a device")
 def hard_link_device(at):
     return [header(at(b"c"), b"3", major=1, minor=3), header(at(b"h"), b"1", link=at(b"c"))]

@@ -3,13 +3,13 @@
 
 usage: generate.py N OUTDIR [--seed S]      writes N layouts, OUTDIR/0000 and on; the same seed gives the same layers
 
-Drops entries that the specification allows an extractor to reject (below a file, a hard link to nothing) or that contradict
-another entry of their layer, so that every image has exactly one correct listing.
+Drops entries that the specification allows an extractor to reject (below a file, a hard link to nothing), that engines reject, or that
+contradict another entry of their layer, so that every image has exactly one correct listing.
 """
 import argparse, copy, pathlib, random, tarfile
 
 import oci
-from reference import Entry, Tree, Undefined
+from reference import Entry, Overlay, Tree, Undefined
 
 NAMES = [b"a", b"b", b"c", b"d", b"bin", b"lib.so", b"a.b", b".hidden", b".wh", b"wh.a", b"two words", b"back\\slash", b"tab\tnew\nline",
          b"caf\xc3\xa9", b"latin-\xe9", b"\xff\xfe", b"~", b"-", b"n" * 101, b"n" * 160, b"n" * 255]
@@ -48,9 +48,9 @@ class Strict(Tree):
 
 
 class Layer:
-    def __init__(self, rng, tree):
-        self.rng, self.tree, self.members = rng, tree, []
-        self.lower = sorted(all_paths(tree.root))
+    def __init__(self, rng, trees):
+        self.rng, self.trees, self.members = rng, trees, []
+        self.lower = sorted(all_paths(trees[0].root))
 
     # paths
 
@@ -113,7 +113,9 @@ class Layer:
         if self.rng.random() < 0.5:
             return [self.member("h", self.any(), b"/".join(self.some("-lcbp")))]
         first = self.member("-", self.any())
-        return [first, self.member("h", self.any(), first.name.encode("utf-8", "surrogateescape"))]
+        link = self.member("h", self.any(), first.name.encode("utf-8", "surrogateescape"))
+        link.mode = first.mode  # as all programs write it: engines would give the file the link's mode
+        return [first, link]
 
     def hide(self):
         return [self.whiteout(self.any())]
@@ -173,15 +175,17 @@ class Layer:
         return self.decorate(self.settle(members))
 
     def settle(self, members):
-        """Drops members until the layer has one meaning, and applies it to the tree."""
+        """Drops members until the layer has one meaning, and applies it to the trees."""
         while True:
-            trial, entries = copy.deepcopy(self.tree), [Entry(m) for m in members]
+            trials, entries = copy.deepcopy(self.trees), [Entry(m) for m in members]
             try:
-                trial.apply(entries)
+                for trial in trials:
+                    trial.apply(entries)
             except Undefined as undefined:
                 members.pop(entries.index(undefined.entry))
             else:
-                self.tree.root = trial.root
+                for tree, trial in zip(self.trees, trials):
+                    tree.root = trial.root
                 return members
 
     def decorate(self, members):
@@ -217,9 +221,9 @@ def tar(rng, members):
 
 
 def image(rng, folder):
-    tree, layers = Strict(), []
+    trees, layers = (Overlay(), Strict()), []
     for _ in range(rng.randint(2, 6)):
-        members = Layer(rng, tree).build()
+        members = Layer(rng, trees).build()
         layers.append((tar(rng, members), rng.choice(["", "gzip", "gzip", "zstd"])))
     oci.write(folder, layers)
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""A small, literal implementation of the OCI image specification's layer.md: folds an image's layers into one tree.
+"""Two small implementations of the OCI image specification's layer.md: Tree applies it literally, and Overlay as engines with overlay
+file systems do. Both fold an image's layers into one tree.
 
-usage: reference.py LAYOUT[:REF]        prints the listing (format in listing.py)
+usage: reference.py LAYOUT[:REF]        prints the listing of Overlay (format in listing.py)
 
 Comments cite clauses by their headings, and mark choices on which the specification is silent with "silent".
 """
@@ -19,6 +20,7 @@ class Node:
 
     def __init__(self, kind, mode, size=0, target=b"", children=None):
         self.kind, self.mode, self.size, self.target, self.children = kind, mode, size, target, children
+        self.opaque = False
 
 
 def directory(mode=0o755):
@@ -169,13 +171,71 @@ class Tree:
                     todo.append((path, child))
 
 
+class Own(Tree):
+    """The folder into which an engine unpacks one layer: whiteouts are nodes of kind `w`, hidden directories are opaque, and directories
+    without an entry have no mode."""
+
+    def __init__(self):
+        self.root = self.implied(None)
+
+    def implied(self, parent):
+        return directory(None)
+
+    def hide(self, entry):
+        chain = self.walk(entry.path[:-1], True)
+        if entry.opaque:
+            chain[-1].opaque = True
+        elif entry.path[-1][4:] in chain[-1].children:
+            raise Undefined("%r is both there and hidden" % (entry.path,))
+        else:
+            chain[-1].children[entry.path[-1][4:]] = Node("w", 0)
+
+    def make(self, entry):
+        node = super().make(entry)
+        if node.kind == "w":
+            raise Undefined("hard link to the hidden %r" % entry.link)
+        return node
+
+
+class Overlay(Tree):
+    """Docker (overlay2), Podman (overlay) and containerd (overlayfs) unpack a layer into a folder of its own, which does not have the links
+    and files of lower layers, and merge these folders as the kernel's overlay file system does."""
+
+    def apply(self, entries):
+        own = Own()
+        for entry in entries:
+            try:
+                own.hide(entry) if entry.whiteout else own.put(entry)
+            except Undefined as undefined:
+                undefined.entry = entry
+                raise
+        own.root.opaque = False  # the root is always merged
+        merge(self.root, own.root)
+
+
+def merge(lower, upper):
+    """A directory without an entry keeps the lower one's mode, as with containerd; Docker and Podman give it 0755."""
+    lower.mode = lower.mode if upper.mode is None else upper.mode
+    if upper.opaque:
+        lower.children.clear()
+    for name, node in upper.children.items():
+        if node.kind == "w":
+            lower.children.pop(name, None)
+        elif node.kind == "d":
+            if name not in lower.children or lower.children[name].kind != "d":
+                lower.children[name] = directory()
+            merge(lower.children[name], node)
+        else:
+            lower.children[name] = node
+
+
 def read(stream):
     with tarfile.open(fileobj=stream, mode="r|", encoding="utf-8", errors="surrogateescape") as tar:
         return [Entry(member) for member in tar]
 
 
 def fold(layers, tree=None):
-    tree = tree or Tree()
+    tree = tree or Overlay()
     for entries in layers:
         tree.apply(entries)
     return listing.join(tree.lines())
