@@ -23,6 +23,10 @@ TABLE = """
   readings:
     - {by: [Docker], read: refuses it from 28 on, refuses: true}
     - {by: [Podman, containerd, umoci], read: read it}
+- form: another of umoci
+  readings:
+    - {by: [Docker, Podman, containerd], read: agree}
+    - {by: [umoci], read: does not}
 - form: elsewhere
   readings:
     - {by: [Docker, Podman, containerd, umoci], read: agree}
@@ -62,7 +66,11 @@ class Departures(unittest.TestCase):
 
     def test_a_report_on_other_programs_explains_nothing(self):
         self.assertEqual(self.departs(["elsewhere"], "docker", "b"), "differs")
-        self.assertIsNone(self.departs(["refused"], "containerd", "b"))
+        self.assertEqual(self.departs(["another of umoci"], "containerd", "b"), "differs")
+        self.assertIsNone(self.departs(["another of umoci"], "umoci", "b"))
+
+    def test_the_one_of_docker_and_containerd_that_reads_is_followed(self):
+        self.assertEqual(self.departs(["refused"], "containerd", "b"), "differs")
 
 
 class Shrinking(unittest.TestCase):
