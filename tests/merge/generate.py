@@ -37,7 +37,7 @@ class Strict(Tree):
     def put(self, entry):
         parent = self.find(entry.path[:-1])
         old = parent and parent.kind == "d" and parent.children.get(entry.path[-1]) if entry.path else None
-        if old and old.kind == "d" and entry.kind != "d" and self.any_made(old):
+        if old and (old.kind == "d") != (entry.kind == "d") and self.any_made(old):
             raise Undefined("%r is both a directory and not" % (entry.path,))
         chain = super().put(entry)
         self.made.update(chain)
