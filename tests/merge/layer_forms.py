@@ -50,6 +50,10 @@ def member(data, **fields):
     return head + deflate.compress(data) + deflate.flush() + zlib.crc32(data).to_bytes(4, "little") + len(data).to_bytes(4, "little")
 
 
+def packed(data):
+    return gzip.compress(data, mtime=0)
+
+
 def halves(pack, between=b""):
     return lambda tar: pack(tar[:len(tar) // 2]) + between + pack(tar[len(tar) // 2:])
 
@@ -60,22 +64,22 @@ def by(*command):
 
 SKIPPABLE = b"\x50\x2a\x4d\x18" + (5).to_bytes(4, "little") + b"notes"
 PACKS = {
-    "plain": lambda tar: tar, "gzip": gzip.compress, "gzip in two members": halves(gzip.compress),
-    "gzip with an empty member first": lambda tar: gzip.compress(b"") + gzip.compress(tar),
-    "gzip with an empty member last": lambda tar: gzip.compress(tar) + gzip.compress(b""),
-    "gzip with an empty member in between": halves(gzip.compress, gzip.compress(b"")),
+    "plain": lambda tar: tar, "gzip": packed, "gzip in two members": halves(packed),
+    "gzip with an empty member first": lambda tar: packed(b"") + packed(tar),
+    "gzip with an empty member last": lambda tar: packed(tar) + packed(b""),
+    "gzip with an empty member in between": halves(packed, packed(b"")),
     "gzip with all header fields": lambda tar: member(tar, extra=b"EX\2\0ab", name=b"layer.tar", comment=b"none"),
     "gzip with a right header checksum": lambda tar: member(tar, crc="right"),
     "gzip with a wrong header checksum": lambda tar: member(tar, crc="wrong"),
     "gzip with a long extra field": lambda tar: member(tar, extra=b"e" * 60000),
     "gzip with reserved flags": lambda tar: member(tar, flags=0x80),
     "gzip with a long name": lambda tar: member(tar, name=b"n" * 2000),
-    "gzip with zero bytes after it": lambda tar: gzip.compress(tar) + b"\0" * 100,
-    "gzip with text after it": lambda tar: gzip.compress(tar) + b"text that is not gzip",
-    "gzip with a wrong CRC": lambda tar: gzip.compress(tar)[:-8] + b"\1\2\3\4" + gzip.compress(tar)[-4:],
-    "gzip with a wrong length": lambda tar: gzip.compress(tar)[:-4] + b"\1\2\3\4",
-    "gzip without its trailer": lambda tar: gzip.compress(tar)[:-8],
-    "gzip, cut": lambda tar: gzip.compress(tar)[:-30], "gzip of gzip": lambda tar: gzip.compress(gzip.compress(tar)), "zlib": zlib.compress,
+    "gzip with zero bytes after it": lambda tar: packed(tar) + b"\0" * 100,
+    "gzip with text after it": lambda tar: packed(tar) + b"text that is not gzip",
+    "gzip with a wrong CRC": lambda tar: packed(tar)[:-8] + b"\1\2\3\4" + packed(tar)[-4:],
+    "gzip with a wrong length": lambda tar: packed(tar)[:-4] + b"\1\2\3\4",
+    "gzip without its trailer": lambda tar: packed(tar)[:-8],
+    "gzip, cut": lambda tar: packed(tar)[:-30], "gzip of gzip": lambda tar: packed(packed(tar)), "zlib": zlib.compress,
     "zstd": by("zstd", "-q"), "zstd in two frames": halves(by("zstd", "-q")),
     "zstd with a skippable frame first": lambda tar: SKIPPABLE + by("zstd", "-q")(tar),
     "zstd with a skippable frame last": lambda tar: by("zstd", "-q")(tar) + SKIPPABLE,
@@ -108,7 +112,7 @@ MEDIA = {
 }
 for _name, (_media, _pack) in MEDIA.items():
     layer_form("media type: " + _name, media=_media, pack=PACKS[_pack])
-layer_form("media type: foreign, Docker's, without its blob", media=DOCKER + "foreign.diff.tar.gzip", pack=gzip.compress, blob=False)
+layer_form("media type: foreign, Docker's, without its blob", media=DOCKER + "foreign.diff.tar.gzip", pack=packed, blob=False)
 layer_form("media type: nondistributable, without its blob", media="application/vnd.oci.image.layer.nondistributable.v1.tar+gzip",
-           pack=gzip.compress, blob=False)
+           pack=packed, blob=False)
 layer_form("diff ID: of another tar", diff_id="sha256:" + "1" * 64)
