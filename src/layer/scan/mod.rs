@@ -214,7 +214,7 @@ fn scan_tar(unpacked: &mut Hashed<'_>, limits: &Limits) -> Result<LayerScan, Sca
 /// Turns a character device with the number 0:0 into a whiteout, as overlayfs reads it (Linux,
 /// `Documentation/filesystems/overlayfs.rst`).
 fn mark_whiteout_device(entry: &mut Entry) {
-    if entry.kind == EntryKind::CharDevice(0, 0) {
+    if entry.kind == EntryKind::CharDevice(0, 0) && !entry.path.file_name().starts_with(b".wh.") {
         let path = entry.path.parent().child(&[b".wh.", entry.path.file_name()].concat());
         *entry = Entry { path, kind: EntryKind::File, mode: 0, size: 0 };
     }

@@ -67,7 +67,8 @@ impl<'a> Order<'a> {
         let mut push = |form| ambiguities.push(form, offset, entry.path.clone());
         if self.last.as_ref().is_none_or(|last| !last.is_parent_of(&entry.path)) {
             let parent = entry.path.parent();
-            if matches!(self.written.get(&parent), Some(kind) if !is_passable(kind)) {
+            // Engines pass over a file that is called as the root.
+            if matches!(self.written.get(&parent), Some(kind) if !is_passable(kind) && !parent.is_root()) {
                 push(AmbiguousForm::EntryBelowFile);
             }
             self.last = Some(parent);
@@ -83,6 +84,8 @@ impl<'a> Order<'a> {
             push(AmbiguousForm::OpaqueRoot);
         }
         match &entry.kind {
+            // A name makes a whiteout, whatever the type.
+            _ if name.starts_with(WHITEOUT) => {}
             EntryKind::CharDevice(0, 0) => push(AmbiguousForm::WhiteoutDevice),
             EntryKind::Hardlink(target) if !self.has(target) => push(AmbiguousForm::HardLinkOutsideLayer),
             _ => {}
@@ -155,6 +158,12 @@ mod tests {
             ("a/.wh..wh.plnk", FILE),
         ];
         assert_eq!(forms(&entries), []);
+    }
+
+    #[test]
+    fn a_name_makes_a_whiteout_whatever_the_type() {
+        assert_eq!(forms(&[(".wh.a", hard_link("b")), (".wh.c", EntryKind::CharDevice(0, 0))]), []);
+        assert_eq!(forms(&[("", FILE), ("a", DIR)]), []);
     }
 
     #[test]
