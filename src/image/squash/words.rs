@@ -71,11 +71,11 @@ pub(super) fn name_length(text: &str) -> usize {
 
 /// The commands of a script.
 pub(super) fn lines(text: &str) -> Vec<ShellLine> {
-    let mut reader = Reader { rest: text.chars().peekable(), number: 1, seen: String::new() };
+    let mut reader = ShellReader { rest: text.chars().peekable(), number: 1, seen: String::new() };
     std::iter::from_fn(|| reader.line()).filter(|line| !line.words.is_empty() || line.is_compound).collect()
 }
 
-struct Reader<'a> {
+struct ShellReader<'a> {
     rest: Peekable<Chars<'a>>,
     number: usize,
     /// Text of the current command.
@@ -85,7 +85,7 @@ struct Reader<'a> {
 /// Depth of words in words (`${A:-${B:-x}}`) that are parsed.
 const DEPTH: usize = 8;
 
-impl Reader<'_> {
+impl ShellReader<'_> {
     fn bump(&mut self) -> Option<char> {
         let next = self.rest.next()?;
         self.number += usize::from(next == '\n');
