@@ -165,7 +165,9 @@ fn compared(
     match tables.and_then(|tables| partial::compare(layer, tables, &scanned.scan, context, what)) {
         Some(Ok(differences)) if !differences.is_empty() => {
             let ambiguities = Arc::make_mut(&mut scanned.scan).ambiguities.get_or_insert_default();
-            differences.into_iter().for_each(|path| ambiguities.push(AmbiguousForm::TocDifference, None, path));
+            for path in differences {
+                ambiguities.push(AmbiguousForm::TocDifference, None, path);
+            }
         }
         Some(Err(why)) => scanned.note = Some(format!("its tar was not compared with its table of contents: {why}")),
         Some(Ok(_)) | None => {}

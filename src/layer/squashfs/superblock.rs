@@ -8,7 +8,7 @@ use super::error::SquashfsError;
 pub const MAGIC: &[u8; 4] = b"hsqs";
 
 /// Length of the superblock, in bytes.
-const LENGTH: u64 = 96;
+const LENGTH: usize = 96;
 
 /// Sizes that a block of data can have, in bytes.
 const BLOCK_SIZES: std::ops::RangeInclusive<u32> = 4 << 10..=1 << 20;
@@ -28,7 +28,7 @@ pub(super) struct Superblock {
 impl Superblock {
     /// Reads the superblock, and sets the compressor of the blocks.
     pub(super) fn read(blocks: &mut Blocks) -> Result<Self, SquashfsError> {
-        let raw: [u8; LENGTH as usize] = blocks.stored(0)?;
+        let raw: [u8; LENGTH] = blocks.stored(0)?;
         let at = |offset: u64| blocks.place(offset);
         if raw.first_chunk() != Some(MAGIC) {
             return Err(SquashfsError::damaged(at(0), "it does not begin with hsqs"));

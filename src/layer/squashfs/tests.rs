@@ -131,7 +131,7 @@ fn files_are_read_from_any_offset_on() {
 fn damage_is_an_error_and_never_more() {
     for compressor in COMPRESSORS {
         let good = std::fs::read(fixture(compressor)).unwrap();
-        let used = u64::from_le_bytes(good[40..48].try_into().unwrap()) as usize;
+        let used = usize::try_from(u64::from_le_bytes(good[40..48].try_into().unwrap())).unwrap();
         let (mut failed, mut tried) = (0, 0);
         // The superblock, which is the same for all; then some of the data, and more of the tables, which are last.
         let superblock = 0..if compressor == "gzip" { 96 } else { 0 };
