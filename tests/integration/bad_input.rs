@@ -45,7 +45,7 @@ fn paths_and_names() {
         "error: no such file or folder: nosuch.tar\n  help: if it is the name of an image, write \
          docker-daemon:nosuch.tar or docker://nosuch.tar\n"
     );
-    refused(&["oci-archive:nosuch.tar"], None, &["error: no such file: nosuch.tar\n"]);
+    refused(&["oci-archive:nosuch.tar"], None, &[": no such file: nosuch.tar\n"]);
     refused(&[&at("empty", b"")], None, &["is empty"]);
     refused(&[&at("text", b"hello\n")], None, &["is not an image archive (not tar, gzip, zstd, xz or bzip2)"]);
     refused(&["-"], Some(b"hello\n"), &["standard input is not an image archive"]);
@@ -170,7 +170,7 @@ fn engines_and_registries_that_do_not_answer() {
     refused(
         &["docker://127.0.0.1:1/x"],
         None,
-        &["error: no registry answers at 127.0.0.1:1: connection refused\n  help: "],
+        &[": no registry answers at 127.0.0.1:1: connection refused\n  help: "],
     );
     refused(
         &["127.0.0.1:1/x"],

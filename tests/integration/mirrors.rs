@@ -36,7 +36,7 @@ fn a_rewritten_location_serves_the_image_and_the_report_names_it() {
     assert_eq!(
         stderr(&output),
         format!(
-            "error: blocked.example/x:latest is not fetched: {0}:5 blocks blocked.example\n  help: name an image of an allowed \
+            "error: docker://blocked.example/x: blocked.example/x:latest is not fetched: {0}:5 blocks blocked.example\n  help: name an image of an allowed \
              registry, or remove 'blocked' at {0}:5\n",
             conf.display()
         )

@@ -43,8 +43,9 @@ impl Tunnel {
                 if shared.is_closed.load(Ordering::SeqCst) {
                     break;
                 }
-                let connected = stream.and_then(|stream| shared.connect(&stream, command()));
-                if let Err(error) = connected {
+                // The stream is open until the complaint is there, so that a client that sees its end can ask for it.
+                let Ok(stream) = stream.inspect_err(|error| shared.complain(cause(error))) else { continue };
+                if let Err(error) = shared.connect(&stream, command()) {
                     shared.complain(cause(&error));
                 }
             }
