@@ -71,6 +71,7 @@ impl RootFs {
         let directories = (0..).zip(entries).filter(|(_, entry)| entry.kind == EntryKind::Directory);
         let directories: BTreeMap<&ImagePath, usize> = directories.map(|(place, entry)| (&entry.path, place)).collect();
         let mut links = OwnLinks::new();
+        let mut made = Vec::new();
         for (place, entry) in (0..).zip(entries) {
             if let EntryKind::Symlink(target) = &entry.kind {
                 links.insert(&entry.path, target);
@@ -79,38 +80,39 @@ impl RootFs {
             let is_replaced =
                 || hidden(entry).and_then(|path| directories.get(&path)).is_some_and(|later| *later > place);
             if is_marker(entry) && !is_replaced() {
-                self.white_out(entry, &links, layer);
+                made.extend(self.white_out(entry, &links, layer));
             }
+        }
+        // Last, since a directory of this layer is hidden by none of its whiteouts.
+        for path in made {
+            self.make_directory(&path, layer);
         }
     }
 
-    /// `links` are the links of the whiteout's own layer before it.
-    fn white_out(&mut self, entry: &Entry, links: &OwnLinks<'_>, layer: u32) {
+    /// Hides what a whiteout names. `links` are the links of its own layer before it. Returns the directory of the whiteout,
+    /// which engines make in the layer.
+    fn white_out(&mut self, entry: &Entry, links: &OwnLinks<'_>, layer: u32) -> Option<ImagePath> {
         let name = entry.path.file_name();
-        let Some(hidden) = name.strip_prefix(WHITEOUT) else { return };
+        let hidden = name.strip_prefix(WHITEOUT)?;
         let parent = follow_own(&entry.path.parent(), links, self.symlink_limit);
         // Anything else on the way, such as a lower link, becomes a directory of this layer; there are no lower entries
         // in it, and a link's target stays untouched.
-        let Some(directory) = self.lower_directory(&parent) else {
-            self.make_directory(&parent, layer);
-            return;
-        };
+        let Some(directory) = self.lower_directory(&parent) else { return Some(parent) };
         // The root of a container is the one directory that no layer can hide.
         if name == OPAQUE && directory == ROOT {
-            return;
+            return None;
         }
-        let What::Directory(children) = &mut self.node_mut(directory).what else {
-            return;
-        };
+        let What::Directory(children) = &mut self.node_mut(directory).what else { return None };
         if name == OPAQUE {
             children.clear();
         } else if !name.starts_with(AUFS) {
             if matches!(hidden, b"" | b"." | b"..") {
                 self.notes.push(format!("layer {}: the whiteout {} names nothing", layer + 1, entry.path));
-                return;
+            } else {
+                children.remove(hidden);
             }
-            children.remove(hidden);
         }
+        Some(parent)
     }
 
     /// The directory at this path, without following links.

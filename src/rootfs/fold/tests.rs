@@ -57,6 +57,12 @@ fn whiteouts_hide_lower_layers_only_whatever_their_order() {
         ["/a/", "/a/x 0", "/a/y 0", "/b/"],
         "engines make the directory of a whiteout"
     );
+    for upper in [
+        layer(&[("a/.wh..wh..opq", FILE), ("a/b/.wh.x", FILE)]),
+        layer(&[("a/b/.wh..wh..opq", FILE), ("a/.wh..wh..opq", FILE)]),
+    ] {
+        assert_eq!(paths(vec![lower.clone(), upper]), ["/a/", "/a/b/"], "which none of its layer's whiteouts hides");
+    }
     assert_eq!(paths(vec![lower, layer(&[("a/.wh.", FILE), ("a/.wh..", FILE), ("a/.wh..wh.plnk", FILE)])]).len(), 3);
 }
 
