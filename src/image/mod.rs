@@ -281,7 +281,7 @@ fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, medium: &dyn Medium, re
         });
     }
     if scanned.iter().any(|scanned| scanned.part.is_some()) {
-        let why = "the diff IDs of layers read in part are not verified: only the whole tar has one (--whole reads it)";
+        let why = "the diff IDs of layers read in part are not verified: only the whole tar has one";
         notes.push(why.to_owned());
     }
     let unknown: Vec<_> = scanned.iter().filter_map(|scanned| scanned.unknown.clone()).collect();

@@ -25,7 +25,7 @@ pub(super) struct ScannedLayer {
     pub(super) part: Option<TableOfContents>,
     /// The reason why the layer was read whole, or not compared with its table of contents.
     pub(super) note: Option<String>,
-    /// The reason why the content of the layer is unknown; the scan is then empty.
+    /// The reason why the content of the layer is unknown, or not all of it known.
     pub(super) unknown: Option<Gap>,
 }
 

@@ -167,11 +167,7 @@ fn documents_that_are_something_else() {
 fn engines_and_registries_that_do_not_answer() {
     refused(&["docker-daemon:x"], None, &["/nonexistent/docker.sock", "set DOCKER_HOST"]);
     // Nothing listens on port 1 of this machine.
-    refused(
-        &["docker://127.0.0.1:1/x"],
-        None,
-        &[": no registry answers at 127.0.0.1:1: connection refused\n  help: "],
-    );
+    refused(&["docker://127.0.0.1:1/x"], None, &[": no registry answers at 127.0.0.1:1: connection refused\n  help: "]);
     refused(
         &["127.0.0.1:1/x"],
         None,

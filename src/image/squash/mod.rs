@@ -36,6 +36,8 @@ struct SquashImage {
     /// Platform that the file declares.
     platform: Option<Platform>,
     notes: Vec<String>,
+    /// The reason why files are unknown: another file system, which is not read, hides them.
+    overlay: Option<Gap>,
     runtime: SquashRuntime,
 }
 
@@ -125,7 +127,7 @@ impl Medium for SquashImage {
         }
         plan.config = config;
         check_platform(plan, &request.choice)?;
-        Ok(vec![ScannedLayer::unhashed(scan)])
+        Ok(vec![ScannedLayer { unknown: self.overlay.clone(), ..ScannedLayer::unhashed(scan) }])
     }
 }
 

@@ -11,7 +11,7 @@ use crate::image::Request;
 use crate::image::medium::{Medium, Transport, TransportKind};
 use crate::image::source::SourceError;
 use crate::image::target::Target;
-use crate::model::{Limits, OverLimit, Platform, printable};
+use crate::model::{Gap, Limits, OverLimit, Platform, printable};
 
 use super::{SquashImage, SquashRuntime, bytes_at};
 
@@ -94,25 +94,26 @@ fn read(path: &Path, limits: &Limits) -> Result<SquashImage, SourceError> {
             return Err(invalid(what, "build the image again"));
         }
     }
-    let mut notes = vec![
+    let notes = vec![
         "Apptainer passes the variables of the host to the container, where they override those of the image \
          (unless --cleanenv is given), runs it as the host's user, and mounts the home folder and /tmp"
             .to_owned(),
     ];
-    for overlay in descriptors.iter().filter(|found| found.is_partition(partition::OVERLAY)) {
-        notes.push(format!(
-            "the SIF file has an overlay partition of {} bytes ({}), which was not read: its files hide those of the \
-             image",
+    let overlay = descriptors.iter().find(|found| found.is_partition(partition::OVERLAY)).map(|overlay| {
+        Gap::new(format!(
+            "the SIF file has an overlay partition of {} bytes ({}), which is not read: its files hide those of the image",
             overlay.range.end - overlay.range.start,
             printable(&overlay.name)
-        ));
-    }
+        ))
+        .settled_by("check the SIF file from which it was made")
+    });
     Ok(SquashImage {
         name: format!("sif:{}", path.display()),
         file,
         range: primary.range.clone(),
         platform: primary.platform(),
         notes,
+        overlay,
         runtime: SquashRuntime::Apptainer,
     })
 }
@@ -266,11 +267,10 @@ mod tests {
         let image = opened(&sif(&parts, 10_000)).unwrap();
         assert_eq!(image.range, 9000..9999);
         assert_eq!(image.platform.unwrap().to_string(), "linux/arm64");
-        assert!(
-            image.notes[1].starts_with("the SIF file has an overlay partition of 100 bytes (name), which was not read")
-        );
+        let overlay = image.overlay.unwrap().why;
+        assert!(overlay.starts_with("the SIF file has an overlay partition of 100 bytes (name), which is not read"));
         let unknown = opened(&sif(&[(data::PARTITION, 1, partition::PRIMARY, b"00", 9000..9999)], 10_000)).unwrap();
-        assert_eq!((unknown.platform, unknown.notes.len()), (None, 1));
+        assert_eq!((unknown.platform, unknown.overlay), (None, None));
     }
 
     #[test]

@@ -40,6 +40,7 @@ pub(super) fn open(path: &Path, _request: &Request) -> Result<Box<dyn Medium>, S
         range: 0..metadata.len(),
         platform: None,
         notes: Vec::new(),
+        overlay: None,
         runtime: SquashRuntime::Enroot,
     }))
 }
