@@ -181,9 +181,9 @@ pub enum ImageError {
 
 /// One line per place; the lines that follow it are indented.
 fn list(places: &[(String, SourceError)]) -> String {
-    places
-        .iter()
-        .fold(String::new(), |text, (place, said)| text + &format!("\n  {place}: {said}").replace("\n  ", "\n    "))
+    places.iter().fold(String::new(), |text, (place, said)| {
+        text + "\n  " + &format!("{place}: {said}").replace("\n  ", "\n    ")
+    })
 }
 
 impl ImageError {
