@@ -289,14 +289,15 @@ fn what_a_configuration_leaves_open_is_unknown() {
     ]);
     layer.found.insert(2, library("libibverbs.so.1", &[], None));
     let rootfs = RootFs::fold(vec![Arc::new(layer)], &Limits::default());
-    let gap = || crate::model::Gap::new("only a shell can tell");
+    let gap = || crate::model::Gap::new("only a shell can determine");
     let unknown = |change: &dyn Fn(&mut crate::model::UnknownConfig)| {
         let mut config =
             ImageConfig { environment: [("PATH".to_owned(), "/usr/bin".to_owned())].into(), ..ImageConfig::default() };
         change(&mut config.unknown);
         let facts = Facts::collect(&FactInputs { rootfs: &rootfs, layers: &[], config: Some(&config), launch: &[] });
-        let names =
-            facts.iter().filter(|(_, fact)| matches!(fact, Fact::Unknown(gap) if gap.why == "only a shell can tell"));
+        let names = facts
+            .iter()
+            .filter(|(_, fact)| matches!(fact, Fact::Unknown(gap) if gap.why == "only a shell can determine"));
         names.map(|(name, _)| name).collect::<Vec<_>>()
     };
     let variable = |name: &'static str| {

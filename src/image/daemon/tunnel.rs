@@ -107,7 +107,7 @@ impl TunnelState {
                 relay(&mut output, to);
             }
         });
-        // After the complaint has been read, so that whoever sees the end of the connection can ask for it.
+        // After the complaint has been read, so that a client that sees the end of the connection can ask for it.
         let _ = to.shutdown(Shutdown::Both);
         let _ = child.wait();
     }

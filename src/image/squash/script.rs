@@ -133,9 +133,11 @@ impl ShellVariables {
         if !is_known || line.words.iter().any(sources) {
             return self.lose(file, Some(line), "");
         }
-        let gap =
-            Gap::new(format!("{file}, line {}: only a shell can tell whether '{}' is run", line.number, line.text))
-                .settled_by(SETTLE);
+        let gap = Gap::new(format!(
+            "{file}, line {}: only a shell can determine whether '{}' is run",
+            line.number, line.text
+        ))
+        .settled_by(SETTLE);
         for word in &line.words {
             let name = match word.assignment() {
                 Some((name, _)) => Some(name.to_owned()),
@@ -151,7 +153,7 @@ impl ShellVariables {
     /// Gives up on all variables.
     fn lose(&mut self, file: &str, line: Option<&ShellLine>, why: &str) {
         let why = match line {
-            Some(line) => format!("{file}, line {}: only a shell can tell what '{}' sets", line.number, line.text),
+            Some(line) => format!("{file}, line {}: only a shell can determine what '{}' sets", line.number, line.text),
             None => format!("{file}: {why}"),
         };
         self.gap.get_or_insert(Gap::new(why).settled_by(SETTLE));
@@ -160,14 +162,14 @@ impl ShellVariables {
     fn assign(&mut self, word: &ShellText, line: &ShellLine, file: &str) {
         let Some((name, value)) = word.assignment() else { return };
         let value = self.expand(&value).ok_or_else(|| {
-            let why = format!("{file}, line {}: only a shell can tell the value of {name}", line.number);
+            let why = format!("{file}, line {}: only a shell can determine the value of {name}", line.number);
             Gap::new(why).settled_by(SETTLE)
         });
         let value = value.and_then(|value| value);
         self.values.insert(name.to_owned(), value);
     }
 
-    /// The value of a word: `None` if only a shell can tell it, an error if it depends on an unknown variable.
+    /// The value of a word: `None` if only a shell can determine it, an error if it depends on an unknown variable.
     fn expand(&self, word: &ShellText) -> Option<Result<String, Gap>> {
         let mut text = String::new();
         for piece in &word.pieces {
@@ -261,13 +263,13 @@ mod tests {
     #[test]
     fn what_only_a_shell_can_tell_is_unknown() {
         for (text, why) in [
-            ("export A=$(uname -m)", "env/90.sh, line 1: only a shell can tell the value of A"),
-            ("export A=`id`", "only a shell can tell the value of A"),
-            ("B=$((1+1))\nexport A=$B", "line 1: only a shell can tell the value of B"),
-            ("export A=${A#x}", "only a shell can tell the value of A"),
-            ("if [ -d /x ]; then\nexport A=1\nfi", "line 2: only a shell can tell whether 'export A=1' is run"),
-            ("[ -d /x ] && export A=1", "only a shell can tell whether"),
-            ("for x in a b; do\nA=$x\ndone", "line 2: only a shell can tell whether 'A=$x' is run"),
+            ("export A=$(uname -m)", "env/90.sh, line 1: only a shell can determine the value of A"),
+            ("export A=`id`", "only a shell can determine the value of A"),
+            ("B=$((1+1))\nexport A=$B", "line 1: only a shell can determine the value of B"),
+            ("export A=${A#x}", "only a shell can determine the value of A"),
+            ("if [ -d /x ]; then\nexport A=1\nfi", "line 2: only a shell can determine whether 'export A=1' is run"),
+            ("[ -d /x ] && export A=1", "only a shell can determine whether"),
+            ("for x in a b; do\nA=$x\ndone", "line 2: only a shell can determine whether 'A=$x' is run"),
         ] {
             let (found, gap) = run(text);
             let error = found["A"].clone().unwrap_err();
