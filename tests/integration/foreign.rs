@@ -167,7 +167,9 @@ fn the_report_says_what_was_read_and_verified() {
     for is_cached in [false, true] {
         let output = run_with(&[("HOME", &home)], &["check", "--format", "json", &reference], None);
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-        for layer in report["image"]["layers"].as_array().unwrap() {
+        let layers = report["image"]["layers"].as_array().unwrap();
+        assert_eq!(layers.len(), 3);
+        for layer in layers {
             let read = if is_cached { json!(0) } else { layer["size"].clone() };
             assert_eq!(
                 (&layer["read"], &layer["cached"], &layer["diff_id_verified"]),
