@@ -180,9 +180,10 @@ impl<'l, R: TarInput> TarReader<'l, R> {
         if is_behind_extended {
             self.ambiguities.push(AmbiguousForm::PaxGlobalAfterExtended, at, path.clone());
         }
-        let is_of_members = ["path", "linkpath", "size"].iter().any(|key| records.get(key).is_some());
-        let form = if is_of_members { AmbiguousForm::PaxGlobalRecord } else { AmbiguousForm::PaxGlobal };
-        self.ambiguities.push(form, at, path);
+        if ["path", "linkpath", "size"].iter().any(|key| records.get(key).is_some()) {
+            self.ambiguities.push(AmbiguousForm::PaxGlobalRecord, at, path.clone());
+        }
+        self.ambiguities.push(AmbiguousForm::PaxGlobal, at, path);
         Ok(())
     }
 
