@@ -16,6 +16,7 @@ mod python;
 mod rdma;
 pub(crate) mod records;
 mod settings;
+mod start;
 mod torch;
 pub(crate) mod value;
 pub(crate) mod words;
@@ -211,7 +212,7 @@ struct Context<'a> {
 impl<'a> Context<'a> {
     fn new(world: &FactInputs<'a>) -> Self {
         let rootfs = world.rootfs;
-        let python = python::Python::find(rootfs, world.config);
+        let python = start::python(rootfs, world.config).and_then(|call| python::Python::of(rootfs, &call));
         let torch = torch::Installation::find(rootfs, python.as_ref());
         Self {
             rootfs,

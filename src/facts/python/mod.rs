@@ -3,11 +3,12 @@
 mod path;
 mod program;
 
-use crate::model::{Fact, Gap, ImageConfig, ImagePath, Site};
+use crate::model::{Fact, Gap, ImagePath, Site};
 use crate::rootfs::RootFs;
 
 use super::key::definitions;
 use super::producer::Producer;
+use super::start::PythonCall;
 use super::{Context, Draft, key, pattern};
 
 pattern!(VERSIONED, r"^python3\.(\d+)t?$");
@@ -15,8 +16,8 @@ pattern!(VERSIONED, r"^python3\.(\d+)t?$");
 /// An interpreter of the image.
 #[derive(Debug)]
 pub(super) struct Python {
-    /// The path by which it is called.
-    name: ImagePath,
+    /// The call that runs it.
+    pub(super) call: PythonCall,
     site: Site,
     /// The file that runs, or why it is unknown.
     pub(super) program: Result<ImagePath, Gap>,
@@ -31,32 +32,24 @@ pub(super) struct Python {
 }
 
 impl Python {
-    /// The interpreter that a container of this image would run.
-    pub(super) fn find(rootfs: &RootFs, config: Option<&ImageConfig>) -> Option<Self> {
-        let found = program::choose(rootfs, config).and_then(|name| Self::at(rootfs, config, name))?;
-        // Another value of these variables may choose another interpreter, or another path for its packages.
-        let gap = config.and_then(|config| config.unknown.any(|name| name == "PATH" || name.starts_with("PY")));
-        Some(match gap {
-            Some(gap) => Self { program: Err(gap.clone()), ..found },
-            None => found,
-        })
-    }
-
-    /// The interpreter that is called by this path, if it exists.
-    pub(super) fn at(rootfs: &RootFs, config: Option<&ImageConfig>, name: ImagePath) -> Option<Self> {
-        let (real, file) = rootfs.open(&name).ok()?;
+    /// The interpreter that a call runs, if it exists.
+    pub(super) fn of(rootfs: &RootFs, call: &PythonCall) -> Option<Self> {
+        let (real, file) = rootfs.open(&call.program).ok()?;
         let site = file.site(&real, None);
-        let (name, program) = match program::behind_shim(rootfs, config, &name, &real) {
-            None => (name, Ok(real)),
+        let (call, program) = match program::behind_shim(rootfs, &call.state, &call.program, &real) {
+            None => (call.clone(), Ok(real)),
             Some(Ok(behind)) => {
                 let real = rootfs.open(&behind).ok()?.0;
-                (behind, Ok(real))
+                (call.of(behind), Ok(real))
             }
-            Some(Err(gap)) => (name, Err(gap)),
+            Some(Err(gap)) => (call.clone(), Err(gap)),
         };
-        let layout = program.as_ref().ok().map(|real| path::layout(rootfs, config, &name, real)).unwrap_or_default();
+        let layout = program.as_ref().ok().map(|real| path::layout(rootfs, &call, real)).unwrap_or_default();
+        // Another value of these variables may choose another interpreter, or another path for its packages.
+        let gap = call.state.any_unknown(|name| name == "PATH" || name.starts_with("PY"));
+        let program = gap.map_or(program, |gap| Err(gap.clone()));
         let path::PythonLayout { minor, path, site_packages, hooks } = layout;
-        Some(Self { name, site, program, minor, path, site_packages, hooks })
+        Some(Self { call, site, program, minor, path, site_packages, hooks })
     }
 }
 
@@ -82,13 +75,13 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
         return;
     };
     let gap = context.config.and_then(|config| config.unknown.among(&["PATH"]));
-    let name = || Fact::seen(python.name.clone(), [python.site.clone()]);
+    let name = || Fact::seen(python.call.program.clone(), [python.site.clone()]);
     facts.insert(key::PYTHON_PATH, gap.map_or_else(name, |gap| Fact::Unknown(gap.clone())));
     let folders: Vec<_> = python.site_packages.iter().map(ToString::to_string).collect();
     let folders = match (&python.program, folders.is_empty()) {
         (Err(gap), _) => Fact::Unknown(gap.clone()),
         (Ok(_), true) => {
-            let why = format!("{} has no directory to import packages from", python.name);
+            let why = format!("{} has no directory to import packages from", python.call.program);
             Fact::Unknown(Gap::new(why))
         }
         (Ok(_), false) => Fact::seen(folders, [python.site.clone()]),

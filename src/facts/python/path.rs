@@ -1,9 +1,10 @@
 //! The import path of an interpreter (CPython, `Modules/getpath.py` and `Lib/site.py`; PEP 405; Debian Python Policy,
 //! section "Module Path").
 
-use crate::model::{Fact, ImageConfig, ImagePath};
+use crate::model::{Fact, ImagePath};
 use crate::rootfs::RootFs;
 
+use super::super::start::PythonCall;
 use super::super::text;
 use super::program;
 
@@ -24,16 +25,10 @@ struct Virtual {
     sees_system: bool,
 }
 
-/// Computes `sys.path` of the interpreter that is called by `name` and whose file is `real`.
-pub(super) fn layout(
-    rootfs: &RootFs,
-    config: Option<&ImageConfig>,
-    name: &ImagePath,
-    real: &ImagePath,
-) -> PythonLayout {
-    let variable =
-        |name: &str| config.and_then(|config| config.environment.get(name)).filter(|value| !value.is_empty());
-    let environment = virtual_environment(rootfs, name);
+/// Computes `sys.path` of an interpreter whose file is `real`.
+pub(super) fn layout(rootfs: &RootFs, call: &PythonCall, real: &ImagePath) -> PythonLayout {
+    let variable = |name: &str| call.state.known(name).filter(|value| !value.is_empty());
+    let environment = virtual_environment(rootfs, &call.program);
     let programs = environment.as_ref().and_then(|environment| environment.home.clone());
     let programs = programs.unwrap_or_else(|| real.parent());
     let prefix = match variable("PYTHONHOME") {
@@ -60,9 +55,9 @@ pub(super) fn layout(
     }
     if environment.as_ref().is_none_or(|environment| environment.sees_system) {
         if variable("PYTHONNOUSERSITE").is_none() {
-            let base = variable("PYTHONUSERBASE").map(|base| ImagePath::from(base.as_str()));
-            let base = base.unwrap_or_else(|| home(rootfs, config).join(b".local"));
-            layout.add_site(rootfs, &base.join(b"lib").join(version.as_bytes()).join(b"site-packages"));
+            if let Some(base) = variable("PYTHONUSERBASE").map(ImagePath::from).or_else(|| user_base(call)) {
+                layout.add_site(rootfs, &base.join(b"lib").join(version.as_bytes()).join(b"site-packages"));
+            }
         }
         for folder in site_folders(rootfs, &prefix, &libraries, &version) {
             layout.add_site(rootfs, &folder);
@@ -164,22 +159,9 @@ fn site_folders(rootfs: &RootFs, prefix: &ImagePath, libraries: &ImagePath, vers
     vec![folder(libraries), folder(&prefix.join(b"lib"))]
 }
 
-/// The home directory of the image's user, as container runtimes set `HOME`.
-fn home(rootfs: &RootFs, config: Option<&ImageConfig>) -> ImagePath {
-    if let Some(home) = config.and_then(|config| config.environment.get("HOME")) {
-        return ImagePath::from(home.as_str());
-    }
-    let user = config.map_or("", |config| &config.user);
-    let user = user.split(':').next().unwrap_or_default();
-    if matches!(user, "" | "root" | "0") {
-        return ImagePath::from("root");
-    }
-    let passwd = text(rootfs, &ImagePath::from("etc/passwd"));
-    let passwd = passwd.value().map(|bytes| String::from_utf8_lossy(bytes)).unwrap_or_default();
-    let mut lines = passwd.lines().map(|line| line.split(':').collect::<Vec<_>>());
-    let home = lines.find_map(|fields| match fields.as_slice() {
-        [name, _, id, _, _, home, ..] if *name == user || *id == user => Some(ImagePath::from(*home)),
-        _ => None,
-    });
-    home.unwrap_or_default()
+/// The default of `site.USER_BASE`; `None` if the user is unknown.
+fn user_base(call: &PythonCall) -> Option<ImagePath> {
+    let home = call.state.known("HOME").map(ImagePath::from);
+    let home = home.or_else(|| call.state.user.as_ref().ok().map(|user| user.home.clone()))?;
+    Some(home.join(b".local"))
 }

@@ -2,7 +2,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::layer::scan::{Compression, LayerScan};
-use crate::model::{Ambiguities, Entry, EntryKind, Found, Limits};
+use crate::model::{Ambiguities, Entry, EntryKind, Found, ImageConfig, Limits};
+
+use crate::facts::start;
 
 use super::*;
 
@@ -37,10 +39,14 @@ fn config(environment: &[(&str, &str)], command: &[&str]) -> ImageConfig {
     }
 }
 
+fn python_of(rootfs: &RootFs, config: Option<&ImageConfig>) -> Option<Python> {
+    start::python(rootfs, config).and_then(|call| Python::of(rootfs, &call))
+}
+
 /// The interpreter's name, and its site directories.
 fn python(files: &[(&str, &str)], config: &ImageConfig) -> (String, Vec<String>) {
-    let python = Python::find(&image(files), Some(config)).unwrap();
-    (python.name.to_string(), python.site_packages.iter().map(ToString::to_string).collect())
+    let python = python_of(&image(files), Some(config)).unwrap();
+    (python.call.program.to_string(), python.site_packages.iter().map(ToString::to_string).collect())
 }
 
 const SYSTEM: [(&str, &str); 4] = [
@@ -82,7 +88,7 @@ fn path_files_and_the_users_own_folder() {
     assert_eq!(python(&files, &config(&[], &[])).1, [&[user][..], &rest].concat());
     let variables = [("PYTHONNOUSERSITE", "1"), ("PYTHONPATH", "/extra")];
     assert_eq!(python(&files, &config(&variables, &[])).1, [&["/extra"][..], &rest].concat());
-    let hooks = Python::find(&image(&files), None).unwrap().hooks;
+    let hooks = python_of(&image(&files), None).unwrap().hooks;
     assert_eq!(hooks, [ImagePath::from("usr/lib/python3/dist-packages/a.pth")]);
 }
 
@@ -124,7 +130,7 @@ fn shims_of_pyenv_are_followed_where_there_is_one_version() {
     let path = ("PATH", "/opt/pyenv/shims");
     assert_eq!(python(&shims, &config(&[path], &[])).0, "/opt/pyenv/versions/3.11.7/bin/python");
     let both = [&shims[..], &[other]].concat();
-    let unknown = Python::find(&image(&both), Some(&config(&[path], &[]))).unwrap();
+    let unknown = python_of(&image(&both), Some(&config(&[path], &[]))).unwrap();
     assert!(unknown.program.unwrap_err().why.contains("pyenv shim"));
     let chosen = config(&[path, ("PYENV_VERSION", "3.11.7")], &[]);
     assert_eq!(python(&both, &chosen).0, "/opt/pyenv/versions/3.11.7/bin/python");
@@ -132,7 +138,7 @@ fn shims_of_pyenv_are_followed_where_there_is_one_version() {
 
 /// The path of the chosen interpreter, if any.
 fn chosen(files: &[(&str, &str)], config: &ImageConfig) -> Option<String> {
-    Python::find(&image(files), Some(config)).map(|python| python.name.to_string())
+    python_of(&image(files), Some(config)).map(|python| python.call.program.to_string())
 }
 
 #[test]
@@ -220,7 +226,7 @@ fn conda_runs_its_own_environment_or_a_named_one() {
 
 #[test]
 fn the_minor_version_is_that_of_the_file_or_of_the_only_library() {
-    let minor = |files: &[(&str, &str)]| Python::find(&image(files), None).unwrap().minor;
+    let minor = |files: &[(&str, &str)]| python_of(&image(files), None).unwrap().minor;
     assert_eq!(minor(&[("usr/bin/python3", "-> python3.11"), ("usr/bin/python3.11", "elf")]), Some(11));
     let program = ("usr/bin/python3", "elf");
     let [nine, ten] = ["usr/lib/python3.9/os.py", "usr/lib/python3.10/os.py"].map(|path| (path, "#"));
@@ -236,7 +242,7 @@ fn shims_are_those_of_a_folder_with_versions_beside_it() {
     let path = config(&[("PATH", "/opt/pyenv/shims:/opt/pyenv/bin")], &[]);
     let version = config(&[("PATH", "/opt/pyenv/shims"), ("PYENV_VERSION", "3.12.1")], &[]);
     let program_of = |files: &[(&str, &str)], config: &ImageConfig| {
-        Python::find(&image(files), Some(config)).unwrap().program.map(|path| path.to_string()).map_err(|gap| gap.why)
+        python_of(&image(files), Some(config)).unwrap().program.map(|path| path.to_string()).map_err(|gap| gap.why)
     };
     let shim = ("opt/pyenv/shims/python", "text");
     assert_eq!(program_of(&[shim], &path), Ok("/opt/pyenv/shims/python".to_owned()), "no versions");
@@ -300,7 +306,7 @@ fn variables_move_where_python_imports_from() {
     assert_eq!(with(&[("PYTHONUSERBASE", "/base"), ("PYTHONNOUSERSITE", "x")]), [""; 0]);
     assert_eq!(with(&[("PYTHONPATH", "/two::/one:/none:/two")]), ["/two", "/one"]);
     assert_eq!(with(&[("PYTHONHOME", "/home:/other")]), ["/home/lib/python3.11/site-packages"]);
-    let path = Python::find(&image(&[&SYSTEM[..], &files].concat()), Some(&config(&[("PYTHONPATH", "/one")], &[])));
+    let path = python_of(&image(&[&SYSTEM[..], &files].concat()), Some(&config(&[("PYTHONPATH", "/one")], &[])));
     let path: Vec<_> = path.unwrap().path.iter().map(ToString::to_string).collect();
     assert_eq!(path, ["/one", "/usr/lib/python3.11", "/usr/lib/python3/dist-packages"]);
 }
@@ -324,7 +330,7 @@ fn lines_of_path_files_name_folders_or_run_code() {
         ("usr/lib/python3/dist-packages/importer/x.py", "#"),
     ];
     assert_eq!(own(&files, &config(&[], &[])), ["/srv/a", &format!("/{packages}/importer"), "/srv/b"]);
-    let hooks = Python::find(&image(&[&SYSTEM[..], &files].concat()), None).unwrap().hooks;
+    let hooks = python_of(&image(&[&SYSTEM[..], &files].concat()), None).unwrap().hooks;
     assert_eq!(hooks, [&a, &link, &tab].map(|path| ImagePath::from(&**path)));
 }
 
@@ -356,7 +362,7 @@ fn debian_looks_below_usr_local_first_and_red_hat_in_lib64() {
         ("usr/lib64/python3.11/site-packages/x.py", "#"),
         ("usr/lib/python3.11/site-packages/x.py", "#"),
     ];
-    let python = Python::find(&image(&[&own[..], &red_hat].concat()), None).unwrap();
+    let python = python_of(&image(&[&own[..], &red_hat].concat()), None).unwrap();
     let path: Vec<_> = python.path.iter().map(ToString::to_string).collect();
     assert_eq!(
         path,
@@ -369,7 +375,7 @@ fn debian_looks_below_usr_local_first_and_red_hat_in_lib64() {
     );
     // If both names are one directory, the name without 64 is used.
     let merged = [("usr/lib64", "-> lib"), ("usr/lib/python3.11/lib-dynload/x.so", "elf")];
-    let python = Python::find(&image(&[&own[..], &merged].concat()), None).unwrap();
+    let python = python_of(&image(&[&own[..], &merged].concat()), None).unwrap();
     assert_eq!(python.path[0].to_string(), "/usr/lib/python3.11");
 }
 
@@ -392,7 +398,7 @@ fn a_virtual_environment_is_marked_beside_the_name_that_was_called_or_above() {
         ("opt/venv/bin/python", "-> /opt/a=b/bin/python3.9"),
         ("opt/venv/pyvenv.cfg", "home = /opt/a=b/bin"),
     ];
-    let found = Python::find(&image(&files), Some(&config(&[("PATH", "/opt/venv/bin")], &[]))).unwrap();
+    let found = python_of(&image(&files), Some(&config(&[("PATH", "/opt/venv/bin")], &[]))).unwrap();
     assert_eq!(found.path, [ImagePath::from("opt/a=b/lib/python3.9")]);
     // Without a home, the prefix follows from the file that runs.
     let files = [
@@ -413,7 +419,7 @@ fn the_standard_library_is_above_the_programs() {
     ];
     let path = config(&[("PATH", "/opt/python/tools/bin")], &[]);
     let paths = |files: &[(&str, &str)]| {
-        let python = Python::find(&image(files), Some(&path)).unwrap();
+        let python = python_of(&image(files), Some(&path)).unwrap();
         (python.minor, python.path.iter().map(ToString::to_string).collect::<Vec<_>>())
     };
     assert_eq!(paths(&files), (Some(9), vec!["/opt/python/lib/python3.9".to_owned()]));

@@ -8,6 +8,7 @@ use crate::rootfs::RootFs;
 use crate::rootfs::loader::{Bound, CpuLevel, LoadedObject, Loader, Process, Requester, Stop};
 
 use super::super::python::Python;
+use super::super::start::{ProcessState, PythonCall};
 use super::super::text;
 use super::Installation;
 use super::preload::{Preload, Recipe, matches, recipe};
@@ -51,7 +52,10 @@ pub(in crate::facts) fn import<'a>(
     let environment = folder.parent().parent().parent();
     let other = match python.filter(finds_it) {
         Some(_) => None,
-        None => Python::at(rootfs, config, environment.join(b"bin/python3")),
+        None => {
+            let state = ProcessState::initial(rootfs, config);
+            Python::of(rootfs, &PythonCall::plain(environment.join(b"bin/python3"), state))
+        }
     };
     let Some(python) = python.filter(finds_it).or(other.as_ref().filter(finds_it)) else {
         return Fact::Unknown(Gap::new(format!("no interpreter found that imports {package}")));
