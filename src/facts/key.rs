@@ -242,6 +242,7 @@ keys! {
     NCCL_PLUGINS_BROKEN "nccl.plugins_broken" Vec<String>, "Plugins that this NCCL tries to open, and why the dynamic loader refuses them";
     NCCL_PLUGINS_NOT_FOUND "nccl.plugins_not_found" Vec<String>, "Plugins that variables name and the dynamic loader does not find";
     ENV_VARIABLES "env.variables" Vec<VariableSetting>, "Settings of NCCL_*, TORCH_NCCL_*, CUDA_*, NVIDIA_*, UCX_*, FI_* and GLOO_* in the image configuration, in files of the image and at launch: name, value, source, family, state (known, foreign, other-version, misspelt, unknown, unchecked), meaning, default, read_in, since, until, problem";
+    ENV_EFFECTIVE "env.effective" BTreeMap<String, String>, "Settings of NCCL_* and TORCH_* that a process of the job gets, from the first source that has each: the launch, the image's configuration, NCCL's own files";
     ENV_UNKNOWN "env.unknown" Vec<String>, "Variables that no library reads and that are not a misspelling of a known one";
     ENV_MISSPELT "env.misspelt" Vec<String>, "Misspelt variables, which no library reads, with the name that was probably meant";
     ENV_REMOVED "env.removed" Vec<String>, "Variables that only releases older than the one in the image read";
@@ -249,8 +250,10 @@ keys! {
     ENV_DEPRECATED "env.deprecated" Vec<String>, "Variables under a name that PyTorch has replaced";
     ENV_BAD_VALUES "env.bad_values" Vec<String>, "Values that the library reads differently from what they look like";
     ENV_COSTLY "env.costly" Vec<String>, "Settings that cost speed or error handling, or that fit one host but are set in the image; excludes those that a rule of their own reports";
-    ENV_ALGORITHMS_REFUSED "env.algorithms_refused" Vec<String>, "Parts of NCCL_ALGO that NCCL 2.24 and later refuse: unknown words, and collectives left without an algorithm";
-    ENV_TOPOLOGY_FILES_MISSING "env.topology_files_missing" Vec<String>, "NCCL_TOPO_FILE and NCCL_GRAPH_FILE set by the image, where the image does not have the file";
+    ENV_REFUSED_VALUES "env.refused_values" Vec<String>, "Values at which the job stops, with the reason";
+    ENV_LOOPBACK_ONLY "env.loopback_only" Vec<String>, "The setting of NCCL_SOCKET_IFNAME that leaves only loopback";
+    ENV_LOOPBACK_ADMITTED "env.loopback_admitted" Vec<String>, "The setting of NCCL_SOCKET_IFNAME that excludes interfaces but not lo";
+    ENV_TOPOLOGY_FILES_MISSING "env.topology_files_missing" Vec<String>, "NCCL_TOPO_FILE set by the image, where the image does not have the file";
     ENV_CONTRADICTIONS "env.contradictions" Vec<String>, "Conflicting settings";
     ENV_NCCL_VERSION_NOTE "env.nccl_version_note" String, "NCCL_VERSION, informational only, where it differs from the version that torch would load";
     CUDA_FATBIN "cuda.fatbin" BTreeMap<String, CodeLists>, "GPU code in libraries, by path: architectures with machine code (cubin) and with PTX (ptx); excludes CUDA's own libraries except NCCL";

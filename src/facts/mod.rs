@@ -21,7 +21,7 @@ mod torch;
 pub(crate) mod value;
 pub(crate) mod words;
 
-pub use environment::{VariableDescription, describe_variable, variable_names};
+pub use environment::{VariableDescription, describe_variable, is_judged, variable_names};
 pub use image::is_shown;
 
 use std::collections::BTreeMap;

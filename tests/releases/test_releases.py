@@ -19,18 +19,18 @@ nccl:
   - {name: NCCL_C, since: "2.2.1"}
   - {name: NCCL_D, since: "2.1.1", unheld: its name is put together from two parts}
 constants: [NCCL_CONSTANT]
-levels: [LOC]
+levels: [{name: LOC, since: "2.1.1"}]
 torch:
   - {name: NCCL_OF_TORCH, since: "2.0", until: "2.1"}
 '''
 OTHERS = {
     "plugins": "- {variable: NCCL_NET_PLUGIN, library: libnccl-net, symbol: ncclNetPlugin_v}\n",
     "verbs": "- {version: IBVERBS_1.1, loses: all, source: x}\n",
-    "algorithms": "- {function: Reduce, of: [Ring]}\n",
+    "algorithms": "algorithms:\n  - {name: Ring, since: \"2.1.1\"}\nprotocols: [LL]\nfunctions:\n  - {function: Reduce, of: [Ring]}\n",
     "cuda": 'releases:\n  - {cuda: "12.0", branch: 525, ptx: "8.0"}\n  - {cuda: "12.1", branch: 530, ptx: "8.1"}\n',
 }
 HELD = {"names": {"NCCL_A", "NCCL_CONSTANT", "NCCL_OF_TORCH"}, "ends": set(), "interfaces": {"ncclNetPlugin_v8", "ncclCollNetPlugin_v8"},
-        "symbol_versions": {"IBVERBS_1.1"}, "words": {"ON", "switched_OFF", "LOC", "Ring"}}
+        "symbol_versions": {"IBVERBS_1.1"}, "words": {"ON", "switched_OFF", "LOC", "Ring", "LL"}}
 
 
 def found(**more):

@@ -28,12 +28,6 @@ pub(super) fn find(effective: &Effective<'_>) -> Vec<(String, Vec<Site>)> {
             tell(&[switch, name], format!("{name} has no effect: {switch} switches InfiniBand and RoCE off"));
         }
     }
-    if let (Some(_), Some(true)) = (off, text("NCCL_NET").map(|net| net.eq_ignore_ascii_case("IB"))) {
-        tell(
-            &["NCCL_IB_DISABLE", "NCCL_NET"],
-            "NCCL_NET=IB asks for the network that NCCL_IB_DISABLE switches off".to_owned(),
-        );
-    }
     if number("NCCL_P2P_DISABLE") == Some(1) && text("NCCL_P2P_LEVEL").is_some() {
         tell(&["NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL"], "NCCL_P2P_LEVEL has no effect: NCCL_P2P_DISABLE wins".to_owned());
     }

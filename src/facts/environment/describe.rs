@@ -94,7 +94,25 @@ fn value(about: &VariableUse) -> String {
         Reads::Flag => "0 or 1".to_owned(),
         Reads::Word => format!("one of {}{case}", words()),
         Reads::Words => format!("a list of {}, separated by commas{case}", words()),
-        Reads::Level => format!("a distance: {}", table().levels.join(", ")),
+        Reads::Level => {
+            let levels: Vec<_> = table().levels.iter().map(|level| level.name.as_str()).collect();
+            format!("a distance: {}", levels.join(", "))
+        }
+        Reads::One => "0 or 1, of which only 1 has an effect".to_owned(),
+        Reads::Threads => "a multiple of 32".to_owned(),
+        Reads::Prefix => format!("one of {}; case matters", words()),
+        Reads::Algorithms => "a list of algorithms, separated by commas; since 2.24 also FUNCTION:LIST;…".to_owned(),
+        Reads::Protocols => {
+            "a list of LL, LL128 and Simple, separated by commas; since 2.24 also FUNCTION:LIST;…".to_owned()
+        }
+        Reads::Interfaces => {
+            "prefixes of interfaces, separated by commas; ^ excludes them, = takes whole names".to_owned()
+        }
+        Reads::Devices => {
+            "prefixes of RDMA devices with :PORT, separated by commas; ^ excludes them, = takes whole names".to_owned()
+        }
+        Reads::NetDevices => "AUTO, ALL or MAX:NUMBER".to_owned(),
+        Reads::CtaPolicy => "DEFAULT, EFFICIENCY, ZERO, or several of them joined by |".to_owned(),
         Reads::Switch => "a boolean".to_owned(),
         Reads::Integer => "an integer".to_owned(),
         Reads::Text => "text".to_owned(),

@@ -1,9 +1,10 @@
 //! Variables that are set for a job, and how the libraries that it would load interpret them.
 
-mod algorithms;
 mod conflicts;
 mod describe;
+mod loopback;
 mod name;
+mod network;
 mod value;
 mod vocabulary;
 
@@ -16,7 +17,9 @@ use super::records::VariableSetting;
 use super::settings::Settings;
 use super::{Context, Draft, key, nccl};
 
-use name::{Family, Name, NameState, Readers};
+use conflicts::Effective;
+use name::{Family, Name, NameState, Readers, has_torch_row};
+use value::Misreading;
 use vocabulary::{CostScope, VariableUse};
 
 pub use describe::{VariableDescription, describe_variable, variable_names};
@@ -58,6 +61,7 @@ pub(super) static PRODUCER: Producer = Producer {
         NCCL_CONFIG_PROBLEMS,
         NCCL_CONFIG_MISSING,
         ENV_VARIABLES,
+        ENV_EFFECTIVE,
         ENV_UNKNOWN,
         ENV_MISSPELT,
         ENV_REMOVED,
@@ -65,12 +69,14 @@ pub(super) static PRODUCER: Producer = Producer {
         ENV_DEPRECATED,
         ENV_BAD_VALUES,
         ENV_COSTLY,
-        ENV_ALGORITHMS_REFUSED,
+        ENV_REFUSED_VALUES,
+        ENV_LOOPBACK_ONLY,
+        ENV_LOOPBACK_ADMITTED,
         ENV_TOPOLOGY_FILES_MISSING,
         ENV_CONTRADICTIONS,
         ENV_NCCL_VERSION_NOTE,
     ],
-    needs: definitions![TORCH_VERSION, NCCL_LOADED_PATH, NCCL_LOADED_VERSION],
+    needs: definitions![TORCH_VERSION, NCCL_LOADED_PATH, NCCL_LOADED_VERSION, NCCL_NET_PLUGIN],
     run: produce,
 };
 
@@ -87,6 +93,7 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
 
     launch(context, facts);
     variables(&judged, &readers, &settings, facts);
+    effective(context, &settings, facts);
     // A name that could not be checked must not count as a pass.
     let is_unchecked = |name: &Name| name.family == Family::Nccl && name.state == NameState::Unchecked;
     let unchecked = match &copy {
@@ -95,9 +102,11 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     };
     let gap = settings.gap.as_ref().or(unchecked);
     names(&judged, gap, facts);
-    values(&judged, &readers, gap, facts);
+    bad_values(&judged, &readers, gap, facts);
+    refused_values(context, &judged, &readers, &settings, facts);
+    costly_values(&judged, gap, facts);
     conflicts(&settings, facts);
-    algorithms(&settings, facts);
+    loopback(&settings, facts);
     topology_files(context, &settings, facts);
     note(&judged, &readers, facts);
     configuration_files(settings, facts);
@@ -128,6 +137,38 @@ fn variables(judged: &[(&Setting, Name)], readers: &Readers<'_>, settings: &Sett
     facts.insert(key::ENV_VARIABLES, fact);
 }
 
+/// Returns true for variables that NCCL or PyTorch reads, by their names.
+pub fn is_judged(name: &str) -> bool {
+    matches!(Family::of(name), Some(Family::Nccl | Family::Torch))
+}
+
+/// The settings that a process gets, each with its place.
+fn effective(context: &Context<'_>, settings: &Settings, facts: &mut Draft<'_>) {
+    let unknown = context.config.and_then(|config| config.unknown.any(is_judged));
+    let gap = if context.config.is_some() { unknown } else { settings.gap.as_ref() };
+    let effective = settings.effective().into_iter().filter(|(name, _)| is_judged(name));
+    let known: Vec<_> =
+        effective.filter_map(|(name, setting)| Some((name, setting.value.as_ref()?, &setting.site))).collect();
+    let fact = match gap {
+        Some(gap) => Fact::Unknown(gap.clone()),
+        None => Fact::Seen {
+            value: known.iter().map(|(name, value, _)| ((*name).to_owned(), (*value).clone())).collect(),
+            at: known.iter().map(|(name, _, site)| of_variable(site, name)).collect(),
+        },
+    };
+    facts.insert(key::ENV_EFFECTIVE, fact);
+}
+
+/// The place of a setting with its name, so that settings of one file remain distinct.
+fn of_variable(site: &Site, name: &str) -> Site {
+    match site {
+        Site::File { layer, path, within: Some(within) } => {
+            Site::File { layer: *layer, path: path.clone(), within: Some(format!("{within}, {name}")) }
+        }
+        _ => site.clone(),
+    }
+}
+
 fn record(setting: &Setting, name: &Name, readers: &Readers<'_>) -> VariableSetting {
     let about = |field: fn(&VariableUse) -> &Option<String>| name.about.and_then(|about| field(about).clone());
     VariableSetting {
@@ -141,7 +182,7 @@ fn record(setting: &Setting, name: &Name, readers: &Readers<'_>) -> VariableSett
         read_in: about(|about| &about.source),
         since: name.row.map(|row| row.since.clone()),
         until: name.row.and_then(|row| row.until.clone()),
-        problem: sentence(&name.state).or_else(|| bad_value(setting, name, readers)),
+        problem: sentence(&name.state).or_else(|| Some(misreading(setting, name, readers).ok()??.what)),
     }
 }
 
@@ -191,30 +232,88 @@ fn names(judged: &[(&Setting, Name)], gap: Option<&Gap>, facts: &mut Draft<'_>) 
     }
 }
 
-fn bad_value(setting: &Setting, name: &Name, readers: &Readers<'_>) -> Option<String> {
-    let about = name.about.filter(|_| matches!(name.state, NameState::Known | NameState::Old(_)))?;
-    value::problem(about, setting.value.as_deref()?, readers.torch_version.as_ref())
+/// What the reader of a setting makes of its value; unknown where releases differ and the release is unknown.
+fn misreading(setting: &Setting, name: &Name, readers: &Readers<'_>) -> Result<Option<Misreading>, Gap> {
+    let (Some(about), Some(value)) = (in_use(name), setting.value.as_deref()) else { return Ok(None) };
+    let (version, ends) = match name.family {
+        Family::Torch => (&readers.torch_version, ["1.13", "99"]),
+        Family::Nccl if has_torch_row(&setting.name) => (&readers.torch_version, ["1.13", "99"]),
+        Family::Nccl | Family::Other(_) => (&readers.nccl_version, ["2.14", "99"]),
+    };
+    if let Some(version) = version {
+        return Ok(value::misreading(about, value, version));
+    }
+    let [oldest, newest] = ends.map(|end| Version::parse(end).and_then(|end| value::misreading(about, value, &end)));
+    if oldest == newest {
+        return Ok(newest);
+    }
+    Err(Gap::new(format!(
+        "releases read {}={value} differently, and the release of its reader is unknown",
+        setting.name
+    )))
 }
 
-/// Lists of misread values and of costly settings.
-fn values(judged: &[(&Setting, Name)], readers: &Readers<'_>, gap: Option<&Gap>, facts: &mut Draft<'_>) {
-    let (mut bad, mut costly) = (SettingList::default(), SettingList::default());
+/// The use of a variable that its library reads.
+fn in_use(name: &Name) -> Option<&'static VariableUse> {
+    name.about.filter(|_| matches!(name.state, NameState::Known | NameState::Old(_)))
+}
+
+/// Values that a library reads differently than they look.
+fn bad_values(judged: &[(&Setting, Name)], readers: &Readers<'_>, gap: Option<&Gap>, facts: &mut Draft<'_>) {
+    let (mut list, mut undecided) = (SettingList::default(), None);
     for (setting, name) in judged {
-        let Some(value) = setting.value.as_deref() else { continue };
-        let set = format!("{}={value}", setting.name);
-        if let Some(problem) = bad_value(setting, name, readers) {
-            bad.push(format!("{set} ({problem})"), [setting.site.clone()]);
-        }
-        let about = name.about.filter(|_| matches!(name.state, NameState::Known | NameState::Old(_)));
-        let Some((about, costs)) = about.and_then(|about| Some((about, about.costs.as_ref()?))) else { continue };
-        let starts_with_it = matches!(setting.site, Site::Config(_) | Site::Launch { .. });
-        let is_told = costs.rule.is_some() && starts_with_it;
-        let is_meant = costs.place == CostScope::Anywhere || !matches!(setting.site, Site::Launch { .. });
-        if !is_told && is_meant && value::is_costly(&costs.when, about, value) {
-            costly.push(format!("{set} ({})", costs.why), [setting.site.clone()]);
+        match misreading(setting, name, readers) {
+            Ok(Some(found)) if !found.stops => list.push(found.describe(setting), [setting.site.clone()]),
+            Ok(_) => {}
+            Err(gap) => undecided = Some(gap),
         }
     }
-    facts.insert(key::ENV_BAD_VALUES, bad.fact(gap));
+    facts.insert(key::ENV_BAD_VALUES, list.fact(gap.or(undecided.as_ref())));
+}
+
+/// Values at which the job stops. Of several settings of one name, only the one that a process gets counts.
+fn refused_values(
+    context: &Context<'_>,
+    judged: &[(&Setting, Name)],
+    readers: &Readers<'_>,
+    settings: &Settings,
+    facts: &mut Draft<'_>,
+) {
+    let effective = settings.effective();
+    let is_effective = |setting: &Setting| effective.get(setting.name.as_str()).is_some_and(|other| *other == setting);
+    let (mut list, mut gap) = (SettingList::default(), settings.gap.clone());
+    for (setting, name) in judged.iter().filter(|(setting, _)| is_effective(setting)) {
+        match misreading(setting, name, readers) {
+            Ok(Some(found)) if found.stops => list.push(found.describe(setting), [setting.site.clone()]),
+            Ok(_) => {}
+            Err(undecided) => gap = Some(undecided),
+        }
+    }
+    match network::refused(&effective, context, facts) {
+        Ok(found) => found.into_iter().for_each(|(text, at)| list.push(text, at)),
+        Err(undecided) => gap = Some(undecided),
+    }
+    if let Some((text, site)) = graph_file(context, &effective) {
+        list.push(text, [site]);
+    }
+    facts.insert(key::ENV_REFUSED_VALUES, list.fact(gap.as_ref()));
+}
+
+/// Settings that have a cost.
+fn costly_values(judged: &[(&Setting, Name)], gap: Option<&Gap>, facts: &mut Draft<'_>) {
+    let mut costly = SettingList::default();
+    for (setting, name) in judged {
+        let Some(value) = setting.value.as_deref() else { continue };
+        let Some((about, costs)) = in_use(name).and_then(|about| Some((about, about.costs.as_ref()?))) else {
+            continue;
+        };
+        let starts_with_it = matches!(setting.site, Site::Config(_) | Site::Launch { .. });
+        let is_reported = costs.rule.is_some() && starts_with_it;
+        let is_meant = costs.place == CostScope::Anywhere || !matches!(setting.site, Site::Launch { .. });
+        if !is_reported && is_meant && value::is_costly(&costs.when, about, value) {
+            costly.push(format!("{}={value} ({})", setting.name, costs.why), [setting.site.clone()]);
+        }
+    }
     facts.insert(key::ENV_COSTLY, costly.fact(gap));
 }
 
@@ -226,34 +325,45 @@ fn conflicts(settings: &Settings, facts: &mut Draft<'_>) {
     facts.insert(key::ENV_CONTRADICTIONS, list.fact(settings.gap.as_ref()));
 }
 
-fn algorithms(settings: &Settings, facts: &mut Draft<'_>) {
-    let mut list = SettingList::default();
-    if let Some(setting) = settings.effective().get("NCCL_ALGO")
+/// Interface lists that leave only loopback, or that admit it first.
+fn loopback(settings: &Settings, facts: &mut Draft<'_>) {
+    let (mut only, mut admitted) = (SettingList::default(), SettingList::default());
+    if let Some(setting) = settings.effective().get("NCCL_SOCKET_IFNAME")
         && let Some(value) = &setting.value
     {
-        for text in algorithms::refused(value) {
-            list.push(text, [setting.site.clone()]);
+        let text = format!("NCCL_SOCKET_IFNAME={value}");
+        match loopback::treatment(value) {
+            Some(loopback::Treatment::Only) => only.push(text, [setting.site.clone()]),
+            Some(loopback::Treatment::Admitted) => admitted.push(text, [setting.site.clone()]),
+            None => {}
         }
     }
-    facts.insert(key::ENV_ALGORITHMS_REFUSED, list.fact(settings.gap.as_ref()));
+    facts.insert(key::ENV_LOOPBACK_ONLY, only.fact(settings.gap.as_ref()));
+    facts.insert(key::ENV_LOOPBACK_ADMITTED, admitted.fact(settings.gap.as_ref()));
 }
 
-/// Topology files that the image sets but does not contain. Paths set at launch may be mounted, so they are skipped.
+/// A topology file that the image sets but does not contain. NCCL continues without it.
 fn topology_files(context: &Context<'_>, settings: &Settings, facts: &mut Draft<'_>) {
-    let folder = context.config.map_or("", |config| config.working_directory.as_str());
-    let effective = settings.effective();
     let mut list = SettingList::default();
-    for name in ["NCCL_TOPO_FILE", "NCCL_GRAPH_FILE"] {
-        let setting = effective.get(name).filter(|setting| !matches!(setting.site, Site::Launch { .. }));
-        let Some((setting, value)) = setting.and_then(|setting| Some((setting, setting.value.as_deref()?))) else {
-            continue;
-        };
-        let path = if value.starts_with('/') { value.to_owned() } else { format!("{folder}/{value}") };
-        if !value.is_empty() && context.rootfs.open_raw(path.as_bytes()).is_err() {
-            list.push(format!("{name}={value}"), [setting.site.clone()]);
-        }
+    if let Some((text, site)) = missing_file(context, &settings.effective(), "NCCL_TOPO_FILE") {
+        list.push(text, [site]);
     }
     facts.insert(key::ENV_TOPOLOGY_FILES_MISSING, list.fact(settings.gap.as_ref()));
+}
+
+/// A graph file that the image sets but does not contain. NCCL does not start without it.
+fn graph_file(context: &Context<'_>, effective: &Effective<'_>) -> Option<(String, Site)> {
+    let (text, site) = missing_file(context, effective, "NCCL_GRAPH_FILE")?;
+    Some((format!("{text} (the image does not contain the file)"), site))
+}
+
+/// A variable of the image that names a file which the image does not contain. A path that a job sets may be mounted.
+fn missing_file(context: &Context<'_>, effective: &Effective<'_>, name: &str) -> Option<(String, Site)> {
+    let setting = effective.get(name).filter(|setting| !matches!(setting.site, Site::Launch { .. }))?;
+    let value = setting.value.as_deref().filter(|value| !value.is_empty())?;
+    let folder = context.config.map_or("", |config| config.working_directory.as_str());
+    let path = if value.starts_with('/') { value.to_owned() } else { format!("{folder}/{value}") };
+    context.rootfs.open_raw(path.as_bytes()).is_err().then(|| (format!("{name}={value}"), setting.site.clone()))
 }
 
 /// `NCCL_VERSION` in CUDA's base images is the version of their packages, which may differ from the one that torch

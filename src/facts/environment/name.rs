@@ -21,7 +21,7 @@ impl Family {
         if name.starts_with("NCCL_") {
             return Some(Self::Nccl);
         }
-        if name.starts_with("TORCH_NCCL_") {
+        if name.starts_with("TORCH_NCCL_") || (name.starts_with("TORCH_") && has_torch_row(name)) {
             return Some(Self::Torch);
         }
         OTHERS.iter().find(|prefix| name.starts_with(**prefix)).map(|prefix| Self::Other(prefix))
@@ -94,7 +94,7 @@ impl Readers<'_> {
     pub(super) fn look_up(&self, name: &str) -> Option<Name> {
         let family = Family::of(name)?;
         Some(match family {
-            Family::Nccl if vocabulary::row(&table().torch, name, None).is_some() => self.torch(name, family),
+            Family::Nccl if has_torch_row(name) => self.torch(name, family),
             Family::Nccl => self.nccl(name),
             Family::Torch => self.torch(name, family),
             Family::Other(prefix) => {
@@ -151,6 +151,11 @@ impl Readers<'_> {
         };
         Name { family, state, about: row.map(|row| &row.about), row }
     }
+}
+
+/// Returns true for a variable of PyTorch, whose older ones have NCCL's prefix.
+pub(super) fn has_torch_row(name: &str) -> bool {
+    vocabulary::row(&table().torch, name, None).is_some()
 }
 
 /// State of a name that neither this copy nor any release has.

@@ -165,8 +165,9 @@ fn values_that_cost_and_contradictions() {
             "TORCH_NCCL_ENABLE_MONITORING=0 (a stuck watchdog goes unnoticed)",
         ]
     );
+    assert_eq!(told(&facts, &key::ENV_BAD_VALUES), [""; 0]);
     assert_eq!(
-        told(&facts, &key::ENV_BAD_VALUES),
+        told(&facts, &key::ENV_REFUSED_VALUES),
         ["TORCH_NCCL_NAN_CHECK=on (PyTorch stops with `Invalid value for environment variable`)"]
     );
     assert_eq!(
@@ -206,22 +207,65 @@ fn configuration_files_are_read_as_nccl_does() {
 }
 
 #[test]
-fn algorithms_are_judged_by_what_nccl_would_see() {
+fn values_are_judged_by_what_nccl_would_see() {
     let launch = |value: Option<&str>| Setting {
-        name: "NCCL_ALGO".to_owned(),
+        name: "NCCL_NET".to_owned(),
         value: value.map(ToOwned::to_owned),
-        site: Site::Launch { file: "job.sh".to_owned(), line: Some(3), variable: "NCCL_ALGO".to_owned() },
+        site: Site::Launch { file: "job.sh".to_owned(), line: Some(3), variable: "NCCL_NET".to_owned() },
     };
-    let conf = [("etc/nccl.conf", "NCCL_ALGO=broadcast:tree\n")];
+    let conf = [("etc/nccl.conf", "NCCL_NET=OFI\n")];
+    let none =
+        |value: &str| format!("NCCL_NET={value} (NCCL has only IB and Socket, and the image has no network plugin)");
     for (environment, launch, expected) in [
-        (&[][..], vec![], &["no algorithm is left for Broadcast"][..]),
-        (&[("NCCL_ALGO", "Ring")], vec![], &[]),
-        (&[("NCCL_ALGO", "Ring")], vec![launch(Some("reduce:tree"))], &["no algorithm is left for Reduce"]),
-        (&[("NCCL_ALGO", "Tree")], vec![launch(None)], &[]),
+        (&[][..], vec![], vec![none("OFI")]),
+        (&[("NCCL_NET", "Socket")], vec![], vec![]),
+        (&[("NCCL_NET", "Socket")], vec![launch(Some("gIB"))], vec![none("gIB")]),
+        (&[("NCCL_NET", "gIB")], vec![launch(None)], vec![]),
+        (
+            &[("NCCL_NET", "")],
+            vec![],
+            vec!["NCCL_NET= (no network has an empty name; leave the variable unset)".to_owned()],
+        ),
+        (
+            &[("NCCL_NET", "ib"), ("NCCL_IB_DISABLE", "1")],
+            vec![],
+            vec!["NCCL_NET=ib (NCCL_IB_DISABLE switches this network off)".to_owned()],
+        ),
+        (&[("NCCL_NET", "IB"), ("NCCL_IB_DISABLE", "0")], vec![], vec![]),
     ] {
         let facts = facts_of(&conf, environment, &launch);
-        assert_eq!(told(&facts, &key::ENV_ALGORITHMS_REFUSED), expected, "{environment:?} {launch:?}");
+        assert_eq!(told(&facts, &key::ENV_REFUSED_VALUES), expected, "{environment:?} {launch:?}");
     }
+}
+
+#[test]
+fn a_network_may_be_mounted() {
+    let environment = [("NCCL_NET", "gIB"), ("LD_LIBRARY_PATH", "/usr/local/nvidia/lib64:/usr/local/gib/lib64")];
+    let facts = facts_of(&[], &environment, &[]);
+    let Fact::Unknown(gap) = facts.get(key::ENV_REFUSED_VALUES) else { panic!("a mounted plugin is not known") };
+    assert!(gap.to_string().contains("/usr/local/gib/lib64"), "{gap}");
+}
+
+#[test]
+fn values_of_pytorch_stop_the_job() {
+    let environment = [("TORCH_DISTRIBUTED_DEBUG", "1"), ("TORCH_NCCL_ASYNC_ERROR_HANDLING", "7")];
+    let facts = facts_of(&[], &environment, &[]);
+    assert_eq!(
+        told(&facts, &key::ENV_REFUSED_VALUES),
+        ["TORCH_DISTRIBUTED_DEBUG=1 (1 is not one of OFF, INFO, DETAIL)"]
+    );
+    assert_eq!(told(&facts, &key::ENV_BAD_VALUES), ["TORCH_NCCL_ASYNC_ERROR_HANDLING=7 (7 is not between 0 and 3)"]);
+}
+
+#[test]
+fn lists_of_interfaces_may_leave_only_loopback() {
+    let conf = [("etc/nccl.conf", "NCCL_SOCKET_IFNAME=lo\n")];
+    let facts = facts_of(&conf, &[], &[]);
+    assert_eq!(told(&facts, &key::ENV_LOOPBACK_ONLY), ["NCCL_SOCKET_IFNAME=lo"]);
+    assert_eq!(places(&facts, &key::ENV_LOOPBACK_ONLY), ["/etc/nccl.conf (line 1)"]);
+    let facts = facts_of(&conf, &[("NCCL_SOCKET_IFNAME", "^docker")], &[]);
+    assert_eq!(told(&facts, &key::ENV_LOOPBACK_ONLY), [""; 0]);
+    assert_eq!(told(&facts, &key::ENV_LOOPBACK_ADMITTED), ["NCCL_SOCKET_IFNAME=^docker"]);
 }
 
 #[test]
@@ -234,7 +278,12 @@ fn topology_files_are_in_the_image_or_not() {
     assert_eq!(missing(&[("NCCL_TOPO_FILE", "opt/topo.xml")], &[]), [""; 0]);
     assert_eq!(
         missing(&[("NCCL_TOPO_FILE", "/mnt/topo.xml"), ("NCCL_GRAPH_FILE", "graph.xml")], &[]),
-        ["NCCL_TOPO_FILE=/mnt/topo.xml", "NCCL_GRAPH_FILE=graph.xml"]
+        ["NCCL_TOPO_FILE=/mnt/topo.xml"]
+    );
+    let facts = facts_of(&files, &[("NCCL_GRAPH_FILE", "graph.xml")], &[]);
+    assert_eq!(
+        told(&facts, &key::ENV_REFUSED_VALUES),
+        ["NCCL_GRAPH_FILE=graph.xml (the image does not contain the file)"]
     );
     let site = Site::Launch { file: "job.sh".to_owned(), line: Some(3), variable: "NCCL_TOPO_FILE".to_owned() };
     let given = Setting { name: "NCCL_TOPO_FILE".to_owned(), value: Some("/mnt/topo.xml".to_owned()), site };

@@ -27,13 +27,27 @@ pub(super) struct VariableTable {
     /// Prefixes of names that only plugins and nccl-tests read.
     pub(super) plugins: Vec<String>,
     /// Distances between devices, in the only spelling that NCCL accepts.
-    pub(super) levels: Vec<String>,
+    pub(super) levels: Vec<PathLevel>,
     /// Names that no release has read, with the name that was meant.
     pub(super) mistaken: BTreeMap<String, String>,
     /// PyTorch's variables.
     pub(super) torch: Vec<VariableRow>,
     /// Variables of families without a complete list of names.
     pub(super) others: BTreeMap<String, VariableUse>,
+}
+
+/// A path level, and the first release that knows it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PathLevel {
+    pub(super) name: String,
+    since: String,
+}
+
+impl PathLevel {
+    pub(super) fn is_known_to(&self, version: &Version) -> bool {
+        Version::parse(&self.since).is_some_and(|since| *version >= since)
+    }
 }
 
 /// A variable and the releases that read it.
@@ -61,6 +75,9 @@ pub(super) struct VariableUse {
     /// True when the words are case-sensitive.
     #[serde(default)]
     pub(super) exact: bool,
+    /// True when the job stops at a value that is not one of them.
+    #[serde(default)]
+    pub(super) stops: bool,
     /// Smallest and largest number.
     pub(super) range: Option<(i64, i64)>,
     /// The default value.
@@ -74,17 +91,33 @@ pub(super) struct VariableUse {
 
 /// Formats of values; the table explains each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum Reads {
     Number,
     Flag,
+    One,
+    Threads,
     Word,
+    Prefix,
     Words,
     Level,
     Switch,
     Integer,
+    Algorithms,
+    Protocols,
+    Interfaces,
+    Devices,
+    NetDevices,
+    CtaPolicy,
     #[default]
     Text,
+}
+
+impl Reads {
+    /// Returns true where an empty value is not the same as an unset one.
+    pub(super) const fn sees_empty(self) -> bool {
+        matches!(self, Self::Switch | Self::Integer | Self::Algorithms | Self::Protocols)
+    }
 }
 
 /// The cost of setting a variable.
@@ -192,7 +225,7 @@ mod tests {
             for bound in std::iter::once(&row.since).chain(&row.until) {
                 assert!(Version::parse(bound).is_some(), "{}: {bound}", row.name);
             }
-            let needs_words = matches!(row.about.reads, Reads::Word | Reads::Words);
+            let needs_words = matches!(row.about.reads, Reads::Word | Reads::Prefix | Reads::Words);
             assert_eq!(needs_words, !row.about.of.is_empty(), "{}", row.name);
         }
         let costs = table.nccl.iter().chain(&table.torch).map(|row| &row.about).chain(table.others.values());

@@ -20,7 +20,9 @@ fn facts() -> Facts {
     let mut facts = Facts::default();
     facts.insert(key::TORCH_VERSION, Fact::seen(Version::parse("2.5.1").unwrap(), []));
     let debug = BTreeMap::from([("NCCL_DEBUG".to_owned(), "INFO".to_owned())]);
-    facts.insert(key::IMAGE_ENV, Fact::seen(debug, [Site::Config("Env NCCL_DEBUG".to_owned())]));
+    let site = Site::Config("Env NCCL_DEBUG".to_owned());
+    facts.insert(key::IMAGE_ENV, Fact::seen(debug.clone(), [site.clone()]));
+    facts.insert(key::ENV_EFFECTIVE, Fact::seen(debug, [site]));
     facts.insert(key::RDMA_VERBS, Fact::Unknown(Gap::new("the layer is cut off")));
     facts
 }

@@ -102,6 +102,7 @@ impl Evidence {
         let wanted = |site: &&Site| match (&self.entry, site) {
             (Some(entry), Site::Config(key)) => key.rsplit(' ').next() == Some(entry),
             (Some(entry), Site::Launch { variable, .. }) => variable == entry,
+            (Some(entry), Site::File { within: Some(within), .. }) => within.rsplit(' ').next() == Some(entry),
             (Some(_), Site::File { .. } | Site::Probe(_)) => false,
             (None, _) => true,
         };

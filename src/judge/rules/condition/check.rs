@@ -5,8 +5,8 @@ use cel::common::ast::operators as op;
 use cel::common::ast::{CallExpr, ComprehensionExpr, Expr, IdedExpr, LiteralValue};
 use regex::Regex;
 
-use crate::facts::is_shown;
-use crate::facts::key::{IMAGE_ENV, KEYS};
+use crate::facts::key::{ENV_EFFECTIVE, IMAGE_ENV, KEYS};
+use crate::facts::{is_judged, is_shown};
 use crate::model::{Version, suggestion};
 
 use super::ConditionError;
@@ -85,8 +85,10 @@ impl Checker<'_> {
             Some(kind) => (kind, 0),
             None => match fact(root, &parts) {
                 Some((key, own)) => {
-                    if let (true, Some(name)) = (*key == *IMAGE_ENV, parts.get(own)) {
-                        self.shown(expression, name)?;
+                    match parts.get(own) {
+                        Some(name) if *key == *IMAGE_ENV => self.shown(expression, name)?,
+                        Some(name) if *key == *ENV_EFFECTIVE => self.effective(expression, name)?,
+                        _ => {}
                     }
                     (ValueKind::of(key), own)
                 }
@@ -115,6 +117,15 @@ impl Checker<'_> {
         );
         let help = Some(format!("test whether it is set: '{name}' in image.other_env"));
         Err(ConditionError { help, ..self.wrong(expression, what) })
+    }
+
+    /// Refuses variables that the effective settings never hold: a condition would take them for unset.
+    fn effective(&self, expression: &IdedExpr, name: &str) -> Result<(), ConditionError> {
+        if is_judged(name) {
+            return Ok(());
+        }
+        let what = format!("{} holds the variables of NCCL and PyTorch only, not {name}", ENV_EFFECTIVE.name);
+        Err(ConditionError { help: Some(format!("use image.env.{name}")), ..self.wrong(expression, what) })
     }
 
     /// Like [`Self::shown`], for a quoted name. A computed name cannot be checked before evaluation, so it is refused.

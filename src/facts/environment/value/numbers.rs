@@ -1,0 +1,186 @@
+//! Numbers and booleans: NCCL's (`src/misc/param.cc`) and PyTorch's (`torch/csrc/distributed/c10d/Utils.hpp`).
+
+use crate::model::Version;
+
+use super::super::super::settings::{CNumber, strtoll};
+use super::Misreading;
+
+const STOPS: &str = "PyTorch stops with `Invalid value for environment variable`";
+
+/// A number, and the range outside which NCCL clamps, ignores or rejects it.
+pub(super) fn number(value: &str, range: Option<(i64, i64)>) -> Option<Misreading> {
+    unlike(value).map(Misreading::ignored).or_else(|| {
+        let (number, (least, most)) = (strtoll(value).number?, range?);
+        let what = || Misreading::ignored(format!("{number} is not between {least} and {most}"));
+        (!(least..=most).contains(&number)).then(what)
+    })
+}
+
+/// What strtoll makes of a value that is not plainly a number.
+fn unlike(value: &str) -> Option<String> {
+    match strtoll(value) {
+        CNumber { number: None, .. } => Some("it does not fit in 64 bits, so NCCL uses its default".to_owned()),
+        CNumber { digits: "", .. } => Some("it is not a number, so NCCL reads 0".to_owned()),
+        CNumber { number: Some(number), rest, .. } if !rest.trim().is_empty() => {
+            Some(format!("NCCL reads it as {number} and ignores '{rest}'"))
+        }
+        CNumber { number: Some(number), octal: true, .. } => {
+            Some(format!("NCCL reads it as {number}: a number with a leading 0 is octal"))
+        }
+        CNumber { .. } => None,
+    }
+}
+
+/// A switch that only the number 1 turns on (`ncclGetLevel` in `src/graph/paths.cc`).
+pub(super) fn one(value: &str) -> Option<Misreading> {
+    unlike(value).map(Misreading::ignored).or_else(|| {
+        let number = strtoll(value).number?;
+        let what = || Misreading::ignored(format!("it has no effect: only 1 does, and NCCL reads {number}"));
+        (!(0..=1).contains(&number)).then(what)
+    })
+}
+
+/// Threads of a block (`getNthreads` in `src/graph/tuning.cc`): multiples of a warp; 0 and less mean the default.
+pub(super) fn threads(value: &str, range: Option<(i64, i64)>) -> Option<Misreading> {
+    const WARP: i64 = 32;
+    unlike(value).map(Misreading::ignored).or_else(|| {
+        let (number, (least, most)) = (strtoll(value).number?, range?);
+        let is_fit = number <= 0 || (number % WARP == 0 && (least..=most).contains(&number));
+        let what = || format!("{number} is not a multiple of {WARP} between {least} and {most}");
+        (!is_fit).then(|| Misreading::ignored(what()))
+    })
+}
+
+/// PyTorch's booleans are words since 2.2; before, only the numbers 0 and 1.
+pub(super) fn switch(value: &str, version: &Version) -> Option<Misreading> {
+    let has_words = Version::parse("2.2").is_some_and(|first| *version >= first);
+    let is_read =
+        if has_words { truth(value).is_some() } else { stoi(value).is_some_and(|number| (0..=1).contains(&number)) };
+    (!is_read).then(|| Misreading::stops(STOPS))
+}
+
+/// The number of one of PyTorch's words for a boolean.
+pub(super) fn truth(value: &str) -> Option<i64> {
+    match value.to_ascii_lowercase().as_str() {
+        "y" | "yes" | "1" | "t" | "true" => Some(1),
+        "n" | "no" | "0" | "f" | "false" => Some(0),
+        _ => None,
+    }
+}
+
+/// An integer of PyTorch, and the values that have a meaning.
+pub(super) fn integer(value: &str, range: Option<(i64, i64)>) -> Option<Misreading> {
+    let Some(number) = stoi(value) else { return Some(Misreading::stops(STOPS)) };
+    let (least, most) = range?;
+    let what = || Misreading::ignored(format!("{number} is not between {least} and {most}"));
+    (!(least..=most).contains(&i64::from(number))).then(what)
+}
+
+/// C++'s `std::stoi`: a decimal number and an ignored rest.
+fn stoi(value: &str) -> Option<i32> {
+    let text = value.trim_start();
+    let length = text
+        .bytes()
+        .enumerate()
+        .take_while(|(index, b)| b.is_ascii_digit() || (*index == 0 && matches!(b, b'-' | b'+')))
+        .count();
+    text.get(..length)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_integer_is_what_stoi_reads() {
+        for (value, number) in [
+            ("600s", Some(600)),
+            (" 7", Some(7)),
+            ("-5", Some(-5)),
+            ("+5", Some(5)),
+            ("1-2", Some(1)),
+            ("--1", None),
+            ("s600", None),
+            ("", None),
+            ("2147483647", Some(i32::MAX)),
+            ("2147483648", None),
+        ] {
+            assert_eq!(stoi(value), number, "{value}");
+        }
+    }
+
+    #[test]
+    fn integers_outside_their_meanings_do_not_stop_the_job() {
+        assert_eq!(integer("3", Some((0, 3))), None);
+        let four = integer("4", Some((0, 3))).unwrap();
+        assert_eq!((four.what.as_str(), four.stops), ("4 is not between 0 and 3", false));
+        assert!(integer("true", Some((0, 3))).unwrap().stops);
+    }
+
+    #[test]
+    fn only_one_switches_on() {
+        for (value, what) in [
+            ("0", None),
+            ("1", None),
+            ("0x1", None),
+            ("2", Some("it has no effect: only 1 does, and NCCL reads 2")),
+            ("-1", Some("it has no effect: only 1 does, and NCCL reads -1")),
+            ("true", Some("it is not a number, so NCCL reads 0")),
+            ("1x", Some("NCCL reads it as 1 and ignores 'x'")),
+        ] {
+            assert_eq!(one(value).map(|found| found.what).as_deref(), what, "{value}");
+        }
+    }
+
+    #[test]
+    fn threads_are_whole_warps() {
+        for (value, is_fit) in [
+            ("64", true),
+            ("512", true),
+            ("0", true),
+            ("-2", true),
+            ("32", false),
+            ("100", false),
+            ("544", false),
+            ("x", false),
+        ] {
+            assert_eq!(threads(value, Some((64, 512))).is_none(), is_fit, "{value}");
+        }
+    }
+
+    #[test]
+    fn ranges_hold_their_ends() {
+        for (value, range, expected) in [
+            ("4", Some((4, 8)), None),
+            ("8", Some((4, 8)), None),
+            ("3", Some((4, 8)), Some("3 is not between 4 and 8")),
+            ("9", Some((4, 8)), Some("9 is not between 4 and 8")),
+            ("9", None, None),
+            ("5 ", Some((4, 8)), None),
+            ("0x", None, Some("NCCL reads it as 0 and ignores 'x'")),
+        ] {
+            assert_eq!(number(value, range).map(|found| found.what).as_deref(), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn switches_are_words_since_2_2_and_numbers_before() {
+        for (value, before, since) in [
+            ("0", true, true),
+            ("1", true, true),
+            ("2", false, false),
+            ("-1", false, false),
+            ("01", true, false),
+            ("YES", false, true),
+            ("n", false, true),
+            ("on", false, false),
+            ("", false, false),
+        ] {
+            for (version, is_good) in [("2.1.2", before), ("2.2", since), ("2.10", since)] {
+                let found = switch(value, &Version::parse(version).unwrap());
+                assert_eq!(found.is_none(), is_good, "{value} for {version}");
+                assert!(found.is_none_or(|found| found.stops), "{value} for {version}");
+            }
+        }
+    }
+}
