@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use crate::document::shipped;
-use crate::model::{AmbiguousForm, Fact, Site};
+use crate::model::{AmbiguousForm, Fact, ImageConfig, Site};
 use crate::rootfs::ImageAmbiguity;
 
 use super::key::definitions;
@@ -29,6 +29,9 @@ pub(super) static PRODUCER: Producer = Producer {
 struct FormRow {
     form: AmbiguousForm,
     what: String,
+    /// True if engines only disagree about who may use the file.
+    #[serde(default)]
+    permissions: bool,
     readings: Vec<Reading>,
     #[expect(dead_code, reason = "for people who verify the table")]
     source: String,
@@ -52,6 +55,8 @@ enum Effect {
     Refused,
     /// Engines give the path different contents.
     Differs,
+    /// Engines give the path different permissions, which do not matter to root.
+    Permissions,
     /// Engines agree; only other programs differ.
     Agrees,
 }
@@ -72,7 +77,8 @@ static TABLE: LazyLock<BTreeMap<AmbiguousForm, FormRow>> = LazyLock::new(|| {
 
 fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     let all = &context.rootfs.ambiguities;
-    let (deciding, others): (Vec<_>, Vec<_>) = all.listed.iter().partition(|ambiguity| decides(ambiguity));
+    let is_root = context.config.is_none_or(runs_as_root);
+    let (deciding, others): (Vec<_>, Vec<_>) = all.listed.iter().partition(|ambiguity| decides(ambiguity, is_root));
     // An ambiguity that was counted but not kept may concern any path.
     let deciding = fact(&deciding, all.more);
     let others = fact(&others, 0);
@@ -80,11 +86,18 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     facts.insert(key::IMAGE_OTHER_AMBIGUITIES, others);
 }
 
+/// Returns true if the container's user is known to be root.
+fn runs_as_root(config: &ImageConfig) -> bool {
+    let user = config.user.split(':').next().unwrap_or_default();
+    config.unknown.user.is_none() && matches!(user, "" | "0" | "root")
+}
+
 /// Returns true if a verdict can depend on an ambiguity.
-fn decides(ambiguity: &ImageAmbiguity) -> bool {
+fn decides(ambiguity: &ImageAmbiguity, is_root: bool) -> bool {
     match TABLE.get(&ambiguity.form).map_or(Effect::Differs, FormRow::effect) {
         Effect::Refused => true,
         Effect::Differs => ambiguity.is_read,
+        Effect::Permissions => ambiguity.is_read && !is_root,
         Effect::Agrees => false,
     }
 }
@@ -124,6 +137,8 @@ impl FormRow {
         let by_engines = self.readings.iter().filter(runs);
         if by_engines.clone().any(|reading| reading.refuses && reading.is_by(FOLLOWED)) {
             Effect::Refused
+        } else if self.permissions {
+            Effect::Permissions
         } else if by_engines.count() > 1 {
             Effect::Differs
         } else {
@@ -149,6 +164,8 @@ impl Reading {
 
 #[cfg(test)]
 mod tests {
+    use crate::model::Gap;
+
     use super::*;
 
     #[test]
@@ -166,8 +183,8 @@ mod tests {
 
     #[test]
     fn an_error_is_what_can_change_a_verdict() {
-        let is_error =
-            |form, is_read| decides(&ImageAmbiguity { form, layer: None, offset: None, path: None, is_read });
+        let ambiguity = |form, is_read| ImageAmbiguity { form, layer: None, offset: None, path: None, is_read };
+        let is_error = |form, is_read| decides(&ambiguity(form, is_read), true);
         for (form, read, unread) in [
             (AmbiguousForm::UnknownTypeFlag, true, true),
             (AmbiguousForm::NameOutsideRoot, true, true),
@@ -178,6 +195,20 @@ mod tests {
         ] {
             assert_eq!((is_error(form, true), is_error(form, false)), (read, unread), "{form:?}");
         }
+        for form in [AmbiguousForm::UndescribedDirectory, AmbiguousForm::HardLinkMode] {
+            let is_error = |is_read, is_root| decides(&ambiguity(form, is_read), is_root);
+            assert_eq!((is_error(true, false), is_error(true, true), is_error(false, false)), (true, false, false));
+        }
+    }
+
+    #[test]
+    fn an_unknown_user_may_be_another_than_root() {
+        let is_root = |user: &str| runs_as_root(&ImageConfig { user: user.to_owned(), ..ImageConfig::default() });
+        assert!(["", "0", "root", "0:100", "root:staff"].into_iter().all(is_root));
+        assert!(!["1000", "app", "1000:0"].into_iter().any(is_root));
+        let mut config = ImageConfig::default();
+        config.unknown.user = Some(Gap::new("not declared"));
+        assert!(!runs_as_root(&config));
     }
 
     #[test]

@@ -41,24 +41,50 @@ forms! {
     PaxGlobalRecord "pax-global-record",
     /// A PAX global header, which some engines take for a member.
     PaxGlobal "pax-global",
+    /// A PAX global header with the name of another one, or of a member.
+    PaxGlobalTwice "pax-global-twice",
+    /// A PAX global header with a record that engines cannot parse.
+    PaxGlobalMalformed "pax-global-malformed",
     /// A type flag that engines do not unpack.
     UnknownTypeFlag "unknown-type-flag",
     /// A sparse file in the old GNU format.
     GnuSparse "gnu-sparse",
     /// A name that leads out of the root.
     NameOutsideRoot "name-outside-root",
+    /// A component of a name that is longer than Linux allows.
+    NameTooLong "name-too-long",
+    /// The root as something else than a directory.
+    RootAsFile "root-as-file",
+    /// The root as something else than a directory, by a name such as `/` or `..`.
+    RootReplaced "root-replaced",
+    /// A device number that does not fit in 32 bits.
+    DeviceNumber "device-number",
     /// A character device with the number 0:0, which overlayfs takes for a whiteout.
     WhiteoutDevice "whiteout-device",
     /// An extended attribute that controls overlayfs.
     OverlayAttribute "overlay-attribute",
     /// The same path twice.
     DuplicatePath "duplicate-path",
+    /// A directory whose place a symbolic link takes that leads nowhere.
+    LinkReplacesDirectory "link-replaces-directory",
     /// An entry below a file of the same layer.
     EntryBelowFile "entry-below-file",
+    /// An entry below a symbolic link of the same layer to something that the layer does not have.
+    EntryBelowMissingTarget "entry-below-missing-target",
+    /// An entry below a symbolic link of the same layer whose target leads out of the root.
+    EntryBelowLinkOut "entry-below-link-out",
+    /// An entry below symbolic links of the same layer that lead in a circle.
+    EntryBelowLinkLoop "entry-below-link-loop",
+    /// An entry below a directory of a lower layer, for which this layer has no entry.
+    UndescribedDirectory "undescribed-directory",
     /// An extended attribute that controls overlayfs mounted by an ordinary user.
     UserOverlayAttribute "user-overlay-attribute",
-    /// An extended attribute without a namespace that Linux knows.
+    /// An extended attribute that Linux does not know.
     UnknownAttribute "unknown-attribute",
+    /// An extended attribute that Linux refuses.
+    RefusedAttribute "refused-attribute",
+    /// A user's attribute of something that has no such attributes.
+    AttributeOfSpecial "attribute-of-special",
     /// A whiteout of a path that the same layer wrote before.
     WhiteoutAfterEntry "whiteout-after-entry",
     /// An entry below a path that the same layer whites out before.
@@ -71,6 +97,12 @@ forms! {
     WhiteoutWithoutName "whiteout-without-name",
     /// A hard link to a file that the same layer has not written before.
     HardLinkOutsideLayer "hard-link-outside-layer",
+    /// A hard link to a directory of the same layer.
+    HardLinkToDirectory "hard-link-to-directory",
+    /// A hard link to what a whiteout of the same layer hides.
+    HardLinkToWhiteout "hard-link-to-whiteout",
+    /// A hard link with another mode than its file.
+    HardLinkMode "hard-link-mode",
     /// An entry below a link of a lower layer, which becomes a directory.
     EntryBelowLowerLink "entry-below-lower-link",
     /// The layer's tar and its table of contents differ.

@@ -1,12 +1,15 @@
-//! Applies layers on top of each other (OCI image-spec, `layer.md`).
+//! Unpacks layers and merges them as Docker, containerd and Podman do: each layer goes into an empty folder of its own,
+//! where it can use nothing of lower layers (OCI image-spec, `layer.md`), and overlayfs lays it over them.
 
-use std::collections::BTreeMap;
+mod merge;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
-use crate::layer::scan::{LayerScan, is_read_by_name};
-use crate::model::{AmbiguousForm, Entry, EntryKind, ImagePath, Limits};
+use crate::layer::scan::LayerScan;
+use crate::model::{Entry, EntryKind, ImagePath, Limits};
 
-use super::{ImageAmbiguities, ImageAmbiguity, LayerFindings, LayerTrace, NodeId, ROOT, RootFs, TreeNode, What};
+use super::{ImageAmbiguities, LayerFindings, LayerTrace, NodeId, RootFs, TreeNode, What};
 
 /// `layer.md`, "Whiteouts".
 const WHITEOUT: &[u8] = b".wh.";
@@ -18,28 +21,52 @@ const OPAQUE: &[u8] = b".wh..wh..opq";
 const AUFS: &[u8] = b".wh..wh.";
 
 /// The mode of a directory that no layer describes but a path contains.
-const IMPLICIT_DIRECTORY: u32 = 0o755;
+const IMPLIED_DIRECTORY: u32 = 0o755;
 
 /// A directory, with its path.
 type Parent = (ImagePath, NodeId);
 
-/// The symlinks of a layer, with their targets.
-type OwnLinks<'a> = BTreeMap<&'a ImagePath, &'a [u8]>;
-
-/// A symlink of a lower layer that became a directory.
-#[derive(Debug)]
-pub(super) struct ReplacedLink {
+/// The folder into which a layer is unpacked.
+struct OwnFolder {
     layer: u32,
-    path: ImagePath,
-    target: ImagePath,
+    root: NodeId,
+    /// True if the layer has an entry for the root.
+    has_root: bool,
+    /// The directories that do more than hold their entries.
+    marks: BTreeMap<NodeId, Marks>,
+    /// The directory of the last entry.
+    last: Option<Parent>,
+}
+
+/// What a directory of a layer does to the lower one of its path.
+#[derive(Debug, Default)]
+struct Marks {
+    /// The names that whiteouts hide.
+    hidden: BTreeSet<Box<[u8]>>,
+    /// True if it hides all names.
+    is_opaque: bool,
+    /// True if it was made for an entry below it.
+    is_implied: bool,
+    /// True if an entry described it after that.
+    is_described: bool,
+}
+
+impl OwnFolder {
+    fn marks(&mut self, directory: NodeId) -> &mut Marks {
+        self.marks.entry(directory).or_default()
+    }
+
+    /// Returns true if a whiteout of this layer hides a name.
+    fn hides(&self, directory: NodeId, name: &[u8]) -> bool {
+        self.marks.get(&directory).is_some_and(|marks| marks.hidden.contains(name))
+    }
 }
 
 impl RootFs {
     /// Folds layers, lowest first.
     pub fn fold(layers: Vec<Arc<LayerScan>>, limits: &Limits) -> Self {
-        let root = TreeNode { mode: IMPLICIT_DIRECTORY, layer: 0, what: What::Directory(Box::default()) };
         let mut rootfs = Self {
-            nodes: vec![root],
+            nodes: Vec::new(),
             layers: Vec::new(),
             read: OnceLock::new(),
             symlink_limit: limits.symlinks,
@@ -47,204 +74,170 @@ impl RootFs {
             unknown: None,
             notes: Vec::new(),
             ambiguities: ImageAmbiguities::of(&layers),
-            replaced_links: Vec::new(),
         };
+        rootfs.push_directory(0);
+        let mut conflicts = Vec::new();
         for (index, layer) in (0..).zip(layers) {
-            // Whiteouts apply to lower layers only, whatever their position in the layer, so process all of them first.
-            if layer.entries.iter().any(is_marker) {
-                rootfs.white_out_all(&layer.entries, index);
-            }
-            let mut last = None;
-            let layer = each(layer, |entry, number| {
-                if !is_marker(entry) {
-                    rootfs.apply(entry, index, number, &mut last);
-                }
-            });
+            let root = rootfs.push_directory(index);
+            let mut own = OwnFolder { layer: index, root, has_root: false, marks: BTreeMap::new(), last: None };
+            let layer = each(layer, |entry, number| rootfs.unpack(entry, number, &mut own));
             rootfs.layers.push(layer);
+            rootfs.merge(own, &mut conflicts);
         }
-        rootfs.note_replaced_links();
+        rootfs.note_conflicts(conflicts);
         rootfs
     }
 
-    /// Applies the whiteouts of a layer.
-    fn white_out_all(&mut self, entries: &[Entry], layer: u32) {
-        let directories = (0..).zip(entries).filter(|(_, entry)| entry.kind == EntryKind::Directory);
-        let directories: BTreeMap<&ImagePath, usize> = directories.map(|(place, entry)| (&entry.path, place)).collect();
-        let mut links = OwnLinks::new();
-        let mut made = Vec::new();
-        for (place, entry) in (0..).zip(entries) {
-            if let EntryKind::Symlink(target) = &entry.kind {
-                links.insert(&entry.path, target);
-            }
-            // Engines replace the whiteout of a directory by one that follows it, which merges with the lower one.
-            let is_replaced =
-                || hidden(entry).and_then(|path| directories.get(&path)).is_some_and(|later| *later > place);
-            if is_marker(entry) && !is_replaced() {
-                made.extend(self.white_out(entry, &links, layer));
-            }
+    /// Unpacks an entry into the folder of its layer. `number` is the index of the entry in the layer, if it has
+    /// findings.
+    fn unpack(&mut self, entry: &Entry, number: Option<usize>, own: &mut OwnFolder) {
+        if is_marker(entry) {
+            return self.white_out(entry, own);
         }
-        // Last, since a directory of this layer is hidden by none of its whiteouts.
-        for path in made {
-            self.make_directory(&path, layer);
-        }
-    }
-
-    /// Hides what a whiteout names. `links` are the links of its own layer before it. Returns the directory of the whiteout,
-    /// which engines make in the layer.
-    fn white_out(&mut self, entry: &Entry, links: &OwnLinks<'_>, layer: u32) -> Option<ImagePath> {
-        let name = entry.path.file_name();
-        let hidden = name.strip_prefix(WHITEOUT)?;
-        let parent = follow_own(&entry.path.parent(), links, self.symlink_limit);
-        // Anything else on the way, such as a lower link, becomes a directory of this layer; there are no lower entries
-        // in it, and a link's target stays untouched.
-        let Some(directory) = self.lower_directory(&parent) else { return Some(parent) };
-        // The root of a container is the one directory that no layer can hide.
-        if name == OPAQUE && directory == ROOT {
-            return None;
-        }
-        let What::Directory(children) = &mut self.node_mut(directory).what else { return None };
-        if name == OPAQUE {
-            children.clear();
-        } else if !name.starts_with(AUFS) {
-            if matches!(hidden, b"" | b"." | b"..") {
-                self.notes.push(format!("layer {}: the whiteout {} names nothing", layer + 1, entry.path));
-            } else {
-                children.remove(hidden);
-            }
-        }
-        Some(parent)
-    }
-
-    /// The directory at this path, without following links.
-    fn lower_directory(&self, path: &ImagePath) -> Option<NodeId> {
-        let directory = path.components().try_fold(ROOT, |here, name| self.child(here, name))?;
-        matches!(self.node(directory).what, What::Directory(_)).then_some(directory)
-    }
-
-    /// Reports links of lower layers that became directories: some engines write through them.
-    fn note_replaced_links(&mut self) {
-        let replaced = std::mem::take(&mut self.replaced_links);
-        for ReplacedLink { layer, path, target } in replaced {
-            let concerns = |read: &ImagePath| read.starts_with(&path) || read.starts_with(&target);
-            let is_read = is_read_by_name(&path) || self.read_files().any(|(read, _)| concerns(read));
-            let form = AmbiguousForm::EntryBelowLowerLink;
-            let ambiguity =
-                ImageAmbiguity { form, layer: Some(layer as usize), offset: None, path: Some(path), is_read };
-            self.ambiguities.listed.push(ambiguity);
-        }
-    }
-
-    /// `number` is the index of the entry in its layer, if it has findings.
-    fn apply(&mut self, entry: &Entry, layer: u32, number: Option<usize>, last: &mut Option<Parent>) {
         if entry.path.is_root() {
             if entry.kind == EntryKind::Directory {
-                self.node_mut(ROOT).mode = entry.mode;
+                self.node_mut(own.root).mode = entry.mode;
+                own.has_root = true;
             }
             return;
         }
         let what = match &entry.kind {
-            EntryKind::Hardlink(target) => return self.link(entry, target, layer, last),
+            EntryKind::Hardlink(target) => return self.link(entry, target, own),
             EntryKind::File => What::File { size: entry.size, entry: number },
-            EntryKind::Directory => What::Directory(Box::default()),
+            EntryKind::Directory => return self.describe_directory(entry, own),
             EntryKind::Symlink(target) => What::Symlink(target.clone()),
             EntryKind::CharDevice(..) | EntryKind::BlockDevice(..) | EntryKind::Fifo => {
                 What::Special(Box::new(entry.kind.clone()))
             }
         };
-        let parent = self.parent(entry, layer, last);
-        let existing = self.child(parent, entry.path.file_name());
-        if let (What::Directory(_), Some(existing)) = (&what, existing)
-            && matches!(self.node(existing).what, What::Directory(_))
-        {
-            // A directory over a directory changes its attributes and keeps its children.
-            let node = self.node_mut(existing);
-            node.mode = entry.mode;
-            node.layer = layer;
-            return;
-        }
-        let id = self.push(TreeNode { mode: entry.mode, layer, what });
+        let parent = self.parent(entry, own);
+        let id = self.push(TreeNode { mode: entry.mode, layer: own.layer, what });
         self.name(parent, entry.path.file_name(), id);
     }
 
-    /// Adds a hard link. The target is resolved in the merged tree, because it may be in a lower layer.
-    fn link(&mut self, entry: &Entry, target: &ImagePath, layer: u32, last: &mut Option<Parent>) {
-        let found = self.resolve(&target.parent()).ok().and_then(|(_, dir)| self.child(dir, target.file_name()));
-        let Some(id) = found.filter(|&id| !matches!(self.node(id).what, What::Directory(_))) else {
-            let (number, path) = (layer + 1, &entry.path);
-            self.notes.push(format!("layer {number}: {path} is a hard link to {target}, which does not exist"));
+    /// Marks the directory of a whiteout, which is made if the layer has none: whatever lower layers have there, a link
+    /// for example, this directory replaces it.
+    fn white_out(&mut self, entry: &Entry, own: &mut OwnFolder) {
+        let directory = self.parent(entry, own);
+        let name = entry.path.file_name();
+        let hidden = name.strip_prefix(WHITEOUT).unwrap_or_default();
+        if name == OPAQUE {
+            own.marks(directory).is_opaque = true;
+        } else if matches!(hidden, b"" | b"." | b"..") {
+            self.notes.push(format!("layer {}: the whiteout {} names nothing", own.layer + 1, entry.path));
+        } else if !name.starts_with(AUFS) {
+            own.marks(directory).hidden.insert(hidden.into());
+        }
+    }
+
+    /// Adds a directory. One that the layer has already gets the entry's attributes and keeps its contents. One that
+    /// replaces a whiteout does not hide what lower layers have there.
+    fn describe_directory(&mut self, entry: &Entry, own: &mut OwnFolder) {
+        let (parent, name) = (self.parent(entry, own), entry.path.file_name());
+        if let Some(existing) = self.child(parent, name).filter(|&id| self.children(id).is_some()) {
+            let node = self.node_mut(existing);
+            node.mode = entry.mode;
+            if let Some(marks) = own.marks.get_mut(&existing) {
+                marks.is_described = true;
+            }
             return;
-        };
-        let parent = self.parent(entry, layer, last);
-        self.name(parent, entry.path.file_name(), id);
+        }
+        if let Some(marks) = own.marks.get_mut(&parent) {
+            marks.hidden.remove(name);
+        }
+        let id = self.push_directory(own.layer);
+        self.node_mut(id).mode = entry.mode;
+        self.name(parent, name, id);
+    }
+
+    /// Adds a hard link, which gives its file the entry's mode. Engines refuse a target that only lower layers have,
+    /// except umoci, which links to it; a link to a whiteout is one.
+    fn link(&mut self, entry: &Entry, target: &ImagePath, own: &mut OwnFolder) {
+        let folder = self.follow_from(own.root, target.parent().as_bytes()).ok().map(|(_, folder)| folder);
+        let found = folder.and_then(|folder| self.file_named(folder, target.file_name()));
+        if let Some(id) = found {
+            let node = self.node_mut(id);
+            if !matches!(node.what, What::Symlink(_)) {
+                node.mode = entry.mode;
+            }
+        }
+        let lower =
+            || self.resolve(&target.parent()).ok().and_then(|(_, lower)| self.file_named(lower, target.file_name()));
+        if found.is_none() && folder.is_some_and(|folder| own.hides(folder, target.file_name())) {
+            let parent = self.parent(entry, own);
+            own.marks(parent).hidden.insert(entry.path.file_name().into());
+        } else if let Some(id) = found.or_else(lower) {
+            let parent = self.parent(entry, own);
+            self.name(parent, entry.path.file_name(), id);
+        } else {
+            let (number, path) = (own.layer + 1, &entry.path);
+            self.notes.push(format!("layer {number}: {path} is a hard link to {target}, which does not exist"));
+        }
+    }
+
+    /// What has this name in a directory, if it is no directory itself.
+    fn file_named(&self, directory: NodeId, name: &[u8]) -> Option<NodeId> {
+        self.child(directory, name).filter(|&id| self.children(id).is_none())
     }
 
     /// The directory of an entry. Consecutive entries often share it, so the last one is cached. Entries added to it
     /// cannot change the path to it, as long as that path has no symlink.
-    fn parent(&mut self, entry: &Entry, layer: u32, last: &mut Option<Parent>) -> NodeId {
-        if let Some((_, id)) = last.as_ref().filter(|(known, _)| known.is_parent_of(&entry.path)) {
+    fn parent(&mut self, entry: &Entry, own: &mut OwnFolder) -> NodeId {
+        if let Some((_, id)) = own.last.as_ref().filter(|(known, _)| known.is_parent_of(&entry.path)) {
             return *id;
         }
         let path = entry.path.parent();
-        let (id, links) = self.make_directory(&path, layer);
-        *last = (links == 0).then_some((path, id));
+        let (id, links) = self.make_directory(&path, own);
+        own.last = (links == 0).then_some((path, id));
         id
     }
 
-    /// The directory at this path, created if missing. Symlinks of the same layer are followed inside the root, even to
-    /// places that do not exist yet. Any other entry on the path, such as a symlink of a lower layer, is replaced: Docker,
-    /// containerd and Podman unpack each layer into a folder that does not have the lower ones. Also returns the number
-    /// of followed links.
-    fn make_directory(&mut self, path: &ImagePath, layer: u32) -> (NodeId, usize) {
+    /// The directory at this path of the layer's folder, created if missing. Symlinks are followed inside the root, even
+    /// to places that do not exist yet. Any other entry on the path is replaced. Also returns the number of followed
+    /// links.
+    fn make_directory(&mut self, path: &ImagePath, own: &mut OwnFolder) -> (NodeId, usize) {
         let mut rest: Vec<Box<[u8]>> = path.components().rev().map(Into::into).collect();
-        let mut place = vec![ROOT];
-        let mut names: Vec<Box<[u8]>> = Vec::new();
+        let mut place = vec![own.root];
         let mut links = 0;
         while let Some(name) = rest.pop() {
-            let here = place.last().copied().unwrap_or(ROOT);
+            let here = place.last().copied().unwrap_or(own.root);
             match &*name {
                 b"" | b"." => continue,
                 b".." => {
-                    names.pop();
-                    place.truncate(names.len() + 1);
+                    place.truncate((place.len() - 1).max(1));
                     continue;
                 }
                 _ => {}
             }
             let child = self.child(here, &name);
             match child.map(|id| (id, &self.node(id).what)) {
-                Some((id, What::Directory(_))) => {
-                    place.push(id);
-                    names.push(name);
-                }
-                Some((id, What::Symlink(target))) if self.node(id).layer == layer && links < self.symlink_limit => {
+                Some((id, What::Directory(_))) => place.push(id),
+                Some((_, What::Symlink(target))) if links < self.symlink_limit => {
                     links += 1;
                     if target.first() == Some(&b'/') {
-                        names.clear();
                         place.truncate(1);
                     }
                     rest.extend(target.split(|&b| b == b'/').rev().map(Into::into));
                 }
-                found => {
-                    if let Some((_, What::Symlink(target))) = found {
-                        let parent = ImagePath::normalise(&names.join(&b'/'));
-                        let target = parent.join(target);
-                        self.replaced_links.push(ReplacedLink { layer, path: parent.child(&name), target });
-                    }
-                    let what = What::Directory(Box::default());
-                    let id = self.push(TreeNode { mode: IMPLICIT_DIRECTORY, layer, what });
+                _ => {
+                    let id = self.push_directory(own.layer);
+                    own.marks(id).is_implied = true;
                     self.name(here, &name, id);
                     place.push(id);
-                    names.push(name);
                 }
             }
         }
-        (place.last().copied().unwrap_or(ROOT), links)
+        (place.last().copied().unwrap_or(own.root), links)
     }
 
     fn name(&mut self, directory: NodeId, name: &[u8], id: NodeId) {
         if let What::Directory(children) = &mut self.node_mut(directory).what {
             children.insert(name.into(), id);
         }
+    }
+
+    fn push_directory(&mut self, layer: u32) -> NodeId {
+        self.push(TreeNode { mode: IMPLIED_DIRECTORY, layer, what: What::Directory(Box::default()) })
     }
 
     fn push(&mut self, node: TreeNode) -> NodeId {
@@ -267,35 +260,6 @@ fn each(layer: Arc<LayerScan>, mut show: impl FnMut(&Entry, Option<usize>)) -> L
             LayerTrace::Shared(shared)
         }
     }
-}
-
-/// The path without the layer's own symlinks. After too many links, the path that is left.
-fn follow_own(path: &ImagePath, links: &OwnLinks<'_>, limit: usize) -> ImagePath {
-    let mut path = path.clone();
-    for _ in 0..limit {
-        let Some(shorter) = follow_first(&path, links) else { break };
-        path = shorter;
-    }
-    path
-}
-
-/// The path with its first link replaced by the link's target; `None` without a link.
-fn follow_first(path: &ImagePath, links: &OwnLinks<'_>) -> Option<ImagePath> {
-    let mut prefix = ImagePath::root();
-    let mut rest = path.components();
-    loop {
-        let folder = prefix;
-        prefix = folder.child(rest.next()?);
-        if let Some(target) = links.get(&prefix) {
-            return Some(rest.fold(folder.join(target), |path, name| path.child(name)));
-        }
-    }
-}
-
-/// The path that a whiteout hides; `None` for anything else, and for an opaque whiteout.
-fn hidden(entry: &Entry) -> Option<ImagePath> {
-    let name = entry.path.file_name().strip_prefix(WHITEOUT).filter(|_| !entry.path.file_name().starts_with(AUFS))?;
-    Some(entry.path.parent().child(name))
 }
 
 fn is_marker(entry: &Entry) -> bool {

@@ -29,8 +29,6 @@ pub struct RootFs {
     pub notes: Vec<String>,
     /// What engines read differently or refuse.
     pub ambiguities: ImageAmbiguities,
-    /// Links that the fold replaced by directories; empty after it.
-    replaced_links: Vec<fold::ReplacedLink>,
 }
 
 type NodeId = usize;
@@ -207,23 +205,28 @@ impl RootFs {
         self.follow(path.as_bytes())
     }
 
-    fn follow<'a>(&'a self, path: &'a [u8]) -> Result<(ImagePath, NodeId), NoFile> {
+    fn follow(&self, path: &[u8]) -> Result<(ImagePath, NodeId), NoFile> {
+        self.follow_from(ROOT, path)
+    }
+
+    /// Follows a path and its links in the tree with this root.
+    fn follow_from<'a>(&'a self, root: NodeId, path: &'a [u8]) -> Result<(ImagePath, NodeId), NoFile> {
         let mut rest: Vec<&[u8]> = path.split(|&byte| byte == b'/').rev().collect();
-        let mut place = vec![ROOT];
+        let mut place = vec![root];
         let mut names: Vec<&[u8]> = Vec::new();
         let mut links = 0;
         while let Some(name) = rest.pop() {
             match name {
                 b"" | b"." => continue,
                 b".." => {
-                    self.children(place.last().copied().unwrap_or(ROOT)).ok_or(NoFile::Missing)?;
+                    self.children(place.last().copied().unwrap_or(root)).ok_or(NoFile::Missing)?;
                     names.pop();
                     place.truncate(names.len() + 1);
                     continue;
                 }
                 _ => {}
             }
-            let here = place.last().copied().unwrap_or(ROOT);
+            let here = place.last().copied().unwrap_or(root);
             let id = self.child(here, name).ok_or(NoFile::Missing)?;
             if let What::Symlink(target) = &self.node(id).what {
                 links += 1;
@@ -240,7 +243,7 @@ impl RootFs {
                 place.push(id);
             }
         }
-        Ok((ImagePath::normalise(&names.join(&b'/')), place.last().copied().unwrap_or(ROOT)))
+        Ok((ImagePath::normalise(&names.join(&b'/')), place.last().copied().unwrap_or(root)))
     }
 
     /// Every path that `is_wanted` selects, by its last component and its node, without the root, sorted by the

@@ -28,6 +28,7 @@ use unpack::pool::Pool;
 
 use decompress::BoundedDecoder;
 use extract::{Extractor, Running};
+use order::Place;
 
 pub use decompress::{Compression, CompressionError, DecompressError};
 pub use error::ScanError;
@@ -186,10 +187,10 @@ fn scan_tar(unpacked: &mut Hashed<'_>, limits: &Limits) -> Result<LayerScan, Sca
     let mut tar = TarReader::new(unpacked, limits);
     let mut entries = Vec::new();
     let mut found = BTreeMap::new();
-    let mut offsets = Vec::new();
+    let mut places = Vec::new();
     let mut opaque = Vec::new();
     while let Some(entry) = tar.next_member()? {
-        offsets.push(tar.member_offset());
+        places.push(Place { offset: tar.member_offset(), spelling: tar.member_spelling() });
         if tar.hides_lower() {
             opaque.push(entry.path.child(OPAQUE));
         }
@@ -202,8 +203,9 @@ fn scan_tar(unpacked: &mut Hashed<'_>, limits: &Limits) -> Result<LayerScan, Sca
         entries.push(entry);
     }
     let mut ambiguities = tar.take_ambiguities();
+    let globals = tar.take_globals();
     let unpacked = tar.drain()?;
-    order::note(&entries, &offsets, &mut ambiguities);
+    order::note(&entries, &places, &globals, &mut ambiguities);
     ambiguities.kept.sort_by_key(|ambiguity| ambiguity.offset);
     entries.iter_mut().for_each(mark_whiteout_device);
     // What overlayfs does with an attribute, layers spell as a whiteout.

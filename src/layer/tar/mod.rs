@@ -4,22 +4,25 @@
 //! Where readers differ, this one reads as Go's `archive/tar`, with which Docker, containerd, Podman and umoci unpack
 //! layers, and refuses what it refuses. What engines do not unpack although their reader accepts it is an ambiguity.
 
+mod attribute;
+mod forms;
 mod header;
 mod input;
 mod pax;
 mod sparse;
+mod spelling;
 
 use std::io;
 
-use crate::model::{
-    Ambiguities, AmbiguousForm, BoundsError, Entry, EntryKind, ImagePath, Limits, OverLimit, part, part_mut,
-};
+use crate::model::{Ambiguities, BoundsError, Entry, EntryKind, ImagePath, Limits, OverLimit, part, part_mut};
 
 use header::{HeaderBlock, HeaderFields, is_header_only};
 use pax::{PaxSparse, Records};
 use sparse::{Extent, MapError};
 
+pub use forms::GlobalHeader;
 pub use input::TarInput;
+pub use spelling::Spelling;
 
 const BLOCK: usize = 512;
 
@@ -84,8 +87,10 @@ pub struct TarReader<'l, R> {
     current: Option<MemberBody>,
     /// Offset of the current member's own header.
     member_offset: u64,
+    member_spelling: Spelling,
     hides_lower: bool,
     ambiguities: Ambiguities,
+    globals: Vec<GlobalHeader>,
 }
 
 /// The rest of the current member.
@@ -122,8 +127,10 @@ impl<'l, R: TarInput> TarReader<'l, R> {
             entries: 0,
             current: None,
             member_offset: 0,
+            member_spelling: Spelling::default(),
             hides_lower: false,
             ambiguities: Ambiguities::default(),
+            globals: Vec::new(),
         }
     }
 
@@ -173,17 +180,21 @@ impl<'l, R: TarInput> TarReader<'l, R> {
         is_behind_extended: bool,
         at: u64,
     ) -> Result<(), TarError<R::Error>> {
+        // Engines take it for a member, so it counts as one.
+        self.count_entry(at)?;
         let mut records = Records::default();
         records.set_pax(data).map_err(|what| self.fault(at, malformed(what)))?;
-        let path = ImagePath::normalise(records.get("path").unwrap_or(&fields.name));
         self.check_path(records.get("path").map_or(0, <[u8]>::len), at)?;
-        if is_behind_extended {
-            self.ambiguities.push(AmbiguousForm::PaxGlobalAfterExtended, at, path.clone());
+        self.note_global(fields, &records, is_behind_extended, at);
+        Ok(())
+    }
+
+    fn count_entry(&mut self, at: u64) -> Result<(), TarError<R::Error>> {
+        self.entries += 1;
+        if self.entries > self.limits.entries {
+            let limit = self.limits.entries;
+            return Err(self.fault(at, over(format!("{} entries", self.entries), "entries", limit)));
         }
-        if ["path", "linkpath", "size"].iter().any(|key| records.get(key).is_some()) {
-            self.ambiguities.push(AmbiguousForm::PaxGlobalRecord, at, path.clone());
-        }
-        self.ambiguities.push(AmbiguousForm::PaxGlobal, at, path);
         Ok(())
     }
 
@@ -204,6 +215,11 @@ impl<'l, R: TarInput> TarReader<'l, R> {
         self.member_offset
     }
 
+    /// How the current member's name spells its path.
+    pub const fn member_spelling(&self) -> Spelling {
+        self.member_spelling
+    }
+
     /// Returns true if an attribute of the current member, a directory, hides what lower layers have there.
     pub const fn hides_lower(&self) -> bool {
         self.hides_lower
@@ -212,6 +228,11 @@ impl<'l, R: TarInput> TarReader<'l, R> {
     /// Takes what engines read differently in the members read so far.
     pub fn take_ambiguities(&mut self) -> Ambiguities {
         std::mem::take(&mut self.ambiguities)
+    }
+
+    /// Takes the PAX global headers read so far.
+    pub fn take_globals(&mut self) -> Vec<GlobalHeader> {
+        std::mem::take(&mut self.globals)
     }
 
     /// Returns the next chunk of the current member, or `None` at its end.
@@ -330,11 +351,7 @@ impl<'l, R: TarInput> TarReader<'l, R> {
         records: &Records,
         at: u64,
     ) -> Result<Entry, TarError<R::Error>> {
-        self.entries += 1;
-        if self.entries > self.limits.entries {
-            let limit = self.limits.entries;
-            return Err(self.fault(at, over(format!("{} entries", self.entries), "entries", limit)));
-        }
+        self.count_entry(at)?;
         let raw = records.name().unwrap_or(&fields.name);
         let target = records.link().unwrap_or(&fields.link);
         self.check_path(raw.len().max(target.len()), at)?;
@@ -347,8 +364,8 @@ impl<'l, R: TarInput> TarReader<'l, R> {
             0 if raw.ends_with(b"/") => Ok(EntryKind::Directory),
             b'1' => link().map(|target| EntryKind::Hardlink(ImagePath::normalise(target))),
             b'2' => link().map(|target| EntryKind::Symlink(target.into())),
-            b'3' => Ok(EntryKind::CharDevice(low_half(fields.device.0), low_half(fields.device.1))),
-            b'4' => Ok(EntryKind::BlockDevice(low_half(fields.device.0), low_half(fields.device.1))),
+            b'3' => Ok(EntryKind::CharDevice(major(fields.device.0), minor(fields.device.1))),
+            b'4' => Ok(EntryKind::BlockDevice(major(fields.device.0), minor(fields.device.1))),
             b'5' => Ok(EntryKind::Directory),
             b'6' => Ok(EntryKind::Fifo),
             // POSIX: readers treat an unknown type as a regular file.
@@ -368,47 +385,6 @@ impl<'l, R: TarInput> TarReader<'l, R> {
         }
         self.note_forms(&entry, fields, records, size);
         Ok(entry)
-    }
-
-    /// Notes what engines read differently in a member.
-    fn note_forms(&mut self, entry: &Entry, fields: &HeaderFields, records: &Records, size: i64) {
-        let mut note = |form| self.ambiguities.push(form, self.member_offset, entry.path.clone());
-        match fields.flag {
-            b'1' if size != 0 => note(AmbiguousForm::HardLinkWithSize),
-            0 | b'0'..=b'6' => {}
-            b'S' => note(AmbiguousForm::GnuSparse),
-            _ => note(AmbiguousForm::UnknownTypeFlag),
-        }
-        if leaves_root(records.sparse_name().or(records.name()).unwrap_or(&fields.name)) {
-            note(AmbiguousForm::NameOutsideRoot);
-        }
-        if records.is_empty() {
-            return;
-        }
-        if records.is_repeated {
-            note(AmbiguousForm::PaxRepeated);
-        }
-        if records.is_contradictory() {
-            note(AmbiguousForm::PaxWithGnuName);
-        }
-        for (name, value) in records.attributes() {
-            const NAMESPACES: [&[u8]; 4] = [b"user.", b"trusted.", b"security.", b"system."];
-            const OVERLAY: [&[u8]; 4] = [b"opaque", b"redirect", b"metacopy", b"whiteout"];
-            let of_overlay = |namespace: &[u8]| {
-                let name = name.strip_prefix(namespace)?.strip_prefix(b"overlay.")?;
-                OVERLAY.contains(&name).then_some(name)
-            };
-            if let Some(name) = of_overlay(b"trusted.") {
-                note(AmbiguousForm::OverlayAttribute);
-                // A redirected directory shows another one's lower files, and never those of its own path.
-                let hides = name == b"redirect" || (name == b"opaque" && value == b"y");
-                self.hides_lower |= hides && entry.kind == EntryKind::Directory;
-            } else if of_overlay(b"user.").is_some() {
-                note(AmbiguousForm::UserOverlayAttribute);
-            } else if !NAMESPACES.iter().any(|namespace| name.starts_with(namespace)) {
-                note(AmbiguousForm::UnknownAttribute);
-            }
-        }
     }
 
     /// Sets up the extents of a sparse file and returns its real size; `None` for any other file. Some formats also
@@ -532,22 +508,14 @@ fn is_zero(block: &[u8; BLOCK]) -> bool {
     *block == [0; BLOCK]
 }
 
-/// The low 32 bits of a device number, as `mknod` gets them.
-fn low_half(number: i64) -> u32 {
-    u32::try_from(number & 0xffff_ffff).unwrap_or_default()
+/// The bits of a device's major number that `mknod` keeps (Linux, `new_decode_dev` in `include/linux/kdev_t.h`).
+fn major(number: i64) -> u32 {
+    u32::try_from(number & 0xfff).unwrap_or_default()
 }
 
-/// Returns true for a name whose `..` lead above the root.
-fn leaves_root(name: &[u8]) -> bool {
-    let mut depth = 0_u32;
-    !name.split(|&b| b == b'/').all(|part| match part {
-        b"" | b"." => true,
-        b".." => depth.checked_sub(1).map(|above| depth = above).is_some(),
-        _ => {
-            depth += 1;
-            true
-        }
-    })
+/// The bits of a device's minor number that `mknod` keeps.
+fn minor(number: i64) -> u32 {
+    u32::try_from(number & 0xf_ffff).unwrap_or_default()
 }
 
 fn malformed<E>(what: String) -> TarErrorKind<E> {

@@ -1,3 +1,4 @@
+mod forms;
 mod made;
 
 use std::process::Command;

@@ -3,7 +3,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use crate::layer::scan::Compression;
-use crate::model::Ambiguities;
+use crate::model::{Ambiguities, AmbiguousForm};
+use crate::rootfs::{ImageAmbiguity, ROOT};
 
 use super::*;
 
@@ -120,6 +121,45 @@ fn a_marker_below_a_directory_that_replaces_a_link_hides_nothing_elsewhere() {
 }
 
 #[test]
+fn a_directory_that_replaces_another_entry_of_its_layer_merges_with_the_lower_one() {
+    let lower = layer(&[("a/old", FILE)]);
+    let both = ["/a/", "/a/new 1", "/a/old 0"];
+    for first in [FILE, symlink("b"), EntryKind::Fifo] {
+        assert_eq!(paths(vec![lower.clone(), layer(&[("a", first), ("a", DIR), ("a/new", FILE)])]), both);
+    }
+    assert_eq!(paths(vec![lower.clone(), layer(&[(".wh.a", FILE), ("a", DIR), ("a/new", FILE)])]), both);
+    assert_eq!(paths(vec![lower.clone(), layer(&[(".wh.a", FILE), ("a", FILE), ("a", DIR), ("a/new", FILE)])]), both);
+    assert_eq!(paths(vec![lower.clone(), layer(&[(".wh.a", FILE), ("a/new", FILE)])]), ["/a/", "/a/new 1"]);
+    assert_eq!(paths(vec![lower, layer(&[("a/new", FILE), ("a", FILE)])]), ["/a 1"]);
+}
+
+#[test]
+fn an_opaque_directory_hides_what_lies_below_it_and_the_root_hides_nothing() {
+    let lower = layer(&[("a/b/old", FILE), ("a/old", FILE)]);
+    for marker in ["a/.wh..wh..opq", "l/.wh..wh..opq"] {
+        let upper = layer(&[("l", symlink("a")), ("a/b/new", FILE), (marker, FILE)]);
+        assert_eq!(paths(vec![lower.clone(), upper]), ["/a/", "/a/b/", "/a/b/new 1", "/l 1"]);
+    }
+    let everything = [("l", symlink("/")), ("l/.wh..wh..opq", FILE), (".wh..wh..opq", FILE)];
+    assert_eq!(paths(vec![lower, layer(&everything)]), ["/a/", "/a/b/", "/a/b/old 0", "/a/old 0", "/l 1"]);
+}
+
+#[test]
+fn a_hard_link_to_a_whiteout_is_one() {
+    let lower = layer(&[("a", FILE), ("b", FILE), ("t/c", FILE)]);
+    let link = |path: &str, target: &'static str| (path.to_owned(), EntryKind::Hardlink(target.into()));
+    for (path, target, left) in [
+        ("b", "a", &["/l 1", "/t/", "/t/c 0"][..]),
+        ("l/c", "a", &["/b 0", "/l 1", "/t/"]),
+        ("none", "a", &["/b 0", "/l 1", "/t/", "/t/c 0"]),
+    ] {
+        let (path, link) = link(path, target);
+        let upper = layer(&[("l", symlink("t")), (".wh.a", FILE), (&path, link)]);
+        assert_eq!(paths(vec![lower.clone(), upper]), left, "{path}");
+    }
+}
+
+#[test]
 fn loops_end() {
     let rootfs = RootFs::fold(vec![layer(&[("a", symlink("b")), ("b", symlink("/a"))])], &Limits::default());
     assert_eq!(rootfs.open(&"a/x".into()).unwrap_err(), crate::rootfs::NoFile::Loop);
@@ -134,10 +174,10 @@ fn notes(layers: Vec<Arc<LayerScan>>) -> Vec<String> {
 fn entries_without_a_target_are_noted() {
     let lower = || layer(&[("a/x", FILE)]);
     let nothing = |path: &str| vec![format!("layer 2: the whiteout /{path} names nothing")];
-    for path in ["a/.wh.", "a/.wh..", "a/.wh..."] {
+    for path in ["a/.wh.", "a/.wh..", "a/.wh...", "b/.wh."] {
         assert_eq!(notes(vec![lower(), layer(&[(path, FILE)])]), nothing(path));
     }
-    for path in ["a/.wh.x", "a/.wh.y", "a/.wh..x", "a/.wh..wh..opq", "a/.wh..wh.plnk", "b/.wh."] {
+    for path in ["a/.wh.x", "a/.wh.y", "a/.wh..x", "a/.wh..wh..opq", "a/.wh..wh.plnk"] {
         assert_eq!(notes(vec![lower(), layer(&[(path, FILE)])]), [""; 0], "{path}");
     }
     let lost = layer(&[("hard", EntryKind::Hardlink("none".into())), ("folder", EntryKind::Hardlink("a".into()))]);
@@ -204,6 +244,36 @@ fn modes_and_layers_are_those_of_the_last_description() {
     assert_eq!(node("b"), (0o755, 0), "a directory that no layer describes");
     assert_eq!(rootfs.node(ROOT).mode, 0o700, "the root is a directory");
     assert_eq!(rootfs.walk(|_, _| true).count(), 3, "the root is no entry of itself");
+    assert_eq!(rootfs.ambiguities, ImageAmbiguities::default());
+}
+
+#[test]
+fn a_hard_link_gives_its_file_another_mode() {
+    let entry = |path: &str, kind: EntryKind, mode: u32| Entry { path: path.into(), kind, mode, size: 1 };
+    let scan = |entries: Vec<Entry>| {
+        Arc::new(LayerScan { entries, ambiguities: Some(Ambiguities::default()), ..LayerScan::empty() })
+    };
+    let link = |path: &str, target: &str, mode| entry(path, EntryKind::Hardlink(target.into()), mode);
+    let lower = scan(vec![entry("a", FILE, 0o600), link("b", "a", 0o640), entry("lower", FILE, 0o600)]);
+    let upper = scan(vec![entry("l", symlink("a"), 0o777), link("m", "l", 0o600), link("n", "lower", 0o640)]);
+    let rootfs = RootFs::fold(vec![lower, upper], &Limits::default());
+    let mode = |name: &[u8]| rootfs.node(rootfs.child(ROOT, name).unwrap()).mode;
+    assert_eq!((mode(b"a"), mode(b"b")), (0o640, 0o640));
+    assert_eq!(mode(b"m"), 0o777, "a link has no mode of its own");
+    assert_eq!(mode(b"lower"), 0o600, "no layer changes a lower file");
+}
+
+#[test]
+fn lower_directories_without_an_entry_keep_their_mode_and_are_reported() {
+    let entry = |path: &str, kind: EntryKind, mode: u32| Entry { path: path.into(), kind, mode, size: 1 };
+    let directories = vec![entry("a", DIR, 0o700), entry("b", DIR, 0o755), entry("c", DIR, 0o700)];
+    let lower = Arc::new(LayerScan { entries: directories, ..LayerScan::empty() });
+    let upper = layer(&[("a/.wh.x", FILE), ("b/new", FILE), ("c/new", FILE), ("c", DIR), ("d/new", FILE)]);
+    let rootfs = RootFs::fold(vec![lower, upper], &Limits::default());
+    let modes = [b"a", b"b", b"c", b"d"].map(|name| rootfs.node(rootfs.child(ROOT, name).unwrap()).mode);
+    assert_eq!(modes, [0o700, 0o755, 0o644, 0o755]);
+    let found: Vec<_> = rootfs.ambiguities.listed.iter().map(|one| (one.form.name(), one.path.clone())).collect();
+    assert_eq!(found, [("undescribed-directory", Some("a".into()))]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use tar::{EntryType, Header};
 use super::*;
 
 /// A header of type `kind` for a body of `size` bytes.
-fn header(kind: u8, name: &str, size: u64) -> Header {
+pub(super) fn header(kind: u8, name: &str, size: u64) -> Header {
     let mut header = Header::new_ustar();
     header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
     header.as_mut_bytes()[156] = kind;
@@ -17,18 +17,18 @@ fn header(kind: u8, name: &str, size: u64) -> Header {
 }
 
 /// A header with its checksum, followed by the body and padding.
-fn sealed(mut header: Header, body: &[u8]) -> Vec<u8> {
+pub(super) fn sealed(mut header: Header, body: &[u8]) -> Vec<u8> {
     header.set_cksum();
     let mut bytes = [header.as_bytes().as_slice(), body].concat();
     bytes.resize(bytes.len().next_multiple_of(BLOCK), 0);
     bytes
 }
 
-fn member(kind: u8, name: &str, body: &[u8]) -> Vec<u8> {
+pub(super) fn member(kind: u8, name: &str, body: &[u8]) -> Vec<u8> {
     sealed(header(kind, name, body.len() as u64), body)
 }
 
-fn file(name: &str) -> Vec<u8> {
+pub(super) fn file(name: &str) -> Vec<u8> {
     member(b'0', name, b"content")
 }
 
@@ -39,7 +39,7 @@ fn pax(key: &str, value: &str) -> String {
     format!("{}{rest}", rest.len() + digits)
 }
 
-fn records(kind: u8, pairs: &[(&str, &str)]) -> Vec<u8> {
+pub(super) fn records(kind: u8, pairs: &[(&str, &str)]) -> Vec<u8> {
     let text: String = pairs.iter().map(|(key, value)| pax(key, value)).collect();
     member(kind, "records", text.as_bytes())
 }
@@ -177,7 +177,11 @@ fn the_header_decides_the_type_of_a_member() {
     device.set_device_minor(255).unwrap();
     assert_eq!(kind(device.clone(), b"").0, EntryKind::CharDevice(195, 255));
     device.set_entry_type(EntryType::Block);
-    assert_eq!(kind(device, b"").0, EntryKind::BlockDevice(195, 255));
+    assert_eq!(kind(device.clone(), b"").0, EntryKind::BlockDevice(195, 255));
+    // Linux keeps 12 and 20 bits.
+    device.set_device_major(0o7_654_321).unwrap();
+    device.set_device_minor(0o7_654_321).unwrap();
+    assert_eq!(kind(device, b"").0, EntryKind::BlockDevice(0o4321, 0o3_654_321));
     assert_eq!(kind(header(b'6', "pipe", 0), b"").0, EntryKind::Fifo);
     // These types have no content, whatever their header says.
     assert_eq!(kind(header(b'5', "folder", 7), b""), (EntryKind::Directory, 0, false));
@@ -351,6 +355,8 @@ fn limits_allow_their_own_value() {
     let both = [records(b'x', &[("path", "12345678")]), member(b'L', "long", b"x"), file("a")].concat();
     let error = read(&both, &limits).unwrap_err();
     assert!(error.contains(&format!("extended headers of {} bytes", size + 1)), "{error}");
+    let globals = [records(b'g', &[("a", "b")]), records(b'g', &[("a", "b")]), file("a")].concat();
+    assert!(read(&globals, &limits).unwrap_err().contains("3 entries, the limit is 2"), "each counts as a member");
     let mut link = header(b'2', "a", 0);
     link.set_link_name("123456789").unwrap();
     let error = read(&sealed(link, b""), &limits).unwrap_err();
@@ -462,85 +468,4 @@ fn an_interrupted_read_is_retried_and_other_errors_are_reported() {
     assert_eq!(tar.chunk().unwrap(), Some(TarChunk { offset: 1, bytes: b"o" }));
     let mut broken = TarReader::new(BufReader::new(Stutter(&bytes, io::ErrorKind::BrokenPipe, false)), &limits);
     assert!(matches!(broken.next_member().unwrap_err().what, TarErrorKind::Read(_)));
-}
-
-/// The forms that engines read differently in a tar, each with its offset and path.
-fn forms(parts: &[Vec<u8>]) -> Vec<String> {
-    let bytes = parts.concat();
-    let limits = Limits::default();
-    let mut tar = TarReader::new(bytes.as_slice(), &limits);
-    while tar.next_member().unwrap().is_some() {}
-    let all = tar.take_ambiguities();
-    all.kept.iter().map(|one| format!("{} {} {}", one.form.name(), one.offset.unwrap(), one.path)).collect()
-}
-
-#[test]
-fn forms_that_engines_read_differently_are_noted_with_their_place() {
-    let extended = |pairs: &[(&str, &str)]| records(b'x', pairs);
-    let mut link = header(b'1', "link", 0);
-    link.set_link_name("a").unwrap();
-    let mut sized = link.clone();
-    sized.set_size(7);
-    let overlay = |name: &str, value: &str| [extended(&[(&format!("SCHILY.xattr.{name}"), value)])].concat();
-    let none: [&str; 0] = [];
-    assert_eq!(forms(&[file("a"), sealed(link.clone(), b""), extended(&[("path", "b")]), file("c")]), none);
-    assert_eq!(forms(&[file("a"), sealed(sized, b"")]), ["hard-link-with-size 1024 /link"]);
-    let by_record = [file("a"), extended(&[("size", "7")]), sealed(link, b"")];
-    assert_eq!(forms(&by_record), ["hard-link-with-size 2048 /link"]);
-    let twice = [extended(&[("comment", "a")]), extended(&[("comment", "b")]), file("a")];
-    assert_eq!(forms(&twice), ["pax-repeated 2048 /a"]);
-    let long = |kind: u8| member(kind, "long", b"long\0");
-    assert_eq!(forms(&[extended(&[("path", "b")]), long(b'L'), file("a")]), ["pax-with-gnu-name 2048 /long"]);
-    assert_eq!(forms(&[extended(&[("linkpath", "b")]), long(b'K'), file("a")]), ["pax-with-gnu-name 2048 /a"]);
-    assert_eq!(forms(&[extended(&[("path", "long")]), long(b'L'), file("a")]), none);
-    assert_eq!(forms(&[records(b'g', &[("comment", "x")]), file("a")]), ["pax-global 0 /records"]);
-    assert_eq!(
-        forms(&[records(b'g', &[("path", ".wh.x")]), file("a")]),
-        ["pax-global-record 0 /.wh.x", "pax-global 0 /.wh.x"]
-    );
-    assert_eq!(
-        forms(&[extended(&[("path", "b")]), records(b'g', &[("size", "1")]), file("a")]),
-        ["pax-global-after-extended 1024 /records", "pax-global-record 1024 /records", "pax-global 1024 /records"]
-    );
-    for letter in [b'7', b'A', b'D', b'M', b'N', b'V', b'X', b'Z', b'-'] {
-        assert_eq!(forms(&[member(letter, "a", b"content")]), ["unknown-type-flag 0 /a"], "{letter}");
-    }
-    for (name, leaves) in [("../a", true), ("a/../../b", true), ("/../a", true), ("..", true), ("a/../b", false)] {
-        assert_eq!(forms(&[file(name)]).len(), usize::from(leaves), "{name}");
-    }
-    for name in ["trusted.overlay.opaque", "trusted.overlay.redirect", "trusted.overlay.metacopy"] {
-        assert_eq!(forms(&[overlay(name, "y"), file("a")]), ["overlay-attribute 1024 /a"], "{name}");
-    }
-    assert_eq!(forms(&[overlay("user.overlay.opaque", "y"), file("a")]), ["user-overlay-attribute 1024 /a"]);
-    assert_eq!(forms(&[overlay("test", "y"), file("a")]), ["unknown-attribute 1024 /a"]);
-    for name in ["trusted.overlay.origin", "security.capability", "user.overlay", "system.posix_acl_access"] {
-        assert_eq!(forms(&[overlay(name, "y"), file("a")]), none, "{name}");
-    }
-}
-
-#[test]
-fn attributes_of_overlayfs_hide_what_lower_layers_have_in_a_directory() {
-    for (name, value, letter, hides) in [
-        ("trusted.overlay.opaque", "y", b'5', true),
-        ("trusted.overlay.redirect", "/other", b'5', true),
-        ("trusted.overlay.opaque", "x", b'5', false),
-        ("trusted.overlay.opaque", "y", b'0', false),
-        ("user.overlay.opaque", "y", b'5', false),
-        ("trusted.overlay.origin", "y", b'5', false),
-    ] {
-        let tar = [records(b'x', &[(&format!("SCHILY.xattr.{name}"), value)]), member(letter, "a", b""), file("b")];
-        let bytes = tar.concat();
-        let limits = Limits::default();
-        let mut tar = TarReader::new(bytes.as_slice(), &limits);
-        tar.next_member().unwrap();
-        assert_eq!((tar.hides_lower(), tar.member_offset()), (hides, 1024), "{name}={value}");
-        tar.next_member().unwrap();
-        assert!(!tar.hides_lower());
-    }
-}
-
-#[test]
-fn old_gnu_sparse_files_are_noted_and_read() {
-    let gnu = gnu_tar(&["--format=gnu"]);
-    assert_eq!(forms(&[gnu]).len(), 1);
 }
