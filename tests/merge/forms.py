@@ -237,6 +237,17 @@ def hard_link_absolute(at):
     return [at.file(b"new"), header(at(b"h"), b"1", link=b"/" + at(b"new"))]
 
 
+@form("hard link to a directory of its layer")
+def hard_link_directory(at):
+    return [directory(at(b"new/")), header(at(b"h"), b"1", link=at(b"new"))]
+
+
+@each("hard link through a link of its layer", {"to a file": b"first", "to a directory": b"sub", "to nothing": b"none"})
+def hard_link_through(at, name):
+    return [directory(at(b"new/")), file(at(b"new/first"), at.size()), directory(at(b"new/sub/")), symlink(at(b"l"), b"new"),
+            header(at(b"h"), b"1", link=at(b"l/" + name))]
+
+
 @form("hard link in place of a directory")
 def hard_link_over(at):
     return [at.file(b"new"), header(at(b"dir"), b"1", link=at(b"new"))]
@@ -267,6 +278,17 @@ def conflict(at, text):
         return {"f": lambda: at.file(name), "d": lambda: directory(at(name + b"/")), "D": lambda: directory(at(name + b"/"), 0o700),
                 "l": lambda: symlink(at(name), target), "p": lambda: header(at(name), b"6")}[kind]()
     return [member(word) for word in text.split(" ")]
+
+
+@each("the same path", {"with a slash before it": b"/%s/x", "with ./ before it": b"./%s/x", "through ..": b"%s/dir/../x",
+                        "from outside": b"../%s/x"})
+def same_path(at, name):
+    return [at.file(b"x"), file(name.replace(b"%s", at.name), at.size())]
+
+
+@each("global header", {"named as a member": [b"%s/first"], "twice": [b"%s/g"] * 2, "twice, spelled otherwise": [b"%s/g", b"./%s//g"]})
+def global_named(at, names):
+    return [header(name.replace(b"%s", at.name), b"g") for name in names] + [at.file(b"plain")]
 
 
 # ---- names ----
@@ -541,14 +563,30 @@ def overlay_attribute(at, namespace, name, key, value):
     return [records, directory(at(name)) if name.endswith(b"/") else header(at(name))] + [at.file(b"dir/later")] * (name == b"dir/")
 
 
+# Version 2, and entries of a tag, permissions and an id: owner, group, others.
+ACL = bytes.fromhex("02000000" "01000600ffffffff" "04000400ffffffff" "20000400ffffffff")
+
+
 @each("xattr",
       {"security.capability": (b"security.capability", bytes.fromhex("0100000200040000000000000000000000000000")),
        "bad capability": (b"security.capability", b"x"),
-                "system.posix_acl_access": (b"system.posix_acl_access", b"x"), "trusted.other": (b"trusted.other", b"x"),
+                "system.posix_acl_access": (b"system.posix_acl_access", b"x"),
+                "an access control list": (b"system.posix_acl_access", ACL), "a default list of a file": (b"system.posix_acl_default", ACL),
+                "a name of 256 bytes": (b"user." + b"n" * 251, b"x"), "a value over 64 KiB": (b"user.large", b"v" * 65537), "trusted.other": (b"trusted.other", b"x"),
                 "system.other": (b"system.other", b"x"), "security.selinux": (b"security.selinux", b"x"),
                 "a large value": (b"user.large", b"v" * 60000), "a value with a NUL": (b"user.nul", b"a\0b")})
 def xattr(at, value):
     return [pax([(b"SCHILY.xattr." + value[0], value[1])]), at.file(b"plain")]
+
+
+@form("xattr of a pipe")
+def xattr_pipe(at):
+    return [pax([(b"SCHILY.xattr.user.test", b"x")]), header(at(b"plain"), b"6")]
+
+
+@form("xattr of a link to a file of its layer")
+def xattr_link_here(at):
+    return [pax([(b"SCHILY.xattr.user.test", b"x")]), symlink(at(b"plain"), b"first")]
 
 
 @form("xattr of a link")

@@ -114,7 +114,8 @@ class Layer:
             return [self.member("h", self.any(), b"/".join(self.some("-lcbp")))]
         first = self.member("-", self.any())
         link = self.member("h", self.any(), first.name.encode("utf-8", "surrogateescape"))
-        link.mode = first.mode  # as all programs write it: engines would give the file the link's mode
+        if self.rng.random() < 0.8:
+            link.mode = first.mode  # as all programs write it
         return [first, link]
 
     def hide(self):

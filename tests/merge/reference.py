@@ -191,9 +191,12 @@ class Own(Tree):
             chain[-1].children[entry.path[-1][4:]] = Node("w", 0)
 
     def make(self, entry):
+        """A hard link gives its file the entry's mode."""
         node = super().make(entry)
         if node.kind == "w":
             raise Undefined("hard link to the hidden %r" % entry.link)
+        if entry.kind == "h" and node.kind != "l":
+            node.mode = entry.mode
         return node
 
 

@@ -23,6 +23,10 @@ TABLE = """
   readings:
     - {by: [Docker], read: refuses it from 28 on, refuses: true}
     - {by: [Podman, containerd, umoci], read: read it}
+- form: refused until
+  readings:
+    - {by: [Docker], read: refuses it before 28, refuses: true}
+    - {by: [Podman, containerd, umoci], read: read it}
 - form: another of umoci
   readings:
     - {by: [Docker, Podman, containerd], read: agree}
@@ -63,6 +67,8 @@ class Departures(unittest.TestCase):
     def test_a_version_decides_where_the_table_names_one(self):
         self.assertIsNone(self.departs(["refused since"], "docker", "a"))
         self.assertEqual(self.departs(["refused since"], "docker-new", "a"), "reads")
+        self.assertIsNone(self.departs(["refused until"], "docker-new", "a"))
+        self.assertEqual(self.departs(["refused until"], "docker", "a"), "reads")
 
     def test_a_report_on_other_programs_explains_nothing(self):
         self.assertEqual(self.departs(["elsewhere"], "docker", "b"), "differs")
