@@ -1,5 +1,6 @@
 //! The target of a transport: a name or a path, and the selected image where there are several.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 
@@ -85,6 +86,26 @@ fn split(text: &str) -> Result<(&str, Option<Selector>), String> {
     Ok((path, Some(selector)))
 }
 
+/// Returns true if two names mean the same image, however a writer spells it: `docker.io/library/a:1`,
+/// `index.docker.io/library/a:1`, `localhost/a:1` (Podman) or `a:1`. A missing tag means `latest`.
+pub(super) fn is_same_name(one: &str, other: &str) -> bool {
+    let whole = |name: &str| {
+        let name = name.strip_prefix("localhost/").unwrap_or(name);
+        name.parse::<RegistryName>().ok().map(|name| name.whole())
+    };
+    one == other || whole(one).is_some_and(|one| Some(one) == whole(other))
+}
+
+/// What can be selected among `count` images with these names, for the error when a selector selects none.
+pub(super) fn available(selector: Option<&Selector>, count: usize, names: &[Cow<'_, str>]) -> String {
+    match selector {
+        Some(Selector::Index(_)) if count == 1 => "1 image, :@0".to_owned(),
+        Some(Selector::Index(_)) => format!("{count} images, :@0 to :@{}", count.saturating_sub(1)),
+        _ if names.is_empty() => format!("{count} without a name"),
+        _ => names.join(", "),
+    }
+}
+
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -99,5 +120,44 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&printable(&self.text))?;
         self.selector.as_ref().map_or(Ok(()), |selector| write!(f, "{selector}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_different_writers() {
+        for (one, other, is_same) in [
+            ("docker.io/a/b:1", "a/b:1", true),
+            ("localhost/a/b:1", "a/b:1", true),
+            ("index.docker.io/library/b:1", "b:1", true),
+            ("docker.io/library/b:1", "index.docker.io/library/b:1", true),
+            ("docker.io/b", "b:latest", true),
+            ("b:latest", "b", true),
+            ("Not Valid", "Not Valid", true),
+            ("Not Valid", "Not Valid:latest", false),
+            ("b:1", "b", false),
+            ("c/b:1", "b:1", false),
+            ("quay.io/library/b:1", "b:1", false),
+            ("localhost:5000/b:1", "b:1", false),
+        ] {
+            assert_eq!(is_same_name(one, other), is_same, "{one} {other}");
+            assert_eq!(is_same_name(other, one), is_same, "{other} {one}");
+        }
+    }
+
+    #[test]
+    fn a_position_past_the_end_is_answered_with_the_number_of_images() {
+        let names = ["a:1".into(), "b:1".into()];
+        for (selector, count, names, expected) in [
+            (Some(Selector::Index(5)), 2, &names[..], "2 images, :@0 to :@1"),
+            (Some(Selector::Index(1)), 1, &[], "1 image, :@0"),
+            (Some(Selector::Name("c".to_owned())), 2, &names, "a:1, b:1"),
+            (None, 3, &[], "3 without a name"),
+        ] {
+            assert_eq!(available(selector.as_ref(), count, names), expected);
+        }
     }
 }

@@ -10,7 +10,7 @@ use crate::image::medium::{Medium, Transport, TransportKind};
 use crate::image::plan::{DescribedLayer, ImagePlan, LayerLocation, check_platform, configure, digest_of};
 use crate::image::scanned::ScannedLayer;
 use crate::image::source::SourceError;
-use crate::image::target::{Selector, Target};
+use crate::image::target::{Selector, Target, available, is_same_name};
 use crate::image::{ImageError, PlatformChoice, Request, ScanContext, layers};
 use crate::layer::scan::Annotations;
 use crate::model::{ImagePath, Limits, printable};
@@ -180,7 +180,7 @@ fn choose<'a>(
     let found: Vec<_> = match selector {
         None => all.collect(),
         Some(Selector::Index(index)) => all.filter(|(position, _)| position == index).collect(),
-        Some(Selector::Name(name)) => all.filter(|(_, item)| item.tags().any(|tag| is_named(tag, name))).collect(),
+        Some(Selector::Name(name)) => all.filter(|(_, item)| item.tags().any(|tag| is_same_name(tag, name))).collect(),
         Some(Selector::Digest(_)) => {
             return Err(ImageError::invalid(format!(
                 "manifest.json of {place} gives images no digest: choose one by :NAME or by :@INDEX"
@@ -189,41 +189,9 @@ fn choose<'a>(
     };
     if found.is_empty() {
         let names: Vec<_> = items.iter().flat_map(Item::tags).map(|name| printable(name)).collect();
-        let names = if names.is_empty() { "none with a name".to_owned() } else { names.join(", ") };
+        let available = available(selector, items.len(), &names);
         let asked = selector.map(ToString::to_string).unwrap_or_default();
-        return Err(SourceError::NotFound(format!("no image '{asked}' in {place}; available: {names}")).into());
+        return Err(SourceError::NotFound(format!("no image '{asked}' in {place}; available: {available}")).into());
     }
     Ok(found)
-}
-
-/// Matches names across writers, which store `docker.io/a/b:1`, `localhost/a/b:1` or `a/b:1`; a missing tag means
-/// `latest`.
-fn is_named(tag: &str, asked: &str) -> bool {
-    let short = |name: &str| {
-        let name = ["docker.io/library/", "docker.io/", "localhost/"]
-            .iter()
-            .find_map(|prefix| name.strip_prefix(prefix))
-            .unwrap_or(name);
-        let has_tag = name.rsplit('/').next().is_some_and(|last| last.contains(':'));
-        if has_tag { name.to_owned() } else { format!("{name}:latest") }
-    };
-    tag == asked || short(tag) == short(asked)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_different_writers() {
-        for (tag, asked, same) in [
-            ("docker.io/a/b:1", "a/b:1", true),
-            ("localhost/a/b:1", "a/b:1", true),
-            ("b:latest", "b", true),
-            ("b:1", "b", false),
-            ("c/b:1", "b:1", false),
-        ] {
-            assert_eq!(is_named(tag, asked), same, "{tag} {asked}");
-        }
-    }
 }

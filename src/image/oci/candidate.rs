@@ -2,7 +2,7 @@
 
 use crate::image::plan::ImagePlan;
 use crate::image::source::SourceError;
-use crate::image::target::Selector;
+use crate::image::target::{Selector, available, is_same_name};
 use crate::model::{BlobRef, Digest, Platform, printable};
 
 /// The names of an index entry, with those of the indexes around it.
@@ -51,7 +51,13 @@ pub(super) struct PlannedCandidate<'c> {
 impl IndexedNames {
     /// Matches a full name, which Podman writes, or a tag alone, which Docker writes.
     fn has(&self, asked: &str) -> bool {
-        self.names.iter().any(|name| name == asked || name.rsplit_once(':').is_some_and(|(_, tag)| tag == asked))
+        let is_it = |name: &String| {
+            name == asked
+                || name.rsplit_once(':').is_some_and(|(_, tag)| tag == asked)
+                // A text without a slash may be a tag.
+                || name.contains('/') && is_same_name(name, asked)
+        };
+        self.names.iter().any(is_it)
     }
 
     /// Returns true if `selector` selects the entry with this digest. A position selects none.
@@ -151,6 +157,6 @@ pub(super) fn not_found(all: &[ManifestCandidate], selector: Option<&Selector>, 
     // The images of a nested index share its name.
     names.dedup();
     let asked = selector.map(ToString::to_string).unwrap_or_default();
-    let available = if names.is_empty() { format!("{} without a name", all.len()) } else { names.join(", ") };
+    let available = available(selector, all.len(), &names);
     SourceError::NotFound(format!("no image '{asked}' in the index; available: {available}"))
 }

@@ -340,6 +340,7 @@ fn an_image_is_selected_by_name_digest_or_position() {
     for (selector, architecture) in [
         (Selector::Name("registry.example:5000/team/train:1".to_owned()), "s390x"),
         (Selector::Name("1".to_owned()), "s390x"),
+        (Selector::Name("localhost/registry.example:5000/team/train:1".to_owned()), "s390x"),
         (Selector::Name("outer".to_owned()), "riscv64"),
         (Selector::Index(0), "s390x"),
         (Selector::Index(1), "riscv64"),
@@ -348,9 +349,14 @@ fn an_image_is_selected_by_name_digest_or_position() {
     ] {
         assert_eq!(select(selector.clone()), Ok(vec![architecture.to_owned()]), "{selector}");
     }
-    for selector in [Selector::Name("train".to_owned()), Selector::Index(2), Selector::Digest(digest_of(b"x"))] {
+    let names = "registry.example:5000/team/train:1, outer";
+    for (selector, available) in [
+        (Selector::Name("train".to_owned()), names),
+        (Selector::Index(2), "2 images, :@0 to :@1"),
+        (Selector::Digest(digest_of(b"x")), names),
+    ] {
         let error = select(selector).unwrap_err();
-        assert!(error.ends_with("in the index; available: registry.example:5000/team/train:1, outer"), "{error}");
+        assert!(error.ends_with(&format!("in the index; available: {available}")), "{error}");
     }
 }
 

@@ -33,7 +33,7 @@ struct RawFile {
     aliases: BTreeMap<String, Spanned<String>>,
     #[serde(default)]
     registry: Vec<Spanned<RawRegistry>>,
-    registries: Option<Lists>,
+    registries: Option<Spanned<Lists>>,
 }
 
 #[derive(Deserialize)]
@@ -117,6 +117,7 @@ impl RegistriesFile {
         for table in &raw.registry {
             file.tables.push(registry_table(table, path, text)?);
         }
+        check_conflicts(&file.tables)?;
         if let Some(mode) = &raw.short_name_mode {
             let wrong = || {
                 let what = format!("short-name-mode '{}': expected enforcing, permissive or disabled", mode.get_ref());
@@ -137,6 +138,11 @@ impl RegistriesFile {
             file.short_names.aliases.insert(name, alias);
         }
         if let Some(lists) = &raw.registries {
+            if !file.tables.is_empty() || file.short_names.search.is_some() {
+                let what = "the lists of version 1 and the keys of version 2 are in one file, which the engines refuse";
+                return Err(mistake(path, text, lists.span().start, what));
+            }
+            let lists = lists.get_ref();
             file.add_lists(lists, path, text);
         }
         Ok(file)
@@ -209,6 +215,28 @@ fn registry_table(table: &Spanned<RawRegistry>, path: &Path, text: &str) -> Resu
     let here = place(path, text, at);
     let primary = PullPlace { location, insecure: raw.insecure, usage: MirrorUsage::All, place: here.clone() };
     Ok(RegistryTable { prefix, primary, mirrors, blocked: raw.blocked, place: here })
+}
+
+/// Refuses tables of one location that contradict each other, as the engines do: `insecure` and `blocked` concern the
+/// location, whatever prefix leads there.
+fn check_conflicts(tables: &[RegistryTable]) -> Result<(), SourceError> {
+    let mut known: BTreeMap<&str, &RegistryTable> = BTreeMap::new();
+    for table in tables {
+        let location = table.primary.location.as_ref().unwrap_or(&table.prefix);
+        let first = *known.entry(location).or_insert(table);
+        for (key, differs) in [
+            ("insecure", first.primary.insecure != table.primary.insecure),
+            ("blocked", first.blocked != table.blocked),
+        ] {
+            if differs {
+                return Err(SourceError::Invalid {
+                    what: format!("{}: '{key}' of the location '{location}' contradicts {}", table.place, first.place),
+                    hint: Some(format!("set '{key}' to the same value in both tables")),
+                });
+            }
+        }
+    }
+    Ok(())
 }
 
 fn usage(named: Option<&str>, by_digest_only: bool) -> Result<MirrorUsage, String> {

@@ -26,7 +26,7 @@ use crate::image::source::SourceError;
 /// The configuration of registries on this machine, merged from all files.
 #[derive(Debug, Default)]
 pub(super) struct RegistryConfig {
-    /// The `[[registry]]` tables by prefix. A table of a later file replaces an earlier one of the same prefix.
+    /// The `[[registry]]` tables by prefix. Of one prefix, the first table of the last file counts.
     tables: BTreeMap<String, RegistryTable>,
     short_names: ShortNames,
     docker: DockerConfig,
@@ -59,7 +59,8 @@ impl RegistryConfig {
 
     /// Merges a file that is read after the others.
     fn add(&mut self, file: RegistriesFile) {
-        self.tables.extend(file.tables.into_iter().map(|table| (table.prefix.clone(), table)));
+        // In reverse, so that the first table of a prefix is the one that remains.
+        self.tables.extend(file.tables.into_iter().rev().map(|table| (table.prefix.clone(), table)));
         self.short_names.add(file.short_names);
     }
 

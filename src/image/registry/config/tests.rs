@@ -182,6 +182,35 @@ fn later_files_replace_tables_of_the_same_prefix() {
 }
 
 #[test]
+fn the_first_table_of_a_prefix_in_a_file_counts() {
+    let text =
+        "[[registry]]\nprefix = 'r.com'\nlocation = 'one.com'\n[[registry]]\nprefix = 'r.com'\nlocation = 'two.com'";
+    assert_eq!(of(text, "r.com/i:1"), ["one.com/i:1"]);
+}
+
+#[test]
+fn tables_of_one_location_must_agree() {
+    for (flags, key) in [("insecure = true", "insecure"), ("blocked = true", "blocked")] {
+        let text = format!(
+            "[[registry]]\nprefix = 'a.com'\nlocation = 'r.com'\n[[registry]]\nlocation = 'r.com/'\n{flags}\n\
+             [[registry]]\nlocation = 'other.com'\n{flags}"
+        );
+        let error = config(&[("registries.conf", &text)]).unwrap_err();
+        let what = "of the location 'r.com' contradicts DIR/registries.conf:1";
+        assert!(
+            error.starts_with(&format!("DIR/registries.conf:4: '{key}' {what}\n  help: set '{key}' to")),
+            "{error}"
+        );
+        let wild = format!("[[registry]]\nprefix = '*.r.com'\n[[registry]]\nprefix = '*.r.com'\n{flags}");
+        assert!(config(&[("registries.conf", &wild)]).unwrap_err().contains("of the location '*.r.com'"));
+        // A later file replaces tables, and does not contradict them.
+        let later = format!("[[registry]]\nlocation = 'r.com'\n{flags}");
+        config(&[("registries.conf", "[[registry]]\nlocation = 'r.com'"), ("registries.conf.d/x.conf", &later)])
+            .unwrap();
+    }
+}
+
+#[test]
 fn a_named_file_must_exist_and_replaces_the_users() {
     let folder = tempfile::tempdir().unwrap();
     let named = folder.path().join("named");
@@ -211,6 +240,10 @@ fn mistakes_are_located() {
         ("[[registry]]\nlocation = 'https://r.com'", ":2: 'https://r.com': write HOST[:PORT][/PATH] without a scheme"),
         ("short-name-mode = 'strict'", ":1: short-name-mode 'strict': expected enforcing, permissive or disabled"),
         ("[[registry]]\nlocation = 5", ":2: "),
+        (
+            "[[registry]]\nlocation = 'r.com'\n[registries.block]\nregistries = ['r.com']",
+            ":3: the lists of version 1 and the keys of version 2 are in one file",
+        ),
     ] {
         let error = config(&[("registries.conf", text)]).unwrap_err();
         assert!(error.starts_with(&format!("DIR/registries.conf{told}")), "{error}");
