@@ -35,9 +35,9 @@ use std::thread;
 use crate::image::reference::{Reference, ReferenceError};
 use crate::image::source::{AccessOptions, SourceError};
 use crate::layer::cache::ScanCache;
-use crate::layer::scan::ScanError;
+use crate::layer::scan::{ScanError, TreeJobs};
 use crate::model::{
-    ImageConfig, ImageSummary, LayerSummary, Limits, Platform, Progress, help_line, printable, size as size_text,
+    ImageConfig, ImageSummary, LayerSummary, Limits, Meter, Platform, Progress, help_line, printable, size as size_text,
 };
 use crate::rootfs::RootFs;
 use unpack::pipe::Cancel;
@@ -212,6 +212,16 @@ struct ScanContext<'a> {
     pool: Option<&'a Pool>,
     progress: &'a dyn Progress,
     cancel: &'a Cancel,
+}
+
+impl<'a> ScanContext<'a> {
+    /// The means to scan a tree of files.
+    const fn tree<'s>(self, meter: &'s dyn Meter) -> TreeJobs<'s>
+    where
+        'a: 's,
+    {
+        TreeJobs { threads: self.jobs, limits: self.limits, meter, cancel: self.cancel }
+    }
 }
 
 /// Returns true if a name is a word of a line, or a path at the beginning of one.

@@ -35,7 +35,7 @@ pub(super) fn scan_folders(
             return Err(ImageError::invalid(format!("{what} is not a folder")));
         };
         let meter = context.progress.begin(&what, None);
-        let scan = scan_overlay(path, marks, context.limits, &*meter, context.cancel);
+        let scan = scan_overlay(path, marks, context.tree(&*meter));
         scan.map(ScannedLayer::unhashed).map_err(|error| ImageError::Layer { layer: what, error })
     };
     plan.layers.iter().enumerate().map(scan).collect()

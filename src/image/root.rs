@@ -70,7 +70,7 @@ impl Medium for RootFolder {
         context: ScanContext<'_>,
     ) -> Result<Vec<ScannedLayer>, ImageError> {
         let meter = context.progress.begin(&self.name, None);
-        let scan = scan_folder(&self.path, context.limits, &*meter, context.cancel);
+        let scan = scan_folder(&self.path, context.tree(&*meter));
         let scan = scan.map_err(|error| ImageError::Layer { layer: self.name.clone(), error })?;
         Ok(vec![ScannedLayer::unhashed(scan)])
     }

@@ -113,7 +113,7 @@ impl Medium for SquashImage {
     ) -> Result<Vec<ScannedLayer>, ImageError> {
         let meter = context.progress.begin(&self.name, None);
         let mut image = self.open(request).map_err(|error| self.failure(error))?;
-        let scan = scan_squashfs(&mut image, &self.name, context.limits, &*meter, context.cancel);
+        let scan = scan_squashfs(&mut image, &self.name, context.tree(&*meter));
         let scan = scan.map_err(|error| self.failure(error))?;
         let files = ImageFiles { scan: &scan };
         let mut config = match self.runtime {

@@ -2,7 +2,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use std::ops::Range;
+
 use crate::model::{BoundsError, Entry, Found, Gap, Limits};
+
+use super::sections::ElfSections;
 
 /// Number of leading bytes that [`Extractor::wants`] sees; fewer in a shorter file.
 pub(super) const HEAD: usize = 64;
@@ -21,6 +25,9 @@ pub(super) struct Extractor {
 
 /// Inspects one file.
 pub(super) trait Collect: Send {
+    /// Receives the positions of an ELF file's sections before all bytes, from a medium that reads files in any order.
+    fn sections(&mut self, _sections: &ElfSections) {}
+
     /// Receives the next bytes. Offsets ascend; a skipped range is a hole, and reads as zeros, unless [`Self::next`]
     /// did not request it. An error is a defect of the extractor, as a panic is: the extractor gets no more bytes.
     fn push(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError>;
@@ -42,7 +49,16 @@ pub(super) trait FileContent {
 
     /// Returns bytes that include the one at `place`, with the offset of the first; empty at the end of the file.
     fn read(&mut self, place: u64) -> Result<(u64, &[u8]), Self::Error>;
+
+    /// Returns the bytes of a range, fewer at the end of the file, and begins again: the next read may be anywhere.
+    /// `None` if the medium can only read on.
+    fn peek(&mut self, _range: Range<u64>) -> Result<Option<Vec<u8>>, Self::Error> {
+        Ok(None)
+    }
 }
+
+/// The size from which the section headers are read first, so that what no extractor needs is left out.
+const LARGE: u64 = 1 << 20;
 
 /// Passes a file to every extractor that selects it, and skips the ranges that none of them needs.
 pub(super) fn look<C: FileContent>(
@@ -60,6 +76,13 @@ pub(super) fn look<C: FileContent>(
         head.extend_from_slice(bytes);
     }
     let mut running = Running::start(extractors, entry, &head, 0, limits);
+    if entry.size >= LARGE
+        && let Some(range) = ElfSections::wanted_by(&head).filter(|range| range.end <= entry.size)
+        && let Some(table) = content.peek(range.clone())?
+        && let Some(sections) = ElfSections::of(&head, range, &table)
+    {
+        running.sections(&sections);
+    }
     running.push(0, &head);
     let mut at = head.len() as u64;
     while let Some(place) = running.next(at) {
@@ -105,6 +128,13 @@ impl Running {
         self.collectors.is_empty()
     }
 
+    /// Passes on the positions of an ELF file's sections.
+    fn sections(&mut self, sections: &ElfSections) {
+        for (_, collector) in &mut self.collectors {
+            collector.sections(sections);
+        }
+    }
+
     /// Passes on bytes. A failing extractor only loses its own finding.
     pub(super) fn push(&mut self, offset: u64, bytes: &[u8]) {
         let (path, failed) = (&self.path, &mut self.failed);
@@ -135,7 +165,7 @@ fn defect(name: &str, path: &str) -> Gap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{EntryKind, part};
+    use crate::model::{EntryKind, index, part};
 
     struct Gather(Vec<u8>);
 
@@ -175,5 +205,75 @@ mod tests {
         let [Ok(Found::Text(text)), Err(gap)] = &*running.finish() else { panic!("two answers") };
         assert!(text.starts_with(b"abcdef"));
         assert!(gap.passing && gap.why.ends_with("a: the bounds extractor failed"), "{gap}");
+    }
+
+    /// A library in blocks, whose headers can be read first or not, with the places of the blocks that were read.
+    struct InBlocks<'a> {
+        bytes: &'a [u8],
+        can_peek: bool,
+        places: Vec<u64>,
+    }
+
+    const BLOCK: u64 = 4096;
+
+    impl FileContent for InBlocks<'_> {
+        type Error = BoundsError;
+
+        fn read(&mut self, place: u64) -> Result<(u64, &[u8]), BoundsError> {
+            self.places.push(place);
+            let end = (place / BLOCK + 1) * BLOCK;
+            let end = end.min(self.bytes.len() as u64);
+            Ok((place, part(self.bytes, index(place.min(end))?..index(end)?)?))
+        }
+
+        fn peek(&mut self, range: Range<u64>) -> Result<Option<Vec<u8>>, BoundsError> {
+            let peeked = part(self.bytes, index(range.start)?..index(range.end)?)?;
+            Ok(self.can_peek.then(|| peeked.to_vec()))
+        }
+    }
+
+    /// A library of two MiB of code and these literals, with section headers.
+    fn library(literals: &[u8]) -> Vec<u8> {
+        const CODE: Range<usize> = 4096..4096 + (2 << 20);
+        let mut bytes = vec![0; CODE.end];
+        bytes.extend(literals);
+        let names = bytes.len();
+        bytes.extend(b"\0.text\0.rodata\0.shstrtab\0");
+        let table = bytes.len();
+        // Name, type, flags, range.
+        for (name, kind, flags, range) in
+            [(0, 0_u32, 0_u64, 0..0), (1, 1, 6, CODE), (7, 1, 2, CODE.end..names), (15, 3, 0, names..table)]
+        {
+            let mut header = [0; 64];
+            header[..4].copy_from_slice(&u32::to_le_bytes(name));
+            header[4..8].copy_from_slice(&kind.to_le_bytes());
+            header[8..16].copy_from_slice(&flags.to_le_bytes());
+            header[24..32].copy_from_slice(&(range.start as u64).to_le_bytes());
+            header[32..40].copy_from_slice(&(range.len() as u64).to_le_bytes());
+            bytes.extend(header);
+        }
+        bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        bytes[40..48].copy_from_slice(&(table as u64).to_le_bytes());
+        bytes[58..64].copy_from_slice(&[64, 0, 4, 0, 3, 0]);
+        bytes
+    }
+
+    #[test]
+    fn code_is_left_out_where_section_headers_can_be_read_first() {
+        let literals = b"\0NCCL version 2.27.5+cuda12.9\0NCCL_IB_DISABLE\0";
+        let bytes = library(literals);
+        let entry = Entry { path: "lib.so".into(), kind: EntryKind::File, mode: 0, size: bytes.len() as u64 };
+        let extractors = [super::super::nccl::EXTRACTOR, super::super::fatbin::EXTRACTOR];
+        let looked = |can_peek| {
+            let mut content = InBlocks { bytes: &bytes, can_peek, places: Vec::new() };
+            let found = look(&mut content, &extractors, &entry, &Limits::default()).unwrap();
+            (found, content.places.len())
+        };
+        let (whole, reads) = looked(false);
+        assert!(matches!(&*whole, [Ok(Found::Nccl(found))] if found.version == "2.27.5"), "{whole:?}");
+        assert!(reads > 500, "{reads}");
+        let (parts, reads) = looked(true);
+        assert_eq!(parts, whole);
+        assert!(reads < 5, "{reads}");
     }
 }

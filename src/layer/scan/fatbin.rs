@@ -17,7 +17,6 @@
 //! skipped. The section headers then decide which containers count.
 
 mod outside;
-mod sections;
 mod walker;
 
 use std::ops::Range;
@@ -25,7 +24,7 @@ use std::ops::Range;
 use crate::model::{BoundsError, Found, Gap, GpuCode};
 
 use super::extract::{Collect, Extractor};
-use sections::FatbinSections;
+use super::sections::ElfSections;
 use walker::{Visit, Walker};
 
 pub(super) use outside::Outside;
@@ -53,7 +52,9 @@ struct Walk {
     path: String,
     walker: Walker,
     seen: Seen,
-    sections: FatbinSections,
+    sections: ElfSections,
+    /// Ranges of the sections that hold loadable containers, ascending, if they are known beforehand.
+    held: Option<Vec<Range<u64>>>,
 }
 
 /// Containers seen so far.
@@ -94,14 +95,14 @@ impl Visit for Seen {
 
 impl Walk {
     fn new(path: String) -> Self {
-        Self { path, walker: Walker::default(), seen: Seen::default(), sections: FatbinSections::default() }
+        Self { path, walker: Walker::default(), seen: Seen::default(), sections: ElfSections::default(), held: None }
     }
 }
 
 impl Seen {
     /// The code that a driver would load, which is also what `cuobjdump` lists: that in `.nv_fatbin`, or, in an object
     /// before device linking, the input of the linker. In other sections libraries keep code that they load themselves.
-    fn loadable(self, sections: &FatbinSections) -> Result<GpuCode, String> {
+    fn loadable(self, sections: &ElfSections) -> Result<GpuCode, String> {
         if self.too_much {
             return Err(format!("it has more than {CONTAINERS} containers of GPU code, or {CODES} kinds of them"));
         }
@@ -152,13 +153,27 @@ pub fn gpu_code<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Option
 }
 
 impl Collect for Walk {
+    fn sections(&mut self, sections: &ElfSections) {
+        let named = SECTIONS.iter().map(|name| sections.named(name)).collect::<Option<Vec<_>>>();
+        if let Some(mut held) = named.map(|ranges| ranges.concat()) {
+            held.sort_by_key(|range| range.start);
+            self.held = Some(held);
+            self.sections = sections.clone();
+        }
+    }
+
     fn push(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
-        self.sections.push(offset, bytes)?;
+        if self.held.is_none() {
+            self.sections.push(offset, bytes)?;
+        }
         self.walker.push(offset, bytes, &mut self.seen)
     }
 
     fn next(&self, at: u64) -> Option<u64> {
         let searched = self.walker.next(at);
+        if let Some(held) = &self.held {
+            return held.iter().find(|range| searched < range.end).map(|range| range.start.max(searched));
+        }
         Some(self.sections.next(at).map_or(searched, |wanted| wanted.min(searched)))
     }
 

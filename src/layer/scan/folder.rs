@@ -2,36 +2,34 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
-use crate::model::{EntryKind, Limits, Meter, cause, part};
-use unpack::pipe::Cancel;
+use crate::model::{EntryKind, cause, part};
 
 use super::extract::FileContent;
-use super::tree::{Mark, Tree, TreeName, scan_tree};
+use super::tree::{Mark, Tree, TreeFiles, TreeJobs, TreeName, scan_tree};
 use super::{LayerScan, ScanError};
 
 /// Scans the files below `root`. Skips what is mounted in it: other file systems (`/proc`, `/sys`), and bind mounts of
 /// the same one.
-pub fn scan_folder(root: &Path, limits: &Limits, meter: &dyn Meter, cancel: &Cancel) -> Result<LayerScan, ScanError> {
-    scan_marked(root, |_, _| Ok(Mark::None), limits, meter, cancel)
+pub fn scan_folder(root: &Path, jobs: TreeJobs<'_>) -> Result<LayerScan, ScanError> {
+    scan_marked(root, |_, _| Ok(Mark::None), jobs)
 }
 
 /// Scans a folder whose marks `mark` recognises.
 pub(super) fn scan_marked(
     root: &Path,
     mark: impl Fn(&Path, &EntryKind) -> io::Result<Mark>,
-    limits: &Limits,
-    meter: &dyn Meter,
-    cancel: &Cancel,
+    jobs: TreeJobs<'_>,
 ) -> Result<LayerScan, ScanError> {
     let device = fs::metadata(root).map_err(read(root))?.dev();
     let mount = mount_id(root, AtFlags::empty()).map_err(read(root))?;
-    scan_tree(&mut FolderTree { root, device, mount, mark }, limits, meter, cancel)
+    scan_tree(&mut FolderTree { root, device, mount, mark }, jobs)
 }
 
 /// A folder on this machine.
@@ -46,11 +44,7 @@ struct FolderTree<'a, M> {
 
 impl<M: Fn(&Path, &EntryKind) -> io::Result<Mark>> Tree for FolderTree<'_, M> {
     type Node = PathBuf;
-    type Error = io::Error;
-    type Opened<'f>
-        = FolderFile
-    where
-        Self: 'f;
+    type Files = FolderFiles;
 
     const ADVICE: &'static str = "run as a user who can read it";
 
@@ -84,6 +78,7 @@ impl<M: Fn(&Path, &EntryKind) -> io::Result<Mark>> Tree for FolderTree<'_, M> {
                 inode: (is_file && metadata.nlink() > 1).then(|| (metadata.dev(), metadata.ino())),
                 mark,
                 is_entered,
+                place: (0, 0),
                 kind,
                 node: path,
             });
@@ -91,8 +86,24 @@ impl<M: Fn(&Path, &EntryKind) -> io::Result<Mark>> Tree for FolderTree<'_, M> {
         Ok(names)
     }
 
-    fn open(&mut self, file: &PathBuf) -> io::Result<FolderFile> {
-        Ok(FolderFile { file: File::open(file)?, at: 0, buffer: vec![0; 256 << 10] })
+    fn files(&self) -> FolderFiles {
+        FolderFiles { buffer: vec![0; 256 << 10] }
+    }
+}
+
+/// Opens files on this machine.
+struct FolderFiles {
+    /// Receives what is read of each file.
+    buffer: Vec<u8>,
+}
+
+impl TreeFiles for FolderFiles {
+    type Node = PathBuf;
+    type Error = io::Error;
+    type Opened<'f> = FolderFile<'f>;
+
+    fn open(&mut self, file: &PathBuf) -> io::Result<FolderFile<'_>> {
+        Ok(FolderFile { file: File::open(file)?, at: 0, buffer: &mut self.buffer })
     }
 }
 
@@ -134,14 +145,14 @@ fn kind(path: &Path, metadata: &fs::Metadata) -> io::Result<Option<EntryKind>> {
 }
 
 /// A file on this machine.
-struct FolderFile {
+struct FolderFile<'f> {
     file: File,
     /// Offset of the next read.
     at: u64,
-    buffer: Vec<u8>,
+    buffer: &'f mut [u8],
 }
 
-impl FileContent for FolderFile {
+impl FileContent for FolderFile<'_> {
     type Error = io::Error;
 
     fn read(&mut self, place: u64) -> io::Result<(u64, &[u8])> {
@@ -149,13 +160,22 @@ impl FileContent for FolderFile {
             self.at = self.file.seek(SeekFrom::Start(place))?;
         }
         let count = loop {
-            match self.file.read(&mut self.buffer) {
+            match self.file.read(self.buffer) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 read => break read?,
             }
         };
         self.at += count as u64;
-        Ok((place, part(&self.buffer, ..count)?))
+        Ok((place, part(self.buffer, ..count)?))
+    }
+
+    fn peek(&mut self, range: Range<u64>) -> io::Result<Option<Vec<u8>>> {
+        let mut found = Vec::new();
+        self.file.seek(SeekFrom::Start(range.start))?;
+        (&self.file).take(range.end - range.start).read_to_end(&mut found)?;
+        // Any other offset makes the next read seek.
+        self.at = u64::MAX;
+        Ok(Some(found))
     }
 }
 

@@ -12,6 +12,7 @@ mod nccl;
 mod order;
 mod overlay;
 mod partial;
+mod sections;
 mod squashfs;
 mod text;
 mod torch;
@@ -37,6 +38,7 @@ pub use folder::scan_folder;
 pub use overlay::{OverlayMarks, scan_overlay};
 pub use partial::{Annotations, OpenRange, Partly, Ranged, is_part_of_table, scan_partly, table_format};
 pub use squashfs::scan_squashfs;
+pub use tree::TreeJobs;
 
 /// All extractors: each has one file of this folder and one line here.
 const EXTRACTORS: &[Extractor] = &[

@@ -6,6 +6,7 @@
 //! of plugins (`src/plugin`, before 2.27 `src/net.cc` and `src/misc/tuner.cc`) and the versions of RDMA functions
 //! (`src/misc/ibvsymbols.cc`, `src/misc/mlx5dvsymbols.cc`) are looked up by name, so they are literals too.
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::bytes::Regex;
@@ -14,6 +15,7 @@ use crate::model::{BoundsError, Found, Gap, NcclStrings, part};
 
 use super::extract::{Collect, Extractor};
 use super::fatbin::Outside;
+use super::sections::ElfSections;
 
 pub(super) const EXTRACTOR: Extractor = Extractor {
     name: "NCCL",
@@ -50,6 +52,8 @@ struct StringSearch {
     /// The end of the previous chunk, where a literal may begin.
     tail: Vec<u8>,
     end: u64,
+    /// Ranges of machine code, ascending, if they are known beforehand: literals lie elsewhere.
+    code: Vec<Range<u64>>,
 }
 
 impl StringSearch {
@@ -96,6 +100,14 @@ fn text(bytes: &[u8]) -> String {
 }
 
 impl Collect for StringSearch {
+    fn sections(&mut self, sections: &ElfSections) {
+        self.code = sections.code().unwrap_or_default();
+    }
+
+    fn next(&self, at: u64) -> Option<u64> {
+        Some(self.code.iter().fold(at, |at, code| if code.contains(&at) { code.end } else { at }))
+    }
+
     fn push(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
         if offset != self.end {
             self.tail.clear();

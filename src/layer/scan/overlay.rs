@@ -8,11 +8,10 @@ use std::path::Path;
 use rustix::fs::lgetxattr;
 use rustix::io::Errno;
 
-use crate::model::{EntryKind, Limits, Meter, part};
-use unpack::pipe::Cancel;
+use crate::model::{EntryKind, part};
 
 use super::folder::scan_marked;
-use super::tree::Mark;
+use super::tree::{Mark, TreeJobs};
 use super::{LayerScan, ScanError};
 
 /// Attributes of folders that do not hold all of their layer: renamed directories, and files without their content.
@@ -37,13 +36,7 @@ impl OverlayMarks {
 }
 
 /// Scans a layer in the folder where an engine stores it. Its content cannot be verified.
-pub fn scan_overlay(
-    root: &Path,
-    marks: OverlayMarks,
-    limits: &Limits,
-    meter: &dyn Meter,
-    cancel: &Cancel,
-) -> Result<LayerScan, ScanError> {
+pub fn scan_overlay(root: &Path, marks: OverlayMarks, jobs: TreeJobs<'_>) -> Result<LayerScan, ScanError> {
     if marks == OverlayMarks::Trusted {
         let status = fs::read_to_string("/proc/self/status").map_err(ScanError::Read)?;
         let users = fs::read_to_string("/proc/self/uid_map").map_err(ScanError::Read)?;
@@ -53,7 +46,7 @@ pub fn scan_overlay(
             return Err(ScanError::Read(io::Error::new(io::ErrorKind::PermissionDenied, what)));
         }
     }
-    scan_marked(root, |path, kind| mark(path, kind, marks), limits, meter, cancel)
+    scan_marked(root, |path, kind| mark(path, kind, marks), jobs)
 }
 
 fn mark(path: &Path, kind: &EntryKind, marks: OverlayMarks) -> io::Result<Mark> {
@@ -102,7 +95,9 @@ fn sees_marks(status: &str, users: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{NoProgress, Progress as _};
+    use crate::model::{Limits, NoProgress, Progress as _};
+    use std::num::NonZeroUsize;
+    use unpack::pipe::Cancel;
 
     #[test]
     fn marks_become_whiteouts_of_a_layer() {
@@ -124,7 +119,9 @@ mod tests {
             })
         };
         let meter = NoProgress.begin("layer", None);
-        let scan = scan_marked(folder.path(), mark, &Limits::default(), &*meter, &Cancel::default()).unwrap();
+        let (limits, cancel) = (Limits::default(), Cancel::default());
+        let jobs = TreeJobs { threads: NonZeroUsize::MIN, limits: &limits, meter: &*meter, cancel: &cancel };
+        let scan = scan_marked(folder.path(), mark, jobs).unwrap();
         let mut paths: Vec<_> = scan.entries.iter().map(|entry| entry.path.to_string()).collect();
         paths.sort();
         let expected =

@@ -1,24 +1,18 @@
 //! Scans a squashfs image as if it were one layer.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use crate::layer::squashfs::{Squashfs, SquashfsContent, SquashfsError, SquashfsInode, SquashfsKind};
-use crate::model::{EntryKind, Limits, Meter};
-use unpack::pipe::Cancel;
+use crate::model::EntryKind;
 
 use super::extract::FileContent;
-use super::tree::{Mark, Tree, TreeName, scan_tree};
+use super::tree::{Mark, Tree, TreeFiles, TreeJobs, TreeName, scan_tree};
 use super::{LayerScan, ScanError};
 
 /// Scans an image. Reads its directories, and of its files only what the extractors want; `name` is for messages.
-pub fn scan_squashfs(
-    image: &mut Squashfs,
-    name: &str,
-    limits: &Limits,
-    meter: &dyn Meter,
-    cancel: &Cancel,
-) -> Result<LayerScan, ScanError> {
-    scan_tree(&mut SquashfsTree { image, name, entered: BTreeSet::new() }, limits, meter, cancel)
+pub fn scan_squashfs(image: &mut Squashfs, name: &str, jobs: TreeJobs<'_>) -> Result<LayerScan, ScanError> {
+    scan_tree(&mut SquashfsTree { image, name, entered: BTreeSet::new() }, jobs)
 }
 
 struct SquashfsTree<'a> {
@@ -30,11 +24,7 @@ struct SquashfsTree<'a> {
 
 impl Tree for SquashfsTree<'_> {
     type Node = SquashfsInode;
-    type Error = SquashfsError;
-    type Opened<'f>
-        = SquashfsContent<'f>
-    where
-        Self: 'f;
+    type Files = SquashfsFiles;
 
     const ADVICE: &'static str = "build or copy the image again";
 
@@ -70,6 +60,7 @@ impl Tree for SquashfsTree<'_> {
                 inode: (kind == EntryKind::File && node.is_linked()).then_some((0, u64::from(node.number))),
                 mark: Mark::None,
                 is_entered: kind == EntryKind::Directory,
+                place: node.content_place(),
                 kind,
                 node,
             })
@@ -77,8 +68,20 @@ impl Tree for SquashfsTree<'_> {
         Ok(known.collect())
     }
 
-    fn open<'f>(&'f mut self, file: &SquashfsInode) -> Result<SquashfsContent<'f>, SquashfsError> {
-        self.image.content(file)
+    fn files(&self) -> SquashfsFiles {
+        SquashfsFiles(self.image.another())
+    }
+}
+
+struct SquashfsFiles(Squashfs);
+
+impl TreeFiles for SquashfsFiles {
+    type Node = SquashfsInode;
+    type Error = SquashfsError;
+    type Opened<'f> = SquashfsContent<'f>;
+
+    fn open(&mut self, file: &SquashfsInode) -> Result<SquashfsContent<'_>, SquashfsError> {
+        self.0.content(file)
     }
 }
 
@@ -87,5 +90,50 @@ impl FileContent for SquashfsContent<'_> {
 
     fn read(&mut self, place: u64) -> Result<(u64, &[u8]), SquashfsError> {
         SquashfsContent::read(self, place).map(|bytes| (place, bytes))
+    }
+
+    fn peek(&mut self, range: Range<u64>) -> Result<Option<Vec<u8>>, SquashfsError> {
+        let mut found = Vec::new();
+        let mut at = range.start;
+        while at < range.end {
+            let bytes = SquashfsContent::read(self, at)?;
+            if bytes.is_empty() {
+                break;
+            }
+            let missing = usize::try_from(range.end - at).unwrap_or(usize::MAX);
+            let some = bytes.get(..missing).unwrap_or(bytes);
+            found.extend_from_slice(some);
+            at += some.len() as u64;
+        }
+        self.rewind();
+        Ok(Some(found))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::num::NonZeroUsize;
+    use std::path::Path;
+
+    use unpack::pipe::Cancel;
+
+    use super::*;
+    use crate::model::{Limits, NoProgress, Progress as _};
+
+    #[test]
+    fn the_scan_does_not_depend_on_the_number_of_threads() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/squashfs/good.sqsh");
+        let (limits, cancel, meter) = (Limits::default(), Cancel::default(), NoProgress.begin("layer", None));
+        let scan = |threads| {
+            let file = File::open(&path).unwrap();
+            let length = file.metadata().unwrap().len();
+            let mut image = Squashfs::open(file, 0..length, &limits).unwrap();
+            let threads = NonZeroUsize::new(threads).unwrap();
+            scan_squashfs(&mut image, "image", TreeJobs { threads, limits: &limits, meter: &*meter, cancel: &cancel })
+        };
+        let one = scan(1).unwrap();
+        assert!(one.found.len() > 5, "{}", one.found.len());
+        assert_eq!(scan(8).unwrap(), one);
     }
 }

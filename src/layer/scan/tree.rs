@@ -1,25 +1,39 @@
-//! Scans a tree of files that is not a tar, as if it were one layer.
+//! Scans a tree of files that is not a tar, as if it were one layer: lists its folders, then inspects its files on
+//! several threads.
 
-use std::collections::BTreeMap;
+mod inspect;
+mod walk;
+
 use std::fmt::Display;
-use std::io;
+use std::num::NonZeroUsize;
 
-use crate::model::{Ambiguities, Entry, EntryKind, Gap, ImagePath, Limits, Meter, OverLimit};
+use crate::model::{EntryKind, Limits, Meter};
 use unpack::pipe::Cancel;
 
-use super::extract::{FileContent, look};
-use super::{Compression, EXTRACTORS, LayerScan, ScanError};
+use super::ScanError;
+use super::extract::FileContent;
 
-/// A tree whose folders can be listed and whose files can be opened.
+pub(super) use walk::scan_tree;
+
+/// The means of a scan.
+#[derive(Clone, Copy, Debug)]
+pub struct TreeJobs<'a> {
+    /// Number of threads.
+    pub threads: NonZeroUsize,
+    /// Limits of the run.
+    pub limits: &'a Limits,
+    /// Counts the sizes of the files that were inspected.
+    pub meter: &'a dyn Meter,
+    /// Ends the scan early.
+    pub cancel: &'a Cancel,
+}
+
+/// A tree whose folders can be listed.
 pub(super) trait Tree {
     /// The place of a file in the tree.
-    type Node;
-    /// Error of reading a file.
-    type Error: Display;
-    /// An open file.
-    type Opened<'a>: FileContent<Error = Self::Error>
-    where
-        Self: 'a;
+    type Node: Send;
+    /// Opens the tree's files.
+    type Files: TreeFiles<Node = Self::Node> + Send;
 
     /// Advice on a file that cannot be read.
     const ADVICE: &'static str;
@@ -32,6 +46,21 @@ pub(super) trait Tree {
 
     /// The names in a folder, sorted.
     fn list(&mut self, folder: &Self::Node) -> Result<Vec<TreeName<Self::Node>>, ScanError>;
+
+    /// Opens files for one thread.
+    fn files(&self) -> Self::Files;
+}
+
+/// Opens the regular files of a tree.
+pub(super) trait TreeFiles {
+    /// The place of a file in the tree.
+    type Node;
+    /// Error of reading a file.
+    type Error: Display;
+    /// An open file.
+    type Opened<'a>: FileContent<Error = Self::Error>
+    where
+        Self: 'a;
 
     /// Opens a regular file.
     fn open<'a>(&'a mut self, file: &Self::Node) -> Result<Self::Opened<'a>, Self::Error>;
@@ -49,6 +78,8 @@ pub(super) struct TreeName<N> {
     pub(super) mark: Mark,
     /// True if this folder's content belongs to the tree.
     pub(super) is_entered: bool,
+    /// Orders regular files as they lie in the medium.
+    pub(super) place: (u32, u64),
     pub(super) node: N,
 }
 
@@ -59,70 +90,4 @@ pub(super) enum Mark {
     Whiteout,
     /// The directory hides the contents of lower layers.
     Opaque,
-}
-
-/// Scans a tree from its root down.
-pub(super) fn scan_tree<T: Tree>(
-    tree: &mut T,
-    limits: &Limits,
-    meter: &dyn Meter,
-    cancel: &Cancel,
-) -> Result<LayerScan, ScanError> {
-    let mut scan = LayerScan {
-        compression: Compression::None,
-        unpacked: 0,
-        diff_id: None,
-        entries: Vec::new(),
-        found: BTreeMap::new(),
-        // A tree holds no tar: another program has unpacked it.
-        ambiguities: Some(Ambiguities::default()),
-    };
-    let mut inodes = BTreeMap::new();
-    let mut waiting = vec![(ImagePath::root(), tree.root()?)];
-    while let Some((folder, node)) = waiting.pop() {
-        for found in tree.list(&node)? {
-            if cancel.is_cancelled() {
-                return Err(ScanError::Read(io::Error::other("cancelled")));
-            }
-            let path = folder.child(&found.name);
-            if path.as_bytes().len() > limits.path {
-                let what = format!("{}: a path has {} bytes", tree.name(), path.as_bytes().len());
-                return Err(ScanError::Limit(OverLimit::new(what, "path", limits.path as u64).to_string()));
-            }
-            let marker = |path: ImagePath| Entry { path, kind: EntryKind::File, mode: 0, size: 0 };
-            match found.mark {
-                Mark::None => {}
-                // Layers spell it this way (OCI image-spec, `layer.md`, "Whiteouts").
-                Mark::Opaque => scan.entries.push(marker(path.join(b".wh..wh..opq"))),
-                Mark::Whiteout => {
-                    let hidden = [b".wh.", path.file_name()].concat();
-                    scan.entries.push(marker(path.parent().join(&hidden)));
-                    continue;
-                }
-            }
-            let known = found.inode.and_then(|inode| inodes.insert(inode, path.clone()));
-            let kind = known.map_or(found.kind, EntryKind::Hardlink);
-            let entry = Entry { path, kind, mode: found.mode, size: found.size };
-            if entry.kind == EntryKind::File && entry.size > 0 {
-                let looked = tree.open(&found.node).and_then(|mut file| look(&mut file, EXTRACTORS, &entry, limits));
-                let answers = looked.unwrap_or_else(|error| {
-                    vec![Err(Gap::new(format!("{}: {error}", entry.path)).settled_by(T::ADVICE))]
-                });
-                if !answers.is_empty() {
-                    scan.found.insert(scan.entries.len(), answers);
-                }
-                meter.add(entry.size);
-                scan.unpacked += entry.size;
-            }
-            if found.is_entered {
-                waiting.push((entry.path.clone(), found.node));
-            }
-            scan.entries.push(entry);
-            if scan.entries.len() as u64 > limits.entries {
-                let what = format!("{} has {} entries", tree.name(), scan.entries.len());
-                return Err(ScanError::Limit(OverLimit::new(what, "entries", limits.entries).to_string()));
-            }
-        }
-    }
-    Ok(scan)
 }

@@ -5,11 +5,12 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::model::{Limits, OverLimit};
 
-use super::decompress::Compressor;
+use super::decompress::{BlockUnpacker, Compressor};
 use super::error::SquashfsError;
 
 /// Bytes in a block of metadata, except for the last block of a table.
@@ -34,42 +35,60 @@ pub(super) struct TableCursor {
 /// Reads blocks.
 #[derive(Debug)]
 pub(super) struct Blocks {
-    file: File,
-    range: Range<u64>,
+    source: Arc<BlockSource>,
     pub(super) compressor: Compressor,
+    decoder: BlockUnpacker,
+    /// The stored form of the last block.
+    packed: Vec<u8>,
     metadata: KeptBlocks,
     fragments: KeptBlocks,
-    /// Number of bytes that were decompressed, and may be.
-    unpacked: u64,
+}
+
+/// What all readers of an image share.
+#[derive(Debug)]
+struct BlockSource {
+    file: File,
+    range: Range<u64>,
+    /// Number of bytes that all readers decompressed.
+    unpacked: AtomicU64,
     limits: Limits,
 }
 
 impl Blocks {
     pub(super) fn new(file: File, range: Range<u64>, limits: &Limits) -> Self {
+        let source = BlockSource { file, range, unpacked: AtomicU64::new(0), limits: limits.clone() };
+        Self::of(Arc::new(source), Compressor::Gzip)
+    }
+
+    fn of(source: Arc<BlockSource>, compressor: Compressor) -> Self {
         Self {
-            file,
-            range,
-            compressor: Compressor::Gzip,
+            source,
+            compressor,
+            decoder: BlockUnpacker::default(),
+            packed: Vec::new(),
             metadata: KeptBlocks::new(METADATA_KEPT),
             fragments: KeptBlocks::new(FRAGMENTS_KEPT),
-            unpacked: 0,
-            limits: limits.clone(),
         }
     }
 
+    /// Another reader of the same image, which counts against the same limits.
+    pub(super) fn another(&self) -> Self {
+        Self::of(Arc::clone(&self.source), self.compressor)
+    }
+
     /// Length of the image, in bytes.
-    pub(super) const fn length(&self) -> u64 {
-        self.range.end.saturating_sub(self.range.start)
+    pub(super) fn length(&self) -> u64 {
+        self.source.range.end.saturating_sub(self.source.range.start)
     }
 
     /// The offset in the file of an offset in the image.
-    pub(super) const fn place(&self, offset: u64) -> u64 {
-        self.range.start.saturating_add(offset)
+    pub(super) fn place(&self, offset: u64) -> u64 {
+        self.source.range.start.saturating_add(offset)
     }
 
     /// Limits of the run.
-    pub(super) const fn limits(&self) -> &Limits {
-        &self.limits
+    pub(super) fn limits(&self) -> &Limits {
+        &self.source.limits
     }
 
     /// Reads bytes as they are stored.
@@ -86,7 +105,7 @@ impl Blocks {
         if end > self.length() {
             return Err(ends_early());
         }
-        self.file.read_exact_at(bytes, at).map_err(|error| match error.kind() {
+        self.source.file.read_exact_at(bytes, at).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => ends_early(),
             _ => SquashfsError::Read(error),
         })
@@ -137,7 +156,7 @@ impl Blocks {
     }
 
     /// The block of metadata at this offset, and the offset of the next one.
-    fn metadata(&mut self, offset: u64) -> Result<(Rc<[u8]>, u64), SquashfsError> {
+    fn metadata(&mut self, offset: u64) -> Result<(Arc<[u8]>, u64), SquashfsError> {
         const STORED: u16 = 1 << 15;
         if let Some(kept) = self.metadata.get(offset) {
             return Ok(kept);
@@ -149,55 +168,68 @@ impl Blocks {
         if length == 0 || usize::from(length) > METADATA {
             return Err(SquashfsError::damaged(self.place(offset), format!("a block of metadata has {length} bytes")));
         }
-        let block = self.unpack(start, usize::from(length), header & STORED != 0, METADATA)?;
-        self.metadata.keep(offset, (Rc::clone(&block), next));
+        let mut block = vec![0; METADATA];
+        self.unpack(start, usize::from(length), header & STORED != 0, &mut block)?;
+        let block: Arc<[u8]> = block.into();
+        self.metadata.keep(offset, (Arc::clone(&block), next));
         Ok((block, next))
     }
 
     /// The fragment block at this offset, whose stored form has this length.
-    pub(super) fn fragment(&mut self, offset: u64, stored: u32, size: u32) -> Result<Rc<[u8]>, SquashfsError> {
+    pub(super) fn fragment(&mut self, offset: u64, stored: u32, size: u32) -> Result<Arc<[u8]>, SquashfsError> {
         if let Some((block, _)) = self.fragments.get(offset) {
             return Ok(block);
         }
-        let block = self.data(offset, stored, size)?;
-        self.fragments.keep(offset, (Rc::clone(&block), 0));
+        let mut block = Vec::new();
+        self.data(offset, stored, size, &mut block)?;
+        let block: Arc<[u8]> = block.into();
+        self.fragments.keep(offset, (Arc::clone(&block), 0));
         Ok(block)
     }
 
-    /// A block of data with at most `size` bytes. `stored` is its length in the image, with a bit for uncompressed
-    /// blocks.
-    pub(super) fn data(&mut self, offset: u64, stored: u32, size: u32) -> Result<Rc<[u8]>, SquashfsError> {
+    /// Reads a block of data with at most `size` bytes to `out`. `stored` is its length in the image, with a bit for
+    /// uncompressed blocks.
+    pub(super) fn data(&mut self, offset: u64, stored: u32, size: u32, out: &mut Vec<u8>) -> Result<(), SquashfsError> {
         let (length, is_plain) = (stored_length(stored), stored & PLAIN != 0);
         if length > size {
             let what = format!("a block of data has {length} bytes, the largest is {size}");
             return Err(SquashfsError::damaged(self.place(offset), what));
         }
-        self.unpack(offset, length as usize, is_plain, size as usize)
+        out.resize(size as usize, 0);
+        self.unpack(offset, length as usize, is_plain, out)
     }
 
-    fn unpack(&mut self, offset: u64, length: usize, is_plain: bool, size: usize) -> Result<Rc<[u8]>, SquashfsError> {
-        let mut bytes = vec![0; length];
-        self.fill(offset, &mut bytes)?;
-        if !is_plain {
-            let unpacked = self.compressor.unpack(&bytes, size);
-            bytes = unpacked.map_err(|what| SquashfsError::damaged(self.place(offset), what))?;
+    /// Reads a block to `out`, which has the largest size that the block may have, and cuts it to the block's size.
+    fn unpack(&mut self, offset: u64, length: usize, is_plain: bool, out: &mut Vec<u8>) -> Result<(), SquashfsError> {
+        if is_plain {
+            out.truncate(length);
+            self.fill(offset, out)?;
+        } else {
+            let mut packed = std::mem::take(&mut self.packed);
+            packed.resize(length, 0);
+            let filled = self.fill(offset, &mut packed);
+            let unpacked = filled.and_then(|()| {
+                let unpacked = self.decoder.unpack(self.compressor, &packed, out);
+                unpacked.map_err(|what| SquashfsError::damaged(self.place(offset), what))
+            });
+            self.packed = packed;
+            out.truncate(unpacked?);
         }
-        self.count(bytes.len() as u64)?;
-        Ok(bytes.into())
+        self.count(out.len() as u64)
     }
 
     /// Counts bytes against the limits on unpacked bytes.
-    pub(super) fn count(&mut self, bytes: u64) -> Result<(), SquashfsError> {
-        self.unpacked = self.unpacked.saturating_add(bytes);
-        let (limits, length) = (&self.limits, self.length());
+    pub(super) fn count(&self, bytes: u64) -> Result<(), SquashfsError> {
+        let unpacked = self.source.unpacked.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        let (limits, length) = (self.limits(), self.length());
         let over = |limit, value| {
-            let what = format!("{} bytes were unpacked of an image of {length}", self.unpacked);
+            let what = format!("{unpacked} bytes were unpacked of an image of {length}");
             Err(SquashfsError::Limit(OverLimit::new(what, limit, value)))
         };
-        if self.unpacked > limits.unpacked {
+        if unpacked > limits.unpacked {
             return over("unpacked", limits.unpacked);
         }
-        if self.unpacked > SMALL && self.unpacked / limits.expansion.max(1) > length {
+        if unpacked > SMALL && unpacked / limits.expansion.max(1) > length {
             return over("expansion", limits.expansion);
         }
         Ok(())
@@ -215,7 +247,7 @@ pub(super) const fn stored_length(stored: u32) -> u32 {
 /// The last blocks that were read, by offset, each with the offset of the next one.
 #[derive(Debug)]
 struct KeptBlocks {
-    blocks: BTreeMap<u64, (Rc<[u8]>, u64)>,
+    blocks: BTreeMap<u64, (Arc<[u8]>, u64)>,
     order: VecDeque<u64>,
     most: usize,
 }
@@ -225,11 +257,11 @@ impl KeptBlocks {
         Self { blocks: BTreeMap::new(), order: VecDeque::new(), most }
     }
 
-    fn get(&self, offset: u64) -> Option<(Rc<[u8]>, u64)> {
+    fn get(&self, offset: u64) -> Option<(Arc<[u8]>, u64)> {
         self.blocks.get(&offset).cloned()
     }
 
-    fn keep(&mut self, offset: u64, block: (Rc<[u8]>, u64)) {
+    fn keep(&mut self, offset: u64, block: (Arc<[u8]>, u64)) {
         if self.order.len() >= self.most
             && let Some(oldest) = self.order.pop_front()
         {

@@ -1,6 +1,6 @@
 //! The bytes of files.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::model::index;
 
@@ -21,7 +21,7 @@ pub struct SquashfsContent<'a> {
     /// Offset of the next block in the image.
     offset: u64,
     /// The last block that was read, and its offset in the file.
-    block: Rc<[u8]>,
+    block: Vec<u8>,
     start: u64,
 }
 
@@ -32,11 +32,11 @@ impl Squashfs {
             return Err(inode.damaged("a directory or device is used as a file"));
         };
         let (lengths, offset) = (file.lengths, file.start);
-        Ok(SquashfsContent { image: self, file, lengths, next: 0, offset, block: Rc::default(), start: 0 })
+        Ok(SquashfsContent { image: self, file, lengths, next: 0, offset, block: Vec::new(), start: 0 })
     }
 
     /// The fragment block with this number.
-    fn fragment(&mut self, number: u32, at: u64) -> Result<Rc<[u8]>, SquashfsError> {
+    fn fragment(&mut self, number: u32, at: u64) -> Result<Arc<[u8]>, SquashfsError> {
         /// Number of entries in a block of the fragment table.
         const ENTRIES: u32 = 512;
         let superblock = self.superblock;
@@ -62,7 +62,11 @@ impl SquashfsContent<'_> {
         }
         let size = u64::from(self.image.superblock.block_size);
         if self.block.is_empty() || place >= self.start + self.block.len() as u64 {
-            self.block = self.load(place / size)?;
+            let loaded = self.load(place / size);
+            if loaded.is_err() {
+                self.block.clear();
+            }
+            loaded?;
             self.start = place / size * size;
         }
         // A block covers the place, because `load` checked its length.
@@ -70,8 +74,14 @@ impl SquashfsContent<'_> {
         Ok(self.block.get(inside..).unwrap_or_default())
     }
 
+    /// Begins again: the next read may be anywhere.
+    pub fn rewind(&mut self) {
+        (self.lengths, self.next, self.offset) = (self.file.lengths, 0, self.file.start);
+        self.block.clear();
+    }
+
     /// Reads a block of the file, or its last bytes from a fragment.
-    fn load(&mut self, number: u64) -> Result<Rc<[u8]>, SquashfsError> {
+    fn load(&mut self, number: u64) -> Result<(), SquashfsError> {
         let size = u64::from(self.image.superblock.block_size);
         // At most the size of a block, 1 MiB.
         let expected = size.min(self.file.size - number * size);
@@ -81,7 +91,8 @@ impl SquashfsContent<'_> {
             let start = inside as usize;
             let tail = block.get(start..start + index(expected)?);
             let tail = tail.ok_or_else(|| SquashfsError::damaged(at, "the end of a file is outside its fragment"))?;
-            return Ok(tail.into());
+            tail.clone_into(&mut self.block);
+            return Ok(());
         }
         loop {
             let stored = self.image.blocks.long(&mut self.lengths)?;
@@ -94,14 +105,16 @@ impl SquashfsContent<'_> {
             }
             if stored_length(stored) == 0 {
                 self.image.blocks.count(expected)?;
-                return Ok(vec![0; index(expected)?].into());
+                self.block.clear();
+                self.block.resize(index(expected)?, 0);
+                return Ok(());
             }
-            let block = self.image.blocks.data(offset, stored, self.image.superblock.block_size)?;
-            if block.len() as u64 != expected {
-                let what = format!("a block of data has {} bytes, {expected} are expected", block.len());
+            self.image.blocks.data(offset, stored, self.image.superblock.block_size, &mut self.block)?;
+            if self.block.len() as u64 != expected {
+                let what = format!("a block of data has {} bytes, {expected} are expected", self.block.len());
                 return Err(SquashfsError::damaged(self.image.blocks.place(offset), what));
             }
-            return Ok(block);
+            return Ok(());
         }
     }
 }

@@ -40,30 +40,53 @@ impl Compressor {
             Self::Zstd => "zstd",
         }
     }
+}
 
-    /// Decompresses a block of at most `size` bytes.
-    pub(super) fn unpack(self, packed: &[u8], size: usize) -> Result<Vec<u8>, String> {
-        let mut out = vec![0; size];
-        let wrong = |why: &dyn std::fmt::Display| format!("{} cannot decompress it: {why}", self.name());
-        let count = match self {
-            Self::Gzip => {
-                let mut stream = Decompress::new(true);
-                match stream.decompress(packed, &mut out, FlushDecompress::Finish) {
-                    // The output is never longer than the buffer.
-                    Ok(Status::StreamEnd) => usize::try_from(stream.total_out()).unwrap_or(size),
-                    Ok(_) => return Err(wrong(&"the stream does not end in this block")),
-                    Err(error) => return Err(wrong(&error)),
-                }
-            }
-            Self::Lzo => lzo::decode(packed, &mut out).map_err(|why| wrong(&why))?,
-            Self::Xz => unxz(packed, &mut out).map_err(|error| wrong(&error))?,
-            Self::Lz4 => lz4_flex::block::decompress_into(packed, &mut out).map_err(|error| wrong(&error))?,
-            Self::Zstd => zstd::bulk::Decompressor::new()
-                .and_then(|mut stream| stream.decompress_to_buffer(packed, &mut out[..]))
-                .map_err(|error| wrong(&error))?,
+/// Decompresses blocks one after the other, with the same state for all.
+#[derive(Default)]
+pub(super) struct BlockUnpacker {
+    gzip: Option<Decompress>,
+    zstd: Option<zstd::bulk::Decompressor<'static>>,
+}
+
+impl BlockUnpacker {
+    /// Decompresses a block to `out`, whose size is the largest that the block may have, and returns the block's size.
+    pub(super) fn unpack(&mut self, compressor: Compressor, packed: &[u8], out: &mut [u8]) -> Result<usize, String> {
+        let unpacked = match compressor {
+            Compressor::Gzip => self.inflate(packed, out),
+            Compressor::Lzo => lzo::decode(packed, out).map_err(|why| why.to_string()),
+            Compressor::Xz => unxz(packed, out).map_err(|error| error.to_string()),
+            Compressor::Lz4 => lz4_flex::block::decompress_into(packed, out).map_err(|error| error.to_string()),
+            Compressor::Zstd => self.unzstd(packed, out).map_err(|error| error.to_string()),
         };
-        out.truncate(count);
-        Ok(out)
+        unpacked.map_err(|why| format!("{} cannot decompress it: {why}", compressor.name()))
+    }
+
+    fn inflate(&mut self, packed: &[u8], out: &mut [u8]) -> Result<usize, String> {
+        let stream = self.gzip.get_or_insert_with(|| Decompress::new(true));
+        stream.reset(true);
+        match stream.decompress(packed, out, FlushDecompress::Finish) {
+            // The output is never longer than the buffer.
+            Ok(Status::StreamEnd) => Ok(usize::try_from(stream.total_out()).unwrap_or(out.len())),
+            Ok(_) => Err("the stream does not end in this block".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn unzstd(&mut self, packed: &[u8], out: &mut [u8]) -> std::io::Result<usize> {
+        let mut stream = match self.zstd.take() {
+            Some(stream) => stream,
+            None => zstd::bulk::Decompressor::new()?,
+        };
+        let unpacked = stream.decompress_to_buffer(packed, out);
+        self.zstd = Some(stream);
+        unpacked
+    }
+}
+
+impl std::fmt::Debug for BlockUnpacker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BlockUnpacker").finish_non_exhaustive()
     }
 }
 

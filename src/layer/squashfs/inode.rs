@@ -68,6 +68,15 @@ impl SquashfsInode {
         self.links > 1
     }
 
+    /// Orders files so that those whose bytes share a block, or follow each other, are neighbours.
+    pub const fn content_place(&self) -> (u32, u64) {
+        match &self.kind {
+            SquashfsKind::File(FilePlace { tail: Some((fragment, inside)), .. }) => (*fragment, *inside as u64),
+            SquashfsKind::File(FilePlace { start, .. }) => (u32::MAX, *start),
+            _ => (u32::MAX, u64::MAX),
+        }
+    }
+
     /// Damage that concerns this inode.
     pub fn damaged(&self, what: &str) -> SquashfsError {
         SquashfsError::damaged(self.at, what)

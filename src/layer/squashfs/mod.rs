@@ -43,6 +43,11 @@ impl Squashfs {
         Ok(Self { blocks, superblock })
     }
 
+    /// Another reader of the same image, for another thread. What all readers decompress counts against the limits.
+    pub fn another(&self) -> Self {
+        Self { blocks: self.blocks.another(), superblock: self.superblock }
+    }
+
     /// The root directory.
     pub fn root(&mut self) -> Result<SquashfsInode, SquashfsError> {
         self.inode(self.superblock.root)

@@ -183,3 +183,33 @@ fn limits_hold() {
         assert!(matches!(error, SquashfsError::Limit(_)) && error.to_string().ends_with(why), "{error}");
     }
 }
+
+#[test]
+fn all_readers_of_an_image_count_against_its_limits() {
+    let bytes = std::fs::read(fixture("zstd")).unwrap();
+    let limits = Limits { unpacked: 50_000, ..Limits::default() };
+    let mut image = opened(&bytes, &limits).unwrap();
+    let root = image.root().unwrap();
+    let find = |image: &mut Squashfs| {
+        let names = image.list(&root).unwrap();
+        names.into_iter().find(|found| &*found.name == b"blocks").unwrap().inode
+    };
+    let blocks = find(&mut image);
+    let refused = (0..10).find_map(|_| content(&mut image.another(), &blocks).err()).unwrap();
+    assert!(refused.to_string().contains("the limit is 50000"), "{refused}");
+}
+
+#[test]
+fn a_file_can_be_read_again_after_a_rewind() {
+    let bytes = std::fs::read(fixture("gzip")).unwrap();
+    let mut image = opened(&bytes, &Limits::default()).unwrap();
+    let root = image.root().unwrap();
+    let names = image.list(&root).unwrap();
+    let file = names.into_iter().find(|found| &*found.name == b"blocks-and-tail").unwrap().inode;
+    let mut open = image.content(&file).unwrap();
+    let first = open.read(0).unwrap().to_vec();
+    assert!(!open.read(20_000).unwrap().is_empty());
+    open.rewind();
+    assert_eq!(open.read(0).unwrap(), first);
+    assert!(!open.read(9000).unwrap().is_empty());
+}

@@ -6,6 +6,7 @@ use std::ops::Range;
 use crate::model::{BoundsError, Found, Gap, GpuCode};
 
 use super::super::extract::Collect;
+use super::super::sections::ElfSections;
 use super::walker::{Visit, Walker};
 
 /// Passes the bytes outside of containers to another extractor, for which the containers are holes.
@@ -40,6 +41,10 @@ impl<C: Collect> Visit for Pass<C> {
 }
 
 impl<C: Collect> Collect for Outside<C> {
+    fn sections(&mut self, sections: &ElfSections) {
+        self.pass.inner.sections(sections);
+    }
+
     fn push(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
         self.walker.push(offset, bytes, &mut self.pass)
     }

@@ -7,7 +7,7 @@ use memchr::memmem::Finder;
 
 use crate::model::{Arch, BoundsError, GpuCode, PtxVersion, Variant, part};
 
-use super::sections::number;
+use super::super::sections::number;
 
 /// Magic, version and header size of a container.
 pub(super) const MAGIC: [u8; 8] = [0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0];

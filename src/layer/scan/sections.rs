@@ -15,8 +15,8 @@ const SECTIONS: u64 = 1024;
 const NAMES: u64 = 16 << 10;
 
 /// Gathers the section headers of one file.
-#[derive(Debug, Default)]
-pub(super) struct FatbinSections {
+#[derive(Clone, Debug, Default)]
+pub(super) struct ElfSections {
     header: Vec<u8>,
     /// Range of the names and the table.
     wanted: Range<u64>,
@@ -24,13 +24,42 @@ pub(super) struct FatbinSections {
     bytes: Vec<u8>,
 }
 
-impl FatbinSections {
+impl ElfSections {
+    /// The range of the section headers and their names, which the first bytes of a file name; `None` if they cannot be
+    /// read.
+    pub(super) fn wanted_by(head: &[u8]) -> Option<Range<u64>> {
+        let header = head.get(..HEADER)?.to_vec();
+        Self { header, ..Self::default() }.table().map(|table| names_and(&table))
+    }
+
+    /// The section headers of a file with these first bytes, and these bytes in the range that [`Self::wanted_by`] gave.
+    pub(super) fn of(head: &[u8], wanted: Range<u64>, bytes: &[u8]) -> Option<Self> {
+        let is_whole = bytes.len() as u64 == wanted.end - wanted.start;
+        is_whole.then_some(Self { header: head.get(..HEADER)?.to_vec(), wanted, bytes: bytes.to_vec() })
+    }
+
+    /// The ranges of machine code, ascending; `None` if the section headers cannot be read.
+    pub(super) fn code(&self) -> Option<Vec<Range<u64>>> {
+        const SHT_NOBITS: u64 = 8;
+        const SHF_EXECINSTR: u64 = 4;
+        let table = self.table()?;
+        let mut code = Vec::new();
+        for index in 0..number(&self.header, 60, 2)? {
+            let header = self.get(table.start + index * HEADER as u64)?;
+            if number(header, 4, 4)? != SHT_NOBITS && number(header, 8, 8)? & SHF_EXECINSTR != 0 {
+                code.push(self.section(&table, index)?);
+            }
+        }
+        code.sort_by_key(|range| range.start);
+        Some(code)
+    }
+
     /// Receives the next bytes of the file, in order.
     pub(super) fn push(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
         if offset == self.header.len() as u64 && self.header.len() < HEADER {
             let missing = HEADER - self.header.len();
             self.header.extend_from_slice(bytes.get(..missing).unwrap_or(bytes));
-            self.wanted = self.table().map_or(0..0, |table| table.start.saturating_sub(NAMES)..table.end);
+            self.wanted = self.table().map_or(0..0, |table| names_and(&table));
             // The range may include bytes from before the header was complete.
             let place = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
             let before = place(self.wanted.start)..place(self.wanted.end.min(offset));
@@ -92,6 +121,11 @@ impl FatbinSections {
     }
 }
 
+/// The range of the table and of the names before it.
+fn names_and(table: &Range<u64>) -> Range<u64> {
+    table.start.saturating_sub(NAMES)..table.end
+}
+
 /// The little-endian number of `size` bytes, at most eight, at `at`.
 pub(super) fn number(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
     let mut buffer = [0; 8];
@@ -111,7 +145,7 @@ mod tests {
             file[at] = number;
         }
         for cut in 1..file.len() {
-            let mut sections = FatbinSections::default();
+            let mut sections = ElfSections::default();
             sections.push(0, &file[..cut]).unwrap();
             sections.push(cut as u64, &file[cut..]).unwrap();
             assert_eq!(sections.get(0), Some(&*file), "cut at {cut}");
