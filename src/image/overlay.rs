@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use crate::layer::scan::{Annotations, OverlayMarks, scan_overlay};
+use crate::layer::scan::{Annotations, OverlayMarks, scan_folder, scan_overlay};
 use crate::model::Digest;
 
 use super::layers::describe;
@@ -22,10 +22,10 @@ pub(super) fn folder_layer(path: PathBuf, diff_id: Digest) -> PlannedLayer {
     }
 }
 
-/// Scans the layers of a plan, all of which are folders.
+/// Scans the layers of a plan, all of which are folders: of an overlayfs with these marks, or whole.
 pub(super) fn scan_folders(
     plan: &ImagePlan,
-    marks: OverlayMarks,
+    marks: Option<OverlayMarks>,
     context: ScanContext<'_>,
 ) -> Result<Vec<ScannedLayer>, ImageError> {
     let count = plan.layers.len();
@@ -35,7 +35,8 @@ pub(super) fn scan_folders(
             return Err(ImageError::invalid(format!("{what} is not a folder")));
         };
         let meter = context.progress.begin(&what, None);
-        let scan = scan_overlay(path, marks, context.tree(&*meter));
+        let jobs = context.tree(&*meter);
+        let scan = marks.map_or_else(|| scan_folder(path, jobs), |marks| scan_overlay(path, marks, jobs));
         scan.map(ScannedLayer::unhashed).map_err(|error| ImageError::Layer { layer: what, error })
     };
     plan.layers.iter().enumerate().map(scan).collect()

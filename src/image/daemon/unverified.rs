@@ -33,7 +33,7 @@ impl Medium for FolderImage {
         _request: &Request,
         context: ScanContext<'_>,
     ) -> Result<Vec<ScannedLayer>, ImageError> {
-        scan_folders(plan, OverlayMarks::Trusted, context)
+        scan_folders(plan, Some(OverlayMarks::Trusted), context)
     }
 }
 

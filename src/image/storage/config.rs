@@ -18,8 +18,8 @@ const SYSTEM: &str = "/var/lib/containers/storage";
 pub(super) struct Stores {
     /// Folders, the engine's own first.
     pub(super) roots: Vec<PathBuf>,
-    /// Name of the storage driver.
-    pub(super) driver: String,
+    /// Name of the storage driver, if it is configured.
+    pub(super) driver: Option<String>,
 }
 
 /// A store that a reference names: `[[DRIVER@]ROOT[+RUNROOT][:OPTIONS]]`.
@@ -121,7 +121,7 @@ fn chosen(
 ) -> Result<Stores, SourceError> {
     let driver = place.as_ref().and_then(|place| place.driver).map(str::to_owned);
     let driver = driver.or_else(|| environment.get("STORAGE_DRIVER").map(str::to_owned));
-    let driver = driver.or(conf.driver).filter(|driver| !driver.is_empty()).unwrap_or_else(|| "overlay".to_owned());
+    let driver = driver.or(conf.driver).filter(|driver| !driver.is_empty());
     let expand = |path: &str| {
         let home = environment.get("HOME").unwrap_or_default();
         PathBuf::from(path.replace("$HOME", home).replace("$UID", &user.to_string()))
@@ -185,25 +185,26 @@ mod tests {
         let home = environment(&[("HOME", "/home/u")]);
         let conf = |text: &str| toml::from_str::<StorageConf>(text).unwrap().storage;
         let own = "[storage]\ndriver = \"overlay\"\ngraphroot = \"$HOME/x\"\n[storage.options]\nadditionalimagestores = [\"/a\"]\n";
-        for (is_rootless, is_users, text, roots) in [
-            (false, false, "", &[SYSTEM][..]),
-            (false, false, "[storage]\ngraphroot = \"/srv\"\n", &["/srv"]),
-            (true, false, "[storage]\ngraphroot = \"/srv\"\n", &["/home/u/.local/share/containers/storage"]),
-            (true, false, "[storage]\nrootless_storage_path = \"/big/$UID\"\n", &["/big/7"]),
-            (true, true, own, &["/home/u/x", "/a"]),
+        for (is_rootless, is_users, text, roots, driver) in [
+            (false, false, "", &[SYSTEM][..], None),
+            (false, false, "[storage]\ngraphroot = \"/srv\"\n", &["/srv"], None),
+            (true, false, "[storage]\ngraphroot = \"/srv\"\n", &["/home/u/.local/share/containers/storage"], None),
+            (true, false, "[storage]\nrootless_storage_path = \"/big/$UID\"\n", &["/big/7"], None),
+            (true, true, own, &["/home/u/x", "/a"], Some("overlay")),
+            (false, false, "[storage]\ndriver = \"\"\n", &[SYSTEM], None),
         ] {
             let found = chosen(None, is_rootless, is_users, 7, conf(text), &home).unwrap();
             let roots: Vec<_> = roots.iter().map(PathBuf::from).collect();
-            assert_eq!(found, Stores { roots, driver: "overlay".to_owned() }, "{text}");
+            assert_eq!(found, Stores { roots, driver: driver.map(str::to_owned) }, "{text}");
         }
         let place = named("[vfs@/srv]x").unwrap().0;
         let found = chosen(place, true, true, 7, conf(own), &home).unwrap();
-        assert_eq!(found, Stores { roots: vec!["/srv".into(), "/a".into()], driver: "vfs".to_owned() });
+        assert_eq!(found, Stores { roots: vec!["/srv".into(), "/a".into()], driver: Some("vfs".to_owned()) });
         let error = chosen(None, true, false, 7, conf(""), &environment(&[])).unwrap_err();
         assert!(error.to_string().contains("HOME is not set"), "{error}");
         let xdg = environment(&[("HOME", "/home/u"), ("XDG_DATA_HOME", "/d"), ("STORAGE_DRIVER", "vfs")]);
         let found = chosen(None, true, false, 7, conf(""), &xdg).unwrap();
-        assert_eq!((found.roots, found.driver.as_str()), (vec!["/d/containers/storage".into()], "vfs"));
+        assert_eq!((found.roots, found.driver.as_deref()), (vec!["/d/containers/storage".into()], Some("vfs")));
     }
 
     #[test]

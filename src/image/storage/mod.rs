@@ -20,7 +20,7 @@ use super::target::Target;
 use super::{ImageError, Request, ScanContext};
 
 use config::{Stores, named, stores};
-use records::{ImageRecord, LayerRecord, Store};
+use records::{ImageRecord, LayerRecord, StorageDriver, Store};
 
 pub(super) static TRANSPORT: Transport = Transport {
     prefix: "containers-storage:",
@@ -48,7 +48,10 @@ struct StorageImage {
 fn open(text: &str, request: &Request) -> Result<Box<dyn Medium>, SourceError> {
     let (place, name) = named(text)?;
     let Stores { roots, driver } = stores(place, &request.options.environment, &request.limits)?;
-    let known = roots.iter().map(|root| Store::open(root, &driver, &request.limits)).collect::<Result<Vec<_>, _>>()?;
+    let known = roots
+        .iter()
+        .map(|root| Store::open(root, driver.as_deref(), &request.limits))
+        .collect::<Result<Vec<_>, _>>()?;
     let places = || roots.iter().map(|root| root.display().to_string()).collect::<Vec<_>>().join(", ");
     let missing = || {
         SourceError::NotFound(format!(
@@ -113,6 +116,16 @@ impl StorageImage {
             planned.location = LayerLocation::Folder(folder.clone());
             planned.media_type = None;
         }
+        if self.store.driver == StorageDriver::Vfs {
+            // The folder of the uppermost layer has the files of all.
+            plan.layers.drain(..plan.layers.len().saturating_sub(1));
+            plan.layers.iter_mut().for_each(|layer| layer.history = None);
+            plan.notes.push(
+                "the storage driver vfs keeps the files of all layers in one folder: they are not attributed to layers \
+                 and build steps"
+                    .to_owned(),
+            );
+        }
         Ok(())
     }
 }
@@ -143,7 +156,8 @@ impl Medium for StorageImage {
         _request: &Request,
         context: ScanContext<'_>,
     ) -> Result<Vec<ScannedLayer>, ImageError> {
-        scan_folders(plan, self.marks, context).map_err(|error| match error {
+        let marks = (self.store.driver == StorageDriver::Overlay).then_some(self.marks);
+        scan_folders(plan, marks, context).map_err(|error| match error {
             ImageError::Layer { layer, error: ScanError::Read(error) } if is_refused(&error, self.marks) => {
                 let what = format!("{layer}: {error}");
                 let hint = "run it in the user namespace of the engine: podman unshare ncclcheck check ...".to_owned();

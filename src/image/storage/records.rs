@@ -14,11 +14,46 @@ use crate::image::source::{Source, SourceError, StoredDocument, read_bounded};
 use crate::layer::scan::OverlayMarks;
 use crate::model::{BlobRef, Digest, Limits, OverLimit, printable};
 
+/// The way in which a store keeps layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StorageDriver {
+    /// A folder of each layer's own files, with marks for those that it hides.
+    Overlay,
+    /// A folder of all files up to each layer.
+    Vfs,
+}
+
+impl StorageDriver {
+    /// The driver of this name.
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            "overlay" | "overlay2" => Some(Self::Overlay),
+            "vfs" => Some(Self::Vfs),
+            _ => None,
+        }
+    }
+
+    /// The driver that engines choose if none is configured: that of the images that the store has, and vfs last
+    /// (containers/storage, `drivers/driver.go`).
+    fn found_in(root: &Path) -> Self {
+        let is_there = |driver: Self| root.join(driver.name()).is_dir();
+        if !is_there(Self::Overlay) && is_there(Self::Vfs) { Self::Vfs } else { Self::Overlay }
+    }
+
+    /// The prefix of its folders in the store.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Overlay => "overlay",
+            Self::Vfs => "vfs",
+        }
+    }
+}
+
 /// A store with one driver.
 #[derive(Debug)]
 pub(super) struct Store {
     root: PathBuf,
-    driver: String,
+    pub(super) driver: StorageDriver,
     limits: Limits,
     images: Vec<ImageRecord>,
     layers: Vec<LayerRecord>,
@@ -47,21 +82,24 @@ pub(super) struct LayerRecord {
 }
 
 impl Store {
-    /// Reads the records of a store.
-    pub(super) fn open(root: &Path, driver: &str, limits: &Limits) -> Result<Self, SourceError> {
-        if !matches!(driver, "overlay" | "overlay2") {
-            let what = format!(
-                "the store {} uses the storage driver {}; only overlay is supported",
+    /// Reads the records of a store. `driver` is the name of the configured driver.
+    pub(super) fn open(root: &Path, driver: Option<&str>, limits: &Limits) -> Result<Self, SourceError> {
+        let unsupported = |name: &str| SourceError::Invalid {
+            what: format!(
+                "the store {} uses the storage driver {}; only overlay and vfs are supported",
                 root.display(),
-                printable(driver)
-            );
-            let hint = "save the image with podman save, and check the archive".to_owned();
-            return Err(SourceError::Invalid { what, hint: Some(hint) });
-        }
-        let records = |name: &str| root.join(format!("overlay-{name}s/{name}s.json"));
+                printable(name)
+            ),
+            hint: Some("save the image with podman save, and check the archive".to_owned()),
+        };
+        let driver = match driver {
+            Some(name) => StorageDriver::named(name).ok_or_else(|| unsupported(name))?,
+            None => StorageDriver::found_in(root),
+        };
+        let records = |name: &str| root.join(format!("{}-{name}s/{name}s.json", driver.name()));
         Ok(Self {
             root: root.to_owned(),
-            driver: "overlay".to_owned(),
+            driver,
             limits: limits.clone(),
             images: list(&records("image"), limits)?,
             layers: list(&records("layer"), limits)?,
@@ -109,12 +147,15 @@ impl Store {
 
     /// The folder of a layer.
     pub(super) fn folder(&self, id: &str) -> PathBuf {
-        self.root.join(&self.driver).join(id).join("diff")
+        match self.driver {
+            StorageDriver::Overlay => self.root.join("overlay").join(id).join("diff"),
+            StorageDriver::Vfs => self.root.join("vfs/dir").join(id),
+        }
     }
 
     /// The documents of an image: its manifests and its configuration.
     pub(super) fn documents(&self, image: &ImageRecord) -> Result<StoredDocuments, SourceError> {
-        let folder = self.root.join("overlay-images").join(&image.id);
+        let folder = self.root.join(format!("{}-images", self.driver.name())).join(&image.id);
         let what = || format!("reading {}", folder.display());
         let mut documents = StoredDocuments { place: folder.clone(), all: Vec::new() };
         for entry in fs::read_dir(&folder).map_err(|error| SourceError::io(what(), error))? {

@@ -55,7 +55,7 @@ fn store(folder: &Path, change: impl Fn(&mut Value, &mut Value)) -> String {
 
 /// Plans the image of this name: each layer's folder below the store, and its step.
 fn planned(folder: &Path, name: &str) -> Result<Vec<String>, String> {
-    let stores = [Store::open(folder, "overlay", &Limits::default()).map_err(|error| error.to_string())?];
+    let stores = [Store::open(folder, None, &Limits::default()).map_err(|error| error.to_string())?];
     let image = stores[0].find(name).map_err(|error| error.to_string())?.ok_or("no image")?;
     let layers = layers_of(&image, &stores).map_err(|error| error.to_string())?;
     let documents = stores[0].documents(&image).map_err(|error| error.to_string())?;
@@ -75,7 +75,7 @@ fn planned(folder: &Path, name: &str) -> Result<Vec<String>, String> {
 fn images_are_found_by_name_digest_and_id() {
     let folder = tempfile::tempdir().unwrap();
     let id = store(folder.path(), |_, _| {});
-    let stored = Store::open(folder.path(), "overlay", &Limits::default()).unwrap();
+    let stored = Store::open(folder.path(), Some("overlay"), &Limits::default()).unwrap();
     let digest = stored.find("ml/torch:2.9").unwrap().unwrap().digest.unwrap();
     for name in [
         "docker.io/ml/torch:2.9",
@@ -122,6 +122,23 @@ fn contradictions_are_errors() {
     fs::write(folder.path().join(format!("overlay-images/{id}/=c2hhMjU2")), "{}").unwrap();
     let error = planned(folder.path(), "mine").unwrap_err();
     assert!(error.contains(&format!("has no document sha256:{id}")), "{error}");
-    let error = Store::open(folder.path(), "btrfs", &Limits::default()).unwrap_err().to_string();
-    assert!(error.contains("the storage driver btrfs; only overlay is supported"), "{error}");
+    let error = Store::open(folder.path(), Some("btrfs"), &Limits::default()).unwrap_err().to_string();
+    assert!(error.contains("the storage driver btrfs; only overlay and vfs are supported"), "{error}");
+}
+
+#[test]
+fn a_store_of_whole_trees_has_the_files_of_all_layers_in_the_uppermost() {
+    let folder = tempfile::tempdir().unwrap();
+    store(folder.path(), |_, _| {});
+    for name in ["images", "layers"] {
+        let at = |driver: &str| folder.path().join(format!("{driver}-{name}"));
+        fs::rename(at("overlay"), at("vfs")).unwrap();
+    }
+    fs::remove_dir_all(folder.path().join("overlay")).unwrap();
+    fs::create_dir_all(folder.path().join("vfs/dir/top")).unwrap();
+    assert_eq!(planned(folder.path(), "mine").unwrap(), ["vfs/dir/top "]);
+    // Engines do not choose vfs where there is another driver's folder.
+    fs::create_dir(folder.path().join("overlay")).unwrap();
+    assert_eq!(planned(folder.path(), "mine").unwrap_err(), "no image");
+    assert!(Store::open(folder.path(), Some("vfs"), &Limits::default()).unwrap().find("mine").unwrap().is_some());
 }
