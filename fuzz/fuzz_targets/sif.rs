@@ -1,0 +1,7 @@
+//! A SIF file of Apptainer.
+#![no_main]
+
+#[path = "../load.rs"]
+mod load;
+
+libfuzzer_sys::fuzz_target!(|image: &[u8]| load::check("sif", image));
