@@ -66,11 +66,12 @@ limits! {
     zstd_window_log: u32 = 27;
     /// Bytes of one text file.
     text_file: u64 = 16 << 20;
-    /// Bytes of one ELF file that are buffered in memory while it is streamed.
+    /// Bytes of one ELF file that are buffered in memory while it is streamed. What exceeds them is spooled.
     elf_kept: usize = 96 << 20;
     /// Requested names and searched paths of the dynamic loader in one process. `import torch` needs several thousand.
     loader_steps: usize = 100_000;
-    /// Bytes of one library that are spooled to a temporary file for random access. libtorch_cpu.so has 0.4 to 0.6 GB.
+    /// Size of a library that is spooled to a temporary file for random access, in bytes. libtorch_cpu.so has 0.4 to 0.6
+    /// GB, libtensorflow_cc.so 1.1 GB.
     spool: u64 = 4 << 30;
     /// Symlinks followed per path. Linux follows 40.
     symlinks: usize = 40;

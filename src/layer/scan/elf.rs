@@ -1,9 +1,11 @@
 //! Reads ELF files in one pass. The relevant tables are small next to the machine code: the parts that may hold them
-//! are kept until the dynamic section, which comes late, gives their positions.
+//! are kept until the dynamic section, which comes late, gives their positions. What exceeds the memory for them is kept
+//! in a temporary file.
 
 mod dynamic;
 mod headers;
 mod kept;
+mod overflow;
 
 use std::ops::Range;
 
@@ -11,21 +13,22 @@ use goblin::elf::header::{EI_DATA, ELFDATA2MSB};
 use goblin::elf::program_header::{PF_X, PT_DYNAMIC, PT_INTERP, PT_LOAD, PT_NOTE, ProgramHeader};
 use scroll::Pread;
 
-use crate::model::{BoundsError, ElfInfo, Endian, Found, Gap, Limits, OverLimit, index, part};
+use crate::model::{BoundsError, ElfInfo, Endian, Entry, Found, Gap, Limits, index, part};
 
 use super::extract::{Collect, Extractor};
 use dynamic::Dynamic;
 use headers::Headers;
 use kept::Kept;
+use overflow::Overflow;
 
 pub(super) const EXTRACTOR: Extractor = Extractor {
     name: "ELF",
     wants: |_, head| head.starts_with(b"\x7fELF") && head.len() >= 52,
-    start: |entry, limits| Box::new(Keeper::new(entry.path.to_string(), limits)),
+    start: |entry, limits| Box::new(Keeper::new(entry, limits)),
 };
 
-/// Leading bytes that may hold tables. The furthest known table is `.gnu.version_r` of libcusparseLt 0.7.1, after 29 MB
-/// of symbols and relocations.
+/// Leading bytes that are kept in memory where tables are expected. In most libraries no table lies further: that of
+/// libcusparseLt 0.7.1 is `.gnu.version_r`, after 29 MB of symbols and relocations.
 const HEAD: u64 = 32 << 20;
 
 /// Segments up to this size are kept wherever they are: the data segment with `.dynamic`, and the segment at the end
@@ -37,28 +40,69 @@ const SMALL_CODE: u64 = 1 << 20;
 
 /// Keeps the parts of a file that may be needed.
 struct Keeper {
-    path: String,
-    limit: usize,
+    entry: Entry,
+    limits: Limits,
     kept: Kept,
-    /// Ranges to keep, ascending. Everything is kept until the program headers are known.
-    plan: Vec<Range<u64>>,
+    /// The parts that do not fit into memory.
+    overflow: Option<Overflow>,
+    plan: Plan,
     is_planned: bool,
-    /// Number of bytes not kept because of the limit.
-    left_out: usize,
+}
+
+/// Ranges of a file that may hold its relevant tables, ascending.
+struct Plan {
+    /// Those to keep in memory.
+    near: Vec<Range<u64>>,
+    /// Those to keep in the temporary file.
+    far: Vec<Range<u64>>,
 }
 
 impl Keeper {
-    fn new(path: String, limits: &Limits) -> Self {
-        let plan = std::iter::once(0..HEAD).collect();
-        Self { path, limit: limits.elf_kept, kept: Kept::default(), plan, is_planned: false, left_out: 0 }
+    fn new(entry: &Entry, limits: &Limits) -> Self {
+        // Everything is kept until the program headers are known.
+        let one = |range: Range<u64>| std::iter::once(range).collect();
+        let plan = Plan { near: one(0..HEAD), far: one(HEAD..u64::MAX) };
+        let (entry, limits) = (entry.clone(), limits.clone());
+        Self { entry, limits, kept: Kept::default(), overflow: None, plan, is_planned: false }
+    }
+
+    fn keep(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
+        if self.kept.size() + bytes.len() > self.limits.elf_kept {
+            return self.spool(offset, bytes);
+        }
+        self.kept.push(offset, bytes);
+        Ok(())
+    }
+
+    fn spool(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
+        let Self { entry, limits, .. } = self;
+        self.overflow.get_or_insert_with(|| Overflow::new(entry, limits)).push(offset, bytes)
     }
 }
 
-/// The parts of a file that may hold its relevant tables.
-fn plan(headers: &Headers) -> Vec<Range<u64>> {
-    let mut parts: Vec<_> = headers.segments.iter().filter_map(|segment| part_of_segment(headers, segment)).collect();
+impl Plan {
+    fn new(headers: &Headers) -> Self {
+        let parts = || headers.segments.iter().filter_map(|segment| part_of_segment(headers, segment));
+        let near = merged(parts().map(|part| part.near).collect());
+        let far = without(merged(parts().map(|part| part.far).collect()), &near);
+        Self { near, far }
+    }
+
+    /// The planned parts of a range, ascending, and whether they are kept in memory.
+    fn within(&self, range: &Range<u64>) -> Vec<(Range<u64>, bool)> {
+        let planned = self.near.iter().map(|part| (part, true)).chain(self.far.iter().map(|part| (part, false)));
+        let mut parts: Vec<_> =
+            planned.map(|(part, is_near)| (part.start.max(range.start)..part.end.min(range.end), is_near)).collect();
+        parts.retain(|(part, _)| !part.is_empty());
+        parts.sort_by_key(|(part, _)| part.start);
+        parts
+    }
+}
+
+/// Sorts ranges, and joins those that overlap, so that no byte is kept twice.
+fn merged(mut parts: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    parts.retain(|part| !part.is_empty());
     parts.sort_by_key(|part| part.start);
-    // Merges overlapping ranges, so that no byte is kept twice.
     let mut merged: Vec<Range<u64>> = Vec::new();
     for part in parts {
         match merged.last_mut().filter(|last| part.start <= last.end) {
@@ -69,66 +113,100 @@ fn plan(headers: &Headers) -> Vec<Range<u64>> {
     merged
 }
 
-/// The part of a segment that may hold relevant tables.
-fn part_of_segment(headers: &Headers, segment: &ProgramHeader) -> Option<Range<u64>> {
+/// The parts of `ranges` that lie outside of `others`; both ascend and do not overlap.
+fn without(ranges: Vec<Range<u64>>, others: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut outside = Vec::new();
+    for range in ranges {
+        let mut start = range.start;
+        for other in others.iter().filter(|other| other.start < range.end && range.start < other.end) {
+            outside.push(start..other.start);
+            start = other.end;
+        }
+        outside.push(start..range.end);
+    }
+    outside.retain(|range| !range.is_empty());
+    outside
+}
+
+/// The part of a segment that may hold relevant tables, either range of which may be empty.
+struct SegmentPart {
+    /// To be kept in memory.
+    near: Range<u64>,
+    /// To be kept in the temporary file.
+    far: Range<u64>,
+}
+
+fn part_of_segment(headers: &Headers, segment: &ProgramHeader) -> Option<SegmentPart> {
     if !matches!(segment.p_type, PT_LOAD | PT_DYNAMIC | PT_NOTE | PT_INTERP) {
         return None;
     }
     let all = segment.p_offset..segment.p_offset.saturating_add(segment.p_filesz);
     let is_code = segment.p_type == PT_LOAD && segment.p_flags & PF_X != 0;
-    let end = if segment.p_filesz <= if is_code { SMALL_CODE } else { SMALL_SEGMENT } {
-        all.end
+    let small = if is_code { SMALL_CODE } else { SMALL_SEGMENT };
+    let tables = if segment.p_filesz <= small {
+        return Some(SegmentPart { near: if all.is_empty() { all } else { Kept::around(&all) }, far: 0..0 });
     } else if !is_code {
-        HEAD
+        all.clone()
     } else {
         // Linkers put the tables before the code, and most record where the code begins. A code segment after a
         // separate segment of tables has none.
         let entry = Some(headers.header.e_entry).filter(|entry| *entry > 0);
         let entry = entry.and_then(|entry| headers.offset("the entry", entry).ok()).filter(|entry| all.contains(entry));
-        entry.unwrap_or(if all.start == 0 { HEAD } else { 0 }).min(HEAD)
+        all.start..entry.unwrap_or(if all.start == 0 { all.end } else { all.start })
     };
-    let part = all.start..end.min(all.end);
-    (!part.is_empty()).then(|| Kept::around(&part))
+    let near = tables.start..tables.end.min(HEAD);
+    let near = if near.is_empty() { 0..0 } else { Kept::around(&near) };
+    Some(SegmentPart { far: near.end.max(tables.start)..tables.end, near })
 }
 
 impl Collect for Keeper {
     fn push(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
-        let end = offset + bytes.len() as u64;
-        for planned in &self.plan {
-            let (from, to) = (planned.start.max(offset), planned.end.min(end));
-            if from >= to {
-                continue;
-            }
-            let bytes = part(bytes, index(from - offset)?..index(to - offset)?)?;
-            if self.kept.size() + bytes.len() > self.limit {
-                self.left_out += bytes.len();
+        for (planned, is_near) in self.plan.within(&(offset..offset + bytes.len() as u64)) {
+            let bytes = part(bytes, index(planned.start - offset)?..index(planned.end - offset)?)?;
+            if is_near {
+                self.keep(planned.start, bytes)?;
             } else {
-                self.kept.push(from, bytes);
+                self.spool(planned.start, bytes)?;
             }
         }
         if !self.is_planned
             && let Ok(headers) = Headers::parse(&self.kept)
         {
-            self.plan = plan(&headers);
+            self.plan = Plan::new(&headers);
             self.is_planned = true;
         }
         Ok(())
     }
 
     fn next(&self, at: u64) -> Option<u64> {
-        // The program headers lie in the head; otherwise they are not found.
-        self.plan.iter().find(|part| at < part.end).map(|part| part.start.max(at))
+        // GPU code is not spooled, so it need not be read.
+        let searched = self.overflow.as_ref().map_or(at, |overflow| overflow.next(at));
+        let near = self.plan.near.iter().find(|part| at < part.end).map(|part| part.start.max(at));
+        let far = self.plan.far.iter().find(|part| searched < part.end).map(|part| part.start.max(searched));
+        near.into_iter().chain(far).min()
     }
 
-    fn finish(self: Box<Self>) -> Result<Option<Found>, Gap> {
-        let gap = |why: String| {
-            let needed = self.kept.size() + self.left_out;
-            let over =
-                OverLimit::new(format!("reading it takes {needed} bytes of memory"), "elf_kept", self.limit as u64);
-            let hint = if self.left_out > 0 { format!("; {over}") } else { String::new() };
-            Gap::new(format!("{}: the ELF file cannot be read: {why}{hint}", self.path))
+    fn finish(mut self: Box<Self>) -> Result<Option<Found>, Gap> {
+        let lost = match self.overflow.take().map(Overflow::finish).transpose() {
+            Ok(beyond) => {
+                self.kept.beyond = beyond;
+                None
+            }
+            Err(gap) => Some(gap),
         };
-        parse(&self.kept).map(|info| Some(Found::Elf(Box::new(info)))).map_err(gap)
+        let unread = |why| Gap::new(format!("{}: the ELF file cannot be read: {why}", self.entry.path));
+        let parsed = parse(&self.kept).map_err(unread);
+        let parsed = match self.kept.beyond {
+            Some(beyond) => beyond.file.vouch(parsed)?,
+            None => parsed,
+        };
+        // A table that is missing may be one that the temporary file should have held.
+        let info = match (parsed, lost) {
+            (Err(_), Some(gap)) => return Err(gap),
+            (Ok(info), Some(gap)) => ElfInfo { symbols: info.symbols.map_err(|_missing| gap), ..info },
+            (parsed, None) => parsed?,
+        };
+        Ok(Some(Found::Elf(Box::new(info))))
     }
 }
 

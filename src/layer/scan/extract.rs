@@ -79,8 +79,13 @@ pub(super) fn look<C: FileContent>(
     if entry.size >= LARGE
         && let Some(range) = ElfSections::wanted_by(&head).filter(|range| range.end <= entry.size)
         && let Some(table) = content.peek(range.clone())?
-        && let Some(sections) = ElfSections::of(&head, range, &table)
+        && let Some(mut sections) = ElfSections::of(&head, range, &table)
     {
+        if let Some(names) = sections.names()
+            && let Some(bytes) = content.peek(names.clone())?
+        {
+            sections.set_names(&names, bytes);
+        }
         running.sections(&sections);
     }
     running.push(0, &head);

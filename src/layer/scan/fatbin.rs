@@ -16,6 +16,7 @@
 //! its first eight bytes and a valid header of its first entry, which do not occur together by chance; its contents are
 //! skipped. The section headers then decide which containers count.
 
+mod names;
 mod outside;
 mod walker;
 
@@ -25,9 +26,10 @@ use crate::model::{BoundsError, Found, Gap, GpuCode};
 
 use super::extract::{Collect, Extractor};
 use super::sections::ElfSections;
-use walker::{Visit, Walker};
 
+pub(in crate::layer::scan) use names::SectionNames;
 pub(super) use outside::Outside;
+pub(super) use walker::{Visit, Walker};
 
 pub(super) const EXTRACTOR: Extractor = Extractor {
     name: "GPU code",
@@ -44,8 +46,8 @@ const NOTED: usize = 64;
 /// Maximum number of different container contents.
 const CODES: usize = 1 << 10;
 
-/// Sections of containers: loaded ones, and the input of the device linker.
-const SECTIONS: [&[u8]; 2] = [b".nv_fatbin", b"__nv_relfatbin"];
+/// Names of the sections of containers: loaded ones, and the input of the device linker.
+const SECTIONS: [&[u8]; 2] = [b".nv_fatbin\0", b"__nv_relfatbin\0"];
 
 /// Reads the containers of one file.
 struct Walk {
@@ -53,12 +55,11 @@ struct Walk {
     walker: Walker,
     seen: Seen,
     sections: ElfSections,
-    /// Ranges of the sections that hold loadable containers, ascending, if they are known beforehand.
-    held: Option<Vec<Range<u64>>>,
+    /// The ranges of each of [`SECTIONS`], if they are known beforehand.
+    held: Option<Vec<Vec<Range<u64>>>>,
 }
 
-/// Containers seen so far.
-#[derive(Default)]
+/// Containers seen so far, and what lies outside of them.
 struct Seen {
     /// Valid containers, each with the index of its content.
     containers: Vec<(Range<u64>, usize)>,
@@ -68,9 +69,27 @@ struct Seen {
     damage: Vec<(Range<u64>, String)>,
     /// True when one of the limits above was exceeded.
     too_much: bool,
+    /// Places of the names of [`SECTIONS`].
+    names: SectionNames,
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self {
+            containers: Vec::new(),
+            codes: Vec::new(),
+            damage: Vec::new(),
+            too_much: false,
+            names: SectionNames::new(&SECTIONS),
+        }
+    }
 }
 
 impl Visit for Seen {
+    fn outside(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
+        self.names.push(offset, bytes)
+    }
+
     fn container(&mut self, place: Range<u64>, code: GpuCode) {
         let known = self.codes.iter().position(|known| *known == code);
         let index = known.unwrap_or(self.codes.len());
@@ -102,15 +121,15 @@ impl Walk {
 impl Seen {
     /// The code that a driver would load, which is also what `cuobjdump` lists: that in `.nv_fatbin`, or, in an object
     /// before device linking, the input of the linker. In other sections libraries keep code that they load themselves.
-    fn loadable(self, sections: &ElfSections) -> Result<GpuCode, String> {
+    fn loadable(self, named: Option<Vec<Vec<Range<u64>>>>) -> Result<GpuCode, String> {
         if self.too_much {
             return Err(format!("it has more than {CONTAINERS} containers of GPU code, or {CODES} kinds of them"));
         }
-        let named = SECTIONS.iter().map(|name| sections.named(name)).collect::<Option<Vec<_>>>();
         let sections = match named {
             Some(sections) => sections,
-            None if self.is_one_place() => vec![vec![0..u64::MAX]],
-            None => return Err("GPU code lies in several places, and no section headers identify them".to_owned()),
+            // Whichever of them a driver would load, the code is the same.
+            None if self.codes.len() < 2 => vec![vec![0..u64::MAX]],
+            None => return Err("no section headers show which of its GPU code a driver would load".to_owned()),
         };
         for section in sections {
             let within = |place: u64| section.iter().any(|range: &Range<u64>| range.contains(&place));
@@ -128,12 +147,6 @@ impl Seen {
             }
         }
         Ok(GpuCode::default())
-    }
-
-    /// Returns true if all containers are contiguous.
-    fn is_one_place(&self) -> bool {
-        let ends = self.containers.iter().map(|(range, _)| range.end);
-        ends.zip(self.containers.iter().skip(1)).all(|(end, (next, _))| end == next.start)
     }
 }
 
@@ -154,12 +167,7 @@ pub fn gpu_code<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Option
 
 impl Collect for Walk {
     fn sections(&mut self, sections: &ElfSections) {
-        let named = SECTIONS.iter().map(|name| sections.named(name)).collect::<Option<Vec<_>>>();
-        if let Some(mut held) = named.map(|ranges| ranges.concat()) {
-            held.sort_by_key(|range| range.start);
-            self.held = Some(held);
-            self.sections = sections.clone();
-        }
+        self.held = SECTIONS.iter().map(|name| sections.of_name(name)).collect();
     }
 
     fn push(&mut self, offset: u64, bytes: &[u8]) -> Result<(), BoundsError> {
@@ -172,14 +180,17 @@ impl Collect for Walk {
     fn next(&self, at: u64) -> Option<u64> {
         let searched = self.walker.next(at);
         if let Some(held) = &self.held {
-            return held.iter().find(|range| searched < range.end).map(|range| range.start.max(searched));
+            let wanted = held.iter().flatten().filter(|range| searched < range.end);
+            return wanted.map(|range| range.start.max(searched)).min();
         }
         Some(self.sections.next(at).map_or(searched, |wanted| wanted.min(searched)))
     }
 
     fn finish(mut self: Box<Self>) -> Result<Option<Found>, Gap> {
         self.walker.finish(&mut self.seen).map_err(|error| Gap::new(format!("{}: {error}", self.path)))?;
-        Ok(match self.seen.loadable(&self.sections) {
+        let find = |name| self.sections.named(&self.seen.names, name);
+        let named = self.held.take().or_else(|| (0..SECTIONS.len()).map(find).collect());
+        Ok(match self.seen.loadable(named) {
             Ok(code) if code == GpuCode::default() => None,
             Ok(code) => Some(Found::GpuCode(Ok(code))),
             Err(damage) => Some(Found::GpuCode(Err(Gap::new(format!("{}: {damage}", self.path))))),

@@ -13,6 +13,7 @@ mod order;
 mod overlay;
 mod partial;
 mod sections;
+mod spool;
 mod squashfs;
 mod text;
 mod torch;

@@ -4,16 +4,20 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use super::overflow::Overflowed;
+
 /// Size of a block, in bytes. A small block reuses memory of an earlier file's blocks; large allocations come from the
 /// system and go back to it, page by page.
 const BLOCK: u64 = 64 << 10;
 
 /// Bytes of a file by offset.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Kept {
     /// Blocks by their file offset, a multiple of [`BLOCK`].
     blocks: BTreeMap<u64, KeptBlock>,
     size: usize,
+    /// Bytes that are not in memory.
+    pub(super) beyond: Option<Overflowed>,
 }
 
 #[derive(Debug)]
@@ -26,7 +30,7 @@ enum KeptBlock {
 }
 
 impl Kept {
-    /// Number of bytes that can be read from it.
+    /// Number of bytes that it holds in memory.
     pub(super) const fn size(&self) -> usize {
         self.size
     }
@@ -77,25 +81,32 @@ impl Kept {
         let missing = |have: &[u8]| most.saturating_sub(have.len() as u64).min(BLOCK);
         while missing(&bytes) > 0 {
             let Some(at) = offset.checked_add(bytes.len() as u64) else { break };
-            let from = at % BLOCK;
-            let to = within((from + missing(&bytes)).min(BLOCK));
-            match self.blocks.get(&(at - from)) {
-                Some(KeptBlock::Bytes(have)) => {
-                    let more = have.get(within(from)..have.len().min(to)).unwrap_or_default();
-                    match more {
-                        [] => break,
-                        more if bytes.is_empty() => bytes = Cow::Borrowed(more),
-                        more => bytes.to_mut().extend_from_slice(more),
-                    }
-                }
-                Some(KeptBlock::Only(byte)) => {
-                    let length = bytes.len() + to - within(from);
-                    bytes.to_mut().resize(length, *byte);
-                }
-                None => break,
+            let more = self.within_block(at, missing(&bytes));
+            if more.is_empty() {
+                break;
+            } else if bytes.is_empty() {
+                bytes = more;
+            } else {
+                bytes.to_mut().extend_from_slice(&more);
             }
         }
         if bytes.is_empty() && most > 0 { Err(format!("{what} at offset {offset} is missing")) } else { Ok(bytes) }
+    }
+
+    /// Returns the available bytes from `at` on, at most `most` and no further than the end of the block.
+    fn within_block(&self, at: u64, most: u64) -> Cow<'_, [u8]> {
+        let from = at % BLOCK;
+        let to = within((from + most).min(BLOCK));
+        match self.blocks.get(&(at - from)) {
+            Some(KeptBlock::Bytes(have)) if have.len() > within(from) => {
+                Cow::Borrowed(have.get(within(from)..have.len().min(to)).unwrap_or_default())
+            }
+            Some(KeptBlock::Only(byte)) => Cow::Owned(vec![*byte; to - within(from)]),
+            Some(KeptBlock::Bytes(_)) | None => {
+                let beyond = self.beyond.as_ref().map(|beyond| beyond.up_to(at, most.min(BLOCK - from)));
+                Cow::Owned(beyond.unwrap_or_default())
+            }
+        }
     }
 }
 

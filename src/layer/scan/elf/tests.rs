@@ -2,6 +2,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::*;
+use crate::model::EntryKind;
 
 /// Links `source` with `flags` as a user would, and reads the result in chunks of `size`.
 fn built(source: &str, flags: &[&str], size: usize) -> ElfInfo {
@@ -26,7 +27,16 @@ fn cc(dir: &Path, source: &str, out: &Path, flags: &[&str]) {
 }
 
 fn read(bytes: &[u8], size: usize) -> Result<ElfInfo, Gap> {
-    let mut keeper = Box::new(Keeper::new("lib.so".to_owned(), &Limits::default()));
+    read_within(bytes, size, &Limits::default())
+}
+
+fn keeper(size: usize, limits: &Limits) -> Box<Keeper> {
+    let entry = Entry { path: "lib.so".into(), kind: EntryKind::File, mode: 0, size: size as u64 };
+    Box::new(Keeper::new(&entry, limits))
+}
+
+fn read_within(bytes: &[u8], size: usize, limits: &Limits) -> Result<ElfInfo, Gap> {
+    let mut keeper = keeper(bytes.len(), limits);
     let mut at = 0;
     for chunk in bytes.chunks(size) {
         keeper.push(at, chunk).unwrap();
@@ -76,7 +86,7 @@ fn large_code_is_not_kept_but_the_tables_before_it_are() {
         let path = dir.path().join("lib.so");
         cc(dir.path(), &source, &path, &[&format!("-Wl,-soname,libx.so.1,-z,{layout}")]);
         let bytes = std::fs::read(&path).unwrap();
-        let mut keeper = Box::new(Keeper::new("lib.so".to_owned(), &Limits::default()));
+        let mut keeper = keeper(bytes.len(), &Limits::default());
         bytes.chunks(4096).enumerate().for_each(|(index, chunk)| keeper.push(index as u64 * 4096, chunk).unwrap());
         assert!(keeper.kept.size() < most, "{layout}: {} bytes", keeper.kept.size());
         let Ok(Some(Found::Elf(info))) = keeper.finish() else { panic!("{layout}") };
@@ -117,4 +127,49 @@ fn truncated_and_damaged_files_are_errors_or_read_without_panic() {
         }
         let _ = read(&damaged, 4096);
     }
+}
+
+/// The names of TensorFlow's symbols take 87 MB, and lie before 266 MB of other data in their segment.
+#[test]
+fn tables_of_any_size_are_read() {
+    const COUNT: usize = 700;
+    let name = |index: usize| format!("nccl{index}{}", "x".repeat(50_000));
+    let symbols: Vec<_> = (0..COUNT).map(|index| format!(".globl {0}\\n{0}:\\n", name(index))).collect();
+    let symbols = symbols.concat();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("lib.so");
+    cc(dir.path(), &format!("__asm__(\"{symbols}\");"), &path, &["-Wl,-soname,libx.so.1"]);
+    let bytes = std::fs::read(&path).unwrap();
+    assert!(bytes.len() as u64 > HEAD);
+    let info = read(&bytes, 1 << 20).unwrap();
+    assert_eq!(info.soname.as_deref(), Some("libx.so.1"));
+    assert_eq!(info.symbols.unwrap().len(), COUNT);
+
+    // Without a place for them, the tables are a gap of this run.
+    let nowhere = Limits { temporary: Some("/nonexistent".into()), ..Limits::default() };
+    let gap = read_within(&bytes, 1 << 20, &nowhere).unwrap().symbols.unwrap_err();
+    assert!(gap.passing && gap.to_string().contains("cannot be written to /nonexistent"), "{gap}");
+    let small = Limits { spool: 1 << 20, ..Limits::default() };
+    let gap = read_within(&bytes, 1 << 20, &small).unwrap().symbols.unwrap_err();
+    assert!(!gap.passing && gap.to_string().contains("--limit spool=N"), "{gap}");
+}
+
+#[test]
+fn what_exceeds_the_memory_is_read_from_a_temporary_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("lib.so");
+    cc(dir.path(), "int ncclA(void) { return 1; }", &path, &["-Wl,-soname,libx.so.1", "-lm"]);
+    let bytes = std::fs::read(&path).unwrap();
+    let whole = read(&bytes, 4096).unwrap();
+    for size in [700, 4096] {
+        let limits = Limits { elf_kept: 5000, ..Limits::default() };
+        assert_eq!(read_within(&bytes, size, &limits).unwrap(), whole, "chunks of {size}");
+    }
+}
+
+#[test]
+fn ranges_are_joined_and_subtracted() {
+    assert_eq!(merged(vec![7..9, 5..5, 0..2, 2..4]), [0..4, 7..9]);
+    assert_eq!(without(vec![0..10, 20..30], &[2..3, 5..25]), [0..2, 3..5, 25..30]);
+    assert!(without(vec![3..5, 7..9], &[0..6, 6..10]).is_empty());
 }

@@ -24,7 +24,7 @@ pub(super) const ENTRY_HEADER: usize = 64;
 pub(super) const STEP: usize = CONTAINER_HEADER + ENTRY_HEADER;
 
 /// Receives the events of a walk.
-pub(super) trait Visit {
+pub(in super::super) trait Visit {
     /// Bytes outside of containers, with their offset. Between two calls there may be containers or a hole.
     fn outside(&mut self, _offset: u64, _bytes: &[u8]) -> Result<(), BoundsError> {
         Ok(())
@@ -39,7 +39,7 @@ pub(super) trait Visit {
 
 /// State of the walk.
 #[derive(Default)]
-pub(super) struct Walker {
+pub(in super::super) struct Walker {
     /// Offset of the next byte to inspect. Skipped ranges put it ahead of the bytes received.
     next: u64,
     /// The container that includes `next`; `None` while searching for one.
@@ -58,7 +58,12 @@ struct Container {
 
 impl Walker {
     /// Receives the next bytes of the file.
-    pub(super) fn push(&mut self, offset: u64, bytes: &[u8], visit: &mut impl Visit) -> Result<(), BoundsError> {
+    pub(in super::super) fn push(
+        &mut self,
+        offset: u64,
+        bytes: &[u8],
+        visit: &mut impl Visit,
+    ) -> Result<(), BoundsError> {
         let begin = self.next;
         if begin + (self.rest.len() as u64) < offset {
             // A hole reads as zeros, which are not a valid header.
@@ -81,12 +86,12 @@ impl Walker {
     }
 
     /// Offset of the first relevant byte from `at` on, the end of the bytes received.
-    pub(super) fn next(&self, at: u64) -> u64 {
+    pub(in super::super) fn next(&self, at: u64) -> u64 {
         self.next.max(at)
     }
 
     /// Ends the walk at the end of the file.
-    pub(super) fn finish(&mut self, visit: &mut impl Visit) -> Result<(), BoundsError> {
+    pub(in super::super) fn finish(&mut self, visit: &mut impl Visit) -> Result<(), BoundsError> {
         self.leave(visit)
     }
 

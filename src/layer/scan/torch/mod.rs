@@ -2,7 +2,6 @@
 
 mod literals;
 mod options;
-mod spool;
 
 pub(super) use literals::{ARCH_FLAGS, NCCL_VERSION};
 pub(super) use options::{BUILD_OPTIONS, build_options};

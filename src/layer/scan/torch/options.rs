@@ -2,10 +2,12 @@
 //! of `CAFFE2_BUILD_STRINGS` in `macros.h`, which most builds do not ship. The compiler scatters them over the
 //! function: it stores short ones to the stack as numbers, and copies long ones. So the function is emulated.
 
+use std::io;
+
 use crate::model::{BoundsError, BuildOptions, Entry, Found, Gap, Limits};
 
 use super::super::extract::{Collect, Extractor};
-use super::spool::Spool;
+use super::super::spool::{Spool, Spooled};
 use emulate::{ElfImage, EmulationError, ReadAt, Returned, StringAbi, call};
 
 pub(in super::super) const BUILD_OPTIONS: Extractor = Extractor {
@@ -27,6 +29,12 @@ const NAMES: &[(&str, StringAbi)] =
 
 /// A part of the literal of one option, `CXX_FLAGS`: PyTorch's `CMakeLists.txt` sets it in every build.
 const WORDS: &[u8] = b"-fvisibility-inlines-hidden";
+
+impl ReadAt for Spooled {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        Self::read_at(self, offset, buffer)
+    }
+}
 
 struct OptionsCollector {
     path: String,

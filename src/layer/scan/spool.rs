@@ -11,8 +11,6 @@ use std::thread::{self, JoinHandle};
 
 use crate::model::{Gap, Limits, OverLimit};
 
-use emulate::ReadAt;
-
 /// Maximum number of pieces queued for writing.
 const WAITING: usize = 16;
 
@@ -78,8 +76,9 @@ pub(super) struct Spooled {
     failed: RefCell<Option<io::Error>>,
 }
 
-impl ReadAt for Spooled {
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+impl Spooled {
+    /// Fills the buffer with the bytes at `offset`.
+    pub(super) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.file.read_exact_at(buffer, offset).inspect_err(|error| {
             // A read beyond the end is due to the image.
             if error.kind() != io::ErrorKind::UnexpectedEof {
@@ -87,9 +86,7 @@ impl ReadAt for Spooled {
             }
         })
     }
-}
 
-impl Spooled {
     /// Returns the answer, unless this machine failed to read the file back.
     pub(super) fn vouch<T>(self, answer: T) -> Result<T, Gap> {
         let Some(error) = self.failed.into_inner() else { return Ok(answer) };
