@@ -67,7 +67,7 @@ pub fn explain(world: &FactInputs<'_>, question: &Question) -> Result<Vec<Accoun
             Fact::Seen { value: imports, .. } => {
                 let account = |import: &Import<'_>| {
                     let account = account(world, question, &import.process)?;
-                    Ok(Account { imports_torch: true, failure: import.failure.clone(), ..account })
+                    Ok(Account { imports_torch: context.subject.is_none(), failure: import.failure.clone(), ..account })
                 };
                 let accounts = imports.iter().map(account).collect::<Result<_, Gap>>()?;
                 Ok(parted(accounts))

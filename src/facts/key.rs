@@ -195,6 +195,10 @@ keys! {
     NVIDIA_REQUIREMENTS "nvidia.requirements" Groups, "Requirements that NVIDIA's container runtime checks before it starts the container, by variable: alternative terms, each a list of factors that must all hold";
     LAUNCH_VARIABLES "launch.variables" Vec<String>, "Variables that the job sets when it starts the container, from --env and --launch";
     LAUNCH_COMPUTED "launch.computed" Vec<String>, "Launch variables whose value is only computed at start; the check uses the image's own value, if any";
+    SUBJECT_NAME "subject.name" String, "What is judged in place of `import torch`: a compiled program that the image starts and that uses NCCL, or NCCL alone in an image without torch; absent where it is `import torch`";
+    SUBJECT_PROGRAM "subject.program" ImagePath, "That program";
+    SUBJECT_LOADED "subject.loaded" Vec<String>, "Every shared library that the program maps before its first instruction";
+    SUBJECT_ERROR "subject.error" String, "The dynamic loader's message if the program does not start";
     PYTHON_PATH "python.path" ImagePath, "The interpreter that runs: the one that the image's command names, else `python` or `python3` from PATH";
     PYTHON_SITE_PACKAGES "python.site_packages" Vec<String>, "Directories that this interpreter imports packages from, in search order";
     PYTHON_STARTUP_CODE "python.startup_code" Vec<String>, "Files next to the packages that run code when the interpreter starts (.pth files with imports), and so could change its import path";
@@ -226,7 +230,6 @@ keys! {
     NCCL_LOADED_CUDA "nccl.loaded.cuda" Version, "CUDA release that the loaded NCCL was built with";
     NCCL_LOADED_ROUTE "nccl.loaded.route" String, "How NCCL gets into the process: the rule by which the dynamic loader finds it, LD_PRELOAD, or torch itself";
     NCCL_NOT_LOADED "nccl.not_loaded" Vec<String>, "Shared copies of NCCL that torch would not load, with their versions";
-    NCCL_OVERWRITTEN "nccl.overwritten" Vec<String>, "Copies of NCCL that several installed packages own, with these packages; the last one installed wrote the file";
     NCCL_OTHER_USERS "nccl.other_users" Vec<String>, "Modules of other Python packages that need libnccl.so.2 and, if imported before torch, load another version of it";
     NCCL_FAULTS "nccl.faults" Vec<String>, "Known bugs of the loaded NCCL that an ordinary job can hit, with the release that fixes each";
     NCCL_RARE_FAULTS "nccl.rare_faults" Vec<String>, "Known bugs of the loaded NCCL that need special hosts or programs";
@@ -264,6 +267,9 @@ keys! {
     CUDA_CUDART "cuda.cudart" Vec<LibraryFile>, "CUDA runtime libraries: path, soname, owner";
     CUDA_CUDART_MAJORS "cuda.cudart_majors" Vec<i64>, "CUDA major versions of the runtime libraries that torch's libraries need";
     CUDA_CUDART_MISSING "cuda.cudart_missing" Vec<String>, "CUDA runtime libraries that torch's libraries need and the image does not have";
+    CUDA_LOADED_MAJORS "cuda.loaded_majors" Vec<i64>, "CUDA major versions of the CUDA libraries that `import torch` maps, or the program that is judged in its place; excludes NCCL";
+    CUDA_OF_ANOTHER_MAJOR "cuda.of_another_major" Vec<String>, "CUDA libraries in that process of another major version than the one that torch was built with, with their version; all of them where torch's is unknown and they differ";
+    CUDA_OVERWRITTEN "cuda.overwritten" Vec<String>, "Libraries of which several wheels of NVIDIA record different files at one path, with the wheels and the one whose file is there; the last one installed wrote it";
     CUDA_DRIVER_LIBRARIES "cuda.driver_libraries" Vec<String>, "NVIDIA driver libraries in the image, which belong to the host; excludes stubs and forward-compatibility packages";
     RDMA_VERBS "rdma.verbs" ImagePath, "The libibverbs that NCCL would open";
     RDMA_NOT_LOADED "rdma.not_loaded" Vec<String>, "Copies of libibverbs that NCCL would not open, with their private ABI";
@@ -292,7 +298,7 @@ keys! {
     HOST_KERNEL "host.kernel" Version, "Version of the host's Linux kernel";
     HOST_TORCH_CODE "host.torch_code" GpuSupport, "Code that torch's CUDA library has for the host's GPU: cubin, ptx, new-ptx (too new for the driver to compile) or none";
     HOST_NCCL_CODE "host.nccl_code" GpuSupport, "Code that the NCCL that torch would load has for the host's GPU: cubin, ptx, new-ptx (too new for the driver to compile) or none";
-    HOST_EXTENSIONS_WITHOUT_CODE "host.extensions_without_code" Vec<String>, "Python extensions with GPU code that have none for the host's GPU";
+    HOST_EXTENSIONS_WITHOUT_CODE "host.extensions_without_code" Vec<String>, "Python extensions with GPU code that have none for the host's GPU: the path of the only one of a package, or the package with their number; excludes builds for another release of torch";
     HOST_UNMET_REQUIREMENTS "host.unmet_requirements" Vec<String>, "Variables of nvidia.requirements that the host does not meet";
     HOST_COMPAT "host.compat" String, "Newest forward-compatibility package in the image that works on the host, is newer than its driver and new enough for torch";
     HOST_COMPAT_REFUSED "host.compat_refused" String, "Why cuda.libcuda, if it is a forward-compatibility library, does not work on the host";

@@ -1,16 +1,14 @@
-//! Queries to the simulated loader, on behalf of an object in the process that imported torch or of an object with no
-//! known process.
+//! Queries to the simulated loader, on behalf of an object in the process that imported torch, or is judged in its place,
+//! or of an object with no known process.
 
 use std::rc::Rc;
 
 use crate::model::{ElfInfo, Fact, Gap, ImageConfig, ImagePath};
-use crate::rootfs::RootFs;
 use crate::rootfs::loader::{Bound, Loader, LoaderSettings, Stop};
 
-use super::python::Python;
-use super::torch::{Import, Installation, import};
+use super::torch::Import;
 
-/// The loader of the image, and the process that has imported torch.
+/// The loader of the image, and the process that has imported torch or is judged in its place.
 pub(super) struct Linker<'a> {
     loader: Rc<Loader<'a>>,
     /// One process, or one per CPU level when the levels differ.
@@ -20,17 +18,16 @@ pub(super) struct Linker<'a> {
 }
 
 impl<'a> Linker<'a> {
+    /// Creates it for the process that `imports` determines.
     pub(super) fn new(
-        rootfs: &'a RootFs,
+        loader: Rc<Loader<'a>>,
         config: Option<&ImageConfig>,
-        python: Option<&Python>,
-        torch: &Installation,
+        imports: impl FnOnce() -> Fact<Vec<Import<'a>>>,
     ) -> Self {
-        let loader = Rc::new(Loader::new(rootfs, settings(config)));
         let gap = config.and_then(|config| config.unknown.among(&["LD_LIBRARY_PATH", "LD_PRELOAD"])).cloned();
         let imports = match &gap {
             Some(gap) => Fact::Unknown(gap.clone()),
-            None => import(rootfs, config, &loader, python, torch),
+            None => imports(),
         };
         Self { loader, imports, gap }
     }

@@ -17,6 +17,7 @@ mod rdma;
 pub(crate) mod records;
 mod settings;
 mod start;
+mod subject;
 mod torch;
 pub(crate) mod value;
 pub(crate) mod words;
@@ -25,11 +26,13 @@ pub use environment::{VariableDescription, describe_variable, is_judged, variabl
 pub use image::is_shown;
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::LazyLock;
 
 use crate::launch::Setting;
 use crate::model::{Fact, Gap, ImageConfig, ImagePath, LayerSummary};
 use crate::rootfs::RootFs;
+use crate::rootfs::loader::Loader;
 
 use key::{Definition, FactTable, KEYS, Key};
 use producer::{Draft, Producer};
@@ -39,6 +42,7 @@ use value::FactType;
 const PRODUCERS: &[&Producer] = &[
     &image::PRODUCER,
     &ambiguity::PRODUCER,
+    &subject::PRODUCER,
     &python::PRODUCER,
     &torch::PRODUCER,
     &nccl::PRODUCER,
@@ -206,6 +210,8 @@ struct Context<'a> {
     loader: linker::Linker<'a>,
     packages: packages::Packages,
     python: Option<python::Python>,
+    /// What is judged in place of `import torch`, if anything.
+    subject: Option<subject::CheckSubject>,
     torch: torch::Installation,
 }
 
@@ -214,13 +220,22 @@ impl<'a> Context<'a> {
         let rootfs = world.rootfs;
         let python = start::python(rootfs, world.config).and_then(|call| python::Python::of(rootfs, &call));
         let torch = torch::Installation::find(rootfs, python.as_ref());
+        let loader = Rc::new(Loader::new(rootfs, linker::settings(world.config)));
+        let subject = subject::CheckSubject::find(rootfs, world.config, &loader, &torch);
+        // A torch that the subject does not import is not judged.
+        let torch = if subject.is_some() { torch::Installation::none() } else { torch };
+        let imports = || match &subject {
+            Some(subject) => subject.processes(&loader),
+            None => torch::import(rootfs, world.config, &loader, python.as_ref(), &torch),
+        };
         Self {
             rootfs,
             layers: world.layers,
             config: world.config,
             launch: world.launch,
-            loader: linker::Linker::new(rootfs, world.config, python.as_ref(), &torch),
+            loader: linker::Linker::new(Rc::clone(&loader), world.config, imports),
             packages: packages::Packages::read(rootfs),
+            subject,
             torch,
             python,
         }

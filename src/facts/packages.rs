@@ -8,6 +8,17 @@ use crate::rootfs::{RootFile, RootFs};
 
 use super::pattern;
 
+/// A file as the record of a wheel lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Recorded {
+    /// The wheel's name and version: `nvidia-cudnn-cu12 9.10.2.21`.
+    pub(super) wheel: String,
+    /// `sha256=` and the digest; empty if the record has none.
+    pub(super) hash: String,
+    /// Size in bytes; `None` if the record has none.
+    pub(super) size: Option<u64>,
+}
+
 pattern!(NAME, r"(?m)^Name: *(\S+) *\r?$");
 pattern!(VERSION, r"(?m)^Version: *(\S+) *\r?$");
 
@@ -15,6 +26,8 @@ pattern!(VERSION, r"(?m)^Version: *(\S+) *\r?$");
 #[derive(Debug, Default)]
 pub(super) struct Packages {
     owners: BTreeMap<ImagePath, Vec<String>>,
+    /// Libraries by path, as the wheels record them.
+    recorded: BTreeMap<ImagePath, Vec<Recorded>>,
     /// Why a wheel's record was not read, if any.
     unread: Option<Gap>,
 }
@@ -53,20 +66,27 @@ impl Packages {
         self.owners.get(path).map_or(&[], Vec::as_slice)
     }
 
+    /// The libraries that wheels installed, each with what every wheel recorded about it.
+    pub(super) fn recorded(&self) -> impl Iterator<Item = (&ImagePath, &[Recorded])> {
+        self.recorded.iter().map(|(path, wheels)| (path, wheels.as_slice()))
+    }
+
     /// The gap for files without an owner: they may belong to a wheel whose record was not read.
     pub(super) const fn unread(&self) -> Option<&Gap> {
         self.unread.as_ref()
     }
 
-    fn own(&mut self, rootfs: &RootFs, path: &ImagePath, owner: &str) {
-        // Only libraries need owners; storing all files would waste memory.
-        if path.file_name().windows(3).any(|part| part == b".so") {
-            let real = rootfs.open(path).map_or_else(|_| path.clone(), |(real, _)| real);
-            let owners = self.owners.entry(real).or_default();
-            if !owners.iter().any(|known| known == owner) {
-                owners.push(owner.to_owned());
-            }
+    /// Notes the owner of a library and returns its path after links; `None` for other files, which need no owners.
+    fn own(&mut self, rootfs: &RootFs, path: &ImagePath, owner: &str) -> Option<ImagePath> {
+        if !path.file_name().windows(3).any(|part| part == b".so") {
+            return None;
         }
+        let real = rootfs.open(path).map_or_else(|_| path.clone(), |(real, _)| real);
+        let owners = self.owners.entry(real.clone()).or_default();
+        if !owners.iter().any(|known| known == owner) {
+            owners.push(owner.to_owned());
+        }
+        Some(real)
     }
 
     fn wheel(&mut self, rootfs: &RootFs, info: &ImagePath, record: &[u8]) {
@@ -79,14 +99,13 @@ impl Packages {
         let (Some(name), Some(version)) = (field(&NAME), field(&VERSION)) else {
             return;
         };
-        let owner = format!("{name} {version} (wheel)");
+        let wheel = format!("{name} {version}");
+        let owner = format!("{wheel} (wheel)");
         for line in record.split(|&b| b == b'\n') {
-            // CSV: paths with a comma are quoted.
-            let path = match line.strip_prefix(b"\"") {
-                Some(quoted) => quoted.split(|&b| b == b'"').next(),
-                None => line.split(|&b| b == b',').next(),
-            };
-            self.own(rootfs, &info.parent().join(path.unwrap_or_default()), &owner);
+            let (path, hash, size) = fields(line);
+            if let Some(real) = self.own(rootfs, &info.parent().join(path), &owner) {
+                self.recorded.entry(real).or_default().push(Recorded { wheel: wheel.clone(), hash, size });
+            }
         }
     }
 
@@ -117,6 +136,23 @@ impl Packages {
     }
 }
 
+/// Path, hash and size in a line of a wheel's record (PyPA, "Recording installed projects").
+fn fields(line: &[u8]) -> (&[u8], String, Option<u64>) {
+    // CSV: paths with a comma are quoted.
+    let (path, rest) = match line.strip_prefix(b"\"").and_then(|quoted| split(quoted, b'"')) {
+        Some((path, rest)) => (path, rest.strip_prefix(b",").unwrap_or(rest)),
+        None => split(line, b',').unwrap_or((line, &[])),
+    };
+    let rest = String::from_utf8_lossy(rest);
+    let (hash, size) = rest.trim_end().split_once(',').unwrap_or((&rest, ""));
+    (path, hash.to_owned(), size.parse().ok())
+}
+
+fn split(text: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
+    let place = text.iter().position(|&byte| byte == at)?;
+    Some((text.get(..place)?, text.get(place + 1..)?))
+}
+
 /// Versions of installed Debian packages: stanzas of `Package:` and `Version:`.
 fn dpkg_versions(rootfs: &RootFs) -> BTreeMap<String, String> {
     let Ok((_, status)) = rootfs.open(&ImagePath::from("var/lib/dpkg/status")) else {
@@ -140,4 +176,23 @@ fn whole<'a>(file: &RootFile<'a>) -> Option<&'a [u8]> {
         Ok(Found::Text(bytes)) => Some(&**bytes),
         _ => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_read_by_its_fields() {
+        for (line, path, hash, size) in [
+            ("a/b.so,sha256=x,12", "a/b.so", "sha256=x", Some(12)),
+            ("a/b.so,sha256=x,12\r", "a/b.so", "sha256=x", Some(12)),
+            ("\"a,b.so\",sha256=x,12", "a,b.so", "sha256=x", Some(12)),
+            ("a/RECORD,,", "a/RECORD", "", None),
+            ("a", "a", "", None),
+            ("", "", "", None),
+        ] {
+            assert_eq!(fields(line.as_bytes()), (path.as_bytes(), hash.to_owned(), size), "{line}");
+        }
+    }
 }

@@ -208,33 +208,40 @@ fn nccl_of(version: &str) -> Found {
     Found::Nccl(crate::model::NcclStrings { version: version.to_owned(), ..Default::default() })
 }
 
+/// The wheels of NVIDIA for several CUDA releases have most paths in common.
 #[test]
-fn wheels_that_own_the_same_file_are_reported() {
+fn wheels_that_overwrite_each_others_files_are_reported() {
     const SITE: &str = "usr/lib/python3/dist-packages";
-    let told = |wheels: &[(&str, &str)], unread: bool| {
-        let library = format!("{SITE}/nvidia/nccl/lib/libnccl.so.2");
-        let mut files = vec![(library, "elf".to_owned())];
-        for (name, version) in wheels {
+    const FOLDER: &str = "nvidia/cudnn/lib";
+    // Name, version, and the hash and size of the libraries in the record. The files have three bytes.
+    let told = |wheels: &[(&str, &str, &str, u64)], unread: bool| {
+        let names = ["libcudnn.so.9", "libcudnn_ops.so.9"];
+        let mut files: Vec<_> = names.map(|name| (format!("{SITE}/{FOLDER}/{name}"), "elf".to_owned())).into();
+        for (name, version, hash, size) in wheels {
             let info = format!("{SITE}/{}-{version}.dist-info", name.replace('-', "_"));
+            let record: String = names.map(|name| format!("{FOLDER}/{name},sha256={hash},{size}\n")).concat();
             files.push((format!("{info}/METADATA"), format!("Name: {name}\nVersion: {version}\n")));
-            files.push((format!("{info}/RECORD"), "nvidia/nccl/lib/libnccl.so.2,sha256=x,1\n".to_owned()));
+            files.push((format!("{info}/RECORD"), record));
         }
         let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
         let mut layer = layer(&files);
-        layer.found.insert(0, self::library("libnccl.so.2", &[], Some(nccl_of("2.27.5"))));
         if unread {
-            layer.found.insert(2, vec![Err(Gap::new("too long"))]);
+            layer.found.insert(3, vec![Err(Gap::new("too long"))]);
         }
-        text_of(&facts_of_layer(layer, &[]), "nccl.overwritten")
+        text_of(&facts_of_layer(layer, &[]), "cuda.overwritten")
     };
-    let (eleven, twelve) = (("nvidia-nccl-cu11", "2.14.3"), ("nvidia-nccl-cu12", "2.27.5"));
+    let twelve = ("nvidia-cudnn-cu12", "9.10", "x", 3);
     assert_eq!(told(&[twelve], false), "absent");
     assert_eq!(told(&[twelve], true), "unknown: too long");
-    assert_eq!(
-        told(&[eleven, twelve], false),
-        "/usr/lib/python3/dist-packages/nvidia/nccl/lib/libnccl.so.2 is owned by nvidia-nccl-cu11 2.14.3 (wheel) and \
-         nvidia-nccl-cu12 2.27.5 (wheel)"
-    );
+    assert_eq!(told(&[twelve, ("nvidia-cudnn-cu13", "9.12", "x", 3)], false), "absent", "the same file");
+    assert_eq!(told(&[("one", "1", "x", 3), ("other", "1", "y", 3)], false), "absent", "not NVIDIA's");
+    let with = |size| told(&[twelve, ("nvidia-cudnn-cu13", "9.12", "y", size)], false);
+    let both = "/usr/lib/python3/dist-packages/nvidia/cudnn/lib/libcudnn.so.9 and 1 more of nvidia-cudnn-cu12 9.10 and \
+                nvidia-cudnn-cu13 9.12";
+    assert_eq!(with(4), format!("{both} (that of nvidia-cudnn-cu12 9.10 is there)"));
+    assert_eq!(with(3), format!("{both} (which wheel wrote it is unknown)"));
+    let neither = told(&[("nvidia-cudnn-cu12", "9.10", "x", 5), ("nvidia-cudnn-cu13", "9.12", "y", 4)], false);
+    assert_eq!(neither, format!("{both} (which wheel wrote it is unknown)"));
 }
 
 #[test]

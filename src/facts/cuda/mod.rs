@@ -4,6 +4,8 @@
 mod code;
 mod compat;
 mod driver;
+mod mapped;
+mod overwritten;
 mod require;
 mod runtime;
 pub(super) mod toolkit;
@@ -28,6 +30,9 @@ pub(super) static PRODUCER: Producer = Producer {
         CUDA_CUDART,
         CUDA_CUDART_MAJORS,
         CUDA_CUDART_MISSING,
+        CUDA_LOADED_MAJORS,
+        CUDA_OF_ANOTHER_MAJOR,
+        CUDA_OVERWRITTEN,
         CUDA_DRIVER_LIBRARIES,
     ],
     needs: definitions![TORCH_CUDA_VERSION, NCCL_LOADED_PATH],
@@ -36,6 +41,8 @@ pub(super) static PRODUCER: Producer = Producer {
 
 fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     runtime::produce(context, facts);
+    mapped::produce(context, facts);
+    overwritten::produce(context, facts);
     driver::produce(context, facts);
     code::produce(context, facts);
     compat::produce(context, facts);

@@ -3,15 +3,18 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Arch, Fact, Gap, Gpu, Host, ImagePath, Site};
+use crate::model::{Arch, Fact, Gap, Gpu, Host, ImagePath, Site, Version};
 
 use super::super::cuda::toolkit::{is_in_table, release_for_ptx};
 use super::super::value::CodeLists;
 use super::super::words::GpuSupport;
-use super::super::{Facts, key};
+use super::super::{Facts, key, pattern};
 
 /// Libraries of torch that contain most of its kernels. Release 1.13 has them split in two.
 const OF_TORCH: [&str; 3] = ["libtorch_cuda.so", "libtorch_cuda_cu.so", "libtorch_cuda_cpp.so"];
+
+// nixl_ep_cpp_torch211.cpython-311-x86_64-linux-gnu.so
+pattern!(BUILD, r"torch[_-]?([1-9])[._]?([0-9]{1,2})(?:[^0-9]|$)");
 
 pub(super) fn produce(host: &Host, facts: &mut Facts) {
     let answers = facts.get(key::CUDA_FATBIN).as_ref().and_then(|libraries, at| match &host.gpu {
@@ -91,8 +94,8 @@ impl Libraries {
         })
     }
 
-    /// Extensions of the Python packages in which no extension supports the GPU. A package may have some extensions for
-    /// certain GPUs only.
+    /// The Python packages in which no extension supports the GPU, each by its only extension or with their number. A
+    /// package may have some extensions for certain GPUs only.
     fn extensions_without(&self, facts: &Facts, at: &[Site]) -> Fact<Vec<String>> {
         let torch = facts.get(key::TORCH_PATH).value().map(ToString::to_string).unwrap_or_default();
         let mut packages: BTreeMap<String, Vec<Judged<'_>>> = BTreeMap::new();
@@ -101,18 +104,40 @@ impl Libraries {
                 packages.entry(package).or_default().push((path, has));
             }
         }
+        let version = facts.get(key::TORCH_VERSION).value();
         let mut without = Vec::new();
-        for extensions in packages.values() {
+        let mut texts = Vec::new();
+        for (package, extensions) in &mut packages {
+            keep_builds_for(version.map(Version::as_str), extensions);
             if extensions.iter().any(|(_, has)| matches!(has, Ok(GpuSupport::Cubin | GpuSupport::Ptx))) {
                 continue;
             }
             if let Some(gap) = extensions.iter().find_map(|(_, has)| has.as_ref().err()) {
                 return Fact::Unknown(gap.clone());
             }
-            without.extend(extensions.iter().map(|(path, _)| (*path).clone()));
+            texts.push(match extensions.as_slice() {
+                [(path, _)] => (*path).clone(),
+                several => format!("{package} ({} libraries)", several.len()),
+            });
+            without.extend(extensions.iter().map(|(path, _)| *path));
         }
-        let at = sites(at, |path| without.iter().any(|extension| extension == path));
-        if without.is_empty() { Fact::Absent } else { Fact::Seen { value: without, at } }
+        let at = sites(at, |path| without.iter().any(|extension| *extension == path));
+        if texts.is_empty() { Fact::Absent } else { Fact::Seen { value: texts, at } }
+    }
+}
+
+/// Removes the builds for other releases of torch from a package that has one for this release: only that one can be
+/// imported.
+fn keep_builds_for(torch: Option<&str>, extensions: &mut Vec<Judged<'_>>) {
+    let release = |path: &str| {
+        let captures = BUILD.captures(path.rsplit('/').next().unwrap_or_default().as_bytes())?;
+        let [major, minor] =
+            [1, 2].map(|group| captures.get(group).and_then(|text| std::str::from_utf8(text.as_bytes()).ok()));
+        Some(format!("{}.{}", major?, minor?))
+    };
+    let this = torch.map(|version| version.split('.').take(2).collect::<Vec<_>>().join("."));
+    if extensions.iter().any(|(path, _)| this.is_some() && release(path) == this) {
+        extensions.retain(|(path, _)| release(path).is_none_or(|release| Some(release) == this));
     }
 }
 

@@ -115,6 +115,29 @@ fn packages_with_code_for_other_gpus_alone() {
     }
 }
 
+/// A package may have a build for each release of torch, of which Python imports one.
+#[test]
+fn builds_for_other_releases_of_torch_do_not_count() {
+    let mut image = image(
+        &[
+            ("ep/_torch211.cpython-311.so", &["sm_90"], &[]),
+            ("ep/_torch29.cpython-311.so", &["sm_80"], &[]),
+            ("two/a.so", &["sm_90"], &[]),
+            ("two/b.so", &["sm_100"], &[]),
+        ],
+        "8.0",
+    );
+    let mut told = |version: &str| {
+        image.insert(key::TORCH_VERSION, Fact::known(Version::parse(version).unwrap()));
+        said(&image.on(&host("gpu=a100")), &key::HOST_EXTENSIONS_WITHOUT_CODE)
+    };
+    let two = "/opt/site-packages/two (2 libraries)";
+    assert_eq!(told("2.11.0+cu130"), format!("/opt/site-packages/ep/_torch211.cpython-311.so, {two}"));
+    assert_eq!(told("2.9.1"), two);
+    // Without a build for this release, any may be the one.
+    assert_eq!(told("2.5.0"), two);
+}
+
 #[test]
 fn requirements_that_a_host_does_not_meet_are_reported() {
     let mut image = Facts::default();

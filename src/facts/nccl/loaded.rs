@@ -1,9 +1,10 @@
 //! The NCCL that torch would run, and the symbols that torch imports from it.
 
-use crate::model::{Fact, Gap, ImagePath, Site};
+use crate::model::{ElfInfo, Fact, Gap, ImagePath, Site};
 use crate::rootfs::RootFile;
 use crate::rootfs::loader::{LoadedObject, Requester, elf};
 
+use super::super::subject::CheckSubject;
 use super::super::torch::{Import, TorchLibrary};
 use super::super::words::Linkage;
 use super::super::{Context, Draft, key};
@@ -23,8 +24,16 @@ impl Loaded<'_> {
     }
 }
 
-/// Finds the NCCL that torch would load.
+/// Finds the NCCL that torch would load, or the subject that is judged in its place.
 pub(super) fn loaded<'a>(context: &Context<'a>, facts: &Draft<'_>) -> Fact<Loaded<'a>> {
+    match &context.subject {
+        None => of_torch(context, facts),
+        Some(CheckSubject::Program(_)) => in_processes(context, &[]),
+        Some(CheckSubject::Nccl) => alone(context),
+    }
+}
+
+fn of_torch<'a>(context: &Context<'a>, facts: &Draft<'_>) -> Fact<Loaded<'a>> {
     let linkage = match facts.get(key::TORCH_NCCL_LINKAGE) {
         Fact::Seen { value, .. } => *value,
         Fact::Absent => return Fact::Absent,
@@ -46,20 +55,50 @@ pub(super) fn loaded<'a>(context: &Context<'a>, facts: &Draft<'_>) -> Fact<Loade
                 },
             )
         }
-        Linkage::Shared => context.loader.imports().as_ref().and_then(|imports, _| {
-            let mut fact = Fact::Absent;
-            for (index, import) in imports.iter().enumerate() {
-                let loaded = in_process(context, &libraries, import);
-                let path = |fact: &Fact<Loaded<'_>>| fact.value().map(|loaded| loaded.path.clone());
-                if index > 0 && path(&fact) != path(&loaded) {
-                    return Fact::Unknown(Gap::new("the NCCL that is loaded depends on the CPU level"));
-                }
-                fact = loaded;
-            }
-            fact
-        }),
+        Linkage::Shared => in_processes(context, &libraries),
         Linkage::None => Fact::Absent,
     })
+}
+
+/// The NCCL of the process, on which all CPU levels must agree.
+fn in_processes<'a>(context: &Context<'a>, libraries: &[TorchLibrary<'a>]) -> Fact<Loaded<'a>> {
+    context.loader.imports().as_ref().and_then(|imports, _| {
+        let mut fact = Fact::Absent;
+        for (index, import) in imports.iter().enumerate() {
+            let loaded = in_process(context, libraries, import);
+            let path = |fact: &Fact<Loaded<'_>>| fact.value().map(|loaded| loaded.path.clone());
+            if index > 0 && path(&fact) != path(&loaded) {
+                return Fact::Unknown(Gap::new("the NCCL that is loaded depends on the CPU level"));
+            }
+            fact = loaded;
+        }
+        fact
+    })
+}
+
+/// The NCCL of an image that does not show what uses it: the one that the loader finds by its name, else the only one.
+fn alone<'a>(context: &Context<'a>) -> Fact<Loaded<'a>> {
+    let files = context.rootfs.read_files().filter(|(_, file)| strings(file).is_some());
+    let copies: Vec<_> = files.map(|(path, file)| (path.clone(), file)).collect();
+    let shared = copies.iter().find_map(|(_, file)| elf(file).filter(|elf| elf.soname.as_deref() == Some(SONAME)));
+    // Any program asks for the name as one without a search path of its own.
+    let program = shared.map(|elf| ElfInfo::bare(elf.bits, elf.endian, elf.machine));
+    match program.map(|program| context.loader.find(SONAME, &ImagePath::root(), &program)) {
+        Some(Err(gap)) => return Fact::Unknown(gap),
+        Some(Ok(Some(bound))) => return at(context, &bound.path, bound.route.to_string()),
+        Some(Ok(None)) | None => {}
+    }
+    match copies.as_slice() {
+        [] => Fact::Absent,
+        [(path, _)] => at(context, path, "the only copy in the image".to_owned()),
+        several => Fact::Unknown(
+            Gap::new(format!(
+                "the loader finds none of the image's {} copies of NCCL by name, and what opens one by its path is unknown",
+                several.len()
+            ))
+            .settled_by("start the program that uses NCCL directly, with ENTRYPOINT or CMD"),
+        ),
+    }
 }
 
 /// The NCCL of a process: the first object that defines its functions, in symbol lookup order. If the import fails
@@ -70,8 +109,12 @@ fn in_process<'a>(context: &Context<'a>, libraries: &[TorchLibrary<'a>], import:
         Err(_) => object.elf.soname.as_deref() == Some(SONAME),
     };
     if import.failure.is_none() {
-        return import.objects().find(is_nccl).map_or(Fact::Absent, |object| {
+        // A program that NCCL is linked into does not export its functions.
+        let has_strings = |object: &&LoadedObject<'_>| object.file.as_ref().is_some_and(|file| strings(file).is_some());
+        let object = import.objects().find(is_nccl).or_else(|| import.objects().find(has_strings));
+        return object.map_or(Fact::Absent, |object| {
             let route = match object.asked {
+                Requester::Program => "linked into the program".to_owned(),
                 Requester::Preload => "LD_PRELOAD".to_owned(),
                 Requester::PreloadFile => "/etc/ld.so.preload".to_owned(),
                 Requester::Dlopen(_) => "torch/__init__.py loads it by its path".to_owned(),
@@ -80,8 +123,10 @@ fn in_process<'a>(context: &Context<'a>, libraries: &[TorchLibrary<'a>], import:
             at(context, &object.path, route)
         });
     }
-    for library in libraries.iter().filter(|library| library.elf.needed.iter().any(|name| name == SONAME)) {
-        match context.loader.find(SONAME, &library.path, library.elf) {
+    let mapped = import.process.objects().iter().map(|object| (&object.path, object.elf));
+    let objects = libraries.iter().map(|library| (&library.path, library.elf)).chain(mapped);
+    for (path, elf) in objects.filter(|(_, elf)| elf.needed.iter().any(|name| name == SONAME)) {
+        match context.loader.find(SONAME, path, elf) {
             Err(gap) => return Fact::Unknown(gap),
             Ok(None) => {}
             Ok(Some(bound)) => return at(context, &bound.path, bound.route.to_string()),

@@ -48,7 +48,6 @@ pub(super) static PRODUCER: Producer = Producer {
         NCCL_LOADED_CUDA,
         NCCL_LOADED_ROUTE,
         NCCL_NOT_LOADED,
-        NCCL_OVERWRITTEN,
         NCCL_OTHER_USERS,
         NCCL_FAULTS,
         NCCL_RARE_FAULTS,

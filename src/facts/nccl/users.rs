@@ -1,4 +1,4 @@
-//! Other users of libnccl.so.2: packages that installed the same file, and Python modules that need it.
+//! Other users of libnccl.so.2: Python modules that need it.
 
 use crate::model::{Fact, Gap, Site, Version};
 use crate::rootfs::loader::elf;
@@ -7,29 +7,13 @@ use super::super::{Context, Draft, key};
 use super::{SONAME, strings};
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
-    facts.insert(key::NCCL_OVERWRITTEN, overwritten(context));
     facts.insert(key::NCCL_OTHER_USERS, other_users(context, facts.get(key::NCCL_LOADED_VERSION)));
-}
-
-/// Wheels for several CUDA releases install to the same path.
-fn overwritten(context: &Context<'_>) -> Fact<Vec<String>> {
-    let copies = context.rootfs.read_files().filter(|(_, file)| strings(file).is_some());
-    let (texts, at): (Vec<_>, Vec<_>) = copies
-        .filter_map(|(path, file)| {
-            let owners = context.packages.owners(path);
-            (owners.len() > 1).then(|| (format!("{path} is owned by {}", owners.join(" and ")), file.site(path, None)))
-        })
-        .unzip();
-    match context.packages.unread() {
-        _ if !texts.is_empty() => Fact::Seen { value: texts, at },
-        Some(gap) => Fact::Unknown(gap.clone()),
-        None => Fact::Absent,
-    }
 }
 
 /// The NCCL that a module would load if it were imported first: torch then gets the same one.
 pub(in crate::facts) fn other_users(context: &Context<'_>, loaded: &Fact<Version>) -> Fact<Vec<String>> {
     let loaded = match loaded {
+        _ if context.subject.is_some() => return Fact::Absent,
         Fact::Seen { value, .. } => value.to_string(),
         Fact::Absent => return Fact::Absent,
         Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),

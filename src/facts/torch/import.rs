@@ -74,6 +74,12 @@ pub(in crate::facts) fn import<'a>(
 }
 
 impl<'a> Import<'a> {
+    /// The process of a program that is judged in place of `import torch`.
+    pub(in crate::facts) fn of_program(process: Process<'a>) -> Self {
+        let failure = process.failure().map(ToOwned::to_owned);
+        Self { process, asked_for: Vec::new(), failure }
+    }
+
     /// The objects that the program and torch loaded, each once, without those of other Python modules.
     pub(in crate::facts) fn objects(&self) -> impl Iterator<Item = &LoadedObject<'a>> {
         let first = self.process.objects().iter().enumerate();
@@ -120,7 +126,8 @@ impl Importer<'_> {
         let module = self.module(&folder, "_C").ok_or_else(|| {
             Stop::Unknown(Gap::new(format!("{} has no module _C for the Python that imports it", self.package)))
         })?;
-        load(import, &module, interpreter).map(|_| ())
+        load(import, &module, interpreter)?;
+        self_opened(import)
     }
 
     /// `torch._load_global_deps`.
@@ -211,6 +218,16 @@ impl Importer<'_> {
             }
         }
         None
+    }
+}
+
+/// Libraries that libtorch_cpu opens by name when it is loaded: nvFuser in PyTorch 2.0 and 2.1
+/// (`torch/csrc/jit/codegen/cuda/interface.cpp`, `LoadingNvfuserLibrary`). Without the library there is only a warning.
+fn self_opened(import: &mut Import<'_>) -> Result<(), Stop> {
+    let Some(caller) = import.process.named("libtorch_cpu.so") else { return Ok(()) };
+    match load(import, "libnvfuser_codegen.so", caller) {
+        Ok(_) | Err(Stop::Fails(_)) => Ok(()),
+        Err(stop) => Err(stop),
     }
 }
 

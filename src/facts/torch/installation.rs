@@ -16,6 +16,11 @@ pub(in crate::facts) struct Installation {
 }
 
 impl Installation {
+    /// No torch, in an image whose subject does not import it.
+    pub(in crate::facts) const fn none() -> Self {
+        Self { all: Vec::new(), chosen: Fact::Absent, imported_as: None }
+    }
+
     pub(in crate::facts) fn find(rootfs: &RootFs, python: Option<&Python>) -> Self {
         let mut all = Vec::new();
         for (path, file) in rootfs.files_named(|name| name == b"version.py") {

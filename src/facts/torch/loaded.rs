@@ -7,6 +7,12 @@ use super::super::{Context, Draft, key};
 use super::import::Import;
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
+    // The process is that of another program.
+    if context.subject.is_some() {
+        facts.insert(key::TORCH_IMPORT_ERROR, Fact::Absent);
+        facts.insert(key::TORCH_LOADED, Fact::Absent);
+        return;
+    }
     let failure = context.loader.agreed(|import| import.failure.clone());
     facts.insert(
         key::TORCH_IMPORT_ERROR,

@@ -32,9 +32,14 @@ pub(super) fn summary(facts: &Facts, page: &mut Page<'_>) -> io::Result<()> {
 
 /// The rows of [`summary`]: name and text. A row with an empty name continues the one before it.
 pub(in crate::report) fn rows(facts: &Facts) -> Vec<(&'static str, String)> {
-    let mut rows = vec![("torch", torch(facts))];
+    // A subject that does not import torch has no row about it.
+    let subject = facts.get(key::SUBJECT_NAME).value();
+    let mut rows = vec![subject.map_or_else(|| ("torch", torch(facts)), |name| ("subject", name.clone()))];
     rows.extend(nccl(facts));
-    rows.push(("linkage", linkage(facts)));
+    rows.push(match subject {
+        None => ("linkage", linkage(facts)),
+        Some(_) => ("route", told(facts.view(&key::NCCL_LOADED_ROUTE))),
+    });
     rows.push(("libibverbs", told(facts.view(&key::RDMA_VERBS))));
     rows.push(("providers", told(facts.view(&key::RDMA_PROVIDERS))));
     rows
@@ -82,7 +87,7 @@ fn torch(facts: &Facts) -> String {
     }
 }
 
-/// The NCCL that torch would load. If both its version and its path lack a value, they lack it for the same reason.
+/// The NCCL that torch, or the subject, would load. If both its version and its path lack a value, they lack it for the same reason.
 fn nccl(facts: &Facts) -> Vec<(&'static str, String)> {
     let (version, path) = (facts.view(&key::NCCL_LOADED_VERSION), facts.view(&key::NCCL_LOADED_PATH));
     let told = match (version.value(), path.value()) {
