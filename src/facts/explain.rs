@@ -4,7 +4,8 @@
 use std::rc::Rc;
 
 use crate::model::{Fact, Gap, ImagePath};
-use crate::rootfs::loader::{CpuLevel, Loader, Process, Stop, elf};
+use crate::rootfs::RootFile;
+use crate::rootfs::loader::{CpuLevel, DlopenMode, Loader, Process, Stop, elf};
 
 pub use crate::rootfs::loader::{LoaderSearch, Route, SearchEnd, SearchStep};
 
@@ -53,6 +54,10 @@ pub struct NameExplanation {
     pub is_supposed: bool,
     /// The file that the search finds.
     pub found: Option<ImagePath>,
+    /// True when the process fails before a library that needs it is mapped; the search is the one of that library.
+    pub is_later: bool,
+    /// The message of dlerror if the dlopen  fails.
+    pub error: Option<String>,
     /// Why the result of the search is unknown.
     pub gap: Option<Gap>,
 }
@@ -66,8 +71,8 @@ pub fn explain(world: &FactInputs<'_>, question: &Question) -> Result<Vec<Accoun
             Fact::Absent => Err(Gap::new("there is no torch in the image; choose another program with --program")),
             Fact::Seen { value: imports, .. } => {
                 let account = |import: &Import<'_>| {
-                    let account = account(world, question, &import.process)?;
-                    Ok(Account { imports_torch: context.subject.is_none(), failure: import.failure.clone(), ..account })
+                    let account = account(world, question, &import.process, import.failure.as_deref())?;
+                    Ok(Account { imports_torch: context.subject.is_none(), ..account })
                 };
                 let accounts = imports.iter().map(account).collect::<Result<_, Gap>>()?;
                 Ok(parted(accounts))
@@ -78,7 +83,7 @@ pub fn explain(world: &FactInputs<'_>, question: &Question) -> Result<Vec<Accoun
     let mut accounts = Vec::new();
     for level in CpuLevel::ALL {
         let process = Process::start(&loader, level, program)?;
-        accounts.push(account(world, question, &process)?);
+        accounts.push(account(world, question, &process, process.failure())?);
         if !process.depends_on_level() {
             break;
         }
@@ -99,16 +104,21 @@ fn parted(mut accounts: Vec<Account>) -> Vec<Account> {
     accounts
 }
 
-fn account(world: &FactInputs<'_>, question: &Question, process: &Process<'_>) -> Result<Account, Gap> {
+fn account(
+    world: &FactInputs<'_>,
+    question: &Question,
+    process: &Process<'_>,
+    failure: Option<&str>,
+) -> Result<Account, Gap> {
     let objects = process.objects();
     let mut mapped: Vec<_> = objects.iter().skip(1).map(|object| object.path.clone()).collect();
     mapped.sort();
-    let answers = question.names.iter().map(|name| answer(world, question, process, name));
+    let answers = question.names.iter().map(|name| answer(world, question, process, failure, name));
     Ok(Account {
         program: objects.first().map(|object| object.path.clone()).unwrap_or_default(),
         imports_torch: false,
         level: None,
-        failure: process.failure().map(ToOwned::to_owned),
+        failure: failure.map(ToOwned::to_owned),
         mapped,
         answers: answers.collect::<Result<_, _>>()?,
     })
@@ -118,6 +128,7 @@ fn answer(
     world: &FactInputs<'_>,
     question: &Question,
     process: &Process<'_>,
+    failure: Option<&str>,
     name: &str,
 ) -> Result<NameExplanation, Gap> {
     // The loader may know a file by its path, its file name or its DT_SONAME.
@@ -136,17 +147,27 @@ fn answer(
         found: searches.iter().find_map(|search| search.found.clone()),
         is_supposed: searches.is_empty() || question.caller.is_some(),
         searches,
+        is_later: false,
+        error: None,
         gap: None,
     };
-    if answer.is_supposed {
+    let has_failed = failure.is_some() && question.caller.is_none();
+    let later =
+        if answer.is_supposed && has_failed { needed_later(world, soname.as_deref().unwrap_or(name))? } else { None };
+    if let Some((searches, found)) = later {
+        (answer.searches, answer.found, answer.is_supposed, answer.is_later) = (searches, found, false, true);
+    } else if answer.is_supposed {
         let caller = caller(world, question, process)?;
         let wanted = if question.caller.is_some() { name } else { soname.as_deref().unwrap_or(name) };
         let mut process = process.fork();
-        let opened = process.dlopen(wanted, caller);
+        let opened = process.dlopen(wanted, caller, DlopenMode::NOW);
         answer.searches = process.searches().first().cloned().into_iter().collect();
         answer.found = match opened {
             Ok(id) => process.objects().get(id).map(|object| object.path.clone()),
-            Err(Stop::Fails(_)) => None,
+            Err(Stop::Fails(why)) => {
+                answer.error = Some(why);
+                None
+            }
             Err(Stop::Unknown(gap)) => {
                 answer.gap = Some(gap);
                 None
@@ -154,6 +175,23 @@ fn answer(
         };
     }
     Ok(answer)
+}
+
+/// The searches of a library that is not mapped, and the file that they find.
+type LaterSearch = (Vec<LoaderSearch>, Option<ImagePath>);
+
+/// The search of the first library in the image that needs this soname, torch's libraries first.
+fn needed_later(world: &FactInputs<'_>, soname: &str) -> Result<Option<LaterSearch>, Gap> {
+    let needs = |(path, file): (&ImagePath, RootFile<'_>)| {
+        let needs = elf(&file)?.needed.iter().any(|needed| needed == soname);
+        needs.then(|| (!path.file_name().starts_with(b"libtorch"), path.clone()))
+    };
+    let Some((_, path)) = world.rootfs.read_files().filter_map(needs).min() else { return Ok(None) };
+    let Ok((path, file)) = world.rootfs.open(&path) else { return Ok(None) };
+    let Some(object) = elf(&file) else { return Ok(None) };
+    let loader = Rc::new(Loader::new(world.rootfs, settings(world.config)));
+    let (searches, found) = loader.search(soname, &path, object)?;
+    Ok(Some((searches, found.map(|bound| bound.path))))
 }
 
 /// The object that calls dlopen: the one that the user names, else NCCL, else torch's libraries, else the program.

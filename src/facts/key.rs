@@ -220,7 +220,8 @@ keys! {
     TORCH_PROCESS_GROUP_NCCL "torch.process_group_nccl" bool, "True when libtorch_cuda.so contains c10d's NCCL backend";
     TORCH_CUDART_NEEDED "torch.cudart_needed" Vec<String>, "CUDA runtime libraries that torch's libraries need, by soname";
     TORCH_LOADED "torch.loaded" Vec<String>, "Every shared library that `import torch` maps from the image: the interpreter, torch's modules and libraries, and their dependencies; excludes other Python modules (standard library, NumPy) and what only they need";
-    TORCH_IMPORT_ERROR "torch.import_error" String, "Why `import torch` fails: the dynamic loader's message";
+    TORCH_IMPORT_ERROR "torch.import_error" String, "Why `import torch` fails: the message of the dynamic loader, or of Python with the exception's name";
+    TORCH_MISSING_REQUIREMENTS "torch.missing_requirements" Vec<String>, "Python packages that torch's metadata requires and that are missing or of another version, with what is installed; excludes NVIDIA's packages, whose libraries the loader looks for";
     TORCH_NCCL_PIN "torch.nccl_pin" String, "NCCL package that torch's metadata requires";
     NCCL_AVAILABLE "nccl.available" bool, "Predicted result of torch.distributed.is_nccl_available()";
     NCCL_TORCH_VERSION "nccl.torch_version" String, "Predicted result of torch.cuda.nccl.version(): the NCCL version that torch was compiled with";

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use crate::model::{ElfInfo, Fact, Gap, ImageConfig, ImagePath};
-use crate::rootfs::loader::{Bound, Loader, LoaderSettings, Stop};
+use crate::rootfs::loader::{Bound, DlopenMode, Loader, LoaderSettings, Stop};
 
 use super::torch::Import;
 
@@ -24,7 +24,8 @@ impl<'a> Linker<'a> {
         config: Option<&ImageConfig>,
         imports: impl FnOnce() -> Fact<Vec<Import<'a>>>,
     ) -> Self {
-        let gap = config.and_then(|config| config.unknown.among(&["LD_LIBRARY_PATH", "LD_PRELOAD"])).cloned();
+        let gap =
+            config.and_then(|config| config.unknown.among(&["LD_LIBRARY_PATH", "LD_PRELOAD", "LD_BIND_NOW"])).cloned();
         let imports = match &gap {
             Some(gap) => Fact::Unknown(gap.clone()),
             None => imports(),
@@ -57,7 +58,8 @@ impl<'a> Linker<'a> {
                 let Some(mut by) = process.objects().iter().position(|object| object.path == *caller) else {
                     return Fact::Absent;
                 };
-                let opened = names.iter().try_for_each(|name| process.dlopen(name, by).map(|id| by = id));
+                let opened =
+                    names.iter().try_for_each(|name| process.dlopen(name, by, DlopenMode::NOW).map(|id| by = id));
                 let this = match opened {
                     Ok(()) => Ok(process.objects().get(by).map_or_else(ImagePath::root, |object| object.path.clone())),
                     Err(Stop::Fails(why)) => Err(why),
@@ -99,6 +101,7 @@ pub(super) fn settings(config: Option<&ImageConfig>) -> LoaderSettings {
     LoaderSettings {
         library_path: variable("LD_LIBRARY_PATH"),
         preload: variable("LD_PRELOAD"),
+        bind_now: variable("LD_BIND_NOW").is_some_and(|value| !value.is_empty()),
         working_directory: config
             .filter(|config| config.unknown.user.is_none())
             .map(|config| ImagePath::from(config.working_directory.as_str())),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Gap;
+use super::{Gap, SymbolLinks};
 
 /// The parts of one ELF file that determine what it loads and what it provides (System V gABI, chapter 5).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +18,8 @@ pub struct ElfInfo {
     pub kind: u16,
     /// `PT_INTERP`: the dynamic loader of an executable.
     pub interpreter: Option<String>,
+    /// True if the file ends before its segments: a process that maps it gets a bus error.
+    pub is_truncated: bool,
     /// `DT_SONAME`: the soname of a library.
     pub soname: Option<String>,
     /// `DT_NEEDED`, in order.
@@ -31,12 +33,16 @@ pub struct ElfInfo {
     /// Default directories built into a dynamic loader of glibc, in search order, each with a trailing slash. Empty for
     /// any other file.
     pub default_directories: Vec<String>,
+    /// Pattern of the paths of its providers, with `%s` for their names, if the file is libibverbs.
+    pub provider_pattern: Option<String>,
     /// Symbol versions that the file requires (`.gnu.version_r`).
     pub version_needs: Vec<VersionNeed>,
     /// Symbol versions that the file defines (`.gnu.version_d`), without the base version.
     pub version_gives: Vec<String>,
     /// Dynamic symbols with a requested name (see `scan::elf`), or the reason why they could not be read.
     pub symbols: Result<Vec<DynamicSymbol>, Gap>,
+    /// What the loader binds, or the reason why the symbols could not be read.
+    pub links: Result<SymbolLinks, Gap>,
     /// GNU build ID, lower-case hexadecimal.
     pub build_id: Option<String>,
 }
@@ -50,15 +56,18 @@ impl ElfInfo {
             machine,
             kind: 3,
             interpreter: None,
+            is_truncated: false,
             soname: None,
             needed: Vec::new(),
             rpath: Vec::new(),
             runpath: Vec::new(),
             no_default_libraries: false,
             default_directories: Vec::new(),
+            provider_pattern: None,
             version_needs: Vec::new(),
             version_gives: Vec::new(),
             symbols: Ok(Vec::new()),
+            links: Ok(SymbolLinks::none()),
             build_id: None,
         }
     }

@@ -14,6 +14,7 @@ mod gpu;
 mod host;
 mod io_text;
 mod limits;
+mod linkage;
 mod owner;
 mod path;
 mod platform;
@@ -42,6 +43,9 @@ pub use host::{Class, Fabric, Gpu, Host, Nic};
 pub use io_text::cause;
 pub(crate) use io_text::without_number;
 pub use limits::{LimitError, Limits, OverLimit};
+pub use linkage::{
+    RequiredVersion, SymbolExports, SymbolImport, SymbolImports, SymbolKeys, SymbolLinks, SymbolVersion,
+};
 pub use owner::Owner;
 pub use path::ImagePath;
 pub use platform::{Platform, PlatformError};

@@ -57,6 +57,8 @@ fn answer(answer: &NameExplanation) -> serde_json::Value {
         "name": answer.name,
         "found": answer.found.as_ref().map(ToString::to_string),
         "supposed": answer.is_supposed,
+        "later": answer.is_later,
+        "error": answer.error,
         "gap": answer.gap.as_ref().map(ToString::to_string),
         "searches": answer.searches.iter().map(search).collect::<Vec<_>>(),
     })
@@ -69,7 +71,7 @@ fn search(search: &LoaderSearch) -> serde_json::Value {
             SearchEnd::Missing => "missing",
             SearchEnd::Dangling => "dangling",
             SearchEnd::Loop => "loop",
-            SearchEnd::Foreign(_) => "foreign",
+            SearchEnd::OtherClass(_) | SearchEnd::Foreign(_) => "foreign",
             SearchEnd::Refused(_) => "refused",
             SearchEnd::Undecided(_) => "undecided",
         };

@@ -21,6 +21,9 @@ fn the_winner_and_its_rule() {
       ╰─ LD_LIBRARY_PATH
          ╰─ /opt/nccl/lib: taken
               = /opt/nccl/lib/libnccl.so.2
+
+    it fails: /usr/local/lib/python3.11/dist-packages/torch/lib/libtorch_cuda.so:
+      undefined symbol: ncclGroupSimulateEnd
     ");
 }
 

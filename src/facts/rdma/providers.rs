@@ -1,6 +1,7 @@
-//! Providers of libibverbs: the configured, the installed and the usable ones.
+//! Providers of libibverbs: the configured, the installed and the usable ones (rdma-core, `libibverbs/dynamic_driver.c`).
 
 use crate::model::{Fact, Gap, ImagePath, Site};
+use crate::rootfs::loader::elf;
 
 use super::super::{Context, Draft, key, pattern, text};
 
@@ -10,101 +11,146 @@ pattern!(DRIVER, r"(?m)^driver[ \t]+([^\s]+)");
 /// A driver name, and the file that names it.
 type Named = (String, Site);
 
-/// A provider library in libibverbs's provider directory.
+/// The places where a libibverbs looks for providers.
+struct ProviderSearch {
+    verbs: ImagePath,
+    /// The directory that is compiled into libibverbs, or the usual one next to it.
+    folder: ImagePath,
+    /// Version of the private interface in the names of files, if known.
+    abi: Option<String>,
+}
+
+/// A provider library that libibverbs opens, or one that is for another libibverbs.
 struct ProviderCandidate {
-    name: String,
-    abi: String,
+    /// The names that libibverbs passes to dlopen, up to the first that succeeds.
+    names: Vec<String>,
     path: ImagePath,
+    /// The version in the file's name, if it is not the one that libibverbs looks for.
+    other_abi: Option<String>,
 }
 
 pub(super) fn produce(context: &Context<'_>, verbs: &Fact<ImagePath>, facts: &mut Draft<'_>) {
     let abi = facts.get(key::RDMA_PRIVATE_ABI).value().cloned();
-    // libibverbs opens providers of its own private ABI; if that is unknown, any provider counts.
-    let fits = |library: &ProviderCandidate| abi.as_ref().is_none_or(|abi| *abi == library.abi);
-    let libraries = verbs.clone().map(|path| libraries(context, &path));
     let named = drivers(context);
-    let both = libraries.and_then(|libraries, _| match &named {
-        Ok(named) => Fact::seen((libraries, named.as_slice()), []),
+    let both = verbs.clone().and_then(|verbs, _| match &named {
+        Ok(named) => {
+            let search = ProviderSearch::new(context, verbs, abi);
+            let found = named.iter().map(|(name, site)| Ok((name, site, search.find(context, name)?)));
+            found.collect::<Result<Vec<_>, Gap>>().map_or_else(Fact::Unknown, |found| Fact::seen((search, found), []))
+        }
         Err(gap) => Fact::Unknown(gap.clone()),
     });
-    let list = |keep: &dyn Fn(&[ProviderCandidate], &str) -> bool| match &both {
-        Fact::Seen { value: (libraries, named), .. } => {
-            let (names, at): (Vec<_>, Vec<_>) = named.iter().filter(|(name, _)| keep(libraries, name)).cloned().unzip();
+    let list = |keep: &dyn Fn(Option<&ProviderCandidate>) -> bool| match &both {
+        Fact::Seen { value: (_, found), .. } => {
+            let kept = found.iter().filter(|(_, _, candidate)| keep(candidate.as_ref()));
+            let (names, at): (Vec<String>, Vec<Site>) =
+                kept.map(|(name, site, _)| ((*name).clone(), (*site).clone())).unzip();
             if names.is_empty() { Fact::Absent } else { Fact::Seen { value: names, at } }
         }
         Fact::Absent => Fact::Absent,
         Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
     };
-    facts.insert(
-        key::RDMA_PROVIDERS,
-        list(&|libraries, name| libraries.iter().any(|library| is(library, name) && fits(library))),
-    );
-    facts.insert(
-        key::RDMA_DANGLING_DRIVERS,
-        list(&|libraries, name| !libraries.iter().any(|library| is(library, name))),
-    );
-    facts.insert(key::RDMA_BROKEN_PROVIDERS, broken(context, verbs, &both, abi.as_deref(), facts));
+    let fits = |candidate: Option<&ProviderCandidate>| candidate.is_some_and(|found| found.other_abi.is_none());
+    facts.insert(key::RDMA_PROVIDERS, list(&fits));
+    facts.insert(key::RDMA_DANGLING_DRIVERS, list(&|candidate| candidate.is_none()));
+    let broken = match &both {
+        Fact::Seen { value: (search, found), .. } => {
+            let caller = facts.get(key::NCCL_LOADED_PATH).value();
+            let broken = found.iter().filter_map(|(_, site, candidate)| {
+                let why = search.fault(context, candidate.as_ref()?, caller).transpose()?;
+                Some(why.map(|why| (why, (*site).clone())))
+            });
+            match broken.collect::<Result<Vec<_>, Gap>>() {
+                Ok(broken) if broken.is_empty() => Fact::Absent,
+                Ok(broken) => {
+                    let (value, at) = broken.into_iter().unzip();
+                    Fact::Seen { value, at }
+                }
+                Err(gap) => Fact::Unknown(gap),
+            }
+        }
+        Fact::Absent => Fact::Absent,
+        Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
+    };
+    facts.insert(key::RDMA_BROKEN_PROVIDERS, broken);
 }
 
-/// Returns true for a driver's name, or for the prefix of its library's path.
-fn is(library: &ProviderCandidate, driver: &str) -> bool {
-    library.name == driver || (driver.starts_with('/') && driver.ends_with(&format!("/lib{}", library.name)))
+impl ProviderSearch {
+    fn new(context: &Context<'_>, verbs: ImagePath, abi: Option<String>) -> Self {
+        let opened = context.rootfs.open(&verbs).ok();
+        let pattern = opened.and_then(|(_, file)| elf(&file)?.provider_pattern.clone());
+        let Some(pattern) = pattern.map(|pattern| ImagePath::from(pattern.as_str())) else {
+            let folder = verbs.parent().join(b"libibverbs");
+            return Self { verbs, folder, abi };
+        };
+        let own = PROVIDER.captures(pattern.file_name()).and_then(|captures| captures.get(2));
+        let own = own.map(|abi| String::from_utf8_lossy(abi.as_bytes()).into_owned());
+        Self { verbs, folder: pattern.parent(), abi: own.or(abi) }
+    }
+
+    /// The library of a driver: by its own path if the driver is one, else in the compiled directory, else by the
+    /// loader's search for the plain name. If there is none, the one in the directory for another libibverbs.
+    fn find(&self, context: &Context<'_>, driver: &str) -> Result<Option<ProviderCandidate>, Gap> {
+        let (folder, stem) = match driver.rsplit_once('/') {
+            Some((folder, stem)) => (ImagePath::from(folder), stem.to_owned()),
+            None => (self.folder.clone(), format!("lib{driver}")),
+        };
+        let Some(abi) = &self.abi else { return Ok(any(context, &folder, &stem, None)) };
+        let file = format!("{stem}-rdmav{abi}.so");
+        let path = folder.join(file.as_bytes());
+        let is_path = driver.contains('/');
+        if context.rootfs.open(&path).is_ok() {
+            let plain = (!is_path).then_some(file);
+            let names = std::iter::once(path.to_string()).chain(plain).collect();
+            return Ok(Some(ProviderCandidate { names, path, other_abi: None }));
+        }
+        if !is_path
+            && let Ok((_, verbs)) = context.rootfs.open(&self.verbs)
+            && let Some(info) = elf(&verbs)
+            && let Some(bound) = context.loader.find(&file, &self.verbs, info)?
+        {
+            return Ok(Some(ProviderCandidate { names: vec![file], path: bound.path, other_abi: None }));
+        }
+        Ok(any(context, &folder, &stem, Some(abi)))
+    }
+
+    /// Why libibverbs cannot use a provider: it is for another libibverbs, or the dynamic loader rejects it.
+    fn fault(
+        &self,
+        context: &Context<'_>,
+        candidate: &ProviderCandidate,
+        caller: Option<&ImagePath>,
+    ) -> Result<Option<String>, Gap> {
+        let path = &candidate.path;
+        if let (Some(other), Some(abi)) = (&candidate.other_abi, &self.abi) {
+            return Ok(Some(format!(
+                "{path} is for a libibverbs with IBVERBS_PRIVATE_{other}, and this one has {abi}"
+            )));
+        }
+        let Some(caller) = caller else { return Ok(None) };
+        let mut fault = None;
+        for name in &candidate.names {
+            match context.loader.dlopen(caller, &[&self.verbs.to_string(), name]) {
+                // The first name is the one whose file exists.
+                Fact::Seen { value: Err(why), .. } => fault = fault.or_else(|| Some(format!("{path}: {why}"))),
+                Fact::Unknown(gap) => return Err(gap),
+                Fact::Seen { value: Ok(_), .. } | Fact::Absent => return Ok(None),
+            }
+        }
+        Ok(fault)
+    }
 }
 
-/// The provider directory is next to libibverbs. Dangling links are skipped.
-fn libraries(context: &Context<'_>, verbs: &ImagePath) -> Vec<ProviderCandidate> {
-    let folder = verbs.parent().join(b"libibverbs");
-    let found = context.rootfs.names(&folder).filter_map(|file| {
+/// A provider in a directory, for any libibverbs. `wanted` is the version that this one looks for, if known.
+fn any(context: &Context<'_>, folder: &ImagePath, stem: &str, wanted: Option<&String>) -> Option<ProviderCandidate> {
+    context.rootfs.names(folder).find_map(|file| {
         let captures = PROVIDER.captures(file)?;
         let text = |part: usize| captures.get(part).map(|part| String::from_utf8_lossy(part.as_bytes()).into_owned());
         let path = folder.join(file);
-        context.rootfs.open(&path).ok()?;
-        Some(ProviderCandidate { name: text(1)?, abi: text(2)?, path })
-    });
-    found.collect()
-}
-
-/// Named providers that are installed but unusable: built for another libibverbs, or rejected by the dynamic loader.
-fn broken(
-    context: &Context<'_>,
-    verbs: &Fact<ImagePath>,
-    both: &Fact<(Vec<ProviderCandidate>, &[Named])>,
-    abi: Option<&str>,
-    facts: &Draft<'_>,
-) -> Fact<Vec<String>> {
-    let (libraries, named) = match both {
-        Fact::Seen { value, .. } => value,
-        Fact::Absent => return Fact::Absent,
-        Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
-    };
-    let caller = facts.get(key::NCCL_LOADED_PATH).value();
-    let mut found: Vec<(String, Site)> = Vec::new();
-    for (name, site) in *named {
-        let own: Vec<_> = libraries.iter().filter(|library| is(library, name)).collect();
-        let fitting = own.iter().find(|library| abi.is_none_or(|abi| abi == library.abi));
-        match (fitting, own.first(), abi, verbs.value(), caller) {
-            (None, Some(other), Some(abi), ..) => found.push((
-                format!(
-                    "{} is for a libibverbs with IBVERBS_PRIVATE_{}, and this one has {abi}",
-                    other.path, other.abi
-                ),
-                site.clone(),
-            )),
-            (Some(library), _, _, Some(verbs), Some(caller)) => {
-                let chain = [verbs.to_string(), library.path.to_string()];
-                match context.loader.dlopen(caller, &chain.each_ref().map(String::as_str)) {
-                    Fact::Seen { value: Err(why), .. } => {
-                        found.push((format!("{}: {why}", library.path), site.clone()));
-                    }
-                    Fact::Unknown(gap) => return Fact::Unknown(gap),
-                    Fact::Seen { value: Ok(_), .. } | Fact::Absent => {}
-                }
-            }
-            _ => {}
-        }
-    }
-    let (value, at): (Vec<_>, Vec<_>) = found.into_iter().unzip();
-    if value.is_empty() { Fact::Absent } else { Fact::Seen { value, at } }
+        let is_of_driver = stem == format!("lib{}", text(1)?) && context.rootfs.open(&path).is_ok();
+        let other_abi = text(2).filter(|_| wanted.is_some());
+        is_of_driver.then(|| ProviderCandidate { names: vec![path.to_string()], path, other_abi })
+    })
 }
 
 /// The providers that `/etc/libibverbs.d` names, sorted.

@@ -5,13 +5,14 @@ use std::rc::Rc;
 
 use crate::model::{Fact, Gap, ImageConfig, ImagePath, escape};
 use crate::rootfs::RootFs;
-use crate::rootfs::loader::{Bound, CpuLevel, LoadedObject, Loader, Process, Requester, Stop};
+use crate::rootfs::loader::{Bound, CpuLevel, DlopenMode, LoadedObject, Loader, Process, Requester, Stop};
 
 use super::super::python::Python;
-use super::super::start::{ProcessState, PythonCall};
 use super::super::text;
 use super::Installation;
+use super::interpreter::{machine_of, with_python};
 use super::preload::{Preload, Recipe, matches, recipe};
+use super::requirements;
 
 /// The process after `import torch`.
 #[derive(Clone, Debug)]
@@ -31,6 +32,8 @@ struct Importer<'w> {
     package: &'w ImagePath,
     /// Major version of the CUDA release that torch was built with.
     cuda: Option<String>,
+    /// True when `TORCH_USE_RTLD_GLOBAL` replaces the global dependencies by `RTLD_GLOBAL`.
+    is_global: bool,
 }
 
 /// Imports the torch that this check covers, on all CPU levels; returns one process if the levels agree.
@@ -46,30 +49,18 @@ pub(in crate::facts) fn import<'a>(
         (_, Fact::Unknown(gap)) => return Fact::Unknown(gap.clone()),
         _ => return Fact::Absent,
     };
-    // A torch that the image's main interpreter does not import belongs to the interpreter of its own environment.
-    let folder = package.parent();
-    let finds_it = |python: &&Python| python.path.contains(&folder);
-    let environment = folder.parent().parent().parent();
-    let other = match python.filter(finds_it) {
-        Some(_) => None,
-        None => {
-            let state = ProcessState::initial(rootfs, config);
-            Python::of(rootfs, &PythonCall::plain(environment.join(b"bin/python3"), state))
-        }
-    };
-    let Some(python) = python.filter(finds_it).or(other.as_ref().filter(finds_it)) else {
-        return Fact::Unknown(Gap::new(format!("no interpreter found that imports {package}")));
-    };
-    let cuda = cuda_major(rootfs, package);
-    let importer = Importer { rootfs, python, package, cuda };
-    let run = |level| importer.run(loader, level);
-    let imports = run(CpuLevel::V3).and_then(|import| {
-        let more = import.process.depends_on_level().then(|| run(CpuLevel::V4)).transpose()?;
-        Ok([import].into_iter().chain(more).collect())
+    let imports = with_python(rootfs, config, python, package, |python| {
+        let importer = Importer::new(rootfs, config, python, package);
+        let run = |level| importer.run(loader, level);
+        run(CpuLevel::V3).and_then(|import| {
+            let more = import.process.depends_on_level().then(|| run(CpuLevel::V4)).transpose()?;
+            Ok([import].into_iter().chain(more).collect())
+        })
     });
     match imports {
-        Ok(imports) => Fact::Seen { value: imports, at: at.clone() },
-        Err(gap) => Fact::Unknown(gap),
+        Some(Ok(imports)) => Fact::Seen { value: imports, at: at.clone() },
+        Some(Err(gap)) => Fact::Unknown(gap),
+        None => Fact::Unknown(Gap::new(format!("no interpreter found that imports {package}"))),
     }
 }
 
@@ -95,7 +86,13 @@ impl<'a> Import<'a> {
     }
 }
 
-impl Importer<'_> {
+impl<'w> Importer<'w> {
+    fn new(rootfs: &'w RootFs, config: Option<&ImageConfig>, python: &'w Python, package: &'w ImagePath) -> Self {
+        let is_global = config.and_then(|config| config.environment.get("TORCH_USE_RTLD_GLOBAL"));
+        let is_global = is_global.is_some_and(|value| !value.is_empty());
+        Self { rootfs, python, package, cuda: cuda_major(rootfs, package), is_global }
+    }
+
     fn run<'a>(&self, loader: &Rc<Loader<'a>>, level: CpuLevel) -> Result<Import<'a>, Gap> {
         let program = self.python.program.as_ref().map_err(Clone::clone)?;
         let process = Process::start(loader, level, program)?;
@@ -112,34 +109,43 @@ impl Importer<'_> {
     }
 
     fn carry_out(&self, import: &mut Import<'_>) -> Result<(), Stop> {
+        if !self.python.path.contains(&self.package.parent()) {
+            return Err(Stop::Fails("ModuleNotFoundError: No module named 'torch'".to_owned()));
+        }
+        let init = match text(self.rootfs, &self.package.join(b"__init__.py")) {
+            Fact::Seen { value, .. } => value,
+            Fact::Absent => &[],
+            Fact::Unknown(gap) => return Err(gap.into()),
+        };
+        if let Some(failure) = requirements::failure(self.rootfs, self.python, init) {
+            return Err(Stop::Fails(failure));
+        }
         // The interpreter's own code opens modules; it may be in a separate library.
         let objects = import.process.objects();
         let interpreter = objects.iter().position(|object| object.path.file_name().starts_with(b"libpython3"));
         let interpreter = interpreter.unwrap_or(0);
         // ctypes calls dlopen from its own module, unless it is built into the interpreter.
         let caller = match self.module(&self.python.path, "_ctypes") {
-            Some(module) => import.process.dlopen(&module, interpreter)?,
+            Some(module) => import.process.dlopen(&module, interpreter, DlopenMode::NOW)?,
             None => interpreter,
         };
-        self.load_global_deps(import, caller)?;
+        let mode = if self.is_global {
+            DlopenMode { is_global: true, ..DlopenMode::LAZY }
+        } else {
+            self.load_global_deps(import, init, caller)?;
+            DlopenMode::NOW
+        };
         let folder = [self.package.clone()];
-        let module = self.module(&folder, "_C").ok_or_else(|| {
-            Stop::Unknown(Gap::new(format!("{} has no module _C for the Python that imports it", self.package)))
-        })?;
-        load(import, &module, interpreter)?;
+        let module = self.module(&folder, "_C").ok_or_else(|| self.no_extension(init))?;
+        load(import, &module, interpreter, mode)?;
         self_opened(import)
     }
 
     /// `torch._load_global_deps`.
-    fn load_global_deps(&self, import: &mut Import<'_>, caller: usize) -> Result<(), Stop> {
-        let init = match text(self.rootfs, &self.package.join(b"__init__.py")) {
-            Fact::Seen { value, .. } => value,
-            Fact::Absent => return Ok(()),
-            Fact::Unknown(gap) => return Err(gap.into()),
-        };
+    fn load_global_deps(&self, import: &mut Import<'_>, init: &[u8], caller: usize) -> Result<(), Stop> {
         let Some(recipe) = recipe(init) else { return Ok(()) };
         let library = format!("{}/lib/libtorch_global_deps.so", spelled(self.package));
-        match load(import, &library, caller) {
+        match load(import, &library, caller, DlopenMode::GLOBAL) {
             Ok(_) => {
                 let Some((mark, preloads)) = &recipe.afterwards else { return Ok(()) };
                 let is_mapped = import.process.objects().iter().any(|object| object.path.to_string().contains(mark));
@@ -158,7 +164,7 @@ impl Importer<'_> {
                 for preload in &recipe.otherwise {
                     self.preload(import, preload, &recipe, caller)?;
                 }
-                load(import, &library, caller).map(|_| ())
+                load(import, &library, caller, DlopenMode::GLOBAL).map(|_| ())
             }
             Err(stop) => Err(stop),
         }
@@ -172,7 +178,7 @@ impl Importer<'_> {
             return if preload.required { Err(Stop::Fails(missing)) } else { Ok(()) };
         };
         match candidates.as_slice() {
-            [only] => load(import, &spelled(only), caller).map(|_| ()),
+            [only] => load(import, &spelled(only), caller, DlopenMode::NOW).map(|_| ()),
             several => {
                 let names: Vec<_> = several.iter().map(ToString::to_string).collect();
                 let why = format!("torch loads the first of {} in arbitrary directory order", names.join(" and "));
@@ -201,13 +207,16 @@ impl Importer<'_> {
 
     /// The path of an extension module in the first directory that has it (CPython, `_imp.extension_suffixes`).
     fn module(&self, folders: &[ImagePath], name: &str) -> Option<String> {
-        let minor = self.python.minor?;
-        let own = format!("{name}.cpython-3{minor}");
+        let own = format!("{name}.cpython-3{}", self.python.minor?);
+        // Builds without the global interpreter lock mark it in the names of the interpreter and of its modules.
+        let is_free = self.python.program.as_ref().is_ok_and(|program| program.file_name().ends_with(b"t"));
+        let machine = machine_of(self.rootfs, self.python);
         for folder in folders {
             let mut names = self.rootfs.names(folder).map(|name| String::from_utf8_lossy(name).into_owned());
             let is_own = |file: &String| {
-                let rest = file.strip_prefix(&own).and_then(|rest| rest.strip_suffix(".so"));
-                rest.is_some_and(|rest| rest.starts_with(['-', 't', 'm']))
+                let platform = file.strip_prefix(&own).and_then(|rest| rest.strip_suffix(".so"));
+                let platform = platform.and_then(|rest| rest.strip_prefix(if is_free { "t-" } else { "-" }));
+                platform.is_some_and(|platform| machine.is_none_or(|machine| platform.starts_with(machine)))
             };
             let plain = [format!("{name}.abi3.so"), format!("{name}.so")];
             let found = names
@@ -219,20 +228,40 @@ impl Importer<'_> {
         }
         None
     }
+
+    /// Python's message about an extension that this interpreter does not find. The package has a directory of the same
+    /// name, which Python takes for a namespace package, and torch checks that.
+    fn no_extension(&self, init: &[u8]) -> Stop {
+        let Some(minor) = self.python.minor else {
+            return Gap::new(format!("the version of the Python that imports {} is unknown", self.package)).into();
+        };
+        let is_extension = |name: &&[u8]| name.starts_with(b"_C.") && name.ends_with(b".so");
+        let others: Vec<_> = self.rootfs.names(self.package).filter(is_extension).map(escape).collect();
+        let why = match others.as_slice() {
+            [] => format!("{} has no extension _C", self.package),
+            others => format!("{} has {}, which Python 3.{minor} does not load", self.package, others.join(" and ")),
+        };
+        let is_checked = memchr::memmem::find(init, b"Failed to load PyTorch C extensions").is_some();
+        Stop::Fails(if is_checked && self.rootfs.is_directory(&self.package.join(b"_C")) {
+            format!("ImportError: Failed to load PyTorch C extensions ({why})")
+        } else {
+            format!("ModuleNotFoundError: No module named 'torch._C' ({why})")
+        })
+    }
 }
 
 /// Libraries that libtorch_cpu opens by name when it is loaded: nvFuser in PyTorch 2.0 and 2.1
 /// (`torch/csrc/jit/codegen/cuda/interface.cpp`, `LoadingNvfuserLibrary`). Without the library there is only a warning.
 fn self_opened(import: &mut Import<'_>) -> Result<(), Stop> {
     let Some(caller) = import.process.named("libtorch_cpu.so") else { return Ok(()) };
-    match load(import, "libnvfuser_codegen.so", caller) {
+    match load(import, "libnvfuser_codegen.so", caller, DlopenMode::NOW) {
         Ok(_) | Err(Stop::Fails(_)) => Ok(()),
         Err(stop) => Err(stop),
     }
 }
 
-fn load(import: &mut Import<'_>, path: &str, caller: usize) -> Result<usize, Stop> {
-    let id = import.process.dlopen(path, caller)?;
+fn load(import: &mut Import<'_>, path: &str, caller: usize, mode: DlopenMode) -> Result<usize, Stop> {
+    let id = import.process.dlopen(path, caller, mode)?;
     import.asked_for.push(id);
     Ok(id)
 }

@@ -5,6 +5,7 @@ use crate::rootfs::loader::Requester;
 
 use super::super::{Context, Draft, key};
 use super::import::Import;
+use super::musl;
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     // The process is that of another program.
@@ -13,7 +14,15 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
         facts.insert(key::TORCH_LOADED, Fact::Absent);
         return;
     }
-    let failure = context.loader.agreed(|import| import.failure.clone());
+    let failure = context.loader.agreed(|import| (import.failure.clone(), import.process.doubt().cloned()));
+    let failure = failure.and_then(|(failure, doubt), at| match (failure, doubt) {
+        (None, Some(gap)) => Fact::Unknown(gap),
+        (failure, _) => Fact::Seen { value: failure, at },
+    });
+    let failure = match (musl::failure(context), &context.torch.chosen) {
+        (Some(why), Fact::Seen { at, .. }) => Fact::Seen { value: Some(why), at: at.clone() },
+        _ => failure,
+    };
     facts.insert(
         key::TORCH_IMPORT_ERROR,
         failure.clone().and_then(|failure, at| failure.map_or(Fact::Absent, |value| Fact::Seen { value, at })),

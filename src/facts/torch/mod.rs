@@ -5,10 +5,14 @@ mod contradictions;
 mod gpu;
 mod import;
 mod installation;
+mod interpreter;
 mod libraries;
 mod loaded;
 mod macros;
+mod marker;
+mod musl;
 mod preload;
+mod requirements;
 mod version;
 
 use crate::model::{DynamicSymbol, Fact};
@@ -51,6 +55,7 @@ pub(super) static PRODUCER: Producer = Producer {
         TORCH_PROCESS_GROUP_NCCL,
         TORCH_LOADED,
         TORCH_IMPORT_ERROR,
+        TORCH_MISSING_REQUIREMENTS,
         TORCH_NCCL_PIN,
         NCCL_AVAILABLE,
         NCCL_TORCH_VERSION,
@@ -98,7 +103,7 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
         binding.and_then(|libraries, _| any_symbol(&libraries, "dynamic symbols", is_process_group)),
     );
 
-    let pin = installation.chosen.clone().and_then(|package, _| {
+    let metadata = installation.chosen.clone().and_then(|package, _| {
         match facts.get(key::TORCH_VERSION) {
             Fact::Seen { value, .. } => {
                 let version = value.as_str();
@@ -118,12 +123,13 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     });
     facts.insert(
         key::TORCH_NCCL_PIN,
-        pin.and_then(|bytes, at| {
+        metadata.clone().and_then(|bytes, at| {
             let text = |part: &[u8]| String::from_utf8_lossy(part).into_owned();
             let pin = NCCL_PIN.captures(bytes).map(|captures| text(&captures[1]) + &text(&captures[2]));
             pin.map_or(Fact::Absent, |value| Fact::Seen { value, at })
         }),
     );
+    requirements::produce(context, metadata, facts);
 }
 
 /// Linkage of NCCL in torch: defined inside, imported, or absent.
@@ -141,3 +147,6 @@ fn linkage(cuda: &Fact<Vec<TorchLibrary<'_>>>) -> Fact<Linkage> {
         }
     })
 }
+
+#[cfg(test)]
+mod tests;

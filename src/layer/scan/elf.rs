@@ -6,6 +6,9 @@ mod dynamic;
 mod headers;
 mod kept;
 mod overflow;
+mod relocations;
+mod symbols;
+mod versions;
 
 use std::ops::Range;
 
@@ -195,27 +198,46 @@ impl Collect for Keeper {
             Err(gap) => Some(gap),
         };
         let unread = |why| Gap::new(format!("{}: the ELF file cannot be read: {why}", self.entry.path));
+        let is_truncated = Headers::parse(&self.kept).is_ok_and(|headers| headers.ends_after(self.entry.size));
         let parsed = parse(&self.kept).map_err(unread);
-        let parsed = match self.kept.beyond {
+        let parsed = match self.kept.beyond.take() {
             Some(beyond) => beyond.file.vouch(parsed)?,
             None => parsed,
         };
         // A table that is missing may be one that the temporary file should have held.
         let info = match (parsed, lost) {
             (Err(_), Some(gap)) => return Err(gap),
-            (Ok(info), Some(gap)) => ElfInfo { symbols: info.symbols.map_err(|_missing| gap), ..info },
-            (parsed, None) => parsed?,
+            (Err(gap), None) if is_truncated => self.truncated(&gap).ok_or(gap)?,
+            (Ok(info), Some(gap)) => ElfInfo {
+                symbols: info.symbols.map_err(|_missing| gap.clone()),
+                links: info.links.map_err(|_missing| gap),
+                ..info
+            },
+            (parsed, None) => ElfInfo { is_truncated, ..parsed? },
         };
         Ok(Some(Found::Elf(Box::new(info))))
     }
 }
 
-fn parse(kept: &Kept) -> Result<ElfInfo, String> {
-    let headers = Headers::parse(kept)?;
+impl Keeper {
+    /// What the headers of a truncated file contain; its tables are lost.
+    fn truncated(&self, gap: &Gap) -> Option<ElfInfo> {
+        let info = bare(&Headers::parse(&self.kept).ok()?);
+        Some(ElfInfo { is_truncated: true, symbols: Err(gap.clone()), links: Err(gap.clone()), ..info })
+    }
+}
+
+/// The properties in the header.
+fn bare(headers: &Headers) -> ElfInfo {
     let header = &headers.header;
     let endian = if header.e_ident.get(EI_DATA) == Some(&ELFDATA2MSB) { Endian::Big } else { Endian::Little };
-    let mut info = ElfInfo::bare(if headers.ctx.is_big() { 64 } else { 32 }, endian, header.e_machine);
-    info.kind = header.e_type;
+    let bits = if headers.ctx.is_big() { 64 } else { 32 };
+    ElfInfo { kind: header.e_type, ..ElfInfo::bare(bits, endian, header.e_machine) }
+}
+
+fn parse(kept: &Kept) -> Result<ElfInfo, String> {
+    let headers = Headers::parse(kept)?;
+    let mut info = bare(&headers);
     if let Some(segment) = headers.segment(PT_INTERP) {
         let bytes = kept.get("PT_INTERP", segment.p_offset, segment.p_filesz)?;
         info.interpreter = Some(text(bytes.split(|&b| b == 0).next().unwrap_or_default()));
@@ -245,6 +267,19 @@ fn default_directories(bytes: &[u8]) -> Result<Vec<String>, BoundsError> {
         }
     }
     Ok(Vec::new())
+}
+
+/// The pattern of provider paths in libibverbs: a literal of the directory, `/lib%s-rdmav` and the version of the private
+/// interface (rdma-core, `libibverbs/dynamic_driver.c`).
+fn provider_pattern(bytes: &[u8]) -> Result<Option<String>, BoundsError> {
+    for place in memchr::memmem::find_iter(bytes, b"/lib%s-rdmav") {
+        let begin = memchr::memrchr(0, part(bytes, ..place)?).map_or(0, |zero| zero + 1);
+        let literal = part(bytes, begin..)?.split(|&byte| byte == 0).next().unwrap_or_default();
+        if literal.starts_with(b"/") && literal.ends_with(b".so") && literal.iter().all(u8::is_ascii_graphic) {
+            return Ok(Some(text(literal)));
+        }
+    }
+    Ok(None)
 }
 
 /// The description of the `NT_GNU_BUILD_ID` note of owner `GNU`, as hexadecimal digits.

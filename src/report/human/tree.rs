@@ -46,6 +46,9 @@ fn one(answer: &NameExplanation, verbose: bool, page: &mut Page<'_>) -> io::Resu
         (None, None) => ("not found".to_owned(), AnsiColor::Red),
     };
     page.heading(&answer.name, page::bold(look), &format!("→ {end}"))?;
+    if answer.is_later {
+        page.text(2, "The process fails before this library is mapped, which then searches:")?;
+    }
     if answer.is_supposed {
         page.text(2, "No library needs it before NCCL runs; dlopen would search:")?;
     }

@@ -277,6 +277,7 @@ fn an_inspection_in_full() {
       cudart_needed         absent
       loaded                absent
       import_error          absent
+      missing_requirements  absent
       nccl_pin              absent
     ");
 }

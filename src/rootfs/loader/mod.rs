@@ -4,8 +4,12 @@
 //! A [`Loader`] has what an image and an environment fix for every process; a [`Process`] is one of them, with its
 //! mapped objects. If the result depends on the processor, there is one [`Process`] for each [`CpuLevel`].
 
+mod binding;
 mod cache;
+mod driver;
 mod level;
+mod mode;
+mod order;
 mod process;
 mod search;
 mod system;
@@ -23,7 +27,9 @@ use super::{NoFile, NodeId, RootFile, RootFs};
 use cache::{CacheAnswer, LdSoCache};
 
 pub use level::CpuLevel;
+pub use mode::DlopenMode;
 pub use process::{LoadedObject, Process, Requester, Stop};
+pub use system::is_musl;
 pub use trace::{LoaderSearch, Route, SearchEnd, SearchStep};
 
 /// Loader settings from the environment of a process.
@@ -33,6 +39,8 @@ pub struct LoaderSettings {
     pub library_path: Option<String>,
     /// `LD_PRELOAD`.
     pub preload: Option<String>,
+    /// `LD_BIND_NOW`, if it is not empty: all functions are bound when their file is loaded.
+    pub bind_now: bool,
     /// The value of an empty search path element; `None` if unknown.
     pub working_directory: Option<ImagePath>,
 }
@@ -116,6 +124,18 @@ impl<'a> Loader<'a> {
             Ok(folder) => self.rootfs.child(folder, name).is_none(),
             Err(why) => why == NoFile::Missing,
         }
+    }
+
+    /// The search for a library that `object`, loaded from `origin`, needs, and what it finds. The object is considered
+    /// alone, as in [`Self::find`].
+    pub fn search(
+        self: &Rc<Self>,
+        soname: &str,
+        origin: &ImagePath,
+        object: &'a ElfInfo,
+    ) -> Result<(Vec<LoaderSearch>, Option<Bound>), Gap> {
+        let process = Process::around(self, CpuLevel::V3, origin, object);
+        process.need(soname)
     }
 
     /// The library that `soname` is bound to when `object`, loaded from `origin`, requests it; `None` if there is none.

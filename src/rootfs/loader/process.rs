@@ -6,9 +6,10 @@ use std::rc::Rc;
 use crate::model::{ElfInfo, Gap, ImagePath, escape};
 
 use super::super::RootFile;
+use super::mode::DlopenMode;
 use super::search::{ElfMachine, Hit, LibraryCandidate};
 use super::system::{self, LoaderSystem};
-use super::{Bound, CpuLevel, Loader, LoaderSearch, Route, elf};
+use super::{Bound, CpuLevel, Loader, LoaderSearch, Route, SearchEnd, SearchStep, driver, elf};
 
 /// A process of the image.
 #[derive(Clone, Debug)]
@@ -22,6 +23,10 @@ pub struct Process<'a> {
     /// True when a processor of another level might get another file.
     pub(super) depends_on_level: bool,
     pub(super) steps: usize,
+    /// Objects of the global scope, in lookup order.
+    pub(super) global: Vec<usize>,
+    /// Why it is unknown whether all symbols were found.
+    pub(super) doubt: Option<Gap>,
     searches: Vec<LoaderSearch>,
     failure: Option<String>,
 }
@@ -80,10 +85,6 @@ impl From<Gap> for Stop {
         Self::Unknown(gap)
     }
 }
-
-/// Driver libraries, which the container runtime mounts into every container with GPUs, so an image need not contain
-/// them (nvidia-container-toolkit, `libnvidia-container`, `src/nvc_info.c`).
-const OF_THE_DRIVER: &[&str] = &["libcuda.so", "libcudadebugger.so", "libnvcuvid.so", "libnvoptix.so", "libnvidia-"];
 
 impl<'a> Process<'a> {
     /// Starts a program: maps all objects that are mapped before its first instruction.
@@ -147,6 +148,8 @@ impl<'a> Process<'a> {
             objects: Vec::new(),
             depends_on_level: false,
             steps: 0,
+            global: Vec::new(),
+            doubt: None,
             searches: Vec::new(),
             failure: None,
         }
@@ -205,19 +208,31 @@ impl<'a> Process<'a> {
 
     /// Opens a name as dlopen does when the object at `caller` calls it. Returns the index of the object, or the
     /// message of dlerror. A failed call leaves no objects behind.
-    pub fn dlopen(&mut self, name: &str, caller: usize) -> Result<usize, Stop> {
+    pub fn dlopen(&mut self, name: &str, caller: usize, mode: DlopenMode) -> Result<usize, Stop> {
         let before = self.objects.len();
         let loaded = self.map(name.as_bytes(), caller, Requester::Dlopen(caller)).and_then(|id| {
             if id >= before {
-                self.bring_needed(vec![id])?;
+                let search_list = self.bring_needed(vec![id])?;
                 self.check_versions(before)?;
+                self.relocate(before, &search_list, mode.is_lazy)?;
             }
             Ok(id)
         });
-        if loaded.is_err() {
-            self.objects.truncate(before);
+        match loaded {
+            Ok(id) if mode.is_global => {
+                let list = self.closure([id]);
+                let new: Vec<_> = list.into_iter().filter(|id| !self.global.contains(id)).collect();
+                self.global.extend(new);
+            }
+            Ok(_) => {}
+            Err(_) => self.objects.truncate(before),
         }
         loaded
+    }
+
+    /// Why it is unknown whether all symbols of the mapped objects were found.
+    pub fn doubt(&self) -> Option<&Gap> {
+        self.doubt.as_ref()
     }
 
     /// Resolves a name that the object at `by` requests, without mapping anything.
@@ -233,6 +248,18 @@ impl<'a> Process<'a> {
         }
     }
 
+    /// The search for a library that the first object needs, and what it finds.
+    pub(super) fn need(mut self, name: &str) -> Result<(Vec<LoaderSearch>, Option<Bound>), Gap> {
+        let found = match self.map(name.as_bytes(), 0, Requester::Needed(0)) {
+            Ok(id) => {
+                self.objects.get(id).map(|object| Bound { path: object.path.clone(), route: object.route.clone() })
+            }
+            Err(Stop::Fails(_)) => None,
+            Err(Stop::Unknown(gap)) => return Err(gap),
+        };
+        Ok((self.searches, found))
+    }
+
     /// A copy of the process without its past searches; changes to the copy do not affect this one.
     #[must_use]
     pub fn fork(&self) -> Self {
@@ -240,6 +267,8 @@ impl<'a> Process<'a> {
             loader: Rc::clone(&self.loader),
             system: self.system.clone(),
             objects: self.objects.clone(),
+            global: self.global.clone(),
+            doubt: self.doubt.clone(),
             failure: self.failure.clone(),
             searches: Vec::new(),
             steps: 0,
@@ -266,12 +295,15 @@ impl<'a> Process<'a> {
                 Err(stop) => return Err(stop),
             }
         }
-        self.bring_needed(list)?;
-        self.check_versions(0)
+        self.global = self.bring_needed(list)?;
+        self.check_versions(0)?;
+        let search_list = self.global.clone();
+        self.relocate(0, &search_list, true)
     }
 
-    /// Maps the dependencies of the listed objects, and their dependencies, breadth first.
-    fn bring_needed(&mut self, mut list: Vec<usize>) -> Result<(), Stop> {
+    /// Maps the dependencies of the listed objects, and their dependencies, breadth first. Returns the search list: the
+    /// listed objects and all dependencies.
+    fn bring_needed(&mut self, mut list: Vec<usize>) -> Result<Vec<usize>, Stop> {
         let mut at = 0;
         while let Some(&id) = list.get(at) {
             at += 1;
@@ -286,7 +318,7 @@ impl<'a> Process<'a> {
                             list.push(other);
                         }
                     }
-                    Err(Stop::Fails(_)) if is_of_the_driver(&name) => {}
+                    Err(Stop::Fails(_)) if driver::owns(&name) => {}
                     Err(stop) => return Err(stop),
                 }
             }
@@ -294,7 +326,7 @@ impl<'a> Process<'a> {
                 object.needs = needs;
             }
         }
-        Ok(())
+        Ok(list)
     }
 
     /// Finds a name among the mapped objects, or maps the file that the search finds.
@@ -309,8 +341,12 @@ impl<'a> Process<'a> {
             Ok(Hit::Found(candidate)) => Ok(self.add(candidate, name, asked, by)),
             Ok(Hit::Refused(message)) => Err(Stop::Fails(message)),
             Ok(Hit::Nothing) => {
-                let name = escape(name);
-                Err(Stop::Fails(format!("{name}: cannot open shared object file: No such file or directory")))
+                let other_class = steps.iter().rev().find_map(|step| match step.end {
+                    SearchEnd::OtherClass(bits) => Some(format!("wrong ELF class: ELFCLASS{bits}")),
+                    _ => None,
+                });
+                let why = "cannot open shared object file: No such file or directory";
+                Err(Stop::Fails(format!("{}: {}", escape(name), other_class.as_deref().unwrap_or(why))))
             }
             Err(gap) => Err(Stop::Unknown(gap)),
         };
@@ -343,7 +379,7 @@ impl<'a> Process<'a> {
                 let gives = &giver.elf.version_gives;
                 let missing = need.versions.iter().find(|version| !gives.is_empty() && !gives.contains(version));
                 if let Some(version) = missing {
-                    let (giver, object) = (&giver.path, &object.path);
+                    let (giver, object) = (escape(&giver.opened), escape(&object.opened));
                     let why = format!("{giver}: version `{version}' not found (required by {object})");
                     return Err(Stop::Fails(why));
                 }
@@ -352,11 +388,11 @@ impl<'a> Process<'a> {
         Ok(())
     }
 
-    fn note(&mut self, name: &[u8], asked: Requester, mut steps: Vec<super::SearchStep>, id: Option<usize>) {
+    fn note(&mut self, name: &[u8], asked: Requester, mut steps: Vec<SearchStep>, id: Option<usize>) {
         let object = id.and_then(|id| self.objects.get(id));
         if let (Some(object), true) = (object, steps.is_empty()) {
-            let end = super::SearchEnd::SameFile(object.path.clone());
-            steps.push(super::SearchStep { route: Route::Loaded, path: escape(&object.opened), end });
+            let end = SearchEnd::SameFile(object.path.clone());
+            steps.push(SearchStep { route: Route::Loaded, path: escape(&object.opened), end });
         }
         let found = object.map(|object| object.path.clone());
         self.searches.push(LoaderSearch { name: escape(name), by: self.asker(asked), steps, found });
@@ -390,7 +426,9 @@ impl<'a> LoadedObject<'a> {
 
     fn of(candidate: LibraryCandidate<'a>, asked: Requester, by: usize) -> Self {
         let LibraryCandidate { opened, path, file, elf, route } = candidate;
-        Self::new(path, Some(file), elf, opened, asked, route, Some(by))
+        // The loader forgets which object called dlopen once the file is found.
+        let brought_by = if matches!(asked, Requester::Dlopen(_)) { None } else { Some(by) };
+        Self::new(path, Some(file), elf, opened, asked, route, brought_by)
     }
 
     /// Returns true when a name stands for this object: a name under which it was requested, the path through which it
@@ -401,8 +439,4 @@ impl<'a> LoadedObject<'a> {
             || (!is_program && self.opened == name)
             || self.elf.soname.as_ref().is_some_and(|soname| soname.as_bytes() == name)
     }
-}
-
-fn is_of_the_driver(name: &[u8]) -> bool {
-    OF_THE_DRIVER.iter().any(|prefix| name.starts_with(prefix.as_bytes()))
 }

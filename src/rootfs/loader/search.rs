@@ -282,13 +282,17 @@ impl<'a> Process<'a> {
         };
         let (bits, machine, endian) = self.machine;
         if elf.bits != bits {
-            return Ok(FolderLook::Passed(SearchEnd::Foreign(format!("it is of class ELF{}", elf.bits))));
+            return Ok(FolderLook::Passed(SearchEnd::OtherClass(elf.bits)));
         }
         if elf.endian != endian {
             return Ok(FolderLook::Refused("ELF file data encoding is of another byte order".to_owned()));
         }
         if elf.machine != machine {
             return Ok(FolderLook::Passed(SearchEnd::Foreign(format!("it is for {}", machine_name(elf.machine)))));
+        }
+        if elf.is_truncated {
+            let why = "it ends before its segments, so that the process that maps it gets a bus error";
+            return Ok(FolderLook::Refused(why.to_owned()));
         }
         if !matches!(elf.kind, 2 | 3) {
             return Ok(FolderLook::Refused("only ET_DYN and ET_EXEC can be loaded".to_owned()));

@@ -58,6 +58,11 @@ impl LoaderSystem {
         self.glibc.is_none_or(|minor| minor >= 33)
     }
 
+    /// Returns true when the loader sorts objects by a depth-first search: from 2.35 on.
+    pub(super) fn sorts_depth_first(&self) -> bool {
+        self.glibc.is_none_or(|minor| minor >= 35)
+    }
+
     /// Returns true when the loader uses directories named after CPU features: before 2.37.
     pub(super) fn has_features(&self) -> bool {
         self.glibc.is_none_or(|minor| minor < 37)
@@ -70,6 +75,6 @@ fn minor(libc: &ElfInfo) -> Option<u32> {
 }
 
 /// Returns true for musl's loader, which has different rules.
-pub(super) fn is_musl(interpreter: &str) -> bool {
+pub fn is_musl(interpreter: &str) -> bool {
     ImagePath::from(interpreter).file_name().starts_with(b"ld-musl")
 }

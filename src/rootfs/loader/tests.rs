@@ -1,3 +1,4 @@
+mod binding;
 mod process;
 
 use std::collections::BTreeMap;

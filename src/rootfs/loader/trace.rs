@@ -53,7 +53,9 @@ pub enum SearchEnd {
     Dangling,
     /// A symlink loop.
     Loop,
-    /// Skipped: wrong class or machine.
+    /// Skipped: a file of another class, with this number of bits.
+    OtherClass(u8),
+    /// Skipped: wrong machine, or a forbidden directory.
     Foreign(String),
     /// The loader gives up with this message.
     Refused(String),
@@ -76,6 +78,7 @@ impl fmt::Display for SearchEnd {
             Self::Missing => f.write_str("not found"),
             Self::Dangling => f.write_str("skipped: dangling symbolic link"),
             Self::Loop => f.write_str("skipped: symbolic link loop"),
+            Self::OtherClass(bits) => write!(f, "skipped: it is of class ELF{bits}"),
             Self::Foreign(why) => write!(f, "skipped: {why}"),
             Self::Refused(why) => write!(f, "refused: {why}"),
             Self::Undecided(why) => write!(f, "undecided: {why}"),

@@ -35,6 +35,15 @@ impl Headers {
         Ok(Self { header, ctx, segments })
     }
 
+    /// Returns true if the loader would map a page that is not in a file of this size. Access to it ends the process.
+    pub(super) fn ends_after(&self, size: u64) -> bool {
+        /// Size of a page, in bytes. With larger ones, less of a file is missing.
+        const PAGE: u64 = 4096;
+        let loaded = self.segments.iter().filter(|segment| segment.p_type == PT_LOAD && segment.p_filesz > 0);
+        let end = loaded.map(|segment| segment.p_offset.saturating_add(segment.p_filesz)).max().unwrap_or(0);
+        size.checked_next_multiple_of(PAGE).is_some_and(|size| end > size)
+    }
+
     pub(super) fn segment(&self, kind: u32) -> Option<&ProgramHeader> {
         self.segments.iter().find(|segment| segment.p_type == kind)
     }

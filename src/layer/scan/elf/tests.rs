@@ -168,8 +168,82 @@ fn what_exceeds_the_memory_is_read_from_a_temporary_file() {
 }
 
 #[test]
+fn a_file_that_ends_before_its_segments_is_truncated() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("lib.so");
+    cc(dir.path(), "char ncclData[65536] = {1}; int ncclA(void) { return 1; }", &path, &["-Wl,-soname,libx.so.1"]);
+    let bytes = std::fs::read(&path).unwrap();
+    let whole = read(&bytes, 4096).unwrap();
+    assert!(!whole.is_truncated && whole.soname.is_some());
+    let half = read(&bytes[..bytes.len() / 8], 4096).unwrap();
+    assert!(half.is_truncated && half.symbols.is_err() && half.links.is_err());
+    assert_eq!((half.bits, half.machine, half.kind), (whole.bits, whole.machine, whole.kind));
+}
+
+/// Names and versions of the references, in order.
+fn imports(info: &ElfInfo, is_lazy: bool) -> Vec<String> {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let links = info.links.as_ref().unwrap();
+    let list = links.imports.iter(is_lazy);
+    list.map(|import| text(import.name) + &import.version.map(|v| format!("@{}", v.name)).unwrap_or_default()).collect()
+}
+
+#[test]
+fn references_come_in_the_order_of_relocation() {
+    let source = "extern int data; int called(void); int weak(void) __attribute__((weak)); int (*take(void))(void);
+        int unused(void); __attribute__((visibility(\"hidden\"))) extern int hidden __attribute__((weak));
+        int first(void) { return called(); } int *second(void) { return &data; }
+        int third(void) { return (weak ? weak() : 0) + (&hidden ? 1 : 0) + (int)(long)take(); }
+        double sqrt(double); double fourth(double x) { return sqrt(x); }";
+    for (flags, eager) in [(&["-Wl,-z,lazy"][..], 1), (&["-Wl,-z,now"], 4)] {
+        let flags: Vec<_> = flags.iter().copied().chain(["-nostartfiles", "-fno-builtin", "-lm"]).collect();
+        let info = built(source, &flags, 4096);
+        let all = imports(&info, false);
+        assert_eq!(all[0], "data", "data is relocated before functions: {all:?}");
+        let mut functions = all[1..].to_vec();
+        functions.sort();
+        assert!(functions[1].starts_with("sqrt@GLIBC_2."), "{functions:?}");
+        functions.remove(1);
+        assert_eq!(functions, ["called", "take"]);
+        assert_eq!(imports(&info, true), all[..eager], "{flags:?}");
+        assert!(info.links.unwrap().imports.is_relocated());
+    }
+}
+
+#[test]
 fn ranges_are_joined_and_subtracted() {
     assert_eq!(merged(vec![7..9, 5..5, 0..2, 2..4]), [0..4, 7..9]);
     assert_eq!(without(vec![0..10, 20..30], &[2..3, 5..25]), [0..2, 3..5, 25..30]);
     assert!(without(vec![3..5, 7..9], &[0..6, 6..10]).is_empty());
+}
+
+#[test]
+fn definitions_fit_by_version() {
+    use crate::model::{RequiredVersion, SymbolImport};
+    let source = "int ncclOld(void) { return 1; } int ncclNew(void) { return 2; } int plain(void) { return 3; }
+        int former(void) { return 4; } __asm__(\".symver former, ncclTwice@OLD_1\");
+        int latter(void) { return 5; } __asm__(\".symver latter, ncclTwice@@NEW_2\");
+        __attribute__((visibility(\"protected\"))) int guarded(void) { return 6; }
+        __thread int local; void *chosen(void) { return 0; } int ifunc(void) __attribute__((ifunc(\"chosen\")));";
+    let info = built(source, &["-Wl,--version-script,map"], 4096);
+    let exports = &info.links.as_ref().unwrap().exports;
+    let [old, new, none] =
+        ["OLD_1", "NEW_2", "NONE_3"].map(|name| RequiredVersion { name: name.into(), is_exact: false });
+    for (name, version, fits) in [
+        ("ncclTwice", None, true),
+        ("ncclTwice", Some(&old), true),
+        ("ncclTwice", Some(&new), true),
+        ("ncclTwice", Some(&none), false),
+        ("ncclOld", Some(&new), false),
+        ("ncclNew", None, true),
+        ("plain", None, true),
+        ("plain", Some(&none), true),
+        ("guarded", None, true),
+        ("local", None, true),
+        ("ifunc", None, true),
+        ("missing", None, false),
+    ] {
+        let import = SymbolImport { name: name.as_bytes(), version };
+        assert_eq!(exports.fit(&import.keys()), fits, "{name} {version:?}");
+    }
 }

@@ -8,7 +8,7 @@ const X86_64: u16 = 62;
 const LD: &str = "lib64/ld-linux-x86-64.so.2";
 
 /// A file of an image.
-enum Content {
+pub(super) enum Content {
     Elf(Box<ElfInfo>),
     Text(&'static str),
     Bytes(Vec<u8>),
@@ -22,15 +22,15 @@ enum Content {
 use Content::{Bytes, Folder, Link, Other, Text, Unread};
 
 /// A library with these dependencies.
-fn library(needed: &[&str]) -> ElfInfo {
+pub(super) fn library(needed: &[&str]) -> ElfInfo {
     ElfInfo { needed: owned(needed), ..ElfInfo::bare(64, Endian::Little, X86_64) }
 }
 
-fn owned(texts: &[&str]) -> Vec<String> {
+pub(super) fn owned(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| (*text).to_owned()).collect()
 }
 
-fn elf_of(info: ElfInfo) -> Content {
+pub(super) fn elf_of(info: ElfInfo) -> Content {
     Content::Elf(Box::new(info))
 }
 
@@ -39,18 +39,18 @@ fn plain(needed: &[&str]) -> Content {
 }
 
 /// A program at `bin/app`.
-fn app(needed: &[&str]) -> (&'static str, Content) {
+pub(super) fn app(needed: &[&str]) -> (&'static str, Content) {
     ("bin/app", elf_of(ElfInfo { interpreter: Some(format!("/{LD}")), kind: 2, ..library(needed) }))
 }
 
 /// glibc's loader with two default directories, and its C library.
-fn glibc() -> Vec<(&'static str, Content)> {
+pub(super) fn glibc() -> Vec<(&'static str, Content)> {
     let loader = ElfInfo { default_directories: owned(&["/lib64/", "/usr/lib64/"]), ..library(&[]) };
     let libc = ElfInfo { version_gives: owned(&["GLIBC_2.2.5", "GLIBC_2.41"]), ..library(&[]) };
     vec![(LD, elf_of(loader)), ("lib64/libc.so.6", elf_of(libc))]
 }
 
-fn rootfs(files: Vec<(&str, Content)>) -> RootFs {
+pub(super) fn rootfs(files: Vec<(&str, Content)>) -> RootFs {
     let mut entries = Vec::new();
     let mut found = BTreeMap::new();
     for (number, (path, content)) in files.into_iter().enumerate() {
@@ -337,7 +337,7 @@ fn dlopen_leaves_nothing_behind_where_it_fails() {
     let rootfs = rootfs(glibc().into_iter().chain(files).collect());
     let loader = Rc::new(Loader::new(&rootfs, settings("")));
     let mut process = Process::start(&loader, CpuLevel::V3, &"bin/app".into()).unwrap();
-    let Err(Stop::Fails(why)) = process.dlopen("libc.so", 0) else { panic!("it was loaded") };
+    let Err(Stop::Fails(why)) = process.dlopen("libc.so", 0, DlopenMode::NOW) else { panic!("it was loaded") };
     assert!(why.starts_with("libnone.so: cannot open"), "{why}");
     assert_eq!(process.objects().len(), 2);
     // `bound` maps nothing.
@@ -348,8 +348,8 @@ fn dlopen_leaves_nothing_behind_where_it_fails() {
     );
     assert_eq!(process.bound("libnone.so", 0).unwrap(), None);
     assert_eq!(process.objects().len(), 2);
-    let a = process.dlopen("liba.so", 0).unwrap();
-    assert_eq!((a, process.dlopen("liba.so", 0).unwrap(), process.named("libb.so")), (2, 2, Some(3)));
+    let a = process.dlopen("liba.so", 0, DlopenMode::NOW).unwrap();
+    assert_eq!((a, process.dlopen("liba.so", 0, DlopenMode::NOW).unwrap(), process.named("libb.so")), (2, 2, Some(3)));
     assert_eq!(process.closure([a]), [2, 3]);
     assert_eq!(process.closure([3, 2, 3]), [3, 2]);
     assert_eq!(process.bound("liba.so", 0).unwrap().unwrap().route, Route::Loaded);
@@ -395,7 +395,7 @@ fn every_look_is_recorded_with_its_end() {
         [
             "/a/libx.so: Dangling".to_owned(),
             "/none/libx.so: Missing".to_owned(),
-            foreign("b", "of class ELF32"),
+            "/b/libx.so: OtherClass(32)".to_owned(),
             foreign("c", "for x86"),
             foreign("d", "for ARM"),
             foreign("e", "for AArch64"),
@@ -461,13 +461,13 @@ fn a_loaded_object_answers_to_its_names_without_a_search() {
     let rootfs = rootfs(glibc().into_iter().chain(files).collect());
     let loader = Rc::new(Loader::new(&rootfs, settings("")));
     let mut process = Process::start(&loader, CpuLevel::V3, &"bin/app".into()).unwrap();
-    let Err(Stop::Fails(why)) = process.dlopen("libc.so", 0) else { panic!("it was loaded") };
+    let Err(Stop::Fails(why)) = process.dlopen("libc.so", 0, DlopenMode::NOW) else { panic!("it was loaded") };
     assert!(why.contains("version `B_9' not found"), "{why}");
     assert_eq!(process.objects().len(), 2);
-    process.dlopen("liba.so", 0).unwrap();
+    process.dlopen("liba.so", 0, DlopenMode::NOW).unwrap();
     for name in ["liba.so", "/lib64/liba.so"] {
         let before = process.searches().len();
-        process.dlopen(name, 0).unwrap();
+        process.dlopen(name, 0, DlopenMode::NOW).unwrap();
         let [search] = &process.searches()[before..] else { panic!("what it needs is not asked for again") };
         let [step] = &*search.steps else { panic!("{search:?}") };
         assert_eq!((&step.route, &step.end), (&Route::Loaded, &SearchEnd::SameFile("lib64/liba.so".into())), "{name}");
