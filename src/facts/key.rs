@@ -204,6 +204,9 @@ keys! {
     PYTHON_STARTUP_CODE "python.startup_code" Vec<String>, "Files next to the packages that run code when the interpreter starts (.pth files with imports), and so could change its import path";
     TORCH_INSTALLS "torch.installs" Vec<String>, "Every installed torch package";
     TORCH_PATH "torch.path" ImagePath, "The torch package that this check covers: the one that Python imports";
+    TORCH_SHADOW "torch.shadow" String, "What `import torch` imports instead of PyTorch, and the PyTorch that it hides, if any";
+    TORCH_NOT_IMPORTED "torch.not_imported" Vec<String>, "Torch packages of the image, if its Python imports none of them: they belong to other interpreters or environments";
+    TORCH_UNREADABLE "torch.unreadable" String, "Why the image's user cannot import torch although it is installed: the file or directory whose mode refuses it, with mode, owner and user";
     TORCH_VERSION "torch.version" Version, "torch.__version__";
     TORCH_GIT_VERSION "torch.git_version" String, "torch.version.git_version: the commit that torch was built from";
     TORCH_CUDA_VERSION "torch.cuda.version" Version, "torch.version.cuda: the CUDA release that torch was built with; absent in a build without CUDA";

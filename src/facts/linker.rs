@@ -105,5 +105,6 @@ pub(super) fn settings(config: Option<&ImageConfig>) -> LoaderSettings {
         working_directory: config
             .filter(|config| config.unknown.user.is_none())
             .map(|config| ImagePath::from(config.working_directory.as_str())),
+        credentials: None,
     }
 }

@@ -32,7 +32,7 @@ use std::sync::LazyLock;
 use crate::launch::Setting;
 use crate::model::{Fact, Gap, ImageConfig, ImagePath, LayerSummary};
 use crate::rootfs::RootFs;
-use crate::rootfs::loader::Loader;
+use crate::rootfs::loader::{Loader, LoaderSettings};
 
 use key::{Definition, FactTable, KEYS, Key};
 use producer::{Draft, Producer};
@@ -220,7 +220,10 @@ impl<'a> Context<'a> {
         let rootfs = world.rootfs;
         let python = start::python(rootfs, world.config).and_then(|call| python::Python::of(rootfs, &call));
         let torch = torch::Installation::find(rootfs, python.as_ref());
-        let loader = Rc::new(Loader::new(rootfs, linker::settings(world.config)));
+        let user = python.as_ref().and_then(|python| python.call.state.user.as_ref().ok());
+        let credentials = user.and_then(start::ContainerUser::credentials);
+        let settings = LoaderSettings { credentials, ..linker::settings(world.config) };
+        let loader = Rc::new(Loader::new(rootfs, settings));
         let subject = subject::CheckSubject::find(rootfs, world.config, &loader, &torch);
         // A torch that the subject does not import is not judged.
         let torch = if subject.is_some() { torch::Installation::none() } else { torch };

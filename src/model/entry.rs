@@ -13,8 +13,24 @@ pub struct Entry {
     pub kind: EntryKind,
     /// Permission bits including setuid, setgid and sticky: the low twelve bits of `st_mode`.
     pub mode: u32,
+    /// Numeric user and group; `None` if the medium does not record those of the image.
+    pub owner: Option<FileOwner>,
     /// Apparent size of a file's content in bytes, including the holes of a sparse file; 0 for any other type.
     pub size: u64,
+}
+
+/// Numeric user and group that own a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileOwner {
+    /// The user; 0 is root.
+    pub user: u32,
+    /// The group; 0 is root.
+    pub group: u32,
+}
+
+impl FileOwner {
+    /// The user root and its group.
+    pub const ROOT: Self = Self { user: 0, group: 0 };
 }
 
 /// Types of entries in a layer.

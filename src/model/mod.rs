@@ -34,7 +34,7 @@ pub use config::{ImageConfig, UnknownConfig};
 pub(crate) use digest::hex;
 pub use digest::{Digest, DigestError, Hasher};
 pub use elf::{DynamicSymbol, ElfInfo, Endian, VersionNeed};
-pub use entry::{Entry, EntryKind};
+pub use entry::{Entry, EntryKind, FileOwner};
 pub use environment::Environment;
 pub use fact::{Fact, Gap, Site, Value};
 pub use found::{BuildOptions, CompatNote, Found, NcclStrings};

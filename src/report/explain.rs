@@ -72,6 +72,7 @@ fn search(search: &LoaderSearch) -> serde_json::Value {
             SearchEnd::Dangling => "dangling",
             SearchEnd::Loop => "loop",
             SearchEnd::OtherClass(_) | SearchEnd::Foreign(_) => "foreign",
+            SearchEnd::Denied(_) => "denied",
             SearchEnd::Refused(_) => "refused",
             SearchEnd::Undecided(_) => "undecided",
         };

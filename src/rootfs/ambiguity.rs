@@ -119,8 +119,13 @@ mod tests {
     use super::*;
 
     fn layer(entries: &[(&str, EntryKind)], read: &[usize], ambiguous: &[&str]) -> Arc<LayerScan> {
-        let entry =
-            |(path, kind): &(&str, EntryKind)| Entry { path: (*path).into(), kind: kind.clone(), mode: 0, size: 1 };
+        let entry = |(path, kind): &(&str, EntryKind)| Entry {
+            path: (*path).into(),
+            kind: kind.clone(),
+            mode: 0,
+            owner: None,
+            size: 1,
+        };
         let mut ambiguities = Ambiguities::default();
         for path in ambiguous {
             ambiguities.push(AmbiguousForm::OverlayAttribute, 512, (*path).into());

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use crate::layer::scan::LayerScan;
-use crate::model::{Entry, EntryKind, ImagePath, Limits};
+use crate::model::{Entry, EntryKind, FileOwner, ImagePath, Limits};
 
 use super::{ImageAmbiguities, LayerFindings, LayerTrace, NodeId, RootFs, TreeNode, What};
 
@@ -67,6 +67,7 @@ impl RootFs {
     pub fn fold(layers: Vec<Arc<LayerScan>>, limits: &Limits) -> Self {
         let mut rootfs = Self {
             nodes: Vec::new(),
+            owners: BTreeMap::new(),
             layers: Vec::new(),
             read: OnceLock::new(),
             symlink_limit: limits.symlinks,
@@ -97,6 +98,7 @@ impl RootFs {
         if entry.path.is_root() {
             if entry.kind == EntryKind::Directory {
                 self.node_mut(own.root).mode = entry.mode;
+                self.own(own.root, entry);
                 own.has_root = true;
             }
             return;
@@ -112,7 +114,25 @@ impl RootFs {
         };
         let parent = self.parent(entry, own);
         let id = self.push(TreeNode { mode: entry.mode, layer: own.layer, what });
+        self.own(id, entry);
         self.name(parent, entry.path.file_name(), id);
+    }
+
+    /// Records the owner of a node.
+    fn own(&mut self, id: NodeId, entry: &Entry) {
+        if entry.owner == Some(FileOwner::ROOT) {
+            self.owners.remove(&id);
+        } else {
+            self.owners.insert(id, entry.owner);
+        }
+    }
+
+    /// Gives a node the owner of another.
+    fn copy_owner(&mut self, from: NodeId, to: NodeId) {
+        match self.owners.get(&from).copied() {
+            Some(owner) => self.owners.insert(to, owner),
+            None => self.owners.remove(&to),
+        };
     }
 
     /// Marks the directory of a whiteout, which is made if the layer has none: whatever lower layers have there, a link
@@ -137,6 +157,7 @@ impl RootFs {
         if let Some(existing) = self.child(parent, name).filter(|&id| self.children(id).is_some()) {
             let node = self.node_mut(existing);
             node.mode = entry.mode;
+            self.own(existing, entry);
             if let Some(marks) = own.marks.get_mut(&existing) {
                 marks.is_described = true;
             }
@@ -147,6 +168,7 @@ impl RootFs {
         }
         let id = self.push_directory(own.layer);
         self.node_mut(id).mode = entry.mode;
+        self.own(id, entry);
         self.name(parent, name, id);
     }
 
@@ -159,6 +181,7 @@ impl RootFs {
             let node = self.node_mut(id);
             if !matches!(node.what, What::Symlink(_)) {
                 node.mode = entry.mode;
+                self.own(id, entry);
             }
         }
         let lower =

@@ -1,5 +1,6 @@
 //! The file system that a container would see: ordered layers folded into one tree that records the layer of each file.
 
+mod access;
 mod ambiguity;
 mod fold;
 mod listing;
@@ -9,8 +10,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::layer::scan::LayerScan;
-use crate::model::{EntryKind, Found, Gap, ImagePath, Site};
+use crate::model::{EntryKind, FileOwner, Found, Gap, ImagePath, Site};
 
+pub use access::{Access, Credentials, Denied, Refusal};
 pub use ambiguity::{ImageAmbiguities, ImageAmbiguity};
 pub use listing::listing;
 
@@ -18,6 +20,8 @@ pub use listing::listing;
 #[derive(Debug)]
 pub struct RootFs {
     nodes: Vec<TreeNode>,
+    /// Owners other than root: few nodes have one. `None` is an unknown owner.
+    owners: BTreeMap<NodeId, Option<FileOwner>>,
     layers: Vec<LayerTrace>,
     /// The files with findings, computed on first use: several callers need them, and they are few.
     read: OnceLock<Vec<(ImagePath, NodeId)>>,
@@ -138,10 +142,22 @@ impl RootFs {
 
     /// Returns true when the last component of a path is a symlink itself.
     pub fn is_link(&self, path: &[u8]) -> bool {
+        self.target(path).is_some()
+    }
+
+    /// The target of the symlink at a path, as stored.
+    pub fn link_target(&self, path: &ImagePath) -> Option<&[u8]> {
+        self.target(path.as_bytes())
+    }
+
+    fn target(&self, path: &[u8]) -> Option<&[u8]> {
         let end = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
         let (folder, name) = path.split_at(end);
-        let child = self.follow(folder).ok().and_then(|(_, folder)| self.child(folder, name));
-        child.is_some_and(|child| matches!(self.node(child).what, What::Symlink(_)))
+        let (_, folder) = self.follow(folder).ok()?;
+        match &self.node(self.child(folder, name)?).what {
+            What::Symlink(target) => Some(target),
+            _ => None,
+        }
     }
 
     /// Returns true when a path leads to a directory.
@@ -205,12 +221,23 @@ impl RootFs {
         self.follow(path.as_bytes())
     }
 
-    fn follow(&self, path: &[u8]) -> Result<(ImagePath, NodeId), NoFile> {
+    fn follow<'a>(&'a self, path: &'a [u8]) -> Result<(ImagePath, NodeId), NoFile> {
         self.follow_from(ROOT, path)
     }
 
     /// Follows a path and its links in the tree with this root.
     fn follow_from<'a>(&'a self, root: NodeId, path: &'a [u8]) -> Result<(ImagePath, NodeId), NoFile> {
+        self.follow_through(root, path, |_, _| Ok(()))
+    }
+
+    /// Like [`Self::follow_from`]. `enter` is called for each directory in which a name is looked up, with the names that
+    /// lead to it, and may end the resolution.
+    fn follow_through<'a, E: From<NoFile>>(
+        &'a self,
+        root: NodeId,
+        path: &'a [u8],
+        mut enter: impl FnMut(NodeId, &[&[u8]]) -> Result<(), E>,
+    ) -> Result<(ImagePath, NodeId), E> {
         let mut rest: Vec<&[u8]> = path.split(|&byte| byte == b'/').rev().collect();
         let mut place = vec![root];
         let mut names: Vec<&[u8]> = Vec::new();
@@ -219,7 +246,9 @@ impl RootFs {
             match name {
                 b"" | b"." => continue,
                 b".." => {
-                    self.children(place.last().copied().unwrap_or(root)).ok_or(NoFile::Missing)?;
+                    let here = place.last().copied().unwrap_or(root);
+                    self.children(here).ok_or(NoFile::Missing)?;
+                    enter(here, &names)?;
                     names.pop();
                     place.truncate(names.len() + 1);
                     continue;
@@ -227,11 +256,14 @@ impl RootFs {
                 _ => {}
             }
             let here = place.last().copied().unwrap_or(root);
+            if self.children(here).is_some() {
+                enter(here, &names)?;
+            }
             let id = self.child(here, name).ok_or(NoFile::Missing)?;
             if let What::Symlink(target) = &self.node(id).what {
                 links += 1;
                 if links > self.symlink_limit {
-                    return Err(NoFile::Loop);
+                    return Err(NoFile::Loop.into());
                 }
                 if target.first() == Some(&b'/') {
                     names.clear();

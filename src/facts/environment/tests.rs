@@ -76,8 +76,13 @@ fn names_are_looked_up_in_the_copy_first() {
 
 /// Facts of an image of text files, with an environment and launch settings.
 fn facts_of(files: &[(&str, &str)], environment: &[(&str, &str)], launch: &[Setting]) -> Facts {
-    let entry =
-        |path: &str, size: usize| Entry { path: path.into(), kind: EntryKind::File, mode: 0o644, size: size as u64 };
+    let entry = |path: &str, size: usize| Entry {
+        path: path.into(),
+        kind: EntryKind::File,
+        mode: 0o644,
+        owner: None,
+        size: size as u64,
+    };
     let entries = files.iter().map(|(path, text)| entry(path, text.len())).collect();
     let found =
         files.iter().enumerate().map(|(index, (_, text))| (index, vec![Ok(Found::Text(text.as_bytes().into()))]));

@@ -1,7 +1,18 @@
 //! The Python that the image starts, and the directories that it imports from.
 
-mod path;
-mod program;
+mod code;
+mod editable;
+mod expression;
+mod files;
+mod first;
+mod modules;
+mod options;
+mod prefix;
+mod pyenv;
+mod search;
+mod site;
+mod venv;
+mod version;
 
 use crate::model::{Fact, Gap, ImagePath, Site};
 use crate::rootfs::RootFs;
@@ -9,9 +20,16 @@ use crate::rootfs::RootFs;
 use super::key::definitions;
 use super::producer::Producer;
 use super::start::PythonCall;
-use super::{Context, Draft, key, pattern};
+use super::{Context, Draft, key};
 
-pattern!(VERSIONED, r"^python3\.(\d+)t?$");
+pub(super) use files::ProcessFiles;
+use first::FirstEntry;
+pub(super) use modules::Importable;
+use options::PathOptions;
+pub(super) use search::ModuleImport;
+use search::ModuleSearch;
+use site::SitePath;
+use version::PythonVersion;
 
 /// An interpreter of the image.
 #[derive(Debug)]
@@ -23,20 +41,36 @@ pub(super) struct Python {
     pub(super) program: Result<ImagePath, Gap>,
     /// Minor version of Python 3.
     pub(super) minor: Option<u32>,
-    /// Existing directories of `sys.path`, in order: `PYTHONPATH`, the standard library, then packages.
+    /// Existing directories of `sys.path`, in order.
     pub(super) path: Vec<ImagePath>,
     /// The directories of `path` that packages are installed in.
     pub(super) site_packages: Vec<ImagePath>,
     /// Files that run code when this interpreter starts, and may change where it imports from.
     pub(super) hooks: Vec<ImagePath>,
+    /// The mark of its virtual environment, if the user cannot read it: then it does not start.
+    pub(super) unreadable_mark: Option<ImagePath>,
+    /// True if permissions refuse it nothing.
+    is_unlimited: bool,
+    modules: Result<ModuleSearch, Gap>,
 }
 
 impl Python {
     /// The interpreter that a call runs, if it exists.
     pub(super) fn of(rootfs: &RootFs, call: &PythonCall) -> Option<Self> {
+        Self::seeing(&ProcessFiles::of(rootfs, &call.state), call)
+    }
+
+    /// The same interpreter if no permission refused it anything; `None` if that makes no difference.
+    pub(super) fn unlimited(&self, rootfs: &RootFs) -> Option<Self> {
+        let files = ProcessFiles::of(rootfs, &self.call.state);
+        if files.is_unlimited() { None } else { Self::seeing(&files.unlimited(), &self.call) }
+    }
+
+    fn seeing(files: &ProcessFiles<'_>, call: &PythonCall) -> Option<Self> {
+        let rootfs = files.rootfs;
         let (real, file) = rootfs.open(&call.program).ok()?;
         let site = file.site(&real, None);
-        let (call, program) = match program::behind_shim(rootfs, &call.state, &call.program, &real) {
+        let (call, program) = match pyenv::behind_shim(files, &call.state, &call.program, &real) {
             None => (call.clone(), Ok(real)),
             Some(Ok(behind)) => {
                 let real = rootfs.open(&behind).ok()?.0;
@@ -44,19 +78,83 @@ impl Python {
             }
             Some(Err(gap)) => (call.clone(), Err(gap)),
         };
-        let layout = program.as_ref().ok().map(|real| path::layout(rootfs, &call, real)).unwrap_or_default();
         // Another value of these variables may choose another interpreter, or another path for its packages.
         let gap = call.state.any_unknown(|name| name == "PATH" || name.starts_with("PY"));
         let program = gap.map_or(program, |gap| Err(gap.clone()));
-        let path::PythonLayout { minor, path, site_packages, hooks } = layout;
-        Some(Self { call, site, program, minor, path, site_packages, hooks })
+        let mut python = Self {
+            site,
+            minor: None,
+            path: Vec::new(),
+            site_packages: Vec::new(),
+            hooks: Vec::new(),
+            unreadable_mark: None,
+            is_unlimited: files.is_unlimited(),
+            modules: Err(Gap::new("its path was not computed")),
+            program,
+            call,
+        };
+        python.modules = match python.program.clone() {
+            Ok(real) => python.compute(files, &real),
+            Err(gap) => Err(gap),
+        };
+        Some(python)
     }
-}
 
-/// The minor version in the name of an interpreter's file, such as `python3.11`.
-fn minor_of(file: &ImagePath) -> Option<u32> {
-    let captures = VERSIONED.captures(file.file_name())?;
-    std::str::from_utf8(captures.get(1)?.as_bytes()).ok()?.parse().ok()
+    /// What `import NAME` imports, or why it is unknown.
+    pub(super) fn import(&self, rootfs: &RootFs, name: &str) -> Result<ModuleImport, Gap> {
+        let modules = self.modules.as_ref().map_err(Clone::clone)?;
+        let files = ProcessFiles::of(rootfs, &self.call.state);
+        modules.import(&if self.is_unlimited { files.unlimited() } else { files }, name)
+    }
+
+    /// `sys.path`, with entries that do not exist.
+    #[cfg(test)]
+    fn entries(&self) -> &[ImagePath] {
+        self.modules.as_ref().map_or(&[], |modules| &modules.entries)
+    }
+
+    /// Computes `sys.path`.
+    fn compute(&mut self, files: &ProcessFiles<'_>, real: &ImagePath) -> Result<ModuleSearch, Gap> {
+        let call = self.call.clone();
+        let environment = call.program.parent();
+        let home = [environment.parent(), environment].iter().find_map(|folder| venv::lines(files, folder));
+        let home = home.and_then(|lines| venv::home(&lines)).map(|home| files.absolute(home.as_bytes()));
+        let home = call.state.known("PYTHONHOME").map(ImagePath::from).map(|home| home.join(b"bin")).or(home);
+        let version = PythonVersion::of(files.rootfs, real, &home.unwrap_or_else(|| real.parent()));
+        let version = version.ok_or_else(|| {
+            Gap::new(format!("the version of {real} is unknown: neither its name nor a standard library shows it"))
+        })?;
+        self.minor = Some(version.minor);
+        let mut options = PathOptions::of(&call, version);
+        let start = prefix::prefixes(files, &call, version, &mut options)?;
+        let mut path = SitePath::new(files, &call, version, options, &start);
+        if options.site {
+            path.run(&start);
+        }
+        let SitePath { mut entries, packages, hooks, opaque, finders, gap, unreadable_mark, .. } = path;
+        self.unreadable_mark = unreadable_mark;
+        let program = match first::first(files, &call, options) {
+            FirstEntry::None => None,
+            FirstEntry::Folder(folder) => {
+                entries.insert(0, folder);
+                None
+            }
+            FirstEntry::Archive(file) => Some(file),
+        };
+        for entry in entries.iter().filter(|entry| files.is_directory(entry)) {
+            if !self.path.contains(entry) {
+                self.path.push(entry.clone());
+            }
+        }
+        let is_standard = |entry: &ImagePath| *entry == start.standard || entry.file_name() == b"lib-dynload";
+        let is_of_packages = |entry: &&ImagePath| packages.contains(entry) || !is_standard(entry);
+        self.site_packages = self.path.iter().filter(is_of_packages).cloned().collect();
+        self.hooks = hooks;
+        self.hooks.dedup();
+        let archive = start.base[0].join(start.libraries.as_bytes()).join(&version.archive());
+        let gap = gap.or_else(|| files.doubt());
+        Ok(ModuleSearch { version, entries, archive, finders, opaque, program, gap })
+    }
 }
 
 pub(super) static PRODUCER: Producer = Producer {

@@ -1,3 +1,6 @@
+mod imports;
+mod real;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -17,7 +20,7 @@ fn image(files: &[(&str, &str)]) -> RootFs {
             Some(target) => EntryKind::Symlink(target.as_bytes().into()),
             None => EntryKind::File,
         };
-        entries.push(Entry { path: (*path).into(), kind, mode: 0o755, size: content.len() as u64 });
+        entries.push(Entry { path: (*path).into(), kind, mode: 0o755, owner: None, size: content.len() as u64 });
         found.insert(index, vec![Ok(Found::Text(content.as_bytes().into()))]);
     }
     let layer = LayerScan {
@@ -77,6 +80,7 @@ fn virtual_environments_may_see_the_system() {
 #[test]
 fn path_files_and_the_users_own_folder() {
     let files = [
+        ("etc/passwd", "root:x:0:0::/root:/bin/sh"),
         ("usr/lib/python3/dist-packages/a.pth", "# a comment\n/srv/code\nmissing\nimport x\n"),
         ("srv/code/x.py", "#"),
         ("root/.local/lib/python3.11/site-packages/x.py", "#"),
@@ -119,21 +123,31 @@ fn the_command_names_the_interpreter() {
 }
 
 #[test]
-fn shims_of_pyenv_are_followed_where_there_is_one_version() {
-    let shims = [
-        ("opt/pyenv/shims/python", "#!/usr/bin/env bash"),
-        ("opt/pyenv/versions/3.11.7/bin/python", "-> python3.11"),
-        ("opt/pyenv/versions/3.11.7/bin/python3.11", "elf"),
-        ("opt/pyenv/versions/3.11.7/lib/python3.11/os.py", "#"),
-    ];
-    let other = ("opt/pyenv/versions/3.12.1/bin/python", "elf");
-    let path = ("PATH", "/opt/pyenv/shims");
-    assert_eq!(python(&shims, &config(&[path], &[])).0, "/opt/pyenv/versions/3.11.7/bin/python");
-    let both = [&shims[..], &[other]].concat();
-    let unknown = python_of(&image(&both), Some(&config(&[path], &[]))).unwrap();
-    assert!(unknown.program.unwrap_err().why.contains("pyenv shim"));
-    let chosen = config(&[path, ("PYENV_VERSION", "3.11.7")], &[]);
-    assert_eq!(python(&both, &chosen).0, "/opt/pyenv/versions/3.11.7/bin/python");
+fn shims_of_pyenv_run_the_chosen_version() {
+    let program = |version: &str| format!("opt/pyenv/versions/{version}/bin/python");
+    let programs = ["3.11.7", "3.12.1", "3.12.10"].map(program);
+    let shim = ("opt/pyenv/shims/python", "#!/usr/bin/env bash");
+    let versions: Vec<_> = programs.iter().map(|path| (path.as_str(), "elf")).chain([shim]).collect();
+    let ran = |files: &[(&str, &str)], variables: &[(&str, &str)], folder: &str| {
+        let path = [("PATH", "/opt/pyenv/shims:/usr/bin")];
+        let config =
+            ImageConfig { working_directory: folder.to_owned(), ..config(&[&path[..], variables].concat(), &[]) };
+        let python = python_of(&image(&[&versions[..], files].concat()), Some(&config)).unwrap();
+        python.program.map(|path| path.to_string()).map_err(|gap| gap.why)
+    };
+    let of = |version: &str| Ok(format!("/{}", program(version)));
+    let global = ("opt/pyenv/version", "# chosen\n3.11.7 3.12.1\n");
+    let local = ("srv/app/.python-version", "3.12.1\n");
+    assert_eq!(ran(&[global], &[], "/"), of("3.11.7"));
+    assert_eq!(ran(&[global, local], &[], "/srv/app/deep"), of("3.12.1"), "a file above the working directory");
+    assert_eq!(ran(&[global, local], &[("PYENV_VERSION", "3.11.7")], "/srv/app"), of("3.11.7"));
+    assert_eq!(ran(&[global], &[("PYENV_VERSION", "3.12")], "/"), of("3.12.10"), "the latest of a series");
+    assert_eq!(ran(&[global], &[("PYENV_VERSION", "3.9.1:python-3.12.1")], "/"), of("3.12.1"));
+    // Without a choice, the system's own runs.
+    let system = ("usr/bin/python", "elf");
+    assert_eq!(ran(&[system], &[], "/"), Ok("/usr/bin/python".to_owned()));
+    let why = ran(&[], &[], "/").unwrap_err();
+    assert!(why.contains("pyenv shim") && why.contains("system"), "{why}");
 }
 
 /// The path of the chosen interpreter, if any.
@@ -251,7 +265,9 @@ fn shims_are_those_of_a_folder_with_versions_beside_it() {
     assert!(program_of(&[shim, program], &version).unwrap_err().contains("pyenv shim"), "another version");
     // A version without an interpreter does not count.
     let broken = ("opt/pyenv/versions/3.12.1/README", "text");
-    assert_eq!(program_of(&[shim, program, broken], &path), Ok("/opt/pyenv/versions/3.11.7/bin/python".to_owned()));
+    let chosen = ("opt/pyenv/version", "3.12.1 3.11.7");
+    let files = [shim, program, broken, chosen];
+    assert_eq!(program_of(&files, &path), Ok("/opt/pyenv/versions/3.11.7/bin/python".to_owned()));
 }
 
 /// Site directories, without the system's own.
@@ -304,7 +320,8 @@ fn variables_move_where_python_imports_from() {
     assert_eq!(with(&[("PYTHONUSERBASE", "/base")]), ["/base/lib/python3.11/site-packages"]);
     assert_eq!(with(&[("PYTHONUSERBASE", "/base"), ("PYTHONNOUSERSITE", "")]), ["/base/lib/python3.11/site-packages"]);
     assert_eq!(with(&[("PYTHONUSERBASE", "/base"), ("PYTHONNOUSERSITE", "x")]), [""; 0]);
-    assert_eq!(with(&[("PYTHONPATH", "/two::/one:/none:/two")]), ["/two", "/one"]);
+    assert_eq!(with(&[("PYTHONPATH", "/two::/one:/none:/two")]), ["/two", "/", "/one"]);
+    assert_eq!(with(&[("PYTHONPATH", "")]), [""; 0]);
     assert_eq!(with(&[("PYTHONHOME", "/home:/other")]), ["/home/lib/python3.11/site-packages"]);
     let path = python_of(&image(&[&SYSTEM[..], &files].concat()), Some(&config(&[("PYTHONPATH", "/one")], &[])));
     let path: Vec<_> = path.unwrap().path.iter().map(ToString::to_string).collect();
@@ -329,7 +346,12 @@ fn lines_of_path_files_name_folders_or_run_code() {
         ("srv/c/x.py", "#"),
         ("usr/lib/python3/dist-packages/importer/x.py", "#"),
     ];
-    assert_eq!(own(&files, &config(&[], &[])), ["/srv/a", &format!("/{packages}/importer"), "/srv/b"]);
+    let folders = own(&files, &config(&[], &[]));
+    assert_eq!(folders, ["/srv/c", "/srv/a", &format!("/{packages}/importer"), "/srv/b"]);
+    // Since 3.13 and in later corrections of older releases, names that begin with a dot are left out.
+    let newer = ("usr/lib/python3.11/site.py", "dist-packages\n not name.startswith(\".\")");
+    let folders = own(&[&files[..], &[newer]].concat(), &config(&[], &[]));
+    assert_eq!(folders, ["/srv/a", &format!("/{packages}/importer"), "/srv/b"]);
     let hooks = python_of(&image(&[&SYSTEM[..], &files].concat()), None).unwrap().hooks;
     assert_eq!(hooks, [&a, &link, &tab].map(|path| ImagePath::from(&**path)));
 }
@@ -358,11 +380,12 @@ fn debian_looks_below_usr_local_first_and_red_hat_in_lib64() {
     let site = ["/usr/lib/python3.11/site-packages".to_owned()];
     assert_eq!(python(&[&own[..], &debian[2..]].concat(), &config(&[], &[])).1, site);
     let red_hat = [
+        ("usr/lib64/python3.11/os.py", "#"),
         ("usr/lib64/python3.11/lib-dynload/x.so", "elf"),
         ("usr/lib64/python3.11/site-packages/x.py", "#"),
         ("usr/lib/python3.11/site-packages/x.py", "#"),
     ];
-    let python = python_of(&image(&[&own[..], &red_hat].concat()), None).unwrap();
+    let python = python_of(&image(&[&own[..2], &red_hat].concat()), None).unwrap();
     let path: Vec<_> = python.path.iter().map(ToString::to_string).collect();
     assert_eq!(
         path,
@@ -385,10 +408,7 @@ fn a_virtual_environment_is_marked_beside_the_name_that_was_called_or_above() {
     for mark in ["opt/venv/pyvenv.cfg", "opt/venv/bin/pyvenv.cfg"] {
         let files = [("opt/venv/bin/python", "-> /usr/bin/python3"), (mark, " HOME = /usr/bin \nnothing\n"), packages];
         let folders = python(&[&SYSTEM[..], &files].concat(), &config(&[("PATH", "/opt/venv/bin")], &[])).1;
-        let expected: &[&str] = match mark {
-            "opt/venv/pyvenv.cfg" => &["/opt/venv/lib/python3.11/site-packages"],
-            _ => &[],
-        };
+        let expected = ["/opt/venv/lib/python3.11/site-packages", "/usr/lib/python3/dist-packages"];
         assert_eq!(folders, expected, "{mark}");
     }
     // A directory name may contain the separator of keys and values.

@@ -4,7 +4,9 @@ mod call;
 mod state;
 mod user;
 
-pub(super) use call::PythonCall;
+#[cfg(test)]
+pub(super) use call::PythonFlags;
+pub(super) use call::{PythonCall, PythonTarget};
 pub(super) use state::ProcessState;
 pub(super) use user::ContainerUser;
 

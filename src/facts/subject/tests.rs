@@ -43,7 +43,7 @@ fn facts_of(files: &[(&str, Made<'_>)], command: &[&str]) -> Facts {
     let files = files.iter().chain([&(LOADER, Made::Elf(Some("ld-linux-x86-64.so.2"), &[]))]);
     let (mut entries, mut all) = (Vec::new(), BTreeMap::new());
     for (index, (path, made)) in files.enumerate() {
-        entries.push(Entry { path: (*path).into(), kind: EntryKind::File, mode: 0o755, size: 3 });
+        entries.push(Entry { path: (*path).into(), kind: EntryKind::File, mode: 0o755, owner: None, size: 3 });
         all.insert(index, found(made));
     }
     let layer = LayerScan {

@@ -19,8 +19,9 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
         (None, Some(gap)) => Fact::Unknown(gap),
         (failure, _) => Fact::Seen { value: failure, at },
     });
-    let failure = match (musl::failure(context), &context.torch.chosen) {
-        (Some(why), Fact::Seen { at, .. }) => Fact::Seen { value: Some(why), at: at.clone() },
+    let failure = match (&context.torch.failure, musl::failure(context), &context.torch.chosen) {
+        (Some(why), ..) => Fact::known(Some(why.clone())),
+        (None, Some(why), Fact::Seen { at, .. }) => Fact::Seen { value: Some(why), at: at.clone() },
         _ => failure,
     };
     facts.insert(

@@ -40,6 +40,9 @@ pub(super) static PRODUCER: Producer = Producer {
     produces: definitions![
         TORCH_INSTALLS,
         TORCH_PATH,
+        TORCH_SHADOW,
+        TORCH_NOT_IMPORTED,
+        TORCH_UNREADABLE,
         TORCH_VERSION,
         TORCH_GIT_VERSION,
         TORCH_CUDA_VERSION,
@@ -75,6 +78,7 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     };
     facts.insert(key::TORCH_INSTALLS, installs);
     facts.insert(key::TORCH_PATH, installation.chosen.clone());
+    installation.produce(facts);
 
     version::produce(context, facts);
     let build = build::produce(context, facts);

@@ -54,6 +54,7 @@ fn facts(files: &Files<'_>, interpreter: &str) -> Facts {
         path: path.as_str().into(),
         kind: EntryKind::File,
         mode: 0o755,
+        owner: None,
         size: 4096,
     };
     let layer = LayerScan {

@@ -203,7 +203,7 @@ mod tests {
             Extractor { name: "bounds", wants: |_, _| true, start: |_, _| Box::new(LeaveBounds) },
             Extractor { name: "text", wants: |_, _| true, start: |_, _| Box::new(Gather(Vec::new())) },
         ];
-        let entry = Entry { path: "a".into(), kind: EntryKind::File, mode: 0, size: 6 };
+        let entry = Entry { path: "a".into(), kind: EntryKind::File, mode: 0, owner: None, size: 6 };
         let mut running = Running::start(&extractors, &entry, b"abc", 0, &Limits::default());
         running.push(0, b"abc");
         running.push(3, b"def");
@@ -267,7 +267,8 @@ mod tests {
     fn code_is_left_out_where_section_headers_can_be_read_first() {
         let literals = b"\0NCCL version 2.27.5+cuda12.9\0NCCL_IB_DISABLE\0";
         let bytes = library(literals);
-        let entry = Entry { path: "lib.so".into(), kind: EntryKind::File, mode: 0, size: bytes.len() as u64 };
+        let entry =
+            Entry { path: "lib.so".into(), kind: EntryKind::File, mode: 0, owner: None, size: bytes.len() as u64 };
         let extractors = [super::super::nccl::EXTRACTOR, super::super::fatbin::EXTRACTOR];
         let looked = |can_peek| {
             let mut content = InBlocks { bytes: &bytes, can_peek, places: Vec::new() };

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
-use crate::model::{EntryKind, cause, part};
+use crate::model::{EntryKind, FileOwner, cause, part};
 
 use super::extract::FileContent;
 use super::tree::{Mark, Tree, TreeFiles, TreeJobs, TreeName, scan_tree};
@@ -74,6 +74,7 @@ impl<M: Fn(&Path, &EntryKind) -> io::Result<Mark>> Tree for FolderTree<'_, M> {
             names.push(TreeName {
                 name: path.file_name().unwrap_or_default().as_bytes().into(),
                 mode: metadata.mode() & 0o7777,
+                owner: Some(FileOwner { user: metadata.uid(), group: metadata.gid() }),
                 size: if is_file { metadata.len() } else { 0 },
                 inode: (is_file && metadata.nlink() > 1).then(|| (metadata.dev(), metadata.ino())),
                 mark,

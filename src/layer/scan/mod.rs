@@ -212,7 +212,7 @@ fn scan_tar(unpacked: &mut Hashed<'_>, limits: &Limits) -> Result<LayerScan, Sca
     ambiguities.kept.sort_by_key(|ambiguity| ambiguity.offset);
     entries.iter_mut().for_each(mark_whiteout_device);
     // What overlayfs does with an attribute, layers spell as a whiteout.
-    entries.extend(opaque.into_iter().map(|path| Entry { path, kind: EntryKind::File, mode: 0, size: 0 }));
+    entries.extend(opaque.into_iter().map(|path| Entry { path, kind: EntryKind::File, mode: 0, owner: None, size: 0 }));
     Ok(LayerScan { compression, unpacked, diff_id: None, entries, found, ambiguities: Some(ambiguities) })
 }
 
@@ -221,7 +221,7 @@ fn scan_tar(unpacked: &mut Hashed<'_>, limits: &Limits) -> Result<LayerScan, Sca
 fn mark_whiteout_device(entry: &mut Entry) {
     if entry.kind == EntryKind::CharDevice(0, 0) && !entry.path.file_name().starts_with(b".wh.") {
         let path = entry.path.parent().child(&[b".wh.", entry.path.file_name()].concat());
-        *entry = Entry { path, kind: EntryKind::File, mode: 0, size: 0 };
+        *entry = Entry { path, kind: EntryKind::File, mode: 0, owner: None, size: 0 };
     }
 }
 

@@ -237,6 +237,7 @@ mod tests {
             path: (*name).into(),
             kind: kind.clone(),
             mode,
+            owner: None,
             size: 0,
         };
         let entries: Vec<_> = members.iter().zip((0..).map(|number| number * step)).map(entry).collect();

@@ -56,6 +56,7 @@ impl Tree for SquashfsTree<'_> {
             Some(TreeName {
                 name: found.name,
                 mode: node.mode,
+                owner: node.owner,
                 size,
                 inode: (kind == EntryKind::File && node.is_linked()).then_some((0, u64::from(node.number))),
                 mark: Mark::None,

@@ -18,13 +18,22 @@ pub(super) const EXTRACTOR: Extractor = Extractor {
 };
 
 /// Files selected in any folder, by the last components of their paths.
-const ANYWHERE: &[&str] =
-    &["torch/__init__.py", "torch/version.py", "torch/include/caffe2/core/macros.h", "pyvenv.cfg", ".nccl.conf"];
+const ANYWHERE: &[&str] = &[
+    "torch/__init__.py",
+    "torch/version.py",
+    "torch/include/caffe2/core/macros.h",
+    "pyvenv.cfg",
+    "sitecustomize.py",
+    "usercustomize.py",
+    ".python-version",
+    ".nccl.conf",
+];
 
 /// Files selected at one path.
 const FIXED: &[&str] = &[
     ".singularity.d/labels.json",
     ".singularity.d/runscript",
+    "etc/group",
     "etc/os-release",
     "etc/passwd",
     "usr/lib/os-release",
@@ -33,7 +42,6 @@ const FIXED: &[&str] = &[
     "etc/environment",
     "etc/nccl.conf",
     "etc/rc",
-    "etc/passwd",
     "var/lib/dpkg/status",
 ];
 
@@ -46,10 +54,25 @@ pub(super) fn is_wanted(path: &ImagePath) -> bool {
         || (bytes.starts_with(b"var/lib/dpkg/info/") && name.ends_with(b".list") && is_of_interest(name, b""))
         || (parent_name(path) == b"conda-meta" && name.ends_with(b".json") && is_of_interest(name, b""))
         || (matches!(parent_name(path), b"site-packages" | b"dist-packages") && name.ends_with(b".pth"))
+        || is_of_python(path)
         || (bytes.starts_with(b"etc/libibverbs.d/") && name.ends_with(b".driver"))
         || (name.ends_with(b".sh") && is_sourced(path))
         // NCCL_CONF_FILE may name any file; these two parts are in every usual name.
         || (name.ends_with(b".conf") && name.windows(4).any(|part| part.eq_ignore_ascii_case(b"nccl")))
+}
+
+/// Returns true for files that decide where Python imports from: the standard library's `site`, `._pth` files, finders of
+/// editable packages, and the version that pyenv chooses.
+fn is_of_python(path: &ImagePath) -> bool {
+    let (parent, name) = (parent_name(path), path.file_name());
+    match name {
+        b"site.py" => parent.starts_with(b"python3"),
+        b"version" => parent.ends_with(b"pyenv"),
+        _ => {
+            (name.starts_with(b"python") && name.ends_with(b"._pth"))
+                || (name.starts_with(b"__editable___") && name.ends_with(b"_finder.py"))
+        }
+    }
 }
 
 /// Returns true for shell files that login shells, Apptainer and `conda activate` read.
@@ -141,6 +164,15 @@ mod tests {
             ("opt/x/env.sh", false),
             ("root/.nccl.conf", true),
             ("opt/site/nccl-h100.conf", true),
+            ("etc/group", true),
+            ("usr/lib/python3.11/site.py", true),
+            ("opt/web/site.py", false),
+            ("opt/py/bin/python3.11._pth", true),
+            ("root/.pyenv/version", true),
+            ("opt/app/version", false),
+            ("srv/.python-version", true),
+            ("usr/lib/python3/dist-packages/__editable___torch_2_9_finder.py", true),
+            ("usr/lib/python3.11/sitecustomize.py", true),
         ] {
             assert_eq!(is_wanted(&path.into()), wanted, "{path}");
         }

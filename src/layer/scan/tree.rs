@@ -7,7 +7,7 @@ mod walk;
 use std::fmt::Display;
 use std::num::NonZeroUsize;
 
-use crate::model::{EntryKind, Limits, Meter};
+use crate::model::{EntryKind, FileOwner, Limits, Meter};
 use unpack::pipe::Cancel;
 
 use super::ScanError;
@@ -71,6 +71,8 @@ pub(super) struct TreeName<N> {
     pub(super) name: Box<[u8]>,
     pub(super) kind: EntryKind,
     pub(super) mode: u32,
+    /// Numeric user and group; `None` if the tree does not record those of the image.
+    pub(super) owner: Option<FileOwner>,
     /// Size of a regular file, in bytes.
     pub(super) size: u64,
     /// Identifies a file that may have several names.

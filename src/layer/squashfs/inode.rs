@@ -1,6 +1,6 @@
 //! Inodes.
 
-use crate::model::OverLimit;
+use crate::model::{FileOwner, OverLimit};
 
 use super::Squashfs;
 use super::blocks::TableCursor;
@@ -13,6 +13,8 @@ pub struct SquashfsInode {
     pub number: u32,
     /// Permission bits.
     pub mode: u32,
+    /// Its user and group; `None` if the image does not say.
+    pub owner: Option<FileOwner>,
     /// Its type.
     pub kind: SquashfsKind,
     /// Number of its names.
@@ -98,8 +100,9 @@ impl Squashfs {
         let cursor = &mut cursor;
         let kind = self.blocks.short(cursor)?;
         let mode = u32::from(self.blocks.short(cursor)? & 0o7777);
-        // Owner, group and time.
-        self.blocks.array::<8>(cursor)?;
+        let (user, group) = (self.blocks.short(cursor)?, self.blocks.short(cursor)?);
+        // The time.
+        self.blocks.array::<4>(cursor)?;
         let number = self.blocks.long(cursor)?;
         let mut links = 1;
         let kind = match kind {
@@ -165,7 +168,8 @@ impl Squashfs {
             7 | 14 => SquashfsKind::Socket,
             _ => return Err(SquashfsError::damaged(at, format!("an inode has the unknown type {kind}"))),
         };
-        Ok(SquashfsInode { number, mode, kind, links, at })
+        let owner = self.owner(user, group);
+        Ok(SquashfsInode { number, mode, owner, kind, links, at })
     }
 
     /// Reads little-endian numbers of a table.

@@ -11,8 +11,10 @@ mod directory;
 mod error;
 mod inode;
 mod lzo;
+mod owners;
 mod superblock;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::ops::Range;
 
@@ -33,6 +35,8 @@ use superblock::Superblock;
 pub struct Squashfs {
     blocks: Blocks,
     superblock: Superblock,
+    /// Users and groups that were looked up, by their numbers in the table.
+    ids: BTreeMap<u16, u32>,
 }
 
 impl Squashfs {
@@ -40,12 +44,12 @@ impl Squashfs {
     pub fn open(file: File, range: Range<u64>, limits: &Limits) -> Result<Self, SquashfsError> {
         let mut blocks = Blocks::new(file, range, limits);
         let superblock = Superblock::read(&mut blocks)?;
-        Ok(Self { blocks, superblock })
+        Ok(Self { blocks, superblock, ids: BTreeMap::new() })
     }
 
     /// Another reader of the same image, for another thread. What all readers decompress counts against the limits.
     pub fn another(&self) -> Self {
-        Self { blocks: self.blocks.another(), superblock: self.superblock }
+        Self { blocks: self.blocks.another(), superblock: self.superblock, ids: BTreeMap::new() }
     }
 
     /// The root directory.

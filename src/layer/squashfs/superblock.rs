@@ -20,6 +20,9 @@ pub(super) struct Superblock {
     /// Reference to the inode of the root directory.
     pub(super) root: u64,
     pub(super) fragments: u32,
+    /// Number of users and groups.
+    pub(super) ids: u16,
+    pub(super) id_table: u64,
     pub(super) inode_table: u64,
     pub(super) directory_table: u64,
     pub(super) fragment_table: u64,
@@ -57,6 +60,8 @@ impl Superblock {
             block_size,
             root: wide(32),
             fragments: number(long(16)),
+            ids: u16::try_from(short(26)).unwrap_or(u16::MAX),
+            id_table: wide(48),
             inode_table: wide(64),
             directory_table: wide(72),
             fragment_table: wide(80),

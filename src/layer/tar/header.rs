@@ -30,6 +30,8 @@ pub(super) struct HeaderFields {
     pub(super) link: Vec<u8>,
     pub(super) size: i64,
     pub(super) mode: i64,
+    /// User and group.
+    pub(super) owner: (i64, i64),
     pub(super) device: (i64, i64),
 }
 
@@ -63,9 +65,8 @@ impl HeaderBlock {
         };
         let size = numeric("size", &old.size)?;
         let mode = numeric("mode", &old.mode)?;
-        // No fact needs these, but engines refuse a layer with others.
-        numeric("uid", &old.uid)?;
-        numeric("gid", &old.gid)?;
+        let owner = (numeric("uid", &old.uid)?, numeric("gid", &old.gid)?);
+        // No fact needs it, but engines refuse a layer with another.
         numeric("mtime", &old.mtime)?;
         let format = self.format();
         let mut device = (0, 0);
@@ -82,7 +83,7 @@ impl HeaderBlock {
         }
         name.extend_from_slice(until_nul(&old.name));
         let [flag] = old.linkflag;
-        Ok(HeaderFields { flag, name, link: until_nul(&old.linkname).to_vec(), size, mode, device })
+        Ok(HeaderFields { flag, name, link: until_nul(&old.linkname).to_vec(), size, mode, owner, device })
     }
 
     fn prefix(&self, format: HeaderFormat) -> &[u8] {

@@ -14,7 +14,9 @@ mod spelling;
 
 use std::io;
 
-use crate::model::{Ambiguities, BoundsError, Entry, EntryKind, ImagePath, Limits, OverLimit, part, part_mut};
+use crate::model::{
+    Ambiguities, BoundsError, Entry, EntryKind, FileOwner, ImagePath, Limits, OverLimit, part, part_mut,
+};
 
 use header::{HeaderBlock, HeaderFields, is_header_only};
 use pax::{PaxSparse, Records};
@@ -378,7 +380,7 @@ impl<'l, R: TarInput> TarReader<'l, R> {
         self.member_offset = at;
         self.hides_lower = false;
         self.current = Some(MemberBody::plain(path.clone(), stored));
-        let mut entry = Entry { path, kind, mode, size: 0 };
+        let mut entry = Entry { path, kind, mode, owner: Some(owner(fields, records)), size: 0 };
         let sparse = self.sparse_size(header, fields.flag, records, &mut entry.path, at)?;
         if entry.kind == EntryKind::File {
             entry.size = sparse.unwrap_or(stored);
@@ -506,6 +508,20 @@ impl MemberBody {
 
 fn is_zero(block: &[u8; BLOCK]) -> bool {
     *block == [0; BLOCK]
+}
+
+/// The owner that `lchown` sets, whose arguments have 32 bits. The largest number leaves the one who unpacks: root.
+fn owner(fields: &HeaderFields, records: &Records) -> FileOwner {
+    let id = |key, field| match low_half(records.number(key).ok().flatten().unwrap_or(field)) {
+        u32::MAX => 0,
+        id => id,
+    };
+    FileOwner { user: id("uid", fields.owner.0), group: id("gid", fields.owner.1) }
+}
+
+/// The low 32 bits of a number, as system calls get it.
+fn low_half(number: i64) -> u32 {
+    u32::try_from(number & 0xffff_ffff).unwrap_or_default()
 }
 
 /// The bits of a device's major number that `mknod` keeps (Linux, `new_decode_dev` in `include/linux/kdev_t.h`).

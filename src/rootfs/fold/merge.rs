@@ -20,6 +20,7 @@ impl RootFs {
     pub(super) fn merge(&mut self, mut own: OwnFolder, conflicts: &mut Vec<Conflict>) {
         if own.has_root {
             self.node_mut(ROOT).mode = self.node(own.root).mode;
+            self.copy_owner(own.root, ROOT);
         }
         let mut waiting = vec![(ROOT, own.root, ImagePath::root())];
         while let Some((lower, upper, path)) = waiting.pop() {
@@ -63,6 +64,7 @@ impl RootFs {
             let (mode, layer) = (self.node(upper).mode, self.node(upper).layer);
             let node = self.node_mut(lower);
             (node.mode, node.layer) = (mode, layer);
+            self.copy_owner(upper, lower);
         }
     }
 

@@ -11,7 +11,7 @@ use super::*;
 fn layer(entries: &[(&str, EntryKind)]) -> Arc<LayerScan> {
     let entries = entries
         .iter()
-        .map(|(path, kind)| Entry { path: (*path).into(), kind: kind.clone(), mode: 0o644, size: 1 })
+        .map(|(path, kind)| Entry { path: (*path).into(), kind: kind.clone(), mode: 0o644, owner: None, size: 1 })
         .collect();
     Arc::new(LayerScan {
         compression: Compression::None,
@@ -222,7 +222,7 @@ fn a_marker_goes_through_links_of_its_own_layer() {
 
 #[test]
 fn modes_and_layers_are_those_of_the_last_description() {
-    let entry = |path: &str, kind: EntryKind, mode: u32| Entry { path: path.into(), kind, mode, size: 1 };
+    let entry = |path: &str, kind: EntryKind, mode: u32| Entry { path: path.into(), kind, mode, owner: None, size: 1 };
     let scan = |entries: Vec<Entry>| {
         Arc::new(LayerScan {
             compression: Compression::None,
@@ -249,7 +249,7 @@ fn modes_and_layers_are_those_of_the_last_description() {
 
 #[test]
 fn a_hard_link_gives_its_file_another_mode() {
-    let entry = |path: &str, kind: EntryKind, mode: u32| Entry { path: path.into(), kind, mode, size: 1 };
+    let entry = |path: &str, kind: EntryKind, mode: u32| Entry { path: path.into(), kind, mode, owner: None, size: 1 };
     let scan = |entries: Vec<Entry>| {
         Arc::new(LayerScan { entries, ambiguities: Some(Ambiguities::default()), ..LayerScan::empty() })
     };
@@ -265,7 +265,7 @@ fn a_hard_link_gives_its_file_another_mode() {
 
 #[test]
 fn lower_directories_without_an_entry_keep_their_mode_and_are_reported() {
-    let entry = |path: &str, kind: EntryKind, mode: u32| Entry { path: path.into(), kind, mode, size: 1 };
+    let entry = |path: &str, kind: EntryKind, mode: u32| Entry { path: path.into(), kind, mode, owner: None, size: 1 };
     let directories = vec![entry("a", DIR, 0o700), entry("b", DIR, 0o755), entry("c", DIR, 0o700)];
     let lower = Arc::new(LayerScan { entries: directories, ..LayerScan::empty() });
     let upper = layer(&[("a/.wh.x", FILE), ("b/new", FILE), ("c/new", FILE), ("c", DIR), ("d/new", FILE)]);
@@ -312,7 +312,7 @@ fn a_parent_that_is_replaced_meanwhile_is_found_again() {
 #[test]
 fn findings_stay_with_their_entries_whether_a_layer_is_shared_or_not() {
     let found = BTreeMap::from([(1, vec![Ok(crate::model::Found::Text(b"text".as_slice().into()))])]);
-    let entry = |path: &str| Entry { path: path.into(), kind: FILE, mode: 0o644, size: 4 };
+    let entry = |path: &str| Entry { path: path.into(), kind: FILE, mode: 0o644, owner: None, size: 4 };
     let entries = vec![entry("a"), entry("b")];
     let scan = Arc::new(LayerScan {
         compression: Compression::None,

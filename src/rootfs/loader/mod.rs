@@ -22,7 +22,7 @@ use std::rc::Rc;
 
 use crate::model::{ElfInfo, Found, Gap, ImagePath};
 
-use super::{NoFile, NodeId, RootFile, RootFs};
+use super::{Credentials, NoFile, NodeId, RootFile, RootFs};
 
 use cache::{CacheAnswer, LdSoCache};
 
@@ -43,6 +43,8 @@ pub struct LoaderSettings {
     pub bind_now: bool,
     /// The value of an empty search path element; `None` if unknown.
     pub working_directory: Option<ImagePath>,
+    /// The user and groups of the process; without them no permission is checked.
+    pub credentials: Option<Credentials>,
 }
 
 /// The subdirectory of a library directory with libraries for certain processors (glibc since 2.33).

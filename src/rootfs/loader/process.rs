@@ -345,8 +345,10 @@ impl<'a> Process<'a> {
                     SearchEnd::OtherClass(bits) => Some(format!("wrong ELF class: ELFCLASS{bits}")),
                     _ => None,
                 });
-                let why = "cannot open shared object file: No such file or directory";
-                Err(Stop::Fails(format!("{}: {}", escape(name), other_class.as_deref().unwrap_or(why))))
+                let is_denied = steps.last().is_some_and(|step| matches!(step.end, SearchEnd::Denied(_)));
+                let cause = if is_denied { "Permission denied" } else { "No such file or directory" };
+                let why = other_class.unwrap_or_else(|| format!("cannot open shared object file: {cause}"));
+                Err(Stop::Fails(format!("{}: {why}", escape(name))))
             }
             Err(gap) => Err(Stop::Unknown(gap)),
         };

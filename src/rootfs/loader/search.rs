@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::model::{ElfInfo, Endian, Found, Gap, ImagePath, OverLimit, escape};
 
-use super::super::{NoFile, RootFile};
+use super::super::{Access, NoFile, Refusal, RootFile};
 use super::cache::CacheAnswer;
 use super::process::Process;
 use super::tokens::Tokens;
@@ -273,6 +273,13 @@ impl<'a> Process<'a> {
             Err(NoFile::Loop) => return Ok(FolderLook::Passed(SearchEnd::Loop)),
             Err(NoFile::NotAFile) => return Ok(FolderLook::Refused("cannot read file data".to_owned())),
         };
+        if let Some(who) = &self.loader.settings.credentials {
+            match rootfs.access(who, path, Access::Read) {
+                Err(Refusal::Denied(denied)) => return Ok(FolderLook::Passed(SearchEnd::Denied(denied))),
+                Err(Refusal::Unknown(gap)) => return Err(gap),
+                Ok(_) | Err(Refusal::NoFile(_)) => {}
+            }
+        }
         let Some(elf) = elf(&file) else {
             if let Some(gap) = file.found.iter().find_map(|found: &Result<Found, Gap>| found.as_ref().err()) {
                 return Err(gap.clone());

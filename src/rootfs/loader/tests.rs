@@ -16,8 +16,13 @@ fn object(rpath: &[&str], runpath: &[&str], machine: u16) -> ElfInfo {
 
 /// An image of libraries, each with a machine; 62 is the tested one.
 fn image(libraries: &[(&str, u16)]) -> RootFs {
-    let entries =
-        libraries.iter().map(|(path, _)| Entry { path: (*path).into(), kind: EntryKind::File, mode: 0o755, size: 1 });
+    let entries = libraries.iter().map(|(path, _)| Entry {
+        path: (*path).into(),
+        kind: EntryKind::File,
+        mode: 0o755,
+        owner: None,
+        size: 1,
+    });
     let found = libraries
         .iter()
         .enumerate()

@@ -4,6 +4,8 @@ use std::fmt;
 
 use crate::model::ImagePath;
 
+use super::super::Denied;
+
 /// The loader's rule for looking at a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
@@ -57,6 +59,8 @@ pub enum SearchEnd {
     OtherClass(u8),
     /// Skipped: wrong machine, or a forbidden directory.
     Foreign(String),
+    /// Skipped: the user of the process cannot read it.
+    Denied(Denied),
     /// The loader gives up with this message.
     Refused(String),
     /// The image alone does not determine the result.
@@ -80,6 +84,7 @@ impl fmt::Display for SearchEnd {
             Self::Loop => f.write_str("skipped: symbolic link loop"),
             Self::OtherClass(bits) => write!(f, "skipped: it is of class ELF{bits}"),
             Self::Foreign(why) => write!(f, "skipped: {why}"),
+            Self::Denied(denied) => write!(f, "skipped: no permission for {denied}"),
             Self::Refused(why) => write!(f, "refused: {why}"),
             Self::Undecided(why) => write!(f, "undecided: {why}"),
         }

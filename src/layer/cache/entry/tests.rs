@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use crate::layer::scan::scan_layer;
 use crate::model::BlobRef;
 use crate::model::{
-    Ambiguities, Ambiguity, AmbiguousForm, Arch, BuildOptions, CompatNote, DynamicSymbol, ElfInfo, Endian, GpuCode,
-    ImagePath, Limits, NcclStrings, Variant, VersionNeed,
+    Ambiguities, Ambiguity, AmbiguousForm, Arch, BuildOptions, CompatNote, DynamicSymbol, ElfInfo, Endian, FileOwner,
+    GpuCode, ImagePath, Limits, NcclStrings, Variant, VersionNeed,
 };
 use unpack::pipe::Pipe;
 
@@ -20,7 +20,7 @@ fn blob(digit: char) -> BlobRef {
 }
 
 fn file(path: &str, size: u64) -> Entry {
-    Entry { path: path.into(), kind: EntryKind::File, mode: 0o644, size }
+    Entry { path: path.into(), kind: EntryKind::File, mode: 0o644, owner: None, size }
 }
 
 /// A scan with every kind of content.
@@ -34,7 +34,13 @@ fn scan() -> LayerScan {
         EntryKind::Fifo,
     ];
     let mut entries = vec![file("lib/a.so", 1 << 40), file("empty", 0)];
-    entries.extend(kinds.map(|kind| Entry { path: ImagePath::normalise(b"x/\xfe"), kind, mode: 0o7777, size: 0 }));
+    entries.extend(kinds.map(|kind| Entry {
+        path: ImagePath::normalise(b"x/\xfe"),
+        kind,
+        mode: 0o7777,
+        owner: Some(FileOwner { user: 1000, group: u32::MAX }),
+        size: 0,
+    }));
     let mut elf = ElfInfo {
         interpreter: Some("/lib64/ld.so".to_owned()),
         version_needs: vec![VersionNeed { file: "libc".to_owned(), versions: vec!["A".to_owned()], weak: Vec::new() }],

@@ -102,7 +102,7 @@ mod tests {
         }
         let end = 1006 + code.len() as u64;
         let bytes = [b"before", &*code, b"behind"].concat();
-        let entry = Entry { path: "lib".into(), kind: EntryKind::File, mode: 0, size };
+        let entry = Entry { path: "lib".into(), kind: EntryKind::File, mode: 0, owner: None, size };
         let mut overflow = Overflow::new(&entry, &Limits::default());
         for (index, piece) in bytes.chunks(500).enumerate() {
             overflow.push(1000 + 500 * index as u64, piece).unwrap();

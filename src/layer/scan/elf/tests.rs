@@ -31,7 +31,7 @@ fn read(bytes: &[u8], size: usize) -> Result<ElfInfo, Gap> {
 }
 
 fn keeper(size: usize, limits: &Limits) -> Box<Keeper> {
-    let entry = Entry { path: "lib.so".into(), kind: EntryKind::File, mode: 0, size: size as u64 };
+    let entry = Entry { path: "lib.so".into(), kind: EntryKind::File, mode: 0, owner: None, size: size as u64 };
     Box::new(Keeper::new(&entry, limits))
 }
 

@@ -215,7 +215,7 @@ mod tests {
                 "h" => EntryKind::Hardlink(target.into()),
                 _ => EntryKind::File,
             };
-            Entry { path: path.into(), kind, mode: 0, size: 0 }
+            Entry { path: path.into(), kind, mode: 0, owner: None, size: 0 }
         };
         let entries: Vec<_> = layer.split(' ').map(entry).collect();
         let places: Vec<_> = (0..).map(|offset| Place { offset, ..Place::default() }).take(entries.len()).collect();

@@ -1,6 +1,6 @@
 //! Converts the members listed in a table to entries, with the limits that apply to a tar.
 
-use crate::model::{Entry, EntryKind, ImagePath, Limits, OverLimit};
+use crate::model::{Entry, EntryKind, FileOwner, ImagePath, Limits, OverLimit};
 
 /// A member of the tar, as a table lists it.
 pub(super) struct ListedLayer<'a> {
@@ -11,6 +11,7 @@ pub(super) struct ListedLayer<'a> {
     /// The target of a link.
     pub(super) link: &'a [u8],
     pub(super) mode: u32,
+    pub(super) owner: FileOwner,
     pub(super) device: (u32, u32),
 }
 
@@ -56,7 +57,13 @@ impl<'l> Listing<'l> {
         if self.total > limits.unpacked {
             return over(format!("its files have {} bytes", self.total), "unpacked", limits.unpacked);
         }
-        Ok(Entry { path: ImagePath::normalise(member.name), kind, mode: member.mode & 0o7777, size })
+        Ok(Entry {
+            path: ImagePath::normalise(member.name),
+            kind,
+            mode: member.mode & 0o7777,
+            owner: Some(member.owner),
+            size,
+        })
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::model::{Digest, EntryKind, Limits, part};
+use crate::model::{Digest, EntryKind, FileOwner, Limits, part};
 
 use super::super::Compression;
 use super::listing::{ListedLayer, Listing, shown};
@@ -135,6 +135,7 @@ fn members(ztoc: &Ztoc<'_>, spans: &[Span<'_>], limits: &Limits) -> Result<Vec<T
             size: file.size,
             link: file.link,
             mode: number(file.mode & 0o7777)?,
+            owner: FileOwner { user: file.owner.0, group: file.owner.1 },
             device: (number(file.device.0)?, number(file.device.1)?),
         })?;
         if file.is_sparse {

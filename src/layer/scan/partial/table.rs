@@ -8,7 +8,7 @@ use std::ops::Range;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::model::{Digest, Entry, EntryKind, Limits};
+use crate::model::{Digest, Entry, EntryKind, FileOwner, Limits};
 
 use super::listing::{ListedLayer, Listing, shown};
 
@@ -56,6 +56,10 @@ struct Raw {
     link_name: String,
     #[serde(default)]
     mode: u32,
+    #[serde(default)]
+    uid: u32,
+    #[serde(default)]
+    gid: u32,
     #[serde(default)]
     dev_major: u32,
     #[serde(default)]
@@ -153,6 +157,7 @@ impl Builder<'_> {
             size: raw.size,
             link: raw.link_name.as_bytes(),
             mode: raw.mode,
+            owner: FileOwner { user: raw.uid, group: raw.gid },
             device: (raw.dev_major, raw.dev_minor),
         })
     }

@@ -37,6 +37,8 @@ pub(super) struct ZtocFile<'z> {
     pub(super) size: u64,
     pub(super) link: &'z [u8],
     pub(super) mode: u64,
+    /// User and group.
+    pub(super) owner: (u32, u32),
     pub(super) device: (u64, u64),
     /// True if the file is sparse, so that its size differs from that of its content in the tar.
     pub(super) is_sparse: bool,
@@ -81,6 +83,7 @@ impl<'z> Ztoc<'z> {
                 size: table.long(3)?,
                 link: table.text(4)?,
                 mode: table.long(5)?,
+                owner: (table.word(6)?, table.word(7)?),
                 device: (table.long(11)?, table.long(12)?),
                 is_sparse: false,
             };
@@ -128,6 +131,12 @@ impl<'z> ZtocTable<'z> {
     fn long(self, index: usize) -> Result<u64, Malformed> {
         let Some(at) = self.field(index)? else { return Ok(0) };
         unsigned(i64::from_le_bytes(number(self.bytes, at)?), at)
+    }
+
+    /// A number of 32 bits; 0 if absent.
+    fn word(self, index: usize) -> Result<u32, Malformed> {
+        let at = self.field(index)?;
+        at.map_or(Ok(0), |at| number(self.bytes, at).map(u32::from_le_bytes))
     }
 
     /// A string or a vector of bytes; empty if absent.

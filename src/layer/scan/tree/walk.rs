@@ -34,7 +34,7 @@ pub(in super::super) fn scan_tree<T: Tree>(tree: &mut T, jobs: TreeJobs<'_>) -> 
                 let what = format!("{}: a path has {} bytes", tree.name(), path.as_bytes().len());
                 return Err(ScanError::Limit(OverLimit::new(what, "path", limits.path as u64).to_string()));
             }
-            let marker = |path: ImagePath| Entry { path, kind: EntryKind::File, mode: 0, size: 0 };
+            let marker = |path: ImagePath| Entry { path, kind: EntryKind::File, mode: 0, owner: None, size: 0 };
             match found.mark {
                 Mark::None => {}
                 // Layers spell it this way (OCI image-spec, `layer.md`, "Whiteouts").
@@ -47,7 +47,7 @@ pub(in super::super) fn scan_tree<T: Tree>(tree: &mut T, jobs: TreeJobs<'_>) -> 
             }
             let known = found.inode.and_then(|inode| inodes.insert(inode, path.clone()));
             let kind = known.map_or(found.kind, EntryKind::Hardlink);
-            let entry = Entry { path, kind, mode: found.mode, size: found.size };
+            let entry = Entry { path, kind, mode: found.mode, owner: found.owner, size: found.size };
             if entry.kind == EntryKind::File && entry.size > 0 {
                 scan.unpacked += entry.size;
                 files.push(ListedFile {

@@ -215,6 +215,25 @@ fn a_mode_is_reduced_to_its_permission_bits() {
 }
 
 #[test]
+fn the_owner_is_that_of_the_record_else_of_the_header() {
+    let owner = |parts: &[Vec<u8>]| {
+        let (bytes, limits) = (parts.concat(), Limits::default());
+        let owner = TarReader::new(bytes.as_slice(), &limits).next_member().unwrap().unwrap().owner.unwrap();
+        (owner.user, owner.group)
+    };
+    let mut header = header(b'0', "a", 0);
+    header.set_uid(1000);
+    header.set_gid(100);
+    let own = sealed(header.clone(), b"");
+    assert_eq!(owner(&[own.clone()]), (1000, 100));
+    assert_eq!(owner(&[records(b'x', &[("uid", "70000")]), own.clone()]), (70000, 100));
+    assert_eq!(owner(&[records(b'x', &[("uid", ""), ("gid", "4000000000")]), own]), (1000, 4_000_000_000));
+    // lchown(2) changes nothing for -1, and engines unpack as root.
+    header.as_mut_bytes()[108..116].copy_from_slice(&[0xff; 8]);
+    assert_eq!(owner(&[sealed(header, b"")]), (0, 100));
+}
+
+#[test]
 fn invalid_numeric_fields_are_named() {
     for (field, at, letter) in [
         ("size", 124, b'0'),

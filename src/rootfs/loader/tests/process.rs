@@ -1,6 +1,7 @@
 //! Whole processes, of synthetic programs and libraries. The rules are those of glibc 2.41.
 
-use crate::model::VersionNeed;
+use crate::model::{FileOwner, VersionNeed};
+use crate::rootfs::Credentials;
 
 use super::*;
 
@@ -10,6 +11,8 @@ const LD: &str = "lib64/ld-linux-x86-64.so.2";
 /// A file of an image.
 pub(super) enum Content {
     Elf(Box<ElfInfo>),
+    /// A library that only root can read.
+    Private(Box<ElfInfo>),
     Text(&'static str),
     Bytes(Vec<u8>),
     Link(&'static str),
@@ -54,8 +57,9 @@ pub(super) fn rootfs(files: Vec<(&str, Content)>) -> RootFs {
     let mut entries = Vec::new();
     let mut found = BTreeMap::new();
     for (number, (path, content)) in files.into_iter().enumerate() {
+        let mode = if matches!(content, Content::Private(_)) { 0o600 } else { 0o755 };
         let (kind, size, what) = match content {
-            Content::Elf(elf) => (EntryKind::File, 4096, Some(Ok(Found::Elf(elf)))),
+            Content::Elf(elf) | Content::Private(elf) => (EntryKind::File, 4096, Some(Ok(Found::Elf(elf)))),
             Text(text) => (EntryKind::File, text.len() as u64, Some(Ok(Found::Text(text.as_bytes().into())))),
             Bytes(bytes) => (EntryKind::File, bytes.len() as u64, Some(Ok(Found::Text(bytes.into())))),
             Link(target) => (EntryKind::Symlink(target.as_bytes().into()), 0, None),
@@ -63,7 +67,7 @@ pub(super) fn rootfs(files: Vec<(&str, Content)>) -> RootFs {
             Unread(why) => (EntryKind::File, 4096, Some(Err(Gap::new(why)))),
             Folder => (EntryKind::Directory, 0, None),
         };
-        entries.push(Entry { path: path.into(), kind, mode: 0o755, size });
+        entries.push(Entry { path: path.into(), kind, mode, owner: Some(FileOwner::ROOT), size });
         found.extend(what.map(|what| (number, vec![what])));
     }
     let layer = LayerScan {
@@ -141,6 +145,26 @@ fn a_library_that_is_missing_stops_the_program_unless_it_is_the_drivers() {
     // The libraries after it are still mapped.
     let after = vec![("lib64/liba.so", plain(&[]))];
     assert_eq!(mapped(app(&["libcuda.so.1", "liba.so"]), after), ["/lib64/liba.so: default directory /lib64"]);
+}
+
+#[test]
+fn a_library_that_the_user_cannot_read_is_passed_over() {
+    let private = || Content::Private(Box::new(library(&[])));
+    let run = |user: Option<u32>, needed: &str, files| {
+        let credentials = user.map(|user| Credentials { user, groups: vec![user] });
+        let settings = LoaderSettings { credentials, ..settings("/opt") };
+        let (objects, failure, _) = start(app(&[needed]), files, settings).unwrap();
+        (objects, failure)
+    };
+    let both = || vec![("opt/liba.so", private()), ("lib64/liba.so", plain(&[]))];
+    assert_eq!(run(Some(1000), "liba.so", both()).0, ["/lib64/liba.so: default directory /lib64"]);
+    for user in [None, Some(0)] {
+        assert_eq!(run(user, "liba.so", both()).0, ["/opt/liba.so: LD_LIBRARY_PATH /opt"]);
+    }
+    let only = || vec![("opt/liba.so", private())];
+    let failure = |name, why| Some(format!("{name}: cannot open shared object file: {why}"));
+    assert_eq!(run(Some(1000), "liba.so", only()).1, failure("liba.so", "No such file or directory"));
+    assert_eq!(run(Some(1000), "/opt/liba.so", only()).1, failure("/opt/liba.so", "Permission denied"));
 }
 
 #[test]
