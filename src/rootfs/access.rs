@@ -24,7 +24,7 @@ impl Credentials {
 
 /// What a process does with a file or a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum FileAccess {
     /// Learns that the file exists: needs search permission on the directories of the path alone.
     Exists,
     /// Reads a file, or lists a directory.
@@ -33,7 +33,7 @@ pub enum Access {
     Execute,
 }
 
-impl Access {
+impl FileAccess {
     const fn bit(self) -> u32 {
         match self {
             Self::Exists => 0,
@@ -85,8 +85,8 @@ impl From<NoFile> for Refusal {
 
 impl RootFs {
     /// Returns the path without links if a process may do this with what it leads to.
-    pub fn access(&self, who: &Credentials, path: &[u8], access: Access) -> Result<ImagePath, Refusal> {
-        let search = |id, names: &[&[u8]]| self.permit(who, id, Access::Execute, || path_of(names));
+    pub fn access(&self, who: &Credentials, path: &[u8], access: FileAccess) -> Result<ImagePath, Refusal> {
+        let search = |id, names: &[&[u8]]| self.permit(who, id, FileAccess::Execute, || path_of(names));
         let (real, id) = self.follow_through(ROOT, path, search)?;
         self.permit(who, id, access, || real.clone())?;
         Ok(real)
@@ -97,7 +97,7 @@ impl RootFs {
         &self,
         who: &Credentials,
         id: NodeId,
-        access: Access,
+        access: FileAccess,
         path: impl FnOnce() -> ImagePath,
     ) -> Result<(), Refusal> {
         let node = self.node(id);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     /// Why the access fails: the path whose mode refuses it, or another word.
-    fn refused(rootfs: &RootFs, who: &Credentials, path: &str, access: Access) -> Option<String> {
+    fn refused(rootfs: &RootFs, who: &Credentials, path: &str, access: FileAccess) -> Option<String> {
         rootfs.access(who, path.as_bytes(), access).err().map(|refusal| match refusal {
             Refusal::NoFile(why) => format!("{why:?}"),
             Refusal::Denied(denied) => denied.path.to_string(),
@@ -179,7 +179,7 @@ mod tests {
         let owner = Some((1000, 100));
         let rootfs =
             image(vec![entry("a", FILE, 0o077, owner), entry("b", FILE, 0o604, owner), entry("c", FILE, 0o440, owner)]);
-        let read = |who: &Credentials, path| refused(&rootfs, who, path, Access::Read);
+        let read = |who: &Credentials, path| refused(&rootfs, who, path, FileAccess::Read);
         assert_eq!(read(&who(1000, &[100]), "a").as_deref(), Some("/a"), "the owner has no bit");
         assert_eq!(read(&who(1001, &[7, 100]), "a"), None, "a supplementary group");
         assert_eq!(read(&who(1001, &[100]), "b").as_deref(), Some("/b"), "the group has no bit");
@@ -196,11 +196,11 @@ mod tests {
             entry("closed", FOLDER, 0o000, Some((5, 5))),
             entry("closed/x", FILE, 0o000, Some((5, 5))),
         ]);
-        let execute = |path| refused(&rootfs, &Credentials::root(), path, Access::Execute);
+        let execute = |path| refused(&rootfs, &Credentials::root(), path, FileAccess::Execute);
         assert_eq!(execute("data").as_deref(), Some("/data"));
         assert_eq!(execute("tool"), None);
         assert_eq!(execute("closed"), None, "root searches every directory");
-        assert_eq!(refused(&rootfs, &Credentials::root(), "closed/x", Access::Read), None);
+        assert_eq!(refused(&rootfs, &Credentials::root(), "closed/x", FileAccess::Read), None);
     }
 
     #[test]
@@ -216,25 +216,25 @@ mod tests {
             entry("up", EntryKind::Symlink(b"root/../listed".to_vec().into()), 0o777, root),
         ]);
         let user = who(1000, &[1000]);
-        let exists = |path| refused(&rootfs, &user, path, Access::Exists);
+        let exists = |path| refused(&rootfs, &user, path, FileAccess::Exists);
         for path in ["root/lib", "root/lib/a", "link/a", "link", "up", "root/none"] {
             assert_eq!(exists(path).as_deref(), Some("/root"), "{path}");
         }
         assert_eq!(exists("root"), None, "the mode of the directory itself does not hide it");
         assert_eq!(exists("none").as_deref(), Some("Missing"));
         assert_eq!(exists("listed/a").as_deref(), Some("/listed"));
-        assert_eq!(refused(&rootfs, &user, "listed", Access::Read), None, "its names can be listed");
-        assert_eq!(refused(&rootfs, &user, "root", Access::Read).as_deref(), Some("/root"));
+        assert_eq!(refused(&rootfs, &user, "listed", FileAccess::Read), None, "its names can be listed");
+        assert_eq!(refused(&rootfs, &user, "root", FileAccess::Read).as_deref(), Some("/root"));
     }
 
     #[test]
     fn an_unknown_owner_matters_only_where_the_classes_differ() {
         let rootfs = image(vec![entry("a", FILE, 0o755, None), entry("b", FILE, 0o700, None)]);
         let user = who(1000, &[1000]);
-        assert_eq!(refused(&rootfs, &user, "a", Access::Execute), None);
-        let why = refused(&rootfs, &user, "b", Access::Read).unwrap();
+        assert_eq!(refused(&rootfs, &user, "a", FileAccess::Execute), None);
+        let why = refused(&rootfs, &user, "b", FileAccess::Read).unwrap();
         assert!(why.contains("does not record its owner"), "{why}");
-        assert_eq!(refused(&rootfs, &who(0, &[0]), "b", Access::Read), None);
+        assert_eq!(refused(&rootfs, &who(0, &[0]), "b", FileAccess::Read), None);
     }
 
     #[test]
@@ -252,8 +252,8 @@ mod tests {
             })
         };
         let rootfs = RootFs::fold(vec![layer((0, 0)), layer((1000, 1000))], &Limits::default());
-        assert_eq!(refused(&rootfs, &who(1000, &[]), "data", Access::Execute), None);
+        assert_eq!(refused(&rootfs, &who(1000, &[]), "data", FileAccess::Execute), None);
         let rootfs = RootFs::fold(vec![layer((1000, 1000)), layer((0, 0))], &Limits::default());
-        assert_eq!(refused(&rootfs, &who(1000, &[]), "data", Access::Execute).as_deref(), Some("/data"));
+        assert_eq!(refused(&rootfs, &who(1000, &[]), "data", FileAccess::Execute).as_deref(), Some("/data"));
     }
 }

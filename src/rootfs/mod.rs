@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use crate::layer::scan::LayerScan;
 use crate::model::{EntryKind, FileOwner, Found, Gap, ImagePath, Site};
 
-pub use access::{Access, Credentials, Denied, Refusal};
+pub use access::{Credentials, Denied, FileAccess, Refusal};
 pub use ambiguity::{ImageAmbiguities, ImageAmbiguity};
 pub use listing::listing;
 

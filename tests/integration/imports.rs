@@ -59,7 +59,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("jiff", &["judge/policy"]),
     ("lz4_flex", &["layer/squashfs/decompress"]),
     ("lzma_rust2", &["image/archive/packed", "layer/squashfs/decompress"]),
-    ("memchr", &["rootfs/loader", "image/daemon", "facts/torch", "layer/scan"]),
+    ("memchr", &["rootfs/loader", "image/daemon", "facts/python", "facts/torch", "layer/scan"]),
     ("nvml_wrapper", &["host/gpus"]),
     ("object_store", &["layer/cache/shared"]),
     ("oci_spec", &["image"]),

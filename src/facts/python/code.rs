@@ -1,7 +1,7 @@
 //! Statements of startup code that change where modules come from, and those that certainly do not.
 
 use super::super::pattern;
-use super::expression::{Scope, split, string, strings};
+use super::expression::{CodeScope, split, string, strings};
 
 /// What a statement does to the search for modules.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ const STANDARD: &[&str] = &[
 const HARMLESS_CALLS: &[&str] = &["pass", "apport_python_hook.install()", "coverage.process_startup()"];
 
 /// The effects of one line of a `.pth` file; `None` if it is not understood.
-pub(super) fn line(line: &str, scope: &Scope<'_>) -> Option<Vec<PathEffect>> {
+pub(super) fn line(line: &str, scope: &CodeScope<'_>) -> Option<Vec<PathEffect>> {
     let line = line.trim();
     let is = |pattern: &std::sync::LazyLock<regex::bytes::Regex>| pattern.is_match(line.as_bytes());
     if is(&NAMESPACE) || is(&DISTUTILS) {
@@ -84,7 +84,7 @@ pub(super) fn line(line: &str, scope: &Scope<'_>) -> Option<Vec<PathEffect>> {
 }
 
 /// The effects of a module that runs when Python starts, such as `sitecustomize`; `None` if it is not understood.
-pub(super) fn module(text: &str, scope: &Scope<'_>) -> Option<Vec<PathEffect>> {
+pub(super) fn module(text: &str, scope: &CodeScope<'_>) -> Option<Vec<PathEffect>> {
     let mut effects = Vec::new();
     for text in text.lines().filter(|text| !text.trim().is_empty() && !text.trim_start().starts_with('#')) {
         let is_plain = matches!(text.trim_end(), "try:" | "else:" | "except ImportError:" | "except Exception:");
@@ -107,7 +107,7 @@ fn is_docstring(text: &str) -> bool {
     quoted("\"\"\"") || quoted("'''")
 }
 
-fn statement(text: &str, scope: &Scope<'_>) -> Option<Vec<PathEffect>> {
+fn statement(text: &str, scope: &CodeScope<'_>) -> Option<Vec<PathEffect>> {
     let bytes = text.as_bytes();
     let group = |captures: &regex::bytes::Captures<'_>, index: usize| {
         captures.get(index).map(|found| String::from_utf8_lossy(found.as_bytes()).into_owned())
@@ -153,10 +153,17 @@ mod tests {
     use super::*;
     use crate::model::ImagePath;
 
-    fn with<T>(ask: impl Fn(&Scope<'_>) -> T) -> T {
+    fn with<T>(ask: impl Fn(&CodeScope<'_>) -> T) -> T {
         let (folder, prefix) = (ImagePath::from("site"), ImagePath::from("venv"));
         let none = |_: &str| None;
-        ask(&Scope { folder: &folder, prefix: &prefix, directory: &prefix, home: None, file: None, variable: &none })
+        ask(&CodeScope {
+            folder: &folder,
+            prefix: &prefix,
+            directory: &prefix,
+            home: None,
+            file: None,
+            variable: &none,
+        })
     }
 
     #[test]

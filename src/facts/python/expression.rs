@@ -3,7 +3,7 @@
 use crate::model::ImagePath;
 
 /// Values of names in the process that evaluates an expression.
-pub(super) struct Scope<'s> {
+pub(super) struct CodeScope<'s> {
     /// The directory of the `.pth` file: the variable `sitedir`.
     pub(super) folder: &'s ImagePath,
     /// `sys.prefix`.
@@ -19,19 +19,19 @@ pub(super) struct Scope<'s> {
 }
 
 /// The string that an expression gives; `None` if it is not understood.
-pub(super) fn string(text: &str, scope: &Scope<'_>) -> Option<String> {
+pub(super) fn string(text: &str, scope: &CodeScope<'_>) -> Option<String> {
     let parts = split(text, '+')?;
     parts.into_iter().map(|part| term(part.trim(), scope)).collect()
 }
 
 /// The strings of a list or tuple display.
-pub(super) fn strings(text: &str, scope: &Scope<'_>) -> Option<Vec<String>> {
+pub(super) fn strings(text: &str, scope: &CodeScope<'_>) -> Option<Vec<String>> {
     let inner = text.trim().strip_prefix('[').and_then(|text| text.strip_suffix(']'))?;
     let parts = split(inner, ',')?.into_iter().map(str::trim).filter(|part| !part.is_empty());
     parts.map(|part| string(part, scope)).collect()
 }
 
-fn term(text: &str, scope: &Scope<'_>) -> Option<String> {
+fn term(text: &str, scope: &CodeScope<'_>) -> Option<String> {
     if let Some(text) = literal(text) {
         return Some(text);
     }
@@ -123,7 +123,7 @@ mod tests {
         let (folder, prefix) = (ImagePath::from("venv/lib/site-packages"), ImagePath::from("venv"));
         let (directory, file) = (ImagePath::from("work"), ImagePath::from("etc/x.py"));
         let variable = |name: &str| (name == "ROOT").then(|| "/data".to_owned());
-        let scope = Scope {
+        let scope = CodeScope {
             folder: &folder,
             prefix: &prefix,
             directory: &directory,

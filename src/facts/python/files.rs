@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use crate::model::{Fact, Gap, ImagePath};
-use crate::rootfs::{Access, Credentials, Refusal, RootFs};
+use crate::rootfs::{Credentials, FileAccess, Refusal, RootFs};
 
 use super::super::start::ProcessState;
 use super::super::text;
@@ -51,11 +51,11 @@ impl<'a> ProcessFiles<'a> {
     }
 
     pub(super) fn is_file(&self, path: &ImagePath) -> bool {
-        self.rootfs.open(path).is_ok() && self.may(path, Access::Exists)
+        self.rootfs.open(path).is_ok() && self.may(path, FileAccess::Exists)
     }
 
     pub(super) fn is_directory(&self, path: &ImagePath) -> bool {
-        self.rootfs.is_directory(path) && self.may(path, Access::Exists)
+        self.rootfs.is_directory(path) && self.may(path, FileAccess::Exists)
     }
 
     pub(super) fn exists(&self, path: &ImagePath) -> bool {
@@ -64,7 +64,7 @@ impl<'a> ProcessFiles<'a> {
 
     /// Names in a directory, sorted; empty if the process cannot list it.
     pub(super) fn names(&self, folder: &ImagePath) -> Vec<&'a [u8]> {
-        if self.rootfs.is_directory(folder) && self.may(folder, Access::Read) {
+        if self.rootfs.is_directory(folder) && self.may(folder, FileAccess::Read) {
             self.rootfs.names(folder).collect()
         } else {
             Vec::new()
@@ -75,7 +75,7 @@ impl<'a> ProcessFiles<'a> {
     pub(super) fn text(&self, path: &ImagePath) -> Fact<&'a [u8]> {
         match text(self.rootfs, path) {
             Fact::Absent => Fact::Absent,
-            found if self.may(path, Access::Read) => found,
+            found if self.may(path, FileAccess::Read) => found,
             _ => Fact::Absent,
         }
     }
@@ -86,11 +86,11 @@ impl<'a> ProcessFiles<'a> {
     }
 
     /// Why the process cannot do this with a path that exists; `None` if it can.
-    pub(in crate::facts) fn refusal(&self, path: &ImagePath, access: Access) -> Option<Refusal> {
+    pub(in crate::facts) fn refusal(&self, path: &ImagePath, access: FileAccess) -> Option<Refusal> {
         self.rootfs.access(self.who.as_ref()?, path.as_bytes(), access).err()
     }
 
-    fn may(&self, path: &ImagePath, access: Access) -> bool {
+    fn may(&self, path: &ImagePath, access: FileAccess) -> bool {
         match self.refusal(path, access) {
             None => true,
             Some(Refusal::Unknown(gap)) => {

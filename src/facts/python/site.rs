@@ -8,7 +8,7 @@ use crate::model::{Fact, Gap, ImagePath};
 
 use super::super::start::PythonCall;
 use super::code::{self, PathEffect};
-use super::expression::Scope;
+use super::expression::CodeScope;
 use super::files::ProcessFiles;
 use super::modules::{self, Importable};
 use super::options::PathOptions;
@@ -213,10 +213,10 @@ impl<'w> SitePath<'w> {
     }
 
     /// Evaluates code in this process.
-    fn scoped<T>(&self, folder: &ImagePath, file: Option<&ImagePath>, ask: impl FnOnce(&Scope<'_>) -> T) -> T {
+    fn scoped<T>(&self, folder: &ImagePath, file: Option<&ImagePath>, ask: impl FnOnce(&CodeScope<'_>) -> T) -> T {
         let home = self.home().ok();
         let variable = |name: &str| self.call.state.known(name).map(ToOwned::to_owned);
-        ask(&Scope {
+        ask(&CodeScope {
             folder,
             prefix: &self.prefix,
             directory: self.files.directory(),

@@ -1,7 +1,7 @@
 //! The torch packages of the image, and which one is imported.
 
 use crate::model::{Fact, Gap, ImagePath, Site};
-use crate::rootfs::{Access, Denied, Refusal, RootFs};
+use crate::rootfs::{Denied, FileAccess, Refusal, RootFs};
 
 use super::super::python::{Importable, ModuleImport, ProcessFiles, Python};
 use super::super::start::{ContainerUser, PythonCall};
@@ -201,14 +201,14 @@ fn unreadable(rootfs: &RootFs, python: &Python, found: Option<&Importable>) -> O
         blame(files.refusal(path, access)?, path, message)
     };
     let program = &python.call.program;
-    if let Some(refused) = own(program, Access::Execute) {
+    if let Some(refused) = own(program, FileAccess::Execute) {
         return Some(refused);
     }
     if let Some(mark) = &python.unreadable_mark {
-        return own(mark, Access::Read);
+        return own(mark, FileAccess::Read);
     }
     if let Some(Importable::Package(_, file) | Importable::Module(file)) = found {
-        return own(file, Access::Read);
+        return own(file, FileAccess::Read);
     }
     let message = if found.is_some() { EMPTY_MODULE } else { NO_MODULE };
     let wanted = python.unlimited(rootfs)?.import(rootfs, "torch").ok()?.found?;
@@ -219,7 +219,7 @@ fn unreadable(rootfs: &RootFs, python: &Python, found: Option<&Importable>) -> O
     };
     let refused = [file, &package.parent()]
         .into_iter()
-        .find_map(|path| blame(files.refusal(path, Access::Read)?, package, message.to_owned()));
+        .find_map(|path| blame(files.refusal(path, FileAccess::Read)?, package, message.to_owned()));
     refused.or_else(|| {
         let id = user.id.unwrap_or_default();
         let why = format!("{package}: a file that leads Python there is not readable for user {id}");

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::model::{ElfInfo, Endian, Found, Gap, ImagePath, OverLimit, escape};
 
-use super::super::{Access, NoFile, Refusal, RootFile};
+use super::super::{FileAccess, NoFile, Refusal, RootFile};
 use super::cache::CacheAnswer;
 use super::process::Process;
 use super::tokens::Tokens;
@@ -274,7 +274,7 @@ impl<'a> Process<'a> {
             Err(NoFile::NotAFile) => return Ok(FolderLook::Refused("cannot read file data".to_owned())),
         };
         if let Some(who) = &self.loader.settings.credentials {
-            match rootfs.access(who, path, Access::Read) {
+            match rootfs.access(who, path, FileAccess::Read) {
                 Err(Refusal::Denied(denied)) => return Ok(FolderLook::Passed(SearchEnd::Denied(denied))),
                 Err(Refusal::Unknown(gap)) => return Err(gap),
                 Ok(_) | Err(Refusal::NoFile(_)) => {}

@@ -3,6 +3,8 @@
 //! Without variables, a few calls of this machine's `python3` are compared. `NCCLCHECK_PYTHONS` names other interpreters,
 //! separated by colons, and `NCCLCHECK_PYTHON_CALLS` the number of calls of each.
 
+#![expect(clippy::disallowed_methods, reason = "it runs real interpreters, which variables may name")]
+
 mod tree;
 
 use std::collections::BTreeMap;
@@ -17,13 +19,13 @@ use crate::model::{Limits, NoProgress};
 use unpack::pipe::Cancel;
 
 use super::*;
-use tree::{Random, Tree};
+use tree::{PythonTree, Random};
 
 /// Calls in each tree.
 const CALLS: usize = 12;
 
 /// One call, in the words of a shell and in ours.
-struct Trial {
+struct PathTrial {
     program: PathBuf,
     directory: PathBuf,
     variables: BTreeMap<String, String>,
@@ -48,7 +50,7 @@ fn the_path_is_that_of_the_real_interpreter() {
 /// Compares the calls in one tree. Returns how many of them do not run.
 fn compare(python: &str, seed: u64) -> usize {
     let mut random = Random::new(seed);
-    let tree = Tree::build(python, &mut random);
+    let tree = PythonTree::build(python, &mut random);
     let rootfs = image_of(&tree);
     let mut failed = 0;
     for number in 0..CALLS {
@@ -82,7 +84,7 @@ fn compare(python: &str, seed: u64) -> usize {
 }
 
 /// The tree as an image in which it has the same path as here.
-fn image_of(tree: &Tree) -> RootFs {
+fn image_of(tree: &PythonTree) -> RootFs {
     let (limits, cancel) = (Limits::default(), Cancel::default());
     let jobs = TreeJobs { threads: NonZeroUsize::MIN, limits: &limits, meter: &NoProgress, cancel: &cancel };
     let mut scan = scan_folder(tree.root(), jobs).unwrap();
@@ -97,7 +99,7 @@ fn image_of(tree: &Tree) -> RootFs {
     RootFs::fold(vec![Arc::new(scan)], &Limits::default())
 }
 
-impl Trial {
+impl PathTrial {
     /// The entries that the interpreter prints; `None` if it fails.
     fn run(&self) -> Option<Vec<String>> {
         let mut command = Command::new(&self.program);

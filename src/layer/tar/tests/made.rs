@@ -225,7 +225,7 @@ fn the_owner_is_that_of_the_record_else_of_the_header() {
     header.set_uid(1000);
     header.set_gid(100);
     let own = sealed(header.clone(), b"");
-    assert_eq!(owner(&[own.clone()]), (1000, 100));
+    assert_eq!(owner(std::slice::from_ref(&own)), (1000, 100));
     assert_eq!(owner(&[records(b'x', &[("uid", "70000")]), own.clone()]), (70000, 100));
     assert_eq!(owner(&[records(b'x', &[("uid", ""), ("gid", "4000000000")]), own]), (1000, 4_000_000_000));
     // lchown(2) changes nothing for -1, and engines unpack as root.

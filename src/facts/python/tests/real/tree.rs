@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::facts::start::{PythonFlags, PythonTarget};
 use crate::model::ImagePath;
 
-use super::Trial;
+use super::PathTrial;
 
 /// Random numbers that a seed determines (Marsaglia, "Xorshift RNGs").
 pub(super) struct Random(u64);
@@ -36,7 +36,7 @@ impl Random {
 }
 
 /// A tree of files.
-pub(super) struct Tree {
+pub(super) struct PythonTree {
     root: tempfile::TempDir,
     /// Directory name of the version, such as `python3.11`.
     version: String,
@@ -47,7 +47,7 @@ pub(super) struct Tree {
 /// Prints the path; the standard library has it too, as a module.
 const SHOW: &str = "import sys\nprint('\\n'.join(sys.path))\n";
 
-impl Tree {
+impl PythonTree {
     /// Copies an interpreter, and makes random environments around it.
     pub(super) fn build(python: &str, random: &mut Random) -> Self {
         let ask = "import os, sys; print(os.path.realpath(sys.executable)); print(os.path.dirname(os.__file__)); \
@@ -224,7 +224,7 @@ impl Tree {
     }
 
     /// A random call.
-    pub(super) fn trial(&self, random: &mut Random) -> Trial {
+    pub(super) fn trial(&self, random: &mut Random) -> PathTrial {
         let directory = self.at(random.pick(&["work", "work/sub", "linked", "."])).canonicalize().unwrap();
         let mut variables = BTreeMap::new();
         let mut set = |random: &mut Random, percent, name: &str, values: &[String]| {
@@ -263,7 +263,7 @@ impl Tree {
             _ => script(self.at(random.pick(&["work/s.py", "x1/link.py", "work/sub/s.py", "linked/link.py"]))),
         };
         let program = random.pick(&self.programs);
-        Trial { program, directory, variables, flags, target, arguments }
+        PathTrial { program, directory, variables, flags, target, arguments }
     }
 }
 
