@@ -55,5 +55,6 @@ pub mod model;
 pub mod probe;
 pub mod report;
 pub mod rootfs;
+mod shell;
 
 pub use unpack::pipe::Cancel;

@@ -17,7 +17,7 @@ use crate::image::{PlatformChoice, Request};
 use crate::launch::{self, Assignment, Setting};
 use crate::layer::cache::ScanCache;
 use crate::model::Environment;
-use crate::model::{ImagePath, Limits, Severity, suggestion};
+use crate::model::{ImagePath, Limits, Severity, StartChoice, suggestion};
 use crate::report::{self, Format, Style};
 
 use super::CliError;
@@ -100,10 +100,15 @@ impl ImagesPlan {
         // The last known value of a variable wins. An unknown value, which only a shell can compute, is ignored here.
         let known = launch.iter().filter_map(|set| Some((set.name.clone(), set.value.clone()?)));
         let variables: BTreeMap<_, _> = known.collect();
+        let start = StartChoice { command: common.start.command, python: common.start.python, user: common.start.user };
         let cache = Arc::new(common.caching.open(environment)?);
         let requests = requests(&common.images, common.reading, &cache, environment)?;
-        let requests =
-            requests.into_iter().map(|request| Request { environment: variables.clone(), ..request }).collect();
+        let requests = requests.into_iter().map(|request| Request {
+            environment: variables.clone(),
+            start: start.clone(),
+            ..request
+        });
+        let requests = requests.collect();
         let forms = if action == Action::Check { Format::ALL } else { Format::GENERAL };
         let outputs = outputs(&common.output, forms)?;
         Ok(Self {

@@ -183,6 +183,11 @@ keys! {
     IMAGE_ENTRYPOINT "image.entrypoint" Vec<String>, "Entrypoint of the image";
     IMAGE_COMMAND "image.command" Vec<String>, "Command of the image";
     IMAGE_WORKING_DIRECTORY "image.working_directory" String, "Working directory of the container";
+    START_COMMAND "start.command" String, "The command that the container starts: the image's entrypoint and command, or --command";
+    START_PYTHON "start.python" ImagePath, "The Python that the command starts, or the first one in PATH where start.assumed says so";
+    START_USER "start.user" String, "Number of the user that this Python runs as";
+    START_ASSUMED "start.assumed" Vec<String>, "What was assumed about the process because neither the image nor an option states it";
+    START_REFUSED "start.refused" String, "What a container engine says of a command that it cannot execute";
     IMAGE_TABLES_OF_CONTENTS "image.tables_of_contents" Vec<String>, "Layers, counted from 1, that were judged by a table of contents and not by their tar; each with the table's format";
     IMAGE_LABELS "image.labels" BTreeMap<String, String>, "Labels of the image";
     IMAGE_ENV "image.env" BTreeMap<String, String>, "Environment variables relevant to this check, from the image and, with priority, from the launch; values of other variables are not shown";

@@ -41,6 +41,7 @@ use value::FactType;
 /// All producers, in the order of reports.
 const PRODUCERS: &[&Producer] = &[
     &image::PRODUCER,
+    &start::PRODUCER,
     &ambiguity::PRODUCER,
     &subject::PRODUCER,
     &python::PRODUCER,
@@ -207,6 +208,8 @@ struct Context<'a> {
     layers: &'a [LayerSummary],
     config: Option<&'a ImageConfig>,
     launch: &'a [Setting],
+    /// The process that the image starts.
+    start: start::ImageStart,
     loader: linker::Linker<'a>,
     packages: packages::Packages,
     python: Option<python::Python>,
@@ -218,29 +221,31 @@ struct Context<'a> {
 impl<'a> Context<'a> {
     fn new(world: &FactInputs<'a>) -> Self {
         let rootfs = world.rootfs;
-        let python = start::python(rootfs, world.config).and_then(|call| python::Python::of(rootfs, &call));
+        let start = start::ImageStart::of(rootfs, world.config);
+        let python = start.call.as_ref().and_then(|call| python::Python::of(rootfs, call));
         let torch = torch::Installation::find(rootfs, python.as_ref());
         let user = python.as_ref().and_then(|python| python.call.state.user.as_ref().ok());
         let credentials = user.and_then(start::ContainerUser::credentials);
-        let settings = LoaderSettings { credentials, ..linker::settings(world.config) };
+        let settings = LoaderSettings { credentials, ..linker::settings(start.config.as_ref()) };
         let loader = Rc::new(Loader::new(rootfs, settings));
         let subject = subject::CheckSubject::find(rootfs, world.config, &loader, &torch);
         // A torch that the subject does not import is not judged.
         let torch = if subject.is_some() { torch::Installation::none() } else { torch };
         let imports = || match &subject {
             Some(subject) => subject.processes(&loader),
-            None => torch::import(rootfs, world.config, &loader, python.as_ref(), &torch),
+            None => torch::import(rootfs, start.config.as_ref(), &loader, python.as_ref(), &torch),
         };
         Self {
             rootfs,
             layers: world.layers,
             config: world.config,
             launch: world.launch,
-            loader: linker::Linker::new(Rc::clone(&loader), world.config, imports),
+            loader: linker::Linker::new(Rc::clone(&loader), start.config.as_ref(), imports),
             packages: packages::Packages::read(rootfs),
             subject,
             torch,
             python,
+            start,
         }
     }
 }

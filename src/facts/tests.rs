@@ -312,8 +312,11 @@ fn what_a_configuration_leaves_open_is_unknown() {
         move |fact: &str| names.contains(&fact)
     };
     assert_eq!(unknown(&|_| ()), [""; 0]);
-    assert_eq!(unknown(&|unknown| unknown.user = Some(gap())), ["image.user", "image.working_directory"]);
-    assert_eq!(unknown(&|unknown| unknown.command = Some(gap())), ["image.command", "image.entrypoint"]);
+    assert_eq!(unknown(&|unknown| unknown.user = Some(gap())), ["image.user", "image.working_directory", "start.user"]);
+    assert_eq!(
+        unknown(&|unknown| unknown.command = Some(gap())),
+        ["image.command", "image.entrypoint", "start.command"]
+    );
     let path = variable("PATH");
     assert!(path("python.path") && path("torch.version") && path("image.env") && !path("nvidia.visible_devices"));
     let library = variable("LD_LIBRARY_PATH");

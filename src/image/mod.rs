@@ -37,7 +37,8 @@ use crate::image::source::{AccessOptions, SourceError};
 use crate::layer::cache::ScanCache;
 use crate::layer::scan::{ScanError, TreeJobs};
 use crate::model::{
-    ImageConfig, ImageSummary, LayerSummary, Limits, Meter, Platform, Progress, help_line, printable, size as size_text,
+    ImageConfig, ImageSummary, LayerSummary, Limits, Meter, Platform, Progress, StartChoice, help_line, printable,
+    size as size_text,
 };
 use crate::rootfs::RootFs;
 use unpack::pipe::Cancel;
@@ -67,6 +68,8 @@ pub struct Request {
     pub cache: Arc<ScanCache>,
     /// Variables set at launch, which override the image's.
     pub environment: BTreeMap<String, String>,
+    /// What replaces the image's own command, Python and user.
+    pub start: StartChoice,
     /// Judges layers by their tables of contents where they have one, and reads only the parts that it needs. Ordinary
     /// engines ignore these tables and run the tar.
     pub in_part: bool,
@@ -88,6 +91,7 @@ impl Request {
             options: AccessOptions::default(),
             cache: Arc::default(),
             environment: BTreeMap::new(),
+            start: StartChoice::default(),
             in_part: false,
             unverified: false,
         })
@@ -136,7 +140,7 @@ impl PlatformChoice {
 pub struct Image {
     /// Description of the image, its layers and how they were read.
     pub summary: ImageSummary,
-    /// The configuration, with the launch variables; `None` for an unpacked root file system without launch variables.
+    /// The configuration, with the launch variables; `None` for an unpacked root file system of which nothing is given.
     pub config: Option<ImageConfig>,
     /// The merged file system.
     pub rootfs: RootFs,
@@ -306,6 +310,7 @@ fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, medium: &dyn Medium, re
         notes.push(format!("variables set by the launch, overriding the image's: {}", names(&request.environment)));
     }
     config.environment.extend(request.environment.clone());
+    config.start = request.start.clone();
     config.unknown.variables.retain(|name, _| !request.environment.contains_key(name));
     let summary = ImageSummary {
         reference: request.text.clone(),
@@ -318,7 +323,7 @@ fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, medium: &dyn Medium, re
         empty_steps: plan.empty_steps,
         notes,
     };
-    let config = (has_config || !request.environment.is_empty()).then_some(config);
+    let config = (has_config || !request.environment.is_empty() || !request.start.is_empty()).then_some(config);
     Image { summary, config, rootfs }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Assignment;
 use super::lines::is_name;
-use super::shell::{Lexer, NESTING, ShellCommand, ShellWord};
+use super::shell::{NESTING, ShellCommand, ShellWord, commands};
 
 /// Reserved words that may precede a command (POSIX, "Reserved Words").
 const RESERVED: &[&str] = &["then", "do", "else", "elif", "if", "while", "until", "!", "{", "}", "time"];
@@ -62,7 +62,7 @@ impl Shell {
     /// Reads a script that begins at `line`.
     pub(super) fn run(&mut self, text: &str, line: usize, depth: usize) {
         if depth <= NESTING {
-            for command in Lexer::new(text, line) {
+            for command in commands(text, line) {
                 self.command(&command, depth);
             }
         }

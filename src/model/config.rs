@@ -21,8 +21,28 @@ pub struct ImageConfig {
     pub working_directory: String,
     /// `Labels`.
     pub labels: BTreeMap<String, String>,
+    /// What replaces the image's own command, Python and user.
+    pub start: StartChoice,
     /// The parts of a configuration that the image does not declare, or that were not determined.
     pub unknown: UnknownConfig,
+}
+
+/// The start of a container as a user describes it, where it is not the image's own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StartChoice {
+    /// A shell command that is run in place of the image's entrypoint and command.
+    pub command: Option<String>,
+    /// Path of the Python that runs, whatever the command calls.
+    pub python: Option<String>,
+    /// The user, as `NAME` or `UID`, each with `:GROUP` or without.
+    pub user: Option<String>,
+}
+
+impl StartChoice {
+    /// Returns true if everything is the image's own.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Unknown parts of a configuration, with the reasons.

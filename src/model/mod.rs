@@ -30,7 +30,7 @@ pub use ambiguity::{Ambiguities, Ambiguity, AmbiguousForm};
 pub use blob::BlobRef;
 pub use bounds::BoundsError;
 pub(crate) use bounds::{index, part, part_mut};
-pub use config::{ImageConfig, UnknownConfig};
+pub use config::{ImageConfig, StartChoice, UnknownConfig};
 pub(crate) use digest::hex;
 pub use digest::{Digest, DigestError, Hasher};
 pub use elf::{DynamicSymbol, ElfInfo, Endian, VersionNeed};

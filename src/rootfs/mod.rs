@@ -2,6 +2,7 @@
 
 mod access;
 mod ambiguity;
+mod executable;
 mod fold;
 mod listing;
 pub mod loader;

@@ -383,7 +383,25 @@ pub(super) struct ImageArgs {
     #[arg(long, value_name = "FILE", help_heading = "Image")]
     pub(super) launch: Vec<PathBuf>,
     #[command(flatten)]
+    pub(super) start: StartArgs,
+    #[command(flatten)]
     pub(super) caching: CachingArgs,
+}
+
+/// The start of the container, where it is not the image's own.
+#[derive(Debug, Args)]
+pub(super) struct StartArgs {
+    /// Command of the job, in place of the image's entrypoint and command
+    ///
+    /// It is read as `sh -c` would read it, with the image's variables. What the entrypoint would do before is left out.
+    #[arg(long, value_name = "COMMAND", help_heading = "Image")]
+    pub(super) command: Option<String>,
+    /// Python that runs, in place of the one that the command calls
+    #[arg(long, value_name = "PATH", help_heading = "Image")]
+    pub(super) python: Option<String>,
+    /// User that the container runs as, in place of the image's
+    #[arg(long, value_name = "NAME|UID[:GID]", help_heading = "Image")]
+    pub(super) user: Option<String>,
 }
 
 /// Selection of an image behind a reference, and how to read it.

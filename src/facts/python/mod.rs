@@ -165,14 +165,14 @@ pub(super) static PRODUCER: Producer = Producer {
 };
 
 fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
+    let gap = context.config.and_then(|config| config.unknown.among(&["PATH"]));
+    let gap = context.start.gap.as_ref().or(gap);
     let Some(python) = &context.python else {
-        let gap = context.config.and_then(|config| config.unknown.among(&["PATH"]));
         facts.insert(key::PYTHON_PATH, gap.map_or(Fact::Absent, |gap| Fact::Unknown(gap.clone())));
         facts.insert(key::PYTHON_SITE_PACKAGES, gap.map_or(Fact::Absent, |gap| Fact::Unknown(gap.clone())));
         facts.insert(key::PYTHON_STARTUP_CODE, gap.map_or(Fact::Absent, |gap| Fact::Unknown(gap.clone())));
         return;
     };
-    let gap = context.config.and_then(|config| config.unknown.among(&["PATH"]));
     let name = || Fact::seen(python.call.program.clone(), [python.site.clone()]);
     facts.insert(key::PYTHON_PATH, gap.map_or_else(name, |gap| Fact::Unknown(gap.clone())));
     let folders: Vec<_> = python.site_packages.iter().map(ToString::to_string).collect();

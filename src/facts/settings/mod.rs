@@ -25,12 +25,19 @@ pub(super) struct Settings {
     pub(super) gap: Option<Gap>,
     /// NCCL's own configuration files.
     pub(super) files: conf_file::ConfFiles,
+    /// The lines of scripts that set variables of the process before it starts.
+    scripts: Vec<Site>,
 }
 
 impl Settings {
     /// `version` is the version of the NCCL that would be loaded.
     pub(super) fn gather(context: &Context<'_>, version: Option<&Version>) -> Self {
-        let mut settings = Self { all: context.launch.to_vec(), gap: None, files: conf_file::ConfFiles::default() };
+        let mut settings = Self {
+            all: context.launch.to_vec(),
+            gap: None,
+            files: conf_file::ConfFiles::default(),
+            scripts: Vec::new(),
+        };
         settings.configuration(context);
         settings.shell_files(context);
         settings.files = conf_file::ConfFiles::read(context, version);
@@ -51,15 +58,19 @@ impl Settings {
             Site::File { path, .. } => self.files.paths.contains(path),
             Site::Launch { .. } | Site::Probe(_) => false,
         };
-        for setting in launch.into_iter().rev().chain(others.into_iter().filter(is_read)) {
+        // What a script of the image sets replaces what the launch gave it.
+        let (scripted, others): (Vec<&Setting>, Vec<&Setting>) =
+            others.into_iter().partition(|setting| self.scripts.contains(&setting.site));
+        let given = launch.into_iter().rev();
+        for setting in scripted.into_iter().chain(given).chain(others.into_iter().filter(is_read)) {
             effective.entry(setting.name.as_str()).or_insert(setting);
         }
         effective
     }
 
-    /// Variables of the image configuration that the launch does not override.
+    /// Variables of the image configuration that the launch does not override, and those that the command sets.
     fn configuration(&mut self, context: &Context<'_>) {
-        let Some(config) = context.config else {
+        let Some(config) = context.start.config.as_ref() else {
             self.gap = Some(
                 Gap::new("an unpacked root file system has no image configuration")
                     .settled_by("check the image itself"),
@@ -68,8 +79,19 @@ impl Settings {
         };
         self.gap = config.unknown.any(|_| true).cloned();
         let given = |name: &str| context.launch.iter().any(|set| set.name == name && set.value.is_some());
-        for (name, value) in config.environment.iter().filter(|(name, _)| !given(name)) {
-            let site = Site::Config(format!("Env {name}"));
+        let origins = context.start.call.as_ref().map(|call| &call.state.origins);
+        let origin = |name: &str| origins.and_then(|origins| origins.get(name)).cloned();
+        for (name, value) in &config.environment {
+            let origin = origin(name);
+            let is_of_image = context.config.is_some_and(|config| config.environment.contains_key(name));
+            // Container runtimes set these two themselves.
+            let is_of_runtime = !is_of_image && matches!(name.as_str(), "HOME" | "PATH");
+            if origin.is_none() && (given(name) || is_of_runtime) {
+                continue;
+            }
+            let place = if is_of_image { format!("Env {name}") } else { "Entrypoint and Cmd".to_owned() };
+            self.scripts.extend(origin.clone());
+            let site = origin.unwrap_or(Site::Config(place));
             self.all.push(Setting { name: name.clone(), value: Some(value.clone()), site });
         }
     }
@@ -91,6 +113,10 @@ impl Settings {
             Fact::Seen { value, at } => {
                 for given in read(&String::from_utf8_lossy(value)) {
                     let site = at.first().map(|site| in_line(site, given.line));
+                    let is_known = |set: &Setting| set.name == given.name && Some(&set.site) == site.as_ref();
+                    if self.all.iter().any(is_known) {
+                        continue;
+                    }
                     self.all.extend(site.map(|site| Setting { name: given.name, value: given.value, site }));
                 }
             }

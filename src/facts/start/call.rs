@@ -1,12 +1,11 @@
-//! The call of Python that a command makes: the interpreter that it names, else the first one in `PATH`.
+//! A call of Python.
 
-use crate::model::{ImageConfig, ImagePath};
-use crate::rootfs::RootFs;
+use crate::model::ImagePath;
 
 use super::ProcessState;
 
 /// A call of a Python interpreter.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::facts) struct PythonCall {
     /// The path by which the interpreter is called; links are not followed.
     pub(in crate::facts) program: ImagePath,
@@ -58,50 +57,4 @@ impl PythonCall {
     pub(in crate::facts) fn of(&self, program: ImagePath) -> Self {
         Self { program, ..self.clone() }
     }
-}
-
-/// The call that the image makes: of the interpreter that the entrypoint or the command name or reach by `conda run`,
-/// else of `python`, else of `python3`.
-pub(super) fn choose(rootfs: &RootFs, state: &ProcessState, config: Option<&ImageConfig>) -> Option<PythonCall> {
-    let words: Vec<&str> =
-        config.iter().flat_map(|config| config.entrypoint.iter().chain(&config.command)).map(String::as_str).collect();
-    let find = |command: &str| find(rootfs, state, command);
-    let named = words.iter().find_map(|word| is_python(word).then(|| find(word)).flatten());
-    let program = of_conda(rootfs, state, &words).or(named).or_else(|| find("python")).or_else(|| find("python3"))?;
-    Some(PythonCall::plain(program, state.clone()))
-}
-
-/// The file that a command leads to. Python 2 is excluded because no current torch runs on it.
-fn find(rootfs: &RootFs, state: &ProcessState, command: &str) -> Option<ImagePath> {
-    state.find(command, |path| rootfs.open(path).is_ok_and(|(real, _)| !real.file_name().starts_with(b"python2")))
-}
-
-fn is_python(word: &str) -> bool {
-    let name = word.rsplit('/').next().unwrap_or_default();
-    let version = name.strip_prefix("python");
-    version.is_some_and(|version| version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
-}
-
-/// The interpreter of the environment in `conda run -n NAME …` or `conda run -p DIRECTORY …`.
-fn of_conda(rootfs: &RootFs, state: &ProcessState, words: &[&str]) -> Option<ImagePath> {
-    let (command, rest) = words.split_first()?;
-    let is_conda = matches!(command.rsplit('/').next(), Some("conda" | "mamba" | "micromamba"));
-    if !is_conda || rest.first() != Some(&"run") {
-        return None;
-    }
-    let option = |short: &str, long: &str| {
-        let at = rest.iter().position(|word| *word == short || *word == long)?;
-        rest.get(at + 1).copied()
-    };
-    let prefix = match (option("-p", "--prefix"), option("-n", "--name")) {
-        (Some(folder), _) => ImagePath::from(folder),
-        (None, name) => {
-            let conda = rootfs.open(&find(rootfs, state, command)?).ok()?.0.parent().parent();
-            match name {
-                None | Some("base") => conda,
-                Some(name) => conda.join(b"envs").join(name.as_bytes()),
-            }
-        }
-    };
-    Some(prefix.join(b"bin/python")).filter(|path| rootfs.open(path).is_ok())
 }

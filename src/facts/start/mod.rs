@@ -1,19 +1,188 @@
 //! The process that the image starts: its Python, and the user, the working directory and the variables that it gets.
+//!
+//! The command is followed from program to program and through the text of scripts, without running anything. What
+//! cannot be followed is unknown, and a user can state it: [`crate::model::StartChoice`].
 
+mod arguments;
 mod call;
+mod interpreter;
+mod produce;
+mod runner;
 mod state;
 mod user;
+mod wrappers;
 
 #[cfg(test)]
 pub(super) use call::PythonFlags;
 pub(super) use call::{PythonCall, PythonTarget};
+pub(super) use produce::PRODUCER;
 pub(super) use state::ProcessState;
 pub(super) use user::ContainerUser;
 
-use crate::model::ImageConfig;
+use crate::model::{Gap, ImageConfig, ImagePath};
 use crate::rootfs::RootFs;
+use crate::shell::{Field, ShellState};
+
+use runner::{Runner, SETTLE, Start, Started};
+
+/// Programs that do nothing of interest: an image that starts one waits for a command of its user.
+const IDLE: &[&str] =
+    &["sleep", "tail", "true", "cat", "echo", "sshd", "pause", "nvidia-smi", "ls", "date", "tini", "yes"];
+
+/// What an image starts.
+#[derive(Debug)]
+pub(super) struct ImageStart {
+    /// The call of Python, if the image has one. If it is unknown, so are its variables.
+    pub(super) call: Option<PythonCall>,
+    /// The command that was followed; `None` if there is none.
+    pub(super) command: Option<String>,
+    /// The user, as stated by the configuration or for this check.
+    pub(super) user: Result<ContainerUser, Gap>,
+    /// What was assumed, one sentence each.
+    pub(super) assumed: Vec<String>,
+    /// Why the process is unknown.
+    pub(super) gap: Option<Gap>,
+    /// What an engine says of a command that it cannot execute.
+    pub(super) refusal: Option<String>,
+    /// The configuration as the process has it.
+    pub(super) config: Option<ImageConfig>,
+}
+
+impl ImageStart {
+    /// Follows the image's command.
+    pub(super) fn of(rootfs: &RootFs, config: Option<&ImageConfig>) -> Self {
+        let initial = ProcessState::initial(rootfs, config);
+        let words = words(config);
+        let mut runner = Runner::new(rootfs, initial.user.clone());
+        let shell = initial.shell();
+        let fields: Vec<Field> = words.iter().cloned().map(Ok).collect();
+        let place = if config.is_some_and(|config| config.start.command.is_some()) {
+            "--command"
+        } else {
+            "the image's command"
+        };
+        let start = Start { words: &fields, has_input: false, place: place.to_owned() };
+        let outcome = runner.start(&start, &shell);
+        let refusal = refusal(&runner, &words, &shell);
+        let started = outcome.map(|mark| mark.and_then(|mark| runner.started.get(mark.index).cloned()));
+        let mut image = Self {
+            call: None,
+            command: (!words.is_empty()).then(|| words.join(" ")),
+            user: initial.user.clone(),
+            assumed: Vec::new(),
+            gap: None,
+            refusal,
+            config: None,
+        };
+        image.settle(rootfs, config, &initial, started);
+        let state = image.call.as_ref().map(|call| &call.state);
+        image.config = config.map(|config| state.map_or_else(|| config.clone(), |state| state.applied_to(config)));
+        image
+    }
+
+    fn settle(
+        &mut self,
+        rootfs: &RootFs,
+        config: Option<&ImageConfig>,
+        initial: &ProcessState,
+        started: Result<Option<Started>, Gap>,
+    ) {
+        let chosen = config.and_then(|config| config.start.python.as_deref());
+        let is_idle = |path: &ImagePath| IDLE.iter().any(|name| path.file_name() == name.as_bytes());
+        let is_program = matches!(started, Ok(Some(Started::Program(..))));
+        let (state, gap, why) = match started {
+            Ok(Some(Started::Python(call))) => {
+                self.call = Some(match chosen {
+                    Some(path) => call.of(call.state.directory.join(path.as_bytes())),
+                    None => *call,
+                });
+                return;
+            }
+            Ok(Some(Started::Shell(state))) => (*state, None, "the image starts a shell".to_owned()),
+            Ok(Some(Started::Program(path, state))) if is_idle(&path) => {
+                (*state, None, format!("the image starts {path}"))
+            }
+            Ok(Some(Started::Program(path, state))) => {
+                let why = format!("the image starts {path}, a compiled program, which may start any Python");
+                (*state, Some(Gap::new(why).settled_by(SETTLE)), String::new())
+            }
+            Ok(None) => (initial.clone(), None, self.why_nothing(config)),
+            Err(gap) => (initial.clone(), Some(gap), String::new()),
+        };
+        if let Some(path) = chosen {
+            let program = state.directory.join(path.as_bytes());
+            self.assumed
+                .extend(gap.map(|gap| format!("the variables and the working directory are the image's: {}", gap.why)));
+            self.call = Some(PythonCall::plain(program, state));
+            return;
+        }
+        let python = find(rootfs, &state, "python").or_else(|| find(rootfs, &state, "python3"));
+        let Some(python) = python else {
+            self.gap = gap.filter(|_| !is_program);
+            return;
+        };
+        let state = match &gap {
+            Some(gap) => state.unknown(gap),
+            None => {
+                self.assumed.push(format!("the job runs {python}, the first Python in PATH: {why}"));
+                state
+            }
+        };
+        self.gap = gap;
+        self.call = Some(PythonCall::plain(python, state));
+    }
+
+    fn why_nothing(&self, config: Option<&ImageConfig>) -> String {
+        match config {
+            None => "a root file system has no command".to_owned(),
+            Some(config) => match (&config.unknown.command, &self.command) {
+                (Some(gap), _) => gap.why.clone(),
+                (None, None) => "the image has no command".to_owned(),
+                (None, Some(_)) => "the image's command starts no Python".to_owned(),
+            },
+        }
+    }
+}
+
+/// The words of the command.
+fn words(config: Option<&ImageConfig>) -> Vec<String> {
+    let Some(config) = config else { return Vec::new() };
+    match &config.start.command {
+        Some(command) => vec!["/bin/sh".to_owned(), "-c".to_owned(), command.clone()],
+        None => config.entrypoint.iter().chain(&config.command).cloned().collect(),
+    }
+}
+
+/// The file of a Python in `PATH`. Python 2 is excluded because no current torch runs on it.
+fn find(rootfs: &RootFs, state: &ProcessState, command: &str) -> Option<ImagePath> {
+    state.find(command, |path| rootfs.open(path).is_ok_and(|(real, _)| !real.file_name().starts_with(b"python2")))
+}
+
+/// What runc says of a command that it cannot execute (`os/exec`; runc, `libcontainer/standard_init_linux.go`).
+fn refusal(runner: &Runner<'_>, words: &[String], shell: &ShellState) -> Option<String> {
+    let first = words.first()?;
+    if !matches!(runner.locate(first, shell), Ok(None)) {
+        return None;
+    }
+    if !first.contains('/') {
+        return Some(format!("exec: \"{first}\": executable file not found in $PATH"));
+    }
+    let path = ImagePath::from(shell.directory.as_deref().ok()?).join(first.as_bytes());
+    let why = if runner.rootfs.is_directory(&path) {
+        "is a directory"
+    } else if runner.rootfs.exists(&path) {
+        "permission denied"
+    } else {
+        return Some(format!("exec: \"{first}\": stat {first}: no such file or directory"));
+    };
+    Some(format!("exec: \"{first}\": {why}"))
+}
 
 /// The call of Python that the image's command makes, if the image has a Python.
+#[cfg(test)]
 pub(super) fn python(rootfs: &RootFs, config: Option<&ImageConfig>) -> Option<PythonCall> {
-    call::choose(rootfs, &ProcessState::initial(rootfs, config), config)
+    ImageStart::of(rootfs, config).call
 }
+
+#[cfg(test)]
+mod tests;

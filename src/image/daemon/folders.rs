@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use bollard::models::ImageInspect;
 
 use crate::image::source::SourceError;
-use crate::model::{Digest, ImageConfig, Platform, UnknownConfig, printable};
+use crate::model::{Digest, ImageConfig, Platform, StartChoice, UnknownConfig, printable};
 
 use super::Engine;
 
@@ -70,6 +70,7 @@ fn folders_of(image: ImageInspect, id: Digest) -> Result<EngineFolders, String> 
         user: said.user.unwrap_or_default(),
         working_directory: said.working_dir.unwrap_or_default(),
         labels: said.labels.into_iter().flatten().collect(),
+        start: StartChoice::default(),
         unknown: UnknownConfig::default(),
     };
     Ok(EngineFolders { id, layers: paths.into_iter().zip(diff_ids).collect(), config })

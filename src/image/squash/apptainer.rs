@@ -3,26 +3,25 @@
 use std::collections::BTreeMap;
 
 use crate::model::{Gap, ImageConfig};
+use crate::shell::{Word, commands};
 
 use super::ImageFiles;
 use super::script::ShellVariables;
-use super::words::{ShellText, lines};
 
 /// `PATH` before an image's own scripts run (apptainer, `internal/pkg/util/env`).
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The configuration of an image.
 pub(super) fn config(files: &ImageFiles<'_>) -> ImageConfig {
-    let mut variables = ShellVariables::default();
-    variables.set("PATH", PATH);
+    let mut variables = ShellVariables::new(&[("PATH", PATH)]);
     for (path, text) in files.texts_in(".singularity.d/env", ".sh") {
         match text {
-            Ok(text) => variables.run(&path.to_string(), &text),
-            Err(gap) => _ = variables.gap.get_or_insert(gap),
+            Ok(text) => variables.run(files, &path.to_string(), &text),
+            Err(gap) => variables.lose(&gap),
         }
     }
     let mut config = ImageConfig { labels: labels(files), ..ImageConfig::default() };
-    config.unknown.environment = variables.gap.take();
+    config.unknown.environment = variables.gap().cloned();
     config.unknown.user = Some(
         Gap::new("Apptainer runs a container as the host's user, in the folder where it is called")
             .settled_by("check the image that it was made of"),
@@ -48,11 +47,11 @@ pub(super) fn config(files: &ImageFiles<'_>) -> ImageConfig {
 
 /// The entrypoint and the command that a run script keeps of an OCI image: texts of quoted words.
 fn start(script: &str) -> Option<(Vec<String>, Vec<String>)> {
-    let script = lines(script);
+    let script: Vec<_> = commands(script, 1).filter(|command| !command.words.is_empty()).collect();
     let words = |name: &str| -> Option<Vec<String>> {
         let mut values = script.iter().take(2).filter_map(|line| line.words.first()?.assignment());
         let value = values.find(|(found, _)| *found == name)?.1.plain()?;
-        lines(&value).iter().flat_map(|line| &line.words).map(ShellText::plain).collect()
+        commands(&value, 1).flat_map(|command| command.words).map(|word| Word::plain(&word)).collect()
     };
     Some((words("OCI_ENTRYPOINT")?, words("OCI_CMD")?))
 }

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::model::{Gap, ImageConfig, UnknownConfig};
+use crate::shell::{Piece, Word, commands, name_length};
 
 use super::ImageFiles;
-use super::words::{Piece, ShellText, lines, name_length};
 
 /// The configuration of an image; `None` if enroot did not make it.
 pub(super) fn config(files: &ImageFiles<'_>) -> Option<ImageConfig> {
@@ -32,19 +32,23 @@ pub(super) fn config(files: &ImageFiles<'_>) -> Option<ImageConfig> {
 /// The entrypoint and the command of a script that enroot made of an OCI image: it executes the first with the user's
 /// arguments, or both.
 fn start(script: &str) -> Option<(Vec<String>, Vec<String>)> {
-    let lines = lines(script);
-    let executed = lines.iter().filter(|line| is(line.words.first(), "exec")).map(|line| &line.words);
+    let commands: Vec<_> = commands(script, 1).collect();
+    let executed = commands.iter().filter(|line| is(line.words.first(), "exec")).map(|line| &line.words);
     let [given, default] = executed.collect::<Vec<_>>().try_into().ok()?;
     let (arguments, entrypoint) = given.split_last()?;
-    let is_arguments = arguments.pieces.contains(&Piece::Computed);
-    let command = default.strip_prefix(entrypoint).filter(|_| is_arguments)?;
-    let texts = |words: &[ShellText]| words.iter().map(ShellText::plain).collect::<Option<Vec<_>>>();
+    let is_arguments = arguments
+        .pieces
+        .iter()
+        .any(|piece| matches!(piece, Piece::Parameter { parameter, .. } if parameter.name == "@"));
+    let texts = |words: &[Word]| words.iter().map(Word::plain).collect::<Option<Vec<_>>>();
+    let (entrypoint, default) = (texts(entrypoint)?, texts(default)?);
+    let command = default.strip_prefix(entrypoint.as_slice()).filter(|_| is_arguments)?.to_vec();
     // The first word is `exec`.
-    Some((texts(entrypoint.get(1..)?)?, texts(command)?))
+    Some((entrypoint.get(1..)?.to_vec(), command))
 }
 
-fn is(word: Option<&ShellText>, text: &str) -> bool {
-    word.and_then(ShellText::plain).as_deref() == Some(text)
+fn is(word: Option<&Word>, text: &str) -> bool {
+    word.and_then(Word::plain).as_deref() == Some(text)
 }
 
 fn variables(text: &str, environment: &mut BTreeMap<String, String>, unknown: &mut UnknownConfig) {

@@ -8,7 +8,6 @@ mod enroot;
 mod script;
 pub(super) mod sif;
 pub(super) mod sqsh;
-mod words;
 
 use std::fs::File;
 use std::ops::Range;
@@ -132,6 +131,7 @@ impl Medium for SquashImage {
 }
 
 /// The files of an image that were read whole.
+#[derive(Debug)]
 struct ImageFiles<'a> {
     scan: &'a LayerScan,
 }

@@ -12,6 +12,7 @@ mod nccl;
 mod order;
 mod overlay;
 mod partial;
+mod script;
 mod sections;
 mod spool;
 mod squashfs;

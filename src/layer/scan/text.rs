@@ -3,10 +3,11 @@
 use crate::model::{BoundsError, Found, Gap, ImagePath, OverLimit};
 
 use super::extract::{Collect, Extractor};
+use super::script;
 
 pub(super) const EXTRACTOR: Extractor = Extractor {
     name: "text",
-    wants: |entry, _| is_wanted(&entry.path),
+    wants: |entry, head| is_wanted(&entry.path) || script::is_kept(entry, head),
     start: |entry, limits| {
         Box::new(TextCollector {
             path: entry.path.clone(),

@@ -32,9 +32,10 @@ pub(super) fn summary(facts: &Facts, page: &mut Page<'_>) -> io::Result<()> {
 
 /// The rows of [`summary`]: name and text. A row with an empty name continues the one before it.
 pub(in crate::report) fn rows(facts: &Facts) -> Vec<(&'static str, String)> {
+    let mut rows: Vec<_> = start(facts).into_iter().map(|text| ("start", text)).collect();
     // A subject that does not import torch has no row about it.
     let subject = facts.get(key::SUBJECT_NAME).value();
-    let mut rows = vec![subject.map_or_else(|| ("torch", torch(facts)), |name| ("subject", name.clone()))];
+    rows.push(subject.map_or_else(|| ("torch", torch(facts)), |name| ("subject", name.clone())));
     rows.extend(nccl(facts));
     rows.push(match subject {
         None => ("linkage", linkage(facts)),
@@ -75,6 +76,25 @@ fn layers(image: &ImageSummary, verbose: bool) -> String {
     let cached = image.layers.iter().filter(|layer| layer.cached).count();
     let cached = if verbose && cached > 0 { format!(", {cached} cached") } else { String::new() };
     format!("{}, {stored}{unpacked}{cached}", image.layers.len())
+}
+
+/// The Python that the image starts, its user, and what was assumed; `None` without a Python.
+fn start(facts: &Facts) -> Option<String> {
+    let user = match facts.get(key::START_USER) {
+        Fact::Seen { value, .. } => format!(" as user {value}"),
+        Fact::Absent | Fact::Unknown(_) => String::new(),
+    };
+    let python = match facts.get(key::START_PYTHON) {
+        Fact::Absent => return None,
+        Fact::Unknown(gap) => return Some(format!("unknown: {gap}")),
+        Fact::Seen { value, .. } => value,
+    };
+    let why = match (facts.get(key::START_ASSUMED), facts.get(key::START_COMMAND)) {
+        (Fact::Seen { value, .. }, _) => format!(", assumed: {}", value.join("; ")),
+        (_, Fact::Seen { value, .. }) => format!(", by {value}"),
+        _ => String::new(),
+    };
+    Some(format!("{python}{user}{why}"))
 }
 
 fn torch(facts: &Facts) -> String {

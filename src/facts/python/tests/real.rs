@@ -121,7 +121,13 @@ impl PathTrial {
         let path = |path: &Path| ImagePath::from(path.to_str().unwrap());
         let user = ContainerUser { id: Some(0), groups: vec![0], home: ImagePath::from("nonexistent") };
         let variables = self.variables.iter().map(|(name, value)| (name.clone(), Ok(value.clone()))).collect();
-        let state = ProcessState { directory: path(&self.directory), user: Ok(user), variables, gap: None };
+        let state = ProcessState {
+            directory: path(&self.directory),
+            user: Ok(user),
+            variables,
+            origins: BTreeMap::new(),
+            gap: None,
+        };
         PythonCall { program: path(&self.program), flags: self.flags, target: self.target.clone(), state }
     }
 }

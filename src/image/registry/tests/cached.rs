@@ -54,6 +54,7 @@ fn read(server: &Server, cache: &Arc<ScanCache>) -> Image {
     let authfile = folder.path().join("auth.json");
     std::fs::write(&authfile, "{}").unwrap();
     let request = Request {
+        start: crate::model::StartChoice::default(),
         in_part: false,
         unverified: false,
         reference: format!("docker://{}/a/b:1", server.host()).parse().unwrap(),

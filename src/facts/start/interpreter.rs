@@ -1,0 +1,140 @@
+//! What the words behind the name of a Python make it run (`python3 --help`), and what launchers of PyTorch make of
+//! theirs: they start the same interpreter again for each GPU.
+
+use crate::model::{Gap, ImagePath};
+use crate::shell::Field;
+
+use super::arguments::{OptionTable, Words};
+use super::call::{PythonFlags, PythonTarget};
+use super::wrappers::{ACCELERATE, DEEPSPEED, TORCHRUN};
+
+/// What an interpreter is called with.
+#[derive(Debug, Default)]
+pub(super) struct PythonArguments {
+    pub(super) flags: PythonFlags,
+    /// What it runs; `None` if another program is started.
+    pub(super) target: PythonTarget,
+    /// The program that a launcher starts in place of Python.
+    pub(super) program: Option<Vec<Field>>,
+}
+
+/// A target as a command names it: a relative script is resolved in `directory`.
+fn script(directory: &Result<String, Gap>, path: &str) -> Result<PythonTarget, Gap> {
+    if path.starts_with('/') {
+        return Ok(PythonTarget::Script(ImagePath::from(path)));
+    }
+    let folder = directory.clone()?;
+    Ok(PythonTarget::Script(ImagePath::from(folder.as_str()).join(path.as_bytes())))
+}
+
+/// Reads the words behind the interpreter.
+pub(super) fn arguments(words: &[Field], directory: &Result<String, Gap>) -> Result<PythonArguments, Gap> {
+    let mut words = Words::new(words);
+    let mut flags = PythonFlags::default();
+    let done = |flags, target| Ok(PythonArguments { flags, target, program: None });
+    while let Some(word) = words.next() {
+        let word = word?;
+        if word == "-" {
+            return done(flags, code(directory)?);
+        }
+        if let Some(long) = word.strip_prefix("--") {
+            if long == "check-hash-based-pycs" {
+                words.next();
+            }
+            continue;
+        }
+        let Some(letters) = word.strip_prefix('-') else {
+            return done(flags, script(directory, word)?);
+        };
+        for (at, letter) in letters.char_indices() {
+            let attached = letters.get(at + letter.len_utf8()..).unwrap_or_default();
+            match letter {
+                'I' => flags.isolated = true,
+                'E' => flags.ignores_environment = true,
+                's' => flags.no_user_site = true,
+                'S' => flags.no_site = true,
+                'P' => flags.safe_path = true,
+                'c' => return done(flags, code(directory)?),
+                'm' => {
+                    let module =
+                        if attached.is_empty() { words.next().transpose()?.unwrap_or_default() } else { attached };
+                    directory.clone()?;
+                    return module_target(module, words.rest(), directory, flags);
+                }
+                'W' | 'X' => {
+                    if attached.is_empty() {
+                        words.next();
+                    }
+                    break;
+                }
+                _ => {}
+            }
+        }
+    }
+    done(flags, code(directory)?)
+}
+
+/// `-c`, standard input and the prompt import from the working directory.
+fn code(directory: &Result<String, Gap>) -> Result<PythonTarget, Gap> {
+    directory.clone().map(|_| PythonTarget::Code)
+}
+
+fn module_target(
+    module: &str,
+    words: &[Field],
+    directory: &Result<String, Gap>,
+    flags: PythonFlags,
+) -> Result<PythonArguments, Gap> {
+    let launcher = match module {
+        "torch.distributed.run" | "torch.distributed.launch" | "torch.distributed.elastic.multiprocessing" => {
+            "torchrun"
+        }
+        "accelerate.commands.launch" => "accelerate-launch",
+        "deepspeed.launcher.runner" => "deepspeed",
+        _ => return Ok(PythonArguments { flags, target: PythonTarget::Module(module.to_owned()), program: None }),
+    };
+    launched(launcher, words, directory).unwrap_or_else(|| {
+        Ok(PythonArguments { flags, target: PythonTarget::Module(module.to_owned()), program: None })
+    })
+}
+
+/// What the workers of a launcher run; `None` for any other program. Workers do not inherit the options of the
+/// launcher's own interpreter.
+pub(super) fn launched(
+    name: &str,
+    words: &[Field],
+    directory: &Result<String, Gap>,
+) -> Option<Result<PythonArguments, Gap>> {
+    let mut words = Words::new(words);
+    let table: &OptionTable = match name {
+        "torchrun" => &TORCHRUN,
+        "accelerate" if words.peek() == Some("launch") => {
+            words.next();
+            &ACCELERATE
+        }
+        "accelerate-launch" => &ACCELERATE,
+        "deepspeed" => &DEEPSPEED,
+        _ => return None,
+    };
+    Some(worker(&mut words, table, directory))
+}
+
+fn worker(words: &mut Words<'_>, table: &OptionTable, directory: &Result<String, Gap>) -> Result<PythonArguments, Gap> {
+    let (mut is_module, mut is_program) = (false, false);
+    while let Some(option) = words.option(table)? {
+        is_module |= matches!(option.name, "-m" | "--module");
+        is_program |= matches!(option.name, "--no-python" | "--no_python");
+    }
+    if is_program {
+        return Ok(PythonArguments { program: Some(words.rest().to_vec()), ..PythonArguments::default() });
+    }
+    let target = match words.next().transpose()? {
+        None => code(directory)?,
+        Some(module) if is_module => {
+            directory.clone()?;
+            PythonTarget::Module(module.to_owned())
+        }
+        Some(path) => script(directory, path)?,
+    };
+    Ok(PythonArguments { target, ..PythonArguments::default() })
+}

@@ -1,0 +1,113 @@
+//! Patterns of `case`, `[[ = ]]`, `${NAME%PATTERN}` and path names (POSIX, "Pattern Matching Notation"; bash's
+//! `@(a|b)`).
+
+/// Number of comparisons after which a match is given up.
+const STEPS: usize = 100_000;
+
+/// A pattern: characters, each with whether it is quoted and so stands for itself.
+pub(super) type Pattern = [(char, bool)];
+
+/// True if a pattern has an unquoted character that can match others.
+pub(super) fn is_magic(pattern: &Pattern) -> bool {
+    let has = |wanted: char| pattern.iter().position(|&(c, is_quoted)| !is_quoted && c == wanted);
+    // A bracket that nothing closes stands for itself, such as the command `[`.
+    let has_set = has('[').is_some_and(|open| pattern.iter().skip(open).any(|&(c, _)| c == ']'));
+    has('*').is_some()
+        || has('?').is_some()
+        || has_set
+        || pattern.windows(2).any(|pair| matches!(pair, [('@' | '+' | '!', false), ('(', false)]))
+}
+
+/// True if the whole text matches; `None` for a pattern that is not understood.
+pub(super) fn matches(pattern: &Pattern, text: &str) -> Option<bool> {
+    let text: Vec<char> = text.chars().collect();
+    let mut steps = STEPS;
+    whole(pattern, &text, &mut steps)
+}
+
+fn whole(pattern: &Pattern, text: &[char], steps: &mut usize) -> Option<bool> {
+    *steps = steps.checked_sub(1)?;
+    let Some((&(c, is_quoted), rest)) = pattern.split_first() else { return Some(text.is_empty()) };
+    if !is_quoted && rest.first() == Some(&('(', false)) && "@?*+!".contains(c) {
+        return group(c, rest, text, steps);
+    }
+    match c {
+        '*' if !is_quoted => {
+            for taken in 0..=text.len() {
+                if whole(rest, text.get(taken..)?, steps)? {
+                    return Some(true);
+                }
+            }
+            Some(false)
+        }
+        '[' if !is_quoted => {
+            let Some((set, after)) = bracket(rest) else { return literal('[', rest, text, steps) };
+            let Some((&first, tail)) = text.split_first() else { return Some(false) };
+            if in_set(set, first)? { whole(after, tail, steps) } else { Some(false) }
+        }
+        '?' if !is_quoted => text.split_first().map_or(Some(false), |(_, tail)| whole(rest, tail, steps)),
+        _ => literal(c, rest, text, steps),
+    }
+}
+
+fn literal(c: char, rest: &Pattern, text: &[char], steps: &mut usize) -> Option<bool> {
+    match text.split_first() {
+        Some((&first, tail)) if first == c => whole(rest, tail, steps),
+        _ => Some(false),
+    }
+}
+
+/// `@(a|b)` and `?(a|b)`; the others are not understood.
+fn group(sign: char, rest: &Pattern, text: &[char], steps: &mut usize) -> Option<bool> {
+    let close = rest.iter().position(|&(c, is_quoted)| c == ')' && !is_quoted)?;
+    let (inner, after) = (rest.get(1..close)?, rest.get(close + 1..)?);
+    if !matches!(sign, '@' | '?') || inner.iter().any(|&(c, is_quoted)| c == '(' && !is_quoted) {
+        return None;
+    }
+    let empty: &Pattern = &[];
+    let alternatives = inner.split(|&(c, is_quoted)| c == '|' && !is_quoted);
+    for alternative in alternatives.chain((sign == '?').then_some(empty)) {
+        if whole(&[alternative, after].concat(), text, steps)? {
+            return Some(true);
+        }
+    }
+    Some(false)
+}
+
+/// The content of a bracket expression, and what follows it.
+fn bracket(rest: &Pattern) -> Option<(&Pattern, &Pattern)> {
+    let negation = usize::from(matches!(rest.first(), Some(('!' | '^', false))));
+    let from = negation + 1;
+    let close = rest.get(from..)?.iter().position(|&(c, is_quoted)| c == ']' && !is_quoted)? + from;
+    Some((rest.get(..close)?, rest.get(close + 1..)?))
+}
+
+fn in_set(set: &Pattern, c: char) -> Option<bool> {
+    let (is_negated, set) = match set.split_first() {
+        Some((('!' | '^', false), rest)) => (true, rest),
+        _ => (false, set),
+    };
+    // Classes such as `[:alpha:]` depend on the locale.
+    if set.windows(2).any(|pair| matches!(pair, [('[', false), (':' | '.' | '=', false)])) {
+        return None;
+    }
+    let mut at = 0;
+    let mut found = false;
+    while let Some(&(first, _)) = set.get(at) {
+        match (set.get(at + 1), set.get(at + 2)) {
+            (Some(('-', false)), Some(&(last, _))) => {
+                // Ranges of letters depend on the locale.
+                if !(first.is_ascii_digit() && last.is_ascii_digit()) {
+                    return None;
+                }
+                found |= (first..=last).contains(&c);
+                at += 3;
+            }
+            _ => {
+                found |= first == c;
+                at += 1;
+            }
+        }
+    }
+    Some(found != is_negated)
+}

@@ -1,0 +1,228 @@
+//! What is known of a shell while it runs a script.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use crate::model::Gap;
+
+use super::syntax::Redirected;
+
+/// Length of a value in bytes from which on it is unknown.
+const LONGEST: usize = 1 << 16;
+
+/// The program that reads a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ShellKind {
+    Bash,
+    /// dash, busybox and others without bash's extensions.
+    Posix,
+}
+
+/// The value of a variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ShellValue {
+    Text(String),
+    /// An array of bash.
+    List(Vec<String>),
+}
+
+/// A variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ShellVariable {
+    /// Its value, `None` if it is not set, or why that is unknown.
+    pub(crate) value: Result<Option<ShellValue>, Gap>,
+    pub(crate) is_exported: bool,
+    /// File and line that set it; `None` for an inherited variable.
+    pub(crate) at: Option<(Rc<str>, usize)>,
+}
+
+/// A word of a command after its expansion.
+pub(crate) type Field = Result<String, UnknownField>;
+
+/// A word whose end is unknown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UnknownField {
+    /// The known beginning.
+    pub(crate) prefix: String,
+    pub(crate) gap: Gap,
+}
+
+/// The words as arguments. An unknown word may be none or several, so that not even their number is known.
+pub(super) fn counted(fields: &[Field]) -> Result<Vec<Field>, Gap> {
+    match fields.iter().find_map(|field| field.as_ref().err()) {
+        Some(unknown) => Err(unknown.gap.clone()),
+        None => Ok(fields.to_vec()),
+    }
+}
+
+/// A program that was started, by its number in the caller's list; of several, the one of the highest rank counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct StartMark {
+    pub(crate) rank: u8,
+    pub(crate) index: usize,
+}
+
+/// Variables, arguments, functions and options of a shell.
+#[derive(Clone, Debug)]
+pub(crate) struct ShellState {
+    pub(crate) kind: ShellKind,
+    pub(crate) variables: BTreeMap<String, ShellVariable>,
+    /// Why any other variable may be set.
+    pub(crate) gap: Option<Gap>,
+    /// `$0`.
+    pub(crate) name: String,
+    pub(crate) arguments: Result<Vec<Field>, Gap>,
+    /// The absolute path of the working directory.
+    pub(crate) directory: Result<String, Gap>,
+    /// The program that counts among those that were started.
+    pub(crate) started: Result<Option<StartMark>, Gap>,
+    /// Functions by name; `None` for one whose body is unknown.
+    pub(super) functions: BTreeMap<String, Option<Rc<Redirected>>>,
+    /// The exit status of the last command.
+    pub(super) status: Option<u8>,
+    pub(super) options: ShellOptions,
+    /// Words of programs that may have changed files, and targets of redirections.
+    pub(super) touched: Vec<String>,
+    /// What was printed, in a command substitution.
+    pub(super) output: Option<Result<String, Gap>>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ShellOptions {
+    /// `set -e`.
+    pub(super) exits_on_error: bool,
+    /// `set -u`.
+    pub(super) refuses_unset: bool,
+    /// `set -a`.
+    pub(super) exports_all: bool,
+    /// `shopt -s nullglob`.
+    pub(super) drops_unmatched: bool,
+    /// `set -f`.
+    pub(super) expands_no_paths: bool,
+}
+
+impl ShellState {
+    /// A shell without variables and arguments.
+    pub(crate) fn new(kind: ShellKind, name: &str) -> Self {
+        Self {
+            kind,
+            variables: BTreeMap::new(),
+            gap: None,
+            name: name.to_owned(),
+            arguments: Ok(Vec::new()),
+            directory: Ok("/".to_owned()),
+            started: Ok(None),
+            functions: BTreeMap::new(),
+            status: Some(0),
+            options: ShellOptions::default(),
+            touched: Vec::new(),
+            output: None,
+        }
+    }
+
+    /// A shell that a program of this state starts: it inherits the exported variables and the working directory.
+    pub(crate) fn child(&self, kind: ShellKind, name: &str) -> Self {
+        let exported = self.variables.iter().filter(|(_, variable)| variable.is_exported);
+        Self {
+            variables: exported.map(|(name, variable)| (name.clone(), variable.clone())).collect(),
+            gap: self.gap.clone(),
+            directory: self.directory.clone(),
+            touched: self.touched.clone(),
+            ..Self::new(kind, name)
+        }
+    }
+
+    /// The value of a variable; `None` if it is not set.
+    pub(crate) fn variable(&self, name: &str) -> Result<Option<&ShellValue>, &Gap> {
+        match (self.variables.get(name), &self.gap) {
+            (Some(variable), _) => variable.value.as_ref().map(Option::as_ref),
+            (None, Some(gap)) => Err(gap),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// The value of a variable as `$NAME` gives it; empty if it is not set.
+    pub(crate) fn text(&self, name: &str) -> Result<String, Gap> {
+        match self.variable(name) {
+            Ok(None) => Ok(String::new()),
+            Ok(Some(ShellValue::Text(text))) => Ok(text.clone()),
+            Ok(Some(ShellValue::List(list))) => Ok(list.first().cloned().unwrap_or_default()),
+            Err(gap) => Err(gap.clone()),
+        }
+    }
+
+    /// Sets an exported variable.
+    pub(crate) fn export(&mut self, name: &str, value: Result<String, Gap>) {
+        let value = value.map(|value| Some(ShellValue::Text(value)));
+        self.variables.insert(name.to_owned(), ShellVariable { value, is_exported: true, at: None });
+    }
+
+    /// Assigns a variable; it stays exported if it was.
+    pub(super) fn assign(&mut self, name: &str, value: Result<ShellValue, Gap>, at: (Rc<str>, usize)) {
+        let length = |value: &ShellValue| match value {
+            ShellValue::Text(text) => text.len(),
+            ShellValue::List(list) => list.iter().map(|text| text.len() + 1).sum(),
+        };
+        let value = match value {
+            Ok(value) if length(&value) > LONGEST => {
+                Err(Gap::new(format!("{}, line {}: {name} has more than {LONGEST} bytes", at.0, at.1)))
+            }
+            other => other.map(Some),
+        };
+        let was_exported = self.variables.get(name).is_some_and(|variable| variable.is_exported);
+        let is_exported = was_exported || self.options.exports_all;
+        self.variables.insert(name.to_owned(), ShellVariable { value, is_exported, at: Some(at) });
+    }
+
+    /// Marks a variable as exported.
+    pub(super) fn mark_exported(&mut self, name: &str) {
+        let value = if let Some(gap) = &self.gap { Err(gap.clone()) } else { Ok(None) };
+        let unset = ShellVariable { value, is_exported: true, at: None };
+        self.variables.entry(name.to_owned()).or_insert(unset).is_exported = true;
+    }
+
+    pub(crate) fn unset(&mut self, name: &str) {
+        // A variable that is known to be unset stays so, although any other may be set.
+        let unset = ShellVariable { value: Ok(None), is_exported: false, at: None };
+        self.variables.insert(name.to_owned(), unset);
+    }
+
+    /// Makes a variable unknown.
+    pub(crate) fn doubt(&mut self, name: &str, gap: &Gap) {
+        let variable = ShellVariable { value: Err(gap.clone()), is_exported: true, at: None };
+        self.variables.insert(name.to_owned(), variable);
+    }
+
+    /// Makes everything unknown that a script can set.
+    pub(crate) fn doubt_all(&mut self, gap: &Gap) {
+        for variable in self.variables.values_mut() {
+            variable.value = Err(gap.clone());
+            variable.is_exported = true;
+        }
+        self.gap.get_or_insert_with(|| gap.clone());
+        self.directory = Err(gap.clone());
+        self.arguments = Err(gap.clone());
+        self.functions.values_mut().for_each(|body| *body = None);
+        self.status = None;
+    }
+
+    /// The variables that a program inherits, by name.
+    pub(crate) fn exported(&self) -> impl Iterator<Item = (&str, &ShellVariable)> {
+        let exported = self.variables.iter().filter(|(_, variable)| {
+            variable.is_exported && !matches!(variable.value, Ok(None | Some(ShellValue::List(_))))
+        });
+        exported.map(|(name, variable)| (name.as_str(), variable))
+    }
+
+    /// Appends to the output of a command substitution.
+    pub(super) fn print(&mut self, text: Result<String, Gap>) {
+        match (&mut self.output, text) {
+            (None | Some(Err(_)), _) => {}
+            (Some(Ok(output)), Ok(text)) => output.push_str(&text),
+            (Some(output), Err(gap)) => *output = Err(gap),
+        }
+        if matches!(&self.output, Some(Ok(output)) if output.len() > LONGEST) {
+            self.output = Some(Err(Gap::new(format!("a command prints more than {LONGEST} bytes"))));
+        }
+    }
+}

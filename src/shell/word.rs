@@ -1,0 +1,112 @@
+//! Words of a command and their pieces.
+
+/// A word before its expansion.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Word {
+    pub(crate) pieces: Vec<Piece>,
+    /// Line where it begins, from 1.
+    pub(crate) line: usize,
+}
+
+/// A part of a word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    Text {
+        text: String,
+        is_quoted: bool,
+    },
+    Parameter {
+        parameter: Parameter,
+        is_quoted: bool,
+    },
+    /// `$(…)` or backquotes: the script whose output replaces it.
+    Command {
+        script: String,
+        line: usize,
+        is_quoted: bool,
+    },
+    /// `(…)` behind `NAME=`: the elements of an array.
+    Array(Vec<Word>),
+    /// Any other expansion, whose value is never computed.
+    Computed,
+}
+
+/// `$NAME` or `${…}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Parameter {
+    pub(crate) name: String,
+    /// `[…]` behind the name.
+    pub(crate) index: Option<String>,
+    pub(crate) form: ParameterForm,
+}
+
+/// What is computed of a parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ParameterForm {
+    Plain,
+    /// `${#NAME}`.
+    Length,
+    /// `${NAME-WORD}`, `${NAME=WORD}`, `${NAME+WORD}`, `${NAME?WORD}`, and with a colon, which treats empty as unset.
+    Conditional {
+        sign: char,
+        has_colon: bool,
+        word: Word,
+    },
+    /// `${NAME#PATTERN}`, `${NAME%PATTERN}`, and doubled, which removes the longest match.
+    Removal {
+        is_suffix: bool,
+        is_longest: bool,
+        pattern: Word,
+    },
+}
+
+impl Word {
+    /// The word, if it has no expansion.
+    pub(crate) fn plain(&self) -> Option<String> {
+        let texts = self.pieces.iter().map(|piece| match piece {
+            Piece::Text { text, .. } => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect()
+    }
+
+    /// The word, if it has neither quotes nor an expansion: only such a word is a reserved one.
+    pub(super) fn bare(&self) -> Option<&str> {
+        match self.pieces.as_slice() {
+            [Piece::Text { text, is_quoted: false }] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Parses `NAME=WORD`.
+    pub(crate) fn assignment(&self) -> Option<(&str, Self)> {
+        self.split_assignment().filter(|(_, is_appended, _)| !is_appended).map(|(name, _, value)| (name, value))
+    }
+
+    /// Parses `NAME=WORD` and `NAME+=WORD`; the second part is true for the latter.
+    pub(super) fn split_assignment(&self) -> Option<(&str, bool, Self)> {
+        let Some((Piece::Text { text, is_quoted: false }, rest)) = self.pieces.split_first() else { return None };
+        let (name, value) = text.split_once('=')?;
+        let (name, is_appended) = name.strip_suffix('+').map_or((name, false), |name| (name, true));
+        if name.is_empty() || name_length(name) != name.len() {
+            return None;
+        }
+        let first = (!value.is_empty()).then(|| Piece::Text { text: value.to_owned(), is_quoted: false });
+        Some((name, is_appended, Self { pieces: first.into_iter().chain(rest.iter().cloned()).collect(), ..*self }))
+    }
+
+    /// Appends a character.
+    pub(super) fn push(&mut self, c: char, quoted: bool) {
+        match self.pieces.last_mut() {
+            Some(Piece::Text { text, is_quoted }) if *is_quoted == quoted => text.push(c),
+            _ => self.pieces.push(Piece::Text { text: c.to_string(), is_quoted: quoted }),
+        }
+    }
+}
+
+/// Length of the variable's name at the beginning of a text, in bytes.
+pub(crate) fn name_length(text: &str) -> usize {
+    let is_digit = text.starts_with(|c: char| c.is_ascii_digit());
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
+    if is_digit { 0 } else { end }
+}
