@@ -172,5 +172,5 @@ fn a_docker_archive_alone_has_no_other_index() {
     let bytes = docker_archive(layout("good").path(), false);
     assert_eq!(judged("-:test:1", &[], Some(&bytes)).unwrap(), ["linux/amd64"]);
     let error = judged("-:@1", &[], Some(&bytes)).unwrap_err();
-    assert!(error.contains("no image ':@1' in standard input; available: test:1"), "{error}");
+    assert!(error.contains("no image ':@1' in standard input; available: 1 image, :@0"), "{error}");
 }

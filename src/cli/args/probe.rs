@@ -61,6 +61,8 @@ pub(in super::super) struct ProbeArgs {
     pub(in crate::cli) clean: bool,
     #[command(flatten)]
     pub(in crate::cli) launch: LaunchArgs,
+    #[command(flatten)]
+    pub(in crate::cli) process: ProcessArgs,
     /// Set an environment variable of the container (repeatable)
     #[arg(short, long, value_name = "NAME=VALUE", help_heading = "Container")]
     pub(in crate::cli) env: Vec<String>,
@@ -104,6 +106,17 @@ pub(in super::super) struct Preflight {
     pub(in crate::cli) judging: Judging,
 }
 
+/// The process in the container.
+#[derive(Clone, Debug, Args)]
+pub(in super::super) struct ProcessArgs {
+    /// Python interpreter in the image [default: python3 on its PATH]
+    #[arg(long, value_name = "PROGRAM", help_heading = "Container")]
+    pub(in crate::cli) python: Option<String>,
+    /// User in the container [default: the image's]
+    #[arg(long, value_name = "USER", help_heading = "Container")]
+    pub(in crate::cli) user: Option<String>,
+}
+
 /// Launch options of the container.
 #[derive(Clone, Debug, Args)]
 pub(in super::super) struct LaunchArgs {
@@ -144,9 +157,6 @@ pub(in super::super) struct LaunchArgs {
     /// Bind mount, as for `docker run` (repeatable) [default: none]
     #[arg(long, value_name = "HOST:CONTAINER[:ro]", help_heading = "Container")]
     pub(in crate::cli) volume: Vec<String>,
-    /// User in the container [default: the image's]
-    #[arg(long, value_name = "USER", help_heading = "Container")]
-    pub(in crate::cli) user: Option<String>,
     /// Capability to keep (repeatable) [default: all are dropped]
     #[arg(long, value_name = "NAME", help_heading = "Container")]
     pub(in crate::cli) cap_add: Vec<String>,
@@ -156,9 +166,6 @@ pub(in super::super) struct LaunchArgs {
     /// Limit on processes and threads; 0 for none
     #[arg(long, value_name = "N", default_value_t = DEFAULT_PIDS, help_heading = "Container")]
     pub(in crate::cli) pids_limit: u32,
-    /// Python interpreter in the image [default: python3 on its PATH]
-    #[arg(long, value_name = "PROGRAM", help_heading = "Container")]
-    pub(in crate::cli) python: Option<String>,
     /// When the engine pulls the image
     #[arg(long, value_name = "WHEN", default_value = "missing", help_heading = "Container")]
     pub(in crate::cli) pull: PullChoice,

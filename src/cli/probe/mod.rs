@@ -13,7 +13,7 @@ use crate::probe::recording::Recording;
 use crate::probe::{Interrupt, ProbeError, Session, in_place, payload};
 use crate::report::{Format, Style};
 
-use super::args::probe::{LaunchArgs, Preflight, ProbeArgs, Steps};
+use super::args::probe::{LaunchArgs, Preflight, ProbeArgs, ProcessArgs, Steps};
 use super::output::Outputs;
 use super::progress::Terminal;
 use super::verbosity::Verbosity;
@@ -39,12 +39,18 @@ pub(super) fn probe(asked: &ProbeArgs, environment: &Environment) -> Result<Exit
         recorded("--from", file)?
     } else if asked.in_place {
         let plan = plan::plan(&asked.steps)?;
-        let python = asked.launch.python.as_deref().unwrap_or("python3");
+        let python = asked.process.python.as_deref().unwrap_or("python3");
         listened(verbosity, &asked.steps, |listener| in_place(python, plan, listener))?
     } else {
         let image = asked.image.as_deref().unwrap_or_default();
-        let run =
-            ImageRun { launch: &asked.launch, env: &asked.env, steps: &asked.steps, verbosity, options: &options };
+        let run = ImageRun {
+            launch: &asked.launch,
+            process: &asked.process,
+            env: &asked.env,
+            steps: &asked.steps,
+            verbosity,
+            options: &options,
+        };
         if asked.launch.dry_run {
             return run.show(image);
         }
@@ -65,6 +71,8 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
         return Err(CliError::Usage(format!("--host, --host-facts: {why}")));
     }
     let env = judged.common.env.clone();
+    let start = &judged.common.start;
+    let process = ProcessArgs { python: start.python.clone(), user: start.user.clone() };
     let plan = super::plan::ImagesPlan::check(judged, environment)?;
     let (owners, expected) = (plan::owners(&judging)?, plan::expected(&judging)?);
     let options = options(environment);
@@ -72,7 +80,7 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
     let mut outputs = Outputs::open(&plan.outputs, plan.dockerfile.as_ref())?;
     // Progress bars and the lines on steps would overwrite each other.
     let verbosity = if plan.verbosity == Verbosity::Bars { Verbosity::Lines } else { plan.verbosity };
-    let run = ImageRun { launch: &launch, env: &env, steps: &steps, verbosity, options: &options };
+    let run = ImageRun { launch: &launch, process: &process, env: &env, steps: &steps, verbosity, options: &options };
     let check = Check::new(&rulebook).fail_on(plan.fail_on).fail_for(owners);
     let terminal = Terminal::new(verbosity);
     let mut exit = ExitStatus::Pass;
@@ -103,6 +111,7 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
 /// Options to run images with.
 struct ImageRun<'a> {
     launch: &'a LaunchArgs,
+    process: &'a ProcessArgs,
     env: &'a [String],
     steps: &'a Steps,
     verbosity: Verbosity,
@@ -128,7 +137,7 @@ impl ImageRun<'_> {
     }
 
     fn open(&self, image: &str) -> Result<Session, CliError> {
-        Ok(Session::open(self.options, plan::container(image, self.launch, self.env)?)?)
+        Ok(Session::open(self.options, plan::container(image, self.launch, self.process, self.env)?)?)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::probe::wire::what_if::WhatIfBody;
 use crate::probe::{ContainerOptions, ProbePlan};
 
 use super::super::CliError;
-use super::super::args::probe::{GpuMode, Isolation, Judging, LaunchArgs, PullChoice, RdmaChoice, Steps};
+use super::super::args::probe::{GpuMode, Isolation, Judging, LaunchArgs, ProcessArgs, PullChoice, RdmaChoice, Steps};
 use super::listener::recorded;
 
 /// Resolves the steps that the program runs.
@@ -122,9 +122,14 @@ const fn pull(pull: PullChoice) -> engine::PullPolicy {
 }
 
 /// Resolves the launch options of a container.
-pub(super) fn container(image: &str, launch: &LaunchArgs, env: &[String]) -> Result<ContainerOptions, CliError> {
+pub(super) fn container(
+    image: &str,
+    launch: &LaunchArgs,
+    process: &ProcessArgs,
+    env: &[String],
+) -> Result<ContainerOptions, CliError> {
     let mut options = ContainerOptions::new(image_name(image)?);
-    if let Some(python) = &launch.python {
+    if let Some(python) = &process.python {
         options.python.clone_from(python);
     }
     options.gpus = launch.gpus.clone();
@@ -143,7 +148,7 @@ pub(super) fn container(image: &str, launch: &LaunchArgs, env: &[String]) -> Res
     options.devices.clone_from(&launch.device);
     options.volumes.clone_from(&launch.volume);
     options.env = env.iter().map(|text| variable(text)).collect::<Result<_, _>>()?;
-    options.user.clone_from(&launch.user);
+    options.user.clone_from(&process.user);
     options.capabilities.clone_from(&launch.cap_add);
     options.memory = launch.memory;
     options.pids = launch.pids_limit;

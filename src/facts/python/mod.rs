@@ -133,10 +133,12 @@ impl Python {
         }
         let SitePath { mut entries, packages, hooks, opaque, finders, gap, unreadable_mark, .. } = path;
         self.unreadable_mark = unreadable_mark;
+        let mut own = None;
         let program = match first::first(files, &call, options) {
             FirstEntry::None => None,
             FirstEntry::Folder(folder) => {
-                entries.insert(0, folder);
+                entries.insert(0, folder.clone());
+                own = Some(folder);
                 None
             }
             FirstEntry::Archive(file) => Some(file),
@@ -147,7 +149,8 @@ impl Python {
             }
         }
         let is_standard = |entry: &ImagePath| *entry == start.standard || entry.file_name() == b"lib-dynload";
-        let is_of_packages = |entry: &&ImagePath| packages.contains(entry) || !is_standard(entry);
+        let is_own = |entry: &ImagePath| own.as_ref() == Some(entry);
+        let is_of_packages = |entry: &&ImagePath| packages.contains(entry) || !(is_standard(entry) || is_own(entry));
         self.site_packages = self.path.iter().filter(is_of_packages).cloned().collect();
         self.hooks = hooks;
         self.hooks.dedup();

@@ -138,8 +138,8 @@ impl<'w> SitePath<'w> {
         let base = match self.call.state.known("PYTHONUSERBASE").filter(|base| !base.is_empty()) {
             Some(base) => self.files.absolute(base.as_bytes()),
             None => match self.home() {
-                Ok(home) => self.files.absolute(home.as_bytes()).join(b".local"),
-                Err(gap) => return self.gap = Some(gap),
+                Some(home) => self.files.absolute(home.as_bytes()).join(b".local"),
+                None => return,
             },
         };
         let folder = base.join(format!("lib/{}/site-packages", self.version).as_bytes());
@@ -148,13 +148,14 @@ impl<'w> SitePath<'w> {
         }
     }
 
-    /// The home directory: `HOME`, which container runtimes set from the passwd file.
-    fn home(&self) -> Result<String, Gap> {
+    /// The home directory: `HOME`, which container runtimes set from the passwd file. That of an unknown user is no part of
+    /// the image.
+    fn home(&self) -> Option<String> {
         let state = &self.call.state;
         match state.known("HOME") {
             // An empty one is the root directory in `~/.local`.
-            Some(home) => Ok(if home.is_empty() { "/".to_owned() } else { home.to_owned() }),
-            None => state.user.as_ref().map(|user| user.home.to_string()).map_err(Clone::clone),
+            Some(home) => Some(if home.is_empty() { "/".to_owned() } else { home.to_owned() }),
+            None => state.user.as_ref().ok().map(|user| user.home.to_string()),
         }
     }
 
@@ -214,7 +215,7 @@ impl<'w> SitePath<'w> {
 
     /// Evaluates code in this process.
     fn scoped<T>(&self, folder: &ImagePath, file: Option<&ImagePath>, ask: impl FnOnce(&CodeScope<'_>) -> T) -> T {
-        let home = self.home().ok();
+        let home = self.home();
         let variable = |name: &str| self.call.state.known(name).map(ToOwned::to_owned);
         ask(&CodeScope {
             folder,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::launch::{self, Assignment, Setting};
 use crate::model::{Fact, Gap, ImagePath, Site, Version};
 
-use super::{Context, text};
+use super::{Context, is_shown, text};
 
 pub(super) use number::{CNumber, number, strtoll};
 
@@ -77,7 +77,7 @@ impl Settings {
             );
             return;
         };
-        self.gap = config.unknown.any(|_| true).cloned();
+        self.gap = config.unknown.any(is_shown).cloned();
         let given = |name: &str| context.launch.iter().any(|set| set.name == name && set.value.is_some());
         let origins = context.start.call.as_ref().map(|call| &call.state.origins);
         let origin = |name: &str| origins.and_then(|origins| origins.get(name)).cloned();

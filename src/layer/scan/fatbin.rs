@@ -16,7 +16,6 @@
 //! its first eight bytes and a valid header of its first entry, which do not occur together by chance; its contents are
 //! skipped. The section headers then decide which containers count.
 
-mod names;
 mod outside;
 mod walker;
 
@@ -25,9 +24,9 @@ use std::ops::Range;
 use crate::model::{BoundsError, Found, Gap, GpuCode};
 
 use super::extract::{Collect, Extractor};
+use super::section_names::SectionNames;
 use super::sections::ElfSections;
 
-pub(in crate::layer::scan) use names::SectionNames;
 pub(super) use outside::Outside;
 pub(super) use walker::{Visit, Walker};
 

@@ -13,6 +13,7 @@ mod order;
 mod overlay;
 mod partial;
 mod script;
+mod section_names;
 mod sections;
 mod spool;
 mod squashfs;

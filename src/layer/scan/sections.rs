@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::model::{BoundsError, index, part};
 
-use super::fatbin::SectionNames;
+use super::section_names::SectionNames;
 
 /// Size of an ELF64 header, and of a section header, in bytes.
 const HEADER: usize = 64;

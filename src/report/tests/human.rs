@@ -248,6 +248,9 @@ fn an_inspection_in_full() {
     torch
       installs              absent
       path                  absent
+      shadow                absent
+      not_imported          absent
+      unreadable            absent
       version               2.9.0+cu128
       git_version           absent
       cuda.version          12.8

@@ -24,7 +24,7 @@ enum Node<'a> {
 
 /// Where a path leads.
 #[derive(Debug)]
-struct Walk {
+struct OwnWalk {
     /// The node; `None` if there is none.
     end: Option<usize>,
     /// Number of followed links.
@@ -113,13 +113,13 @@ impl<'a> OwnTree<'a> {
     }
 
     /// Follows a path with all its links. With `makes`, makes the directories that are missing.
-    fn walk(&mut self, path: &'a [u8], makes: bool) -> Walk {
+    fn walk(&mut self, path: &'a [u8], makes: bool) -> OwnWalk {
         let names =
             |text: &'a [u8], is_target: bool| text.split(|&b| b == b'/').rev().map(move |name| (name, is_target));
         // Names left, and whether they are a part of a link's target.
         let mut rest: Vec<(&[u8], bool)> = names(path, false).collect();
         let mut place = vec![ROOT];
-        let mut walk = Walk { end: None, links: 0, is_out: false, form: None };
+        let mut walk = OwnWalk { end: None, links: 0, is_out: false, form: None };
         while let Some((name, is_target)) = rest.pop() {
             let here = place.last().copied().unwrap_or(ROOT);
             match name {

@@ -31,7 +31,7 @@ pub(super) struct NamePlaces {
 
 /// Places of several names.
 #[derive(Debug)]
-pub(in crate::layer::scan) struct SectionNames {
+pub(super) struct SectionNames {
     names: Vec<NamePlaces>,
     /// The last bytes received, in which a name may begin.
     tail: Vec<u8>,
@@ -78,7 +78,7 @@ impl SectionNames {
     }
 
     /// Returns true if the name with this index is at `place`; `None` if it is at too many places.
-    pub(in crate::layer::scan) fn is_at(&self, name: usize, place: u64) -> Option<bool> {
+    pub(super) fn is_at(&self, name: usize, place: u64) -> Option<bool> {
         let places = self.names.get(name).filter(|places| !places.too_many)?;
         Some(places.places.contains(&place))
     }
