@@ -296,7 +296,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
             [Err(unknown)] => Err(unknown.gap.clone()),
             _ => return Some(1),
         };
-        let path = target.and_then(|target| self.absolute(state, &target));
+        let path = target.and_then(|target| Self::absolute(state, &target));
         let path = match path {
             Ok(path) => path,
             Err(gap) => {

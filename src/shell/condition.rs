@@ -88,7 +88,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 if operand.is_empty() {
                     return Ok(false);
                 }
-                let path = self.absolute(state, &operand)?;
+                let path = Self::absolute(state, &operand)?;
                 let kind = self.kind(state, &path, line)?;
                 Ok(match (operator, kind) {
                     (_, None) => false,

@@ -307,7 +307,7 @@ impl<'s, S: Surroundings> Evaluator<'s, S> {
                 && operator != ">&"
                 && let Ok(target) = self.value(state, target)
             {
-                self.touch(state, &target);
+                Self::touch(state, &target);
             }
         }
         saved

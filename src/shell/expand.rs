@@ -88,7 +88,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
             for field in draft.done {
                 match field {
                     Ok(text) if is_magic(&text) && !state.options.expands_no_paths => {
-                        fields.extend(self.path_names(state, &text, word.line))
+                        fields.extend(self.path_names(state, &text, word.line));
                     }
                     Ok(text) => fields.push(Ok(unquoted(&text))),
                     Err(unknown) => fields.push(Err(unknown)),
@@ -167,7 +167,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 }
             }
             Ok(Some(_)) if draft.splits => {
-                draft.fail(self.gap(0, "a word is split by a separator of the script's own"))
+                draft.fail(self.gap(0, "a word is split by a separator of the script's own"));
             }
             Ok(Some(_)) => draft.push(text, false),
             Err(gap) => draft.fail(gap.clone()),
@@ -350,12 +350,14 @@ impl<S: Surroundings> Evaluator<'_, S> {
         for (index, part) in pattern.split(|&(c, _)| c == '/').enumerate() {
             let slash = if index == 0 { "" } else { "/" };
             if !is_magic(part) {
-                found.iter_mut().for_each(|path| *path = format!("{path}{slash}{}", unquoted(part)));
+                for path in &mut found {
+                    *path = format!("{path}{slash}{}", unquoted(part));
+                }
                 continue;
             }
             let mut next = Vec::new();
             for path in &found {
-                let folder = match self.absolute(state, &format!("{path}{slash}")) {
+                let folder = match Self::absolute(state, &format!("{path}{slash}")) {
                     Ok(folder) => folder,
                     Err(gap) => return unknown(gap),
                 };
@@ -378,7 +380,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
         }
         let mut kept = Vec::new();
         for path in found {
-            match self.absolute(state, &path).and_then(|absolute| self.kind(state, &absolute, line)) {
+            match Self::absolute(state, &path).and_then(|absolute| self.kind(state, &absolute, line)) {
                 Ok(Some(_)) => kept.push(Ok(path)),
                 Ok(None) => {}
                 Err(gap) => return unknown(gap),

@@ -398,7 +398,10 @@ impl Lexer {
 
     /// A descriptor before a redirection.
     fn descriptor(&mut self) -> Option<u32> {
-        let digits = (0..).take_while(|&ahead| self.peek(ahead).is_some_and(|c| c.is_ascii_digit())).count();
+        let mut digits = 0;
+        while self.peek(digits).is_some_and(|c| c.is_ascii_digit()) {
+            digits += 1;
+        }
         if digits == 0 || !matches!(self.peek(digits), Some('<' | '>')) {
             return None;
         }

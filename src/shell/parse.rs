@@ -141,9 +141,8 @@ impl Parser {
                 Some(_) => return self.fail(),
                 None => {
                     return match self.tokens.peek() {
-                        None | Some((ShellToken::Newline, _)) => Ok(and_or),
-                        // `then`, `do` or `}` behind a compound command.
-                        Some((ShellToken::Word(_), _)) => Ok(and_or),
+                        // A word is `then`, `do` or `}` behind a compound command.
+                        None | Some((ShellToken::Newline | ShellToken::Word(_), _)) => Ok(and_or),
                         Some(_) => self.fail(),
                     };
                 }

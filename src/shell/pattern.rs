@@ -94,19 +94,16 @@ fn in_set(set: &Pattern, c: char) -> Option<bool> {
     let mut at = 0;
     let mut found = false;
     while let Some(&(first, _)) = set.get(at) {
-        match (set.get(at + 1), set.get(at + 2)) {
-            (Some(('-', false)), Some(&(last, _))) => {
-                // Ranges of letters depend on the locale.
-                if !(first.is_ascii_digit() && last.is_ascii_digit()) {
-                    return None;
-                }
-                found |= (first..=last).contains(&c);
-                at += 3;
+        if let (Some(('-', false)), Some(&(last, _))) = (set.get(at + 1), set.get(at + 2)) {
+            // Ranges of letters depend on the locale.
+            if !(first.is_ascii_digit() && last.is_ascii_digit()) {
+                return None;
             }
-            _ => {
-                found |= first == c;
-                at += 1;
-            }
+            found |= (first..=last).contains(&c);
+            at += 3;
+        } else {
+            found |= first == c;
+            at += 1;
         }
     }
     Some(found != is_negated)

@@ -121,12 +121,11 @@ impl ImageStart {
             self.gap = gap.filter(|_| !is_program);
             return;
         };
-        let state = match &gap {
-            Some(gap) => state.unknown(gap),
-            None => {
-                self.assumed.push(format!("the job runs {python}, the first Python in PATH: {why}"));
-                state
-            }
+        let state = if let Some(gap) = &gap {
+            state.unknown(gap)
+        } else {
+            self.assumed.push(format!("the job runs {python}, the first Python in PATH: {why}"));
+            state
         };
         self.gap = gap;
         self.call = Some(PythonCall::plain(python, state));

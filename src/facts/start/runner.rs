@@ -525,6 +525,5 @@ fn is_of_runtime(path: &str) -> bool {
     let base = path.rsplit('/').next().unwrap_or_default();
     let is_below =
         |folder: &&str| path.strip_prefix(*folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    FOLDERS.iter().any(|folder| is_below(&folder))
-        || ["nvidia-", "libcuda.", "libnvidia-"].iter().any(|prefix| base.starts_with(prefix))
+    FOLDERS.iter().any(is_below) || ["nvidia-", "libcuda.", "libnvidia-"].iter().any(|prefix| base.starts_with(prefix))
 }

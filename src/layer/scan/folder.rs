@@ -170,6 +170,7 @@ impl FileContent for FolderFile<'_> {
         Ok((place, part(self.buffer, ..count)?))
     }
 
+    #[expect(clippy::disallowed_methods, reason = "section headers, or names of at most 1 MiB, bound the range")]
     fn peek(&mut self, range: Range<u64>) -> io::Result<Option<Vec<u8>>> {
         let mut found = Vec::new();
         self.file.seek(SeekFrom::Start(range.start))?;

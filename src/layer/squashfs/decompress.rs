@@ -54,7 +54,7 @@ impl BlockUnpacker {
     pub(super) fn unpack(&mut self, compressor: Compressor, packed: &[u8], out: &mut [u8]) -> Result<usize, String> {
         let unpacked = match compressor {
             Compressor::Gzip => self.inflate(packed, out),
-            Compressor::Lzo => lzo::decode(packed, out).map_err(|why| why.to_string()),
+            Compressor::Lzo => lzo::decode(packed, out).map_err(ToString::to_string),
             Compressor::Xz => unxz(packed, out).map_err(|error| error.to_string()),
             Compressor::Lz4 => lz4_flex::block::decompress_into(packed, out).map_err(|error| error.to_string()),
             Compressor::Zstd => self.unzstd(packed, out).map_err(|error| error.to_string()),

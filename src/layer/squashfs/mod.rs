@@ -48,6 +48,7 @@ impl Squashfs {
     }
 
     /// Another reader of the same image, for another thread. What all readers decompress counts against the limits.
+    #[must_use]
     pub fn another(&self) -> Self {
         Self { blocks: self.blocks.another(), superblock: self.superblock, ids: BTreeMap::new() }
     }

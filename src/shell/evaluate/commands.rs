@@ -194,10 +194,8 @@ impl<S: Surroundings> Evaluator<'_, S> {
             state.status = DEPENDABLE.contains(&name).then_some(0);
         }
         if !READERS.contains(&name) {
-            for field in fields.iter().skip(1) {
-                if let Ok(text) = field {
-                    self.touch(state, text);
-                }
+            for text in fields.iter().skip(1).flatten() {
+                Self::touch(state, text);
             }
         }
         if replaces { Flow::Exit } else { Flow::Next }
@@ -212,7 +210,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
             ("dirname", [path]) => Ok(dirname(path)),
             ("basename", [path]) => Ok(basename(path).to_owned()),
             ("realpath", [path]) | ("readlink", ["-f", path]) => {
-                self.absolute(state, path).and_then(|path| self.surroundings.resolve(&path))
+                Self::absolute(state, path).and_then(|path| self.surroundings.resolve(&path))
             }
             ("command", ["-v", program]) | ("which", [program]) => match self.surroundings.program(program, state) {
                 Ok(Some(path)) => Ok(path),

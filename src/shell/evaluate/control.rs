@@ -96,23 +96,19 @@ impl<S: Surroundings> Evaluator<'_, S> {
         let values: Option<Vec<String>> =
             fields.ok().and_then(|fields| fields.into_iter().map(Result::ok).collect::<Option<Vec<_>>>());
         let at = self.place(line);
-        match values.filter(|values| values.len() <= TURNS) {
-            Some(values) => {
-                state.status = Some(0);
-                for value in values {
-                    state.assign(name, Ok(ShellValue::Text(value)), at.clone());
-                    if let Some(flow) = self.turn(state, line, |this, state| this.list(state, body)) {
-                        return flow;
-                    }
-                }
-                Flow::Next
-            }
-            None => {
-                let gap = self.gap(line, &format!("only a shell can determine the value of {name}"));
-                state.doubt(name, &gap);
-                self.repeat(state, line, |this, state| this.list(state, body))
+        let Some(values) = values.filter(|values| values.len() <= TURNS) else {
+            let gap = self.gap(line, &format!("only a shell can determine the value of {name}"));
+            state.doubt(name, &gap);
+            return self.repeat(state, line, |this, state| this.list(state, body));
+        };
+        state.status = Some(0);
+        for value in values {
+            state.assign(name, Ok(ShellValue::Text(value)), at.clone());
+            if let Some(flow) = self.turn(state, line, |this, state| this.list(state, body)) {
+                return flow;
             }
         }
+        Flow::Next
     }
 
     /// One turn of a loop; `Some` if the loop ends with it.
@@ -284,10 +280,9 @@ impl<S: Surroundings> Evaluator<'_, S> {
         for frame in self.frames.iter_mut().rev() {
             match (frame, flow) {
                 (Frame::Function { returned, .. }, Flow::Return) => return returned.push(state),
-                (Frame::Loop { broken, .. }, Flow::Break(_)) => return broken.push(state),
                 (Frame::Loop { continued, .. }, Flow::Continue(..=1)) => return continued.push(state),
                 // `continue 2` ends this loop.
-                (Frame::Loop { broken, .. }, Flow::Continue(_)) => return broken.push(state),
+                (Frame::Loop { broken, .. }, Flow::Break(_) | Flow::Continue(_)) => return broken.push(state),
                 (Frame::Subshell, _) => break,
                 _ => {}
             }

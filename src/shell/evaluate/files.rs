@@ -7,7 +7,7 @@ use super::{Evaluator, FileKind, Surroundings};
 
 impl<S: Surroundings> Evaluator<'_, S> {
     /// An absolute path, without `.` and `..`.
-    pub(in crate::shell) fn absolute(&self, state: &ShellState, path: &str) -> Result<String, Gap> {
+    pub(in crate::shell) fn absolute(state: &ShellState, path: &str) -> Result<String, Gap> {
         let whole =
             if path.starts_with('/') { path.to_owned() } else { format!("{}/{path}", state.directory.clone()?) };
         let mut parts: Vec<&str> = Vec::new();
@@ -28,7 +28,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
         path: &str,
         line: usize,
     ) -> Result<Option<FileKind>, Gap> {
-        if self.is_touched(state, path) {
+        if Self::is_touched(state, path) {
             return Err(self.gap(line, &format!("a command before may have changed {path}")));
         }
         self.surroundings.kind(path)
@@ -40,22 +40,22 @@ impl<S: Surroundings> Evaluator<'_, S> {
         folder: &str,
         line: usize,
     ) -> Result<Vec<String>, Gap> {
-        if self.is_touched(state, folder) {
+        if Self::is_touched(state, folder) {
             return Err(self.gap(line, &format!("a command before may have changed {folder}")));
         }
         self.surroundings.names(folder)
     }
 
-    pub(super) fn is_touched(&self, state: &ShellState, path: &str) -> bool {
+    pub(super) fn is_touched(state: &ShellState, path: &str) -> bool {
         let is_below = |path: &str, folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
         state.touched.iter().any(|touched| touched == path || is_below(path, touched) || is_below(touched, path))
     }
 
-    pub(super) fn touch(&self, state: &mut ShellState, word: &str) {
+    pub(super) fn touch(state: &mut ShellState, word: &str) {
         if word.starts_with('-') || word.is_empty() {
             return;
         }
-        if let Ok(path) = self.absolute(state, word)
+        if let Ok(path) = Self::absolute(state, word)
             && path != "/"
             && !path.starts_with("/dev/")
             && !state.touched.contains(&path)

@@ -60,7 +60,8 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 return Flow::Next;
             }
         };
-        let path = if name.contains('/') { self.absolute(state, &name) } else { self.sourced(state, &name, call.line) };
+        let path =
+            if name.contains('/') { Self::absolute(state, &name) } else { self.sourced(state, &name, call.line) };
         let path = match path {
             Ok(path) => path,
             Err(gap) => {
@@ -68,7 +69,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 return Flow::Next;
             }
         };
-        if self.is_touched(state, &path) {
+        if Self::is_touched(state, &path) {
             self.lose(state, call.line, why);
             return Flow::Next;
         }
@@ -102,12 +103,12 @@ impl<S: Surroundings> Evaluator<'_, S> {
     /// directory, where bash looks last.
     fn sourced(&mut self, state: &ShellState, name: &str, line: usize) -> Result<String, Gap> {
         for folder in state.text("PATH")?.split(':') {
-            let path = self.absolute(state, &format!("{folder}/{name}"))?;
+            let path = Self::absolute(state, &format!("{folder}/{name}"))?;
             if let Some(FileKind::File { .. }) = self.kind(state, &path, line)? {
                 return Ok(path);
             }
         }
-        self.absolute(state, name)
+        Self::absolute(state, name)
     }
 
     pub(in crate::shell) fn eval(&mut self, state: &mut ShellState, call: &BuiltinCall<'_>) -> Flow {

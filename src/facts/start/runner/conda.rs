@@ -157,7 +157,7 @@ fn script(runner: &Runner<'_>, prefix: &ImagePath, state: &ShellState) -> String
         format!("export PATH={path}\nexport CONDA_PREFIX={shown}\nexport CONDA_DEFAULT_ENV={}\n", quoted(&name));
     let folder = prefix.join(b"etc/conda/activate.d");
     for name in runner.rootfs.names(&folder).filter(|name| name.ends_with(b".sh")) {
-        script.push_str(&format!(". {}\n", quoted(&folder.join(name).to_string())));
+        script = script + ". " + &quoted(&folder.join(name).to_string()) + "\n";
     }
     script
 }

@@ -230,7 +230,7 @@ fn sudo(runner: &mut Runner<'_>, name: &str, start: &Start<'_>, state: &ShellSta
 fn secure_path(runner: &Runner<'_>, state: &ShellState) -> Result<String, Gap> {
     let Some(sudoers) = runner.read(&ImagePath::from("etc/sudoers")).transpose()? else { return state.text("PATH") };
     let lines = sudoers.lines().map(str::trim).filter(|line| line.starts_with("Defaults"));
-    let value = lines.filter_map(|line| line.split_once("secure_path")).map(|(_, value)| value).last();
+    let value = lines.rev().find_map(|line| line.split_once("secure_path")).map(|(_, value)| value);
     match value.and_then(|value| value.trim_start().strip_prefix('=')) {
         Some(value) => Ok(value.trim().trim_matches('"').to_owned()),
         None => state.text("PATH"),

@@ -81,7 +81,7 @@ pub(super) fn shell_as(
     };
     if options.takes_command {
         let arguments = words.rest();
-        shell.name = arguments.first().and_then(|name| name.as_deref().ok()).unwrap_or(base).to_owned();
+        arguments.first().and_then(|name| name.as_deref().ok()).unwrap_or(base).clone_into(&mut shell.name);
         shell.arguments = Ok(arguments.get(1..).unwrap_or_default().to_vec());
         sources.push(ShellSource { name: start.place.clone(), text: first.to_owned() });
         return runner.evaluate(&mut shell, &sources);

@@ -53,7 +53,7 @@ pub(super) fn run(
         child.unset("PYTHONHOME");
     }
     let python = || Ok("python".to_owned());
-    let is_script = words.peek().is_some_and(|word| word.ends_with(".py"));
+    let is_script = words.peek().is_some_and(|word| word.strip_suffix(".py").is_some());
     if tool == "uv" && (is_module || is_script) {
         let mut command: Vec<Field> = vec![python()];
         if is_module {
