@@ -88,7 +88,8 @@ class Releases(unittest.TestCase):
         held["2.2.1"]["words"] -= {"ON", "Ring", "LOC"}
         self.assertEqual(self.lacks(held), [
             ("NCCL_C", "covered by a row, but in no library", ["2.2.1"]), ("NCCL_A=ON", "no library contains this value", ["2.2.1"]),
-            ("levels=LOC", "no library contains this value", ["2.2.1"]), ("Reduce=Ring", "no library contains this value", ["2.2.1"])])
+            ("levels=LOC", "no library contains this value", ["2.2.1"]),
+            ("algorithms=Ring", "no library contains this value", ["2.2.1"]), ("Reduce=Ring", "no library contains this value", ["2.2.1"])])
 
     def test_a_name_at_the_end_of_another_literal_is_known_but_never_new(self):
         held = found(ends={"NCCL_C", "NCCL_NEW"})
