@@ -68,7 +68,8 @@ impl<'a> Dynamic<'a> {
             if let Some(end) = memchr::memchr(0, &bytes) {
                 match &mut bytes {
                     Cow::Borrowed(bytes) => *bytes = part(bytes, ..end)?,
-                    Cow::Owned(bytes) => bytes.truncate(end),
+                    // Names are kept until the file is read; the rest of the range must not be.
+                    Cow::Owned(bytes) => *bytes = part(bytes, ..end)?.to_vec(),
                 }
                 return Ok(bytes);
             }
