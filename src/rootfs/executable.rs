@@ -5,7 +5,7 @@ use crate::model::ImagePath;
 use super::{RootFs, What};
 
 impl RootFs {
-    /// Returns true when a path leads to a regular file that somebody may execute.
+    /// Returns true when a path leads to a regular file that some user may execute.
     pub fn is_executable(&self, path: &ImagePath) -> bool {
         self.resolve(path).is_ok_and(|(_, node)| {
             let node = self.node(node);
