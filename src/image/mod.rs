@@ -27,7 +27,7 @@ mod target;
 mod transports;
 mod verify;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::thread;
@@ -125,7 +125,9 @@ impl PlatformChoice {
             Self::One(platform) => platform.clone(),
             Self::Host | Self::All => Platform::host(),
         };
-        let offered: Vec<_> = offered.iter().map(ToString::to_string).collect();
+        let mut known = BTreeSet::new();
+        let offered = offered.iter().map(ToString::to_string).filter(|platform| known.insert(platform.clone()));
+        let offered: Vec<_> = offered.collect();
         SourceError::NotFound(format!(
             "no {asked} image; available: {}{}",
             printable(&offered.join(", ")),

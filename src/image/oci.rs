@@ -13,7 +13,7 @@ use crate::image::target::Selector;
 use crate::layer::scan::Annotations;
 use crate::model::{BlobRef, Digest, Limits, Platform, printable};
 
-use super::plan::{DescribedLayer, ImagePlan, LayerLocation, check_platform, configure, over};
+use super::plan::{DescribedLayer, ImagePlan, LayerLocation, check_platform, configure, fill_list, over};
 use super::{ImageError, PlatformChoice};
 
 use candidate::{
@@ -34,10 +34,24 @@ const CONTAINERD_NAME: &str = "io.containerd.image.name";
 struct Shape {
     schema_version: Option<u64>,
     media_type: Option<String>,
-    config: Option<serde::de::IgnoredAny>,
-    layers: Option<serde::de::IgnoredAny>,
-    manifests: Option<serde::de::IgnoredAny>,
-    fs_layers: Option<serde::de::IgnoredAny>,
+    #[serde(default)]
+    config: IsThere,
+    #[serde(default)]
+    layers: IsThere,
+    #[serde(default)]
+    manifests: IsThere,
+    #[serde(default)]
+    fs_layers: IsThere,
+}
+
+/// Whether a document has a field. Programs in Go write an empty list as `null`.
+#[derive(Default)]
+struct IsThere(bool);
+
+impl<'de> Deserialize<'de> for IsThere {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        serde::de::IgnoredAny::deserialize(deserializer).map(|_any| Self(true))
+    }
 }
 
 /// Finds the images of a source.
@@ -301,14 +315,14 @@ impl DocumentKind {
     fn of(bytes: &[u8], media_type: Option<&str>, name: &str) -> Result<Self, ImageError> {
         let shape: Shape = serde_json::from_slice(bytes)
             .map_err(|error| ImageError::invalid(format!("{name} is not JSON of the expected form: {error}")))?;
-        if shape.schema_version == Some(1) || shape.fs_layers.is_some() {
+        if shape.schema_version == Some(1) || shape.fs_layers.0 {
             return Err(ImageError::invalid(format!(
                 "{name} uses Docker's schema 1, which has been obsolete since 2015: push the image again with a \
                  current Docker"
             )));
         }
         let declared = shape.media_type.as_deref().or(media_type);
-        match (shape.manifests.is_some(), shape.config.is_some() && shape.layers.is_some()) {
+        match (shape.manifests.0, shape.config.0 && shape.layers.0) {
             (true, true) => Err(ImageError::invalid(format!("{name} is ambiguous: it has both manifests and layers"))),
             (true, false) => Ok(Self::Index),
             (false, true) => Ok(Self::Manifest),
@@ -321,13 +335,19 @@ impl DocumentKind {
 }
 
 fn parse_index(bytes: &[u8], name: &str) -> Result<ImageIndex, ImageError> {
-    serde_json::from_slice(bytes).map_err(|error| ImageError::invalid(format!("{name} is malformed: {error}")))
+    let read = || {
+        let mut document: Value = serde_json::from_slice(bytes)?;
+        fill_list(&mut document, "/manifests");
+        serde_json::from_value(document)
+    };
+    read().map_err(|error: serde_json::Error| ImageError::invalid(format!("{name} is malformed: {error}")))
 }
 
 /// Parses a manifest. Old registries leave out the media type of the configuration.
 fn parse_manifest(bytes: &[u8], name: &str) -> Result<ImageManifest, ImageError> {
     let read = || {
         let mut document: Value = serde_json::from_slice(bytes)?;
+        fill_list(&mut document, "/layers");
         if let Some(config) = document.get_mut("config").and_then(Value::as_object_mut) {
             config.entry("mediaType").or_insert_with(|| "".into());
         }

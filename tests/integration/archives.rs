@@ -93,6 +93,23 @@ fn the_transport_decides_between_two_indexes() {
 }
 
 #[test]
+fn an_index_without_images_gives_way_to_the_other() {
+    let folder = several();
+    let path = folder.path();
+    let top: Value = serde_json::from_slice(&fs::read(path.join("index.json")).unwrap()).unwrap();
+    for none in [Value::Null, json!([])] {
+        fs::write(path.join("index.json"), json!({"schemaVersion": 2, "manifests": none}).to_string()).unwrap();
+        let bytes = dual(path, &[(&top["manifests"][1], "other:2")]);
+        let file = path.join("a.tar");
+        fs::write(&file, &bytes).unwrap();
+        assert_eq!(judged(&file.display().to_string(), &[], None).unwrap(), ["linux/riscv64"]);
+        assert_eq!(judged("-", &[], Some(&bytes)).unwrap(), ["linux/riscv64"]);
+        let error = judged(&format!("oci-archive:{}", file.display()), &[], None).unwrap_err();
+        assert!(error.contains("the index lists no images"), "{error}");
+    }
+}
+
+#[test]
 fn an_image_on_standard_input_is_selected() {
     let bytes = both_indexes();
     for (reference, options, expected) in [

@@ -76,8 +76,8 @@ impl Medium for DockerArchive {
 struct Item {
     config: String,
     repo_tags: Option<Vec<String>>,
-    #[serde(default)]
-    layers: Vec<String>,
+    /// `null` for an image without layers.
+    layers: Option<Vec<String>>,
     /// The descriptors of foreign layers, by diff ID (moby, `image/tarexport`).
     #[serde(default)]
     layer_sources: Option<BTreeMap<String, LayerSource>>,
@@ -104,7 +104,7 @@ impl Item {
             media_type: None,
             annotations: Annotations::new(),
         };
-        let layers = self.layers.iter().map(described).collect();
+        let layers = self.layers.iter().flatten().map(described).collect();
         let mut plan = configure(&config, digest_of(&config), None, layers, limits)?;
         for layer in &mut plan.layers {
             let source = layer.diff_id.as_ref().zip(self.layer_sources.as_ref());

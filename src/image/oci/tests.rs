@@ -280,17 +280,35 @@ fn a_documents_own_fields_determine_its_kind() {
         kind.map(|kind| matches!(kind, DocumentKind::Index)).map_err(|error| error.to_string())
     };
     assert_eq!(shape(json!({"manifests": []}), Some(MANIFEST)), Ok(true));
+    assert_eq!(shape(json!({"manifests": null}), Some(MANIFEST)), Ok(true));
     assert_eq!(shape(json!({"config": {}, "layers": []}), Some(INDEX)), Ok(false));
+    assert_eq!(shape(json!({"config": {}, "layers": null}), Some(INDEX)), Ok(false));
     for (document, why) in [
         (json!({"schemaVersion": 1}), "schema 1"),
         (json!({"schemaVersion": 2, "fsLayers": []}), "schema 1"),
         (json!({"manifests": [], "config": {}, "layers": []}), "both manifests and layers"),
+        (json!({"manifests": null, "config": {}, "layers": null}), "both manifests and layers"),
         (json!({"config": {}}), "neither an image manifest nor an index (its media type is 'given')"),
         (json!({"layers": [], "mediaType": "own"}), "neither an image manifest nor an index (its media type is 'own')"),
     ] {
         let error = shape(document, Some("given")).unwrap_err();
         assert!(error.contains(why), "{error}");
     }
+}
+
+#[test]
+fn a_list_that_is_null_is_empty() {
+    let mut memory = Memory::default();
+    let mut empty = config("amd64", &[]);
+    empty["rootfs"]["diff_ids"] = Value::Null;
+    let mut manifest = memory.manifest_of(&empty, &[]);
+    manifest["layers"] = Value::Null;
+    assert!(memory.plan(&manifest).unwrap().layers.is_empty());
+    let choice = PlatformChoice::Host;
+    assert_eq!(
+        memory.plans(&json!({"schemaVersion": 2, "manifests": null}), &choice, &Limits::default()).unwrap_err(),
+        memory.plans(&index(&[]), &choice, &Limits::default()).unwrap_err()
+    );
 }
 
 #[test]
@@ -313,10 +331,12 @@ fn the_requested_platform_is_chosen() {
     for (entries, choice) in [
         (&entries[..], PlatformChoice::Host),
         (std::slice::from_ref(&s390x), platform("linux/riscv64")),
+        (&[s390x.clone(), s390x.clone()], platform("linux/riscv64")),
         (&[wrong], platform("linux/s390x")),
     ] {
         let error = memory.chosen(entries, &choice).unwrap_err();
         assert!(error.contains("image; available: linux/s390x"), "{error}");
+        assert_eq!(error.matches("s390x").count(), 1 + usize::from(choice == platform("linux/s390x")), "{error}");
     }
     let manifest = memory.manifest_of(&config("s390x", &[]), &[]);
     let error = memory.plans(&manifest, &platform("linux/riscv64"), &Limits::default()).unwrap_err();
