@@ -117,9 +117,11 @@ impl StorageImage {
             planned.media_type = None;
         }
         if self.store.driver == StorageDriver::Vfs {
-            // The folder of the uppermost layer has the files of all.
+            // The folder of the uppermost layer has the files of all, of which no layer's diff ID and step hold.
             plan.layers.drain(..plan.layers.len().saturating_sub(1));
-            plan.layers.iter_mut().for_each(|layer| layer.history = None);
+            for layer in &mut plan.layers {
+                (layer.diff_id, layer.history) = (None, None);
+            }
             plan.notes.push(
                 "the storage driver vfs keeps the files of all layers in one folder: they are not attributed to layers \
                  and build steps"

@@ -53,7 +53,7 @@ fn store(folder: &Path, change: impl Fn(&mut Value, &mut Value)) -> String {
     id
 }
 
-/// Plans the image of this name: each layer's folder below the store, and its step.
+/// Plans the image of this name: each layer's folder below the store, the first digit of its diff ID, and its step.
 fn planned(folder: &Path, name: &str) -> Result<Vec<String>, String> {
     let stores = [Store::open(folder, None, &Limits::default()).map_err(|error| error.to_string())?];
     let image = stores[0].find(name).map_err(|error| error.to_string())?.ok_or("no image")?;
@@ -66,7 +66,9 @@ fn planned(folder: &Path, name: &str) -> Result<Vec<String>, String> {
     medium.place(&mut plan).map_err(|error| error.to_string())?;
     let layer = |layer: &crate::image::plan::PlannedLayer| {
         let LayerLocation::Folder(path) = &layer.location else { panic!("{:?}", layer.location) };
-        format!("{} {}", path.strip_prefix(folder).unwrap().display(), layer.history.as_deref().unwrap_or_default())
+        let diff_id = layer.diff_id.as_ref().and_then(|digest| digest.hex().get(..1)).unwrap_or("-");
+        let history = layer.history.as_deref().unwrap_or("-");
+        format!("{} {diff_id} {history}", path.strip_prefix(folder).unwrap().display())
     };
     Ok(plan.layers.iter().map(layer).collect())
 }
@@ -88,7 +90,7 @@ fn images_are_found_by_name_digest_and_id() {
         &format!("docker.io/ml/torch@{digest}"),
     ] {
         let layers = planned(folder.path(), name).unwrap();
-        assert_eq!(layers, ["overlay/low/diff one", "overlay/top/diff two"], "{name}");
+        assert_eq!(layers, ["overlay/low/diff 1 one", "overlay/top/diff 2 two"], "{name}");
     }
     for name in
         ["torch", "ml/torch", "ml/torch:2.8", "docker.io/ml/other@sha256:0", &format!("elsewhere@{digest}"), "zz"]
@@ -136,7 +138,7 @@ fn a_store_of_whole_trees_has_the_files_of_all_layers_in_the_uppermost() {
     }
     fs::remove_dir_all(folder.path().join("overlay")).unwrap();
     fs::create_dir_all(folder.path().join("vfs/dir/top")).unwrap();
-    assert_eq!(planned(folder.path(), "mine").unwrap(), ["vfs/dir/top "]);
+    assert_eq!(planned(folder.path(), "mine").unwrap(), ["vfs/dir/top - -"]);
     // Engines do not choose vfs where there is another driver's folder.
     fs::create_dir(folder.path().join("overlay")).unwrap();
     assert_eq!(planned(folder.path(), "mine").unwrap_err(), "no image");
