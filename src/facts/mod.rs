@@ -224,23 +224,38 @@ impl<'a> Context<'a> {
         let start = start::ImageStart::of(rootfs, world.config);
         let python = start.call.as_ref().and_then(|call| python::Python::of(rootfs, call));
         let torch = torch::Installation::find(rootfs, python.as_ref());
-        let user = python.as_ref().and_then(|python| python.call.state.user.as_ref().ok());
+        let user = match (&python, &start.user) {
+            (Some(python), _) => python.call.state.user.as_ref().ok(),
+            (None, user) => user.as_ref().ok(),
+        };
         let credentials = user.and_then(start::ContainerUser::credentials);
-        let settings = LoaderSettings { credentials, ..linker::settings(start.config.as_ref()) };
-        let loader = Rc::new(Loader::new(rootfs, settings));
-        let subject = subject::CheckSubject::find(rootfs, world.config, &loader, &torch);
+        // A compiled program has other variables than a Python that the image may also start.
+        let config = match &start.program {
+            Some(start::StartedProgram::Compiled(_, config)) => Some(&**config),
+            _ => start.config.as_ref(),
+        };
+        let loader_of = |config| {
+            let credentials = credentials.clone();
+            Rc::new(Loader::new(rootfs, LoaderSettings { credentials, ..linker::settings(config) }))
+        };
+        let loader = loader_of(config);
+        let subject = subject::CheckSubject::find(rootfs, start.program.as_ref(), &loader, &torch);
+        let (loader, config) = match &subject {
+            Some(subject::CheckSubject::Program(_)) => (loader, config),
+            _ => (loader_of(start.config.as_ref()), start.config.as_ref()),
+        };
         // A torch that the subject does not import is not judged.
         let torch = if subject.is_some() { torch::Installation::none() } else { torch };
         let imports = || match &subject {
             Some(subject) => subject.processes(&loader),
-            None => torch::import(rootfs, start.config.as_ref(), &loader, python.as_ref(), &torch),
+            None => torch::import(rootfs, config, &loader, python.as_ref(), &torch),
         };
         Self {
             rootfs,
             layers: world.layers,
             config: world.config,
             launch: world.launch,
-            loader: linker::Linker::new(Rc::clone(&loader), start.config.as_ref(), imports),
+            loader: linker::Linker::new(Rc::clone(&loader), config, imports),
             packages: packages::Packages::read(rootfs),
             subject,
             torch,

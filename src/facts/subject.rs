@@ -1,20 +1,17 @@
 //! The subject of a check that is no Python with torch: a compiled program that uses NCCL, such as those of nccl-tests
 //! or one with libtorch; or NCCL alone, in an image without torch whose command does not show what uses it.
 
-mod started;
-
 use std::rc::Rc;
 
-use crate::model::{Fact, Found, Gap, ImageConfig, ImagePath};
+use crate::model::{Fact, Found, Gap, ImagePath};
 use crate::rootfs::loader::{CpuLevel, LoadedObject, Loader, Process, Requester};
 use crate::rootfs::{RootFile, RootFs};
 
 use super::key::definitions;
 use super::producer::Producer;
+use super::start::StartedProgram;
 use super::torch::{Import, Installation};
 use super::{Context, Draft, key};
-
-use started::{StartedProgram, started};
 
 /// What is judged in place of `import torch`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,21 +23,22 @@ pub(super) enum CheckSubject {
 }
 
 impl CheckSubject {
-    /// The subject of an image; `None` if it is `import torch`.
+    /// The subject of an image whose command starts this program; `None` if it is `import torch`. `loader` is that of
+    /// the program.
     pub(super) fn find(
         rootfs: &RootFs,
-        config: Option<&ImageConfig>,
+        program: Option<&StartedProgram>,
         loader: &Rc<Loader<'_>>,
         torch: &Installation,
     ) -> Option<Self> {
-        let started = started(rootfs, config);
-        if let StartedProgram::Program(path) = &started
+        if let Some(StartedProgram::Compiled(path, _)) = program
             && let Some(program) = Self::of_program(loader, path)
         {
             return Some(program);
         }
         let has_nccl = || rootfs.read_files().any(|(_, file)| has_nccl(&file));
-        (torch.all.is_empty() && started != StartedProgram::Python && has_nccl()).then_some(Self::Nccl)
+        let is_python = matches!(program, Some(StartedProgram::Python));
+        (torch.all.is_empty() && !is_python && has_nccl()).then_some(Self::Nccl)
     }
 
     /// The compiled program at this path, if it uses NCCL or libtorch: its dependencies show it, or its own code.

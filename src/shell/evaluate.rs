@@ -6,18 +6,18 @@
 mod commands;
 mod control;
 mod files;
+mod loops;
 mod nested;
+mod redirect;
 
 use std::rc::Rc;
 
 use crate::model::Gap;
 
-use super::lexer::Redirection;
 use super::merge;
 use super::parse::Parser;
 use super::state::{Field, ShellState, ShellVariable, StartMark};
 use super::syntax::{AndOr, CommandList, Construct, Pipeline, Redirected};
-use super::word::name_length;
 
 /// Depth of functions and sourced files.
 const DEPTH: usize = 24;
@@ -100,6 +100,8 @@ pub(crate) struct Evaluator<'s, S> {
     checked: usize,
     /// Number of enclosing command substitutions.
     captured: usize,
+    /// Number of command substitutions so far.
+    substitutions: usize,
     /// What was started in branches that end the script and may not be taken.
     ended: Vec<Result<Option<StartMark>, Gap>>,
 }
@@ -115,6 +117,7 @@ impl<'s, S: Surroundings> Evaluator<'s, S> {
             depth: 0,
             checked: 0,
             captured: 0,
+            substitutions: 0,
             ended: Vec::new(),
         }
     }
@@ -273,46 +276,6 @@ impl<'s, S: Surroundings> Evaluator<'s, S> {
         Flow::Next
     }
 
-    fn redirected(&mut self, state: &mut ShellState, command: &Redirected, has_input: bool) -> Flow {
-        if !self.surroundings.step() || self.depth > DEPTH {
-            let why = "the script runs too many commands to be followed";
-            self.lose(state, command.line, why);
-            state.started = Err(self.gap(command.line, why));
-            return Flow::Exit;
-        }
-        let output = self.redirect(state, &command.redirections);
-        let reads = command.redirections.iter().any(|redirection| redirection.operator.starts_with('<'));
-        let flow = self.command(state, command, has_input || reads);
-        if let Some(output) = output {
-            state.output = output;
-        }
-        flow
-    }
-
-    /// Takes note of redirections; returns the output to restore if this command's is not captured.
-    #[expect(clippy::option_option, reason = "the output before, which may be none")]
-    fn redirect(
-        &mut self,
-        state: &mut ShellState,
-        redirections: &[Redirection],
-    ) -> Option<Option<Result<String, Gap>>> {
-        let mut saved = None;
-        for Redirection { descriptor, operator, target } in redirections {
-            let writes = operator.contains('>');
-            let is_output = operator.starts_with('&') || descriptor.is_none_or(|number| number == 1);
-            if writes && is_output && saved.is_none() {
-                saved = Some(state.output.take());
-            }
-            if writes
-                && operator != ">&"
-                && let Ok(target) = self.value(state, target)
-            {
-                Self::touch(state, &target);
-            }
-        }
-        saved
-    }
-
     fn command(&mut self, state: &mut ShellState, command: &Redirected, has_input: bool) -> Flow {
         let line = command.line;
         match &command.command {
@@ -332,18 +295,11 @@ impl<'s, S: Surroundings> Evaluator<'s, S> {
                 state.status = self.extended_test(state, parts, line).ok().map(|holds| u8::from(!holds));
                 Flow::Next
             }
-            Construct::Arithmetic(text) => {
-                let gap = self.gap(line, "only a shell can determine what arithmetic sets");
-                if text.contains(['=', '+', '-']) {
-                    for name in text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
-                        if !name.is_empty() && name_length(name) == name.len() {
-                            state.doubt(name, &gap);
-                        }
-                    }
-                }
-                state.status = None;
+            Construct::Arithmetic(expression) => {
+                state.status = self.arithmetic(state, expression, line).ok().map(|value| u8::from(value == 0));
                 Flow::Next
             }
+            Construct::Count { parts, body } => self.count(state, parts, body, line),
         }
     }
 }

@@ -61,7 +61,7 @@ impl FlatReader {
                 | ShellToken::Operator(_)
                 | ShellToken::Redirection(_)
                 | ShellToken::Document(..)
-                | ShellToken::Arithmetic(_) => {}
+                | ShellToken::Arithmetic(..) => {}
             }
         }
     }

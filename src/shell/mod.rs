@@ -4,6 +4,7 @@
 //! script does to variables, arguments and the working directory, and which programs it starts. What a script does is
 //! often known only in part: a variable, a branch or a status may be unknown, each with its reason.
 
+mod arithmetic;
 mod builtin;
 mod condition;
 mod evaluate;

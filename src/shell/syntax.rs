@@ -64,7 +64,12 @@ pub(super) enum Construct {
     /// `[[ … ]]`.
     Test(Vec<TestPart>),
     /// `((…))`.
-    Arithmetic(String),
+    Arithmetic(Word),
+    /// `for ((…; …; …))`: what runs first, the condition, and what runs after each turn; each may be empty.
+    Count {
+        parts: [Word; 3],
+        body: CommandList,
+    },
 }
 
 #[derive(Clone, Debug)]

@@ -25,10 +25,25 @@ pub(crate) enum Piece {
         line: usize,
         is_quoted: bool,
     },
+    /// `$((…))`: the expression, of which only expansions are special.
+    Arithmetic {
+        expression: Word,
+        is_quoted: bool,
+    },
     /// `(…)` behind `NAME=`: the elements of an array.
     Array(Vec<Word>),
     /// Any other expansion, whose value is never computed.
     Computed,
+}
+
+impl Piece {
+    /// The text of a piece that is not expanded.
+    pub(super) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text { text, .. } => Some(text),
+            _ => None,
+        }
+    }
 }
 
 /// `$NAME` or `${…}`.
@@ -58,16 +73,30 @@ pub(crate) enum ParameterForm {
         is_longest: bool,
         pattern: Word,
     },
+    /// `${NAME:OFFSET}` and `${NAME:OFFSET:LENGTH}` of bash.
+    Substring {
+        offset: Word,
+        length: Option<Word>,
+    },
+    /// `${NAME/PATTERN/WORD}` of bash, and `${NAME//PATTERN/WORD}` for all matches.
+    Replacement {
+        is_global: bool,
+        pattern: Word,
+        word: Word,
+    },
+    /// `${NAME^^}` and `${NAME,,}` of bash, and with one sign for the first letter.
+    Letters {
+        is_upper: bool,
+        is_global: bool,
+    },
+    /// `${!NAME}` of bash: the value of the variable that the value names.
+    Indirect,
 }
 
 impl Word {
     /// The word, if it has no expansion.
     pub(crate) fn plain(&self) -> Option<String> {
-        let texts = self.pieces.iter().map(|piece| match piece {
-            Piece::Text { text, .. } => Some(text.as_str()),
-            _ => None,
-        });
-        texts.collect()
+        self.pieces.iter().map(Piece::text).collect()
     }
 
     /// The word, if it has neither quotes nor an expansion: only such a word is a reserved one.

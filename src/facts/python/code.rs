@@ -107,6 +107,12 @@ fn is_docstring(text: &str) -> bool {
     quoted("\"\"\"") || quoted("'''")
 }
 
+/// The last argument of a call, which a comma may follow.
+fn last_argument(text: &str) -> &str {
+    let text = text.trim();
+    text.strip_suffix(',').unwrap_or(text)
+}
+
 fn statement(text: &str, scope: &CodeScope<'_>) -> Option<Vec<PathEffect>> {
     let bytes = text.as_bytes();
     let group = |captures: &regex::bytes::Captures<'_>, index: usize| {
@@ -128,7 +134,7 @@ fn statement(text: &str, scope: &CodeScope<'_>) -> Option<Vec<PathEffect>> {
     }
     if let Some(captures) = INSERT.captures(bytes) {
         let index = group(&captures, 1)?.parse().ok()?;
-        return Some(vec![PathEffect::Insert(index, string(&group(&captures, 2)?, scope)?)]);
+        return Some(vec![PathEffect::Insert(index, string(last_argument(&group(&captures, 2)?), scope)?)]);
     }
     let front = FRONT.captures(bytes).or_else(|| SUM.captures(bytes));
     if let Some(captures) = front {
@@ -140,16 +146,19 @@ fn statement(text: &str, scope: &CodeScope<'_>) -> Option<Vec<PathEffect>> {
     }
     let captures = CALL.captures(bytes)?;
     let argument = group(&captures, 2)?;
+    let argument = last_argument(&argument);
     Some(match group(&captures, 1)?.as_str() {
-        "sys.path.extend" => strings(&argument, scope)?.into_iter().map(PathEffect::Append).collect(),
-        "sys.path.append" => vec![PathEffect::Append(string(&argument, scope)?)],
-        "sys.path.remove" => vec![PathEffect::Remove(string(&argument, scope)?)],
-        _ => vec![PathEffect::AddSite(string(&argument, scope)?)],
+        "sys.path.extend" => strings(argument, scope)?.into_iter().map(PathEffect::Append).collect(),
+        "sys.path.append" => vec![PathEffect::Append(string(argument, scope)?)],
+        "sys.path.remove" => vec![PathEffect::Remove(string(argument, scope)?)],
+        _ => vec![PathEffect::AddSite(string(argument, scope)?)],
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::model::ImagePath;
 
@@ -157,12 +166,13 @@ mod tests {
         let (folder, prefix) = (ImagePath::from("site"), ImagePath::from("venv"));
         let none = |_: &str| None;
         ask(&CodeScope {
-            folder: &folder,
+            folder: Some(&folder),
             prefix: &prefix,
             directory: &prefix,
             home: None,
             file: None,
             variable: &none,
+            names: &BTreeMap::new(),
         })
     }
 

@@ -1,11 +1,14 @@
 //! Python expressions that name a directory, as startup files use them.
 
+use std::collections::BTreeMap;
+
 use crate::model::ImagePath;
 
 /// Values of names in the process that evaluates an expression.
+#[derive(Clone, Copy)]
 pub(super) struct CodeScope<'s> {
-    /// The directory of the `.pth` file: the variable `sitedir`.
-    pub(super) folder: &'s ImagePath,
+    /// The directory of the `.pth` file: the variable `sitedir`, which other code does not have.
+    pub(super) folder: Option<&'s ImagePath>,
     /// `sys.prefix`.
     pub(super) prefix: &'s ImagePath,
     /// The working directory.
@@ -16,6 +19,8 @@ pub(super) struct CodeScope<'s> {
     pub(super) file: Option<&'s ImagePath>,
     /// A variable of the environment, if it is set and known.
     pub(super) variable: &'s dyn Fn(&str) -> Option<String>,
+    /// Variables of the code.
+    pub(super) names: &'s BTreeMap<String, String>,
 }
 
 /// The string that an expression gives; `None` if it is not understood.
@@ -35,9 +40,12 @@ fn term(text: &str, scope: &CodeScope<'_>) -> Option<String> {
     if let Some(text) = literal(text) {
         return Some(text);
     }
+    if let Some(text) = scope.names.get(text) {
+        return Some(text.clone());
+    }
     let path = |path: &ImagePath| format!("/{}", String::from_utf8_lossy(path.as_bytes()));
     match text {
-        "sitedir" | "sys._getframe(1).f_locals['sitedir']" => return Some(path(scope.folder)),
+        "sitedir" | "sys._getframe(1).f_locals['sitedir']" => return scope.folder.map(path),
         "sys.prefix" | "sys.exec_prefix" => return Some(path(scope.prefix)),
         "os.getcwd()" => return Some(path(scope.directory)),
         "__file__" => return scope.file.map(path),
@@ -124,12 +132,13 @@ mod tests {
         let (directory, file) = (ImagePath::from("work"), ImagePath::from("etc/x.py"));
         let variable = |name: &str| (name == "ROOT").then(|| "/data".to_owned());
         let scope = CodeScope {
-            folder: &folder,
+            folder: Some(&folder),
             prefix: &prefix,
             directory: &directory,
             home: Some("/root"),
             file: Some(&file),
             variable: &variable,
+            names: &BTreeMap::from([("HERE".to_owned(), "/here".to_owned())]),
         };
         for (text, value) in [
             ("'/srv/a b'", Some("/srv/a b")),
@@ -143,6 +152,7 @@ mod tests {
             ("os.path.abspath('x/../y')", Some("/work/y")),
             ("os.path.dirname(os.path.abspath(__file__))", Some("/etc")),
             ("os.getcwd()", Some("/work")),
+            ("HERE + '/x'", Some("/here/x")),
             ("sys.prefix + '/code'", Some("/venv/code")),
             ("os.environ['ROOT']", Some("/data")),
             ("os.environ.get('NONE')", None),

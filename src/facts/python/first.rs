@@ -25,7 +25,9 @@ pub(super) fn first(files: &ProcessFiles<'_>, call: &PythonCall, options: PathOp
     let unless_safe = |folder: ImagePath| if options.safe_path { FirstEntry::None } else { FirstEntry::Folder(folder) };
     match &call.target {
         PythonTarget::Unstated => FirstEntry::None,
-        PythonTarget::Module(_) | PythonTarget::Code => unless_safe(files.directory().clone()),
+        PythonTarget::Module(_) | PythonTarget::Command(_) | PythonTarget::Code => {
+            unless_safe(files.directory().clone())
+        }
         // An unpacked PEX adds its own directories to the path when it runs.
         PythonTarget::Script(path) if files.is_file(&path.join(b"PEX-INFO")) => FirstEntry::Archive(path.clone()),
         // A directory with `__main__` is an entry itself, also in isolated mode.

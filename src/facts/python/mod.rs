@@ -8,6 +8,7 @@ mod first;
 mod modules;
 mod options;
 mod prefix;
+mod program;
 mod pyenv;
 mod search;
 mod site;
@@ -26,6 +27,7 @@ pub(super) use files::ProcessFiles;
 use first::FirstEntry;
 pub(super) use modules::Importable;
 use options::PathOptions;
+use program::ProgramCode;
 pub(super) use search::ModuleImport;
 use search::ModuleSearch;
 use site::SitePath;
@@ -107,6 +109,12 @@ impl Python {
         modules.import(&if self.is_unlimited { files.unlimited() } else { files }, name)
     }
 
+    /// True if `import torch` imports this package.
+    pub(super) fn imports(&self, rootfs: &RootFs, package: &ImagePath) -> bool {
+        let found = || self.import(rootfs, "torch").ok()?.found;
+        self.path.contains(&package.parent()) || found().is_some_and(|found| found.path() == package)
+    }
+
     /// `sys.path`, with entries that do not exist.
     #[cfg(test)]
     fn entries(&self) -> &[ImagePath] {
@@ -131,18 +139,26 @@ impl Python {
         if options.site {
             path.run(&start);
         }
-        let SitePath { mut entries, packages, hooks, opaque, finders, gap, unreadable_mark, .. } = path;
-        self.unreadable_mark = unreadable_mark;
         let mut own = None;
         let program = match first::first(files, &call, options) {
             FirstEntry::None => None,
             FirstEntry::Folder(folder) => {
-                entries.insert(0, folder.clone());
+                path.entries.insert(0, folder.clone());
                 own = Some(folder);
                 None
             }
             FirstEntry::Archive(file) => Some(file),
         };
+        if let Some(code) = ProgramCode::of(files, version, &path.entries, &call.target)
+            && !path.run_program(&code)
+        {
+            let Some(file) = code.file else {
+                return Err(Gap::new("the code behind -c changes sys.path in a way that is not understood"));
+            };
+            path.opaque.push(file);
+        }
+        let SitePath { entries, packages, hooks, opaque, finders, gap, unreadable_mark, .. } = path;
+        self.unreadable_mark = unreadable_mark;
         for entry in entries.iter().filter(|entry| files.is_directory(entry)) {
             if !self.path.contains(entry) {
                 self.path.push(entry.clone());

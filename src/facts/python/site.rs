@@ -2,7 +2,7 @@
 
 mod dialect;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{Fact, Gap, ImagePath};
 
@@ -13,6 +13,7 @@ use super::files::ProcessFiles;
 use super::modules::{self, Importable};
 use super::options::PathOptions;
 use super::prefix::PythonPrefixes;
+use super::program::{self, ProgramCode};
 use super::venv;
 use super::version::PythonVersion;
 
@@ -194,7 +195,7 @@ impl<'w> SitePath<'w> {
                 if self.hooks.last() != Some(file) {
                     self.hooks.push(file.clone());
                 }
-                let Some(effects) = self.scoped(folder, None, |scope| code::line(line, scope)) else {
+                let Some(effects) = self.scoped(Some(folder), None, |scope| code::line(line, scope)) else {
                     self.opaque.push(file.clone());
                     continue;
                 };
@@ -213,8 +214,19 @@ impl<'w> SitePath<'w> {
         }
     }
 
+    /// Runs a program up to its import of torch. Returns false if it changes the path in a way that is not understood.
+    pub(super) fn run_program(&mut self, program: &ProgramCode) -> bool {
+        let effects = self.scoped(None, program.file.as_ref(), |scope| program::effects(&program.text, scope));
+        effects.is_some_and(|effects| self.apply(&ImagePath::root(), effects))
+    }
+
     /// Evaluates code in this process.
-    fn scoped<T>(&self, folder: &ImagePath, file: Option<&ImagePath>, ask: impl FnOnce(&CodeScope<'_>) -> T) -> T {
+    fn scoped<T>(
+        &self,
+        folder: Option<&ImagePath>,
+        file: Option<&ImagePath>,
+        ask: impl FnOnce(&CodeScope<'_>) -> T,
+    ) -> T {
         let home = self.home();
         let variable = |name: &str| self.call.state.known(name).map(ToOwned::to_owned);
         ask(&CodeScope {
@@ -224,6 +236,7 @@ impl<'w> SitePath<'w> {
             home: home.as_deref(),
             file,
             variable: &variable,
+            names: &BTreeMap::new(),
         })
     }
 
@@ -298,7 +311,7 @@ impl<'w> SitePath<'w> {
             }
         };
         let folder = file.parent();
-        if let Some(effects) = self.scoped(&folder, Some(&file), |scope| code::module(&text, scope)) {
+        if let Some(effects) = self.scoped(None, Some(&file), |scope| code::module(&text, scope)) {
             self.apply(&folder, effects);
         } else {
             self.hooks.push(file.clone());

@@ -108,7 +108,7 @@ fn the_command_names_the_interpreter() {
         ("opt/conda/envs/train/lib/python3.10/os.py", "#"),
         ("opt/conda/envs/train/lib/python3.10/site-packages/x.py", "#"),
         ("opt/conda/bin/conda", "#!/opt/conda/bin/python\n"),
-        ("usr/bin/tini", "elf"),
+        ("usr/bin/tini", "#!/usr/bin/python3.11\n"),
     ];
     let files = [&SYSTEM[..], &files].concat();
     let path = [("PATH", "/opt/conda/bin:/usr/bin")];

@@ -9,19 +9,19 @@ pub(super) struct Words<'a> {
     rest: &'a [Field],
 }
 
-/// The options of a program: which of them take the next word as their value.
+/// The options of a program, separated by blanks: which of them take the next word as their value.
 pub(super) enum OptionTable {
     /// These, with their dashes.
-    Valued(&'static [&'static str]),
+    Valued(&'static str),
     /// All but these.
-    Flags(&'static [&'static str]),
+    Flags(&'static str),
 }
 
 impl OptionTable {
     fn has_value(&self, option: &str) -> bool {
         match self {
-            Self::Valued(names) => names.contains(&option),
-            Self::Flags(names) => !names.contains(&option),
+            Self::Valued(names) => is_among(option, names),
+            Self::Flags(names) => !is_among(option, names),
         }
     }
 
@@ -29,11 +29,16 @@ impl OptionTable {
     fn has_attached_value(&self, option: &str) -> bool {
         match (self, option.get(..2)) {
             (Self::Valued(names), Some(short)) => {
-                !option.starts_with("--") && option.len() > 2 && names.contains(&short)
+                !option.starts_with("--") && option.len() > 2 && is_among(short, names)
             }
             _ => false,
         }
     }
+}
+
+/// True if a word is one of those in a list that blanks separate.
+pub(super) fn is_among(word: &str, list: &str) -> bool {
+    list.split_ascii_whitespace().any(|one| one == word)
 }
 
 /// An option and its value.

@@ -43,7 +43,9 @@ pub(in crate::facts) enum PythonTarget {
     Script(ImagePath),
     /// `-m MODULE`.
     Module(String),
-    /// `-c CODE`, standard input or the prompt.
+    /// `-c CODE`.
+    Command(String),
+    /// Standard input, the prompt, or `-c` with code that is not known.
     Code,
 }
 

@@ -6,7 +6,33 @@ use crate::shell::Field;
 
 use super::arguments::{OptionTable, Words};
 use super::call::{PythonFlags, PythonTarget};
-use super::wrappers::{ACCELERATE, DEEPSPEED, TORCHRUN};
+
+/// `torchrun`, `python -m torch.distributed.run` and `python -m torch.distributed.launch`.
+const TORCHRUN: OptionTable = OptionTable::Flags(
+    "--standalone -m --module --no-python --no_python --run-path --run_path -h --help --use-env --use_env \
+        --use-agent-store --no-use-agent-store",
+);
+
+/// `accelerate launch`.
+const ACCELERATE: OptionTable = OptionTable::Valued(
+    "--config_file --mixed_precision --num_processes --num_machines --num_cpu_threads_per_process \
+        --machine_rank --main_process_ip --main_process_port --gpu_ids --dynamo_backend --dynamo_mode \
+        --rdzv_backend --rdzv_conf --tee --role --log_dir --max_restarts --monitor_interval \
+        --deepspeed_config_file --zero_stage --offload_optimizer_device --offload_param_device \
+        --gradient_accumulation_steps --gradient_clipping --deepspeed_hostfile --deepspeed_multinode_launcher \
+        --zero3_init_flag --zero3_save_16bit_model --fsdp_sharding_strategy --fsdp_auto_wrap_policy \
+        --fsdp_offload_params --fsdp_transformer_layer_cls_to_wrap --fsdp_backward_prefetch --fsdp_state_dict_type \
+        --fsdp_use_orig_params --fsdp_version --fsdp_cpu_ram_efficient_loading --fsdp_sync_module_states \
+        --fsdp_activation_checkpointing --main_training_function --downcast_bf16 --num-processes --num-machines \
+        --machine-rank --main-process-ip --main-process-port --mixed-precision --config-file",
+);
+
+/// `deepspeed`.
+const DEEPSPEED: OptionTable = OptionTable::Valued(
+    "-H --hostfile -i --include -e --exclude --num_nodes --num_gpus --master_port --master_addr --launcher \
+        --launcher_args --min_elastic_nodes --max_elastic_nodes --node_rank --ssh_port --venv_script \
+        --bind_core_list --autotuning --elastic_training --save_pid --enable_each_rank_log",
+);
 
 /// What an interpreter is called with.
 #[derive(Debug, Default)]
@@ -54,7 +80,7 @@ pub(super) fn arguments(words: &[Field], directory: &Result<String, Gap>) -> Res
                 's' => flags.no_user_site = true,
                 'S' => flags.no_site = true,
                 'P' => flags.safe_path = true,
-                'c' => return done(flags, code(directory)?),
+                'c' => return done(flags, command(attached, words.rest(), directory)?),
                 'm' => {
                     let module =
                         if attached.is_empty() { words.next().transpose()?.unwrap_or_default() } else { attached };
@@ -72,6 +98,16 @@ pub(super) fn arguments(words: &[Field], directory: &Result<String, Gap>) -> Res
         }
     }
     done(flags, code(directory)?)
+}
+
+/// `-cCODE` and `-c CODE`.
+fn command(attached: &str, rest: &[Field], directory: &Result<String, Gap>) -> Result<PythonTarget, Gap> {
+    let target = code(directory)?;
+    Ok(match rest.first() {
+        _ if !attached.is_empty() => PythonTarget::Command(attached.to_owned()),
+        Some(Ok(text)) => PythonTarget::Command(text.clone()),
+        Some(Err(_)) | None => target,
+    })
 }
 
 /// `-c`, standard input and the prompt import from the working directory.

@@ -10,7 +10,6 @@ mod produce;
 mod runner;
 mod state;
 mod user;
-mod wrappers;
 
 #[cfg(test)]
 pub(super) use call::PythonFlags;
@@ -21,13 +20,21 @@ pub(super) use user::ContainerUser;
 
 use crate::model::{Gap, ImageConfig, ImagePath};
 use crate::rootfs::RootFs;
-use crate::shell::{Field, ShellState};
+use crate::shell::Field;
 
-use runner::{Runner, SETTLE, Start, Started};
+use runner::{Runner, SETTLE, Start, Started, is_python, may_execute, refusal};
 
 /// Programs that do nothing of interest: an image that starts one waits for a command of its user.
 const IDLE: &[&str] =
     &["sleep", "tail", "true", "cat", "echo", "sshd", "pause", "nvidia-smi", "ls", "date", "tini", "yes"];
+
+/// A program that the image's command starts in the end.
+#[derive(Debug)]
+pub(super) enum StartedProgram {
+    Python,
+    /// A compiled program, without links, and the configuration as it has it.
+    Compiled(ImagePath, Box<ImageConfig>),
+}
 
 /// What an image starts.
 #[derive(Debug)]
@@ -44,6 +51,8 @@ pub(super) struct ImageStart {
     pub(super) gap: Option<Gap>,
     /// What an engine says of a command that it cannot execute.
     pub(super) refusal: Option<String>,
+    /// What the command starts in the end, if that is known.
+    pub(super) program: Option<StartedProgram>,
     /// The configuration as the process has it.
     pub(super) config: Option<ImageConfig>,
 }
@@ -62,8 +71,8 @@ impl ImageStart {
             "the image's command"
         };
         let start = Start { words: &fields, has_input: false, place: place.to_owned() };
-        let outcome = runner.start(&start, &shell);
         let refusal = refusal(&runner, &words, &shell);
+        let outcome = if refusal.is_some() { Ok(None) } else { runner.start(&start, &shell) };
         let started = outcome.map(|mark| mark.and_then(|mark| runner.started.get(mark.index).cloned()));
         let mut image = Self {
             call: None,
@@ -72,6 +81,12 @@ impl ImageStart {
             assumed: Vec::new(),
             gap: None,
             refusal,
+            program: match &started {
+                Ok(Some(started)) => program(rootfs, config, started),
+                // An image that lacks the Python that its command names is none of another program.
+                Ok(None) => names_python(&words).then_some(StartedProgram::Python),
+                Err(_) => None,
+            },
             config: None,
         };
         image.settle(rootfs, config, &initial, started);
@@ -137,6 +152,7 @@ impl ImageStart {
             Some(config) => match (&config.unknown.command, &self.command) {
                 (Some(gap), _) => gap.why.clone(),
                 (None, None) => "the image has no command".to_owned(),
+                (None, Some(_)) if self.refusal.is_some() => "no engine executes the image's command".to_owned(),
                 (None, Some(_)) => "the image's command starts no Python".to_owned(),
             },
         }
@@ -152,29 +168,27 @@ fn words(config: Option<&ImageConfig>) -> Vec<String> {
     }
 }
 
-/// The file of a Python in `PATH`. Python 2 is excluded because no current torch runs on it.
+/// The file of a Python in `PATH` that the user may execute. Python 2 is excluded because no current torch runs on it.
 fn find(rootfs: &RootFs, state: &ProcessState, command: &str) -> Option<ImagePath> {
-    state.find(command, |path| rootfs.open(path).is_ok_and(|(real, _)| !real.file_name().starts_with(b"python2")))
+    let is_current =
+        |path: &ImagePath| rootfs.open(path).is_ok_and(|(real, _)| !real.file_name().starts_with(b"python2"));
+    state.find(command, |path| is_current(path) && may_execute(rootfs, &state.user, path) != Ok(false))
 }
 
-/// What runc says of a command that it cannot execute (`os/exec`; runc, `libcontainer/standard_init_linux.go`).
-fn refusal(runner: &Runner<'_>, words: &[String], shell: &ShellState) -> Option<String> {
-    let first = words.first()?;
-    if !matches!(runner.locate(first, shell), Ok(None)) {
-        return None;
+/// True if the first word of a command is a name of Python.
+fn names_python(words: &[String]) -> bool {
+    words.first().and_then(|word| word.rsplit('/').next()).is_some_and(is_python)
+}
+
+fn program(rootfs: &RootFs, config: Option<&ImageConfig>, started: &Started) -> Option<StartedProgram> {
+    match started {
+        Started::Python(_) => Some(StartedProgram::Python),
+        Started::Shell(_) => None,
+        Started::Program(path, state) => {
+            let (real, _) = rootfs.open(path).ok()?;
+            Some(StartedProgram::Compiled(real, Box::new(state.applied_to(config?))))
+        }
     }
-    if !first.contains('/') {
-        return Some(format!("exec: \"{first}\": executable file not found in $PATH"));
-    }
-    let path = ImagePath::from(shell.directory.as_deref().ok()?).join(first.as_bytes());
-    let why = if runner.rootfs.is_directory(&path) {
-        "is a directory"
-    } else if runner.rootfs.exists(&path) {
-        "permission denied"
-    } else {
-        return Some(format!("exec: \"{first}\": stat {first}: no such file or directory"));
-    };
-    Some(format!("exec: \"{first}\": {why}"))
 }
 
 /// The call of Python that the image's command makes, if the image has a Python.

@@ -2,12 +2,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::layer::scan::{Compression, LayerScan};
-use crate::model::{Ambiguities, ElfInfo, Endian, Entry, EntryKind, Found, Limits, StartChoice};
+use crate::model::{Ambiguities, ElfInfo, Endian, Entry, EntryKind, FileOwner, Found, Limits, StartChoice};
 
 use super::*;
 
 /// An image of programs (`elf`), symbolic links (`-> TARGET`), folders (`/`) and scripts.
 fn image(files: &[(&str, &str)]) -> RootFs {
+    RootFs::fold(vec![Arc::new(base_layer(files))], &Limits::default())
+}
+
+fn base_layer(files: &[(&str, &str)]) -> LayerScan {
     const BASE: &[(&str, &str)] = &[
         ("usr/bin/dash", "elf"),
         ("usr/bin/bash", "elf"),
@@ -34,15 +38,18 @@ fn image(files: &[(&str, &str)]) -> RootFs {
             found.insert(index, vec![Ok(Found::Text(content.as_bytes().into()))]);
         }
     }
-    let layer = LayerScan {
+    layer(entries, found)
+}
+
+fn layer(entries: Vec<Entry>, found: BTreeMap<usize, Vec<Result<Found, Gap>>>) -> LayerScan {
+    LayerScan {
         compression: Compression::None,
         unpacked: 0,
         diff_id: None,
         entries,
         found,
         ambiguities: Some(Ambiguities::default()),
-    };
-    RootFs::fold(vec![Arc::new(layer)], &Limits::default())
+    }
 }
 
 fn words(words: &[&str]) -> Vec<String> {
@@ -70,7 +77,7 @@ fn called(files: &[(&str, &str)], config: &ImageConfig) -> String {
         call::PythonTarget::Unstated => "assumed".to_owned(),
         call::PythonTarget::Script(path) => path.to_string(),
         call::PythonTarget::Module(name) => format!("-m {name}"),
-        call::PythonTarget::Code => "-c".to_owned(),
+        call::PythonTarget::Command(_) | call::PythonTarget::Code => "-c".to_owned(),
     };
     format!("{} {target}", call.program)
 }
@@ -148,6 +155,15 @@ fn commands_lead_to_the_python_that_runs() {
 }
 
 #[test]
+fn supervisors_are_not_followed() {
+    let files = [("usr/bin/supervisord", "#!/usr/bin/python3\nimport supervisor\n")];
+    let config = config(&[("PATH", "/usr/bin")], &["supervisord", "-n"], &[]);
+    assert!(
+        called(&files, &config).starts_with("unknown: the image's command: /usr/bin/supervisord starts the programs")
+    );
+}
+
+#[test]
 fn login_shells_read_profiles() {
     let files = [
         ("etc/profile", "for i in /etc/profile.d/*.sh; do if [ -r $i ]; then . $i; fi; done\nunset i\n"),
@@ -199,6 +215,28 @@ fn conda_environments_are_activated() {
         let call = ImageStart::of(&image(&files), Some(&config)).call.unwrap();
         assert_eq!(call.state.known("LD_LIBRARY_PATH"), Some("/opt/x"));
     }
+    // It need not be in PATH.
+    let config = config(&[("PATH", "/usr/bin")], &["/opt/conda/bin/conda", "run", "-n", "t"], &["python", "a.py"]);
+    assert_eq!(called(&files, &config), "/opt/conda/envs/t/bin/python /app/a.py");
+}
+
+#[test]
+fn uv_runs_in_the_environment_of_a_project() {
+    let files = [
+        ("usr/bin/uv", "elf"),
+        ("srv/job/pyproject.toml", "[project]\n"),
+        ("srv/job/.venv/pyvenv.cfg", "home = /usr/bin\n"),
+        ("srv/job/.venv/bin/python", "-> /usr/bin/python3.11"),
+        ("app", "/"),
+    ];
+    for (command, expected) in [
+        (&["uv", "run", "--project", "/srv/job", "a.py"][..], "/srv/job/.venv/bin/python /app/a.py"),
+        (&["uv", "run", "--directory", "/srv/job", "a.py"], "/srv/job/.venv/bin/python /srv/job/a.py"),
+        (&["uv", "run", "a.py"], "unknown: uv run creates or chooses the project's environment when it runs"),
+    ] {
+        let config = config(&[("PATH", "/usr/bin")], &[], command);
+        assert_eq!(called(&files, &config), expected, "{command:?}");
+    }
 }
 
 #[test]
@@ -213,6 +251,65 @@ fn a_choice_settles_what_is_unknown() {
     assert!(with(StartChoice::default()).starts_with("unknown"));
     assert_eq!(with(choice(Some("python3 -m x"), None)), "/usr/bin/python3 -m x");
     assert_eq!(with(choice(None, Some("/opt/venv/bin/python"))), "/opt/venv/bin/python assumed");
+}
+
+/// The image with a file that only root may execute in a folder that is open, and another in one that is closed.
+fn closed() -> RootFs {
+    const MODES: &[(&str, EntryKind, u32)] = &[
+        ("opt/own/python3", EntryKind::File, 0o700),
+        ("opt/own/start", EntryKind::File, 0o750),
+        ("root", EntryKind::Directory, 0o700),
+        ("root/bin/python3", EntryKind::File, 0o755),
+        ("app/start", EntryKind::File, 0o755),
+        ("app/text", EntryKind::File, 0o755),
+        ("app/none", EntryKind::File, 0o755),
+    ];
+    let text = |path: &str| match path {
+        "app/start" => Some("#!/opt/own/start\n"),
+        "app/text" => Some("exec python3 train.py\n"),
+        "app/none" => Some("#!/bin/none\n"),
+        _ => None,
+    };
+    let (mut entries, mut found) = (Vec::new(), BTreeMap::new());
+    for (index, (path, kind, mode)) in MODES.iter().enumerate() {
+        entries.push(Entry {
+            path: (*path).into(),
+            kind: kind.clone(),
+            mode: *mode,
+            owner: Some(FileOwner::ROOT),
+            size: 9,
+        });
+        let elf = || Found::Elf(Box::new(ElfInfo::bare(64, Endian::Little, 62)));
+        found.insert(index, vec![Ok(text(path).map_or_else(elf, |text| Found::Text(text.as_bytes().into())))]);
+    }
+    RootFs::fold(vec![Arc::new(base_layer(&[])), Arc::new(layer(entries, found))], &Limits::default())
+}
+
+#[test]
+fn a_user_starts_what_permissions_allow() {
+    let of = |user: &str, path: &str, command: &[&str]| {
+        let config = ImageConfig { user: user.to_owned(), ..config(&[("PATH", path)], &[], command) };
+        let start = ImageStart::of(&closed(), Some(&config));
+        (start.refusal, start.call.map(|call| call.program.to_string()))
+    };
+    let path = "/opt/own:/root/bin:/usr/bin";
+    assert_eq!(of("0", path, &["python3", "a.py"]), (None, Some("/opt/own/python3".to_owned())));
+    assert_eq!(of("0", "/root/bin:/usr/bin", &["python3"]), (None, Some("/root/bin/python3".to_owned())));
+    let passed = (None, Some("/usr/bin/python3".to_owned()));
+    assert_eq!(of("user", path, &["python3", "a.py"]), passed);
+    assert_eq!(of("user", path, &["sh", "-c", "exec python3 a.py"]), passed);
+    assert_eq!(
+        of("user", path, &["sh", "-c", "[ -x /opt/own/start ] && exec /opt/own/python3; exec python3 a.py"]),
+        passed
+    );
+    let refusal = |user: &str, command: &str| of(user, "/usr/bin", &[command]).0.unwrap_or_default();
+    assert_eq!(refusal("user", "/opt/own/start"), "exec: \"/opt/own/start\": permission denied");
+    assert_eq!(refusal("user", "/app/start"), "exec /app/start: permission denied");
+    assert_eq!(refusal("0", "/app/start"), "");
+    assert_eq!(refusal("0", "/app/text"), "exec /app/text: exec format error");
+    assert_eq!(refusal("0", "/app/none"), "exec /app/none: no such file or directory");
+    // The import says whose mode is to blame for an interpreter.
+    assert_eq!(of("user", "/usr/bin", &["/root/bin/python3"]), (None, Some("/root/bin/python3".to_owned())));
 }
 
 #[test]

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::layer::scan::{Compression, LayerScan};
-use crate::model::{Ambiguities, ElfInfo, Endian, Entry, EntryKind, Limits, NcclStrings, escape};
+use crate::model::{Ambiguities, ElfInfo, Endian, Entry, EntryKind, ImageConfig, Limits, NcclStrings, escape};
 
 use super::super::{FactInputs, Facts};
 use super::*;
@@ -98,6 +98,22 @@ fn a_program_that_needs_nccl_is_judged_in_place_of_torch() {
         assert_eq!(text_of(&facts, "subject.name"), "absent", "{command}");
         assert_eq!(text_of(&facts, "torch.path"), "/usr/lib/python3/dist-packages/torch", "{command}");
     }
+}
+
+#[test]
+fn a_script_leads_to_the_program_and_sets_its_variables() {
+    let script = format!("#!/bin/sh\nexport LD_LIBRARY_PATH=/opt/own\nexec /usr/bin/mpirun -np 8 /{PROGRAM} -b 8\n");
+    let files = [
+        ("bin/sh", Made::Elf(None, &[])),
+        ("usr/bin/mpirun", Made::Elf(None, &[])),
+        ("start.sh", Made::Text(&script)),
+        (PROGRAM, Made::Elf(None, &["libnccl.so.2"])),
+        ("usr/lib/libnccl.so.2", Made::Nccl(Some("libnccl.so.2"), "2.28.9")),
+        ("opt/own/libnccl.so.2", Made::Nccl(Some("libnccl.so.2"), "2.29.2")),
+    ];
+    let facts = facts_of(&files, &["/start.sh"]);
+    let expected = [format!("/{PROGRAM}"), "/opt/own/libnccl.so.2".to_owned()];
+    assert_eq!(all(&facts, &["subject.program", "nccl.loaded.path"]), expected);
 }
 
 #[test]

@@ -10,9 +10,10 @@ use crate::rootfs::loader::{Bound, CpuLevel, DlopenMode, LoadedObject, Loader, P
 use super::super::python::Python;
 use super::super::text;
 use super::Installation;
+use super::installation::EMPTY_MODULE;
 use super::interpreter::{machine_of, with_python};
 use super::preload::{Preload, Recipe, matches, recipe};
-use super::requirements;
+use super::{own_modules, requirements};
 
 /// The process after `import torch`.
 #[derive(Clone, Debug)]
@@ -109,15 +110,23 @@ impl<'w> Importer<'w> {
     }
 
     fn carry_out(&self, import: &mut Import<'_>) -> Result<(), Stop> {
-        if !self.python.path.contains(&self.package.parent()) {
+        if !self.python.imports(self.rootfs, self.package) {
             return Err(Stop::Fails("ModuleNotFoundError: No module named 'torch'".to_owned()));
         }
-        let init = match text(self.rootfs, &self.package.join(b"__init__.py")) {
-            Fact::Seen { value, .. } => value,
-            Fact::Absent => &[],
+        let init = match text(self.rootfs, &self.code()) {
+            Fact::Seen { value, .. } => Some(value),
+            Fact::Absent => None,
             Fact::Unknown(gap) => return Err(gap.into()),
         };
-        if let Some(failure) = requirements::failure(self.rootfs, self.python, init) {
+        if !self.is_pytorch(init.unwrap_or_default()) {
+            return self.import_other(init);
+        }
+        let init = init.unwrap_or_default();
+        let failures = [
+            requirements::failure(self.rootfs, self.python, init),
+            own_modules::failure(self.rootfs, self.package, init),
+        ];
+        if let Some((_, failure)) = failures.into_iter().flatten().min() {
             return Err(Stop::Fails(failure));
         }
         // The interpreter's own code opens modules; it may be in a separate library.
@@ -139,6 +148,32 @@ impl<'w> Importer<'w> {
         let module = self.module(&folder, "_C").ok_or_else(|| self.no_extension(init))?;
         load(import, &module, interpreter, mode)?;
         self_opened(import)
+    }
+
+    /// The file of the package's own code, or the only one.
+    fn code(&self) -> ImagePath {
+        let is_package = self.rootfs.is_directory(self.package);
+        if is_package { self.package.join(b"__init__.py") } else { self.package.clone() }
+    }
+
+    /// True unless something else has the name.
+    fn is_pytorch(&self, init: &[u8]) -> bool {
+        self.rootfs.open(&self.package.join(b"version.py")).is_ok() || memchr::memmem::find(init, b"_C").is_some()
+    }
+
+    /// Imports what has torch's name and is not PyTorch; `code` is `None` without source.
+    fn import_other(&self, code: Option<&[u8]>) -> Result<(), Stop> {
+        match code {
+            Some(code) if own_modules::does_nothing(code) => Ok(()),
+            // Only a directory has the name.
+            None if self.rootfs.open(&self.package.join(b"__init__.pyc")).is_err() => {
+                Err(Stop::Fails(EMPTY_MODULE.to_owned()))
+            }
+            _ => {
+                let why = format!("{} is not PyTorch, and what its import does is not followed", self.code());
+                Err(Gap::new(why).into())
+            }
+        }
     }
 
     /// `torch._load_global_deps`.

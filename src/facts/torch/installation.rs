@@ -11,7 +11,7 @@ use super::super::{Draft, key};
 const NO_MODULE: &str = "ModuleNotFoundError: No module named 'torch'";
 
 /// Its message if only a directory without code has the name, when a program first uses it.
-const EMPTY_MODULE: &str = "AttributeError: module 'torch' has no attribute '__version__'";
+pub(super) const EMPTY_MODULE: &str = "AttributeError: module 'torch' has no attribute '__version__'";
 
 /// An import that permissions prevent.
 struct RefusedImport {
@@ -114,8 +114,8 @@ impl Installation {
         let mut others = self.all.iter().chain(other).map(|(package, _)| package).filter(|package| is_other(package));
         if let (Some(code), Some(package)) = (import.opaque.first(), others.next()) {
             let why =
-                format!("{code} runs when Python starts, and may change which torch is imported: {package} is another");
-            self.chosen = Fact::Unknown(Gap::new(why).settled_by("remove the file, or the torch that is not used"));
+                format!("{code} runs before torch is imported, and may change which one that is: {package} is another");
+            self.chosen = Fact::Unknown(Gap::new(why).settled_by("remove the torch that is not used"));
             return;
         }
         if let Some(why) = unreadable(rootfs, python, import.found.as_ref()) {

@@ -17,7 +17,7 @@ pub(super) fn with_python<T>(
     call: impl FnOnce(&Python) -> T,
 ) -> Option<T> {
     let folder = package.parent();
-    let finds_it = |python: &&Python| python.path.contains(&folder);
+    let finds_it = |python: &&Python| python.imports(rootfs, package);
     if let Some(python) = python.filter(finds_it) {
         return Some(call(python));
     }

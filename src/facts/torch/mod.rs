@@ -11,6 +11,7 @@ mod loaded;
 mod macros;
 mod marker;
 mod musl;
+mod own_modules;
 mod preload;
 mod requirements;
 mod version;

@@ -11,7 +11,7 @@ use super::interpreter::{machine_of, with_python};
 use super::marker::MarkerEnvironment;
 
 pattern!(REQUIREMENT, r"(?m)^Requires-Dist: *([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])? *([^;\r\n]*)(?:;([^\r\n]*))?");
-pattern!(TYPING_EXTENSIONS, r"(?m)^from typing_extensions import (\([^)]*\)|[^\r\n]*)");
+pattern!(TYPING_EXTENSIONS, r"(?m)^(?:from typing_extensions import (\([^)]*\)|[^\r\n]*)|import typing_extensions\b)");
 pattern!(NAME, r"(\w+)(?: +as +\w+)?");
 
 /// The module that `torch/__init__.py` imports before anything else of other packages. It imports no other required
@@ -151,9 +151,13 @@ fn meets(version: &str, specifier: &str) -> bool {
     })
 }
 
-/// Python's message if the first import of `torch/__init__.py` from another package fails.
-pub(super) fn failure(rootfs: &RootFs, python: &Python, init: &[u8]) -> Option<String> {
+/// Python's message if the first import of `torch/__init__.py` from another package fails, and its position in the file.
+pub(super) fn failure(rootfs: &RootFs, python: &Python, init: &[u8]) -> Option<(usize, String)> {
     let captures = TYPING_EXTENSIONS.captures(init)?;
+    Some((captures.get(0)?.start(), of_typing_extensions(rootfs, python, &captures)?))
+}
+
+fn of_typing_extensions(rootfs: &RootFs, python: &Python, captures: &regex::bytes::Captures<'_>) -> Option<String> {
     let Some(file) = module(rootfs, &python.path, MODULE) else {
         return Some(format!("ModuleNotFoundError: No module named '{MODULE}'"));
     };

@@ -165,7 +165,7 @@ mod tests {
         for (text, why) in [
             ("export A=$(uname -m)", "env/90.sh, line 1: only a shell can determine what uname prints"),
             ("export A=`id`", "only a shell can determine what id prints"),
-            ("B=$((1+1))\nexport A=$B", "line 1: only a shell can determine the value of a word"),
+            ("B=$((1 / 0))\nexport A=$B", "line 1: only a shell can determine the value of an expression"),
             ("if [ -d /x ]; then\nexport A=1\nfi", "only a shell can determine which branch is run"),
             ("[ -d /x ] && export A=1", "only a shell can determine whether the next command of a list is run"),
         ] {

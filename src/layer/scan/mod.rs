@@ -12,6 +12,7 @@ mod nccl;
 mod order;
 mod overlay;
 mod partial;
+mod program;
 mod script;
 mod section_names;
 mod sections;
@@ -49,6 +50,7 @@ const EXTRACTORS: &[Extractor] = &[
     elf::EXTRACTOR,
     fatbin::EXTRACTOR,
     nccl::EXTRACTOR,
+    program::EXTRACTOR,
     text::EXTRACTOR,
     torch::BUILD_OPTIONS,
     torch::ARCH_FLAGS,

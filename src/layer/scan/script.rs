@@ -13,8 +13,11 @@ const ELSEWHERE: u64 = 64 << 10;
 const DEPTH: usize = 4;
 
 /// Folders whose scripts are parts of packages.
-const OF_PACKAGES: &[&[u8]] =
+pub(super) const OF_PACKAGES: &[&[u8]] =
     &[b"site-packages", b"dist-packages", b"node_modules", b"pkgs", b"share", b"src", b"doc", b"var", b"proc", b"sys"];
+
+/// Largest file of variables, in bytes.
+const OF_VARIABLES: u64 = 8 << 10;
 
 /// Files that shells and sudo read when they start, by their names.
 const STARTUP: &[&[u8]] = &[
@@ -48,7 +51,17 @@ pub(super) fn is_kept(entry: &Entry, head: &[u8]) -> bool {
         return (is_executed || name == b"activate" || name.ends_with(b".sh"))
             && (entry.size <= IN_PROGRAMS || (is_shallow && name.ends_with(b".sh")));
     }
-    is_shallow && (is_executed || head.starts_with(b"#!") || name.ends_with(b".sh"))
+    is_shallow && (is_executed || head.starts_with(b"#!") || name.ends_with(b".sh") || is_of_variables(entry, head))
+}
+
+/// True for a file that `BASH_ENV` or a script may name, which has neither an interpreter nor a common ending: a text
+/// whose name says that it sets up an environment.
+fn is_of_variables(entry: &Entry, head: &[u8]) -> bool {
+    let name = entry.path.file_name();
+    let is_named = name.ends_with(b"rc") || name.ends_with(b".bash") || name.ends_with(b"profile");
+    let is_named = is_named || name.windows(3).any(|part| part.eq_ignore_ascii_case(b"env"));
+    let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+    is_named && entry.size <= OF_VARIABLES && head.iter().all(is_text)
 }
 
 fn is_read_at_start(path: &ImagePath) -> bool {
@@ -76,6 +89,10 @@ mod tests {
             ("app/train.py", b"import torch", 0o755, 100, false),
             ("app/env.sh", b"export A=1", 0o644, 100, true),
             ("app/env.sh", b"export A=1", 0o644, 70 << 10, false),
+            ("etc/bash_env", b"export A=1", 0o644, 100, true),
+            ("opt/app/.env", b"A=1", 0o644, 100, true),
+            ("opt/app/environment", b"A=1", 0o644, 9 << 10, false),
+            ("opt/app/envelope.bin", b"\x00\x01", 0o644, 100, false),
             ("opt/nvidia/entrypoint.d/10-banner.sh", b"echo", 0o755, 100, true),
             ("opt/conda/envs/x/bin/torchrun", b"#!/opt/conda/envs/x/bin/python", 0o755, 300, true),
             ("opt/conda/envs/x/bin/large", b"#!/opt/conda/envs/x/bin/python", 0o755, 9 << 10, false),

@@ -1,22 +1,17 @@
 //! Small text files that are kept whole: package metadata, PyTorch's version file, configuration.
 
-use crate::model::{BoundsError, Found, Gap, ImagePath, OverLimit};
+use crate::model::{BoundsError, Entry, Found, Gap, ImagePath, Limits, OverLimit};
 
 use super::extract::{Collect, Extractor};
 use super::script;
 
-pub(super) const EXTRACTOR: Extractor = Extractor {
-    name: "text",
-    wants: |entry, head| is_wanted(&entry.path) || script::is_kept(entry, head),
-    start: |entry, limits| {
-        Box::new(TextCollector {
-            path: entry.path.clone(),
-            size: entry.size,
-            limit: limits.text_file,
-            bytes: Vec::new(),
-        })
-    },
-};
+pub(super) const EXTRACTOR: Extractor =
+    Extractor { name: "text", wants: is_selected, start: |entry, limits| Box::new(TextCollector::new(entry, limits)) };
+
+/// True for a file that is kept whole.
+pub(super) fn is_selected(entry: &Entry, head: &[u8]) -> bool {
+    is_wanted(&entry.path) || script::is_kept(entry, head)
+}
 
 /// Files selected in any folder, by the last components of their paths.
 const ANYWHERE: &[&str] = &[
@@ -116,11 +111,22 @@ fn is_of_interest(name: &[u8], suffix: &[u8]) -> bool {
     lower.ends_with(suffix) && PREFIXES.iter().any(|prefix| lower.starts_with(prefix.as_bytes()))
 }
 
-struct TextCollector {
+pub(super) struct TextCollector {
     path: ImagePath,
     size: u64,
     limit: u64,
     bytes: Vec<u8>,
+}
+
+impl TextCollector {
+    pub(super) fn new(entry: &Entry, limits: &Limits) -> Self {
+        Self { path: entry.path.clone(), size: entry.size, limit: limits.text_file, bytes: Vec::new() }
+    }
+
+    /// True if the text has this part.
+    pub(super) fn has(&self, part: &[u8]) -> bool {
+        memchr::memmem::find(&self.bytes, part).is_some()
+    }
 }
 
 impl Collect for TextCollector {

@@ -59,9 +59,13 @@ impl<S: Surroundings> Evaluator<'_, S> {
         let count = words.iter().take_while(|word| word.split_assignment().is_some()).count();
         let (assignments, words) = words.split_at(count);
         if words.is_empty() {
-            state.status = Some(0);
+            let before = self.substitutions;
             for word in assignments {
                 self.assignment(state, word, line);
+            }
+            // Otherwise the status is that of the last command substitution.
+            if self.substitutions == before {
+                state.status = Some(0);
             }
             return Flow::Next;
         }
@@ -148,10 +152,12 @@ impl<S: Surroundings> Evaluator<'_, S> {
     }
 
     pub(super) fn exec(&mut self, state: &mut ShellState, mut fields: &[Field], has_input: bool, line: usize) -> Flow {
+        let mut is_renamed = false;
         while let [Ok(option), rest @ ..] = fields
             && option.starts_with('-')
         {
             let has_value = option.ends_with('a');
+            is_renamed |= has_value;
             fields = if has_value { rest.get(1..).unwrap_or_default() } else { rest };
             if option.contains('c') {
                 state.variables.values_mut().for_each(|variable| variable.is_exported = false);
@@ -164,7 +170,12 @@ impl<S: Surroundings> Evaluator<'_, S> {
             state.status = Some(0);
             return Flow::Next;
         }
-        self.program(state, fields, true, has_input, line)
+        let flow = self.program(state, fields, true, has_input, line);
+        if is_renamed && self.captured == 0 {
+            let why = "exec -a gives a program another name, and Python finds its environment by its name";
+            state.started = Err(self.gap(line, why));
+        }
+        flow
     }
 
     pub(super) fn program(

@@ -141,6 +141,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
         inner.output = Some(Ok(String::new()));
         self.depth += 1;
         self.captured += 1;
+        self.substitutions += 1;
         self.frames.push(Frame::Subshell);
         self.script(&mut inner, script, line);
         self.frames.pop();

@@ -4,19 +4,22 @@
 use crate::model::{Gap, ImagePath};
 use crate::shell::{Field, ShellKind, ShellSource, ShellState};
 
-use super::super::arguments::{Words, known};
-use super::super::wrappers::CONDA_RUN;
+use super::super::arguments::{OptionTable, Words, known};
 use super::{Outcome, Runner, SETTLE, Start};
+
+/// `conda run`, `mamba run` and `micromamba run`.
+const CONDA_RUN: OptionTable =
+    OptionTable::Valued("-n --name -p --prefix --cwd -r --root-prefix -e --env -a --attach --rc-file");
 
 /// `conda run [OPTIONS] COMMAND`.
 pub(super) fn run(
     runner: &mut Runner<'_>,
     tool: &str,
+    program: &ImagePath,
     start: &Start<'_>,
     state: &ShellState,
-    rest: &[Field],
 ) -> Outcome {
-    let mut words = Words::new(rest);
+    let mut words = Words::new(start.words.get(2..).unwrap_or_default());
     let mut name = None;
     let mut child = state.child(ShellKind::Bash, tool);
     while let Some(option) = words.option(&CONDA_RUN)? {
@@ -34,7 +37,10 @@ pub(super) fn run(
             _ => {}
         }
     }
-    let script = activation(runner, tool, name.as_deref(), &child)?;
+    let root = of_program(runner, tool, program);
+    let root = root.map_or_else(|| root_of(runner, tool, &child), Ok)?;
+    let prefix = environment(runner, &root, name.as_deref(), &child)?;
+    let script = script(runner, &prefix, &child);
     runner.evaluate(&mut child, &[ShellSource { name: format!("{tool} run"), text: script }])?;
     runner.rest(start, &child, words.rest())
 }
@@ -75,13 +81,22 @@ pub(super) fn stand_in(runner: &Runner<'_>, words: &[Field], state: &ShellState)
 
 /// The script that activates an environment by its name or its path.
 fn activation(runner: &Runner<'_>, tool: &str, name: Option<&str>, state: &ShellState) -> Result<String, Gap> {
-    let root = root(runner, tool, state)?;
+    let root = root_of(runner, tool, state)?;
     let prefix = environment(runner, &root, name, state)?;
     Ok(script(runner, &prefix, state))
 }
 
+/// The installation of a program that is called: conda runs in the Python of its own.
+fn of_program(runner: &Runner<'_>, tool: &str, program: &ImagePath) -> Option<ImagePath> {
+    let (real, _) = runner.rootfs.open(program).ok()?;
+    let root = real.parent().parent();
+    let has_python = runner.rootfs.open(&root.join(b"bin/python")).is_ok();
+    let is_base = has_python || runner.rootfs.is_directory(&root.join(b"conda-meta"));
+    (tool != "micromamba" && is_base).then_some(root)
+}
+
 /// The base environment.
-fn root(runner: &Runner<'_>, tool: &str, state: &ShellState) -> Result<ImagePath, Gap> {
+fn root_of(runner: &Runner<'_>, tool: &str, state: &ShellState) -> Result<ImagePath, Gap> {
     let variable = |name: &str| state.text(name).map(|value| Some(value).filter(|value| !value.is_empty()));
     if tool != "conda"
         && let Some(root) = variable("MAMBA_ROOT_PREFIX")?

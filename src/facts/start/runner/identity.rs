@@ -11,38 +11,12 @@ use super::{Outcome, Runner, Start};
 const LOGIN_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games";
 const LOGIN_PATH_ROOT: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-const SETPRIV: OptionTable = OptionTable::Valued(&[
-    "--reuid",
-    "--regid",
-    "--groups",
-    "--ruid",
-    "--euid",
-    "--rgid",
-    "--egid",
-    "--inh-caps",
-    "--ambient-caps",
-    "--bounding-set",
-    "--securebits",
-    "--pdeathsig",
-    "--selinux-label",
-    "--apparmor-profile",
-]);
-const SU: OptionTable = OptionTable::Valued(&[
-    "-c",
-    "--command",
-    "-s",
-    "--shell",
-    "-g",
-    "--group",
-    "-G",
-    "--supp-group",
-    "-w",
-    "-u",
-    "--user",
-]);
-const SUDO: OptionTable = OptionTable::Valued(&[
-    "-u", "--user", "-g", "--group", "-C", "-D", "--chdir", "-h", "-p", "-r", "-t", "-T", "-U", "-R",
-]);
+const SETPRIV: OptionTable = OptionTable::Valued(
+    "--reuid --regid --groups --ruid --euid --rgid --egid --inh-caps --ambient-caps --bounding-set --securebits \
+    --pdeathsig --selinux-label --apparmor-profile",
+);
+const SU: OptionTable = OptionTable::Valued("-c --command -s --shell -g --group -G --supp-group -w -u --user");
+const SUDO: OptionTable = OptionTable::Valued("-u --user -g --group -C -D --chdir -h -p -r -t -T -U -R");
 
 /// Follows a program that changes the user.
 pub(super) fn change(
@@ -73,7 +47,7 @@ pub(super) fn change(
         "sudo" | "doas" => sudo(runner, name, start, state, &mut words),
         _ => {
             // gosu, su-exec and s6-setuidgid: the user, then the command.
-            words.skip_options(&OptionTable::Valued(&["-u", "-U"]))?;
+            words.skip_options(&OptionTable::Valued("-u -U"))?;
             let user = words.next().transpose()?.unwrap_or_default().to_owned();
             let mut child = state.child(ShellKind::Posix, "");
             as_user(runner, &user, |runner| {

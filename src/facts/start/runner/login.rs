@@ -4,7 +4,8 @@ use crate::model::ImagePath;
 use crate::shell::{Field, ShellKind, ShellSource, ShellState};
 
 use super::super::arguments::Words;
-use super::{Outcome, Runner, Start, Started, shell_kind};
+use super::lookup::shell_kind;
+use super::{Outcome, Runner, Start, Started};
 
 /// What a login shell reads (bash reads the first of its three files that exists).
 const LOGIN_BASH: &str = "if [ -f /etc/profile ]; then . /etc/profile; fi\n\

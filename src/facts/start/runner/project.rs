@@ -1,13 +1,19 @@
-//! Managers of projects that run a command in the project's environment: uv, Poetry and Pipenv.
+//! Managers of projects that run a command in the project's environment: uv, Poetry, PDM and Pipenv.
 
 use crate::model::{Gap, ImagePath};
 use crate::shell::{Field, ShellKind, ShellState};
 
 use super::super::arguments::{OptionTable, Words, known};
-use super::super::wrappers::UV_RUN;
 use super::{Outcome, Runner, SETTLE, Start};
 
-/// `uv run`, `poetry run` and `pipenv run`.
+/// `uv run`.
+const UV_RUN: OptionTable = OptionTable::Valued(
+    "-p --python --with --with-requirements --with-editable --extra --group --no-group --only-group --package \
+        --directory --project --env-file --index --index-url --extra-index-url --find-links -f --config-file \
+        --cache-dir --no-extra --index-strategy --link-mode -C --config-setting --refresh-package --color",
+);
+
+/// `uv run`, `poetry run`, `pdm run` and `pipenv run`.
 pub(super) fn run(
     runner: &mut Runner<'_>,
     tool: &str,
@@ -18,7 +24,8 @@ pub(super) fn run(
     let mut words = Words::new(rest);
     let mut child = state.child(ShellKind::Posix, "");
     let (mut is_module, mut is_outside, mut other) = (false, false, None);
-    let none = OptionTable::Valued(&[]);
+    let mut place = String::new();
+    let none = OptionTable::Valued("");
     while let Some(option) = words.option(if tool == "uv" { &UV_RUN } else { &none })? {
         match option.name {
             "-m" | "--module" => is_module = true,
@@ -29,9 +36,9 @@ pub(super) fn run(
                     child.directory = Ok(folder.to_string());
                 }
             }
+            "--project" => place = known(option.value)?.unwrap_or_default(),
             "-p"
             | "--python"
-            | "--project"
             | "--isolated"
             | "--with"
             | "--with-requirements"
@@ -45,7 +52,8 @@ pub(super) fn run(
     if let Some(option) = other {
         return Err(Runner::gap(start, &format!("{tool} run {option} chooses the environment when it runs")));
     }
-    let prefix = environment(runner, tool, is_outside, &child)?;
+    let folder = ImagePath::from(child.directory.clone()?.as_str()).join(place.as_bytes());
+    let prefix = environment(runner, tool, (!is_outside).then_some(&folder), &child)?;
     if let Some(prefix) = &prefix {
         let path = child.text("PATH").map(|path| format!("{prefix}/bin:{path}"));
         child.export("PATH", path);
@@ -65,19 +73,22 @@ pub(super) fn run(
     runner.rest(start, &child, words.rest())
 }
 
-/// The environment that a manager uses; `None` for the one that is active already.
+/// The environment that a manager uses for the project of a folder; `None` for the one that is active already.
 fn environment(
     runner: &Runner<'_>,
     tool: &str,
-    is_outside: bool,
+    place: Option<&ImagePath>,
     state: &ShellState,
 ) -> Result<Option<ImagePath>, Gap> {
     let variable = |name: &str| state.text(name).map(|value| Some(value).filter(|value| !value.is_empty()));
     let mark: &[u8] = if tool == "pipenv" { b"Pipfile" } else { b"pyproject.toml" };
     let folder = ImagePath::from(state.directory.clone()?.as_str());
     let exists = |prefix: &ImagePath| runner.rootfs.exists(&prefix.join(b"pyvenv.cfg"));
-    let project = above(&folder).find(|folder| runner.rootfs.open(&folder.join(mark)).is_ok());
-    let project = project.filter(|_| !is_outside);
+    let has = |folder: &ImagePath, name: &[u8]| runner.rootfs.open(&folder.join(name)).is_ok();
+    let project = place.and_then(|place| above(place).find(|folder| has(folder, mark)));
+    if tool == "pdm" && project.as_ref().is_some_and(|project| has(project, b".pdm-python")) {
+        return Err(Gap::new("pdm run uses the interpreter that .pdm-python names").settled_by(SETTLE));
+    }
     let own = |name: &str| -> Result<Option<ImagePath>, Gap> {
         let Some(project) = &project else { return Ok(None) };
         let folder = variable(name)?.unwrap_or_else(|| ".venv".to_owned());
