@@ -172,7 +172,12 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
 /// Returns true when a variable concerns this check. Values of others may be secrets, so they are neither kept nor
 /// shown.
 pub fn is_shown(name: &str) -> bool {
-    SHOWN.names.iter().any(|shown| shown == name) || SHOWN.prefixes.iter().any(|prefix| name.starts_with(prefix))
+    SHOWN.names.iter().any(|shown| shown == name) || is_of_library(name)
+}
+
+/// Returns true when a library for GPUs or communication, or the dynamic loader, reads the variable.
+pub(super) fn is_of_library(name: &str) -> bool {
+    SHOWN.prefixes.iter().any(|prefix| name.starts_with(prefix))
 }
 
 #[cfg(test)]

@@ -254,7 +254,7 @@ keys! {
     NCCL_PLUGINS_BROKEN "nccl.plugins_broken" Vec<String>, "Plugins that this NCCL tries to open, and why the dynamic loader refuses them";
     NCCL_PLUGINS_NOT_FOUND "nccl.plugins_not_found" Vec<String>, "Plugins that variables name and the dynamic loader does not find";
     ENV_VARIABLES "env.variables" Vec<VariableSetting>, "Settings of NCCL_*, TORCH_NCCL_*, CUDA_*, NVIDIA_*, UCX_*, FI_* and GLOO_* in the image configuration, in files of the image and at launch: name, value, source, family, state (known, foreign, other-version, misspelt, unknown, unchecked), meaning, default, read_in, since, until, problem";
-    ENV_EFFECTIVE "env.effective" BTreeMap<String, String>, "Settings of NCCL_* and TORCH_* that a process of the job gets, from the first source that has each: the launch, the image's configuration, NCCL's own files";
+    ENV_EFFECTIVE "env.effective" BTreeMap<String, String>, "Settings of NCCL_* and TORCH_*, of GPUs and of ranks that a process of the job gets, from the first source that has each: the launch, the image's configuration, NCCL's own files";
     ENV_UNKNOWN "env.unknown" Vec<String>, "Variables that no library reads and that are not a misspelling of a known one";
     ENV_MISSPELT "env.misspelt" Vec<String>, "Misspelt variables, which no library reads, with the name that was probably meant";
     ENV_REMOVED "env.removed" Vec<String>, "Variables that only releases older than the one in the image read";
@@ -267,6 +267,7 @@ keys! {
     ENV_LOOPBACK_ADMITTED "env.loopback_admitted" Vec<String>, "The setting of NCCL_SOCKET_IFNAME that excludes interfaces but not lo";
     ENV_TOPOLOGY_FILES_MISSING "env.topology_files_missing" Vec<String>, "NCCL_TOPO_FILE set by the image, where the image does not have the file";
     ENV_CONTRADICTIONS "env.contradictions" Vec<String>, "Conflicting settings";
+    ENV_PLUGIN_MISSING "env.plugin_missing" Vec<String>, "Variables that only a plugin reads which the image does not have";
     ENV_NCCL_VERSION_NOTE "env.nccl_version_note" String, "NCCL_VERSION, informational only, where it differs from the version that torch would load";
     CUDA_FATBIN "cuda.fatbin" BTreeMap<String, CodeLists>, "GPU code in libraries, by path: architectures with machine code (cubin) and with PTX (ptx); excludes CUDA's own libraries except NCCL";
     CUDA_PTX "cuda.ptx" BTreeMap<String, String>, "Newest PTX ISA version in each library of cuda.fatbin that contains PTX";

@@ -91,13 +91,21 @@ fn value(about: &VariableUse) -> String {
     let case = if about.exact { "; case matters" } else { "" };
     let kind = match about.reads {
         Reads::Number => "a number".to_owned(),
-        Reads::Flag => "0 or 1".to_owned(),
-        Reads::Word => format!("one of {}{case}", words()),
+        Reads::Flag | Reads::Digit => "0 or 1".to_owned(),
+        Reads::Word | Reads::Choice => format!("one of {}{case}", words()),
         Reads::Words => format!("a list of {}, separated by commas{case}", words()),
         Reads::Level => {
             let levels: Vec<_> = table().levels.iter().map(|level| level.name.as_str()).collect();
             format!("a distance: {}", levels.join(", "))
         }
+        Reads::Boolean => "1, T, TRUE, 0, F or FALSE".to_owned(),
+        Reads::Unsigned => "a whole number".to_owned(),
+        Reads::Processors => "numbers of processors, separated by commas".to_owned(),
+        Reads::Thresholds => "six sizes in bytes, separated by blanks".to_owned(),
+        Reads::Address => "IPV4:PORT, [IPV6]:PORT or HOSTNAME:PORT".to_owned(),
+        Reads::AddressRange => "ADDRESS/LENGTH".to_owned(),
+        Reads::Path => "a file".to_owned(),
+        Reads::Timeout => "a number of seconds".to_owned(),
         Reads::One => "0 or 1, of which only 1 has an effect".to_owned(),
         Reads::Threads => "a multiple of 32".to_owned(),
         Reads::Prefix => format!("one of {}; case matters", words()),

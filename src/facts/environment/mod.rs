@@ -2,9 +2,11 @@
 
 mod conflicts;
 mod describe;
+mod files;
 mod loopback;
 mod name;
 mod network;
+mod plugins;
 mod value;
 mod vocabulary;
 
@@ -75,6 +77,7 @@ pub(super) static PRODUCER: Producer = Producer {
         ENV_TOPOLOGY_FILES_MISSING,
         ENV_CONTRADICTIONS,
         ENV_NCCL_VERSION_NOTE,
+        ENV_PLUGIN_MISSING,
     ],
     needs: definitions![TORCH_VERSION, NCCL_LOADED_PATH, NCCL_LOADED_VERSION, NCCL_NET_PLUGIN],
     run: produce,
@@ -104,10 +107,11 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     names(&judged, gap, facts);
     bad_values(&judged, &readers, gap, facts);
     refused_values(context, &judged, &readers, &settings, facts);
-    costly_values(&judged, gap, facts);
+    costly_values(&judged, &settings, gap, facts);
     conflicts(&settings, facts);
     loopback(&settings, facts);
-    topology_files(context, &settings, facts);
+    files::topology(context, &settings, facts);
+    plugins::produce(context, &judged, gap, facts);
     note(&judged, &readers, facts);
     configuration_files(settings, facts);
 }
@@ -137,9 +141,19 @@ fn variables(judged: &[(&Setting, Name)], readers: &Readers<'_>, settings: &Sett
     facts.insert(key::ENV_VARIABLES, fact);
 }
 
-/// Returns true for variables that NCCL or PyTorch reads, by their names.
+/// Returns true for variables that NCCL or PyTorch reads, by their names, and for those that decide which GPUs and ranks
+/// a process has.
 pub fn is_judged(name: &str) -> bool {
-    matches!(Family::of(name), Some(Family::Nccl | Family::Torch))
+    const OF_PROCESS: &[&str] = &[
+        "CUDA_LAUNCH_BLOCKING",
+        "CUDA_VISIBLE_DEVICES",
+        "LOCAL_RANK",
+        "MASTER_ADDR",
+        "MASTER_PORT",
+        "RANK",
+        "WORLD_SIZE",
+    ];
+    matches!(Family::of(name), Some(Family::Nccl | Family::Torch)) || OF_PROCESS.contains(&name)
 }
 
 /// The settings that a process gets, each with its place.
@@ -179,7 +193,7 @@ fn record(setting: &Setting, name: &Name, readers: &Readers<'_>) -> VariableSett
         state: Some(name.state.name().to_owned()),
         meaning: about(|about| &about.what),
         default: about(|about| &about.default),
-        read_in: about(|about| &about.source),
+        read_in: about(|about| &about.source).or_else(|| Some(name.plugin?.reader.clone())),
         since: name.row.map(|row| row.since.clone()),
         until: name.row.and_then(|row| row.until.clone()),
         problem: sentence(&name.state).or_else(|| Some(misreading(setting, name, readers).ok()??.what)),
@@ -271,6 +285,11 @@ fn bad_values(judged: &[(&Setting, Name)], readers: &Readers<'_>, gap: Option<&G
     facts.insert(key::ENV_BAD_VALUES, list.fact(gap.or(undecided.as_ref())));
 }
 
+/// Returns true for the setting that a process gets, of several with one name.
+fn is_effective(effective: &Effective<'_>, setting: &Setting) -> bool {
+    effective.get(setting.name.as_str()).is_some_and(|other| *other == setting)
+}
+
 /// Values at which the job stops. Of several settings of one name, only the one that a process gets counts.
 fn refused_values(
     context: &Context<'_>,
@@ -280,9 +299,8 @@ fn refused_values(
     facts: &mut Draft<'_>,
 ) {
     let effective = settings.effective();
-    let is_effective = |setting: &Setting| effective.get(setting.name.as_str()).is_some_and(|other| *other == setting);
     let (mut list, mut gap) = (SettingList::default(), settings.gap.clone());
-    for (setting, name) in judged.iter().filter(|(setting, _)| is_effective(setting)) {
+    for (setting, name) in judged.iter().filter(|(setting, _)| is_effective(&effective, setting)) {
         match misreading(setting, name, readers) {
             Ok(Some(found)) if found.stops => list.push(found.describe(setting), [setting.site.clone()]),
             Ok(_) => {}
@@ -293,22 +311,21 @@ fn refused_values(
         Ok(found) => found.into_iter().for_each(|(text, at)| list.push(text, at)),
         Err(undecided) => gap = Some(undecided),
     }
-    if let Some((text, site)) = graph_file(context, &effective) {
+    if let Some((text, site)) = files::graph(context, &effective) {
         list.push(text, [site]);
     }
     facts.insert(key::ENV_REFUSED_VALUES, list.fact(gap.as_ref()));
 }
 
 /// Settings that have a cost.
-fn costly_values(judged: &[(&Setting, Name)], gap: Option<&Gap>, facts: &mut Draft<'_>) {
-    let mut costly = SettingList::default();
+fn costly_values(judged: &[(&Setting, Name)], settings: &Settings, gap: Option<&Gap>, facts: &mut Draft<'_>) {
+    let (effective, mut costly) = (settings.effective(), SettingList::default());
     for (setting, name) in judged {
         let Some(value) = setting.value.as_deref() else { continue };
         let Some((about, costs)) = in_use(name).and_then(|about| Some((about, about.costs.as_ref()?))) else {
             continue;
         };
-        let starts_with_it = matches!(setting.site, Site::Config(_) | Site::Launch { .. });
-        let is_reported = costs.rule.is_some() && starts_with_it;
+        let is_reported = costs.rule.is_some() && is_effective(&effective, setting);
         let is_meant = costs.place == CostScope::Anywhere || !matches!(setting.site, Site::Launch { .. });
         if !is_reported && is_meant && value::is_costly(&costs.when, about, value) {
             costly.push(format!("{}={value} ({})", setting.name, costs.why), [setting.site.clone()]);
@@ -340,30 +357,6 @@ fn loopback(settings: &Settings, facts: &mut Draft<'_>) {
     }
     facts.insert(key::ENV_LOOPBACK_ONLY, only.fact(settings.gap.as_ref()));
     facts.insert(key::ENV_LOOPBACK_ADMITTED, admitted.fact(settings.gap.as_ref()));
-}
-
-/// A topology file that the image sets but does not contain. NCCL continues without it.
-fn topology_files(context: &Context<'_>, settings: &Settings, facts: &mut Draft<'_>) {
-    let mut list = SettingList::default();
-    if let Some((text, site)) = missing_file(context, &settings.effective(), "NCCL_TOPO_FILE") {
-        list.push(text, [site]);
-    }
-    facts.insert(key::ENV_TOPOLOGY_FILES_MISSING, list.fact(settings.gap.as_ref()));
-}
-
-/// A graph file that the image sets but does not contain. NCCL does not start without it.
-fn graph_file(context: &Context<'_>, effective: &Effective<'_>) -> Option<(String, Site)> {
-    let (text, site) = missing_file(context, effective, "NCCL_GRAPH_FILE")?;
-    Some((format!("{text} (the image does not contain the file)"), site))
-}
-
-/// A variable of the image that names a file which the image does not contain. A path that a job sets may be mounted.
-fn missing_file(context: &Context<'_>, effective: &Effective<'_>, name: &str) -> Option<(String, Site)> {
-    let setting = effective.get(name).filter(|setting| !matches!(setting.site, Site::Launch { .. }))?;
-    let value = setting.value.as_deref().filter(|value| !value.is_empty())?;
-    let folder = context.config.map_or("", |config| config.working_directory.as_str());
-    let path = if value.starts_with('/') { value.to_owned() } else { format!("{folder}/{value}") };
-    context.rootfs.open_raw(path.as_bytes()).is_err().then(|| (format!("{name}={value}"), setting.site.clone()))
 }
 
 /// `NCCL_VERSION` in CUDA's base images is the version of their packages, which may differ from the one that torch

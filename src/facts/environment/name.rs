@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::model::{NcclStrings, Version};
 
-use super::vocabulary::{self, ReaderRelease, VariableRow, VariableUse, nearest, table};
+use super::vocabulary::{self, PluginFamily, ReaderRelease, VariableRow, VariableUse, nearest, table};
 
 /// Reader of a variable, from the name's prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(super) enum Family {
 
 impl Family {
     pub(super) fn of(name: &str) -> Option<Self> {
-        const OTHERS: &[&str] = &["CUDA_", "NVIDIA_", "UCX_", "FI_", "GLOO_"];
+        const OTHERS: &[&str] = &["CUDA_", "NVIDIA_", "UCX_", "FI_", "GLOO_", "OFI_NCCL_", "SHARP_COLL_"];
         if name.starts_with("NCCL_") {
             return Some(Self::Nccl);
         }
@@ -35,6 +35,7 @@ impl Family {
             Self::Other("CUDA_") => "cuda",
             Self::Other("NVIDIA_") => "nvidia",
             Self::Other("UCX_") => "ucx",
+            Self::Other("OFI_NCCL_" | "SHARP_COLL_") => "plugin",
             Self::Other(_) => "gloo",
         }
     }
@@ -88,6 +89,8 @@ pub(super) struct Name {
     pub(super) state: NameState,
     pub(super) about: Option<&'static VariableUse>,
     pub(super) row: Option<&'static VariableRow>,
+    /// The plugin whose variable it is.
+    pub(super) plugin: Option<&'static PluginFamily>,
 }
 
 impl Readers<'_> {
@@ -104,7 +107,7 @@ impl Readers<'_> {
                     Some(_) => NameState::Known,
                     None => near().map_or(NameState::Unchecked, |meant| NameState::Misspelt(meant.to_owned())),
                 };
-                Name { family, state, about, row: None }
+                Name { family, state, about, row: None, plugin: PluginFamily::of(name) }
             }
         })
     }
@@ -112,10 +115,9 @@ impl Readers<'_> {
     fn nccl(&self, name: &str) -> Name {
         let found = vocabulary::row(&table().nccl, name, self.nccl_version.as_ref());
         let row = found.as_ref().map(|(row, _)| *row);
-        let is_foreign = table().notes.iter().any(|note| note == name)
-            || table().plugins.iter().any(|family| name.starts_with(family));
+        let plugin = PluginFamily::of(name);
         let state = match self.nccl.filter(|copy| !copy.variables.is_empty()) {
-            _ if is_foreign => NameState::Foreign,
+            _ if plugin.is_some() || table().notes.iter().any(|note| note == name) => NameState::Foreign,
             None => NameState::Unchecked,
             Some(copy) if holds(copy, name, row.is_some()) => NameState::Known,
             Some(copy) => match found {
@@ -125,7 +127,7 @@ impl Readers<'_> {
                 None => unknown(name, copy),
             },
         };
-        Name { family: Family::Nccl, state, about: row.map(|row| &row.about), row }
+        Name { family: Family::Nccl, state, about: row.map(|row| &row.about), row, plugin }
     }
 
     fn torch(&self, name: &str, family: Family) -> Name {
@@ -149,7 +151,7 @@ impl Readers<'_> {
                 new.map_or(NameState::Known, |new| NameState::Old(new.clone()))
             }
         };
-        Name { family, state, about: row.map(|row| &row.about), row }
+        Name { family, state, about: row.map(|row| &row.about), row, plugin: None }
     }
 }
 

@@ -244,6 +244,41 @@ fn values_are_judged_by_what_nccl_would_see() {
 }
 
 #[test]
+fn a_variable_of_a_plugin_needs_the_plugin() {
+    let environment = [("NCCL_FASTRAK_IFNAME", "eth1"), ("OFI_NCCL_PROTOCOL", "RDMA"), ("NCCL_VERSION", "2.27.5")];
+    let facts = facts_of(&[], &environment, &[]);
+    assert_eq!(
+        told(&facts, &key::ENV_PLUGIN_MISSING),
+        ["NCCL_FASTRAK_IFNAME (Google's FasTrak plugin)", "OFI_NCCL_PROTOCOL (AWS's OFI plugin)"]
+    );
+    let facts = facts_of(&[("opt/ofi/lib/libnccl-net-ofi.so", "")], &environment, &[]);
+    assert_eq!(told(&facts, &key::ENV_PLUGIN_MISSING), [""; 0]);
+}
+
+#[test]
+fn the_launch_may_name_nccls_file() {
+    let launch = |value: Option<&str>| Setting {
+        name: "NCCL_CONF_FILE".to_owned(),
+        value: value.map(ToOwned::to_owned),
+        site: Site::Launch { file: "job.sh".to_owned(), line: Some(2), variable: "NCCL_CONF_FILE".to_owned() },
+    };
+    let files = [("opt/a.conf", "NCCL_SOCKET_IFNAME=lo\n"), ("opt/b.conf", "NCCL_SOCKET_IFNAME=eth0\n")];
+    let environment = [("NCCL_CONF_FILE", "/opt/b.conf")];
+    let facts = facts_of(&files, &environment, &[launch(Some("/opt/a.conf"))]);
+    assert_eq!(told(&facts, &key::NCCL_CONFIG_FILES), ["/opt/a.conf"]);
+    assert_eq!(places(&facts, &key::ENV_LOOPBACK_ONLY), ["/opt/a.conf (line 1)"]);
+    let facts = facts_of(&files, &environment, &[launch(None)]);
+    assert!(matches!(facts.get(key::ENV_LOOPBACK_ONLY), Fact::Unknown(_)));
+}
+
+#[test]
+fn the_variables_of_a_process_are_effective() {
+    let facts = facts_of(&[], &[("CUDA_VISIBLE_DEVICES", ""), ("RANK", "0"), ("CUDA_VERSION", "12.8")], &[]);
+    let Fact::Seen { value, .. } = facts.get(key::ENV_EFFECTIVE) else { panic!("nothing is unknown") };
+    assert_eq!(value.keys().collect::<Vec<_>>(), ["CUDA_VISIBLE_DEVICES", "RANK"]);
+}
+
+#[test]
 fn a_network_may_be_mounted() {
     let environment = [("NCCL_NET", "gIB"), ("LD_LIBRARY_PATH", "/usr/local/nvidia/lib64:/usr/local/gib/lib64")];
     let facts = facts_of(&[], &environment, &[]);

@@ -24,8 +24,8 @@ pub(super) struct VariableTable {
     pub(super) constants: Vec<String>,
     /// Names that packagers and build systems set for information.
     pub(super) notes: Vec<String>,
-    /// Prefixes of names that only plugins and nccl-tests read.
-    pub(super) plugins: Vec<String>,
+    /// Names that only plugins, their libraries and nccl-tests read.
+    pub(super) plugins: Vec<PluginFamily>,
     /// Distances between devices, in the only spelling that NCCL accepts.
     pub(super) levels: Vec<PathLevel>,
     /// Names that no release has read, with the name that was meant.
@@ -34,6 +34,24 @@ pub(super) struct VariableTable {
     pub(super) torch: Vec<VariableRow>,
     /// Variables of families without a complete list of names.
     pub(super) others: BTreeMap<String, VariableUse>,
+}
+
+/// Variables of one plugin.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PluginFamily {
+    /// How their names begin.
+    prefix: String,
+    /// The plugin, as messages call it.
+    pub(super) reader: String,
+    /// How the names of its files begin.
+    pub(super) libraries: Vec<String>,
+}
+
+impl PluginFamily {
+    pub(super) fn of(name: &str) -> Option<&'static Self> {
+        table().plugins.iter().find(|family| name.starts_with(&family.prefix))
+    }
 }
 
 /// A path level, and the first release that knows it.
@@ -78,6 +96,8 @@ pub(super) struct VariableUse {
     /// True when the job stops at a value that is not one of them.
     #[serde(default)]
     pub(super) stops: bool,
+    /// What an empty value does, where the reader does not take it for an unset one.
+    pub(super) empty: Option<EmptyValue>,
     /// Smallest and largest number.
     pub(super) range: Option<(i64, i64)>,
     /// The default value.
@@ -89,6 +109,16 @@ pub(super) struct VariableUse {
     pub(super) source: Option<String>,
 }
 
+/// The effect of an empty value.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EmptyValue {
+    pub(super) what: String,
+    /// True when the job stops at it.
+    #[serde(default)]
+    pub(super) stops: bool,
+}
+
 /// Formats of values; the table explains each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -97,16 +127,26 @@ pub(super) enum Reads {
     Flag,
     One,
     Threads,
+    Unsigned,
+    Processors,
+    Thresholds,
     Word,
+    Choice,
     Prefix,
     Words,
+    Boolean,
     Level,
     Switch,
+    Digit,
     Integer,
+    Timeout,
     Algorithms,
     Protocols,
     Interfaces,
     Devices,
+    Address,
+    AddressRange,
+    Path,
     NetDevices,
     CtaPolicy,
     #[default]
@@ -116,7 +156,7 @@ pub(super) enum Reads {
 impl Reads {
     /// Returns true where an empty value is not the same as an unset one.
     pub(super) const fn sees_empty(self) -> bool {
-        matches!(self, Self::Switch | Self::Integer | Self::Algorithms | Self::Protocols)
+        matches!(self, Self::Switch | Self::Digit | Self::Integer | Self::Algorithms | Self::Protocols | Self::Address)
     }
 }
 
@@ -225,13 +265,18 @@ mod tests {
             for bound in std::iter::once(&row.since).chain(&row.until) {
                 assert!(Version::parse(bound).is_some(), "{}: {bound}", row.name);
             }
-            let needs_words = matches!(row.about.reads, Reads::Word | Reads::Prefix | Reads::Words);
+            let needs_words = matches!(row.about.reads, Reads::Word | Reads::Choice | Reads::Prefix | Reads::Words);
             assert_eq!(needs_words, !row.about.of.is_empty(), "{}", row.name);
         }
         let costs = table.nccl.iter().chain(&table.torch).map(|row| &row.about).chain(table.others.values());
         for rule in costs.filter_map(|about| about.costs.as_ref()?.rule.as_ref()) {
             let file = format!("{}/rules/{rule}.yaml", env!("CARGO_MANIFEST_DIR"));
             assert!(std::path::Path::new(&file).is_file(), "there is no rule {rule}");
+        }
+        for family in &table.plugins {
+            let is_whole = family.prefix.ends_with('_') && !family.libraries.is_empty();
+            assert!(is_whole && !table.nccl.iter().any(|row| row.name.starts_with(&family.prefix)), "{family:?}");
+            assert_eq!(PluginFamily::of(&family.prefix), Some(family), "another family has these names");
         }
         for name in table.mistaken.keys().chain(&table.constants) {
             assert!(!table.nccl.iter().any(|row| row.name == *name), "{name} is a variable and is none");

@@ -28,7 +28,7 @@ struct FaultRow {
     linkage: Option<Linkage>,
     /// The symptom.
     what: String,
-    /// The setting that avoids it: `NAME=0`, or only a name for any value.
+    /// The setting that avoids it: `NAME=NUMBER`, or only a name for any number that is not negative.
     off: Option<String>,
     source: String,
 }
@@ -92,7 +92,7 @@ impl FaultRow {
         let (name, value) = off.split_once('=').map_or((off.as_str(), None), |(name, value)| (name, Some(value)));
         let set = environment.get(name).and_then(|setting| setting.value.as_deref());
         set.filter(|set| !set.is_empty()).is_some_and(|set| {
-            value.is_none_or(|value| settings::number(set).is_some_and(|number| number.to_string() == value))
+            settings::number(set).is_some_and(|number| value.map_or(number >= 0, |value| number.to_string() == value))
         })
     }
 
@@ -172,7 +172,7 @@ mod tests {
             let build = NcclBuild { machine: Some(machine), ..NcclBuild::default() };
             assert_eq!(has(of(version, build, &[]), "on Arm, the proxy thread loses"), expected, "{version} {machine}");
         }
-        for (value, expected) in [("3", false), ("", true)] {
+        for (value, expected) in [("3", false), ("0", false), ("", true), ("-1", true)] {
             assert_eq!(
                 has(told("2.21.5", Linkage::Shared, &[("NCCL_IB_GID_INDEX", value)]), "on RoCE"),
                 expected,

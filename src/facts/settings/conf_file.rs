@@ -1,6 +1,8 @@
 //! NCCL's own configuration files (`src/misc/param.cc`): `NAME=VALUE` lines that set variables missing from the
 //! environment. NCCL reads the user's file first, then `/etc/nccl.conf`.
 
+use std::collections::BTreeMap;
+
 use crate::launch::Setting;
 use crate::model::{Fact, Gap, ImagePath, Site, Version};
 
@@ -26,10 +28,15 @@ pub(in crate::facts) struct ConfFiles {
 }
 
 impl ConfFiles {
-    pub(super) fn read(context: &Context<'_>, version: Option<&Version>) -> Self {
+    /// `given` is the environment of the process that loads NCCL.
+    pub(super) fn read(context: &Context<'_>, version: Option<&Version>, given: &BTreeMap<&str, &Setting>) -> Self {
         let mut files = Self::default();
         let dialect = Dialect::of(version);
-        match user_file(context, &dialect) {
+        match user_file(context, &dialect, given) {
+            UserFile::Computed(site) => {
+                let why = format!("{site} computes NCCL_CONF_FILE, the file from which NCCL takes more settings");
+                files.gap = Some(Gap::new(why).settled_by("-e NCCL_CONF_FILE=FILE with the value that the job gets"));
+            }
             UserFile::Named(name) => {
                 let path = ImagePath::from(name.as_str());
                 // A relative path is resolved in the working directory of the program, which is unknown.
@@ -114,17 +121,21 @@ impl Dialect {
 
 enum UserFile {
     Named(String),
+    /// A script or a launch file computes the name.
+    Computed(Site),
     Home(ImagePath),
     None,
 }
 
-fn user_file(context: &Context<'_>, dialect: &Dialect) -> UserFile {
-    let variable =
-        |name: &str| context.config.and_then(|config| config.environment.get(name)).filter(|value| !value.is_empty());
-    if let (true, Some(name)) = (dialect.has_variable, variable("NCCL_CONF_FILE")) {
-        return UserFile::Named(name.clone());
+fn user_file(context: &Context<'_>, dialect: &Dialect, given: &BTreeMap<&str, &Setting>) -> UserFile {
+    let named = given.get("NCCL_CONF_FILE").filter(|_| dialect.has_variable);
+    match named.map(|setting| setting.value.as_deref()) {
+        Some(Some(name)) if !name.is_empty() => return UserFile::Named(name.to_owned()),
+        Some(None) => return named.map_or(UserFile::None, |setting| UserFile::Computed(setting.site.clone())),
+        _ => {}
     }
-    let home = variable("HOME").filter(|_| dialect.strips_returns).cloned();
+    let home = given.get("HOME").and_then(|setting| setting.value.clone()).filter(|home| !home.is_empty());
+    let home = home.filter(|_| dialect.strips_returns);
     home.or_else(|| password_home(context))
         .map_or(UserFile::None, |home| UserFile::Home(ImagePath::from(home.as_str())))
 }

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use crate::launch::{self, Assignment, Setting};
 use crate::model::{Fact, Gap, ImagePath, Site, Version};
 
-use super::{Context, is_shown, text};
+use super::image::is_of_library;
+use super::{Context, text};
 
 pub(super) use number::{CNumber, number, strtoll};
 
@@ -40,7 +41,7 @@ impl Settings {
         };
         settings.configuration(context);
         settings.shell_files(context);
-        settings.files = conf_file::ConfFiles::read(context, version);
+        settings.files = conf_file::ConfFiles::read(context, version, &settings.effective());
         settings.all.extend(settings.files.settings.iter().cloned());
         settings.gap = settings.gap.take().or_else(|| settings.files.gap.clone());
         settings
@@ -77,7 +78,8 @@ impl Settings {
             );
             return;
         };
-        self.gap = config.unknown.any(is_shown).cloned();
+        // A rank or an address that a script computes leaves the libraries' own variables known.
+        self.gap = config.unknown.any(is_of_library).cloned();
         let given = |name: &str| context.launch.iter().any(|set| set.name == name && set.value.is_some());
         let origins = context.start.call.as_ref().map(|call| &call.state.origins);
         let origin = |name: &str| origins.and_then(|origins| origins.get(name)).cloned();

@@ -40,7 +40,9 @@ pub(in crate::facts) fn strtoll(text: &str) -> CNumber<'_> {
     let magnitude = i128::from_str_radix(digits, base).ok();
     let number =
         magnitude.map(|number| if negative { -number } else { number }).and_then(|number| i64::try_from(number).ok());
-    CNumber { number, digits, rest, octal: base == 8 && digits.len() > 1 && digits.bytes().any(|b| b != b'0') }
+    // Of 01 to 07 both bases make the same number.
+    let octal = base == 8 && digits.parse().ok() != magnitude;
+    CNumber { number, digits, rest, octal }
 }
 
 #[cfg(test)]

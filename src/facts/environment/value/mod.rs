@@ -1,9 +1,11 @@
 //! Values as the libraries read them.
 
+mod addresses;
 pub(super) mod names;
 mod numbers;
 mod policies;
 mod selection;
+mod words;
 
 use crate::launch::Setting;
 use crate::model::Version;
@@ -37,43 +39,50 @@ impl Misreading {
 
 /// What a reader of this release makes of a value; `None` when it takes the value as written.
 pub(super) fn misreading(about: &VariableUse, value: &str, version: &Version) -> Option<Misreading> {
-    let found = match about.reads {
+    if value.is_empty() {
+        if let Some(empty) = &about.empty {
+            return Some(Misreading { what: empty.what.clone(), stops: empty.stops });
+        }
+        // NCCL's other readers take an empty value for an unset one.
+        if !about.stops && !about.reads.sees_empty() {
+            return None;
+        }
+    }
+    match about.reads {
         Reads::Text => None,
         Reads::Number => numbers::number(value, about.range),
         Reads::Flag => numbers::number(value, Some(about.range.unwrap_or((0, 1)))),
         Reads::One => numbers::one(value),
         Reads::Threads => numbers::threads(value, about.range),
+        Reads::Unsigned => numbers::unsigned(value),
+        Reads::Processors => numbers::processors(value),
+        Reads::Thresholds => numbers::thresholds(value),
         Reads::Switch => numbers::switch(value, version),
+        Reads::Digit => numbers::digit(value),
         Reads::Integer => numbers::integer(value, about.range),
-        Reads::Word => word(about, value).map(|word| not_one_of(word, about)),
-        Reads::Prefix => {
-            about.of.iter().all(|word| !value.starts_with(word.as_str())).then(|| not_one_of(value, about))
-        }
-        Reads::Words => {
-            let list = value.strip_prefix('^').unwrap_or(value);
-            let unknown = list.split(',').filter(|part| !part.is_empty()).find_map(|part| word(about, part));
-            unknown.map(|word| not_one_of(word, about))
-        }
+        Reads::Timeout => numbers::timeout(value),
+        Reads::Word => words::word(about, value),
+        Reads::Choice => words::choice(about, value),
+        Reads::Prefix => words::prefix(about, value),
+        Reads::Words => words::list(about, value, version),
+        Reads::Boolean => words::boolean(value),
         Reads::Level => level(value, version),
         Reads::Algorithms => selection::algorithms(value, version),
         Reads::Protocols => selection::protocols(value, version),
         Reads::Interfaces => names::interfaces(value),
         Reads::Devices => names::devices(value, version),
+        Reads::Address => addresses::address(value),
+        Reads::AddressRange => addresses::range(value, version),
+        Reads::Path => path(value),
         Reads::NetDevices => policies::net_devices(value),
         Reads::CtaPolicy => policies::cta(value),
-    };
-    // NCCL's other readers take an empty value for an unset one.
-    let is_unset = value.is_empty() && !about.stops && !about.reads.sees_empty();
-    found.filter(|_| !is_unset).map(|found| Misreading { stops: found.stops || about.stops, ..found })
+    }
 }
 
-fn not_one_of(word: &str, about: &VariableUse) -> Misreading {
-    Misreading::ignored(format!("{word} is not one of {}", about.of.join(", ")))
-}
-
-fn word<'v>(about: &VariableUse, value: &'v str) -> Option<&'v str> {
-    let is = |word: &String| if about.exact { word == value } else { word.eq_ignore_ascii_case(value) };
-    (!about.of.iter().any(is)).then_some(value)
+/// A file name. Only a shell expands what it may contain.
+fn path(value: &str) -> Option<Misreading> {
+    let literal = if value.starts_with('~') { "~" } else { value.contains('$').then_some("$")? };
+    Some(Misreading::ignored(format!("NCCL takes {literal} literally: it expands nothing in a path")))
 }
 
 /// A path level by name, or as a legacy integer (`ncclGetLevel` in `src/graph/paths.cc`).

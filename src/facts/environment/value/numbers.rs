@@ -51,12 +51,48 @@ pub(super) fn threads(value: &str, range: Option<(i64, i64)>) -> Option<Misreadi
     })
 }
 
+/// A number without a sign, in base 0, in full (`ncclSocketDefaultMagic` in `src/misc/socket.cc`).
+pub(super) fn unsigned(value: &str) -> Option<Misreading> {
+    let read = strtoll(value);
+    if read.digits.is_empty() || !read.rest.is_empty() {
+        return Some(Misreading::ignored("NCCL ignores it: it is not a whole number"));
+    }
+    read.octal.then(|| Misreading::ignored("NCCL reads it as octal: it has a leading 0"))
+}
+
+/// Numbers of processors, separated by commas (`ncclStrListToCpuset` in `src/include/cpuset.h`).
+pub(super) fn processors(value: &str) -> Option<Misreading> {
+    let found = value.split(',').filter(|entry| !entry.is_empty()).find_map(|entry| Some((entry, unlike(entry)?)));
+    found.map(|(entry, what)| Misreading::ignored(format!("'{entry}': {what}")))
+}
+
+/// Six sizes in bytes, separated by blanks (`ncclTopoTuneModel` in `src/graph/tuning.cc`).
+pub(super) fn thresholds(value: &str) -> Option<Misreading> {
+    const SIZES: usize = 6;
+    let read = value.split_ascii_whitespace().take_while(|size| size.parse::<i64>().is_ok()).count();
+    let what = || format!("NCCL reads {read} of {SIZES} numbers separated by blanks");
+    (read != SIZES || value.split_ascii_whitespace().count() != SIZES).then(|| Misreading::ignored(what()))
+}
+
+/// PyTorch's flags of `c10/util/env.h`, which are 0 or 1. It warns of others and ignores them.
+pub(super) fn digit(value: &str) -> Option<Misreading> {
+    (!matches!(value, "0" | "1")).then(|| Misreading::ignored("PyTorch ignores it: the flag is 0 or 1"))
+}
+
+/// Seconds that PyTorch reads with `std::stoi`, for communicators that do not block.
+pub(super) fn timeout(value: &str) -> Option<Misreading> {
+    let what = "it is not a number of seconds: PyTorch stops at it with TORCH_NCCL_USE_COMM_NONBLOCKING";
+    stoi(value).is_none().then(|| Misreading::ignored(what)).or_else(|| shortened(value))
+}
+
 /// PyTorch's booleans are words since 2.2; before, only the numbers 0 and 1.
 pub(super) fn switch(value: &str, version: &Version) -> Option<Misreading> {
     let has_words = Version::parse("2.2").is_some_and(|first| *version >= first);
-    let is_read =
-        if has_words { truth(value).is_some() } else { stoi(value).is_some_and(|number| (0..=1).contains(&number)) };
-    (!is_read).then(|| Misreading::stops(STOPS))
+    if has_words {
+        return truth(value).is_none().then(|| Misreading::stops(STOPS));
+    }
+    let is_read = stoi(value).is_some_and(|(number, _)| (0..=1).contains(&number));
+    if is_read { shortened(value) } else { Some(Misreading::stops(STOPS)) }
 }
 
 /// The number of one of PyTorch's words for a boolean.
@@ -70,21 +106,28 @@ pub(super) fn truth(value: &str) -> Option<i64> {
 
 /// An integer of PyTorch, and the values that have a meaning.
 pub(super) fn integer(value: &str, range: Option<(i64, i64)>) -> Option<Misreading> {
-    let Some(number) = stoi(value) else { return Some(Misreading::stops(STOPS)) };
-    let (least, most) = range?;
-    let what = || Misreading::ignored(format!("{number} is not between {least} and {most}"));
-    (!(least..=most).contains(&i64::from(number))).then(what)
+    let Some((number, _)) = stoi(value) else { return Some(Misreading::stops(STOPS)) };
+    let what = |(least, most)| Misreading::ignored(format!("{number} is not between {least} and {most}"));
+    let outside = range.filter(|(least, most)| !(*least..=*most).contains(&i64::from(number)));
+    outside.map(what).or_else(|| shortened(value))
+}
+
+/// A number that PyTorch reads without what follows it.
+fn shortened(value: &str) -> Option<Misreading> {
+    let (number, rest) = stoi(value).filter(|(_, rest)| !rest.trim().is_empty())?;
+    Some(Misreading::ignored(format!("PyTorch reads it as {number} and ignores '{rest}'")))
 }
 
 /// C++'s `std::stoi`: a decimal number and an ignored rest.
-fn stoi(value: &str) -> Option<i32> {
+fn stoi(value: &str) -> Option<(i32, &str)> {
     let text = value.trim_start();
     let length = text
         .bytes()
         .enumerate()
         .take_while(|(index, b)| b.is_ascii_digit() || (*index == 0 && matches!(b, b'-' | b'+')))
         .count();
-    text.get(..length)?.parse().ok()
+    let (number, rest) = text.split_at_checked(length)?;
+    Some((number.parse().ok()?, rest))
 }
 
 #[cfg(test)]
@@ -105,7 +148,7 @@ mod tests {
             ("2147483647", Some(i32::MAX)),
             ("2147483648", None),
         ] {
-            assert_eq!(stoi(value), number, "{value}");
+            assert_eq!(stoi(value).map(|(number, _)| number), number, "{value}");
         }
     }
 
@@ -115,6 +158,31 @@ mod tests {
         let four = integer("4", Some((0, 3))).unwrap();
         assert_eq!((four.what.as_str(), four.stops), ("4 is not between 0 and 3", false));
         assert!(integer("true", Some((0, 3))).unwrap().stops);
+        let shortened = integer("600s", None).unwrap();
+        assert_eq!((shortened.what.as_str(), shortened.stops), ("PyTorch reads it as 600 and ignores 's'", false));
+        assert_eq!(integer("600 ", None), None);
+    }
+
+    #[test]
+    fn lists_and_whole_numbers() {
+        let is_read = |found: Option<Misreading>| found.is_none();
+        for (value, whole) in
+            [("7", true), ("0x1F", true), ("07", true), ("010", false), ("7 ", false), ("x", false), ("", false)]
+        {
+            assert_eq!(is_read(unsigned(value)), whole, "{value}");
+        }
+        for (value, list) in [("0,1,2", true), ("0x3,,4", true), ("0-3", false), ("0, 1", true), ("all", false)] {
+            assert_eq!(is_read(processors(value)), list, "{value}");
+        }
+        for (value, six) in
+            [("1 2 3 4 5 6", true), ("1 2 3 4 5", false), ("1,2,3,4,5,6", false), ("1 2 3 4 5 6 7", false)]
+        {
+            assert_eq!(is_read(thresholds(value)), six, "{value}");
+        }
+        for (value, flag) in [("0", true), ("1", true), ("true", false), ("", false), ("01", false)] {
+            assert_eq!(is_read(digit(value)), flag, "{value}");
+        }
+        assert!(is_read(timeout("60")) && !is_read(timeout("a minute")));
     }
 
     #[test]

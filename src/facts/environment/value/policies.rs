@@ -29,7 +29,7 @@ pub(super) fn cta(value: &str) -> Option<Misreading> {
 }
 
 /// The number that C's atoi reads, if the text begins with one.
-fn atoi(text: &str) -> Option<i64> {
+pub(super) fn atoi(text: &str) -> Option<i64> {
     let text = text.trim_start();
     let sign = usize::from(text.starts_with(['-', '+']));
     let digits = text.bytes().skip(sign).take_while(u8::is_ascii_digit).count();

@@ -1,3 +1,4 @@
+use super::super::vocabulary::row;
 use super::*;
 
 fn version() -> Version {
@@ -46,6 +47,54 @@ fn an_empty_value_is_seen_by_readers_that_stop_at_it() {
     let about = VariableUse { reads: Reads::Word, stops: true, of: vec!["OFF".to_owned()], ..VariableUse::default() };
     assert!(misreading(&about, "", &version()).unwrap().stops);
     assert_eq!(misreading(&about, "off", &version()), None);
+}
+
+#[test]
+fn an_empty_value_is_what_its_reader_makes_of_it() {
+    for (name, release, expected) in [
+        ("NCCL_COMM_ID", "2.18.3", "stops"),
+        ("NCCL_GRAPH_FILE", "2.27.5", "stops"),
+        ("NCCL_PROTO", "2.23.4", "stops"),
+        ("NCCL_PROTO", "2.24.3", "-"),
+        ("NCCL_HOSTID", "2.27.5", "misread"),
+        ("NCCL_TOPO_FILE", "2.27.5", "misread"),
+        ("NCCL_DEBUG_SUBSYS", "2.18.3", "misread"),
+        ("NCCL_NET_PLUGIN", "2.26.2", "-"),
+        ("NCCL_NET_PLUGIN", "2.27.3", "misread"),
+        ("NCCL_SYM_KERNEL", "2.30.7", "misread"),
+        ("NCCL_DEBUG", "2.27.5", "-"),
+        ("NCCL_BUFFSIZE", "2.27.5", "-"),
+        ("NCCL_IB_ADDR_RANGE", "2.27.5", "-"),
+        ("NCCL_SET_THREAD_NAME", "2.30.7", "-"),
+    ] {
+        let release = Version::parse(release).unwrap();
+        let (row, _) = row(&table().nccl, name, Some(&release)).unwrap();
+        let found = misreading(&row.about, "", &release);
+        assert_eq!(found.map_or("-", |found| if found.stops { "stops" } else { "misread" }), expected, "{name}");
+    }
+}
+
+#[test]
+fn words_are_those_of_the_release() {
+    for (name, value, release, is_good) in [
+        ("NCCL_DEBUG_SUBSYS", "RAS", "2.23.4", false),
+        ("NCCL_DEBUG_SUBSYS", "RAS", "2.24.3", true),
+        ("NCCL_DEBUG_SUBSYS", "PROXY", "2.17.1", false),
+        ("NCCL_SET_THREAD_NAME", "true", "2.29.7", false),
+        ("NCCL_SET_THREAD_NAME", "true", "2.30.3", true),
+        ("NCCL_MAX_CTAS", "64", "2.24.3", false),
+        ("NCCL_MAX_CTAS", "64", "2.25.1", true),
+        ("NCCL_SYM_KERNEL", "AllGather_LL", "2.27.3", true),
+        ("NCCL_SYM_KERNEL", "allgather_ll", "2.27.3", false),
+        ("NCCL_SYM_KERNEL", "^", "2.27.3", true),
+        ("NCCL_DEBUG_FILE", "~/nccl.log", "2.27.5", false),
+        ("NCCL_DEBUG_FILE", "$HOME/nccl.log", "2.27.5", false),
+        ("NCCL_DEBUG_FILE", "/tmp/nccl.%h.%p", "2.27.5", true),
+    ] {
+        let release = Version::parse(release).unwrap();
+        let (row, _) = row(&table().nccl, name, Some(&release)).unwrap();
+        assert_eq!(misreading(&row.about, value, &release).is_none(), is_good, "{name}={value} for {release}");
+    }
 }
 
 #[test]
@@ -130,7 +179,7 @@ fn blanks_and_signs_before_a_number_are_read_and_what_is_left_is_kept() {
         let read = strtoll(text);
         assert_eq!((read.number, read.digits, read.rest), (number, digits, rest), "{text}");
     }
-    for (text, octal) in [("0", false), ("00", false), ("07", true), ("0x10", false), ("10", false)] {
+    for (text, octal) in [("0", false), ("00", false), ("07", false), ("010", true), ("0x10", false), ("10", false)] {
         assert_eq!(strtoll(text).octal, octal, "{text}");
     }
 }

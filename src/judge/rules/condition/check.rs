@@ -124,7 +124,8 @@ impl Checker<'_> {
         if is_judged(name) {
             return Ok(());
         }
-        let what = format!("{} holds the variables of NCCL and PyTorch only, not {name}", ENV_EFFECTIVE.name);
+        let what =
+            format!("{} holds the variables of NCCL, PyTorch and the process only, not {name}", ENV_EFFECTIVE.name);
         Err(ConditionError { help: Some(format!("use image.env.{name}")), ..self.wrong(expression, what) })
     }
 

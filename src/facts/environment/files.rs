@@ -1,0 +1,32 @@
+//! Files that variables name.
+
+use crate::model::Site;
+
+use super::super::settings::Settings;
+use super::super::{Context, Draft, key};
+use super::SettingList;
+use super::conflicts::Effective;
+
+/// A topology file that the image sets but does not contain. NCCL continues without it.
+pub(super) fn topology(context: &Context<'_>, settings: &Settings, facts: &mut Draft<'_>) {
+    let mut list = SettingList::default();
+    if let Some((text, site)) = missing_file(context, &settings.effective(), "NCCL_TOPO_FILE") {
+        list.push(text, [site]);
+    }
+    facts.insert(key::ENV_TOPOLOGY_FILES_MISSING, list.fact(settings.gap.as_ref()));
+}
+
+/// A graph file that the image sets but does not contain. NCCL does not start without it.
+pub(super) fn graph(context: &Context<'_>, effective: &Effective<'_>) -> Option<(String, Site)> {
+    let (text, site) = missing_file(context, effective, "NCCL_GRAPH_FILE")?;
+    Some((format!("{text} (the image does not contain the file)"), site))
+}
+
+/// A variable of the image that names a file which the image does not contain. A path that a job sets may be mounted.
+fn missing_file(context: &Context<'_>, effective: &Effective<'_>, name: &str) -> Option<(String, Site)> {
+    let setting = effective.get(name).filter(|setting| !matches!(setting.site, Site::Launch { .. }))?;
+    let value = setting.value.as_deref().filter(|value| !value.is_empty())?;
+    let folder = context.config.map_or("", |config| config.working_directory.as_str());
+    let path = if value.starts_with('/') { value.to_owned() } else { format!("{folder}/{value}") };
+    context.rootfs.open_raw(path.as_bytes()).is_err().then(|| (format!("{name}={value}"), setting.site.clone()))
+}
