@@ -331,6 +331,16 @@ keys! {
     HOST_RDMA_ACTIVE_PORTS "host.rdma_active_ports" Vec<String>, "Active ports of the host's RDMA devices";
     HOST_ROCE_PORTS "host.roce_ports" Vec<String>, "Active RoCE ports of the host's RDMA devices";
     HOST_ROCE_LOW_MTU "host.roce_low_mtu" Vec<String>, "Active RoCE ports whose network interface has an MTU too small for the largest RoCE MTU, 4096 bytes";
+    HOST_HAS_GPU "host.has_gpu" bool, "True when the host has an NVIDIA GPU that is not passed through to a virtual machine";
+    HOST_MISSING_GPU_NODES "host.missing_gpu_nodes" Vec<String>, "Device nodes of the NVIDIA driver and its GPUs that the host's /dev lacks";
+    HOST_RDMA_WITHOUT_NODE "host.rdma_without_node" Vec<String>, "RDMA devices whose device node the host's /dev/infiniband lacks";
+    HOST_IMEX "host.imex" bool, "True when the IMEX service, which shares GPU memory between the machines of an NVLink rack, runs on the host";
+    HOST_IMEX_CHANNELS "host.imex_channels" i64, "Number of IMEX channels in the host's /dev/nvidia-caps-imex-channels";
+    HOST_ENGINES "host.engines" Vec<String>, "Container engines that run on the host: containerd, dockerd, crio";
+    HOST_CONTAINER_TOOLKIT "host.container_toolkit" bool, "True when the host has NVIDIA's container toolkit, or a specification of the Container Device Interface (CDI) for its GPUs";
+    HOST_ENGINE_NOFILE "host.engine_nofile" i64, "Default limit of open files for containers of the host's engine; -1 is unlimited";
+    HOST_STACK "host.stack_bytes" i64, "Default stack limit for containers of the host's engine, or without an engine for processes of the shell that made the record, in bytes; -1 is unlimited";
+    HOST_REMOVE_IPC "host.remove_ipc" bool, "True when systemd-logind removes the shared memory of users who log out of the host";
     HOST_ENGINE_MEMLOCK "host.engine_memlock_bytes" i64, "Default limit of locked memory for containers of the host's engine, in bytes; -1 is unlimited";
     HOST_PERSISTENCE_OFF "host.persistence_off" Vec<String>, "GPUs without persistence mode";
     HOST_MIG "host.mig" Vec<String>, "GPUs that are partitioned into MIG instances";

@@ -12,6 +12,13 @@ use super::processes::Processes;
 use super::HostTree;
 
 const CONFIG: &str = "/etc/docker/daemon.json";
+/// Files of NVIDIA's container toolkit: of its packages, and where the GPU Operator installs it.
+const TOOLKIT: &[&str] = &[
+    "/etc/nvidia-container-runtime/config.toml",
+    "/usr/bin/nvidia-container-runtime",
+    "/usr/bin/nvidia-cdi-hook",
+    "/usr/local/nvidia/toolkit/nvidia-container-runtime",
+];
 /// Engines whose resource limits the containers inherit.
 const ENGINES: &[&str] = &["containerd", "dockerd", "crio"];
 
@@ -22,7 +29,7 @@ const ENGINES: &[&str] = &["containerd", "dockerd", "crio"];
 pub struct Containers {
     /// Configuration of the Docker daemon.
     pub docker: Fact<Docker>,
-    /// True if NVIDIA's container runtime is configured.
+    /// True if NVIDIA's container toolkit is installed.
     pub nvidia_runtime: Fact<bool>,
     /// Resource limits of the running engines: the default of their containers.
     pub engines: BTreeMap<String, ResourceLimits>,
@@ -53,19 +60,42 @@ impl Containers {
         });
         Self {
             docker,
-            nvidia_runtime: tree.has("/etc/nvidia-container-runtime/config.toml"),
+            nvidia_runtime: toolkit(tree),
             engines: running.map(|(name, id)| (name.to_owned(), ResourceLimits::of(tree, &id.to_string()))).collect(),
         }
     }
 
     /// Default locked-memory limit of a container; absent if no engine runs.
     pub fn memlock(&self) -> Fact<Limit> {
-        let docker = self.docker.as_ref().and_then(|docker, _| docker.default_ulimits.get("memlock").copied().into());
+        self.limit("memlock", |limits| &limits.memlock)
+    }
+
+    /// Default limit of open files of a container; absent if no engine runs.
+    pub fn nofile(&self) -> Fact<Limit> {
+        self.limit("nofile", |limits| &limits.nofile)
+    }
+
+    /// Default stack limit of a container; absent if no engine runs.
+    pub fn stack(&self) -> Fact<Limit> {
+        self.limit("stack", |limits| &limits.stack)
+    }
+
+    /// The limit in Docker's configuration, else that of the engine's process.
+    fn limit(&self, name: &str, of: fn(&ResourceLimits) -> &Fact<Limit>) -> Fact<Limit> {
+        let docker = self.docker.as_ref().and_then(|docker, _| docker.default_ulimits.get(name).copied().into());
         docker.or_else(|| {
             let engine = ENGINES.iter().find_map(|name| self.engines.get(*name));
-            engine.map_or(Fact::Absent, |limits| limits.memlock.clone())
+            engine.map_or(Fact::Absent, |limits| of(limits).clone())
         })
     }
+}
+
+/// True if a file of NVIDIA's container toolkit is there.
+fn toolkit(tree: &HostTree) -> Fact<bool> {
+    let found: Vec<_> = TOOLKIT.iter().map(|path| tree.has(path)).collect();
+    let yes = found.iter().find(|found| **found == Fact::known(true));
+    let unread = || found.iter().find(|found| matches!(found, Fact::Unknown(_)));
+    yes.or_else(unread).cloned().unwrap_or(Fact::known(false))
 }
 
 fn docker(config: &Json) -> Fact<Docker> {

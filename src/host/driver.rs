@@ -15,6 +15,8 @@ pub struct KernelDriver {
     pub version: Fact<String>,
     /// Flavour of the kernel module.
     pub flavour: Fact<Flavour>,
+    /// Names of its device nodes in /dev: `nvidia0`, `nvidiactl` …
+    pub nodes: Fact<Vec<String>>,
 }
 
 /// Flavours of the driver's kernel module.
@@ -53,8 +55,16 @@ impl KernelDriver {
             flavour: banner.map(|text| {
                 if text.contains("Open Kernel Module") { Flavour::Open } else { Flavour::Proprietary }
             }),
+            nodes: tree.names("/dev").map(|names| names.into_iter().filter(|name| is_node(name)).collect()),
         }
     }
+}
+
+/// Returns true for the name of a device node that CUDA opens: `nvidia` with a GPU's minor number, or that of the driver.
+fn is_node(name: &str) -> bool {
+    name.strip_prefix("nvidia").is_some_and(|rest| {
+        matches!(rest, "ctl" | "-uvm") || (!rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
+    })
 }
 
 /// Finds the version in `NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.124.06  Release Build …`.

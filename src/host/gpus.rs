@@ -35,6 +35,8 @@ pub struct DriverGpu {
     pub address: Fact<String>,
     /// Product name, such as `NVIDIA H100 80GB HBM3`.
     pub model: Fact<String>,
+    /// Minor number of its device node: 0 for `/dev/nvidia0`.
+    pub minor: Fact<u32>,
     /// Compute capability, such as `9.0`.
     pub capability: Fact<String>,
     /// True in persistence mode: the driver keeps an unused GPU initialized.
@@ -48,13 +50,15 @@ impl DriverGpus {
         const WHY: &str = "only NVML reports this, and it was not queried";
         let gpu = |address: &String| {
             let text = tree.text(&format!("{GPUS}/{address}/information"));
-            let model = text.and_then(|text, _| {
-                let line = text.lines().find_map(|line| line.strip_prefix("Model:"));
-                line.map(|model| model.trim().to_owned()).into()
-            });
-            let untold = || Fact::unknown(WHY);
-            let address = Fact::known(address.clone());
-            DriverGpu { address, model, capability: Fact::unknown(WHY), persistence: untold(), mig: untold() }
+            let field = |name: &str| text.as_ref().and_then(|text, _| field(text, name).into());
+            DriverGpu {
+                address: Fact::known(address.clone()),
+                model: field("Model:"),
+                minor: field("Device Minor:").and_then(|minor: String, _| minor.parse().ok().into()),
+                capability: Fact::unknown(WHY),
+                persistence: Fact::unknown(WHY),
+                mig: Fact::unknown(WHY),
+            }
         };
         Self {
             list: tree.names(GPUS).map(|names| names.iter().map(gpu).collect()),
@@ -103,6 +107,12 @@ impl DriverGpus {
     }
 }
 
+/// Finds a field in `Model: \t\t NVIDIA H100 80GB HBM3`.
+fn field(information: &str, name: &str) -> Option<String> {
+    let value = information.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(value.trim().to_owned())
+}
+
 /// Compares the version in the name of the file behind libnvidia-ml.so.1; absent without the library or the driver.
 fn mismatch(tree: &HostTree) -> Fact<bool> {
     KernelDriver::collect(tree).version.and_then(|driver, _| {
@@ -119,6 +129,7 @@ fn gpu(device: &Device<'_>) -> DriverGpu {
     DriverGpu {
         address: item(device.pci_info()).map(|pci| address(&pci.bus_id)),
         model: item(device.name()),
+        minor: item(device.minor_number()),
         capability: capability.map(|capability| format!("{}.{}", capability.major, capability.minor)),
         persistence: item(device.is_in_persistent_mode()),
         mig: item(device.mig_mode()).map(|mode| mode.current == 1),

@@ -6,6 +6,7 @@
 
 mod description;
 mod file;
+mod logind;
 mod models;
 mod parse;
 mod pci_config;

@@ -30,6 +30,7 @@ fn machine_with_nvswitches() {
     let gpus = known(&record.gpus.list);
     assert_eq!((gpus.len(), &*known(&gpus[7].address)), (8, "0000:c7:00.0"));
     assert_eq!(known(&gpus[0].model), "NVIDIA H100 80GB HBM3");
+    assert_eq!((known(&gpus[7].minor), known(&record.driver.nodes).len()), (7, 9));
     assert!(matches!(gpus[0].persistence, Fact::Unknown(_)));
     let on_bus = known(&record.pci.gpus);
     assert_eq!((on_bus.len(), &*known(&on_bus[0].driver), &*known(&on_bus[0].iommu)), (8, "nvidia", "identity"));
@@ -140,7 +141,7 @@ fn azure_accelerated_ethernet_is_not_a_fabric() {
 
 #[test]
 fn records_round_trip() {
-    for name in ["dgx", "pcie", "virtual"] {
+    for name in ["dgx", "pcie", "rack", "virtual"] {
         let record = record(name);
         let json = serde_json::to_string(&record).unwrap();
         assert_eq!(parse(&json), record);

@@ -1,5 +1,8 @@
 //! Recorded hosts, and images judged for them.
 
+use std::fs;
+use std::path::Path;
+
 use serde_json::Value;
 
 use crate::support::{assert_judged, run, stderr, world};
@@ -7,12 +10,16 @@ use crate::tree;
 
 /// Records a host from its files, and judges an image for it; returns the report and the exit status.
 fn judged(host: &str, image: &str) -> (Value, i32) {
-    let machine = tree::host(host);
-    let (root, file) = (machine.path().display().to_string(), machine.path().join("record.json").display().to_string());
+    judged_under(tree::host(host).path(), "preflight", image)
+}
+
+/// Records a host from the files in a folder, and judges an image for it under a profile.
+fn judged_under(machine: &Path, profile: &str, image: &str) -> (Value, i32) {
+    let (root, file) = (machine.display().to_string(), machine.join("record.json").display().to_string());
     let recorded = run(&["host", "--root", &root, "--format", "json", "-o", &file], None);
     assert!(recorded.status.success(), "{}", stderr(&recorded));
     let image = world(image).display().to_string();
-    let output = run(&["check", "--format", "json", "--host-facts", &file, &image], None);
+    let output = run(&["check", "--format", "json", "--profile", profile, "--host-facts", &file, &image], None);
     let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
     assert_judged(&report);
     (report, output.status.code().unwrap())
@@ -57,9 +64,89 @@ fn faults_of_a_host_are_found() {
 }
 
 #[test]
-fn a_host_without_hardware_has_no_findings() {
+fn a_host_without_gpus_fails() {
     let (report, status) = judged("virtual", "good");
-    assert_eq!((rules(&report, "fail"), rules(&report, "unknown"), status), (vec![], vec![], 0));
+    assert_eq!((rules(&report, "fail"), status), (vec!["host/no-gpu".to_owned(), "host/no-rdma-device".to_owned()], 1));
+    assert_eq!(rules(&report, "unknown"), Vec::<String>::new());
+}
+
+#[test]
+fn faults_of_a_rack_are_found() {
+    let (report, status) = judged("rack", "good");
+    assert_eq!(
+        (rules(&report, "fail"), status),
+        (
+            [
+                "host/container-toolkit-missing",
+                "host/imex-channels-missing",
+                "host/imex-not-running",
+                "host/nofile-low",
+                "host/remove-ipc",
+                "host/stack-unlimited",
+            ]
+            .map(ToOwned::to_owned)
+            .to_vec(),
+            1
+        )
+    );
+}
+
+/// Takes something from a healthy host, and names the rules of the host that then fail under a profile.
+#[test]
+fn a_host_without_what_a_job_needs_fails() {
+    type Change = fn(&Path);
+    let cases: [(&str, Change, &str, &[&str]); 10] = [
+        ("driver", no_driver, "preflight", &["host/driver-not-loaded"]),
+        ("device nodes", no_gpu_nodes, "preflight", &["host/gpu-nodes-missing"]),
+        ("toolkit", no_toolkit, "preflight", &["host/container-toolkit-missing"]),
+        ("RDMA nodes", |host| remove(host, "dev/infiniband"), "multi-node-rdma", &["host/rdma-no-device-node"]),
+        ("active ports", ports_down, "multi-node-rdma", &["host/rdma-no-active-port"]),
+        ("active ports", ports_down, "efa", &["host/rdma-no-active-port", "require/efa-device"]),
+        ("active ports", ports_down, "single-node", &[]),
+        ("NIC", no_nic, "multi-node-rdma", &["host/no-rdma-device"]),
+        ("NIC", no_nic, "efa", &["host/no-rdma-device", "require/efa-device"]),
+        ("NIC", no_nic, "multi-node-tcp", &[]),
+    ];
+    for (what, change, profile, expected) in cases {
+        let machine = tree::host("dgx");
+        change(machine.path());
+        let (report, _) = judged_under(machine.path(), profile, "good");
+        let failed = report["judgements"].as_array().unwrap().iter().filter(|judgement| {
+            judgement["outcome"] == "fail" && judgement["severity"] == "error" && judgement["owner"] == "host"
+        });
+        let failed: Vec<_> = failed.map(|judgement| judgement["rule"].as_str().unwrap()).collect();
+        assert_eq!(failed, expected, "without {what} under {profile}");
+    }
+}
+
+fn remove(machine: &Path, path: &str) {
+    fs::remove_dir_all(machine.join(path)).unwrap();
+}
+
+fn no_driver(machine: &Path) {
+    remove(machine, "proc/driver");
+    remove(machine, "sys/module/nvidia");
+}
+
+fn no_gpu_nodes(machine: &Path) {
+    for name in ["nvidiactl", "nvidia0", "nvidia1", "nvidia2", "nvidia3", "nvidia4", "nvidia5", "nvidia6", "nvidia7"] {
+        fs::remove_file(machine.join("dev").join(name)).unwrap();
+    }
+}
+
+fn no_toolkit(machine: &Path) {
+    fs::remove_file(machine.join("etc/nvidia-container-runtime/config.toml")).unwrap();
+    fs::write(machine.join("etc/docker/daemon.json"), "{}").unwrap();
+}
+
+fn ports_down(machine: &Path) {
+    for number in 0..8 {
+        fs::write(machine.join(format!("sys/class/infiniband/mlx5_{number}/ports/1/state")), "1: DOWN").unwrap();
+    }
+}
+
+fn no_nic(machine: &Path) {
+    remove(machine, "sys/class/infiniband");
 }
 
 #[test]

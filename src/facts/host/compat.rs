@@ -52,11 +52,24 @@ fn refusal(package: &CompatPackage, driver: &Version, host: &Host) -> Result<Opt
     let Some(own) = driver_of(package) else {
         return Err(Gap::new("the driver version of a forward-compatibility package is unknown"));
     };
-    Ok(match package.branches.as_deref().filter(|branches| !branches.is_empty()) {
-        Some(branches) if branches.split(' ').any(|branch| branch == driver.major().to_string()) => None,
-        Some(branches) => Some(format!("it only supports the driver branches {branches}")),
+    let branches = package.branches.as_deref().filter(|branches| !branches.is_empty());
+    match branches {
+        Some(branches) if !branches.split(' ').any(|branch| branch == driver.major().to_string()) => {
+            Ok(Some(format!("it only supports the driver branches {branches}")))
+        }
         // Older packages have no note; they never work with a newer driver.
-        None if own.major() < driver.major() => Some(format!("it is older than the host driver: {own}")),
-        None => None,
-    })
+        None if own.major() < driver.major() => Ok(Some(format!("it is older than the host driver: {own}"))),
+        _ => supported(host),
+    }
+}
+
+/// NVIDIA supports forward compatibility on data-centre GPUs and on some workstation GPUs, without a list of these.
+fn supported(host: &Host) -> Result<Option<String>, Gap> {
+    match &host.gpu {
+        Some(gpu) if gpu.class == Some(Class::Workstation) => {
+            let why = format!("whether CUDA supports forward compatibility on {} is unknown", gpu.name);
+            Err(Gap::new(why).settled_by("run `ncclcheck probe` on the host"))
+        }
+        _ => Ok(None),
+    }
 }

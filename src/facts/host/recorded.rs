@@ -1,6 +1,8 @@
 //! Facts that only a host record provides. Gaps in the record make them unknown, with the same reason.
 
+mod devices;
 mod rdma;
+mod software;
 
 use crate::host::driver::Flavour;
 use crate::host::{Record, gpus, pci};
@@ -39,7 +41,9 @@ impl Facts {
         gaps(record, &mut facts);
         machine(record, &mut facts);
         gpus(record, &mut facts);
+        devices::produce(record, &mut facts);
         rdma::produce(record, &mut facts);
+        software::produce(record, &mut facts);
         facts
     }
 }
@@ -80,7 +84,6 @@ fn machine(record: &Record, facts: &mut Facts) {
     facts.insert(key::HOST_DMA_BUF, dma_buf(record));
     facts.insert(key::HOST_NVSWITCHES, record.fabric.nvswitches.clone().map(number));
     facts.insert(key::HOST_FABRIC_MANAGER, is_there(&record.fabric.manager));
-    facts.insert(key::HOST_ENGINE_MEMLOCK, record.containers.memlock().map(|limit| limit.soft));
     facts.insert(key::HOST_BARE_NODES, list(bare_nodes(record)));
     let specifications = record.cdi.specifications.as_ref();
     let files = specifications.map(|all| all.iter().map(|specification| specification.file.clone()).collect());
@@ -90,10 +93,7 @@ fn machine(record: &Record, facts: &mut Facts) {
 
 fn gpus(record: &Record, facts: &mut Facts) {
     facts.insert(key::HOST_LIBRARY_MISMATCH, record.gpus.library_mismatch.clone());
-    let ours: Fact<Vec<&pci::PciGpu>> = record.pci.gpus.as_ref().map(|gpus| {
-        let is_ours = |gpu: &&pci::PciGpu| gpu.driver.value().is_none_or(|driver| !driver.starts_with("vfio"));
-        gpus.iter().filter(is_ours).collect()
-    });
+    let ours = ours(record);
     let with_driver = |gpu: &&pci::PciGpu| match &gpu.driver {
         Fact::Seen { value: driver, .. } => format!("{} ({driver})", gpu.address),
         Fact::Absent => format!("{} (no driver)", gpu.address),
@@ -113,6 +113,14 @@ fn gpus(record: &Record, facts: &mut Facts) {
     };
     facts.insert(key::HOST_PERSISTENCE_OFF, list(with(|gpu| gpu.persistence.clone().map(|on| !on))));
     facts.insert(key::HOST_MIG, list(with(|gpu| gpu.mig.clone())));
+}
+
+/// GPUs on the PCI bus that are not passed through to virtual machines.
+fn ours(record: &Record) -> Fact<Vec<&pci::PciGpu>> {
+    record.pci.gpus.as_ref().map(|gpus| {
+        let is_ours = |gpu: &&pci::PciGpu| gpu.driver.value().is_none_or(|driver| !driver.starts_with("vfio"));
+        gpus.iter().filter(is_ours).collect()
+    })
 }
 
 /// The module has this name since driver 470; Mellanox's own package used the other.

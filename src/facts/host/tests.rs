@@ -198,6 +198,13 @@ fn forward_compatibility() {
         (&noted, "driver=545.23,gpu=a100", "absent", "it only supports the driver branches 535 550 575"),
         (&noted, "driver=590.44,gpu=a100", "absent", "it only supports the driver branches"),
         (&noted, "driver=535.104,gpu=rtx4090", "absent", "CUDA's forward compatibility needs a data-centre GPU"),
+        (
+            &noted,
+            "driver=535.104,gpu=rtx6000ada",
+            "absent",
+            "unknown: whether CUDA supports forward compatibility on rtx6000ada",
+        ),
+        (&noted, "driver=590.44,gpu=rtx6000ada", "absent", "it only supports the driver branches"),
         (&noted, "gpu=a100", "absent", "absent"),
         (&with(None), "driver=545.23,gpu=a100", LIBRARY, "absent"),
         (&with(None), "driver=590.44,gpu=a100", "absent", "it is older than the host driver: 575.57.08"),

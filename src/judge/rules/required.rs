@@ -59,7 +59,7 @@ impl Rule {
             file: required.place.to_owned(),
             title: format!("requirement of the policy not met: {}", required.that),
             severity: required.severity,
-            owner: Owner::Image,
+            owner: owner(&keys),
             since: String::new(),
             why: required.because.unwrap_or("The policy requires it.").to_owned(),
             fix: format!(
@@ -74,6 +74,12 @@ impl Rule {
             evidence: keys.into_iter().map(|key| Evidence { key, entry: None }).collect(),
         })
     }
+}
+
+/// A requirement of the host alone is its administrator's to meet.
+fn owner(keys: &[&'static Definition]) -> Owner {
+    let is_of_host = !keys.is_empty() && keys.iter().all(|key| key.name.starts_with("host."));
+    if is_of_host { Owner::Host } else { Owner::Image }
 }
 
 /// Translates the short form, a comparison of a version fact with a number, into CEL; returns any other text unchanged.
@@ -150,4 +156,22 @@ fn slug(text: &str) -> String {
         text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
     let words = plain.split('-').filter(|word| !word.is_empty());
     words.take(8).map(|word| word.get(..16).unwrap_or(word)).collect::<Vec<_>>().join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_requirement_of_the_host_is_its_owners() {
+        let owner = |that: &str| {
+            let required =
+                Required { id: None, that, because: None, severity: Severity::Error, place: "policy.yaml:3" };
+            Rule::required(&required).unwrap().owner
+        };
+        assert_eq!(owner("host.driver >= 570.10"), Owner::Host);
+        assert_eq!(owner("!has(host.rdma) || host.rdma == 'efa'"), Owner::Host);
+        assert_eq!(owner("torch.version >= 2.6"), Owner::Image);
+        assert_eq!(owner("has(host.driver) && has(torch.version)"), Owner::Image);
+    }
 }
