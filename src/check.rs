@@ -3,14 +3,16 @@
 
 mod hosts;
 pub mod probed;
+pub mod remedy;
 
 use crate::facts::{FactInputs, Facts};
 use crate::image::Image;
+use crate::image::reference::engine_name;
 use crate::judge::policy::Baseline;
-use crate::judge::rules::Judgement;
+use crate::judge::rules::{ImageNames, Judgement};
 use crate::judge::{Difference, Rulebook, Side, Verdict};
 use crate::launch::Setting;
-use crate::model::{Host, ImageSummary, Owner, Severity};
+use crate::model::{Host, ImageConfig, ImageSummary, Owner, Severity};
 use crate::probe::recording::Recording;
 use crate::report::Report;
 
@@ -114,7 +116,16 @@ impl<'r> Check<'r> {
 
     /// Judges an image once, or once for each host.
     pub fn run(&self, image: &Image) -> Vec<Assessment<'r>> {
-        let facts = facts(image, self.launch);
+        self.judged(image, facts(image, self.launch))
+    }
+
+    /// Judges an image as if it had this configuration.
+    fn judged_with(&self, image: &Image, config: &ImageConfig) -> Vec<Assessment<'r>> {
+        let (rootfs, layers) = (&image.rootfs, &*image.summary.layers);
+        self.judged(image, Facts::collect(&FactInputs { rootfs, layers, config: Some(config), launch: self.launch }))
+    }
+
+    fn judged(&self, image: &Image, facts: Facts) -> Vec<Assessment<'r>> {
         if self.hosts.is_empty() {
             return vec![self.assess(facts, &image.summary)];
         }
@@ -127,7 +138,8 @@ impl<'r> Check<'r> {
 
     /// Judges facts from any source: applies the rules, then the policy's waivers, then the baseline.
     pub fn assess(&self, facts: Facts, image: &ImageSummary) -> Assessment<'r> {
-        let (mut judgements, mut notices) = self.rulebook.judge(&facts, image);
+        let names = ImageNames { engine: engine_name(image), reference: Some(quoted(&image.reference)) };
+        let (mut judgements, mut notices) = self.rulebook.judge(&facts, image, &names);
         if let Some(baseline) = self.baseline {
             let (accepted, more) = baseline.accept(judgements);
             judgements = accepted;
@@ -141,6 +153,16 @@ impl<'r> Check<'r> {
             fail_on: self.rulebook.fail_on(self.fail_on),
             fail_for: self.fail_for.clone(),
         }
+    }
+}
+
+/// A reference as one word of a shell's command.
+fn quoted(reference: &str) -> String {
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "._-+=:/@%,".contains(character);
+    if reference.chars().all(is_plain) {
+        reference.to_owned()
+    } else {
+        format!("'{}'", reference.replace('\'', "'\\''"))
     }
 }
 

@@ -22,12 +22,12 @@ use super::output::{self, Outputs};
 use super::plan::{Action, ImagesPlan};
 use super::progress::Terminal;
 use super::verbosity::Verbosity;
-use super::{CliError, ExitStatus, complain, notice, say};
+use super::{CliError, ExitStatus, complain, fix, notice, say};
 
 /// `ncclcheck check`.
-pub(super) fn check(check: args::CheckArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
-    let plan = ImagesPlan::check(check, environment)?;
-    judge(&plan, None, |_| {})
+pub(super) fn check(command: args::CheckCommand, environment: &Environment) -> Result<ExitStatus, CliError> {
+    let plan = ImagesPlan::check(command.check, environment)?;
+    if command.fix { fix::fix(&plan) } else { judge(&plan, None, |_| {}) }
 }
 
 /// `ncclcheck inspect`.

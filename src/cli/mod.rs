@@ -5,6 +5,7 @@ mod args;
 mod cache;
 mod diff;
 mod explain;
+mod fix;
 mod generate;
 mod host;
 mod images;
@@ -105,7 +106,7 @@ fn run(arguments: Arguments, environment: &Environment) -> Result<ExitStatus, Cl
         Command::Cache(command) => cache::run(command, environment),
         Command::Rules(command) => rules::run(&command, environment),
         Command::Explain(asked) => explain::explain(&asked),
-        Command::Check(check) => images::check(check, environment),
+        Command::Check(check) => images::check(*check, environment),
         Command::Diff(diff) => diff::diff(diff.check, environment),
         Command::Baseline(command) => images::baseline(*command, environment),
         Command::Probe(probe) => probe::probe(&probe, environment),

@@ -307,7 +307,7 @@ mod tests {
             formats.iter().flat_map(|format| ["--format", format]).chain(output.iter().flat_map(|file| ["-o", file]));
         let arguments = Arguments::parse_from(["ncclcheck", "check", "x"].into_iter().chain(words));
         let Command::Check(check) = arguments.command else { unreachable!() };
-        outputs(&check.common.output, Format::ALL).map_err(|error| error.to_string())
+        outputs(&check.check.common.output, Format::ALL).map_err(|error| error.to_string())
     }
 
     #[test]

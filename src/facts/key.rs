@@ -13,7 +13,7 @@ use super::records::{
     VariableSetting, VariantResult,
 };
 use super::value::{CodeLists, FactType, Groups};
-use super::words::{GpuDirect, GpuSupport, Linkage, RdmaOrigin};
+use super::words::{GpuDirect, GpuSupport, Installer, Linkage, RdmaOrigin};
 
 pub use super::value::Type;
 
@@ -231,6 +231,7 @@ keys! {
     TORCH_IMPORT_ERROR "torch.import_error" String, "Why `import torch` fails: the message of the dynamic loader, or of Python with the exception's name";
     TORCH_MISSING_REQUIREMENTS "torch.missing_requirements" Vec<String>, "Python packages that torch's metadata requires and that are missing or of another version, with what is installed; excludes NVIDIA's packages, whose libraries the loader looks for";
     TORCH_NCCL_PIN "torch.nccl_pin" String, "NCCL package that torch's metadata requires";
+    TORCH_INSTALLER "torch.installer" Installer, "Program that installed torch: pip, uv, conda or apt, as the owner of its libraries or the wheel's record shows; absent where neither does";
     NCCL_AVAILABLE "nccl.available" bool, "Predicted result of torch.distributed.is_nccl_available()";
     NCCL_TORCH_VERSION "nccl.torch_version" String, "Predicted result of torch.cuda.nccl.version(): the NCCL version that torch was compiled with";
     NCCL_COPIES "nccl.copies" Vec<NcclCopy>, "Every file that contains NCCL's code: path, version, cuda (the CUDA release it was built with), soname, owner";

@@ -96,6 +96,20 @@ words! {
     }
 }
 
+words! {
+    /// Programs that install torch.
+    Installer {
+        /// pip, from wheels.
+        Pip = "pip",
+        /// uv, from wheels.
+        Uv = "uv",
+        /// conda, mamba or pixi, from conda packages.
+        Conda = "conda",
+        /// apt, from Debian packages.
+        Apt = "apt",
+    }
+}
+
 is_word!(Class: DataCenter, Workstation, Consumer);
 is_word!(Fabric: NvSwitch, Pcie);
 is_word!(Nic: Mlx5, Efa, Nothing);
@@ -119,6 +133,7 @@ mod tests {
         all::<GpuSupport>();
         all::<RdmaOrigin>();
         all::<GpuDirect>();
+        all::<Installer>();
         all::<Class>();
         all::<Fabric>();
         all::<Nic>();

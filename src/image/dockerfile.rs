@@ -1,8 +1,17 @@
 //! Maps sites in an image to the Dockerfile lines that made them.
 
+mod change;
+mod diff;
+mod evidence;
 mod words;
 
 use parse_dockerfile::{Command, Instruction, Source, Span, Stage, UnescapedString};
+
+use change::line_end;
+use words::EnvPair;
+
+pub use change::{ChangeRefusal, DockerfileChanges};
+pub use evidence::DockerfileMismatch;
 
 use super::history::tidy_with;
 use crate::model::ImageSummary;
@@ -13,21 +22,35 @@ use crate::model::Site;
 pub struct Dockerfile {
     /// Path relative to the repository.
     path: String,
+    text: String,
+    escape: char,
     steps: Vec<DockerfileStep>,
     /// Shells from `SHELL` instructions, as they prefix a command in the history of an image.
     shells: Vec<String>,
+    /// All named stages with the offset behind their last instruction.
+    stages: Vec<(String, usize)>,
+    /// Offset behind the `FROM` of the last stage.
+    beginning: usize,
 }
 
 /// One instruction.
 #[derive(Clone, Debug)]
 struct DockerfileStep {
     line: usize,
+    /// Offset of the keyword.
+    start: usize,
+    /// Offset behind the last line.
+    end: usize,
     /// The instruction on one line, without its options.
     text: String,
     /// True for a here-document, of which `text` is only the beginning.
     is_open: bool,
-    /// Names that an `ENV` sets, with their lines.
-    variables: Vec<(String, usize)>,
+    /// Assignments of an `ENV`.
+    variables: Vec<EnvPair>,
+    /// Index of its stage.
+    stage: usize,
+    /// The stage or image that a `COPY` takes files from, if not the build's context.
+    copied_from: Option<String>,
 }
 
 impl Dockerfile {
@@ -36,14 +59,28 @@ impl Dockerfile {
         let dockerfile = parse_dockerfile::parse(text).map_err(|error| error.to_string())?;
         let escape = dockerfile.parser_directives.escape.as_ref().map_or('\\', |directive| directive.value.value);
         let stages: Vec<_> = dockerfile.stages().collect();
-        let reader = Reader { text, escape };
-        let instructions = || chain(&stages).into_iter().flat_map(|stage| stage.instructions);
-        let steps = instructions().filter_map(|instruction| reader.step(instruction)).collect();
+        let ends = ends(text, &dockerfile.instructions);
+        let end = |at: usize| ends.iter().copied().find(|end| *end > at).unwrap_or(text.len());
+        let reader = Reader { text, escape, ends: &ends };
+        let chain = chain(&stages);
+        let instructions = || chain.iter().flat_map(|stage| stage.instructions);
+        let steps = chain.iter().enumerate().flat_map(|(stage, part)| {
+            let steps = part.instructions.iter().filter_map(|instruction| reader.step(instruction));
+            steps.map(move |step| DockerfileStep { stage, ..step })
+        });
+        let steps = steps.collect();
         let shells = instructions().filter_map(|instruction| match instruction {
             Instruction::Shell(shell) => Some(format!("{} ", joined(&shell.arguments))),
             _ => None,
         });
-        Ok(Self { path, steps, shells: shells.collect() })
+        let named = stages.iter().filter_map(|stage| {
+            let (_, name) = stage.from.as_.as_ref()?;
+            let last = stage.instructions.last().map_or(stage.from.from.span.start, start);
+            Some((name.value.to_string(), end(last)))
+        });
+        let beginning = stages.last().map_or(text.len(), |stage| end(stage.from.from.span.start));
+        let (stages, shells) = (named.collect(), shells.collect());
+        Ok(Self { path, text: text.to_owned(), escape, steps, shells, stages, beginning })
     }
 
     /// The path relative to the repository.
@@ -55,14 +92,13 @@ impl Dockerfile {
     pub fn line(&self, site: &Site, image: &ImageSummary) -> Option<usize> {
         match site {
             Site::File { layer, .. } => self.made(*layer, image),
-            Site::Config(key) => self.set(key),
+            Site::Config(key) => self.line_of(key),
             Site::Probe(_) | Site::Launch { .. } => None,
         }
     }
 
     /// The line that last sets a key of the configuration.
-    fn set(&self, key: &str) -> Option<usize> {
-        let mut latest = self.steps.iter().rev();
+    fn line_of(&self, key: &str) -> Option<usize> {
         let instruction = match key {
             "User" => "USER ",
             "Entrypoint" => "ENTRYPOINT ",
@@ -71,10 +107,10 @@ impl Dockerfile {
             "Labels" => "LABEL ",
             _ => {
                 let name = key.strip_prefix("Env ")?;
-                let mut variables = latest.flat_map(|step| step.variables.iter().rev());
-                return variables.find(|(set, _)| set == name).map(|(_, line)| *line);
+                return self.value(name).map(|(_, line)| line);
             }
         };
+        let mut latest = self.steps.iter().rev();
         latest.find(|step| step.text.starts_with(instruction)).map(|step| step.line)
     }
 
@@ -128,6 +164,8 @@ fn chain<'a, 'b>(stages: &'b [Stage<'a, 'b>]) -> Vec<&'b Stage<'a, 'b>> {
 struct Reader<'t> {
     text: &'t str,
     escape: char,
+    /// Offset behind the last line of each instruction.
+    ends: &'t [usize],
 }
 
 impl Reader<'_> {
@@ -135,9 +173,13 @@ impl Reader<'_> {
     fn step(&self, instruction: &Instruction<'_>) -> Option<DockerfileStep> {
         let step = |keyword: &Span, text: String| DockerfileStep {
             line: self.line(keyword.start),
+            start: keyword.start,
+            end: self.ends.iter().copied().find(|end| *end > keyword.start).unwrap_or(self.text.len()),
             text,
             is_open: false,
             variables: Vec::new(),
+            stage: 0,
+            copied_from: None,
         };
         Some(match instruction {
             Instruction::Run(run) => match run.here_docs.last() {
@@ -150,11 +192,20 @@ impl Reader<'_> {
                     DockerfileStep { is_open: true, ..step(&run.run.span, text) }
                 }
             },
-            Instruction::Copy(copy) => step(&copy.copy.span, copied("COPY", &copy.src, &copy.dest)),
+            Instruction::Copy(copy) => DockerfileStep {
+                copied_from: copy
+                    .options
+                    .iter()
+                    .find(|option| option.name.value == "from")
+                    .and_then(|option| option.value.as_ref())
+                    .map(|stage| stage.value.to_string()),
+                ..step(&copy.copy.span, copied("COPY", &copy.src, &copy.dest))
+            },
             Instruction::Add(add) => step(&add.add.span, copied("ADD", &add.src, &add.dest)),
             Instruction::Env(env) => {
-                let variables = words::names(self.raw(&env.arguments.span), self.escape);
-                let placed = |(name, offset)| (name, self.line(env.arguments.span.start + offset));
+                let offset = env.arguments.span.start;
+                let placed = |pair: EnvPair| EnvPair { span: pair.span.start + offset..pair.span.end + offset, ..pair };
+                let variables = words::pairs(self.raw(&env.arguments.span), self.escape);
                 DockerfileStep {
                     variables: variables.into_iter().map(placed).collect(),
                     ..step(&env.env.span, "ENV".to_owned())
@@ -186,6 +237,51 @@ impl Reader<'_> {
     fn line(&self, offset: usize) -> usize {
         1 + self.text.get(..offset).unwrap_or_default().matches('\n').count()
     }
+}
+
+/// The offset of an instruction's keyword.
+fn start(instruction: &Instruction<'_>) -> usize {
+    match instruction {
+        Instruction::Add(add) => add.add.span.start,
+        Instruction::Arg(arg) => arg.arg.span.start,
+        Instruction::Cmd(set) => set.cmd.span.start,
+        Instruction::Copy(copy) => copy.copy.span.start,
+        Instruction::Entrypoint(set) => set.entrypoint.span.start,
+        Instruction::Env(env) => env.env.span.start,
+        Instruction::Expose(set) => set.expose.span.start,
+        Instruction::From(from) => from.from.span.start,
+        Instruction::Healthcheck(set) => set.healthcheck.span.start,
+        Instruction::Label(set) => set.label.span.start,
+        Instruction::Maintainer(set) => set.maintainer.span.start,
+        Instruction::Onbuild(later) => later.onbuild.span.start,
+        Instruction::Run(run) => run.run.span.start,
+        Instruction::Shell(set) => set.shell.span.start,
+        Instruction::Stopsignal(set) => set.stopsignal.span.start,
+        Instruction::User(set) => set.user.span.start,
+        Instruction::Volume(set) => set.volume.span.start,
+        Instruction::Workdir(set) => set.workdir.span.start,
+        _ => 0,
+    }
+}
+
+/// The offset behind the last line of each instruction: what follows are empty lines, comments and the next instruction.
+fn ends(text: &str, instructions: &[Instruction<'_>]) -> Vec<usize> {
+    let starts: Vec<_> = instructions.iter().map(start).collect();
+    let bounds = starts.iter().skip(1).copied().chain([text.len()]);
+    let end = |(start, bound): (&usize, usize)| {
+        let lines = text.get(*start..bound).unwrap_or_default().split_inclusive('\n');
+        let mut end = line_end(text, *start);
+        let mut offset = *start;
+        for line in lines {
+            offset += line.len();
+            let content = line.trim();
+            if !content.is_empty() && !content.starts_with('#') {
+                end = offset;
+            }
+        }
+        end
+    };
+    starts.iter().zip(bounds).map(end).collect()
 }
 
 fn copied(instruction: &str, sources: &[Source<'_>], target: &UnescapedString<'_>) -> String {

@@ -25,6 +25,13 @@ pub(crate) fn step(site: &Site, image: &ImageSummary) -> Option<String> {
     }
 }
 
+/// Number of the recorded build steps that set a variable.
+pub(crate) fn assignments(name: &str, image: &ImageSummary) -> usize {
+    let layers = image.layers.iter().filter_map(|layer| layer.history.as_ref());
+    let key = format!("Env {name}");
+    image.empty_steps.iter().chain(layers).filter(|step| sets(&tidy(step), &key).is_some()).count()
+}
+
 /// The part of a build step that sets a key of the configuration, if any.
 fn sets(step: &str, key: &str) -> Option<String> {
     let instruction = match key {

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::model::printable;
+use crate::model::{ImageSummary, printable};
 
 pub use super::medium::{Transport, TransportKind};
 pub use super::target::{Selector, Target};
@@ -59,6 +59,13 @@ pub fn untagged(reference: &str) -> &str {
         Some(colon) if colon >= last => name.split_at(colon).0,
         _ => name,
     }
+}
+
+/// The name by which container engines run an image; `None` for one that no engine knows by a name.
+pub fn engine_name(image: &ImageSummary) -> Option<String> {
+    let (transport, name) = transport_of(&image.source)?;
+    let name = name.strip_prefix('[').and_then(|place| place.split_once(']')).map_or(name, |(_, name)| name);
+    (transport.kind.is_by_name() && !name.is_empty() && !name.contains(char::is_whitespace)).then(|| name.to_owned())
 }
 
 /// Every form of a reference, with one line of help each.

@@ -38,7 +38,7 @@ fn answers<'a>(rule: usize, judged: &[&'a [Judgement<'a>]]) -> Vec<SharedJudgeme
 mod tests {
     use super::*;
     use crate::facts::Facts;
-    use crate::judge::rules::{Outcome, RuleSet, judge};
+    use crate::judge::rules::{ImageNames, Outcome, RuleSet, judge};
 
     #[test]
     fn hosts_with_one_outcome_share_an_entry() {
@@ -51,8 +51,8 @@ mod tests {
         let (first, second) = (rule("a/first"), rule("a/second"));
         let rules = RuleSet::from_yaml(&[("a/first", &first), ("a/second", &second)]).unwrap();
         let facts = Facts::default();
-        let passed = judge(&rules, &facts);
-        let mut other = judge(&rules, &facts);
+        let passed = judge(&rules, &facts, &ImageNames::default());
+        let mut other = judge(&rules, &facts, &ImageNames::default());
         other[1].outcome = Outcome::NotApplicable;
 
         let shared = across_hosts(&[&passed, &other, &passed]);

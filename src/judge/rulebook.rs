@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::policy::{NoProfile, Policy, PolicyText, Subject, Today};
-use super::rules::{Judgement, Rule, RuleFile, RuleSet, judge};
+use super::rules::{ImageNames, Judgement, Rule, RuleFile, RuleSet, judge};
 use crate::document::{Document, DocumentError, FileError, read_text};
 use crate::facts::Facts;
 use crate::model::{Digest, ImageSummary, Limits, Severity};
@@ -101,13 +101,14 @@ impl Rulebook {
         asked.or(self.policy.fail_on()).unwrap_or(Severity::Error)
     }
 
-    /// Returns one judgement for each rule, with the policy's waivers applied, and notices about the policy.
-    pub fn judge(&self, facts: &Facts, image: &ImageSummary) -> (Vec<Judgement<'_>>, Vec<String>) {
+    /// Returns one judgement for each rule, with the policy's waivers applied, and notices about the policy. The fixes
+    /// call the image by these names.
+    pub fn judge(&self, facts: &Facts, image: &ImageSummary, names: &ImageNames) -> (Vec<Judgement<'_>>, Vec<String>) {
         let subject = Subject {
             names: [&image.reference, &image.source],
             digests: [image.manifest.as_ref().map(Digest::as_str), image.config.as_ref().map(Digest::as_str)],
         };
-        let (judgements, notices) = self.policy.accept(judge(&self.rules, facts), &subject, Today::now());
+        let (judgements, notices) = self.policy.accept(judge(&self.rules, facts, names), &subject, Today::now());
         (judgements, self.about.iter().cloned().chain(notices).collect())
     }
 }

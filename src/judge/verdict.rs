@@ -48,7 +48,7 @@ impl Verdict {
 #[cfg(test)]
 mod tests {
     use crate::facts::Facts;
-    use crate::judge::rules::{Finding, RuleSet, judge};
+    use crate::judge::rules::{Finding, ImageNames, RuleSet, judge};
     use crate::model::Gap;
 
     use super::*;
@@ -69,10 +69,10 @@ mod tests {
         let documents: Vec<_> = documents.iter().map(|(id, text)| (&**id, &**text)).collect();
         let rules = RuleSet::from_yaml(&documents).unwrap();
         let facts = Facts::default();
-        let fail = || Outcome::Fail(Finding { message: "m".to_owned(), at: vec![], note: None });
+        let fail = || Outcome::Fail(Finding { message: "m".to_owned(), at: vec![], fix: String::new(), note: None });
         let unknown = || Outcome::Unknown(vec![Gap::new("why")]);
         let verdict = |outcomes: &[(&str, Outcome)], fail_on: Severity, fail_for: &[Owner]| {
-            let mut judgements = judge(&rules, &facts);
+            let mut judgements = judge(&rules, &facts, &ImageNames::default());
             for judgement in &mut judgements {
                 let outcome = outcomes.iter().find(|(id, _)| judgement.rule.id == *id);
                 judgement.outcome = outcome.map_or(Outcome::Pass, |(_, outcome)| outcome.clone());

@@ -63,6 +63,8 @@ pub(super) struct RuleEntry {
     pub(super) hosts: Vec<String>,
     /// The finding's message, or why the outcome is unknown; empty otherwise.
     pub(super) message: String,
+    /// How to fix the finding in this image; empty without a finding.
+    pub(super) fix: String,
     pub(super) note: Option<String>,
     /// Sites of the finding, each with its layer and build step.
     pub(super) sites: Vec<String>,
@@ -198,6 +200,7 @@ impl RuleEntry {
             counts: rule.counts(report.fail_on, report.fail_for),
             hosts: shared.hosts.iter().filter_map(|host| hosts.get(*host)).cloned().collect(),
             message: short(&message, LONGEST),
+            fix: finding.map(|finding| finding.fix.clone()).unwrap_or_default(),
             note: finding.and_then(|finding| finding.note.as_ref()).map(|note| short(note, LONGEST)),
             sites: sites(at, report.image),
             place: FileLocation::of(at, report.image, dockerfile),

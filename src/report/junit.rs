@@ -45,7 +45,7 @@ fn suite(entries: &[RuleEntry], image: &Collected) -> TestSuite {
 fn judged(entry: &RuleEntry, image: &Collected) -> TestCase {
     let on = if entry.hosts.is_empty() { String::new() } else { format!(" on {}", entry.hosts.join("; ")) };
     let name = format!("{}{on}", entry.rule.id);
-    let text = || format!("{}\n\nwhy: {}\n\nfix:\n{}", entry.text(image), entry.rule.why.trim(), entry.rule.fix.trim());
+    let text = || format!("{}\n\nwhy: {}\n\nfix:\n{}", entry.text(image), entry.rule.why.trim(), entry.fix.trim());
     let skipped = |why: String| {
         let mut status = TestCaseStatus::skipped();
         status.set_message(why);

@@ -95,7 +95,7 @@ fn finding(entry: &RuleEntry) -> String {
     let sites: Vec<_> = entry.sites.iter().map(|site| format!("- at {}", code(site))).collect();
     let sites = (!sites.is_empty()).then(|| sites.join("\n"));
     let why = format!("**Why:** {}", one_line(&entry.rule.why));
-    let fix = format!("**Fix:**\n\n{}", fix_text::markdown(&entry.rule.fix));
+    let fix = format!("**Fix:**\n\n{}", fix_text::markdown(&entry.fix));
     let body: Vec<_> = [Some(told(entry)), note, sites, Some(why), Some(fix)].into_iter().flatten().collect();
     let mark = match entry.rule.severity {
         Severity::Error => "🔴",

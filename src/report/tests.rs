@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use crate::facts::words::Linkage;
 use crate::facts::{Facts, key};
-use crate::judge::rules::{Finding, Judgement, Outcome, Problem, RuleSet, Waived, judge};
+use crate::judge::rules::{Finding, ImageNames, Judgement, Outcome, Problem, Rule, RuleSet, Waived, judge};
 use crate::model::{Digest, Fact, Gap, Owner, Severity, Site, Version};
 
 use super::{Collection, Format, Report, Style};
@@ -175,7 +175,7 @@ fn style(width: usize, verbose: bool) -> Style {
 }
 
 fn rendered(image: &ImageSummary, facts: &Facts, rules: Option<&RuleSet>, format: Format, style: &Style) -> String {
-    let judgements = rules.map(|rules| judge(rules, facts));
+    let judgements = rules.map(|rules| judge(rules, facts, &ImageNames::default()));
     let report = report_of(image, facts, judgements.as_deref());
     let mut collection = Collection::default();
     collection.add(std::slice::from_ref(&report));
@@ -205,7 +205,8 @@ fn finished(format: Format, collection: &Collection) -> String {
 /// Judgements with every outcome: a failed error, warning and info, two waived problems, two unknown outcomes of which
 /// one counts, one that does not apply, and a pass.
 fn outcomes(rules: &RuleSet) -> Vec<Judgement<'_>> {
-    let failed = |message: &str, at: Vec<Site>| Finding { message: message.to_owned(), at, note: None };
+    let failed =
+        |message: &str, at: Vec<Site>| Finding { message: message.to_owned(), at, fix: String::new(), note: None };
     let accept = |problem| {
         Outcome::Waived(Waived {
             problem,
@@ -231,8 +232,12 @@ fn outcomes(rules: &RuleSet) -> Vec<Judgement<'_>> {
         Outcome::Unknown(gap()),
         Outcome::Pass,
     ];
-    let judgements = rules.iter().zip(outcomes).map(|(rule, outcome)| Judgement { rule, outcome });
-    judgements.collect()
+    let with_fix = |rule: &Rule, outcome: Outcome| match outcome {
+        Outcome::Fail(finding) => Outcome::Fail(Finding { fix: rule.fix.clone(), ..finding }),
+        other => other,
+    };
+    let judgements = rules.iter().zip(outcomes);
+    judgements.map(|(rule, outcome)| Judgement { rule, outcome: with_fix(rule, outcome) }).collect()
 }
 
 /// Rules for [`outcomes`].

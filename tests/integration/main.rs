@@ -13,6 +13,7 @@ mod archives;
 mod bad_input;
 mod cache;
 mod explain;
+mod fix;
 mod foreign;
 mod generate;
 mod host_facts;

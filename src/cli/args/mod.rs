@@ -50,7 +50,7 @@ pub(super) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Check images by the rules
-    Check(CheckArgs),
+    Check(Box<CheckCommand>),
     /// Show the contents of images, without a verdict
     Inspect(InspectArgs),
     /// Run an image on this host's GPUs and measure NCCL, topology and RDMA
@@ -107,16 +107,29 @@ const CHECK_EXAMPLES: &str = "\
 Examples:
   ncclcheck check pytorch/pytorch:latest
   ncclcheck check --format json=report.json oci:layout
-  ncclcheck check --host driver=550.54,gpu=h100x8,rdma=mlx5 torch.tar";
+  ncclcheck check --host driver=550.54,gpu=h100x8,rdma=mlx5 torch.tar
+  ncclcheck check --fix --dockerfile Dockerfile my/image:1 | patch -p0";
 
 #[derive(Debug, Args)]
 #[command(
     mut_args = short_help(&[
-        "host", "host-facts", "env", "platform", "fail-on", "profile", "config", "format", "output", "verbose",
+        "host", "host-facts", "env", "platform", "fail-on", "profile", "config", "format", "output", "verbose", "fix",
     ]),
     after_help = sections(&[CHECK_EXAMPLES, EXIT_SUMMARY]),
     after_long_help = sections(&[&images(), HOSTS, EXIT, CHECK_EXAMPLES]),
 )]
+pub(super) struct CheckCommand {
+    #[command(flatten)]
+    pub(super) check: CheckArgs,
+    /// Print a change of the Dockerfile that settles findings, as a diff, in place of the report
+    ///
+    /// The image is judged again with the change. What that settles, and what only a build can show, is printed on
+    /// standard error. The Dockerfile is not written: pipe the diff to `patch -p0` or `git apply -p0`.
+    #[arg(long, requires = "dockerfile", conflicts_with_all = ["format", "file"], help_heading = "Output")]
+    pub(super) fix: bool,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct CheckArgs {
     #[command(flatten)]
     pub(super) common: ImageArgs,

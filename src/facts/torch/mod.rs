@@ -5,6 +5,7 @@ mod contradictions;
 mod gpu;
 mod import;
 mod installation;
+mod installer;
 mod interpreter;
 mod libraries;
 mod loaded;
@@ -61,6 +62,7 @@ pub(super) static PRODUCER: Producer = Producer {
         TORCH_IMPORT_ERROR,
         TORCH_MISSING_REQUIREMENTS,
         TORCH_NCCL_PIN,
+        TORCH_INSTALLER,
         NCCL_AVAILABLE,
         NCCL_TORCH_VERSION,
     ],
@@ -108,24 +110,25 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
         binding.and_then(|libraries, _| any_symbol(&libraries, "dynamic symbols", is_process_group)),
     );
 
-    let metadata = installation.chosen.clone().and_then(|package, _| {
-        match facts.get(key::TORCH_VERSION) {
-            Fact::Seen { value, .. } => {
-                let version = value.as_str();
+    let version = facts.get(key::TORCH_VERSION).clone();
+    // A file of the wheel's metadata.
+    let info = |file: &str| {
+        let package = installation.chosen.clone();
+        package.and_then(|package, _| {
+            version.clone().and_then(|version, _| {
+                let version = version.as_str();
                 // The directory is named after the wheel's version, which has no +cuNNN on the default index.
                 let names = [version, version.split('+').next().unwrap_or_default()];
-                let metadata = names.iter().map(|version| {
-                    text(
-                        context.rootfs,
-                        &package.parent().join(format!("torch-{version}.dist-info/METADATA").as_bytes()),
-                    )
+                let found = names.iter().map(|version| {
+                    let path = package.parent().join(format!("torch-{version}.dist-info/{file}").as_bytes());
+                    text(context.rootfs, &path)
                 });
-                metadata.into_iter().find(|fact| !matches!(fact, Fact::Absent)).unwrap_or(Fact::Absent)
-            }
-            Fact::Absent => Fact::Absent,
-            Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
-        }
-    });
+                found.into_iter().find(|fact| !matches!(fact, Fact::Absent)).unwrap_or(Fact::Absent)
+            })
+        })
+    };
+    let metadata = info("METADATA");
+    facts.insert(key::TORCH_INSTALLER, installer::installer(context, &info("RECORD")));
     facts.insert(
         key::TORCH_NCCL_PIN,
         metadata.clone().and_then(|bytes, at| {

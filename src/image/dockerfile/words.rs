@@ -1,5 +1,23 @@
 //! Words of an instruction that may run over several lines (Dockerfile reference, "Format" and "ENV").
 
+use std::ops::Range;
+
+/// One assignment of an `ENV` instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct EnvPair {
+    pub(super) name: String,
+    /// The value without its quotes and escapes. Variables in it are as written.
+    pub(super) value: String,
+    /// Where the assignment is written.
+    pub(super) span: Range<usize>,
+}
+
+/// A word without its quotes and escapes.
+struct EnvWord {
+    text: String,
+    span: Range<usize>,
+}
+
 /// The characters of an instruction with their offsets, without line continuations and the comment lines between them.
 fn joined(raw: &str, escape: char) -> Vec<(usize, char)> {
     let mut characters = Vec::with_capacity(raw.len());
@@ -24,22 +42,28 @@ pub(super) fn collapse(raw: &str, escape: char) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Names that `ENV` sets, with their offsets: `A=1 B="2 3"`, or the old form `A 1`.
-pub(super) fn names(raw: &str, escape: char) -> Vec<(String, usize)> {
+/// The assignments of an `ENV`: `A=1 B="2 3"`, or the old form `A 1`.
+pub(super) fn pairs(raw: &str, escape: char) -> Vec<EnvPair> {
     let words = split(&joined(raw, escape), escape);
-    let name = |(word, start): &(String, usize)| {
-        let (name, _) = word.split_once('=')?;
-        Some((name.to_owned(), *start))
-    };
-    match words.first() {
-        Some((word, start)) if !word.contains('=') => vec![(word.clone(), *start)],
-        _ => words.iter().filter_map(name).collect(),
+    match words.as_slice() {
+        [first, rest @ ..] if !first.text.contains('=') => {
+            let end = rest.last().map_or(first.span.end, |last| last.span.end);
+            let value = rest.iter().map(|word| &*word.text).collect::<Vec<_>>().join(" ");
+            vec![EnvPair { name: first.text.clone(), value, span: first.span.start..end }]
+        }
+        words => words
+            .iter()
+            .filter_map(|word| {
+                let (name, value) = word.text.split_once('=')?;
+                Some(EnvPair { name: name.to_owned(), value: value.to_owned(), span: word.span.clone() })
+            })
+            .collect(),
     }
 }
 
 /// Splits into words and removes the quotes.
-fn split(characters: &[(usize, char)], escape: char) -> Vec<(String, usize)> {
-    let mut words: Vec<(String, usize)> = Vec::new();
+fn split(characters: &[(usize, char)], escape: char) -> Vec<EnvWord> {
+    let mut words: Vec<EnvWord> = Vec::new();
     let mut quote: Option<char> = None;
     let mut inside = false;
     let mut characters = characters.iter();
@@ -49,18 +73,22 @@ fn split(characters: &[(usize, char)], escape: char) -> Vec<(String, usize)> {
             continue;
         }
         if !inside {
-            words.push((String::new(), offset));
+            words.push(EnvWord { text: String::new(), span: offset..offset });
             inside = true;
         }
-        let Some((word, _)) = words.last_mut() else { continue };
+        let Some(word) = words.last_mut() else { continue };
+        word.span.end = offset + character.len_utf8();
         if quote == Some(character) {
             quote = None;
         } else if quote.is_none() && matches!(character, '"' | '\'') {
             quote = Some(character);
         } else if character == escape && quote != Some('\'') {
-            word.extend(characters.next().map(|(_, escaped)| *escaped));
+            if let Some(&(offset, escaped)) = characters.next() {
+                word.text.push(escaped);
+                word.span.end = offset + escaped.len_utf8();
+            }
         } else {
-            word.push(character);
+            word.text.push(character);
         }
     }
     words

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use crate::facts::{Facts, key};
-use crate::judge::rules::{Outcome, judge};
+use crate::judge::rules::{ImageNames, Outcome, judge};
 use crate::model::{Fact, Gap, Site, Version};
 
 use super::*;
@@ -35,7 +35,8 @@ const IMAGE: Subject<'static> = Subject {
 /// The outcome of a rule under a policy, and the notices about waivers.
 fn outcome(text: &str, id: &str) -> (Option<Outcome>, Vec<String>) {
     let (policy, rules, facts) = (policy(text).unwrap(), rules(text).unwrap(), facts());
-    let (judgements, notices) = policy.accept(judge(&rules, &facts), &IMAGE, Today::of("2026-06-01"));
+    let (judgements, notices) =
+        policy.accept(judge(&rules, &facts, &ImageNames::default()), &IMAGE, Today::of("2026-06-01"));
     let found = judgements.into_iter().find(|judgement| judgement.rule.id == id);
     (found.map(|judgement| judgement.outcome), notices)
 }
@@ -141,7 +142,7 @@ fn a_waiver_accepts_its_finding_until_it_expires() {
 #[test]
 fn a_waiver_with_a_fingerprint_covers_no_other_finding() {
     let (rules, facts) = (rules("about: nothing").unwrap(), facts());
-    let judgements = judge(&rules, &facts);
+    let judgements = judge(&rules, &facts, &ImageNames::default());
     let fingerprint =
         judgements.iter().find(|judgement| judgement.rule.id == "env/debug-on").unwrap().fingerprint().unwrap();
     let (outcome, _) = waiver(&format!("expires: never\n    fingerprint: {}", fingerprint.split_at(8).0));
@@ -215,7 +216,8 @@ fn waivers_of_rules_that_are_not_evaluated_give_no_notice() {
     let text = "require: [run.nccl.ranks == 2, torch.version >= 2]\nwaivers: [{rule: env/ld-preload, reason: r, expires: never}]";
     let of_run = rules(text).unwrap().only(Rule::is_of_run);
     assert!(of_run.get("require/run-nccl-ranks-2").is_some() && of_run.get("require/torch-version-2").is_none());
-    let (_, notices) = policy(text).unwrap().accept(judge(&of_run, &facts()), &IMAGE, Today::of("2026-06-01"));
+    let (_, notices) =
+        policy(text).unwrap().accept(judge(&of_run, &facts(), &ImageNames::default()), &IMAGE, Today::of("2026-06-01"));
     assert!(notices.is_empty(), "{notices:?}");
 }
 
@@ -300,14 +302,14 @@ fn mistakes_have_a_place_and_a_suggestion() {
 fn a_baseline_accepts_known_problems_and_reports_fixed_ones() {
     let (rules, facts) = (rules("about: nothing").unwrap(), facts());
     let mut baseline = Baseline::default();
-    baseline.add(&judge(&rules, &facts));
+    baseline.add(&judge(&rules, &facts, &ImageNames::default()));
     let text = baseline.text().unwrap();
     let read = Baseline::read(Document { name: "known.json", text: &text }).unwrap();
     assert_eq!(read.text().unwrap(), text);
-    let (judgements, notices) = read.accept(judge(&rules, &facts));
+    let (judgements, notices) = read.accept(judge(&rules, &facts, &ImageNames::default()));
     let is_open = |outcome: &Outcome| matches!(outcome, Outcome::Fail(_) | Outcome::Unknown(_));
     assert!(!judgements.iter().any(|judgement| is_open(&judgement.outcome)) && notices.is_empty());
-    let (_, notices) = read.accept(judge(&rules, &Facts::default()));
+    let (_, notices) = read.accept(judge(&rules, &Facts::default(), &ImageNames::default()));
     assert!(notices.iter().any(|notice| notice.contains("env/debug-on is fixed")), "{notices:?}");
     let error =
         Baseline::read(Document { name: "known.json", text: &text.replace("baseline/1", "baseline/9") }).unwrap_err();

@@ -1,8 +1,10 @@
 //! Rules: YAML documents with CEL conditions over facts. Each rule yields exactly one judgement of an image.
 
+mod change;
 mod condition;
 mod eval;
 mod files;
+mod fix;
 mod message;
 mod mutation;
 mod outcome;
@@ -19,10 +21,13 @@ use crate::model::{Owner, Severity, Site};
 
 use condition::Condition;
 use eval::ConditionTruth;
+use fix::{FixSubject, FixTemplate};
 use message::Message;
 
+pub use change::RuleChange;
 pub use condition::{ConditionError, FUNCTIONS, Function};
 pub use files::RuleFile;
+pub use fix::ImageNames;
 pub use outcome::{Finding, Judgement, Outcome, Problem, Waived};
 pub use required::Required;
 pub use schema::{Example, Examples, schema};
@@ -45,8 +50,10 @@ pub struct Rule {
     pub since: String,
     /// Explanation of why the problem matters.
     pub why: String,
-    /// Instructions and lines to copy.
+    /// Instructions and lines to copy, with the names of facts in braces where a finding has their values.
     pub fix: String,
+    /// The mechanical part of the fix, if it has one.
+    pub change: Option<RuleChange>,
     /// URLs of the sources.
     pub references: Vec<String>,
     /// Facts for each outcome: pass, fail, not applicable and unknown.
@@ -54,6 +61,7 @@ pub struct Rule {
     applies: Option<Condition>,
     check: Condition,
     message: Message,
+    remedy: FixTemplate,
     evidence: Vec<Evidence>,
 }
 
@@ -191,14 +199,14 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| matches!(c, 'a'..='z' | '0'..='9' | '-'))
 }
 
-/// Judges an image and returns exactly one judgement for each rule.
-pub fn judge<'r>(rules: &'r RuleSet, facts: &Facts) -> Vec<Judgement<'r>> {
+/// Judges an image and returns exactly one judgement for each rule. The fixes call the image by these names.
+pub fn judge<'r>(rules: &'r RuleSet, facts: &Facts, names: &ImageNames) -> Vec<Judgement<'r>> {
     let scope = eval::Scope::new(facts);
-    rules.iter().map(|rule| Judgement { rule, outcome: rule.judge(&scope) }).collect()
+    rules.iter().map(|rule| Judgement { rule, outcome: rule.judge(&scope, names) }).collect()
 }
 
 impl Rule {
-    fn judge(&self, scope: &eval::Scope<'_>) -> Outcome {
+    fn judge(&self, scope: &eval::Scope<'_>, names: &ImageNames) -> Outcome {
         match self.applies.as_ref().map_or(ConditionTruth::True, |applies| scope.eval(applies)) {
             ConditionTruth::True => {}
             ConditionTruth::False => return Outcome::NotApplicable,
@@ -212,7 +220,8 @@ impl Rule {
                     self.evidence.iter().flat_map(|evidence| evidence.sites(scope.facts())).collect();
                 at.sort();
                 at.dedup();
-                Outcome::Fail(Finding { message: self.message.fill(scope.facts()), at, note: None })
+                let fix = self.remedy.fill(scope, &FixSubject { names, at: &at });
+                Outcome::Fail(Finding { message: self.message.fill(scope.facts()), at, fix, note: None })
             }
         }
     }

@@ -42,6 +42,8 @@ pub struct Finding {
     pub message: String,
     /// Sites where the values were read; empty for something missing.
     pub at: Vec<Site>,
+    /// Instructions and lines to copy, for this image.
+    pub fix: String,
     /// A note for the reader: that its waiver expired, and where the waiver is written.
     pub note: Option<String>,
 }

@@ -6,6 +6,7 @@ use cel::common::ast::{Expr, IdedExpr};
 use regex::Regex;
 
 use super::condition::{Condition, ConditionError, fact, facts_of, operands, path};
+use super::fix::FixTemplate;
 use super::message::Message;
 use super::schema::Examples;
 use super::{Evidence, Rule};
@@ -54,6 +55,8 @@ impl Rule {
                 help: Some("give the requirement an id".to_owned()),
             });
         }
+        let fix =
+            format!("Build the image so that it meets the requirement, or change the policy ({}).", required.place);
         Ok(Self {
             id: format!("require/{id}"),
             file: required.place.to_owned(),
@@ -62,10 +65,9 @@ impl Rule {
             owner: owner(&keys),
             since: String::new(),
             why: required.because.unwrap_or("The policy requires it.").to_owned(),
-            fix: format!(
-                "Build the image so that it meets the requirement, or change the policy ({}).",
-                required.place
-            ),
+            remedy: FixTemplate::plain(fix.clone()),
+            fix,
+            change: None,
             references: Vec::new(),
             examples: Examples::default(),
             applies: None,

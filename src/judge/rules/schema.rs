@@ -11,7 +11,9 @@ use crate::facts::Facts;
 use crate::facts::key::{self, Definition, KEYS, Type};
 use crate::model::{Fact, Owner, Severity, Value, Version, suggestion};
 
+use super::change::RuleChange;
 use super::condition::{Condition, ConditionError};
+use super::fix::FixTemplate;
 use super::message::{Message, named};
 use super::{Evidence, Rule, is_name};
 
@@ -49,8 +51,11 @@ struct RuleDocument {
     evidence: Vec<Spanned<String>>,
     /// Explanation of why the problem matters.
     why: String,
-    /// Instructions and lines to copy.
-    fix: String,
+    /// Instructions and lines to copy; {name.of.a.fact} is replaced by the fact's value, and a step whose facts have none is left out.
+    #[schemars(with = "String")]
+    fix: Spanned<String>,
+    /// The mechanical part of the fix, for `ncclcheck check --fix`.
+    change: Option<RuleChange>,
     /// URLs of the sources.
     #[serde(default)]
     references: Vec<String>,
@@ -229,7 +234,9 @@ impl Rule {
             owner: file.owner,
             since: file.since,
             why: file.why.trim_end().to_owned(),
-            fix: file.fix.trim_end().to_owned(),
+            remedy: FixTemplate::parse(file.fix.value.trim_end()).map_err(|wrong| within(&file.fix, wrong))?,
+            fix: FixTemplate::page(file.fix.value.trim_end()),
+            change: file.change,
             references: file.references,
             examples: file.examples,
         })

@@ -188,7 +188,7 @@ fn a_fingerprint_survives_a_rebuild_but_not_a_move() {
     let rules = RuleSet::builtin().unwrap();
     let of = |path: &str, layer: usize| {
         let at = vec![Site::File { layer, path: path.into(), within: Some("line 3".to_owned()) }];
-        let finding = Finding { message: path.to_owned(), at, note: None };
+        let finding = Finding { message: path.to_owned(), at, fix: String::new(), note: None };
         let rule = rules.iter().next().unwrap();
         Judgement { rule, outcome: Outcome::Fail(finding) }.fingerprint().unwrap()
     };

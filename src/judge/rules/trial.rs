@@ -3,7 +3,7 @@
 use super::condition::Condition;
 use super::eval::{ConditionTruth, Scope};
 use super::mutation::mutants;
-use super::{Example, Outcome, Rule};
+use super::{Example, ImageNames, Outcome, Rule};
 use crate::document::Spanned;
 
 use cel::common::ast::IdedExpr;
@@ -55,7 +55,7 @@ impl Rule {
     /// Describes how an example's outcome or message differs from the expected one; `None` if it does not.
     fn differs(&self, wanted: &str, example: &Example) -> Option<String> {
         let facts = example.facts();
-        let outcome = self.judge(&Scope::new(&facts));
+        let outcome = self.judge(&Scope::new(&facts), &ImageNames::default());
         if outcome.name() != wanted {
             let finding = outcome.finding().map(|finding| finding.message.clone());
             let detail = finding.or_else(|| outcome.gaps().first().map(ToString::to_string));

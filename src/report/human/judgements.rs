@@ -72,7 +72,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Writes the findings of one rule, and its fix once.
+/// Writes the findings of one rule, and each of their fixes once: hosts may need different ones.
 fn failure(
     entries: &[&JudgementEntry<'_>],
     image: &ImageSummary,
@@ -80,9 +80,13 @@ fn failure(
     page: &mut Page<'_>,
 ) -> io::Result<()> {
     let Some(first) = entries.first() else { return Ok(()) };
+    let mut fixes: Vec<&str> = Vec::new();
     page.blank()?;
     for entry in entries {
         let Some(finding) = entry.finding() else { continue };
+        if !fixes.contains(&&*finding.fix) {
+            fixes.push(&finding.fix);
+        }
         message(entry.rule, finding, page)?;
         entry.on(COLUMN, page)?;
         site::write(&finding.at, image, COLUMN, verbose, page)?;
@@ -91,7 +95,7 @@ fn failure(
         }
     }
     page.row(2, label("why"), COLUMN, &one_line(&first.rule.why))?;
-    fix(&first.rule.fix, page)
+    fixes.into_iter().try_for_each(|text| fix(text, page))
 }
 
 /// Writes a waived problem in a few lines, since it needs no action now.

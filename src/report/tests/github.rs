@@ -31,8 +31,14 @@ fn annotations_of_a_kind_are_limited_and_the_last_counts_the_rest() {
     let rules = nine_rules();
     let rule = rules.iter().find(|rule| rule.severity == Severity::Error).unwrap();
     let failed = |count: usize| -> Vec<Judgement<'_>> {
-        let outcome =
-            |number| Outcome::Fail(Finding { message: format!("number {number}"), at: Vec::new(), note: None });
+        let outcome = |number| {
+            Outcome::Fail(Finding {
+                message: format!("number {number}"),
+                at: Vec::new(),
+                fix: String::new(),
+                note: None,
+            })
+        };
         (1..=count).map(|number| Judgement { rule, outcome: outcome(number) }).collect()
     };
     let ten = annotations(failed(10), None);
@@ -48,7 +54,7 @@ fn values_are_escaped() {
     let rules = nine_rules();
     let message = "100% a\r\n::error::b".to_owned();
     let site = Site::Launch { file: "a,b:c%.sh".to_owned(), line: Some(3), variable: "X".to_owned() };
-    let outcome = Outcome::Fail(Finding { message, at: vec![site], note: None });
+    let outcome = Outcome::Fail(Finding { message, at: vec![site], fix: String::new(), note: None });
     let text = annotations(vec![Judgement { rule: rules.iter().next().unwrap(), outcome }], None);
     let start =
         "::warning file=a%2Cb%3Ac%25.sh,line=3,title=env/debug-on::100%25 a\u{fffd}\\n::error::b%0Aimage: torch";

@@ -35,7 +35,8 @@ fn on(hosts: &[&str], format: Format, width: usize) -> String {
     let (image, rules) = (image(), rules());
     let hosts: Vec<Host> = hosts.iter().map(|host| host.parse().unwrap()).collect();
     let facts: Vec<Facts> = hosts.iter().map(|host| good().on(host)).collect();
-    let judgements: Vec<Vec<Judgement<'_>>> = facts.iter().map(|facts| judge(&rules, facts)).collect();
+    let judgements: Vec<Vec<Judgement<'_>>> =
+        facts.iter().map(|facts| judge(&rules, facts, &ImageNames::default())).collect();
     let reports: Vec<_> = (hosts.iter().zip(&facts).zip(&judgements))
         .map(|((host, facts), judgements)| Report {
             image: &image,

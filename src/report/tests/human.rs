@@ -282,6 +282,7 @@ fn an_inspection_in_full() {
       import_error          absent
       missing_requirements  absent
       nccl_pin              absent
+      installer             absent
     ");
 }
 

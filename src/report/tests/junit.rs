@@ -76,7 +76,7 @@ fn jenkins_knows_every_element_and_attribute() {
 #[test]
 fn control_characters_are_removed() {
     let rules = rules();
-    let judgements = judge(&rules, &super::hostile::hostile_facts());
+    let judgements = judge(&rules, &super::hostile::hostile_facts(), &ImageNames::default());
     let text = document(Format::Junit, &[(super::hostile::hostile_image(), judgements)], None);
     assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
     assert_eq!(junit(&text).tests, 4);

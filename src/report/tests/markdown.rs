@@ -163,7 +163,7 @@ fn values_are_never_markup() {
         facts.insert(key::IMAGE_ENV, Fact::seen(map(&[("NCCL_DEBUG", hostile)]), [file(1, hostile, Some(hostile))]));
         facts.insert(key::NCCL_LOADED_ROUTE, Fact::known(hostile.to_owned()));
         facts.insert(key::RDMA_VERBS, Fact::Unknown(Gap::new(hostile)));
-        let judgements = judge(&rules, &facts);
+        let judgements = judge(&rules, &facts, &ImageNames::default());
         let mut collection = Collection::default();
         let notices = [hostile.to_owned()];
         let report = Report { notices: &notices, ..report_of(&image, &facts, Some(&judgements)) };
@@ -187,8 +187,14 @@ fn values_are_never_markup() {
 fn a_comment_is_never_too_long() {
     let rules = nine_rules();
     let rule = rules.iter().next().unwrap();
-    let failed =
-        || Outcome::Fail(Finding { message: "字".repeat(5000), at: vec![file(1, TORCH, None); 50], note: None });
+    let failed = || {
+        Outcome::Fail(Finding {
+            message: "字".repeat(5000),
+            at: vec![file(1, TORCH, None); 50],
+            fix: String::new(),
+            note: None,
+        })
+    };
     let judgements: Vec<_> = (0..500).map(|_| Judgement { rule, outcome: failed() }).collect();
     let text = document(Format::Markdown, &[(image(), judgements)], None);
     let length = text.chars().count();

@@ -118,7 +118,7 @@ fn findings_in_launch_files_have_their_lines() {
         (launch("/etc/x.sh", Some(7)), ("launch/A%3AB%20C", 1)),
         (launch("--env", None), ("launch/A%3AB%20C", 1)),
     ] {
-        let finding = Finding { message: "m".to_owned(), at: vec![site], note: None };
+        let finding = Finding { message: "m".to_owned(), at: vec![site], fix: String::new(), note: None };
         let judgement = Judgement { rule: rules.iter().next().unwrap(), outcome: Outcome::Fail(finding) };
         assert_eq!(places(&sarif(&[(image(), vec![judgement])], None)), [place]);
     }
@@ -127,7 +127,7 @@ fn findings_in_launch_files_have_their_lines() {
 #[test]
 fn every_uri_is_a_relative_reference() {
     let rules = rules();
-    let judgements = judge(&rules, &super::hostile::hostile_facts());
+    let judgements = judge(&rules, &super::hostile::hostile_facts(), &ImageNames::default());
     let document = sarif(&[(super::hostile::hostile_image(), judgements)], None);
     for (uri, _) in places(&document) {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-._~/%".contains(c);
@@ -181,7 +181,7 @@ fn the_limits_of_github_are_kept() {
     let rule = rules.iter().next().unwrap();
     let failed = |message: &str, at| Judgement {
         rule,
-        outcome: Outcome::Fail(Finding { message: message.to_owned(), at, note: None }),
+        outcome: Outcome::Fail(Finding { message: message.to_owned(), at, fix: String::new(), note: None }),
     };
     let many = (0..25_001).map(|_| failed("m", Vec::new())).collect();
     let many = document(Format::Sarif, &[(image(), many)], None);
@@ -215,7 +215,8 @@ fn more_images_than_a_file_may_have_are_an_error() {
 #[test]
 fn messages_contain_no_links() {
     let rules = nine_rules();
-    let finding = Finding { message: "[click](https://evil.example)".to_owned(), at: Vec::new(), note: None };
+    let finding =
+        Finding { message: "[click](https://evil.example)".to_owned(), at: Vec::new(), fix: String::new(), note: None };
     let judgement = Judgement { rule: rules.iter().next().unwrap(), outcome: Outcome::Fail(finding) };
     let document = sarif(&[(image(), vec![judgement])], None);
     let text = document["runs"][0]["results"][0]["message"]["text"].as_str().unwrap();

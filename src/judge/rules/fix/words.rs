@@ -1,0 +1,204 @@
+//! Words of a fix that depend on how the image was made and where a setting is written.
+
+use crate::facts::Facts;
+use crate::facts::key;
+use crate::facts::words::Installer;
+use crate::model::{Fact, Site};
+
+use super::{FixSubject, ImageNames};
+
+/// The most places that a fix names.
+const SHOWN: usize = 4;
+
+/// A word that a fix may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FixWord {
+    /// The image's name in a command of an engine.
+    Image,
+    /// The image's reference in a command of ncclcheck.
+    Reference,
+    /// The command that installs a Python package, up to the package's name.
+    Install,
+    /// The command that installs a Python package again without what it requires.
+    Reinstall,
+    /// The command that removes a Python package.
+    Uninstall,
+    /// A sentence, without its full stop, about removing the settings that the finding is about.
+    Remove,
+}
+
+impl FixWord {
+    /// Finds a word that is written in braces.
+    pub(super) fn find(name: &str) -> Option<Self> {
+        Some(match name {
+            "install" => Self::Install,
+            "reinstall" => Self::Reinstall,
+            "uninstall" => Self::Uninstall,
+            "remove" => Self::Remove,
+            _ => return None,
+        })
+    }
+
+    /// Replaces words in a text for pages that are about no image.
+    pub(super) fn page(text: String) -> String {
+        let no_image = FixSubject { names: &ImageNames::default(), at: &[] };
+        let words = ["install", "reinstall", "uninstall", "remove"];
+        words.into_iter().fold(text, |text, name| {
+            let word = Self::find(name).and_then(|word| word.fill(&Facts::default(), &no_image));
+            word.map_or_else(|| text.clone(), |word| text.replace(&format!("{{{name}}}"), &word))
+        })
+    }
+
+    /// The text; `None` where the step that uses the word does not fit the image.
+    pub(super) fn fill(self, facts: &Facts, subject: &FixSubject<'_>) -> Option<String> {
+        match self {
+            // The rest of a user's own command.
+            Self::Image => Some(subject.names.engine.clone().unwrap_or_else(|| "…".to_owned())),
+            Self::Reference => Some(subject.names.reference.clone().unwrap_or_else(|| "…".to_owned())),
+            Self::Remove => Some(remove(subject.at)),
+            Self::Install => tool(facts).map(|tool| tool.command("install", "")),
+            Self::Reinstall => tool(facts).map(|tool| {
+                tool.command(
+                    "install",
+                    if tool.is_uv { " --reinstall --no-deps" } else { " --force-reinstall --no-deps" },
+                )
+            }),
+            Self::Uninstall => tool(facts).map(|tool| tool.command("uninstall", if tool.is_uv { "" } else { " -y" })),
+        }
+    }
+}
+
+/// A program that installs wheels.
+struct WheelTool {
+    is_uv: bool,
+    /// The interpreter to install for, if a command without it may choose another one.
+    python: Option<String>,
+}
+
+impl WheelTool {
+    fn command(&self, verb: &str, options: &str) -> String {
+        match (self.is_uv, &self.python) {
+            (true, Some(python)) => format!("uv pip {verb}{options} --python {python}"),
+            (true, None) => format!("uv pip {verb}{options}"),
+            (false, Some(python)) => format!("{python} -m pip {verb}{options}"),
+            (false, None) => format!("pip {verb}{options}"),
+        }
+    }
+}
+
+/// The program that installs wheels for the image's Python; `None` where torch does not come from a wheel.
+fn tool(facts: &Facts) -> Option<WheelTool> {
+    let installer = facts.get(key::TORCH_INSTALLER).value().copied();
+    let is_uv = match installer {
+        Some(Installer::Conda | Installer::Apt) => return None,
+        Some(Installer::Uv) => true,
+        Some(Installer::Pip) | None => false,
+    };
+    let python = match facts.get(key::PYTHON_PATH) {
+        Fact::Seen { value, .. } => Some(value.to_string()),
+        Fact::Absent | Fact::Unknown(_) => None,
+    };
+    // uv asks for an environment, or for the interpreter by its path; pip of a system's folder needs neither.
+    let is_default =
+        |path: &String| !is_uv && ["/usr/bin/", "/usr/local/bin/"].iter().any(|folder| path.starts_with(folder));
+    Some(WheelTool { is_uv, python: python.filter(|path| !is_default(path)) })
+}
+
+/// A sentence about the places of settings: `Remove NCCL_ALGO from job.sh, line 4`.
+fn remove(at: &[Site]) -> String {
+    let mut places: Vec<String> = at.iter().filter_map(place).collect();
+    places.dedup();
+    let more = places.len().saturating_sub(SHOWN);
+    places.truncate(SHOWN);
+    match (places.as_slice(), more) {
+        ([], _) => "Remove the line that sets it".to_owned(),
+        ([one], _) => format!("Remove {one}"),
+        (several, 0) => format!("Remove {}", several.join("; ")),
+        (several, more) => format!("Remove {}; and {more} more", several.join("; ")),
+    }
+}
+
+fn place(site: &Site) -> Option<String> {
+    match site {
+        Site::Config(key) => Some(format!("{} from the Dockerfile's ENV", key.strip_prefix("Env ")?)),
+        Site::Launch { file, line: Some(line), variable } => Some(format!("{variable} from line {line} of {file}")),
+        Site::Launch { file, line: None, variable } => Some(format!("{variable} from {file}")),
+        Site::File { path, within: Some(within), .. } => Some(match within.rsplit_once(", ") {
+            Some((line, name)) => format!("{name} from {line} of {path}"),
+            None => format!("{within} of {path}"),
+        }),
+        Site::File { path, within: None, .. } => Some(format!("the setting in {path}")),
+        Site::Probe(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_removed_where_they_are() {
+        let launch = |line| Site::Launch { file: "job.sh".to_owned(), line, variable: "NCCL_ALGO".to_owned() };
+        let file = Site::File { layer: 0, path: "etc/nccl.conf".into(), within: Some("line 2, NCCL_ALGO".to_owned()) };
+        let config = Site::Config("Env NCCL_ALGO".to_owned());
+        for (at, expected) in [
+            (vec![], "Remove the line that sets it"),
+            (vec![config.clone()], "Remove NCCL_ALGO from the Dockerfile's ENV"),
+            (vec![launch(Some(4))], "Remove NCCL_ALGO from line 4 of job.sh"),
+            (vec![launch(None), file], "Remove NCCL_ALGO from job.sh; NCCL_ALGO from line 2 of /etc/nccl.conf"),
+            (vec![config, Site::Probe("nccl".to_owned())], "Remove NCCL_ALGO from the Dockerfile's ENV"),
+            (
+                (1..=6).map(|line| launch(Some(line))).collect(),
+                "Remove NCCL_ALGO from line 1 of job.sh; NCCL_ALGO from line 2 of job.sh; NCCL_ALGO from line 3 of \
+                 job.sh; NCCL_ALGO from line 4 of job.sh; and 2 more",
+            ),
+        ] {
+            assert_eq!(remove(&at), expected);
+        }
+    }
+
+    #[test]
+    fn the_command_is_that_of_the_program_that_installed_torch() {
+        let facts = |installer: Option<Installer>, python: Option<&str>| {
+            let mut facts = Facts::default();
+            facts.insert(key::TORCH_INSTALLER, Fact::from(installer));
+            facts.insert(key::PYTHON_PATH, Fact::from(python.map(Into::into)));
+            facts
+        };
+        let names = ImageNames::default();
+        let subject = FixSubject { names: &names, at: &[] };
+        let venv = Some("/opt/venv/bin/python");
+        for (installer, python, install, reinstall, uninstall) in [
+            (None, None, "pip install", "pip install --force-reinstall --no-deps", "pip uninstall -y"),
+            (
+                Some(Installer::Pip),
+                Some("/usr/bin/python3"),
+                "pip install",
+                "pip install --force-reinstall --no-deps",
+                "pip uninstall -y",
+            ),
+            (
+                Some(Installer::Pip),
+                venv,
+                "/opt/venv/bin/python -m pip install",
+                "/opt/venv/bin/python -m pip install --force-reinstall --no-deps",
+                "/opt/venv/bin/python -m pip uninstall -y",
+            ),
+            (
+                Some(Installer::Uv),
+                venv,
+                "uv pip install --python /opt/venv/bin/python",
+                "uv pip install --reinstall --no-deps --python /opt/venv/bin/python",
+                "uv pip uninstall --python /opt/venv/bin/python",
+            ),
+        ] {
+            let facts = facts(installer, python);
+            let filled =
+                [FixWord::Install, FixWord::Reinstall, FixWord::Uninstall].map(|word| word.fill(&facts, &subject));
+            assert_eq!(filled, [install, reinstall, uninstall].map(|text| Some(text.to_owned())));
+        }
+        for installer in [Installer::Conda, Installer::Apt] {
+            assert_eq!(FixWord::Install.fill(&facts(Some(installer), venv), &subject), None);
+        }
+    }
+}
