@@ -117,9 +117,9 @@ fn summary(recording: &Recording) -> ImageSummary {
 
 /// Notes for the reader that do not affect the verdict.
 fn notes(recording: &Recording) -> Vec<String> {
-    let odd = recording.odd.first().map(|first| {
-        format!("{} lines of the probe program were not understood, the first: {first}", recording.odd.len())
+    let refused = recording.refused.first().map(|first| {
+        format!("{} lines of the probe's program were not accepted, the first: {first}", recording.refused_count)
     });
     let noise = recording.noise.first().map(|first| format!("the image writes to standard output: {first}"));
-    odd.into_iter().chain(noise).collect()
+    refused.into_iter().chain(noise).collect()
 }

@@ -80,6 +80,22 @@ impl ImagesPlan {
         Ok(Self { requests: requests.collect(), hosts, fail_on, dockerfile, rulebook, ..plan })
     }
 
+    /// Adds the variables of this process, for an image that is its own root file system. Those that the job sets take
+    /// precedence.
+    pub(super) fn add_variables(&mut self, environment: &Environment) {
+        let variables = || environment.with_prefix("").map(|(name, value)| (name.to_owned(), value.to_owned()));
+        for request in &mut self.requests {
+            let own = std::mem::take(&mut request.environment);
+            request.environment = variables().chain(own).collect();
+        }
+        let shown = variables().filter(|(name, _)| is_shown(name));
+        let settings = shown.map(|(name, value)| {
+            Assignment { name, value: Some(value), line: None }.in_launch("the environment of this process")
+        });
+        let settings = settings.collect::<Vec<_>>();
+        self.launch.splice(..0, settings);
+    }
+
     pub(super) fn inspect(inspect: InspectArgs, environment: &Environment) -> Result<Self, CliError> {
         let path = |text: Option<String>| text.map(|text| ImagePath::from(text.as_str()));
         let action = if inspect.files {

@@ -25,6 +25,7 @@ pub(super) fn docker_run(arrangement: &Arrangement, payload: &str) -> String {
     line.options("--cap-add", &arrangement.capabilities);
     line.option("--security-opt", "no-new-privileges");
     line.word("--read-only");
+    line.option("--log-driver", "none");
     line.option("--tmpfs", format!("{}:{}", TMP.0, TMP.1));
     line.options("--user", &arrangement.user);
     line.options("--volume", &arrangement.volumes);
@@ -76,7 +77,7 @@ mod tests {
 
     #[test]
     fn the_command_line_has_every_option_of_the_launch() {
-        insta::assert_snapshot!(docker_run(&plain(), "payload.py"), @r#"docker run --rm --interactive --gpus '"device=0,2"' --device /dev/infiniband --network host --ipc host --shm-size 8589934592 --ulimit memlock=-1:-1 --memory 1073741824 --pids-limit 4096 --cap-drop ALL --cap-add IPC_LOCK --security-opt no-new-privileges --read-only --tmpfs /tmp:rw,nosuid,nodev,mode=1777 --user 1000 --volume /data:/data:ro --env NCCL_DEBUG=WARN --label io.ncclcheck.owner=x --entrypoint python3 my/image -c 'print('\''it'\'')' < payload.py"#);
+        insta::assert_snapshot!(docker_run(&plain(), "payload.py"), @r#"docker run --rm --interactive --gpus '"device=0,2"' --device /dev/infiniband --network host --ipc host --shm-size 8589934592 --ulimit memlock=-1:-1 --memory 1073741824 --pids-limit 4096 --cap-drop ALL --cap-add IPC_LOCK --security-opt no-new-privileges --read-only --log-driver none --tmpfs /tmp:rw,nosuid,nodev,mode=1777 --user 1000 --volume /data:/data:ro --env NCCL_DEBUG=WARN --label io.ncclcheck.owner=x --entrypoint python3 my/image -c 'print('\''it'\'')' < payload.py"#);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::facts::is_shown;
 
 use super::arrangement::{Arrangement, GpuSelection, GpuWay, Ulimit};
-use super::engine::{Launcher, PullPolicy};
+use super::engine::{Offers, PullPolicy};
 
 const RDMA_DEVICES: &str = "/dev/infiniband";
 
@@ -84,8 +84,7 @@ impl ContainerOptions {
     }
 
     /// The arrangement on this engine, without the program's arguments.
-    pub(super) fn arrangement(&self, launcher: &Launcher) -> Arrangement {
-        let offers = launcher.offers();
+    pub(super) fn arrangement(&self, offers: &Offers) -> Arrangement {
         let mut devices = self.devices.clone();
         if self.rdma.unwrap_or_else(|| offers.is_local && has_verbs(Path::new(RDMA_DEVICES))) {
             devices.push(RDMA_DEVICES.to_owned());
@@ -98,7 +97,7 @@ impl ContainerOptions {
             python: self.python.clone(),
             arguments: Vec::new(),
             gpus: self.gpus.clone(),
-            way: self.gpu_way.unwrap_or_else(|| launcher.gpu_way()),
+            way: self.gpu_way.unwrap_or_else(|| offers.gpu_way()),
             network: self.network.clone(),
             ipc: self.ipc.clone(),
             pid: self.pid.clone(),

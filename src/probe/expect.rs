@@ -152,7 +152,7 @@ const LARGE: u64 = 1 << 20;
 fn speeds(step: &StepRecord) -> BTreeMap<(String, u64), f64> {
     let measured = step.parts_of::<Measurement>().filter_map(|part| {
         let bytes = part.bytes.copied().filter(|bytes| *bytes >= LARGE)?;
-        Some(((part.operation.text()?.to_owned(), bytes), part.busbw_bytes_per_second.copied()?))
+        Some(((part.operation.text()?.to_owned(), bytes), part.busbw()?))
     });
     measured.collect()
 }
@@ -283,15 +283,12 @@ mod tests {
 
     /// A recording of a step collectives with these measurements: operation, bytes, bytes per second.
     fn measured(measurements: &[(&str, u64, f64)]) -> Recording {
-        let mut recording = Recording::default();
-        for (operation, bytes, speed) in measurements {
-            let line = format!(
-                r#"{{"ncclcheck": 1, "event": "part", "step": "collectives", "body": {{"kind": "measurement",
-                "operation": "{operation}", "bytes": {bytes}, "busbw_bytes_per_second": {speed:.1}}}}}"#
-            );
-            recording.push(line.as_bytes());
-        }
-        recording
+        let line = |(operation, bytes, speed): &(&str, u64, f64)| {
+            format!(
+                r#"{{"ncclcheck": 1, "event": "part", "step": "collectives", "body": {{"kind": "measurement", "operation": "{operation}", "bytes": {bytes}, "busbw_bytes_per_second": {speed:.1}}}}}"#
+            )
+        };
+        Recording::read(measurements.iter().map(line).collect::<Vec<_>>().join("\n").as_bytes())
     }
 
     #[test]

@@ -145,8 +145,12 @@ fn recordings(
     containers: Vec<(Arrangement, ProbePlan)>,
 ) -> Result<Vec<Recording>, ProbeError> {
     let one = |(arrangement, plan): (Arrangement, ProbePlan)| -> Result<Recording, ProbeError> {
-        let mut recording = Recording::default();
-        let finished = launch(arrangement, &plan, &mut |line| recording.push(line))?;
+        let mut recording = Recording::of_steps(plan.steps.clone());
+        let mut line = |line: &[u8]| {
+            // A line that is not accepted is no part of the result.
+            let _ = recording.push(line);
+        };
+        let finished = launch(arrangement, &plan, &mut line)?;
         if !recording.ended {
             let last = finished.stderr.lines().last().unwrap_or_default();
             recording.broken = Some(finished.broken.unwrap_or_else(|| format!("the program ended early: {last}")));
@@ -227,17 +231,19 @@ mod tests {
         );
     }
 
-    /// Lines of a program: a measured all_reduce, the result of its step, and the end.
+    /// Lines of a program: its greeting, the start of its step, a measured all_reduce, the result, and the end.
+    const HELLO: &[u8] = br#"{"ncclcheck": 1, "event": "hello"}"#;
+    const START: &[u8] = br#"{"ncclcheck": 1, "event": "start", "step": "collectives", "deadline": 1.0}"#;
     const MEASURED: &[u8] = br#"{"ncclcheck": 1, "event": "part", "step": "collectives", "body": {"kind": "measurement", "operation": "all_reduce", "bytes": 268435456, "busbw_bytes_per_second": 2e9}}"#;
     const DONE: &[u8] = br#"{"ncclcheck": 1, "event": "result", "step": "collectives", "seconds": 1.0, "body": {}}"#;
-    const END: &[u8] = br#"{"ncclcheck": 1, "event": "end"}"#;
+    const END: &[u8] = br#"{"ncclcheck": 1, "event": "end", "run": 1}"#;
 
     #[test]
     fn each_way_runs_a_container_for_each_rank_and_measures_one_size() {
         let seen = std::sync::Mutex::new(Vec::new());
         let launch = |arrangement: Arrangement, plan: &ProbePlan, take: &mut dyn FnMut(&[u8])| {
             seen.lock().unwrap().push((arrangement, plan.clone()));
-            [MEASURED, DONE, END].into_iter().for_each(&mut *take);
+            [HELLO, START, MEASURED, DONE, END].into_iter().for_each(&mut *take);
             Ok(Finished::default())
         };
         let mut said = Vec::new();
@@ -285,7 +291,7 @@ mod tests {
         let lost = Finished { broken: Some("the engine went away".to_owned()), ..stderr.clone() };
         assert_eq!(one(stderr.clone(), &[]).as_deref(), Some("the program ended early: MemoryError"));
         assert_eq!(one(lost, &[]).as_deref(), Some("the engine went away"));
-        assert_eq!(one(stderr, &[END]), None);
+        assert_eq!(one(stderr, &[HELLO, START, DONE, END]), None);
     }
 
     #[test]

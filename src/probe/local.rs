@@ -1,6 +1,6 @@
 //! Runs the program without an engine: on this host, or in the container in which ncclcheck itself runs.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
@@ -8,6 +8,7 @@ use crate::model::cause;
 
 use super::ProbeError;
 use super::engine::Finished;
+use super::lines::Lines;
 use super::payload;
 use super::tail::Tail;
 
@@ -48,18 +49,19 @@ fn converse(child: &mut Child, program: &str, line: &mut dyn FnMut(&[u8])) -> Fi
     let mut lifeline = stdin;
     // A program that exits before it has read its source gives the reason on standard error.
     let _ = lifeline.as_mut().map(|stdin| stdin.write_all(program.as_bytes()).and_then(|()| stdin.flush()));
-    let mut finished = Finished::default();
-    let lines = stdout.map(BufReader::new).into_iter().flat_map(|stdout| stdout.split(b'\n'));
-    for read in lines {
-        match read {
-            Ok(bytes) => line(bytes.trim_ascii_end()),
-            Err(error) => {
-                finished.broken = Some(error.to_string());
-                break;
-            }
-        }
-    }
+    let broken = stdout.and_then(|stdout| follow(stdout, line).err());
     drop(lifeline);
-    finished.stderr = errors.join().unwrap_or_default();
-    finished
+    Finished { stderr: errors.join().unwrap_or_default(), broken, ..Finished::default() }
+}
+
+/// Passes each line of a stream to `line`, to the end of the stream. Returns the reason for an early end.
+fn follow(mut stream: impl Read, line: &mut dyn FnMut(&[u8])) -> Result<(), String> {
+    let (mut lines, mut buffer) = (Lines::default(), vec![0; 1 << 16]);
+    loop {
+        let count = stream.read(&mut buffer).map_err(|error| error.to_string())?;
+        if count == 0 {
+            return Ok(());
+        }
+        lines.push(buffer.get(..count).unwrap_or_default(), line)?;
+    }
 }

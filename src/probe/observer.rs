@@ -46,40 +46,63 @@ pub(super) struct Follower<'o> {
 }
 
 impl<'o> Follower<'o> {
-    pub(super) fn new(observer: &'o mut dyn Observer) -> Self {
-        Self { recording: Recording::default(), observer }
+    /// Follows a run of these steps.
+    pub(super) fn new(steps: Vec<String>, observer: &'o mut dyn Observer) -> Self {
+        Self { recording: Recording::of_steps(steps), observer }
     }
 
+    /// Adds a line of the container. The observer gets an event of ncclcheck in place of a line that is not accepted.
     pub(super) fn line(&mut self, line: &[u8]) {
-        let is_over = |step: &&StepRecord| step.outcome != StepOutcome::Open;
-        let before = self.recording.steps.iter().filter(is_over).count();
-        self.recording.push(line);
-        self.observer.line(line);
-        if self.recording.steps.iter().filter(is_over).count() > before
-            && let Some(step) = self.recording.steps.iter().rev().find(is_over)
+        let before = self.ended_steps();
+        match self.recording.push(line) {
+            Ok(()) => self.observer.line(line),
+            Err(why) => self.write(&Event::Refused { why }),
+        }
+        self.report_since(before);
+    }
+
+    /// Adds an event of ncclcheck itself.
+    pub(super) fn event(&mut self, event: Event) {
+        let before = self.ended_steps();
+        self.write(&event);
+        self.recording.take(event);
+        self.report_since(before);
+    }
+
+    fn write(&mut self, event: &Event) {
+        if let Ok(line) = events::write(event) {
+            self.observer.line(line.as_bytes());
+        }
+    }
+
+    fn ended_steps(&self) -> usize {
+        self.recording.steps.iter().filter(|step| is_over(step)).count()
+    }
+
+    /// Passes the step that has ended since the number of such steps was `before` to the observer.
+    fn report_since(&mut self, before: usize) {
+        if self.ended_steps() > before
+            && let Some(step) = self.recording.steps.iter().rev().find(|step| is_over(step))
         {
             self.observer.step_over(step);
         }
     }
+}
 
-    /// Adds an event of ncclcheck itself, as if the program had written it.
-    pub(super) fn event(&mut self, event: &Event) {
-        if let Ok(line) = events::write(event) {
-            self.line(line.as_bytes());
-        }
-    }
+fn is_over(step: &StepRecord) -> bool {
+    step.outcome != StepOutcome::Open
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[derive(Default)]
+    #[derive(Debug, Default)]
     struct Seen(Vec<String>);
 
     impl Observer for Seen {
         fn line(&mut self, line: &[u8]) {
-            self.0.push(format!("{} bytes", line.len()));
+            self.0.push(String::from_utf8_lossy(line).into_owned());
         }
 
         fn step_over(&mut self, step: &StepRecord) {
@@ -90,12 +113,27 @@ mod tests {
     #[test]
     fn an_observer_sees_each_line_and_the_end_of_each_step() {
         let mut seen = Seen::default();
-        let mut follower = Follower::new(&mut seen);
-        follower.line(b"noise");
-        follower.event(&Event::Start { step: "one".to_owned(), deadline: 1.0 });
-        follower.event(&Event::Skipped { step: "two".to_owned(), why: "none".to_owned() });
+        let mut follower = Follower::new(vec!["one".to_owned()], &mut seen);
+        for line in [
+            "noise",
+            r#"{"ncclcheck":1,"event":"hello"}"#,
+            r#"{"ncclcheck":1,"event":"start","step":"one","deadline":1.0}"#,
+            r#"{"ncclcheck":1,"event":"skipped","step":"one","why":"none"}"#,
+        ] {
+            follower.line(line.as_bytes());
+        }
+        follower.event(Event::Skipped { step: "isolated".to_owned(), why: "none".to_owned() });
         assert_eq!(follower.recording.steps.len(), 2);
-        let steps: Vec<_> = seen.0.iter().map(String::as_str).filter(|text| !text.ends_with(" bytes")).collect();
-        assert_eq!((seen.0.len(), steps), (4, vec!["two"]));
+        let steps: Vec<_> = seen.0.iter().map(String::as_str).filter(|text| !text.starts_with('{')).collect();
+        assert_eq!((seen.0.len(), steps), (7, vec!["noise", "one", "isolated"]));
+    }
+
+    #[test]
+    fn a_line_that_is_not_accepted_is_recorded_with_its_reason() {
+        let mut seen = Seen::default();
+        let mut follower = Follower::new(vec!["one".to_owned()], &mut seen);
+        follower.line(br#"{"ncclcheck":1,"event":"result","step":"one","seconds":1.0,"body":{}}"#);
+        assert_eq!(follower.recording.refused, ["line 1: it comes before the program's hello"]);
+        assert!(seen.0[0].contains(r#""event":"refused","why":"line 1: it comes before"#), "{seen:?}");
     }
 }

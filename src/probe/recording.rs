@@ -1,10 +1,11 @@
 //! Recording of a probe: its events, grouped by step.
 
+use super::order::{Order, Writer};
 use super::wire::events::{Event, EventBody, EventLine, Hello, LaunchEvent, LogEvent, StepFailure};
 use super::wire::{self, PartBody, StepBody};
 
-/// Most lines of noise that a recording keeps.
-const NOISE: usize = 20;
+/// Most lines of noise, and most reasons for refused lines, that a recording keeps.
+const MOST_LINES: usize = 20;
 
 /// The events of a probe, from its first line to its last.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,12 +18,17 @@ pub struct Recording {
     pub steps: Vec<StepRecord>,
     /// First lines that the image itself wrote to standard output.
     pub noise: Vec<String>,
-    /// Lines of the protocol that could not be parsed, each with its number and the reason.
-    pub odd: Vec<String>,
+    /// The first lines of the protocol that were not accepted, each with its number and the reason.
+    pub refused: Vec<String>,
+    /// Number of lines that were not accepted.
+    pub refused_count: usize,
     /// True if the program ran to its end.
     pub ended: bool,
     /// Reason why it did not, if known.
     pub broken: Option<String>,
+    /// Names of the steps that were requested, if the program does not decide them.
+    requested: Vec<String>,
+    order: Order,
     lines: usize,
 }
 
@@ -62,35 +68,100 @@ pub enum StepOutcome {
 }
 
 impl Recording {
-    /// Reads the lines of a recording.
+    /// A recording of a program that is asked to run these steps.
+    pub(super) fn of_steps(requested: Vec<String>) -> Self {
+        Self { requested, ..Self::default() }
+    }
+
+    /// Reads a recording of an earlier probe. Returns an error if nothing ran.
+    pub fn replay(text: &[u8]) -> Result<Self, &'static str> {
+        let lines = || text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let mut recording = Self::default();
+        // The launch says what was requested, and its line comes after those of the container.
+        if let Some(launch) = lines().rev().find_map(launch_in) {
+            recording.requested = launch.steps;
+        }
+        for line in lines() {
+            // A line that is not accepted is kept as such.
+            let _ = recording.add(line, Writer::Ncclcheck);
+        }
+        if recording.hello.is_none() {
+            return Err("not a recording of a probe; create one with ncclcheck probe --record FILE");
+        }
+        if !recording.ended {
+            recording.broken = Some("the recording ends before the probe did".to_owned());
+        } else if recording.steps.is_empty() {
+            return Err("no step ran in this recording; create one with ncclcheck probe --record FILE");
+        }
+        Ok(recording)
+    }
+
+    /// Reads events in any order, for tests of what becomes of them.
+    #[cfg(test)]
     pub fn read(text: &[u8]) -> Self {
         let mut recording = Self::default();
-        text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).for_each(|line| recording.push(line));
+        for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            match EventLine::read(line) {
+                Ok(EventLine::Event(_, event)) => recording.take(*event),
+                Ok(EventLine::Noise(text)) => recording.noise.push(text),
+                Err(why) => recording.refuse(why),
+            }
+        }
         recording
     }
 
-    /// Reads a recording of an earlier probe. Returns `None` if it has no line of a probe.
-    pub fn replay(text: &[u8]) -> Option<Self> {
-        let mut recording = Self::read(text);
-        recording.hello.as_ref()?;
-        if !recording.ended {
-            recording.broken = Some("the recording ends before the probe did".to_owned());
-        }
-        Some(recording)
+    /// Adds a line that the container wrote. Returns an error for a line of the protocol that is not accepted.
+    pub(super) fn push(&mut self, line: &[u8]) -> Result<(), String> {
+        self.add(line, Writer::Container)
     }
 
-    /// Adds one line.
-    pub fn push(&mut self, line: &[u8]) {
+    /// Adds a line. Returns an error for a line of the protocol that is not accepted.
+    fn add(&mut self, line: &[u8], writer: Writer) -> Result<(), String> {
         self.lines += 1;
-        match EventLine::read(line) {
-            Ok(EventLine::Event(_, event)) => self.take(*event),
-            Ok(EventLine::Noise(text)) if self.noise.len() < NOISE => self.noise.push(text),
-            Ok(EventLine::Noise(_)) => {}
-            Err(why) => self.odd.push(format!("line {}: {why}", self.lines)),
+        let read = EventLine::read(line).and_then(|read| match read {
+            EventLine::Event(_, event) => self.admit(&event, writer).map(|()| Some(event)),
+            EventLine::Noise(text) => {
+                if self.noise.len() < MOST_LINES {
+                    self.noise.push(text);
+                }
+                Ok(None)
+            }
+        });
+        match read {
+            Ok(Some(event)) => self.take(*event),
+            Ok(None) => {}
+            Err(why) => {
+                let why = format!("line {}: {why}", self.lines);
+                self.refuse(why.clone());
+                return Err(why);
+            }
+        }
+        Ok(())
+    }
+
+    fn admit(&mut self, event: &Event, writer: Writer) -> Result<(), String> {
+        let asked = match event {
+            Event::Start { .. } => self.asked().to_vec(),
+            _ => Vec::new(),
+        };
+        self.order.admit(event, &asked, writer)
+    }
+
+    /// Names of the steps that were requested. Without a launch that names them, the program's own plan decides.
+    pub fn asked(&self) -> &[String] {
+        let plan = || self.hello.as_ref().and_then(|hello| hello.plan.value()).map(|plan| plan.steps.list());
+        if self.requested.is_empty() { plan().unwrap_or_default() } else { &self.requested }
+    }
+
+    fn refuse(&mut self, why: String) {
+        self.refused_count += 1;
+        if self.refused.len() < MOST_LINES {
+            self.refused.push(why);
         }
     }
 
-    fn take(&mut self, event: Event) {
+    /// Adds an event that was accepted, or one of ncclcheck itself.
+    pub(super) fn take(&mut self, event: Event) {
         match event {
             Event::Launch(launch) => self.launch = Some(launch),
             Event::Hello(hello) => self.hello = Some(*hello),
@@ -110,6 +181,7 @@ impl Recording {
                 step.outcome = StepOutcome::Failed(Box::new(failed.failure));
             }
             Event::Skipped { step, why } => self.step(step).outcome = StepOutcome::Skipped(why),
+            Event::Refused { why } => self.refuse(why),
             Event::End { .. } => self.ended = true,
         }
     }
@@ -134,6 +206,17 @@ impl Recording {
     pub fn result<B: StepBody>(&self) -> Option<(&StepRecord, B)> {
         let step = self.find(B::STEP)?;
         Some((step, wire::read(step.body()?)))
+    }
+}
+
+/// The launch in a line, if the line has one.
+fn launch_in(line: &[u8]) -> Option<LaunchEvent> {
+    match EventLine::read(line) {
+        Ok(EventLine::Event(_, event)) => match *event {
+            Event::Launch(launch) => Some(launch),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -20,7 +20,7 @@ use crate::image::source::AccessOptions;
 
 use super::arrangement::{Arrangement, GpuWay};
 use super::container::{ContainerOptions, shown};
-use super::engine::{Finished, Held, Launcher, PullPolicy};
+use super::engine::{self, Finished, Held, Launcher, Offers, PullPolicy};
 use super::isolation::{self, Way};
 use super::observer::{Follower, Interrupt, Observer};
 use super::plan::ProbePlan;
@@ -53,33 +53,17 @@ impl Session {
     /// Connects to the first engine that answers. Does not fetch or run anything.
     pub fn open(engine: &AccessOptions, options: ContainerOptions) -> Result<Self, ProbeError> {
         let launcher = Launcher::connect(engine)?;
-        let arrangement = options.arrangement(&launcher);
+        let arrangement = options.arrangement(launcher.offers());
         Ok(Self { launcher, options, arrangement })
-    }
-
-    /// Returns the `docker run` command line that is equivalent to the launch. Does not fetch or run anything.
-    pub fn command_line(mut self, plan: &ProbePlan) -> Result<String, ProbeError> {
-        let held = self.launcher.image(&self.options.image, PullPolicy::Never).unwrap_or_default();
-        self.add_device_nodes(&held)?;
-        self.arrangement.arguments = payload::start(&payload::program(), &plan.json());
-        Ok(command::docker_run(&self.arrangement, PAYLOAD))
     }
 
     /// Makes the engine fetch the image, and removes containers that an earlier probe left behind.
     pub fn prepare(mut self) -> Result<PreparedSession, ProbeError> {
         let held = self.launcher.image(&self.options.image, self.options.pull)?;
-        self.add_device_nodes(&held)?;
+        add_device_nodes(&mut self.arrangement, &held)?;
         self.launcher.clean()?;
         self.arrangement.labels = super::labels();
         Ok(PreparedSession { session: self, image_id: held.id })
-    }
-
-    /// Adds this host's GPUs as device nodes, if the arrangement does not request them from the engine.
-    fn add_device_nodes(&mut self, held: &Held) -> Result<(), ProbeError> {
-        if self.arrangement.way != GpuWay::Devices {
-            return Ok(());
-        }
-        devices::add(&mut self.arrangement, held.library_path.as_deref()).map_err(ProbeError::DeviceNodes)
     }
 }
 
@@ -96,6 +80,8 @@ impl PreparedSession {
         let Self { session: Session { launcher, options, mut arrangement }, image_id } = self;
         let (program, plan) = (payload::program(), ProbePlan { lifeline: true, ..plan });
         arrangement.arguments = payload::start(&program, &plan.json());
+        let isolated = (!ways.is_empty()).then(|| IsolatedBody::STEP.to_owned());
+        let steps: Vec<_> = plan.steps.iter().cloned().chain(isolated).collect();
         let offers = launcher.offers();
         let launch = LaunchEvent {
             engine: offers.engine.clone(),
@@ -103,13 +89,16 @@ impl PreparedSession {
             image_id,
             command: command::docker_run(&shown(&arrangement), PAYLOAD),
             gpus: arrangement.way != GpuWay::None,
+            steps: steps.clone(),
+            requested: engine::requested(&arrangement),
             given: None,
             namespaces: if offers.is_local { super::namespaces() } else { BTreeMap::new() },
         };
-        let mut follower = Follower::new(observer);
+        let mut follower = Follower::new(steps, observer);
         let once = |arrangement: &Arrangement, follower: &mut Follower<'_>| {
             let started = |container| interrupt.remember(container);
-            launcher.run(&super::name(), arrangement, &program, plan.limit(), &started, &mut |line| follower.line(line))
+            let mut line = |line: &[u8]| follower.line(line);
+            launcher.run(&super::name(), arrangement, &program, plan.limit(), &started, &mut line)
         };
         let finished = match once(&arrangement, &mut follower) {
             // Unlimited locked memory is only a default of the probe. An engine that may not raise the limit keeps its
@@ -128,10 +117,47 @@ impl PreparedSession {
     }
 }
 
+/// A `docker run` command line that is equivalent to a launch.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct CommandLine {
+    /// The command line, which reads the program from `payload.py`.
+    pub text: String,
+    /// Reason why no engine was asked what it supports. The command line then requests GPUs by `--gpus`.
+    pub unasked: Option<ProbeError>,
+}
+
+/// Returns the command line for these options. Does not fetch or run anything.
+pub fn command_line(
+    engine: &AccessOptions,
+    options: &ContainerOptions,
+    plan: &ProbePlan,
+) -> Result<CommandLine, ProbeError> {
+    let (offers, held, unasked) = match Launcher::connect(engine) {
+        Ok(launcher) => {
+            let held = launcher.image(&options.image, PullPolicy::Never).unwrap_or_default();
+            (launcher.offers().clone(), held, None)
+        }
+        Err(error) => (Offers { is_local: true, ..Offers::default() }, Held::default(), Some(error)),
+    };
+    let mut arrangement = options.arrangement(&offers);
+    add_device_nodes(&mut arrangement, &held)?;
+    arrangement.arguments = payload::start(&payload::program(), &plan.json());
+    Ok(CommandLine { text: command::docker_run(&arrangement, PAYLOAD), unasked })
+}
+
+/// Adds this host's GPUs as device nodes, if the arrangement does not request them from the engine.
+fn add_device_nodes(arrangement: &mut Arrangement, held: &Held) -> Result<(), ProbeError> {
+    if arrangement.way != GpuWay::Devices {
+        return Ok(());
+    }
+    devices::add(arrangement, held.library_path.as_deref()).map_err(ProbeError::DeviceNodes)
+}
+
 /// Runs the program without an engine: on this host, or in the container of this process.
 pub fn in_place(python: &str, plan: ProbePlan, observer: &mut dyn Observer) -> Result<Recording, ProbeError> {
     let plan = ProbePlan { lifeline: true, ..plan };
-    let mut follower = Follower::new(observer);
+    let mut follower = Follower::new(plan.steps.clone(), observer);
     let finished = local::run(python, &payload::program(), &plan.json(), &mut |line| follower.line(line))?;
     finish(follower, None, finished)
 }
@@ -147,15 +173,15 @@ fn isolate(
     let step = IsolatedBody::STEP.to_owned();
     let Some(count) = gpu_count(&follower.recording).filter(|count| *count > 1) else {
         let why = "it needs at least two GPUs, as counted by the step gpus".to_owned();
-        follower.event(&Event::Skipped { step, why });
+        follower.event(Event::Skipped { step, why });
         return Ok(());
     };
-    follower.event(&Event::Start { step: step.clone(), deadline: 0.0 });
+    follower.event(Event::Start { step: step.clone(), deadline: 0.0 });
     let (started, began) = (|container| interrupt.remember(container), Instant::now());
     let note = &mut |text: &str| follower.observer.note(text);
     let body = isolation::run(launcher, arrangement, count, ways, &started, note)?;
     let seconds = began.elapsed().as_secs_f64();
-    follower.event(&Event::Result { step, seconds, body: wire::body(&body), unclean_exit: None });
+    follower.event(Event::Result { step, seconds, body: wire::body(&body), unclean_exit: None });
     Ok(())
 }
 
@@ -187,6 +213,12 @@ fn finish(follower: Follower<'_>, launch: Option<LaunchEvent>, finished: Finishe
             help: Some("it needs Python 3.8 or later; select the image's Python with --python".to_owned()),
         });
     }
+    if recording.ended && recording.steps.is_empty() {
+        return Err(ProbeError::Engine {
+            what: "the probe's program ended without running a step".to_owned(),
+            help: Some("another program may answer in its place: check the image's Python with --python".to_owned()),
+        });
+    }
     Ok(recording)
 }
 
@@ -204,7 +236,7 @@ mod tests {
     /// Result of a program that wrote these lines.
     fn finished(lines: &[&str], stderr: &str) -> Result<Recording, ProbeError> {
         let mut observer = ();
-        let mut follower = Follower::new(&mut observer);
+        let mut follower = Follower::new(vec!["limits".to_owned()], &mut observer);
         for line in lines {
             follower.line(line.as_bytes());
         }
@@ -212,11 +244,13 @@ mod tests {
     }
 
     const HELLO: &str = r#"{"ncclcheck": 1, "event": "hello"}"#;
-    const END: &str = r#"{"ncclcheck": 1, "event": "end"}"#;
+    const START: &str = r#"{"ncclcheck": 1, "event": "start", "step": "limits", "deadline": 1.0}"#;
+    const SKIPPED: &str = r#"{"ncclcheck": 1, "event": "skipped", "step": "limits", "why": "none"}"#;
+    const END: &str = r#"{"ncclcheck": 1, "event": "end", "skipped": 1}"#;
 
     #[test]
     fn a_program_that_ends_early_leaves_the_end_of_its_standard_error() {
-        let whole = finished(&[HELLO, END], "a warning").unwrap();
+        let whole = finished(&[HELLO, START, SKIPPED, END], "a warning").unwrap();
         assert_eq!((whole.broken, whole.launch), (None, Some(LaunchEvent::default())));
         let early = finished(&[HELLO], "1\n2\n3\n4\n5\n6\n").unwrap();
         let why = "the program ended early; end of its standard error:\n    2\n    3\n    4\n    5\n    6";
@@ -228,6 +262,12 @@ mod tests {
         let error = finished(&[], "No module named json").unwrap_err().to_string();
         assert!(error.contains("the probe's program did not start: the program ended early"), "{error}");
         assert!(error.contains("No module named json") && error.contains("--python"), "{error}");
+    }
+
+    #[test]
+    fn a_program_that_runs_no_step_is_an_error() {
+        let error = finished(&[HELLO, r#"{"ncclcheck": 1, "event": "end"}"#], "").unwrap_err().to_string();
+        assert!(error.starts_with("the probe's program ended without running a step"), "{error}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::support::run;
+use super::support::{run, run_with};
 
 /// The report on a recording, and the exit status.
 fn report(recording: &str) -> (Value, i32) {
@@ -58,6 +58,69 @@ fn a_missing_rank_is_named() {
             .contains("rank 1 has not come to 'all_reduce of 8 bytes, warm-up'")
     );
     assert_eq!(report["facts"]["run.nccl.wrong_values"]["state"], "unknown");
+}
+
+/// The outcome of a recording of these lines: exit status, standard output and standard error.
+fn judged(lines: &[&str]) -> (i32, String, String) {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), lines.join("\n")).unwrap();
+    let output = run(&["probe", "--from", file.path().to_str().unwrap()], None);
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+const HELLO: &str = r#"{"ncclcheck":1,"event":"hello","plan":{"steps":["limits","gpus"]}}"#;
+const START: &str = r#"{"ncclcheck":1,"event":"start","step":"limits","deadline":20.0}"#;
+const LIMITS: &str = r#"{"ncclcheck":1,"event":"result","step":"limits","seconds":0.1,"body":{}}"#;
+const END: &str = r#"{"ncclcheck":1,"event":"end","run":1}"#;
+
+#[test]
+fn a_recording_in_which_nothing_ran_is_an_error() {
+    let (status, _, error) = judged(&[HELLO, r#"{"ncclcheck":1,"event":"end"}"#]);
+    assert_eq!(status, 2);
+    assert!(error.contains("no step ran in this recording"), "{error}");
+}
+
+#[test]
+fn a_requested_step_without_an_outcome_is_unknown() {
+    let (status, report, _) = judged(&[HELLO, START, LIMITS, END]);
+    assert_eq!(status, 3, "{report}");
+    assert!(report.contains("the step gpus was requested, and the program did not run it"), "{report}");
+}
+
+#[test]
+fn a_line_that_is_not_accepted_leaves_the_run_incomplete() {
+    let launch = r#"{"ncclcheck":1,"event":"launch","engine":"Docker","image":"x","image_id":"","command":"","gpus":false,"steps":["limits"]}"#;
+    let (status, report, _) = judged(&[launch, HELLO, START, LIMITS, END]);
+    assert_eq!(status, 0, "{report}");
+    let again = [launch, HELLO, START, LIMITS, LIMITS, END];
+    let (status, report, _) = judged(&again);
+    assert_eq!(status, 3, "{report}");
+    let why = report.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        why.contains("1 of the program's lines were not accepted, the first: line 5: the step limits does not run"),
+        "{report}"
+    );
+}
+
+#[test]
+fn several_recordings_are_judged_in_one_run() {
+    let path = |name: &str| format!("{}/fixtures/probe/h200-x2/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
+    let (quick, hang) = (path("quick"), path("hang"));
+    let output = run(&["probe", "--from", &quick, "--from", &hang], None);
+    let report = String::from_utf8(output.stdout).unwrap();
+    assert_eq!((output.status.code(), report.matches("torch:local").count()), (Some(1), 2), "{report}");
+}
+
+/// An engine is asked for what it supports, but the command line does not need one.
+#[test]
+fn the_command_line_needs_no_engine() {
+    let nowhere = [("DOCKER_HOST", "unix:///nonexistent/docker.sock")];
+    let output = run_with(&nowhere, &["probe", "--dry-run", "my/image"], None);
+    let (line, note) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(output.status.code(), Some(0), "{note}");
+    assert!(line.contains("docker run --rm --interactive --gpus all "), "{line}");
+    assert!(note.contains("note: no engine was asked"), "{note}");
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn steps() -> String {
 
 const PROBE_USAGE: &str = "\
 ncclcheck probe [OPTIONS] <IMAGE>
-       ncclcheck probe [OPTIONS] <--in-place|--from <FILE>>
+       ncclcheck probe [OPTIONS] <--in-place|--from <FILE>...>
        ncclcheck probe <--print-payload|--clean>";
 
 const PROBE_EXAMPLES: &str = "\
@@ -50,9 +50,11 @@ pub(in super::super) struct ProbeArgs {
     /// Probe this host, or the container that ncclcheck runs in
     #[arg(long, help_heading = "Instead of an image")]
     pub(in crate::cli) in_place: bool,
-    /// Judge a recording from --record instead of a new run; - is standard input
+    /// Judge a recording from --record instead of a new run; - is standard input (repeatable)
+    ///
+    /// Each task of a job writes its own recording; several are judged in one run.
     #[arg(long, value_name = "FILE", help_heading = "Instead of an image")]
-    pub(in crate::cli) from: Option<PathBuf>,
+    pub(in crate::cli) from: Vec<PathBuf>,
     /// Print the program that runs in the container and exit
     #[arg(long, help_heading = "Instead of an image")]
     pub(in crate::cli) print_payload: bool,
@@ -85,19 +87,26 @@ const PREFLIGHT_EXAMPLES: &str = "\
 Examples:
   ncclcheck preflight my/image
   ncclcheck preflight --quick --gpus 2 --format json=report.json my/image
+  srun --container-image=my/image ncclcheck preflight --in-place
   ncclcheck preflight --expect facts.yaml --baseline good.jsonl my/image";
 
 #[derive(Debug, Args)]
 #[command(
     mut_args = short_help(&[
-        "gpus", "ipc", "shm-size", "dry-run", "quick", "expect", "profile", "fail-on", "format", "output",
+        "in-place", "gpus", "ipc", "shm-size", "dry-run", "quick", "expect", "profile", "fail-on", "format", "output",
     ]),
+    mut_arg("images", |images| images.required(false).required_unless_present("in_place")),
     after_help = sections(&[PREFLIGHT_EXAMPLES, EXIT_SUMMARY]),
     after_long_help = sections(&[&images(), HOSTS, &steps(), EXIT, PREFLIGHT_EXAMPLES]),
 )]
 pub(in super::super) struct Preflight {
     #[command(flatten)]
     pub(in crate::cli) check: CheckArgs,
+    /// Check and probe the container that ncclcheck runs in
+    ///
+    /// The root file system is read as the image, with the variables of this process.
+    #[arg(long, conflicts_with = "images", help_heading = "Instead of an image")]
+    pub(in crate::cli) in_place: bool,
     #[command(flatten)]
     pub(in crate::cli) launch: LaunchArgs,
     #[command(flatten)]

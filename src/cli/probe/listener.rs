@@ -88,8 +88,5 @@ pub(super) fn recorded(option: &str, file: &Path) -> Result<Recording, CliError>
         read_bounded(opened, LARGEST, &name)
     };
     let text = read.map_err(|error| CliError::Usage(format!("{option} {error}")))?;
-    Recording::replay(&text).ok_or_else(|| {
-        let why = "not a recording of a probe; create one with ncclcheck probe --record FILE";
-        CliError::Usage(format!("{option} {name}: {why}"))
-    })
+    Recording::replay(&text).map_err(|why| CliError::Usage(format!("{option} {name}: {why}")))
 }

@@ -10,7 +10,7 @@ use crate::judge::rules::Rule;
 use crate::model::Environment;
 use crate::probe::engine::Launcher;
 use crate::probe::recording::Recording;
-use crate::probe::{Interrupt, ProbeError, Session, in_place, payload};
+use crate::probe::{ContainerOptions, Interrupt, ProbeError, Session, command_line, in_place, payload};
 use crate::report::{Format, Style};
 
 use super::args::probe::{LaunchArgs, Preflight, ProbeArgs, ProcessArgs, Steps};
@@ -35,12 +35,10 @@ pub(super) fn probe(asked: &ProbeArgs, environment: &Environment) -> Result<Exit
     let (owners, expected) = (plan::owners(&asked.judging)?, plan::expected(&asked.judging)?);
     let rulebook = asked.rulebook.open()?.only(Rule::is_of_run);
     let mut outputs = Outputs::open(&super::plan::outputs(&asked.output, Format::ALL)?, None)?;
-    let recording = if let Some(file) = &asked.from {
-        recorded("--from", file)?
+    let recordings = if !asked.from.is_empty() {
+        asked.from.iter().map(|file| recorded("--from", file)).collect::<Result<_, _>>()?
     } else if asked.in_place {
-        let plan = plan::plan(&asked.steps)?;
-        let python = asked.process.python.as_deref().unwrap_or("python3");
-        listened(verbosity, &asked.steps, |listener| in_place(python, plan, listener))?
+        vec![here(&asked.process, &asked.steps, verbosity)?]
     } else {
         let image = asked.image.as_deref().unwrap_or_default();
         let run = ImageRun {
@@ -54,18 +52,21 @@ pub(super) fn probe(asked: &ProbeArgs, environment: &Environment) -> Result<Exit
         if asked.launch.dry_run {
             return run.show(image);
         }
-        run.record(image)?
+        vec![run.record(image)?]
     };
     let check = Check::new(&rulebook).fail_on(asked.fail_on.map(Into::into)).fail_for(owners);
     let style = super::plan::style(&asked.output.look, environment);
-    let exit = report(&check, &Probed::new(recording, &expected), &mut outputs, &style)?;
+    let mut exit = ExitStatus::Pass;
+    for recording in recordings {
+        exit = exit.max(report(&check, &Probed::new(recording, &expected), &mut outputs, &style)?);
+    }
     outputs.finish()?;
     Ok(exit)
 }
 
 /// `ncclcheck preflight`: checks the image, probes it, and compares the prediction with the run.
 pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<ExitStatus, CliError> {
-    let Preflight { check: judged, launch, steps, judging } = asked;
+    let Preflight { check: mut judged, in_place, launch, steps, judging } = asked;
     if !judged.host.is_empty() || !judged.host_facts.is_empty() {
         let why = "preflight always judges for this host; use ncclcheck check for other hosts";
         return Err(CliError::Usage(format!("--host, --host-facts: {why}")));
@@ -73,7 +74,14 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
     let env = judged.common.env.clone();
     let start = &judged.common.start;
     let process = ProcessArgs { python: start.python.clone(), user: start.user.clone() };
-    let plan = super::plan::ImagesPlan::check(judged, environment)?;
+    if in_place {
+        judged.common.images = vec!["root:/".to_owned()];
+        judged.common.start.python.get_or_insert_with(|| PYTHON.to_owned());
+    }
+    let mut plan = super::plan::ImagesPlan::check(judged, environment)?;
+    if in_place {
+        plan.add_variables(environment);
+    }
     let (owners, expected) = (plan::owners(&judging)?, plan::expected(&judging)?);
     let options = options(environment);
     let rulebook = plan.rulebook.open()?;
@@ -89,8 +97,9 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
             run.show(&request.text)?;
             continue;
         }
+        let run = || if in_place { here(&process, &steps, verbosity) } else { run.record(&request.text) };
         let progress = terminal.image(&request.text, (index + 1, plan.requests.len()));
-        let probed = read_and_run(request, &plan.launch, &progress, &expected, || run.record(&request.text));
+        let probed = read_and_run(request, &plan.launch, &progress, &expected, run);
         if !matches!(probed, Err(PreflightError::Run(_))) {
             super::notice(&request.cache);
         }
@@ -106,6 +115,16 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
     }
     outputs.finish()?;
     Ok(exit)
+}
+
+/// Python that runs if the user names none.
+const PYTHON: &str = "python3";
+
+/// Runs the program in the container of this process.
+fn here(process: &ProcessArgs, steps: &Steps, verbosity: Verbosity) -> Result<Recording, CliError> {
+    let plan = plan::plan(steps)?;
+    let python = process.python.as_deref().unwrap_or(PYTHON);
+    listened(verbosity, steps, |listener| in_place(python, plan, listener))
 }
 
 /// Options to run images with.
@@ -132,12 +151,19 @@ impl ImageRun<'_> {
     fn show(&self, image: &str) -> Result<ExitStatus, CliError> {
         let plan = plan::plan(self.steps)?;
         plan::ways(self.steps, self.launch)?;
-        let line = self.open(image)?.command_line(&plan).map_err(refused)?;
-        print(&format!("ncclcheck probe --print-payload > payload.py\n{line}\n"))
+        let line = command_line(self.options, &self.container(image)?, &plan).map_err(refused)?;
+        if let Some(error) = line.unasked {
+            super::say(&format!("note: no engine was asked, so the command requests GPUs by --gpus: {error}"));
+        }
+        print(&format!("ncclcheck probe --print-payload > payload.py\n{}\n", line.text))
     }
 
     fn open(&self, image: &str) -> Result<Session, CliError> {
-        Ok(Session::open(self.options, plan::container(image, self.launch, self.process, self.env)?)?)
+        Ok(Session::open(self.options, self.container(image)?)?)
+    }
+
+    fn container(&self, image: &str) -> Result<ContainerOptions, CliError> {
+        plan::container(image, self.launch, self.process, self.env)
     }
 }
 

@@ -94,11 +94,6 @@ impl Engine {
         format!("{} {} at {}", self.product, self.version, self.endpoint.text)
     }
 
-    /// The product: `Docker` or `Podman`.
-    pub(crate) const fn product(&self) -> &'static str {
-        self.product
-    }
-
     /// Returns true if the engine certainly runs on this machine.
     pub(crate) const fn is_local(&self) -> bool {
         matches!(self.endpoint.address, Address::Unix(_))

@@ -1,9 +1,12 @@
 //! Converts an arrangement to a request of the engine's API (Docker Engine API, ContainerCreate).
 
-use bollard::models::{ContainerCreateBody, DeviceMapping, DeviceRequest, HostConfig, ResourcesUlimits};
+use bollard::models::{
+    ContainerCreateBody, DeviceMapping, DeviceRequest, HostConfig, HostConfigLogConfig, ResourcesUlimits,
+};
 
 use super::super::arrangement::{Arrangement, GpuSelection, GpuWay, Ulimit};
 use super::super::command::TMP;
+use super::super::wire::host_config;
 
 pub(super) fn body(arrangement: &Arrangement) -> ContainerCreateBody {
     let some = |texts: &[String]| (!texts.is_empty()).then(|| texts.to_vec());
@@ -11,6 +14,8 @@ pub(super) fn body(arrangement: &Arrangement) -> ContainerCreateBody {
     let host = HostConfig {
         // The engine removes the container when its process ends, even if ncclcheck is gone by then.
         auto_remove: Some(true),
+        // ncclcheck reads the output as it comes; the engine would keep all of it on disk.
+        log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
         device_requests: device_request(arrangement).map(|request| vec![request]),
         devices: Some(arrangement.devices.iter().map(|path| device(path)).collect()),
         network_mode: Some(arrangement.network.clone()),
@@ -45,6 +50,11 @@ pub(super) fn body(arrangement: &Arrangement) -> ContainerCreateBody {
         host_config: Some(host),
         ..ContainerCreateBody::default()
     }
+}
+
+/// The configuration that the engine is asked for, in the form of its own account of a container.
+pub(in super::super) fn requested(arrangement: &Arrangement) -> Option<serde_json::Value> {
+    Some(host_config::answer(serde_json::to_value(body(arrangement).host_config?).ok()?))
 }
 
 fn device_request(arrangement: &Arrangement) -> Option<DeviceRequest> {
@@ -99,6 +109,7 @@ mod tests {
             ("SecurityOpt", serde_json::json!(["no-new-privileges"])),
             ("ReadonlyRootfs", true.into()),
             ("AutoRemove", true.into()),
+            ("LogConfig", serde_json::json!({"Type": "none"})),
             ("NetworkMode", "host".into()),
             ("IpcMode", "host".into()),
             ("ShmSize", (8_u64 << 30).into()),

@@ -18,6 +18,7 @@ use crate::image::source::AccessOptions;
 use super::arrangement::GpuWay;
 use super::{LABEL, ProbeError};
 
+pub(super) use body::requested;
 pub use run::{Finished, Killer};
 
 /// Time limit of a small request to the engine.
@@ -46,6 +47,17 @@ pub struct Offers {
     pub is_local: bool,
     /// Memory of the engine's machine, in bytes.
     pub memory: Option<u64>,
+}
+
+impl Offers {
+    /// The way of requesting GPUs that the engine supports; `docker run --gpus` if it is not known.
+    pub fn gpu_way(&self) -> GpuWay {
+        let has_cdi = |names: &Vec<String>| names.iter().any(|name| name.starts_with("nvidia.com/gpu="));
+        // Podman's API accepts device requests of the driver cdi only, and does not list the devices that it knows
+        // (podman, pkg/api/handlers/compat/containers_create.go).
+        let is_podman = self.engine.starts_with("Podman");
+        if is_podman || self.cdi.as_ref().is_some_and(has_cdi) { GpuWay::Cdi } else { GpuWay::Request }
+    }
 }
 
 /// Policy for fetching the image.
@@ -82,15 +94,6 @@ impl Launcher {
     /// Properties of the engine.
     pub const fn offers(&self) -> &Offers {
         &self.offers
-    }
-
-    /// The way of requesting GPUs that this engine supports.
-    pub fn gpu_way(&self) -> GpuWay {
-        let has_cdi = |names: &Vec<String>| names.iter().any(|name| name.starts_with("nvidia.com/gpu="));
-        let is_podman = self.engine.product() == "Podman";
-        // Podman's API accepts device requests of the driver cdi only, and does not list the devices that it knows
-        // (podman, pkg/api/handlers/compat/containers_create.go).
-        if is_podman || self.offers.cdi.as_ref().is_some_and(has_cdi) { GpuWay::Cdi } else { GpuWay::Request }
     }
 
     /// Ensures that the engine has an image, fetching it as `pull` requires.

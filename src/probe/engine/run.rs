@@ -21,13 +21,12 @@ use crate::image::daemon::{EngineError, EngineErrorKind, ask};
 
 use super::super::ProbeError;
 use super::super::arrangement::Arrangement;
+use super::super::lines::Lines;
 use super::super::tail::Tail;
 use super::super::wire::host_config;
 use super::body::body;
 use super::{Launcher, PATIENCE, explain};
 
-/// Longest line of the program's output, in bytes; its protocol allows half of that.
-const LONGEST_LINE: usize = 1 << 17;
 /// Time limit of a removal that the engine does by itself.
 const REMOVAL: Duration = Duration::from_secs(30);
 /// Time limit of a creation that is in flight when the probe is interrupted.
@@ -178,7 +177,12 @@ async fn converse(
         };
         match piece {
             Some(Ok(LogOutput::StdErr { message })) => stderr.push(&message),
-            Some(Ok(LogOutput::StdOut { message } | LogOutput::Console { message })) => lines.push(&message, line),
+            Some(Ok(LogOutput::StdOut { message } | LogOutput::Console { message })) => {
+                if let Err(why) = lines.push(&message, line) {
+                    finished.broken = Some(why);
+                    break;
+                }
+            }
             Some(Ok(LogOutput::StdIn { .. })) => {}
             Some(Err(error)) => {
                 finished.broken = Some(EngineError::from(&error).text);
@@ -191,36 +195,4 @@ async fn converse(
     drop(attached.input);
     finished.stderr = stderr.text();
     Ok(finished)
-}
-
-/// Splits a stream into lines. A line that is too long is cut, and its beginning is then reported as not understood.
-#[derive(Default)]
-struct Lines(Vec<u8>);
-
-impl Lines {
-    fn push(&mut self, bytes: &[u8], line: &mut dyn FnMut(&[u8])) {
-        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let room = LONGEST_LINE.saturating_sub(self.0.len());
-            self.0.extend(part.iter().take(room));
-            if part.ends_with(b"\n") {
-                line(self.0.trim_ascii_end());
-                self.0.clear();
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_are_reassembled_and_long_ones_cut() {
-        let (mut lines, mut seen) = (Lines::default(), Vec::new());
-        let long = vec![b'x'; 2 * LONGEST_LINE];
-        for piece in [&b"one\ntw"[..], b"o\r\n", &long, b"\nthree\nrest"] {
-            lines.push(piece, &mut |line| seen.push(line.to_vec()));
-        }
-        assert_eq!(seen.iter().map(Vec::len).collect::<Vec<_>>(), [3, 3, LONGEST_LINE, 5]);
-    }
 }

@@ -51,7 +51,7 @@ pub(crate) fn log(step: &StepRecord) -> NcclLog {
 /// Bus bandwidth of an operation at the largest measured size, in bytes per second.
 pub(crate) fn bandwidth(step: &StepRecord, operation: &str) -> Option<f64> {
     let of_operation = step.parts_of::<Measurement>().filter(|part| part.operation.text() == Some(operation));
-    of_operation.max_by_key(|part| part.bytes.copied())?.busbw_bytes_per_second.copied()
+    of_operation.max_by_key(|part| part.bytes.copied())?.busbw()
 }
 
 pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
@@ -162,14 +162,16 @@ fn measured(step: &StepRecord, first: Option<&Times>, facts: &mut Facts) {
             largest.insert(name, part);
         }
     }
-    let speed = |part: &Measurement| part.busbw_bytes_per_second.copied();
+    // A bandwidth that cannot be read leaves all of them in doubt.
+    let unread = measurements.iter().find_map(|part| part.busbw_bytes_per_second.known().err());
+    let lost = lost.or(unread.as_ref());
     let busbw: BTreeMap<_, _> = largest
         .iter()
-        .filter_map(|(name, part)| Some(((*name).to_owned(), format!("{:.1}", speed(part)? / 1e9))))
+        .filter_map(|(name, part)| Some(((*name).to_owned(), format!("{:.1}", part.busbw()? / 1e9))))
         .collect();
     facts.insert(key::RUN_NCCL_BUSBW, or_gap(if busbw.is_empty() { Fact::Absent } else { seen(step, busbw) }, lost));
     let all_reduce = largest.get("all_reduce").filter(|part| part.bytes.copied() >= Some(LARGE));
-    let all_reduce = all_reduce.and_then(|part| speed(part)).map(|speed| seen(step, whole(speed / 1e6)));
+    let all_reduce = all_reduce.and_then(|part| part.busbw()).map(|speed| seen(step, whole(speed / 1e6)));
     facts.insert(key::RUN_NCCL_ALL_REDUCE, or_gap(all_reduce.unwrap_or(Fact::Absent), lost));
     let first = first.and_then(|times| Some(times.init_seconds.copied()? + times.first_call_seconds.copied()?));
     let milliseconds = |seconds: f64| seen(step, whole(seconds * 1e3));

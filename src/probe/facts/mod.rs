@@ -3,6 +3,7 @@
 
 mod collectives;
 mod container;
+mod given;
 mod gpus;
 mod pytorch;
 mod rdma;
@@ -55,26 +56,20 @@ fn texts(step: &StepRecord, texts: Vec<String>) -> Fact<Vec<String>> {
 
 /// The state of all facts of a step without a result: unknown, with the reason, or absent if the step was not planned.
 fn untold<T>(recording: &Recording, name: &str) -> Fact<T> {
+    let gap = |text: String| Fact::Unknown(Gap::new(text));
     let Some(step) = recording.find(name) else {
         return match &recording.broken {
-            Some(why) if was_planned(recording, name) => {
-                Fact::Unknown(Gap::new(format!("the step {name} was not reached: {why}")))
-            }
-            _ => Fact::Absent,
+            _ if !recording.asked().iter().any(|step| step == name) => Fact::Absent,
+            Some(why) => gap(format!("the step {name} was not reached: {why}")),
+            None => gap(format!("the step {name} was requested, and the program did not run it")),
         };
     };
-    let gap = |text: String| Fact::Unknown(Gap::new(text));
     match &step.outcome {
         StepOutcome::Open => gap(format!("the step {name} did not end")),
         StepOutcome::Failed(failed) => gap(format!("the step {name} failed: {}", failed.message)),
         StepOutcome::Skipped(why) => gap(format!("the step {name} was skipped: {why}")),
         StepOutcome::Done { .. } => Fact::Absent,
     }
-}
-
-fn was_planned(recording: &Recording, name: &str) -> bool {
-    let plan = recording.hello.as_ref().and_then(|hello| hello.plan.value());
-    plan.is_some_and(|plan| plan.steps.list().iter().any(|step| step == name))
 }
 
 /// Makes all of these facts unknown or absent.

@@ -5,7 +5,15 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::speed::Bandwidth;
 use super::{Field, Nullable, PartBody, StepBody};
+
+impl Measurement {
+    /// Bus bandwidth in bytes per second; `None` if it is not known.
+    pub fn busbw(&self) -> Option<f64> {
+        self.busbw_bytes_per_second.copied().map(f64::from)
+    }
+}
 
 /// The step that runs the collectives over the network only. Its body is also [`CollectivesBody`].
 pub const FORCED_NETWORK: &str = "forced-network";
@@ -125,7 +133,8 @@ objects! {
         pub seconds_median: Field<f64>,
         pub seconds_max: Field<f64>,
         pub algbw_bytes_per_second: Field<f64>,
-        pub busbw_bytes_per_second: Field<f64>,
+        #[schemars(with = "f64")]
+        pub busbw_bytes_per_second: Field<Bandwidth>,
         /// Number of wrong elements on all ranks.
         pub wrong: Nullable<i64>,
         #[serde(skip_serializing_if = "Field::is_absent")]

@@ -63,6 +63,12 @@ pub enum Event {
         /// The missing prerequisite, and how to provide it.
         why: String,
     },
+    /// A line that ncclcheck did not accept. ncclcheck itself writes this line, in place of the other.
+    #[schemars(skip)]
+    Refused {
+        /// Number of the line in the output, and the reason.
+        why: String,
+    },
     /// The output ends.
     End {
         /// Number of steps that finished.
@@ -132,6 +138,12 @@ pub struct LaunchEvent {
     pub command: String,
     /// True if the launch requested GPUs.
     pub gpus: bool,
+    /// Names of the requested steps; empty in recordings of earlier versions.
+    #[serde(default)]
+    pub steps: Vec<String>,
+    /// The requested configuration of the container, under the names of `given`.
+    #[serde(default)]
+    pub requested: Option<Value>,
     /// The engine's account of the container (`HostConfig` of its answer to ContainerInspect), if it gave one.
     #[serde(default)]
     pub given: Option<Value>,
@@ -144,6 +156,11 @@ impl LaunchEvent {
     /// The container's configuration by the engine's account, if it gave one.
     pub fn host_config(&self) -> Option<HostConfig> {
         self.given.as_ref().map(host_config::read)
+    }
+
+    /// The container's configuration as it was requested.
+    pub fn requested_config(&self) -> Option<HostConfig> {
+        self.requested.as_ref().map(host_config::read)
     }
 }
 

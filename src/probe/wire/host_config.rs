@@ -30,6 +30,16 @@ objects! {
         pub pid_mode: Field<String>,
         pub ulimits: Field<Vec<GivenUlimit>>,
         pub devices: Field<Vec<GivenDevice>>,
+        pub privileged: Field<bool>,
+        /// Mounts, as `docker run -v` takes them.
+        pub binds: Field<Vec<String>>,
+        pub cap_add: Field<Vec<String>>,
+        pub readonly_rootfs: Field<bool>,
+        pub security_opt: Field<Vec<String>>,
+        /// Memory limit in bytes; 0 is unlimited.
+        pub memory: Field<i64>,
+        /// Limit on processes and threads; 0 and -1 are unlimited.
+        pub pids_limit: Field<i64>,
     }
 
     /// A request for GPUs.

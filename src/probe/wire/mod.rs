@@ -31,6 +31,7 @@ pub mod limits;
 pub mod pytorch;
 pub mod rdma;
 mod schema;
+mod speed;
 pub mod storage;
 pub mod topology;
 pub mod what_if;

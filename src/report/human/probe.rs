@@ -243,7 +243,7 @@ fn bandwidths(step: &StepRecord, page: &mut Page<'_>) -> io::Result<()> {
         let time = time.map(|seconds| format!("{:.1}", seconds * 1e6));
         let mut row = vec![operation.to_owned(), time.unwrap_or_else(|| "-".to_owned())];
         row.extend(large.iter().rev().map(|bytes| {
-            let speed = cells.get(&(operation, *bytes)).and_then(|part| part.busbw_bytes_per_second.copied());
+            let speed = cells.get(&(operation, *bytes)).and_then(|part| part.busbw());
             speed.map_or("-".to_owned(), |speed| format!("{:.1}", speed / 1e9))
         }));
         rows.push(row);
