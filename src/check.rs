@@ -8,6 +8,7 @@ pub mod remedy;
 use crate::facts::{FactInputs, Facts};
 use crate::image::Image;
 use crate::image::reference::engine_name;
+use crate::judge::consequences;
 use crate::judge::policy::Baseline;
 use crate::judge::rules::{ImageNames, Judgement};
 use crate::judge::{Difference, Rulebook, Side, Verdict};
@@ -136,7 +137,8 @@ impl<'r> Check<'r> {
         self.hosts.iter().map(on).collect()
     }
 
-    /// Judges facts from any source: applies the rules, then the policy's waivers, then the baseline.
+    /// Judges facts from any source: applies the rules, then the policy's waivers, then the baseline, and finds the
+    /// causes of what remains.
     pub fn assess(&self, facts: Facts, image: &ImageSummary) -> Assessment<'r> {
         let names = ImageNames { engine: engine_name(image), reference: Some(quoted(&image.reference)) };
         let (mut judgements, mut notices) = self.rulebook.judge(&facts, image, &names);
@@ -145,6 +147,7 @@ impl<'r> Check<'r> {
             judgements = accepted;
             notices.extend(more);
         }
+        consequences::fold(&mut judgements);
         Assessment {
             host: None,
             facts,

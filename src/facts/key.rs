@@ -364,6 +364,10 @@ keys! {
     RUN_STORAGE_UNWRITABLE "run.storage.unwritable" Vec<String>, "Folders of run.storage.folders in which no file can be created, each with the variable or default that names it, the error and the file system";
     RUN_DRIVER "run.driver" Version, "Version of the driver, from NVML";
     RUN_GPU_COUNT "run.gpu.count" i64, "Number of GPUs in the container, from NVML";
+    RUN_GPU_MISSING "run.gpu.missing" String, "Why the container has no GPU, by its driver's libraries";
+    RUN_GPU_BUSY "run.gpu.busy" Vec<String>, "GPUs that computed for other processes before the probe used them";
+    RUN_GPU_TAKEN "run.gpu.memory_taken" Vec<String>, "GPUs with less than half of their memory free before the probe used them";
+    RUN_GPU_HIDDEN "run.gpu.hidden" String, "What CUDA_VISIBLE_DEVICES leaves of the container's GPUs, if it hides some";
     RUN_GPU_MODELS "run.gpu.models" Vec<String>, "Models of the GPUs in the container";
     RUN_GPU_UNREACHABLE "run.gpu.unreachable" Vec<String>, "GPUs that NVML counts and cannot open, and why";
     RUN_GPU_CUDA_MISSES "run.gpu.cuda_misses" Vec<String>, "GPUs that NVML lists and CUDA does not";

@@ -38,7 +38,7 @@ fn drop_ins(tree: &HostTree) -> Result<BTreeMap<String, String>, Gap> {
         let folder = format!("{folder}/logind.conf.d");
         match tree.names(&folder) {
             Fact::Seen { value: names, .. } => {
-                for name in names.into_iter().filter(|name| name.ends_with(".conf")) {
+                for name in names.into_iter().filter(|name| is_configuration(name)) {
                     let path = format!("{folder}/{name}");
                     paths.entry(name).or_insert(path);
                 }
@@ -50,10 +50,15 @@ fn drop_ins(tree: &HostTree) -> Result<BTreeMap<String, String>, Gap> {
     Ok(paths)
 }
 
+fn is_configuration(name: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, extension)| extension == "conf")
+}
+
 /// The last value of RemoveIPC in a text.
 fn setting(text: &str) -> Option<String> {
-    let values = text.lines().filter_map(|line| line.split_once('=')).filter(|(name, _)| name.trim() == "RemoveIPC");
-    values.last().map(|(_, value)| value.trim().to_owned())
+    let mut values =
+        text.lines().filter_map(|line| line.split_once('=')).filter(|(name, _)| name.trim() == "RemoveIPC");
+    values.next_back().map(|(_, value)| value.trim().to_owned())
 }
 
 #[cfg(test)]

@@ -67,22 +67,19 @@ impl ChangedRule<'_> {
 
     /// Returns true if the rule fails now and did not before, or fails at new places.
     pub fn is_new(&self) -> bool {
-        let Outcome::Fail(finding) = &self.after.outcome else { return false };
-        match &self.before.outcome {
-            Outcome::Fail(before) => !finding.places().is_subset(&before.places()),
-            _ => true,
-        }
+        let Some(finding) = self.after.outcome.failure() else { return false };
+        self.before.outcome.failure().is_none_or(|before| !finding.places().is_subset(&before.places()))
     }
 
     /// Returns true if the rule failed and now passes or no longer applies.
     pub fn is_fixed(&self) -> bool {
-        matches!(self.before.outcome, Outcome::Fail(_))
+        self.before.outcome.failure().is_some()
             && matches!(self.after.outcome, Outcome::Pass | Outcome::NotApplicable)
     }
 
     /// Returns true if the rule had an answer and no longer has one, which may be better or worse.
     pub fn is_lost(&self) -> bool {
-        matches!(self.after.outcome, Outcome::Unknown(_)) && !matches!(self.before.outcome, Outcome::Unknown(_))
+        self.after.outcome.is_unknown() && !self.before.outcome.is_unknown()
     }
 }
 

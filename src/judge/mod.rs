@@ -2,6 +2,7 @@
 //! two.
 
 mod across_hosts;
+pub(crate) mod consequences;
 mod difference;
 mod identity;
 pub mod policy;

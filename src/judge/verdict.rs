@@ -21,9 +21,9 @@ impl Verdict {
         let counts = |wanted: fn(&Outcome) -> bool| {
             judgements.iter().any(|judgement| judgement.rule.counts(fail_on, fail_for) && wanted(&judgement.outcome))
         };
-        if counts(|outcome| matches!(outcome, Outcome::Fail(_))) {
+        if counts(|outcome| outcome.failure().is_some()) {
             Self::Fail
-        } else if counts(|outcome| matches!(outcome, Outcome::Unknown(_))) {
+        } else if counts(Outcome::is_unknown) {
             Self::Incomplete
         } else {
             Self::Pass

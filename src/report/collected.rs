@@ -86,6 +86,11 @@ pub(super) enum EntryState {
         /// Place of the waiver, and its last day.
         terms: String,
     },
+    /// A failure or a missing answer that another rule's finding explains.
+    Consequence {
+        /// Id of the rule that found the cause.
+        cause: String,
+    },
 }
 
 /// The texts of a rule.
@@ -215,6 +220,9 @@ impl RuleEntry {
         if let EntryState::Waived { reason, terms, .. } = &self.state {
             lines.push(format!("waived: {reason} ({terms})"));
         }
+        if let EntryState::Consequence { cause } = &self.state {
+            lines.push(format!("follows from {cause}"));
+        }
         lines.push(format!("image: {}", image.title));
         if !self.hosts.is_empty() {
             lines.push(format!("on: {}", short(&self.hosts.join("; "), LONGEST)));
@@ -272,6 +280,7 @@ impl From<&Outcome> for EntryState {
                     terms: clean(&format!("{}{until}", waived.place)),
                 }
             }
+            Outcome::Consequence(consequence) => Self::Consequence { cause: consequence.cause.clone() },
         }
     }
 }

@@ -253,6 +253,10 @@ struct JudgementJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "WaiverJson<'_>")]
     waiver: Option<WaiverJson<'a>>,
+    /// Id of the rule whose finding explains this problem, if any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    consequence_of: Option<&'a str>,
 }
 
 /// Outcome of a rule.
@@ -467,6 +471,10 @@ impl<'a> JudgementJson<'a> {
                 rules::Outcome::Waived(waived) => Some(waived.into()),
                 _ => None,
             },
+            consequence_of: match &judgement.outcome {
+                rules::Outcome::Consequence(consequence) => Some(&consequence.cause),
+                _ => None,
+            },
         }
     }
 }
@@ -479,6 +487,16 @@ impl From<&rules::Outcome> for OutcomeName {
             rules::Outcome::NotApplicable => Self::NotApplicable,
             rules::Outcome::Unknown(_) => Self::Unknown,
             rules::Outcome::Waived(_) => Self::Waived,
+            rules::Outcome::Consequence(consequence) => (&consequence.problem).into(),
+        }
+    }
+}
+
+impl From<&rules::Problem> for OutcomeName {
+    fn from(problem: &rules::Problem) -> Self {
+        match problem {
+            rules::Problem::Failure(_) => Self::Fail,
+            rules::Problem::Unknown(_) => Self::Unknown,
         }
     }
 }
@@ -486,10 +504,7 @@ impl From<&rules::Outcome> for OutcomeName {
 impl<'a> From<&'a rules::Waived> for WaiverJson<'a> {
     fn from(waived: &'a rules::Waived) -> Self {
         Self {
-            of: match waived.problem {
-                rules::Problem::Failure(_) => OutcomeName::Fail,
-                rules::Problem::Unknown(_) => OutcomeName::Unknown,
-            },
+            of: (&waived.problem).into(),
             reason: &waived.reason,
             expires: waived.expires.as_deref(),
             place: &waived.place,

@@ -67,6 +67,7 @@ fn judged(entry: &RuleEntry, image: &Collected) -> TestCase {
         EntryState::Unknown if entry.counts => stopped(NonSuccessKind::Error, format!("unknown: {}", entry.message)),
         EntryState::Unknown => skipped(format!("unknown: {}", entry.message)),
         EntryState::NotApplicable => skipped("not applicable".to_owned()),
+        EntryState::Consequence { cause } => skipped(format!("follows from {cause}: {}", entry.message)),
         EntryState::Waived { reason, terms, .. } => skipped(format!("waived: {reason} ({terms}): {}", entry.message)),
     };
     case(area(entry), &name, status)

@@ -78,6 +78,12 @@ fn about(image: &Collected, text: &mut MarkdownText) {
     for entry in image.of_state(|state| *state == EntryState::Unknown) {
         text.section(&folded(&format!("❔ unknown, not ruled out: {}", heading(entry)), &told(entry)));
     }
+    for entry in image.of_state(|state| matches!(state, EntryState::Consequence { .. })) {
+        if let EntryState::Consequence { cause } = &entry.state {
+            let body = format!("{}\n\nfollows from {}", told(entry), code(cause));
+            text.section(&folded(&format!("↳ consequence: {}", heading(entry)), &body));
+        }
+    }
     for entry in image.of_state(|state| matches!(state, EntryState::Waived { .. })) {
         if let EntryState::Waived { reason, terms, .. } = &entry.state {
             let body = format!("{}\n\nwaived: {} ({})", told(entry), code(reason), code(terms));
@@ -139,6 +145,11 @@ fn counts(image: &Collected) -> String {
         (failed(Severity::Warning), "warning", "warnings"),
         (failed(Severity::Info), "info", "info"),
         (image.count(|entry| matches!(entry.state, EntryState::Waived { .. })), "waived", "waived"),
+        (
+            image.count(|entry| matches!(entry.state, EntryState::Consequence { .. })),
+            "consequence",
+            "consequences",
+        ),
         (image.count(|entry| entry.state == EntryState::Unknown), "unknown", "unknown"),
         (image.count(|entry| entry.state == EntryState::Passed), "passed", "passed"),
         (image.count(|entry| entry.state == EntryState::NotApplicable), "not applicable", "not applicable"),

@@ -36,10 +36,10 @@ struct KnownProblem {
 
 impl KnownProblem {
     fn of(judgement: &Judgement<'_>) -> Option<Self> {
-        let places = match &judgement.outcome {
-            Outcome::Fail(finding) => Some(finding.places()),
-            Outcome::Unknown(_) => None,
-            Outcome::Pass | Outcome::NotApplicable | Outcome::Waived(_) => return None,
+        let places = match judgement.outcome.failure() {
+            Some(finding) => Some(finding.places()),
+            None if judgement.outcome.is_unknown() => None,
+            None => return None,
         };
         Some(Self { rule: judgement.rule.id.clone(), places })
     }

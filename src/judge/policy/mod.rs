@@ -15,11 +15,11 @@ use crate::model::{Severity, suggestion};
 pub use baseline::Baseline;
 pub use file::schema;
 pub use images::ImagePatterns;
+pub(crate) use pattern::RulePattern;
 pub use text::PolicyText;
 pub use waiver::{Subject, Today};
 
 use file::{PolicyFile, Requirement, RuleLevel};
-use pattern::RulePattern;
 use waiver::Waiver;
 
 /// A policy.

@@ -2,14 +2,14 @@
 
 /// A rule id, or a prefix that ends in `*`.
 #[derive(Clone, Debug)]
-pub(super) struct RulePattern(String);
+pub(crate) struct RulePattern(String);
 
 impl RulePattern {
-    pub(super) fn new(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         Self(text.to_owned())
     }
 
-    pub(super) fn matches(&self, id: &str) -> bool {
+    pub(crate) fn matches(&self, id: &str) -> bool {
         match self.0.strip_suffix('*') {
             Some(before) => id.starts_with(before),
             None => self.0 == id,

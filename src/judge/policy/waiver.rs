@@ -91,7 +91,7 @@ impl Waiver {
                 judgement.fingerprint().is_some_and(|fingerprint| fingerprint.starts_with(wanted))
             }),
             Outcome::Unknown(_) => self.unknown,
-            Outcome::Pass | Outcome::NotApplicable | Outcome::Waived(_) => false,
+            Outcome::Pass | Outcome::NotApplicable | Outcome::Waived(_) | Outcome::Consequence(_) => false,
         }
     }
 

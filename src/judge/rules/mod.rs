@@ -28,7 +28,7 @@ pub use change::RuleChange;
 pub use condition::{ConditionError, FUNCTIONS, Function};
 pub use files::RuleFile;
 pub use fix::ImageNames;
-pub use outcome::{Finding, Judgement, Outcome, Problem, Waived};
+pub use outcome::{Consequence, Finding, Judgement, Outcome, Problem, Waived};
 pub use required::Required;
 pub use schema::{Example, Examples, schema};
 pub use trial::Trial;
@@ -54,6 +54,8 @@ pub struct Rule {
     pub fix: String,
     /// The mechanical part of the fix, if it has one.
     pub change: Option<RuleChange>,
+    /// Rules whose findings and missing answers follow from a failure, by id or pattern.
+    pub explains: Vec<String>,
     /// URLs of the sources.
     pub references: Vec<String>,
     /// Facts for each outcome: pass, fail, not applicable and unknown.

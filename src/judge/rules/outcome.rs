@@ -32,6 +32,8 @@ pub enum Outcome {
     Unknown(Vec<Gap>),
     /// The rule failed or has no answer, and a waiver or a baseline accepts that.
     Waived(Waived),
+    /// The rule failed or has no answer because of what another rule found.
+    Consequence(Consequence),
 }
 
 /// Details of a failure.
@@ -62,7 +64,17 @@ pub struct Waived {
     pub place: String,
 }
 
-/// A problem that can be accepted.
+/// A problem that follows from another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Consequence {
+    /// The problem.
+    pub problem: Problem,
+    /// Id of the rule that found the cause.
+    pub cause: String,
+}
+
+/// A problem that can be accepted, or that another explains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// A failure.
@@ -87,13 +99,32 @@ impl Outcome {
             Self::NotApplicable => "not-applicable",
             Self::Unknown(_) => "unknown",
             Self::Waived(_) => "waived",
+            Self::Consequence(Consequence { problem: Problem::Failure(_), .. }) => "fail",
+            Self::Consequence(Consequence { problem: Problem::Unknown(_), .. }) => "unknown",
         }
+    }
+
+    /// The finding of a failure that is not accepted.
+    pub const fn failure(&self) -> Option<&Finding> {
+        match self {
+            Self::Fail(finding) | Self::Consequence(Consequence { problem: Problem::Failure(finding), .. }) => {
+                Some(finding)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns true if an answer is missing, and that is not accepted.
+    pub const fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown(_) | Self::Consequence(Consequence { problem: Problem::Unknown(_), .. }))
     }
 
     /// The finding of a failure, accepted or not.
     pub fn finding(&self) -> Option<&Finding> {
         match self {
-            Self::Fail(finding) | Self::Waived(Waived { problem: Problem::Failure(finding), .. }) => Some(finding),
+            Self::Fail(finding)
+            | Self::Waived(Waived { problem: Problem::Failure(finding), .. })
+            | Self::Consequence(Consequence { problem: Problem::Failure(finding), .. }) => Some(finding),
             _ => None,
         }
     }
@@ -101,7 +132,9 @@ impl Outcome {
     /// The gaps of a missing answer, accepted or not.
     pub fn gaps(&self) -> &[Gap] {
         match self {
-            Self::Unknown(gaps) | Self::Waived(Waived { problem: Problem::Unknown(gaps), .. }) => gaps,
+            Self::Unknown(gaps)
+            | Self::Waived(Waived { problem: Problem::Unknown(gaps), .. })
+            | Self::Consequence(Consequence { problem: Problem::Unknown(gaps), .. }) => gaps,
             _ => &[],
         }
     }

@@ -68,6 +68,7 @@ impl Rule {
             remedy: FixTemplate::plain(fix.clone()),
             fix,
             change: None,
+            explains: Vec::new(),
             references: Vec::new(),
             examples: Examples::default(),
             applies: None,

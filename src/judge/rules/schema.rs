@@ -56,6 +56,9 @@ struct RuleDocument {
     fix: Spanned<String>,
     /// The mechanical part of the fix, for `ncclcheck check --fix`.
     change: Option<RuleChange>,
+    /// Rules whose findings and missing answers follow from a failure, by id or pattern: runtime/*.
+    #[serde(default)]
+    explains: Vec<String>,
     /// URLs of the sources.
     #[serde(default)]
     references: Vec<String>,
@@ -237,6 +240,7 @@ impl Rule {
             remedy: FixTemplate::parse(file.fix.value.trim_end()).map_err(|wrong| within(&file.fix, wrong))?,
             fix: FixTemplate::page(file.fix.value.trim_end()),
             change: file.change,
+            explains: file.explains,
             references: file.references,
             examples: file.examples,
         })

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::facts::Facts;
 use crate::facts::key::{self, Definition};
-use crate::model::{Fact, Gap, Host, Version};
+use crate::model::{Fact, Gap, Host, Version, size};
 
-use super::super::recording::Recording;
+use super::super::recording::{Recording, StepOutcome};
 use super::super::wire::StepBody as _;
 use super::super::wire::gpus::{GpuState, GpusBody, XidEvent};
 use super::{none_of, seen, texts, untold};
@@ -14,6 +14,9 @@ use super::{none_of, seen, texts, untold};
 const KEYS: &[&Definition] = key::definitions![
     RUN_DRIVER,
     RUN_GPU_COUNT,
+    RUN_GPU_BUSY,
+    RUN_GPU_TAKEN,
+    RUN_GPU_HIDDEN,
     RUN_GPU_MODELS,
     RUN_GPU_UNREACHABLE,
     RUN_GPU_CUDA_MISSES,
@@ -37,6 +40,7 @@ const KEYS: &[&Definition] = key::definitions![
 const TROUBLE: &[&str] = &["hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown"];
 
 pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
+    facts.insert(key::RUN_GPU_MISSING, missing(recording));
     let Some((step, body)) = recording.result::<GpusBody>() else {
         return none_of(KEYS, &untold(recording, GpusBody::STEP), facts);
     };
@@ -68,6 +72,9 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     let misses = body.cuda.fact().as_ref().and_then(|cuda, _| cuda.only_nvml_sees.fact().clone());
     let misses = misses.and_then(|uuids, _| texts(step, uuids));
     facts.insert(key::RUN_GPU_CUDA_MISSES, misses);
+    facts.insert(key::RUN_GPU_BUSY, each(busy));
+    facts.insert(key::RUN_GPU_TAKEN, each(memory_taken));
+    facts.insert(key::RUN_GPU_HIDDEN, hidden(&body).map_or(Fact::Absent, |text| seen(step, text)));
     facts.insert(key::RUN_GPU_SLOWED, each(slowed));
     facts.insert(key::RUN_GPU_PCIE, each(narrow));
     facts.insert(key::RUN_GPU_NVLINK_DOWN, each(links_down));
@@ -92,8 +99,60 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     facts.insert(key::RUN_NVLINK_GB_S, least.map_or(Fact::Absent, |speed| seen(step, speed)));
 }
 
+/// The reason why there is no GPU. The program skips the step if it cannot ask the driver.
+fn missing(recording: &Recording) -> Fact<String> {
+    let Some(step) = recording.find(GpusBody::STEP) else { return untold(recording, GpusBody::STEP) };
+    match (&step.outcome, recording.result::<GpusBody>()) {
+        (StepOutcome::Skipped(why), _) => seen(step, why.clone()),
+        (_, Some((step, body))) => match body.gpus.known_list() {
+            Ok([]) => seen(step, "NVML lists none"),
+            Ok(_) => Fact::Absent,
+            Err(gap) => Fact::Unknown(gap),
+        },
+        _ => untold(recording, GpusBody::STEP),
+    }
+}
+
 /// Describes a problem of a GPU, if there is one. Returns the gap if that is unknown.
 type Describe = fn(&GpuState) -> Result<Option<String>, Gap>;
+
+/// Share of a sample period from which on a GPU counts as busy. An idle GPU has 0.
+const BUSY_PERCENT: i64 = 25;
+
+fn busy(gpu: &GpuState) -> Result<Option<String>, Gap> {
+    let Some(percent) = gpu.busy_percent.known()?.filter(|percent| **percent >= BUSY_PERCENT) else { return Ok(None) };
+    let used = gpu.memory.value().and_then(|memory| memory.used_bytes.copied());
+    let used = used.map(|used| format!(", {} of its memory in use", size(used.unsigned_abs()))).unwrap_or_default();
+    Ok(Some(format!("{percent} % busy{used}")))
+}
+
+fn memory_taken(gpu: &GpuState) -> Result<Option<String>, Gap> {
+    let (total, free) =
+        (gpu.memory.known_in(|memory| &memory.total_bytes)?, gpu.memory.known_in(|memory| &memory.free_bytes)?);
+    let is_taken = |(total, free): &(&i64, &i64)| **free < **total / 2;
+    let text = |(total, free): (&i64, &i64)| {
+        format!("{} of {} free", size(free.unsigned_abs()), size(total.unsigned_abs()))
+    };
+    Ok(total.zip(free).filter(is_taken).map(text))
+}
+
+/// Describes what CUDA_VISIBLE_DEVICES leaves of the GPUs that NVML lists, if it hides some. With MIG, CUDA lists
+/// instances.
+fn hidden(body: &GpusBody) -> Option<String> {
+    const VARIABLE: &str = "CUDA_VISIBLE_DEVICES";
+    let value = body.environment.value()?.get(VARIABLE)?;
+    let gpus = body.gpus.list();
+    let devices = body.cuda.value()?.devices.fact();
+    let count = match devices {
+        Fact::Seen { value, .. } => value.len(),
+        // CUDA initializes only if there is a device.
+        Fact::Unknown(gap) if gap.why.contains("CUDA_ERROR_NO_DEVICE") => 0,
+        Fact::Unknown(_) | Fact::Absent => return None,
+    };
+    let is_partitioned = gpus.iter().any(|gpu| mig(gpu).is_ok_and(|mig| mig.is_some()));
+    let count_text = if count == 0 { "none".to_owned() } else { count.to_string() };
+    (count < gpus.len() && !is_partitioned).then(|| format!("CUDA sees {count_text} with {VARIABLE}={value}"))
+}
 
 fn slowed(gpu: &GpuState) -> Result<Option<String>, Gap> {
     let reasons = gpu.clocks.known_in(|clocks| &clocks.event_reasons)?;
@@ -187,6 +246,52 @@ mod tests {
         let mut facts = Facts::default();
         produce(&Recording::read(line.as_bytes()), &mut facts);
         facts
+    }
+
+    #[test]
+    fn the_reason_for_no_gpu() {
+        let missing = |event: &str| {
+            let line = format!(r#"{{"ncclcheck":1,"step":"gpus",{event}}}"#);
+            let mut facts = Facts::default();
+            produce(&Recording::read(line.as_bytes()), &mut facts);
+            facts.get(key::RUN_GPU_MISSING).clone()
+        };
+        let skipped = missing(r#""event":"skipped","why":"no driver""#);
+        assert_eq!(skipped.value().map(String::as_str), Some("no driver"));
+        let none = missing(r#""event":"result","seconds":1.0,"body":{"gpus":[]}"#);
+        assert_eq!(none.value().map(String::as_str), Some("NVML lists none"));
+        assert_eq!(missing(r#""event":"result","seconds":1.0,"body":{"gpus":[{}]}"#), Fact::Absent);
+        let unread = missing(r#""event":"result","seconds":1.0,"body":{"gpus":7}"#);
+        assert!(matches!(unread, Fact::Unknown(_)), "{unread:?}");
+    }
+
+    #[test]
+    fn gpus_of_other_processes() {
+        let memory = r#""memory":{"total_bytes":150323855360,"free_bytes":1395864372,"used_bytes":148927990989}"#;
+        let full = facts(&format!(r#""busy_percent":100,{memory}"#));
+        assert_eq!(full.get(key::RUN_GPU_BUSY).value().unwrap(), &["GPU 0: 100 % busy, 138.7 GiB of its memory in use"]);
+        assert_eq!(full.get(key::RUN_GPU_TAKEN).value().unwrap(), &["GPU 0: 1.3 GiB of 140 GiB free"]);
+        let idle = facts(r#""busy_percent":3,"memory":{"total_bytes":100,"free_bytes":90}"#);
+        assert_eq!((idle.get(key::RUN_GPU_BUSY), idle.get(key::RUN_GPU_TAKEN)), (&Fact::Absent, &Fact::Absent));
+        let unread = facts(r#""busy_percent":null,"unread":{"busy_percent":"NVML_ERROR_GPU_IS_LOST"}"#);
+        assert!(matches!(unread.get(key::RUN_GPU_BUSY), Fact::Unknown(_)));
+    }
+
+    #[test]
+    fn gpus_that_a_variable_hides() {
+        let hidden = |value: &str, cuda: &str| {
+            let line = format!(
+                r#"{{"ncclcheck":1,"event":"result","step":"gpus","seconds":1.0,"body":{{"environment":{{"CUDA_VISIBLE_DEVICES":"{value}"}},"gpus":[{{}},{{}}],"cuda":{cuda}}}}}"#
+            );
+            let mut facts = Facts::default();
+            produce(&Recording::read(line.as_bytes()), &mut facts);
+            facts.get(key::RUN_GPU_HIDDEN).value().cloned()
+        };
+        let unread = r#"{"devices":null,"unread":{"devices":"cuInit: CUDA_ERROR_NO_DEVICE"}}"#;
+        assert_eq!(hidden("", unread).as_deref(), Some("CUDA sees none with CUDA_VISIBLE_DEVICES="));
+        assert_eq!(hidden("0", r#"{"devices":[{}]}"#).as_deref(), Some("CUDA sees 1 with CUDA_VISIBLE_DEVICES=0"));
+        assert_eq!(hidden("0,1", r#"{"devices":[{},{}]}"#), None);
+        assert_eq!(hidden("0", r#"{"devices":null,"unread":{"devices":"cuInit: CUDA_ERROR_UNKNOWN"}}"#), None);
     }
 
     #[test]

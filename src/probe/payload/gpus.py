@@ -82,6 +82,8 @@ def gpu_body(nvml, index, device):
     gpu.read("persistence_mode", nvml.flag, "nvmlDeviceGetPersistenceMode", device)
     gpu.read("compute_mode", lambda: nvml_word(NVML_COMPUTE_MODES, nvml.value("nvmlDeviceGetComputeMode", device)))
     gpu.read("compute_processes", nvml.count, "nvmlDeviceGetComputeRunningProcesses_v3", device)
+    # A share of the last second or less: what other processes do, because this one computes nothing yet.
+    gpu.read_together(["busy_percent", "memory_busy_percent"], nvml.utilization, device)
     gpu.fields["memory"] = gpu_memory(nvml, device)
     gpu.fields["mig"] = gpu_mig(nvml, device)
     gpu.fields["ecc"] = gpu_ecc(nvml, device)

@@ -89,6 +89,11 @@ class NvmlMemory(ctypes.Structure):
                                                ("total", "reserved", "free", "used")]
 
 
+class NvmlUtilization(ctypes.Structure):
+    """nvmlUtilization_t."""
+    _fields_ = [("gpu", ctypes.c_uint), ("memory", ctypes.c_uint)]
+
+
 class NvmlFieldAnswer(ctypes.Union):
     """nvmlValue_t."""
     _fields_ = [("dVal", ctypes.c_double), ("siVal", ctypes.c_int), ("uiVal", ctypes.c_uint), ("ulVal", ctypes.c_ulong),
@@ -145,6 +150,7 @@ NVML_PARAMETERS = {
     "nvmlDeviceGetCudaComputeCapability": [NVML_DEVICE, NVML_INT_OUT, NVML_INT_OUT],
     "nvmlDeviceGetArchitecture": [NVML_DEVICE, NVML_UINT_OUT],
     "nvmlDeviceGetMemoryInfo_v2": [NVML_DEVICE, ctypes.POINTER(NvmlMemory)],
+    "nvmlDeviceGetUtilizationRates": [NVML_DEVICE, ctypes.POINTER(NvmlUtilization)],
     "nvmlDeviceGetMigMode": [NVML_DEVICE, NVML_UINT_OUT, NVML_UINT_OUT],
     "nvmlDeviceGetMaxMigDeviceCount": [NVML_DEVICE, NVML_UINT_OUT],
     "nvmlDeviceGetMigDeviceHandleByIndex": [NVML_DEVICE, NVML_UINT, ctypes.POINTER(NVML_DEVICE)],
@@ -266,6 +272,12 @@ class Nvml:
         info = NvmlMemory(version=nvml_struct_version(NvmlMemory, 2))
         self.call("nvmlDeviceGetMemoryInfo_v2", device, ctypes.byref(info))
         return info.total, info.reserved, info.free, info.used
+
+    def utilization(self, device):
+        """(percent of the last sample period with a kernel running, percent with memory traffic)."""
+        rates = NvmlUtilization()
+        self.call("nvmlDeviceGetUtilizationRates", device, ctypes.byref(rates))
+        return rates.gpu, rates.memory
 
     def fabric(self, device):
         """The NvmlFabricInfo of `device`."""

@@ -43,6 +43,12 @@ objects! {
         pub persistence_mode: Nullable<bool>,
         pub compute_mode: Nullable<String>,
         pub compute_processes: Nullable<i64>,
+        /// Percent of the last sample period, at most a second, in which a kernel ran.
+        #[serde(skip_serializing_if = "Field::is_absent")]
+        pub busy_percent: Nullable<i64>,
+        /// Percent of that period in which memory was read or written.
+        #[serde(skip_serializing_if = "Field::is_absent")]
+        pub memory_busy_percent: Nullable<i64>,
         pub memory: Field<GpuMemory>,
         pub mig: Field<Mig>,
         pub ecc: Field<Ecc>,

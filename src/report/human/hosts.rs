@@ -67,7 +67,7 @@ fn rows<'a>(reports: &'a [Report<'a>]) -> Vec<HostRow<'a>> {
 }
 
 const fn is_problem(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Fail(_) | Outcome::Unknown(_))
+    outcome.failure().is_some() || outcome.is_unknown()
 }
 
 fn table(rows: &[HostRow<'_>], hosts: usize, page: &mut Page<'_>) -> io::Result<()> {
@@ -80,11 +80,9 @@ fn table(rows: &[HostRow<'_>], hosts: usize, page: &mut Page<'_>) -> io::Result<
     page.verbatim(2, label("host"), column, &line(&mut (1..=hosts).map(|number| number.to_string())))?;
     for row in rows {
         let mut cells = row.outcomes.iter().map(|outcome| match outcome {
-            Outcome::Pass => "pass".to_owned(),
-            Outcome::Fail(_) => row.rule.severity.name().to_owned(),
+            _ if outcome.failure().is_some() => row.rule.severity.name().to_owned(),
             Outcome::NotApplicable => "-".to_owned(),
-            Outcome::Unknown(_) => "unknown".to_owned(),
-            Outcome::Waived(_) => "waived".to_owned(),
+            _ => outcome.name().to_owned(),
         });
         page.verbatim(2, label(&row.rule.id), column, &line(&mut cells))?;
     }

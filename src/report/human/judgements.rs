@@ -1,9 +1,11 @@
 //! Judgements: failures, worst first, then unknown outcomes by reason, then waived ones and, with `verbose`, the rest.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use anstyle::AnsiColor;
 
+use super::counted;
 use super::page::{self, Page, label};
 use super::site;
 use crate::judge::rules::{Finding, Judgement, Outcome, Problem, Rule, Waived};
@@ -54,9 +56,10 @@ pub(super) fn write(
     for severity in [Severity::Error, Severity::Warning, Severity::Info] {
         let of_severity = |entry: &&JudgementEntry<'_>| entry.rule.severity == severity && entry.finding().is_some();
         let failures: Vec<_> = entries.iter().filter(of_severity).collect();
-        failures
-            .chunk_by(|a, b| a.rule.id == b.rule.id)
-            .try_for_each(|entries| failure(entries, image, verbose, page))?;
+        for same in failures.chunk_by(|a, b| a.rule.id == b.rule.id) {
+            failure(same, image, verbose, page)?;
+            consequences(same, entries, page)?;
+        }
     }
     unknowns(entries, page)?;
     entries.iter().try_for_each(|entry| match entry.outcome {
@@ -96,6 +99,34 @@ fn failure(
     }
     page.row(2, label("why"), COLUMN, &one_line(&first.rule.why))?;
     fixes.into_iter().try_for_each(|text| fix(text, page))
+}
+
+/// Writes what follows from the findings of one rule: other findings by their messages, missing answers by their number.
+fn consequences(
+    causes: &[&JudgementEntry<'_>],
+    entries: &[JudgementEntry<'_>],
+    page: &mut Page<'_>,
+) -> io::Result<()> {
+    let Some(cause) = causes.first() else { return Ok(()) };
+    let (mut messages, mut unanswered) = (Vec::new(), BTreeSet::new());
+    for entry in entries {
+        let Outcome::Consequence(consequence) = entry.outcome else { continue };
+        match &consequence.problem {
+            _ if consequence.cause != cause.rule.id => {}
+            Problem::Failure(finding) => messages.push(format!("{} ({})", finding.message, entry.rule.id)),
+            Problem::Unknown(_) => {
+                unanswered.insert(&entry.rule.id);
+            }
+        }
+    }
+    if !unanswered.is_empty() {
+        let rules = counted(unanswered.len(), "rule has", "rules have");
+        messages.push(format!("{rules} no answer; --format json lists them"));
+    }
+    for (index, message) in messages.iter().enumerate() {
+        page.row(2, label(if index == 0 { "so" } else { "" }), COLUMN, message)?;
+    }
+    Ok(())
 }
 
 /// Writes a waived problem in a few lines, since it needs no action now.

@@ -122,6 +122,10 @@ fn counts(verdict: Verdict, judgements: &[Judgement<'_>], page: &mut Page<'_>) -
     if waived > 0 {
         parts.push(format!("{waived} waived"));
     }
+    let consequences = count(&|judgement| matches!(judgement.outcome, Outcome::Consequence(_)));
+    if consequences > 0 {
+        parts.push(counted(consequences, "consequence", "consequences"));
+    }
     parts.push(format!("{} unknown", count(&|judgement| matches!(judgement.outcome, Outcome::Unknown(_)))));
     parts.push(format!("{} passed", count(&|judgement| matches!(judgement.outcome, Outcome::Pass))));
     parts.push(format!("{} not applicable", count(&|judgement| matches!(judgement.outcome, Outcome::NotApplicable))));

@@ -46,6 +46,36 @@ fn a_good_image() {
 }
 
 #[test]
+fn consequences_are_shown_below_their_cause() {
+    let documents = [
+        rule("a/cause", "error", "the cause", "Do it.", "check: 'false'\nmessage: the cause is here\nexplains: [b/*]"),
+        rule("b/low", "error", "low bandwidth", "Do it.", "check: 'false'\nmessage: 3 GB/s are too few"),
+        rule("b/open", "error", "open", "Do it.", "check: 'true'\nmessage: m"),
+    ];
+    let documents: Vec<_> = documents.iter().map(|(id, text)| (&**id, &**text)).collect();
+    let rules = RuleSet::from_yaml(&documents).unwrap();
+    let mut judgements = judge(&rules, &Facts::default(), &ImageNames::default());
+    judgements[2].outcome = Outcome::Unknown(vec![Gap::new("the step was skipped")]);
+    crate::judge::consequences::fold(&mut judgements);
+    let (image, facts) = (image(), Facts::default());
+    let mut out = Vec::new();
+    let report = report_of(&image, &facts, Some(&judgements));
+    Format::Human.write(&[report], &style(80, false), &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let finding: Vec<_> = text.lines().skip_while(|line| !line.starts_with("error")).collect();
+    insta::assert_snapshot!(finding.join("\n"), @"
+    error[a/cause]: the cause is here
+      why  Without it the ranks of a job talk over TCP sockets, and a step takes
+           many times as long as it should on the same hosts.
+      fix  Do it.
+      so   3 GB/s are too few (b/low)
+           1 rule has no answer; --format json lists them
+
+    FAILED: 1 error, 0 warnings, 2 consequences, 0 unknown, 0 passed, 0 not applicable
+    ");
+}
+
+#[test]
 fn a_failing_image_at_80() {
     insta::assert_snapshot!(check(&bad(), &style(80, false)), @r"
     FAIL  torch:2.9.0 (linux/amd64): 3 layers, 4 rules

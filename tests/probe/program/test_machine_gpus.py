@@ -42,6 +42,8 @@ class Gpus(Machine):
             for group, names in MEASURED.items():
                 for name in names:
                     self.assertGreater(gpu[group].pop(name), 0)
+            for name in ("busy_percent", "memory_busy_percent"):  # later than the recording
+                gpu.pop(name, None)
             for link in gpu["nvlinks"]:
                 del link["errors"]
         for part, name in (("driver", "nvml_library"), ("cuda", "library")):
@@ -109,6 +111,12 @@ class Gpus(Machine):
         self.assertEqual(gpu["remapped_rows"],
                          {"correctable": 0, "uncorrectable": 1, "pending": True, "failure": False})
         self.assertEqual((gpu["compute_processes"], gpu["compute_mode"]), (3, "exclusive_process"))
+
+    def test_work_of_other_processes(self):
+        gpu = self.gpu("busy=98")
+        self.assertEqual((gpu["busy_percent"], gpu["memory_busy_percent"]), (98, 49))
+        gpu = self.gpu("nvmlDeviceGetUtilizationRates=3")
+        self.assertEqual(gpu["unread"]["busy_percent"], "nvmlDeviceGetUtilizationRates: NVML_ERROR_NOT_SUPPORTED")
 
     def test_unexpected_codes_of_a_count(self):
         gpu = self.gpu("nvmlDeviceGetComputeRunningProcesses_v3=15 nvmlDeviceGetRetiredPages=77")

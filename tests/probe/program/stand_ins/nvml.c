@@ -3,7 +3,7 @@
  *
  * Settings: gpus; lost, the index of a GPU that does not respond; links of each GPU, and link_to: 0 another GPU, 2 a
  * switch, 255 hidden; link_fails, a link with an unknown state; mig, whether GPUs are partitioned; health, the fabric's mask;
- * field_type, the type of a field's value; affinity, the first word of a set; processes.
+ * field_type, the type of a field's value; affinity, the first word of a set; processes; busy, in percent.
  */
 #include "stand_in.h"
 #include <nvml.h>
@@ -162,6 +162,15 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
 	memory->reserved = 644939776;
 	memory->free = 150109880320;
 	memory->used = 0;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization)
+{
+	(void)device;
+	CHECK(nvmlDeviceGetUtilizationRates);
+	utilization->gpu = setting("busy", 0);
+	utilization->memory = utilization->gpu / 2;
 	return NVML_SUCCESS;
 }
 

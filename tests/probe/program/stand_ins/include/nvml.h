@@ -42,6 +42,9 @@ typedef struct {
 	unsigned int version;
 	unsigned long long total, reserved, free, used;
 } nvmlMemory_v2_t;
+typedef struct {
+	unsigned int gpu, memory;
+} nvmlUtilization_t;
 #define nvmlMemory_v2 NVML_STRUCT_VERSION(Memory, 2)
 
 typedef enum { NVML_VALUE_TYPE_DOUBLE = 0, NVML_VALUE_TYPE_UNSIGNED_INT = 1 } nvmlValueType_t;
