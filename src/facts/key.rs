@@ -270,8 +270,9 @@ keys! {
     ENV_CONTRADICTIONS "env.contradictions" Vec<String>, "Conflicting settings";
     ENV_PLUGIN_MISSING "env.plugin_missing" Vec<String>, "Variables that only a plugin reads which the image does not have";
     ENV_NCCL_VERSION_NOTE "env.nccl_version_note" String, "NCCL_VERSION, informational only, where it differs from the version that torch would load";
-    CUDA_FATBIN "cuda.fatbin" BTreeMap<String, CodeLists>, "GPU code in libraries, by path: architectures with machine code (cubin) and with PTX (ptx); excludes CUDA's own libraries except NCCL";
+    CUDA_FATBIN "cuda.fatbin" BTreeMap<String, CodeLists>, "GPU code in libraries, by path: architectures with machine code (cubin) and with PTX (ptx); excludes CUDA's own libraries except NCCL, and those of cuda.unread_code";
     CUDA_PTX "cuda.ptx" BTreeMap<String, String>, "Newest PTX ISA version in each library of cuda.fatbin that contains PTX";
+    CUDA_UNREAD_CODE "cuda.unread_code" BTreeMap<String, String>, "Libraries whose GPU code could not be read, by path, with the reason";
     CUDA_NOT_IN_NCCL "cuda.not_in_nccl" Vec<String>, "Architectures for which torch's CUDA library has machine code but the NCCL that torch would load has no code";
     CUDA_COMPAT "cuda.compat" Vec<CompatPackage>, "CUDA forward-compatibility packages: path, driver (the driver they were built with), cuda and branches (the CUDA release and the driver branches they accept, from their ELF note)";
     CUDA_LIBCUDA "cuda.libcuda" ImagePath, "The image's own libcuda.so.1, where LD_LIBRARY_PATH or torch's search path puts it before the host's";

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Arch, Fact, Found, Gap, GpuCode, ImagePath};
+use crate::model::{Arch, Fact, Found, Gap, GpuCode, ImagePath, Site};
 use crate::rootfs::RootFile;
 
 use super::super::value::CodeLists;
@@ -13,34 +13,58 @@ use super::toolkit;
 const TOOLS: [&str; 2] = ["opt/nvidia", "usr/local"];
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
-    let mut groups = BTreeMap::new();
-    let mut versions = BTreeMap::new();
-    let mut at = (Vec::new(), Vec::new());
-    let all = context.rootfs.read_files().filter_map(|(path, file)| Some((path, code(&file)?, file)));
-    for (path, code, file) in all.filter(|(path, _, file)| !is_of_cuda(path, file)) {
-        match code {
-            Err(gap) => {
-                facts.insert(key::CUDA_FATBIN, Fact::Unknown(gap.clone()));
-                facts.insert(key::CUDA_PTX, Fact::Unknown(gap.clone()));
-                facts.insert(key::CUDA_NOT_IN_NCCL, Fact::Unknown(gap.clone()));
-                return;
-            }
-            Ok(code) => {
-                groups.insert(path.to_string(), lists(code));
-                at.0.push(file.site(path, None));
-                if let Some((major, minor)) = code.ptx.values().max() {
-                    versions.insert(path.to_string(), format!("{major}.{minor}"));
-                    at.1.push(file.site(path, None));
+    let read = LibraryCode::read(context);
+    // Without a single library that could be read, nothing is known about GPU code.
+    let unread = read.unread.values().next().filter(|_| read.lists.is_empty()).cloned();
+    let lists = unread.clone().map_or_else(|| listed(read.lists, read.at), Fact::Unknown);
+    facts.insert(key::CUDA_FATBIN, lists);
+    facts.insert(key::CUDA_PTX, unread.map_or_else(|| listed(read.ptx, read.of_ptx), Fact::Unknown));
+    let reasons = read.unread.into_iter().map(|(path, gap)| (path, gap.to_string())).collect();
+    facts.insert(key::CUDA_UNREAD_CODE, listed(reasons, read.of_unread));
+    let not_in_nccl = not_in_nccl(context, facts);
+    facts.insert(key::CUDA_NOT_IN_NCCL, not_in_nccl);
+}
+
+/// What the libraries contain, by path.
+#[derive(Default)]
+struct LibraryCode {
+    lists: BTreeMap<String, CodeLists>,
+    at: Vec<Site>,
+    /// The newest PTX version.
+    ptx: BTreeMap<String, String>,
+    of_ptx: Vec<Site>,
+    /// Why a library's code could not be read.
+    unread: BTreeMap<String, Gap>,
+    of_unread: Vec<Site>,
+}
+
+impl LibraryCode {
+    fn read(context: &Context<'_>) -> Self {
+        let mut read = Self::default();
+        let all = context.rootfs.read_files().filter_map(|(path, file)| Some((path, code(&file)?, file)));
+        for (path, code, file) in all.filter(|(path, _, file)| !is_of_cuda(path, file)) {
+            let site = || file.site(path, None);
+            match code {
+                Err(gap) => {
+                    read.unread.insert(path.to_string(), gap.clone());
+                    read.of_unread.push(site());
+                }
+                Ok(code) => {
+                    read.lists.insert(path.to_string(), lists(code));
+                    read.at.push(site());
+                    if let Some((major, minor)) = code.ptx.values().max() {
+                        read.ptx.insert(path.to_string(), format!("{major}.{minor}"));
+                        read.of_ptx.push(site());
+                    }
                 }
             }
         }
+        read
     }
-    let is_absent = groups.is_empty();
-    facts.insert(key::CUDA_FATBIN, if is_absent { Fact::Absent } else { Fact::Seen { value: groups, at: at.0 } });
-    let is_absent = versions.is_empty();
-    facts.insert(key::CUDA_PTX, if is_absent { Fact::Absent } else { Fact::Seen { value: versions, at: at.1 } });
-    let not_in_nccl = not_in_nccl(context, facts);
-    facts.insert(key::CUDA_NOT_IN_NCCL, not_in_nccl);
+}
+
+fn listed<T>(value: BTreeMap<String, T>, at: Vec<Site>) -> Fact<BTreeMap<String, T>> {
+    if value.is_empty() { Fact::Absent } else { Fact::Seen { value, at } }
 }
 
 /// Architectures that torch supports and for which NCCL has no code.
@@ -48,20 +72,31 @@ fn not_in_nccl(context: &Context<'_>, facts: &Draft<'_>) -> Fact<Vec<String>> {
     let nccl = facts.get(key::NCCL_LOADED_PATH).clone().and_then(|path, _| {
         match context.rootfs.open(&path).ok().map(|(path, file)| (code(&file), file.site(&path, None))) {
             Some((Some(Ok(code)), site)) => Fact::seen(code, [site]),
+            Some((Some(Err(gap)), _)) => Fact::Unknown(gap.clone()),
             _ => Fact::Unknown(Gap::new(format!("no GPU code was seen in {path}"))),
         }
     });
     nccl.and_then(|nccl, mut at| {
         context.torch_cuda().and_then(|libraries, _| {
             let mut missing = BTreeSet::new();
+            let mut unread = None;
             for library in &libraries {
-                let Some(Ok(torch)) = code(&library.file) else { continue };
-                let archs = torch.cubin.iter().filter(|arch| arch.is_plain() && !serves(nccl, **arch));
-                missing.extend(archs.map(|arch| format!("sm_{arch}")));
-                at.push(library.site(None));
+                match code(&library.file) {
+                    None => {}
+                    Some(Err(gap)) => unread = unread.or(Some(gap)),
+                    Some(Ok(torch)) => {
+                        let archs = torch.cubin.iter().filter(|arch| arch.is_plain() && !serves(nccl, **arch));
+                        missing.extend(archs.map(|arch| format!("sm_{arch}")));
+                        at.push(library.site(None));
+                    }
+                }
             }
             let missing: Vec<_> = missing.into_iter().collect();
-            if missing.is_empty() { Fact::Absent } else { Fact::Seen { value: missing, at } }
+            match unread {
+                _ if !missing.is_empty() => Fact::Seen { value: missing, at },
+                Some(gap) => Fact::Unknown(gap.clone()),
+                None => Fact::Absent,
+            }
         })
     })
 }

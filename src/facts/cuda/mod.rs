@@ -24,6 +24,7 @@ pub(super) static PRODUCER: Producer = Producer {
         TORCH_CUDART_NEEDED,
         CUDA_FATBIN,
         CUDA_PTX,
+        CUDA_UNREAD_CODE,
         CUDA_NOT_IN_NCCL,
         CUDA_COMPAT,
         CUDA_LIBCUDA,
@@ -49,3 +50,6 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     toolkit::produce(facts);
     require::produce(context, facts);
 }
+
+#[cfg(test)]
+mod tests;

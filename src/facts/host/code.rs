@@ -53,7 +53,9 @@ impl Libraries {
             };
             (path.clone(), has)
         };
-        Self(libraries.iter().map(judge).collect())
+        let unread = facts.get(key::CUDA_UNREAD_CODE).value().into_iter().flatten();
+        let unread = unread.map(|(path, why)| (path.clone(), Err(Gap::new(why))));
+        Self(libraries.iter().map(judge).chain(unread).collect())
     }
 
     /// The best support among torch's libraries: the library with the kernels differs between releases.
@@ -107,13 +109,15 @@ impl Libraries {
         let version = facts.get(key::TORCH_VERSION).value();
         let mut without = Vec::new();
         let mut texts = Vec::new();
+        let mut unread = None;
         for (package, extensions) in &mut packages {
             keep_builds_for(version.map(Version::as_str), extensions);
             if extensions.iter().any(|(_, has)| matches!(has, Ok(GpuSupport::Cubin | GpuSupport::Ptx))) {
                 continue;
             }
             if let Some(gap) = extensions.iter().find_map(|(_, has)| has.as_ref().err()) {
-                return Fact::Unknown(gap.clone());
+                unread = unread.or(Some(gap));
+                continue;
             }
             texts.push(match extensions.as_slice() {
                 [(path, _)] => (*path).clone(),
@@ -122,7 +126,12 @@ impl Libraries {
             without.extend(extensions.iter().map(|(path, _)| *path));
         }
         let at = sites(at, |path| without.iter().any(|extension| *extension == path));
-        if texts.is_empty() { Fact::Absent } else { Fact::Seen { value: texts, at } }
+        match unread {
+            // What is known to lack code lacks it, whatever the others have.
+            _ if !texts.is_empty() => Fact::Seen { value: texts, at },
+            Some(gap) => Fact::Unknown(gap.clone()),
+            None => Fact::Absent,
+        }
     }
 }
 

@@ -115,6 +115,29 @@ fn packages_with_code_for_other_gpus_alone() {
     }
 }
 
+/// A library whose code could not be read keeps no other from being judged.
+#[test]
+fn an_unreadable_library_is_unknown_by_itself() {
+    let mut image = image(&[(TORCH, &["sm_80"], &[]), (NCCL, &["sm_80"], &[])], "");
+    let unread = |name: &str| Fact::known([(format!("{SITE}/{name}"), "damaged".to_owned())].into());
+    image.insert(key::CUDA_UNREAD_CODE, unread("some/_C.so"));
+    let facts = image.on(&host("gpu=a100"));
+    let all = [&*key::HOST_TORCH_CODE, &*key::HOST_NCCL_CODE, &*key::HOST_EXTENSIONS_WITHOUT_CODE];
+    assert_eq!(all.map(|key| said(&facts, key)), ["cubin", "cubin", "unknown: damaged"]);
+    image.insert(key::CUDA_UNREAD_CODE, unread(NCCL));
+    let facts = image.on(&host("gpu=a100"));
+    assert_eq!(all.map(|key| said(&facts, key)), ["cubin", "unknown: damaged", "absent"]);
+}
+
+#[test]
+fn an_extension_that_lacks_code_lacks_it_whatever_an_unreadable_one_has() {
+    let mut image = image(&[(TORCH, &["sm_80"], &[]), ("old/_C.so", &["sm_90"], &[])], "");
+    let unread = [(format!("{SITE}/some/_C.so"), "damaged".to_owned())];
+    image.insert(key::CUDA_UNREAD_CODE, Fact::known(unread.into()));
+    let facts = image.on(&host("gpu=a100"));
+    assert_eq!(said(&facts, &key::HOST_EXTENSIONS_WITHOUT_CODE), "/opt/site-packages/old/_C.so");
+}
+
 /// A package may have a build for each release of torch, of which Python imports one.
 #[test]
 fn builds_for_other_releases_of_torch_do_not_count() {
