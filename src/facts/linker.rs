@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use crate::model::{ElfInfo, Fact, Gap, ImageConfig, ImagePath};
-use crate::rootfs::loader::{Bound, DlopenMode, Loader, LoaderSettings, Stop};
+use crate::rootfs::loader::{Bound, CpuLevel, DlopenMode, Loader, LoaderSettings, Process, Stop};
 
 use super::torch::Import;
 
@@ -73,6 +73,29 @@ impl<'a> Linker<'a> {
             }
             answer.map_or(Fact::Absent, |value| Fact::Seen { value, at })
         })
+    }
+
+    /// Opens a file, and then another from it, in a process of which nothing else is known. Returns the message of dlerror
+    /// if the second fails; unknown if the first does, since the program that opens it may have libraries that it needs.
+    pub(super) fn dlopen_alone(&self, first: &str, object: &ElfInfo, second: &str) -> Result<Result<(), String>, Gap> {
+        if let Some(gap) = &self.gap {
+            return Err(gap.clone());
+        }
+        let outcomes = CpuLevel::ALL.map(|level| {
+            let mut process = Process::of_unknown_program(&self.loader, level, object);
+            let id = match process.dlopen(first, 0, DlopenMode::NOW) {
+                Ok(id) => id,
+                Err(Stop::Unknown(gap)) => return Err(gap),
+                Err(Stop::Fails(why)) => return Err(Gap::new(format!("what opens {first} is unknown: {why}"))),
+            };
+            match process.dlopen(second, id, DlopenMode::NOW) {
+                Ok(_) => Ok(Ok(())),
+                Err(Stop::Fails(why)) => Ok(Err(why)),
+                Err(Stop::Unknown(gap)) => Err(gap),
+            }
+        });
+        let [one, other] = outcomes;
+        if one == other { one } else { Err(Gap::new(format!("{second}: the file depends on the CPU level"))) }
     }
 
     /// The process that imported torch; one per CPU level when the levels differ.

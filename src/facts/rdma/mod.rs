@@ -166,3 +166,6 @@ fn runtime_needs(facts: &mut Draft<'_>) {
     };
     facts.insert(key::RDMA_RUNTIME_NEEDS, fact);
 }
+
+#[cfg(test)]
+mod tests;

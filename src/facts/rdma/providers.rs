@@ -127,17 +127,31 @@ impl ProviderSearch {
                 "{path} is for a libibverbs with IBVERBS_PRIVATE_{other}, and this one has {abi}"
             )));
         }
-        let Some(caller) = caller else { return Ok(None) };
         let mut fault = None;
         for name in &candidate.names {
-            match context.loader.dlopen(caller, &[&self.verbs.to_string(), name]) {
+            match self.dlopen(context, caller, name)? {
                 // The first name is the one whose file exists.
-                Fact::Seen { value: Err(why), .. } => fault = fault.or_else(|| Some(format!("{path}: {why}"))),
-                Fact::Unknown(gap) => return Err(gap),
-                Fact::Seen { value: Ok(_), .. } | Fact::Absent => return Ok(None),
+                Err(why) => fault = fault.or_else(|| Some(format!("{path}: {why}"))),
+                Ok(()) => return Ok(None),
             }
         }
         Ok(fault)
+    }
+
+    /// Opens a provider from libibverbs: in the process whose NCCL opens that, else in one of which nothing is known.
+    fn dlopen(&self, context: &Context<'_>, caller: Option<&ImagePath>, name: &str) -> Result<Result<(), String>, Gap> {
+        let verbs = self.verbs.to_string();
+        match caller.map_or(Fact::Absent, |caller| context.loader.dlopen(caller, &[&verbs, name])) {
+            Fact::Seen { value, .. } => return Ok(value.map(|_| ())),
+            Fact::Unknown(gap) => return Err(gap),
+            Fact::Absent => {}
+        }
+        let opened = context.rootfs.open(&self.verbs).ok();
+        let object = opened.as_ref().and_then(|(_, file)| elf(file));
+        object.map_or_else(
+            || Err(Gap::new(format!("{verbs} could not be read"))),
+            |object| context.loader.dlopen_alone(&verbs, object, name),
+        )
     }
 }
 

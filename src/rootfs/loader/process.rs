@@ -139,6 +139,11 @@ impl<'a> Process<'a> {
         process
     }
 
+    /// A process of an unknown program, for the machine of `like`, without any library yet.
+    pub fn of_unknown_program(loader: &Rc<Loader<'a>>, level: CpuLevel, like: &ElfInfo) -> Self {
+        Self::new(loader, LoaderSystem::usual(loader.rootfs, like.machine), level, like)
+    }
+
     fn new(loader: &Rc<Loader<'a>>, system: LoaderSystem, level: CpuLevel, elf: &ElfInfo) -> Self {
         Self {
             loader: Rc::clone(loader),
