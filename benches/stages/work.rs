@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ncclcheck::facts::{FactInputs, Facts};
-use ncclcheck::judge::rules::{RuleSet, judge};
+use ncclcheck::judge::rules::{ImageNames, RuleSet, judge};
 use ncclcheck::layer::scan::{self, LayerScan, scan_layer};
 use ncclcheck::model::{ImageConfig, Limits};
 use ncclcheck::rootfs::RootFs;
@@ -94,7 +94,7 @@ fn facts() -> Work {
     let rootfs = RootFs::fold(layers, &Limits::default());
     Box::new(move || {
         let facts = Facts::collect(&FactInputs { rootfs: &rootfs, layers: &[], config: Some(&config), launch: &[] });
-        judge(&RuleSet::default(), &facts).len()
+        judge(&RuleSet::default(), &facts, &ImageNames::default()).len()
     })
 }
 
@@ -115,7 +115,7 @@ fn judgements() -> Work {
     let rootfs = RootFs::fold(layers, &Limits::default());
     let facts = Facts::collect(&FactInputs { rootfs: &rootfs, layers: &[], config: Some(&config), launch: &[] });
     let rules = RuleSet::builtin().unwrap();
-    Box::new(move || judge(&rules, &facts).len())
+    Box::new(move || judge(&rules, &facts, &ImageNames::default()).len())
 }
 
 fn fixture(path: &str) -> PathBuf {

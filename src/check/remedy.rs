@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::image::Image;
 use crate::image::dockerfile::{ChangeRefusal, Dockerfile, DockerfileChanges, DockerfileMismatch};
-use crate::judge::rules::{Finding, Outcome, Rule, RuleChange};
+use crate::judge::rules::{Finding, Rule, RuleChange};
 use crate::model::{ImageConfig, Owner, Severity, Site};
 
 use super::{Assessment, Check};
@@ -80,10 +80,17 @@ impl<'r> Check<'r> {
         dockerfile.matches(&image.summary, &own, |name| launched.iter().any(|launched| *launched == name))?;
         let mut draft = RemedyDraft { dockerfile, image, config, changes: DockerfileChanges::default() };
         let failing = failing(before);
-        let attempts: Vec<_> =
-            failing.values().map(|(rule, finding)| (*rule, self.attempt(&mut draft, rule, finding))).collect();
+        let is_run = |rule: &Rule| rule.change.as_ref().is_some_and(|change| change.run);
+        let (installed, simulated): (Vec<_>, Vec<_>) = failing.values().copied().partition(|(rule, _)| is_run(rule));
+        let mut attempts: Vec<_> =
+            simulated.into_iter().map(|(rule, finding)| (rule, self.attempt(&mut draft, rule, finding))).collect();
         let after = self.judged_with(image, &draft.config);
         let after = self::failing(&after);
+        // A changed variable can settle what an added instruction is for.
+        attempts.extend(installed.into_iter().map(|(rule, finding)| match after.get(&*rule.id) {
+            Some(_) => (rule, self.attempt(&mut draft, rule, finding)),
+            None => (rule, RemedyAttempt::Simulated),
+        }));
         let effect = |(rule, attempt): (&'r Rule, RemedyAttempt)| {
             let kind = match attempt {
                 _ if !after.contains_key(&*rule.id) => EffectKind::Settled,
@@ -185,9 +192,9 @@ impl RemedyDraft<'_> {
 /// The failing rules of assessments, with the first finding of each.
 fn failing<'a, 'r>(assessments: &'a [Assessment<'r>]) -> BTreeMap<&'r str, (&'r Rule, &'a Finding)> {
     let judgements = assessments.iter().rev().filter_map(|assessment| assessment.judgements.as_deref()).flatten();
-    let failing = judgements.filter_map(|judgement| match &judgement.outcome {
-        Outcome::Fail(finding) => Some((&*judgement.rule.id, (judgement.rule, finding))),
-        _ => None,
+    let failing = judgements.filter_map(|judgement| {
+        let finding = judgement.outcome.failure()?;
+        Some((&*judgement.rule.id, (judgement.rule, finding)))
     });
     failing.collect()
 }

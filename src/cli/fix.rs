@@ -5,14 +5,17 @@ use crate::check::remedy::{EffectKind, Remedy, RemedyEffect};
 use crate::check::{Assessment, Check};
 use crate::image::Image;
 use crate::image::dockerfile::Dockerfile;
+use crate::model::Environment;
 
+use super::args::CheckArgs;
 use super::images::{load, rulebook};
 use super::output::stdout;
 use super::plan::ImagesPlan;
 use super::{CliError, ExitStatus, say};
 
 /// Prints the change that the findings of one image ask for. The exit status is that of the check.
-pub(super) fn fix(plan: &ImagesPlan) -> Result<ExitStatus, CliError> {
+pub(super) fn fix(check: CheckArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
+    let plan = &ImagesPlan::check(check, environment)?;
     let (Some(dockerfile), [request]) = (&plan.dockerfile, &*plan.requests) else {
         return Err(CliError::Usage("--fix changes the Dockerfile of one image: name one".to_owned()));
     };

@@ -22,12 +22,11 @@ use super::output::{self, Outputs};
 use super::plan::{Action, ImagesPlan};
 use super::progress::Terminal;
 use super::verbosity::Verbosity;
-use super::{CliError, ExitStatus, complain, fix, notice, say};
+use super::{CliError, ExitStatus, complain, notice, say};
 
 /// `ncclcheck check`.
-pub(super) fn check(command: args::CheckCommand, environment: &Environment) -> Result<ExitStatus, CliError> {
-    let plan = ImagesPlan::check(command.check, environment)?;
-    if command.fix { fix::fix(&plan) } else { judge(&plan, None, |_| {}) }
+pub(super) fn check(check: args::CheckArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
+    judge(&ImagesPlan::check(check, environment)?, None, |_| {})
 }
 
 /// `ncclcheck inspect`.

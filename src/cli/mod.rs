@@ -106,14 +106,15 @@ fn run(arguments: Arguments, environment: &Environment) -> Result<ExitStatus, Cl
         Command::Cache(command) => cache::run(command, environment),
         Command::Rules(command) => rules::run(&command, environment),
         Command::Explain(asked) => explain::explain(&asked),
-        Command::Check(check) => images::check(*check, environment),
+        Command::Check(command) if command.fix => fix::fix(command.check, environment),
+        Command::Check(command) => images::check(command.check, environment),
         Command::Diff(diff) => diff::diff(diff.check, environment),
         Command::Baseline(command) => images::baseline(*command, environment),
         Command::Probe(probe) => probe::probe(&probe, environment),
         Command::Preflight(preflight) => probe::preflight(*preflight, environment),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man { folder } => generate::man(folder.as_deref()),
-        Command::Inspect(inspect) => images::inspect(inspect, environment),
+        Command::Inspect(inspect) => images::inspect(*inspect, environment),
     }
 }
 

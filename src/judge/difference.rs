@@ -73,8 +73,7 @@ impl ChangedRule<'_> {
 
     /// Returns true if the rule failed and now passes or no longer applies.
     pub fn is_fixed(&self) -> bool {
-        self.before.outcome.failure().is_some()
-            && matches!(self.after.outcome, Outcome::Pass | Outcome::NotApplicable)
+        self.before.outcome.failure().is_some() && matches!(self.after.outcome, Outcome::Pass | Outcome::NotApplicable)
     }
 
     /// Returns true if the rule had an answer and no longer has one, which may be better or worse.

@@ -27,7 +27,7 @@ pub mod wire;
 pub use container::{ContainerOptions, DEFAULT_PIDS};
 pub use observer::{Interrupt, Observer};
 pub use plan::ProbePlan;
-pub use session::{CommandLine, PreparedSession, Session, command_line, in_place};
+pub use session::{EquivalentCommand, PreparedSession, Session, command_line, in_place};
 pub use symptoms::{Symptom, find_symptoms};
 
 use std::collections::BTreeMap;

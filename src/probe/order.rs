@@ -16,7 +16,7 @@ pub(super) enum Writer {
 
 /// What has happened so far: one greeting, each step at most once and one after another, the end.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Order {
+pub(super) struct EventOrder {
     has_greeted: bool,
     /// The step that has started and not ended.
     open: Option<String>,
@@ -33,7 +33,7 @@ struct Outcomes {
     skipped: u64,
 }
 
-impl Order {
+impl EventOrder {
     /// Returns an error for an event that cannot be the next one of a run of the steps `asked`.
     pub(super) fn admit(&mut self, event: &Event, asked: &[String], writer: Writer) -> Result<(), String> {
         if is_of_ncclcheck(event) {
@@ -137,7 +137,7 @@ mod tests {
     /// Reasons why events of the container are not admitted, in order; an admitted event gives none.
     fn refused(events: &[&str]) -> Vec<String> {
         let asked = ["limits".to_owned(), "gpus".to_owned()];
-        let mut order = Order::default();
+        let mut order = EventOrder::default();
         let admit = |event: &&str| {
             let line = format!(r#"{{"ncclcheck":1,{event}}}"#);
             let EventLine::Event(_, event) = EventLine::read(line.as_bytes()).unwrap() else { panic!("{line}") };

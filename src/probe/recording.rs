@@ -1,6 +1,6 @@
 //! Recording of a probe: its events, grouped by step.
 
-use super::order::{Order, Writer};
+use super::order::{EventOrder, Writer};
 use super::wire::events::{Event, EventBody, EventLine, Hello, LaunchEvent, LogEvent, StepFailure};
 use super::wire::{self, PartBody, StepBody};
 
@@ -28,7 +28,7 @@ pub struct Recording {
     pub broken: Option<String>,
     /// Names of the steps that were requested, if the program does not decide them.
     requested: Vec<String>,
-    order: Order,
+    order: EventOrder,
     lines: usize,
 }
 

@@ -120,7 +120,7 @@ impl PreparedSession {
 /// A `docker run` command line that is equivalent to a launch.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct CommandLine {
+pub struct EquivalentCommand {
     /// The command line, which reads the program from `payload.py`.
     pub text: String,
     /// Reason why no engine was asked what it supports. The command line then requests GPUs by `--gpus`.
@@ -132,7 +132,7 @@ pub fn command_line(
     engine: &AccessOptions,
     options: &ContainerOptions,
     plan: &ProbePlan,
-) -> Result<CommandLine, ProbeError> {
+) -> Result<EquivalentCommand, ProbeError> {
     let (offers, held, unasked) = match Launcher::connect(engine) {
         Ok(launcher) => {
             let held = launcher.image(&options.image, PullPolicy::Never).unwrap_or_default();
@@ -143,7 +143,7 @@ pub fn command_line(
     let mut arrangement = options.arrangement(&offers);
     add_device_nodes(&mut arrangement, &held)?;
     arrangement.arguments = payload::start(&payload::program(), &plan.json());
-    Ok(CommandLine { text: command::docker_run(&arrangement, PAYLOAD), unasked })
+    Ok(EquivalentCommand { text: command::docker_run(&arrangement, PAYLOAD), unasked })
 }
 
 /// Adds this host's GPUs as device nodes, if the arrangement does not request them from the engine.

@@ -145,11 +145,7 @@ fn counts(image: &Collected) -> String {
         (failed(Severity::Warning), "warning", "warnings"),
         (failed(Severity::Info), "info", "info"),
         (image.count(|entry| matches!(entry.state, EntryState::Waived { .. })), "waived", "waived"),
-        (
-            image.count(|entry| matches!(entry.state, EntryState::Consequence { .. })),
-            "consequence",
-            "consequences",
-        ),
+        (image.count(|entry| matches!(entry.state, EntryState::Consequence { .. })), "consequence", "consequences"),
         (image.count(|entry| entry.state == EntryState::Unknown), "unknown", "unknown"),
         (image.count(|entry| entry.state == EntryState::Passed), "passed", "passed"),
         (image.count(|entry| entry.state == EntryState::NotApplicable), "not applicable", "not applicable"),

@@ -20,9 +20,10 @@ A HOST is driver=VERSION,gpu=MODEL[xCOUNT] (h100x8, or sm_90x8 by architecture),
 
 /// The forms of an image reference.
 pub(super) fn images() -> String {
-    let line = |(form, description): (String, &str)| format!("\n  {form:<29}{description}");
-    let lines: String = reference::forms().into_iter().map(line).collect();
-    format!("An IMAGE is one of:{lines}")
+    let forms = reference::forms();
+    let column = 2 + forms.iter().map(|(form, _)| form.len()).max().unwrap_or_default();
+    let lines = forms.iter().map(|(form, description)| format!("  {form:column$}{description}"));
+    format!("An IMAGE is one of:\n{}", lines.collect::<Vec<_>>().join("\n"))
 }
 
 /// Joins sections with blank lines.
@@ -101,10 +102,10 @@ mod tests {
         let lines: Vec<_> =
             cut.map(|(path, command)| format!("{path}: {}", long_options(command, true).join(" "))).collect();
         insta::assert_snapshot!(lines.join("\n"), @"
-        ncclcheck check: config env fail-on format host host-facts output platform profile verbose
+        ncclcheck check: config env fail-on fix format host output platform profile verbose
         ncclcheck inspect: env explain files format from jobs output platform program verbose
         ncclcheck probe: dry-run format gpus in-place ipc output quick record shm-size what-if
-        ncclcheck preflight: dry-run expect fail-on format gpus ipc output profile quick shm-size
+        ncclcheck preflight: dry-run expect fail-on format gpus in-place ipc output profile quick shm-size
         ncclcheck diff: config env format host host-facts output platform profile verbose
         ncclcheck baseline write: config env host host-facts platform profile quiet
         ncclcheck baseline check: config env fail-on format host host-facts output platform profile verbose

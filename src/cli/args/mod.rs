@@ -52,7 +52,7 @@ pub(super) enum Command {
     /// Check images by the rules
     Check(Box<CheckCommand>),
     /// Show the contents of images, without a verdict
-    Inspect(InspectArgs),
+    Inspect(Box<InspectArgs>),
     /// Run an image on this host's GPUs and measure NCCL, topology and RDMA
     Probe(Box<ProbeArgs>),
     /// Check an image and probe it, as the step before a training job
@@ -113,7 +113,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(
     mut_args = short_help(&[
-        "host", "host-facts", "env", "platform", "fail-on", "profile", "config", "format", "output", "verbose", "fix",
+        "host", "env", "platform", "fail-on", "profile", "config", "format", "output", "verbose", "fix",
     ]),
     after_help = sections(&[CHECK_EXAMPLES, EXIT_SUMMARY]),
     after_long_help = sections(&[&images(), HOSTS, EXIT, CHECK_EXAMPLES]),

@@ -105,7 +105,7 @@ pub(in super::super) struct Preflight {
     /// Check and probe the container that ncclcheck runs in
     ///
     /// The root file system is read as the image, with the variables of this process.
-    #[arg(long, conflicts_with = "images", help_heading = "Instead of an image")]
+    #[arg(long, conflicts_with = "images", help_heading = "Container")]
     pub(in crate::cli) in_place: bool,
     #[command(flatten)]
     pub(in crate::cli) launch: LaunchArgs,

@@ -234,14 +234,13 @@ impl Dockerfile {
     fn gap(&self, before: Option<&EnvPair>, own: Range<usize>, after: Option<&EnvPair>) -> Range<usize> {
         let between = |range: Range<usize>| self.text.get(range).unwrap_or_default();
         match (before, after) {
-            (Some(before), None) => before.span.end..own.end,
             (None, Some(after)) if between(own.end..after.span.start).contains('#') => own,
             (_, Some(after)) if !between(own.end..after.span.start).contains('\n') => own.start..after.span.start,
             (None, Some(after)) => own.start..after.span.start,
             (Some(before), Some(_)) if between(before.span.end..own.start).contains('\n') => {
                 self.line_start(own.start)..self.line_end(own.end)
             }
-            (Some(before), Some(_)) => before.span.end..own.end,
+            (Some(before), _) => before.span.end..own.end,
             (None, None) => own,
         }
     }
@@ -257,7 +256,7 @@ impl Dockerfile {
 
     /// Instructions as lines of this file.
     fn lines(&self, instructions: &str) -> String {
-        instructions.lines().map(|line| format!("{line}{}", self.newline())).collect()
+        instructions.lines().flat_map(|line| [line, self.newline()]).collect()
     }
 
     fn newline(&self) -> &'static str {

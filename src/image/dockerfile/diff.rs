@@ -29,24 +29,26 @@ pub(super) fn unified(path: &str, before: &str, after: &str) -> String {
         let end = (last + CONTEXT + 1).min(lines.len());
         let (before, shown) = (lines.get(..start).unwrap_or_default(), lines.get(start..end).unwrap_or_default());
         let _ = writeln!(text, "@@ -{} +{} @@", range(before, shown, is_old), range(before, shown, is_new));
-        shown.iter().for_each(|line| write(*line, &mut text));
+        for line in shown {
+            write(*line, &mut text);
+        }
     }
     text
 }
 
 /// First line and number of lines of a hunk in one of the texts.
-fn range(before: &[DiffLine<'_>], shown: &[DiffLine<'_>], is_in: fn(&&DiffLine<'_>) -> bool) -> String {
-    let count = shown.iter().filter(is_in).count();
-    let above = before.iter().filter(is_in).count();
+fn range(before: &[DiffLine<'_>], shown: &[DiffLine<'_>], is_in: fn(&DiffLine<'_>) -> bool) -> String {
+    let count = shown.iter().filter(|line| is_in(line)).count();
+    let above = before.iter().filter(|line| is_in(line)).count();
     // An empty range names the line before it.
     format!("{},{count}", if count == 0 { above } else { above + 1 })
 }
 
-const fn is_old(line: &&DiffLine<'_>) -> bool {
+const fn is_old(line: &DiffLine<'_>) -> bool {
     !matches!(line, DiffLine::Added(_))
 }
 
-const fn is_new(line: &&DiffLine<'_>) -> bool {
+const fn is_new(line: &DiffLine<'_>) -> bool {
     !matches!(line, DiffLine::Removed(_))
 }
 

@@ -95,12 +95,10 @@ impl Outcome {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Pass => "pass",
-            Self::Fail(_) => "fail",
+            Self::Fail(_) | Self::Consequence(Consequence { problem: Problem::Failure(_), .. }) => "fail",
             Self::NotApplicable => "not-applicable",
-            Self::Unknown(_) => "unknown",
+            Self::Unknown(_) | Self::Consequence(Consequence { problem: Problem::Unknown(_), .. }) => "unknown",
             Self::Waived(_) => "waived",
-            Self::Consequence(Consequence { problem: Problem::Failure(_), .. }) => "fail",
-            Self::Consequence(Consequence { problem: Problem::Unknown(_), .. }) => "unknown",
         }
     }
 

@@ -37,9 +37,9 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
         ];
         return none_of(keys, &untold(recording, LimitsBody::STEP), facts);
     };
-    facts.insert(key::RUN_SHM, number(step, shm_bytes(&body), &body.shm));
-    facts.insert(key::RUN_MEMLOCK, number(step, soft_limit(&body, "memlock"), &body.rlimits));
-    facts.insert(key::RUN_NOFILE, number(step, soft_limit(&body, "nofile"), &body.rlimits));
+    facts.insert(key::RUN_SHM, number(step, body.shm_bytes(), &body.shm));
+    facts.insert(key::RUN_MEMLOCK, number(step, body.soft_limit("memlock"), &body.rlimits));
+    facts.insert(key::RUN_NOFILE, number(step, body.soft_limit("nofile"), &body.rlimits));
     facts.insert(key::RUN_PROCESSORS, number(step, processors(&body), &body.affinity));
     let variables = body.variables.fact().clone();
     let seen_if_any =
@@ -79,15 +79,6 @@ fn number<T>(step: &StepRecord, value: Option<i64>, field: &Nullable<T>) -> Fact
         Some(value) => seen(step, value),
         None => field.fact().as_ref().and_then(|_, _| Fact::Absent),
     }
-}
-
-pub(super) fn shm_bytes(limits: &LimitsBody) -> Option<i64> {
-    limits.shm.value()?.size_bytes.copied()
-}
-
-/// The soft limit of a resource, by its name in lower case and without `RLIMIT_`.
-pub(super) fn soft_limit(limits: &LimitsBody, resource: &str) -> Option<i64> {
-    limits.rlimits.value()?.get(resource)?.soft.copied()
 }
 
 /// A record for each step that has one.

@@ -8,7 +8,6 @@ use super::super::wire::events::LaunchEvent;
 use super::super::wire::gpus::GpusBody;
 use super::super::wire::host_config::HostConfig;
 use super::super::wire::limits::LimitsBody;
-use super::container::{shm_bytes, soft_limit};
 
 /// Describes each difference; empty if there is none, or if no container was launched.
 pub(super) fn otherwise(recording: &Recording, limits: &LimitsBody) -> Vec<String> {
@@ -125,7 +124,7 @@ fn modes(requested: &HostConfig, given: &HostConfig) -> Vec<String> {
 }
 
 fn shared_memory(given: &HostConfig, limits: &LimitsBody) -> Option<String> {
-    let (asked, got) = (given.shm_size.copied()?, shm_bytes(limits)?);
+    let (asked, got) = (given.shm_size.copied()?, limits.shm_bytes()?);
     let differs = given.ipc_mode.text() != Some("host") && asked > 0 && asked != got;
     differs
         .then(|| format!("requested {} of /dev/shm but found {}", size(asked.unsigned_abs()), size(got.unsigned_abs())))
@@ -134,7 +133,7 @@ fn shared_memory(given: &HostConfig, limits: &LimitsBody) -> Option<String> {
 fn ulimits(given: &HostConfig, limits: &LimitsBody) -> Vec<String> {
     let differ = given.ulimits.list().iter().filter_map(|limit| {
         let (name, asked) = (limit.name.text()?, limit.soft.copied()?);
-        let got = soft_limit(limits, &name.trim_start_matches("RLIMIT_").to_lowercase())?;
+        let got = limits.soft_limit(&name.trim_start_matches("RLIMIT_").to_lowercase())?;
         (got != asked).then(|| format!("requested the limit {name}={asked} but found {got}"))
     });
     differ.collect()

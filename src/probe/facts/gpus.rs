@@ -130,9 +130,8 @@ fn memory_taken(gpu: &GpuState) -> Result<Option<String>, Gap> {
     let (total, free) =
         (gpu.memory.known_in(|memory| &memory.total_bytes)?, gpu.memory.known_in(|memory| &memory.free_bytes)?);
     let is_taken = |(total, free): &(&i64, &i64)| **free < **total / 2;
-    let text = |(total, free): (&i64, &i64)| {
-        format!("{} of {} free", size(free.unsigned_abs()), size(total.unsigned_abs()))
-    };
+    let text =
+        |(total, free): (&i64, &i64)| format!("{} of {} free", size(free.unsigned_abs()), size(total.unsigned_abs()));
     Ok(total.zip(free).filter(is_taken).map(text))
 }
 
@@ -269,7 +268,10 @@ mod tests {
     fn gpus_of_other_processes() {
         let memory = r#""memory":{"total_bytes":150323855360,"free_bytes":1395864372,"used_bytes":148927990989}"#;
         let full = facts(&format!(r#""busy_percent":100,{memory}"#));
-        assert_eq!(full.get(key::RUN_GPU_BUSY).value().unwrap(), &["GPU 0: 100 % busy, 138.7 GiB of its memory in use"]);
+        assert_eq!(
+            full.get(key::RUN_GPU_BUSY).value().unwrap(),
+            &["GPU 0: 100 % busy, 138.7 GiB of its memory in use"]
+        );
         assert_eq!(full.get(key::RUN_GPU_TAKEN).value().unwrap(), &["GPU 0: 1.3 GiB of 140 GiB free"]);
         let idle = facts(r#""busy_percent":3,"memory":{"total_bytes":100,"free_bytes":90}"#);
         assert_eq!((idle.get(key::RUN_GPU_BUSY), idle.get(key::RUN_GPU_TAKEN)), (&Fact::Absent, &Fact::Absent));

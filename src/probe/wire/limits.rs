@@ -8,6 +8,18 @@ impl StepBody for LimitsBody {
     const STEP: &'static str = "limits";
 }
 
+impl LimitsBody {
+    /// Size of /dev/shm in bytes.
+    pub fn shm_bytes(&self) -> Option<i64> {
+        self.shm.value()?.size_bytes.copied()
+    }
+
+    /// The soft limit of a resource, by its name in lower case and without `RLIMIT_`.
+    pub fn soft_limit(&self, resource: &str) -> Option<i64> {
+        self.rlimits.value()?.get(resource)?.soft.copied()
+    }
+}
+
 objects! {
     /// Limits and resources of the container.
     #[schemars(rename = "limits")]

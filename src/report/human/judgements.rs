@@ -102,11 +102,7 @@ fn failure(
 }
 
 /// Writes what follows from the findings of one rule: other findings by their messages, missing answers by their number.
-fn consequences(
-    causes: &[&JudgementEntry<'_>],
-    entries: &[JudgementEntry<'_>],
-    page: &mut Page<'_>,
-) -> io::Result<()> {
+fn consequences(causes: &[&JudgementEntry<'_>], entries: &[JudgementEntry<'_>], page: &mut Page<'_>) -> io::Result<()> {
     let Some(cause) = causes.first() else { return Ok(()) };
     let (mut messages, mut unanswered) = (Vec::new(), BTreeSet::new());
     for entry in entries {

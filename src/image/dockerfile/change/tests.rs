@@ -16,7 +16,7 @@ fn without(text: &str, names: &[&str]) -> String {
     assert!(names.iter().all(|name| again.value(name).is_none()), "{changed}");
     let others = dockerfile.variables().into_iter().filter(|name| !names.contains(name));
     others.for_each(|name| {
-        assert_eq!(again.value(name).map(|(value, _)| value), dockerfile.value(name).map(|(value, _)| value))
+        assert_eq!(again.value(name).map(|(value, _)| value), dockerfile.value(name).map(|(value, _)| value));
     });
     changed
 }

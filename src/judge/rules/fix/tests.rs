@@ -144,7 +144,8 @@ fn no_fix_has_a_placeholder_or_a_version_of_another_image() {
             {
                 let mut facts = example.value.facts();
                 facts.insert(key::TORCH_INSTALLER, Fact::from(installer));
-                let said = example.value.said().map(|(name, value)| format!("{name} {value}\n")).collect::<String>();
+                let said =
+                    example.value.said().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join("\n");
                 let Outcome::Fail(finding) = rule.judge(&Scope::new(&facts), &ImageNames::default()) else {
                     panic!("{} does not fail", rule.id)
                 };
