@@ -5,9 +5,9 @@ use super::wire::StepBody as _;
 use super::wire::events::Event;
 use super::wire::isolated::IsolatedBody;
 
-/// Writer of a line.
+/// The writer of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Writer {
+pub(super) enum EventWriter {
     /// The container, whose output is read while it runs.
     Container,
     /// ncclcheck, or a file that it wrote: some events are its own.
@@ -35,11 +35,11 @@ struct Outcomes {
 
 impl EventOrder {
     /// Returns an error for an event that cannot be the next one of a run of the steps `asked`.
-    pub(super) fn admit(&mut self, event: &Event, asked: &[String], writer: Writer) -> Result<(), String> {
+    pub(super) fn admit(&mut self, event: &Event, asked: &[String], writer: EventWriter) -> Result<(), String> {
         if is_of_ncclcheck(event) {
             return match writer {
-                Writer::Ncclcheck => Ok(()),
-                Writer::Container => Err("only ncclcheck itself writes this event".to_owned()),
+                EventWriter::Ncclcheck => Ok(()),
+                EventWriter::Container => Err("only ncclcheck itself writes this event".to_owned()),
             };
         }
         if self.has_ended {
@@ -141,7 +141,7 @@ mod tests {
         let admit = |event: &&str| {
             let line = format!(r#"{{"ncclcheck":1,{event}}}"#);
             let EventLine::Event(_, event) = EventLine::read(line.as_bytes()).unwrap() else { panic!("{line}") };
-            order.admit(&event, &asked, Writer::Container).err()
+            order.admit(&event, &asked, EventWriter::Container).err()
         };
         events.iter().filter_map(admit).collect()
     }

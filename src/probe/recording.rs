@@ -1,6 +1,6 @@
 //! Recording of a probe: its events, grouped by step.
 
-use super::order::{EventOrder, Writer};
+use super::order::{EventOrder, EventWriter};
 use super::wire::events::{Event, EventBody, EventLine, Hello, LaunchEvent, LogEvent, StepFailure};
 use super::wire::{self, PartBody, StepBody};
 
@@ -83,7 +83,7 @@ impl Recording {
         }
         for line in lines() {
             // A line that is not accepted is kept as such.
-            let _ = recording.add(line, Writer::Ncclcheck);
+            let _ = recording.add(line, EventWriter::Ncclcheck);
         }
         if recording.hello.is_none() {
             return Err("not a recording of a probe; create one with ncclcheck probe --record FILE");
@@ -112,11 +112,11 @@ impl Recording {
 
     /// Adds a line that the container wrote. Returns an error for a line of the protocol that is not accepted.
     pub(super) fn push(&mut self, line: &[u8]) -> Result<(), String> {
-        self.add(line, Writer::Container)
+        self.add(line, EventWriter::Container)
     }
 
     /// Adds a line. Returns an error for a line of the protocol that is not accepted.
-    fn add(&mut self, line: &[u8], writer: Writer) -> Result<(), String> {
+    fn add(&mut self, line: &[u8], writer: EventWriter) -> Result<(), String> {
         self.lines += 1;
         let read = EventLine::read(line).and_then(|read| match read {
             EventLine::Event(_, event) => self.admit(&event, writer).map(|()| Some(event)),
@@ -139,7 +139,7 @@ impl Recording {
         Ok(())
     }
 
-    fn admit(&mut self, event: &Event, writer: Writer) -> Result<(), String> {
+    fn admit(&mut self, event: &Event, writer: EventWriter) -> Result<(), String> {
         let asked = match event {
             Event::Start { .. } => self.asked().to_vec(),
             _ => Vec::new(),

@@ -48,6 +48,25 @@ fn containers_of_one_gpu_each() {
     assert_eq!(differs, ["no", "no", "no", "no", "yes", "yes"]);
 }
 
+/// Each planted fault is one finding, and nothing else fails or stays unanswered beside it.
+#[test]
+fn a_planted_fault_is_one_finding() {
+    for (recording, rule, owner) in [
+        ("h200/busy", "runtime/gpu-busy", "host"),
+        ("h200/memory-taken", "runtime/gpu-memory-taken", "host"),
+        ("h200/none-visible", "runtime/gpus-hidden", "arrangement"),
+    ] {
+        let (report, status) = report(recording);
+        let judgements = report["judgements"].as_array().unwrap();
+        let open = judgements.iter().filter(|judgement| {
+            ["fail", "unknown"].contains(&judgement["outcome"].as_str().unwrap())
+                && judgement.get("consequence_of").is_none()
+        });
+        let open: Vec<_> = open.map(|judgement| (&judgement["rule"], &judgement["owner"])).collect();
+        assert_eq!((status, open), (1, vec![(&rule.into(), &owner.into())]), "{recording}");
+    }
+}
+
 #[test]
 fn a_missing_rank_is_named() {
     let (report, _) = report("h200-x2/hang");
