@@ -13,7 +13,7 @@ use crate::judge::policy::Baseline;
 use crate::judge::rules::{ImageNames, Judgement};
 use crate::judge::{Difference, Rulebook, Side, Verdict};
 use crate::launch::Setting;
-use crate::model::{Host, ImageConfig, ImageSummary, Owner, Severity};
+use crate::model::{FailOn, Host, ImageConfig, ImageSummary, Owner};
 use crate::probe::recording::Recording;
 use crate::report::Report;
 
@@ -26,7 +26,7 @@ pub struct Check<'r> {
     hosts: &'r [HostDescription],
     launch: &'r [Setting],
     baseline: Option<&'r Baseline>,
-    fail_on: Option<Severity>,
+    fail_on: Option<FailOn>,
     fail_for: Vec<Owner>,
 }
 
@@ -43,7 +43,7 @@ pub struct Assessment<'r> {
     /// Notices: the policy that counted, and waivers and baseline entries that had no effect.
     pub notices: Vec<String>,
     /// Lowest severity that makes the verdict a failure.
-    pub fail_on: Severity,
+    pub fail_on: FailOn,
     /// Owners whose findings count for the verdict.
     pub fail_for: Vec<Owner>,
 }
@@ -55,7 +55,7 @@ pub fn inspect<'r>(image: &Image, launch: &[Setting]) -> Assessment<'r> {
         facts: facts(image, launch),
         judgements: None,
         notices: Vec::new(),
-        fail_on: Severity::Error,
+        fail_on: FailOn::Error,
         fail_for: Owner::ALL.to_vec(),
     }
 }
@@ -105,7 +105,7 @@ impl<'r> Check<'r> {
 
     /// Sets the lowest severity that fails an image, in place of the policy's.
     #[must_use]
-    pub fn fail_on(self, fail_on: Option<Severity>) -> Self {
+    pub fn fail_on(self, fail_on: Option<FailOn>) -> Self {
         Self { fail_on, ..self }
     }
 

@@ -18,6 +18,7 @@
 //! - [`report`] renders the judgements.
 //! - [`probe`] runs the image on this host's GPUs and adds facts.
 //! - [`host`] describes a machine, and [`launch`] reads the variables that a job's launch files set.
+//! - [`doctor`] examines what a machine offers.
 //! - [`check`] is the application: it judges one image for any number of hosts with a rule book and a baseline. The
 //!   command line is built on it.
 //!
@@ -31,7 +32,7 @@
 //!
 //! let request = image::Request::new("oci-archive:fixtures/images/no-nccl.oci.tar")?;
 //! let policy = PolicyText::read(Path::new("fixtures/policies/ci/ncclcheck.yaml"))?;
-//! let rulebook = Rulebook::new(None, Some(&policy))?;
+//! let rulebook = Rulebook::new(None, [&policy])?;
 //! let hosts = ["driver=580.95,gpu=h100x8,rdma=mlx5".parse::<Host>()?.into()];
 //! for image in image::load(&request, &NoProgress, &Cancel::default())? {
 //!     for assessment in Check::new(&rulebook).hosts(&hosts).run(&image) {
@@ -44,6 +45,7 @@
 pub mod check;
 #[doc(hidden)]
 pub mod cli;
+pub mod doctor;
 mod document;
 pub mod facts;
 pub mod host;

@@ -1,5 +1,7 @@
 //! Images that were run: the facts of a recording, alone or together with those of the image's bytes.
 
+mod reading;
+
 use std::thread;
 
 use crate::Cancel;
@@ -11,6 +13,8 @@ use crate::model::{Fact, ImageSummary, Progress};
 use crate::probe;
 use crate::probe::expect::ExpectedRun;
 use crate::probe::recording::Recording;
+
+pub use reading::ImageReading;
 
 /// An image that was run, with its facts and the recording.
 #[derive(Debug)]
@@ -54,29 +58,29 @@ impl Probed {
         let facts = super::facts(&image, launch);
         let mut facts = on_its_host(&facts, &recording);
         probe::facts::add(&recording, &mut facts);
-        probe::facts::compare(&mut facts);
+        probe::facts::compare(&recording, &reading::predicted(&image, &recording), &mut facts);
         expected.compare(&recording, &mut facts);
         Self { image: image.summary, facts, recording }
     }
 }
 
-/// Reads an image while `run` runs it; neither waits for the other. An error of `run` cancels the reading and takes
-/// precedence over its error.
+/// Reads an image while `run` runs it. Neither waits for the other, unless `run` asks the [`ImageReading`] what the image's
+/// entrypoint does. An error of `run` cancels the reading and takes precedence over its error.
 pub fn preflight<E>(
     request: &Request,
     launch: &[Setting],
     progress: &dyn Progress,
     expected: &ExpectedRun,
-    run: impl FnOnce() -> Result<Recording, E>,
+    run: impl FnOnce(&ImageReading<'_>) -> Result<Recording, E>,
 ) -> Result<Probed, PreflightError<E>> {
     let cancel = Cancel::default();
     let (images, recording) = thread::scope(|scope| {
-        let reading = scope.spawn(|| image::load(request, progress, &cancel));
-        let recording = run().inspect_err(|_| cancel.cancel());
-        (reading.join(), recording)
+        let reading = ImageReading::new(scope.spawn(|| image::load(request, progress, &cancel)));
+        let recording = run(&reading).inspect_err(|_| cancel.cancel());
+        (reading.finish(), recording)
     });
     let recording = recording.map_err(PreflightError::Run)?;
-    let mut images = images.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+    let mut images = images?;
     match (images.pop(), images.is_empty()) {
         (Some(image), true) => Ok(Probed::of_image(image, launch, recording, expected)),
         _ => Err(PreflightError::Platforms),
@@ -120,6 +124,9 @@ fn notes(recording: &Recording) -> Vec<String> {
     let refused = recording.refused.first().map(|first| {
         format!("{} lines of the probe's program were not accepted, the first: {first}", recording.refused_count)
     });
-    let noise = recording.noise.first().map(|first| format!("the image writes to standard output: {first}"));
+    // Entrypoints greet their users there.
+    let is_behind_entrypoint = recording.launch.as_ref().is_some_and(|launch| launch.entrypoint_in_use().is_some());
+    let noise = recording.noise.first().filter(|_| !is_behind_entrypoint);
+    let noise = noise.map(|first| format!("the image writes to standard output: {first}"));
     refused.into_iter().chain(noise).collect()
 }

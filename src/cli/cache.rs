@@ -39,6 +39,11 @@ impl CachingArgs {
     }
 }
 
+/// Returns the folder of the user's cache; `None` if the environment names none.
+pub(super) fn folder(environment: &Environment) -> Result<Option<PathBuf>, CliError> {
+    Ok(local(environment)?.map(|local| local.folder().to_owned()))
+}
+
 /// Returns the user's cache; `None` if the environment names no folder for it.
 fn local(environment: &Environment) -> Result<Option<LocalCache>, CliError> {
     let bound = match environment.get(SIZE) {

@@ -17,8 +17,10 @@ pub(super) fn diff(check: args::CheckArgs, environment: &Environment) -> Result<
         let what = "diff takes two images and at most one host: ncclcheck diff OLD NEW";
         return Err(CliError::Usage(what.to_owned()));
     }
-    if let Some((format, _)) = plan.outputs.iter().find(|(format, _)| !Format::GENERAL.contains(format)) {
-        return Err(CliError::Usage(format!("--format {}: available formats: human, json", format.name())));
+    if let Some((format, _)) = plan.outputs.iter().find(|(format, _)| !Format::OF_DIFFERENCE.contains(format)) {
+        let names: Vec<_> = Format::OF_DIFFERENCE.iter().map(|format| format.name()).collect();
+        let wrong = format!("--format {}: available formats: {}", format.name(), names.join(", "));
+        return Err(CliError::Usage(wrong));
     }
     let rulebook = rulebook(&plan)?;
     let check = Check::new(&rulebook).hosts(&plan.hosts).launch(&plan.launch).fail_on(plan.fail_on);
@@ -35,5 +37,5 @@ pub(super) fn diff(check: args::CheckArgs, environment: &Environment) -> Result<
     let difference = compare((before, was), (after, is));
     outputs.difference(&difference, &plan.style)?;
     outputs.finish()?;
-    Ok(difference.verdict().into())
+    Ok(plan.exit.status(difference.verdict()))
 }

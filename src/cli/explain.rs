@@ -3,7 +3,7 @@
 use crate::facts::key::{self, KEYS};
 use crate::facts::{describe_variable, variable_names};
 use crate::judge::rules::RuleSet;
-use crate::model::suggestion;
+use crate::model::{Environment, suggestion};
 use crate::probe::find_symptoms;
 use crate::report::pages;
 
@@ -12,9 +12,9 @@ use super::rules::print;
 use super::{CliError, ExitStatus};
 
 /// Prints the page of what was asked for: a rule, a fact, a variable, a message or a topic, in this order.
-pub(super) fn explain(asked: &ExplainArgs) -> Result<ExitStatus, CliError> {
+pub(super) fn explain(asked: &ExplainArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
     let what = asked.what.join(" ");
-    let rulebook = asked.rulebook.open()?;
+    let rulebook = asked.rulebook.open(environment)?;
     let (rules, all) = (rulebook.rules(), RuleSet::builtin()?);
     match page(&what, rules, &all) {
         Some(page) => print(&page),

@@ -5,6 +5,7 @@ use crate::check::remedy::{EffectKind, Remedy, RemedyEffect};
 use crate::check::{Assessment, Check};
 use crate::image::Image;
 use crate::image::dockerfile::Dockerfile;
+use crate::judge::Verdict;
 use crate::model::Environment;
 
 use super::args::CheckArgs;
@@ -29,10 +30,12 @@ pub(super) fn fix(check: CheckArgs, environment: &Environment) -> Result<ExitSta
     let [image] = &*images else {
         return Err(CliError::Usage("--fix is for one platform: choose it with --platform".to_owned()));
     };
-    propose(&check, image, dockerfile)
+    let verdict = propose(&check, image, dockerfile)?;
+    Ok(plan.exit.status(verdict))
 }
 
-fn propose(check: &Check<'_>, image: &Image, dockerfile: &Dockerfile) -> Result<ExitStatus, CliError> {
+/// Prints the change and its effects, and returns the verdict on the image as it is.
+fn propose(check: &Check<'_>, image: &Image, dockerfile: &Dockerfile) -> Result<Verdict, CliError> {
     let before = check.run(image);
     let remedy = check.remedy(image, dockerfile, &before).map_err(|why| {
         CliError::Usage(format!(
@@ -43,7 +46,7 @@ fn propose(check: &Check<'_>, image: &Image, dockerfile: &Dockerfile) -> Result<
     })?;
     stdout(|out| out.write_all(remedy.diff.as_bytes()))?;
     say(&summary(&remedy, dockerfile));
-    Ok(before.iter().filter_map(Assessment::verdict).max().map_or(ExitStatus::Pass, ExitStatus::from))
+    Ok(Verdict::worst(before.iter().filter_map(Assessment::verdict)).unwrap_or(Verdict::Pass))
 }
 
 /// The effects of a change, by kind.

@@ -9,9 +9,9 @@ use crate::document::{Document, read_text};
 use crate::facts::FactInputs;
 use crate::facts::explain::explain;
 use crate::image::{self, Image, Request};
-use crate::judge::Rulebook;
 use crate::judge::policy::Baseline;
 use crate::judge::rules::Judgement;
+use crate::judge::{Rulebook, Verdict};
 use crate::model::Environment;
 use crate::model::Limits;
 use crate::report::Explanation;
@@ -24,9 +24,15 @@ use super::progress::Terminal;
 use super::verbosity::Verbosity;
 use super::{CliError, ExitStatus, complain, notice, say};
 
-/// `ncclcheck check`.
-pub(super) fn check(check: args::CheckArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
-    judge(&ImagesPlan::check(check, environment)?, None, |_| {})
+/// `ncclcheck check`, also compared with another image.
+pub(super) fn check(
+    mut check: args::CheckArgs,
+    base: Option<String>,
+    environment: &Environment,
+) -> Result<ExitStatus, CliError> {
+    let known = if base.is_some() { KnownProblems::FirstImage } else { KnownProblems::None };
+    check.common.images.splice(..0, base);
+    judge(&ImagesPlan::check(check, environment)?, known, |_| {})
 }
 
 /// `ncclcheck inspect`.
@@ -46,7 +52,7 @@ pub(super) fn baseline(command: args::BaselineCommand, environment: &Environment
         args::BaselineCommand::Write(write) => {
             let plan = ImagesPlan::check(write.check, environment)?;
             let mut known = Baseline::default();
-            let exit = judge(&plan, None, |judgements| known.add(judgements))?;
+            let exit = judge(&plan, KnownProblems::None, |judgements| known.add(judgements))?;
             output::file(&write.baseline, &known.text().map_err(|error| CliError::Usage(error.to_string()))?)?;
             if plan.verbosity != Verbosity::Quiet {
                 let count = if known.len() == 1 { "1 finding".to_owned() } else { format!("{} findings", known.len()) };
@@ -58,15 +64,25 @@ pub(super) fn baseline(command: args::BaselineCommand, environment: &Environment
         args::BaselineCommand::Check(check) => {
             let (name, text) = (check.baseline.display().to_string(), read_text(&check.baseline, &Limits::default())?);
             let known = Baseline::read(Document { name: &name, text: &text })?;
-            judge(&ImagesPlan::check(check.check, environment)?, Some(&known), |_| {})
+            judge(&ImagesPlan::check(check.check, environment)?, KnownProblems::File(&known), |_| {})
         }
     }
+}
+
+/// Problems that do not fail an image.
+#[derive(Clone, Copy)]
+enum KnownProblems<'a> {
+    None,
+    /// Those of a baseline file.
+    File(&'a Baseline),
+    /// Those of the first image, which itself is not reported.
+    FirstImage,
 }
 
 /// Judges each image and reports on it. Passes the judgements of each image for each host to `see`.
 fn judge(
     plan: &ImagesPlan,
-    baseline: Option<&Baseline>,
+    known: KnownProblems<'_>,
     mut see: impl FnMut(&[Judgement<'_>]),
 ) -> Result<ExitStatus, CliError> {
     let mut outputs = Outputs::open(&plan.outputs, plan.dockerfile.as_ref())?;
@@ -78,19 +94,36 @@ fn judge(
         let mut images = load(&plan.requests, plan.verbosity, &cancel);
         let first = images.next();
         let rulebook = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        let check =
-            Check::new(&rulebook).hosts(&plan.hosts).launch(&plan.launch).baseline(baseline).fail_on(plan.fail_on);
-        worst(first.into_iter().chain(images), &mut outputs, |image, outputs| {
+        let check = Check::new(&rulebook).hosts(&plan.hosts).launch(&plan.launch).fail_on(plan.fail_on);
+        let (of_first, rest) = match (known, first) {
+            (KnownProblems::FirstImage, Some((request, loaded))) => (Some(problems(request, &loaded?, &check)), None),
+            (_, first) => (None, first),
+        };
+        let check = check.baseline(match known {
+            KnownProblems::File(baseline) => Some(baseline),
+            KnownProblems::FirstImage | KnownProblems::None => of_first.as_ref(),
+        });
+        worst(rest.into_iter().chain(images), &mut outputs, |image, outputs| {
             let assessments = check.run(image);
             assessments.iter().filter_map(|assessment| assessment.judgements.as_deref()).for_each(&mut see);
             let reports: Vec<_> =
                 assessments.iter().map(|assessment| assessment.report(&image.summary, None)).collect();
             outputs.report(&reports, &plan.style)?;
-            Ok(assessments.iter().filter_map(Assessment::verdict).max().map_or(ExitStatus::Pass, ExitStatus::from))
+            let verdict = Verdict::worst(assessments.iter().filter_map(Assessment::verdict));
+            Ok(plan.exit.status(verdict.unwrap_or(Verdict::Pass)))
         })
     })?;
     outputs.finish()?;
     Ok(exit)
+}
+
+/// The problems of an image that others are compared with.
+fn problems(request: &Request, images: &[Image], check: &Check<'_>) -> Baseline {
+    let mut known = Baseline::of_image(&request.text);
+    for assessment in images.iter().flat_map(|image| check.run(image)) {
+        known.add(assessment.judgements.as_deref().unwrap_or_default());
+    }
+    known
 }
 
 /// Loads the rules of a check, without those about a run, which the bytes of an image cannot answer.

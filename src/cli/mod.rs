@@ -4,6 +4,7 @@
 mod args;
 mod cache;
 mod diff;
+mod doctor;
 mod explain;
 mod fix;
 mod generate;
@@ -102,16 +103,18 @@ enum CliError {
 
 fn run(arguments: Arguments, environment: &Environment) -> Result<ExitStatus, CliError> {
     match arguments.command {
+        Command::Doctor(asked) => doctor::doctor(&asked, environment),
         Command::Host(host) => host::host(&host, environment),
         Command::Cache(command) => cache::run(command, environment),
         Command::Rules(command) => rules::run(&command, environment),
-        Command::Explain(asked) => explain::explain(&asked),
+        Command::Explain(asked) => explain::explain(&asked, environment),
         Command::Check(command) if command.fix => fix::fix(command.check, environment),
-        Command::Check(command) => images::check(command.check, environment),
+        Command::Check(command) => images::check(command.check, command.diff, environment),
         Command::Diff(diff) => diff::diff(diff.check, environment),
         Command::Baseline(command) => images::baseline(*command, environment),
         Command::Probe(probe) => probe::probe(&probe, environment),
         Command::Preflight(preflight) => probe::preflight(*preflight, environment),
+        Command::Watch { owner } => probe::watch(&owner, environment),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man { folder } => generate::man(folder.as_deref()),
         Command::Inspect(inspect) => images::inspect(*inspect, environment),

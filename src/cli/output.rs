@@ -1,5 +1,6 @@
 //! Outputs of reports: standard output, and files that are written atomically.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -35,7 +36,9 @@ struct OpenOutput {
 enum Sink {
     Stdout,
     /// A temporary file next to the final one, and the path to rename it to.
-    File(tempfile::NamedTempFile, PathBuf),
+    Temporary(tempfile::NamedTempFile, PathBuf),
+    /// The final file, which has the reports so far, and its path.
+    Final(File, PathBuf),
 }
 
 impl Outputs {
@@ -44,7 +47,7 @@ impl Outputs {
         let open = |(format, target): &(Format, OutputTarget)| {
             let sink = match target {
                 OutputTarget::Stdout => Sink::Stdout,
-                OutputTarget::File(path) => Sink::File(beside(path)?, path.clone()),
+                OutputTarget::File(path) => Sink::Temporary(beside(path)?, path.clone()),
             };
             Ok(OpenOutput { format: *format, sink, used: false })
         };
@@ -55,7 +58,9 @@ impl Outputs {
     /// Writes the reports on one image to each output in its format: a single report, or one per host.
     pub(super) fn report(&mut self, reports: &[Report<'_>], style: &Style) -> Result<(), CliError> {
         self.collection.add(reports);
-        self.each(style, |format, style, out| format.write(reports, style, out))
+        self.each(style, |format, style, out| format.write(reports, style, out))?;
+        // The reports so far are kept if the run is stopped.
+        self.outputs.iter_mut().filter(|output| output.format.is_by_image()).try_for_each(OpenOutput::keep)
     }
 
     /// Writes the difference between two images to each output in its format.
@@ -98,37 +103,83 @@ impl Outputs {
         self.outputs.iter_mut().try_for_each(|output| output.write(|out| out.write_all(text.as_bytes())))
     }
 
-    /// Writes the documents and renames the files to their final paths.
+    /// Writes the documents and renames the files to their final paths. Returns the first failure after all outputs.
     pub(super) fn finish(self) -> Result<(), CliError> {
-        for mut output in self.outputs {
-            let format = output.format;
-            output.write(|out| format.finish(&self.collection, out))?;
-            if let Sink::File(file, path) = output.sink {
-                file.persist(&path).map_err(|error| failure(&path.display().to_string(), error.error))?;
-            }
-        }
-        Ok(())
+        let Self { outputs, collection } = self;
+        let finished: Vec<_> = outputs.into_iter().map(|output| output.finish(&collection)).collect();
+        finished.into_iter().collect()
     }
 }
 
 impl OpenOutput {
     fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), CliError> {
         self.used = true;
-        match &mut self.sink {
-            Sink::Stdout => stdout(write),
-            Sink::File(file, path) => {
-                let mut buffered = io::BufWriter::new(file);
-                let written = write(&mut buffered).and_then(|()| buffered.flush());
-                written.map_err(|error| failure(&path.display().to_string(), error))
-            }
-        }
+        let (file, path): (&mut dyn Write, _) = match &mut self.sink {
+            Sink::Stdout => return stdout(write),
+            Sink::Temporary(file, path) => (file, path),
+            Sink::Final(file, path) => (file, path),
+        };
+        let mut buffered = io::BufWriter::new(file);
+        let written = write(&mut buffered).and_then(|()| buffered.flush());
+        written.map_err(|error| failure(&path.display().to_string(), error))
     }
+
+    /// Renames the file to its final path. Later writes append to it.
+    fn keep(&mut self) -> Result<(), CliError> {
+        self.sink = match std::mem::replace(&mut self.sink, Sink::Stdout) {
+            Sink::Temporary(file, path) => {
+                let file = file.persist(&path).map_err(|error| failure(&path.display().to_string(), error.error))?;
+                Sink::Final(file, path)
+            }
+            sink => sink,
+        };
+        Ok(())
+    }
+
+    /// Writes the document of the format, if it is one document. If it holds fewer images, the rest goes to numbered
+    /// files.
+    fn finish(mut self, collection: &Collection) -> Result<(), CliError> {
+        let format = self.format;
+        let parts = match (&self.sink, format.most_images()) {
+            (Sink::Temporary(_, path), Some(most)) => {
+                let parts = collection.parts(most);
+                (parts.len() > 1).then(|| (parts, path.clone()))
+            }
+            _ => None,
+        };
+        let Some((parts, path)) = parts else {
+            self.write(|out| format.finish(collection, out))?;
+            return self.keep();
+        };
+        for (index, part) in parts.iter().enumerate() {
+            let path = numbered(&path, index + 1);
+            let mut output = Self { format, sink: Sink::Temporary(beside(&path)?, path), used: false };
+            output.write(|out| format.finish(part, out))?;
+            output.keep()?;
+        }
+        Ok(())
+    }
+}
+
+/// The path with a number before its extension: `a-1.sarif`.
+fn numbered(path: &Path, number: usize) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{number}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
 }
 
 /// Creates a temporary file in the folder of the final one.
 fn beside(path: &Path) -> Result<tempfile::NamedTempFile, CliError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let file = tempfile::Builder::new().prefix(".ncclcheck-").tempfile_in(folder);
+    let mut builder = tempfile::Builder::new();
+    // The mode of the final file is that of any new file: the process's umask reduces it.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let file = builder.prefix(".ncclcheck-").tempfile_in(folder);
     file.map_err(|error| {
         // The message of the library names the temporary file.
         let error = match error.kind() {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread;
 
 use crate::check::{HostDescription, read_hosts};
-use crate::document::read_text;
+use crate::document::{read_text, read_text_from};
 use crate::facts::explain::Question;
 use crate::facts::is_shown;
 use crate::image::dockerfile::Dockerfile;
@@ -17,12 +17,13 @@ use crate::image::{PlatformChoice, Request};
 use crate::launch::{self, Assignment, Setting};
 use crate::layer::cache::ScanCache;
 use crate::model::Environment;
-use crate::model::{ImagePath, Limits, Severity, StartChoice, suggestion};
+use crate::model::{FailOn, ImagePath, Limits, StartChoice, suggestion};
 use crate::report::{self, Format, Style};
 
 use super::CliError;
 use super::args::rulebook::RulebookSource;
-use super::args::{CheckArgs, Color, FailOn, ImageArgs, InspectArgs, OutputArgs, ReadingArgs, StyleArgs};
+use super::args::verdict::ExitChoice;
+use super::args::{CheckArgs, Color, ImageArgs, InspectArgs, OutputArgs, ReadingArgs, StyleArgs};
 use super::output::OutputTarget;
 use super::verbosity::Verbosity;
 
@@ -39,7 +40,9 @@ pub(super) struct ImagesPlan {
     pub(super) outputs: Vec<(Format, OutputTarget)>,
     pub(super) style: Style,
     /// Value of `--fail-on`, if given.
-    pub(super) fail_on: Option<Severity>,
+    pub(super) fail_on: Option<FailOn>,
+    /// What `--exit-zero` and `--incomplete` make of a verdict.
+    pub(super) exit: ExitChoice,
     pub(super) rulebook: RulebookSource,
     pub(super) verbosity: Verbosity,
     pub(super) hosts: Vec<HostDescription>,
@@ -55,29 +58,23 @@ pub(super) enum Action {
     Explain(Question),
 }
 
-impl From<FailOn> for Severity {
-    fn from(fail_on: FailOn) -> Self {
-        match fail_on {
-            FailOn::Warning => Self::Warning,
-            FailOn::Error => Self::Error,
-        }
-    }
-}
-
 impl ImagesPlan {
     pub(super) fn check(check: CheckArgs, environment: &Environment) -> Result<Self, CliError> {
-        let (hosts, fail_on) = (read_hosts(&check.host, &check.host_facts)?, check.fail_on.map(Into::into));
+        let (hosts, fail_on) = (read_hosts(&check.host, &check.host_facts)?, check.verdict.fail_on);
+        let exit = check.verdict.exit();
         let dockerfile = check.dockerfile.as_deref().map(dockerfile).transpose()?;
         let plan = Self::new(Action::Check, check.common, environment)?;
-        let rulebook = check.rulebook.read()?;
+        let options = plan.requests.first().map(|request| request.options.clone()).unwrap_or_default();
+        let rulebook = check.rulebook.read(&options)?;
         let trusted = rulebook.in_part()?;
         let requests = plan.requests.into_iter().map(|request| Request {
             in_part: request.in_part
-                || trusted.matches(&request.text)
-                || trusted.matches(&request.reference.to_string()),
+                || trusted.iter().any(|patterns| {
+                    patterns.matches(&request.text) || patterns.matches(&request.reference.to_string())
+                }),
             ..request
         });
-        Ok(Self { requests: requests.collect(), hosts, fail_on, dockerfile, rulebook, ..plan })
+        Ok(Self { requests: requests.collect(), hosts, fail_on, exit, dockerfile, rulebook, ..plan })
     }
 
     /// Adds the variables of this process, for an image that is its own root file system. Those that the job sets take
@@ -118,15 +115,17 @@ impl ImagesPlan {
         let variables: BTreeMap<_, _> = known.collect();
         let start = StartChoice { command: common.start.command, python: common.start.python, user: common.start.user };
         let cache = Arc::new(common.caching.open(environment)?);
-        let requests = requests(&common.images, common.reading, &cache, environment)?;
+        let images = listed(common.images, &common.list, &common.reading.limits()?)?;
+        let requests = requests(&images, common.reading, &cache, environment)?;
         let requests = requests.into_iter().map(|request| Request {
             environment: variables.clone(),
             start: start.clone(),
             ..request
         });
-        let requests = requests.collect();
+        let requests: Vec<_> = requests.collect();
         let forms = if action == Action::Check { Format::ALL } else { Format::GENERAL };
         let outputs = outputs(&common.output, forms)?;
+        outputs.iter().try_for_each(|(format, target)| holds(*format, target, requests.len()))?;
         Ok(Self {
             action,
             requests,
@@ -134,6 +133,7 @@ impl ImagesPlan {
             outputs,
             style,
             fail_on: None,
+            exit: ExitChoice::default(),
             rulebook: RulebookSource::default(),
             verbosity,
             hosts: Vec::new(),
@@ -191,6 +191,34 @@ pub(super) fn requests(
         })
     };
     images.iter().map(request).collect()
+}
+
+/// The images of the command line, then those of each list.
+fn listed(mut images: Vec<String>, lists: &[PathBuf], limits: &Limits) -> Result<Vec<String>, CliError> {
+    for path in lists {
+        let text = match path.to_str() {
+            Some("-") => read_text_from(io::stdin().lock(), Path::new("standard input"), limits)?,
+            _ => read_text(path, limits)?,
+        };
+        images.extend(names(&text).map(str::to_owned));
+    }
+    if images.is_empty() {
+        return Err(CliError::Usage("--list: no line names an image".to_owned()));
+    }
+    if images.iter().any(|image| is_stdin(image)) && lists.iter().any(|path| path.as_os_str() == "-") {
+        return Err(CliError::Usage("--list -: standard input cannot also be an image".to_owned()));
+    }
+    Ok(images)
+}
+
+/// The lines of a list that name images.
+fn names(list: &str) -> impl Iterator<Item = &str> {
+    list.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+/// Returns true if the image is an archive on standard input.
+fn is_stdin(image: &str) -> bool {
+    image == "-" || image.starts_with("-:")
 }
 
 /// Resolves `--launch` and `--env`, options last. Only relevant variables of launch files are kept: others may be
@@ -282,6 +310,18 @@ pub(super) fn outputs<F: OutputForm>(output: &OutputArgs, forms: &[F]) -> Result
         return Err(CliError::Usage(format!("--output {}: every --format already has its own file", path.display())));
     }
     Ok(outputs)
+}
+
+/// Refuses standard output for more images than a document of the format holds: files can be numbered.
+fn holds(format: Format, target: &OutputTarget, images: usize) -> Result<(), CliError> {
+    let Some(most) = format.most_images().filter(|most| images > *most && *target == OutputTarget::Stdout) else {
+        return Ok(());
+    };
+    let name = format.name();
+    Err(CliError::Usage(format!(
+        "--format {name}: a document holds at most {most} images, but there are {images}\n  help: --format \
+         {name}=FILE writes numbered files"
+    )))
 }
 
 /// Refuses an `--output` that is the name of a format: with other tools, `-o json` selects the format.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use console::Term;
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle, TermLike};
 
 use crate::model::{Meter, Progress};
 
@@ -16,6 +16,10 @@ use super::verbosity::Verbosity;
 
 /// Delay before the first line, and between lines.
 const PAUSE: Duration = Duration::from_secs(5);
+
+/// A row of a table, and one whose seconds count.
+const ROW: &str = "  {prefix}  {msg}";
+const RUNNING_ROW: &str = "  {prefix}  {msg:8} {seconds}";
 
 /// Displays progress.
 #[derive(Clone, Debug)]
@@ -34,6 +38,11 @@ impl Terminal {
             Verbosity::Bars => Self::on(Box::new(WithMargin::new(Term::buffered_stderr()))),
             Verbosity::Lines | Verbosity::Quiet => Self::with(verbosity, ProgressDrawTarget::hidden()),
         }
+    }
+
+    /// The amount of output.
+    pub(super) const fn verbosity(&self) -> Verbosity {
+        self.verbosity
     }
 
     /// Draws bars on a terminal.
@@ -73,6 +82,20 @@ impl Terminal {
         bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.set_message(message);
         Bar { bar, drawing: Arc::clone(&self.drawing) }
+    }
+
+    /// A line of a table: a name and a state.
+    pub(super) fn row(&self, name: &str, state: &str) -> Bar {
+        let bar = self.bar(ProgressBar::no_length(), ROW, state.to_owned());
+        bar.bar.set_prefix(name.to_owned());
+        bar.bar.tick();
+        bar
+    }
+
+    /// Writes a line above the bars.
+    pub(super) fn say(&self, line: &str) {
+        // A closed terminal needs no lines.
+        let _ = self.bars.suspend(|| writeln!(io::stderr(), "{line}"));
     }
 
     /// Clears the bars.
@@ -140,7 +163,8 @@ impl ImageProgress {
     }
 }
 
-struct Bar {
+/// A line on the terminal, until it is dropped.
+pub(super) struct Bar {
     bar: ProgressBar,
     drawing: Arc<Mutex<()>>,
 }
@@ -148,6 +172,30 @@ struct Bar {
 impl fmt::Debug for Bar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Bar({})", self.bar.position())
+    }
+}
+
+impl Bar {
+    /// Shows a state and the seconds since now, which it updates.
+    pub(super) fn run(&self, state: &str, update: Duration) {
+        let _guard = self.drawing.lock().unwrap_or_else(PoisonError::into_inner);
+        let style = ProgressStyle::with_template(RUNNING_ROW).unwrap_or_else(|_| ProgressStyle::default_bar());
+        let seconds = |bar: &ProgressState, text: &mut dyn fmt::Write| {
+            // A row without its seconds is still a row.
+            let _ = write!(text, "{} s", bar.elapsed().as_secs());
+        };
+        self.bar.set_style(style.with_key("seconds", seconds));
+        self.bar.set_message(state.to_owned());
+        self.bar.reset_elapsed();
+        self.bar.enable_steady_tick(update);
+    }
+
+    /// Shows a last state.
+    pub(super) fn stop(&self, state: &str) {
+        let _guard = self.drawing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.bar.disable_steady_tick();
+        self.bar.set_style(ProgressStyle::with_template(ROW).unwrap_or_else(|_| ProgressStyle::default_bar()));
+        self.bar.set_message(state.to_owned());
     }
 }
 

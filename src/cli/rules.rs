@@ -17,15 +17,15 @@ use super::{CliError, ExitStatus, output, plan};
 pub(super) fn run(command: &RulesCommand, environment: &Environment) -> Result<ExitStatus, CliError> {
     match command {
         RulesCommand::List(list) => {
-            let rulebook = list.rulebook.open()?;
+            let rulebook = list.rulebook.open(environment)?;
             output::rules(rulebook.rules(), list.format, &plan::style(&list.look, environment))?;
             Ok(ExitStatus::Pass)
         }
         RulesCommand::Profiles => profiles(),
-        RulesCommand::Show(asked) => show(asked),
+        RulesCommand::Show(asked) => show(asked, environment),
         RulesCommand::Test(asked) => test(asked),
         RulesCommand::Schema(asked) => schema(asked),
-        RulesCommand::Docs(asked) => docs(asked),
+        RulesCommand::Docs(asked) => docs(asked, environment),
     }
 }
 
@@ -49,8 +49,8 @@ fn schema(asked: &SchemaArgs) -> Result<ExitStatus, CliError> {
 }
 
 /// Writes a page for each rule, and an index.
-fn docs(asked: &DocsArgs) -> Result<ExitStatus, CliError> {
-    let rulebook = asked.rulebook.open()?;
+fn docs(asked: &DocsArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
+    let rulebook = asked.rulebook.open(environment)?;
     let rules = rulebook.rules();
     let failed = |path: &Path, error| CliError::Output { what: path.display().to_string(), error };
     for rule in rules.iter() {
@@ -70,11 +70,11 @@ pub(super) fn print(text: &str) -> Result<ExitStatus, CliError> {
     Ok(ExitStatus::Pass)
 }
 
-fn show(asked: &ShowArgs) -> Result<ExitStatus, CliError> {
+fn show(asked: &ShowArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
     if let Some(text) = RuleSet::source(&asked.rule) {
         return print(text);
     }
-    let rulebook = asked.rulebook.open()?;
+    let rulebook = asked.rulebook.open(environment)?;
     let rules = rulebook.rules();
     match rules.get(&asked.rule) {
         // A requirement of a policy has no file of its own.

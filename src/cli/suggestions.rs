@@ -133,7 +133,7 @@ mod tests {
 
           tip: a similar argument exists: '--fail-on'
 
-        Usage: ncclcheck check [OPTIONS] <IMAGE>...
+        Usage: ncclcheck check [OPTIONS] [IMAGE]...
 
         For more information, try '--help'.
         ");

@@ -1,7 +1,7 @@
 //! Bounded reading of text files: a user may name the wrong file, and it may be large.
 
 use std::fs;
-use std::io::Read as _;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::model::{Limits, OverLimit, cause};
@@ -19,11 +19,16 @@ pub struct FileError {
 
 /// Reads a text file of at most [`Limits::text_file`] bytes.
 pub(crate) fn read_text(path: &Path, limits: &Limits) -> Result<String, FileError> {
+    let file = fs::File::open(path).map_err(|error| FileError { path: path.to_owned(), why: cause(&error) })?;
+    read_text_from(file, path, limits)
+}
+
+/// Reads a text of at most [`Limits::text_file`] bytes, which errors call `path`.
+pub(crate) fn read_text_from(reader: impl Read, path: &Path, limits: &Limits) -> Result<String, FileError> {
     let failed = |why: String| FileError { path: path.to_owned(), why };
-    let file = fs::File::open(path).map_err(|error| failed(cause(&error)))?;
     let mut bytes = Vec::new();
     #[expect(clippy::disallowed_methods, reason = "bounded by the limit")]
-    file.take(limits.text_file + 1).read_to_end(&mut bytes).map_err(|error| failed(cause(&error)))?;
+    reader.take(limits.text_file + 1).read_to_end(&mut bytes).map_err(|error| failed(cause(&error)))?;
     if bytes.len() as u64 > limits.text_file {
         return Err(failed(OverLimit::new("file too large", "text_file", limits.text_file).to_string()));
     }

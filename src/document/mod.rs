@@ -17,7 +17,7 @@ pub(crate) use serde_yaml::Spanned;
 use crate::model::suggestion;
 
 pub(crate) use entries::Entries;
-pub(crate) use file::{FileError, read_text};
+pub(crate) use file::{FileError, read_text, read_text_from};
 pub(crate) use node::YamlNode;
 
 /// A text and the name that messages use for it.

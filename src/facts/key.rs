@@ -228,7 +228,8 @@ keys! {
     TORCH_PROCESS_GROUP_NCCL "torch.process_group_nccl" bool, "True when libtorch_cuda.so contains c10d's NCCL backend";
     TORCH_CUDART_NEEDED "torch.cudart_needed" Vec<String>, "CUDA runtime libraries that torch's libraries need, by soname";
     TORCH_LOADED "torch.loaded" Vec<String>, "Every shared library that `import torch` maps from the image: the interpreter, torch's modules and libraries, and their dependencies; excludes other Python modules (standard library, NumPy) and what only they need";
-    TORCH_IMPORT_ERROR "torch.import_error" String, "Why `import torch` fails: the message of the dynamic loader, or of Python with the exception's name";
+    TORCH_IMPORT_ERROR "torch.import_error" String, "Why `import torch` fails: the message of the dynamic loader, or of Python with the exception's name, in one line";
+    TORCH_IMPORT_CAUSE "torch.import_cause" String, "What in the image makes `import torch` fail, where torch.import_error does not name it";
     TORCH_MISSING_REQUIREMENTS "torch.missing_requirements" Vec<String>, "Python packages that torch's metadata requires and that are missing or of another version, with what is installed; excludes NVIDIA's packages, whose libraries the loader looks for";
     TORCH_NCCL_PIN "torch.nccl_pin" String, "NCCL package that torch's metadata requires";
     TORCH_INSTALLER "torch.installer" Installer, "Program that installed torch: pip, uv, conda or apt, as the owner of its libraries or the wheel's record shows; absent where neither does";
@@ -350,6 +351,11 @@ keys! {
     HOST_CDI_FILES "host.cdi_files" Vec<String>, "Container Device Interface (CDI) specifications of the host";
     HOST_CDI_FAULTS "host.cdi_faults" Vec<String>, "CDI specifications that cannot be read, or that name missing files";
     RUN_ENGINE "run.engine" String, "Container engine that ran the probe; absent if the probe ran in place";
+    RUN_ENTRYPOINT "run.entrypoint.command" String, "The image's entrypoint, if the probe's program ran or was to run behind it";
+    RUN_ENTRYPOINT_BYPASSED "run.entrypoint.bypassed" String, "Why the probe's program replaced the image's entrypoint, if it did";
+    RUN_ENTRYPOINT_ERROR "run.entrypoint.error" String, "Why the entrypoint did not start the probe's program, with the end of its output";
+    RUN_ENTRYPOINT_CHANGES "run.entrypoint.changes" Vec<String>, "What the entrypoint changed of what the engine gave it: variables, user, working directory; the values of variables that may be secrets are not compared";
+    RUN_ENTRYPOINT_UNPREDICTED "run.entrypoint.unpredicted" Vec<String>, "What the program got from the entrypoint otherwise than the check predicts from the image's files";
     RUN_GPUS_ASKED "run.gpus_asked" bool, "True when GPUs were requested for the container";
     RUN_UNFINISHED "run.unfinished" String, "Why the probe did not finish";
     RUN_FAILED_STEPS "run.failed_steps" Vec<FailedStep>, "Failed steps: step, how (exception, signal, exit, deadline, protocol), message";
@@ -361,6 +367,8 @@ keys! {
     RUN_NOFILE "run.nofile" i64, "Soft limit of open files";
     RUN_PROCESSORS "run.processors" i64, "Number of processors that the container may use";
     RUN_RUNTIME_VARIABLES "run.variables" BTreeMap<String, String>, "NCCL, CUDA and RDMA variables in the environment of the probe's processes";
+    RUN_REFUSED_VALUES "run.refused_values" Vec<String>, "Variables of the run with values at which NCCL or PyTorch stops, and what they make of them";
+    RUN_MISREAD_VALUES "run.misread_values" Vec<String>, "Variables of the run with values that NCCL or PyTorch reads differently than they look";
     RUN_STORAGE "run.storage.folders" Vec<String>, "Folders to which training writes by default, with what it keeps there";
     RUN_STORAGE_UNWRITABLE "run.storage.unwritable" Vec<String>, "Folders of run.storage.folders in which no file can be created, each with the variable or default that names it, the error and the file system";
     RUN_DRIVER "run.driver" Version, "Version of the driver, from NVML";

@@ -22,8 +22,10 @@ mod torch;
 pub(crate) mod value;
 pub(crate) mod words;
 
+pub(crate) use environment::misread_values;
 pub use environment::{VariableDescription, describe_variable, is_judged, variable_names};
 pub use image::is_shown;
+pub use start::{Handover, NoHandover, handover};
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -1,7 +1,9 @@
+pub(super) mod synthetic;
+
 use std::sync::Arc;
 
-use crate::layer::scan::{Compression, LayerScan};
-use crate::model::{Ambiguities, Entry, EntryKind, Found, Limits};
+use crate::layer::scan::LayerScan;
+use crate::model::{Found, Limits};
 
 use super::*;
 
@@ -11,31 +13,20 @@ fn facts_of(files: &[(&str, &str)], environment: &[(&str, &str)]) -> Facts {
 }
 
 fn layer(files: &[(&str, &str)]) -> LayerScan {
-    let mut entries = Vec::new();
-    let mut found = BTreeMap::new();
-    for (index, (path, content)) in files.iter().enumerate() {
-        let kind = match content.strip_prefix("-> ") {
-            Some(target) => EntryKind::Symlink(target.as_bytes().into()),
-            None => EntryKind::File,
-        };
-        entries.push(Entry { path: (*path).into(), kind, mode: 0o755, owner: None, size: content.len() as u64 });
-        found.insert(index, vec![Ok(Found::Text(content.as_bytes().into()))]);
-    }
-    LayerScan {
-        compression: Compression::None,
-        unpacked: 0,
-        diff_id: None,
-        entries,
-        found,
-        ambiguities: Some(Ambiguities::default()),
-    }
+    synthetic::layer(files.iter().map(|(path, content)| synthetic::text_or_link(path, content)))
+}
+
+/// Makes an entry of a layer a library.
+fn put(layer: &mut LayerScan, index: usize, library: Vec<Result<Found, Gap>>) {
+    layer.entries[index].size = 4096;
+    layer.found.insert(index, library);
 }
 
 fn facts_of_layer(layer: LayerScan, environment: &[(&str, &str)]) -> Facts {
     let rootfs = RootFs::fold(vec![Arc::new(layer)], &Limits::default());
     let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let config = ImageConfig { environment, ..ImageConfig::default() };
-    Facts::collect(&FactInputs { rootfs: &rootfs, layers: &[], config: Some(&config), launch: &[] })
+    synthetic::collect(&rootfs, &config)
 }
 
 fn text_of(facts: &Facts, name: &str) -> String {
@@ -214,7 +205,7 @@ fn wheels_that_overwrite_each_others_files_are_reported() {
     const SITE: &str = "usr/lib/python3/dist-packages";
     const FOLDER: &str = "nvidia/cudnn/lib";
     // Name, version, and the hash and size of the libraries in the record. The files have three bytes.
-    let told = |wheels: &[(&str, &str, &str, u64)], unread: bool| {
+    let overwritten = |wheels: &[(&str, &str, &str, u64)], unread: bool| {
         let names = ["libcudnn.so.9", "libcudnn_ops.so.9"];
         let mut files: Vec<_> = names.map(|name| (format!("{SITE}/{FOLDER}/{name}"), "elf".to_owned())).into();
         for (name, version, hash, size) in wheels {
@@ -231,23 +222,23 @@ fn wheels_that_overwrite_each_others_files_are_reported() {
         text_of(&facts_of_layer(layer, &[]), "cuda.overwritten")
     };
     let twelve = ("nvidia-cudnn-cu12", "9.10", "x", 3);
-    assert_eq!(told(&[twelve], false), "absent");
-    assert_eq!(told(&[twelve], true), "unknown: too long");
-    assert_eq!(told(&[twelve, ("nvidia-cudnn-cu13", "9.12", "x", 3)], false), "absent", "the same file");
-    assert_eq!(told(&[("one", "1", "x", 3), ("other", "1", "y", 3)], false), "absent", "not NVIDIA's");
-    let with = |size| told(&[twelve, ("nvidia-cudnn-cu13", "9.12", "y", size)], false);
+    assert_eq!(overwritten(&[twelve], false), "absent");
+    assert_eq!(overwritten(&[twelve], true), "unknown: too long");
+    assert_eq!(overwritten(&[twelve, ("nvidia-cudnn-cu13", "9.12", "x", 3)], false), "absent", "the same file");
+    assert_eq!(overwritten(&[("one", "1", "x", 3), ("other", "1", "y", 3)], false), "absent", "not NVIDIA's");
+    let with = |size| overwritten(&[twelve, ("nvidia-cudnn-cu13", "9.12", "y", size)], false);
     let both = "/usr/lib/python3/dist-packages/nvidia/cudnn/lib/libcudnn.so.9 and 1 more of nvidia-cudnn-cu12 9.10 and \
                 nvidia-cudnn-cu13 9.12";
     assert_eq!(with(4), format!("{both} (that of nvidia-cudnn-cu12 9.10 is there)"));
     assert_eq!(with(3), format!("{both} (which wheel wrote it is unknown)"));
-    let neither = told(&[("nvidia-cudnn-cu12", "9.10", "x", 5), ("nvidia-cudnn-cu13", "9.12", "y", 4)], false);
+    let neither = overwritten(&[("nvidia-cudnn-cu12", "9.10", "x", 5), ("nvidia-cudnn-cu13", "9.12", "y", 4)], false);
     assert_eq!(neither, format!("{both} (which wheel wrote it is unknown)"));
 }
 
 #[test]
 fn modules_that_would_load_another_nccl_are_reported() {
     const CUPY: &str = "usr/lib/python3/dist-packages/cupy_backends/nccl.so";
-    let told = |module: &str, version: &str| {
+    let reported = |module: &str, version: &str| {
         let mut layer = layer(&[
             ("usr/bin/python3", "-> python3.11"),
             ("usr/bin/python3.11", "elf"),
@@ -255,8 +246,8 @@ fn modules_that_would_load_another_nccl_are_reported() {
             ("usr/lib/libnccl.so.2", "elf"),
             (module, "elf"),
         ]);
-        layer.found.insert(3, library("libnccl.so.2", &[], Some(nccl_of(version))));
-        layer.found.insert(4, library("nccl.so", &["libnccl.so.2"], None));
+        put(&mut layer, 3, library("libnccl.so.2", &[], Some(nccl_of(version))));
+        put(&mut layer, 4, library("nccl.so", &["libnccl.so.2"], None));
         let rootfs = RootFs::fold(vec![Arc::new(layer)], &Limits::default());
         let config =
             ImageConfig { environment: [("PATH".to_owned(), "/usr/bin".to_owned())].into(), ..ImageConfig::default() };
@@ -266,19 +257,19 @@ fn modules_that_would_load_another_nccl_are_reported() {
         nccl::other_users(&context, &loaded).value().map(|texts| texts.join(", ")).unwrap_or_default()
     };
     assert_eq!(
-        told(CUPY, "2.16.2"),
+        reported(CUPY, "2.16.2"),
         "/usr/lib/python3/dist-packages/cupy_backends/nccl.so would load NCCL 2.16.2 from /usr/lib/libnccl.so.2"
     );
-    assert_eq!(told(CUPY, "2.27.5"), "");
-    assert_eq!(told("usr/lib/python3/dist-packages/torch/lib/libtorch_cuda.so", "2.16.2"), "");
-    assert_eq!(told("opt/nccl-tests/all_reduce_perf", "2.16.2"), "");
+    assert_eq!(reported(CUPY, "2.27.5"), "");
+    assert_eq!(reported("usr/lib/python3/dist-packages/torch/lib/libtorch_cuda.so", "2.16.2"), "");
+    assert_eq!(reported("opt/nccl-tests/all_reduce_perf", "2.16.2"), "");
 }
 
 #[test]
 fn copies_of_libibverbs_that_nccl_does_not_open_are_reported() {
     let mut layer = layer(&[("usr/lib/libibverbs.so.1", "elf"), ("opt/x/libibverbs.so.1", "elf")]);
-    layer.found.insert(0, library("libibverbs.so.1", &[], None));
-    layer.found.insert(1, library("libibverbs.so.1", &[], None));
+    put(&mut layer, 0, library("libibverbs.so.1", &[], None));
+    put(&mut layer, 1, library("libibverbs.so.1", &[], None));
     if let Some(Ok(Found::Elf(elf))) = layer.found.get_mut(&1).and_then(|found| found.first_mut()) {
         elf.version_gives = vec!["IBVERBS_1.1".to_owned(), "IBVERBS_PRIVATE_59".to_owned()];
     }
@@ -294,7 +285,7 @@ fn what_a_configuration_leaves_open_is_unknown() {
         ("usr/lib/python3/dist-packages/torch/version.py", "__version__ = '1'\n"),
         ("usr/lib/libibverbs.so.1", "elf"),
     ]);
-    layer.found.insert(2, library("libibverbs.so.1", &[], None));
+    put(&mut layer, 2, library("libibverbs.so.1", &[], None));
     let rootfs = RootFs::fold(vec![Arc::new(layer)], &Limits::default());
     let gap = || crate::model::Gap::new("only a shell can determine");
     let unknown = |change: &dyn Fn(&mut crate::model::UnknownConfig)| {

@@ -1,6 +1,7 @@
 //! Images, opened from a reference: their layers are read through [`source`], scanned and folded into one file system.
 
 mod archive;
+mod artifact;
 mod by_digest;
 mod choose;
 pub(crate) mod daemon;
@@ -44,9 +45,16 @@ use crate::rootfs::RootFs;
 use unpack::pipe::Cancel;
 use unpack::pool::Pool;
 
+pub use artifact::fetch_text;
 use medium::Medium;
 use plan::ImagePlan;
+pub use registry::{StoredLogin, stored_logins};
 use scanned::{ScannedLayer, TableOfContents};
+
+/// Reads the files that configure registries on this machine, to find errors in them.
+pub fn registry_configuration(options: &AccessOptions) -> Result<(), SourceError> {
+    registry::Registries::read(options).map(drop)
+}
 
 /// A request to read one image, or one per platform.
 #[derive(Debug)]

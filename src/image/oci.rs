@@ -60,6 +60,8 @@ pub(super) struct Finder<'a> {
     limits: &'a Limits,
     candidates: Vec<ManifestCandidate>,
     unread: Vec<UnreadIndex>,
+    /// Bytes of the nested indexes so far, each as often as it is named.
+    nested: u64,
     notes: Vec<String>,
 }
 
@@ -78,7 +80,8 @@ impl<'a> Finder<'a> {
         choice: &PlatformChoice,
         limits: &'a Limits,
     ) -> Result<Vec<ImagePlan>, ImageError> {
-        let mut finder = Self { source, limits, candidates: Vec::new(), unread: Vec::new(), notes: Vec::new() };
+        let mut finder =
+            Self { source, limits, candidates: Vec::new(), unread: Vec::new(), nested: 0, notes: Vec::new() };
         let StoredDocument { name, digest, media_type, bytes } = source.top()?;
         match DocumentKind::of(&bytes, media_type.as_deref(), &name)? {
             DocumentKind::Manifest => match finder.describe(&bytes, digest.clone())? {
@@ -148,6 +151,11 @@ impl<'a> Finder<'a> {
             return Err(over(what, "nesting", self.limits.nesting as u64));
         }
         let read = self.document(&blob).and_then(|bytes| parse_index(&bytes, &format!("image index {}", blob.digest)));
+        self.nested = self.nested.saturating_add(blob.size);
+        if self.nested > self.limits.indexes {
+            let what = format!("image index {}: nested image indexes have {} bytes", blob.digest, self.nested);
+            return Err(over(what, "indexes", self.limits.indexes));
+        }
         match read {
             Ok(index) => {
                 named.within.push(blob.digest);

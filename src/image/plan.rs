@@ -71,6 +71,11 @@ impl LayerLocation {
 }
 
 impl ImagePlan {
+    /// Digests of the image's documents, as far as it has them.
+    pub(super) fn documents(&self) -> impl Iterator<Item = &Digest> {
+        self.manifest.iter().chain(&self.config_digest)
+    }
+
     /// The platform that the image declares.
     pub(super) fn platform(&self) -> Option<&Platform> {
         self.config.as_ref()?.platform.as_ref()

@@ -63,7 +63,10 @@ pub fn untagged(reference: &str) -> &str {
 
 /// The name by which container engines run an image; `None` for one that no engine knows by a name.
 pub fn engine_name(image: &ImageSummary) -> Option<String> {
-    let (transport, name) = transport_of(&image.source)?;
+    let Some((transport, name)) = transport_of(&image.source) else {
+        // The source of an image that a probe ran is the engine itself.
+        return (!image.source.is_empty()).then(|| image.reference.clone());
+    };
     let name = name.strip_prefix('[').and_then(|place| place.split_once(']')).map_or(name, |(_, name)| name);
     (transport.kind.is_by_name() && !name.is_empty() && !name.contains(char::is_whitespace)).then(|| name.to_owned())
 }

@@ -6,7 +6,7 @@ use super::Verdict;
 use super::rules::{Judgement, Outcome};
 use crate::facts::Facts;
 use crate::facts::key::KEYS;
-use crate::model::{Fact, Severity, Value};
+use crate::model::{Fact, FailOn, Value};
 
 /// One of two images.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub struct Difference<'a> {
     /// The later image.
     pub after: Side<'a>,
     /// Lowest severity at which a finding makes the later image worse.
-    pub fail_on: Severity,
+    pub fail_on: FailOn,
 }
 
 /// A rule whose outcome differs between the images.
@@ -108,11 +108,11 @@ pub enum Change {
 
 impl Difference<'_> {
     /// Returns `Fail` if a rule newly fails or fails at new places, `Incomplete` if a rule lost its answer, else
-    /// `Pass`. Only rules of severity [`fail_on`](Self::fail_on) and above count.
+    /// `Pass`. Only rules of a severity in [`fail_on`](Self::fail_on) count.
     pub fn verdict(&self) -> Verdict {
         let changed = self.rules();
         let counts = |wanted: &dyn Fn(&ChangedRule<'_>) -> bool| {
-            changed.iter().any(|changed| changed.after.rule.severity >= self.fail_on && wanted(changed))
+            changed.iter().any(|changed| self.fail_on.includes(changed.after.rule.severity) && wanted(changed))
         };
         if counts(&|changed| changed.is_new()) {
             Verdict::Fail

@@ -13,6 +13,6 @@ mod verdict;
 pub use across_hosts::{SharedJudgement, across_hosts};
 pub use difference::{Change, ChangeKind, ChangedFact, ChangedRule, Difference, Side};
 pub use identity::{FindingIdentity, distinct_names};
-pub use policy::{ImagePatterns, PolicyText};
+pub use policy::{ImagePatterns, PolicyError, PolicyText};
 pub use rulebook::{Rulebook, RulebookError};
 pub use verdict::Verdict;

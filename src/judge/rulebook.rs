@@ -1,15 +1,10 @@
 //! The rules that judge an image: the built-in ones, as a profile and a policy file adjust them.
 
-use std::path::{Path, PathBuf};
-
-use super::policy::{NoProfile, Policy, PolicyText, Subject, Today};
+use super::policy::{NoProfile, Policy, PolicyError, PolicyText, Subject, Today};
 use super::rules::{ImageNames, Judgement, Rule, RuleFile, RuleSet, judge};
 use crate::document::{Document, DocumentError, FileError, read_text};
 use crate::facts::Facts;
-use crate::model::{Digest, ImageSummary, Limits, Severity};
-
-/// Names of a policy file.
-const NAMES: [&str; 2] = ["ncclcheck.yaml", "ncclcheck.yml"];
+use crate::model::{Digest, FailOn, ImageSummary, Limits};
 
 /// A policy and the rules that it leaves in force.
 #[derive(Debug)]
@@ -33,6 +28,9 @@ pub enum RulebookError {
     /// A policy or a rule cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
+    /// A policy that another builds on is invalid or cannot be read.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
     /// The policy turns every rule off.
     #[error("the policy turns every rule off: nothing would be judged")]
     Empty,
@@ -41,15 +39,19 @@ pub enum RulebookError {
 impl Rulebook {
     /// The built-in rules with their own severities.
     pub fn builtin() -> Result<Self, RulebookError> {
-        Self::new(None, None)
+        Self::new(None, [])
     }
 
-    /// Adjusts the built-in rules by the profile, then by the policy file, which may name folders with more rules.
-    pub fn new(profile: Option<&str>, policy_file: Option<&PolicyText>) -> Result<Self, RulebookError> {
+    /// Adjusts the built-in rules by the profile, then by the policies, which may name folders with more rules. A later
+    /// policy takes precedence.
+    pub fn new<'p>(
+        profile: Option<&str>,
+        policies: impl IntoIterator<Item = &'p PolicyText>,
+    ) -> Result<Self, RulebookError> {
         let mut policy = profile.map_or_else(|| Ok(Ok(Policy::default())), Policy::of_profile)??;
         let mut rules = RuleSet::builtin()?;
         let mut about: Vec<String> = profile.iter().map(|name| format!("the profile {name}")).collect();
-        if let Some(file) = policy_file {
+        for file in policies {
             add_file(file, &mut policy, &mut rules)?;
             about.push(file.path.display().to_string());
         }
@@ -67,24 +69,6 @@ impl Rulebook {
         Ok(Self { policy, rules, about })
     }
 
-    /// Finds the policy file of a folder: its own or, inside a repository, the nearest one above it up to the
-    /// repository's top. Outside a repository, the parent folders may belong to other users. The path is relative to
-    /// the folder.
-    pub fn policy_file(folder: &Path) -> Option<PathBuf> {
-        let is_in_repository = folder.ancestors().any(|above| above.join(".git").exists());
-        let mut way_up = PathBuf::new();
-        for above in folder.ancestors() {
-            if let Some(name) = NAMES.iter().find(|name| above.join(name).is_file()) {
-                return Some(way_up.join(name));
-            }
-            if !is_in_repository || above.join(".git").exists() {
-                return None;
-            }
-            way_up.push("..");
-        }
-        None
-    }
-
     /// The rules in force.
     pub fn rules(&self) -> &RuleSet {
         &self.rules
@@ -97,8 +81,8 @@ impl Rulebook {
     }
 
     /// Lowest severity that fails an image: `asked`, else the policy's, else error.
-    pub fn fail_on(&self, asked: Option<Severity>) -> Severity {
-        asked.or(self.policy.fail_on()).unwrap_or(Severity::Error)
+    pub fn fail_on(&self, asked: Option<FailOn>) -> FailOn {
+        asked.or(self.policy.fail_on()).unwrap_or_default()
     }
 
     /// Returns one judgement for each rule, with the policy's waivers applied, and notices about the policy. The fixes
@@ -117,9 +101,11 @@ impl Rulebook {
 fn add_file(file: &PolicyText, policy: &mut Policy, rules: &mut RuleSet) -> Result<(), RulebookError> {
     let document = file.document();
     policy.add(document)?;
-    let base = file.path.parent().unwrap_or(Path::new(""));
+    if let Some(base) = policy.base().filter(|_| !file.has_bases()) {
+        return Err(document.mistake(base, "this policy was not read: PolicyText::with_bases reads it").into());
+    }
     for folder in policy.folders() {
-        let found = RuleFile::find(&base.join(&folder.value));
+        let found = RuleFile::find(&file.file(folder)?);
         for rule in found.map_err(|error| document.mistake(folder, error.to_string()))? {
             let text = read_text(&rule.path, &Limits::default())?;
             rules.add(&rule.id, Document { name: &rule.path.display().to_string(), text: &text })?;

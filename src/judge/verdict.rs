@@ -1,7 +1,7 @@
 //! The overall verdict on an image.
 
 use super::rules::{Judgement, Outcome};
-use crate::model::{Owner, Severity};
+use crate::model::{FailOn, Owner};
 
 /// The overall result for an image, ordered from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,7 +17,7 @@ pub enum Verdict {
 impl Verdict {
     /// Combines the judgements of rules that [count](super::rules::Rule::counts) for `fail_on` and `fail_for`. A known
     /// failure outweighs an unknown.
-    pub fn of(judgements: &[Judgement<'_>], fail_on: Severity, fail_for: &[Owner]) -> Self {
+    pub fn of(judgements: &[Judgement<'_>], fail_on: FailOn, fail_for: &[Owner]) -> Self {
         let counts = |wanted: fn(&Outcome) -> bool| {
             judgements.iter().any(|judgement| judgement.rule.counts(fail_on, fail_for) && wanted(&judgement.outcome))
         };
@@ -71,7 +71,7 @@ mod tests {
         let facts = Facts::default();
         let fail = || Outcome::Fail(Finding { message: "m".to_owned(), at: vec![], fix: String::new(), note: None });
         let unknown = || Outcome::Unknown(vec![Gap::new("why")]);
-        let verdict = |outcomes: &[(&str, Outcome)], fail_on: Severity, fail_for: &[Owner]| {
+        let verdict = |outcomes: &[(&str, Outcome)], fail_on: FailOn, fail_for: &[Owner]| {
             let mut judgements = judge(&rules, &facts, &ImageNames::default());
             for judgement in &mut judgements {
                 let outcome = outcomes.iter().find(|(id, _)| judgement.rule.id == *id);
@@ -81,17 +81,18 @@ mod tests {
         };
         let (all, image) = ([Owner::Image, Owner::Host], [Owner::Image]);
         for (outcomes, fail_on, fail_for, expected) in [
-            (&[][..], Severity::Warning, &all[..], Verdict::Pass),
-            (&[("a/error", fail())], Severity::Error, &all, Verdict::Fail),
-            (&[("a/error", unknown())], Severity::Error, &all, Verdict::Incomplete),
-            (&[("a/error", unknown()), ("a/host", fail())], Severity::Error, &all, Verdict::Fail),
-            (&[("a/error", unknown()), ("a/host", fail())], Severity::Error, &image, Verdict::Incomplete),
-            (&[("a/host", fail())], Severity::Error, &image, Verdict::Pass),
-            (&[("a/warning", fail())], Severity::Error, &all, Verdict::Pass),
-            (&[("a/warning", fail())], Severity::Warning, &all, Verdict::Fail),
-            (&[("a/error", fail())], Severity::Warning, &all, Verdict::Fail),
-            (&[("a/warning", unknown())], Severity::Info, &image, Verdict::Incomplete),
-            (&[("a/warning", Outcome::NotApplicable)], Severity::Info, &all, Verdict::Pass),
+            (&[][..], FailOn::Warning, &all[..], Verdict::Pass),
+            (&[("a/error", fail())], FailOn::Error, &all, Verdict::Fail),
+            (&[("a/error", unknown())], FailOn::Error, &all, Verdict::Incomplete),
+            (&[("a/error", unknown()), ("a/host", fail())], FailOn::Error, &all, Verdict::Fail),
+            (&[("a/error", unknown()), ("a/host", fail())], FailOn::Error, &image, Verdict::Incomplete),
+            (&[("a/host", fail())], FailOn::Error, &image, Verdict::Pass),
+            (&[("a/warning", fail())], FailOn::Error, &all, Verdict::Pass),
+            (&[("a/warning", fail())], FailOn::Warning, &all, Verdict::Fail),
+            (&[("a/error", fail())], FailOn::Warning, &all, Verdict::Fail),
+            (&[("a/warning", unknown())], FailOn::Info, &image, Verdict::Incomplete),
+            (&[("a/error", fail()), ("a/host", unknown())], FailOn::Never, &all, Verdict::Pass),
+            (&[("a/warning", Outcome::NotApplicable)], FailOn::Info, &all, Verdict::Pass),
         ] {
             assert_eq!(
                 verdict(outcomes, fail_on, fail_for),

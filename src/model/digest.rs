@@ -69,6 +69,13 @@ impl Digest {
         format!("{}:{}", self.algorithm(), self.short())
     }
 
+    /// Returns true if this is the digest of `bytes`.
+    pub fn is_of(&self, bytes: &[u8]) -> bool {
+        let mut hasher = self.hasher();
+        hasher.update(bytes);
+        hasher.finish() == *self
+    }
+
     /// Creates a hasher of this digest's algorithm.
     pub fn hasher(&self) -> Hasher {
         Hasher::of(self.algorithm)

@@ -18,8 +18,8 @@ pub struct ElfInfo {
     pub kind: u16,
     /// `PT_INTERP`: the dynamic loader of an executable.
     pub interpreter: Option<String>,
-    /// True if the file ends before its segments: a process that maps it gets a bus error.
-    pub is_truncated: bool,
+    /// Why glibc's loader does not map the file as a library, by its headers alone; `None` if it does.
+    pub refusal: Option<String>,
     /// `DT_SONAME`: the soname of a library.
     pub soname: Option<String>,
     /// `DT_NEEDED`, in order.
@@ -56,7 +56,7 @@ impl ElfInfo {
             machine,
             kind: 3,
             interpreter: None,
-            is_truncated: false,
+            refusal: None,
             soname: None,
             needed: Vec::new(),
             rpath: Vec::new(),

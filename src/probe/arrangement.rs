@@ -9,6 +9,10 @@ use std::str::FromStr;
 pub struct Arrangement {
     /// Name or ID of the image, as the engine knows it.
     pub image: String,
+    /// What the container does with the image's entrypoint.
+    pub entrypoint: EntrypointUse,
+    /// Words of the image's entrypoint, as the engine knows them.
+    pub image_entrypoint: Vec<String>,
     /// Python interpreter in the image, by path or by name on its PATH.
     pub python: String,
     /// Arguments of the interpreter.
@@ -37,7 +41,7 @@ pub struct Arrangement {
     pub volumes: Vec<String>,
     /// User in the container; `None` is the image's user.
     pub user: Option<String>,
-    /// Capabilities that are kept. All others are dropped.
+    /// Capabilities that are kept, or behind the image's entrypoint added to the engine's default ones.
     pub capabilities: Vec<String>,
     /// Memory limit in bytes.
     pub memory: Option<u64>,
@@ -45,6 +49,19 @@ pub struct Arrangement {
     pub pids: u32,
     /// Labels that mark a container of ncclcheck.
     pub labels: Vec<(String, String)>,
+}
+
+/// What a container does with the image's entrypoint, and so how much it may do itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EntrypointUse {
+    /// The program replaces the entrypoint. It needs no privileges and writes nothing, so that the container has no
+    /// capabilities and a read-only root file system.
+    #[default]
+    Replaced,
+    /// The entrypoint starts the program, as it starts the command of a job. Entrypoints change users, modes and files,
+    /// so that the container may do what the containers of `docker run` may do by default. What it writes is removed
+    /// with it.
+    OfImage,
 }
 
 /// A selection of GPUs.
@@ -165,6 +182,8 @@ pub(super) mod tests {
     pub(in super::super) fn plain() -> Arrangement {
         Arrangement {
             image: "my/image".to_owned(),
+            entrypoint: EntrypointUse::Replaced,
+            image_entrypoint: vec!["/entry.sh".to_owned()],
             python: "python3".to_owned(),
             arguments: vec!["-c".to_owned(), "print('it')".to_owned()],
             gpus: GpuSelection::These(vec!["0".to_owned(), "2".to_owned()]),

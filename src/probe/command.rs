@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::arrangement::{Arrangement, GpuWay};
+use super::arrangement::{Arrangement, EntrypointUse, GpuWay};
 
 /// `docker run …`, quoted for a POSIX shell. The program is read from the file `payload`.
 pub(super) fn docker_run(arrangement: &Arrangement, payload: &str) -> String {
@@ -21,18 +21,28 @@ pub(super) fn docker_run(arrangement: &Arrangement, payload: &str) -> String {
     line.options("--ulimit", &arrangement.ulimits);
     line.options("--memory", arrangement.memory);
     line.option("--pids-limit", arrangement.pids);
-    line.option("--cap-drop", "ALL");
+    if arrangement.entrypoint == EntrypointUse::Replaced {
+        line.option("--cap-drop", "ALL");
+        line.option("--security-opt", "no-new-privileges");
+        line.word("--read-only");
+        line.option("--tmpfs", format!("{}:{}", TMP.0, TMP.1));
+    }
     line.options("--cap-add", &arrangement.capabilities);
-    line.option("--security-opt", "no-new-privileges");
-    line.word("--read-only");
     line.option("--log-driver", "none");
-    line.option("--tmpfs", format!("{}:{}", TMP.0, TMP.1));
     line.options("--user", &arrangement.user);
     line.options("--volume", &arrangement.volumes);
     line.options("--env", arrangement.env.iter().map(|(name, value)| format!("{name}={value}")));
     line.options("--label", arrangement.labels.iter().map(|(name, value)| format!("{name}={value}")));
-    line.option("--entrypoint", &arrangement.python);
-    line.word(&arrangement.image);
+    match arrangement.entrypoint {
+        EntrypointUse::Replaced => {
+            line.option("--entrypoint", &arrangement.python);
+            line.word(&arrangement.image);
+        }
+        EntrypointUse::OfImage => {
+            line.word(&arrangement.image);
+            line.word(&arrangement.python);
+        }
+    }
     arrangement.arguments.iter().for_each(|argument| line.word(argument));
     format!("{} < {}", line.0, quote(payload))
 }
@@ -56,7 +66,8 @@ impl CommandLine {
     }
 }
 
-/// Path and mount options of the only writable place in the container apart from /dev/shm.
+/// Path and mount options of the only writable place, apart from /dev/shm, in a container whose root file system is
+/// read-only.
 pub(super) const TMP: (&str, &str) = ("/tmp", "rw,nosuid,nodev,mode=1777");
 
 /// Quotes one word of a shell command (POSIX.1-2017, Shell Command Language, 2.2).
@@ -77,7 +88,17 @@ mod tests {
 
     #[test]
     fn the_command_line_has_every_option_of_the_launch() {
-        insta::assert_snapshot!(docker_run(&plain(), "payload.py"), @r#"docker run --rm --interactive --gpus '"device=0,2"' --device /dev/infiniband --network host --ipc host --shm-size 8589934592 --ulimit memlock=-1:-1 --memory 1073741824 --pids-limit 4096 --cap-drop ALL --cap-add IPC_LOCK --security-opt no-new-privileges --read-only --log-driver none --tmpfs /tmp:rw,nosuid,nodev,mode=1777 --user 1000 --volume /data:/data:ro --env NCCL_DEBUG=WARN --label io.ncclcheck.owner=x --entrypoint python3 my/image -c 'print('\''it'\'')' < payload.py"#);
+        insta::assert_snapshot!(docker_run(&plain(), "payload.py"), @r#"docker run --rm --interactive --gpus '"device=0,2"' --device /dev/infiniband --network host --ipc host --shm-size 8589934592 --ulimit memlock=-1:-1 --memory 1073741824 --pids-limit 4096 --cap-drop ALL --security-opt no-new-privileges --read-only --tmpfs /tmp:rw,nosuid,nodev,mode=1777 --cap-add IPC_LOCK --log-driver none --user 1000 --volume /data:/data:ro --env NCCL_DEBUG=WARN --label io.ncclcheck.owner=x --entrypoint python3 my/image -c 'print('\''it'\'')' < payload.py"#);
+    }
+
+    #[test]
+    fn an_entrypoint_gets_the_program_as_its_arguments_and_the_engines_default_privileges() {
+        let line = docker_run(&Arrangement { entrypoint: EntrypointUse::OfImage, ..plain() }, "payload.py");
+        assert!(line.ends_with(r"my/image python3 -c 'print('\''it'\'')' < payload.py"), "{line}");
+        for sealed in ["--entrypoint", "--cap-drop", "--security-opt", "--read-only", "--tmpfs"] {
+            assert!(!line.contains(sealed), "{line}");
+        }
+        assert!(line.contains("--pids-limit 4096 --cap-add IPC_LOCK --log-driver none --user 1000"), "{line}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::facts::is_shown;
 
-use super::arrangement::{Arrangement, GpuSelection, GpuWay, Ulimit};
+use super::arrangement::{Arrangement, EntrypointUse, GpuSelection, GpuWay, Ulimit};
 use super::engine::{Offers, PullPolicy};
 
 const RDMA_DEVICES: &str = "/dev/infiniband";
@@ -19,6 +19,8 @@ pub const DEFAULT_PIDS: u32 = 32768;
 pub struct ContainerOptions {
     /// Name or ID of the image, as the engine knows it.
     pub image: String,
+    /// What the container does with the image's entrypoint.
+    pub entrypoint: EntrypointUse,
     /// Python of the image, by path or by name on its PATH.
     pub python: String,
     /// GPUs of the container.
@@ -47,7 +49,7 @@ pub struct ContainerOptions {
     pub env: Vec<(String, String)>,
     /// User in the container; `None` is the image's user.
     pub user: Option<String>,
-    /// Capabilities that are kept. All others are dropped.
+    /// Capabilities that are kept, or behind the image's entrypoint added to the engine's default ones.
     pub capabilities: Vec<String>,
     /// Memory limit in bytes; 0 is unlimited, `None` is three quarters of the engine's memory.
     pub memory: Option<u64>,
@@ -62,6 +64,7 @@ impl ContainerOptions {
     pub fn new(image: impl Into<String>) -> Self {
         Self {
             image: image.into(),
+            entrypoint: EntrypointUse::Replaced,
             python: "python3".to_owned(),
             gpus: GpuSelection::All,
             gpu_way: None,
@@ -94,6 +97,8 @@ impl ContainerOptions {
         let three_quarters = offers.memory.map(|bytes| bytes / 4 * 3);
         Arrangement {
             image: self.image.clone(),
+            entrypoint: self.entrypoint,
+            image_entrypoint: Vec::new(),
             python: self.python.clone(),
             arguments: Vec::new(),
             gpus: self.gpus.clone(),

@@ -8,6 +8,7 @@ mod devices;
 pub mod engine;
 pub mod expect;
 pub(crate) mod facts;
+mod finish;
 pub mod isolation;
 mod lines;
 mod local;
@@ -22,6 +23,7 @@ mod session;
 pub mod steps;
 mod symptoms;
 mod tail;
+mod watchdog;
 pub mod wire;
 
 pub use container::{ContainerOptions, DEFAULT_PIDS};
@@ -29,6 +31,7 @@ pub use observer::{Interrupt, Observer};
 pub use plan::ProbePlan;
 pub use session::{EquivalentCommand, PreparedSession, Session, command_line, in_place};
 pub use symptoms::{Symptom, find_symptoms};
+pub use watchdog::{Watchdog, watch};
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -7,10 +7,19 @@ use super::engine::Killer;
 use super::recording::{Recording, StepOutcome, StepRecord};
 use super::wire::events::{self, Event};
 
+/// Most lines that were not accepted in a recording on disk: each has a reason, which may be longer than the line.
+const MOST_REFUSED: usize = 1000;
+
 /// Follows a running probe. The default methods do nothing.
 pub trait Observer {
     /// Receives each line of the recording, without its newline.
     fn line(&mut self, _line: &[u8]) {}
+
+    /// Receives the names of all steps, in order, before anything runs.
+    fn planned(&mut self, _steps: &[String]) {}
+
+    /// Receives the name of each step when it starts.
+    fn step_started(&mut self, _name: &str) {}
 
     /// Receives each step when it has ended.
     fn step_over(&mut self, _step: &StepRecord) {}
@@ -48,22 +57,27 @@ pub(super) struct Follower<'o> {
 impl<'o> Follower<'o> {
     /// Follows a run of these steps.
     pub(super) fn new(steps: Vec<String>, observer: &'o mut dyn Observer) -> Self {
+        observer.planned(&steps);
         Self { recording: Recording::of_steps(steps), observer }
     }
 
     /// Adds a line of the container. The observer gets an event of ncclcheck in place of a line that is not accepted.
     pub(super) fn line(&mut self, line: &[u8]) {
-        let before = self.ended_steps();
+        let before = self.counts();
         match self.recording.push(line) {
             Ok(()) => self.observer.line(line),
-            Err(why) => self.write(&Event::Refused { why }),
+            Err(why) if self.recording.refused_count < MOST_REFUSED => self.write(&Event::Refused { why }),
+            Err(why) if self.recording.refused_count == MOST_REFUSED => {
+                self.write(&Event::Refused { why: format!("{why}; more such lines follow, which are not recorded") });
+            }
+            Err(_) => {}
         }
         self.report_since(before);
     }
 
     /// Adds an event of ncclcheck itself.
     pub(super) fn event(&mut self, event: Event) {
-        let before = self.ended_steps();
+        let before = self.counts();
         self.write(&event);
         self.recording.take(event);
         self.report_since(before);
@@ -79,9 +93,18 @@ impl<'o> Follower<'o> {
         self.recording.steps.iter().filter(|step| is_over(step)).count()
     }
 
-    /// Passes the step that has ended since the number of such steps was `before` to the observer.
-    fn report_since(&mut self, before: usize) {
-        if self.ended_steps() > before
+    /// Numbers of steps that have started and that have ended.
+    fn counts(&self) -> (usize, usize) {
+        (self.recording.steps.len(), self.ended_steps())
+    }
+
+    /// Passes the step that has started or ended since the numbers of such steps were `before` to the observer.
+    fn report_since(&mut self, before: (usize, usize)) {
+        let (started, ended) = before;
+        if let Some(step) = self.recording.steps.get(started) {
+            self.observer.step_started(&step.name);
+        }
+        if self.ended_steps() > ended
             && let Some(step) = self.recording.steps.iter().rev().find(|step| is_over(step))
         {
             self.observer.step_over(step);
@@ -105,6 +128,14 @@ mod tests {
             self.0.push(String::from_utf8_lossy(line).into_owned());
         }
 
+        fn planned(&mut self, steps: &[String]) {
+            self.0.push(format!("planned {}", steps.join(" ")));
+        }
+
+        fn step_started(&mut self, name: &str) {
+            self.0.push(format!("started {name}"));
+        }
+
         fn step_over(&mut self, step: &StepRecord) {
             self.0.push(step.name.clone());
         }
@@ -125,7 +156,8 @@ mod tests {
         follower.event(Event::Skipped { step: "isolated".to_owned(), why: "none".to_owned() });
         assert_eq!(follower.recording.steps.len(), 2);
         let steps: Vec<_> = seen.0.iter().map(String::as_str).filter(|text| !text.starts_with('{')).collect();
-        assert_eq!((seen.0.len(), steps), (7, vec!["noise", "one", "isolated"]));
+        let expected = ["planned one", "noise", "started one", "one", "started isolated", "isolated"];
+        assert_eq!((seen.0.len(), &*steps), (10, &expected[..]));
     }
 
     #[test]
@@ -134,6 +166,18 @@ mod tests {
         let mut follower = Follower::new(vec!["one".to_owned()], &mut seen);
         follower.line(br#"{"ncclcheck":1,"event":"result","step":"one","seconds":1.0,"body":{}}"#);
         assert_eq!(follower.recording.refused, ["line 1: it comes before the program's hello"]);
-        assert!(seen.0[0].contains(r#""event":"refused","why":"line 1: it comes before"#), "{seen:?}");
+        assert!(seen.0[1].contains(r#""event":"refused","why":"line 1: it comes before"#), "{seen:?}");
+    }
+
+    #[test]
+    fn the_reasons_in_a_recording_are_bounded() {
+        let mut seen = Seen::default();
+        let mut follower = Follower::new(vec!["one".to_owned()], &mut seen);
+        for _ in 0..3 * MOST_REFUSED {
+            follower.line(br#"{"ncclcheck":1,"event":"end"}"#);
+        }
+        assert_eq!(follower.recording.refused_count, 3 * MOST_REFUSED);
+        assert_eq!(seen.0.len(), 1 + MOST_REFUSED);
+        assert!(seen.0[MOST_REFUSED].contains("more such lines follow"), "{:?}", seen.0.last());
     }
 }

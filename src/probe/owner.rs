@@ -24,16 +24,30 @@ fn kernel(name: &str) -> String {
     fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default().trim().to_owned()
 }
 
+/// The start time of a process that runs; `None` also for one that has ended and whose parent has not noticed it.
 fn start(id: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The name in parentheses may contain anything; the start time is the 22nd field, the 20th after the name.
+    started(&stat)
+}
+
+fn started(stat: &str) -> Option<String> {
+    // The name in parentheses may contain anything. The state follows it; the start time is the 22nd field.
     let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_whitespace().nth(19).map(ToOwned::to_owned)
+    let fields: Vec<_> = rest.split_whitespace().collect();
+    let is_running = fields.first().is_some_and(|state| !matches!(*state, "Z" | "X" | "x"));
+    fields.get(19).filter(|_| is_running).map(|start| (*start).to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_has_ended_does_not_run() {
+        let stat = |state: &str| format!("7 (a) b) {state} 1 {}4242 0", "0 ".repeat(17));
+        assert_eq!(started(&stat("S")).as_deref(), Some("4242"));
+        assert_eq!(started(&stat("Z")), None);
+    }
 
     #[test]
     fn only_an_owner_of_this_machine_can_be_dead() {

@@ -85,6 +85,9 @@ impl Recording {
             // A line that is not accepted is kept as such.
             let _ = recording.add(line, EventWriter::Ncclcheck);
         }
+        if recording.note_failed_entrypoint() {
+            return Ok(recording);
+        }
         if recording.hello.is_none() {
             return Err("not a recording of a probe; create one with ncclcheck probe --record FILE");
         }
@@ -108,6 +111,16 @@ impl Recording {
             }
         }
         recording
+    }
+
+    /// Notes that nothing ran because the image's entrypoint did not start the program. Returns false if it did.
+    pub(super) fn note_failed_entrypoint(&mut self) -> bool {
+        let entrypoint = self.launch.as_ref().and_then(|launch| launch.entrypoint.as_ref());
+        let has_failed = self.hello.is_none() && entrypoint.is_some_and(|entrypoint| entrypoint.failure.is_some());
+        if has_failed {
+            self.broken = Some("the image's entrypoint did not start the program".to_owned());
+        }
+        has_failed
     }
 
     /// Adds a line that the container wrote. Returns an error for a line of the protocol that is not accepted.

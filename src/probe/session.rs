@@ -18,14 +18,16 @@ use std::time::Instant;
 
 use crate::image::source::AccessOptions;
 
-use super::arrangement::{Arrangement, GpuWay};
+use super::arrangement::{Arrangement, EntrypointUse, GpuWay};
 use super::container::{ContainerOptions, shown};
-use super::engine::{self, Finished, Held, Launcher, Offers, PullPolicy};
+use super::engine::{self, Held, Launcher, Offers, PullPolicy};
+use super::finish::finish;
 use super::isolation::{self, Way};
 use super::observer::{Follower, Interrupt, Observer};
 use super::plan::ProbePlan;
 use super::recording::Recording;
-use super::wire::events::{self, Event, LaunchEvent};
+use super::wire::entrypoint::EntrypointLaunch;
+use super::wire::events::{Event, LaunchEvent};
 use super::wire::gpus::GpusBody;
 use super::wire::isolated::IsolatedBody;
 use super::wire::{self, StepBody as _};
@@ -47,7 +49,12 @@ pub struct Session {
 pub struct PreparedSession {
     session: Session,
     image_id: String,
+    /// Why the program replaces the image's entrypoint, if it does.
+    bypassed: String,
 }
+
+/// Why the program replaces an entrypoint if the caller gives no other reason.
+const BYPASSED: &str = "the probe's program replaces it unless --entrypoint image is given";
 
 impl Session {
     /// Connects to the first engine that answers. Does not fetch or run anything.
@@ -63,11 +70,32 @@ impl Session {
         add_device_nodes(&mut self.arrangement, &held)?;
         self.launcher.clean()?;
         self.arrangement.labels = super::labels();
-        Ok(PreparedSession { session: self, image_id: held.id })
+        self.arrangement.image_entrypoint = held.entrypoint;
+        Ok(PreparedSession { session: self, image_id: held.id, bypassed: BYPASSED.to_owned() })
     }
 }
 
 impl PreparedSession {
+    /// Words of the image's entrypoint; empty if it has none.
+    pub fn image_entrypoint(&self) -> &[String] {
+        &self.session.arrangement.image_entrypoint
+    }
+
+    /// Runs the program behind the image's entrypoint.
+    #[must_use]
+    pub fn through_entrypoint(mut self) -> Self {
+        self.session.arrangement.entrypoint = EntrypointUse::OfImage;
+        self
+    }
+
+    /// Replaces the image's entrypoint by the program, for this reason.
+    #[must_use]
+    pub fn bypassing_entrypoint(mut self, why: String) -> Self {
+        self.session.arrangement.entrypoint = EntrypointUse::Replaced;
+        self.bypassed = why;
+        self
+    }
+
     /// Runs the container, and then one container for each GPU in each of the `ways`. All containers are gone when this
     /// returns; until then `interrupt` removes them.
     pub fn run(
@@ -77,7 +105,8 @@ impl PreparedSession {
         interrupt: &Interrupt,
         observer: &mut dyn Observer,
     ) -> Result<Recording, ProbeError> {
-        let Self { session: Session { launcher, options, mut arrangement }, image_id } = self;
+        let entrypoint = self.entrypoint();
+        let Self { session: Session { launcher, options, mut arrangement }, image_id, .. } = self;
         let (program, plan) = (payload::program(), ProbePlan { lifeline: true, ..plan });
         arrangement.arguments = payload::start(&program, &plan.json());
         let isolated = (!ways.is_empty()).then(|| IsolatedBody::STEP.to_owned());
@@ -93,6 +122,7 @@ impl PreparedSession {
             requested: engine::requested(&arrangement),
             given: None,
             namespaces: if offers.is_local { super::namespaces() } else { BTreeMap::new() },
+            entrypoint,
         };
         let mut follower = Follower::new(steps, observer);
         let once = |arrangement: &Arrangement, follower: &mut Follower<'_>| {
@@ -114,6 +144,18 @@ impl PreparedSession {
             isolate(&launcher, &arrangement, ways, interrupt, &mut follower)?;
         }
         finish(follower, Some(launch), finished)
+    }
+
+    /// What the launch does with the image's entrypoint, if it has one.
+    fn entrypoint(&self) -> Option<EntrypointLaunch> {
+        let arrangement = &self.session.arrangement;
+        let launch = EntrypointLaunch {
+            words: arrangement.image_entrypoint.clone(),
+            bypassed: (arrangement.entrypoint == EntrypointUse::Replaced).then(|| self.bypassed.clone()),
+            python: arrangement.python.clone(),
+            ..EntrypointLaunch::default()
+        };
+        Some(launch).filter(|launch| !launch.words.is_empty())
     }
 }
 
@@ -191,84 +233,9 @@ fn gpu_count(recording: &Recording) -> Option<u32> {
     u32::try_from(body.gpus.value()?.len()).ok()
 }
 
-/// Completes the recording of a program that has ended.
-fn finish(follower: Follower<'_>, launch: Option<LaunchEvent>, finished: Finished) -> Result<Recording, ProbeError> {
-    let Follower { mut recording, observer } = follower;
-    let Finished { stderr, given, broken } = finished;
-    if let Some(launch) = launch.map(|launch| LaunchEvent { given, ..launch }) {
-        // The engine's account is known only now; the position of this line in a recording does not matter.
-        if let Ok(line) = events::write(&Event::Launch(launch.clone())) {
-            observer.line(line.as_bytes());
-        }
-        recording.launch = Some(launch);
-    }
-    if !recording.ended {
-        let why = broken.unwrap_or_else(|| "the program ended early".to_owned());
-        recording.broken = Some(why + &last_words(&stderr));
-    }
-    if recording.hello.is_none() {
-        let why = recording.broken.unwrap_or_else(|| "it wrote no line of a probe".to_owned());
-        return Err(ProbeError::Engine {
-            what: format!("the probe's program did not start: {why}"),
-            help: Some("it needs Python 3.8 or later; select the image's Python with --python".to_owned()),
-        });
-    }
-    if recording.ended && recording.steps.is_empty() {
-        return Err(ProbeError::Engine {
-            what: "the probe's program ended without running a step".to_owned(),
-            help: Some("another program may answer in its place: check the image's Python with --python".to_owned()),
-        });
-    }
-    Ok(recording)
-}
-
-/// The end of a program's standard error, for a message.
-fn last_words(stderr: &str) -> String {
-    let mut last: Vec<_> = stderr.trim().lines().rev().take(5).collect();
-    last.reverse();
-    if last.is_empty() { String::new() } else { format!("; end of its standard error:\n    {}", last.join("\n    ")) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Result of a program that wrote these lines.
-    fn finished(lines: &[&str], stderr: &str) -> Result<Recording, ProbeError> {
-        let mut observer = ();
-        let mut follower = Follower::new(vec!["limits".to_owned()], &mut observer);
-        for line in lines {
-            follower.line(line.as_bytes());
-        }
-        finish(follower, Some(LaunchEvent::default()), Finished { stderr: stderr.to_owned(), ..Finished::default() })
-    }
-
-    const HELLO: &str = r#"{"ncclcheck": 1, "event": "hello"}"#;
-    const START: &str = r#"{"ncclcheck": 1, "event": "start", "step": "limits", "deadline": 1.0}"#;
-    const SKIPPED: &str = r#"{"ncclcheck": 1, "event": "skipped", "step": "limits", "why": "none"}"#;
-    const END: &str = r#"{"ncclcheck": 1, "event": "end", "skipped": 1}"#;
-
-    #[test]
-    fn a_program_that_ends_early_leaves_the_end_of_its_standard_error() {
-        let whole = finished(&[HELLO, START, SKIPPED, END], "a warning").unwrap();
-        assert_eq!((whole.broken, whole.launch), (None, Some(LaunchEvent::default())));
-        let early = finished(&[HELLO], "1\n2\n3\n4\n5\n6\n").unwrap();
-        let why = "the program ended early; end of its standard error:\n    2\n    3\n    4\n    5\n    6";
-        assert_eq!(early.broken.as_deref(), Some(why));
-    }
-
-    #[test]
-    fn a_program_that_does_not_start_is_an_error() {
-        let error = finished(&[], "No module named json").unwrap_err().to_string();
-        assert!(error.contains("the probe's program did not start: the program ended early"), "{error}");
-        assert!(error.contains("No module named json") && error.contains("--python"), "{error}");
-    }
-
-    #[test]
-    fn a_program_that_runs_no_step_is_an_error() {
-        let error = finished(&[HELLO, r#"{"ncclcheck": 1, "event": "end"}"#], "").unwrap_err().to_string();
-        assert!(error.starts_with("the probe's program ended without running a step"), "{error}");
-    }
 
     #[test]
     fn gpus_are_counted_from_the_step_gpus() {

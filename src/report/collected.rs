@@ -9,7 +9,7 @@ use crate::image::history;
 use crate::image::reference::untagged;
 use crate::judge::rules::{Outcome, Problem, Rule};
 use crate::judge::{FindingIdentity, SharedJudgement, Verdict, across_hosts, distinct_names};
-use crate::model::{ImageSummary, Severity, Site};
+use crate::model::{ImageSummary, Owner, Severity, Site};
 
 /// Maximum characters of a text that contains values of an image: services refuse or cut longer ones.
 const LONGEST: usize = 1000;
@@ -19,7 +19,7 @@ const LONGEST_STEP: usize = 200;
 const SHOWN: usize = 6;
 
 /// All images of a run. Every value from an image is one line of plain text.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Collection {
     /// The judged images.
     pub(super) images: Vec<Collected>,
@@ -29,7 +29,7 @@ pub struct Collection {
 }
 
 /// One image, judged for all its hosts.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Collected {
     /// Name that is stable across builds: without tag and digest, unless another image of this run has the same name.
     pub(super) name: String,
@@ -99,6 +99,7 @@ pub(super) struct RuleTexts {
     pub(super) id: String,
     pub(super) title: String,
     pub(super) severity: Severity,
+    pub(super) owner: Owner,
     pub(super) why: String,
     pub(super) fix: String,
     pub(super) references: Vec<String>,
@@ -120,6 +121,23 @@ impl Collection {
     pub fn miss(&mut self, reference: &str, why: &str) {
         let why = why.lines().map(str::trim).collect::<Vec<_>>().join("; ");
         self.missing.push((short(reference, LONGEST), short(&why, LONGEST)));
+    }
+
+    /// Divides the collection into parts of at most `most` images, at least one part.
+    pub fn parts(&self, most: usize) -> Vec<Self> {
+        let empty = || Self { dockerfile: self.dockerfile.clone(), ..Self::default() };
+        let mut parts = vec![empty()];
+        let mut add = |add: &dyn Fn(&mut Self)| match parts.last_mut() {
+            Some(part) if part.images.len() + part.missing.len() < most => add(part),
+            _ => {
+                let mut part = empty();
+                add(&mut part);
+                parts.push(part);
+            }
+        };
+        self.images.iter().for_each(|image| add(&|part| part.images.push(image.clone())));
+        self.missing.iter().for_each(|missing| add(&|part| part.missing.push(missing.clone())));
+        parts
     }
 
     /// Renames all images, since a later image may have the name of an earlier one.
@@ -223,6 +241,7 @@ impl RuleEntry {
         if let EntryState::Consequence { cause } = &self.state {
             lines.push(format!("follows from {cause}"));
         }
+        lines.push(format!("owner: {}", self.rule.owner.name()));
         lines.push(format!("image: {}", image.title));
         if !self.hosts.is_empty() {
             lines.push(format!("on: {}", short(&self.hosts.join("; "), LONGEST)));
@@ -258,6 +277,7 @@ impl From<&Rule> for RuleTexts {
             id: rule.id.clone(),
             title: rule.title.clone(),
             severity: rule.severity,
+            owner: rule.owner,
             why: rule.why.clone(),
             fix: rule.fix.clone(),
             references: rule.references.clone(),

@@ -9,7 +9,7 @@ use crate::model::Severity;
 const SHOWN: usize = 10;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum CommandKind {
+pub(super) enum CommandKind {
     Error,
     Warning,
     Notice,
@@ -25,11 +25,22 @@ impl CommandKind {
     }
 }
 
-struct Annotation {
-    kind: CommandKind,
-    title: String,
-    place: Option<(String, usize)>,
-    message: String,
+impl From<Severity> for CommandKind {
+    fn from(severity: Severity) -> Self {
+        match severity {
+            Severity::Error => Self::Error,
+            Severity::Warning => Self::Warning,
+            Severity::Info => Self::Notice,
+        }
+    }
+}
+
+pub(super) struct Annotation {
+    pub(super) kind: CommandKind,
+    pub(super) title: String,
+    /// Path in the repository, and line.
+    pub(super) place: Option<(String, usize)>,
+    pub(super) message: String,
 }
 
 pub(super) fn write(collection: &Collection, out: &mut dyn Write) -> io::Result<()> {
@@ -40,8 +51,11 @@ pub(super) fn write(collection: &Collection, out: &mut dyn Write) -> io::Result<
         message: format!("{reference} could not be checked: {why}"),
     });
     let told = [failed, open, notices].into_iter().flat_map(|of| collection.images.iter().flat_map(of));
-    let annotations: Vec<_> = missing.chain(told).collect();
-    // The worst annotations of all images come first: errors, warnings, notices.
+    write_all(&missing.chain(told).collect::<Vec<_>>(), out)
+}
+
+/// Writes annotations, the worst first: errors, warnings, notices.
+pub(super) fn write_all(annotations: &[Annotation], out: &mut dyn Write) -> io::Result<()> {
     for kind in [CommandKind::Error, CommandKind::Warning, CommandKind::Notice] {
         let of_kind: Vec<_> = annotations.iter().filter(|annotation| annotation.kind == kind).collect();
         let shown = if of_kind.len() > SHOWN { SHOWN - 1 } else { of_kind.len() };
@@ -56,14 +70,7 @@ pub(super) fn write(collection: &Collection, out: &mut dyn Write) -> io::Result<
 }
 
 fn failed(image: &Collected) -> Vec<Annotation> {
-    let annotation = |entry: &RuleEntry| {
-        let kind = match entry.rule.severity {
-            Severity::Error => CommandKind::Error,
-            Severity::Warning => CommandKind::Warning,
-            Severity::Info => CommandKind::Notice,
-        };
-        annotation(kind, entry.rule.id.clone(), entry, image)
-    };
+    let annotation = |entry: &RuleEntry| annotation(entry.rule.severity.into(), entry.rule.id.clone(), entry, image);
     image.of_state(|state| *state == EntryState::Failed).into_iter().map(annotation).collect()
 }
 

@@ -20,14 +20,14 @@ const RESERVE: usize = 200;
 
 /// Text of bounded length. A section is included whole or not at all.
 #[derive(Default)]
-struct MarkdownText {
+pub(super) struct MarkdownText {
     written: String,
     length: usize,
     left_out: usize,
 }
 
 impl MarkdownText {
-    fn section(&mut self, section: &str) {
+    pub(super) fn section(&mut self, section: &str) {
         let length = section.chars().count();
         // Once a section is left out, so are all later ones, which matter less.
         if self.left_out > 0 || self.length + length + RESERVE > LONGEST {
@@ -38,7 +38,7 @@ impl MarkdownText {
         self.length += length;
     }
 
-    fn finish(mut self) -> String {
+    pub(super) fn finish(mut self) -> String {
         if self.left_out > 0 {
             let parts = counted(self.left_out, "more part", "more parts");
             let note =
@@ -102,13 +102,20 @@ fn finding(entry: &RuleEntry) -> String {
     let sites = (!sites.is_empty()).then(|| sites.join("\n"));
     let why = format!("**Why:** {}", one_line(&entry.rule.why));
     let fix = format!("**Fix:**\n\n{}", fix_text::markdown(&entry.fix));
-    let body: Vec<_> = [Some(told(entry)), note, sites, Some(why), Some(fix)].into_iter().flatten().collect();
-    let mark = match entry.rule.severity {
+    let owner = format!("**Owner:** {}", entry.rule.owner.name());
+    let body: Vec<_> =
+        [Some(told(entry)), note, sites, Some(owner), Some(why), Some(fix)].into_iter().flatten().collect();
+    let mark = severity_mark(entry.rule.severity);
+    folded(&format!("{mark} {}: {}", entry.rule.severity.name(), heading(entry)), &body.join("\n\n"))
+}
+
+/// The mark of a finding.
+pub(super) const fn severity_mark(severity: Severity) -> &'static str {
+    match severity {
         Severity::Error => "🔴",
         Severity::Warning => "🟡",
         Severity::Info => "🔵",
-    };
-    folded(&format!("{mark} {}: {}", entry.rule.severity.name(), heading(entry)), &body.join("\n\n"))
+    }
 }
 
 /// A rule's id and title, which contain no text from an image.
@@ -117,7 +124,7 @@ fn heading(entry: &RuleEntry) -> String {
 }
 
 /// A collapsed section. Markdown inside HTML requires blank lines around it.
-fn folded(summary: &str, body: &str) -> String {
+pub(super) fn folded(summary: &str, body: &str) -> String {
     format!("<details><summary>{summary}</summary>\n\n{}\n\n</details>\n\n", body.trim_end())
 }
 
@@ -163,7 +170,7 @@ const fn sign(verdict: Verdict) -> (&'static str, &'static str) {
 }
 
 /// A code span (CommonMark, section 6.1), whose fence is longer than any run of backticks in the text.
-fn code(text: &str) -> String {
+pub(super) fn code(text: &str) -> String {
     let text = short(text, VALUE);
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest + 1);
@@ -177,6 +184,6 @@ fn cell(text: &str) -> String {
     code(text).replace('\\', "\u{29f5}").replace('|', "\\|")
 }
 
-fn html(text: &str) -> String {
+pub(super) fn html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -18,11 +18,12 @@ mod sarif;
 use std::io::{self, Write};
 use std::str::FromStr;
 
+use crate::doctor::Offer;
 use crate::facts::Facts;
 use crate::host::Record;
 use crate::judge::Verdict;
 use crate::judge::rules::Judgement;
-use crate::model::{Host, ImageSummary, Owner, Severity};
+use crate::model::{FailOn, Host, ImageSummary, Owner};
 use crate::probe::recording::Recording;
 
 pub use collected::Collection;
@@ -44,7 +45,7 @@ pub struct Report<'a> {
     /// One judgement for each rule; `None` if no rules were evaluated (`inspect`).
     pub judgements: Option<&'a [Judgement<'a>]>,
     /// Lowest severity that makes the verdict a failure.
-    pub fail_on: Severity,
+    pub fail_on: FailOn,
     /// Owners whose findings count; findings of other owners do not make the verdict a failure.
     pub fail_for: &'a [Owner],
     /// Notices about the policy and the baseline, such as unused waivers.
@@ -103,6 +104,22 @@ impl Format {
     /// Formats for every command; the others show only judgements of images.
     pub const GENERAL: &[Self] = &[Self::Human, Self::Json];
 
+    /// Formats of the comparison of two images.
+    pub const OF_DIFFERENCE: &[Self] = &[Self::Human, Self::Json, Self::Github, Self::Markdown];
+
+    /// Maximum images in one document of this format, if there is one.
+    pub const fn most_images(self) -> Option<usize> {
+        match self {
+            Self::Sarif => Some(sarif::RUNS),
+            _ => None,
+        }
+    }
+
+    /// Returns true if the reports are written image by image, false if the format is one document on all images.
+    pub const fn is_by_image(self) -> bool {
+        matches!(self.form(), Rendering::Each(_))
+    }
+
     /// Writes the reports on one image, one for each host if there are hosts. Formats that are one document on all
     /// images write nothing. `style` affects only [`Format::Human`].
     pub fn write(self, reports: &[Report<'_>], style: &Style, out: &mut dyn Write) -> io::Result<()> {
@@ -135,6 +152,13 @@ impl Report<'_> {
     pub fn verdict(&self) -> Option<Verdict> {
         self.judgements.map(|judgements| Verdict::of(judgements, self.fail_on, self.fail_for))
     }
+}
+
+/// Renders what a machine offers for people.
+pub fn offers(offers: &[Offer], style: &Style) -> io::Result<String> {
+    let mut page = Vec::new();
+    human::offers(offers, style, &mut page)?;
+    Ok(String::from_utf8_lossy(&page).into_owned())
 }
 
 /// Renders a host record for people.

@@ -18,7 +18,7 @@ use crate::model::Severity;
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
 /// Maximum runs in one file (GitHub, "SARIF support for code scanning").
-const RUNS: usize = 20;
+pub(super) const RUNS: usize = 20;
 /// Maximum results in one run; GitHub shows 5,000 of them.
 const RESULTS: usize = 25_000;
 /// Maximum characters of a rule's descriptions.

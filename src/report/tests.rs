@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use crate::facts::words::Linkage;
 use crate::facts::{Facts, key};
 use crate::judge::rules::{Finding, ImageNames, Judgement, Outcome, Problem, Rule, RuleSet, Waived, judge};
-use crate::model::{Digest, Fact, Gap, Owner, Severity, Site, Version};
+use crate::model::{Digest, Fact, FailOn, Gap, Owner, Severity, Site, Version};
 
 use super::{Collection, Format, Report, Style};
 use crate::image::dockerfile::Dockerfile;
@@ -260,13 +260,24 @@ fn nine_rules() -> RuleSet {
     RuleSet::from_yaml(&documents).unwrap()
 }
 
+#[test]
+fn every_format_names_the_owner_of_a_finding() {
+    let document = "id: a/b\ntitle: t\nseverity: error\nowner: arrangement\nsince: '0.1'\ncheck: 'false'\nmessage: m\n\
+                    why: w\nfix: f\nreferences: [https://example.org]\nexamples: {pass: [], fail: []}\n";
+    let rules = RuleSet::from_yaml(&[("a/b", document)]).unwrap();
+    for format in Format::ALL {
+        let text = rendered(&image(), &Facts::default(), Some(&rules), *format, &style(80, false));
+        assert!(text.contains("arrangement"), "{}: {text}", format.name());
+    }
+}
+
 fn report_of<'a>(image: &'a ImageSummary, facts: &'a Facts, judgements: Option<&'a [Judgement<'a>]>) -> Report<'a> {
     Report {
         image,
         host: None,
         facts,
         judgements,
-        fail_on: Severity::Error,
+        fail_on: FailOn::Error,
         fail_for: &Owner::ALL,
         notices: &[],
         probe: None,

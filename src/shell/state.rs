@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::model::Gap;
+use crate::model::{Gap, ImagePath};
 
 use super::syntax::Redirected;
 
@@ -151,6 +151,12 @@ impl ShellState {
         }
     }
 
+    /// Changes the working directory to a folder that a program's option names, from the present one if it is relative.
+    pub(crate) fn enter(&mut self, folder: &str) {
+        let current = if folder.starts_with('/') { Ok("/".to_owned()) } else { self.directory.clone() };
+        self.directory = current.map(|current| ImagePath::from(current.as_str()).join(folder.as_bytes()).to_string());
+    }
+
     /// Sets an exported variable.
     pub(crate) fn export(&mut self, name: &str, value: Result<String, Gap>) {
         let value = value.map(|value| Some(ShellValue::Text(value)));
@@ -223,6 +229,28 @@ impl ShellState {
         }
         if matches!(&self.output, Some(Ok(output)) if output.len() > LONGEST) {
             self.output = Some(Err(Gap::new(format!("a command prints more than {LONGEST} bytes"))));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_names_a_folder_from_the_present_one() {
+        let unknown = || Err(Gap::new("cd $X"));
+        for (current, folder, expected) in [
+            (Ok("/srv".to_owned()), "job", Ok("/srv/job".to_owned())),
+            (Ok("/srv/job".to_owned()), "../other", Ok("/srv/other".to_owned())),
+            (Ok("/srv".to_owned()), "/app", Ok("/app".to_owned())),
+            (unknown(), "/app", Ok("/app".to_owned())),
+            (unknown(), "job", unknown()),
+        ] {
+            let mut state = ShellState::new(ShellKind::Posix, "");
+            state.directory = current;
+            state.enter(folder);
+            assert_eq!(state.directory, expected, "{folder}");
         }
     }
 }

@@ -56,7 +56,7 @@ class Links(unittest.TestCase):
 
 
 class Symptoms(unittest.TestCase):
-    RULES = {"a/b": {"title": "t", "fix": "Do this:\n  RUN x | y", "raw": "it's broken"}}
+    RULES = {"a/b": {"title": "t", "fix": "Do this:\n\n```dockerfile\nRUN x | y\nRUN z\n```", "raw": "it's broken"}}
     PATTERNS = {"p": {"example": "host:1:2 [0] a.cc:1 NCCL WARN Out of luck", "meaning": "no luck"}}
 
     def test_faults_are_reported(self):

@@ -28,12 +28,12 @@ fn change(layout: &Path, change: impl FnOnce(&mut Value, &mut Value)) -> Value {
     manifest
 }
 
-fn blob_file(layout: &Path, descriptor: &Value) -> std::path::PathBuf {
+pub(crate) fn blob_file(layout: &Path, descriptor: &Value) -> std::path::PathBuf {
     layout.join("blobs").join(descriptor["digest"].as_str().unwrap().replace(':', "/"))
 }
 
 /// A layout whose first layer is foreign.
-fn foreign() -> (tempfile::TempDir, Value) {
+pub(crate) fn foreign() -> (tempfile::TempDir, Value) {
     let folder = layout("good");
     let manifest = change(folder.path(), |manifest, _| {
         manifest["layers"][0]["mediaType"] = json!(FOREIGN);

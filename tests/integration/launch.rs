@@ -39,7 +39,7 @@ fn a_script_is_judged_by_the_copy_of_nccl_in_the_image() {
             "env/misspelt-variable",
             "env/removed-variable",
             "env/unknown-nccl-variable",
-            "env/value-not-read",
+            "env/value-refused",
             "env/variable-not-yet-read",
         ]
     );

@@ -12,6 +12,8 @@
 mod archives;
 mod bad_input;
 mod cache;
+mod ci;
+mod doctor;
 mod explain;
 mod fix;
 mod foreign;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::registry::{blob, registry, write as write_blob};
 use crate::support::{run, run_in, stderr, world};
 
 fn text(output: &std::process::Output) -> String {
@@ -155,4 +156,95 @@ fn rules_and_facts_are_explained() {
     }
     let output = run(&["rules", "list", "--profile", "sigle-node"], None);
     assert!(stderr(&output).contains("did you mean single-node?"), "{}", stderr(&output));
+}
+
+/// The rule that fails for `good.oci.tar` under a policy in `folder`, run there.
+fn check_in(folder: &Path, more: &[&str]) -> std::process::Output {
+    let image = world("good").display().to_string();
+    run_in(folder, &[&["check", "--quiet", &*image], more].concat())
+}
+
+#[test]
+fn policies_build_on_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    fs::create_dir(folder.path().join("team")).unwrap();
+    write("team/base.yaml", "fail-on: warning\nrequire: [torch.version >= 99]\n");
+    write("team.yaml", "extends: [team/base.yaml]\nprofile: ci\n");
+    write("own.yaml", "extends: [team.yaml]\nrules: {severity: {require/*: info}}\n");
+    let status = |configs: &[&str]| {
+        let options: Vec<_> = configs.iter().flat_map(|config| ["--config", config]).collect();
+        check_in(folder.path(), &options).status.code()
+    };
+    assert_eq!(status(&["team.yaml"]), Some(1));
+    assert_eq!(status(&["own.yaml"]), Some(0));
+    write("soft.yaml", "rules: {severity: {require/*: off}}\n");
+    assert_eq!(status(&["team.yaml", "soft.yaml"]), Some(0));
+    write("loop.yaml", "extends: [loop.yaml]\n");
+    let output = check_in(folder.path(), &["--config", "loop.yaml"]);
+    assert!(stderr(&output).contains("loop.yaml:1:11: loop.yaml builds on itself"), "{}", stderr(&output));
+    write("lost.yaml", "extends: [gone.yaml]\n");
+    let output = check_in(folder.path(), &["--config", "lost.yaml"]);
+    assert!(stderr(&output).contains("lost.yaml:1:11: gone.yaml: "), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn a_policy_that_was_found_names_nothing_outside_of_its_repository() {
+    let outer = tempfile::tempdir().unwrap();
+    let repository = outer.path().join("repository");
+    fs::create_dir_all(repository.join(".git")).unwrap();
+    fs::write(outer.path().join("secret.yaml"), "password: 1\n").unwrap();
+    let refused = |message: &str| {
+        let output = check_in(&repository, &[]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(message), "{}", stderr(&output));
+        assert!(!stderr(&output).contains("password"), "{}", stderr(&output));
+    };
+    let policy = repository.join("ncclcheck.yaml");
+    fs::write(&policy, "extends: [../secret.yaml]\n").unwrap();
+    refused("../secret.yaml: it is outside of this repository");
+    fs::write(&policy, "rules: {folders: [..]}\n").unwrap();
+    refused("..: it is outside of this repository");
+    std::os::unix::fs::symlink("../secret.yaml", repository.join("inner.yaml")).unwrap();
+    fs::write(&policy, "extends: [inner.yaml]\n").unwrap();
+    refused("inner.yaml: it is outside of this repository");
+    fs::remove_file(&policy).unwrap();
+    std::os::unix::fs::symlink("../secret.yaml", &policy).unwrap();
+    refused("ncclcheck.yaml: not a regular file");
+    assert_eq!(check_in(&repository, &["--no-config"]).status.code(), Some(0));
+}
+
+#[test]
+fn a_policy_of_a_registry_is_pinned_by_its_digest() {
+    let layout = tempfile::tempdir().unwrap();
+    fs::create_dir_all(layout.path().join("blobs/sha256")).unwrap();
+    let mut file = serde_json::json!({"mediaType": "application/yaml"});
+    write_blob(layout.path(), b"require: [torch.version >= 99]\n", &mut file);
+    let mut config = serde_json::json!({"mediaType": "application/vnd.oci.empty.v1+json"});
+    write_blob(layout.path(), b"{}", &mut config);
+    let manifest = serde_json::json!({
+        "schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
+        "artifactType": "application/vnd.example.policy", "config": config, "layers": [file],
+    });
+    let mut descriptor = serde_json::json!({"mediaType": "application/vnd.oci.image.manifest.v1+json"});
+    write_blob(layout.path(), manifest.to_string().as_bytes(), &mut descriptor);
+    let digest = descriptor["digest"].as_str().unwrap().to_owned();
+    fs::write(layout.path().join("index.json"), serde_json::json!({"manifests": [descriptor]}).to_string()).unwrap();
+    let (image, _) = registry(layout.path().to_owned(), false);
+    let name = image.trim_start_matches("docker://").trim_end_matches(":1").to_owned();
+    let folder = tempfile::tempdir().unwrap();
+    let pinned = format!("oci://{name}@{digest}");
+    let output = check_in(folder.path(), &["--config", &pinned]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(text(&output).contains("requires torch.version >= 99"), "{}", text(&output));
+    fs::write(folder.path().join("own.yaml"), format!("extends: ['{pinned}']\n")).unwrap();
+    assert_eq!(check_in(folder.path(), &["--config", "own.yaml"]).status.code(), Some(1));
+    let output = check_in(folder.path(), &["--config", &format!("oci://{name}:1")]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("has no digest, so its content could change"), "{}", stderr(&output));
+    fs::write(blob(layout.path(), file["digest"].as_str().unwrap()), b"require: [torch.version >= 98]\n").unwrap();
+    let output = check_in(folder.path(), &["--config", &pinned]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("is corrupt"), "{}", stderr(&output));
 }

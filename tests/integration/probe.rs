@@ -128,7 +128,7 @@ fn several_recordings_are_judged_in_one_run() {
     let (quick, hang) = (path("quick"), path("hang"));
     let output = run(&["probe", "--from", &quick, "--from", &hang], None);
     let report = String::from_utf8(output.stdout).unwrap();
-    assert_eq!((output.status.code(), report.matches("torch:local").count()), (Some(1), 2), "{report}");
+    assert_eq!((output.status.code(), report.matches("torch:local: ").count()), (Some(1), 2), "{report}");
 }
 
 /// An engine is asked for what it supports, but the command line does not need one.

@@ -5,6 +5,7 @@ mod help;
 pub(super) mod probe;
 pub(super) mod rulebook;
 pub(super) mod stdin;
+pub(super) mod verdict;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ use cache::{CacheCommand, CachingArgs};
 use help::{EXIT, EXIT_SUMMARY, HOSTS, images, sections, short_help};
 use probe::{Preflight, ProbeArgs};
 use rulebook::RulebookArgs;
+use verdict::VerdictArgs;
 
 const GENERATED: &str = "\
 Files for the shell:
@@ -66,12 +68,20 @@ pub(super) enum Command {
     Explain(ExplainArgs),
     /// Show this machine's driver, GPUs, fabric, RDMA and limits, or record them for `check --host-facts`
     Host(HostArgs),
+    /// Examine what this machine offers: engines, registries, GPUs, RDMA, folders
+    Doctor(DoctorArgs),
     /// List, show, test and document the rules
     #[command(subcommand)]
     Rules(RulesCommand),
     /// Manage the cache of layer scans
     #[command(subcommand)]
     Cache(CacheCommand),
+    /// Remove the containers of a process of ncclcheck when it ends
+    #[command(hide = true)]
+    Watch {
+        /// The owner of the containers, as their label names it
+        owner: String,
+    },
     /// Print the completion script of a shell
     #[command(hide = true)]
     Completions {
@@ -127,6 +137,11 @@ pub(super) struct CheckCommand {
     /// standard error. The Dockerfile is not written: pipe the diff to `patch -p0` or `git apply -p0`.
     #[arg(long, requires = "dockerfile", conflicts_with_all = ["format", "file"], help_heading = "Output")]
     pub(super) fix: bool,
+    /// Fail only on what is worse than in another image, such as the one in use
+    ///
+    /// BASE is judged first. Its findings and unknown rules are accepted in the images, as by `baseline check`.
+    #[arg(long, value_name = "BASE", conflicts_with = "fix", help_heading = "Policy")]
+    pub(super) diff: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -150,11 +165,8 @@ pub(super) struct CheckArgs {
     /// current directory.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(super) dockerfile: Option<PathBuf>,
-    /// Lowest severity that fails: warning or error
-    ///
-    /// The default is error, or that of the policy.
-    #[arg(long, value_name = "SEVERITY", hide_possible_values = true, help_heading = "Policy")]
-    pub(super) fail_on: Option<FailOn>,
+    #[command(flatten)]
+    pub(super) verdict: VerdictArgs,
     #[command(flatten)]
     pub(super) rulebook: RulebookArgs,
 }
@@ -213,6 +225,24 @@ pub(super) struct HostArgs {
     /// With a root other than / NVML is not queried, because it only describes the machine of this process.
     #[arg(long, value_name = "DIR", default_value = "/")]
     pub(super) root: PathBuf,
+}
+
+const DOCTOR_EXIT: &str = "\
+Nothing is changed. Credentials are named, not printed.
+
+Exit status: 0 nothing is broken, 1 something does not work, 2 error";
+
+#[derive(Debug, Args)]
+#[command(after_help = DOCTOR_EXIT)]
+pub(super) struct DoctorArgs {
+    /// Output format
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(super) format: ListFormat,
+    /// Credentials file, in the format of Docker's config.json
+    #[arg(long, value_name = "FILE")]
+    pub(super) authfile: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) look: StyleArgs,
 }
 
 #[derive(Debug, Args)]
@@ -353,12 +383,6 @@ pub(super) struct TestArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum FailOn {
-    Warning,
-    Error,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum ListFormat {
     Human,
     Json,
@@ -376,8 +400,13 @@ pub(super) struct ImageArgs {
     /// Images to read
     ///
     /// The forms of an IMAGE are listed below.
-    #[arg(required = true, value_name = "IMAGE", value_parser = stdin::image)]
+    #[arg(required_unless_present = "list", value_name = "IMAGE", value_parser = stdin::image)]
     pub(super) images: Vec<String>,
+    /// Read the images of a list, one on each line; - is standard input (repeatable)
+    ///
+    /// Empty lines and lines that begin with # are skipped.
+    #[arg(long, value_name = "FILE", help_heading = "Image")]
+    pub(super) list: Vec<PathBuf>,
 
     #[command(flatten)]
     pub(super) output: OutputArgs,

@@ -9,6 +9,7 @@ use crate::probe::{DEFAULT_PIDS, steps};
 
 use super::help::{EXIT_SUMMARY, HOSTS, images, sections, short_help};
 use super::rulebook::RulebookArgs;
+use super::verdict::VerdictArgs;
 use super::{CheckArgs, OutputArgs};
 
 const EXIT: &str = "\
@@ -72,11 +73,8 @@ pub(in super::super) struct ProbeArgs {
     pub(in crate::cli) steps: Steps,
     #[command(flatten)]
     pub(in crate::cli) judging: Judging,
-    /// Lowest severity that fails: warning or error
-    ///
-    /// The default is error, or that of the policy.
-    #[arg(long, value_name = "SEVERITY", hide_possible_values = true, help_heading = "Policy")]
-    pub(in crate::cli) fail_on: Option<super::FailOn>,
+    #[command(flatten)]
+    pub(in crate::cli) verdict: VerdictArgs,
     #[command(flatten)]
     pub(in crate::cli) rulebook: RulebookArgs,
     #[command(flatten)]
@@ -129,6 +127,14 @@ pub(in super::super) struct ProcessArgs {
 /// Launch options of the container.
 #[derive(Clone, Debug, Args)]
 pub(in super::super) struct LaunchArgs {
+    /// Whether the image's entrypoint starts the probe's program
+    ///
+    /// image: as it starts a job's command, with the privileges that `docker run` gives by default, since entrypoints
+    /// change users and files. none: the program replaces it, without privileges and with a read-only root file system.
+    /// auto: image for preflight where the check sees that the entrypoint starts the command that it is given, otherwise
+    /// none.
+    #[arg(long, value_name = "USE", default_value = "auto", help_heading = "Container")]
+    pub(in crate::cli) entrypoint: EntrypointChoice,
     /// GPUs: all, a number, or device=ID,...
     #[arg(long, value_name = "GPUS", default_value = "all", help_heading = "Container")]
     pub(in crate::cli) gpus: GpuSelection,
@@ -166,7 +172,7 @@ pub(in super::super) struct LaunchArgs {
     /// Bind mount, as for `docker run` (repeatable) [default: none]
     #[arg(long, value_name = "HOST:CONTAINER[:ro]", help_heading = "Container")]
     pub(in crate::cli) volume: Vec<String>,
-    /// Capability to keep (repeatable) [default: all are dropped]
+    /// Capability to keep (repeatable) [default: all are dropped, or with --entrypoint image the engine's]
     #[arg(long, value_name = "NAME", help_heading = "Container")]
     pub(in crate::cli) cap_add: Vec<String>,
     /// Memory limit; 0 for none [default: three quarters of the engine's memory]
@@ -236,6 +242,13 @@ pub(in super::super) struct Judging {
     /// Recording of a good run; fail if this one is slower
     #[arg(long, value_name = "FILE", help_heading = "Policy")]
     pub(in crate::cli) baseline: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum EntrypointChoice {
+    Auto,
+    Image,
+    None,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

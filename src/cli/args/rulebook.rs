@@ -4,9 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::image::fetch_text;
+use crate::image::source::AccessOptions;
 use crate::judge::{ImagePatterns, PolicyText, Rulebook, RulebookError};
 
 use crate::cli::CliError;
+use crate::model::Environment;
 
 #[derive(Clone, Debug, Default, Args)]
 pub(in crate::cli) struct RulebookArgs {
@@ -16,54 +19,63 @@ pub(in crate::cli) struct RulebookArgs {
     /// `ncclcheck rules profiles` lists the profiles.
     #[arg(long, value_name = "NAME", help_heading = "Policy")]
     pub(in crate::cli) profile: Option<String>,
-    /// Policy file [default: ncclcheck.yaml]
+    /// Policy file [default: ncclcheck.yaml] (repeatable)
     ///
-    /// The default is searched for in the current folder and its parents, up to the root of the repository.
+    /// The default is searched for in the current folder and its parents, up to the root of the repository. Of several,
+    /// a later one takes precedence. oci://HOST/NAME@sha256:DIGEST is a policy in a registry.
     #[arg(long, value_name = "FILE", help_heading = "Policy")]
-    pub(in crate::cli) config: Option<PathBuf>,
+    pub(in crate::cli) config: Vec<PathBuf>,
     /// Ignore policy files
     #[arg(long, conflicts_with = "config", help_heading = "Policy")]
     pub(in crate::cli) no_config: bool,
 }
 
 impl RulebookArgs {
-    /// Reads the policy file, and loads the selected rules.
-    pub(in crate::cli) fn open(&self) -> Result<Rulebook, CliError> {
-        self.read()?.open()
+    /// Reads the policies, and loads the selected rules.
+    pub(in crate::cli) fn open(&self, environment: &Environment) -> Result<Rulebook, CliError> {
+        self.read(&AccessOptions { environment: environment.clone(), ..AccessOptions::default() })?.open()
     }
 
-    /// Reads the policy file.
-    pub(in crate::cli) fn read(&self) -> Result<RulebookSource, CliError> {
-        let file = match &self.config {
-            Some(file) => Some(file.clone()),
-            None if self.no_config => None,
-            None => std::env::current_dir().ok().and_then(|folder| Rulebook::policy_file(&folder)),
+    /// Reads the policies, those in registries with these options.
+    pub(in crate::cli) fn read(&self, options: &AccessOptions) -> Result<RulebookSource, CliError> {
+        let fetch = |name: &str| fetch_text(name, options).map_err(|error| error.to_string());
+        let read = |path: &PathBuf| match PolicyText::fetch(&path.to_string_lossy(), fetch)? {
+            Some(text) => Ok(text),
+            None => PolicyText::read(path),
         };
-        let policy = file.map(|file| PolicyText::read(&file)).transpose();
-        let policy = policy.map_err(|error| CliError::Rulebook(error.into()))?;
-        Ok(RulebookSource { profile: self.profile.clone(), policy })
+        let named = if self.config.is_empty() && !self.no_config {
+            let folder = std::env::current_dir().unwrap_or_default();
+            PolicyText::find(&folder).map(|found| found.into_iter().collect())
+        } else {
+            self.config.iter().map(read).collect::<Result<Vec<_>, _>>()
+        };
+        let mut policies = Vec::new();
+        for text in named? {
+            policies.extend(text.with_bases(&fetch).map_err(RulebookError::from)?);
+        }
+        Ok(RulebookSource { profile: self.profile.clone(), policies })
     }
 }
 
-/// A profile, and a policy file that was read.
+/// A profile, and the policies that were read.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct RulebookSource {
     profile: Option<String>,
-    policy: Option<PolicyText>,
+    policies: Vec<PolicyText>,
 }
 
 impl RulebookSource {
     /// Loads the selected rules.
     pub(in crate::cli) fn open(&self) -> Result<Rulebook, CliError> {
-        Rulebook::new(self.profile.as_deref(), self.policy.as_ref()).map_err(|error| match error {
+        Rulebook::new(self.profile.as_deref(), &self.policies).map_err(|error| match error {
             RulebookError::Profile(error) => CliError::Usage(format!("--profile: {error}")),
             error => CliError::Rulebook(error),
         })
     }
 
     /// Names of images to judge by their tables of contents.
-    pub(in crate::cli) fn in_part(&self) -> Result<ImagePatterns, CliError> {
-        let patterns = self.policy.as_ref().map(PolicyText::in_part).transpose();
-        Ok(patterns.map_err(|error| CliError::Rulebook(error.into()))?.unwrap_or_default())
+    pub(in crate::cli) fn in_part(&self) -> Result<Vec<ImagePatterns>, CliError> {
+        let patterns = self.policies.iter().map(PolicyText::in_part).collect::<Result<_, _>>();
+        patterns.map_err(|error| CliError::Rulebook(error.into()))
     }
 }

@@ -11,22 +11,28 @@ use crate::probe::recording::{Recording, StepOutcome, StepRecord};
 use crate::probe::{Interrupt, Observer};
 
 use super::super::CliError;
+use super::super::progress::Terminal;
 use super::super::verbosity::Verbosity;
+use super::table::StepTable;
 
-/// Writes each event to the recording, and a line on each step to standard error.
-pub(super) struct Listener {
+/// Writes each event to the recording, and shows the steps on standard error: in a table on a terminal, otherwise in
+/// lines.
+pub(super) struct Listener<'t> {
     verbosity: Verbosity,
+    terminal: &'t Terminal,
+    table: Option<StepTable>,
     file: Option<(File, PathBuf)>,
     /// First failure to write to the file, reported at the end.
     kept: io::Result<()>,
 }
 
-impl Listener {
-    pub(super) fn new(verbosity: Verbosity, record: Option<&Path>) -> Result<Self, CliError> {
+impl<'t> Listener<'t> {
+    pub(super) fn new(terminal: &'t Terminal, record: Option<&Path>) -> Result<Self, CliError> {
         let file = record.map(|path| File::create(path).map(|file| (file, path.to_owned()))).transpose();
         let failed =
             |error| CliError::Output { what: record.map_or(String::new(), |path| path.display().to_string()), error };
-        Ok(Self { verbosity, file: file.map_err(failed)?, kept: Ok(()) })
+        let verbosity = terminal.verbosity();
+        Ok(Self { verbosity, terminal, table: None, file: file.map_err(failed)?, kept: Ok(()) })
     }
 
     /// Fails if the recording is incomplete.
@@ -38,14 +44,27 @@ impl Listener {
     }
 }
 
-impl Observer for Listener {
+impl Observer for Listener<'_> {
     fn line(&mut self, line: &[u8]) {
         if let (Some((file, _)), Ok(())) = (&mut self.file, &self.kept) {
             self.kept = file.write_all(&[line, b"\n"].concat());
         }
     }
 
+    fn planned(&mut self, steps: &[String]) {
+        self.table = (self.verbosity == Verbosity::Bars).then(|| StepTable::new(self.terminal, steps));
+    }
+
+    fn step_started(&mut self, name: &str) {
+        if let Some(table) = &self.table {
+            table.start(name);
+        }
+    }
+
     fn step_over(&mut self, step: &StepRecord) {
+        if let Some(table) = &self.table {
+            return table.end(step);
+        }
         let seconds = step.seconds.map(|seconds| format!(" ({seconds:.1} s)")).unwrap_or_default();
         let text = match &step.outcome {
             StepOutcome::Done { .. } | StepOutcome::Open => format!("{}: done{seconds}", step.name),
@@ -57,8 +76,7 @@ impl Observer for Listener {
 
     fn note(&mut self, text: &str) {
         if self.verbosity != Verbosity::Quiet {
-            // A closed standard error does not stop the probe.
-            let _ = writeln!(io::stderr(), "{}", printable(text));
+            self.terminal.say(&printable(text));
         }
     }
 }

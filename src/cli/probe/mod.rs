@@ -2,18 +2,22 @@
 
 mod listener;
 mod plan;
+mod table;
 
 use crate::check::Check;
-use crate::check::probed::{PreflightError, Probed, preflight as read_and_run};
+use crate::check::probed::{ImageReading, PreflightError, Probed, preflight as read_and_run};
 use crate::image::source::AccessOptions;
+use crate::judge::Verdict;
 use crate::judge::rules::Rule;
-use crate::model::Environment;
+use crate::model::{Environment, cause};
 use crate::probe::engine::Launcher;
 use crate::probe::recording::Recording;
-use crate::probe::{ContainerOptions, Interrupt, ProbeError, Session, command_line, in_place, payload};
+use crate::probe::{
+    self, ContainerOptions, Interrupt, PreparedSession, ProbeError, Session, Watchdog, command_line, in_place, payload,
+};
 use crate::report::{Format, Style};
 
-use super::args::probe::{LaunchArgs, Preflight, ProbeArgs, ProcessArgs, Steps};
+use super::args::probe::{EntrypointChoice, LaunchArgs, Preflight, ProbeArgs, ProcessArgs, Steps};
 use super::output::Outputs;
 use super::progress::Terminal;
 use super::verbosity::Verbosity;
@@ -22,7 +26,7 @@ use listener::{Listener, handle_interrupt, recorded};
 
 /// `ncclcheck probe`.
 pub(super) fn probe(asked: &ProbeArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
-    let verbosity = Verbosity::of(&asked.output, environment);
+    let terminal = Terminal::new(Verbosity::of(&asked.output, environment));
     if asked.print_payload {
         return print(&payload::program());
     }
@@ -33,12 +37,12 @@ pub(super) fn probe(asked: &ProbeArgs, environment: &Environment) -> Result<Exit
     }
     // Invalid arguments are reported before anything runs.
     let (owners, expected) = (plan::owners(&asked.judging)?, plan::expected(&asked.judging)?);
-    let rulebook = asked.rulebook.open()?.only(Rule::is_of_run);
+    let rulebook = asked.rulebook.open(environment)?.only(Rule::is_of_run);
     let mut outputs = Outputs::open(&super::plan::outputs(&asked.output, Format::ALL)?, None)?;
     let recordings = if !asked.from.is_empty() {
         asked.from.iter().map(|file| recorded("--from", file)).collect::<Result<_, _>>()?
     } else if asked.in_place {
-        vec![here(&asked.process, &asked.steps, verbosity)?]
+        vec![here(&asked.process, &asked.steps, &terminal)?]
     } else {
         let image = asked.image.as_deref().unwrap_or_default();
         let run = ImageRun {
@@ -46,19 +50,20 @@ pub(super) fn probe(asked: &ProbeArgs, environment: &Environment) -> Result<Exit
             process: &asked.process,
             env: &asked.env,
             steps: &asked.steps,
-            verbosity,
+            terminal: &terminal,
             options: &options,
         };
         if asked.launch.dry_run {
             return run.show(image);
         }
-        vec![run.record(image)?]
+        vec![run.record(image, None)?]
     };
-    let check = Check::new(&rulebook).fail_on(asked.fail_on.map(Into::into)).fail_for(owners);
+    let check = Check::new(&rulebook).fail_on(asked.verdict.fail_on).fail_for(owners);
     let style = super::plan::style(&asked.output.look, environment);
     let mut exit = ExitStatus::Pass;
     for recording in recordings {
-        exit = exit.max(report(&check, &Probed::new(recording, &expected), &mut outputs, &style)?);
+        let verdict = report(&check, &Probed::new(recording, &expected), &mut outputs, &style)?;
+        exit = exit.max(asked.verdict.exit().status(verdict));
     }
     outputs.finish()?;
     Ok(exit)
@@ -86,20 +91,32 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
     let options = options(environment);
     let rulebook = plan.rulebook.open()?;
     let mut outputs = Outputs::open(&plan.outputs, plan.dockerfile.as_ref())?;
-    // Progress bars and the lines on steps would overwrite each other.
-    let verbosity = if plan.verbosity == Verbosity::Bars { Verbosity::Lines } else { plan.verbosity };
-    let run = ImageRun { launch: &launch, process: &process, env: &env, steps: &steps, verbosity, options: &options };
+    let terminal = Terminal::new(plan.verbosity);
+    let run = ImageRun {
+        launch: &launch,
+        process: &process,
+        env: &env,
+        steps: &steps,
+        terminal: &terminal,
+        options: &options,
+    };
     let check = Check::new(&rulebook).fail_on(plan.fail_on).fail_for(owners);
-    let terminal = Terminal::new(verbosity);
     let mut exit = ExitStatus::Pass;
     for (index, request) in plan.requests.iter().enumerate() {
         if launch.dry_run {
+            if launch.entrypoint == EntrypointChoice::Auto {
+                super::say(UNDECIDED);
+            }
             run.show(&request.text)?;
             continue;
         }
-        let run = || if in_place { here(&process, &steps, verbosity) } else { run.record(&request.text) };
+        let run = |reading: &ImageReading<'_>| {
+            if in_place { here(&process, &steps, &terminal) } else { run.record(&request.text, Some(reading)) }
+        };
         let progress = terminal.image(&request.text, (index + 1, plan.requests.len()));
         let probed = read_and_run(request, &plan.launch, &progress, &expected, run);
+        // The report replaces the progress.
+        drop(progress);
         if !matches!(probed, Err(PreflightError::Run(_))) {
             super::notice(&request.cache);
         }
@@ -111,20 +128,33 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
                 CliError::Usage(format!("{}: {why}", request.text))
             }
         })?;
-        exit = exit.max(report(&check, &probed, &mut outputs, &plan.style)?);
+        exit = exit.max(plan.exit.status(report(&check, &probed, &mut outputs, &plan.style)?));
     }
     outputs.finish()?;
     Ok(exit)
 }
 
+/// `ncclcheck watch`, which a probe starts: removes the containers of its owner when that ends.
+pub(super) fn watch(owner: &str, environment: &Environment) -> Result<ExitStatus, CliError> {
+    // Whoever ends the probe by a signal to all of its processes must not end this one. An error means that a handler is
+    // already set.
+    let _ = ctrlc::set_handler(|| {});
+    probe::watch(&options(environment), owner)?;
+    Ok(ExitStatus::Pass)
+}
+
+/// Note on the command line of a preflight, which is printed without reading the image.
+const UNDECIDED: &str = "note: the image's entrypoint is replaced in this command, but a preflight runs it if the check sees \
+                         that it starts the command that it is given; --entrypoint image prints that command";
+
 /// Python that runs if the user names none.
 const PYTHON: &str = "python3";
 
 /// Runs the program in the container of this process.
-fn here(process: &ProcessArgs, steps: &Steps, verbosity: Verbosity) -> Result<Recording, CliError> {
+fn here(process: &ProcessArgs, steps: &Steps, terminal: &Terminal) -> Result<Recording, CliError> {
     let plan = plan::plan(steps)?;
     let python = process.python.as_deref().unwrap_or(PYTHON);
-    listened(verbosity, steps, |listener| in_place(python, plan, listener))
+    listened(terminal, steps, |listener| in_place(python, plan, listener))
 }
 
 /// Options to run images with.
@@ -133,18 +163,39 @@ struct ImageRun<'a> {
     process: &'a ProcessArgs,
     env: &'a [String],
     steps: &'a Steps,
-    verbosity: Verbosity,
+    terminal: &'a Terminal,
     options: &'a AccessOptions,
 }
 
 impl ImageRun<'_> {
-    /// Runs an image and returns the recording.
-    fn record(&self, image: &str) -> Result<Recording, CliError> {
+    /// Runs an image and returns the recording. A preflight passes the image that it reads meanwhile.
+    fn record(&self, image: &str, reading: Option<&ImageReading<'_>>) -> Result<Recording, CliError> {
         let (plan, ways) = (plan::plan(self.steps)?, plan::ways(self.steps, self.launch)?);
         let prepared = self.open(image)?.prepare().map_err(refused)?;
+        let prepared = match reading {
+            Some(reading) => self.with_entrypoint(prepared, reading),
+            None => prepared,
+        };
         let interrupt = Interrupt::default();
         handle_interrupt(&interrupt);
-        listened(self.verbosity, self.steps, |listener| prepared.run(plan, &ways, &interrupt, listener))
+        let watchdog = Watchdog::start(&["watch"]).inspect_err(|error| {
+            super::say(&format!("note: if this process is killed, its container may stay: {}", cause(error)));
+        });
+        let recording = listened(self.terminal, self.steps, |listener| prepared.run(plan, &ways, &interrupt, listener));
+        let _ = watchdog.map(Watchdog::end);
+        recording
+    }
+
+    /// Decides by the image's files whether its entrypoint starts the program, if no option does.
+    fn with_entrypoint(&self, prepared: PreparedSession, reading: &ImageReading<'_>) -> PreparedSession {
+        if self.launch.entrypoint != EntrypointChoice::Auto || prepared.image_entrypoint().is_empty() {
+            return prepared;
+        }
+        let python = self.process.python.as_deref().unwrap_or(PYTHON);
+        match reading.entrypoint_gap(python) {
+            None => prepared.through_entrypoint(),
+            Some(gap) => prepared.bypassing_entrypoint(gap.why),
+        }
     }
 
     /// Prints the command line that would run an image, without running it.
@@ -169,11 +220,11 @@ impl ImageRun<'_> {
 
 /// Runs a probe with progress on standard error.
 fn listened(
-    verbosity: Verbosity,
+    terminal: &Terminal,
     steps: &Steps,
-    run: impl FnOnce(&mut Listener) -> Result<Recording, ProbeError>,
+    run: impl FnOnce(&mut Listener<'_>) -> Result<Recording, ProbeError>,
 ) -> Result<Recording, CliError> {
-    let mut listener = Listener::new(verbosity, steps.record.as_deref())?;
+    let mut listener = Listener::new(terminal, steps.record.as_deref())?;
     let recording = run(&mut listener);
     listener.finish()?;
     Ok(recording?)
@@ -188,10 +239,10 @@ fn refused(error: ProbeError) -> CliError {
 }
 
 /// Judges a run and writes the report.
-fn report(check: &Check<'_>, probed: &Probed, outputs: &mut Outputs, style: &Style) -> Result<ExitStatus, CliError> {
+fn report(check: &Check<'_>, probed: &Probed, outputs: &mut Outputs, style: &Style) -> Result<Verdict, CliError> {
     let assessment = check.assess(probed.facts.clone(), &probed.image);
     outputs.report(&[assessment.report(&probed.image, Some(&probed.recording))], style)?;
-    Ok(assessment.verdict().map_or(ExitStatus::Pass, ExitStatus::from))
+    Ok(assessment.verdict().unwrap_or(Verdict::Pass))
 }
 
 fn options(environment: &Environment) -> AccessOptions {

@@ -8,7 +8,7 @@ use crate::document::read_text;
 use crate::image::reference::transport_of;
 use crate::model::Limits;
 use crate::model::Owner;
-use crate::probe::arrangement::GpuWay;
+use crate::probe::arrangement::{EntrypointUse, GpuWay};
 use crate::probe::engine;
 use crate::probe::expect::{Expectations, ExpectedRun};
 use crate::probe::isolation::{self, Share, Way};
@@ -19,7 +19,9 @@ use crate::probe::wire::what_if::WhatIfBody;
 use crate::probe::{ContainerOptions, ProbePlan};
 
 use super::super::CliError;
-use super::super::args::probe::{GpuMode, Isolation, Judging, LaunchArgs, ProcessArgs, PullChoice, RdmaChoice, Steps};
+use super::super::args::probe::{
+    EntrypointChoice, GpuMode, Isolation, Judging, LaunchArgs, ProcessArgs, PullChoice, RdmaChoice, Steps,
+};
 use super::listener::recorded;
 
 /// Resolves the steps that the program runs.
@@ -132,6 +134,11 @@ pub(super) fn container(
     if let Some(python) = &process.python {
         options.python.clone_from(python);
     }
+    options.entrypoint = match launch.entrypoint {
+        EntrypointChoice::Image => EntrypointUse::OfImage,
+        // A preflight decides once the image has been read.
+        EntrypointChoice::Auto | EntrypointChoice::None => EntrypointUse::Replaced,
+    };
     options.gpus = launch.gpus.clone();
     options.gpu_way = way(launch.gpu_mode);
     options.network.clone_from(&launch.network);

@@ -1,13 +1,7 @@
-use std::sync::Arc;
+use crate::model::{DynamicSymbol, ElfInfo, Endian, Fact, Found, Gap, GpuCode, ImageConfig, NcclStrings};
 
-use crate::layer::scan::{Compression, LayerScan};
-use crate::model::{
-    Ambiguities, DynamicSymbol, ElfInfo, Endian, Entry, EntryKind, Fact, Found, Gap, GpuCode, ImageConfig, Limits,
-    NcclStrings,
-};
-use crate::rootfs::RootFs;
-
-use super::super::{FactInputs, Facts, key};
+use super::super::{Facts, key};
+use crate::facts::tests::synthetic::{collect, file, rootfs};
 
 const PACKAGE: &str = "usr/lib/python3/dist-packages/torch";
 
@@ -31,27 +25,10 @@ fn facts(libraries: &[(&str, Option<&[&str]>)]) -> Facts {
             let strings = NcclStrings { version: "2.14.3".to_owned(), ..NcclStrings::default() };
             found.push(Ok(Found::Nccl(strings)));
         }
-        ((*path).to_owned(), found)
+        (file(path), found)
     });
-    let files: Vec<_> = files.chain([(format!("{PACKAGE}/version.py"), vec![Ok(version)])]).collect();
-    let entry = |(path, _): &(String, Vec<_>)| Entry {
-        path: path.as_str().into(),
-        kind: EntryKind::File,
-        mode: 0o755,
-        owner: None,
-        size: 4096,
-    };
-    let layer = LayerScan {
-        compression: Compression::None,
-        unpacked: 0,
-        diff_id: None,
-        entries: files.iter().map(entry).collect(),
-        found: files.into_iter().map(|(_, found)| found).enumerate().collect(),
-        ambiguities: Some(Ambiguities::default()),
-    };
-    let rootfs = RootFs::fold(vec![Arc::new(layer)], &Limits::default());
-    let config = ImageConfig::default();
-    Facts::collect(&FactInputs { rootfs: &rootfs, layers: &[], config: Some(&config), launch: &[] })
+    let version = [(file(&format!("{PACKAGE}/version.py")), vec![Ok(version)])];
+    collect(&rootfs(files.chain(version)), &ImageConfig::default())
 }
 
 fn texts(facts: &Facts) -> [String; 3] {
@@ -75,7 +52,6 @@ fn one_unreadable_library_hides_no_other() {
     let [_, _, missing] = texts(&facts(&[(&torch, Some(&["sm_80"])), (&more, None)]));
     assert_eq!(missing, format!("unknown: {more}: damaged"));
     // What is known to be missing is missing, whatever a third has.
-
     let cu = format!("{PACKAGE}/lib/libtorch_cuda.so.1");
     let known = [(torch.as_str(), Some(&["sm_80"][..])), (&more, None), (&cu, Some(&["sm_90"]))];
     assert_eq!(texts(&facts(&known))[2], "sm_90");

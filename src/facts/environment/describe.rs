@@ -108,6 +108,7 @@ fn value(about: &VariableUse) -> String {
         Reads::Timeout => "a number of seconds".to_owned(),
         Reads::One => "0 or 1, of which only 1 has an effect".to_owned(),
         Reads::Threads => "a multiple of 32".to_owned(),
+        Reads::Buffer => format!("a size in bytes, a multiple of {}", about.unit.unwrap_or(1)),
         Reads::Prefix => format!("one of {}; case matters", words()),
         Reads::Algorithms => "a list of algorithms, separated by commas; since 2.24 also FUNCTION:LIST;…".to_owned(),
         Reads::Protocols => {

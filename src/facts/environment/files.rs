@@ -4,8 +4,8 @@ use crate::model::Site;
 
 use super::super::settings::Settings;
 use super::super::{Context, Draft, key};
-use super::SettingList;
 use super::conflicts::Effective;
+use super::list::SettingList;
 
 /// A topology file that the image sets but does not contain. NCCL continues without it.
 pub(super) fn topology(context: &Context<'_>, settings: &Settings, facts: &mut Draft<'_>) {

@@ -4,7 +4,7 @@ use crate::launch::Setting;
 use crate::model::Gap;
 
 use super::super::{Context, Draft, key};
-use super::SettingList;
+use super::list::SettingList;
 use super::name::Name;
 use super::vocabulary::PluginFamily;
 

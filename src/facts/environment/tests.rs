@@ -1,13 +1,10 @@
-use std::sync::Arc;
-
-use crate::layer::scan::{Compression, LayerScan};
-use crate::model::{Ambiguities, Entry, EntryKind, Found, ImageConfig, Limits, NcclStrings};
-use crate::rootfs::RootFs;
+use crate::model::{ImageConfig, NcclStrings};
 
 use super::super::key::Definition;
 use super::super::{FactInputs, Facts};
 use super::name::Family;
 use super::*;
+use crate::facts::tests::synthetic::{rootfs, text_or_link};
 use crate::model::Value;
 
 fn names(names: &[&str]) -> std::collections::BTreeSet<String> {
@@ -76,31 +73,13 @@ fn names_are_looked_up_in_the_copy_first() {
 
 /// Facts of an image of text files, with an environment and launch settings.
 fn facts_of(files: &[(&str, &str)], environment: &[(&str, &str)], launch: &[Setting]) -> Facts {
-    let entry = |path: &str, size: usize| Entry {
-        path: path.into(),
-        kind: EntryKind::File,
-        mode: 0o644,
-        owner: None,
-        size: size as u64,
-    };
-    let entries = files.iter().map(|(path, text)| entry(path, text.len())).collect();
-    let found =
-        files.iter().enumerate().map(|(index, (_, text))| (index, vec![Ok(Found::Text(text.as_bytes().into()))]));
-    let layer = LayerScan {
-        compression: Compression::None,
-        unpacked: 0,
-        diff_id: None,
-        entries,
-        found: found.collect(),
-        ambiguities: Some(Ambiguities::default()),
-    };
-    let rootfs = RootFs::fold(vec![Arc::new(layer)], &Limits::default());
+    let rootfs = rootfs(files.iter().map(|(path, text)| text_or_link(path, text)));
     let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let config = ImageConfig { environment, user: "trainer".to_owned(), ..ImageConfig::default() };
     Facts::collect(&FactInputs { rootfs: &rootfs, layers: &[], config: Some(&config), launch })
 }
 
-fn told(facts: &Facts, key: &Definition) -> Vec<String> {
+fn listed(facts: &Facts, key: &Definition) -> Vec<String> {
     match facts.view(key) {
         Fact::Seen { value: Value::List(values), .. } => values.iter().map(ToString::to_string).collect(),
         Fact::Absent => Vec::new(),
@@ -141,7 +120,7 @@ fn every_place_is_read() {
         ]
     );
     assert!(!format!("{facts:?}").contains("secret"));
-    assert_eq!(told(&facts, &key::LAUNCH_VARIABLES), ["NCCL_PROTO"]);
+    assert_eq!(listed(&facts, &key::LAUNCH_VARIABLES), ["NCCL_PROTO"]);
 }
 
 #[test]
@@ -164,19 +143,19 @@ fn values_that_cost_and_contradictions() {
     );
     // NCCL is unknown here, so its names are not judged; the others are.
     assert_eq!(
-        told(&facts, &key::ENV_COSTLY),
+        listed(&facts, &key::ENV_COSTLY),
         [
             "TORCH_NCCL_BLOCKING_WAIT=1 (the CPU waits for every collective)",
             "TORCH_NCCL_ENABLE_MONITORING=0 (a stuck watchdog goes unnoticed)",
         ]
     );
-    assert_eq!(told(&facts, &key::ENV_BAD_VALUES), [""; 0]);
+    assert_eq!(listed(&facts, &key::ENV_BAD_VALUES), [""; 0]);
     assert_eq!(
-        told(&facts, &key::ENV_REFUSED_VALUES),
+        listed(&facts, &key::ENV_REFUSED_VALUES),
         ["TORCH_NCCL_NAN_CHECK=on (PyTorch stops with `Invalid value for environment variable`)"]
     );
     assert_eq!(
-        told(&facts, &key::ENV_CONTRADICTIONS),
+        listed(&facts, &key::ENV_CONTRADICTIONS),
         [
             "NCCL_IB_HCA has no effect: NCCL_IB_DISABLE switches InfiniBand and RoCE off",
             "16 threads with 8 sockets each are more than the 64 sockets that NCCL allows",
@@ -195,9 +174,9 @@ fn configuration_files_are_read_as_nccl_does() {
         ("etc/site-nccl.conf", ""),
     ];
     let facts = facts_of(&files, &[], &[]);
-    assert_eq!(told(&facts, &key::NCCL_CONFIG_FILES), ["/home/trainer/.nccl.conf", "/etc/nccl.conf"]);
+    assert_eq!(listed(&facts, &key::NCCL_CONFIG_FILES), ["/home/trainer/.nccl.conf", "/etc/nccl.conf"]);
     assert_eq!(
-        told(&facts, &key::NCCL_CONFIG_PROBLEMS),
+        listed(&facts, &key::NCCL_CONFIG_PROBLEMS),
         [
             "/home/trainer/.nccl.conf (line 2): it sets a variable named 'NCCL_ALGO ', spaces included, which nothing reads",
             "/home/trainer/.nccl.conf (line 4): without '=' the line is ignored",
@@ -206,7 +185,7 @@ fn configuration_files_are_read_as_nccl_does() {
         ]
     );
     let named = facts_of(&files, &[("NCCL_CONF_FILE", "/etc/site-nccl.conf")], &[]);
-    assert_eq!(told(&named, &key::NCCL_CONFIG_FILES), ["/etc/site-nccl.conf", "/etc/nccl.conf"]);
+    assert_eq!(listed(&named, &key::NCCL_CONFIG_FILES), ["/etc/site-nccl.conf", "/etc/nccl.conf"]);
     let missing = facts_of(&files, &[("NCCL_CONF_FILE", "/mnt/nccl.conf")], &[]);
     assert_eq!(missing.get(key::NCCL_CONFIG_MISSING).value().map(String::as_str), Some("/mnt/nccl.conf"));
 }
@@ -239,7 +218,7 @@ fn values_are_judged_by_what_nccl_would_see() {
         (&[("NCCL_NET", "IB"), ("NCCL_IB_DISABLE", "0")], vec![], vec![]),
     ] {
         let facts = facts_of(&conf, environment, &launch);
-        assert_eq!(told(&facts, &key::ENV_REFUSED_VALUES), expected, "{environment:?} {launch:?}");
+        assert_eq!(listed(&facts, &key::ENV_REFUSED_VALUES), expected, "{environment:?} {launch:?}");
     }
 }
 
@@ -248,11 +227,11 @@ fn a_variable_of_a_plugin_needs_the_plugin() {
     let environment = [("NCCL_FASTRAK_IFNAME", "eth1"), ("OFI_NCCL_PROTOCOL", "RDMA"), ("NCCL_VERSION", "2.27.5")];
     let facts = facts_of(&[], &environment, &[]);
     assert_eq!(
-        told(&facts, &key::ENV_PLUGIN_MISSING),
+        listed(&facts, &key::ENV_PLUGIN_MISSING),
         ["NCCL_FASTRAK_IFNAME (Google's FasTrak plugin)", "OFI_NCCL_PROTOCOL (AWS's OFI plugin)"]
     );
     let facts = facts_of(&[("opt/ofi/lib/libnccl-net-ofi.so", "")], &environment, &[]);
-    assert_eq!(told(&facts, &key::ENV_PLUGIN_MISSING), [""; 0]);
+    assert_eq!(listed(&facts, &key::ENV_PLUGIN_MISSING), [""; 0]);
 }
 
 #[test]
@@ -265,7 +244,7 @@ fn the_launch_may_name_nccls_file() {
     let files = [("opt/a.conf", "NCCL_SOCKET_IFNAME=lo\n"), ("opt/b.conf", "NCCL_SOCKET_IFNAME=eth0\n")];
     let environment = [("NCCL_CONF_FILE", "/opt/b.conf")];
     let facts = facts_of(&files, &environment, &[launch(Some("/opt/a.conf"))]);
-    assert_eq!(told(&facts, &key::NCCL_CONFIG_FILES), ["/opt/a.conf"]);
+    assert_eq!(listed(&facts, &key::NCCL_CONFIG_FILES), ["/opt/a.conf"]);
     assert_eq!(places(&facts, &key::ENV_LOOPBACK_ONLY), ["/opt/a.conf (line 1)"]);
     let facts = facts_of(&files, &environment, &[launch(None)]);
     assert!(matches!(facts.get(key::ENV_LOOPBACK_ONLY), Fact::Unknown(_)));
@@ -291,28 +270,28 @@ fn values_of_pytorch_stop_the_job() {
     let environment = [("TORCH_DISTRIBUTED_DEBUG", "1"), ("TORCH_NCCL_ASYNC_ERROR_HANDLING", "7")];
     let facts = facts_of(&[], &environment, &[]);
     assert_eq!(
-        told(&facts, &key::ENV_REFUSED_VALUES),
+        listed(&facts, &key::ENV_REFUSED_VALUES),
         ["TORCH_DISTRIBUTED_DEBUG=1 (1 is not one of OFF, INFO, DETAIL)"]
     );
-    assert_eq!(told(&facts, &key::ENV_BAD_VALUES), ["TORCH_NCCL_ASYNC_ERROR_HANDLING=7 (7 is not between 0 and 3)"]);
+    assert_eq!(listed(&facts, &key::ENV_BAD_VALUES), ["TORCH_NCCL_ASYNC_ERROR_HANDLING=7 (7 is not between 0 and 3)"]);
 }
 
 #[test]
 fn lists_of_interfaces_may_leave_only_loopback() {
     let conf = [("etc/nccl.conf", "NCCL_SOCKET_IFNAME=lo\n")];
     let facts = facts_of(&conf, &[], &[]);
-    assert_eq!(told(&facts, &key::ENV_LOOPBACK_ONLY), ["NCCL_SOCKET_IFNAME=lo"]);
+    assert_eq!(listed(&facts, &key::ENV_LOOPBACK_ONLY), ["NCCL_SOCKET_IFNAME=lo"]);
     assert_eq!(places(&facts, &key::ENV_LOOPBACK_ONLY), ["/etc/nccl.conf (line 1)"]);
     let facts = facts_of(&conf, &[("NCCL_SOCKET_IFNAME", "^docker")], &[]);
-    assert_eq!(told(&facts, &key::ENV_LOOPBACK_ONLY), [""; 0]);
-    assert_eq!(told(&facts, &key::ENV_LOOPBACK_ADMITTED), ["NCCL_SOCKET_IFNAME=^docker"]);
+    assert_eq!(listed(&facts, &key::ENV_LOOPBACK_ONLY), [""; 0]);
+    assert_eq!(listed(&facts, &key::ENV_LOOPBACK_ADMITTED), ["NCCL_SOCKET_IFNAME=^docker"]);
 }
 
 #[test]
 fn topology_files_are_in_the_image_or_not() {
     let files = [("opt/topo.xml", "<system/>")];
     let missing = |environment: &[(&str, &str)], launch: &[Setting]| {
-        told(&facts_of(&files, environment, launch), &key::ENV_TOPOLOGY_FILES_MISSING)
+        listed(&facts_of(&files, environment, launch), &key::ENV_TOPOLOGY_FILES_MISSING)
     };
     assert_eq!(missing(&[("NCCL_TOPO_FILE", "/opt/topo.xml"), ("NCCL_GRAPH_FILE", "")], &[]), [""; 0]);
     assert_eq!(missing(&[("NCCL_TOPO_FILE", "opt/topo.xml")], &[]), [""; 0]);
@@ -322,10 +301,25 @@ fn topology_files_are_in_the_image_or_not() {
     );
     let facts = facts_of(&files, &[("NCCL_GRAPH_FILE", "graph.xml")], &[]);
     assert_eq!(
-        told(&facts, &key::ENV_REFUSED_VALUES),
+        listed(&facts, &key::ENV_REFUSED_VALUES),
         ["NCCL_GRAPH_FILE=graph.xml (the image does not contain the file)"]
     );
     let site = Site::Launch { file: "job.sh".to_owned(), line: Some(3), variable: "NCCL_TOPO_FILE".to_owned() };
     let given = Setting { name: "NCCL_TOPO_FILE".to_owned(), value: Some("/mnt/topo.xml".to_owned()), site };
     assert_eq!(missing(&[], &[given]), [""; 0]);
+}
+
+/// Each setting becomes a record, and names are compared with all known ones.
+#[test]
+fn more_settings_than_are_read_leave_the_environment_unknown() {
+    let lines =
+        |count: usize| (0..count).fold(String::new(), |text, number| text + "NCCL_X" + &number.to_string() + "=1\n");
+    let effective = |text: &str| {
+        let facts = facts_of(&[("etc/nccl.conf", text)], &[("NCCL_DEBUG", "INFO")], &[]);
+        let known = facts.get(key::ENV_VARIABLES).value().map_or(0, Vec::len);
+        (known, matches!(facts.get(key::ENV_EFFECTIVE), Fact::Unknown(_)))
+    };
+    assert_eq!(effective(&lines(9_999)), (10_000, false));
+    assert_eq!(effective(&lines(10_000)), (10_000, true));
+    assert_eq!(effective(&lines(50_000)), (10_000, true));
 }

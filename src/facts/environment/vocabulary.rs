@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use crate::document::shipped;
-use crate::model::Version;
+use crate::model::{Version, distance_within};
 
 /// The table `variables.yaml`.
 #[derive(Debug, Deserialize)]
@@ -98,6 +98,8 @@ pub(super) struct VariableUse {
     pub(super) stops: bool,
     /// What an empty value does, where the reader does not take it for an unset one.
     pub(super) empty: Option<EmptyValue>,
+    /// Bytes of which the size of a buffer is a multiple.
+    pub(super) unit: Option<i64>,
     /// Smallest and largest number.
     pub(super) range: Option<(i64, i64)>,
     /// The default value.
@@ -127,6 +129,7 @@ pub(super) enum Reads {
     Flag,
     One,
     Threads,
+    Buffer,
     Unsigned,
     Processors,
     Thresholds,
@@ -237,8 +240,8 @@ pub(super) fn nearest<'n>(name: &str, prefix: &str, names: impl IntoIterator<Ite
     let allowed = if own.len() >= 10 { 2 } else { 1 };
     names
         .into_iter()
-        .filter_map(|known| Some((strsim::osa_distance(own, known.strip_prefix(prefix)?), known)))
-        .filter(|(distance, _)| (1..=allowed).contains(distance))
+        .filter_map(|known| Some((distance_within(allowed, own, known.strip_prefix(prefix)?)?, known)))
+        .filter(|(distance, _)| *distance > 0)
         .min()
         .map(|(_, known)| known)
 }

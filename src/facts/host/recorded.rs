@@ -3,6 +3,8 @@
 mod devices;
 mod rdma;
 mod software;
+#[cfg(test)]
+mod testing;
 
 use crate::host::driver::Flavour;
 use crate::host::{Record, gpus, pci};

@@ -150,15 +150,15 @@ fn builds_for_other_releases_of_torch_do_not_count() {
         ],
         "8.0",
     );
-    let mut told = |version: &str| {
+    let mut reported = |version: &str| {
         image.insert(key::TORCH_VERSION, Fact::known(Version::parse(version).unwrap()));
         said(&image.on(&host("gpu=a100")), &key::HOST_EXTENSIONS_WITHOUT_CODE)
     };
     let two = "/opt/site-packages/two (2 libraries)";
-    assert_eq!(told("2.11.0+cu130"), format!("/opt/site-packages/ep/_torch211.cpython-311.so, {two}"));
-    assert_eq!(told("2.9.1"), two);
+    assert_eq!(reported("2.11.0+cu130"), format!("/opt/site-packages/ep/_torch211.cpython-311.so, {two}"));
+    assert_eq!(reported("2.9.1"), two);
     // Without a build for this release, any may be the one.
-    assert_eq!(told("2.5.0"), two);
+    assert_eq!(reported("2.5.0"), two);
 }
 
 #[test]

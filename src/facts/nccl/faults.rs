@@ -59,13 +59,13 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     for (key, meets) in [(key::NCCL_FAULTS, Meets::Ordinary), (key::NCCL_RARE_FAULTS, Meets::Rare)] {
         let fact = version.clone().and_then(|version, at| {
             let environment = settings::effective(context, Some(&version));
-            let told: Vec<String> = TABLE
+            let found: Vec<String> = TABLE
                 .iter()
                 .filter(|fault| fault.meets == meets && fault.is_in(&version, build))
                 .filter(|fault| !fault.is_avoided(&environment))
                 .map(FaultRow::sentence)
                 .collect();
-            if told.is_empty() { Fact::Absent } else { Fact::Seen { value: told, at } }
+            if found.is_empty() { Fact::Absent } else { Fact::Seen { value: found, at } }
         });
         facts.insert(key, fact);
     }
@@ -139,11 +139,11 @@ mod tests {
             let faults = TABLE.iter().filter(|fault| fault.is_in(&version, build));
             faults.filter(|fault| !fault.is_avoided(&environment)).map(|fault| fault.what.as_str()).collect()
         };
-        let told = |version: &str, linkage: Linkage, set: &[(&str, &str)]| {
+        let found = |version: &str, linkage: Linkage, set: &[(&str, &str)]| {
             of(version, NcclBuild { linkage: Some(linkage), machine: Some(X86_64) }, set)
         };
         let has = |faults: Vec<&str>, what: &str| faults.iter().any(|fault| fault.starts_with(what));
-        assert!(told("2.17.1", Linkage::Shared, &[]).is_empty() && told("2.31.2", Linkage::Static, &[]).is_empty());
+        assert!(found("2.17.1", Linkage::Shared, &[]).is_empty() && found("2.31.2", Linkage::Static, &[]).is_empty());
         for (version, set, expected) in [
             ("2.23.4", &[][..], false),
             ("2.24.3", &[], true),
@@ -154,13 +154,13 @@ mod tests {
             ("2.26.2", &[("NCCL_CUMEM_HOST_ENABLE", "")], true),
         ] {
             assert_eq!(
-                has(told(version, Linkage::Shared, set), "in a Docker container"),
+                has(found(version, Linkage::Shared, set), "in a Docker container"),
                 expected,
                 "{version} {set:?}"
             );
         }
         for (linkage, expected) in [(Linkage::Shared, false), (Linkage::Static, true)] {
-            assert_eq!(has(told("2.28.3", linkage, &[]), "CUDA's error"), expected, "{linkage:?}");
+            assert_eq!(has(found("2.28.3", linkage, &[]), "CUDA's error"), expected, "{linkage:?}");
         }
         for (version, machine, expected) in [
             ("2.28.7", AARCH64, false),
@@ -174,7 +174,7 @@ mod tests {
         }
         for (value, expected) in [("3", false), ("0", false), ("", true), ("-1", true)] {
             assert_eq!(
-                has(told("2.21.5", Linkage::Shared, &[("NCCL_IB_GID_INDEX", value)]), "on RoCE"),
+                has(found("2.21.5", Linkage::Shared, &[("NCCL_IB_GID_INDEX", value)]), "on RoCE"),
                 expected,
                 "{value}"
             );

@@ -1,37 +1,15 @@
 mod imports;
 mod real;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use crate::layer::scan::{Compression, LayerScan};
-use crate::model::{Ambiguities, Entry, EntryKind, Found, ImageConfig, Limits};
-
 use crate::facts::start;
+use crate::facts::tests::synthetic::{rootfs, text_or_link};
+use crate::model::ImageConfig;
 
 use super::*;
 
 /// An image of text files and symbolic links (`-> TARGET`).
 fn image(files: &[(&str, &str)]) -> RootFs {
-    let mut entries = Vec::new();
-    let mut found = BTreeMap::new();
-    for (index, (path, content)) in files.iter().enumerate() {
-        let kind = match content.strip_prefix("-> ") {
-            Some(target) => EntryKind::Symlink(target.as_bytes().into()),
-            None => EntryKind::File,
-        };
-        entries.push(Entry { path: (*path).into(), kind, mode: 0o755, owner: None, size: content.len() as u64 });
-        found.insert(index, vec![Ok(Found::Text(content.as_bytes().into()))]);
-    }
-    let layer = LayerScan {
-        compression: Compression::None,
-        unpacked: 0,
-        diff_id: None,
-        entries,
-        found,
-        ambiguities: Some(Ambiguities::default()),
-    };
-    RootFs::fold(vec![Arc::new(layer)], &Limits::default())
+    rootfs(files.iter().map(|(path, content)| text_or_link(path, content)))
 }
 
 fn config(environment: &[(&str, &str)], command: &[&str]) -> ImageConfig {

@@ -1,10 +1,7 @@
-use std::sync::Arc;
+use crate::model::{ElfInfo, Endian, Fact, Found, ImageConfig};
 
-use crate::layer::scan::{Compression, LayerScan};
-use crate::model::{Ambiguities, ElfInfo, Endian, Entry, EntryKind, Fact, Found, ImageConfig, Limits};
-use crate::rootfs::RootFs;
-
-use super::super::{FactInputs, Facts, key};
+use super::super::{Facts, key};
+use crate::facts::tests::synthetic::{collect, file, rootfs};
 
 const VERBS: &str = "usr/lib/x86_64-linux-gnu/libibverbs.so.1";
 const PROVIDERS: &str = "usr/lib/x86_64-linux-gnu/libibverbs";
@@ -25,24 +22,8 @@ fn facts(of_verbs: &[&str], of_provider: &[&str]) -> Facts {
         (format!("{PROVIDERS}/libmlx5-rdmav34.so"), Found::Elf(Box::new(provider))),
         ("etc/libibverbs.d/mlx5.driver".to_owned(), Found::Text(b"driver mlx5\n".as_slice().into())),
     ];
-    let entry = |(path, _): &(String, Found)| Entry {
-        path: path.as_str().into(),
-        kind: EntryKind::File,
-        mode: 0o755,
-        owner: None,
-        size: 4096,
-    };
-    let layer = LayerScan {
-        compression: Compression::None,
-        unpacked: 0,
-        diff_id: None,
-        entries: files.iter().map(entry).collect(),
-        found: files.into_iter().map(|(_, found)| vec![Ok(found)]).enumerate().collect(),
-        ambiguities: Some(Ambiguities::default()),
-    };
-    let rootfs = RootFs::fold(vec![Arc::new(layer)], &Limits::default());
-    let config = ImageConfig::default();
-    Facts::collect(&FactInputs { rootfs: &rootfs, layers: &[], config: Some(&config), launch: &[] })
+    let files = files.into_iter().map(|(path, found)| (file(&path), vec![Ok(found)]));
+    collect(&rootfs(files), &ImageConfig::default())
 }
 
 fn broken(facts: &Facts) -> String {

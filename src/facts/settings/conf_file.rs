@@ -1,13 +1,13 @@
 //! NCCL's own configuration files (`src/misc/param.cc`): `NAME=VALUE` lines that set variables missing from the
 //! environment. NCCL reads the user's file first, then `/etc/nccl.conf`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::launch::Setting;
 use crate::model::{Fact, Gap, ImagePath, Site, Version};
 
 use super::super::{Context, text};
-use super::in_line;
+use super::{MOST, in_line};
 
 /// Maximum length in bytes of a name or a value.
 const LONGEST: usize = 1023;
@@ -20,6 +20,8 @@ pub(in crate::facts) struct ConfFiles {
     pub(in crate::facts) at: Vec<Site>,
     /// Settings in the files; the first one of each name counts.
     pub(in crate::facts) settings: Vec<Setting>,
+    /// Names of the settings.
+    names: BTreeSet<String>,
     /// Lines that do not do what they seem to.
     pub(in crate::facts) problems: Vec<(String, Site)>,
     /// The file that `NCCL_CONF_FILE` names and the image does not have.
@@ -61,6 +63,12 @@ impl ConfFiles {
                 }
                 self.at.push(site.clone());
                 for (index, line) in value.split(|&b| b == b'\n').enumerate() {
+                    // One more than are kept shows that there are too many.
+                    if self.settings.len() + self.problems.len() > MOST {
+                        let why = format!("{site} has more than {MOST} lines that count or are wrong");
+                        self.gap = self.gap.take().or(Some(Gap::new(why)));
+                        break;
+                    }
                     self.line(&String::from_utf8_lossy(line), &in_line(site, Some(index + 1)), dialect);
                 }
             }
@@ -92,7 +100,7 @@ impl ConfFiles {
         if value.starts_with(['"', '\'', ' ']) || value.ends_with(['\r', ' ', '"', '\'']) {
             problem(format!("the value of {name} is taken literally, with its quotes and spaces"));
         }
-        if self.settings.iter().any(|set| set.name == name) {
+        if !self.names.insert(name.to_owned()) {
             problem(format!("{name} is already set above, and the first setting counts"));
             return;
         }

@@ -4,7 +4,7 @@
 mod conf_file;
 mod number;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::launch::{self, Assignment, Setting};
 use crate::model::{Fact, Gap, ImagePath, Site, Version};
@@ -20,14 +20,19 @@ pub(super) fn effective(context: &Context<'_>, version: Option<&Version>) -> BTr
     settings.effective().into_values().map(|setting| (setting.name.clone(), setting.clone())).collect()
 }
 
+/// Maximum settings of variables. Images of NVIDIA, PyTorch and vLLM have fewer than 100.
+const MOST: usize = 10_000;
+
 /// All settings, and a gap if some could not be read.
 pub(super) struct Settings {
     pub(super) all: Vec<Setting>,
     pub(super) gap: Option<Gap>,
+    /// Why settings are missing that could be the ones that count: there are too many.
+    pub(super) excess: Option<Gap>,
     /// NCCL's own configuration files.
     pub(super) files: conf_file::ConfFiles,
     /// The lines of scripts that set variables of the process before it starts.
-    scripts: Vec<Site>,
+    scripts: BTreeSet<Site>,
 }
 
 impl Settings {
@@ -36,15 +41,28 @@ impl Settings {
         let mut settings = Self {
             all: context.launch.to_vec(),
             gap: None,
+            excess: None,
             files: conf_file::ConfFiles::default(),
-            scripts: Vec::new(),
+            scripts: BTreeSet::new(),
         };
         settings.configuration(context);
         settings.shell_files(context);
         settings.files = conf_file::ConfFiles::read(context, version, &settings.effective());
         settings.all.extend(settings.files.settings.iter().cloned());
         settings.gap = settings.gap.take().or_else(|| settings.files.gap.clone());
+        settings.bound();
         settings
+    }
+
+    /// Drops the settings after the first [`MOST`], so that their records take little memory.
+    fn bound(&mut self) {
+        if self.all.len() > MOST {
+            self.all.truncate(MOST);
+            self.all.truncate(MOST);
+            let why = format!("more than {MOST} settings of variables were found, and only the first were read");
+            self.excess = Some(Gap::new(why));
+            self.gap.clone_from(&self.excess);
+        }
     }
 
     /// The initial environment of a process in a container, plus NCCL's additions. If several places set a name, the
@@ -80,7 +98,8 @@ impl Settings {
         };
         // A rank or an address that a script computes leaves the libraries' own variables known.
         self.gap = config.unknown.any(is_of_library).cloned();
-        let given = |name: &str| context.launch.iter().any(|set| set.name == name && set.value.is_some());
+        let given: BTreeSet<_> =
+            context.launch.iter().filter(|set| set.value.is_some()).map(|set| set.name.as_str()).collect();
         let origins = context.start.call.as_ref().map(|call| &call.state.origins);
         let origin = |name: &str| origins.and_then(|origins| origins.get(name)).cloned();
         for (name, value) in &config.environment {
@@ -88,7 +107,7 @@ impl Settings {
             let is_of_image = context.config.is_some_and(|config| config.environment.contains_key(name));
             // Container runtimes set these two themselves.
             let is_of_runtime = !is_of_image && matches!(name.as_str(), "HOME" | "PATH");
-            if origin.is_none() && (given(name) || is_of_runtime) {
+            if origin.is_none() && (given.contains(name.as_str()) || is_of_runtime) {
                 continue;
             }
             let place = if is_of_image { format!("Env {name}") } else { "Entrypoint and Cmd".to_owned() };
@@ -113,14 +132,14 @@ impl Settings {
     fn file(&mut self, context: &Context<'_>, path: &ImagePath, read: fn(&str) -> Vec<Assignment>) {
         match text(context.rootfs, path) {
             Fact::Seen { value, at } => {
-                for given in read(&String::from_utf8_lossy(value)) {
-                    let site = at.first().map(|site| in_line(site, given.line));
-                    let is_known = |set: &Setting| set.name == given.name && Some(&set.site) == site.as_ref();
-                    if self.all.iter().any(is_known) {
-                        continue;
-                    }
-                    self.all.extend(site.map(|site| Setting { name: given.name, value: given.value, site }));
-                }
+                let Some(site) = at.first() else { return };
+                let mut known: BTreeSet<_> = self.all.iter().map(|set| (set.name.clone(), set.site.clone())).collect();
+                let settings = read(&String::from_utf8_lossy(value)).into_iter().map(|given| Setting {
+                    site: in_line(site, given.line),
+                    name: given.name,
+                    value: given.value,
+                });
+                self.all.extend(settings.filter(|set| known.insert((set.name.clone(), set.site.clone()))));
             }
             Fact::Absent => {}
             Fact::Unknown(gap) => self.gap = self.gap.take().or(Some(gap)),

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod call;
+mod handover;
 mod interpreter;
 mod produce;
 mod runner;
@@ -14,6 +15,7 @@ mod user;
 #[cfg(test)]
 pub(super) use call::PythonFlags;
 pub(super) use call::{PythonCall, PythonTarget};
+pub use handover::{Handover, NoHandover, handover};
 pub(super) use produce::PRODUCER;
 pub(super) use state::ProcessState;
 pub(super) use user::ContainerUser;
@@ -51,6 +53,8 @@ pub(super) struct ImageStart {
     pub(super) gap: Option<Gap>,
     /// What an engine says of a command that it cannot execute.
     pub(super) refusal: Option<String>,
+    /// True if the command was followed to its end and starts no program.
+    pub(super) starts_nothing: bool,
     /// What the command starts in the end, if that is known.
     pub(super) program: Option<StartedProgram>,
     /// The configuration as the process has it.
@@ -80,6 +84,7 @@ impl ImageStart {
             user: initial.user.clone(),
             assumed: Vec::new(),
             gap: None,
+            starts_nothing: refusal.is_none() && matches!(started, Ok(None)),
             refusal,
             program: match &started {
                 Ok(Some(started)) => program(rootfs, config, started),

@@ -1,13 +1,13 @@
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::layer::scan::{Compression, LayerScan};
-use crate::model::{Ambiguities, ElfInfo, Endian, Entry, EntryKind, FileOwner, Found, Limits, StartChoice};
+use crate::facts::tests::synthetic::{file, layer, text_or_link};
+use crate::layer::scan::LayerScan;
+use crate::model::{ElfInfo, Endian, Entry, EntryKind, FileOwner, Found, Limits, StartChoice};
 
 use super::*;
 
 /// An image of programs (`elf`), symbolic links (`-> TARGET`), folders (`/`) and scripts.
-fn image(files: &[(&str, &str)]) -> RootFs {
+pub(super) fn image(files: &[(&str, &str)]) -> RootFs {
     RootFs::fold(vec![Arc::new(base_layer(files))], &Limits::default())
 }
 
@@ -22,41 +22,18 @@ fn base_layer(files: &[(&str, &str)]) -> LayerScan {
         ("usr/bin/python3.11", "elf"),
         ("etc/passwd", "root:x:0:0::/root:/bin/bash\nuser:x:1000:1000::/home/user:/bin/sh\n"),
     ];
-    let mut entries = Vec::new();
-    let mut found = BTreeMap::new();
-    for (index, (path, content)) in BASE.iter().chain(files).enumerate() {
-        let kind = match content.strip_prefix("-> ") {
-            Some(target) => EntryKind::Symlink(target.as_bytes().into()),
-            None if *content == "/" => EntryKind::Directory,
-            None => EntryKind::File,
-        };
-        let size = if *content == "/" { 0 } else { content.len() as u64 };
-        entries.push(Entry { path: (*path).into(), kind, mode: 0o755, owner: None, size });
-        if *content == "elf" {
-            found.insert(index, vec![Ok(Found::Elf(Box::new(ElfInfo::bare(64, Endian::Little, 62))))]);
-        } else {
-            found.insert(index, vec![Ok(Found::Text(content.as_bytes().into()))]);
-        }
-    }
-    layer(entries, found)
-}
-
-fn layer(entries: Vec<Entry>, found: BTreeMap<usize, Vec<Result<Found, Gap>>>) -> LayerScan {
-    LayerScan {
-        compression: Compression::None,
-        unpacked: 0,
-        diff_id: None,
-        entries,
-        found,
-        ambiguities: Some(Ambiguities::default()),
-    }
+    layer(BASE.iter().chain(files).map(|(path, content)| match *content {
+        "elf" => (file(path), vec![Ok(Found::Elf(Box::new(ElfInfo::bare(64, Endian::Little, 62))))]),
+        "/" => (Entry { kind: EntryKind::Directory, size: 0, ..file(path) }, Vec::new()),
+        content => text_or_link(path, content),
+    }))
 }
 
 fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-fn config(environment: &[(&str, &str)], entrypoint: &[&str], command: &[&str]) -> ImageConfig {
+pub(super) fn config(environment: &[(&str, &str)], entrypoint: &[&str], command: &[&str]) -> ImageConfig {
     ImageConfig {
         environment: environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
         entrypoint: words(entrypoint),
@@ -270,19 +247,12 @@ fn closed() -> RootFs {
         "app/none" => Some("#!/bin/none\n"),
         _ => None,
     };
-    let (mut entries, mut found) = (Vec::new(), BTreeMap::new());
-    for (index, (path, kind, mode)) in MODES.iter().enumerate() {
-        entries.push(Entry {
-            path: (*path).into(),
-            kind: kind.clone(),
-            mode: *mode,
-            owner: Some(FileOwner::ROOT),
-            size: 9,
-        });
+    let upper = layer(MODES.iter().map(|(path, kind, mode)| {
+        let entry = Entry { kind: kind.clone(), mode: *mode, owner: Some(FileOwner::ROOT), size: 9, ..file(path) };
         let elf = || Found::Elf(Box::new(ElfInfo::bare(64, Endian::Little, 62)));
-        found.insert(index, vec![Ok(text(path).map_or_else(elf, |text| Found::Text(text.as_bytes().into())))]);
-    }
-    RootFs::fold(vec![Arc::new(base_layer(&[])), Arc::new(layer(entries, found))], &Limits::default())
+        (entry, vec![Ok(text(path).map_or_else(elf, |text| Found::Text(text.as_bytes().into())))])
+    }));
+    RootFs::fold(vec![Arc::new(base_layer(&[])), Arc::new(upper)], &Limits::default())
 }
 
 #[test]

@@ -1,11 +1,8 @@
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use crate::model::{ElfInfo, Endian, ImageConfig, NcclStrings, escape};
 
-use crate::layer::scan::{Compression, LayerScan};
-use crate::model::{Ambiguities, ElfInfo, Endian, Entry, EntryKind, ImageConfig, Limits, NcclStrings, escape};
-
-use super::super::{FactInputs, Facts};
+use super::super::Facts;
 use super::*;
+use crate::facts::tests::synthetic::{collect, file, rootfs};
 
 const LOADER: &str = "lib64/ld-linux-x86-64.so.2";
 const PROGRAM: &str = "opt/nccl-tests/build/all_reduce_perf";
@@ -41,24 +38,10 @@ fn found(made: &Made<'_>) -> Vec<Result<Found, Gap>> {
 /// The facts about an image with these files and this command.
 fn facts_of(files: &[(&str, Made<'_>)], command: &[&str]) -> Facts {
     let files = files.iter().chain([&(LOADER, Made::Elf(Some("ld-linux-x86-64.so.2"), &[]))]);
-    let (mut entries, mut all) = (Vec::new(), BTreeMap::new());
-    for (index, (path, made)) in files.enumerate() {
-        entries.push(Entry { path: (*path).into(), kind: EntryKind::File, mode: 0o755, owner: None, size: 3 });
-        all.insert(index, found(made));
-    }
-    let layer = LayerScan {
-        compression: Compression::None,
-        unpacked: 0,
-        diff_id: None,
-        entries,
-        found: all,
-        ambiguities: Some(Ambiguities::default()),
-    };
-    let rootfs = RootFs::fold(vec![Arc::new(layer)], &Limits::default());
     let environment = [("NCCL_DEBUG".to_owned(), "INFO".to_owned())].into();
     let command = command.iter().map(ToString::to_string).collect();
     let config = ImageConfig { entrypoint: command, environment, ..ImageConfig::default() };
-    Facts::collect(&FactInputs { rootfs: &rootfs, layers: &[], config: Some(&config), launch: &[] })
+    collect(&rootfs(files.map(|(path, made)| (file(path), found(made)))), &config)
 }
 
 fn text_of(facts: &Facts, name: &str) -> String {

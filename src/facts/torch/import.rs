@@ -11,9 +11,9 @@ use super::super::python::Python;
 use super::super::text;
 use super::Installation;
 use super::installation::EMPTY_MODULE;
-use super::interpreter::{machine_of, with_python};
+use super::interpreter::with_python;
 use super::preload::{Preload, Recipe, matches, recipe};
-use super::{own_modules, requirements};
+use super::{extension, own_modules, requirements};
 
 /// The process after `import torch`.
 #[derive(Clone, Debug)]
@@ -21,8 +21,10 @@ pub(in crate::facts) struct Import<'a> {
     pub(in crate::facts) process: Process<'a>,
     /// Objects that torch opened, in order.
     asked_for: Vec<usize>,
-    /// The loader's message if the import fails.
+    /// The message of the loader or of Python if the import fails.
     pub(in crate::facts) failure: Option<String>,
+    /// What in the image makes it fail, where the message does not name that.
+    pub(in crate::facts) cause: Option<String>,
 }
 
 /// Inputs of the import.
@@ -69,7 +71,7 @@ impl<'a> Import<'a> {
     /// The process of a program that is judged in place of `import torch`.
     pub(in crate::facts) fn of_program(process: Process<'a>) -> Self {
         let failure = process.failure().map(ToOwned::to_owned);
-        Self { process, asked_for: Vec::new(), failure }
+        Self { process, asked_for: Vec::new(), failure, cause: None }
     }
 
     /// The objects that the program and torch loaded, each once, without those of other Python modules.
@@ -100,7 +102,7 @@ impl<'w> Importer<'w> {
         if let Some(why) = process.failure() {
             return Err(Gap::new(format!("{program} does not start: {why}")));
         }
-        let mut import = Import { process, asked_for: Vec::new(), failure: None };
+        let mut import = Import { process, asked_for: Vec::new(), failure: None, cause: None };
         match self.carry_out(&mut import) {
             Ok(()) => {}
             Err(Stop::Unknown(gap)) => return Err(gap),
@@ -134,7 +136,7 @@ impl<'w> Importer<'w> {
         let interpreter = objects.iter().position(|object| object.path.file_name().starts_with(b"libpython3"));
         let interpreter = interpreter.unwrap_or(0);
         // ctypes calls dlopen from its own module, unless it is built into the interpreter.
-        let caller = match self.module(&self.python.path, "_ctypes") {
+        let caller = match extension::find(self.rootfs, self.python, &self.python.path, "_ctypes") {
             Some(module) => import.process.dlopen(&module, interpreter, DlopenMode::NOW)?,
             None => interpreter,
         };
@@ -145,7 +147,11 @@ impl<'w> Importer<'w> {
             DlopenMode::NOW
         };
         let folder = [self.package.clone()];
-        let module = self.module(&folder, "_C").ok_or_else(|| self.no_extension(init))?;
+        let Some(module) = extension::find(self.rootfs, self.python, &folder, extension::NAME) else {
+            let (stop, cause) = extension::missing(self.rootfs, self.python, self.package, init);
+            import.cause = cause;
+            return Err(stop);
+        };
         load(import, &module, interpreter, mode)?;
         self_opened(import)
     }
@@ -179,7 +185,7 @@ impl<'w> Importer<'w> {
     /// `torch._load_global_deps`.
     fn load_global_deps(&self, import: &mut Import<'_>, init: &[u8], caller: usize) -> Result<(), Stop> {
         let Some(recipe) = recipe(init) else { return Ok(()) };
-        let library = format!("{}/lib/libtorch_global_deps.so", spelled(self.package));
+        let library = format!("{}/lib/libtorch_global_deps.so", extension::spelled(self.package));
         match load(import, &library, caller, DlopenMode::GLOBAL) {
             Ok(_) => {
                 let Some((mark, preloads)) = &recipe.afterwards else { return Ok(()) };
@@ -213,7 +219,7 @@ impl<'w> Importer<'w> {
             return if preload.required { Err(Stop::Fails(missing)) } else { Ok(()) };
         };
         match candidates.as_slice() {
-            [only] => load(import, &spelled(only), caller, DlopenMode::NOW).map(|_| ()),
+            [only] => load(import, &extension::spelled(only), caller, DlopenMode::NOW).map(|_| ()),
             several => {
                 let names: Vec<_> = several.iter().map(ToString::to_string).collect();
                 let why = format!("torch loads the first of {} in arbitrary directory order", names.join(" and "));
@@ -239,50 +245,6 @@ impl<'w> Importer<'w> {
         };
         folders.into_iter().map(found).find(|found| !found.is_empty()).unwrap_or_default()
     }
-
-    /// The path of an extension module in the first directory that has it (CPython, `_imp.extension_suffixes`).
-    fn module(&self, folders: &[ImagePath], name: &str) -> Option<String> {
-        let own = format!("{name}.cpython-3{}", self.python.minor?);
-        // Builds without the global interpreter lock mark it in the names of the interpreter and of its modules.
-        let is_free = self.python.program.as_ref().is_ok_and(|program| program.file_name().ends_with(b"t"));
-        let machine = machine_of(self.rootfs, self.python);
-        for folder in folders {
-            let mut names = self.rootfs.names(folder).map(|name| String::from_utf8_lossy(name).into_owned());
-            let is_own = |file: &String| {
-                let platform = file.strip_prefix(&own).and_then(|rest| rest.strip_suffix(".so"));
-                let platform = platform.and_then(|rest| rest.strip_prefix(if is_free { "t-" } else { "-" }));
-                platform.is_some_and(|platform| machine.is_none_or(|machine| platform.starts_with(machine)))
-            };
-            let plain = [format!("{name}.abi3.so"), format!("{name}.so")];
-            let found = names
-                .find(is_own)
-                .or_else(|| plain.into_iter().find(|file| self.rootfs.open(&folder.join(file.as_bytes())).is_ok()));
-            if let Some(file) = found {
-                return Some(format!("{}/{file}", spelled(folder)));
-            }
-        }
-        None
-    }
-
-    /// Python's message about an extension that this interpreter does not find. The package has a directory of the same
-    /// name, which Python takes for a namespace package, and torch checks that.
-    fn no_extension(&self, init: &[u8]) -> Stop {
-        let Some(minor) = self.python.minor else {
-            return Gap::new(format!("the version of the Python that imports {} is unknown", self.package)).into();
-        };
-        let is_extension = |name: &&[u8]| name.starts_with(b"_C.") && name.ends_with(b".so");
-        let others: Vec<_> = self.rootfs.names(self.package).filter(is_extension).map(escape).collect();
-        let why = match others.as_slice() {
-            [] => format!("{} has no extension _C", self.package),
-            others => format!("{} has {}, which Python 3.{minor} does not load", self.package, others.join(" and ")),
-        };
-        let is_checked = memchr::memmem::find(init, b"Failed to load PyTorch C extensions").is_some();
-        Stop::Fails(if is_checked && self.rootfs.is_directory(&self.package.join(b"_C")) {
-            format!("ImportError: Failed to load PyTorch C extensions ({why})")
-        } else {
-            format!("ModuleNotFoundError: No module named 'torch._C' ({why})")
-        })
-    }
 }
 
 /// Libraries that libtorch_cpu opens by name when it is loaded: nvFuser in PyTorch 2.0 and 2.1
@@ -299,11 +261,6 @@ fn load(import: &mut Import<'_>, path: &str, caller: usize, mode: DlopenMode) ->
     let id = import.process.dlopen(path, caller, mode)?;
     import.asked_for.push(id);
     Ok(id)
-}
-
-/// A path as a program would write it.
-fn spelled(path: &ImagePath) -> String {
-    format!("/{}", String::from_utf8_lossy(path.as_bytes()))
 }
 
 fn cuda_major(rootfs: &RootFs, package: &ImagePath) -> Option<String> {

@@ -11,6 +11,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     // The process is that of another program.
     if context.subject.is_some() {
         facts.insert(key::TORCH_IMPORT_ERROR, Fact::Absent);
+        facts.insert(key::TORCH_IMPORT_CAUSE, Fact::Absent);
         facts.insert(key::TORCH_LOADED, Fact::Absent);
         return;
     }
@@ -19,15 +20,18 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
         (None, Some(gap)) => Fact::Unknown(gap),
         (failure, _) => Fact::Seen { value: failure, at },
     });
-    let failure = match (&context.torch.failure, musl::failure(context), &context.torch.chosen) {
-        (Some(why), ..) => Fact::known(Some(why.clone())),
-        (None, Some(why), Fact::Seen { at, .. }) => Fact::Seen { value: Some(why), at: at.clone() },
-        _ => failure,
+    let cause = context.loader.agreed(|import| import.cause.clone());
+    let cause = cause.and_then(|cause, at| cause.map_or(Fact::Absent, |value| Fact::Seen { value, at }));
+    let (failure, cause) = match (&context.torch.failure, musl::failure(context), &context.torch.chosen) {
+        (Some(why), ..) => (Fact::known(Some(why.clone())), Fact::Absent),
+        (None, Some(why), Fact::Seen { at, .. }) => (Fact::Seen { value: Some(why), at: at.clone() }, Fact::Absent),
+        _ => (failure, cause),
     };
     facts.insert(
         key::TORCH_IMPORT_ERROR,
         failure.clone().and_then(|failure, at| failure.map_or(Fact::Absent, |value| Fact::Seen { value, at })),
     );
+    facts.insert(key::TORCH_IMPORT_CAUSE, cause);
     let loaded = failure.and_then(|failure, _| match failure {
         Some(why) => Fact::Unknown(Gap::new(format!("`import torch` fails: {why}"))),
         None => context.loader.agreed(paths),

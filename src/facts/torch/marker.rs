@@ -13,6 +13,9 @@ pub(super) struct MarkerEnvironment {
     pub(super) machine: Option<&'static str>,
 }
 
+/// Most parentheses of a marker that are evaluated. Each level takes stack, and the markers of packages have few.
+const MOST_PARENTHESES: usize = 100;
+
 /// A marker with a syntax error.
 struct MalformedMarker;
 
@@ -20,6 +23,9 @@ impl MarkerEnvironment {
     /// Result of a marker; `None` if it depends on something unknown.
     pub(super) fn accepts(&self, marker: &str) -> Option<bool> {
         let mut words = words(marker);
+        if words.iter().filter(|word| **word == "(").count() > MOST_PARENTHESES {
+            return None;
+        }
         words.reverse();
         let result = self.alternatives(&mut words).ok()?;
         result.filter(|_| words.is_empty())
@@ -132,6 +138,14 @@ fn words(text: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn deep_parentheses_are_unknown() {
+        let environment = MarkerEnvironment { minor: 12, machine: None };
+        let nested = |depth| format!("{}os_name == 'posix'{}", "(".repeat(depth), ")".repeat(depth));
+        assert_eq!(environment.accepts(&nested(100)), Some(true));
+        assert_eq!(environment.accepts(&nested(500_000)), None);
+    }
 
     #[test]
     fn markers_of_wheels() {

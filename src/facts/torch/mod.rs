@@ -2,6 +2,7 @@
 
 mod build;
 mod contradictions;
+mod extension;
 mod gpu;
 mod import;
 mod installation;
@@ -60,6 +61,7 @@ pub(super) static PRODUCER: Producer = Producer {
         TORCH_PROCESS_GROUP_NCCL,
         TORCH_LOADED,
         TORCH_IMPORT_ERROR,
+        TORCH_IMPORT_CAUSE,
         TORCH_MISSING_REQUIREMENTS,
         TORCH_NCCL_PIN,
         TORCH_INSTALLER,

@@ -43,25 +43,11 @@ pub(super) fn does_nothing(code: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-    use std::sync::Arc;
-
     use super::*;
-    use crate::layer::scan::{Compression, LayerScan};
-    use crate::model::{Entry, EntryKind, Limits};
+    use crate::facts::tests::synthetic::{file, rootfs};
 
     fn image(files: &[&str]) -> RootFs {
-        let file =
-            |path: &&str| Entry { path: (*path).into(), kind: EntryKind::File, mode: 0o644, owner: None, size: 1 };
-        let layer = LayerScan {
-            compression: Compression::None,
-            unpacked: 0,
-            diff_id: None,
-            entries: files.iter().map(file).collect(),
-            found: BTreeMap::new(),
-            ambiguities: None,
-        };
-        RootFs::fold(vec![Arc::new(layer)], &Limits::default())
+        rootfs(files.iter().map(|path| (file(path), Vec::new())))
     }
 
     #[test]

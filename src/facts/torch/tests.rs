@@ -1,12 +1,8 @@
 //! Imports that fail, in synthetic images.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use crate::facts::{FactInputs, Facts, key};
-use crate::layer::scan::{Compression, LayerScan};
-use crate::model::{Ambiguities, ElfInfo, Endian, Entry, EntryKind, Fact, Found, ImageConfig, Limits, VersionNeed};
-use crate::rootfs::RootFs;
+use crate::facts::tests::synthetic::{collect, file, rootfs};
+use crate::facts::{Facts, key};
+use crate::model::{ElfInfo, Endian, Fact, Found, ImageConfig, VersionNeed};
 
 const SITE: &str = "usr/local/lib/python3.11/site-packages";
 const LD: &str = "lib64/ld-linux-x86-64.so.2";
@@ -44,31 +40,15 @@ fn facts(files: &Files<'_>, interpreter: &str) -> Facts {
         ElfInfo { kind: 2, interpreter: Some(interpreter.to_owned()), ..ElfInfo::bare(64, Endian::Little, 62) };
     let need = VersionNeed { file: "libc.so.6".to_owned(), versions: vec!["GLIBC_2.28".to_owned()], weak: Vec::new() };
     let of_torch = ElfInfo { version_needs: vec![need], ..ElfInfo::bare(64, Endian::Little, 62) };
-    let found = |(path, text): &(String, Option<&str>)| match text {
+    let found = |path: &str, text: Option<&str>| match text {
         Some(text) => Found::Text(text.as_bytes().into()),
         None if path.contains("/bin/") => Found::Elf(Box::new(program.clone())),
         None if path.contains("libtorch") => Found::Elf(Box::new(of_torch.clone())),
         None => Found::Elf(Box::new(ElfInfo::bare(64, Endian::Little, 62))),
     };
-    let entry = |(path, _): &(String, Option<&str>)| Entry {
-        path: path.as_str().into(),
-        kind: EntryKind::File,
-        mode: 0o755,
-        owner: None,
-        size: 4096,
-    };
-    let layer = LayerScan {
-        compression: Compression::None,
-        unpacked: 0,
-        diff_id: None,
-        entries: files.iter().map(entry).collect(),
-        found: files.iter().map(found).map(|found| vec![Ok(found)]).enumerate().collect::<BTreeMap<_, _>>(),
-        ambiguities: Some(Ambiguities::default()),
-    };
-    let rootfs = RootFs::fold(vec![Arc::new(layer)], &Limits::default());
     let environment = [("PATH".to_owned(), "/usr/local/bin".to_owned())].into();
     let config = ImageConfig { environment, command: vec!["python3.11".to_owned()], ..ImageConfig::default() };
-    Facts::collect(&FactInputs { rootfs: &rootfs, layers: &[], config: Some(&config), launch: &[] })
+    collect(&rootfs(files.iter().map(|(path, text)| (file(path), vec![Ok(found(path, *text))]))), &config)
 }
 
 /// The error of the import in a glibc image, and whether the mapped libraries are listed.
@@ -102,10 +82,12 @@ fn an_extension_of_another_python_is_not_found() {
     ] {
         let files = renamed(image(CHECK), "_C.cpython-311-x86_64-linux-gnu.so", other);
         let why = format!("/{SITE}/torch has {other}, which Python 3.11 does not load");
-        let expected = format!("ImportError: Failed to load PyTorch C extensions ({why})");
+        let expected = "ImportError: Failed to load PyTorch C extensions".to_owned();
         assert_eq!(error(&files), (expected, false), "the package has a directory of this name");
+        let cause = facts(&files, &format!("/{LD}"));
+        assert_eq!(cause.get(key::TORCH_IMPORT_CAUSE).value(), Some(&why));
         let files = renamed(files, "torch/_C/__init__.pyi", "torch/other.pyi");
-        let expected = format!("ModuleNotFoundError: No module named 'torch._C' ({why})");
+        let expected = "ModuleNotFoundError: No module named 'torch._C'".to_owned();
         assert_eq!(error(&files), (expected, false));
     }
     let files = renamed(image(CHECK), "_C.cpython-311-x86_64-linux-gnu.so", "_C.abi3.so");

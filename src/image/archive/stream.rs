@@ -54,6 +54,13 @@ impl Stream {
         Self { selector, form, reference: Some(reference.to_owned()), ..self }
     }
 
+    /// Keeps a document of the stream, which has been read, in the cache, if it has one with this digest.
+    pub(in crate::image) fn keep_document(&self, digest: &Digest, context: ScanContext<'_>) {
+        if let Some(bytes) = self.archive.documents.values().find(|bytes| digest.is_of(bytes)) {
+            context.cache.keep_document(bytes, digest, context.limits);
+        }
+    }
+
     /// A stream from standard input.
     pub(in crate::image) fn standard_input(selector: Option<&Selector>) -> Self {
         let name = "standard input";

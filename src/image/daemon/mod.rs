@@ -1,5 +1,6 @@
 //! Images that an engine holds, over Docker's API (Docker Engine API, v1.40 and later; Podman implements v1.41). The
-//! engine packs an image into one tar stream, as `docker save` does, which is read as it arrives.
+//! engine packs an image into one tar stream, as `docker save` does, which is read as it arrives. That takes minutes for
+//! a large image, so a known image is not exported, nor one whose store is readable here.
 //!
 //! The client library is asynchronous, and its runtime does not leave this module. Every request has its own runtime on
 //! the caller's thread, so nothing runs between requests.
@@ -14,6 +15,7 @@ mod fake;
 mod folders;
 pub(super) mod medium;
 mod ssh;
+mod store;
 mod tunnel;
 mod unverified;
 
@@ -21,6 +23,7 @@ use std::fmt;
 use std::fs;
 use std::future::Future;
 use std::io::Read;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bollard::errors::Error;
@@ -28,7 +31,7 @@ use bollard::models::{ImageInspect, SystemVersion};
 use bollard::{API_DEFAULT_VERSION, Docker};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::model::{Digest, Platform, cause, printable};
+use crate::model::{Digest, Environment, Platform, cause, printable};
 
 pub(crate) use self::candidates::endpoints;
 pub(crate) use self::endpoint::{Address, Endpoint};
@@ -153,6 +156,17 @@ impl Engine {
         }
     }
 
+    /// The folder in which an engine on this machine keeps everything, and the name of its storage driver; `None` if it
+    /// does not report them.
+    fn root(&self) -> Option<(PathBuf, String)> {
+        if !self.is_local() {
+            return None;
+        }
+        let info = ask(GREETING, self.docker.info()).ok()?;
+        let root = info.docker_root_dir.map(PathBuf::from).filter(|root| root.is_absolute())?;
+        Some((root, info.driver?))
+    }
+
     fn inspect(&self, name: &str) -> Result<ImageInspect, SourceError> {
         check_name(name)?;
         ask(PATIENCE, self.docker.inspect_image(name)).map_err(|error| match error.kind {
@@ -197,6 +211,15 @@ impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Engine({}, API {}.{})", self.describe(), self.api.0, self.api.1)
     }
+}
+
+/// Asks every endpoint for the engine there: its name, version and address, or why there is none.
+pub(crate) fn survey(environment: &Environment) -> Vec<(Endpoint, Result<String, EngineError>)> {
+    let asked = endpoints(environment).into_iter().map(|endpoint| {
+        let answer = Engine::greet(&endpoint).map(|engine| format!("{} {}", engine.product, engine.version));
+        (endpoint, answer)
+    });
+    asked.collect()
 }
 
 /// Opens a socket that leads to an engine through ssh.

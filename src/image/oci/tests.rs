@@ -243,6 +243,21 @@ fn indexes_nest_up_to_a_limit() {
 }
 
 #[test]
+fn a_nested_index_counts_as_often_as_it_is_named() {
+    let mut memory = Memory::default();
+    let image = memory.entry("amd64");
+    let nested = index(&[]);
+    let inner = memory.store(&nested, INDEX);
+    let top = index(&[image, inner.clone(), inner.clone(), inner]);
+    let size = nested.to_string().len() as u64;
+    let limits = |indexes| Limits { indexes, ..Limits::default() };
+    assert_eq!(memory.plans(&top, &PlatformChoice::All, &limits(3 * size)).unwrap().len(), 1);
+    let error = memory.plans(&top, &PlatformChoice::All, &limits(3 * size - 1)).unwrap_err();
+    let expected = format!("nested image indexes have {} bytes, the limit is {}", 3 * size, 3 * size - 1);
+    assert!(error.contains(&expected), "{error}");
+}
+
+#[test]
 fn entries_that_are_not_images_are_skipped() {
     let mut memory = Memory::default();
     let mut attestation = memory.entry("unknown");

@@ -101,7 +101,7 @@ impl Login {
 }
 
 /// Podman's files in its order, followed by Docker's.
-fn usual_files(environment: &Environment) -> Vec<PathBuf> {
+pub(super) fn usual_files(environment: &Environment) -> Vec<PathBuf> {
     let home = home(environment);
     let below = |variable: &str, path: &str| environment.get(variable).map(|folder| Path::new(folder).join(path));
     let below_home = |path: &str| home.as_ref().map(|home| home.join(path));
@@ -176,7 +176,7 @@ fn trouble(error: &CredentialRetrievalError) -> Option<String> {
     }
 }
 
-fn read(file: &Path) -> io::Result<Vec<u8>> {
+pub(super) fn read(file: &Path) -> io::Result<Vec<u8>> {
     match read_bounded(File::open(file)?, LARGEST_FILE, "credentials") {
         Ok(bytes) => Ok(bytes),
         Err(SourceError::Io { error, .. }) => Err(error),

@@ -17,9 +17,11 @@ mod referrers;
 mod request_error;
 mod response_error;
 mod retry;
+mod stored_logins;
 mod tls;
 
 pub(super) use self::pull::Registries;
+pub use self::stored_logins::{StoredLogin, stored_logins};
 
 #[cfg(test)]
 mod tests;

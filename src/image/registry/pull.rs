@@ -38,7 +38,7 @@ impl Registries {
 
     /// Opens an image at the first place that has it. Fetches its manifest now, so that an unknown name is an error while
     /// other places can still be tried.
-    pub(super) fn open(&self, name: &Name, options: &AccessOptions) -> Result<Registry, SourceError> {
+    pub(in crate::image) fn open(&self, name: &Name, options: &AccessOptions) -> Result<Registry, SourceError> {
         let mut failed = Vec::new();
         for place in self.config.sources(name)? {
             match self.attempt(&place, options) {

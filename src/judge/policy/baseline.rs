@@ -14,8 +14,22 @@ const FORM: &str = "ncclcheck-baseline/1";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Baseline {
     known: BTreeSet<KnownProblem>,
-    /// Name of the file.
-    name: String,
+    origin: BaselineOrigin,
+}
+
+/// Where known problems come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum BaselineOrigin {
+    /// The file of this name.
+    File(String),
+    /// The image with this reference.
+    Image(String),
+}
+
+impl Default for BaselineOrigin {
+    fn default() -> Self {
+        Self::File(String::new())
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -58,7 +72,12 @@ impl Baseline {
             let what = format!("unsupported baseline: its schema is '{}', not '{FORM}'", file.schema);
             return Err(document.mistake_of("schema", what));
         }
-        Ok(Self { known: file.known, name: document.name.to_owned() })
+        Ok(Self { known: file.known, origin: BaselineOrigin::File(document.name.to_owned()) })
+    }
+
+    /// Returns an empty baseline for the problems of an image that others are compared with.
+    pub fn of_image(reference: &str) -> Self {
+        Self { origin: BaselineOrigin::Image(reference.to_owned()), ..Self::default() }
     }
 
     /// Adds the problems of one more image.
@@ -97,11 +116,11 @@ impl Baseline {
         });
         let judgements = judgements.collect();
         let gone = self.known.iter().filter(|known| !met.iter().any(|problem| problem.is_like(known)));
-        let notices = gone.map(|known| {
-            format!(
-                "{} is fixed in this image; remove it from {} with `ncclcheck baseline write`",
-                known.rule, self.name
-            )
+        let notices = gone.map(|known| match &self.origin {
+            BaselineOrigin::File(name) => {
+                format!("{} is fixed in this image; remove it from {name} with `ncclcheck baseline write`", known.rule)
+            }
+            BaselineOrigin::Image(reference) => format!("{} of {reference} is fixed in this image", known.rule),
         });
         (judgements, notices.collect())
     }
@@ -120,7 +139,10 @@ impl Baseline {
             Outcome::Unknown(gaps) => Problem::Unknown(gaps),
             other => return other,
         };
-        let reason = "known when the baseline was written".to_owned();
-        Outcome::Waived(Waived { problem, reason, expires: None, place: self.name.clone() })
+        let (reason, place) = match &self.origin {
+            BaselineOrigin::File(name) => ("known when the baseline was written", name),
+            BaselineOrigin::Image(reference) => ("the image that it is compared with has it too", reference),
+        };
+        Outcome::Waived(Waived { problem, reason: reason.to_owned(), expires: None, place: place.clone() })
     }
 }

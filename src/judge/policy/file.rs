@@ -10,7 +10,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
 use crate::document::{Entries, Spanned};
-use crate::model::Severity;
+use crate::model::{FailOn, Severity};
 
 /// An ncclcheck policy.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -19,11 +19,15 @@ use crate::model::Severity;
 pub(super) struct PolicyFile {
     /// Purpose of the policy, in one line.
     pub(super) about: String,
+    /// Policies that this one builds on and takes precedence over: paths relative to this file, or
+    /// oci://HOST/NAME@sha256:DIGEST in a registry.
+    #[schemars(with = "Vec<String>")]
+    pub(super) extends: Vec<Spanned<String>>,
     /// The profile that the policy builds on; `ncclcheck rules profiles` lists the profiles.
     #[schemars(with = "Option<String>")]
     pub(super) profile: Option<Spanned<String>>,
-    /// Lowest severity that fails a check; error by default.
-    pub(super) fail_on: Option<Severity>,
+    /// Lowest severity that fails a check, or never; error by default.
+    pub(super) fail_on: Option<FailOn>,
     /// The rules in force and their severities.
     pub(super) rules: Selection,
     /// Names of trusted images, which are judged by their tables of contents as with --in-part: patterns in which *

@@ -10,13 +10,13 @@ mod waiver;
 
 use crate::document::{Document, DocumentError, Spanned, shipped};
 use crate::judge::rules::{Judgement, Required, Rule, RuleSet};
-use crate::model::{Severity, suggestion};
+use crate::model::{FailOn, Severity, suggestion};
 
 pub use baseline::Baseline;
 pub use file::schema;
 pub use images::ImagePatterns;
 pub(crate) use pattern::RulePattern;
-pub use text::PolicyText;
+pub use text::{PolicyError, PolicyText};
 pub use waiver::{Subject, Today};
 
 use file::{PolicyFile, Requirement, RuleLevel};
@@ -25,8 +25,12 @@ use waiver::Waiver;
 /// A policy.
 #[derive(Debug, Default)]
 pub struct Policy {
-    /// The profile, if one is chosen, then the file, which takes precedence.
-    layers: Vec<PolicyLayer>,
+    /// The profile, if one is chosen.
+    profile: Option<PolicyLayer>,
+    /// True if the user chose the profile, and no file can.
+    is_chosen: bool,
+    /// The files; a later one takes precedence over the profile and the earlier ones.
+    files: Vec<PolicyLayer>,
 }
 
 /// One file of a policy.
@@ -89,43 +93,53 @@ impl Policy {
     /// The policy of a profile alone.
     pub fn of_profile(name: &str) -> Result<Result<Self, DocumentError>, NoProfile> {
         let profile = Profile::find(name).ok_or_else(|| NoProfile::new(name))?;
-        Ok(profile.layer().map(|layer| Self { layers: vec![layer] }))
+        Ok(profile.layer().map(|layer| Self { profile: Some(layer), is_chosen: true, files: Vec::new() }))
     }
 
-    /// Adds a file that takes precedence over the earlier ones; the profile that it names counts if none was chosen
-    /// before.
+    /// Adds a file that takes precedence over the earlier ones. The profile of the last file that names one counts,
+    /// unless the user chose one.
     pub fn add(&mut self, document: Document<'_>) -> Result<(), DocumentError> {
         let layer = PolicyLayer::read(document)?;
-        if let (Some(name), true) = (&layer.file.profile, self.layers.is_empty()) {
+        if let (Some(name), true) = (&layer.file.profile, !self.is_chosen) {
             let profile = Profile::find(&name.value).ok_or_else(|| {
                 let mut error = NoProfile::new(&name.value);
                 let help = error.help.take();
                 document.mistake(name, error.to_string()).help(help)
             })?;
-            self.layers.push(profile.layer()?);
+            self.profile = Some(profile.layer()?);
         }
-        self.layers.push(layer);
+        self.files.push(layer);
         Ok(())
     }
 
-    /// Folders of rules that the policy names, relative to its file.
+    /// The profile and the files, in ascending precedence.
+    fn layers(&self) -> impl DoubleEndedIterator<Item = &PolicyLayer> {
+        self.profile.iter().chain(&self.files)
+    }
+
+    /// Folders of rules that the last file names, relative to it.
     pub fn folders(&self) -> impl Iterator<Item = &Spanned<String>> {
-        self.layers.iter().flat_map(|layer| &layer.file.rules.folders)
+        self.files.last().into_iter().flat_map(|layer| &layer.file.rules.folders)
+    }
+
+    /// The first policy that the last file builds on.
+    pub(crate) fn base(&self) -> Option<&Spanned<String>> {
+        self.files.last()?.file.extends.first()
     }
 
     /// Lowest severity that fails a check, if the policy sets one.
-    pub fn fail_on(&self) -> Option<Severity> {
-        self.layers.iter().rev().find_map(|layer| layer.file.fail_on)
+    pub fn fail_on(&self) -> Option<FailOn> {
+        self.layers().rev().find_map(|layer| layer.file.fail_on)
     }
 
     /// Adds the policy's requirements, drops rules that are off, and sets the severities of the rest.
     pub fn apply(&self, mut rules: RuleSet) -> Result<RuleSet, DocumentError> {
-        for layer in &self.layers {
+        for layer in self.layers() {
             for requirement in &layer.file.require {
                 layer.require(requirement, &mut rules)?;
             }
         }
-        for layer in &self.layers {
+        for layer in self.layers() {
             let only = layer.patterns(&layer.file.rules.only, &rules)?;
             let levels = layer.file.rules.severity.0.iter();
             let levels = levels.map(|(pattern, level)| Ok((layer.pattern(pattern, &rules)?, level.value)));
@@ -154,7 +168,7 @@ impl Policy {
         image: &Subject<'_>,
         today: Today,
     ) -> (Vec<Judgement<'r>>, Vec<String>) {
-        let waivers: Vec<_> = self.layers.iter().flat_map(|layer| &layer.waivers).collect();
+        let waivers: Vec<_> = self.layers().flat_map(|layer| &layer.waivers).collect();
         waiver::accept(&waivers, judgements, image, today)
     }
 }

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use crate::document::{Document, DocumentError, shipped};
 use crate::facts::Facts;
 use crate::facts::key::Definition;
-use crate::model::{Owner, Severity, Site};
+use crate::model::{FailOn, Owner, Severity, Site};
 
 use condition::Condition;
 use eval::ConditionTruth;
@@ -80,10 +80,10 @@ impl Rule {
         self.id.starts_with("require/")
     }
 
-    /// Returns true if the verdict depends on the rule: its severity is at least `fail_on`, and its owner is one of
+    /// Returns true if the verdict depends on the rule: its severity is in `fail_on`, and its owner is one of
     /// `fail_for`.
-    pub fn counts(&self, fail_on: Severity, fail_for: &[Owner]) -> bool {
-        self.severity >= fail_on && fail_for.contains(&self.owner)
+    pub fn counts(&self, fail_on: FailOn, fail_for: &[Owner]) -> bool {
+        fail_on.includes(self.severity) && fail_for.contains(&self.owner)
     }
 
     /// The conditions in CEL: `applies`, if the rule has one, and `check`.

@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 use crate::layer::scan::{Compression, LayerScan};
 use crate::model::{Ambiguities, Ambiguity, Digest, Entry, EntryKind, Found, Gap};
 
-use super::key::ScanKey;
+use super::key::{ScanKey, Scanner};
 
 const MAGIC: &[u8; 8] = b"ncclscan";
 
@@ -32,6 +32,9 @@ pub(super) const MOST_STORED: u64 = 64 << 20;
 
 /// Maximum size of an unpacked entry, in bytes.
 const MOST_UNPACKED: u64 = 256 << 20;
+
+/// More than the size of the head of an unpacked entry, in bytes: two digests and a few numbers.
+const LONGEST_HEAD: u64 = 1 << 10;
 
 /// The default level of zstd.
 const LEVEL: i32 = 3;
@@ -159,6 +162,18 @@ pub(super) fn decode(bytes: &[u8], key: &ScanKey<'_>) -> Result<LayerScan, Refus
     } else {
         Err(Refused::Unsound("trailing bytes, or a gap that is not cached"))
     }
+}
+
+/// The size of the scanned blob, if the entry is the scan of the blob with this digest by this scanner.
+pub(super) fn size(bytes: &[u8], digest: &Digest, scanner: &Scanner) -> Result<u64, Refused> {
+    let decoder = zstd::stream::read::Decoder::with_buffer(rest(bytes)?).map_err(|_zstd| Refused::Damaged)?;
+    let mut start = Vec::new();
+    io::copy(&mut decoder.take(LONGEST_HEAD), &mut start).map_err(|_zstd| Refused::Damaged)?;
+    let head: EntryHead = Rest(&start).next()?;
+    if head.digest != *digest || head.scanner != scanner.to_string() {
+        return Err(Refused::OtherKey);
+    }
+    Ok(head.size)
 }
 
 /// Returns true if the checksum is right, whatever the content is.

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use crate::model::BlobRef;
-use crate::model::{Hasher, Limits};
+use crate::model::{BlobRef, Digest, Hasher, Limits};
 
 /// Digest of the scanner's sources and of the versions of the crates that it uses, which the build script computes.
 const SOURCES: &str = env!("NCCLCHECK_SCANNER");
@@ -26,7 +25,7 @@ impl ScanKey<'_> {
 
     /// Name of the cache entry: one folder per scanner, one file per digest.
     pub(super) fn name(&self) -> String {
-        format!("{}/{}-{}", self.scanner(), self.blob.digest.algorithm(), self.blob.digest.hex())
+        self.scanner().entry(&self.blob.digest)
     }
 }
 
@@ -47,11 +46,17 @@ impl Scanner {
             expansion,
             zstd_window_log,
             text_file,
+            paths,
+            implied_folders,
             elf_kept,
+            elf_names,
+            elf_strings,
+            elf_notes,
             spool,
             // These bound documents, which are read before a scan, and the merge and the loader, which come after it.
             document: _,
             nesting: _,
+            indexes: _,
             layers: _,
             loader_steps: _,
             symlinks: _,
@@ -62,12 +67,17 @@ impl Scanner {
         } = limits;
         let bounds = format!(
             "{entries} {path} {extended_header} {sparse_extents} {unpacked} {expansion} {zstd_window_log} {text_file} \
-             {elf_kept} {spool}"
+             {paths} {implied_folders} {elf_kept} {elf_names} {elf_strings} {elf_notes} {spool}"
         );
         let mut hasher = Hasher::sha256();
         hasher.update(SOURCES.as_bytes());
         hasher.update(bounds.as_bytes());
         Self(hasher.finish().hex().chars().take(16).collect())
+    }
+
+    /// Name of the cache entry of this scanner for a digest.
+    pub(super) fn entry(&self, digest: &Digest) -> String {
+        format!("{self}/{}-{}", digest.algorithm(), digest.hex())
     }
 
     /// The scanner that a folder is named after, or `None` for a foreign folder.
@@ -99,7 +109,7 @@ mod tests {
         for name in Limits::NAMES {
             let mut limits = Limits::default();
             limits.set(name, "7").unwrap();
-            let outside = ["document", "nesting", "layers", "loader_steps", "symlinks", "toc"];
+            let outside = ["document", "nesting", "indexes", "layers", "loader_steps", "symlinks", "toc"];
             assert_eq!(Scanner::of(&limits) == standard, outside.contains(name), "{name}");
         }
         assert_eq!(Scanner::of(&Limits { temporary: Some("/x".into()), ..Limits::default() }), standard);

@@ -4,6 +4,7 @@
 //!
 //! A cache never fails a check: each kind of failure is reported once, and the layer is scanned.
 
+mod document;
 mod entry;
 mod export;
 mod key;
@@ -35,7 +36,7 @@ pub struct ScanCache {
 struct CacheFailures {
     attempts: BTreeSet<(CacheLevel, Act)>,
     /// Messages not yet reported.
-    untold: Vec<String>,
+    unreported: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,12 +60,7 @@ impl ScanCache {
     /// Returns the cached scan of these bytes.
     pub fn get(&self, key: &ScanKey<'_>) -> Option<LayerScan> {
         let name = key.name();
-        let kept = self.local.as_ref().and_then(|local| {
-            self.attempt((CacheLevel::Local, Act::Read), local, |local| {
-                local.read(&name).map_err(|error| cause(&error))
-            })
-        });
-        if let Some(scan) = kept.flatten().and_then(|bytes| entry::decode(&bytes, key).ok()) {
+        if let Some(scan) = self.read_local(&name).and_then(|bytes| entry::decode(&bytes, key).ok()) {
             return Some(scan);
         }
         let shared = self.shared.as_ref()?;
@@ -97,7 +93,13 @@ impl ScanCache {
 
     /// Takes the failures since the last call, each reported once.
     pub fn notices(&self) -> Vec<String> {
-        std::mem::take(&mut self.failed().untold)
+        std::mem::take(&mut self.failed().unreported)
+    }
+
+    fn read_local(&self, name: &str) -> Option<Vec<u8>> {
+        self.attempt((CacheLevel::Local, Act::Read), self.local.as_ref()?, |local| {
+            local.read(name).map_err(|error| cause(&error))
+        })?
     }
 
     /// Accesses a cache unless that failed before: an unresponsive server would cost its timeout at each layer. A cache
@@ -119,7 +121,7 @@ impl ScanCache {
         let mut failed = self.failed();
         if failed.attempts.insert((level, act)) {
             let what = if act == Act::Read { "used" } else { "written to" };
-            failed.untold.push(format!("cache {place} not {what}: {error}"));
+            failed.unreported.push(format!("cache {place} not {what}: {error}"));
         }
         None
     }

@@ -5,18 +5,21 @@
 mod dynamic;
 mod headers;
 mod kept;
+mod names;
 mod overflow;
+mod refusal;
 mod relocations;
 mod symbols;
 mod versions;
 
 use std::ops::Range;
 
-use goblin::elf::header::{EI_DATA, ELFDATA2MSB};
+use goblin::container::Ctx;
+use goblin::elf::header::{EI_CLASS, EI_DATA, ELFCLASS32, ELFDATA2MSB, Header};
 use goblin::elf::program_header::{PF_X, PT_DYNAMIC, PT_INTERP, PT_LOAD, PT_NOTE, ProgramHeader};
 use scroll::Pread;
 
-use crate::model::{BoundsError, ElfInfo, Endian, Entry, Found, Gap, Limits, index, part};
+use crate::model::{BoundsError, ElfInfo, Endian, Entry, Found, Gap, Limits, OverLimit, index, part};
 
 use super::extract::{Collect, Extractor};
 use dynamic::Dynamic;
@@ -26,9 +29,14 @@ use overflow::Overflow;
 
 pub(super) const EXTRACTOR: Extractor = Extractor {
     name: "ELF",
-    wants: |_, head| head.starts_with(b"\x7fELF") && head.len() >= 52,
+    wants: |_, head| head.starts_with(b"\x7fELF") && head.len() >= header_size(head),
     start: |entry, limits| Box::new(Keeper::new(entry, limits)),
 };
+
+/// Size of the header of a file that begins so. Nothing takes a shorter file for ELF.
+fn header_size(head: &[u8]) -> usize {
+    if head.get(EI_CLASS) == Some(&ELFCLASS32) { 52 } else { 64 }
+}
 
 /// Leading bytes that are kept in memory where tables are expected. In most libraries no table lies further: that of
 /// libcusparseLt 0.7.1 is `.gnu.version_r`, after 29 MB of symbols and relocations.
@@ -198,8 +206,8 @@ impl Collect for Keeper {
             Err(gap) => Some(gap),
         };
         let unread = |why| Gap::new(format!("{}: the ELF file cannot be read: {why}", self.entry.path));
-        let is_truncated = Headers::parse(&self.kept).is_ok_and(|headers| headers.ends_after(self.entry.size));
-        let parsed = parse(&self.kept).map_err(unread);
+        let refused = refusal::refused(&self.kept, self.entry.size);
+        let parsed = parse(&self.kept, &self.limits).map_err(unread);
         let parsed = match self.kept.beyond.take() {
             Some(beyond) => beyond.file.vouch(parsed)?,
             None => parsed,
@@ -207,47 +215,49 @@ impl Collect for Keeper {
         // A table that is missing may be one that the temporary file should have held.
         let info = match (parsed, lost) {
             (Err(_), Some(gap)) => return Err(gap),
-            (Err(gap), None) if is_truncated => self.truncated(&gap).ok_or(gap)?,
+            (Err(gap), None) => {
+                let refused = refused.ok_or_else(|| gap.clone())?;
+                ElfInfo { symbols: Err(gap.clone()), links: Err(gap), ..refused }
+            }
             (Ok(info), Some(gap)) => ElfInfo {
                 symbols: info.symbols.map_err(|_missing| gap.clone()),
                 links: info.links.map_err(|_missing| gap),
                 ..info
             },
-            (parsed, None) => ElfInfo { is_truncated, ..parsed? },
+            (Ok(info), None) => ElfInfo { refusal: refused.and_then(|refused| refused.refusal), ..info },
         };
         Ok(Some(Found::Elf(Box::new(info))))
     }
 }
 
-impl Keeper {
-    /// What the headers of a truncated file contain; its tables are lost.
-    fn truncated(&self, gap: &Gap) -> Option<ElfInfo> {
-        let info = bare(&Headers::parse(&self.kept).ok()?);
-        Some(ElfInfo { is_truncated: true, symbols: Err(gap.clone()), links: Err(gap.clone()), ..info })
-    }
-}
-
 /// The properties in the header.
-fn bare(headers: &Headers) -> ElfInfo {
-    let header = &headers.header;
+fn bare(header: &Header, ctx: Ctx) -> ElfInfo {
     let endian = if header.e_ident.get(EI_DATA) == Some(&ELFDATA2MSB) { Endian::Big } else { Endian::Little };
-    let bits = if headers.ctx.is_big() { 64 } else { 32 };
+    let bits = if ctx.is_big() { 64 } else { 32 };
     ElfInfo { kind: header.e_type, ..ElfInfo::bare(bits, endian, header.e_machine) }
 }
 
-fn parse(kept: &Kept) -> Result<ElfInfo, String> {
+fn parse(kept: &Kept, limits: &Limits) -> Result<ElfInfo, String> {
     let headers = Headers::parse(kept)?;
-    let mut info = bare(&headers);
+    let mut info = bare(&headers.header, headers.ctx);
     if let Some(segment) = headers.segment(PT_INTERP) {
         let bytes = kept.get("PT_INTERP", segment.p_offset, segment.p_filesz)?;
         info.interpreter = Some(text(bytes.split(|&b| b == 0).next().unwrap_or_default()));
     }
+    let mut notes = 0_u64;
     for segment in headers.segments.iter().filter(|segment| segment.p_type == PT_NOTE) {
+        notes = notes.saturating_add(segment.p_filesz);
+        if notes > limits.elf_notes {
+            return Err(OverLimit::new(format!("notes of {notes} bytes"), "elf_notes", limits.elf_notes).to_string());
+        }
         let bytes = kept.get("PT_NOTE", segment.p_offset, segment.p_filesz)?;
-        info.build_id = info.build_id.take().or_else(|| build_id(&bytes, segment.p_align, &headers));
+        info.build_id = build_id(&bytes, segment.p_align, &headers);
+        if info.build_id.is_some() {
+            break;
+        }
     }
     if let Some(segment) = headers.segment(PT_DYNAMIC) {
-        Dynamic::read(kept, &headers, segment)?.fill(&mut info)?;
+        Dynamic::read(kept, &headers, segment, limits)?.fill(&mut info)?;
     }
     Ok(info)
 }

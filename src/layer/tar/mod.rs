@@ -8,6 +8,7 @@ mod attribute;
 mod forms;
 mod header;
 mod input;
+mod paths;
 mod pax;
 mod sparse;
 mod spelling;
@@ -24,6 +25,7 @@ use sparse::{Extent, MapError};
 
 pub use forms::GlobalHeader;
 pub use input::TarInput;
+pub use paths::LayerPaths;
 pub use spelling::Spelling;
 
 const BLOCK: usize = 512;
@@ -86,6 +88,7 @@ pub struct TarReader<'l, R> {
     /// Offset in the stream behind these bytes.
     offset: u64,
     entries: u64,
+    paths: LayerPaths,
     current: Option<MemberBody>,
     /// Offset of the current member's own header.
     member_offset: u64,
@@ -127,6 +130,7 @@ impl<'l, R: TarInput> TarReader<'l, R> {
             handed_out: 0,
             offset: 0,
             entries: 0,
+            paths: LayerPaths::default(),
             current: None,
             member_offset: 0,
             member_spelling: Spelling::default(),
@@ -385,6 +389,8 @@ impl<'l, R: TarInput> TarReader<'l, R> {
         if entry.kind == EntryKind::File {
             entry.size = sparse.unwrap_or(stored);
         }
+        let counted = self.paths.count(&entry.path, target.len(), self.limits);
+        counted.map_err(|exceeded| self.fault(at, TarErrorKind::Limit(exceeded)))?;
         self.note_forms(&entry, fields, records, size);
         Ok(entry)
     }

@@ -4,7 +4,7 @@ use bollard::models::{
     ContainerCreateBody, DeviceMapping, DeviceRequest, HostConfig, HostConfigLogConfig, ResourcesUlimits,
 };
 
-use super::super::arrangement::{Arrangement, GpuSelection, GpuWay, Ulimit};
+use super::super::arrangement::{Arrangement, EntrypointUse, GpuSelection, GpuWay, Ulimit};
 use super::super::command::TMP;
 use super::super::wire::host_config;
 
@@ -25,21 +25,22 @@ pub(super) fn body(arrangement: &Arrangement) -> ContainerCreateBody {
         ulimits: Some(arrangement.ulimits.iter().map(ulimit).collect()),
         memory: arrangement.memory.map(signed),
         pids_limit: Some(arrangement.pids.into()),
-        cap_drop: Some(vec!["ALL".to_owned()]),
         cap_add: some(&arrangement.capabilities),
-        security_opt: Some(vec!["no-new-privileges".to_owned()]),
-        readonly_rootfs: Some(true),
-        tmpfs: Some([(TMP.0.to_owned(), TMP.1.to_owned())].into()),
         binds: some(&arrangement.volumes),
-        ..HostConfig::default()
+        ..privileges(arrangement.entrypoint)
+    };
+    let python = std::iter::once(&arrangement.python);
+    let (entrypoint, command) = match arrangement.entrypoint {
+        EntrypointUse::Replaced => (Some(vec![arrangement.python.clone()]), arrangement.arguments.clone()),
+        EntrypointUse::OfImage => (None, python.chain(&arrangement.arguments).cloned().collect()),
     };
     ContainerCreateBody {
         image: Some(arrangement.image.clone()),
         hostname: arrangement.hostname.clone(),
         user: arrangement.user.clone(),
         env: Some(arrangement.env.iter().map(|(name, value)| format!("{name}={value}")).collect()),
-        entrypoint: Some(vec![arrangement.python.clone()]),
-        cmd: Some(arrangement.arguments.clone()),
+        entrypoint,
+        cmd: Some(command),
         labels: Some(arrangement.labels.iter().cloned().collect()),
         attach_stdin: Some(true),
         attach_stdout: Some(true),
@@ -52,9 +53,25 @@ pub(super) fn body(arrangement: &Arrangement) -> ContainerCreateBody {
     }
 }
 
+/// What the container may do, as far as that depends on its entrypoint.
+fn privileges(entrypoint: EntrypointUse) -> HostConfig {
+    match entrypoint {
+        EntrypointUse::Replaced => HostConfig {
+            cap_drop: Some(vec!["ALL".to_owned()]),
+            security_opt: Some(vec!["no-new-privileges".to_owned()]),
+            readonly_rootfs: Some(true),
+            tmpfs: Some([(TMP.0.to_owned(), TMP.1.to_owned())].into()),
+            ..HostConfig::default()
+        },
+        EntrypointUse::OfImage => HostConfig::default(),
+    }
+}
+
 /// The configuration that the engine is asked for, in the form of its own account of a container.
 pub(in super::super) fn requested(arrangement: &Arrangement) -> Option<serde_json::Value> {
-    Some(host_config::answer(serde_json::to_value(body(arrangement).host_config?).ok()?))
+    let body = body(arrangement);
+    let entrypoint = body.entrypoint.as_ref().unwrap_or(&arrangement.image_entrypoint);
+    Some(host_config::answer(serde_json::to_value(body.host_config?).ok()?, entrypoint))
 }
 
 fn device_request(arrangement: &Arrangement) -> Option<DeviceRequest> {
@@ -124,5 +141,21 @@ mod tests {
         assert_eq!(host["DeviceRequests"][0]["Driver"], "");
         assert!(host.get("Privileged").is_none());
         assert_eq!((&request["User"], &request["StdinOnce"]), (&"1000".into(), &true.into()));
+        assert_eq!(request["Entrypoint"], serde_json::json!(["python3"]));
+    }
+
+    #[test]
+    fn the_images_entrypoint_gets_the_program_and_the_engines_default_privileges() {
+        let arrangement = Arrangement { entrypoint: EntrypointUse::OfImage, ..plain() };
+        let request = serde_json::to_value(body(&arrangement)).unwrap();
+        assert_eq!(request.get("Entrypoint"), None);
+        assert_eq!(request["Cmd"], serde_json::json!(["python3", "-c", "print('it')"]));
+        for name in ["CapDrop", "SecurityOpt", "ReadonlyRootfs", "Tmpfs", "Privileged"] {
+            assert_eq!(request["HostConfig"].get(name), None, "{name}");
+        }
+        assert_eq!(request["HostConfig"]["PidsLimit"], 4096);
+        let entrypoint = |arrangement| requested(arrangement).unwrap()["Config"]["Entrypoint"].clone();
+        assert_eq!(entrypoint(&arrangement), serde_json::json!(["/entry.sh"]));
+        assert_eq!(entrypoint(&plain()), serde_json::json!(["python3"]));
     }
 }

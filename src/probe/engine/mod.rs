@@ -3,6 +3,7 @@
 
 mod body;
 mod explain;
+mod output;
 mod run;
 
 use std::sync::Arc;
@@ -79,6 +80,8 @@ pub struct Held {
     pub id: String,
     /// Value of the image's variable `LD_LIBRARY_PATH`.
     pub library_path: Option<String>,
+    /// Words of its entrypoint.
+    pub entrypoint: Vec<String>,
 }
 
 impl Launcher {
@@ -115,12 +118,8 @@ impl Launcher {
 
     /// Removes containers that an ended ncclcheck process left behind. Returns their names.
     pub fn clean(&self) -> Result<Vec<String>, ProbeError> {
-        let filters = [("label".to_owned(), vec![LABEL.to_owned()])].into();
-        let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
-        let containers: Vec<ContainerSummary> = ask(PATIENCE, self.engine.client().list_containers(Some(options)))
-            .map_err(|trouble| explain::request("its containers", &trouble, &self.offers.engine))?;
         let mut removed = Vec::new();
-        for container in containers {
+        for container in self.containers(LABEL.to_owned())? {
             let owner = container.labels.as_ref().and_then(|labels| labels.get(LABEL)).map(String::as_str);
             let (Some(id), true) = (container.id, owner.is_none_or(|owner| !super::owner::is_alive(owner))) else {
                 continue;
@@ -130,6 +129,20 @@ impl Launcher {
             removed.push(name.map_or(id, |name| name.trim_start_matches('/').to_owned()));
         }
         Ok(removed)
+    }
+
+    /// Removes the containers of an owner.
+    pub(super) fn clean_of(&self, owner: &str) -> Result<(), ProbeError> {
+        let containers = self.containers(format!("{LABEL}={owner}"))?;
+        containers.into_iter().filter_map(|container| container.id).try_for_each(|id| self.killer(&id).remove())
+    }
+
+    /// The containers with this label, running or not.
+    fn containers(&self, label: String) -> Result<Vec<ContainerSummary>, ProbeError> {
+        let filters = [("label".to_owned(), vec![label])].into();
+        let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
+        ask(PATIENCE, self.engine.client().list_containers(Some(options)))
+            .map_err(|trouble| explain::request("its containers", &trouble, &self.offers.engine))
     }
 
     fn killer(&self, container: &str) -> Killer {
@@ -148,9 +161,11 @@ fn offers(engine: &Engine, info: SystemInfo) -> Offers {
 }
 
 fn held(image: ImageInspect) -> Held {
-    let env = image.config.and_then(|config| config.env).unwrap_or_default();
+    let config = image.config.unwrap_or_default();
+    let env = config.env.unwrap_or_default();
     Held {
         id: image.id.unwrap_or_default(),
+        entrypoint: config.entrypoint.unwrap_or_default(),
         library_path: env.iter().find_map(|pair| pair.strip_prefix("LD_LIBRARY_PATH=").map(ToOwned::to_owned)),
     }
 }

@@ -16,7 +16,7 @@ use super::super::wire::isolated::{IsolatedBody, IsolatedRow};
 use super::super::wire::pytorch::MappedLibraries;
 use super::super::wire::what_if::{VariantSize, WhatIfBody, WhatIfVariant};
 use super::super::wire::{self, StepBody as _};
-use super::{filled, none_of, seen, texts, untold, whole};
+use super::{filled, none_of, seen, texts, unanswered, whole};
 
 const KEYS: &[&Definition] = key::definitions![
     RUN_NCCL_WORKS,
@@ -57,7 +57,7 @@ pub(crate) fn bandwidth(step: &StepRecord, operation: &str) -> Option<f64> {
 pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     match recording.find(CollectivesBody::STEP) {
         Some(step) if !matches!(step.outcome, StepOutcome::Skipped(_)) => collectives(step, facts),
-        _ => none_of(KEYS, &untold(recording, CollectivesBody::STEP), facts),
+        _ => none_of(KEYS, &unanswered(recording, CollectivesBody::STEP), facts),
     }
     forced(recording, facts);
     isolated(recording, facts);
@@ -195,7 +195,7 @@ fn forced(recording: &Recording, facts: &mut Facts) {
     let keys = key::definitions![RUN_FORCED_ERROR, RUN_FORCED_TRANSPORTS, RUN_FORCED_MB_S];
     let Some(step) = recording.find(FORCED_NETWORK).filter(|step| !matches!(step.outcome, StepOutcome::Skipped(_)))
     else {
-        return none_of(keys, &untold(recording, FORCED_NETWORK), facts);
+        return none_of(keys, &unanswered(recording, FORCED_NETWORK), facts);
     };
     let error = match &step.outcome {
         StepOutcome::Failed(failed) => seen(step, one_line(&failed.message)),
@@ -213,7 +213,7 @@ fn forced(recording: &Recording, facts: &mut Facts) {
 /// Adds one record for each arrangement of containers.
 fn isolated(recording: &Recording, facts: &mut Facts) {
     let Some((step, body)) = recording.result::<IsolatedBody>() else {
-        return none_of(key::definitions![RUN_ISOLATED], &untold(recording, IsolatedBody::STEP), facts);
+        return none_of(key::definitions![RUN_ISOLATED], &unanswered(recording, IsolatedBody::STEP), facts);
     };
     let rows = match body.rows.known_list() {
         Ok(rows) => rows,
@@ -242,7 +242,7 @@ fn isolated(recording: &Recording, facts: &mut Facts) {
 /// of one is faster than the fastest sample of the other.
 fn what_if(recording: &Recording, facts: &mut Facts) {
     let Some((step, body)) = recording.result::<WhatIfBody>() else {
-        return none_of(key::definitions![RUN_WHAT_IF], &untold(recording, WhatIfBody::STEP), facts);
+        return none_of(key::definitions![RUN_WHAT_IF], &unanswered(recording, WhatIfBody::STEP), facts);
     };
     let mut records: Vec<VariantResult> = Vec::new();
     let all = match body.variants.known_list() {

@@ -13,7 +13,7 @@ use super::super::wire::StepBody as _;
 use super::super::wire::collectives::{CollectivesBody, UncleanExit};
 use super::super::wire::limits::LimitsBody;
 use super::super::wire::{self, Nullable};
-use super::{filled, given, none_of, seen, site, untold};
+use super::{filled, given, none_of, seen, site, unanswered};
 
 pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     let launch = recording.launch.as_ref();
@@ -35,7 +35,7 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
             RUN_RUNTIME_VARIABLES,
             RUN_GIVEN_OTHERWISE,
         ];
-        return none_of(keys, &untold(recording, LimitsBody::STEP), facts);
+        return none_of(keys, &unanswered(recording, LimitsBody::STEP), facts);
     };
     facts.insert(key::RUN_SHM, number(step, body.shm_bytes(), &body.shm));
     facts.insert(key::RUN_MEMLOCK, number(step, body.soft_limit("memlock"), &body.rlimits));

@@ -16,6 +16,7 @@ pub(super) fn otherwise(recording: &Recording, limits: &LimitsBody) -> Vec<Strin
     let mut otherwise = Vec::new();
     otherwise.extend(gpus(launch, limits, count.unwrap_or_default()));
     let Some(given) = launch.host_config() else { return otherwise };
+    otherwise.extend(entrypoint(launch));
     if let Some(requested) = launch.requested_config() {
         otherwise.extend(privileges(&requested, &given));
         otherwise.extend(mounts(&requested, &given));
@@ -77,6 +78,15 @@ fn privileges(requested: &HostConfig, given: &HostConfig) -> Vec<String> {
         more.push("requested no-new-privileges but the engine omitted it".to_owned());
     }
     more
+}
+
+/// Another first program than the requested one.
+fn entrypoint(launch: &LaunchEvent) -> Option<String> {
+    let (requested, given) = launch.entrypoints()?;
+    let shown = |words: &[String]| if words.is_empty() { "no entrypoint".to_owned() } else { words.join(" ") };
+    (requested != given).then(|| {
+        format!("requested the entrypoint {} but the engine's account has {}", shown(&requested), shown(&given))
+    })
 }
 
 /// Mounts that were not requested. An engine may add options to those that were.
@@ -161,6 +171,8 @@ fn rdma_devices(given: &HostConfig, limits: &LimitsBody) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use crate::facts::Facts;
     use crate::facts::key;
     use crate::model::Fact;
@@ -265,6 +277,20 @@ mod tests {
             "PidsLimit":64,"NetworkMode":"host","Binds":["/data:/data:ro,rprivate,rbind"],"CapAdd":["CAP_IPC_LOCK"]}"#;
         assert_eq!(between(REQUESTED, podman), [""; 0]);
         assert_eq!(between(REQUESTED, REQUESTED), [""; 0]);
+    }
+
+    #[test]
+    fn another_entrypoint_is_noticed() {
+        let account = |entrypoint: &[&str]| Some(json!({"HostConfig": {}, "Config": {"Entrypoint": entrypoint}}));
+        let differences = |given: &[&str]| {
+            let mut recording = Recording::default();
+            let (requested, given) = (account(&["/entry.sh", "-x"]), account(given));
+            recording.launch = Some(LaunchEvent { requested, given, ..LaunchEvent::default() });
+            otherwise(&recording, &LimitsBody::default())
+        };
+        assert_eq!(differences(&["/entry.sh", "-x"]), [""; 0]);
+        let other = "requested the entrypoint /entry.sh -x but the engine's account has no entrypoint";
+        assert_eq!(differences(&[]), [other]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::model::{Fact, Gap, Host, Version, size};
 use super::super::recording::{Recording, StepOutcome};
 use super::super::wire::StepBody as _;
 use super::super::wire::gpus::{GpuState, GpusBody, XidEvent};
-use super::{none_of, seen, texts, untold};
+use super::{none_of, seen, texts, unanswered};
 
 const KEYS: &[&Definition] = key::definitions![
     RUN_DRIVER,
@@ -42,7 +42,7 @@ const TROUBLE: &[&str] = &["hw_slowdown", "hw_thermal_slowdown", "hw_power_brake
 pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     facts.insert(key::RUN_GPU_MISSING, missing(recording));
     let Some((step, body)) = recording.result::<GpusBody>() else {
-        return none_of(KEYS, &untold(recording, GpusBody::STEP), facts);
+        return none_of(KEYS, &unanswered(recording, GpusBody::STEP), facts);
     };
     let gpus = body.gpus.list();
     let version = body.driver.value().and_then(|driver| driver.version.text()).and_then(Version::parse);
@@ -101,7 +101,7 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
 
 /// The reason why there is no GPU. The program skips the step if it cannot ask the driver.
 fn missing(recording: &Recording) -> Fact<String> {
-    let Some(step) = recording.find(GpusBody::STEP) else { return untold(recording, GpusBody::STEP) };
+    let Some(step) = recording.find(GpusBody::STEP) else { return unanswered(recording, GpusBody::STEP) };
     match (&step.outcome, recording.result::<GpusBody>()) {
         (StepOutcome::Skipped(why), _) => seen(step, why.clone()),
         (_, Some((step, body))) => match body.gpus.known_list() {
@@ -109,7 +109,7 @@ fn missing(recording: &Recording) -> Fact<String> {
             Ok(_) => Fact::Absent,
             Err(gap) => Fact::Unknown(gap),
         },
-        _ => untold(recording, GpusBody::STEP),
+        _ => unanswered(recording, GpusBody::STEP),
     }
 }
 
@@ -123,15 +123,28 @@ fn busy(gpu: &GpuState) -> Result<Option<String>, Gap> {
     let Some(percent) = gpu.busy_percent.known()?.filter(|percent| **percent >= BUSY_PERCENT) else { return Ok(None) };
     let used = gpu.memory.value().and_then(|memory| memory.used_bytes.copied());
     let used = used.map(|used| format!(", {} of its memory in use", size(used.unsigned_abs()))).unwrap_or_default();
-    Ok(Some(format!("{percent} % busy{used}")))
+    Ok(Some(format!("{percent} % busy{used}{}", users(gpu))))
+}
+
+/// Names the processes that use a GPU, where the container shares the host's PID namespace: ` by python3 (PID 7)`.
+fn users(gpu: &GpuState) -> String {
+    let named = gpu.processes.list().iter().filter_map(|process| {
+        let used = process.used_bytes.copied().map(|used| format!(", {}", size(used.unsigned_abs())));
+        Some(format!("{} (PID {}{})", process.name.text()?, process.pid.copied()?, used.unwrap_or_default()))
+    });
+    let named: Vec<_> = named.collect();
+    if named.is_empty() { String::new() } else { format!(" by {}", named.join(", ")) }
 }
 
 fn memory_taken(gpu: &GpuState) -> Result<Option<String>, Gap> {
     let (total, free) =
         (gpu.memory.known_in(|memory| &memory.total_bytes)?, gpu.memory.known_in(|memory| &memory.free_bytes)?);
     let is_taken = |(total, free): &(&i64, &i64)| **free < **total / 2;
-    let text =
-        |(total, free): (&i64, &i64)| format!("{} of {} free", size(free.unsigned_abs()), size(total.unsigned_abs()));
+    let users = users(gpu);
+    let by = if users.is_empty() { users } else { format!(", taken{users}") };
+    let text = |(total, free): (&i64, &i64)| {
+        format!("{} of {} free{by}", size(free.unsigned_abs()), size(total.unsigned_abs()))
+    };
     Ok(total.zip(free).filter(is_taken).map(text))
 }
 
@@ -277,6 +290,23 @@ mod tests {
         assert_eq!((idle.get(key::RUN_GPU_BUSY), idle.get(key::RUN_GPU_TAKEN)), (&Fact::Absent, &Fact::Absent));
         let unread = facts(r#""busy_percent":null,"unread":{"busy_percent":"NVML_ERROR_GPU_IS_LOST"}"#);
         assert!(matches!(unread.get(key::RUN_GPU_BUSY), Fact::Unknown(_)));
+    }
+
+    #[test]
+    fn processes_are_named_where_they_can_be_seen() {
+        let gpu = |processes: &str| {
+            facts(&format!(
+                r#""busy_percent":90,"processes":{processes},"memory":{{"total_bytes":100,"free_bytes":9,"used_bytes":91}}"#
+            ))
+        };
+        let named = gpu(r#"[{"pid":7,"name":"python3","used_bytes":90},{"pid":8,"name":"x","used_bytes":null}]"#);
+        let by = "by python3 (PID 7, 90 bytes), x (PID 8)";
+        let busy = format!("GPU 0: 90 % busy, 91 bytes of its memory in use {by}");
+        assert_eq!(named.get(key::RUN_GPU_BUSY).value().unwrap(), &[busy]);
+        let taken = format!("GPU 0: 9 bytes of 100 bytes free, taken {by}");
+        assert_eq!(named.get(key::RUN_GPU_TAKEN).value().unwrap(), &[taken]);
+        let hidden = gpu(r#"[{"pid":7,"name":null,"used_bytes":90,"unread":{"name":"another namespace"}}]"#);
+        assert_eq!(hidden.get(key::RUN_GPU_TAKEN).value().unwrap(), &["GPU 0: 9 bytes of 100 bytes free"]);
     }
 
     #[test]

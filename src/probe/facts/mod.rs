@@ -3,15 +3,17 @@
 
 mod collectives;
 mod container;
+mod entrypoint;
 mod given;
 mod gpus;
 mod pytorch;
 mod rdma;
 mod storage;
 mod topology;
+mod variables;
 
-use crate::facts::Facts;
 use crate::facts::key::{self, Definition};
+use crate::facts::{Facts, Handover};
 use crate::model::{Fact, Gap, Host, Site};
 
 use super::recording::{Recording, StepOutcome, StepRecord};
@@ -21,12 +23,14 @@ pub(crate) use collectives::{bandwidth, log};
 /// Adds the facts of a probe to the facts about an image, which are empty if the image was not scanned.
 pub(crate) fn add(recording: &Recording, facts: &mut Facts) {
     container::produce(recording, facts);
+    entrypoint::produce(recording, facts);
     storage::produce(recording, facts);
     gpus::produce(recording, facts);
     topology::produce(recording, facts);
     rdma::produce(recording, facts);
     pytorch::produce(recording, facts);
     collectives::produce(recording, facts);
+    variables::produce(recording, facts);
 }
 
 /// The host that the probe ran on, if the recording describes it.
@@ -55,7 +59,7 @@ fn texts(step: &StepRecord, texts: Vec<String>) -> Fact<Vec<String>> {
 }
 
 /// The state of all facts of a step without a result: unknown, with the reason, or absent if the step was not planned.
-fn untold<T>(recording: &Recording, name: &str) -> Fact<T> {
+fn unanswered<T>(recording: &Recording, name: &str) -> Fact<T> {
     let gap = |text: String| Fact::Unknown(Gap::new(text));
     let Some(step) = recording.find(name) else {
         return match &recording.broken {
@@ -79,10 +83,12 @@ fn none_of(keys: &[&'static Definition], fact: &Fact, facts: &mut Facts) {
     }
 }
 
-/// Adds the facts that compare predicted with loaded libraries, which need both a check and a probe.
-pub(crate) fn compare(facts: &mut Facts) {
+/// Adds the facts that compare a prediction with the run, which need both a check and a probe. `handover` is what the
+/// check predicts of the image's entrypoint.
+pub(crate) fn compare(recording: &Recording, handover: &Result<Handover, Gap>, facts: &mut Facts) {
     let unpredicted = pytorch::differences(facts.get(key::TORCH_LOADED), facts.get(key::RUN_TORCH_LOADED));
     facts.insert(key::RUN_TORCH_UNPREDICTED, unpredicted);
+    facts.insert(key::RUN_ENTRYPOINT_UNPREDICTED, entrypoint::unpredicted(recording, handover));
 }
 
 /// Rounds to the nearest integer.
@@ -99,8 +105,14 @@ mod tests {
     use crate::facts::key::{KEYS, definitions};
 
     /// Facts that need more than a recording: the facts of the image, expectations, or another recording.
-    const COMPARISONS: &[&Definition] =
-        definitions![RUN_TORCH_UNPREDICTED, RUN_EXPECTED, RUN_BASELINE, RUN_UNEXPECTED, RUN_WORSE];
+    const COMPARISONS: &[&Definition] = definitions![
+        RUN_TORCH_UNPREDICTED,
+        RUN_ENTRYPOINT_UNPREDICTED,
+        RUN_EXPECTED,
+        RUN_BASELINE,
+        RUN_UNEXPECTED,
+        RUN_WORSE,
+    ];
 
     #[test]
     fn every_recording_sets_every_fact_of_a_run() {

@@ -9,23 +9,23 @@ use crate::model::Fact;
 use super::super::recording::{Recording, StepOutcome, StepRecord};
 use super::super::wire::StepBody as _;
 use super::super::wire::pytorch::{MappedLibraries, PytorchBody, TorchBuild, TorchDevice, TorchGpuCode, When};
-use super::{none_of, seen, site, texts, untold};
+use super::{none_of, seen, site, texts, unanswered};
 
 const BUILD: &[&Definition] = key::definitions![RUN_TORCH_VERSION, RUN_TORCH_FILE, RUN_TORCH_NCCL, RUN_TORCH_LOADED];
 const DEVICES: &[&Definition] =
     key::definitions![RUN_TORCH_CUDA_ERROR, RUN_TORCH_NO_CODE, RUN_TORCH_PTX, RUN_TORCH_KERNELS];
 
 pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
-    let untold: Fact = untold(recording, PytorchBody::STEP);
+    let unanswered: Fact = unanswered(recording, PytorchBody::STEP);
     let Some(step) = recording.find(PytorchBody::STEP) else {
-        none_of(key::definitions![RUN_TORCH_ERROR], &untold, facts);
-        none_of(BUILD, &untold, facts);
-        return none_of(DEVICES, &untold, facts);
+        none_of(key::definitions![RUN_TORCH_ERROR], &unanswered, facts);
+        none_of(BUILD, &unanswered, facts);
+        return none_of(DEVICES, &unanswered, facts);
     };
     // The program reports the build right after the import, whatever happens later.
     let build = step.parts_of::<TorchBuild>().next();
     match &build {
-        None => none_of(BUILD, &untold, facts),
+        None => none_of(BUILD, &unanswered, facts),
         Some(build) => {
             let version = build.version.text().map_or(Fact::Absent, |version| seen(step, version));
             facts.insert(key::RUN_TORCH_VERSION, version);
@@ -45,7 +45,7 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     facts.insert(key::RUN_TORCH_ERROR, error);
     match recording.result::<PytorchBody>() {
         Some((step, body)) => devices(step, &body, facts),
-        None => none_of(DEVICES, &untold, facts),
+        None => none_of(DEVICES, &unanswered, facts),
     }
 }
 

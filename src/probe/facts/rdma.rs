@@ -9,7 +9,7 @@ use crate::model::{Fact, size};
 use super::super::recording::Recording;
 use super::super::wire::rdma::{GpuDirect as GpuDirectReading, GpuRegistration, RdmaBody, RdmaDevice, RdmaPort};
 use super::super::wire::{Field, StepBody as _};
-use super::{none_of, seen, texts, untold};
+use super::{none_of, seen, texts, unanswered};
 
 const KEYS: &[&Definition] = key::definitions![
     RUN_RDMA_DEVICES,
@@ -23,7 +23,7 @@ const KEYS: &[&Definition] = key::definitions![
 
 pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     let Some((step, body)) = recording.result::<RdmaBody>() else {
-        return none_of(KEYS, &untold(recording, RdmaBody::STEP), facts);
+        return none_of(KEYS, &unanswered(recording, RdmaBody::STEP), facts);
     };
     let devices = match body.devices.known_list() {
         Ok(devices) => devices,

@@ -7,12 +7,12 @@ use crate::model::{Fact, Gap, size};
 use super::super::recording::Recording;
 use super::super::wire::StepBody as _;
 use super::super::wire::storage::{StorageBody, UsedFolder};
-use super::{none_of, texts, untold};
+use super::{none_of, texts, unanswered};
 
 pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     let Some((step, body)) = recording.result::<StorageBody>() else {
         let keys = key::definitions![RUN_STORAGE, RUN_STORAGE_UNWRITABLE];
-        return none_of(keys, &untold(recording, StorageBody::STEP), facts);
+        return none_of(keys, &unanswered(recording, StorageBody::STEP), facts);
     };
     let folders = match body.folders.known_list() {
         Ok(folders) => folders,

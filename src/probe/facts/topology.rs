@@ -7,12 +7,12 @@ use crate::model::{Fact, Gap};
 use super::super::recording::Recording;
 use super::super::wire::StepBody as _;
 use super::super::wire::topology::TopologyBody;
-use super::{none_of, texts, untold};
+use super::{none_of, texts, unanswered};
 
 pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     let Some((step, body)) = recording.result::<TopologyBody>() else {
         let keys = key::definitions![RUN_NVLINK_PAIRS, RUN_PEER_REFUSED];
-        return none_of(keys, &untold(recording, TopologyBody::STEP), facts);
+        return none_of(keys, &unanswered(recording, TopologyBody::STEP), facts);
     };
     let (pairs, unread) = match body.gpu_pairs.known_list() {
         Ok(pairs) => (pairs, None),

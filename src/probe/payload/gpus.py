@@ -19,6 +19,7 @@ from ncclcheck_probe.sysfs import kernel_text, number_ranges
 
 # Set by the container's or job's launcher. They select and number the GPUs that NVML and CUDA show.
 GPU_VARIABLES = ["NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"]
+INITIAL_PID_NAMESPACE = 0xEFFFFFFC  # PROC_PID_INIT_INO of include/linux/proc_ns.h
 KERNEL_LOG = "/dev/kmsg"
 KERNEL_LOG_RECORD_BYTES = 8192  # CONSOLE_EXT_LOG_MAX of kernel/printk, the longest record
 
@@ -82,6 +83,7 @@ def gpu_body(nvml, index, device):
     gpu.read("persistence_mode", nvml.flag, "nvmlDeviceGetPersistenceMode", device)
     gpu.read("compute_mode", lambda: nvml_word(NVML_COMPUTE_MODES, nvml.value("nvmlDeviceGetComputeMode", device)))
     gpu.read("compute_processes", nvml.count, "nvmlDeviceGetComputeRunningProcesses_v3", device)
+    gpu.read("processes", lambda: [process_body(*process) for process in nvml.processes(device)])
     # A share of the last second or less: what other processes do, because this one computes nothing yet.
     gpu.read_together(["busy_percent", "memory_busy_percent"], nvml.utilization, device)
     gpu.fields["memory"] = gpu_memory(nvml, device)
@@ -96,6 +98,27 @@ def gpu_body(nvml, index, device):
     gpu.read_together(["nvlinks", "nvlinks_unread"], gpu_nvlinks, nvml, device)
     gpu.fields["fabric"] = gpu_fabric(nvml, device)
     return gpu.body()
+
+
+def process_body(pid, used_bytes):
+    """A process with a context on a GPU."""
+    process = Readings(pid=pid)
+    process.read("name", process_name, pid)
+    process.read("used_bytes", process_memory, used_bytes)
+    return process.body()
+
+
+def process_name(pid):
+    """NVML counts processes of the whole host, so a number means the same process only in the host's PID namespace."""
+    if os.stat("/proc/self/ns/pid").st_ino != INITIAL_PID_NAMESPACE:
+        raise Unread("this container has a PID namespace of its own: run with --pid host")
+    return kernel_text("/proc/%d/comm" % pid)
+
+
+def process_memory(used_bytes):
+    if used_bytes is None:
+        raise Unread("the driver does not report it")
+    return used_bytes
 
 
 def gpu_memory(nvml, device):

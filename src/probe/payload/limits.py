@@ -7,6 +7,7 @@ import socket
 import tempfile
 
 from ncclcheck_probe.cgroup import cgroup_body
+from ncclcheck_probe.environment import variables_of_interest
 from ncclcheck_probe.facts import Facts, Unread, read_text
 from ncclcheck_probe.interfaces import default_routes, interface_bodies
 from ncclcheck_probe.mounts import mount_at
@@ -17,9 +18,6 @@ SECCOMP_MODES = {"0": "disabled", "1": "strict", "2": "filter"}
 DEVICE_NODES = ("/dev/nvidia*", "/dev/nvidia-caps/*", "/dev/nvidia-caps-imex-channels/*", "/dev/infiniband/*",
                 "/dev/gdrdrv", "/dev/dxg")
 RUNTIME_MARKS = ("/.dockerenv", "/run/.containerenv", "/.singularity.d")
-# No other variables are reported, since they may be secrets.
-VARIABLE_FAMILIES = ("NCCL_", "TORCH_NCCL_", "CUDA_", "NVIDIA_", "UCX_", "FI_", "GLOO_", "LD_")
-VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS")
 # capabilities(7), by bit
 CAPABILITIES = (
     "CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE "
@@ -132,8 +130,3 @@ def writable_place(place):
             return {"path": place, "writable": True, "why": None}
     except OSError as error:
         return {"path": place, "writable": False, "why": error.strerror}
-
-
-def variables_of_interest():
-    return {name: value for name, value in sorted(os.environ.items())
-            if name.startswith(VARIABLE_FAMILIES) or name in VARIABLES}

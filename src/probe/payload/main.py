@@ -16,6 +16,8 @@ import sys
 import threading
 
 from ncclcheck_probe.child import keep_program
+from ncclcheck_probe.environment import all_variables
+from ncclcheck_probe.facts import Facts
 from ncclcheck_probe.plan import PlanError, complete_plan
 from ncclcheck_probe.rank import run_rank
 from ncclcheck_probe.runner import Runner
@@ -69,9 +71,7 @@ def run_plan(plan):
     if plan["lifeline"]:
         threading.Thread(target=await_end_of_input, daemon=True).start()
     try:
-        wire.event("hello", python=platform.python_version(), executable=sys.executable, platform=platform.platform(),
-                   hostname=socket.gethostname(), pid=os.getpid(), uid=os.getuid(), gid=os.getgid(),
-                   groups=os.getgroups(), plan=plan)
+        wire.event("hello", plan=plan, **this_process())
         for step in plan["steps"]:
             runner.run(step)
         wire.event("end", run=runner.counts["result"], failed=runner.counts["failed"],
@@ -79,6 +79,15 @@ def run_plan(plan):
     except BrokenPipeError:  # the reader has gone
         return 1
     return 0
+
+
+def this_process():
+    facts = Facts()
+    facts.body.update(python=platform.python_version(), executable=sys.executable, platform=platform.platform(),
+                      hostname=socket.gethostname(), pid=os.getpid(), uid=os.getuid(), gid=os.getgid(),
+                      groups=os.getgroups(), environment=all_variables())
+    facts.read("working_folder", os.getcwd)
+    return facts.body
 
 
 def await_end_of_input():
@@ -96,11 +105,28 @@ def leave(runner, received):
 
 
 def own_source():
-    """The text of the whole program: from the start command's SOURCE, or from this file."""
+    """The text of the whole program: SOURCE of the start command, this file, or a standard input that is a file."""
     if "SOURCE" in globals():
         return globals()["SOURCE"]
-    with open(__file__, "rb") as file:
-        return file.read().decode("utf-8")
+    path = globals().get("__file__", "<stdin>")
+    if path != "<stdin>":
+        with open(path, "rb") as file:
+            return file.read().decode("utf-8")
+    try:
+        return read_again().decode("utf-8")
+    except OSError as error:  # ESPIPE of a pipe
+        sys.exit("ncclcheck-probe: standard input cannot be read again (%s): start this program from a file, or by the "
+                 "second command at its beginning" % error.strerror)
+
+
+def read_again():
+    """Standard input from its first byte, whatever has been read of it."""
+    text = b""
+    while True:
+        piece = os.pread(0, 1 << 20, len(text))
+        if not piece:
+            return text
+        text += piece
 
 
 if __name__ == "__main__":

@@ -23,6 +23,8 @@ NVML_INVALID_ARGUMENT = 2
 NVML_NOT_SUPPORTED = 3
 NVML_NOT_FOUND = 6
 NVML_INSUFFICIENT_SIZE = 7
+NVML_VALUE_NOT_AVAILABLE = 2 ** 64 - 1
+NVML_NEW_PROCESSES = 8  # room for processes that start between the call that counts them and the one that lists them
 
 NVML_ARCHITECTURES = {2: "kepler", 3: "maxwell", 4: "pascal", 5: "volta", 6: "turing", 7: "ampere", 8: "ada",
                       9: "hopper", 10: "blackwell", 13: "rubin"}
@@ -250,6 +252,15 @@ class Nvml:
             if error.code != NVML_INSUFFICIENT_SIZE:
                 raise
         return number.value
+
+    def processes(self, device):
+        """[(process ID, bytes of device memory or None)] of the processes with a context on `device`."""
+        name = "nvmlDeviceGetComputeRunningProcesses_v3"
+        room = self.count(name, device) + NVML_NEW_PROCESSES
+        number, entries = ctypes.c_uint(room), (NvmlProcessInfo * room)()
+        self.call(name, device, ctypes.byref(number), entries)
+        return [(entry.pid, None if entry.usedGpuMemory == NVML_VALUE_NOT_AVAILABLE else entry.usedGpuMemory)
+                for entry in entries[:number.value]]
 
     def field(self, device, field, scope=0):
         """The value of an NVML_FI_DEV_* field of `device`; `scope` is the link, for a field of one NVLink."""

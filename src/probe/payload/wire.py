@@ -5,8 +5,9 @@ Every line is ASCII, shorter than LINE_LIMIT bytes, flushed at once, and has
     event       kind of the line, one of those below
     at          seconds since the program started
 
-    hello    python, executable, platform, hostname, pid, uid, gid, groups, plan: this process, and the plan with its
-             defaults filled in
+    hello    python, executable, platform, hostname, pid, uid, gid, groups, working_folder, environment, plan: this
+             process, and the plan with its defaults filled in. `environment` has the names of all variables, with null
+             for the values of those that may be secrets
     start    step, deadline (seconds): the step begins
     part     step, body: one partial result, sent as soon as it is known
     log      step, run, rank, line, left_out: one line of NCCL's own debug output. `run` numbers the runs of one step

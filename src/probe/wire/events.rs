@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::entrypoint::EntrypointLaunch;
 use super::host_config::{self, HostConfig};
 use super::{Field, Nullable};
 
@@ -94,6 +95,12 @@ objects! {
         pub uid: Field<i64>,
         pub gid: Field<i64>,
         pub groups: Field<Vec<i64>>,
+        /// Not in recordings of earlier versions, nor is `environment`.
+        #[serde(skip_serializing_if = "Field::is_absent")]
+        pub working_folder: Nullable<String>,
+        /// Names of all variables of the program, with the values of those that cannot be secrets.
+        #[serde(skip_serializing_if = "Field::is_absent")]
+        pub environment: Field<BTreeMap<String, Option<String>>>,
         /// The plan, with its defaults filled in.
         #[schemars(with = "EventBody")]
         pub plan: Field<HelloPlan>,
@@ -150,12 +157,26 @@ pub struct LaunchEvent {
     /// Inodes of this host's namespaces `net`, `ipc` and `pid`, if the engine runs on this host.
     #[serde(default)]
     pub namespaces: BTreeMap<String, u64>,
+    /// The image's entrypoint, if it has one.
+    #[serde(default)]
+    pub entrypoint: Option<EntrypointLaunch>,
 }
 
 impl LaunchEvent {
     /// The container's configuration by the engine's account, if it gave one.
     pub fn host_config(&self) -> Option<HostConfig> {
         self.given.as_ref().map(host_config::read)
+    }
+
+    /// The entrypoints that were requested and given, if both are known.
+    pub fn entrypoints(&self) -> Option<(Vec<String>, Vec<String>)> {
+        let read = |account: &Option<Value>| host_config::entrypoint(account.as_ref()?);
+        Some((read(&self.requested)?, read(&self.given)?))
+    }
+
+    /// The entrypoint, if the program ran or was to run behind it.
+    pub fn entrypoint_in_use(&self) -> Option<&EntrypointLaunch> {
+        self.entrypoint.as_ref().filter(|entrypoint| entrypoint.bypassed.is_none())
     }
 
     /// The container's configuration as it was requested.
@@ -274,8 +295,7 @@ impl EventLine {
     /// Reads a line. Returns an error for a line of the protocol that cannot be parsed.
     pub fn read(line: &[u8]) -> Result<Self, String> {
         let text = String::from_utf8_lossy(line);
-        let is_ours = text.starts_with("{\"ncclcheck\"");
-        if !is_ours {
+        if !is_of_protocol(line) {
             return Ok(Self::Noise(text.into_owned()));
         }
         let envelope: Envelope = serde_json::from_str(&text).map_err(|error| error.to_string())?;
@@ -284,6 +304,11 @@ impl EventLine {
         }
         Ok(Self::Event(envelope.at, Box::new(envelope.event)))
     }
+}
+
+/// Returns true for a line of the protocol, whether or not it can be parsed.
+pub fn is_of_protocol(line: &[u8]) -> bool {
+    line.starts_with(b"{\"ncclcheck\"")
 }
 
 /// Writes an event as a line that [`EventLine::read`] accepts.

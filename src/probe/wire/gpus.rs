@@ -43,6 +43,9 @@ objects! {
         pub persistence_mode: Nullable<bool>,
         pub compute_mode: Nullable<String>,
         pub compute_processes: Nullable<i64>,
+        /// Processes with a context on the GPU, as far as the driver shows them to this container.
+        #[serde(skip_serializing_if = "Field::is_absent")]
+        pub processes: Nullable<Vec<GpuProcess>>,
         /// Percent of the last sample period, at most a second, in which a kernel ran.
         #[serde(skip_serializing_if = "Field::is_absent")]
         pub busy_percent: Nullable<i64>,
@@ -62,6 +65,14 @@ objects! {
         /// Reasons for missing fields in links, by field name.
         pub nvlinks_unread: Nullable<BTreeMap<String, String>>,
         pub fabric: Field<FabricState>,
+    }
+
+    /// A process with a context on a GPU.
+    pub struct GpuProcess {
+        pub pid: Field<i64>,
+        /// Readable only in the PID namespace of the host.
+        pub name: Nullable<String>,
+        pub used_bytes: Nullable<i64>,
     }
 
     /// Device memory. `used_bytes` excludes memory that the driver reserves.

@@ -1,16 +1,24 @@
-//! An engine's account of a container: the fields of `HostConfig` in its answer to ContainerInspect that are compared
-//! with what the container sees.
+//! An engine's account of a container: the fields of its answer to ContainerInspect that are compared with what was
+//! requested and with what the container sees.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::Field;
 
 /// Key of the account in the answer.
 const HOST_CONFIG: &str = "HostConfig";
+/// Key of the container's process in the answer.
+const CONFIG: &str = "Config";
 
 /// The part of an engine's answer that a recording keeps. It excludes the environment, which may contain secrets.
-pub fn answer(host_config: Value) -> Value {
-    Value::Object(Map::from_iter([(HOST_CONFIG.to_owned(), host_config)]))
+pub fn answer(host_config: Value, entrypoint: &[String]) -> Value {
+    let config = json!({ "Entrypoint": entrypoint });
+    Value::Object(Map::from_iter([(HOST_CONFIG.to_owned(), host_config), (CONFIG.to_owned(), config)]))
+}
+
+/// The entrypoint in what [`answer`] keeps; `None` in recordings of earlier versions.
+pub fn entrypoint(answer: &Value) -> Option<Vec<String>> {
+    serde_json::from_value(answer.get(CONFIG)?.get("Entrypoint")?.clone()).ok()
 }
 
 /// Reads what [`answer`] keeps.

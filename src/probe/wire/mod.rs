@@ -22,6 +22,7 @@ macro_rules! objects {
 }
 
 pub mod collectives;
+pub mod entrypoint;
 pub mod events;
 mod field;
 pub mod gpus;

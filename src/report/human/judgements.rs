@@ -13,7 +13,7 @@ use crate::model::ImageSummary;
 use crate::model::{Gap, Severity};
 use crate::report::fix_text::{self, Part, one_line};
 
-/// Column of the text after `at`, `why` and `fix`.
+/// Column of the text after `at`, `of` (the owner), `why` and `fix`.
 const COLUMN: usize = 7;
 /// Column of the text after `help`.
 const GAP_COLUMN: usize = 8;
@@ -97,6 +97,7 @@ fn failure(
             page.row(2, label("but"), COLUMN, note)?;
         }
     }
+    page.row(2, label("of"), COLUMN, first.rule.owner.name())?;
     page.row(2, label("why"), COLUMN, &one_line(&first.rule.why))?;
     fixes.into_iter().try_for_each(|text| fix(text, page))
 }

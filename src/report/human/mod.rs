@@ -1,6 +1,7 @@
 //! The report for people: the verdict, the overview, the judgements and the counts, in this order, so that the first
 //! and the last line say the most.
 
+mod doctor;
 mod facts;
 mod hosts;
 mod judgements;
@@ -16,6 +17,7 @@ use std::io::{self, Write};
 use anstyle::AnsiColor;
 
 use super::{Report, Verdict};
+use crate::doctor::Offer;
 use crate::host::Record;
 use crate::judge::rules::{Judgement, Outcome};
 use judgements::JudgementEntry;
@@ -30,6 +32,11 @@ pub struct Style {
     pub width: usize,
     /// True to show rules that passed or do not apply, absent facts, and all text that is cut otherwise.
     pub verbose: bool,
+}
+
+/// Writes what a machine offers.
+pub(super) fn offers(offers: &[Offer], style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    doctor::write(offers, &mut Page::new(out, style))
 }
 
 /// Writes a host record.

@@ -27,12 +27,29 @@ const COLUMN: usize = 14;
 pub(super) fn summary(probe: &Recording, facts: &Facts, page: &mut Page<'_>) -> io::Result<()> {
     let mut row = |name: &str, text: &str| page.row(2, label(name), COLUMN, text);
     row("engine", &probe.launch.as_ref().map_or("none (run in place)".to_owned(), |launch| launch.engine.clone()))?;
+    if let Some(text) = entrypoint(facts) {
+        row("entrypoint", &text)?;
+    }
     let looked = |step: &str, text: String| if probe.find(step).is_some() { text } else { "not tested".to_owned() };
     row("GPUs", &looked(GpusBody::STEP, gpus(facts)))?;
     row("torch", &looked(PytorchBody::STEP, torch(facts)))?;
     row("NCCL", &looked(CollectivesBody::STEP, nccl(facts)))?;
     row("RDMA", &looked(RdmaBody::STEP, rdma(facts)))?;
     row("steps", &probe.steps.iter().map(step).collect::<Vec<_>>().join(", "))
+}
+
+/// The image's entrypoint, and what it did; `None` if the image has none.
+fn entrypoint(facts: &Facts) -> Option<String> {
+    if let Some(why) = value(facts, &key::RUN_ENTRYPOINT_BYPASSED) {
+        return Some(format!("not run: {why}"));
+    }
+    let command = value(facts, &key::RUN_ENTRYPOINT)?;
+    let did = match facts.view(&key::RUN_ENTRYPOINT_CHANGES) {
+        _ if facts.get(key::RUN_ENTRYPOINT_ERROR).value().is_some() => "did not start the program".to_owned(),
+        Fact::Absent => "changes nothing".to_owned(),
+        changes => told(changes),
+    };
+    Some(format!("{command}: {did}"))
 }
 
 /// Text of a fact, if it has a value.

@@ -56,8 +56,7 @@ fn values_are_escaped() {
     let site = Site::Launch { file: "a,b:c%.sh".to_owned(), line: Some(3), variable: "X".to_owned() };
     let outcome = Outcome::Fail(Finding { message, at: vec![site], fix: String::new(), note: None });
     let text = annotations(vec![Judgement { rule: rules.iter().next().unwrap(), outcome }], None);
-    let start =
-        "::warning file=a%2Cb%3Ac%25.sh,line=3,title=env/debug-on::100%25 a\u{fffd}\\n::error::b%0Aimage: torch";
+    let start = "::warning file=a%2Cb%3Ac%25.sh,line=3,title=env/debug-on::100%25 a\u{fffd}\\n::error::b%0Aowner: image%0Aimage: torch";
     assert!(text.starts_with(start), "{text}");
     assert_eq!(text.lines().count(), 1);
 }

@@ -43,7 +43,7 @@ fn on(hosts: &[&str], format: Format, width: usize) -> String {
             host: Some(host),
             facts,
             judgements: Some(judgements),
-            fail_on: Severity::Error,
+            fail_on: FailOn::Error,
             fail_for: &Owner::ALL,
             notices: &[],
             probe: None,
@@ -80,12 +80,14 @@ fn several_hosts_are_a_table() {
 
     error[host/driver-too-old]: driver 470.57.02 is too old
       on   old
+      of   image
       why  Without it the ranks of a job talk over TCP sockets, and a step takes
            many times as long as it should on the same hosts.
       fix  Update the driver.
 
     info[host/minor-version]: it brings CUDA 11.4
       on   old
+      of   image
       why  Without it the ranks of a job talk over TCP sockets, and a step takes
            many times as long as it should on the same hosts.
       fix  Update the driver.

@@ -65,6 +65,7 @@ fn consequences_are_shown_below_their_cause() {
     let finding: Vec<_> = text.lines().skip_while(|line| !line.starts_with("error")).collect();
     insta::assert_snapshot!(finding.join("\n"), @"
     error[a/cause]: the cause is here
+      of   image
       why  Without it the ranks of a job talk over TCP sockets, and a step takes
            many times as long as it should on the same hosts.
       fix  Do it.
@@ -95,6 +96,7 @@ fn a_failing_image_at_80() {
            (DT_NEEDED)
            layer 2 of 3 (sha256:222222222222)
            RUN pip install --no-cache-dir --index-url https://download.pytorch.org/…
+      of   image
       why  Without it the ranks of a job talk over TCP sockets, and a step takes
            many times as long as it should on the same hosts.
       fix  RUN apt-get update && apt-get install -y --no-install-recommends libnccl2=2.27.5-1+cuda12.9 \
@@ -103,6 +105,7 @@ fn a_failing_image_at_80() {
     warning[env/debug-on]: NCCL_DEBUG=INFO is part of the image
       at   image configuration, Env NCCL_DEBUG
            ENV NCCL_DEBUG=INFO
+      of   image
       why  Without it the ranks of a job talk over TCP sockets, and a step takes
            many times as long as it should on the same hosts.
       fix  Leave NCCL_DEBUG to the job that needs it, or write only what matters:
@@ -130,6 +133,7 @@ fn a_failing_image_at_120() {
       at   /usr/local/lib/python3.12/dist-packages/torch/lib/libtorch_cuda.so (DT_NEEDED)
            layer 2 of 3 (sha256:222222222222)
            RUN pip install --no-cache-dir --index-url https://download.pytorch.org/whl/cu128 torch==2.9…
+      of   image
       why  Without it the ranks of a job talk over TCP sockets, and a step takes many times as long as
            it should on the same hosts.
       fix  RUN apt-get update && apt-get install -y --no-install-recommends libnccl2=2.27.5-1+cuda12.9 \
@@ -138,6 +142,7 @@ fn a_failing_image_at_120() {
     warning[env/debug-on]: NCCL_DEBUG=INFO is part of the image
       at   image configuration, Env NCCL_DEBUG
            ENV NCCL_DEBUG=INFO
+      of   image
       why  Without it the ranks of a job talk over TCP sockets, and a step takes many times as long as
            it should on the same hosts.
       fix  Leave NCCL_DEBUG to the job that needs it, or write only what matters:
@@ -310,6 +315,7 @@ fn an_inspection_in_full() {
       cudart_needed         absent
       loaded                absent
       import_error          absent
+      import_cause          absent
       missing_requirements  absent
       nccl_pin              absent
       installer             absent

@@ -23,6 +23,8 @@ fn a_comment() {
 
     - at `/usr/local/lib/python3.12/dist-packages/torch/lib/libtorch_cuda.so (DT_NEEDED), layer 2 of 3 (sha256:222222222222), RUN pip install --no-cache-dir --index-url https://download.pytorch.org/whl/cu128 torch==2.9.0`
 
+    **Owner:** image
+
     **Why:** Without it the ranks of a job talk over TCP sockets, and a step takes many times as long as it should on the same hosts.
 
     **Fix:**
@@ -43,6 +45,8 @@ fn a_comment() {
 
     - at `image configuration, Env NCCL_DEBUG, ENV NCCL_DEBUG=INFO`
 
+    **Owner:** image
+
     **Why:** Without it the ranks of a job talk over TCP sockets, and a step takes many times as long as it should on the same hosts.
 
     **Fix:**
@@ -58,6 +62,8 @@ fn a_comment() {
     <details><summary>🔵 info: <code>env/noted</code> title of env/noted</summary>
 
     `it is noted`
+
+    **Owner:** image
 
     **Why:** Without it the ranks of a job talk over TCP sockets, and a step takes many times as long as it should on the same hosts.
 

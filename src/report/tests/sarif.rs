@@ -56,6 +56,7 @@ fn failures_and_waived_failures_are_results() {
     assert_eq!(results[1]["suppressions"][0]["kind"], "external");
     insta::assert_snapshot!(results[0]["message"]["text"].as_str().unwrap(), @"
     torch needs libnccl.so.2, which is nowhere in the image
+    owner: image
     image: torch:2.9.0 (linux/amd64, sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa)
     at: /usr/local/lib/python3.12/dist-packages/torch/lib/libtorch_cuda.so (DT_NEEDED), layer 2 of 3 (sha256:222222222222), RUN pip install --no-cache-dir --index-url https://download.pytorch.org/whl/cu128 torch==2.9.0
     ");
@@ -220,7 +221,10 @@ fn messages_contain_no_links() {
     let judgement = Judgement { rule: rules.iter().next().unwrap(), outcome: Outcome::Fail(finding) };
     let document = sarif(&[(image(), vec![judgement])], None);
     let text = document["runs"][0]["results"][0]["message"]["text"].as_str().unwrap();
-    assert!(text.starts_with("[click] (https://evil.example)\nimage: torch:2.9.0 (linux/amd64, sha256:aaaa"), "{text}");
+    assert!(
+        text.starts_with("[click] (https://evil.example)\nowner: image\nimage: torch:2.9.0 (linux/amd64, sha256:aaaa"),
+        "{text}"
+    );
 }
 
 #[test]

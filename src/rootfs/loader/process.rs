@@ -336,7 +336,7 @@ impl<'a> Process<'a> {
 
     /// Finds a name among the mapped objects, or maps the file that the search finds.
     fn map(&mut self, name: &[u8], by: usize, asked: Requester) -> Result<usize, Stop> {
-        self.count_step()?;
+        self.count_step(name.len())?;
         if let Some(id) = self.objects.iter().position(|object| object.is_named(name)) {
             self.note(name, asked, Vec::new(), Some(id));
             return Ok(id);

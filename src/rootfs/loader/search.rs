@@ -1,6 +1,7 @@
 //! The search for one name: its places and their order (glibc, `elf/dl-load.c`, `_dl_map_object`, `open_path` and
 //! `open_verify`).
 
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use crate::model::{ElfInfo, Endian, Found, Gap, ImagePath, OverLimit, escape};
@@ -10,6 +11,9 @@ use super::cache::CacheAnswer;
 use super::process::Process;
 use super::tokens::Tokens;
 use super::{HWCAPS, Route, SearchEnd, SearchStep, elf};
+
+/// Bytes of a name or path that count as one step of the loader. Names and paths of real libraries are shorter.
+const NAME_OF_STEP: usize = 256;
 
 /// A file that the loader would map.
 pub(super) struct LibraryCandidate<'a> {
@@ -119,7 +123,7 @@ impl<'a> Process<'a> {
         if matches!(list.entries, [only] if only.is_empty()) {
             return Ok(None);
         }
-        let mut seen: Vec<Vec<u8>> = Vec::new();
+        let mut seen = HashSet::new();
         for entry in list.entries {
             let spelled: &[u8] = if entry.is_empty() { b"." } else { entry.as_bytes() };
             let directory = self.expand(spelled, list.object)?;
@@ -127,7 +131,8 @@ impl<'a> Process<'a> {
             while directory.len() > 1 && directory.ends_with(b"/") {
                 directory.pop();
             }
-            if seen.contains(&directory) {
+            if !seen.insert(directory.clone()) {
+                self.count_step(0)?;
                 continue;
             }
             let hit = self.in_directory(name, &directory, &(list.route)(entry), steps)?;
@@ -138,7 +143,6 @@ impl<'a> Process<'a> {
                 // The loader stays in the same search path only if the file is missing or access is denied.
                 return Ok(None);
             }
-            seen.push(directory);
         }
         Ok(None)
     }
@@ -228,7 +232,7 @@ impl<'a> Process<'a> {
 
     /// Looks at one path; `None` continues the search.
     fn look(&mut self, path: Vec<u8>, route: &Route, steps: &mut Vec<SearchStep>) -> Result<Option<Hit<'a>>, Gap> {
-        self.count_step()?;
+        self.count_step(path.len())?;
         let mut step = |end| steps.push(SearchStep { route: route.clone(), path: escape(&path), end });
         match self.examine(&path)? {
             FolderLook::Usable(real, file, elf) => {
@@ -250,9 +254,10 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// Counts one requested name or one place.
-    pub(super) fn count_step(&mut self) -> Result<(), Gap> {
-        self.steps += 1;
+    /// Counts one requested name or one place, which is this long. The trace keeps each, so that each
+    /// [`NAME_OF_STEP`] bytes count as one more.
+    pub(super) fn count_step(&mut self, length: usize) -> Result<(), Gap> {
+        self.steps += 1 + length / NAME_OF_STEP;
         let limit = self.loader.rootfs.loader_steps;
         if self.steps > limit {
             let what = format!("{} lookups were made for one process", self.steps);
@@ -280,29 +285,31 @@ impl<'a> Process<'a> {
                 Ok(_) | Err(Refusal::NoFile(_)) => {}
             }
         }
+        let (bits, machine, endian) = self.machine;
+        if file.size < if bits == 32 { 52 } else { 64 } {
+            return Ok(FolderLook::Refused("file too short".to_owned()));
+        }
         let Some(elf) = elf(&file) else {
             if let Some(gap) = file.found.iter().find_map(|found: &Result<Found, Gap>| found.as_ref().err()) {
                 return Err(gap.clone());
             }
-            let why = if file.size < 64 { "file too short" } else { "invalid ELF header" };
-            return Ok(FolderLook::Refused(why.to_owned()));
+            return Ok(FolderLook::Refused("invalid ELF header".to_owned()));
         };
-        let (bits, machine, endian) = self.machine;
         if elf.bits != bits {
             return Ok(FolderLook::Passed(SearchEnd::OtherClass(elf.bits)));
         }
         if elf.endian != endian {
-            return Ok(FolderLook::Refused("ELF file data encoding is of another byte order".to_owned()));
+            let order = if endian == Endian::Big { "big" } else { "little" };
+            return Ok(FolderLook::Refused(format!("ELF file data encoding not {order}-endian")));
         }
         if elf.machine != machine {
             return Ok(FolderLook::Passed(SearchEnd::Foreign(format!("it is for {}", machine_name(elf.machine)))));
         }
-        if elf.is_truncated {
-            let why = "it ends before its segments, so that the process that maps it gets a bus error";
-            return Ok(FolderLook::Refused(why.to_owned()));
-        }
         if !matches!(elf.kind, 2 | 3) {
             return Ok(FolderLook::Refused("only ET_DYN and ET_EXEC can be loaded".to_owned()));
+        }
+        if let Some(why) = &elf.refusal {
+            return Ok(FolderLook::Refused(why.clone()));
         }
         Ok(FolderLook::Usable(real, file, elf))
     }

@@ -21,7 +21,7 @@ fn image(libraries: &[(&str, u16)]) -> RootFs {
         kind: EntryKind::File,
         mode: 0o755,
         owner: None,
-        size: 1,
+        size: 4096,
     });
     let found = libraries
         .iter()

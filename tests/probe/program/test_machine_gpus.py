@@ -1,4 +1,6 @@
 """The steps `gpus` and `topology` of the whole program, against stand-ins for NVML and libcuda."""
+import os
+import pathlib
 import struct
 
 from machine import Machine, kernel_log, recorded_bodies, without_root
@@ -42,7 +44,7 @@ class Gpus(Machine):
             for group, names in MEASURED.items():
                 for name in names:
                     self.assertGreater(gpu[group].pop(name), 0)
-            for name in ("busy_percent", "memory_busy_percent"):  # later than the recording
+            for name in ("busy_percent", "memory_busy_percent", "processes"):  # later than the recording
                 gpu.pop(name, None)
             for link in gpu["nvlinks"]:
                 del link["errors"]
@@ -117,6 +119,16 @@ class Gpus(Machine):
         self.assertEqual((gpu["busy_percent"], gpu["memory_busy_percent"]), (98, 49))
         gpu = self.gpu("nvmlDeviceGetUtilizationRates=3")
         self.assertEqual(gpu["unread"]["busy_percent"], "nvmlDeviceGetUtilizationRates: NVML_ERROR_NOT_SUPPORTED")
+
+    def test_processes_are_named_in_the_pid_namespace_of_the_host(self):
+        own = {"INITIAL_PID_NAMESPACE = 0xEFFFFFFC": "INITIAL_PID_NAMESPACE = %d" % os.stat("/proc/self/ns/pid").st_ino}
+        setting = "processes=2 pid=%d" % os.getpid()
+        named, other = self.gpu(setting, replaced=own)["processes"]
+        self.assertEqual((named["pid"], named["used_bytes"]), (os.getpid(), 1 << 30))
+        self.assertEqual(named["name"], pathlib.Path("/proc/self/comm").read_text().strip())
+        self.assertEqual(other["unread"]["used_bytes"], "the driver does not report it")
+        foreign = {"INITIAL_PID_NAMESPACE = 0xEFFFFFFC": "INITIAL_PID_NAMESPACE = 1"}
+        self.assertIn("run with --pid host", self.gpu(setting, replaced=foreign)["processes"][0]["unread"]["name"])
 
     def test_unexpected_codes_of_a_count(self):
         gpu = self.gpu("nvmlDeviceGetComputeRunningProcesses_v3=15 nvmlDeviceGetRetiredPages=77")

@@ -1,7 +1,9 @@
 """Parts of the payload that need no process: the wire, the plan, numbers and names."""
 import json
+import os
 import types
 import unittest
+import unittest.mock
 
 from harness import module
 
@@ -20,6 +22,13 @@ class Pieces(unittest.TestCase):
         wire = module("wire")
         name = b"lib\xff.so".decode("utf-8", "surrogateescape")
         self.assertEqual(wire.printable({name: [name]}), {"lib\\udcff.so": ["lib\\udcff.so"]})
+
+    def test_values_that_may_be_secrets_are_not_reported(self):
+        variables = {"NCCL_DEBUG": "INFO", "PATH": "/bin", "TOKEN": "secret", "MASTER_PORT": "1"}
+        with unittest.mock.patch.dict(os.environ, variables, clear=True):
+            environment = module("environment")
+            self.assertEqual(environment.all_variables(), dict(variables, TOKEN=None))
+            self.assertEqual(list(environment.variables_of_interest()), ["MASTER_PORT", "NCCL_DEBUG"])
 
     def test_plan_errors_name_the_place(self):
         plan, steps = module("plan"), module("main").STEPS

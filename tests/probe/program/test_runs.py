@@ -45,6 +45,17 @@ class Runs(Payload):
             out = subprocess.run([sys.executable, path, "--plan", '{"steps": ["limits"]}'], stdout=subprocess.PIPE).stdout
         self.assertEqual(self.last(self.events(out))["event"], "result")
 
+    def test_from_standard_input(self):
+        run = [sys.executable, "-", "--plan", '{"steps": ["limits"]}']
+        with tempfile.TemporaryFile() as file:
+            file.write(program().encode("ascii"))
+            file.seek(0)
+            out = subprocess.run(run, stdin=file, stdout=subprocess.PIPE).stdout
+        self.assertEqual(self.last(self.events(out))["event"], "result")
+        piped = subprocess.run(run, input=program().encode("ascii"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual((piped.returncode, piped.stdout), (1, b""))
+        self.assertIn(b"start this program from a file", piped.stderr)
+
     def test_wrong_plans(self):
         for plan, words in (("{", b"--plan is not JSON"), ('{"step": []}', b"unknown key 'step'")):
             done = subprocess.run([sys.executable, "-c", START, "--plan", plan], input=program().encode("ascii"),

@@ -7,7 +7,6 @@ mod policies;
 mod selection;
 mod words;
 
-use crate::launch::Setting;
 use crate::model::Version;
 
 use super::super::settings::strtoll;
@@ -32,8 +31,8 @@ impl Misreading {
     }
 
     /// The setting and what becomes of it, for a report.
-    pub(super) fn describe(&self, setting: &Setting) -> String {
-        format!("{}={} ({})", setting.name, setting.value.as_deref().unwrap_or_default(), self.what)
+    pub(super) fn describe(&self, name: &str, value: &str) -> String {
+        format!("{name}={value} ({})", self.what)
     }
 }
 
@@ -54,6 +53,7 @@ pub(super) fn misreading(about: &VariableUse, value: &str, version: &Version) ->
         Reads::Flag => numbers::number(value, Some(about.range.unwrap_or((0, 1)))),
         Reads::One => numbers::one(value),
         Reads::Threads => numbers::threads(value, about.range),
+        Reads::Buffer => numbers::buffer(value, about.unit, about.range),
         Reads::Unsigned => numbers::unsigned(value),
         Reads::Processors => numbers::processors(value),
         Reads::Thresholds => numbers::thresholds(value),

@@ -51,6 +51,25 @@ pub(super) fn threads(value: &str, range: Option<(i64, i64)>) -> Option<Misreadi
     })
 }
 
+/// Size of a buffer, of which NCCL keeps 32 bits (`computeBuffSizes` in `src/init.cc`); -2 means the default. A size that is too small
+/// or not whole breaks the first collective.
+pub(super) fn buffer(value: &str, unit: Option<i64>, range: Option<(i64, i64)>) -> Option<Misreading> {
+    const DEFAULT: i64 = -2;
+    let broken = || {
+        let (number, unit, (least, _)) = (strtoll(value).number?, unit?, range?);
+        let size = number & 0xFFFF_FFFF;
+        let is_negative = size > i64::from(i32::MAX);
+        let is_fit = number == DEFAULT || (!is_negative && size >= least && size % unit == 0);
+        let what = || {
+            format!(
+                "the first collective fails: NCCL reads {number}, and the size is a multiple of {unit} bytes, {least} or more"
+            )
+        };
+        (!is_fit).then(|| Misreading::stops(what()))
+    };
+    broken().or_else(|| unlike(value).map(Misreading::ignored))
+}
+
 /// A number without a sign, in base 0, in full (`ncclSocketDefaultMagic` in `src/misc/socket.cc`).
 pub(super) fn unsigned(value: &str) -> Option<Misreading> {
     let read = strtoll(value);
@@ -214,6 +233,46 @@ mod tests {
         ] {
             assert_eq!(threads(value, Some((64, 512))).is_none(), is_fit, "{value}");
         }
+    }
+
+    #[test]
+    fn buffers_are_whole_units() {
+        let stops = |found: Option<Misreading>| found.is_some_and(|found| found.stops);
+        for (value, breaks) in [
+            ("8", false),
+            ("120", false),
+            ("4194312", false),
+            ("-2", false),
+            ("4294967296", false),
+            ("99999999999999999999", false),
+            ("true", false),
+            ("1", true),
+            ("1x", true),
+            ("100", true),
+            ("4194305", true),
+            ("-1", true),
+            ("-3", true),
+            ("2147483648", true),
+            ("4294967295", true),
+        ] {
+            assert_eq!(stops(buffer(value, Some(8), Some((0, 2_147_483_640)))), breaks, "{value}");
+        }
+        for (value, breaks) in [
+            ("256", false),
+            ("524288", false),
+            ("-2", false),
+            ("128", true),
+            ("1000", true),
+            ("true", true),
+            ("-1", true),
+        ] {
+            assert_eq!(stops(buffer(value, Some(128), Some((256, 2_147_483_520)))), breaks, "{value}");
+        }
+        assert_eq!(
+            buffer("100", Some(8), Some((0, 2_147_483_640))).unwrap().what,
+            "the first collective fails: NCCL reads 100, and the size is a multiple of 8 bytes, 0 or more"
+        );
+        assert!(!buffer("16x", Some(8), Some((0, 2_147_483_640))).unwrap().stops);
     }
 
     #[test]

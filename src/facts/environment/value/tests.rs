@@ -183,3 +183,23 @@ fn blanks_and_signs_before_a_number_are_read_and_what_is_left_is_kept() {
         assert_eq!(strtoll(text).octal, octal, "{text}");
     }
 }
+
+/// Two ranks on an H200 with NCCL 2.28.9, all five collectives.
+#[test]
+fn values_stop_where_they_stopped_on_a_gpu() {
+    #[derive(serde::Deserialize)]
+    struct Tried {
+        name: String,
+        value: String,
+        stops: bool,
+    }
+    let release = Version::parse("2.28.9").unwrap();
+    let lines = include_str!("../../../../fixtures/probe/h200/values.jsonl").lines();
+    let tried: Vec<Tried> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+    for Tried { name, value, stops } in &tried {
+        let (row, _) = row(&table().nccl, name, Some(&release)).unwrap();
+        let found = misreading(&row.about, value, &release);
+        assert_eq!(found.is_some_and(|found| found.stops), *stops, "{name}={value}");
+    }
+    assert!(tried.iter().any(|value| value.stops) && tried.iter().any(|value| !value.stops));
+}

@@ -87,22 +87,8 @@ fn unless_hidden<T>(answer: T, record: &Record) -> Fact<T> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::{record, said};
     use super::*;
-    use crate::document::Document;
-
-    fn record(text: &str) -> Record {
-        let text = format!("schema: ncclcheck-host/1\n{text}");
-        Record::parse(Document { name: "record", text: &text }).unwrap_or_else(|mistake| panic!("{mistake}"))
-    }
-
-    /// The value, `absent`, or `unknown: …`.
-    fn said<T: std::fmt::Debug>(fact: Fact<T>) -> String {
-        match fact {
-            Fact::Seen { value, .. } => format!("{value:?}"),
-            Fact::Absent => "absent".to_owned(),
-            Fact::Unknown(gap) => format!("unknown: {}", gap.why),
-        }
-    }
 
     #[test]
     fn a_gpu_on_the_bus_or_in_the_driver_counts() {

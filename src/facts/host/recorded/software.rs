@@ -73,22 +73,8 @@ fn boolean(value: &str) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::{record, said};
     use super::*;
-    use crate::document::Document;
-
-    fn record(text: &str) -> Record {
-        let text = format!("schema: ncclcheck-host/1\n{text}");
-        Record::parse(Document { name: "record", text: &text }).unwrap_or_else(|mistake| panic!("{mistake}"))
-    }
-
-    /// The value, `absent`, or `unknown: …`.
-    fn said<T: std::fmt::Debug>(fact: Fact<T>) -> String {
-        match fact {
-            Fact::Seen { value, .. } => format!("{value:?}"),
-            Fact::Absent => "absent".to_owned(),
-            Fact::Unknown(gap) => format!("unknown: {}", gap.why),
-        }
-    }
 
     #[test]
     fn engines_give_containers_gpus_through_the_toolkit_or_a_specification() {

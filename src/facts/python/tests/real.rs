@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use crate::facts::start::{ContainerUser, ProcessState, PythonFlags, PythonTarget};
 use crate::layer::scan::{TreeJobs, scan_folder};
-use crate::model::{Limits, NoProgress};
+use crate::model::{EntryKind, Limits, NoProgress};
 use unpack::pipe::Cancel;
 
 use super::*;

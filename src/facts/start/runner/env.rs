@@ -1,6 +1,5 @@
 //! `env`: variables, the working directory, and a command in one string (GNU coreutils, `env`).
 
-use crate::model::ImagePath;
 use crate::shell::{Field, ShellKind, ShellState};
 
 use super::super::arguments::{OptionTable, Words, known};
@@ -41,10 +40,7 @@ pub(super) fn env(runner: &mut Runner<'_>, start: &Start<'_>, state: &ShellState
                 child.gap = None;
             }
             "-u" | "--unset" => child.unset(&value),
-            "-C" | "--chdir" => {
-                let folder = ImagePath::from(child.directory.clone()?.as_str()).join(value.as_bytes());
-                child.directory = Ok(folder.to_string());
-            }
+            "-C" | "--chdir" => child.enter(&value),
             "--split-string" => return env_string(runner, start, &child, &value, words.rest()),
             _ => {}
         }

@@ -169,7 +169,11 @@ fn sudo(runner: &mut Runner<'_>, name: &str, start: &Start<'_>, state: &ShellSta
         match option.name {
             "-u" | "--user" => user = known(option.value)?.unwrap_or_default(),
             "-E" | "--preserve-env" => keeps = true,
-            "-D" | "--chdir" => child.directory = known(option.value)?.map_or_else(|| child.directory.clone(), Ok),
+            "-D" | "--chdir" => {
+                if let Some(folder) = known(option.value)? {
+                    child.enter(&folder);
+                }
+            }
             option if !option.starts_with("--") => {
                 keeps |= option.contains('E');
                 is_login |= option.contains('i');

@@ -32,8 +32,7 @@ pub(super) fn run(
             "--no-project" => is_outside = true,
             "--directory" => {
                 if let Some(folder) = known(option.value)? {
-                    let folder = ImagePath::from(child.directory.clone()?.as_str()).join(folder.as_bytes());
-                    child.directory = Ok(folder.to_string());
+                    child.enter(&folder);
                 }
             }
             "--project" => place = known(option.value)?.unwrap_or_default(),

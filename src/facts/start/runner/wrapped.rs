@@ -88,7 +88,7 @@ pub(super) fn run(
         if is_among(option.name, wrapper.directory)
             && let Some(directory) = known(option.value.clone())?
         {
-            child.directory = Ok(directory);
+            child.enter(&directory);
         }
         // Open MPI: `-x NAME=VALUE`; MPICH: `-genv NAME VALUE`.
         match option.name {

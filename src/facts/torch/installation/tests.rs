@@ -1,19 +1,14 @@
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use super::*;
 use crate::facts::start::{self, PythonTarget};
-use crate::layer::scan::{Compression, LayerScan};
-use crate::model::{Ambiguities, Entry, EntryKind, FileOwner, Found, ImageConfig, Limits};
+use crate::facts::tests::synthetic::{file, rootfs};
+use crate::model::{Entry, EntryKind, FileOwner, Found, ImageConfig};
 
 const PACKAGES: &str = "usr/lib/python3.11/site-packages";
 
 /// An image of a system's Python and more files, all of root; a mode may follow a path.
 fn image(files: &[(&str, u32)]) -> RootFs {
     let system = [("usr/bin/python3.11", 0o755), ("usr/lib/python3.11/os.py", 0o644), ("etc/passwd", 0o644)];
-    let mut entries = Vec::new();
-    let mut found = BTreeMap::new();
-    for (index, (path, mode)) in system.iter().chain(files).enumerate() {
+    rootfs(system.iter().chain(files).map(|(path, mode)| {
         let (path, kind) = match path.strip_suffix('/') {
             Some(folder) => (folder, EntryKind::Directory),
             None => (*path, EntryKind::File),
@@ -23,19 +18,9 @@ fn image(files: &[(&str, u32)]) -> RootFs {
             path if path.rsplit('.').next() == Some("pth") => b"import mine\n",
             _ => b"#",
         };
-        let owner = Some(FileOwner::ROOT);
-        entries.push(Entry { path: path.into(), kind, mode: *mode, owner, size: text.len() as u64 });
-        found.insert(index, vec![Ok(Found::Text(text.into()))]);
-    }
-    let layer = LayerScan {
-        compression: Compression::None,
-        unpacked: 0,
-        diff_id: None,
-        entries,
-        found,
-        ambiguities: Some(Ambiguities::default()),
-    };
-    RootFs::fold(vec![Arc::new(layer)], &Limits::default())
+        let entry = Entry { kind, mode: *mode, owner: Some(FileOwner::ROOT), size: text.len() as u64, ..file(path) };
+        (entry, vec![Ok(Found::Text(text.into()))])
+    }))
 }
 
 fn installation(files: &[(&str, u32)], user: &str, variables: &[(&str, &str)]) -> Installation {

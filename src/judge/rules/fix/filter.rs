@@ -17,6 +17,8 @@ pub(super) enum FixFilter {
     Name,
     /// The first word of a text or of a list's first element.
     Word,
+    /// The name of the variable that a text or a list's first element sets: `NCCL_ALGO` of `NCCL_ALGO=Bogus (...)`.
+    Variable,
     /// The folder of a path.
     Folder,
     /// The compute capability of a GPU architecture: `9.0` of `sm_90`.
@@ -24,8 +26,17 @@ pub(super) enum FixFilter {
 }
 
 impl FixFilter {
-    pub(super) const ALL: [Self; 8] =
-        [Self::Major, Self::Index, Self::Public, Self::First, Self::Name, Self::Word, Self::Folder, Self::Capability];
+    pub(super) const ALL: [Self; 9] = [
+        Self::Major,
+        Self::Index,
+        Self::Public,
+        Self::First,
+        Self::Name,
+        Self::Word,
+        Self::Variable,
+        Self::Folder,
+        Self::Capability,
+    ];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -35,6 +46,7 @@ impl FixFilter {
             Self::First => "first",
             Self::Name => "name",
             Self::Word => "word",
+            Self::Variable => "variable",
             Self::Folder => "folder",
             Self::Capability => "capability",
         }
@@ -57,6 +69,7 @@ impl FixFilter {
             Self::Public => text.split('+').next()?,
             Self::Name => text.split("==").next()?,
             Self::Word => text.split_whitespace().next()?,
+            Self::Variable => text.split_once('=')?.0.split_whitespace().next_back()?,
             Self::Folder => text.rsplit_once('/')?.0,
             Self::Capability => {
                 let number = text.strip_prefix("sm_")?.trim_end_matches(|mark: char| mark.is_ascii_lowercase());
@@ -92,6 +105,9 @@ mod tests {
             (FixFilter::First, list.clone(), Some("sympy 1.12 (needs >=1.13)")),
             (FixFilter::Word, list, Some("sympy")),
             (FixFilter::Word, Value::List(Vec::new()), None),
+            (FixFilter::Variable, Value::from("NCCL_ALGO=Bogus (no such word)"), Some("NCCL_ALGO")),
+            (FixFilter::Variable, Value::from("CUDA sees 1 with CUDA_VISIBLE_DEVICES=0"), Some("CUDA_VISIBLE_DEVICES")),
+            (FixFilter::Variable, Value::from("no setting"), None),
             (FixFilter::Folder, Value::from("/opt/lib/a.so"), Some("/opt/lib")),
             (FixFilter::Folder, Value::from("a.so"), None),
             (FixFilter::Capability, Value::from("sm_90a"), Some("9.0")),

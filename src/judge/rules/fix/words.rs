@@ -25,6 +25,10 @@ pub(super) enum FixWord {
     Uninstall,
     /// A sentence, without its full stop, about removing the settings that the finding is about.
     Remove,
+    /// The value that the image's configuration sets; `None` where the settings are elsewhere.
+    Baked,
+    /// What begins a setting in the place of the finding's settings.
+    Env,
 }
 
 impl FixWord {
@@ -35,6 +39,8 @@ impl FixWord {
             "reinstall" => Self::Reinstall,
             "uninstall" => Self::Uninstall,
             "remove" => Self::Remove,
+            "baked" => Self::Baked,
+            "env" => Self::Env,
             _ => return None,
         })
     }
@@ -42,7 +48,7 @@ impl FixWord {
     /// Replaces words in a text for pages that are about no image.
     pub(super) fn page(text: String) -> String {
         let no_image = FixSubject { names: &ImageNames::default(), at: &[] };
-        let words = ["install", "reinstall", "uninstall", "remove"];
+        let words = ["install", "reinstall", "uninstall", "remove", "baked", "env"];
         words.into_iter().fold(text, |text, name| {
             let word = Self::find(name).and_then(|word| word.fill(&Facts::default(), &no_image));
             word.map_or_else(|| text.clone(), |word| text.replace(&format!("{{{name}}}"), &word))
@@ -56,6 +62,8 @@ impl FixWord {
             Self::Image => Some(subject.names.engine.clone().unwrap_or_else(|| "…".to_owned())),
             Self::Reference => Some(subject.names.reference.clone().unwrap_or_else(|| "…".to_owned())),
             Self::Remove => Some(remove(subject.at)),
+            Self::Baked => is_baked(subject.at).then(|| "the image's value".to_owned()),
+            Self::Env => Some(if is_baked(subject.at) { "ENV " } else { "" }.to_owned()),
             Self::Install => tool(facts).map(|tool| tool.command("install", "")),
             Self::Reinstall => tool(facts).map(|tool| {
                 tool.command(
@@ -102,6 +110,12 @@ fn tool(facts: &Facts) -> Option<WheelTool> {
     let is_default =
         |path: &String| !is_uv && ["/usr/bin/", "/usr/local/bin/"].iter().any(|folder| path.starts_with(folder));
     Some(WheelTool { is_uv, python: python.filter(|path| !is_default(path)) })
+}
+
+/// Returns true where an instruction of a Dockerfile made a setting, or where nothing shows what did. Launch files and
+/// `nccl.conf` have lines of the form `NAME=value`.
+fn is_baked(at: &[Site]) -> bool {
+    at.iter().all(|site| place(site).is_none()) || at.iter().any(|site| matches!(site, Site::Config(_)))
 }
 
 /// A sentence about the places of settings: `Remove NCCL_ALGO from job.sh, line 4`.
@@ -154,6 +168,27 @@ mod tests {
             ),
         ] {
             assert_eq!(remove(&at), expected);
+        }
+    }
+
+    #[test]
+    fn a_setting_is_written_as_its_place_has_it() {
+        let launch = Site::Launch { file: "job.sh".to_owned(), line: Some(4), variable: "NCCL_ALGO".to_owned() };
+        let file = Site::File { layer: 0, path: "etc/nccl.conf".into(), within: Some("line 2, NCCL_ALGO".to_owned()) };
+        let config = Site::Config("Env NCCL_ALGO".to_owned());
+        let (facts, names) = (Facts::default(), ImageNames::default());
+        for (at, is_baked) in [
+            (vec![], true),
+            (vec![config.clone()], true),
+            (vec![config, launch.clone()], true),
+            (vec![Site::Probe("nccl".to_owned())], true),
+            (vec![launch], false),
+            (vec![file], false),
+        ] {
+            let subject = FixSubject { names: &names, at: &at };
+            let filled = [FixWord::Baked, FixWord::Env].map(|word| word.fill(&facts, &subject));
+            let expected = if is_baked { [Some("the image's value"), Some("ENV ")] } else { [None, Some("")] };
+            assert_eq!(filled, expected.map(|text| text.map(ToOwned::to_owned)), "{at:?}");
         }
     }
 

@@ -6,10 +6,11 @@ use goblin::elf::dynamic::{self, Dyn};
 use goblin::elf::program_header::ProgramHeader;
 use scroll::ctx::TryFromCtx;
 
-use crate::model::{ElfInfo, Gap, part};
+use crate::model::{ElfInfo, Gap, Limits, part};
 
 use super::headers::Headers;
 use super::kept::Kept;
+use super::names::NameBudgets;
 use super::{default_directories, provider_pattern};
 
 /// Leading bytes of the dynamic loader that are searched for its default directories. The loader takes 0.2 MiB.
@@ -26,12 +27,18 @@ pub(super) struct Dynamic<'a> {
     pub(super) kept: &'a Kept,
     pub(super) headers: &'a Headers,
     entries: Vec<Dyn>,
+    names: NameBudgets,
     /// File offset and size of `.dynstr`.
     strings: (u64, u64),
 }
 
 impl<'a> Dynamic<'a> {
-    pub(super) fn read(kept: &'a Kept, headers: &'a Headers, segment: &ProgramHeader) -> Result<Self, String> {
+    pub(super) fn read(
+        kept: &'a Kept,
+        headers: &'a Headers,
+        segment: &ProgramHeader,
+        limits: &Limits,
+    ) -> Result<Self, String> {
         let bytes = kept.get("the dynamic section", segment.p_offset, segment.p_filesz)?;
         let mut entries = Vec::new();
         let mut at = 0;
@@ -44,7 +51,7 @@ impl<'a> Dynamic<'a> {
             at += size;
             entries.push(entry);
         }
-        let mut dynamic = Self { kept, headers, entries, strings: (0, 0) };
+        let mut dynamic = Self { kept, headers, entries, names: NameBudgets::new(limits), strings: (0, 0) };
         if let (Some(address), Some(size)) = (dynamic.value(dynamic::DT_STRTAB), dynamic.value(dynamic::DT_STRSZ)) {
             dynamic.strings = (headers.offset("DT_STRTAB", address)?, size);
         }
@@ -56,10 +63,19 @@ impl<'a> Dynamic<'a> {
     }
 
     pub(super) fn string(&self, offset: u64) -> Result<String, String> {
-        String::from_utf8(self.name(offset)?.into_owned()).map_err(|_utf8| no_string(offset))
+        let name = self.text_at(offset)?;
+        self.names.of_loader.charge(name.len())?;
+        String::from_utf8(name.into_owned()).map_err(|_utf8| no_string(offset))
     }
 
-    pub(super) fn name(&self, offset: u64) -> Result<Cow<'a, [u8]>, String> {
+    /// The name of a symbol.
+    pub(super) fn symbol_name(&self, offset: u64) -> Result<Cow<'a, [u8]>, String> {
+        let name = self.text_at(offset)?;
+        self.names.of_symbols.charge(name.len())?;
+        Ok(name)
+    }
+
+    fn text_at(&self, offset: u64) -> Result<Cow<'a, [u8]>, String> {
         let (table, size) = self.strings;
         let rest = size.checked_sub(offset).filter(|rest| *rest > 0).ok_or_else(|| no_string(offset))?;
         // Tries 256 bytes first: most names are short, and a longer range may have to be copied from several blocks.

@@ -14,13 +14,18 @@ pub(super) struct Headers {
     pub(super) segments: Vec<ProgramHeader>,
 }
 
+/// The ELF header, with the class and the byte order of the file.
+pub(super) fn header(kept: &Kept) -> Result<(Header, Ctx), String> {
+    let ident = kept.get("the ELF header", 0, 64).or_else(|_| kept.get("the ELF header", 0, 52))?;
+    let header: Header = ident.pread(0).map_err(|error| format!("header: {error}"))?;
+    let container = if header.e_ident.get(EI_CLASS) == Some(&ELFCLASS32) { Container::Little } else { Container::Big };
+    let ctx = Ctx::new(container, header.endianness().map_err(|error| format!("header: {error}"))?);
+    Ok((header, ctx))
+}
+
 impl Headers {
     pub(super) fn parse(kept: &Kept) -> Result<Self, String> {
-        let ident = kept.get("the ELF header", 0, 64).or_else(|_| kept.get("the ELF header", 0, 52))?;
-        let header: Header = ident.pread(0).map_err(|error| format!("header: {error}"))?;
-        let container =
-            if header.e_ident.get(EI_CLASS) == Some(&ELFCLASS32) { Container::Little } else { Container::Big };
-        let ctx = Ctx::new(container, header.endianness().map_err(|error| format!("header: {error}"))?);
+        let (header, ctx) = header(kept)?;
         let size = u64::from(header.e_phentsize) * u64::from(header.e_phnum);
         if header.e_phnum > 0 && usize::from(header.e_phentsize) != ProgramHeader::size(ctx) {
             return Err(format!("program headers of {} bytes each", header.e_phentsize));

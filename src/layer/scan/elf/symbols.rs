@@ -78,11 +78,11 @@ impl<'a> Dynamic<'a> {
         if symbol.st_name == 0 || symbol.st_bind() == sym::STB_LOCAL {
             return Ok(());
         }
-        let name = self.name(symbol.st_name as u64)?;
+        let name = self.symbol_name(symbol.st_name as u64)?;
         let is_defined = symbol.st_shndx != 0;
         if is_wanted_symbol(&name) {
             let offset = if is_defined { self.headers.offset("a symbol", symbol.st_value).ok() } else { None };
-            let name = self.string(symbol.st_name as u64)?;
+            let name = String::from_utf8(name.to_vec()).map_err(|error| format!(".dynstr: {error}"))?;
             symbols.wanted.push(DynamicSymbol { name, defined: is_defined, offset });
         }
         // Neither a hidden reference nor a hidden definition is looked up by name.

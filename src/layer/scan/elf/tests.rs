@@ -114,7 +114,7 @@ fn truncated_and_damaged_files_are_errors_or_read_without_panic() {
     let path = dir.path().join("lib.so");
     cc(dir.path(), "int ncclA(void) { return 1; }", &path, &["-Wl,-soname,libx.so.1", "-s"]);
     let bytes = std::fs::read(&path).unwrap();
-    assert!(read(&bytes[..80], 4096).unwrap_err().why.contains("program header table"));
+    assert!(read(&bytes[..80], 4096).unwrap().symbols.unwrap_err().why.contains("program header table"));
     for length in (0..bytes.len()).step_by(97) {
         let _ = read(&bytes[..length], 4096);
     }
@@ -168,16 +168,59 @@ fn what_exceeds_the_memory_is_read_from_a_temporary_file() {
 }
 
 #[test]
-fn a_file_that_ends_before_its_segments_is_truncated() {
+fn a_file_that_the_loader_refuses_keeps_its_header() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("lib.so");
     cc(dir.path(), "char ncclData[65536] = {1}; int ncclA(void) { return 1; }", &path, &["-Wl,-soname,libx.so.1"]);
     let bytes = std::fs::read(&path).unwrap();
     let whole = read(&bytes, 4096).unwrap();
-    assert!(!whole.is_truncated && whole.soname.is_some());
+    assert!(whole.refusal.is_none() && whole.soname.is_some());
+    let damaged = |at: usize, value: &[u8]| {
+        let mut bytes = bytes.clone();
+        bytes[at..at + value.len()].copy_from_slice(value);
+        bytes
+    };
+    for (bytes, why) in [
+        (bytes[..bytes.len() / 8].to_vec(), "it ends before its segments"),
+        (bytes[..64].to_vec(), "cannot read file data"),
+        (bytes[..400].to_vec(), "cannot read file data"),
+        (damaged(32, &[0xff; 8]), "cannot read file data"),
+        (damaged(6, &[0]), "ELF file version ident does not match"),
+        (damaged(7, &[9]), "ELF file OS ABI invalid"),
+        (damaged(8, &[1]), "ELF file ABI version invalid"),
+        (damaged(9, &[1]), "nonzero padding in e_ident"),
+        (damaged(20, &[0]), "ELF file version does not match"),
+        (damaged(54, &[32]), "ELF file's phentsize not the expected size"),
+        (damaged(56, &[0]), "object file has no loadable segments"),
+    ] {
+        let info = read(&bytes, 4096).unwrap();
+        assert!(info.refusal.as_ref().is_some_and(|refusal| refusal.starts_with(why)), "{why}: {:?}", info.refusal);
+        assert_eq!((info.bits, info.machine, info.kind), (whole.bits, whole.machine, whole.kind), "{why}");
+    }
     let half = read(&bytes[..bytes.len() / 8], 4096).unwrap();
-    assert!(half.is_truncated && half.symbols.is_err() && half.links.is_err());
-    assert_eq!((half.bits, half.machine, half.kind), (whole.bits, whole.machine, whole.kind));
+    assert!(half.symbols.is_err() && half.links.is_err());
+    assert_eq!(read(&damaged(7, &[3]), 4096).unwrap().refusal, None, "ELFOSABI_GNU");
+}
+
+#[test]
+fn an_invalid_class_or_byte_order_is_another_one() {
+    for (at, value, class, order) in [(4, 0, 32, Endian::Little), (4, 3, 32, Endian::Little), (5, 0, 64, Endian::Big)] {
+        let mut bytes = [&b"\x7fELF\x02\x01\x01"[..], &[0; 93]].concat();
+        bytes[at] = value;
+        let info = read(&bytes, 4096).unwrap();
+        assert_eq!((info.bits, info.endian, info.symbols.is_err()), (class, order, true));
+    }
+}
+
+#[test]
+fn what_is_shorter_than_its_header_is_no_elf_file() {
+    let wants = |length: usize, class: u8| {
+        let mut head = [0; 64];
+        head[..5].copy_from_slice(&[0x7f, b'E', b'L', b'F', class]);
+        let entry = Entry { path: "a".into(), kind: EntryKind::File, mode: 0, owner: None, size: length as u64 };
+        (EXTRACTOR.wants)(&entry, &head[..length])
+    };
+    assert_eq!([wants(63, 2), wants(64, 2), wants(51, 1), wants(52, 1)], [false, true, false, true]);
 }
 
 /// Names and versions of the references, in order.
@@ -246,4 +289,33 @@ fn definitions_fit_by_version() {
         let import = SymbolImport { name: name.as_bytes(), version };
         assert_eq!(exports.fit(&import.keys()), fits, "{name} {version:?}");
     }
+}
+
+/// A library with two symbols, a search path and a note, read within limits.
+fn within(limits: &Limits) -> Result<ElfInfo, Gap> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("lib.so");
+    let source = "int nccl_one(void) { return 1; } int nccl_two(void) { return 2; }";
+    cc(dir.path(), source, &path, &["-Wl,-rpath,/a:/b,--build-id=0xabcdef"]);
+    read_within(&std::fs::read(&path).unwrap(), 4096, limits)
+}
+
+#[test]
+fn names_of_symbols_have_a_budget_of_their_own() {
+    let info = within(&Limits { elf_names: 12, ..Limits::default() }).unwrap();
+    assert_eq!(info.rpath.len() + info.runpath.len(), 2, "the rest still counts");
+    let why = info.symbols.unwrap_err().to_string();
+    assert!(why.contains("the dynamic symbols cannot be read: names of symbols of "), "{why}");
+    assert!(why.contains("the limit is 12 (raise it with --limit elf_names=N)"), "{why}");
+    assert!(info.links.is_err());
+}
+
+#[test]
+fn names_for_the_loader_and_notes_have_budgets() {
+    assert_eq!(within(&Limits::default()).unwrap().build_id.as_deref(), Some("abcdef"));
+    let why = within(&Limits { elf_strings: 3, ..Limits::default() }).unwrap_err().to_string();
+    assert!(why.contains("names of libraries, search paths and versions of "), "{why}");
+    assert!(why.contains("the limit is 3 (raise it with --limit elf_strings=N)"), "{why}");
+    let why = within(&Limits { elf_notes: 3, ..Limits::default() }).unwrap_err().to_string();
+    assert!(why.contains("the limit is 3 (raise it with --limit elf_notes=N)"), "{why}");
 }

@@ -5,6 +5,8 @@ use std::io;
 
 use crate::model::{Ambiguities, Entry, EntryKind, ImagePath, OverLimit};
 
+use crate::layer::tar::LayerPaths;
+
 use super::super::{Compression, LayerScan, ScanError};
 use super::inspect::{ListedFile, inspect};
 use super::{Mark, Tree, TreeJobs};
@@ -22,7 +24,7 @@ pub(in super::super) fn scan_tree<T: Tree>(tree: &mut T, jobs: TreeJobs<'_>) -> 
         // A tree holds no tar: another program has unpacked it.
         ambiguities: Some(Ambiguities::default()),
     };
-    let mut inodes = BTreeMap::new();
+    let (mut inodes, mut paths) = (BTreeMap::new(), LayerPaths::default());
     let mut waiting = vec![(ImagePath::root(), tree.root()?)];
     while let Some((folder, node)) = waiting.pop() {
         for found in tree.list(&node)? {
@@ -34,6 +36,10 @@ pub(in super::super) fn scan_tree<T: Tree>(tree: &mut T, jobs: TreeJobs<'_>) -> 
                 let what = format!("{}: a path has {} bytes", tree.name(), path.as_bytes().len());
                 return Err(ScanError::Limit(OverLimit::new(what, "path", limits.path as u64).to_string()));
             }
+            let target = if let EntryKind::Symlink(target) = &found.kind { target.len() } else { 0 };
+            paths
+                .count_bytes(&path, target, limits)
+                .map_err(|over| ScanError::Limit(format!("{}: {over}", tree.name())))?;
             let marker = |path: ImagePath| Entry { path, kind: EntryKind::File, mode: 0, owner: None, size: 0 };
             match found.mark {
                 Mark::None => {}

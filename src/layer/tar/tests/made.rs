@@ -376,6 +376,11 @@ fn limits_allow_their_own_value() {
     assert!(error.contains(&format!("extended headers of {} bytes", size + 1)), "{error}");
     let globals = [records(b'g', &[("a", "b")]), records(b'g', &[("a", "b")]), file("a")].concat();
     assert!(read(&globals, &limits).unwrap_err().contains("3 entries, the limit is 2"), "each counts as a member");
+    let long = records(b'x', &[("path", &"n".repeat(300))]);
+    let error = read(&[long, file("a")].concat(), &Limits { paths: 43, ..Limits::default() }).unwrap_err();
+    assert!(error.contains("paths of 300 bytes in 1 entries, 256 are free for each, the limit is 43"), "{error}");
+    let error = read(&file("a/b/c"), &Limits { implied_folders: 1, ..Limits::default() }).unwrap_err();
+    assert!(error.contains("2 folders that only the paths of their files name, the limit is 1"), "{error}");
     let mut link = header(b'2', "a", 0);
     link.set_link_name("123456789").unwrap();
     let error = read(&sealed(link, b""), &limits).unwrap_err();

@@ -277,12 +277,15 @@ fn a_file_that_cannot_be_mapped_is_passed_over_or_stops_the_search() {
     assert_eq!(first(Link("missing")), second);
     assert_eq!(first(Link("../two/libx.so")), Ok("/two/libx.so: LD_LIBRARY_PATH /one".to_owned()));
     let refused = |why: &str| Err(format!("/one/libx.so: {why}"));
-    assert_eq!(first(machine(64, Endian::Big, X86_64)), refused("ELF file data encoding is of another byte order"));
+    assert_eq!(first(machine(64, Endian::Big, X86_64)), refused("ELF file data encoding not little-endian"));
     let object = ElfInfo { kind: 1, ..library(&[]) };
     assert_eq!(first(elf_of(object)), refused("only ET_DYN and ET_EXEC can be loaded"));
     let program = ElfInfo { kind: 2, ..library(&[]) };
     assert_eq!(first(elf_of(program)), Ok("/one/libx.so: LD_LIBRARY_PATH /one".to_owned()));
+    let object = ElfInfo { refusal: Some("no reason".to_owned()), ..library(&[]) };
+    assert_eq!(first(elf_of(object)), refused("no reason"));
     assert_eq!(first(Other(63)), refused("file too short"));
+    assert_eq!(first(Bytes(b"\x7fELF".to_vec())), refused("file too short"));
     assert_eq!(first(Other(64)), refused("invalid ELF header"));
     assert_eq!(first(Folder), refused("cannot read file data"));
     assert_eq!(first(Unread("cut off")), Err("? cut off".to_owned()));

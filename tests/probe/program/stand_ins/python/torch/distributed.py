@@ -93,7 +93,16 @@ def init_process_group(_backend, store, rank, world_size, timeout, device_id=Non
     global world, everyone
     world = World(store, rank)
     everyone = Group(range(world_size))
+    write_log(rank)
     everyone.exchange(None)
+
+
+def write_log(rank):
+    """Repeats NCCL's debug output: the file of this rank, if TORCH_NCCL_LOG names files."""
+    name = os.environ.get("TORCH_NCCL_LOG")
+    if name:
+        with open("%s.%d" % (name, rank)) as lines, open(os.environ["NCCL_DEBUG_FILE"], "w") as log:
+            log.write(lines.read())
 
 
 def destroy_process_group():

@@ -1,4 +1,7 @@
-//! Renders the comparison of two images, for people and as JSON.
+//! Renders the comparison of two images.
+
+mod github;
+mod markdown;
 
 use std::cmp::Reverse;
 use std::io::{self, Write};
@@ -20,7 +23,7 @@ const LINES: usize = 12;
 /// Column of the text after `new`, `changed` and `fixed`.
 const COLUMN: usize = 9;
 
-/// Writes a comparison as one JSON object, or as text for people.
+/// Writes a comparison in one of [`Format::OF_DIFFERENCE`].
 pub fn write_difference(
     difference: &Difference<'_>,
     format: Format,
@@ -29,6 +32,8 @@ pub fn write_difference(
 ) -> io::Result<()> {
     match format {
         Format::Json => form::write_value(&json(difference), out),
+        Format::Markdown => markdown::write(difference, out),
+        Format::Github => github::write(difference, out),
         _ => human(difference, style, out),
     }
 }
@@ -48,15 +53,12 @@ fn human(difference: &Difference<'_>, style: &Style, out: &mut dyn Write) -> io:
         of_kind.iter().try_for_each(|changed| rule(changed, &mut page))?;
     }
     page.blank()?;
-    let count = |kind| changed.iter().filter(|changed| changed.kind() == kind).count();
-    let (new, fixed) = (count(ChangeKind::New), count(ChangeKind::Fixed));
     let (word, color) = match difference.verdict() {
         Verdict::Pass => ("NOT WORSE:", AnsiColor::Green),
         Verdict::Fail => ("WORSE:", AnsiColor::Red),
         Verdict::Incomplete => ("INCOMPLETE:", AnsiColor::Magenta),
     };
-    let text = format!("{}, {fixed} fixed", human::counted(new, "new finding", "new findings"));
-    page.verbatim(0, (word, page::bold(color)), word.len() + 1, &text)
+    page.verbatim(0, (word, page::bold(color)), word.len() + 1, &counts(&changed))
 }
 
 fn facts(difference: &Difference<'_>, style: &Style, page: &mut Page<'_>) -> io::Result<()> {
@@ -84,6 +86,19 @@ fn facts(difference: &Difference<'_>, style: &Style, page: &mut Page<'_>) -> io:
     Ok(())
 }
 
+/// Numbers of new and of fixed findings.
+fn counts(changed: &[ChangedRule<'_>]) -> String {
+    let count = |kind| changed.iter().filter(|changed| changed.kind() == kind).count();
+    let new = human::counted(count(ChangeKind::New), "new finding", "new findings");
+    format!("{new}, {} fixed", count(ChangeKind::Fixed))
+}
+
+/// The finding of the later image, that of the earlier one, or the title of the rule.
+fn message<'a>(changed: &'a ChangedRule<'_>) -> &'a str {
+    let finding = changed.after.outcome.finding().or_else(|| changed.before.outcome.finding());
+    finding.map_or(&changed.after.rule.title, |finding| &finding.message)
+}
+
 /// Writes what happened to a rule, and its finding or, without one, its title.
 fn rule(changed: &ChangedRule<'_>, page: &mut Page<'_>) -> io::Result<()> {
     let (word, color) = match changed.kind() {
@@ -92,8 +107,6 @@ fn rule(changed: &ChangedRule<'_>, page: &mut Page<'_>) -> io::Result<()> {
         ChangeKind::Changed => ("changed", AnsiColor::Yellow),
     };
     let rule = changed.after.rule;
-    let finding = changed.after.outcome.finding().or_else(|| changed.before.outcome.finding());
-    let text = finding.map_or(&rule.title, |finding| &finding.message);
     let (before, after) = (changed.before.outcome.name(), changed.after.outcome.name());
     // The words say how a new and a fixed rule changed.
     let states = if changed.kind() == ChangeKind::Changed && before != after {
@@ -101,7 +114,7 @@ fn rule(changed: &ChangedRule<'_>, page: &mut Page<'_>) -> io::Result<()> {
     } else {
         String::new()
     };
-    let text = format!("{} ({}): {states}{text}", rule.id, rule.severity.name());
+    let text = format!("{} ({}): {states}{}", rule.id, rule.severity.name(), message(changed));
     page.row(0, (word, page::bold(color)), COLUMN, &text)
 }
 

@@ -1,0 +1,75 @@
+use crate::host::HostTree;
+
+use super::*;
+
+fn options(variables: &[(&str, &str)]) -> AccessOptions {
+    let owned = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    AccessOptions { environment: owned.collect(), ..AccessOptions::default() }
+}
+
+/// The states of an area on a machine with these files.
+fn examined(
+    files: &[(&str, &str)],
+    variables: &[(&str, &str)],
+    area: &str,
+) -> Vec<(String, OfferState, Option<String>)> {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let record = Record::collect(&HostTree::new(folder.path()));
+    let folders = OwnFolders::new(Some(folder.path().join("new/cache")), "/nonexistent".into());
+    let offers = examine(&record, &options(variables), &folders);
+    offers.into_iter().filter(|offer| offer.area == area).map(|offer| (offer.name, offer.state, offer.help)).collect()
+}
+
+#[test]
+fn engines_by_their_sockets() {
+    let [(name, state, help)] = &*examined(&[], &[("DOCKER_HOST", "unix:///nonexistent.sock")], "engines") else {
+        panic!("one engine");
+    };
+    assert!(name.contains("/nonexistent.sock") && *state == OfferState::Broken && help.is_some());
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let socket = format!("unix://{}", file.path().display());
+    let [(_, state, help)] = &*examined(&[], &[("DOCKER_HOST", &socket)], "engines") else { panic!("one engine") };
+    assert!(*state == OfferState::Broken && help.is_some());
+}
+
+#[test]
+fn helpers_that_are_not_installed_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("auth.json");
+    std::fs::write(&file, r#"{"auths": {"a.io": {"auth": "dTpw"}}, "credHelpers": {"b.io": "none-such"}}"#).unwrap();
+    let found = examined(&[], &[("REGISTRY_AUTH_FILE", file.to_str().unwrap()), ("PATH", "/bin")], "registries");
+    let state = |name: &str| found.iter().find(|(other, ..)| other == name).unwrap();
+    assert_eq!(state("a.io").1, OfferState::Works);
+    let (_, broken, help) = state("b.io");
+    assert_eq!(*broken, OfferState::Broken);
+    assert!(help.as_deref().unwrap().starts_with("install docker-credential-none-such"), "{help:?}");
+}
+
+#[test]
+fn a_driver_without_device_nodes_or_toolkit_is_broken() {
+    let version = [("sys/module/nvidia/version", "580.95.05\n")];
+    let found = examined(&version, &[], "gpus");
+    let broken: Vec<_> =
+        found.iter().filter(|(_, state, _)| *state == OfferState::Broken).map(|(name, ..)| &**name).collect();
+    assert!(broken.contains(&"device nodes") && broken.contains(&"container toolkit"), "{found:?}");
+    let specification = "cdiVersion: 0.6.0\nkind: nvidia.com/gpu\ndevices: [{name: all, containerEdits: {}}]\n";
+    let found = examined(&[version[0], ("etc/cdi/nvidia.yaml", specification)], &[], "gpus");
+    let state = |name: &str| found.iter().find(|(other, ..)| other.contains(name)).map(|(_, state, _)| *state);
+    assert_eq!(state("container toolkit"), Some(OfferState::Absent), "{found:?}");
+    assert_eq!(state("CDI "), Some(OfferState::Works), "{found:?}");
+    let found = examined(&[], &[], "gpus");
+    assert!(found.iter().all(|(_, state, _)| *state == OfferState::Absent), "{found:?}");
+}
+
+#[test]
+fn folders_are_written_to() {
+    let found = examined(&[], &[], "folders");
+    let states: Vec<_> = found.iter().map(|(name, state, _)| (&**name, *state)).collect();
+    // The parent of a folder that does not exist is /, which only root may write to.
+    assert_eq!(states.first(), Some(&("cache", OfferState::Works)));
+}

@@ -1,0 +1,21 @@
+"""The variables of this program. Values that may be secrets are not reported."""
+import os
+
+VARIABLE_FAMILIES = ("NCCL_", "TORCH_", "PYTORCH_", "CUDA_", "NVIDIA_", "UCX_", "FI_", "GLOO_", "LD_")
+VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS")
+# They decide which Python and which of its packages a job runs.
+PLACES = ("PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX")
+
+
+def variables_of_interest():
+    return {name: value for name, value in sorted(os.environ.items()) if is_of_interest(name)}
+
+
+def all_variables():
+    """{name: value}, where the value is null unless it is of interest."""
+    return {name: value if is_of_interest(name) or name in PLACES else None
+            for name, value in sorted(os.environ.items())}
+
+
+def is_of_interest(name):
+    return name.startswith(VARIABLE_FAMILIES) or name in VARIABLES
