@@ -6,6 +6,7 @@
 //! - `{torch.nccl_pin}` is a fact, and `{torch.cuda.version|major}` a part of one ([`FixFilter`]);
 //! - `{install}`, `{remove}` and the other names of [`FixWord`] depend on how the image was made;
 //! - `IMAGE` in a line to copy is the image's name;
+//! - a line with `{baked}` begins a step, which is shown where the image's ENV has the setting;
 //! - `[torch.installer == 'conda']` at the beginning shows a step only where the condition is true;
 //! - `Otherwise: ` at the beginning shows a step only where the one before it is left out.
 
@@ -199,7 +200,7 @@ impl FixPart {
             Self::Text(text) => Some(text.clone()),
             Self::Word(word) => word.fill(scope.facts(), subject),
             Self::Fact { key, entry, filter, is_code } => {
-                let value = match (scope.facts().view(key), entry) {
+                let value = match (scope.facts().certain(key), entry) {
                     (Fact::Seen { value: Value::Map(map), .. }, Some(entry)) => map.get(entry)?,
                     (Fact::Seen { value, .. }, None) => value,
                     _ => return None,
@@ -238,7 +239,9 @@ fn steps(text: &str) -> Vec<(usize, &str)> {
     let mut was_code = false;
     for line in text.split_inclusive('\n') {
         let is_code = line.starts_with([' ', '\t']);
-        let begins = !is_code && (was_code || line.starts_with('[') || line.starts_with(OTHERWISE));
+        // A sentence about the image's ENV is left out alone.
+        let is_own = line.starts_with('[') || line.starts_with(OTHERWISE) || line.contains("{baked}");
+        let begins = !is_code && (was_code || is_own);
         if begins && offset > 0 {
             starts.push(offset);
         }

@@ -169,6 +169,50 @@ fn no_fix_has_a_placeholder_or_a_version_of_another_image() {
     assert!(faults.is_empty(), "{faults}");
 }
 
+/// A setting of a launch file or of a file in the image is not in the Dockerfile's ENV.
+#[test]
+fn a_fix_names_the_place_of_a_setting() {
+    let file = |path: &str, line: &str| Site::File { layer: 0, path: path.into(), within: Some(line.to_owned()) };
+    let launch = |file: &str, line| Site::Launch { file: file.to_owned(), line, variable: "NCCL_X".to_owned() };
+    let origins = [
+        (Site::Config("Env NCCL_X".to_owned()), "the Dockerfile's ENV"),
+        (launch("--env", None), "--env"),
+        (launch("job.sh", Some(4)), "line 4 of job.sh"),
+        (file("etc/nccl.conf", "line 2, NCCL_X"), "line 2 of /etc/nccl.conf"),
+        (file("usr/local/bin/start.sh", "line 3, NCCL_X"), "line 3 of /usr/local/bin/start.sh"),
+        (file("opt/conda/etc/conda/activate.d/x.sh", "line 1"), "line 1 of /opt/conda/etc/conda/activate.d/x.sh"),
+    ];
+    let (mut faults, mut rules) = (String::new(), 0);
+    for rule in RuleSet::builtin().unwrap().iter() {
+        // The fix of the version that a base image notes is a command.
+        let is_of_setting = |evidence: &crate::judge::rules::Evidence| {
+            evidence.key.name.starts_with("env.") && evidence.key.name != "env.nccl_version_note"
+        };
+        if rule.evidence.is_empty() || !rule.evidence.iter().all(is_of_setting) {
+            continue;
+        }
+        rules += 1;
+        for (example, (site, place)) in
+            rule.examples.fail.iter().flat_map(|example| origins.iter().map(move |origin| (example, origin)))
+        {
+            let facts = example.value.facts();
+            let subject = FixSubject { names: &ImageNames::default(), at: std::slice::from_ref(site) };
+            let fix = rule.remedy.fill(&Scope::new(&facts), &subject);
+            if !fix.contains(place) {
+                let _ = writeln!(faults, "{}: {place} is not in: {fix}", rule.id);
+            }
+            let is_config = matches!(site, Site::Config(_));
+            for wrong in ["Dockerfile", "ENV ", "base image", "image's value"] {
+                if !is_config && fix.contains(wrong) {
+                    let _ = writeln!(faults, "{}: {wrong:?} for {place} in: {fix}", rule.id);
+                }
+            }
+        }
+    }
+    assert!(rules > 30, "{rules} rules");
+    assert!(faults.is_empty(), "{faults}");
+}
+
 #[test]
 fn the_search_for_foreign_versions_finds_them() {
     let (facts, backing) = ("torch.cuda.version \"12.8\"\ntorch.nccl_pin \"nvidia-nccl-cu12==2.27.5\"", "since 2.26.2");

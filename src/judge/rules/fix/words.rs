@@ -25,6 +25,8 @@ pub(super) enum FixWord {
     Uninstall,
     /// A sentence, without its full stop, about removing the settings that the finding is about.
     Remove,
+    /// The places of the settings that the finding is about, such as `in line 4 of job.sh`.
+    Where,
     /// The value that the image's configuration sets; `None` where the settings are elsewhere.
     Baked,
     /// What begins a setting in the place of the finding's settings.
@@ -39,6 +41,7 @@ impl FixWord {
             "reinstall" => Self::Reinstall,
             "uninstall" => Self::Uninstall,
             "remove" => Self::Remove,
+            "where" => Self::Where,
             "baked" => Self::Baked,
             "env" => Self::Env,
             _ => return None,
@@ -48,7 +51,7 @@ impl FixWord {
     /// Replaces words in a text for pages that are about no image.
     pub(super) fn page(text: String) -> String {
         let no_image = FixSubject { names: &ImageNames::default(), at: &[] };
-        let words = ["install", "reinstall", "uninstall", "remove", "baked", "env"];
+        let words = ["install", "reinstall", "uninstall", "remove", "where", "baked", "env"];
         words.into_iter().fold(text, |text, name| {
             let word = Self::find(name).and_then(|word| word.fill(&Facts::default(), &no_image));
             word.map_or_else(|| text.clone(), |word| text.replace(&format!("{{{name}}}"), &word))
@@ -62,6 +65,7 @@ impl FixWord {
             Self::Image => Some(subject.names.engine.clone().unwrap_or_else(|| "…".to_owned())),
             Self::Reference => Some(subject.names.reference.clone().unwrap_or_else(|| "…".to_owned())),
             Self::Remove => Some(remove(subject.at)),
+            Self::Where => Some(places(subject.at)),
             Self::Baked => is_baked(subject.at).then(|| "the image's value".to_owned()),
             Self::Env => Some(if is_baked(subject.at) { "ENV " } else { "" }.to_owned()),
             Self::Install => tool(facts).map(|tool| tool.command("install", "")),
@@ -120,29 +124,60 @@ fn is_baked(at: &[Site]) -> bool {
 
 /// A sentence about the places of settings: `Remove NCCL_ALGO from job.sh, line 4`.
 fn remove(at: &[Site]) -> String {
-    let mut places: Vec<String> = at.iter().filter_map(place).collect();
+    let places = at.iter().filter_map(|site| {
+        let place = place(site)?;
+        Some(match (variable(site), site) {
+            (Some(name), _) => format!("{name} from {place}"),
+            (None, Site::File { within: Some(_), .. }) => place,
+            (None, _) => format!("the setting from {place}"),
+        })
+    });
+    listed(places.collect(), "; ", "; and")
+        .map_or_else(|| "Remove the line that sets it".to_owned(), |places| format!("Remove {places}"))
+}
+
+/// The places of settings, as a part of a sentence: `in line 4 of job.sh`.
+fn places(at: &[Site]) -> String {
+    let places = at.iter().filter_map(place).map(|place| format!("in {place}"));
+    listed(places.collect(), ", ", " and").unwrap_or_else(|| "where the setting is".to_owned())
+}
+
+/// The first of several places, and how many more there are.
+fn listed(mut places: Vec<String>, between: &str, last: &str) -> Option<String> {
     places.dedup();
     let more = places.len().saturating_sub(SHOWN);
     places.truncate(SHOWN);
-    match (places.as_slice(), more) {
-        ([], _) => "Remove the line that sets it".to_owned(),
-        ([one], _) => format!("Remove {one}"),
-        (several, 0) => format!("Remove {}", several.join("; ")),
-        (several, more) => format!("Remove {}; and {more} more", several.join("; ")),
+    let text = places.join(between);
+    match (places.is_empty(), more) {
+        (true, _) => None,
+        (false, 0) => Some(text),
+        (false, more) => Some(format!("{text}{last} {more} more")),
     }
 }
 
+/// The place of a setting.
 fn place(site: &Site) -> Option<String> {
     match site {
-        Site::Config(key) => Some(format!("{} from the Dockerfile's ENV", key.strip_prefix("Env ")?)),
-        Site::Launch { file, line: Some(line), variable } => Some(format!("{variable} from line {line} of {file}")),
-        Site::Launch { file, line: None, variable } => Some(format!("{variable} from {file}")),
-        Site::File { path, within: Some(within), .. } => Some(match within.rsplit_once(", ") {
-            Some((line, name)) => format!("{name} from {line} of {path}"),
-            None => format!("{within} of {path}"),
-        }),
-        Site::File { path, within: None, .. } => Some(format!("the setting in {path}")),
+        Site::Config(key) if key.starts_with("Env ") => Some("the Dockerfile's ENV".to_owned()),
+        Site::Config(_) => Some("the Dockerfile's ENTRYPOINT and CMD".to_owned()),
+        Site::Launch { file, line: Some(line), .. } => Some(format!("line {line} of {file}")),
+        Site::Launch { file, line: None, .. } => Some(file.clone()),
+        Site::File { path, within: Some(within), .. } => {
+            let line = within.rsplit_once(", ").map_or(within.as_str(), |(line, _)| line);
+            Some(format!("{line} of {path}"))
+        }
+        Site::File { path, within: None, .. } => Some(path.to_string()),
         Site::Probe(_) => None,
+    }
+}
+
+/// The variable that a setting sets, where its place has only one.
+fn variable(site: &Site) -> Option<&str> {
+    match site {
+        Site::Config(key) => key.strip_prefix("Env "),
+        Site::Launch { variable, .. } => Some(variable),
+        Site::File { within: Some(within), .. } => within.rsplit_once(", ").map(|(_, name)| name),
+        Site::File { within: None, .. } | Site::Probe(_) => None,
     }
 }
 
@@ -160,6 +195,10 @@ mod tests {
             (vec![config.clone()], "Remove NCCL_ALGO from the Dockerfile's ENV"),
             (vec![launch(Some(4))], "Remove NCCL_ALGO from line 4 of job.sh"),
             (vec![launch(None), file], "Remove NCCL_ALGO from job.sh; NCCL_ALGO from line 2 of /etc/nccl.conf"),
+            (
+                vec![Site::Config("Entrypoint and Cmd".to_owned())],
+                "Remove the setting from the Dockerfile's ENTRYPOINT and CMD",
+            ),
             (vec![config, Site::Probe("nccl".to_owned())], "Remove NCCL_ALGO from the Dockerfile's ENV"),
             (
                 (1..=6).map(|line| launch(Some(line))).collect(),
@@ -168,6 +207,23 @@ mod tests {
             ),
         ] {
             assert_eq!(remove(&at), expected);
+        }
+    }
+
+    #[test]
+    fn places_are_parts_of_sentences() {
+        let launch = |line| Site::Launch { file: "job.sh".to_owned(), line, variable: "NCCL_ALGO".to_owned() };
+        let file = Site::File { layer: 0, path: "etc/nccl.conf".into(), within: Some("line 2".to_owned()) };
+        for (at, expected) in [
+            (vec![], "where the setting is"),
+            (vec![Site::Config("Env NCCL_ALGO".to_owned())], "in the Dockerfile's ENV"),
+            (vec![launch(Some(4)), file], "in line 4 of job.sh, in line 2 of /etc/nccl.conf"),
+            (
+                (1..=5).map(|line| launch(Some(line))).collect(),
+                "in line 1 of job.sh, in line 2 of job.sh, in line 3 of job.sh, in line 4 of job.sh and 1 more",
+            ),
+        ] {
+            assert_eq!(places(&at), expected);
         }
     }
 
