@@ -247,7 +247,7 @@ keys! {
     NCCL_MISSING_SYMBOLS "nccl.missing_symbols" Vec<String>, "NCCL functions that torch imports and the loaded NCCL does not have";
     NCCL_UNKNOWN_VARIABLES "nccl.unknown_variables" Vec<String>, "NCCL_* variables that are set and that the loaded NCCL does not read";
     NCCL_CONFIG_FILES "nccl.config_files" Vec<String>, "NCCL configuration files in the image, in the order in which NCCL reads them";
-    NCCL_CONFIG_PROBLEMS "nccl.config_problems" Vec<String>, "Lines of NCCL's configuration files that do not do what they seem to";
+    NCCL_CONFIG_PROBLEMS "nccl.config_problems" Vec<String>, "NCCL's configuration files, and lines of them, that do not do what they seem to";
     NCCL_CONFIG_MISSING "nccl.config_missing" String, "File that NCCL_CONF_FILE names and the image does not have";
     NCCL_PLUGIN_INTERFACES "nccl.plugin_interfaces" Vec<String>, "Plugin interfaces that the loaded NCCL looks for, by symbol";
     NCCL_PLUGINS "nccl.plugins" Vec<NcclPlugin>, "NCCL plugins in the image: path, exports (their interfaces), accepted (those that this NCCL looks for), opened (by which variable's rule, or no), libfabric (the soname they need, as aws-ofi-nccl does), owner";

@@ -9,6 +9,7 @@ mod host;
 mod image;
 pub mod key;
 mod linker;
+mod map_entries;
 mod nccl;
 mod packages;
 mod producer;
@@ -37,6 +38,7 @@ use crate::rootfs::RootFs;
 use crate::rootfs::loader::{Loader, LoaderSettings};
 
 use key::{Definition, FactTable, KEYS, Key};
+use map_entries::MapEntries;
 use producer::{Draft, Producer};
 use value::FactType;
 
@@ -86,6 +88,8 @@ pub struct Facts {
     table: Box<FactTable>,
     /// The untyped form of each inserted fact, by index; `table` has each of them too.
     forms: Vec<Option<Fact>>,
+    /// The entries of maps that are known in part, by index.
+    entries: BTreeMap<usize, MapEntries>,
     /// True, by index, for a fact whose producer has not inserted it yet.
     owed: Vec<bool>,
 }
@@ -93,7 +97,12 @@ pub struct Facts {
 /// No facts; every fact is absent.
 impl Default for Facts {
     fn default() -> Self {
-        Self { table: Box::new(FactTable::absent()), forms: vec![None; KEYS.len()], owed: vec![false; KEYS.len()] }
+        Self {
+            table: Box::new(FactTable::absent()),
+            forms: vec![None; KEYS.len()],
+            entries: BTreeMap::new(),
+            owed: vec![false; KEYS.len()],
+        }
     }
 }
 
@@ -169,6 +178,21 @@ impl Facts {
         self.form(key).unwrap_or(&Fact::Absent)
     }
 
+    /// Like [`Self::view`], with the certain entries of a map that is unknown as a whole.
+    pub fn certain(&self, key: &Definition) -> &Fact {
+        self.entries.get(&key.index).map_or_else(|| self.view(key), |entries| &entries.certain)
+    }
+
+    /// Why a fact is unknown, or one entry of a map.
+    pub fn gap(&self, key: &Definition, entry: Option<&str>) -> Option<&Gap> {
+        match (self.entries.get(&key.index), entry, self.view(key)) {
+            (Some(entries), Some(name), _) => entries.gap(name),
+            (Some(entries), None, _) => entries.any_gap(),
+            (None, _, Fact::Unknown(gap)) => Some(gap),
+            (None, _, _) => None,
+        }
+    }
+
     fn form(&self, key: &Definition) -> Option<&Fact> {
         self.forms.get(key.index)?.as_ref()
     }
@@ -196,8 +220,15 @@ impl Facts {
         }
     }
 
+    /// Inserts a map of which some entries are unknown.
+    fn insert_entries(&mut self, key: &'static Definition, entries: MapEntries) {
+        self.insert_value(key, entries.whole());
+        self.entries.insert(key.index, entries);
+    }
+
     fn insert_form(&mut self, key: &Definition, fact: Fact) {
         self.set_owed(key, false);
+        self.entries.remove(&key.index);
         if let Some(form) = self.forms.get_mut(key.index) {
             *form = Some(fact);
         }

@@ -3,6 +3,7 @@
 use crate::model::Fact;
 
 use super::key::{Definition, Key};
+use super::map_entries::MapEntries;
 use super::value::FactType;
 use super::{Context, Facts};
 
@@ -60,6 +61,12 @@ impl<'f> Draft<'f> {
     pub(super) fn insert<T: FactType>(&mut self, key: Key<T>, fact: Fact<T>) {
         self.assert_may_insert(&key);
         self.facts.insert(key, fact);
+    }
+
+    /// Inserts a map of which some entries are unknown.
+    pub(super) fn insert_entries(&mut self, key: &'static Definition, entries: MapEntries) {
+        self.assert_may_insert(key);
+        self.facts.insert_entries(key, entries);
     }
 
     /// Marks a fact as absent.

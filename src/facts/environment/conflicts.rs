@@ -3,15 +3,27 @@
 use std::collections::BTreeMap;
 
 use crate::launch::Setting;
-use crate::model::Site;
+use crate::model::{Site, Version};
 
-use super::super::settings::number as read;
+use super::super::settings::{Settings, number as read};
+use super::super::{Draft, key};
+use super::list::SettingList;
+use super::name::Readers;
 
 /// Effective settings, by name.
 pub(super) type Effective<'s> = BTreeMap<&'s str, &'s Setting>;
 
+pub(super) fn produce(settings: &Settings, readers: &Readers<'_>, facts: &mut Draft<'_>) {
+    let mut list = SettingList::default();
+    let version = readers.nccl_version.as_ref();
+    for (text, at) in find(&settings.effective(), version) {
+        list.push(text, at);
+    }
+    facts.insert(key::ENV_CONTRADICTIONS, list.fact(settings.gap.as_ref()));
+}
+
 /// Sentences about conflicts, each with its sites.
-pub(super) fn find(effective: &Effective<'_>) -> Vec<(String, Vec<Site>)> {
+fn find(effective: &Effective<'_>, version: Option<&Version>) -> Vec<(String, Vec<Site>)> {
     let mut found = Vec::new();
     let text =
         |name: &str| effective.get(name).and_then(|setting| setting.value.as_deref()).filter(|text| !text.is_empty());
@@ -38,6 +50,15 @@ pub(super) fn find(effective: &Effective<'_>) -> Vec<(String, Vec<Site>)> {
         {
             tell(&[least, most], format!("{least}={low} is above {most}={high}"));
         }
+    }
+    // netGetDevice in src/bootstrap.cc; earlier releases read neither.
+    let is_read = version.is_none_or(|version| Version::parse("2.23.4").is_some_and(|first| *version >= first));
+    let is_off = |setting: &&Setting| setting.value.as_deref().is_some_and(|text| read(text).unwrap_or(0) == 0);
+    let switch = effective.get("NCCL_OOB_NET_ENABLE");
+    if is_read && text("NCCL_OOB_NET_IFNAME").is_some() && switch.is_none_or(is_off) {
+        let what =
+            "NCCL_OOB_NET_IFNAME has no effect without NCCL_OOB_NET_ENABLE=1: NCCL_SOCKET_IFNAME selects the interface";
+        tell(&["NCCL_OOB_NET_IFNAME", "NCCL_OOB_NET_ENABLE"], what.to_owned());
     }
     // MAX_SOCKETS in src/transport/net_socket.cc.
     if let (Some(threads), Some(sockets)) = (number("NCCL_SOCKET_NTHREADS"), number("NCCL_NSOCKS_PERTHREAD"))

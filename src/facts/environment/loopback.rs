@@ -1,10 +1,31 @@
 //! Interface lists of `NCCL_SOCKET_IFNAME` that lead to loopback, whose address other hosts cannot reach.
 
+use super::super::settings::Settings;
+use super::super::{Draft, key};
+use super::list::SettingList;
 use super::value::names::NameList;
+
+/// Interface lists that leave only loopback, or that admit it first.
+pub(super) fn produce(settings: &Settings, facts: &mut Draft<'_>) {
+    let (mut only, mut admitted) = (SettingList::default(), SettingList::default());
+    if let Some(setting) = settings.effective().get("NCCL_SOCKET_IFNAME")
+        && let Some(value) = &setting.value
+    {
+        let text = format!("NCCL_SOCKET_IFNAME={value}");
+        match treatment(value) {
+            Some(Treatment::Only) => only.push(text, [setting.site.clone()]),
+            Some(Treatment::Admitted) => admitted.push(text, [setting.site.clone()]),
+            None => {}
+        }
+    }
+    let gap = settings.gap_of("NCCL_SOCKET_IFNAME");
+    facts.insert(key::ENV_LOOPBACK_ONLY, only.fact(gap.as_ref()));
+    facts.insert(key::ENV_LOOPBACK_ADMITTED, admitted.fact(gap.as_ref()));
+}
 
 /// How a list treats loopback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Treatment {
+enum Treatment {
     /// It leaves nothing else.
     Only,
     /// It replaces NCCL's own exclusions and does not exclude `lo`, the first interface of the system.
@@ -12,7 +33,7 @@ pub(super) enum Treatment {
 }
 
 /// How a list treats loopback; `None` if NCCL chooses another interface, or ignores the value.
-pub(super) fn treatment(value: &str) -> Option<Treatment> {
+fn treatment(value: &str) -> Option<Treatment> {
     if value.len() < 2 {
         return None;
     }

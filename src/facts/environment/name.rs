@@ -15,13 +15,16 @@ pub(super) enum Family {
     Other(&'static str),
 }
 
+/// Prefixes of PyTorch's variables for NCCL and the flight recorder, whose names are all in the table.
+const TORCH: &[&str] = &["TORCH_NCCL_", "TORCH_FR_"];
+
 impl Family {
     pub(super) fn of(name: &str) -> Option<Self> {
         const OTHERS: &[&str] = &["CUDA_", "NVIDIA_", "UCX_", "FI_", "GLOO_", "OFI_NCCL_", "SHARP_COLL_"];
         if name.starts_with("NCCL_") {
             return Some(Self::Nccl);
         }
-        if name.starts_with("TORCH_NCCL_") || (name.starts_with("TORCH_") && has_torch_row(name)) {
+        if TORCH.iter().any(|prefix| name.starts_with(prefix)) || (name.starts_with("TORCH_") && has_torch_row(name)) {
             return Some(Self::Torch);
         }
         OTHERS.iter().find(|prefix| name.starts_with(**prefix)).map(|prefix| Self::Other(prefix))
@@ -138,7 +141,9 @@ impl Readers<'_> {
         });
         let found = vocabulary::row(&table().torch, name, version.as_ref());
         let row = found.as_ref().map(|(row, _)| *row);
-        let near = || nearest(name, "TORCH_NCCL_", table().torch.iter().map(|row| row.name.as_str()));
+        let rows = || table().torch.iter().map(|row| row.name.as_str());
+        let near =
+            || TORCH.iter().find(|prefix| name.starts_with(**prefix)).and_then(|prefix| nearest(name, prefix, rows()));
         let state = match found {
             None => near().map_or(NameState::Unchecked, |meant| NameState::Misspelt(meant.to_owned())),
             Some((_, ReaderRelease::Since(first))) => NameState::NotYet(first),

@@ -5,7 +5,10 @@ use super::super::{FactInputs, Facts};
 use super::name::Family;
 use super::*;
 use crate::facts::tests::synthetic::{rootfs, text_or_link};
-use crate::model::Value;
+use crate::launch::Setting;
+use crate::model::{Site, Value, Version};
+
+mod unread;
 
 fn names(names: &[&str]) -> std::collections::BTreeSet<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
@@ -56,6 +59,12 @@ fn names_are_looked_up_in_the_copy_first() {
         ("NCCL_ASYNC_ERROR_HANDLING", NameState::Old("TORCH_NCCL_ASYNC_ERROR_HANDLING".to_owned())),
         ("TORCH_NCCL_BLOCKING_WAIT", NameState::Known),
         ("TORCH_NCCL_BLOKING_WAIT", meant("TORCH_NCCL_BLOCKING_WAIT")),
+        ("TORCH_FR_BUFFER_SIZE", NameState::Known),
+        ("TORCH_FR_BUFER_SIZE", meant("TORCH_FR_BUFFER_SIZE")),
+        ("TORCH_FR_DUMP_ON_TIMEOUT", NameState::NotYet("2.15".to_owned())),
+        ("TORCH_NCCL_TRACE_BUFFER_SIZE", NameState::Old("TORCH_FR_BUFFER_SIZE".to_owned())),
+        ("TORCH_NCCL_DUMP_ON_TIMEOUT", NameState::Known),
+        ("TORCH_INCLUDE_STACK_TRACE", NameState::NotYet("2.10".to_owned())),
         ("TORCH_NCCL_TEARDOWN_ON_TIMEOUT", NameState::NotYet("2.15".to_owned())),
         ("TORCH_NCCL_SOMETHING_ELSE", NameState::Unchecked),
         ("NVIDIA_VISIBLE_DEVICE", meant("NVIDIA_VISIBLE_DEVICES")),
@@ -322,4 +331,38 @@ fn more_settings_than_are_read_leave_the_environment_unknown() {
     assert_eq!(effective(&lines(9_999)), (10_000, false));
     assert_eq!(effective(&lines(10_000)), (10_000, true));
     assert_eq!(effective(&lines(50_000)), (10_000, true));
+}
+
+#[test]
+fn bootstrap_over_the_network_has_its_own_interfaces() {
+    let conflict = |environment: &[(&str, &str)]| listed(&facts_of(&[], environment, &[]), &key::ENV_CONTRADICTIONS);
+    assert_eq!(
+        conflict(&[("NCCL_OOB_NET_IFNAME", "mlx5_0")]),
+        ["NCCL_OOB_NET_IFNAME has no effect without NCCL_OOB_NET_ENABLE=1: NCCL_SOCKET_IFNAME selects the interface"]
+    );
+    assert_eq!(conflict(&[("NCCL_OOB_NET_IFNAME", "mlx5_0"), ("NCCL_OOB_NET_ENABLE", "0")]).len(), 1);
+    assert_eq!(conflict(&[("NCCL_OOB_NET_IFNAME", "mlx5_0"), ("NCCL_OOB_NET_ENABLE", "1")]), [""; 0]);
+    assert_eq!(conflict(&[("NCCL_OOB_NET_ENABLE", "1")]), [""; 0]);
+    let refused = |list: &str, switch: &str, version: &str| {
+        let setting = |name: &str, value: &str| Setting {
+            name: name.to_owned(),
+            value: Some(value.to_owned()),
+            site: Site::Config(format!("Env {name}")),
+        };
+        let [list, switch] = [setting("NCCL_OOB_NET_IFNAME", list), setting("NCCL_OOB_NET_ENABLE", switch)];
+        let effective = [(list.name.as_str(), &list), (switch.name.as_str(), &switch)].into_iter().collect();
+        bootstrap::refused(&effective, Version::parse(version).as_ref()).is_some()
+    };
+    for (list, switch, version, expected) in [
+        ("mlx5_0 mlx5_1", "1", "2.24.3", true),
+        ("^", "2", "2.30.7", true),
+        ("mlx5_0,a b", "1", "2.24.3", false),
+        ("", "1", "2.24.3", false),
+        (",", "1", "2.24.3", false),
+        ("^a b", "1", "2.24.3", false),
+        ("mlx5_0 mlx5_1", "0", "2.24.3", false),
+        ("mlx5_0 mlx5_1", "1", "2.23.4", false),
+    ] {
+        assert_eq!(refused(list, switch, version), expected, "{list} {switch} {version}");
+    }
 }

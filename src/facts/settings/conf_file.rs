@@ -7,6 +7,7 @@ use crate::launch::Setting;
 use crate::model::{Fact, Gap, ImagePath, Site, Version};
 
 use super::super::{Context, text};
+use super::conf_text::ConfText;
 use super::{MOST, in_line};
 
 /// Maximum length in bytes of a name or a value.
@@ -22,11 +23,16 @@ pub(in crate::facts) struct ConfFiles {
     pub(in crate::facts) settings: Vec<Setting>,
     /// Names of the settings.
     names: BTreeSet<String>,
-    /// Lines that do not do what they seem to.
-    pub(in crate::facts) problems: Vec<(String, Site)>,
+    /// Files and lines that do not do what they seem to.
+    pub(in crate::facts) problems: Vec<(String, Option<Site>)>,
     /// The file that `NCCL_CONF_FILE` names and the image does not have.
     pub(in crate::facts) missing: Option<String>,
+    /// Why a file may set more variables.
     pub(in crate::facts) gap: Option<Gap>,
+    /// Names that a file sets after one that was not read, which may set them too and counts.
+    later: BTreeSet<String>,
+    /// Variables that a file sets to a value that is not UTF-8.
+    pub(in crate::facts) unread: BTreeMap<String, Gap>,
 }
 
 impl ConfFiles {
@@ -51,34 +57,82 @@ impl ConfFiles {
             UserFile::None => {}
         }
         files.file(context, &ImagePath::from("etc/nccl.conf"), &dialect);
+        files.unread.retain(|name, _| !given.contains_key(name.as_str()));
         files
     }
 
-    fn file(&mut self, context: &Context<'_>, path: &ImagePath, dialect: &Dialect) {
-        match text(context.rootfs, path) {
-            Fact::Seen { value, at } => {
-                let Some(site) = at.first() else { return };
-                if let Site::File { path, .. } = site {
-                    self.paths.push(path.clone());
-                }
-                self.at.push(site.clone());
-                for (index, line) in value.split(|&b| b == b'\n').enumerate() {
-                    // One more than are kept shows that there are too many.
-                    if self.settings.len() + self.problems.len() > MOST {
-                        let why = format!("{site} has more than {MOST} lines that count or are wrong");
-                        self.gap = self.gap.take().or(Some(Gap::new(why)));
-                        break;
-                    }
-                    self.line(&String::from_utf8_lossy(line), &in_line(site, Some(index + 1)), dialect);
-                }
-            }
-            Fact::Absent => {}
-            Fact::Unknown(gap) => self.gap = self.gap.take().or(Some(gap)),
+    /// Why a variable that the environment does not set is unknown, given its setting in these files.
+    pub(in crate::facts) fn gap_of(&self, name: &str, setting: Option<&Setting>) -> Option<&Gap> {
+        match setting {
+            None => self.unread.get(name).or(self.gap.as_ref()),
+            Some(setting) if self.is_of(&setting.site) && self.later.contains(name) => self.gap.as_ref(),
+            Some(_) => None,
         }
     }
 
+    /// Returns true for a site in one of these files.
+    pub(super) fn is_of(&self, site: &Site) -> bool {
+        matches!(site, Site::File { path, .. } if self.paths.contains(path))
+    }
+
+    /// A reason why settings of these files are unknown.
+    pub(super) fn any_gap(&self) -> Option<&Gap> {
+        self.gap.as_ref().or_else(|| self.unread.values().next())
+    }
+
+    fn file(&mut self, context: &Context<'_>, path: &ImagePath, dialect: &Dialect) {
+        match ConfText::open(context, path) {
+            ConfText::Read(value, site) => self.text(value, &site, dialect),
+            ConfText::Ignored(why, site) => self.problems.push((format!("{path}: {why}, so NCCL ignores it"), site)),
+            ConfText::Missing => {}
+            ConfText::Unread(gap) => self.gap = self.gap.take().or(Some(gap)),
+        }
+    }
+
+    fn text(&mut self, value: &[u8], site: &Site, dialect: &Dialect) {
+        if let Site::File { path, .. } = site {
+            self.paths.push(path.clone());
+        }
+        self.at.push(site.clone());
+        for (index, line) in value.split(|&b| b == b'\n').enumerate() {
+            // One more than are kept shows that there are too many.
+            if self.settings.len() + self.problems.len() > MOST {
+                let why = format!("{site} has more than {MOST} lines that count or are wrong");
+                self.gap = self.gap.take().or(Some(Gap::new(why)));
+                break;
+            }
+            let site = in_line(site, Some(index + 1));
+            match std::str::from_utf8(line) {
+                Ok(line) => self.line(line, &site, dialect),
+                Err(_not_utf8) => self.bytes(line, &site, dialect),
+            }
+        }
+    }
+
+    /// A line that is not UTF-8. NCCL takes its bytes as they are; here its value is unknown.
+    fn bytes(&mut self, line: &[u8], site: &Site, dialect: &Dialect) {
+        if dialect.has_comments && line.starts_with(b"#") {
+            return;
+        }
+        let name = line.split(|&byte| byte == b'=').next().filter(|name| name.len() < line.len());
+        match name.map(std::str::from_utf8) {
+            Some(Ok(name)) => {
+                if self.names.insert(name.to_owned()) {
+                    let why = format!("{site} sets {name} to a value that is not UTF-8");
+                    self.unread.insert(name.to_owned(), Gap::new(why).settled_by("write the value in UTF-8"));
+                }
+            }
+            Some(Err(_)) => self.problem(site, "it sets a variable whose name is not UTF-8, which nothing reads"),
+            None => self.problem(site, "without '=' the line is ignored"),
+        }
+    }
+
+    fn problem(&mut self, site: &Site, what: &str) {
+        self.problems.push((format!("{site}: {what}"), Some(site.clone())));
+    }
+
     fn line(&mut self, line: &str, site: &Site, dialect: &Dialect) {
-        let mut problem = |what: String| self.problems.push((format!("{site}: {what}"), site.clone()));
+        let mut problem = |what: String| self.problems.push((format!("{site}: {what}"), Some(site.clone())));
         let line = if dialect.strips_returns { line.strip_suffix('\r').unwrap_or(line) } else { line };
         if line.starts_with('#') {
             if !dialect.has_comments && line.contains('=') {
@@ -103,6 +157,9 @@ impl ConfFiles {
         if !self.names.insert(name.to_owned()) {
             problem(format!("{name} is already set above, and the first setting counts"));
             return;
+        }
+        if self.gap.is_some() {
+            self.later.insert(name.to_owned());
         }
         self.settings.push(Setting { name: name.to_owned(), value: Some(value.to_owned()), site: site.clone() });
     }

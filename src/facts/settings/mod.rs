@@ -2,6 +2,7 @@
 //! image.
 
 mod conf_file;
+mod conf_text;
 mod number;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,7 +50,7 @@ impl Settings {
         settings.shell_files(context);
         settings.files = conf_file::ConfFiles::read(context, version, &settings.effective());
         settings.all.extend(settings.files.settings.iter().cloned());
-        settings.gap = settings.gap.take().or_else(|| settings.files.gap.clone());
+        settings.gap = settings.gap.take().or_else(|| settings.files.any_gap().cloned());
         settings.bound();
         settings
     }
@@ -74,7 +75,7 @@ impl Settings {
             self.all.iter().partition(|setting| matches!(setting.site, Site::Launch { .. }));
         let is_read = |setting: &&Setting| match &setting.site {
             Site::Config(_) => true,
-            Site::File { path, .. } => self.files.paths.contains(path),
+            Site::File { .. } => self.files.is_of(&setting.site),
             Site::Launch { .. } | Site::Probe(_) => false,
         };
         // What a script of the image sets replaces what the launch gave it.
@@ -85,6 +86,19 @@ impl Settings {
             effective.entry(setting.name.as_str()).or_insert(setting);
         }
         effective
+    }
+
+    /// Why the value of one variable is unknown. What the environment sets does not depend on NCCL's files.
+    pub(super) fn gap_of(&self, name: &str) -> Option<Gap> {
+        let effective = self.effective();
+        let setting = effective.get(name);
+        if let Some(Setting { value: None, site, .. }) = setting {
+            let how = format!("-e {name}=VALUE with the value that the job gets");
+            return Some(Gap::new(format!("{site} computes {name}")).settled_by(how));
+        }
+        let is_of_files = self.gap.as_ref() == self.files.any_gap();
+        let own = self.files.gap_of(name, setting.copied()).cloned();
+        own.or_else(|| self.gap.clone().filter(|_| !is_of_files))
     }
 
     /// Variables of the image configuration that the launch does not override, and those that the command sets.

@@ -13,7 +13,7 @@ use crate::facts::Facts;
 use crate::facts::key;
 use crate::model::{Fact, Gap, Value};
 
-use super::condition::{self, Condition, facts_of};
+use super::condition::{self, Condition, facts_of, used};
 
 /// Value of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl<'f> Scope<'f> {
     pub(super) fn new(facts: &'f Facts) -> Self {
         let mut root = ConditionTree::default();
         for key in key::KEYS {
-            root.insert(key.name, facts.view(key).value());
+            root.insert(key.name, facts.certain(key).value());
         }
         let mut context = condition::context();
         for (name, tree) in root.children {
@@ -140,8 +140,8 @@ impl<'f> Scope<'f> {
     /// The gaps of the unknown facts that an expression uses, each once.
     fn gaps(&self, expression: &IdedExpr) -> Vec<Gap> {
         let mut gaps: Vec<Gap> = Vec::new();
-        for key in facts_of(expression) {
-            if let Fact::Unknown(gap) = self.facts.view(key)
+        for (key, entry) in used(expression) {
+            if let Some(gap) = self.facts.gap(key, entry)
                 && !gaps.contains(gap)
             {
                 gaps.push(gap.clone());

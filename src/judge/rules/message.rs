@@ -52,7 +52,7 @@ impl Message {
             .iter()
             .map(|part| match part {
                 MessagePart::Text(text) => text.clone(),
-                MessagePart::Fact(key, entry) => match (facts.view(key), entry) {
+                MessagePart::Fact(key, entry) => match (facts.certain(key), entry) {
                     (Fact::Seen { value: Value::Map(map), .. }, Some(entry)) => {
                         map.get(entry).map_or("unset".to_owned(), ToString::to_string)
                     }

@@ -108,7 +108,7 @@ impl Rule {
 
 impl Evidence {
     fn sites(&self, facts: &Facts) -> Vec<Site> {
-        let sites = facts.view(self.key).sites().iter();
+        let sites = facts.certain(self.key).sites().iter();
         let wanted = |site: &&Site| match (&self.entry, site) {
             (Some(entry), Site::Config(key)) => key.rsplit(' ').next() == Some(entry),
             (Some(entry), Site::Launch { variable, .. }) => variable == entry,

@@ -85,6 +85,13 @@ pub(super) fn devices(value: &str, version: &Version) -> Option<Misreading> {
     found.or(port)
 }
 
+/// Returns true for a list that matches no device of any host.
+pub(in crate::facts::environment) fn matches_nothing(value: &str) -> bool {
+    let list = NameList::parse(value);
+    let is_dead = |(name, _): &(&str, Option<&str>)| !is_plain(name, &['-', '_', '.']);
+    if list.entries.is_empty() { list.excludes } else { !list.excludes && list.entries.iter().all(is_dead) }
+}
+
 fn is_plain(name: &str, others: &[char]) -> bool {
     name.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(&c))
 }

@@ -4,34 +4,44 @@ use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr};
 
 use crate::facts::key::{self, Definition};
 
+/// A fact that an expression uses, and the entry of a map if it uses only that.
+type UsedFact<'e> = (&'static Definition, Option<&'e str>);
+
 /// The facts that an expression of a checked condition uses.
 pub(in crate::judge::rules) fn facts_of(expression: &IdedExpr) -> Vec<&'static Definition> {
-    let mut keys = Vec::new();
-    gather(expression, &mut Vec::new(), &mut keys);
-    keys
+    used(expression).into_iter().map(|(key, _)| key).collect()
 }
 
-fn gather<'e>(expression: &'e IdedExpr, bound: &mut Vec<&'e str>, keys: &mut Vec<&'static Definition>) {
+/// The facts and entries that an expression of a checked condition uses.
+pub(in crate::judge::rules) fn used(expression: &IdedExpr) -> Vec<UsedFact<'_>> {
+    let mut found = Vec::new();
+    gather(expression, &mut Vec::new(), &mut found);
+    found
+}
+
+fn gather<'e>(expression: &'e IdedExpr, bound: &mut Vec<&'e str>, found: &mut Vec<UsedFact<'e>>) {
     match &expression.expr {
         Expr::Ident(_) | Expr::Select(_) => match path(expression) {
             (Some(root), _) if bound.contains(&root) => {}
-            (Some(root), parts) => keys.extend(fact(root, &parts).map(|(key, _)| key)),
+            (Some(root), parts) => {
+                found.extend(fact(root, &parts).map(|(key, own)| (key, parts.get(own).copied())));
+            }
             (None, _) => {
                 if let Expr::Select(select) = &expression.expr {
-                    gather(&select.operand, bound, keys);
+                    gather(&select.operand, bound, found);
                 }
             }
         },
-        Expr::Call(call) => operands(call).for_each(|part| gather(part, bound, keys)),
-        Expr::List(list) => list.elements.iter().for_each(|part| gather(part, bound, keys)),
+        Expr::Call(call) => operands(call).for_each(|part| gather(part, bound, found)),
+        Expr::List(list) => list.elements.iter().for_each(|part| gather(part, bound, found)),
         Expr::Map(map) => map.entries.iter().filter_map(entry).for_each(|(key, value)| {
-            gather(key, bound, keys);
-            gather(value, bound, keys);
+            gather(key, bound, found);
+            gather(value, bound, found);
         }),
         Expr::Comprehension(each) => {
-            gather(&each.iter_range, bound, keys);
+            gather(&each.iter_range, bound, found);
             bound.extend([each.iter_var.as_str(), each.accu_var.as_str()]);
-            gather(&each.loop_step, bound, keys);
+            gather(&each.loop_step, bound, found);
             bound.truncate(bound.len() - 2);
         }
         Expr::Struct(_) | Expr::Literal(_) | Expr::Unspecified => {}
