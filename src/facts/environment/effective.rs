@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Fact, Gap, Site, Value};
+use crate::model::{Fact, Gap, ImageConfig, Site, Value};
 
 use super::super::map_entries::MapEntries;
 use super::super::settings::Settings;
@@ -24,23 +24,21 @@ pub fn is_judged(name: &str) -> bool {
     matches!(Family::of(name), Some(Family::Nccl | Family::Torch)) || OF_PROCESS.contains(&name)
 }
 
-/// The settings that a process gets, each with its place.
+/// The settings that a process gets, each with its place. What is found stays, also where a script that was not followed
+/// may change it; what is not found is then unknown.
 pub(super) fn produce(context: &Context<'_>, settings: &Settings, facts: &mut Draft<'_>) {
-    // A place that may set any variable, and that outranks the others, leaves none of them certain.
-    let outranking = match context.config {
-        Some(config) => config.unknown.environment.as_ref().or(settings.excess.as_ref()),
-        None => settings.gap.as_ref(),
-    };
-    match outranking {
+    let config = context.start.config.as_ref();
+    let missing = if config.is_some() { settings.excess.as_ref() } else { settings.gap.as_ref() };
+    match missing {
         Some(gap) => facts.insert(key::ENV_EFFECTIVE, Fact::Unknown(gap.clone())),
-        None => facts.insert_entries(key::ENV_EFFECTIVE.definition, entries(context, settings)),
+        None => facts.insert_entries(key::ENV_EFFECTIVE.definition, entries(config, settings)),
     }
 }
 
-fn entries(context: &Context<'_>, settings: &Settings) -> MapEntries {
-    let unknown = context.config.map(|config| &config.unknown.variables);
-    let mut gaps: BTreeMap<String, Gap> = unknown.into_iter().flatten().map(owned).collect();
-    gaps.retain(|name, _| is_judged(name));
+fn entries(config: Option<&ImageConfig>, settings: &Settings) -> MapEntries {
+    let unknown = config.map(|config| &config.unknown);
+    let computed = unknown.into_iter().flat_map(|unknown| &unknown.variables);
+    let mut gaps: BTreeMap<String, Gap> = computed.filter(|(name, _)| is_judged(name)).map(owned).collect();
     let (mut known, mut at) = (BTreeMap::new(), Vec::new());
     for (name, setting) in settings.effective().into_iter().filter(|(name, _)| is_judged(name)) {
         let later = settings.files.gap_of(name, Some(setting));
@@ -56,8 +54,9 @@ fn entries(context: &Context<'_>, settings: &Settings) -> MapEntries {
     }
     let unread = settings.files.unread.iter().filter(|(name, _)| is_judged(name) && !known.contains_key(*name));
     gaps.extend(unread.map(owned));
-    // NCCL's own files only add what nothing else sets.
-    let others = settings.files.gap.clone().map(|gap| ("NCCL_", gap));
+    // A script may set any variable; NCCL's own files only add what nothing else sets, for NCCL.
+    let any = unknown.and_then(|unknown| unknown.environment.clone()).map(|gap| ("", gap));
+    let others = any.or_else(|| settings.files.gap.clone().map(|gap| ("NCCL_", gap)));
     MapEntries { certain: Fact::seen(Value::Map(known), at), gaps, others }
 }
 

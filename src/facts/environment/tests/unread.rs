@@ -103,3 +103,14 @@ fn a_value_that_the_launch_computes_is_unknown_alone() {
     assert!(matches!(facts.view(&key::ENV_EFFECTIVE), Fact::Seen { .. }));
     assert!(matches!(facts.get(key::ENV_LOOPBACK_ONLY), Fact::Unknown(_)));
 }
+
+#[test]
+fn a_script_that_is_not_followed_leaves_what_is_not_found_unknown() {
+    let environment = [("NCCL_DEBUG".to_owned(), "WARN".to_owned())].into_iter().collect();
+    let mut config = ImageConfig { environment, ..ImageConfig::default() };
+    config.unknown.environment = Some(Gap::new("not followed"));
+    let rootfs = rootfs([]);
+    let facts = Facts::collect(&FactInputs { rootfs: &rootfs, layers: &[], config: Some(&config), launch: &[] });
+    assert_eq!(gaps(&facts).map(|gap| gap.is_some()), [true, false, true, true]);
+    assert!(matches!(facts.view(&key::ENV_EFFECTIVE), Fact::Unknown(_)));
+}
