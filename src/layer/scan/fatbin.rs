@@ -66,6 +66,8 @@ struct Seen {
     codes: Vec<GpuCode>,
     /// Ranges of damaged containers, with the damage.
     damage: Vec<(Range<u64>, String)>,
+    /// Places that only look like the beginning of a container, ascending.
+    suspects: Vec<u64>,
     /// True when one of the limits above was exceeded.
     too_much: bool,
     /// Places of the names of [`SECTIONS`].
@@ -78,6 +80,7 @@ impl Default for Seen {
             containers: Vec::new(),
             codes: Vec::new(),
             damage: Vec::new(),
+            suspects: Vec::new(),
             too_much: false,
             names: SectionNames::new(&SECTIONS),
         }
@@ -109,6 +112,13 @@ impl Visit for Seen {
             self.damage.push((place, what));
         }
     }
+
+    fn suspected(&mut self, at: u64) {
+        self.too_much |= self.suspects.len() == CONTAINERS;
+        if !self.too_much {
+            self.suspects.push(at);
+        }
+    }
 }
 
 impl Walk {
@@ -124,29 +134,69 @@ impl Seen {
         if self.too_much {
             return Err(format!("it has more than {CONTAINERS} containers of GPU code, or {CODES} kinds of them"));
         }
-        let sections = match named {
-            Some(sections) => sections,
+        let Some(sections) = named else {
             // Whichever of them a driver would load, the code is the same.
-            None if self.codes.len() < 2 => vec![vec![0..u64::MAX]],
-            None => return Err("no section headers show which of its GPU code a driver would load".to_owned()),
+            return match self.codes.len() {
+                0 | 1 => self.within(&(0..u64::MAX)),
+                _ => Err("no section headers show which of its GPU code a driver would load".to_owned()),
+            };
         };
         for section in sections {
-            let within = |place: u64| section.iter().any(|range: &Range<u64>| range.contains(&place));
-            let overlaps = |damaged: &Range<u64>| {
-                section.iter().any(|range| range.start < damaged.end && damaged.start < range.end)
-            };
-            if let Some((_, damage)) = self.damage.iter().find(|(range, _)| overlaps(range)) {
-                return Err(damage.clone());
-            }
             let mut code = GpuCode::default();
-            let containers = self.containers.iter().filter(|(range, _)| within(range.start));
-            containers.filter_map(|(_, held)| self.codes.get(*held)).for_each(|held| code.add(held));
+            for range in disjoint(section) {
+                code.add(&self.within(&range)?);
+                self.begins_as_expected(&range)?;
+            }
             if code != GpuCode::default() {
                 return Ok(code);
             }
         }
         Ok(GpuCode::default())
     }
+
+    /// The code of the containers that begin in this range, unless one that reaches into it is damaged.
+    fn within(&self, range: &Range<u64>) -> Result<GpuCode, String> {
+        let overlaps = |damaged: &Range<u64>| range.start < damaged.end && damaged.start < range.end;
+        if let Some((_, damage)) = self.damage.iter().find(|(damaged, _)| overlaps(damaged)) {
+            return Err(damage.clone());
+        }
+        let mut code = GpuCode::default();
+        let containers = self.containers.get(self.first_from(range.start)..self.first_from(range.end));
+        let held = containers.unwrap_or_default().iter().filter_map(|(_, held)| self.codes.get(*held));
+        held.for_each(|held| code.add(held));
+        Ok(code)
+    }
+
+    /// A section of GPU code holds containers, and nothing else begins like one: otherwise it is damaged, or of a form
+    /// that is not known here.
+    fn begins_as_expected(&self, section: &Range<u64>) -> Result<(), String> {
+        if let Some(at) = self.suspects.iter().find(|at| section.contains(at)) {
+            return Err(format!("the container of GPU code at {at:#x} does not begin with a valid entry"));
+        }
+        if self.first_from(section.start) == self.first_from(section.end) {
+            return Err(format!("the section of GPU code at {:#x} holds none of a known form", section.start));
+        }
+        Ok(())
+    }
+
+    /// Index of the first container that begins at this offset or later.
+    fn first_from(&self, offset: u64) -> usize {
+        self.containers.partition_point(|(place, _)| place.start < offset)
+    }
+}
+
+/// The ranges without empty ones, those that overlap as one, so that hostile section headers cost no more than others.
+fn disjoint(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.retain(|range| !range.is_empty());
+    ranges.sort_by_key(|range| range.start);
+    ranges.dedup_by(|next, kept| {
+        let overlaps = next.start < kept.end;
+        if overlaps {
+            kept.end = kept.end.max(next.end);
+        }
+        overlaps
+    });
+    ranges
 }
 
 /// The GPU code of a library that is read in pieces, or the damage to it. Public for fuzzing: otherwise the bytes come

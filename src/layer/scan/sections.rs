@@ -9,6 +9,9 @@ use super::section_names::SectionNames;
 /// Size of an ELF64 header, and of a section header, in bytes.
 const HEADER: usize = 64;
 
+/// Type of a section without bytes in the file, such as each section with code in a file of debugging information.
+const SHT_NOBITS: u64 = 8;
+
 /// Gathers the section headers of one file: at most 4 MiB, since their number has 16 bits.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ElfSections {
@@ -64,12 +67,11 @@ impl ElfSections {
 
     /// The ranges of machine code, ascending; `None` if the section headers cannot be read.
     pub(super) fn code(&self) -> Option<Vec<Range<u64>>> {
-        const SHT_NOBITS: u64 = 8;
         const SHF_EXECINSTR: u64 = 4;
         let mut code = Vec::new();
         for index in 0..number(&self.header, 60, 2)? {
             let header = self.get(index)?;
-            if number(header, 4, 4)? != SHT_NOBITS && number(header, 8, 8)? & SHF_EXECINSTR != 0 {
+            if number(header, 8, 8)? & SHF_EXECINSTR != 0 {
                 code.push(self.section(index)?);
             }
         }
@@ -128,11 +130,12 @@ impl ElfSections {
         (is_read && start > 0 && count > 0).then_some(start..end)
     }
 
-    /// The range of a section by its index in the table.
+    /// The range of a section by its index in the table; an empty one if the section takes no bytes of the file.
     fn section(&self, index: u64) -> Option<Range<u64>> {
         let header = self.get(index)?;
         let start = number(header, 24, 8)?;
-        Some(start..start.checked_add(number(header, 32, 8)?)?)
+        let size = if number(header, 4, 4)? == SHT_NOBITS { 0 } else { number(header, 32, 8)? };
+        Some(start..start.checked_add(size)?)
     }
 
     /// A header by its index in the table.

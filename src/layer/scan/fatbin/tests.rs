@@ -193,6 +193,55 @@ fn damage_counts_in_the_sections_that_it_overlaps() {
     assert!(cubins(with(0x4000)).contains("is damaged at"));
 }
 
+/// The place of each container of a library whose containers lie in one section.
+fn containers(library: &[u8]) -> Vec<usize> {
+    memchr::memmem::find_iter(library, &MAGIC).collect()
+}
+
+/// Whatever the section headers name as GPU code is read, or reported.
+#[test]
+fn sections_without_a_container_that_can_be_read_are_damaged() {
+    let (library, text) = LIBRARIES[0];
+    let places = containers(library);
+    assert!(!places.is_empty());
+    for place in &places {
+        let mut bad = library.to_vec();
+        bad[place + CONTAINER_HEADER + 2] = 7;
+        let said = cubins(whole(&bad));
+        assert!(said.contains(&format!("code at {place:#x} does not begin with a valid entry")), "{said}");
+    }
+    let with_magic = |magic: [u8; 8]| {
+        let mut other = library.to_vec();
+        places.iter().for_each(|place| other[*place..place + 8].copy_from_slice(&magic));
+        other
+    };
+    let next_version = with_magic([0x50, 0xed, 0x55, 0xba, 2, 0, 16, 0]);
+    let said = cubins(whole(&next_version));
+    assert!(said.contains("holds none of a known form"), "{said}");
+    // Elsewhere the first bytes of a container are only data of the library.
+    let beside = [library, &MAGIC, &[0xaa; 100]].concat();
+    assert_eq!(whole(&beside), Ok(Some(listed(text))));
+}
+
+/// As in a file of debugging information, which keeps the headers of all sections.
+#[test]
+fn a_section_without_bytes_in_the_file_holds_no_code() {
+    let (library, _) = LIBRARIES[0];
+    let place = containers(library)[0] as u64;
+    let table = usize::try_from(number(library, 40, 8).unwrap()).unwrap();
+    let mut stripped = library.to_vec();
+    let header = (table..library.len()).step_by(64).find(|at| number(library, at + 24, 8) == Some(place)).unwrap();
+    stripped[header + 4] = 8;
+    containers(library).iter().for_each(|place| stripped[*place] = 0);
+    assert_eq!(whole(&stripped), Ok(None));
+}
+
+/// Section headers may name one range many times: reading it costs as much as once.
+#[test]
+fn ranges_that_overlap_are_one() {
+    assert_eq!(disjoint(vec![5..9, 3..3, 0..2, 1..4, 4..5, 6..7]), [0..4, 4..5, 5..9]);
+}
+
 #[test]
 fn a_hole_between_containers_is_no_damage() {
     let (one, two) = (container(&[(2, 80, 0, 8)]), container(&[(2, 90, 0, 8)]));

@@ -35,6 +35,10 @@ pub(in super::super) trait Visit {
 
     /// A damaged container: the range it claims, and the position of the damage.
     fn damaged(&mut self, place: Range<u64>, at: u64);
+
+    /// The first bytes of a container without a valid entry behind them. They may occur by chance, also in the code of a
+    /// program that reads containers, and are passed to [`Self::outside`] too.
+    fn suspected(&mut self, _at: u64) {}
 }
 
 /// State of the walk.
@@ -142,8 +146,10 @@ impl Walker {
                 self.next = first;
                 self.inside = Some(Container { start, end, code: GpuCode::default() });
             }
-            // The magic occurred by chance, or in a program that reads containers.
-            None => self.pass(bytes, MAGIC.len(), visit)?,
+            None => {
+                visit.suspected(start);
+                self.pass(bytes, MAGIC.len(), visit)?;
+            }
         }
         Ok(true)
     }
