@@ -23,10 +23,13 @@ pub(super) enum FixFilter {
     Folder,
     /// The compute capability of a GPU architecture: `9.0` of `sm_90`.
     Capability,
+    /// The library that a message of the dynamic loader names first, also behind the name of Python's exception:
+    /// `libcudnn.so.9` of `ImportError: libcudnn.so.9: cannot open …`.
+    Library,
 }
 
 impl FixFilter {
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::Major,
         Self::Index,
         Self::Public,
@@ -36,6 +39,7 @@ impl FixFilter {
         Self::Variable,
         Self::Folder,
         Self::Capability,
+        Self::Library,
     ];
 
     pub(super) const fn name(self) -> &'static str {
@@ -49,6 +53,7 @@ impl FixFilter {
             Self::Variable => "variable",
             Self::Folder => "folder",
             Self::Capability => "capability",
+            Self::Library => "library",
         }
     }
 
@@ -71,6 +76,13 @@ impl FixFilter {
             Self::Word => text.split_whitespace().next()?,
             Self::Variable => text.split_once('=')?.0.split_whitespace().next_back()?,
             Self::Folder => text.rsplit_once('/')?.0,
+            Self::Library => {
+                let (named, _reason) = text.rsplit_once(": ")?;
+                let is_library = |part: &&str| {
+                    part.rsplit('/').next().is_some_and(|name| name.contains(".so")) && !part.contains(' ')
+                };
+                named.split(": ").take(2).find(is_library)?
+            }
             Self::Capability => {
                 let number = text.strip_prefix("sm_")?.trim_end_matches(|mark: char| mark.is_ascii_lowercase());
                 let (major, minor) = number.split_at_checked(number.len().checked_sub(1)?)?;
@@ -110,6 +122,12 @@ mod tests {
             (FixFilter::Variable, Value::from("no setting"), None),
             (FixFilter::Folder, Value::from("/opt/lib/a.so"), Some("/opt/lib")),
             (FixFilter::Folder, Value::from("a.so"), None),
+            (FixFilter::Library, Value::from("libcudnn.so.9: cannot open"), Some("libcudnn.so.9")),
+            (FixFilter::Library, Value::from("/a/libx.so: undefined symbol: y: z"), Some("/a/libx.so")),
+            (FixFilter::Library, Value::from("ImportError: /a/liby.so: file too short"), Some("/a/liby.so")),
+            (FixFilter::Library, Value::from("ImportError: /a/x.so.d/y: z"), None),
+            (FixFilter::Library, Value::from("OSError: no file a.so: z"), None),
+            (FixFilter::Library, Value::from("libcudnn.so.9"), None),
             (FixFilter::Capability, Value::from("sm_90a"), Some("9.0")),
             (FixFilter::Capability, Value::from("sm_100"), Some("10.0")),
             (FixFilter::Capability, Value::from("sm_9"), None),
