@@ -50,6 +50,13 @@ pub(super) fn is_from_config(key: &'static Definition) -> bool {
     PRODUCER.produces.contains(&key) && *key != *key::IMAGE_OS
 }
 
+/// Why the variables, the user and the command of a folder or of a squashfs file are unknown. Variables of the launch stand
+/// for the whole environment.
+pub(super) fn no_configuration() -> Gap {
+    Gap::new("a file system alone has no image configuration")
+        .settled_by("check the image that it comes from, or give all of the job's variables with -e NAME=VALUE")
+}
+
 fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     let os = text(context.rootfs, &ImagePath::from("etc/os-release")).and_then(|bytes, at| {
         match PRETTY_NAME.captures(bytes) {
@@ -68,9 +75,7 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
 
     let config = || match context.config {
         Some(config) => Fact::known(config),
-        None => Fact::Unknown(
-            Gap::new("an unpacked root file system has no image configuration").settled_by("check the image itself"),
-        ),
+        None => Fact::Unknown(no_configuration()),
     };
     // Not every kind of image declares all parts of the configuration.
     let unless = |gap: fn(&UnknownConfig) -> Option<&Gap>| {

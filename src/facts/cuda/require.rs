@@ -12,8 +12,9 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use crate::model::{Class, Fact, Gap, Site, Version};
+use crate::model::{Class, Fact, Site, Version};
 
+use super::super::image::no_configuration;
 use super::super::value::Groups;
 use super::super::{Context, Draft, key};
 
@@ -24,10 +25,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     facts.insert(
         key::NVIDIA_REQUIREMENTS,
         match context.config {
-            None => Fact::Unknown(
-                Gap::new("an unpacked root file system has no image configuration")
-                    .settled_by("check the image itself"),
-            ),
+            None => Fact::Unknown(no_configuration()),
             Some(config) => match config.unknown.any(|name| name.starts_with("NVIDIA_") || name == "CUDA_VERSION") {
                 Some(gap) => Fact::Unknown(gap.clone()),
                 None => requirements(&config.environment),

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::launch::{self, Assignment, Setting};
 use crate::model::{Fact, Gap, ImagePath, Site, Version};
 
-use super::image::is_of_library;
+use super::image::{is_of_library, no_configuration};
 use super::{Context, text};
 
 pub(super) use number::{CNumber, number, strtoll};
@@ -104,10 +104,7 @@ impl Settings {
     /// Variables of the image configuration that the launch does not override, and those that the command sets.
     fn configuration(&mut self, context: &Context<'_>) {
         let Some(config) = context.start.config.as_ref() else {
-            self.gap = Some(
-                Gap::new("an unpacked root file system has no image configuration")
-                    .settled_by("check the image itself"),
-            );
+            self.gap = Some(no_configuration());
             return;
         };
         // A rank or an address that a script computes leaves the libraries' own variables known.
