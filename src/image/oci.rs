@@ -198,8 +198,8 @@ impl<'a> Finder<'a> {
             if is_related {
                 return Err(unread.error.into());
             }
-            self.notes
-                .push(format!("passed over image index {}, which was not asked for: {}", unread.digest, unread.error));
+            let why = unread.error.without_advice();
+            self.notes.push(format!("passed over image index {}, which was not asked for: {why}", unread.digest));
         }
         Ok(())
     }
@@ -234,7 +234,8 @@ impl<'a> Finder<'a> {
             let plan = match read.map_or_else(|| self.describe_or_note(candidate), |read| Ok(Some(read))) {
                 // Exports of one platform keep the index of all.
                 Err(ImageError::Source(error @ SourceError::Missing { .. })) if *choice == PlatformChoice::All => {
-                    self.notes.push(format!("{} is listed, but not here: {error}", candidate.describe()));
+                    let why = error.without_advice();
+                    self.notes.push(format!("{} is listed, but not here: {why}", candidate.describe()));
                     missing = Some(error);
                     continue;
                 }

@@ -181,6 +181,18 @@ impl SourceError {
         self
     }
 
+    /// The description without the advice, which is a line of its own: for a note about an image that is read all the same.
+    pub(super) fn without_advice(&self) -> String {
+        match self {
+            Self::NotFound(what)
+            | Self::Missing { what, .. }
+            | Self::Unreachable { what, .. }
+            | Self::Denied { what, .. }
+            | Self::Invalid { what, .. } => what.clone(),
+            Self::Io { .. } => self.to_string(),
+        }
+    }
+
     /// An I/O error while doing `what`.
     pub fn io(what: impl Into<String>, error: std::io::Error) -> Self {
         Self::Io { what: what.into(), error }

@@ -143,6 +143,7 @@ fn an_unrelated_index_may_be_missing() {
     for selector in [Selector::Name("good".to_owned()), digest(&good)] {
         let notes = select(&mut memory, Some(&selector)).unwrap();
         assert!(notes[0].starts_with("passed over image index sha256:"), "{notes:?}");
+        assert!(!notes[0].contains('\n'), "{notes:?}");
     }
     // These may mean an image of the missing index.
     let name = |name: &str| Some(Selector::Name(name.to_owned()));
@@ -162,6 +163,7 @@ fn platforms_that_were_not_copied_are_noted() {
     let plans = all(&mut memory, &index(&entries));
     let [plan] = &*plans else { panic!("{plans:?}") };
     assert!(plan.notes[0].starts_with("linux/s390x sha256:") && plan.notes[0].contains(" is listed, but not here: "));
+    assert!(!plan.notes[0].contains('\n'), "{:?}", plan.notes);
     let error = memory.chosen(&entries, &platform("linux/s390x")).unwrap_err();
     assert!(error.starts_with("MEMORY has no blob sha256:"), "{error}");
     let error = memory.chosen(&entries[..1], &PlatformChoice::All).unwrap_err();
