@@ -212,7 +212,9 @@ fn sections_without_a_container_that_can_be_read_are_damaged() {
     }
     let with_magic = |magic: [u8; 8]| {
         let mut other = library.to_vec();
-        places.iter().for_each(|place| other[*place..place + 8].copy_from_slice(&magic));
+        for place in &places {
+            other[*place..place + 8].copy_from_slice(&magic);
+        }
         other
     };
     let next_version = with_magic([0x50, 0xed, 0x55, 0xba, 2, 0, 16, 0]);
@@ -232,7 +234,9 @@ fn a_section_without_bytes_in_the_file_holds_no_code() {
     let mut stripped = library.to_vec();
     let header = (table..library.len()).step_by(64).find(|at| number(library, at + 24, 8) == Some(place)).unwrap();
     stripped[header + 4] = 8;
-    containers(library).iter().for_each(|place| stripped[*place] = 0);
+    for place in containers(library) {
+        stripped[place] = 0;
+    }
     assert_eq!(whole(&stripped), Ok(None));
 }
 

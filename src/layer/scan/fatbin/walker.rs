@@ -141,15 +141,12 @@ impl Walker {
         let start = self.next;
         let first = start + CONTAINER_HEADER as u64;
         let end = number(header, 8, 8).and_then(|size| first.checked_add(size));
-        match end.filter(|end| FatbinEntry::parse(entry, end - first).is_some()) {
-            Some(end) => {
-                self.next = first;
-                self.inside = Some(Container { start, end, code: GpuCode::default() });
-            }
-            None => {
-                visit.suspected(start);
-                self.pass(bytes, MAGIC.len(), visit)?;
-            }
+        if let Some(end) = end.filter(|end| FatbinEntry::parse(entry, end - first).is_some()) {
+            self.next = first;
+            self.inside = Some(Container { start, end, code: GpuCode::default() });
+        } else {
+            visit.suspected(start);
+            self.pass(bytes, MAGIC.len(), visit)?;
         }
         Ok(true)
     }
