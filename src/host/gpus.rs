@@ -153,6 +153,10 @@ fn item<T>(answer: Result<T, NvmlError>) -> Fact<T> {
 
 fn cause(error: &NvmlError) -> String {
     match error {
+        // musl's own message names neither the library nor the reason.
+        NvmlError::LibloadingError(_) if cfg!(target_feature = "crt-static") => {
+            "this build of ncclcheck is static and can open no library; the build for glibc can".to_owned()
+        }
         NvmlError::LibloadingError(error) => error.to_string(),
         error => error.to_string(),
     }

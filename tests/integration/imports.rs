@@ -63,6 +63,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("lz4_flex", &["layer/squashfs/decompress"]),
     ("lzma_rust2", &["image/archive/packed", "layer/squashfs/decompress"]),
     ("memchr", &["rootfs/loader", "image/daemon", "facts/python", "facts/torch", "layer/scan"]),
+    ("mimalloc", &["main"]),
     ("nvml_wrapper", &["host/gpus"]),
     ("object_store", &["layer/cache/shared"]),
     ("oci_spec", &["image"]),
@@ -267,11 +268,13 @@ fn is_colons(tokens: &[TokenTree]) -> bool {
     matches!(tokens, [TokenTree::Punct(first), TokenTree::Punct(second), ..] if first.as_char() == ':' && second.as_char() == ':')
 }
 
+/// The dependencies of the program, also those of one target.
 fn crates_of_manifest() -> BTreeSet<String> {
     let manifest = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).unwrap();
-    let (_, rest) = manifest.split_once("\n[dependencies]\n").unwrap();
-    let section = rest.split("\n[").next().unwrap();
-    let lines = section.lines().filter(|line| !line.starts_with('#') && line.contains('='));
+    let sections = manifest.split("\n[").filter_map(|section| section.split_once("]\n"));
+    let ours = sections.filter(|(name, _)| *name == "dependencies" || name.ends_with(".dependencies"));
+    let ours = ours.filter(|(name, _)| *name != "workspace.dependencies");
+    let lines = ours.flat_map(|(_, body)| body.lines()).filter(|line| !line.starts_with('#') && line.contains('='));
     lines.map(|line| line.split([' ', '.', '=']).next().unwrap().replace('-', "_")).collect()
 }
 
