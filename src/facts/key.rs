@@ -366,7 +366,7 @@ keys! {
     RUN_MEMLOCK "run.memlock_bytes" i64, "Soft limit of locked memory in bytes; -1 is unlimited";
     RUN_NOFILE "run.nofile" i64, "Soft limit of open files";
     RUN_PROCESSORS "run.processors" i64, "Number of processors that the container may use";
-    RUN_RUNTIME_VARIABLES "run.variables" BTreeMap<String, String>, "NCCL, CUDA and RDMA variables in the environment of the probe's processes";
+    RUN_RUNTIME_VARIABLES "run.variables" BTreeMap<String, String>, "NCCL, CUDA and RDMA variables in the environment of the probe's processes, and those that NCCL read from its configuration files";
     RUN_REFUSED_VALUES "run.refused_values" Vec<String>, "Variables of the run with values at which NCCL or PyTorch stops, and what they make of them";
     RUN_MISREAD_VALUES "run.misread_values" Vec<String>, "Variables of the run with values that NCCL or PyTorch reads differently than they look";
     RUN_STORAGE "run.storage.folders" Vec<String>, "Folders to which training writes by default, with what it keeps there";

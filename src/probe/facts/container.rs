@@ -1,7 +1,5 @@
 //! Facts about the container's resources, and about the probe as a whole.
 
-use std::collections::BTreeMap;
-
 use crate::facts::Facts;
 use crate::facts::key;
 use crate::facts::records::{FailedStep, SkippedStep};
@@ -27,24 +25,13 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     facts.insert(key::RUN_UNCLEAN_EXITS, if unclean.is_empty() { Fact::Absent } else { Fact::seen(unclean, []) });
 
     let Some((step, body)) = recording.result::<LimitsBody>() else {
-        let keys = key::definitions![
-            RUN_SHM,
-            RUN_MEMLOCK,
-            RUN_NOFILE,
-            RUN_PROCESSORS,
-            RUN_RUNTIME_VARIABLES,
-            RUN_GIVEN_OTHERWISE,
-        ];
+        let keys = key::definitions![RUN_SHM, RUN_MEMLOCK, RUN_NOFILE, RUN_PROCESSORS, RUN_GIVEN_OTHERWISE,];
         return none_of(keys, &unanswered(recording, LimitsBody::STEP), facts);
     };
     facts.insert(key::RUN_SHM, number(step, body.shm_bytes(), &body.shm));
     facts.insert(key::RUN_MEMLOCK, number(step, body.soft_limit("memlock"), &body.rlimits));
     facts.insert(key::RUN_NOFILE, number(step, body.soft_limit("nofile"), &body.rlimits));
     facts.insert(key::RUN_PROCESSORS, number(step, processors(&body), &body.affinity));
-    let variables = body.variables.fact().clone();
-    let seen_if_any =
-        |variables: BTreeMap<_, _>, _| if variables.is_empty() { Fact::Absent } else { seen(step, variables) };
-    facts.insert(key::RUN_RUNTIME_VARIABLES, variables.and_then(seen_if_any));
     let otherwise = given::otherwise(recording, &body);
     facts.insert(
         key::RUN_GIVEN_OTHERWISE,

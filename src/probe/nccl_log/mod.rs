@@ -107,6 +107,8 @@ pub(crate) struct NcclLog {
     pub plugins: BTreeSet<String>,
     /// Plugins that exist but could not be used.
     pub plugin_errors: BTreeSet<String>,
+    /// Files that variables name and that NCCL cannot open.
+    pub unopened_files: BTreeSet<String>,
     /// Environment variables that NCCL found and read.
     pub variables: BTreeMap<String, String>,
     /// Environment variables whose value NCCL could not parse.
@@ -196,6 +198,17 @@ impl NcclLog {
             }
             "plugin.open_error" => {
                 self.plugin_errors.insert(format!("{}: {}", text("lib"), text("error")));
+            }
+            "plugin.missing" => {
+                // The library of a name is usually absent, and only of interest if a variable requests it.
+                let variable = format!("NCCL_{}_PLUGIN", text("kind"));
+                let is_meant = |value: &&String| text("libs").split(' ').any(|lib| lib == value.as_str());
+                if let Some(value) = self.variables.get(&variable).filter(is_meant) {
+                    self.plugin_errors.insert(format!("{variable}={value} (NCCL finds no library of this name)"));
+                }
+            }
+            "topo.file_missing" => {
+                self.unopened_files.insert(owned("file"));
             }
             "plugin.ext_unsupported" => {
                 self.plugin_errors.insert(format!("{} has no interface version that this NCCL supports", text("lib")));
@@ -306,6 +319,21 @@ mod tests {
         let (text, meaning) = log.warnings.first_key_value().unwrap();
         assert_eq!(text, "Cuda failure 101 'invalid device ordinal'");
         assert!(meaning.is_some());
+    }
+
+    #[test]
+    fn what_variables_request_and_the_image_lacks() {
+        let log = NcclLog::read([
+            "a:1:2 [0] NCCL INFO ENV/Plugin: Could not find: libnccl-env.so",
+            "a:1:2 [0] NCCL INFO NCCL_NET_PLUGIN set by environment to none-such",
+            "a:1:2 [0] NCCL INFO NET/Plugin: Could not find: none-such libnccl-net-none-such.so",
+            "a:1:2 [0] NCCL INFO TUNER/Plugin: Could not find: libnccl-tuner.so",
+            "a:1:2 [0] NCCL INFO Could not open XML topology file /none.xml : No such file or directory",
+        ]);
+        let missing = "NCCL_NET_PLUGIN=none-such (NCCL finds no library of this name)";
+        assert_eq!(log.plugin_errors, BTreeSet::from([missing.to_owned()]));
+        assert_eq!(log.unopened_files, BTreeSet::from(["/none.xml".to_owned()]));
+        assert!(log.unknown.is_empty(), "{log:?}");
     }
 
     #[test]

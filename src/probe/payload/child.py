@@ -10,6 +10,7 @@ import tempfile
 import time
 
 from ncclcheck_probe.facts import in_words, read_text
+from ncclcheck_probe.gate import enlarge_pipe
 from ncclcheck_probe.task import STACK_SIGNAL
 
 OUTPUT_LINES, OUTPUT_COLUMNS = 40, 500
@@ -76,25 +77,31 @@ class Channel:
 
 class Child:
     """One process that runs a task. Channels: `report` (its messages), `stacks` (faulthandler), `output` (everything
-    that it and the image's code print) and, on request, `log` (a file for NCCL to write to)."""
+    that it and the image's code print) and, on request, `log` (a file for NCCL to write to). With a `gate`, the task
+    waits there once it has prepared its work."""
 
-    def __init__(self, program_fd, task, arguments, env, leads_group=True, with_log=False, name=None):
+    def __init__(self, program_fd, task, arguments, env, leads_group=True, with_log=False, name=None, gate=None):
         self.name, self.leads_group = name or task, leads_group
         self.tail = collections.deque(maxlen=OUTPUT_LINES)
         self.channels, theirs = {}, {}
-        for channel in ["report", "stacks", "output"] + (["log"] if with_log else []):
-            ours, theirs[channel] = os.pipe()
-            self.channels[channel] = Channel(ours, REPORT_LIMIT if channel == "report" else 8192)
-        if with_log:
-            env = dict(env, NCCL_DEBUG_FILE="/proc/self/fd/%d" % theirs["log"])
-        command = interpreter_command(program_fd) + [
-            "--child", task, "--program", str(program_fd), "--report", str(theirs["report"]),
-            "--stacks", str(theirs["stacks"]), "--arguments", json.dumps(arguments)]
         try:
+            for channel in ["report", "stacks", "output"] + (["log"] if with_log else []):
+                ours, theirs[channel] = os.pipe()
+                self.channels[channel] = Channel(ours, REPORT_LIMIT if channel == "report" else 8192)
+            if gate is not None:
+                enlarge_pipe(theirs["report"])
+            if with_log:
+                env = dict(env, NCCL_DEBUG_FILE="/proc/self/fd/%d" % theirs["log"])
+            command = interpreter_command(program_fd) + [
+                "--child", task, "--program", str(program_fd), "--report", str(theirs["report"]),
+                "--stacks", str(theirs["stacks"]), "--arguments", json.dumps(dict(arguments, gate=gate))]
+            inherited = [program_fd] + [fd for channel, fd in theirs.items() if channel != "output"]
             self.process = subprocess.Popen(
                 command, env=env, stdin=subprocess.DEVNULL, stdout=theirs["output"], stderr=theirs["output"],
-                pass_fds=[program_fd] + [fd for channel, fd in theirs.items() if channel != "output"],
-                start_new_session=leads_group)
+                pass_fds=inherited + [gate] * (gate is not None), start_new_session=leads_group)
+        except OSError:
+            self.close()
+            raise
         finally:
             for fd in theirs.values():
                 os.close(fd)

@@ -5,7 +5,7 @@ from ncclcheck_probe.plan import FULL_SIZES, QUICK_SIZES
 from ncclcheck_probe.supervise import Run, Supervisor
 from ncclcheck_probe.world import logging_variables, world_of
 
-FULL_SECONDS, QUICK_SECONDS = 0.4, 0.15  # for the timed calls of one operation at one size
+FULL_SECONDS, QUICK_SECONDS = 0.4, 0.1  # for the timed calls of one operation at one size
 SHARE_OF_DEADLINE = 0.9  # the rest leaves time to describe a hang before the step's own deadline kills it
 
 
@@ -46,7 +46,7 @@ def rank_settings(options, extra_env):
 
 def run_of(arguments, options, world, applied, seconds, run=0):
     env = dict(os.environ, **applied)
-    return Run(arguments["program"], world, env, options, seconds, options["stall_seconds"], run)
+    return Run(arguments["program"], world, env, options, seconds, options["stall_seconds"], run, arguments["gate"])
 
 
 def setup_part(options, world, applied):

@@ -51,8 +51,11 @@ def parse(arguments):
 
 def child_main(options):
     """Runs the one task for which main started this process."""
-    os.set_inheritable(options.program, False)
-    run_task(task_named(options.child), json.loads(options.arguments), Report(options.report), options.stacks)
+    arguments = json.loads(options.arguments)
+    for fd in (options.program, arguments["gate"]):
+        if fd is not None:
+            os.set_inheritable(fd, False)
+    run_task(task_named(options.child), arguments, Report(options.report), options.stacks)
     return 0
 
 
@@ -72,6 +75,7 @@ def run_plan(plan):
         threading.Thread(target=await_end_of_input, daemon=True).start()
     try:
         wire.event("hello", plan=plan, **this_process())
+        runner.start_ahead()
         for step in plan["steps"]:
             runner.run(step)
         wire.event("end", run=runner.counts["result"], failed=runner.counts["failed"],
@@ -100,7 +104,7 @@ def await_end_of_input():
 
 def leave(runner, received):
     """Signal handler: kills all child processes and exits. Process 1 ignores signals that it does not handle."""
-    runner.stop()
+    runner.leave()
     os._exit(128 + received)
 
 

@@ -8,6 +8,7 @@ from collections import namedtuple
 
 from ncclcheck_probe.driver import driver_body
 from ncclcheck_probe.facts import Facts, Unread, in_words
+from ncclcheck_probe.gate import wait_at
 from ncclcheck_probe.libraries import libraries_part, mapped_libraries
 from ncclcheck_probe.torch_import import import_torch
 
@@ -16,10 +17,11 @@ KERNEL_ELEMENTS = 4096
 Code = namedtuple("Code", "kind capability suffix text")
 
 
-def probe_pytorch(_plan, report):
+def probe_pytorch(arguments, report):
     torch, seconds = import_torch()
     report.part(libraries_part("import"))
     report.part(build_part(torch, seconds))  # before any CUDA call, which may hang or crash
+    wait_at(arguments["gate"])
     facts = Facts()
     facts.body["driver"] = driver_body()
     cuda_facts(facts, torch)

@@ -5,6 +5,7 @@ import os
 import time
 
 from ncclcheck_probe.facts import Facts
+from ncclcheck_probe.gate import wait_at
 from ncclcheck_probe.group import Group
 from ncclcheck_probe.libraries import libraries_part
 from ncclcheck_probe.pair import measure_pair
@@ -20,15 +21,19 @@ def run_rank(arguments, report):
     """The task of a rank's process. The environment sets its rank, as torchrun's does."""
     started = time.monotonic()
     options = arguments["options"]
-    group, times = join(arguments, report)
-    report.part(times)
+    phases = Phases(report, int(os.environ["RANK"]), options["sleep_rank"])
+    phases.enter("import of torch")
+    torch, import_seconds = import_torch()
+    waited = wait_at(arguments["gate"])
+    group, times = join(torch, phases, arguments)
+    report.part(dict(times, import_seconds=import_seconds))
     if group.rank == 0:
         report.part(libraries_part("collective"))
     left_out = alone(options)
     if group.size > 1:
         if options["point_to_point"]:
-            measure_pair(group, report)
-        left_out = measure_all(group, options, started + arguments["seconds"] * MEASURING_SHARE, report)
+            measure_pair(group, report, options["quick"])
+        left_out = measure_all(group, options, started + waited + arguments["seconds"] * MEASURING_SHARE, report)
     group.phases.enter("leaving the group")
     group.dist.destroy_process_group()
     return {"rank": group.rank, "left_out": left_out}
@@ -39,20 +44,19 @@ def alone(options):
     return [{"operation": name, "bytes": None, "why": why} for name in options["operations"]]
 
 
-def join(arguments, report):
+def join(torch, phases, arguments):
     """The group, and the body of a `times` part: the seconds of each phase that training waits for before its first
-    step."""
+    step, apart from the import of torch."""
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     options = arguments["options"]
-    phases = Phases(report, rank, options["sleep_rank"])
     facts = Facts()
-    facts.body.update(kind="times", rank=rank)
-
-    phases.enter("import of torch")
-    torch, facts.body["import_seconds"] = import_torch()
-    facts.body["torch_version"] = torch.__version__
+    facts.body.update(kind="times", rank=rank, torch_version=torch.__version__)
 
     phases.enter("device")
+    # Longer than the run, because the supervisor describes a hang better than torch's own timeout and must come first.
+    patience = datetime.timedelta(seconds=arguments["seconds"] + PATIENCE)
+    # Rank 0 listens before the others connect: one that comes too early pauses for half a second.
+    store = store_of(torch, rank, size, patience) if rank == 0 else None
     started = time.monotonic()
     device = own_device(torch, options["backend"])
     group = Group(torch, rank, size, device, phases)
@@ -61,10 +65,7 @@ def join(arguments, report):
 
     phases.enter("rendezvous")
     started = time.monotonic()
-    # Longer than the run, because the supervisor describes a hang better than torch's own timeout and must come first.
-    patience = datetime.timedelta(seconds=arguments["seconds"] + PATIENCE)
-    store = torch.distributed.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), size, rank == 0,
-                                       timeout=patience)
+    store = store or store_of(torch, rank, size, patience)
     facts.body["rendezvous_seconds"] = time.monotonic() - started
 
     phases.enter("communicator")
@@ -83,6 +84,12 @@ def join(arguments, report):
     else:
         facts.body["communicator_seconds"] = facts.body["init_seconds"]
     return group, facts.body
+
+
+def store_of(torch, rank, size, patience):
+    """The store at which the ranks meet. Rank 0 serves it, and does not wait for the others here."""
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    return torch.distributed.TCPStore(address, port, size, rank == 0, timeout=patience, wait_for_workers=False)
 
 
 def own_device(torch, backend):

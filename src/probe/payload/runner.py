@@ -6,9 +6,12 @@ from collections import Counter
 
 from ncclcheck_probe.child import Child, stacks_of, watch
 from ncclcheck_probe.facts import in_words
+from ncclcheck_probe.gate import Gate
 from ncclcheck_probe.task import failure
 
 EXIT_GRACE = 10  # seconds for a process to end after it has sent its result
+# Steps that import torch, which takes seconds, before they look at anything that another step could disturb.
+STARTED_AHEAD = ("pytorch", "collectives")
 
 
 class ProtocolError(Exception):
@@ -21,15 +24,31 @@ class Runner:
     def __init__(self, wire, program_fd, plan):
         self.wire, self.program_fd, self.plan = wire, program_fd, plan
         self.child = None
+        self.ahead = {}  # (process, gate) of each step that has been started before its turn
         self.counts = Counter()
+
+    def start_ahead(self):
+        """Starts the processes of later steps, which wait for their turn."""
+        for step in self.plan["steps"][1:]:
+            if step in STARTED_AHEAD:
+                gate = None
+                try:
+                    gate = Gate()
+                    self.ahead[step] = self.started(step, gate.far), gate
+                except OSError:  # the step will try again, and report it
+                    if gate:
+                        gate.close()
+
+    def started(self, step, gate=None):
+        arguments = dict(self.plan, deadline=self.plan["deadlines"][step], program=self.program_fd)
+        return Child(self.program_fd, step, arguments, dict(os.environ, **self.plan["env"]), gate=gate)
 
     def run(self, step):
         deadline = self.plan["deadlines"][step]
         self.wire.event("start", step=step, deadline=deadline)
         started = time.monotonic()
-        arguments = dict(self.plan, deadline=deadline, program=self.program_fd)
         try:
-            event, fields = self.outcome(step, arguments, started + deadline)
+            event, fields = self.outcome(step, started + deadline)
         finally:
             self.stop()
         if event != "skipped":
@@ -37,10 +56,14 @@ class Runner:
         self.counts[event] += 1
         self.wire.event(event, step=step, **fields)
 
-    def outcome(self, step, arguments, until):
+    def outcome(self, step, until):
         """Starts the child, follows it to its end, and returns the event that closes the step, with its fields."""
         try:
-            self.child = Child(self.program_fd, step, arguments, dict(os.environ, **self.plan["env"]))
+            if step in self.ahead:
+                self.child, gate = self.ahead.pop(step)
+                gate.open()
+            else:
+                self.child = self.started(step)
         except OSError as error:  # a limit on processes, memory or descriptors
             message = "cannot start a process for the step: " + in_words(error)
             return "failed", failure("exception", message, type=type(error).__name__)
@@ -90,11 +113,21 @@ class Runner:
             self.child.kill()
             self.child.close()
             self.child = None
+        if self.ahead:  # reaping would take the ending of a process that has been started ahead
+            return
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
         except ChildProcessError:
             pass
+
+
+    def leave(self):
+        """Kills all processes: this program ends before its steps do."""
+        ahead, self.ahead = list(self.ahead.values()), {}
+        for child, _ in ahead:
+            child.kill()
+        self.stop()
 
 
 def parsed(line):

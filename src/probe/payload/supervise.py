@@ -4,6 +4,7 @@ import time
 from collections import namedtuple
 
 from ncclcheck_probe.child import Child, stacks_of, watch
+from ncclcheck_probe.gate import wait_at
 from ncclcheck_probe.task import StepFailed, failure
 from ncclcheck_probe.world import rank_variables
 
@@ -11,8 +12,9 @@ OTHERS_GRACE = 3  # seconds for the other ranks to fail by themselves after the 
 LEAVE_GRACE = 10  # seconds for ranks to end after all have sent their results
 LOG_LINES, LOG_BYTES = 4000, 512 << 10  # of one rank
 
-# seconds: limit of the whole run; stall: limit of a single phase; run: marks the log lines of each of several runs
-Run = namedtuple("Run", "program world env options seconds stall run")
+# seconds: limit of the whole run; stall: limit of a single phase; run: marks the log lines of each of several runs;
+# gate: where the ranks wait after their import of torch, or None
+Run = namedtuple("Run", "program world env options seconds stall run gate")
 
 
 class RankProcess:
@@ -23,7 +25,7 @@ class RankProcess:
         arguments = {"options": run.options, "seconds": run.seconds}
         env = dict(run.env, **rank_variables(run.world, local_rank))
         self.child = Child(run.program, "rank", arguments, env, leads_group=False, with_log=True,
-                           name="rank %d" % self.rank)
+                           name="rank %d" % self.rank, gate=run.gate)
         self.number, self.phase = 0, "start"
         self.result = self.failed = None
         self.lines = self.bytes = self.left_out = 0
@@ -68,8 +70,7 @@ class Supervisor:
         self.report, self.forward, self.run = report, forward, run
         self.ranks = []
         self.first_failed = None
-        self.progress = time.monotonic()
-        self.until = self.progress + run.seconds
+        self.progress = self.until = None
 
     def results(self):
         """Results of all ranks by rank, and the endings of processes that sent a result but did not exit cleanly.
@@ -77,6 +78,9 @@ class Supervisor:
         try:
             for local_rank in range(self.run.world.local):
                 self.ranks.append(RankProcess(self.run, local_rank))
+            wait_at(self.run.gate)
+            self.progress = time.monotonic()
+            self.until = self.progress + self.run.seconds
             try:
                 self.follow()
             except Hang as hang:

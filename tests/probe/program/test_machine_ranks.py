@@ -143,7 +143,7 @@ class Hangs(Stage):
         event = self.failed(plan={"deadlines": {"collectives": 40}}, sleep_rank={"rank": 0, "before": "rendezvous"},
                             replaced={"SHARE_OF_DEADLINE = 0.9": "SHARE_OF_DEADLINE = 0.3"})
         self.assertIn("the step ran out of time", event["message"])
-        self.assertIn("rank 0 has not come to 'rendezvous'", event["message"])
+        self.assertIn("rank 0 has not come to 'communicator' (it is in 'asleep before rendezvous", event["message"])
         self.assertLess(event["seconds"], 40)
 
     def test_missing_ranks_of_another_container(self):

@@ -82,6 +82,15 @@ class Runs(Payload):
         self.assertIn("last words", event["stderr"])
         self.assertIn("Fatal Python error: Segmentation fault", event["stderr"])
 
+    def test_a_crash_before_the_turn_of_the_step(self):
+        crash = "import os, signal\nprint('last words', flush=True)\nos.kill(os.getpid(), signal.SIGSEGV)"
+        events = self.run_plan({"steps": ["limits", "storage", "pytorch", "collectives"], "env": self.torch(crash)})
+        closing = {event["step"]: event for event in events if event["event"] in ("result", "failed", "skipped")}
+        self.assertEqual([closing[step]["event"] for step in ("limits", "storage", "collectives")], ["result", "result", "skipped"])
+        event = closing["pytorch"]
+        self.assertEqual((event["event"], event["how"], event["signal"]), ("failed", "signal", "SIGSEGV"))
+        self.assertIn("last words", event["stderr"])
+
     def test_an_exit(self):
         event = self.pytorch("import os, sys\nprint('no licence', file=sys.stderr, flush=True)\nos._exit(3)")
         self.assertEqual((event["how"], event["code"], event["stderr"]), ("exit", 3, ["no licence"]))

@@ -55,7 +55,7 @@ class Hub:
 
 
 class TCPStore:
-    def __init__(self, host, port, size, is_master, timeout):
+    def __init__(self, host, port, size, is_master, timeout, wait_for_workers=True):
         self.hub = Hub((host, port), size) if is_master else None
         until = time.monotonic() + timeout.total_seconds()
         while True:
