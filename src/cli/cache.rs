@@ -9,13 +9,14 @@ use std::time::{Duration, SystemTime};
 use crate::Cancel;
 use crate::image::{Image, Request};
 use crate::layer::cache::{
-    DEFAULT_BOUND, Exported, LocalCache, ScanCache, ScanKey, Scanner, SharedCache, StoredScans, export, export_all,
+    CacheTrust, DEFAULT_BOUND, Exported, LocalCache, ScanCache, ScanKey, Scanner, SharedCache, StoredScans, export,
+    export_all,
 };
 use crate::model::{BlobRef, Environment, Limits, size};
 use crate::probe::arrangement::bytes;
 
 use super::args::ListFormat;
-use super::args::cache::{CacheClearArgs, CacheCommand, CacheExportArgs, CacheInfoArgs, CachingArgs};
+use super::args::cache::{CacheClearArgs, CacheCommand, CacheExportArgs, CacheInfoArgs, CachingArgs, TrustChoice};
 use super::images::load;
 use super::plan::requests;
 use super::verbosity::Verbosity;
@@ -35,7 +36,11 @@ impl CachingArgs {
             return Ok(ScanCache::default());
         }
         let shared = place.map(|place| SharedCache::new(place, environment)).transpose().map_err(CliError::Usage)?;
-        Ok(ScanCache::new(local(environment)?, shared))
+        let trust = match self.cache_trust {
+            TrustChoice::Own => CacheTrust::Own,
+            TrustChoice::Shared => CacheTrust::Shared,
+        };
+        Ok(ScanCache::new(local(environment)?, shared).trusting(trust))
     }
 }
 
@@ -172,7 +177,7 @@ fn counted(sum: Exported) -> String {
 }
 
 fn print(text: &str) -> Result<ExitStatus, CliError> {
-    let text = crate::model::printable(text);
+    let text = crate::model::printable_lines(text);
     output::stdout(|out| out.write_all(text.as_bytes()))?;
     Ok(ExitStatus::Pass)
 }

@@ -45,7 +45,7 @@ fn propose(check: &Check<'_>, image: &Image, dockerfile: &Dockerfile) -> Result<
         ))
     })?;
     stdout(|out| out.write_all(remedy.diff.as_bytes()))?;
-    say(&summary(&remedy, dockerfile));
+    summary(&remedy, dockerfile).lines().for_each(say);
     Ok(Verdict::worst(before.iter().filter_map(Assessment::verdict)).unwrap_or(Verdict::Pass))
 }
 

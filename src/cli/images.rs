@@ -18,6 +18,7 @@ use crate::report::Explanation;
 use crate::rootfs::listing;
 
 use super::args::{self, InspectArgs};
+use super::interrupt::on_interrupt;
 use super::output::{self, Outputs};
 use super::plan::{Action, ImagesPlan};
 use super::progress::Terminal;
@@ -185,12 +186,8 @@ pub(super) fn load<'a>(
 ) -> impl Iterator<Item = (&'a Request, Result<Vec<Image>, image::ImageError>)> {
     let terminal = Terminal::new(verbosity);
     let bars = terminal.clone();
-    // Only the progress bars must be cleaned up. An error means that a handler is already set.
-    let _ = ctrlc::set_handler(move || {
-        let _closed = bars.close();
-        #[expect(clippy::exit, reason = "the only way to stop at once, whatever every thread is doing")]
-        std::process::exit(130);
-    });
+    // No other thread draws until the process ends.
+    on_interrupt(move || std::mem::forget(bars.close()));
     requests.iter().enumerate().map(move |(index, request)| {
         let other = Cancel::default();
         let progress = terminal.image(&request.text, (index + 1, requests.len()));

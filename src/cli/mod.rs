@@ -10,6 +10,7 @@ mod fix;
 mod generate;
 mod host;
 mod images;
+mod interrupt;
 mod output;
 mod plan;
 mod probe;
@@ -128,13 +129,13 @@ fn notice(cache: &ScanCache) {
 
 /// Prints a note on standard error.
 fn say(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", crate::model::printable(text));
+    let _ = writeln!(io::stderr().lock(), "{}", crate::model::printable_message(text));
 }
 
 /// Prints an error on standard error. A failure to do so is ignored: there is no other place to report it.
 fn complain(error: &dyn std::fmt::Display) {
     let mut stderr = io::stderr().lock();
     let style = if stderr.is_terminal() { anstyle::AnsiColor::Red.on_default().bold() } else { anstyle::Style::new() };
-    let text = crate::model::printable(&error.to_string()).into_owned();
+    let text = crate::model::printable_message(&error.to_string());
     let _ = writeln!(stderr, "{style}error{style:#}: {text}");
 }

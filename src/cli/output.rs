@@ -11,6 +11,7 @@ use crate::report::{self, Collection, Explanation, Format, Report, Style};
 
 use super::CliError;
 use super::args::ListFormat;
+use super::interrupt::PendingFile;
 
 /// Target of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +37,7 @@ struct OpenOutput {
 enum Sink {
     Stdout,
     /// A temporary file next to the final one, and the path to rename it to.
-    Temporary(tempfile::NamedTempFile, PathBuf),
+    Temporary(PendingFile, PathBuf),
     /// The final file, which has the reports so far, and its path.
     Final(File, PathBuf),
 }
@@ -116,7 +117,7 @@ impl OpenOutput {
         self.used = true;
         let (file, path): (&mut dyn Write, _) = match &mut self.sink {
             Sink::Stdout => return stdout(write),
-            Sink::Temporary(file, path) => (file, path),
+            Sink::Temporary(file, path) => (file.file(), path),
             Sink::Final(file, path) => (file, path),
         };
         let mut buffered = io::BufWriter::new(file);
@@ -128,7 +129,7 @@ impl OpenOutput {
     fn keep(&mut self) -> Result<(), CliError> {
         self.sink = match std::mem::replace(&mut self.sink, Sink::Stdout) {
             Sink::Temporary(file, path) => {
-                let file = file.persist(&path).map_err(|error| failure(&path.display().to_string(), error.error))?;
+                let file = file.persist(&path).map_err(|error| failure(&path.display().to_string(), error))?;
                 Sink::Final(file, path)
             }
             sink => sink,
@@ -173,13 +174,13 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
 }
 
 /// Creates a temporary file in the folder of the final one.
-fn beside(path: &Path) -> Result<tempfile::NamedTempFile, CliError> {
+fn beside(path: &Path) -> Result<PendingFile, CliError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     // The mode of the final file is that of any new file: the process's umask reduces it.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let file = builder.prefix(".ncclcheck-").tempfile_in(folder);
+    let file = PendingFile::create(builder.prefix(".ncclcheck-"), folder);
     file.map_err(|error| {
         // The message of the library names the temporary file.
         let error = match error.kind() {
@@ -194,8 +195,8 @@ fn beside(path: &Path) -> Result<tempfile::NamedTempFile, CliError> {
 pub(super) fn file(path: &Path, text: &str) -> Result<(), CliError> {
     let failed = |error| failure(&path.display().to_string(), error);
     let mut file = beside(path)?;
-    file.write_all(text.as_bytes()).map_err(failed)?;
-    file.persist(path).map(drop).map_err(|error| failed(error.error))
+    file.file().write_all(text.as_bytes()).map_err(failed)?;
+    file.persist(path).map(drop).map_err(failed)
 }
 
 /// Writes to standard output. A reader that closes the pipe early (EPIPE) is not an error.

@@ -27,6 +27,9 @@ use super::args::{CheckArgs, Color, ImageArgs, InspectArgs, OutputArgs, ReadingA
 use super::output::OutputTarget;
 use super::verbosity::Verbosity;
 
+/// Maximum number of variables in a launch file. Linux gives a process at most 6 MiB of arguments and environment.
+const MOST_VARIABLES: usize = 1 << 16;
+
 /// Columns if the terminal's width is unknown, as in a CI log.
 const WIDTH: usize = 80;
 
@@ -230,6 +233,9 @@ fn launch(files: &[PathBuf], options: &[String], limits: &Limits) -> Result<Vec<
         let wrong = |what: String| CliError::Usage(format!("--launch {name}: {what}"));
         let text = read_text(path, limits).map_err(|error| wrong(error.why))?;
         let read = launch::read(&name, &text).map_err(|error| CliError::Usage(format!("--launch {error}")))?;
+        if read.len() > MOST_VARIABLES {
+            return Err(wrong(format!("it sets {} variables, of which at most {MOST_VARIABLES} are read", read.len())));
+        }
         settings.extend(read.into_iter().filter(|given| is_shown(&given.name)).map(|given| given.in_launch(&name)));
     }
     for text in options {

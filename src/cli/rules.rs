@@ -123,7 +123,7 @@ fn test(asked: &TestArgs) -> Result<ExitStatus, CliError> {
     wrong.extend(sum.failures.iter().cloned());
     wrong.extend(sum.survivors.iter().cloned());
     output::stdout(|out| {
-        wrong.iter().try_for_each(|what| writeln!(out, "{}", crate::model::printable(what)))?;
+        wrong.iter().try_for_each(|what| writeln!(out, "{}", crate::model::printable_message(what)))?;
         write!(out, "{count} rules, {} examples: {} failed", sum.examples, sum.failures.len())?;
         if asked.mutate {
             let noticed = sum.mutants - sum.survivors.len();

@@ -1,10 +1,9 @@
 //! Bounded reading of text files: a user may name the wrong file, and it may be large.
 
-use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::model::{Limits, OverLimit, cause};
+use crate::model::{Limits, OverLimit, cause, open_named};
 
 /// A text file that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,7 +18,7 @@ pub struct FileError {
 
 /// Reads a text file of at most [`Limits::text_file`] bytes.
 pub(crate) fn read_text(path: &Path, limits: &Limits) -> Result<String, FileError> {
-    let file = fs::File::open(path).map_err(|error| FileError { path: path.to_owned(), why: cause(&error) })?;
+    let file = open_named(path).map_err(|error| FileError { path: path.to_owned(), why: cause(&error) })?;
     read_text_from(file, path, limits)
 }
 

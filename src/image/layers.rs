@@ -15,6 +15,7 @@ use super::partial::{self, PartialRead};
 use super::plan::{ImagePlan, LayerLocation, PlannedLayer};
 use super::scanned::{KeptUnder, ScannedLayer, cached, keep, promised, verify_diff_id};
 use super::soci::SociTables;
+use super::texts::KeptTexts;
 use super::{ImageError, ScanContext};
 
 /// A layer's bytes, and their number where it is known.
@@ -39,6 +40,7 @@ pub(super) fn scan<'s>(
     let waiting = Mutex::new(waiting);
     let done = Mutex::new(BTreeMap::new());
     let failed = Mutex::new(None);
+    let texts = KeptTexts::default();
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop();
     thread::scope(|scope| {
         for _ in 0..context.jobs.get().min(count.max(1)) {
@@ -46,7 +48,11 @@ pub(super) fn scan<'s>(
                 while let Some((index, layer)) = next().filter(|_| !context.cancel.is_cancelled()) {
                     let what = describe(index, count, layer);
                     let scanned = scan_one(layer, open, tables, context, &what);
-                    match scanned.map(|scanned| compared(layer, scanned, tables, context, &what)) {
+                    let scanned = scanned.and_then(|scanned| {
+                        texts.add(&scanned.scan, context.limits)?;
+                        Ok(compared(layer, scanned, tables, context, &what))
+                    });
+                    match scanned {
                         Ok(scanned) => {
                             done.lock().unwrap_or_else(PoisonError::into_inner).insert(&layer.location, scanned);
                         }

@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek as _, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::model::{BlobRef, Digest, ImagePath, Limits};
+use crate::model::{BlobRef, Digest, ImagePath, Limits, open_regular};
 
 use super::Request;
 use super::by_digest::ByDigest;
@@ -111,7 +111,7 @@ impl Folder {
     fn file(&self, path: &ImagePath) -> Result<Option<(File, u64)>, SourceError> {
         // Names come from digests and from this program, never from the image, so they cannot leave the folder.
         let full = self.0.join(String::from_utf8_lossy(path.as_bytes()).as_ref());
-        match File::open(&full) {
+        match open_regular(&full) {
             Ok(file) => {
                 let size = file
                     .metadata()

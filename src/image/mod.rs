@@ -25,6 +25,7 @@ pub mod source;
 mod squash;
 mod storage;
 mod target;
+mod texts;
 mod transports;
 mod verify;
 
@@ -303,6 +304,11 @@ fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, medium: &dyn Medium, re
             cached: scanned.cached,
             history: planned.history.clone(),
         });
+    }
+    let shared = scanned.iter().filter(|scanned| scanned.is_shared).count();
+    if shared > 0 {
+        let all = scanned.len();
+        notes.push(format!("{shared} of {all} layers were not read: their scans come from a shared cache"));
     }
     if scanned.iter().any(|scanned| scanned.part.is_some()) {
         let why = "the diff IDs of layers read in part are not verified: only the whole tar has one";

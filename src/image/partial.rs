@@ -50,25 +50,26 @@ pub(super) fn scan(
     ranged.ztoc = beside.as_ref().map(|table| &*table.bytes);
     let Some(form) = table_format(&ranged) else { return Ok(PartialRead::NotOffered) };
     let is_verified = beside.as_ref().is_none_or(|table| table.binding == Binding::ByImage);
-    let scanned = |scan, read, cached| {
+    let scanned = |scan, read, cached, is_shared| {
         let part = Some(TableOfContents { form, is_verified });
         PartialRead::Scanned(ScannedLayer {
             read,
             cached,
+            is_shared,
             part,
             ..ScannedLayer::whole(scan, blob.digest.clone(), blob.size)
         })
     };
     let blob_and_table = BlobRef { digest: digest_of_both(&ranged, &blob.digest), size: blob.size };
     let key = ScanKey { blob: &blob_and_table, limits: context.limits };
-    if let Some(scan) = context.cache.get(&key) {
-        return Ok(scanned(scan, 0, true));
+    if let Some(cached) = context.cache.get(&key) {
+        return Ok(scanned(cached.scan, 0, true, cached.is_shared));
     }
     let meter = context.progress.begin(what, Some(blob.size));
     Ok(match scan_partly(&ranged, context.limits, &*meter, context.cancel).map_err(failed)? {
         Partly::Scanned { scan, read } => {
             context.cache.put(&key, &scan);
-            scanned(scan, read, false)
+            scanned(scan, read, false, false)
         }
         Partly::Unusable(why) => PartialRead::Unusable(why),
     })

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::layer::cache::ScanKey;
+use crate::layer::cache::{CachedScan, ScanKey};
 use crate::layer::scan::{Compression, LayerScan, ScanError};
 use crate::model::{BlobRef, Digest, Gap, help_line};
 
@@ -21,6 +21,8 @@ pub(super) struct ScannedLayer {
     pub(super) read: u64,
     /// True if the scan comes from the cache.
     pub(super) cached: bool,
+    /// True if that scan may be another user's.
+    pub(super) is_shared: bool,
     /// The table of contents of a partial read; `None` for a blob that was read whole and verified.
     pub(super) part: Option<TableOfContents>,
     /// The reason why the layer was read whole, or not compared with its table of contents.
@@ -54,8 +56,8 @@ impl ScannedLayer {
     }
 
     fn of(scan: LayerScan) -> Self {
-        let (stored, size, read, cached, part, note, unknown) = (None, 0, 0, false, None, None, None);
-        Self { scan: Arc::new(scan), stored, size, read, cached, part, note, unknown }
+        let (stored, size, read, part, note, unknown) = (None, 0, 0, None, None, None);
+        Self { scan: Arc::new(scan), stored, size, read, cached: false, is_shared: false, part, note, unknown }
     }
 
     /// The digest of the tar inside, if it was computed from every byte.
@@ -76,11 +78,11 @@ pub(super) struct TableOfContents {
 
 /// The cached scan of a blob. The blob has not been opened.
 pub(super) fn cached(context: ScanContext<'_>, blob: &BlobRef) -> Option<ScannedLayer> {
-    let scan = context.cache.get(&ScanKey { blob, limits: context.limits })?;
+    let CachedScan { scan, is_shared } = context.cache.get(&ScanKey { blob, limits: context.limits })?;
     // Without the digest of the tar, the diff ID could not be verified.
     let scanned = ScannedLayer::whole(scan, blob.digest.clone(), blob.size);
     scanned.tar_digest()?;
-    Some(ScannedLayer { cached: true, read: 0, ..scanned })
+    Some(ScannedLayer { cached: true, is_shared, read: 0, ..scanned })
 }
 
 /// The digests under which a scan is cached.

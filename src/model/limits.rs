@@ -76,6 +76,8 @@ limits! {
     zstd_window_log: u32 = 27;
     /// Bytes of one text file.
     text_file: u64 = 16 << 20;
+    /// Bytes of the text files that are read of one image. An image with torch 2.9.0 has 3 MB.
+    texts: u64 = 96 << 20;
     /// Bytes of one ELF file that are buffered in memory while it is streamed. What exceeds them is spooled.
     elf_kept: usize = 96 << 20;
     /// Bytes of the names of dynamic symbols in one ELF file, each as often as a symbol has it. libcusparseLt.so.0

@@ -1,4 +1,4 @@
-//! Types that all stages share. Nothing here performs I/O.
+//! Types that all stages share. Nothing here performs I/O, except that [`open_regular`] opens a file.
 
 mod ambiguity;
 mod blob;
@@ -19,6 +19,7 @@ mod owner;
 mod path;
 mod platform;
 mod progress;
+mod regular_file;
 mod severity;
 mod size;
 mod spelling;
@@ -50,10 +51,11 @@ pub use owner::Owner;
 pub use path::ImagePath;
 pub use platform::{Platform, PlatformError};
 pub use progress::{Meter, NoProgress, Progress};
+pub(crate) use regular_file::{open_named, open_regular};
 pub use severity::{FailOn, Severity};
 pub(crate) use size::size;
 pub(crate) use spelling::{distance_within, nearest, suggestion, suggestion_or_all};
 pub use summary::{ImageSummary, LayerSummary};
 pub(crate) use text::help_line;
-pub use text::{escape, printable};
+pub use text::{command_guard, escape, printable, printable_lines, printable_message};
 pub use version::Version;

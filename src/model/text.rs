@@ -31,15 +31,67 @@ pub fn escape(bytes: &[u8]) -> String {
     text
 }
 
-/// Replaces all characters that can control a terminal by U+FFFD, except line breaks and tabs.
+/// Prefixes of commands that CI services obey anywhere in a line (GitHub, Azure, `TeamCity`).
+const COMMANDS: [&str; 3] = ["##[", "##vso[", "##teamcity["];
+
+/// Maximum number of characters of one line that is printed, twice that of `PATH_MAX`.
+const LONGEST_LINE: usize = 8 << 10;
+
+/// Makes a text one printable line: line breaks become `\n`, tabs `\t`, other characters that can control a terminal
+/// U+FFFD, and commands of CI services are broken. All text from outside passes through this function before it is
+/// printed.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    if text.chars().all(|c| is_plain(c) || matches!(c, '\n' | '\t')) {
+    if text.chars().all(is_plain) && !text.contains("##") {
         return Cow::Borrowed(text);
     }
-    text.chars()
-        .map(|c| if is_plain(c) || matches!(c, '\n' | '\t') { c } else { char::REPLACEMENT_CHARACTER })
-        .collect::<String>()
-        .into()
+    let mut line = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' => line.push_str("\\n"),
+            '\t' => line.push_str("\\t"),
+            c if is_plain(c) => line.push(c),
+            _ => line.push(char::REPLACEMENT_CHARACTER),
+        }
+    }
+    for command in COMMANDS {
+        if line.contains(command) {
+            line = line.replace(command, &format!("#\\{}", command.get(1..).unwrap_or_default()));
+        }
+    }
+    line.into()
+}
+
+/// The prefix that keeps a line from being a command: GitHub obeys lines that start with two colons, even after spaces.
+pub fn command_guard(line: &str) -> &'static str {
+    if line.trim_start().starts_with("::") { "\\" } else { "" }
+}
+
+/// Makes each line of a text printable. The line breaks are those of the program: text from outside has passed through
+/// [`printable`] before.
+pub fn printable_lines(text: &str) -> String {
+    text.split('\n').map(printable_line).collect::<Vec<_>>().join("\n")
+}
+
+/// Makes an error or a note printable. Only line breaks before an indented line are those of the program (`help:`, an
+/// excerpt): all others came from outside.
+pub fn printable_message(text: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for line in text.split('\n') {
+        match lines.last_mut() {
+            Some(last) if !line.starts_with("  ") => *last = format!("{last}\n{line}"),
+            _ => lines.push(line.to_owned()),
+        }
+    }
+    lines.iter().map(|line| printable_line(line)).collect::<Vec<_>>().join("\n")
+}
+
+fn printable_line(line: &str) -> String {
+    let text = printable(line);
+    let end = text.char_indices().nth(LONGEST_LINE).map(|(end, _)| end);
+    match end.and_then(|end| text.get(..end)) {
+        Some(start) => format!("{}{start}…", command_guard(start)),
+        None => format!("{}{text}", command_guard(&text)),
+    }
 }
 
 /// Returns false for control characters, and for characters that are invisible or change the direction of text (UAX
@@ -64,7 +116,68 @@ mod tests {
         assert_eq!(escape("a\u{202e}b".as_bytes()), "a\\u{202e}b");
         assert_eq!(escape(b" ~\x7f"), " ~\\x7f");
         assert_eq!(escape("ü".as_bytes()), "ü");
-        assert_eq!(printable("a\x1b[2Jb\n"), "a\u{fffd}[2Jb\n");
-        assert!(matches!(printable("plain"), Cow::Borrowed(_)));
+        assert_eq!(printable("a\x1b[2Jb\n\t"), "a\u{fffd}[2Jb\\n\\t");
+        assert_eq!(printable("a ##vso[task] ##[group] # ##"), "a #\\#vso[task] #\\#[group] # ##");
+        assert!(matches!(printable("plain # text"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn only_the_program_breaks_lines() {
+        let said = "no image 'x\n::error::y'\n  help: write z\n    1 | a\nb";
+        assert_eq!(printable_message(said), "no image 'x\\n::error::y'\n  help: write z\n    1 | a\\nb");
+        assert_eq!(printable_message("  ::error::x\n  ::add-mask::y"), "\\  ::error::x\n\\  ::add-mask::y");
+        assert_eq!(printable_lines("a\n::b\n"), "a\n\\::b\n");
+        let long = printable_message(&"x".repeat(1 << 20));
+        assert_eq!(long.chars().count(), LONGEST_LINE + 1);
+    }
+
+    /// Texts that people have used against terminals, logs and CI services.
+    fn payloads() -> impl Iterator<Item = String> {
+        const COMMANDS: &[&str] = &[
+            "::error title=x::y",
+            "::warning::y",
+            "::add-mask::y",
+            "::set-output name=a::b",
+            "::stop-commands::t",
+            "##vso[task.setvariable variable=a]b",
+            "##vso[task.complete result=Succeeded;]",
+            "##[error]x",
+            "##[group]x",
+            "##teamcity[buildStatus status='SUCCESS']",
+            "section_start:0:x",
+            "\x1b[31m",
+            "\x1b]0;title\x07",
+            "\x1b[2J",
+            "\x1b]8;;https://x\x1b\\y",
+            "\u{9b}31m",
+            "\u{202e}txt",
+            "\u{200b}",
+            "\u{feff}",
+            "\0",
+            "\x7f",
+            "\u{85}",
+            "\u{2028}::error::x",
+            "error: x",
+            "help: run this",
+        ];
+        const BREAKS: &[&str] = &["", "\n", "\r", "\r\n", "\n\n", "\t", "\x0b", "\x0c", "\u{2029}"];
+        COMMANDS.iter().flat_map(|command| BREAKS.iter().map(move |before| format!("{before}{command}")))
+    }
+
+    #[test]
+    fn no_payload_leaves_its_line() {
+        assert!(payloads().count() >= 200);
+        for payload in payloads() {
+            for text in [format!("reading {payload}"), payload.clone(), format!("{payload}\n  help: x {payload}")] {
+                let message = printable_message(&text);
+                let expected = 1 + text.matches("\n  ").count();
+                assert_eq!(message.split('\n').count(), expected, "{payload:?}: {message:?}");
+                assert!(message.split('\n').all(|line| line.chars().all(is_plain)), "{payload:?}: {message:?}");
+                let is_command = |line: &str| {
+                    line.trim_start().starts_with("::") || super::COMMANDS.iter().any(|command| line.contains(command))
+                };
+                assert!(!message.split('\n').any(is_command), "{payload:?}: {message:?}");
+            }
+        }
     }
 }

@@ -2,21 +2,9 @@
 
 use crate::model::printable;
 
-/// Prefixes of commands that CI services obey anywhere in a line (GitHub, Azure, `TeamCity`).
-const COMMANDS: [&str; 3] = ["##[", "##vso[", "##teamcity["];
-
-/// The prefix that keeps a line from being a command: GitHub obeys lines that start with two colons, even after spaces.
-pub(super) fn guard(line: &str) -> &'static str {
-    if line.trim_start().starts_with("::") { "\\" } else { "" }
-}
-
 /// Escapes a text to one line of plain text.
 pub(super) fn clean(text: &str) -> String {
-    let mut text = printable(text).replace('\n', "\\n").replace('\t', "\\t");
-    for command in COMMANDS {
-        text = text.replace(command, &format!("#\\{}", command.get(1..).unwrap_or_default()));
-    }
-    text
+    printable(text).into_owned()
 }
 
 /// Like [`clean`], cut to `most` characters.

@@ -38,7 +38,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 /// The only modules that may name a crate, for every dependency of the program. `*` means every module.
 const DOORS: &[(&str, &[&str])] = &[
     ("anstyle", &["cli", "report"]),
-    ("base64", &["image/daemon/store/tar_split"]),
+    ("base64", &["image/daemon/store/tar_split", "image/registry/conceal"]),
     ("bollard", &["image/daemon", "probe/engine"]),
     ("bytes", &["image/daemon"]),
     ("bzip2", &["image/archive/packed"]),
@@ -70,6 +70,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("parse_dockerfile", &["image/dockerfile"]),
     ("percent_encoding", &["image/registry", "report"]),
     ("postcard", &["layer/cache/entry"]),
+    ("psl", &["image/registry/realm"]),
     ("quick_junit", &["report/junit"]),
     ("regex", &["layer/scan", "facts", "judge", "probe"]),
     ("reqwest", &["image/registry"]),
@@ -78,8 +79,11 @@ const DOORS: &[(&str, &[&str])] = &[
         &[
             "image/archive/pipe",
             "image/daemon/store/tar_split",
+            "image/registry/helper",
+            "layer/cache/own_folder",
             "layer/scan/folder",
             "layer/scan/overlay",
+            "model/regular_file",
             "probe/watchdog",
         ],
     ),
@@ -94,7 +98,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("sha2", &["layer/cache", "model/digest"]),
     ("strsim", &["model/spelling"]),
     ("tar", &["layer/tar"]),
-    ("tempfile", &["image/daemon", "cli/output", "doctor/cache", "layer"]),
+    ("tempfile", &["image/daemon", "cli/output", "cli/interrupt", "doctor/cache", "layer"]),
     ("terminal_size", &["cli"]),
     ("thiserror", &["*"]),
     ("tokio", &["image/daemon", "probe/engine", "layer/cache/shared"]),

@@ -35,6 +35,7 @@ mod scanner_version;
 mod seekable;
 mod services;
 mod soci;
+mod special_files;
 mod support;
 mod tree;
 mod type_names;

@@ -15,11 +15,24 @@ pub(in crate::cli) struct CachingArgs {
     /// write access to a shared cache is trusted.
     #[arg(long, value_name = "URL", conflicts_with = "no_cache", help_heading = "Cache")]
     pub(in crate::cli) cache: Option<String>,
+    /// Whose scans to believe: those of the shared cache too, or only this user's own
+    ///
+    /// With `own`, a shared cache gets new scans but is not read, and scans that came from one before are not used.
+    #[arg(long, value_name = "WHOSE", default_value = "shared", help_heading = "Cache")]
+    pub(in crate::cli) cache_trust: TrustChoice,
     /// Disable the cache: read every layer and store no scans
     ///
     /// NCCLCHECK_CACHE=off disables the cache for all runs.
     #[arg(long, help_heading = "Cache")]
     pub(in crate::cli) no_cache: bool,
+}
+
+/// Value of `--cache-trust`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(in crate::cli) enum TrustChoice {
+    Own,
+    #[default]
+    Shared,
 }
 
 #[derive(Debug, Subcommand)]

@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use crate::cli::interrupt::on_interrupt;
 use crate::image::source::read_bounded;
-use crate::model::cause;
 use crate::model::printable;
+use crate::model::{cause, open_named};
 use crate::probe::recording::{Recording, StepOutcome, StepRecord};
 use crate::probe::{Interrupt, Observer};
 
@@ -84,12 +85,7 @@ impl Observer for Listener<'_> {
 /// Makes Ctrl-C end the containers before this process.
 pub(super) fn handle_interrupt(interrupt: &Interrupt) {
     let interrupt = interrupt.clone();
-    // An error means that a handler is already set, which does the same.
-    let _ = ctrlc::set_handler(move || {
-        interrupt.end().iter().for_each(|error| super::super::complain(error));
-        #[expect(clippy::exit, reason = "the only way to stop at once, whatever every thread is doing")]
-        std::process::exit(130);
-    });
+    on_interrupt(move || interrupt.end().iter().for_each(|error| super::super::complain(error)));
 }
 
 /// Maximum size of a recording in bytes. A recording of eight GPUs with all steps has about 2 MB.
@@ -102,7 +98,7 @@ pub(super) fn recorded(option: &str, file: &Path) -> Result<Recording, CliError>
         read_bounded(io::stdin().lock(), LARGEST, &name)
     } else {
         let opened =
-            File::open(file).map_err(|error| CliError::Usage(format!("{option} {name}: {}", cause(&error))))?;
+            open_named(file).map_err(|error| CliError::Usage(format!("{option} {name}: {}", cause(&error))))?;
         read_bounded(opened, LARGEST, &name)
     };
     let text = read.map_err(|error| CliError::Usage(format!("{option} {error}")))?;

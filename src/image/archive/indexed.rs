@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::layer::tar::TarReader;
-use crate::model::{EntryKind, ImagePath, Limits};
+use crate::model::{EntryKind, ImagePath, Limits, open_regular};
 
 use crate::image::layout::{LayoutFiles, OpenedFile};
 use crate::image::source::SourceError;
@@ -31,7 +31,7 @@ impl IndexedArchive {
     /// Reads the headers of all members. The archive must not be compressed.
     pub(super) fn read(path: &Path, limits: &Limits) -> Result<Self, SourceError> {
         let io = |error| SourceError::io(format!("reading {}", path.display()), error);
-        let mut file = File::open(path).map_err(io)?;
+        let mut file = open_regular(path).map_err(io)?;
         let length = file.metadata().map_err(io)?.len();
         let mut members = BTreeMap::new();
         let mut at = 0;
@@ -90,7 +90,7 @@ impl IndexedArchive {
 
     fn reader(&self, range: Range<u64>) -> Result<Box<dyn Read + Send>, SourceError> {
         let open = || -> io::Result<io::Take<File>> {
-            let mut file = File::open(&self.path)?;
+            let mut file = open_regular(&self.path)?;
             file.seek(SeekFrom::Start(range.start))?;
             Ok(file.take(range.end.saturating_sub(range.start)))
         };

@@ -9,10 +9,11 @@ mod pipe;
 pub(super) mod stream;
 
 use std::fmt::Display;
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 
 use crate::layer::tar::{TarError, TarErrorKind};
+use crate::model::open_regular;
 
 use super::Request;
 use super::medium::Medium;
@@ -70,7 +71,7 @@ pub(super) fn open(
         let stream = Stream::new(name.clone(), &what, pipe::open(path, &metadata)?, None);
         return Ok(Box::new(stream.select(selector, form, &name)));
     }
-    let file = || File::open(path).map_err(io);
+    let file = || open_regular(path).map_err(io);
     let head = packed::head(&mut file()?).map_err(io)?;
     if head.is_empty() {
         return Err(SourceError::invalid(format!("{} is empty", path.display())));

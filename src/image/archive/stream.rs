@@ -9,15 +9,16 @@ use crate::image::layers::describe;
 use crate::image::layout::{ImageLayout, LayoutFiles, OpenedFile, blob_path};
 use crate::image::medium::Medium;
 use crate::image::oci::Finder;
-use crate::image::plan::{ImagePlan, LayerLocation, PlannedLayer};
+use crate::image::plan::{ImagePlan, LayerLocation, PlannedLayer, over};
 use crate::image::scanned::{KeptUnder, ScannedLayer, cached, keep, promised, verify_diff_id};
 use crate::image::source::SourceError;
 use crate::image::target::Selector;
+use crate::image::texts::KeptTexts;
 use crate::image::verify::VerificationError;
 use crate::image::{ImageError, Request, ScanContext};
 use crate::layer::scan::{DecompressError, LayerScan, ScanError, scan_layer, unpack};
-use crate::layer::tar::{TarError, TarInput, TarReader};
-use crate::model::{Digest, Entry, EntryKind, Hasher, ImagePath};
+use crate::layer::tar::{LayerPaths, TarError, TarInput, TarReader};
+use crate::model::{Digest, Entry, EntryKind, Hasher, ImagePath, Limits, OverLimit};
 use unpack::pipe::{PipeWriter, pipe, with_pipe};
 
 use super::dual::first_or;
@@ -26,6 +27,12 @@ use super::{ArchiveForm, docker, tar_message};
 
 /// Maximum total size of an archive's documents in bytes.
 const DOCUMENTS: u64 = 64 << 20;
+
+/// Maximum number of documents and links of an archive. `docker save` writes three for each layer.
+const MEMBERS: usize = 1 << 16;
+
+/// Unpacked bytes of layers that every archive may have, as every layer may.
+const SMALL: u64 = 64 << 20;
 
 /// An archive that can be read only once, as a medium.
 pub(in crate::image) struct Stream {
@@ -187,6 +194,10 @@ fn read(
                 tar: TarReader::new(unpacked, context.limits),
                 context,
                 documents: 0,
+                paths: LayerPaths::default(),
+                texts: KeptTexts::default(),
+                size,
+                layers: 0,
                 found: StreamedArchive::empty(name),
             };
             while let Some(entry) = reader.tar.next_member().map_err(|error| tar_error(name, &error))? {
@@ -206,11 +217,30 @@ struct ArchiveReader<'l, R> {
     context: ScanContext<'l>,
     /// Total size of the documents so far, in bytes.
     documents: u64,
+    /// The members so far.
+    paths: LayerPaths,
+    /// The texts of the layers so far.
+    texts: KeptTexts,
+    /// Size of the archive, if known.
+    size: Option<u64>,
+    /// Unpacked bytes of the layers so far.
+    layers: u64,
     found: StreamedArchive,
 }
 
 impl<R: TarInput<Error = DecompressError>> ArchiveReader<'_, R> {
     fn member(&mut self, entry: &Entry) -> Result<(), ImageError> {
+        let target = match &entry.kind {
+            EntryKind::Symlink(target) => target.len(),
+            EntryKind::Hardlink(target) => target.as_bytes().len(),
+            _ => 0,
+        };
+        let counted = self.paths.count_bytes(&entry.path, target, self.context.limits);
+        counted.map_err(|over: OverLimit| ImageError::invalid(format!("{}: {}", self.found.name, over.advice())))?;
+        if self.found.links.len() + self.found.documents.len() > MEMBERS {
+            let what = format!("{}: more than {MEMBERS} documents and links", self.found.name);
+            return Err(ImageError::invalid(what));
+        }
         match &entry.kind {
             EntryKind::Symlink(target) => {
                 self.found.links.insert(entry.path.clone(), entry.path.parent().join(target));
@@ -222,6 +252,8 @@ impl<R: TarInput<Error = DecompressError>> ArchiveReader<'_, R> {
                 let head = self.take(512)?;
                 if is_layer(entry, &head) {
                     let scanned = self.layer(entry, &head)?;
+                    self.texts.add(&scanned.scan, self.context.limits)?;
+                    self.layers = self.layers.saturating_add(scanned.scan.unpacked);
                     self.found.layers.insert(entry.path.clone(), scanned);
                 } else if entry.size <= self.context.limits.document {
                     self.documents += entry.size;
@@ -254,10 +286,19 @@ impl<R: TarInput<Error = DecompressError>> ArchiveReader<'_, R> {
 
     /// Hashes a layer here and scans it on another thread.
     fn layer(&mut self, entry: &Entry, head: &[u8]) -> Result<ScannedLayer, ImageError> {
-        let (limits, pool) = (self.context.limits, self.context.pool);
+        let (left, pool) = (self.left(), self.context.pool);
+        let bounded = Limits { unpacked: left, ..self.context.limits.clone() };
+        let limits = &bounded;
         let expected = promised(&LayerLocation::Member(entry.path.clone()), Some(entry.size));
         let what = format!("layer {} of {}", entry.path, self.found.name);
-        let scan_error = |error| ImageError::Layer { layer: what.clone(), error };
+        let bound = (left < self.context.limits.unpacked).then_some(self.context.limits.expansion);
+        let scan_error = |error| match (error, bound) {
+            // The limit on one layer is higher, so it is that of all layers.
+            (ScanError::Limit(_), Some(expansion)) => {
+                over(format!("{what} and those before it expand over {expansion}-fold"), "expansion", expansion)
+            }
+            (error, _) => ImageError::Layer { layer: what.clone(), error },
+        };
         let known = expected.as_ref().and_then(|blob| cached(self.context, blob).zip(Some(blob)));
         if let Some((scanned, blob)) = known {
             let mut hasher = blob.digest.hasher();
@@ -286,6 +327,14 @@ impl<R: TarInput<Error = DecompressError>> ArchiveReader<'_, R> {
         let under = if expected.is_some() { KeptUnder::Blob } else { KeptUnder::BlobAndTar };
         keep(self.context, &scanned, under);
         Ok(scanned)
+    }
+
+    /// Bytes that further layers may unpack to: the expansion counts from the archive's own bytes, over all levels of
+    /// compression.
+    fn left(&self) -> u64 {
+        let Limits { unpacked, expansion, .. } = *self.context.limits;
+        let all = self.size.map_or(unpacked, |size| size.saturating_mul(expansion).saturating_add(SMALL));
+        unpacked.min(all.saturating_sub(self.layers))
     }
 
     fn feed(

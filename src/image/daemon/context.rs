@@ -2,14 +2,13 @@
 //! (docker-context(1)). The folder layout is that of the Docker CLI.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::model::{Hasher, cause, printable};
+use crate::model::{Hasher, cause, open_named, printable};
 
 use super::endpoint::{Endpoint, Tls};
 use crate::model::Environment;
@@ -92,7 +91,7 @@ fn context_endpoint(name: &str, origin: String, config: &Path) -> Endpoint {
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, String> {
     let shown = path.to_string_lossy();
     let shown = printable(&shown);
-    let file = match File::open(path) {
+    let file = match open_named(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(format!("cannot open {shown}: {}", cause(&error))),

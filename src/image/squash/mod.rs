@@ -17,7 +17,7 @@ use std::path::Path;
 use crate::image::source::SourceError;
 use crate::layer::scan::{Annotations, LayerScan, ScanError, scan_squashfs};
 use crate::layer::squashfs::Squashfs;
-use crate::model::{Found, Gap, ImageConfig, ImagePath, Platform};
+use crate::model::{Found, Gap, ImageConfig, ImagePath, Platform, open_regular};
 
 use super::medium::Medium;
 use super::plan::{ImagePlan, LayerLocation, PlannedLayer, check_platform};
@@ -59,7 +59,7 @@ pub(super) fn detect(path: &Path, request: &Request) -> Option<Result<Box<dyn Me
 fn bytes_at<const N: usize>(path: &Path, offset: u64) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     // Opening a pipe would wait for its writer.
-    let file = path.is_file().then(|| File::open(path)).and_then(Result::ok)?;
+    let file = path.is_file().then(|| open_regular(path)).and_then(Result::ok)?;
     file.read_exact_at(&mut bytes, offset).ok()?;
     Some(bytes)
 }

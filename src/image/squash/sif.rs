@@ -11,7 +11,7 @@ use crate::image::Request;
 use crate::image::medium::{Medium, Transport, TransportKind};
 use crate::image::source::SourceError;
 use crate::image::target::Target;
-use crate::model::{Gap, Limits, OverLimit, Platform, printable};
+use crate::model::{Gap, Limits, OverLimit, Platform, open_regular, printable};
 
 use super::{SquashImage, SquashRuntime, bytes_at};
 
@@ -59,7 +59,7 @@ pub(super) fn open(path: &Path, request: &Request) -> Result<Box<dyn Medium>, So
 /// Reads the header and the descriptors.
 fn read(path: &Path, limits: &Limits) -> Result<SquashImage, SourceError> {
     let io = |error| SourceError::io(format!("reading {}", path.display()), error);
-    let file = File::open(path).map_err(|error| SourceError::io(format!("opening {}", path.display()), error))?;
+    let file = open_regular(path).map_err(|error| SourceError::io(format!("opening {}", path.display()), error))?;
     let length = file.metadata().map_err(io)?.len();
     let invalid = |what: String, hint: &str| SourceError::Invalid {
         what: format!("{}: {what}", path.display()),

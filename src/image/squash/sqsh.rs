@@ -1,6 +1,5 @@
 //! Squashfs images of enroot, which pyxis runs (enroot, `doc/image-format.md`).
 
-use std::fs::File;
 use std::path::Path;
 
 use crate::image::Request;
@@ -8,6 +7,7 @@ use crate::image::medium::{Medium, Transport, TransportKind};
 use crate::image::source::SourceError;
 use crate::image::target::Target;
 use crate::layer::squashfs::MAGIC;
+use crate::model::open_regular;
 
 use super::{SquashImage, SquashRuntime, bytes_at};
 
@@ -27,7 +27,7 @@ pub(super) fn is_squashfs(path: &Path) -> bool {
 }
 
 pub(super) fn open(path: &Path, _request: &Request) -> Result<Box<dyn Medium>, SourceError> {
-    let file = File::open(path).map_err(|error| SourceError::io(format!("opening {}", path.display()), error))?;
+    let file = open_regular(path).map_err(|error| SourceError::io(format!("opening {}", path.display()), error))?;
     let metadata = file.metadata().map_err(|error| SourceError::io(format!("reading {}", path.display()), error))?;
     if !is_squashfs(path) {
         let hint = "leave out sqsh: to have the form of the file detected";

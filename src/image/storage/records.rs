@@ -1,7 +1,7 @@
 //! The records of a store: its images, its layers, and the documents of an image (containers/storage, `images.go`,
 //! `layers.go`).
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use crate::image::source::{Source, SourceError, StoredDocument, read_bounded};
 use crate::layer::scan::OverlayMarks;
-use crate::model::{BlobRef, Digest, Limits, OverLimit, printable};
+use crate::model::{BlobRef, Digest, Limits, OverLimit, open_regular, printable};
 
 /// The way in which a store keeps layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,7 +169,7 @@ impl Store {
                 return Err(SourceError::invalid(over.to_string()));
             }
             let what = format!("reading {}", path.display());
-            let file = File::open(&path).map_err(|error| SourceError::io(&what, error))?;
+            let file = open_regular(&path).map_err(|error| SourceError::io(&what, error))?;
             let bytes = read_bounded(file, self.limits.document, &what)?;
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let shown = path.display().to_string();
@@ -203,7 +203,7 @@ fn names(name: &str) -> Vec<String> {
 /// Reads a list of records; empty if the file does not exist.
 fn list<T: DeserializeOwned>(path: &Path, limits: &Limits) -> Result<Vec<T>, SourceError> {
     let what = format!("reading {}", path.display());
-    let file = match File::open(path) {
+    let file = match open_regular(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(SourceError::io(what, error)),

@@ -5,7 +5,7 @@
 use crate::model::{BlobRef, Digest, Limits, cause};
 
 use super::key::Scanner;
-use super::{Act, CacheLevel, ScanCache, entry};
+use super::{Act, CacheLevel, CacheTrust, SHARED, ScanCache, entry};
 
 impl ScanCache {
     /// The kept document with this digest. Only the local cache has documents.
@@ -25,7 +25,12 @@ impl ScanCache {
     /// The blob with this digest, if the local cache has its scan.
     pub fn blob(&self, digest: &Digest, limits: &Limits) -> Option<BlobRef> {
         let scanner = Scanner::of(limits);
-        let bytes = self.read_local(&scanner.entry(digest))?;
+        let name = scanner.entry(digest);
+        let shared = || match self.trust {
+            CacheTrust::Own => None,
+            CacheTrust::Shared => self.read_local(&format!("{name}{SHARED}")),
+        };
+        let bytes = self.read_local(&name).or_else(shared)?;
         let size = entry::size(&bytes, digest, &scanner).ok()?;
         Some(BlobRef { digest: digest.clone(), size })
     }

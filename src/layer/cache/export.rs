@@ -2,10 +2,10 @@
 
 use crate::model::{Limits, cause};
 
-use super::entry;
 use super::key::{ScanKey, Scanner};
 use super::local::LocalCache;
 use super::shared::SharedCache;
+use super::{SHARED, entry};
 
 /// Size of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +38,10 @@ pub fn export_all(from: &LocalCache, limits: &Limits, to: &SharedCache) -> Resul
     let told = |error: std::io::Error| format!("{from}: {}", cause(&error));
     let mut exported = Exported::default();
     for stored in from.stored().map_err(told)?.into_iter().filter(|stored| stored.scanner == scanner) {
-        let entry = stored.read(from).map_err(told)?.filter(|(_, bytes)| entry::is_whole(bytes));
+        // What came from another user is not passed on as one's own.
+        let is_own = |name: &str| !name.ends_with(SHARED);
+        let entry = stored.read(from).map_err(told)?;
+        let entry = entry.filter(|(name, bytes)| is_own(name) && entry::is_whole(bytes));
         if let Some((name, bytes)) = entry {
             exported = exported.and(put(to, &name, bytes)?);
         }

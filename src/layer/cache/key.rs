@@ -46,6 +46,7 @@ impl Scanner {
             expansion,
             zstd_window_log,
             text_file,
+            texts,
             paths,
             implied_folders,
             elf_kept,
@@ -66,7 +67,7 @@ impl Scanner {
             temporary: _,
         } = limits;
         let bounds = format!(
-            "{entries} {path} {extended_header} {sparse_extents} {unpacked} {expansion} {zstd_window_log} {text_file} \
+            "{entries} {path} {extended_header} {sparse_extents} {unpacked} {expansion} {zstd_window_log} {text_file} {texts} \
              {paths} {implied_folders} {elf_kept} {elf_names} {elf_strings} {elf_notes} {spool}"
         );
         let mut hasher = Hasher::sha256();

@@ -2,7 +2,7 @@
 //! process treats a removed file as a cache miss.
 
 use std::fmt;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,8 @@ use std::time::{Duration, SystemTime};
 
 use super::entry::MOST_STORED;
 use super::key::Scanner;
+use super::own_folder::is_own_folder;
+use crate::model::open_regular;
 
 /// Default size limit of the cache, in bytes.
 pub const DEFAULT_BOUND: u64 = 1 << 30;
@@ -63,7 +65,7 @@ impl LocalCache {
     /// All scans in the folder, least recently used first.
     pub fn stored(&self) -> io::Result<Vec<StoredScans>> {
         let mut stored = Vec::new();
-        for folder in list(&self.folder)? {
+        for folder in self.scanners()? {
             let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let Some(scanner) = Scanner::of_folder(&name) else { continue };
             for path in list(&folder)? {
@@ -85,7 +87,7 @@ impl LocalCache {
                 removed.push(stored);
             }
         }
-        for folder in list(&self.folder)? {
+        for folder in self.scanners()? {
             // A folder that is not empty stays.
             let _ = fs::remove_dir(folder);
         }
@@ -93,9 +95,31 @@ impl LocalCache {
         Ok(removed)
     }
 
+    /// The folders of scanners. One that is a link, or belongs to another user, is not ours.
+    fn scanners(&self) -> io::Result<Vec<PathBuf>> {
+        if !self.is_own()? {
+            return Ok(Vec::new());
+        }
+        let is_ours = |folder: &PathBuf| {
+            let name = folder.file_name().unwrap_or_default().to_string_lossy();
+            Scanner::of_folder(&name).is_some() && is_own_folder(folder).unwrap_or(false)
+        };
+        Ok(list(&self.folder)?.into_iter().filter(is_ours).collect())
+    }
+
+    /// Returns true if the cache exists and belongs to this user alone, with the folder around it.
+    fn is_own(&self) -> io::Result<bool> {
+        let around = self.folder.parent().filter(|parent| parent.ends_with("ncclcheck"));
+        Ok(around.map_or(Ok(true), is_own_folder)? && is_own_folder(&self.folder)?)
+    }
+
     /// The bytes of one entry, which becomes the most recently used one; `None` on a miss.
     pub(super) fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
-        let file = match File::open(self.folder.join(name)) {
+        let path = self.folder.join(name);
+        if !self.is_own()? || !path.parent().map_or(Ok(true), is_own_folder)? {
+            return Ok(None);
+        }
+        let file = match open_regular(&path) {
             Ok(file) => file,
             Err(error) if is_missing(&error) => return Ok(None),
             Err(error) => return Err(error),
@@ -129,6 +153,8 @@ impl LocalCache {
     fn write_in(&self, folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
         // Other users get no access (XDG Base Directory Specification: 0700).
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        self.is_own()?;
+        is_own_folder(folder)?;
         // Temporary files lie next to the scanners' folders: inside one they would be counted.
         let mut file = tempfile::Builder::new().prefix(PREFIX).tempfile_in(&self.folder)?;
         file.write_all(bytes)?;

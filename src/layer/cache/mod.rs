@@ -9,6 +9,7 @@ mod entry;
 mod export;
 mod key;
 mod local;
+mod own_folder;
 mod shared;
 
 use std::collections::BTreeSet;
@@ -28,8 +29,31 @@ pub use shared::SharedCache;
 pub struct ScanCache {
     local: Option<LocalCache>,
     shared: Option<SharedCache>,
+    trust: CacheTrust,
     failed: Mutex<CacheFailures>,
 }
+
+/// The writers whose scans are believed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CacheTrust {
+    /// This user only. A shared cache gets new scans, but is not read, and neither is what came from one before.
+    Own,
+    /// Also those who can write to the shared cache.
+    #[default]
+    Shared,
+}
+
+/// A scan from the cache.
+#[derive(Debug)]
+pub struct CachedScan {
+    /// The scan.
+    pub scan: LayerScan,
+    /// True if another user may have made it: it came from a shared cache, in this run or an earlier one.
+    pub is_shared: bool,
+}
+
+/// Marks the entries of the local cache that came from a shared one, in their names.
+const SHARED: &str = ".shared";
 
 /// Failed accesses, which are not tried again.
 #[derive(Debug, Default)]
@@ -57,21 +81,35 @@ impl ScanCache {
         Self { local, shared, ..Self::default() }
     }
 
+    /// Believes only these writers.
+    #[must_use]
+    pub fn trusting(self, trust: CacheTrust) -> Self {
+        Self { trust, ..self }
+    }
+
     /// Returns the cached scan of these bytes.
-    pub fn get(&self, key: &ScanKey<'_>) -> Option<LayerScan> {
+    pub fn get(&self, key: &ScanKey<'_>) -> Option<CachedScan> {
         let name = key.name();
-        if let Some(scan) = self.read_local(&name).and_then(|bytes| entry::decode(&bytes, key).ok()) {
-            return Some(scan);
+        let local = |name: &str| self.read_local(name).and_then(|bytes| entry::decode(&bytes, key).ok());
+        if let Some(scan) = local(&name) {
+            return Some(CachedScan { scan, is_shared: false });
+        }
+        if self.trust == CacheTrust::Own {
+            return None;
+        }
+        let kept = format!("{name}{SHARED}");
+        if let Some(scan) = local(&kept) {
+            return Some(CachedScan { scan, is_shared: true });
         }
         let shared = self.shared.as_ref()?;
         let bytes = self.attempt((CacheLevel::Shared, Act::Read), shared, |shared| shared.read(&name))??;
         let scan = entry::decode(&bytes, key).ok()?;
         if let Some(local) = &self.local {
             self.attempt((CacheLevel::Local, Act::Write), local, |local| {
-                local.write(&name, &bytes).map_err(|error| cause(&error))
+                local.write(&kept, &bytes).map_err(|error| cause(&error))
             });
         }
-        Some(scan)
+        Some(CachedScan { scan, is_shared: true })
     }
 
     /// Keeps the scan of bytes whose digest was verified. A scan that another run might not reproduce is not kept.

@@ -40,7 +40,7 @@ fn no_cache_finds_and_keeps_nothing() {
     let key = ScanKey { blob: &blob, limits: &limits };
     let cache = ScanCache::default();
     cache.put(&key, &scan());
-    assert_eq!(cache.get(&key), None);
+    assert!(cache.get(&key).is_none());
     assert!(cache.notices().is_empty());
 }
 
@@ -56,10 +56,10 @@ fn damaged_entries_are_ignored_and_replaced() {
     let form: Vec<u8> = good.iter().enumerate().map(|(at, byte)| if at == 8 { 9 } else { *byte }).collect();
     for bad in [&good[..good.len() - 1], b"", b"x", &flipped, &form] {
         fs::write(&path, bad).unwrap();
-        assert_eq!(cache.get(&key), None);
+        assert!(cache.get(&key).is_none());
         cache.put(&key, &scan());
         assert_eq!(fs::read(&path).unwrap(), good);
-        assert_eq!(cache.get(&key), Some(scan()));
+        assert_eq!(cache.get(&key).unwrap().scan, scan());
     }
     assert!(cache.notices().is_empty());
 }
@@ -70,15 +70,26 @@ fn hits_in_the_shared_cache_are_kept_locally() {
     let key = ScanKey { blob: &blob, limits: &limits };
     let at = |name: &str| folder.path().join(name);
     cache(&at("mine"), Some(&at("team"))).put(&key, &scan());
+    assert!(!cache(&at("mine"), Some(&at("team"))).get(&key).unwrap().is_shared);
     let other = cache(&at("yours"), Some(&at("team")));
-    assert_eq!(other.get(&key), Some(scan()));
-    assert_eq!(cache(&at("yours"), None).get(&key), Some(scan()));
+    let own = |name: &str, shared: Option<&Path>| cache(&at(name), shared).trusting(CacheTrust::Own);
+    assert!(own("yours", Some(&at("team"))).get(&key).is_none());
+    assert_eq!(other.get(&key).unwrap().scan, scan());
+    assert_eq!(cache(&at("yours"), None).get(&key).unwrap().scan, scan());
+    // It stays marked as one of another user: where those are not believed, and in an export.
+    assert!(cache(&at("yours"), None).get(&key).unwrap().is_shared);
+    assert!(own("yours", None).get(&key).is_none());
+    let local = LocalCache::new(at("yours"), DEFAULT_BOUND);
+    let to = SharedCache::new(at("other").to_str().unwrap(), &Environment::default()).unwrap();
+    assert_eq!(export_all(&local, &limits, &to).unwrap().scans, 0);
+    assert_eq!(cache(&at("yours"), None).blob(&blob.digest, &limits), Some(blob.clone()));
+    assert_eq!(own("yours", None).blob(&blob.digest, &limits), None);
     // A damaged shared entry is ignored, and replaced by the next scan.
     fs::write(only_file(&at("team")), b"x").unwrap();
     let third = cache(&at("third"), Some(&at("team")));
-    assert_eq!(third.get(&key), None);
+    assert!(third.get(&key).is_none());
     third.put(&key, &scan());
-    assert_eq!(cache(&at("fourth"), Some(&at("team"))).get(&key), Some(scan()));
+    assert_eq!(cache(&at("fourth"), Some(&at("team"))).get(&key).unwrap().scan, scan());
     assert!(third.notices().is_empty() && other.notices().is_empty());
 }
 
@@ -100,7 +111,7 @@ fn a_failed_access_is_reported_once_and_not_retried() {
     fs::write(&file, "").unwrap();
     let cache = cache(&file, Some(&file));
     for _ in 0..3 {
-        assert_eq!(cache.get(&key), None);
+        assert!(cache.get(&key).is_none());
         cache.put(&key, &scan());
     }
     let notices = cache.notices();
@@ -126,7 +137,7 @@ fn an_export_copies_scans() {
     // Only scans of the requested scanner are copied.
     assert_eq!(export_all(&local, &limits, &to("all")).unwrap().scans, 1);
     for name in ["one", "all"] {
-        assert_eq!(cache(&at("yours"), Some(&at(name))).get(&key), Some(scan()));
+        assert_eq!(cache(&at("yours"), Some(&at(name))).get(&key).unwrap().scan, scan());
     }
 }
 

@@ -1,15 +1,21 @@
 //! Scans an unpacked root file system as if it were one layer. Executes nothing and follows no symlink.
 
-use std::fs::{self, File};
+mod beneath;
+
+use std::ffi::{CStr, OsStr};
+use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::ops::Range;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+use rustix::fs::{AtFlags, FileType, Stat, StatxFlags, fstat, major, minor, readlinkat, statat, statx};
 
 use crate::model::{EntryKind, FileOwner, cause, part};
+
+use beneath::Beneath;
 
 use super::extract::FileContent;
 use super::tree::{Mark, Tree, TreeFiles, TreeJobs, TreeName, scan_tree};
@@ -27,14 +33,17 @@ pub(super) fn scan_marked(
     mark: impl Fn(&Path, &EntryKind) -> io::Result<Mark>,
     jobs: TreeJobs<'_>,
 ) -> Result<LayerScan, ScanError> {
-    let device = fs::metadata(root).map_err(read(root))?.dev();
-    let mount = mount_id(root, AtFlags::empty()).map_err(read(root))?;
-    scan_tree(&mut FolderTree { root, device, mount, mark }, jobs)
+    let beneath = Arc::new(Beneath::open(root).map_err(read(root))?);
+    let top = beneath.folder(Path::new("")).map_err(read(root))?;
+    let device = fstat(&top).map_err(io::Error::from).map_err(read(root))?.st_dev;
+    let mount = mount_id(&top, c"").map_err(read(root))?;
+    scan_tree(&mut FolderTree { root, beneath, device, mount, mark }, jobs)
 }
 
 /// A folder on this machine.
 struct FolderTree<'a, M> {
     root: &'a Path,
+    beneath: Arc<Beneath>,
     /// Device of the root. Other devices are mounted in the folder.
     device: u64,
     /// Mount of the root.
@@ -43,6 +52,7 @@ struct FolderTree<'a, M> {
 }
 
 impl<M: Fn(&Path, &EntryKind) -> io::Result<Mark>> Tree for FolderTree<'_, M> {
+    /// The path below the root.
     type Node = PathBuf;
     type Files = FolderFiles;
 
@@ -53,47 +63,47 @@ impl<M: Fn(&Path, &EntryKind) -> io::Result<Mark>> Tree for FolderTree<'_, M> {
     }
 
     fn root(&mut self) -> Result<PathBuf, ScanError> {
-        Ok(self.root.to_owned())
+        Ok(PathBuf::new())
     }
 
     fn list(&mut self, folder: &PathBuf) -> Result<Vec<TreeName<PathBuf>>, ScanError> {
-        let mut paths = Vec::new();
-        for entry in fs::read_dir(folder).map_err(read(folder))? {
-            paths.push(entry.map_err(read(folder))?.path());
-        }
-        paths.sort();
+        let full = self.root.join(folder);
+        let opened = self.beneath.folder(folder).map_err(read(&full))?;
         let mut names = Vec::new();
-        for path in paths {
-            let metadata = fs::symlink_metadata(&path).map_err(read(&path))?;
-            let Some(kind) = kind(&path, &metadata).map_err(read(&path))? else { continue };
-            let mark = (self.mark)(&path, &kind).map_err(read(&path))?;
+        for name in beneath::names(&opened).map_err(read(&full))? {
+            let full = full.join(OsStr::from_bytes(name.as_bytes()));
+            let stat = statat(&opened, &name, AtFlags::SYMLINK_NOFOLLOW).map_err(io::Error::from);
+            let stat = stat.map_err(read(&full))?;
+            let Some(kind) = kind(&opened, &name, &stat).map_err(read(&full))? else { continue };
+            let mark = (self.mark)(&full, &kind).map_err(read(&full))?;
             let is_file = kind == EntryKind::File;
             let is_entered = kind == EntryKind::Directory
-                && metadata.dev() == self.device
-                && mount_id(&path, AtFlags::SYMLINK_NOFOLLOW).map_err(read(&path))? == self.mount;
+                && stat.st_dev == self.device
+                && mount_id(&opened, &name).map_err(read(&full))? == self.mount;
             names.push(TreeName {
-                name: path.file_name().unwrap_or_default().as_bytes().into(),
-                mode: metadata.mode() & 0o7777,
-                owner: Some(FileOwner { user: metadata.uid(), group: metadata.gid() }),
-                size: if is_file { metadata.len() } else { 0 },
-                inode: (is_file && metadata.nlink() > 1).then(|| (metadata.dev(), metadata.ino())),
+                name: name.as_bytes().into(),
+                mode: stat.st_mode & 0o7777,
+                owner: Some(FileOwner { user: stat.st_uid, group: stat.st_gid }),
+                size: if is_file { u64::try_from(stat.st_size).unwrap_or_default() } else { 0 },
+                inode: (is_file && stat.st_nlink > 1).then_some((stat.st_dev, stat.st_ino)),
                 mark,
                 is_entered,
                 place: (0, 0),
                 kind,
-                node: path,
+                node: folder.join(OsStr::from_bytes(name.as_bytes())),
             });
         }
         Ok(names)
     }
 
     fn files(&self) -> FolderFiles {
-        FolderFiles { buffer: vec![0; 256 << 10] }
+        FolderFiles { beneath: Arc::clone(&self.beneath), buffer: vec![0; 256 << 10] }
     }
 }
 
 /// Opens files on this machine.
 struct FolderFiles {
+    beneath: Arc<Beneath>,
     /// Receives what is read of each file.
     buffer: Vec<u8>,
 }
@@ -104,7 +114,7 @@ impl TreeFiles for FolderFiles {
     type Opened<'f> = FolderFile<'f>;
 
     fn open(&mut self, file: &PathBuf) -> io::Result<FolderFile<'_>> {
-        Ok(FolderFile { file: File::open(file)?, at: 0, buffer: &mut self.buffer })
+        Ok(FolderFile { file: self.beneath.file(file)?, at: 0, buffer: &mut self.buffer })
     }
 }
 
@@ -114,35 +124,26 @@ fn read(path: &Path) -> impl Fn(io::Error) -> ScanError {
     move |error| ScanError::Read(io::Error::new(error.kind(), format!("{path}: {}", cause(&error))))
 }
 
-/// The mount that a file is in; `None` before Linux 5.8. A bind mount of the same file system has the same device.
-fn mount_id(path: &Path, flags: AtFlags) -> io::Result<Option<u64>> {
+/// The mount that a file of a folder is in, or the folder itself if the name is empty; `None` before Linux 5.8. A bind
+/// mount of the same file system has the same device.
+fn mount_id(folder: &OwnedFd, name: &CStr) -> io::Result<Option<u64>> {
     let wanted = StatxFlags::MNT_ID;
-    let found = statx(CWD, path, flags, wanted)?;
+    let found = statx(folder, name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH, wanted)?;
     Ok((found.stx_mask & wanted.bits() != 0).then_some(found.stx_mnt_id))
 }
 
 /// Returns `None` for a socket, which an image cannot contain.
-fn kind(path: &Path, metadata: &fs::Metadata) -> io::Result<Option<EntryKind>> {
-    let kind = metadata.file_type();
-    // Linux's encoding of device numbers (makedev(3)).
-    let number = metadata.rdev();
-    let major = u32::try_from(((number >> 8) & 0xfff) | ((number >> 32) & !0xfff)).unwrap_or(u32::MAX);
-    let minor = u32::try_from((number & 0xff) | ((number >> 12) & 0xffff_ff00)).unwrap_or(u32::MAX);
-    Ok(if kind.is_dir() {
-        Some(EntryKind::Directory)
-    } else if kind.is_symlink() {
-        Some(EntryKind::Symlink(fs::read_link(path)?.as_os_str().as_bytes().into()))
-    } else if kind.is_file() {
-        Some(EntryKind::File)
-    } else if kind.is_char_device() {
-        Some(EntryKind::CharDevice(major, minor))
-    } else if kind.is_block_device() {
-        Some(EntryKind::BlockDevice(major, minor))
-    } else if kind.is_fifo() {
-        Some(EntryKind::Fifo)
-    } else {
-        None
-    })
+fn kind(folder: &OwnedFd, name: &CStr, stat: &Stat) -> io::Result<Option<EntryKind>> {
+    let number = || (major(stat.st_rdev), minor(stat.st_rdev));
+    Ok(Some(match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory => EntryKind::Directory,
+        FileType::Symlink => EntryKind::Symlink(readlinkat(folder, name, Vec::new())?.into_bytes().into()),
+        FileType::RegularFile => EntryKind::File,
+        FileType::CharacterDevice => EntryKind::CharDevice(number().0, number().1),
+        FileType::BlockDevice => EntryKind::BlockDevice(number().0, number().1),
+        FileType::Fifo => EntryKind::Fifo,
+        FileType::Socket | FileType::Unknown => return Ok(None),
+    }))
 }
 
 /// A file on this machine.
@@ -188,11 +189,13 @@ mod tests {
     #[test]
     fn folders_of_one_mount_share_its_id_and_other_mounts_do_not() {
         let folder = tempfile::tempdir().unwrap();
-        let id = |path: &Path| mount_id(path, AtFlags::SYMLINK_NOFOLLOW).unwrap();
+        let id = |path: &Path| mount_id(&Beneath::open(path)?.folder(Path::new(""))?, c"");
         let inner = folder.path().join("inner");
-        fs::create_dir(&inner).unwrap();
-        assert_eq!(id(&inner), id(folder.path()));
-        assert!(id(Path::new("/proc")).is_none_or(|proc| Some(proc) != id(folder.path())));
-        assert!(mount_id(Path::new("/nonexistent"), AtFlags::empty()).is_err());
+        std::fs::create_dir(&inner).unwrap();
+        let outer = Beneath::open(folder.path()).unwrap().folder(Path::new("")).unwrap();
+        assert_eq!(id(&inner).unwrap(), id(folder.path()).unwrap());
+        assert_eq!(mount_id(&outer, c"inner").unwrap(), id(&inner).unwrap());
+        assert!(id(Path::new("/proc")).unwrap().is_none_or(|proc| Some(proc) != id(&inner).unwrap()));
+        assert!(id(Path::new("/nonexistent")).is_err());
     }
 }

@@ -92,6 +92,11 @@ impl LayerScan {
         }
     }
 
+    /// Bytes of the text files that were read.
+    pub(crate) fn text_bytes(&self) -> u64 {
+        self.found.values().map(|answers| text::bytes(answers)).sum()
+    }
+
     /// Returns true if another scan of the same bytes would have the same result: no gap is due to this machine or this
     /// run.
     pub fn is_reproducible(&self) -> bool {
@@ -196,6 +201,7 @@ fn scan_tar(unpacked: &mut Hashed<'_>, limits: &Limits) -> Result<LayerScan, Sca
     let mut found = BTreeMap::new();
     let mut places = Vec::new();
     let mut opaque = Vec::new();
+    let mut texts = 0;
     while let Some(entry) = tar.next_member()? {
         places.push(Place { offset: tar.member_offset(), spelling: tar.member_spelling() });
         if tar.hides_lower() {
@@ -203,6 +209,8 @@ fn scan_tar(unpacked: &mut Hashed<'_>, limits: &Limits) -> Result<LayerScan, Sca
         }
         if entry.kind == EntryKind::File && entry.size > 0 {
             let answers = extract(&mut tar, &entry, limits)?;
+            texts += text::bytes(&answers);
+            text::within(texts, limits).map_err(|over| ScanError::Limit(over.advice()))?;
             if !answers.is_empty() {
                 found.insert(entries.len(), answers);
             }

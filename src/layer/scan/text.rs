@@ -111,6 +111,20 @@ fn is_of_interest(name: &[u8], suffix: &[u8]) -> bool {
     lower.ends_with(suffix) && PREFIXES.iter().any(|prefix| lower.starts_with(prefix.as_bytes()))
 }
 
+/// Bytes of the texts in the answers of the extractors.
+pub(super) fn bytes(answers: &[Result<Found, Gap>]) -> u64 {
+    let texts = answers.iter().map(|answer| if let Ok(Found::Text(text)) = answer { text.len() } else { 0 });
+    texts.sum::<usize>() as u64
+}
+
+/// Refuses more bytes of texts than an image may have.
+pub(super) fn within(bytes: u64, limits: &Limits) -> Result<(), OverLimit> {
+    if bytes <= limits.texts {
+        return Ok(());
+    }
+    Err(OverLimit::new(format!("its text files have more than {bytes} bytes"), "texts", limits.texts))
+}
+
 pub(super) struct TextCollector {
     path: ImagePath,
     size: u64,
@@ -137,6 +151,10 @@ impl Collect for TextCollector {
             self.bytes.extend_from_slice(bytes);
         }
         Ok(())
+    }
+
+    fn next(&self, at: u64) -> Option<u64> {
+        (self.size <= self.limit).then_some(at)
     }
 
     fn finish(self: Box<Self>) -> Result<Option<Found>, Gap> {

@@ -7,8 +7,8 @@ use anstyle::AnsiColor;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::Style;
-use crate::model::Severity;
-use crate::report::plain_text::{clean, guard};
+use crate::model::{Severity, command_guard};
+use crate::report::plain_text::clean;
 
 /// Minimum and maximum width of a page: narrower ones leave no room for columns, wider lines are hard to read.
 const WIDTHS: (usize, usize) = (40, 100);
@@ -141,12 +141,12 @@ impl<'a> Page<'a> {
     /// Writes a line with a label. Only the label is coloured: colour supports words and never replaces them.
     fn lead(&mut self, indent: usize, label: &str, look: anstyle::Style, padding: usize, text: &str) -> io::Result<()> {
         let look = if self.color { look } else { anstyle::Style::new() };
-        writeln!(self.out, "{:indent$}{}{look}{label}{look:#}{:padding$}{text}", "", guard(label), "")
+        writeln!(self.out, "{:indent$}{}{look}{label}{look:#}{:padding$}{text}", "", command_guard(label), "")
     }
 
     fn line(&mut self, indent: usize, text: &str) -> io::Result<()> {
         let indent = if text.is_empty() { 0 } else { indent };
-        writeln!(self.out, "{:indent$}{}{text}", "", guard(text))
+        writeln!(self.out, "{:indent$}{}{text}", "", command_guard(text))
     }
 }
 

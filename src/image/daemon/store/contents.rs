@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::image::layout::blob_path;
 use crate::image::source::{Source, SourceError, StoredDocument, read_bounded};
 use crate::layer::cache::ScanCache;
-use crate::model::{BlobRef, Digest, Limits};
+use crate::model::{BlobRef, Digest, Limits, open_regular};
 
 use super::layer_db::LayerDb;
 
@@ -36,7 +36,7 @@ impl StoreFiles {
     /// Opens a blob of a content store.
     fn blob(&self, digest: &Digest) -> Option<File> {
         let path = blob_path(digest).to_string();
-        self.content.iter().find_map(|folder| File::open(folder.join(path.trim_start_matches('/'))).ok())
+        self.content.iter().find_map(|folder| open_regular(&folder.join(path.trim_start_matches('/'))).ok())
     }
 
     /// Returns true if a content store has a blob of this size.
@@ -46,7 +46,7 @@ impl StoreFiles {
     }
 
     fn document(&self, digest: &Digest) -> Option<File> {
-        let config = self.layer_db.as_ref().and_then(|store| File::open(store.config(digest)).ok());
+        let config = self.layer_db.as_ref().and_then(|store| open_regular(&store.config(digest)).ok());
         config.or_else(|| self.blob(digest))
     }
 }

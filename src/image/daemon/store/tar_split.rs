@@ -1,6 +1,7 @@
 //! The tars of layers that Docker has unpacked. It keeps all but the content of files, such as headers and padding, in a
 //! record, and can thus write each tar again, byte for byte (github.com/vbatts/tar-split, `tar/storage`).
 
+use crate::model::open_regular;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Cursor, Read};
 use std::os::fd::OwnedFd;
@@ -88,7 +89,7 @@ impl TarSplit {
     }
 
     fn pieces(&self) -> io::Result<TarPieces> {
-        let lines = BufReader::new(GzDecoder::new(BufReader::new(File::open(&self.record)?)));
+        let lines = BufReader::new(GzDecoder::new(BufReader::new(open_regular(&self.record)?)));
         Ok(TarPieces { lines })
     }
 

@@ -12,7 +12,7 @@ fn names(local: &LocalCache) -> Vec<String> {
 
 /// Sets the file's modification time back by `age`.
 fn age(path: &Path, age: Duration) {
-    File::options().write(true).open(path).unwrap().set_modified(SystemTime::now() - age).unwrap();
+    fs::File::options().write(true).open(path).unwrap().set_modified(SystemTime::now() - age).unwrap();
 }
 
 #[test]

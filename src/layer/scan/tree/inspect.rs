@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use crate::model::{Entry, Found, Gap};
 
 use super::super::extract::look;
-use super::super::{EXTRACTORS, ScanError};
+use super::super::{EXTRACTORS, ScanError, text};
 use super::{Tree, TreeFiles, TreeJobs};
 
 /// Bytes of small files that one thread inspects in a row. They share blocks of the medium, which are kept for a while.
@@ -39,6 +40,7 @@ pub(super) fn inspect<T: Tree>(
     let batches = batches(files);
     let threads = jobs.threads.get().min(MOST).min(batches.len());
     let waiting = Mutex::new(batches);
+    let texts = AtomicU64::new(0);
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let work = |mut readers: T::Files| {
         let mut answers = TreeAnswers::new();
@@ -53,6 +55,9 @@ pub(super) fn inspect<T: Tree>(
                 let found = looked.unwrap_or_else(|error| {
                     vec![Err(Gap::new(format!("{}: {error}", entry.path)).settled_by(T::ADVICE))]
                 });
+                let own = text::bytes(&found);
+                text::within(texts.fetch_add(own, Ordering::Relaxed).saturating_add(own), jobs.limits)
+                    .map_err(|over| ScanError::Limit(over.advice()))?;
                 if !found.is_empty() {
                     answers.insert(file.index, found);
                 }

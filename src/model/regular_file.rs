@@ -1,0 +1,73 @@
+//! Opening files whose place may hold something else: a FIFO without a writer would block the program for ever.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+/// Opens a file for reading if it is a regular one. The error is that of the system, or says what is there instead.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    open(path, |kind| kind.is_file())
+}
+
+/// Opens a file that the user named: a regular file, a device such as `/dev/null`, or a file descriptor of this process
+/// (`<(command)`). The caller bounds what is read.
+pub(crate) fn open_named(path: &Path) -> io::Result<File> {
+    let is_inherited = ["/dev/fd", "/proc/self/fd", "/dev/stdin"].iter().any(|folder| path.starts_with(folder));
+    if is_inherited {
+        return File::open(path);
+    }
+    open(path, |kind| kind.is_file() || kind.is_char_device())
+}
+
+fn open(path: &Path, is_wanted: impl Fn(std::fs::FileType) -> bool) -> io::Result<File> {
+    // Without this flag the call would wait for the writer of a FIFO. It does not concern regular files.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
+    // The system opens no sockets.
+    let file = opened.map_err(|error| if is(&error, Errno::NXIO) { no_file("a socket") } else { error })?;
+    let kind = file.metadata()?.file_type();
+    if is_wanted(kind) {
+        return Ok(file);
+    }
+    Err(if kind.is_dir() { Errno::ISDIR.into() } else { no_file(if kind.is_fifo() { "a FIFO" } else { "a device" }) })
+}
+
+fn is(error: &io::Error, wanted: Errno) -> bool {
+    error.raw_os_error() == Some(wanted.raw_os_error())
+}
+
+fn no_file(what: &str) -> io::Error {
+    io::Error::other(format!("it is {what}, not a regular file"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the standard library creates no FIFO")]
+    fn only_regular_files_are_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        assert!(Command::new("mkfifo").arg(at("fifo")).status().unwrap().success());
+        let _socket = UnixListener::bind(at("socket")).unwrap();
+        std::fs::write(at("file"), "x").unwrap();
+        std::os::unix::fs::symlink(at("file"), at("link")).unwrap();
+        let why = |path: &Path| open_regular(path).unwrap_err().to_string();
+        assert_eq!(why(&at("fifo")), "it is a FIFO, not a regular file");
+        assert_eq!(why(&at("socket")), "it is a socket, not a regular file");
+        assert_eq!(why(Path::new("/dev/zero")), "it is a device, not a regular file");
+        assert_eq!(open_regular(folder.path()).unwrap_err().kind(), io::ErrorKind::IsADirectory);
+        assert_eq!(open_regular(&at("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        open_regular(&at("link")).unwrap();
+        open_named(Path::new("/dev/null")).unwrap();
+        assert!(open_named(&at("fifo")).is_err());
+    }
+}
