@@ -193,6 +193,21 @@ impl SourceError {
         }
     }
 
+    /// Changes all texts that came from the other side.
+    pub(super) fn map_texts(mut self, change: impl Fn(&str) -> String) -> Self {
+        match &mut self {
+            Self::NotFound(what) | Self::Io { what, .. } => *what = change(what),
+            Self::Missing { what, hint }
+            | Self::Unreachable { what, hint }
+            | Self::Denied { what, hint }
+            | Self::Invalid { what, hint } => {
+                *what = change(what);
+                *hint = hint.as_deref().map(&change);
+            }
+        }
+        self
+    }
+
     /// An I/O error while doing `what`.
     pub fn io(what: impl Into<String>, error: std::io::Error) -> Self {
         Self::Io { what: what.into(), error }

@@ -99,7 +99,9 @@ fn shown(host: &str) -> String {
         Some((user, machine)) => format!("{}@{machine}", user.split(':').next().unwrap_or_default()),
         None => rest.to_owned(),
     };
-    let text = if scheme.is_empty() { rest } else { format!("{scheme}://{rest}") };
+    // A query or a fragment, which no engine has, may hold a secret.
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let text = if scheme.is_empty() { rest.to_owned() } else { format!("{scheme}://{rest}") };
     printable(&text).into_owned()
 }
 

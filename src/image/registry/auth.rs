@@ -12,6 +12,8 @@ use super::answer::RegistryResponse;
 use super::authorization::Authorization;
 use super::credentials::Login;
 use super::http::{HttpTransport, shown, unanswered};
+use super::pace::Paced;
+use super::realm::TokenHosts;
 use super::request_error::RequestError;
 use super::response_error::{Access, AttemptError, RequestedObject, refusal};
 use crate::image::source::{SourceError, read_bounded};
@@ -24,6 +26,7 @@ const LARGEST_TOKEN: u64 = 1 << 20;
 pub(super) struct Auth {
     login: Login,
     access: Access,
+    hosts: TokenHosts,
     /// `repository:NAME:pull`, the scope of the requested token.
     scope: String,
     /// The image being pulled, for errors.
@@ -34,10 +37,17 @@ pub(super) struct Auth {
 }
 
 impl Auth {
-    pub(super) fn new(login: Login, registry: &str, repository: &str, name: String, plain: bool) -> Self {
+    pub(super) fn new(
+        login: Login,
+        hosts: TokenHosts,
+        registry: &str,
+        repository: &str,
+        name: String,
+        plain: bool,
+    ) -> Self {
         let access = login.access(registry);
         let scope = format!("repository:{repository}:pull");
-        Self { login, access, scope, name, plain, current: Mutex::new(Arc::new(Authorization::Nobody)) }
+        Self { login, access, hosts, scope, name, plain, current: Mutex::new(Arc::new(Authorization::Nobody)) }
     }
 
     /// The authorization that requests currently use.
@@ -48,6 +58,13 @@ impl Auth {
     /// The credentials in use, for errors.
     pub(super) fn access(&self) -> &Access {
         &self.access
+    }
+
+    /// Removes the secrets in use from an error: a server may echo what it was sent.
+    pub(super) fn conceal(&self, error: SourceError) -> SourceError {
+        let login = self.access.secrets.clone();
+        let secrets = if let Authorization::Bearer(token) = &*self.current() { login.and(token) } else { login };
+        error.map_texts(|text| secrets.removed_from(text))
     }
 
     /// Answers the challenges of a 401 response to `stale`: fetches the first token, or replaces an expired one.
@@ -106,15 +123,23 @@ impl Auth {
         if !(url.scheme() == "https" || url.scheme() == "http" && self.plain) {
             return Err(invalid(format!("the token service {} is not HTTPS", shown(&url))).into());
         }
+        if self.login.credential.is_some() {
+            self.hosts.check(&url, &object.to_string())?;
+        }
         let answer = self.ask(transport, url.clone(), service, scope);
         let answer = answer.map_err(|failure| transport.no_answer(unanswered(object, &url), &failure))?;
         if !answer.status().is_success() {
             return Err(refusal(answer, object, &self.access));
         }
-        let bytes = read_bounded(answer.response, LARGEST_TOKEN, "reading a token").map_err(|error| match error {
-            SourceError::Io { error, .. } => transport.no_answer(unanswered(object, &url), &RequestError::from(&error)),
-            error => AttemptError::Final(error),
-        })?;
+        let bytes =
+            read_bounded(Paced::new(answer.response), LARGEST_TOKEN, "reading a token").map_err(
+                |error| match error {
+                    SourceError::Io { error, .. } => {
+                        transport.no_answer(unanswered(object, &url), &RequestError::from(&error))
+                    }
+                    error => AttemptError::Final(error),
+                },
+            )?;
         let answer: Token = serde_json::from_slice(&bytes).unwrap_or_default();
         let token = answer.token.or(answer.access_token).filter(|token| {
             // Other bytes are not allowed in a header.

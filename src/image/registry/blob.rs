@@ -9,7 +9,8 @@ use reqwest::blocking::Response;
 use reqwest::header::{CONTENT_RANGE, HeaderMap, HeaderValue, RANGE};
 
 use super::Registry;
-use super::request_error::RequestError;
+use super::pace::Paced;
+use super::request_error::{RequestError, RequestErrorKind};
 use super::response_error::{AttemptError, RequestedObject};
 use super::retry::Backoff;
 use crate::image::source::SourceError;
@@ -22,7 +23,7 @@ pub(super) struct Blob<'a> {
     /// End of the requested range; `None` for the whole blob.
     end: Option<u64>,
     /// `None` after a failure, until the next attempt.
-    body: Option<Response>,
+    body: Option<Paced<Response>>,
     /// Offset of the next byte to return.
     position: u64,
     /// Number of bytes to skip, from a server that does not support ranges.
@@ -31,7 +32,12 @@ pub(super) struct Blob<'a> {
     ranged: bool,
     /// Counts the failures since the last progress.
     backoff: Backoff,
+    /// Number of bytes since the last failure.
+    fresh: u64,
 }
+
+/// Number of bytes on one connection that count as progress.
+const PROGRESS: u64 = 4 << 10;
 
 impl fmt::Debug for Blob<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -61,7 +67,7 @@ impl<'a> Blob<'a> {
 
     fn new(registry: &'a Registry, blob: &BlobRef, position: u64, end: Option<u64>) -> Self {
         let backoff = Backoff::new(registry.patience);
-        Self { registry, wanted: blob.clone(), end, body: None, position, skip: 0, ranged: false, backoff }
+        Self { registry, wanted: blob.clone(), end, body: None, position, skip: 0, ranged: false, backoff, fresh: 0 }
     }
 
     fn begin(&mut self) -> Result<(), SourceError> {
@@ -108,7 +114,7 @@ impl<'a> Blob<'a> {
             status => return Err(invalid(format!("answered {status} to a request for a blob")).into()),
         };
         self.ranged = ranged;
-        self.body = Some(answer.response);
+        self.body = Some(Paced::new(answer.response));
         Ok(())
     }
 
@@ -138,7 +144,9 @@ impl<'a> Blob<'a> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if self.position < size => {
                     let failure = RequestError::from(&error);
-                    return Err(broken(self.object(), self.position, failure.cause));
+                    let fault = broken(self.object(), self.position, failure.cause);
+                    let is_slow = failure.kind == RequestErrorKind::Slow;
+                    return Err(if is_slow { AttemptError::Final(fault.into_error()) } else { fault });
                 }
                 // All bytes have arrived, so an error at the end of the connection does not matter.
                 Ok(0) | Err(_) => return Ok(0),
@@ -149,16 +157,21 @@ impl<'a> Blob<'a> {
                 continue;
             }
             self.position = self.position.saturating_add(count as u64);
-            self.backoff.reset();
+            self.fresh = self.fresh.saturating_add(count as u64);
+            // A server that sends a byte for each request makes no progress.
+            if self.fresh >= PROGRESS {
+                self.backoff.reset();
+            }
             return Ok(count);
         }
     }
 
     fn give_up_or_wait(&mut self, fault: AttemptError) -> Result<(), SourceError> {
         self.body = None;
+        self.fresh = 0;
         match fault {
             AttemptError::Passing { after, .. } if self.backoff.wait(after) => Ok(()),
-            fault => Err(fault.into_error()),
+            fault => Err(self.registry.auth.conceal(fault.into_error())),
         }
     }
 }

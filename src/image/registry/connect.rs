@@ -39,6 +39,7 @@ pub(super) fn contact(
         | RequestErrorKind::NotTls
         | RequestErrorKind::Redirect
         | RequestErrorKind::Timeout
+        | RequestErrorKind::Slow
         | RequestErrorKind::Other => true,
     };
     if plain_allowed && may_be_plain {

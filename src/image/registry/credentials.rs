@@ -2,16 +2,17 @@
 //! (containers-auth.json(5); Docker's `config.json`).
 
 use std::fmt;
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use docker_credential::{CredentialRetrievalError, DockerCredential, get_credential_from_reader};
 use oci_spec::distribution::Reference as Name;
 
+use super::conceal::Secrets;
+use super::helper;
 use super::response_error::Access;
 use crate::image::source::{AccessOptions, SourceError, read_bounded};
-use crate::model::{Environment, cause};
+use crate::model::{Environment, cause, open_named};
 
 /// Maximum size of a credentials file in bytes.
 const LARGEST_FILE: u64 = 4 << 20;
@@ -49,12 +50,12 @@ impl Login {
                     what()
                 )));
             }
-            login.look_into(&file, &bytes, name);
+            login.look_into(&file, &bytes, name, environment)?;
             return Ok(login);
         }
         for file in usual_files(environment) {
             match read(&file) {
-                Ok(bytes) if login.look_into(&file, &bytes, name) => break,
+                Ok(bytes) if login.look_into(&file, &bytes, name, environment)? => break,
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => login.trouble.push(format!("{}: {}", file.display(), cause(&error))),
@@ -63,20 +64,36 @@ impl Login {
         Ok(login)
     }
 
-    /// Returns true if the file contains credentials for `name`.
-    fn look_into(&mut self, file: &Path, bytes: &[u8], name: &Name) -> bool {
-        match get_credential_from_reader(bytes, &key(bytes, name)) {
-            Ok(DockerCredential::UsernamePassword(user, password)) if user.is_empty() && password.is_empty() => false,
-            Ok(credential) => {
-                self.credential = Some(credential);
-                self.file = Some(file.to_owned());
-                true
+    /// Returns true if the file contains credentials for `name`. A credential helper without an answer is an error: an
+    /// anonymous request in its place could get another image, or a misleading refusal.
+    fn look_into(
+        &mut self,
+        file: &Path,
+        bytes: &[u8],
+        name: &Name,
+        environment: &Environment,
+    ) -> Result<bool, SourceError> {
+        let key = key(bytes, name);
+        let found = match helper_of(bytes, &key) {
+            Some(helper) => {
+                helper::ask(&helper, &key, environment, helper::DEADLINE).map_err(|why| SourceError::Denied {
+                    what: format!("reading credentials from {}: {why}", file.display()),
+                    hint: Some(format!("run it: echo {key} | docker-credential-{helper} get")),
+                })?
             }
-            Err(error) => {
-                self.trouble.extend(trouble(&error).map(|why| format!("{}: {why}", file.display())));
-                false
-            }
-        }
+            None => match get_credential_from_reader(bytes, &key) {
+                Ok(credential) => Some(credential),
+                Err(error) => {
+                    self.trouble.extend(trouble(&error).map(|why| format!("{}: {why}", file.display())));
+                    None
+                }
+            },
+        };
+        let is_empty = |credential: &DockerCredential| matches!(credential, DockerCredential::UsernamePassword(user, password) if user.is_empty() && password.is_empty());
+        let Some(credential) = found.filter(|credential| !is_empty(credential)) else { return Ok(false) };
+        self.credential = Some(credential);
+        self.file = Some(file.to_owned());
+        Ok(true)
     }
 
     /// The credentials in use and the advice, for errors about `registry`.
@@ -88,6 +105,7 @@ impl Login {
                 used,
                 hint: format!("log in again with {login}, or give other credentials with --authfile"),
                 anonymous: false,
+                secrets: Secrets::of(self.credential.as_ref()),
             };
         }
         let mut used = "without credentials".to_owned();
@@ -96,7 +114,7 @@ impl Login {
             used.push_str(trouble);
         }
         let hint = format!("log in with {login}, or give credentials with --authfile");
-        Access { used, hint, anonymous: true }
+        Access { used, hint, anonymous: true, secrets: Secrets::default() }
     }
 }
 
@@ -160,24 +178,37 @@ fn key(bytes: &[u8], name: &Name) -> String {
     found.unwrap_or_else(|| if hub && has_store { DOCKER_HUB } else { registry }.to_owned())
 }
 
-/// The reason why credentials could not be read. Never contains a helper's output, which may be the secret.
-fn trouble(error: &CredentialRetrievalError) -> Option<String> {
+/// The suffix of the helper that holds the secret for a key, in Docker's order: the key's own helper, a secret in the
+/// file, the store.
+fn helper_of(bytes: &[u8], key: &str) -> Option<String> {
+    let file: serde_json::Value = serde_json::from_slice(bytes).unwrap_or_default();
+    let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
+    let own = file.get("credHelpers").and_then(|helpers| helpers.get(key)).and_then(text);
+    own.or_else(|| {
+        let store = file.get("credsStore").and_then(text)?;
+        let mut rest = file.clone();
+        rest.as_object_mut()?.remove("credsStore");
+        let without = get_credential_from_reader(rest.to_string().as_bytes(), key);
+        matches!(without, Err(CredentialRetrievalError::NoCredentialConfigured)).then_some(store)
+    })
+}
+
+/// The reason why the credentials in a file could not be read.
+fn trouble(error: &CredentialRetrievalError) -> Option<&'static str> {
     use CredentialRetrievalError as E;
     match error {
         E::NoCredentialConfigured | E::ConfigNotFound => None,
-        // Fixed by Docker's credential-helper protocol.
-        E::HelperFailure { stdout, .. } if stdout.contains("credentials not found") => None,
-        E::HelperFailure { helper, .. } => Some(format!("the credential helper {helper} failed")),
-        E::HelperCommunicationError => Some("its credential helper could not be run".to_owned()),
-        E::MalformedHelperResponse => Some("its credential helper returned no credentials".to_owned()),
-        E::CredentialDecodingError => Some("its 'auth' is not base64 of USER:PASSWORD".to_owned()),
-        E::CredentialMismatchError => Some("its 'auth' contradicts its 'username' and 'password'".to_owned()),
-        E::ConfigReadError => Some("it does not have the format of Docker's config.json".to_owned()),
+        E::HelperFailure { .. } | E::HelperCommunicationError | E::MalformedHelperResponse => {
+            Some("its credential helper failed")
+        }
+        E::CredentialDecodingError => Some("its 'auth' is not base64 of USER:PASSWORD"),
+        E::CredentialMismatchError => Some("its 'auth' contradicts its 'username' and 'password'"),
+        E::ConfigReadError => Some("it does not have the format of Docker's config.json"),
     }
 }
 
 pub(super) fn read(file: &Path) -> io::Result<Vec<u8>> {
-    match read_bounded(File::open(file)?, LARGEST_FILE, "credentials") {
+    match read_bounded(open_named(file)?, LARGEST_FILE, "credentials") {
         Ok(bytes) => Ok(bytes),
         Err(SourceError::Io { error, .. }) => Err(error),
         Err(error) => Err(io::Error::other(error)),
@@ -194,7 +225,8 @@ mod tests {
 
     fn credential(file: &str, name: &str) -> Option<(String, String)> {
         let mut login = Login::default();
-        login.look_into(Path::new("auth.json"), file.as_bytes(), &name.parse().unwrap());
+        let environment = Environment::default();
+        login.look_into(Path::new("auth.json"), file.as_bytes(), &name.parse().unwrap(), &environment).unwrap();
         match login.credential? {
             DockerCredential::UsernamePassword(user, password) => Some((user, password)),
             DockerCredential::IdentityToken(token) => Some(("<token>".to_owned(), token)),
@@ -242,7 +274,9 @@ mod tests {
     fn errors_are_reported_without_secrets() {
         let mut login = Login::default();
         let file = r#"{"auths": {"r.io": {"auth": "c2VjcmV0"}}}"#;
-        assert!(!login.look_into(Path::new("auth.json"), file.as_bytes(), &"r.io/x".parse().unwrap()));
+        let name = "r.io/x".parse().unwrap();
+        let environment = Environment::default();
+        assert!(!login.look_into(Path::new("auth.json"), file.as_bytes(), &name, &environment).unwrap());
         let used = login.access("r.io").used;
         assert_eq!(used, "without credentials; auth.json: its 'auth' is not base64 of USER:PASSWORD");
         login.credential = Some(DockerCredential::IdentityToken("secret".to_owned()));
@@ -390,23 +424,19 @@ mod tests {
     #[test]
     fn credential_errors_do_not_quote_the_helper() {
         use CredentialRetrievalError as E;
-        let failure = |stdout: &str| E::HelperFailure {
-            helper: "h".to_owned(),
-            stdout: stdout.to_owned(),
-            stderr: "secret".to_owned(),
-        };
+        let failure =
+            E::HelperFailure { helper: "secret".to_owned(), stdout: "secret".to_owned(), stderr: "secret".to_owned() };
         for (error, why) in [
             (E::NoCredentialConfigured, None),
             (E::ConfigNotFound, None),
-            (failure("credentials not found in native keychain"), None),
-            (failure("secret"), Some("the credential helper h failed")),
-            (E::HelperCommunicationError, Some("its credential helper could not be run")),
-            (E::MalformedHelperResponse, Some("its credential helper returned no credentials")),
+            (failure, Some("its credential helper failed")),
+            (E::HelperCommunicationError, Some("its credential helper failed")),
+            (E::MalformedHelperResponse, Some("its credential helper failed")),
             (E::CredentialDecodingError, Some("its 'auth' is not base64 of USER:PASSWORD")),
             (E::CredentialMismatchError, Some("its 'auth' contradicts its 'username' and 'password'")),
             (E::ConfigReadError, Some("it does not have the format of Docker's config.json")),
         ] {
-            assert_eq!(trouble(&error).as_deref(), why);
+            assert_eq!(trouble(&error), why);
         }
     }
 }

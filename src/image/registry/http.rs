@@ -124,6 +124,7 @@ impl HttpTransport {
             | RequestErrorKind::Name
             | RequestErrorKind::Redirect
             | RequestErrorKind::Timeout
+            | RequestErrorKind::Slow
             | RequestErrorKind::Other => None,
         };
         let hint = match (hint, failure.proxy) {

@@ -5,14 +5,18 @@ mod auth;
 mod authorization;
 mod blob;
 mod certs;
+mod conceal;
 mod config;
 mod connect;
 mod credentials;
+mod helper;
 mod http;
 pub(super) mod medium;
 mod network;
+mod pace;
 mod proxy;
 mod pull;
+mod realm;
 mod referrers;
 mod request_error;
 mod response_error;
@@ -42,6 +46,8 @@ use self::connect::contact;
 use self::credentials::Login;
 use self::http::{HttpTransport, unanswered};
 use self::network::is_local;
+use self::pace::Paced;
+use self::realm::TokenHosts;
 use self::request_error::RequestError;
 use self::response_error::{AttemptError, RequestedObject, refusal};
 use self::retry::{Backoff, Patience};
@@ -104,7 +110,14 @@ fn open_patiently(name: &Name, options: &AccessOptions, patience: Patience) -> R
         wanted: pinned.as_ref().map_or_else(|| tag.to_owned(), Digest::to_string),
         pinned,
         base,
-        auth: Auth::new(login, host, name.repository(), name.to_string(), plain),
+        auth: Auth::new(
+            login,
+            TokenHosts::new(host, &options.environment),
+            host,
+            name.repository(),
+            name.to_string(),
+            plain,
+        ),
         transport,
         document_limit: options.limits.document,
         patience,
@@ -113,7 +126,8 @@ fn open_patiently(name: &Name, options: &AccessOptions, patience: Patience) -> R
     // first if its API base requires it.
     if let Some(challenges) = challenged {
         let nobody = registry.auth.current();
-        patiently(patience, || registry.auth.renew(&registry.transport, &challenges, &nobody))?;
+        patiently(patience, || registry.auth.renew(&registry.transport, &challenges, &nobody))
+            .map_err(|error| registry.auth.conceal(error))?;
     }
     Ok(registry)
 }
@@ -156,7 +170,7 @@ impl Registry {
         patiently(self.patience, || {
             let answer = self.ask(path, &headers, object)?;
             let headers = answer.headers().clone();
-            match read_bounded(answer.response, self.document_limit, &object.to_string()) {
+            match read_bounded(Paced::new(answer.response), self.document_limit, &object.to_string()) {
                 Ok(bytes) => Ok((bytes, headers)),
                 Err(SourceError::Io { what, error }) => {
                     Err(self.transport.no_answer(what, &RequestError::from(&error)))
@@ -164,6 +178,7 @@ impl Registry {
                 Err(error) => Err(error.into()),
             }
         })
+        .map_err(|error| self.auth.conceal(error))
     }
 }
 

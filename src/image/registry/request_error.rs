@@ -6,6 +6,7 @@ use std::io;
 
 use rustls::{AlertDescription, CertificateError};
 
+use super::pace::TooSlow;
 use crate::model::{printable, without_number};
 
 /// The kind of failure, as far as it determines the advice.
@@ -27,6 +28,8 @@ pub(super) enum RequestErrorKind {
     Redirect,
     /// No data arrived in time.
     Timeout,
+    /// Data arrives, but too slowly.
+    Slow,
     /// Any other failure, such as a broken connection.
     Other,
 }
@@ -35,7 +38,9 @@ impl RequestErrorKind {
     /// Returns true if a retry may succeed.
     pub(super) fn passes(self) -> bool {
         match self {
-            Self::Issuer | Self::Certificate | Self::ClientCertificate | Self::NotTls | Self::Redirect => false,
+            Self::Issuer | Self::Certificate | Self::ClientCertificate | Self::NotTls | Self::Redirect | Self::Slow => {
+                false
+            }
             Self::Refused | Self::Name | Self::Timeout | Self::Other => true,
         }
     }
@@ -79,13 +84,18 @@ impl RequestError {
             RequestErrorKind::Timeout => "no answer in time".to_owned(),
             RequestErrorKind::Refused => "connection refused".to_owned(),
             _ if failure.cause.is_empty() => "the request failed".to_owned(),
-            _ => printable(&failure.cause).replace('\n', " "),
+            _ => printable(&failure.cause.replace('\n', " ")).into_owned(),
         };
         failure
     }
 
     /// Updates the kind and the cause from this link of the error chain.
     fn look_at(&mut self, error: &(dyn Error + 'static)) {
+        if let Some(slow) = error.downcast_ref::<TooSlow>() {
+            self.kind = RequestErrorKind::Slow;
+            self.cause = slow.to_string();
+            return;
+        }
         if let Some(error) = error.downcast_ref::<reqwest::Error>() {
             // The error's text shows the URL.
             if error.is_timeout() {

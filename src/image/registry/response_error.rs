@@ -8,6 +8,7 @@ use reqwest::StatusCode;
 use serde::Deserialize;
 
 use super::answer::RegistryResponse;
+use super::conceal::Secrets;
 use super::retry::retry_after;
 use crate::image::source::SourceError;
 use crate::model::{Digest, printable};
@@ -73,7 +74,7 @@ pub(super) fn refusal(answer: RegistryResponse, object: RequestedObject<'_>, acc
     let status = answer.status();
     let after = retry_after(answer.headers());
     let (host, elsewhere) = (answer.host.clone(), answer.elsewhere);
-    let quote = quote(answer);
+    let quote = quote(answer, &access.secrets);
     let said = if quote.is_empty() { String::new() } else { format!(" ({quote})") };
     let what = format!("{object}: {host} answered {status}{said}");
     match status {
@@ -118,6 +119,8 @@ pub(super) struct Access {
     pub(super) hint: String,
     /// True without credentials. Many registries report missing images as forbidden to anonymous clients.
     pub(super) anonymous: bool,
+    /// What the server must not make us print.
+    pub(super) secrets: Secrets,
 }
 
 /// The error body of a registry or of a token service; OAuth 2 has its own format (RFC 6749, section 5.2).
@@ -139,7 +142,7 @@ struct ErrorEntry {
 }
 
 /// The server's message on one line; empty if the body contains none.
-fn quote(answer: RegistryResponse) -> String {
+fn quote(answer: RegistryResponse, secrets: &Secrets) -> String {
     let mut bytes = Vec::new();
     // A truncated body has no message, but the status still counts.
     _ = std::io::copy(&mut answer.response.take(LARGEST_BODY), &mut bytes);
@@ -150,7 +153,7 @@ fn quote(answer: RegistryResponse) -> String {
         parts.push(joined(&body.error.unwrap_or_default(), &text.unwrap_or_default()));
     }
     parts.retain(|part| !part.is_empty());
-    let text = parts.join("; ").replace(['\n', '\t'], " ");
+    let text = secrets.removed_from(&parts.join("; ")).replace(['\n', '\t'], " ");
     let mut text = printable(&text).into_owned();
     if let Some((end, _)) = text.char_indices().nth(LONGEST_QUOTE) {
         text.truncate(end);

@@ -1,6 +1,6 @@
 //! Docker's `daemon.json`: mirrors of Docker Hub, and registries without verified TLS (dockerd(8)).
 
-use std::fs::File;
+use crate::model::open_named;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -56,7 +56,7 @@ impl DockerConfig {
     /// Reads the file; nothing if it does not exist, or if only root may read it.
     pub(super) fn read(path: &Path) -> Result<Self, SourceError> {
         let what = format!("reading {}", path.display());
-        let file = match File::open(path) {
+        let file = match open_named(path) {
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {
                 return Ok(Self::default());
             }

@@ -1,7 +1,7 @@
 //! One `registries.conf` file: version 2, and the lists of version 1.
 
+use crate::model::open_named;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -88,7 +88,7 @@ impl List {
 /// Reads a file; `None` if it is not readable for this user.
 pub(super) fn read_file(path: &Path) -> Result<Option<String>, SourceError> {
     let what = format!("reading {}", path.display());
-    let file = match File::open(path) {
+    let file = match open_named(path) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(None),
         file => file.map_err(|error| SourceError::io(&what, error))?,
     };

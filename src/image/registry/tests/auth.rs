@@ -5,12 +5,14 @@ use reqwest::header::WWW_AUTHENTICATE;
 
 use super::super::authorization::Authorization;
 use super::*;
+use crate::model::Environment;
 
 /// The state for user `u` with password `p`; `plain` allows sending them over plain HTTP.
 fn with_password(plain: bool) -> Auth {
     let mut login = Login::default();
     login.credential = Some(DockerCredential::UsernamePassword("u".to_owned(), "p".to_owned()));
-    Auth::new(login, "r.io", "a/b", "r.io/a/b".to_owned(), plain)
+    let environment = [(super::super::realm::VARIABLE.to_owned(), "127.0.0.1".to_owned())].into_iter().collect();
+    Auth::new(login, TokenHosts::new("r.io", &environment), "r.io", "a/b", "r.io/a/b".to_owned(), plain)
 }
 
 /// Answers one challenge. Returns true if there is something new to present, and the authorization from then on.
@@ -58,7 +60,14 @@ fn a_password_is_sent_only_to_basic_authentication() {
         assert_eq!(renew(&auth, challenge), Ok((true, "Basic".to_owned())), "{challenge}");
         assert_eq!(renew(&auth, challenge), Ok((false, "Basic".to_owned())), "a refused password is not sent again");
     }
-    let anonymous = Auth::new(Login::default(), "r.io", "a/b", "r.io/a/b".to_owned(), true);
+    let anonymous = Auth::new(
+        Login::default(),
+        TokenHosts::new("r.io", &Environment::default()),
+        "r.io",
+        "a/b",
+        "r.io/a/b".to_owned(),
+        true,
+    );
     assert_eq!(renew(&anonymous, "Basic"), Ok((false, "Nobody".to_owned())));
 }
 
