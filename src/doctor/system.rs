@@ -2,16 +2,48 @@
 
 use super::Offer;
 use crate::host::Record;
+use crate::host::cgroups::ControlGroups;
 use crate::host::limits::Limit;
 use crate::model::{Fact, size};
 
 const AREA: &str = "system";
 /// Locked memory that RDMA needs for each connection is far more than the kernel's default of 8 MiB.
 const LOCKED: i64 = 64 << 20;
+/// Controllers by which engines limit a container's memory, processors and processes.
+const CONTROLLERS: [&str; 3] = ["cpu", "memory", "pids"];
 
 pub(super) fn offers(record: &Record) -> Vec<Offer> {
     let has_rdma = record.rdma.devices.value().is_some_and(|devices| !devices.is_empty());
-    vec![kernel(record), container(record), memlock(&record.limits.memlock, has_rdma)]
+    vec![kernel(record), container(record), control_groups(&record.cgroups), memlock(&record.limits.memlock, has_rdma)]
+}
+
+fn control_groups(groups: &ControlGroups) -> Offer {
+    const NAME: &str = "control groups";
+    let listed = |names: &[String]| if names.is_empty() { "no controllers".to_owned() } else { names.join(", ") };
+    match (&groups.version, &groups.controllers, &groups.delegated) {
+        (Fact::Unknown(gap), ..) => Offer::unknown(AREA, NAME, gap.to_string()),
+        (Fact::Absent, ..) => {
+            Offer::absent(AREA, NAME, "/sys/fs/cgroup is not mounted: engines cannot limit containers")
+        }
+        (_, _, Fact::Seen { value: delegated, .. })
+            if CONTROLLERS.iter().any(|wanted| !delegated.iter().any(|name| name == wanted)) =>
+        {
+            Offer::broken(
+                AREA,
+                NAME,
+                format!(
+                    "your rootless engine can use {}: it cannot limit all that a container uses",
+                    listed(delegated)
+                ),
+                "as root, write the lines '[Service]' and 'Delegate=cpu cpuset io memory pids' to \
+                 /etc/systemd/system/user@.service.d/delegate.conf, and run systemctl daemon-reload; then log in again",
+            )
+        }
+        (_, Fact::Seen { value: controllers, .. }, _) => {
+            Offer::works(AREA, NAME, format!("version 2: {}", listed(controllers)))
+        }
+        _ => Offer::works(AREA, NAME, "version 1: rootless engines cannot limit containers"),
+    }
 }
 
 fn kernel(record: &Record) -> Offer {

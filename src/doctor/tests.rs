@@ -67,6 +67,28 @@ fn a_driver_without_device_nodes_or_toolkit_is_broken() {
 }
 
 #[test]
+fn controllers_of_rootless_engines_are_named() {
+    let machine = ("sys/fs/cgroup/cgroup.controllers", "cpu io memory pids\n");
+    let user = ("proc/self/status", "Name:\tx\nUid:\t1000\t1000\t1000\t1000\n");
+    let delegated = "sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/cgroup.controllers";
+    let state = |files: &[(&str, &str)]| {
+        let found = examined(files, &[], "system");
+        found.into_iter().find(|(name, ..)| name == "control groups").map(|(_, state, help)| (state, help)).unwrap()
+    };
+    assert_eq!(state(&[machine, user]), (OfferState::Works, None));
+    assert_eq!(state(&[machine, user, (delegated, "cpu memory pids\n")]), (OfferState::Works, None));
+    let (broken, help) = state(&[machine, user, (delegated, "memory pids\n")]);
+    assert_eq!(broken, OfferState::Broken);
+    assert!(help.unwrap().contains("Delegate=cpu"));
+    // Root's engines are not those of a user.
+    let root = ("proc/self/status", "Uid:\t0\t0\t0\t0\n");
+    let empty = "sys/fs/cgroup/user.slice/user-0.slice/user@0.service/cgroup.controllers";
+    assert_eq!(state(&[machine, root, (empty, "")]), (OfferState::Works, None));
+    assert_eq!(state(&[("sys/fs/cgroup/memory/tasks", "")]), (OfferState::Works, None));
+    assert_eq!(state(&[]), (OfferState::Absent, None));
+}
+
+#[test]
 fn folders_are_written_to() {
     let found = examined(&[], &[], "folders");
     let states: Vec<_> = found.iter().map(|(name, state, _)| (&**name, *state)).collect();

@@ -62,6 +62,8 @@ subjects! {
     memory: HostMemory;
     /// Resource limits of this process, which its children inherit.
     limits: ResourceLimits;
+    /// Control groups, by which engines limit containers.
+    cgroups: ControlGroups;
     /// Container engines and their defaults for containers.
     containers: Containers;
     /// Specifications of the Container Device Interface (CDI).
