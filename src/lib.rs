@@ -21,6 +21,7 @@
 //! - [`doctor`] examines what a machine offers.
 //! - [`check`] is the application: it judges one image for any number of hosts with a rule book and a baseline. The
 //!   command line is built on it.
+//! - [`audit`] judges thousands of images with many workers, which share a [`store`].
 //!
 //! # Example
 //!
@@ -42,6 +43,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod audit;
 pub mod check;
 #[doc(hidden)]
 pub mod cli;
@@ -58,5 +60,6 @@ pub mod probe;
 pub mod report;
 pub mod rootfs;
 mod shell;
+pub mod store;
 
 pub use unpack::pipe::Cancel;

@@ -2,6 +2,7 @@
 //! reads the environment nor writes to a terminal.
 
 mod args;
+mod audit;
 mod cache;
 mod diff;
 mod doctor;
@@ -41,6 +42,8 @@ enum ExitStatus {
     Pass,
     Incomplete,
     Fail,
+    /// Another attempt may succeed.
+    Retry,
     Error,
 }
 
@@ -51,6 +54,8 @@ impl ExitStatus {
             Self::Fail => 1,
             Self::Error => 2,
             Self::Incomplete => 3,
+            // EX_TEMPFAIL of sysexits.h.
+            Self::Retry => 75,
         }
     }
 }
@@ -76,7 +81,8 @@ pub fn main() -> ExitCode {
         .collect();
     let exit = run(arguments, &environment).unwrap_or_else(|error| {
         complain(&error);
-        ExitStatus::Error
+        let passes = matches!(&error, CliError::Audit(error) if error.passes());
+        if passes { ExitStatus::Retry } else { ExitStatus::Error }
     });
     exit.code().into()
 }
@@ -97,6 +103,10 @@ enum CliError {
     #[error(transparent)]
     Rulebook(#[from] RulebookError),
     #[error(transparent)]
+    Audit(#[from] crate::audit::AuditError),
+    #[error(transparent)]
+    Teams(#[from] crate::audit::owners::TeamMapError),
+    #[error(transparent)]
     Probe(#[from] crate::probe::ProbeError),
     #[error("writing {what}: {}", crate::model::cause(error))]
     Output { what: String, error: io::Error },
@@ -105,6 +115,7 @@ enum CliError {
 fn run(arguments: Arguments, environment: &Environment) -> Result<ExitStatus, CliError> {
     match arguments.command {
         Command::Doctor(asked) => doctor::doctor(&asked, environment),
+        Command::Audit(command) => audit::run(*command, environment),
         Command::Host(host) => host::host(&host, environment),
         Command::Cache(command) => cache::run(command, environment),
         Command::Rules(command) => rules::run(&command, environment),

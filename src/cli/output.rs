@@ -193,9 +193,16 @@ fn beside(path: &Path) -> Result<PendingFile, CliError> {
 
 /// Writes a file atomically.
 pub(super) fn file(path: &Path, text: &str) -> Result<(), CliError> {
+    written(path, |out| out.write_all(text.as_bytes()))
+}
+
+/// Writes a file atomically, piece by piece.
+pub(super) fn written(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), CliError> {
     let failed = |error| failure(&path.display().to_string(), error);
     let mut file = beside(path)?;
-    file.file().write_all(text.as_bytes()).map_err(failed)?;
+    let mut buffered = io::BufWriter::new(file.file());
+    write(&mut buffered).and_then(|()| buffered.flush()).map_err(failed)?;
+    drop(buffered);
     file.persist(path).map(drop).map_err(failed)
 }
 

@@ -215,7 +215,7 @@ fn listed(mut images: Vec<String>, lists: &[PathBuf], limits: &Limits) -> Result
 }
 
 /// The lines of a list that name images.
-fn names(list: &str) -> impl Iterator<Item = &str> {
+pub(super) fn names(list: &str) -> impl Iterator<Item = &str> {
     list.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 

@@ -44,6 +44,7 @@ fn schema(asked: &SchemaArgs) -> Result<ExitStatus, CliError> {
         SchemaOf::Policy => policy::schema(),
         SchemaOf::Rule => rules::schema(),
         SchemaOf::Report => report::json::schema(),
+        SchemaOf::Audit => crate::audit::schema(),
         SchemaOf::Facts => pages::contract(KEYS),
     })
 }

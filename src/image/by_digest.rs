@@ -25,6 +25,10 @@ impl<S: Source> Medium for ByDigest<S> {
         &self.name
     }
 
+    fn place(&self) -> Option<String> {
+        self.source.reference()
+    }
+
     fn served_by(&self) -> Option<&str> {
         self.source.served_by()
     }

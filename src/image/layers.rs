@@ -7,6 +7,7 @@ use std::thread;
 
 use crate::image::source::SourceError;
 use crate::image::verify::Verification;
+use crate::layer::cache::ScanKey;
 use crate::layer::scan::{Compression, ScanError, scan_layer};
 use crate::model::{AmbiguousForm, BlobRef, Hasher};
 use unpack::pipe::with_watched_pipe;
@@ -85,6 +86,7 @@ pub(super) fn describe(index: usize, count: usize, layer: &PlannedLayer) -> Stri
     format!("layer {} of {count}{digest}", index + 1)
 }
 
+/// Scans a layer, or waits for another process that scans it.
 fn scan_one<'s>(
     layer: &PlannedLayer,
     open: &(dyn Fn(&LayerLocation) -> Result<LayerReader<'s>, SourceError> + Sync),
@@ -92,11 +94,26 @@ fn scan_one<'s>(
     context: ScanContext<'_>,
     what: &str,
 ) -> Result<ScannedLayer, ImageError> {
-    let known = |blob: &BlobRef| cached(context, blob);
+    let Some(blob) = layer.location.blob() else { return scan_here(layer, open, tables, context, what) };
     // A known digest makes opening the blob unnecessary.
-    if let Some(scanned) = layer.location.blob().and_then(|blob| known(&blob)) {
+    if let Some(scanned) = cached(context, &blob) {
         return Ok(scanned);
     }
+    let here = || scan_here(layer, open, tables, context, what);
+    match context.cache.once(&ScanKey { blob: &blob, limits: context.limits }, context.cancel, here) {
+        Some(scanned) => scanned,
+        None => cached(context, &blob).map_or_else(here, Ok),
+    }
+}
+
+fn scan_here<'s>(
+    layer: &PlannedLayer,
+    open: &(dyn Fn(&LayerLocation) -> Result<LayerReader<'s>, SourceError> + Sync),
+    tables: Option<&SociTables<'_>>,
+    context: ScanContext<'_>,
+    what: &str,
+) -> Result<ScannedLayer, ImageError> {
+    let known = |blob: &BlobRef| cached(context, blob);
     let tables = tables.filter(|_| context.in_part && !layer.is_foreign());
     let note = match tables.map(|tables| partial::scan(layer, tables, context, what)).transpose()? {
         Some(PartialRead::Scanned(scanned)) => return Ok(scanned),

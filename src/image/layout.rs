@@ -28,8 +28,16 @@ pub(super) static TRANSPORT: Transport = Transport {
 
 /// Opens a layout in a folder.
 fn open(path: &Path, selector: Option<&Selector>, request: &Request) -> Result<Box<dyn Medium>, SourceError> {
-    let source = ImageLayout::open(Folder::new(path), &request.limits)?;
-    Ok(Box::new(ByDigest { name: format!("oci:{}", path.display()), selector: selector.cloned(), source }))
+    let mut source = ImageLayout::open(Folder::new(path), &request.limits)?;
+    let mut selector = selector.cloned();
+    // A manifest that its digest names is opened without the index, which may list all images of a mirror.
+    if let Some(Selector::Digest(digest)) = &selector
+        && source.files.open(&blob_path(digest))?.is_some()
+    {
+        source.top = Some(digest.clone());
+        selector = None;
+    }
+    Ok(Box::new(ByDigest { name: format!("oci:{}", path.display()), selector, source }))
 }
 
 /// A reader from a file's first byte, and the file's size.
@@ -151,6 +159,8 @@ impl LayoutFiles for Folder {
 pub(super) struct ImageLayout<F> {
     files: F,
     limits: Limits,
+    /// The manifest or index that is read in place of `index.json`.
+    top: Option<Digest>,
 }
 
 impl<F: LayoutFiles> ImageLayout<F> {
@@ -160,7 +170,7 @@ impl<F: LayoutFiles> ImageLayout<F> {
             let what = format!("{} is not an OCI image layout: it has no index.json", files.place());
             return Err(SourceError::invalid(what));
         }
-        Ok(Self { files, limits: limits.clone() })
+        Ok(Self { files, limits: limits.clone(), top: None })
     }
 
     fn blob(&self, digest: &Digest) -> Result<Box<dyn Read + Send + '_>, SourceError> {
@@ -180,7 +190,20 @@ pub(super) fn blob_path(digest: &Digest) -> ImagePath {
 
 impl<F: LayoutFiles> Source for ImageLayout<F> {
     fn top(&self) -> Result<StoredDocument, SourceError> {
-        let bytes = self.files.document(&ImagePath::from("index.json"), &self.limits)?.unwrap_or_default();
+        if let Some(digest) = &self.top {
+            let bytes = self.manifest(digest)?;
+            let mut hasher = digest.hasher();
+            hasher.update(&bytes);
+            let (found, place) = (hasher.finish(), self.files.place());
+            if found != *digest {
+                let what = format!("document {digest} of {place} is corrupt: its bytes have the digest {found}");
+                return Err(SourceError::invalid(what));
+            }
+            let name = format!("document {digest} of {place}");
+            return Ok(StoredDocument { name, digest: digest.clone(), media_type: None, bytes });
+        }
+        let most = Limits { document: self.limits.document.max(self.limits.indexes), ..self.limits.clone() };
+        let bytes = self.files.document(&ImagePath::from("index.json"), &most)?.unwrap_or_default();
         Ok(StoredDocument::of_file(format!("index.json of {}", self.files.place()), bytes))
     }
 

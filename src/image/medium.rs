@@ -14,6 +14,12 @@ pub(super) trait Medium {
     /// Transport and place, for reports.
     fn name(&self) -> &str;
 
+    /// The reference of this place, to which `@DIGEST` adds the choice of an image; `None` where a reference cannot
+    /// choose by digest.
+    fn place(&self) -> Option<String> {
+        None
+    }
+
     /// The place that serves the image in place of the one in [`Medium::name`].
     fn served_by(&self) -> Option<&str> {
         None

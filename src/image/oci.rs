@@ -28,6 +28,9 @@ const REF_NAME: &str = "org.opencontainers.image.ref.name";
 /// Annotation with which containerd and Docker name an image in a layout.
 const CONTAINERD_NAME: &str = "io.containerd.image.name";
 
+/// Notes about the index that each of several images repeats.
+const MOST_SHARED_NOTES: usize = 20;
+
 /// The fields that determine a document's kind: a media type from outside may be wrong (CVE-2021-41190).
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", expecting = "an object")]
@@ -137,9 +140,9 @@ impl<'a> Finder<'a> {
             variant: platform.variant().clone(),
         });
         self.candidates.push(ManifestCandidate { blob, platform, named });
-        if self.candidates.len() > self.limits.layers {
-            let what = format!("the image index names {} images", self.candidates.len());
-            return Err(over(what, "layers", self.limits.layers as u64));
+        if self.candidates.len() > self.limits.images {
+            let what = format!("the image index names more than {} images", self.limits.images);
+            return Err(over(what, "images", self.limits.images as u64));
         }
         Ok(())
     }
@@ -181,8 +184,12 @@ impl<'a> Finder<'a> {
         if *choice != PlatformChoice::All && found.len() > 1 {
             return Err(ambiguous(&found, self.source.reference().as_deref()).into());
         }
+        // Each image repeats the notes about the index: thousands of images with thousands of notes would take gigabytes.
+        let most = if found.len() > 1 { MOST_SHARED_NOTES } else { usize::MAX };
+        let rest = self.notes.len().saturating_sub(most);
+        let rest = (rest > 0).then(|| format!("{rest} more notes about entries of the index are not shown"));
         let with_notes = |found: PlannedCandidate<'_>| {
-            let notes = self.notes.iter().cloned().chain(found.plan.notes).collect();
+            let notes = self.notes.iter().take(most).chain(&rest).cloned().chain(found.plan.notes).collect();
             ImagePlan { notes, ..found.plan }
         };
         Ok(found.into_iter().map(with_notes).collect())
@@ -212,12 +219,12 @@ impl<'a> Finder<'a> {
     ) -> Result<Vec<PlannedCandidate<'c>>, ImageError> {
         let mut rated: Vec<RatedCandidate<'c>> = Vec::new();
         let mut offered = Vec::new();
-        for candidate in wanted {
+        for (position, candidate) in wanted.iter().copied().enumerate() {
             let read = if candidate.platform.is_none() { self.describe_or_note(candidate)? } else { None };
             let said = candidate.platform.as_ref().or(read.as_ref().and_then(|plan| plan.platform()));
             let Some(platform) = said else { continue };
             offered.push(platform.clone());
-            rated.push(RatedCandidate { distance: choice.distance_to(platform), candidate, read });
+            rated.push(RatedCandidate { distance: choice.distance_to(platform), position, candidate, read });
         }
         // The only image is judged whatever this machine's platform is.
         let is_alone = rated.len() == 1 && *choice == PlatformChoice::Host;
@@ -225,10 +232,10 @@ impl<'a> Finder<'a> {
         rated.sort_by_key(|rated| rated.distance);
         let mut found: Vec<PlannedCandidate<'c>> = Vec::new();
         let mut missing = None;
-        for RatedCandidate { distance, candidate, read } in rated {
+        for RatedCandidate { distance, position, candidate, read } in rated {
             let Some(distance) = distance else { continue };
             // A platform further away is not needed once an image is found.
-            if found.iter().any(|found| found.distance < distance) {
+            if found.first().is_some_and(|found| found.distance < distance) {
                 break;
             }
             let plan = match read.map_or_else(|| self.describe_or_note(candidate), |read| Ok(Some(read))) {
@@ -243,7 +250,10 @@ impl<'a> Finder<'a> {
             };
             let is_any = is_alone || *choice == PlatformChoice::All;
             let plan = plan.filter(|plan| is_any || candidate.is_for(plan));
-            found.extend(plan.map(|plan| PlannedCandidate { candidate, plan: *plan, distance }));
+            found.extend(plan.map(|mut plan| {
+                plan.names.clone_from(&candidate.named.names);
+                PlannedCandidate { candidate, position, plan: *plan, distance }
+            }));
         }
         if let (true, Some(missing)) = (found.is_empty(), missing) {
             return Err(missing.into());
@@ -254,7 +264,7 @@ impl<'a> Finder<'a> {
         if found.is_empty() {
             return Err(choice.not_offered(&offered).into());
         }
-        found.sort_by_key(|found| wanted.iter().position(|candidate| std::ptr::eq(*candidate, found.candidate)));
+        found.sort_by_key(|found| found.position);
         Ok(found)
     }
 
@@ -344,6 +354,10 @@ impl DocumentKind {
 }
 
 fn parse_index(bytes: &[u8], name: &str) -> Result<ImageIndex, ImageError> {
+    // Only an index whose list is null takes the longer way.
+    if let Ok(index) = serde_json::from_slice(bytes) {
+        return Ok(index);
+    }
     let read = || {
         let mut document: Value = serde_json::from_slice(bytes)?;
         fill_list(&mut document, "/manifests");

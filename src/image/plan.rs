@@ -15,6 +15,10 @@ use super::{ImageError, PlatformChoice};
 /// An image as its documents describe it, before its layers are read.
 #[derive(Clone, Debug)]
 pub(super) struct ImagePlan {
+    /// Names of the image in an index, with those of the indexes around it.
+    pub(super) names: Vec<String>,
+    /// Time of the build, as the configuration says (RFC 3339).
+    pub(super) created: Option<String>,
     pub(super) manifest: Option<Digest>,
     /// Annotations of the manifest.
     pub(super) annotations: Annotations,
@@ -157,6 +161,8 @@ pub(super) fn configure(
     }
     let config = Some(image_config(&parsed));
     Ok(ImagePlan {
+        names: Vec::new(),
+        created: parsed.created().clone(),
         manifest,
         annotations: Annotations::new(),
         config_digest: Some(config_digest),

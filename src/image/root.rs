@@ -53,6 +53,8 @@ impl Medium for RootFolder {
             history: None,
         };
         Ok(vec![ImagePlan {
+            names: Vec::new(),
+            created: None,
             manifest: None,
             annotations: Annotations::new(),
             config_digest: None,

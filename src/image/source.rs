@@ -132,6 +132,14 @@ pub enum SourceError {
         /// Advice for the user.
         hint: Option<String>,
     },
+    /// The place asks to come back later (429).
+    #[error("{what}{}", help_line(hint.as_deref()))]
+    Busy {
+        /// The request, and the answer.
+        what: String,
+        /// Advice for the user.
+        hint: Option<String>,
+    },
     /// Access was denied.
     #[error("{what}{}", help_line(hint.as_deref()))]
     Denied {
@@ -171,6 +179,7 @@ impl SourceError {
             Self::NotFound(what)
             | Self::Missing { what, .. }
             | Self::Unreachable { what, .. }
+            | Self::Busy { what, .. }
             | Self::Denied { what, .. }
             | Self::Invalid { what, .. } => what.push_str(notes),
             Self::Io { what, error } if !notes.is_empty() => {
@@ -188,6 +197,7 @@ impl SourceError {
             | Self::Missing { what, .. }
             | Self::Unreachable { what, .. }
             | Self::Denied { what, .. }
+            | Self::Busy { what, .. }
             | Self::Invalid { what, .. } => what.clone(),
             Self::Io { .. } => self.to_string(),
         }
@@ -200,6 +210,7 @@ impl SourceError {
             Self::Missing { what, hint }
             | Self::Unreachable { what, hint }
             | Self::Denied { what, hint }
+            | Self::Busy { what, hint }
             | Self::Invalid { what, hint } => {
                 *what = change(what);
                 *hint = hint.as_deref().map(&change);

@@ -46,11 +46,13 @@ limits! {
     document: u64 = 4 << 20;
     /// Depth of nested image indexes. Builders create at most two.
     nesting: usize = 4;
-    /// Bytes of all nested image indexes of one image. Each counts as often as another one names it: a few can name each
+    /// Bytes of the index of an image layout, and of all nested image indexes of one image. Each counts as often as another one names it: a few can name each
     /// other millions of times. An entry of an index takes
     /// some hundred bytes.
     indexes: u64 = 16 << 20;
-    /// Layers per image, and images per index. Docker's limit is 127 layers.
+    /// Images of one image index. A mirror may keep all of its images in one layout.
+    images: usize = 100_000;
+    /// Layers per image. Docker's limit is 127 layers.
     layers: usize = 512;
     /// Entries per layer.
     entries: u64 = 10_000_000;

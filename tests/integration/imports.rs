@@ -17,7 +17,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("shell", &["model"]),
     ("launch", &["model", "document", "shell"]),
     ("host", &["model", "document"]),
-    ("layer", &["model"]),
+    ("store", &["model"]),
+    ("layer", &["model", "store"]),
     ("rootfs", &["model", "layer"]),
     ("image", &["model", "shell", "layer", "rootfs"]),
     ("facts", &["model", "document", "shell", "rootfs", "launch", "host"]),
@@ -26,11 +27,12 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("doctor", &["model", "host", "image"]),
     ("report", &["model", "document", "host", "image", "facts", "judge", "probe", "doctor"]),
     ("check", &["model", "document", "launch", "host", "image", "facts", "judge", "probe", "report"]),
+    ("audit", &["model", "document", "store", "layer", "image", "judge", "check"]),
     (
         "cli",
         &[
-            "model", "document", "launch", "host", "layer", "rootfs", "image", "facts", "judge", "probe", "doctor",
-            "report", "check",
+            "model", "document", "launch", "host", "store", "layer", "rootfs", "image", "facts", "judge", "probe",
+            "doctor", "report", "check", "audit",
         ],
     ),
 ];
@@ -50,22 +52,22 @@ const DOORS: &[(&str, &[&str])] = &[
     ("ctrlc", &["cli"]),
     ("docker_credential", &["image/registry"]),
     ("emulate", &["layer/scan/torch"]),
-    ("fastrand", &["image/registry", "probe/mod"]),
+    ("fastrand", &["image/registry", "probe/mod", "cli/audit"]),
     ("flate2", &["image/daemon/store/tar_split", "layer/scan/partial/pieces", "layer/squashfs/decompress"]),
-    ("futures_util", &["image/daemon", "probe/engine", "layer/cache/shared"]),
-    ("globset", &["judge/policy"]),
+    ("futures_util", &["image/daemon", "probe/engine", "store"]),
+    ("globset", &["judge/policy", "audit", "cli/audit"]),
     ("goblin", &["layer/scan/elf"]),
     ("http_auth", &["image/registry"]),
     ("httpdate", &["image/registry"]),
     ("include_dir", &["document", "probe/payload"]),
     ("indicatif", &["cli"]),
-    ("jiff", &["judge/policy"]),
+    ("jiff", &["judge/policy", "cli/audit"]),
     ("lz4_flex", &["layer/squashfs/decompress"]),
     ("lzma_rust2", &["image/archive/packed", "layer/squashfs/decompress"]),
     ("memchr", &["rootfs/loader", "image/daemon", "facts/python", "facts/torch", "layer/scan"]),
     ("mimalloc", &["main"]),
     ("nvml_wrapper", &["host/gpus"]),
-    ("object_store", &["layer/cache/shared"]),
+    ("object_store", &["store"]),
     ("oci_spec", &["image"]),
     ("parse_dockerfile", &["image/dockerfile"]),
     ("percent_encoding", &["image/registry", "report"]),
@@ -87,9 +89,9 @@ const DOORS: &[(&str, &[&str])] = &[
             "probe/watchdog",
         ],
     ),
-    ("rustls", &["layer/cache", "image/daemon", "image/registry"]),
+    ("rustls", &["store", "image/daemon", "image/registry"]),
     ("rustls_platform_verifier", &["image/registry"]),
-    ("schemars", &["model", "report", "judge", "probe/wire"]),
+    ("schemars", &["model", "report", "judge", "probe/wire", "audit"]),
     ("scroll", &["rootfs/loader", "layer/scan/elf"]),
     ("serde", &["*"]),
     ("serde_bytes", &["model"]),
@@ -101,11 +103,11 @@ const DOORS: &[(&str, &[&str])] = &[
     ("tempfile", &["image/daemon", "cli/output", "cli/interrupt", "doctor/cache", "layer"]),
     ("terminal_size", &["cli"]),
     ("thiserror", &["*"]),
-    ("tokio", &["image/daemon", "probe/engine", "layer/cache/shared"]),
+    ("tokio", &["image/daemon", "probe/engine", "store"]),
     ("toml", &["image/registry/config", "image/storage/config"]),
     ("unicode_width", &["cli", "report/human"]),
     ("unpack", &["image", "layer", "lib"]),
-    ("url", &["layer/cache/shared"]),
+    ("url", &["store"]),
     ("zstd", &["layer/scan/partial/pieces", "layer/squashfs/decompress", "layer/cache/entry"]),
 ];
 
@@ -345,7 +347,7 @@ fn crates_are_used_only_in_their_modules() {
 
 #[test]
 fn the_core_is_synchronous() {
-    let doors = ["image/daemon", "probe/engine", "layer/cache/shared"];
+    let doors = ["image/daemon", "probe/engine", "store"];
     for (file, source) in sources() {
         let is_door = doors.iter().any(|door| file.starts_with(door));
         assert!(is_door || !source.is_asynchronous, "src/{file} is asynchronous");

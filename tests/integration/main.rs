@@ -10,6 +10,7 @@
 )]
 
 mod archives;
+mod audit;
 mod bad_input;
 mod cache;
 mod ci;

@@ -109,6 +109,8 @@ mod tests {
         ncclcheck diff: config env format host host-facts output platform profile verbose
         ncclcheck baseline write: config env host host-facts platform profile quiet
         ncclcheck baseline check: config env fail-on format host host-facts output platform profile verbose
+        ncclcheck audit plan: list newest pods repository store tags
+        ncclcheck audit run: cache config deadline jobs profile run shard shards store workers
         ncclcheck cache export: all-platforms authfile cert-dir jobs platform tls-verify
         ");
     }

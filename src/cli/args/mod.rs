@@ -1,5 +1,6 @@
 //! Command-line arguments.
 
+pub(super) mod audit;
 pub(super) mod cache;
 mod help;
 pub(super) mod probe;
@@ -16,6 +17,7 @@ use clap_complete::Shell;
 use crate::cli::version::long_version;
 use crate::model::Platform;
 
+use audit::AuditCommand;
 use cache::{CacheCommand, CachingArgs};
 use help::{EXIT, EXIT_SUMMARY, HOSTS, images, sections, short_help};
 use probe::{Preflight, ProbeArgs};
@@ -64,6 +66,9 @@ pub(super) enum Command {
     /// Record today's findings and fail only on new ones
     #[command(subcommand)]
     Baseline(Box<BaselineCommand>),
+    /// Judge thousands of images with many workers: plan, run, merge, compare
+    #[command(subcommand)]
+    Audit(Box<AuditCommand>),
     /// Explain a rule, a fact, a variable, a topic or an error message
     Explain(ExplainArgs),
     /// Show this machine's driver, GPUs, fabric, RDMA and limits, or record them for `check --host-facts`
@@ -271,6 +276,8 @@ pub(super) enum SchemaOf {
     Rule,
     /// The report of `--format json`
     Report,
+    /// The document of `audit merge --format json`
+    Audit,
     /// The facts and functions of conditions (not a JSON schema)
     Facts,
 }

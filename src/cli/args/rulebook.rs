@@ -73,6 +73,12 @@ impl RulebookSource {
         })
     }
 
+    /// The profile and the texts of the policies: everything that the rules depend on besides the program.
+    pub(in crate::cli) fn identity(&self) -> String {
+        let policies = self.policies.iter().map(|policy| policy.document().text);
+        self.profile.as_deref().into_iter().chain(policies).collect::<Vec<_>>().join("\0")
+    }
+
     /// Names of images to judge by their tables of contents.
     pub(in crate::cli) fn in_part(&self) -> Result<Vec<ImagePatterns>, CliError> {
         let patterns = self.policies.iter().map(PolicyText::in_part).collect::<Result<_, _>>();

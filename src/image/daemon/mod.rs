@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use bollard::errors::Error;
 use bollard::models::{ImageInspect, SystemVersion};
+use bollard::query_parameters::ListImagesOptions;
 use bollard::{API_DEFAULT_VERSION, Docker};
 use tokio::runtime::{Builder, Runtime};
 
@@ -165,6 +166,20 @@ impl Engine {
         let info = ask(GREETING, self.docker.info()).ok()?;
         let root = info.docker_root_dir.map(PathBuf::from).filter(|root| root.is_absolute())?;
         Some((root, info.driver?))
+    }
+
+    /// The names of all images, each with its tag; an image without a name by its ID.
+    pub(crate) fn images(&self) -> Result<Vec<String>, SourceError> {
+        let listed = ask(PATIENCE, self.docker.list_images(None::<ListImagesOptions>))
+            .map_err(|error| error.into_error(&format!("cannot list the images of {}", self.describe())))?;
+        let mut names = Vec::new();
+        for image in listed {
+            let tags: Vec<_> = image.repo_tags.into_iter().filter(|tag| !tag.contains("<none>")).collect();
+            if tags.is_empty() { names.push(image.id) } else { names.extend(tags) }
+        }
+        names.sort();
+        names.dedup();
+        Ok(names)
     }
 
     fn inspect(&self, name: &str) -> Result<ImageInspect, SourceError> {

@@ -40,6 +40,8 @@ impl Medium for FolderImage {
 /// The plan, as the engine reports the image.
 fn plan(folders: &EngineFolders) -> ImagePlan {
     ImagePlan {
+        names: Vec::new(),
+        created: None,
         manifest: None,
         annotations: Annotations::new(),
         config_digest: Some(folders.id.clone()),

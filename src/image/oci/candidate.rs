@@ -1,5 +1,7 @@
 //! The images of an index, and the choice among them: by name, digest or position, then by platform.
 
+use std::collections::BTreeMap;
+
 use crate::image::plan::ImagePlan;
 use crate::image::source::SourceError;
 use crate::image::target::{Selector, available, is_same_name};
@@ -34,6 +36,8 @@ pub(super) struct UnreadIndex {
 #[derive(Debug)]
 pub(super) struct RatedCandidate<'c> {
     pub(super) distance: Option<u32>,
+    /// Position among the selected candidates.
+    pub(super) position: usize,
     pub(super) candidate: &'c ManifestCandidate,
     /// The image, if it was read to learn its platform.
     pub(super) read: Option<Box<ImagePlan>>,
@@ -43,6 +47,8 @@ pub(super) struct RatedCandidate<'c> {
 #[derive(Debug)]
 pub(super) struct PlannedCandidate<'c> {
     pub(super) candidate: &'c ManifestCandidate,
+    /// Position among the selected candidates.
+    pub(super) position: usize,
     pub(super) plan: ImagePlan,
     /// [`Platform::distance_to`] the platform of the image.
     pub(super) distance: u32,
@@ -105,11 +111,15 @@ pub(super) fn selected<'c>(all: &'c [ManifestCandidate], selector: Option<&Selec
 /// layers, however these are compressed (`podman push --add-compression`).
 pub(super) fn without_copies<'c>(found: Vec<PlannedCandidate<'c>>) -> Vec<PlannedCandidate<'c>> {
     let mut kept: Vec<PlannedCandidate<'c>> = Vec::new();
+    let mut by_config = BTreeMap::new();
     for one in found {
-        let Some(first) = kept.iter_mut().find(|first| first.plan.config_digest == one.plan.config_digest) else {
+        let next = kept.len();
+        let position = *by_config.entry(one.plan.config_digest.clone()).or_insert(next);
+        let Some(first) = kept.get_mut(position) else {
             kept.push(one);
             continue;
         };
+        first.plan.names.extend(one.plan.names.iter().cloned());
         if first.plan.manifest != one.plan.manifest {
             let compression = |found: &PlannedCandidate<'_>| {
                 let types = found.plan.layers.iter().filter_map(|layer| layer.media_type.as_deref());

@@ -11,6 +11,7 @@ mod connect;
 mod credentials;
 mod helper;
 mod http;
+pub(super) mod listing;
 pub(super) mod medium;
 mod network;
 mod pace;

@@ -48,7 +48,7 @@ pub(super) fn list(registry: &Registry, manifest: &Digest, artifact_type: &str) 
 }
 
 /// The next page, if any (RFC 8288), at the same registry: no other host gets the credentials.
-fn next(base: &Url, path: &str, headers: &HeaderMap) -> Option<String> {
+pub(super) fn next(base: &Url, path: &str, headers: &HeaderMap) -> Option<String> {
     let link = headers.get(LINK)?.to_str().ok()?;
     let (target, parameters) = link.trim().strip_prefix('<')?.split_once('>')?;
     let is_next = parameters.split(';').any(|parameter| matches!(parameter.trim(), "rel=\"next\"" | "rel=next"));

@@ -53,6 +53,10 @@ pub(super) enum RequestedObject<'a> {
     Referrers { name: &'a str, digest: &'a Digest },
     /// A layer or a configuration that a manifest names.
     Blob { name: &'a str, digest: &'a Digest },
+    /// The tags of a repository.
+    Tags { name: &'a str },
+    /// The repositories of a registry.
+    Catalog { host: &'a str },
     /// A pull token.
     Token { name: &'a str },
 }
@@ -64,6 +68,8 @@ impl fmt::Display for RequestedObject<'_> {
             Self::Manifest { name, digest } => write!(f, "fetching manifest {digest} of {name}"),
             Self::Referrers { name, digest } => write!(f, "fetching the referrers of manifest {digest} of {name}"),
             Self::Blob { name, digest } => write!(f, "fetching blob {digest} of {name}"),
+            Self::Tags { name } => write!(f, "listing the tags of {name}"),
+            Self::Catalog { host } => write!(f, "listing the repositories of {host}"),
             Self::Token { name } => write!(f, "logging in to pull {name}"),
         }
     }
@@ -79,7 +85,7 @@ pub(super) fn refusal(answer: RegistryResponse, object: RequestedObject<'_>, acc
     let what = format!("{object}: {host} answered {status}{said}");
     match status {
         StatusCode::TOO_MANY_REQUESTS => AttemptError::Passing {
-            error: SourceError::Denied {
+            error: SourceError::Busy {
                 what: format!("{what}, {}", access.used),
                 hint: Some(format!("wait, or {}: limits are lower without a login", access.hint)),
             },
@@ -98,7 +104,13 @@ pub(super) fn refusal(answer: RegistryResponse, object: RequestedObject<'_>, acc
             SourceError::Denied { what: format!("{what}, {}", access.used), hint }.into()
         }
         StatusCode::NOT_FOUND
-            if matches!(object, RequestedObject::Image { .. } | RequestedObject::Referrers { .. }) =>
+            if matches!(
+                object,
+                RequestedObject::Image { .. }
+                    | RequestedObject::Referrers { .. }
+                    | RequestedObject::Tags { .. }
+                    | RequestedObject::Catalog { .. }
+            ) =>
         {
             SourceError::NotFound(what).into()
         }

@@ -92,6 +92,8 @@ impl Medium for SquashImage {
         };
         let config = ImageConfig { platform: self.platform.clone(), ..ImageConfig::default() };
         let plan = ImagePlan {
+            names: Vec::new(),
+            created: None,
             manifest: None,
             annotations: Annotations::new(),
             config_digest: None,

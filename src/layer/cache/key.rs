@@ -58,6 +58,7 @@ impl Scanner {
             document: _,
             nesting: _,
             indexes: _,
+            images: _,
             layers: _,
             loader_steps: _,
             symlinks: _,
@@ -110,7 +111,7 @@ mod tests {
         for name in Limits::NAMES {
             let mut limits = Limits::default();
             limits.set(name, "7").unwrap();
-            let outside = ["document", "nesting", "indexes", "layers", "loader_steps", "symlinks", "toc"];
+            let outside = ["document", "nesting", "indexes", "images", "layers", "loader_steps", "symlinks", "toc"];
             assert_eq!(Scanner::of(&limits) == standard, outside.contains(name), "{name}");
         }
         assert_eq!(Scanner::of(&Limits { temporary: Some("/x".into()), ..Limits::default() }), standard);

@@ -2,8 +2,10 @@
 //! Scans are kept in a folder of this user ([`LocalCache`]) and, if configured, in one that a team shares
 //! ([`SharedCache`]).
 //!
-//! A cache never fails a check: each kind of failure is reported once, and the layer is scanned.
+//! A cache never fails a check: each kind of failure is reported once, and the layer is scanned. After a failure the
+//! cache is left alone for a while.
 
+mod breaker;
 mod document;
 mod entry;
 mod export;
@@ -11,13 +13,15 @@ mod key;
 mod local;
 mod own_folder;
 mod shared;
+mod turn;
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::layer::scan::LayerScan;
 use crate::model::cause;
+
+use breaker::Breaker;
 
 pub use export::{Exported, export, export_all};
 pub use key::{ScanKey, Scanner};
@@ -30,7 +34,11 @@ pub struct ScanCache {
     local: Option<LocalCache>,
     shared: Option<SharedCache>,
     trust: CacheTrust,
-    failed: Mutex<CacheFailures>,
+    breaker: Breaker,
+    /// Messages not yet reported.
+    unreported: Mutex<Vec<String>>,
+    /// Name of this process, if it shares the scans of large layers with others while they are made.
+    holder: Option<String>,
 }
 
 /// The writers whose scans are believed.
@@ -54,14 +62,6 @@ pub struct CachedScan {
 
 /// Marks the entries of the local cache that came from a shared one, in their names.
 const SHARED: &str = ".shared";
-
-/// Failed accesses, which are not tried again.
-#[derive(Debug, Default)]
-struct CacheFailures {
-    attempts: BTreeSet<(CacheLevel, Act)>,
-    /// Messages not yet reported.
-    unreported: Vec<String>,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum CacheLevel {
@@ -131,7 +131,7 @@ impl ScanCache {
 
     /// Takes the failures since the last call, each reported once.
     pub fn notices(&self) -> Vec<String> {
-        std::mem::take(&mut self.failed().unreported)
+        std::mem::take(&mut self.unreported())
     }
 
     fn read_local(&self, name: &str) -> Option<Vec<u8>> {
@@ -140,32 +140,33 @@ impl ScanCache {
         })?
     }
 
-    /// Accesses a cache unless that failed before: an unresponsive server would cost its timeout at each layer. A cache
-    /// that cannot be read is not written to either.
+    /// Accesses a cache, unless that failed a short time ago.
     fn attempt<P: fmt::Display, T, E: fmt::Display>(
         &self,
         (level, act): (CacheLevel, Act),
         place: &P,
         work: impl FnOnce(&P) -> Result<T, E>,
     ) -> Option<T> {
-        let fails = |act| self.failed().attempts.contains(&(level, act));
-        if fails(Act::Read) || fails(act) {
+        if self.breaker.is_open(level, act) {
             return None;
         }
-        let error = match work(place) {
-            Ok(done) => return Some(done),
-            Err(error) => error,
-        };
-        let mut failed = self.failed();
-        if failed.attempts.insert((level, act)) {
-            let what = if act == Act::Read { "used" } else { "written to" };
-            failed.unreported.push(format!("cache {place} not {what}: {error}"));
+        match work(place) {
+            Ok(done) => {
+                self.breaker.succeeded(level, act);
+                Some(done)
+            }
+            Err(error) => {
+                if self.breaker.failed(level, act) {
+                    let what = if act == Act::Read { "used" } else { "written to" };
+                    self.unreported().push(format!("cache {place} not {what}: {error}"));
+                }
+                None
+            }
         }
-        None
     }
 
-    fn failed(&self) -> MutexGuard<'_, CacheFailures> {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn unreported(&self) -> MutexGuard<'_, Vec<String>> {
+        self.unreported.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

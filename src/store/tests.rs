@@ -6,8 +6,11 @@ use std::time::Instant;
 
 use super::*;
 
-fn open(place: &str) -> SharedCache {
-    SharedCache::new(place, &Environment::default()).unwrap()
+/// Largest object of these tests.
+const MOST: u64 = 1 << 20;
+
+fn open(place: &str) -> ObjectFolder {
+    ObjectFolder::new(place, &Environment::default()).unwrap()
 }
 
 /// A web server that answers each request with `answer(method, path, body)` as long as the test runs.
@@ -48,7 +51,7 @@ fn unsupported_places_are_refused() {
         ("https://user:secret@x/y", "must not contain credentials"),
         ("http://", "is not a URL"),
     ] {
-        let said = SharedCache::new(place, &Environment::default()).unwrap_err();
+        let said = ObjectFolder::new(place, &Environment::default()).unwrap_err();
         assert!(said.contains(why) && !said.contains("secret"), "{said}");
     }
     assert_eq!(open("https://x/y?signature=secret").to_string(), "https://x/y");
@@ -59,11 +62,11 @@ fn a_folder_by_path_and_by_url() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("not there yet");
     let by_path = open(path.to_str().unwrap());
-    assert_eq!(by_path.read("v/x").unwrap(), None);
+    assert_eq!(by_path.read("v/x", MOST).unwrap(), None);
     by_path.write("v/x", b"scan".to_vec()).unwrap();
-    assert_eq!(by_path.read("v/x").unwrap().unwrap(), b"scan");
+    assert_eq!(by_path.read("v/x", MOST).unwrap().unwrap(), b"scan");
     let by_url = open(Url::from_directory_path(&path).unwrap().as_str());
-    assert_eq!(by_url.read("v/x").unwrap().unwrap(), b"scan");
+    assert_eq!(by_url.read("v/x", MOST).unwrap().unwrap(), b"scan");
     assert_eq!(std::fs::read(path.join("v/x")).unwrap(), b"scan");
 }
 
@@ -79,16 +82,16 @@ fn a_web_server_that_accepts_files() {
         _ => kept.lock().unwrap().get(path).map_or((404, Vec::new()), |bytes| (200, bytes.clone())),
     });
     let shared = open(&url);
-    assert_eq!(shared.read("v/x").unwrap(), None);
+    assert_eq!(shared.read("v/x", MOST).unwrap(), None);
     shared.write("v/x", b"scan".to_vec()).unwrap();
-    assert_eq!(shared.read("v/x").unwrap().unwrap(), b"scan");
+    assert_eq!(shared.read("v/x", MOST).unwrap().unwrap(), b"scan");
     assert_eq!(files.lock().unwrap().keys().collect::<Vec<_>>(), ["/team/scans/v/x"]);
 }
 
 #[test]
 fn refusals_are_reported() {
     let shared = open(&server(|_, _, _| (403, "<p>not you</p>".repeat(1000).into_bytes())));
-    let said = shared.read("v/x").unwrap_err();
+    let said = shared.read("v/x", MOST).unwrap_err();
     assert!(said.contains("403") && said.len() < 500, "{said}");
     let said = shared.write("v/x", Vec::new()).unwrap_err();
     assert!(said.contains("403"), "{said}");
@@ -99,19 +102,37 @@ fn waiting_for_a_server_ends() {
     // This server accepts connections and never answers.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let place = format!("http://{}/x", listener.local_addr().unwrap());
-    let shared = SharedCache { patience: Duration::from_millis(300), ..open(&place) };
+    let shared = open(&place).with_patience(Duration::from_millis(300));
     let begun = Instant::now();
-    assert!(shared.read("v/x").unwrap_err().starts_with("no response within"));
+    assert!(shared.read("v/x", MOST).unwrap_err().starts_with("no response within"));
     assert!(begun.elapsed() < Duration::from_secs(5));
     // Connections are refused.
     drop(listener);
     let begun = Instant::now();
-    assert!(open(&place).read("v/x").is_err());
+    assert!(open(&place).read("v/x", MOST).is_err());
     assert!(begun.elapsed() < Duration::from_secs(5));
 }
 
 #[test]
-fn an_oversized_response_is_not_an_entry() {
-    let url = server(|_, _, _| (200, vec![0; usize::try_from(MOST_STORED).unwrap() + 1]));
-    assert_eq!(open(&url).read("v/x").unwrap(), None);
+fn an_oversized_response_is_another_object() {
+    let url = server(|_, _, _| (200, vec![0; usize::try_from(MOST).unwrap() + 1]));
+    assert_eq!(open(&url).read("v/x", MOST).unwrap(), None);
+}
+
+#[test]
+fn an_object_is_created_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path().join("new").to_str().unwrap());
+    assert!(store.list("v").unwrap().is_empty() && store.folders().unwrap().is_empty());
+    assert!(store.create("v/x", b"first".to_vec()).unwrap());
+    assert!(!store.create("v/x", b"second".to_vec()).unwrap());
+    store.write("v/y/z", b"other".to_vec()).unwrap();
+    let listed = store.list("v").unwrap();
+    assert_eq!(listed.iter().map(|object| &*object.name).collect::<Vec<_>>(), ["v/x", "v/y/z"]);
+    assert_eq!(store.folders().unwrap(), ["v"]);
+    let names: Vec<_> =
+        (0..70).map(|number| if number == 40 { "v/x".to_owned() } else { format!("v/{number}") }).collect();
+    let read = store.read_all(&names, MOST).unwrap();
+    assert_eq!(read.iter().flatten().collect::<Vec<_>>(), [b"first"]);
+    assert_eq!(read[40].as_deref(), Some(&b"first"[..]));
 }

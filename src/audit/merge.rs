@@ -1,0 +1,120 @@
+//! Merges the results of a run, chunk by chunk, into one document or one summary.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::aggregate::AuditSums;
+use super::document::{AuditCounts, AuditRow};
+use super::owners::TeamMap;
+use super::{AuditError, AuditItem, AuditRun, FORM, ItemResult};
+
+/// A form of the merged results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuditForm {
+    /// Text for people.
+    Human,
+    /// One [`AuditDocument`](super::AuditDocument).
+    Json,
+    /// Markdown tables.
+    Markdown,
+}
+
+/// Reason why a document cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MergeError {
+    /// The store failed.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+    /// The output failed.
+    #[error(transparent)]
+    Output(#[from] io::Error),
+}
+
+/// Writes the results so far. Memory does not grow with the number of images, but for the names of the layers that
+/// images end with.
+///
+/// # Errors
+/// The store or the output fails.
+pub fn merge(
+    run: &AuditRun<'_>,
+    teams: &TeamMap,
+    form: AuditForm,
+    out: &mut dyn Write,
+) -> Result<AuditCounts, MergeError> {
+    let mut sums = AuditSums::default();
+    let mut failing = Vec::new();
+    let mut is_first = true;
+    if form == AuditForm::Json {
+        let plan = &run.plan;
+        write!(out, "{{\"schema\":{},\"run\":{},", json_of(&FORM)?, json_of(&plan.run)?)?;
+        write!(out, "\"created\":{},\"judged_by\":{},\"images\":[", json_of(&plan.created)?, json_of(&plan.rules)?)?;
+    }
+    rows(run, teams, |item, row, result| {
+        sums.add(item, &row, result);
+        if form == AuditForm::Json {
+            write!(out, "{}\n{}", if is_first { "" } else { "," }, json_of(&row)?)?;
+            is_first = false;
+        } else if row.verdict == "fail" || row.verdict == "unavailable" {
+            failing.push(super::text::brief(&row));
+            // The text shows the first ones.
+            failing.truncate(super::text::SHOWN);
+        }
+        Ok(())
+    })?;
+    let (counts, layers, rules, teams) = (sums.counts, sums.layers(), sums.rules(), sums.teams());
+    match form {
+        AuditForm::Json => {
+            write!(out, "\n],\n\"counts\":{},\n\"layers\":{},\n", json_of(&counts)?, json_of(&layers)?)?;
+            write!(out, "\"rules\":{},\n\"teams\":{},\n", json_of(&rules)?, json_of(&teams)?)?;
+            writeln!(out, "\"unresolved\":{}}}", json_of(&run.plan.unresolved)?)?;
+        }
+        AuditForm::Human | AuditForm::Markdown => {
+            let summary = super::text::AuditSummary { plan: &run.plan, counts, layers, rules, teams, failing };
+            summary.write(form == AuditForm::Markdown, out)?;
+        }
+    }
+    Ok(counts)
+}
+
+/// Visits every image with its row and its result, in the order of the plan.
+pub(super) fn rows(
+    run: &AuditRun<'_>,
+    teams: &TeamMap,
+    mut see: impl FnMut(&AuditItem, AuditRow, Option<&ItemResult>) -> Result<(), MergeError>,
+) -> Result<(), MergeError> {
+    for chunk in 0..run.plan.chunks.len() {
+        let items = run.items(chunk)?;
+        let results = run.results(chunk, &items)?;
+        for (item, result) in items.iter().zip(results) {
+            see(item, row(item, result.as_ref(), teams), result.as_ref())?;
+        }
+    }
+    Ok(())
+}
+
+fn row(item: &AuditItem, result: Option<&ItemResult>, teams: &TeamMap) -> AuditRow {
+    let verdict = match result {
+        None => "pending",
+        Some(result) => result.verdict.as_deref().unwrap_or("unavailable"),
+    };
+    AuditRow {
+        id: item.id.clone(),
+        names: item.names.clone(),
+        manifest: item.manifest.as_ref().map(ToString::to_string),
+        platform: item.platform.clone(),
+        team: teams.team(&item.names).map(ToOwned::to_owned),
+        verdict: verdict.to_owned(),
+        findings: result.map(|result| result.findings.clone()).unwrap_or_default(),
+        unknown: result.map(|result| result.unknown.clone()).unwrap_or_default(),
+        unavailable: result.and_then(|result| result.unavailable.clone()),
+        facts: result.map(|result| result.facts.clone()).unwrap_or_default(),
+        pods: item.pods.clone(),
+    }
+}
+
+/// Compact JSON on one line.
+fn json_of(value: &impl Serialize) -> io::Result<String> {
+    serde_json::to_string(value).map_err(io::Error::from)
+}

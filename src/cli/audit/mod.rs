@@ -1,0 +1,34 @@
+//! `ncclcheck audit`.
+
+mod manifest;
+mod plan;
+mod show;
+mod sources;
+mod work;
+
+use crate::audit::AuditRun;
+use crate::model::Environment;
+use crate::store::ObjectFolder;
+
+use super::args::audit::{AuditCommand, StoreArgs};
+use super::{CliError, ExitStatus};
+
+/// Runs a command of an audit.
+pub(super) fn run(command: AuditCommand, environment: &Environment) -> Result<ExitStatus, CliError> {
+    match command {
+        AuditCommand::Plan(asked) => plan::plan(*asked, environment),
+        AuditCommand::Run(asked) => work::work(*asked, environment),
+        AuditCommand::Status(asked) => show::status(&asked, environment),
+        AuditCommand::Merge(asked) => show::merge(&asked, environment),
+        AuditCommand::Trend(asked) => show::trend(&asked, environment),
+        AuditCommand::Manifest(asked) => manifest::print(&asked),
+    }
+}
+
+fn store(asked: &StoreArgs, environment: &Environment) -> Result<ObjectFolder, CliError> {
+    ObjectFolder::new(&asked.store, environment).map_err(|why| CliError::Usage(format!("--store {why}")))
+}
+
+fn open<'s>(store: &'s ObjectFolder, asked: &StoreArgs) -> Result<AuditRun<'s>, CliError> {
+    Ok(AuditRun::open(store, asked.run.as_deref())?)
+}

@@ -1,0 +1,126 @@
+//! `ncclcheck audit plan`.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use super::sources::{SourceArgs, Sources};
+use crate::Cancel;
+use crate::audit::{AuditItem, AuditRules, AuditRun, collect, write_plan};
+use crate::check::read_hosts;
+use crate::cli::args::audit::AuditPlanArgs;
+use crate::cli::plan::{names, requests};
+use crate::cli::{CliError, ExitStatus, output, say};
+use crate::document::{read_text, read_text_from};
+use crate::image::source::AccessOptions;
+use crate::image::survey::survey;
+use crate::image::{PlatformChoice, Request};
+use crate::layer::cache::ScanCache;
+use crate::model::{Environment, Limits};
+
+/// Images whose documents are read at once. Registries answer most of them within milliseconds, and limit more.
+const AT_ONCE: usize = 8;
+
+/// Resolves the images and writes the plan.
+pub(super) fn plan(asked: AuditPlanArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
+    let store = super::store(&asked.store, environment)?;
+    let limits = asked.reading.limits()?;
+    // A mistake in the hosts is an error now, and not in every worker.
+    read_hosts(&asked.host, &[])?;
+    let options = AccessOptions {
+        authfile: asked.reading.authfile.clone(),
+        cert_dir: asked.reading.cert_dir.clone(),
+        tls_verify: asked.reading.tls_verify,
+        environment: environment.clone(),
+        limits: limits.clone(),
+    };
+    let source = asked.rulebook.read(&options)?;
+    let rulebook = source.open()?.only(|rule| !rule.is_of_run());
+    let rules = AuditRules::of(&rulebook, &source.identity(), asked.host, asked.fail_on, &limits);
+    let again = asked.again.as_deref().map(|run| AuditRun::open(&store, Some(run))).transpose()?;
+    let mut items = again.as_ref().map(|run| run.all_items()).transpose()?.unwrap_or_default();
+    let mut images = asked.images;
+    listed(&asked.list, &limits, &mut images)?;
+    let source_args = SourceArgs {
+        repositories: asked.repository,
+        registries: asked.registry,
+        tags: asked.tags,
+        newest: asked.newest,
+        pods: asked.pods,
+        engine: asked.engine,
+    };
+    let found = Sources::read(&source_args, &options)?;
+    images.extend(found.images.iter().cloned());
+    if images.is_empty() && again.is_none() {
+        let why = "nothing to audit\n  help: name images, or give --list, --repository, --registry, --pods or --engine";
+        return Err(CliError::Usage(why.to_owned()));
+    }
+    let is_any = asked.reading.platform.is_none();
+    let requests = requests(&images, asked.reading, &Arc::new(ScanCache::default()), environment)?;
+    let requests: Vec<_> = requests
+        .into_iter()
+        .map(|request| if is_any { Request { choice: PlatformChoice::All, ..request } } else { request })
+        .collect();
+    let (outlines, unresolved) = resolve(&requests);
+    items.extend(found.items(outlines));
+    let items = collect(items);
+    for (name, why) in &unresolved {
+        say(&format!("not resolved: {name}: {why}"));
+    }
+    if items.is_empty() {
+        return Err(CliError::Usage("none of the images could be resolved".to_owned()));
+    }
+    let now = jiff::Timestamp::now();
+    let created = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let run = asked.store.run.unwrap_or_else(|| now.strftime("%Y%m%dT%H%M%SZ").to_string());
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if run.is_empty() || !run.chars().all(is_name) || run.starts_with('.') || run == "scans" {
+        return Err(CliError::Usage(format!("--run {run}: expected letters, digits, '-', '_' and '.'")));
+    }
+    let is_whole = unresolved.is_empty();
+    let plan = write_plan(&store, &run, created, rules, &items, unresolved)?;
+    let (images, chunks) = (plan.items, plan.chunks.len());
+    output::stdout(|out| writeln!(out, "run {run}: {images} images in {chunks} chunks"))?;
+    Ok(if is_whole { ExitStatus::Pass } else { ExitStatus::Incomplete })
+}
+
+/// Adds the images of lists.
+fn listed(lists: &[PathBuf], limits: &Limits, images: &mut Vec<String>) -> Result<(), CliError> {
+    for path in lists {
+        let text = match path.to_str() {
+            Some("-") => read_text_from(io::stdin().lock(), Path::new("standard input"), limits)?,
+            _ => read_text(path, limits)?,
+        };
+        images.extend(names(&text).map(str::to_owned));
+    }
+    Ok(())
+}
+
+/// Reads the documents of images, several at once. An image that cannot be found does not stop the others.
+fn resolve(requests: &[Request]) -> (Vec<(AuditItem, Option<String>)>, BTreeMap<String, String>) {
+    let waiting = Mutex::new(requests.iter());
+    let found = Mutex::new((Vec::new(), BTreeMap::new()));
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE.min(requests.len()) {
+            scope.spawn(|| {
+                while let Some(request) = next() {
+                    let outlines = survey(request, &Cancel::default());
+                    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                    match outlines {
+                        Ok(outlines) => {
+                            found.0.extend(outlines.into_iter().map(|outline| {
+                                let created = outline.created.clone();
+                                (AuditItem::new(request, outline), created)
+                            }));
+                        }
+                        Err(error) => drop(found.1.insert(request.text.clone(), error.to_string())),
+                    }
+                }
+            });
+        }
+    });
+    found.into_inner().unwrap_or_else(PoisonError::into_inner)
+}

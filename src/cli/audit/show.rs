@@ -1,0 +1,115 @@
+//! `ncclcheck audit status` and `merge`.
+
+use std::io::Write;
+
+use crate::audit::merge::{AuditForm, MergeError, merge as merged};
+use crate::audit::owners::TeamMap;
+use crate::audit::trend::AuditTrend;
+use crate::audit::{AuditCounts, AuditRun, AuditStatus};
+use crate::cli::args::ListFormat;
+use crate::cli::args::audit::{AuditFormat, AuditMergeArgs, AuditStatusArgs, AuditTrendArgs, AuditViewArgs};
+use crate::cli::{CliError, ExitStatus, output};
+use crate::document::{Document, read_text};
+use crate::model::{Environment, Limits};
+
+/// Shows how far a run is.
+pub(super) fn status(asked: &AuditStatusArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
+    let store = super::store(&asked.store, environment)?;
+    let run = super::open(&store, &asked.store)?;
+    let status = AuditStatus::of(&run)?;
+    output::stdout(|out| match asked.format {
+        ListFormat::Human => status.write(out),
+        ListFormat::Json => {
+            serde_json::to_writer(&mut *out, &status)?;
+            writeln!(out)
+        }
+    })?;
+    Ok(if status.is_complete() { ExitStatus::Pass } else { ExitStatus::Retry })
+}
+
+/// Merges the results of a run.
+pub(super) fn merge(asked: &AuditMergeArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
+    let store = super::store(&asked.store, environment)?;
+    let run = super::open(&store, &asked.store)?;
+    let teams = teams(&asked.view)?;
+    let form = match asked.view.format {
+        AuditFormat::Human => AuditForm::Human,
+        AuditFormat::Json => AuditForm::Json,
+        AuditFormat::Markdown => AuditForm::Markdown,
+    };
+    let mut counts = AuditCounts::default();
+    write(&asked.view, |out| {
+        counts = merged(&run, &teams, form, out)?;
+        Ok(())
+    })?;
+    Ok(exit(counts))
+}
+
+/// Compares two runs.
+pub(super) fn trend(asked: &AuditTrendArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
+    let store = super::store(&asked.store, environment)?;
+    let before = AuditRun::open(&store, Some(&asked.since))?;
+    let after = super::open(&store, &asked.store)?;
+    if before.plan.run == after.plan.run {
+        let why = format!("--since {} is the run itself: it has nothing to compare", asked.since);
+        return Err(CliError::Usage(why));
+    }
+    let teams = teams(&asked.view)?;
+    let mut is_worse = false;
+    write(&asked.view, |out| {
+        let trend = AuditTrend::of(&before, &after, &teams)?;
+        is_worse = trend.is_worse();
+        match asked.view.format {
+            AuditFormat::Json => {
+                serde_json::to_writer(&mut *out, &trend).map_err(std::io::Error::from)?;
+                writeln!(out)?;
+            }
+            AuditFormat::Human => trend.write(false, out)?,
+            AuditFormat::Markdown => trend.write(true, out)?,
+        }
+        Ok(())
+    })?;
+    Ok(if is_worse { ExitStatus::Fail } else { ExitStatus::Pass })
+}
+
+/// The exit status of `check` for many images. An image without a verdict is no error of this command.
+fn exit(counts: AuditCounts) -> ExitStatus {
+    if counts.fail > 0 {
+        ExitStatus::Fail
+    } else if counts.pass < counts.images {
+        ExitStatus::Incomplete
+    } else {
+        ExitStatus::Pass
+    }
+}
+
+/// The map of teams, or an empty one.
+pub(super) fn teams(view: &AuditViewArgs) -> Result<TeamMap, CliError> {
+    let Some(path) = &view.owners else { return Ok(TeamMap::default()) };
+    let (name, text) = (path.display().to_string(), read_text(path, &Limits::default())?);
+    Ok(TeamMap::parse(Document { name: &name, text: &text })?)
+}
+
+/// Writes to the output that is asked for; to a file atomically.
+pub(super) fn write(
+    view: &AuditViewArgs,
+    work: impl FnOnce(&mut dyn Write) -> Result<(), MergeError>,
+) -> Result<(), CliError> {
+    let mut failed = None;
+    let all = |out: &mut dyn Write| match work(out) {
+        Ok(()) => Ok(()),
+        Err(MergeError::Output(error)) => Err(error),
+        Err(MergeError::Audit(error)) => {
+            failed = Some(error);
+            Err(std::io::Error::other("stopped"))
+        }
+    };
+    let written = match &view.file {
+        None => output::stdout(all),
+        Some(path) => output::written(path, all),
+    };
+    match failed {
+        Some(error) => Err(error.into()),
+        None => written,
+    }
+}

@@ -1,0 +1,237 @@
+//! Sources of an audit that list images: repositories and catalogs of registries, running pods, an engine.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use globset::{Glob, GlobSet, GlobSetBuilder};
+use serde::Deserialize;
+
+use crate::audit::{AuditItem, repository};
+use crate::cli::{CliError, say};
+use crate::document::{read_text, read_text_from};
+use crate::image::source::AccessOptions;
+use crate::image::survey::{engine_images, repositories, tags};
+use crate::model::Limits;
+
+/// Largest list of pods, in bytes. One takes 5 to 20 KB.
+const MOST_PODS: u64 = 1 << 30;
+
+/// What `audit plan` is told to list.
+#[derive(Debug, Default)]
+pub(super) struct SourceArgs {
+    pub(super) repositories: Vec<String>,
+    pub(super) registries: Vec<String>,
+    pub(super) tags: Vec<String>,
+    pub(super) newest: Option<usize>,
+    pub(super) pods: Option<PathBuf>,
+    pub(super) engine: bool,
+}
+
+/// The images that were listed.
+#[derive(Debug, Default)]
+pub(super) struct Sources {
+    /// References.
+    pub(super) images: BTreeSet<String>,
+    /// Repositories of which only the newest images are kept.
+    limited: BTreeSet<String>,
+    newest: Option<usize>,
+    /// The pods of an image, by its reference.
+    pods: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// A list of pods, as `kubectl get pods -o json` prints it.
+#[derive(Deserialize)]
+struct PodList {
+    items: Vec<Pod>,
+}
+
+#[derive(Deserialize)]
+struct Pod {
+    metadata: PodMetadata,
+    #[serde(default)]
+    spec: PodSpec,
+    #[serde(default)]
+    status: PodStatus,
+}
+
+#[derive(Deserialize)]
+struct PodMetadata {
+    name: String,
+    #[serde(default)]
+    namespace: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct PodSpec {
+    containers: Vec<PodContainer>,
+    init_containers: Vec<PodContainer>,
+    ephemeral_containers: Vec<PodContainer>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct PodStatus {
+    container_statuses: Vec<PodContainer>,
+    init_container_statuses: Vec<PodContainer>,
+    ephemeral_container_statuses: Vec<PodContainer>,
+}
+
+/// A container of a specification, or of a status, which also has the digest that runs.
+#[derive(Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct PodContainer {
+    name: String,
+    image: String,
+    #[serde(rename = "imageID")]
+    image_id: String,
+}
+
+impl Sources {
+    /// Lists the images of every source.
+    pub(super) fn read(asked: &SourceArgs, options: &AccessOptions) -> Result<Self, CliError> {
+        let mut sources = Self { newest: asked.newest, ..Self::default() };
+        let wanted = globs("--tags", &asked.tags)?;
+        let failed = |error: crate::image::source::SourceError| CliError::Image(error.into());
+        let mut all: BTreeSet<String> = asked.repositories.iter().cloned().collect();
+        for registry in &asked.registries {
+            let (host, pattern) = registry.split_once('/').unwrap_or((registry, "**"));
+            let pattern = globs("--registry", &[pattern.to_owned()])?;
+            let found = repositories(host, options).map_err(failed)?;
+            let count = all.len();
+            all.extend(found.iter().filter(|name| pattern.is_match(name)).map(|name| format!("{host}/{name}")));
+            if all.len() == count {
+                say(&format!("--registry {registry}: none of {} repositories matches", found.len()));
+            }
+        }
+        for name in all {
+            let found = tags(&name, options).map_err(failed)?;
+            let is_wanted = |tag: &&String| asked.tags.is_empty() || wanted.is_match(tag);
+            let images: Vec<_> = found.iter().filter(is_wanted).map(|tag| format!("docker://{name}:{tag}")).collect();
+            if images.is_empty() {
+                say(&format!("{name}: none of {} tags matches", found.len()));
+            }
+            sources.images.extend(images);
+            sources.limited.insert(name);
+        }
+        if let Some(path) = &asked.pods {
+            sources.add_pods(path, options)?;
+        }
+        if asked.engine {
+            let found = engine_images(options).map_err(failed)?;
+            sources.images.extend(found.into_iter().map(|name| format!("docker-daemon:{name}")));
+        }
+        Ok(sources)
+    }
+
+    fn add_pods(&mut self, path: &Path, options: &AccessOptions) -> Result<(), CliError> {
+        let limits = Limits { text_file: MOST_PODS, document: MOST_PODS, ..options.limits.clone() };
+        let text = match path.to_str() {
+            Some("-") => read_text_from(io::stdin().lock(), Path::new("standard input"), &limits)?,
+            _ => read_text(path, &limits)?,
+        };
+        let list: PodList = serde_json::from_str(&text).map_err(|error| {
+            let what = format!("--pods {}: not a list of pods: {error}", path.display());
+            CliError::Usage(format!("{what}\n  help: kubectl get pods --all-namespaces -o json"))
+        })?;
+        for pod in &list.items {
+            let name = format!("{}/{}", pod.metadata.namespace, pod.metadata.name);
+            for reference in pod.images() {
+                self.pods.entry(reference.clone()).or_default().insert(name.clone());
+                self.images.insert(reference);
+            }
+        }
+        Ok(())
+    }
+
+    /// The items of images that were resolved, with the time of their build: the newest of each repository that is
+    /// limited, and all others. Items found in pods have their names.
+    pub(super) fn items(&self, found: Vec<(AuditItem, Option<String>)>) -> Vec<AuditItem> {
+        let mut groups: BTreeMap<String, Vec<(Option<String>, AuditItem)>> = BTreeMap::new();
+        let mut items = Vec::new();
+        for (mut item, created) in found {
+            for name in &item.names {
+                let pods = self.pods.get(&format!("docker://{name}"));
+                item.pods.extend(pods.into_iter().flatten().cloned());
+            }
+            let limited = item.names.iter().map(|name| repository(name)).find(|name| self.limited.contains(*name));
+            match limited.filter(|_| self.newest.is_some()) {
+                Some(name) => groups.entry(name.to_owned()).or_default().push((created, item)),
+                None => items.push(item),
+            }
+        }
+        for (_, mut group) in groups {
+            // Builds that are reproducible have one time: then the names decide.
+            group.sort_by_key(|(created, item)| Reverse((created.clone(), item.names.clone())));
+            // The platforms of one image count once.
+            let mut names = BTreeSet::new();
+            for (_, item) in group {
+                let is_kept = names.contains(&item.names) || Some(names.len()) < self.newest;
+                if is_kept {
+                    names.insert(item.names.clone());
+                    items.push(item);
+                }
+            }
+        }
+        items
+    }
+}
+
+impl Pod {
+    /// References of the images of a pod's containers, by digest if the kubelet reports one.
+    fn images(&self) -> BTreeSet<String> {
+        let spec = &self.spec;
+        let status = &self.status;
+        let statuses: Vec<_> =
+            [&status.container_statuses, &status.init_container_statuses, &status.ephemeral_container_statuses]
+                .into_iter()
+                .flatten()
+                .collect();
+        let containers = [&spec.containers, &spec.init_containers, &spec.ephemeral_containers].into_iter().flatten();
+        let reference = |container: &PodContainer| {
+            let running = statuses.iter().find(|status| status.name == container.name);
+            // `docker-pullable://` is how dockershim wrote it.
+            let digest = running.and_then(|status| {
+                let id = status.image_id.strip_prefix("docker-pullable://").unwrap_or(&status.image_id);
+                id.split_once('@').map(|(_, digest)| digest.to_owned())
+            });
+            // An image of an index that runs has the digest of the index or of the manifest.
+            match digest {
+                Some(digest) => format!("docker://{}@{digest}", repository(&container.image)),
+                None => format!("docker://{}", container.image),
+            }
+        };
+        containers.filter(|container| !container.image.is_empty()).map(reference).collect()
+    }
+}
+
+fn globs(option: &str, patterns: &[String]) -> Result<GlobSet, CliError> {
+    let wrong = |error: globset::Error| CliError::Usage(format!("{option}: {error}"));
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        set.add(Glob::new(pattern).map_err(wrong)?);
+    }
+    set.build().map_err(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_of_pods() {
+        let text = r#"{"items": [
+            {"metadata": {"name": "a", "namespace": "n"},
+             "spec": {"containers": [{"name": "c", "image": "reg.example/train:1"}],
+                      "initContainers": [{"name": "i", "image": "reg.example/init"}]},
+             "status": {"containerStatuses": [
+                {"name": "c", "image": "reg.example/train:1", "imageID": "reg.example/train@sha256:00"}]}},
+            {"metadata": {"name": "pending", "namespace": "n"}, "spec": {"containers": [{"name": "c", "image": "x:2"}]}}
+        ]}"#;
+        let list: PodList = serde_json::from_str(text).unwrap();
+        let images: Vec<_> = list.items.iter().flat_map(Pod::images).collect();
+        assert_eq!(images, ["docker://reg.example/init", "docker://reg.example/train@sha256:00", "docker://x:2"]);
+    }
+}

@@ -1,0 +1,102 @@
+//! `ncclcheck audit run`.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Instant;
+
+use crate::audit::worker::{WorkDone, Worker, WorkerStop};
+use crate::audit::{AuditError, AuditItem, AuditRules, Shard};
+use crate::check::{Check, read_hosts};
+use crate::cli::args::audit::{AuditRunArgs, ShardChoice};
+use crate::cli::plan::requests;
+use crate::cli::{CliError, ExitStatus, notice, say};
+use crate::image::source::AccessOptions;
+use crate::image::{PlatformChoice, Request};
+use crate::model::Environment;
+
+/// Environment variable with `off` or the URL of the shared cache.
+const CACHE: &str = "NCCLCHECK_CACHE";
+
+/// Works on a run.
+pub(super) fn work(asked: AuditRunArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
+    let store = super::store(&asked.store, environment)?;
+    let run = super::open(&store, &asked.store)?;
+    let limits = asked.reading.limits()?;
+    let options = AccessOptions { environment: environment.clone(), ..AccessOptions::default() };
+    let source = asked.rulebook.read(&options)?;
+    let rulebook = source.open()?.only(|rule| !rule.is_of_run());
+    let planned = &run.plan.rules;
+    let own = AuditRules::of(&rulebook, &source.identity(), planned.hosts.clone(), planned.fail_on, &limits);
+    planned.require(&own)?;
+    let hosts = read_hosts(&planned.hosts, &[])?;
+    let check = Check::new(&rulebook).hosts(&hosts).fail_on(planned.fail_on);
+    let shard = match asked.shard {
+        ShardChoice::One(shard) => shard,
+        ShardChoice::Auto => Shard::of_environment(environment, asked.shards)
+            .map_err(|error| CliError::Usage(format!("--shard auto: {error}")))?,
+    };
+    // Workers share their scans in the store, unless they have another shared cache.
+    let mut caching = asked.caching;
+    if caching.cache.is_none() && !caching.no_cache && environment.get(CACHE).is_none() {
+        caching.cache = Some(format!("{}/scans", asked.store.store.trim_end_matches('/')));
+    }
+    let place = ["SLURMD_NODENAME", "HOSTNAME"].iter().find_map(|name| environment.get(name)).unwrap_or("worker");
+    let name = format!("{place}-{}-{:08x}", std::process::id(), fastrand::u32(..));
+    let cache = Arc::new(caching.open(environment)?.with_leases(name.clone()));
+    let first = requests(&["docker://none".to_owned()], asked.reading, &cache, environment)?.pop();
+    let pattern = first.ok_or_else(|| CliError::Usage("no request".to_owned()))?;
+    let request = |item: &AuditItem| -> Result<Request, String> {
+        let parsed = Request::new(&item.reference).map_err(|error| error.to_string())?;
+        let platform = item.platform.as_deref().and_then(|platform| platform.parse().ok());
+        Ok(Request {
+            text: item.names.first().unwrap_or(&item.reference).clone(),
+            choice: platform.map_or(PlatformChoice::Host, PlatformChoice::One),
+            jobs: pattern.jobs,
+            limits: pattern.limits.clone(),
+            options: pattern.options.clone(),
+            cache: Arc::clone(&cache),
+            in_part: pattern.in_part,
+            unverified: pattern.unverified,
+            ..parsed
+        })
+    };
+    let stop = Arc::new(WorkerStop::default());
+    let signalled = Arc::clone(&stop);
+    // An error means that a handler is already set.
+    let _ = ctrlc::set_handler(move || signalled.stop());
+    let deadline = asked.deadline.map(|after| Instant::now() + after);
+    let worker = |number: usize| Worker {
+        run: &run,
+        check: &check,
+        request: &request,
+        name: format!("{name}-{number}"),
+        shard: Shard { index: shard.index * asked.workers.get() + number, count: shard.count * asked.workers.get() },
+        lease: asked.lease,
+        deadline,
+        stop: &stop,
+    };
+    let workers: Vec<_> = (0..asked.workers.get()).map(worker).collect();
+    let done = thread::scope(|scope| {
+        let threads: Vec<_> = workers.iter().map(|worker| scope.spawn(|| worker.work())).collect();
+        let joined =
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        joined.collect::<Result<Vec<WorkDone>, AuditError>>()
+    })?;
+    notice(&cache);
+    Ok(report(&done))
+}
+
+/// Prints what was done, and returns the exit status.
+fn report(done: &[WorkDone]) -> ExitStatus {
+    let judged: usize = done.iter().map(|done| done.judged).sum();
+    for (name, why) in done.iter().flat_map(|done| &done.failed) {
+        say(&format!("failed, to be tried again: {name}: {why}"));
+    }
+    for name in done.iter().flat_map(|done| &done.differing) {
+        say(&format!("{name}: another worker had a different result, which counts"));
+    }
+    let is_complete = done.iter().any(|done| done.is_complete);
+    let rest = if is_complete { "every image of the run has a result" } else { "not finished: run it again" };
+    say(&format!("judged {judged} images; {rest}"));
+    if is_complete { ExitStatus::Pass } else { ExitStatus::Retry }
+}

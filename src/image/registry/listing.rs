@@ -1,0 +1,74 @@
+//! Lists of a registry: the tags of a repository, and the repositories (OCI distribution-spec, "Listing Tags"; Docker
+//! Registry HTTP API V2, "Listing Repositories", which most public registries refuse).
+
+use reqwest::header::HeaderMap;
+use serde::Deserialize;
+
+use super::response_error::RequestedObject;
+use super::retry::Patience;
+use super::{Registry, open_patiently, patiently};
+use crate::image::source::{AccessOptions, SourceError, read_bounded};
+
+/// Maximum number of pages read: of a thousand entries each.
+const MOST_PAGES: usize = 1000;
+
+/// The tags of a repository, such as `registry.example/team/train`, in the registry's order.
+pub(in crate::image) fn tags(repository: &str, options: &AccessOptions) -> Result<Vec<String>, SourceError> {
+    #[derive(Deserialize)]
+    struct Page {
+        tags: Option<Vec<String>>,
+    }
+    let registry = open(repository, options)?;
+    let object = RequestedObject::Tags { name: &registry.repository };
+    list(&registry, "tags/list?n=1000", object, |bytes| {
+        serde_json::from_slice(bytes).map(|page: Page| page.tags.unwrap_or_default())
+    })
+}
+
+/// The repositories of a registry, without its host, in the registry's order.
+pub(in crate::image) fn repositories(host: &str, options: &AccessOptions) -> Result<Vec<String>, SourceError> {
+    #[derive(Deserialize)]
+    struct Page {
+        repositories: Option<Vec<String>>,
+    }
+    // The name after the host only completes the reference.
+    let registry = open(&format!("{host}/catalog"), options)?;
+    let object = RequestedObject::Catalog { host };
+    list(&registry, "/v2/_catalog?n=1000", object, |bytes| {
+        serde_json::from_slice(bytes).map(|page: Page| page.repositories.unwrap_or_default())
+    })
+}
+
+fn open(repository: &str, options: &AccessOptions) -> Result<Registry, SourceError> {
+    let name =
+        repository.parse().map_err(|error| SourceError::invalid(format!("{repository} is no repository: {error}")))?;
+    open_patiently(&name, options, Patience::default())
+}
+
+fn list(
+    registry: &Registry,
+    first: &str,
+    object: RequestedObject<'_>,
+    parse: impl Fn(&[u8]) -> serde_json::Result<Vec<String>>,
+) -> Result<Vec<String>, SourceError> {
+    let mut path = first.to_owned();
+    let mut found = Vec::new();
+    for _ in 0..MOST_PAGES {
+        let (bytes, headers) = patiently(registry.patience, || {
+            let answer = registry.ask(&path, &HeaderMap::new(), object)?;
+            let headers = answer.headers().clone();
+            let bytes = read_bounded(answer.response, registry.document_limit, &object.to_string())?;
+            Ok((bytes, headers))
+        })?;
+        let page = parse(&bytes);
+        let page =
+            page.map_err(|error| SourceError::invalid(format!("{object}: the answer is not a list: {error}")))?;
+        let is_last = page.is_empty();
+        found.extend(page);
+        match super::referrers::next(&registry.base, &path, &headers).filter(|_| !is_last) {
+            Some(next) => path = next,
+            None => return Ok(found),
+        }
+    }
+    Err(SourceError::invalid(format!("{object}: the list has more than {MOST_PAGES} pages")))
+}

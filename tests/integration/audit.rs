@@ -1,0 +1,208 @@
+//! `ncclcheck audit`: plan, workers, merge, trend.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::{program, run, stderr, world};
+
+/// A folder with a layout of `count` images, made of the small worlds.
+fn layout(folder: &Path, count: usize) -> PathBuf {
+    let layout = folder.join("layout");
+    let generate = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/audit/generate");
+    let made = Command::new(generate).arg(&layout).args(["--images", &count.to_string()]).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    layout
+}
+
+fn audit(arguments: &[&str]) -> (i32, String, String) {
+    let output = run(&[&["audit"], arguments].concat(), None);
+    (output.status.code().unwrap(), String::from_utf8(output.stdout.clone()).unwrap(), stderr(&output))
+}
+
+/// Plans a run of a layout in `folder/store`.
+fn planned(folder: &Path, layout: &Path, run: &str, more: &[&str]) -> String {
+    let store = folder.join("store").to_str().unwrap().to_owned();
+    let image = format!("oci:{}", layout.display());
+    let (status, out, err) = audit(&[&["plan", "--no-config", "--store", &store, "--run", run, &image], more].concat());
+    assert_eq!(status, 0, "{out}{err}");
+    store
+}
+
+fn merged(store: &str, run: &str) -> (Vec<u8>, Value) {
+    let output = crate::support::run(&["audit", "merge", "--store", store, "--run", run, "--format", "json"], None);
+    let document = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+    (output.stdout, document)
+}
+
+/// The document without the name and the time of the run.
+fn images(document: &Value) -> Vec<Value> {
+    ["images", "counts", "layers", "rules"].map(|key| document[key].clone()).to_vec()
+}
+
+#[test]
+fn workers_agree_whatever_their_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let layout = layout(folder.path(), 70);
+    let mut documents = Vec::new();
+    for (run, shards) in [("one", 1), ("three", 3)] {
+        let store = planned(folder.path(), &layout, run, &[]);
+        for shard in 0..shards {
+            let shard = format!("{shard}/{shards}");
+            let (status, _, err) =
+                audit(&["run", "--no-config", "--store", &store, "--run", run, "--shard", &shard, "--jobs", "1"]);
+            assert_eq!(status, 0, "{err}");
+        }
+        let (_, document) = merged(&store, run);
+        assert_eq!(document["counts"]["images"], 70);
+        assert_eq!(document["counts"]["pending"], 0);
+        assert!(document["counts"]["fail"].as_u64().unwrap() > 5, "{}", document["counts"]);
+        documents.push(images(&document));
+    }
+    assert_eq!(documents[0], documents[1]);
+    // The same as `check` says of an image alone.
+    let first = &documents[0][0][0];
+    let id = first["manifest"].as_str().unwrap();
+    let output = run(&["check", "--no-config", "--format", "json", &format!("oci:{}@{id}", layout.display())], None);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["verdict"], first["verdict"]);
+}
+
+#[test]
+fn a_layer_is_blamed_for_what_it_brings() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = planned(folder.path(), &layout(folder.path(), 42), "a", &[]);
+    assert_eq!(audit(&["run", "--no-config", "--store", &store]).0, 0);
+    let owners = folder.path().join("owners.yaml");
+    std::fs::write(&owners, "- {images: 'registry.example/team-*/**', team: apps}\n").unwrap();
+    let (status, out, err) = audit(&["merge", "--store", &store, "--owners", owners.to_str().unwrap()]);
+    assert_eq!(status, 1, "{err}");
+    for expected in ["42 images: ", "Layers that bring findings", "Rules", "nccl/", "Teams", "apps"] {
+        assert!(out.contains(expected), "{expected}: {out}");
+    }
+    let (_, document) = merged(&store, "a");
+    let layers = document["layers"].as_array().unwrap();
+    assert!(layers.iter().any(|layer| layer["images"].as_u64().unwrap() >= 3), "{layers:?}");
+    let sums: u64 = document["rules"].as_array().unwrap().iter().map(|rule| rule["images"].as_u64().unwrap()).sum();
+    let findings = document["images"].as_array().unwrap().iter().map(|image| {
+        let rules = image["findings"]
+            .as_array()
+            .map_or(Vec::new(), |all| all.iter().map(|one| one["rule"].to_string()).collect());
+        rules.into_iter().collect::<std::collections::BTreeSet<_>>().len() as u64
+    });
+    assert_eq!(sums, findings.sum::<u64>());
+}
+
+#[test]
+fn a_killed_worker_loses_and_repeats_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let layout = layout(folder.path(), 200);
+    let store = planned(folder.path(), &layout, "killed", &[]);
+    let work = || {
+        let arguments = ["audit", "run", "--no-config", "--store", &store, "--lease", "2s", "--jobs", "1"];
+        Command::new(program()).args(arguments).env_clear().stderr(Stdio::null()).spawn().unwrap()
+    };
+    for _ in 0..3 {
+        let mut child = work();
+        std::thread::sleep(Duration::from_millis(400));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let begun = Instant::now();
+    assert!(work().wait().unwrap().success());
+    assert!(begun.elapsed() < Duration::from_secs(120), "{:?}", begun.elapsed());
+    let (_, killed) = merged(&store, "killed");
+    assert_eq!(killed["counts"]["images"], 200);
+    assert_eq!((&killed["counts"]["pending"], &killed["counts"]["unavailable"]), (&0.into(), &0.into()));
+    planned(folder.path(), &layout, "quiet", &[]);
+    assert_eq!(audit(&["run", "--no-config", "--store", &store, "--run", "quiet"]).0, 0);
+    assert_eq!(images(&killed), images(&merged(&store, "quiet").1));
+}
+
+#[test]
+fn what_cannot_be_judged_is_unavailable_or_pending() {
+    let folder = tempfile::tempdir().unwrap();
+    let layout = layout(folder.path(), 3);
+    let store = planned(folder.path(), &layout, "a", &[]);
+    let document = merged(&store, "a").1;
+    assert_eq!(document["counts"]["pending"], 3, "{document}");
+    let layer = document["images"][0]["manifest"].as_str().unwrap().replace("sha256:", "blobs/sha256/");
+    std::fs::remove_file(layout.join(layer)).unwrap();
+    let (status, out, _) = audit(&["status", "--store", &store]);
+    assert_eq!(status, 75, "{out}");
+    let (status, _, err) = audit(&["run", "--no-config", "--store", &store]);
+    assert_eq!(status, 0, "{err}");
+    let document = merged(&store, "a").1;
+    assert_eq!(document["counts"]["unavailable"], 1);
+    assert_eq!(document["images"][0]["unavailable"]["kind"], "not-found");
+    assert_eq!(audit(&["status", "--store", &store]).0, 0);
+}
+
+#[test]
+fn other_rules_are_refused_and_a_trend_books_them_to_the_rules() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = format!("oci-archive:{}", world("no-nccl").display());
+    let store = folder.path().join("store").to_str().unwrap().to_owned();
+    let policy = folder.path().join("policy.yaml");
+    std::fs::write(&policy, "rules:\n  severity:\n    nccl/missing-library: off\n").unwrap();
+    let policy = policy.to_str().unwrap();
+    for (run, rules) in [("before", &["--config", policy][..]), ("after", &["--no-config"])] {
+        let (status, out, err) = audit(&[&["plan", "--store", &store, "--run", run, &image], rules].concat());
+        assert_eq!(status, 0, "{out}{err}");
+        let (status, _, err) = audit(&[&["run", "--store", &store, "--run", run], rules].concat());
+        assert_eq!(status, 0, "{err}");
+    }
+    let (status, _, err) = audit(&["run", "--no-config", "--store", &store, "--run", "before"]);
+    assert_eq!(status, 2);
+    assert!(err.contains("policy") || err.contains("rules differ"), "{err}");
+    let (status, out, err) =
+        audit(&["trend", "--store", &store, "--run", "after", "--since", "before", "--format", "json"]);
+    assert_eq!(status, 0, "{err}");
+    let trend: Value = serde_json::from_str(&out).unwrap();
+    let change = &trend["changes"][0];
+    assert_eq!(change["cause"], "rules", "{trend}");
+    assert!(change["newly_failing"].as_array().unwrap().contains(&"nccl/missing-library".into()), "{trend}");
+}
+
+#[test]
+fn plans_are_immutable_and_stores_are_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let layout = layout(folder.path(), 2);
+    let store = planned(folder.path(), &layout, "a", &[]);
+    let image = format!("oci:{}", layout.display());
+    let (status, _, err) = audit(&["plan", "--no-config", "--store", &store, "--run", "a", &image]);
+    assert_eq!(status, 2);
+    assert!(err.contains("has a run 'a' already"), "{err}");
+    let (status, _, err) = audit(&["plan", "--no-config", "--store", "http://127.0.0.1:1/x", &image]);
+    assert_eq!(status, 2);
+    assert!(err.contains("a web server cannot keep an audit"), "{err}");
+    let (status, _, err) = audit(&["merge", "--store", &store, "--run", "b"]);
+    assert_eq!(status, 2);
+    assert!(err.contains("no run 'b'"), "{err}");
+    // The same images again, without naming them.
+    let (status, out, err) = audit(&["plan", "--no-config", "--store", &store, "--run", "b", "--again", "a"]);
+    assert_eq!(status, 0, "{err}");
+    assert!(out.contains("run b: 2 images"), "{out}");
+}
+
+#[test]
+fn manifests_have_every_shard() {
+    let common = ["--store", "s3://bucket/audit", "--run", "r", "--shards", "5"];
+    let (status, out, err) = audit(&[&["manifest", "slurm"][..], &common, &["--", "--profile", "a b"]].concat());
+    assert_eq!(status, 0, "{err}");
+    assert!(out.contains("#SBATCH --array=0-4\n") && out.contains("--deadline 55m") && out.contains("'a b'"), "{out}");
+    let (status, out, err) = audit(&[&["manifest", "kubernetes", "--image", "reg.example/n:1"][..], &common].concat());
+    assert_eq!(status, 0, "{err}");
+    let job: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&job["spec"]["completions"], &job["spec"]["completionMode"]), (&5.into(), &"Indexed".into()));
+    let pod = &job["spec"]["template"]["spec"];
+    assert_eq!(pod["automountServiceAccountToken"], false);
+    assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+    assert_eq!(pod["containers"][0]["securityContext"]["readOnlyRootFilesystem"], true);
+    let folder = ["--store", "/shared", "--run", "r"];
+    let (status, _, err) = audit(&[&["manifest", "kubernetes", "--image", "i"][..], &folder].concat());
+    assert_eq!(status, 2);
+    assert!(err.contains("--claim"), "{err}");
+}
