@@ -262,12 +262,11 @@ impl Worker<'_> {
             let image = images
                 .iter()
                 .find(|image| is_planned(item, image.summary.manifest.as_ref(), image.summary.config.as_ref()));
-            Ok(match image {
-                Some(image) => ItemResult::of(&item.id, image, &self.check.run(image)),
-                None => {
-                    let why = format!("{} is another image than when the run was planned", item.reference);
-                    ItemResult::unavailable(&item.id, "changed", why)
-                }
+            Ok(if let Some(image) = image {
+                ItemResult::of(&item.id, image, &self.check.run(image))
+            } else {
+                let why = format!("{} is another image than when the run was planned", item.reference);
+                ItemResult::unavailable(&item.id, "changed", why)
             })
         };
         match catch_unwind(AssertUnwindSafe(load)) {

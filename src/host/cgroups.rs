@@ -42,7 +42,7 @@ impl ControlGroups {
     }
 }
 
-/// The effective user ID in `Uid:	1000	1000	1000	1000`.
+/// The effective user ID: the second number of the line `Uid:` (proc_pid_status(5)).
 fn user(status: &str) -> Option<u32> {
     status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_whitespace().nth(1)?.parse().ok()
 }

@@ -188,7 +188,7 @@ mod tests {
     fn one_holder_at_a_time() {
         let folder = tempfile::tempdir().unwrap();
         let store = store(&folder);
-        let [one, other] = ["one", "other"].map(|name| Leases::new(&store, "lease", name, Duration::from_secs(60)));
+        let [one, other] = ["one", "other"].map(|name| Leases::new(&store, "lease", name, Duration::from_mins(1)));
         let held = one.take("a").unwrap().unwrap();
         assert!(!held.is_taken_over);
         assert!(other.take("a").unwrap().is_none() && other.take("b").unwrap().is_some());
@@ -226,7 +226,7 @@ mod tests {
             let try_it = |number: usize| {
                 let store = &store;
                 scope.spawn(move || {
-                    Leases::new(store, "lease", &number.to_string(), Duration::from_secs(60))
+                    Leases::new(store, "lease", &number.to_string(), Duration::from_mins(1))
                         .take("a")
                         .unwrap()
                         .is_some()

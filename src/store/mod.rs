@@ -193,9 +193,11 @@ impl OpenedStore {
 
     /// The name of a path in the store.
     fn relative(&self, path: &Path) -> String {
-        path.prefix_match(&self.base)
-            .map(|parts| parts.map(|part| part.as_ref().to_owned()).collect::<Vec<_>>().join("/"))
-            .unwrap_or_else(|| path.to_string())
+        let below = path.prefix_match(&self.base);
+        below.map_or_else(
+            || path.to_string(),
+            |parts| parts.map(|part| part.as_ref().to_owned()).collect::<Vec<_>>().join("/"),
+        )
     }
 
     async fn get(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, String> {

@@ -112,7 +112,7 @@ fn a_killed_worker_loses_and_repeats_nothing() {
     }
     let begun = Instant::now();
     assert!(work().wait().unwrap().success());
-    assert!(begun.elapsed() < Duration::from_secs(120), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_mins(2), "{:?}", begun.elapsed());
     let (_, killed) = merged(&store, "killed");
     assert_eq!(killed["counts"]["images"], 200);
     assert_eq!((&killed["counts"]["pending"], &killed["counts"]["unavailable"]), (&0.into(), &0.into()));

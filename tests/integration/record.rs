@@ -44,7 +44,9 @@ fn files(arguments: &[&str]) -> Map<String, Value> {
     let named = paths.filter(|path| path.starts_with(&temporary)).flat_map(|path| {
         [path.to_owned(), path.join("index.json"), path.join("manifest.json"), path.join("ncclcheck.yaml")]
     });
-    named.filter_map(|path| Some((path.display().to_string(), shown(&fs::read(path).ok()?)?.into()))).collect()
+    // A FIFO would wait for its writer.
+    let regular = named.filter(|path| path.is_file());
+    regular.filter_map(|path| Some((path.display().to_string(), shown(&fs::read(path).ok()?)?.into()))).collect()
 }
 
 /// A small input as text.

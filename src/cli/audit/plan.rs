@@ -40,7 +40,7 @@ pub(super) fn plan(asked: AuditPlanArgs, environment: &Environment) -> Result<Ex
     let rulebook = source.open()?.only(|rule| !rule.is_of_run());
     let rules = AuditRules::of(&rulebook, &source.identity(), asked.host, asked.fail_on, &limits);
     let again = asked.again.as_deref().map(|run| AuditRun::open(&store, Some(run))).transpose()?;
-    let mut items = again.as_ref().map(|run| run.all_items()).transpose()?.unwrap_or_default();
+    let mut items = again.as_ref().map(AuditRun::all_items).transpose()?.unwrap_or_default();
     let mut images = asked.images;
     listed(&asked.list, &limits, &mut images)?;
     let source_args = SourceArgs {
@@ -98,8 +98,11 @@ fn listed(lists: &[PathBuf], limits: &Limits, images: &mut Vec<String>) -> Resul
     Ok(())
 }
 
+/// The images that were found, each with the time when it was made, and the references that were not, with the reason.
+type Resolved = (Vec<(AuditItem, Option<String>)>, BTreeMap<String, String>);
+
 /// Reads the documents of images, several at once. An image that cannot be found does not stop the others.
-fn resolve(requests: &[Request]) -> (Vec<(AuditItem, Option<String>)>, BTreeMap<String, String>) {
+fn resolve(requests: &[Request]) -> Resolved {
     let waiting = Mutex::new(requests.iter());
     let found = Mutex::new((Vec::new(), BTreeMap::new()));
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();

@@ -72,11 +72,14 @@ struct PodSpec {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default)]
 struct PodStatus {
-    container_statuses: Vec<PodContainer>,
-    init_container_statuses: Vec<PodContainer>,
-    ephemeral_container_statuses: Vec<PodContainer>,
+    #[serde(rename = "containerStatuses")]
+    containers: Vec<PodContainer>,
+    #[serde(rename = "initContainerStatuses")]
+    init_containers: Vec<PodContainer>,
+    #[serde(rename = "ephemeralContainerStatuses")]
+    ephemeral_containers: Vec<PodContainer>,
 }
 
 /// A container of a specification, or of a status, which also has the digest that runs.
@@ -185,10 +188,7 @@ impl Pod {
         let spec = &self.spec;
         let status = &self.status;
         let statuses: Vec<_> =
-            [&status.container_statuses, &status.init_container_statuses, &status.ephemeral_container_statuses]
-                .into_iter()
-                .flatten()
-                .collect();
+            [&status.containers, &status.init_containers, &status.ephemeral_containers].into_iter().flatten().collect();
         let containers = [&spec.containers, &spec.init_containers, &spec.ephemeral_containers].into_iter().flatten();
         let reference = |container: &PodContainer| {
             let running = statuses.iter().find(|status| status.name == container.name);

@@ -97,6 +97,7 @@ fn report(done: &[WorkDone]) -> ExitStatus {
     }
     let is_complete = done.iter().any(|done| done.is_complete);
     let rest = if is_complete { "every image of the run has a result" } else { "not finished: run it again" };
-    say(&format!("judged {judged} images; {rest}"));
+    let images = if judged == 1 { "image" } else { "images" };
+    say(&format!("judged {judged} {images}; {rest}"));
     if is_complete { ExitStatus::Pass } else { ExitStatus::Retry }
 }

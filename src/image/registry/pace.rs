@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn only_a_slow_transfer_fails() {
         let error = copied(1).unwrap_err();
-        assert!(error.get_ref().is_some_and(|inner| inner.is::<TooSlow>()), "{error}");
+        assert!(error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<TooSlow>), "{error}");
         assert_eq!(copied(4096).unwrap(), 20 * 4096);
     }
 }

@@ -12,7 +12,7 @@ use super::{ScanCache, ScanKey};
 const LARGE: u64 = 64 << 20;
 
 /// Length of a lease. The process that holds it renews it three times as often.
-const LENGTH: Duration = Duration::from_secs(60);
+const LENGTH: Duration = Duration::from_mins(1);
 
 /// The pause between two looks for the scan of another process.
 const PAUSE: Duration = Duration::from_secs(1);
