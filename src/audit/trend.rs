@@ -79,7 +79,7 @@ pub enum TrendCause {
     Image,
     /// The image is the same, or the rules concerned differ.
     Rules,
-    /// Both differ. `audit plan --again` and a new run of the earlier images tell them apart.
+    /// Both differ. `audit plan --again` and a new run of the earlier images separate them.
     Either,
     /// The image could not be judged in one of the runs.
     Availability,

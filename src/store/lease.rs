@@ -1,8 +1,8 @@
 //! Leases: of several processes at most one works on something while it lives.
 //!
-//! A lease is a series of epochs, objects that are created and never overwritten. Who creates the next epoch holds the
-//! lease, and renews it by creating the one after that. A holder that creates no epoch for the length of the lease, as
-//! others measure it from the first time they see its last epoch, has lost it. No clocks are compared.
+//! A lease is a series of epochs, objects that are created and never overwritten. The process that creates the next
+//! epoch holds the lease, and renews it by creating the one after that. A holder that creates no epoch for the length
+//! of the lease, as others measure it from the first time they see its last epoch, has lost it. No clocks are compared.
 //!
 //! A process that was suspended may still work on what another has taken over, so results must be safe to write twice.
 

@@ -18,7 +18,7 @@ use crate::model::Limits;
 /// Largest list of pods, in bytes. One takes 5 to 20 KB.
 const MOST_PODS: u64 = 1 << 30;
 
-/// What `audit plan` is told to list.
+/// The sources that `audit plan` lists.
 #[derive(Debug, Default)]
 pub(super) struct SourceArgs {
     pub(super) repositories: Vec<String>,
