@@ -92,6 +92,11 @@ class NoVerdict(unittest.TestCase):
         with self.program_that("""echo '{"schema": "ncclcheck/9"}'"""), self.assertRaisesRegex(ncclcheck.Error, "ncclcheck/9"):
             ncclcheck.check("image")
 
+    def test_report_without_a_field(self):
+        for text in ('{"schema": "ncclcheck/1", "verdict": "pass", "image": {}}', "[]", "FAILED"):
+            with self.program_that(f"echo '{text}'"), self.assertRaisesRegex(ncclcheck.Error, "image: .*no report of the form"):
+                ncclcheck.check("image")
+
     def test_several_reports(self):
         with self.program_that("echo '{}'; echo '{}'"), self.assertRaisesRegex(ncclcheck.Error, "2 reports"):
             ncclcheck.check("image")

@@ -17,14 +17,18 @@ const WRITER: Duration = Duration::from_secs(30);
 /// Pause between two looks for the writer.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Opens a pipe or a device for reading.
+/// Opens a pipe for reading, or a terminal or another device that this process inherited. A device by its own name, such
+/// as /dev/zero, may have no end.
 pub(super) fn open(path: &Path, metadata: &Metadata) -> Result<Box<dyn Read + Send>, SourceError> {
     let failed = |error| SourceError::io(format!("opening {}", path.display()), error);
     if is_descriptor(path, "0") || path == Path::new("/dev/stdin") {
         return Ok(Box::new(io::stdin()));
     }
     let is_inherited = ["/dev/fd", "/proc/self/fd"].iter().any(|folder| path.starts_with(folder));
-    if is_inherited || !metadata.file_type().is_fifo() {
+    if !is_inherited && !metadata.file_type().is_fifo() {
+        return Err(failed(io::Error::other("it is a device, not an archive")));
+    }
+    if is_inherited {
         // A writer that has ended leaves an inherited pipe at its end: no other program can open it.
         return Ok(Box::new(File::open(path).map_err(failed)?));
     }

@@ -152,7 +152,10 @@ def check(image: str | os.PathLike[str], *, host: str | None = None, profile: st
         raise Error(run.stderr.strip() or f"ncclcheck exited with {run.returncode} and printed nothing")
     if len(reports) != 1:
         raise Error(f"{reference}: {len(reports)} reports, expected one; check one platform and one host at a time")
-    return _report(json.loads(reports[0]))
+    try:
+        return _report(json.loads(reports[0]))
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise Error(f"{reference}: {command[0]} printed no report of the form {SCHEMA}: {error!r}") from error
 
 
 def _report(raw: dict[str, Any]) -> Report:
