@@ -31,6 +31,9 @@ const DOCUMENTS: u64 = 64 << 20;
 /// Maximum number of documents and links of an archive. `docker save` writes three for each layer.
 const MEMBERS: usize = 1 << 16;
 
+/// Maximum number of layers of an archive, which may hold several images. Each costs a scan, also an empty one.
+const LAYERS: usize = 1 << 14;
+
 /// Unpacked bytes of layers that every archive may have, as every layer may.
 const SMALL: u64 = 64 << 20;
 
@@ -240,6 +243,9 @@ impl<R: TarInput<Error = DecompressError>> ArchiveReader<'_, R> {
         if self.found.links.len() + self.found.documents.len() > MEMBERS {
             let what = format!("{}: more than {MEMBERS} documents and links", self.found.name);
             return Err(ImageError::invalid(what));
+        }
+        if self.found.layers.len() > LAYERS {
+            return Err(ImageError::invalid(format!("{}: more than {LAYERS} layers", self.found.name)));
         }
         match &entry.kind {
             EntryKind::Symlink(target) => {
