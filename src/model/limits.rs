@@ -96,6 +96,8 @@ limits! {
     /// Size of a library that is spooled to a temporary file for random access, in bytes. libtorch_cpu.so has 0.4 to 0.6
     /// GB, libtensorflow_cc.so 1.1 GB.
     spool: u64 = 4 << 30;
+    /// Bytes of one answer of an engine that is not a stream. An image takes about 1 KB in a list of all images.
+    engine_answer: u64 = 8 << 20;
     /// Symlinks followed per path. Linux follows 40.
     symlinks: usize = 40;
 }

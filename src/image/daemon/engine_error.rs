@@ -59,6 +59,8 @@ impl From<&io::Error> for EngineError {
             ErrorKind::ConnectionRefused => {
                 Self::new(EngineErrorKind::Unreachable, "connection refused, nothing listens there")
             }
+            // More than a limit allows.
+            ErrorKind::FileTooLarge => Self::new(EngineErrorKind::Unexpected, message(&error.to_string())),
             ErrorKind::PermissionDenied => Self::new(EngineErrorKind::Denied, "permission denied"),
             _ => Self::new(EngineErrorKind::Unreachable, message(&cause(error))),
         }

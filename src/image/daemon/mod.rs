@@ -16,6 +16,7 @@ mod folders;
 pub(super) mod medium;
 mod ssh;
 mod store;
+mod transport;
 mod tunnel;
 mod unverified;
 
@@ -26,22 +27,25 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use bollard::Docker;
 use bollard::errors::Error;
 use bollard::models::{ImageInspect, SystemVersion};
 use bollard::query_parameters::ListImagesOptions;
-use bollard::{API_DEFAULT_VERSION, Docker};
+use futures_util::StreamExt as _;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::model::{Digest, Environment, Platform, cause, printable};
+use crate::model::{Digest, Environment, Limits, Platform, printable};
 
 pub(crate) use self::candidates::endpoints;
 pub(crate) use self::endpoint::{Address, Endpoint};
 pub(crate) use self::folders::EngineFolders;
+pub(crate) use self::transport::Streaming;
 
 use self::engine_error::message;
 pub(crate) use self::engine_error::{EngineError, EngineErrorKind};
 use self::export::Export;
 use self::ssh::SshTarget;
+use self::transport::Transport;
 use self::tunnel::Tunnel;
 use super::source::{AccessOptions, SourceError};
 
@@ -56,6 +60,7 @@ const PLATFORM_API: (u32, u32) = (1, 48);
 /// An engine that answered.
 pub(crate) struct Engine {
     docker: Docker,
+    transport: Transport,
     endpoint: Endpoint,
     /// `Docker` or `Podman`.
     product: &'static str,
@@ -85,7 +90,7 @@ impl Engine {
     pub(crate) fn connect(options: &AccessOptions) -> Result<Self, SourceError> {
         let mut tried = Vec::new();
         for endpoint in endpoints(&options.environment) {
-            match Self::greet(&endpoint) {
+            match Self::greet(&endpoint, &options.limits) {
                 Ok(engine) => return Ok(engine),
                 Err(error) => tried.push((endpoint, error)),
             }
@@ -103,9 +108,14 @@ impl Engine {
         matches!(self.endpoint.address, Address::Unix(_))
     }
 
-    /// The API client.
+    /// The API client. Its answers have at most `limits.engine_answer` bytes.
     pub(crate) const fn client(&self) -> &Docker {
         &self.docker
+    }
+
+    /// A client for one request whose answer is a stream of any length.
+    pub(crate) fn streaming(&self) -> Result<Streaming, EngineError> {
+        self.transport.streaming()
     }
 
     /// Looks up the image `name`: a name with or without tag or digest, or an ID.
@@ -142,12 +152,17 @@ impl Engine {
         // A name without a tag means all its tags in an export, and `latest` everywhere else (Engine API, ImageGet).
         let id = if last.contains([':', '@']) { None } else { Some(self.find(name)?.id) };
         let platform = platform.filter(|_| self.api >= PLATFORM_API);
-        let docker = match platform {
-            Some(platform) => with_platform(self.docker.clone(), platform),
-            None => self.docker.clone(),
+        let open = || {
+            let Streaming { docker, allowance } = self.streaming()?;
+            let docker = match platform {
+                Some(platform) => with_platform(docker, platform),
+                None => docker,
+            };
+            let frames = docker.export_image(id.as_ref().map_or(name, Digest::as_str));
+            let frames = Box::pin(frames.inspect(move |_frame| allowance.renew()));
+            Export::open(runtime()?, frames, PATIENCE)
         };
-        let frames = Box::pin(docker.export_image(id.as_ref().map_or(name, Digest::as_str)));
-        match runtime().and_then(|runtime| Export::open(runtime, frames, PATIENCE)) {
+        match open() {
             Ok(export) => Ok(Box::new(export)),
             Err(error) if error.kind == EngineErrorKind::Missing && platform.is_none() => Err(self.missing(name)),
             Err(error) => {
@@ -200,12 +215,13 @@ impl Engine {
 
     /// Identifies the engine at `endpoint`. No API version is negotiated: the library's requests name none (bollard
     /// 0.21 drops it from the path), so each engine answers with its newest API.
-    fn greet(endpoint: &Endpoint) -> Result<Self, EngineError> {
+    fn greet(endpoint: &Endpoint, limits: &Limits) -> Result<Self, EngineError> {
         let tunnel = match &endpoint.address {
             Address::Ssh(target) => Some(tunnel(target)?),
             _ => None,
         };
-        let docker = client(&endpoint.address, tunnel.as_ref())?;
+        let transport = transport(&endpoint.address, tunnel.as_ref(), limits)?;
+        let docker = transport.client()?;
         let version = ask(GREETING, docker.version()).map_err(|error| explained(error, tunnel.as_ref()))?;
         let api = version.api_version.as_deref().and_then(numbers);
         let api = api.ok_or_else(|| EngineError::new(EngineErrorKind::Unexpected, "another service answers there"))?;
@@ -213,6 +229,7 @@ impl Engine {
         let product = product(&version);
         Ok(Self {
             docker,
+            transport,
             endpoint,
             product,
             version: message(&version.version.unwrap_or_default()),
@@ -231,7 +248,8 @@ impl fmt::Debug for Engine {
 /// Asks every endpoint for the engine there: its name, version and address, or why there is none.
 pub(crate) fn survey(environment: &Environment) -> Vec<(Endpoint, Result<String, EngineError>)> {
     let asked = endpoints(environment).into_iter().map(|endpoint| {
-        let answer = Engine::greet(&endpoint).map(|engine| format!("{} {}", engine.product, engine.version));
+        let answer =
+            Engine::greet(&endpoint, &Limits::default()).map(|engine| format!("{} {}", engine.product, engine.version));
         (endpoint, answer)
     });
     asked.collect()
@@ -251,36 +269,12 @@ fn explained(error: EngineError, tunnel: Option<&Tunnel>) -> EngineError {
     }
 }
 
-/// Creates a client for an address, or for the socket that leads there. Sends nothing.
-fn client(address: &Address, tunnel: Option<&Tunnel>) -> Result<Docker, EngineError> {
-    let patience = PATIENCE.as_secs();
-    let docker = match address {
-        Address::Unusable(why) => return Err(EngineError::new(EngineErrorKind::Unreachable, why)),
-        Address::Ssh(_) => {
-            let socket = tunnel.map(Tunnel::path).unwrap_or_default();
-            Docker::connect_with_unix(&socket.to_string_lossy(), patience, API_DEFAULT_VERSION)
-        }
-        Address::Unix(path) => {
-            // The library reports a socket in an inaccessible folder as missing.
-            fs::metadata(path).map_err(|error| EngineError::from(&error))?;
-            Docker::connect_with_unix(path, patience, API_DEFAULT_VERSION)
-        }
-        Address::Http(host) => Docker::connect_with_http(host, patience, API_DEFAULT_VERSION),
-        Address::Tls { host, certificates } => {
-            // The first caller chooses the cryptography provider of the process; all callers choose this one.
-            drop(rustls::crypto::ring::default_provider().install_default());
-            let [key, certificate, ca] = ["key.pem", "cert.pem", "ca.pem"].map(|file| certificates.join(file));
-            if let Err(error) = fs::metadata(&ca) {
-                let ca = ca.to_string_lossy();
-                return Err(EngineError::new(
-                    EngineErrorKind::Unreachable,
-                    format!("cannot read {}: {}", printable(&ca), cause(&error)),
-                ));
-            }
-            Docker::connect_with_ssl(host, &key, &certificate, &ca, patience, API_DEFAULT_VERSION)
-        }
-    };
-    docker.map_err(|error| EngineError::from(&error))
+/// The way to an address, or to the socket that leads there. Sends nothing.
+fn transport(address: &Address, tunnel: Option<&Tunnel>, limits: &Limits) -> Result<Transport, EngineError> {
+    if let Address::Unix(path) = address {
+        fs::metadata(path).map_err(|error| EngineError::from(&error))?;
+    }
+    Transport::new(address, tunnel.map(Tunnel::path).as_deref(), limits)
 }
 
 /// A client whose requests carry a platform. The library's export has no such parameter.

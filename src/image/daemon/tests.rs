@@ -249,6 +249,33 @@ fn an_engine_is_reached_through_a_process() {
     assert!(!folder.exists() && !folder.parent().unwrap().exists());
 }
 
+/// A client through a tunnel.
+fn through(tunnel: &Tunnel) -> Docker {
+    Transport::new(&Address::Unix(tunnel.path().to_string_lossy().into()), None, &Limits::default())
+        .unwrap()
+        .client()
+        .unwrap()
+}
+
+#[test]
+fn an_endless_document_is_refused_and_an_endless_stream_is_not_kept() {
+    let fake = Fake::new("1.41", |target, stream| {
+        let _ = write!(stream, "HTTP/1.1 200 OK\r\n\r\n{}", if target.ends_with("/json") { "{" } else { "" });
+        while stream.write_all(&[b' '; 4096]).is_ok() {}
+    });
+    let engine = fake.engine();
+    let error = engine.find("torch:1").unwrap_err();
+    assert!(matches!(error, SourceError::Invalid { .. }), "{error:?}");
+    let why = "for 'torch:1': the answer to GET /images/torch:1/json has more than 8388608 bytes, the limit is 8388608 (raise it";
+    assert!(
+        error.to_string().starts_with(&format!("cannot query Docker 28.2.2 at {} {why}", fake.endpoint())),
+        "{error}"
+    );
+    assert!(error.to_string().contains("--limit engine_answer=N"), "{error}");
+    let mut export = engine.export("torch:1", None).unwrap();
+    assert_eq!(io::copy(&mut (&mut export).take(64 << 20), &mut io::sink()).unwrap(), 64 << 20);
+}
+
 #[test]
 fn the_complaint_of_a_process_is_reported() {
     let failing = |script: &'static str| {
@@ -258,7 +285,7 @@ fn the_complaint_of_a_process_is_reported() {
             shell
         });
         let tunnel = tunnel.unwrap();
-        let docker = Docker::connect_with_unix(&tunnel.path().to_string_lossy(), 10, API_DEFAULT_VERSION).unwrap();
+        let docker = through(&tunnel);
         explained(ask(GREETING, docker.version()).unwrap_err(), Some(&tunnel)).text
     };
     assert_eq!(
@@ -266,7 +293,7 @@ fn the_complaint_of_a_process_is_reported() {
         "me@box: Permission denied (publickey)."
     );
     let tunnel = Tunnel::open(|| command("/nonexistent/ssh")).unwrap();
-    let docker = Docker::connect_with_unix(&tunnel.path().to_string_lossy(), 10, API_DEFAULT_VERSION).unwrap();
+    let docker = through(&tunnel);
     let error = explained(ask(GREETING, docker.version()).unwrap_err(), Some(&tunnel)).text;
     assert_eq!(error, "cannot run /nonexistent/ssh: no such file or directory");
 }

@@ -62,6 +62,8 @@ impl Scanner {
             layers: _,
             loader_steps: _,
             symlinks: _,
+            // This bounds what an engine says of images.
+            engine_answer: _,
             // This bounds partial reads, which are not cached.
             toc: _,
             // A scan that runs out of temporary space is not cached.
@@ -111,7 +113,17 @@ mod tests {
         for name in Limits::NAMES {
             let mut limits = Limits::default();
             limits.set(name, "7").unwrap();
-            let outside = ["document", "nesting", "indexes", "images", "layers", "loader_steps", "symlinks", "toc"];
+            let outside = [
+                "document",
+                "nesting",
+                "indexes",
+                "images",
+                "layers",
+                "loader_steps",
+                "symlinks",
+                "engine_answer",
+                "toc",
+            ];
             assert_eq!(Scanner::of(&limits) == standard, outside.contains(name), "{name}");
         }
         assert_eq!(Scanner::of(&Limits { temporary: Some("/x".into()), ..Limits::default() }), standard);

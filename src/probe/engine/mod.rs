@@ -109,9 +109,15 @@ impl Launcher {
             }
         }
         let options = CreateImageOptionsBuilder::new().from_image(name).build();
-        let fetched = self.engine.client().create_image(Some(options), None, None);
-        let fetch = async { fetched.try_for_each(|_: CreateImageInfo| async { Ok(()) }).await };
-        ask(PULL, fetch).map_err(|trouble| explain::image(name, pull, &trouble, &self.offers.engine))?;
+        let fetched = self.engine.streaming().and_then(|streaming| {
+            let lines = streaming.docker.create_image(Some(options), None, None);
+            let pull = lines.try_for_each(|_: CreateImageInfo| {
+                streaming.renew();
+                async { Ok(()) }
+            });
+            ask(PULL, pull)
+        });
+        fetched.map_err(|trouble| explain::image(name, pull, &trouble, &self.offers.engine))?;
         let image = ask(PATIENCE, self.engine.client().inspect_image(name));
         image.map(held).map_err(|trouble| explain::image(name, pull, &trouble, &self.offers.engine))
     }

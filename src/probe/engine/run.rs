@@ -19,7 +19,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::time::Instant;
 
 use crate::facts::is_shown;
-use crate::image::daemon::{EngineError, EngineErrorKind, ask};
+use crate::image::daemon::{EngineError, EngineErrorKind, Streaming, ask};
 
 use super::super::ProbeError;
 use super::super::arrangement::{Arrangement, EntrypointUse};
@@ -148,7 +148,10 @@ impl Launcher {
         let guard = Guard(killer);
         ask(PATIENCE, created).map_err(|trouble| failed(&trouble))?;
         made.store(true, Ordering::SeqCst);
-        let talk = async { Ok::<_, Error>(converse(docker, name, program, limit, line).await) };
+        let [output, end] = [self.engine.streaming(), self.engine.streaming()];
+        let (output, end) = output.and_then(|output| Ok((output, end?))).map_err(|trouble| failed(&trouble))?;
+        let clients = Clients { docker, output, end };
+        let talk = async { Ok::<_, Error>(converse(clients, name, program, limit, line).await) };
         let finished = ask(limit + PATIENCE, talk).map_err(|trouble| failed(&trouble))?;
         drop(guard);
         finished.or_else(|error| {
@@ -167,18 +170,29 @@ fn refused_entrypoint(arrangement: &Arrangement, text: &str) -> Option<String> {
     is_refused.then(|| format!("the engine cannot execute it: {text}"))
 }
 
+/// The clients for a container that runs.
+struct Clients<'e> {
+    docker: &'e Docker,
+    /// For its output.
+    output: Streaming,
+    /// For the report on its end, whose answer begins long before that.
+    end: Streaming,
+}
+
 /// Starts the container and reads its output to the end.
 async fn converse(
-    docker: &Docker,
+    clients: Clients<'_>,
     name: &str,
     program: &str,
     limit: Duration,
     line: &mut dyn FnMut(&[u8]),
 ) -> Result<Finished, Error> {
     let options = AttachContainerOptionsBuilder::new().stream(true).stdin(true).stdout(true).stderr(true).build();
-    let mut attached = docker.attach_container(name, Some(options)).await?;
+    let Clients { docker, output: streaming, end } = clients;
+    let mut attached = streaming.docker.attach_container(name, Some(options)).await?;
+    let mut pieces = attached.output.inspect(|_piece| streaming.renew());
     // The engine forgets a container that has ended, so that it is asked before the start.
-    let exit = tokio::spawn(exit_status(docker.clone(), name.to_owned()));
+    let exit = tokio::spawn(exit_status(end.docker, name.to_owned()));
     docker.start_container(name, None::<StartContainerOptions>).await?;
     let mut finished = Finished::default();
     // The container may end before it has read its program; the reason is then in its output.
@@ -186,7 +200,7 @@ async fn converse(
     let _ = attached.input.flush().await;
     note_account(docker, name, &mut finished).await;
     let mut output = ContainerOutput::new(line);
-    finished.broken = follow(&mut attached.output, &mut output, START, limit).await.err();
+    finished.broken = follow(&mut pieces, &mut output, START, limit).await.err();
     // Standard input stays open until here, because closing it ends the program.
     drop(attached.input);
     if !output.has_begun() && finished.broken.is_none() {
