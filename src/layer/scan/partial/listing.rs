@@ -2,6 +2,9 @@
 
 use crate::model::{Entry, EntryKind, FileOwner, ImagePath, Limits, OverLimit};
 
+/// Bytes that an entry takes beside its own and those of its texts: the list of its chunks, and two allocations.
+const BESIDE: usize = 64;
+
 /// A member of the tar, as a table lists it.
 pub(super) struct ListedLayer<'a> {
     pub(super) name: &'a [u8],
@@ -21,11 +24,13 @@ pub(super) struct Listing<'l> {
     entries: u64,
     /// Total size of all files, in bytes.
     total: u64,
+    /// Bytes of memory that the entries take.
+    kept: u64,
 }
 
 impl<'l> Listing<'l> {
     pub(super) const fn new(limits: &'l Limits) -> Self {
-        Self { limits, entries: 0, total: 0 }
+        Self { limits, entries: 0, total: 0, kept: 0 }
     }
 
     /// Converts the next member.
@@ -39,6 +44,8 @@ impl<'l> Listing<'l> {
         if longest > limits.path {
             return over(format!("it has a path of {longest} bytes"), "path", limits.path as u64);
         }
+        // A short entry takes more memory than it has bytes in the table.
+        self.keep(size_of::<Entry>() + BESIDE + member.name.len() + member.link.len())?;
         let link = || Some(member.link).filter(|link| !link.is_empty()).ok_or("it has a link without a target");
         let (major, minor) = member.device;
         let kind = match member.kind {
@@ -65,9 +72,22 @@ impl<'l> Listing<'l> {
             size,
         })
     }
+
+    /// Charges bytes of memory that the table takes until the layer is read.
+    pub(super) fn keep(&mut self, bytes: usize) -> Result<(), String> {
+        self.kept = self.kept.saturating_add(bytes as u64);
+        if self.kept > self.limits.toc {
+            return over(
+                format!("its entries take more than {} bytes of memory", self.limits.toc),
+                "toc",
+                self.limits.toc,
+            );
+        }
+        Ok(())
+    }
 }
 
-fn over(what: String, limit: &'static str, value: u64) -> Result<Entry, String> {
+fn over<T>(what: String, limit: &'static str, value: u64) -> Result<T, String> {
     Err(OverLimit::new(what, limit, value).to_string())
 }
 

@@ -181,6 +181,7 @@ impl Builder<'_> {
         else {
             return wrong("has no digest");
         };
+        self.listing.keep(size_of::<TableChunk>() + digest.len())?;
         self.last = (raw.offset, end);
         let stored = raw.offset..raw.offset;
         open.member.chunks.push(TableChunk { offset: open.covered, size, stored, inner: raw.inner_offset, seal });

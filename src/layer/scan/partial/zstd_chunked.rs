@@ -59,7 +59,8 @@ fn table<'a>(blob: &Ranged<'a>, limits: &Limits) -> Result<Toc<'a>, PartialError
 
 fn unpack(bytes: &[u8], size: u64, limits: &Limits) -> std::io::Result<Vec<u8>> {
     let unpacked = pieces::unpacked(bytes, Compression::Zstd, limits)?;
-    let mut json = Vec::new();
+    // The caller has compared the size with its limit. A list that grows as it fills would take up to three times as much.
+    let mut json = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
     std::io::copy(&mut unpacked.take(size.saturating_add(1)), &mut json)?;
     if json.len() as u64 == size { Ok(json) } else { Err(std::io::Error::other("its size is not as announced")) }
 }
