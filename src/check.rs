@@ -11,7 +11,7 @@ use crate::image::reference::engine_name;
 use crate::judge::consequences;
 use crate::judge::policy::Baseline;
 use crate::judge::rules::{ImageNames, Judgement};
-use crate::judge::{Difference, Rulebook, Side, Verdict};
+use crate::judge::{Difference, Rulebook, RulesInForce, Side, Verdict};
 use crate::launch::Setting;
 use crate::model::{FailOn, Host, ImageConfig, ImageSummary, Owner};
 use crate::probe::recording::Recording;
@@ -46,6 +46,8 @@ pub struct Assessment<'r> {
     pub fail_on: FailOn,
     /// Owners whose findings count for the verdict.
     pub fail_for: Vec<Owner>,
+    /// The rules and policies that judged, if any did.
+    pub rules: Option<&'r RulesInForce>,
 }
 
 /// Collects the facts about an image without judging it. `launch` holds the variables that a job sets over the image's.
@@ -57,6 +59,7 @@ pub fn inspect<'r>(image: &Image, launch: &[Setting]) -> Assessment<'r> {
         notices: Vec::new(),
         fail_on: FailOn::Error,
         fail_for: Owner::ALL.to_vec(),
+        rules: None,
     }
 }
 
@@ -155,6 +158,7 @@ impl<'r> Check<'r> {
             notices,
             fail_on: self.rulebook.fail_on(self.fail_on),
             fail_for: self.fail_for.clone(),
+            rules: Some(self.rulebook.in_force()),
         }
     }
 }
@@ -186,6 +190,8 @@ impl Assessment<'_> {
             fail_for: &self.fail_for,
             notices: &self.notices,
             probe,
+            rules: self.rules,
+            run: None,
         }
     }
 }

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::Cancel;
 use crate::image::{Image, Request};
 use crate::layer::cache::{
     CacheTrust, DEFAULT_BOUND, Exported, LocalCache, ScanCache, ScanKey, Scanner, SharedCache, StoredScans, export,
@@ -141,7 +140,7 @@ fn exported(asked: CacheExportArgs, local: &LocalCache, environment: &Environmen
     let cache = Arc::new(ScanCache::new(Some(LocalCache::new(local.folder(), local.bound())), None));
     let requests = requests(&asked.images, asked.reading, &cache, environment)?;
     let mut exit = ExitStatus::Pass;
-    for (request, loaded) in load(&requests, Verbosity::Lines, &Cancel::default()) {
+    for (request, loaded) in load(&requests, Verbosity::Lines) {
         for image in loaded? {
             exit = exit.max(layers(request, &image, local, &to)?);
         }

@@ -1,7 +1,5 @@
 //! `ncclcheck diff`.
 
-use crate::Cancel;
-
 use crate::check::{Check, compare};
 use crate::model::Environment;
 use crate::report::Format;
@@ -26,7 +24,7 @@ pub(super) fn diff(check: args::CheckArgs, environment: &Environment) -> Result<
     let check = Check::new(&rulebook).hosts(&plan.hosts).launch(&plan.launch).fail_on(plan.fail_on);
     let mut outputs = Outputs::open(&plan.outputs, None)?;
     let mut sides = Vec::new();
-    for (_, loaded) in load(&plan.requests, plan.verbosity, &Cancel::default()) {
+    for (_, loaded) in load(&plan.requests, plan.verbosity) {
         for image in loaded? {
             sides.extend(check.run(&image).into_iter().map(|assessment| (image.summary.clone(), assessment)));
         }
@@ -36,6 +34,6 @@ pub(super) fn diff(check: args::CheckArgs, environment: &Environment) -> Result<
     };
     let difference = compare((before, was), (after, is));
     outputs.difference(&difference, &plan.style)?;
-    outputs.finish()?;
+    outputs.finish(&plan.style)?;
     Ok(plan.exit.status(difference.verdict()))
 }

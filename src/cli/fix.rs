@@ -1,6 +1,5 @@
 //! `check --fix`: the change of a Dockerfile on standard output, and its effects on standard error.
 
-use crate::Cancel;
 use crate::check::remedy::{EffectKind, Remedy, RemedyEffect};
 use crate::check::{Assessment, Check};
 use crate::image::Image;
@@ -22,8 +21,7 @@ pub(super) fn fix(check: CheckArgs, environment: &Environment) -> Result<ExitSta
     };
     let rulebook = rulebook(plan)?;
     let check = Check::new(&rulebook).hosts(&plan.hosts).launch(&plan.launch).fail_on(plan.fail_on);
-    let cancel = Cancel::default();
-    let (_, loaded) = load(std::slice::from_ref(request), plan.verbosity, &cancel)
+    let (_, loaded) = load(std::slice::from_ref(request), plan.verbosity)
         .next()
         .ok_or_else(|| CliError::Usage("there is no image".to_owned()))?;
     let images = loaded?;

@@ -1,4 +1,4 @@
-//! `check`, `inspect` and `baseline`: process images one after another.
+//! `check`, `inspect` and `baseline`: process images in their order, several at once.
 
 use std::thread;
 
@@ -14,11 +14,12 @@ use crate::judge::rules::Judgement;
 use crate::judge::{Rulebook, Verdict};
 use crate::model::Environment;
 use crate::model::Limits;
-use crate::report::Explanation;
+use crate::report::{Explanation, Report, ReportRun, Style, Unopened};
 use crate::rootfs::listing;
 
 use super::args::{self, InspectArgs};
 use super::interrupt::on_interrupt;
+use super::loading::{Loaded, Loading};
 use super::output::{self, Outputs};
 use super::plan::{Action, ImagesPlan};
 use super::progress::Terminal;
@@ -39,11 +40,13 @@ pub(super) fn check(
 /// `ncclcheck inspect`.
 pub(super) fn inspect(inspect: InspectArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
     let plan = ImagesPlan::inspect(inspect, environment)?;
-    let mut outputs = Outputs::open(&plan.outputs, None)?;
-    let exit = worst(load(&plan.requests, plan.verbosity, &Cancel::default()), &mut outputs, |image, outputs| {
-        show(image, &plan, outputs)
+    let outputs = Outputs::open(&plan.outputs, None)?;
+    let loading = loading(&plan);
+    let mut outputs = outputs.beside(loading.terminal());
+    let exit = thread::scope(|scope| {
+        worst(loading.begin(scope), &plan.run, &mut outputs, |image, outputs| show(image, &plan, outputs))
     })?;
-    outputs.finish()?;
+    outputs.finish(&plan.style)?;
     Ok(exit)
 }
 
@@ -86,13 +89,17 @@ fn judge(
     known: KnownProblems<'_>,
     mut see: impl FnMut(&[Judgement<'_>]),
 ) -> Result<ExitStatus, CliError> {
-    let mut outputs = Outputs::open(&plan.outputs, plan.dockerfile.as_ref())?;
-    let cancel = Cancel::default();
+    let outputs = Outputs::open(&plan.outputs, plan.dockerfile.as_ref())?;
+    // The base of a comparison has no report.
+    let reported = plan.requests.len() - usize::from(matches!(known, KnownProblems::FirstImage));
+    let style = Style { brief: reported > 1 && !plan.style.verbose, ..plan.style.clone() };
+    let loading = loading(plan);
+    let mut outputs = outputs.beside(loading.terminal());
     let exit = thread::scope(|scope| {
         // Parsing the rules takes nearly as long as reading an image with cached layers, so both run in parallel. An
-        // invalid policy cancels the image.
-        let reading = scope.spawn(|| rulebook(plan).inspect_err(|_| cancel.cancel()));
-        let mut images = load(&plan.requests, plan.verbosity, &cancel);
+        // invalid policy cancels the images.
+        let reading = scope.spawn(|| rulebook(plan).inspect_err(|_| loading.stop()));
+        let mut images = loading.begin(scope);
         let first = images.next();
         let rulebook = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let check = Check::new(&rulebook).hosts(&plan.hosts).launch(&plan.launch).fail_on(plan.fail_on);
@@ -104,17 +111,19 @@ fn judge(
             KnownProblems::File(baseline) => Some(baseline),
             KnownProblems::FirstImage | KnownProblems::None => of_first.as_ref(),
         });
-        worst(rest.into_iter().chain(images), &mut outputs, |image, outputs| {
+        worst(rest.into_iter().chain(images), &plan.run, &mut outputs, |image, outputs| {
             let assessments = check.run(image);
             assessments.iter().filter_map(|assessment| assessment.judgements.as_deref()).for_each(&mut see);
-            let reports: Vec<_> =
-                assessments.iter().map(|assessment| assessment.report(&image.summary, None)).collect();
-            outputs.report(&reports, &plan.style)?;
+            let reports: Vec<_> = assessments
+                .iter()
+                .map(|assessment| Report { run: Some(&plan.run), ..assessment.report(&image.summary, None) })
+                .collect();
+            outputs.report(&reports, &style)?;
             let verdict = Verdict::worst(assessments.iter().filter_map(Assessment::verdict));
             Ok(plan.exit.status(verdict.unwrap_or(Verdict::Pass)))
         })
     })?;
-    outputs.finish()?;
+    outputs.finish(&style)?;
     Ok(exit)
 }
 
@@ -148,7 +157,9 @@ fn show(image: &Image, plan: &ImagesPlan, outputs: &mut Outputs) -> Result<ExitS
             return Ok(if accounts.is_ok() { ExitStatus::Pass } else { ExitStatus::Incomplete });
         }
         Action::Check | Action::Inspect => {
-            outputs.report(&[check::inspect(image, &plan.launch).report(&image.summary, None)], &plan.style)?;
+            let inspected = check::inspect(image, &plan.launch);
+            let report = Report { run: Some(&plan.run), ..inspected.report(&image.summary, None) };
+            outputs.report(&[report], &plan.style)?;
         }
     }
     Ok(ExitStatus::Pass)
@@ -156,7 +167,8 @@ fn show(image: &Image, plan: &ImagesPlan, outputs: &mut Outputs) -> Result<ExitS
 
 /// Processes every image and returns the worst exit status. An image that cannot be opened does not stop the others.
 fn worst<'a>(
-    images: impl Iterator<Item = (&'a Request, Result<Vec<Image>, image::ImageError>)>,
+    images: impl Iterator<Item = (&'a Request, Loaded)>,
+    run: &ReportRun,
     outputs: &mut Outputs,
     mut with: impl FnMut(&Image, &mut Outputs) -> Result<ExitStatus, CliError>,
 ) -> Result<ExitStatus, CliError> {
@@ -170,7 +182,7 @@ fn worst<'a>(
             }
             Err(error) => {
                 complain(&error);
-                outputs.missing(&request.text, &error.to_string());
+                outputs.unopened(&Unopened { reference: &request.text, why: &error.to_string(), run: Some(run) })?;
                 exit = ExitStatus::Error;
             }
         }
@@ -178,23 +190,29 @@ fn worst<'a>(
     Ok(exit)
 }
 
-/// Loads images one after another. `first` cancels the first of them.
-pub(super) fn load<'a>(
-    requests: &'a [Request],
-    verbosity: Verbosity,
-    first: &'a Cancel,
-) -> impl Iterator<Item = (&'a Request, Result<Vec<Image>, image::ImageError>)> {
-    let terminal = Terminal::new(verbosity);
-    let bars = terminal.clone();
-    // No other thread draws until the process ends.
-    on_interrupt(move || std::mem::forget(bars.close()));
+/// Prepares to load the images of a plan, several at once.
+fn loading(plan: &ImagesPlan) -> Loading<'_> {
+    Loading::new(&plan.requests, plan.at_once, terminal(plan.verbosity))
+}
+
+/// Loads images one after another.
+pub(super) fn load(requests: &[Request], verbosity: Verbosity) -> impl Iterator<Item = (&Request, Loaded)> {
+    let terminal = terminal(verbosity);
     requests.iter().enumerate().map(move |(index, request)| {
-        let other = Cancel::default();
         let progress = terminal.image(&request.text, (index + 1, requests.len()));
-        let loaded = image::load(request, &progress, if index == 0 { first } else { &other });
+        let loaded = image::load(request, &progress, &Cancel::default());
         drop(progress);
         terminal.clear();
         notice(&request.cache);
         (request, loaded)
     })
+}
+
+/// A terminal whose progress is cleared when the run is interrupted.
+fn terminal(verbosity: Verbosity) -> Terminal {
+    let terminal = Terminal::new(verbosity);
+    let bars = terminal.clone();
+    // No other thread draws until the process ends.
+    on_interrupt(move || std::mem::forget(bars.close()));
+    terminal
 }

@@ -12,10 +12,12 @@ mod generate;
 mod host;
 mod images;
 mod interrupt;
+mod loading;
 mod output;
 mod plan;
 mod probe;
 mod progress;
+mod report;
 mod rules;
 mod suggestions;
 mod terminal_margin;
@@ -116,6 +118,7 @@ fn run(arguments: Arguments, environment: &Environment) -> Result<ExitStatus, Cl
     match arguments.command {
         Command::Doctor(asked) => doctor::doctor(&asked, environment),
         Command::Audit(command) => audit::run(*command, environment),
+        Command::Report(asked) => report::report(&asked, environment),
         Command::Host(host) => host::host(&host, environment),
         Command::Cache(command) => cache::run(command, environment),
         Command::Rules(command) => rules::run(&command, environment),

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use crate::image::dockerfile::Dockerfile;
 use crate::judge::Difference;
 use crate::judge::rules::RuleSet;
-use crate::report::{self, Collection, Explanation, Format, Report, Style};
+use crate::report::{self, Collection, Explanation, Format, Report, Style, Unopened};
 
 use super::CliError;
 use super::args::ListFormat;
 use super::interrupt::PendingFile;
+use super::progress::Terminal;
 
 /// Target of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub(super) struct Outputs {
     outputs: Vec<OpenOutput>,
     /// All reports, for formats that are a single document.
     collection: Collection,
+    /// The terminal with the progress of other images, if any.
+    terminal: Option<Terminal>,
 }
 
 struct OpenOutput {
@@ -53,12 +56,20 @@ impl Outputs {
             Ok(OpenOutput { format: *format, sink, used: false })
         };
         let outputs = targets.iter().map(open).collect::<Result<_, CliError>>()?;
-        Ok(Self { outputs, collection: Collection::new(dockerfile.cloned()) })
+        let formats: Vec<_> = targets.iter().map(|(format, _)| *format).collect();
+        Ok(Self { outputs, collection: Collection::new(&formats, dockerfile.cloned()), terminal: None })
+    }
+
+    /// Keeps progress on this terminal away while reports are written.
+    pub(super) fn beside(self, terminal: &Terminal) -> Self {
+        Self { terminal: Some(terminal.clone()), ..self }
     }
 
     /// Writes the reports on one image to each output in its format: a single report, or one per host.
     pub(super) fn report(&mut self, reports: &[Report<'_>], style: &Style) -> Result<(), CliError> {
         self.collection.add(reports);
+        let terminal = self.terminal.clone();
+        let _still = terminal.as_ref().map(Terminal::close);
         self.each(style, |format, style, out| format.write(reports, style, out))?;
         // The reports so far are kept if the run is stopped.
         self.outputs.iter_mut().filter(|output| output.format.is_by_image()).try_for_each(OpenOutput::keep)
@@ -69,9 +80,15 @@ impl Outputs {
         self.each(style, |format, style, out| report::write_difference(difference, format, style, out))
     }
 
-    /// Records an image that could not be read, for formats that are a single document.
-    pub(super) fn missing(&mut self, reference: &str, why: &str) {
-        self.collection.miss(reference, why);
+    /// Writes or records that an image could not be opened.
+    pub(super) fn unopened(&mut self, image: &Unopened<'_>) -> Result<(), CliError> {
+        self.collection.miss(image.reference, image.why);
+        for output in self.outputs.iter_mut().filter(|output| output.format.is_by_image()) {
+            let format = output.format;
+            output.write(|out| format.write_unopened(image, out))?;
+            output.keep()?;
+        }
+        Ok(())
     }
 
     /// Writes an explanation to each output in its format.
@@ -85,8 +102,7 @@ impl Outputs {
         write: impl Fn(Format, &Style, &mut dyn Write) -> io::Result<()>,
     ) -> Result<(), CliError> {
         for output in &mut self.outputs {
-            let plain = Style { color: false, ..style.clone() };
-            let style = if matches!(output.sink, Sink::Stdout) { style } else { &plain };
+            let style = &output.style(style);
             let parted = output.used && output.format == Format::Human;
             let format = output.format;
             output.write(|out| {
@@ -105,14 +121,20 @@ impl Outputs {
     }
 
     /// Writes the documents and renames the files to their final paths. Returns the first failure after all outputs.
-    pub(super) fn finish(self) -> Result<(), CliError> {
-        let Self { outputs, collection } = self;
-        let finished: Vec<_> = outputs.into_iter().map(|output| output.finish(&collection)).collect();
+    pub(super) fn finish(self, style: &Style) -> Result<(), CliError> {
+        let Self { outputs, mut collection, .. } = self;
+        collection.name();
+        let finished: Vec<_> = outputs.into_iter().map(|output| output.finish(&collection, style)).collect();
         finished.into_iter().collect()
     }
 }
 
 impl OpenOutput {
+    /// The style of this output: files have no colours.
+    fn style(&self, style: &Style) -> Style {
+        Style { color: style.color && matches!(self.sink, Sink::Stdout), ..style.clone() }
+    }
+
     fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), CliError> {
         self.used = true;
         let (file, path): (&mut dyn Write, _) = match &mut self.sink {
@@ -139,8 +161,8 @@ impl OpenOutput {
 
     /// Writes the document of the format, if it is one document. If it holds fewer images, the rest goes to numbered
     /// files.
-    fn finish(mut self, collection: &Collection) -> Result<(), CliError> {
-        let format = self.format;
+    fn finish(mut self, collection: &Collection, style: &Style) -> Result<(), CliError> {
+        let (format, style) = (self.format, &self.style(style));
         let parts = match (&self.sink, format.most_images()) {
             (Sink::Temporary(_, path), Some(most)) => {
                 let parts = collection.parts(most);
@@ -149,13 +171,13 @@ impl OpenOutput {
             _ => None,
         };
         let Some((parts, path)) = parts else {
-            self.write(|out| format.finish(collection, out))?;
+            self.write(|out| format.finish(collection, style, out))?;
             return self.keep();
         };
         for (index, part) in parts.iter().enumerate() {
             let path = numbered(&path, index + 1);
             let mut output = Self { format, sink: Sink::Temporary(beside(&path)?, path), used: false };
-            output.write(|out| format.finish(part, out))?;
+            output.write(|out| format.finish(part, style, out))?;
             output.keep()?;
         }
         Ok(())

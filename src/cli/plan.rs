@@ -13,12 +13,12 @@ use crate::facts::explain::Question;
 use crate::facts::is_shown;
 use crate::image::dockerfile::Dockerfile;
 use crate::image::source::AccessOptions;
-use crate::image::{PlatformChoice, Request};
+use crate::image::{PlatformChoice, RegistryContacts, Request};
 use crate::launch::{self, Assignment, Setting};
 use crate::layer::cache::ScanCache;
 use crate::model::Environment;
 use crate::model::{FailOn, ImagePath, Limits, StartChoice, suggestion};
-use crate::report::{self, Format, Style};
+use crate::report::{self, Format, ReportRun, Style};
 
 use super::CliError;
 use super::args::rulebook::RulebookSource;
@@ -33,11 +33,16 @@ const MOST_VARIABLES: usize = 1 << 16;
 /// Columns if the terminal's width is unknown, as in a CI log.
 const WIDTH: usize = 80;
 
+/// Maximum images that are loaded at once: each holds a merged file system.
+const MOST_IMAGES: usize = 8;
+
 /// Plan of a run over images.
 #[derive(Debug)]
 pub(super) struct ImagesPlan {
     pub(super) action: Action,
     pub(super) requests: Vec<Request>,
+    /// Number of images to load at once.
+    pub(super) at_once: NonZeroUsize,
     /// Variables that the job sets, from launch files and options.
     pub(super) launch: Vec<Setting>,
     pub(super) outputs: Vec<(Format, OutputTarget)>,
@@ -51,6 +56,8 @@ pub(super) struct ImagesPlan {
     pub(super) hosts: Vec<HostDescription>,
     /// Dockerfile of the image, to annotate with findings.
     pub(super) dockerfile: Option<Dockerfile>,
+    /// What was asked for, for reports.
+    pub(super) run: ReportRun,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,10 +124,23 @@ impl ImagesPlan {
         let known = launch.iter().filter_map(|set| Some((set.name.clone(), set.value.clone()?)));
         let variables: BTreeMap<_, _> = known.collect();
         let start = StartChoice { command: common.start.command, python: common.start.python, user: common.start.user };
+        let command = if action == Action::Check { "check" } else { "inspect" };
+        let run = ReportRun {
+            command: command.to_owned(),
+            time: now(),
+            platform: platform(&common.reading),
+            in_part: common.reading.in_part,
+            variables: launch.iter().map(|set| set.name.clone()).collect(),
+        };
         let cache = Arc::new(common.caching.open(environment)?);
         let images = listed(common.images, &common.list, &common.reading.limits()?)?;
         let requests = requests(&images, common.reading, &cache, environment)?;
+        let jobs = requests.first().map_or(NonZeroUsize::MIN, |request| request.jobs);
+        let (at_once, jobs) = shared_jobs(jobs, requests.len());
+        let contacts = RegistryContacts::default();
         let requests = requests.into_iter().map(|request| Request {
+            jobs,
+            contacts: contacts.clone(),
             environment: variables.clone(),
             start: start.clone(),
             ..request
@@ -132,6 +152,7 @@ impl ImagesPlan {
         Ok(Self {
             action,
             requests,
+            at_once,
             launch,
             outputs,
             style,
@@ -141,7 +162,35 @@ impl ImagesPlan {
             verbosity,
             hosts: Vec::new(),
             dockerfile: None,
+            run,
         })
+    }
+}
+
+/// Divides the jobs: the number of images to load at once, and of the layers of each. While one image waits for its
+/// registry, another has the processors, so there are up to twice as many layers as jobs.
+fn shared_jobs(jobs: NonZeroUsize, images: usize) -> (NonZeroUsize, NonZeroUsize) {
+    let at_once = jobs.get().min(images).min(MOST_IMAGES);
+    match NonZeroUsize::new(at_once) {
+        Some(at_once) if at_once.get() > 1 => {
+            let layers = (2 * jobs.get()).div_ceil(at_once.get()).min(jobs.get());
+            (at_once, NonZeroUsize::new(layers).unwrap_or(NonZeroUsize::MIN))
+        }
+        _ => (NonZeroUsize::MIN, jobs),
+    }
+}
+
+/// The current time in UTC, to the second.
+pub(super) fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// The platform that is asked for, as reports name it.
+fn platform(reading: &ReadingArgs) -> String {
+    match &reading.platform {
+        Some(platform) => platform.to_string(),
+        None if reading.all_platforms => "all".to_owned(),
+        None => "host".to_owned(),
     }
 }
 
@@ -354,7 +403,7 @@ pub(super) fn style(look: &StyleArgs, environment: &Environment) -> Style {
     };
     let columns = || environment.get("COLUMNS").and_then(|columns| columns.parse().ok());
     let terminal = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
-    Style { color, width: terminal.or_else(columns).unwrap_or(WIDTH), verbose: look.verbose }
+    Style { color, width: terminal.or_else(columns).unwrap_or(WIDTH), verbose: look.verbose, brief: false }
 }
 
 #[cfg(test)]
@@ -373,6 +422,16 @@ mod tests {
     }
 
     #[test]
+    fn jobs_are_shared_by_images() {
+        for (jobs, images, expected) in
+            [(1, 50, (1, 1)), (2, 1, (1, 2)), (2, 50, (2, 2)), (16, 3, (3, 11)), (64, 50, (8, 16))]
+        {
+            let (at_once, layers) = shared_jobs(NonZeroUsize::new(jobs).unwrap(), images);
+            assert_eq!((at_once.get(), layers.get()), expected, "{jobs} jobs, {images} images");
+        }
+    }
+
+    #[test]
     fn formats_are_paired_with_files() {
         let file = |name: &str| OutputTarget::File(name.into());
         assert_eq!(pair(&[], None).unwrap(), [(Format::Human, OutputTarget::Stdout)]);
@@ -382,7 +441,11 @@ mod tests {
         let both = [(Format::Human, OutputTarget::Stdout), (Format::Json, file("r.json"))];
         assert_eq!(pair(&["human", "json=r.json"], None).unwrap(), both);
         for (formats, output, why) in [
-            (&["toml"][..], None, "available formats: human, json, sarif, junit, github, gitlab, markdown"),
+            (
+                &["toml"][..],
+                None,
+                "available formats: human, table, json, json/1, csv, sarif, junit, github, gitlab, markdown, prometheus",
+            ),
             (&["markdwon"], None, "--format markdwon: did you mean markdown?"),
             (&["json="], None, "expected a file name after '='"),
             (&["json", "human"], None, "another format has the same target"),

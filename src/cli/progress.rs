@@ -64,7 +64,7 @@ impl Terminal {
         let reference = crate::model::printable(reference).into_owned();
         let position = if count > 1 { format!("{number} of {count}") } else { String::new() };
         let heading = (self.verbosity == Verbosity::Bars).then(|| self.heading(&position, &reference));
-        ImageProgress { terminal: self.clone(), reference, position, _heading: heading }
+        ImageProgress { terminal: self.clone(), reference, position, heading }
     }
 
     /// The line above the bars of an image.
@@ -76,8 +76,16 @@ impl Terminal {
     }
 
     fn bar(&self, bar: ProgressBar, template: &str, message: String) -> Bar {
+        self.bar_below(None, bar, template, message)
+    }
+
+    /// Adds a bar below another, or at the end.
+    fn bar_below(&self, heading: Option<&Bar>, bar: ProgressBar, template: &str, message: String) -> Bar {
         let _guard = self.drawing.lock().unwrap_or_else(PoisonError::into_inner);
-        let bar = self.bars.add(bar);
+        let bar = match heading {
+            Some(heading) => self.bars.insert_after(&heading.bar, bar),
+            None => self.bars.add(bar),
+        };
         // The templates are constants, so that parsing cannot fail.
         bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.set_message(message);
@@ -119,8 +127,8 @@ pub(super) struct ImageProgress {
     reference: String,
     /// The image's place in the run, `12 of 50`; empty for the only image.
     position: String,
-    /// Not read: dropping it clears the line.
-    _heading: Option<Bar>,
+    /// The line above its bars.
+    heading: Option<Bar>,
 }
 
 impl Progress for ImageProgress {
@@ -143,7 +151,8 @@ impl Progress for ImageProgress {
                 // The digest in parentheses would leave no room for the bar.
                 let short = what.split(" (").next().unwrap_or(what);
                 let message = if self.is_whole(what) { "whole image" } else { short };
-                Box::new(self.terminal.bar(bar, template, crate::model::printable(message).into_owned()))
+                let message = crate::model::printable(message).into_owned();
+                Box::new(self.terminal.bar_below(self.heading.as_ref(), bar, template, message))
             }
         }
     }

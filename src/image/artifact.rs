@@ -3,7 +3,7 @@
 
 use oci_spec::image::ImageManifest;
 
-use super::registry::Registries;
+use super::registry::{Registries, RegistryContacts};
 use super::source::{AccessOptions, Source as _, SourceError, read_bounded};
 use super::verify::Verified;
 use crate::model::{BlobRef, Digest};
@@ -22,7 +22,7 @@ pub fn fetch_text(name: &str, options: &AccessOptions) -> Result<String, SourceE
             hint: Some("name it as HOST/NAME@sha256:DIGEST".to_owned()),
         });
     }
-    let registry = Registries::read(options)?.open(&reference, options)?;
+    let registry = Registries::read(options)?.open(&reference, options, &RegistryContacts::default())?;
     let document = registry.top()?;
     let manifest = ImageManifest::from_reader(&*document.bytes)
         .map_err(|error| SourceError::invalid(format!("{}: {error}", document.name)))?;

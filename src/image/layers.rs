@@ -99,6 +99,11 @@ fn scan_one<'s>(
     if let Some(scanned) = cached(context, &blob) {
         return Ok(scanned);
     }
+    // Another image of this run may be scanning the layer.
+    let turn = context.cache.turn(&blob.digest);
+    if let Some(scanned) = turn.as_ref().and_then(|_| cached(context, &blob)) {
+        return Ok(scanned);
+    }
     let here = || scan_here(layer, open, tables, context, what);
     match context.cache.once(&ScanKey { blob: &blob, limits: context.limits }, context.cancel, here) {
         Some(scanned) => scanned,

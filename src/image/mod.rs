@@ -52,7 +52,7 @@ pub use artifact::fetch_text;
 pub use failure::FailureClass;
 use medium::Medium;
 use plan::ImagePlan;
-pub use registry::{StoredLogin, stored_logins};
+pub use registry::{RegistryContacts, StoredLogin, stored_logins};
 use scanned::{ScannedLayer, TableOfContents};
 
 /// Reads the files that configure registries on this machine, to find errors in them.
@@ -88,6 +88,8 @@ pub struct Request {
     /// Allows reads that cannot be verified: an engine's image from its folders, and partial reads by a table of
     /// contents that the image does not name.
     pub unverified: bool,
+    /// Registries that have answered, for requests with the same options to share.
+    pub contacts: RegistryContacts,
 }
 
 impl Request {
@@ -106,6 +108,7 @@ impl Request {
             start: StartChoice::default(),
             in_part: false,
             unverified: false,
+            contacts: RegistryContacts::default(),
         })
     }
 }
@@ -305,6 +308,7 @@ fn assemble(plan: ImagePlan, scanned: Vec<ScannedLayer>, medium: &dyn Medium, re
             entries: scan.entries.len(),
             table_of_contents: scanned.part.map(|table| table.form),
             cached: scanned.cached,
+            shared: scanned.is_shared,
             history: planned.history.clone(),
         });
     }

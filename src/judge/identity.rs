@@ -1,6 +1,8 @@
 //! Identities of findings that survive a rebuild of the image, so that services recognise a finding they have seen
 //! before.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::rules::Judgement;
 use crate::model::Hasher;
 
@@ -32,24 +34,23 @@ pub fn distinct_names(images: &[(String, String)]) -> Vec<String> {
     let columns: [Vec<&str>; 2] =
         [images.iter().map(|(stable, _)| &**stable).collect(), images.iter().map(|(_, full)| &**full).collect()];
     let [_, full] = &columns;
-    match columns.iter().find(|names| (0..names.len()).all(|index| earlier(names, index) == 0)) {
+    let is_distinct = |names: &&Vec<&str>| names.iter().collect::<BTreeSet<_>>().len() == names.len();
+    match columns.iter().find(is_distinct) {
         Some(names) => names.iter().map(|name| (*name).to_owned()).collect(),
-        None => (0..full.len()).map(|index| numbered(full, index)).collect(),
+        None => numbered(full),
     }
 }
 
-/// Number of earlier images with the same name.
-fn earlier(names: &[&str], index: usize) -> usize {
-    let name = names.get(index);
-    names.iter().take(index).filter(|other| Some(*other) == name).count()
-}
-
-fn numbered(names: &[&str], index: usize) -> String {
-    let name = names.get(index).copied().unwrap_or_default();
-    match earlier(names, index) {
-        0 => name.to_owned(),
-        before => format!("{name} #{}", before + 1),
+/// The names, with a number appended to each that an earlier image has.
+fn numbered(names: &[&str]) -> Vec<String> {
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut numbered = Vec::with_capacity(names.len());
+    for name in names.iter().copied() {
+        let number = seen.entry(name).or_default();
+        *number += 1;
+        numbered.push(if *number == 1 { name.to_owned() } else { format!("{name} #{number}") });
     }
+    numbered
 }
 
 #[cfg(test)]

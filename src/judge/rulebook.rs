@@ -1,5 +1,8 @@
 //! The rules that judge an image: the built-in ones, as a profile and a policy file adjust them.
 
+use std::sync::OnceLock;
+
+use super::in_force::{PolicyInForce, RulesInForce};
 use super::policy::{NoProfile, Policy, PolicyError, PolicyText, Subject, Today};
 use super::rules::{ImageNames, Judgement, Rule, RuleFile, RuleSet, judge};
 use crate::document::{Document, DocumentError, FileError, read_text};
@@ -13,6 +16,11 @@ pub struct Rulebook {
     rules: RuleSet,
     /// Names the profile and the policy file; the first notice of every report. `None` with the built-in rules alone.
     about: Option<String>,
+    /// Number of rules that are switched off.
+    off: usize,
+    profile: Option<String>,
+    policies: Vec<PolicyInForce>,
+    in_force: OnceLock<RulesInForce>,
 }
 
 /// Reason why the rules could not be loaded.
@@ -50,23 +58,27 @@ impl Rulebook {
     ) -> Result<Self, RulebookError> {
         let mut policy = profile.map_or_else(|| Ok(Ok(Policy::default())), Policy::of_profile)??;
         let mut rules = RuleSet::builtin()?;
+        let mut read = Vec::new();
         let mut about: Vec<String> = profile.iter().map(|name| format!("the profile {name}")).collect();
         for file in policies {
             add_file(file, &mut policy, &mut rules)?;
             about.push(file.path.display().to_string());
+            read.push(PolicyInForce::from(file));
         }
         let all = rules.iter().count();
         let rules = policy.apply(rules)?;
         if rules.iter().next().is_none() {
             return Err(RulebookError::Empty);
         }
-        let off = match all - rules.iter().filter(|rule| !rule.is_required()).count() {
+        let off = all - rules.iter().filter(|rule| !rule.is_required()).count();
+        let told = match off {
             0 => String::new(),
             1 => ", 1 rule is off".to_owned(),
             off => format!(", {off} rules are off"),
         };
-        let about = (!about.is_empty()).then(|| format!("judged by {}{off}", about.join(" and ")));
-        Ok(Self { policy, rules, about })
+        let about = (!about.is_empty()).then(|| format!("judged by {}{told}", about.join(" and ")));
+        let (profile, in_force) = (profile.map(str::to_owned), OnceLock::new());
+        Ok(Self { policy, rules, about, off, profile, policies: read, in_force })
     }
 
     /// The rules in force.
@@ -77,7 +89,12 @@ impl Rulebook {
     /// Keeps the rules for which `wanted` returns true.
     #[must_use]
     pub fn only(self, wanted: impl Fn(&Rule) -> bool) -> Self {
-        Self { rules: self.rules.only(wanted), ..self }
+        Self { rules: self.rules.only(wanted), in_force: OnceLock::new(), ..self }
+    }
+
+    /// What identifies these rules and the policies that selected them.
+    pub fn in_force(&self) -> &RulesInForce {
+        self.in_force.get_or_init(|| RulesInForce::of(&self.rules, self.off, self.profile.as_deref(), &self.policies))
     }
 
     /// Lowest severity that fails an image: `asked`, else the policy's, else error.

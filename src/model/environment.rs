@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
-/// Environment variables of this process at its start.
+/// Environment variables of this process at its start. Clones share them: each image of a run has one.
 #[derive(Clone, Default)]
-pub struct Environment(BTreeMap<String, String>);
+pub struct Environment(Arc<BTreeMap<String, String>>);
 
 impl Environment {
     /// Returns a variable that is set and not empty.
@@ -22,7 +23,7 @@ impl Environment {
 
 impl FromIterator<(String, String)> for Environment {
     fn from_iter<T: IntoIterator<Item = (String, String)>>(variables: T) -> Self {
-        Self(variables.into_iter().collect())
+        Self(Arc::new(variables.into_iter().collect()))
     }
 }
 

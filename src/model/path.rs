@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::text::escape;
+use super::text::{escape, unescape};
 
 /// A normalised path inside the image: components joined by single slashes, without a leading slash, without `.` and
 /// `..`. The root is empty. Printed with a leading slash; anything but plain text is escaped.
@@ -21,6 +21,11 @@ impl ImagePath {
     /// inside a container.
     pub fn normalise(raw: &[u8]) -> Self {
         Self::default().join(raw)
+    }
+
+    /// Reads a path as it is printed, with escapes.
+    pub fn printed(text: &str) -> Self {
+        Self::normalise(&unescape(text))
     }
 
     /// Appends `raw` and normalises; an absolute `raw` starts at the root.

@@ -52,6 +52,8 @@ pub struct LayerSummary {
     pub table_of_contents: Option<&'static str>,
     /// True if the scan came from the cache, so that the layer was not read.
     pub cached: bool,
+    /// True if that cache was a shared one, into which other users write.
+    pub shared: bool,
     /// Build step that created the layer (`created_by` in the history), as the builder recorded it.
     pub history: Option<String>,
 }

@@ -31,6 +31,42 @@ pub fn escape(bytes: &[u8]) -> String {
     text
 }
 
+/// The bytes of an escaped text. What is no escape stands for itself.
+pub(super) fn unescape(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('\\') {
+        bytes.extend(before.as_bytes());
+        rest = match escaped_part(after) {
+            Some((part, rest)) => {
+                bytes.extend(part);
+                rest
+            }
+            None => {
+                bytes.push(b'\\');
+                after
+            }
+        };
+    }
+    bytes.extend(rest.as_bytes());
+    bytes
+}
+
+/// The bytes of the escape after a backslash, and the text behind it.
+fn escaped_part(text: &str) -> Option<(Vec<u8>, &str)> {
+    if let Some(rest) = text.strip_prefix('\\') {
+        return Some((vec![b'\\'], rest));
+    }
+    if let Some(rest) = text.strip_prefix("u{") {
+        let (digits, rest) = rest.split_once('}')?;
+        let character = char::from_u32(u32::from_str_radix(digits, 16).ok()?)?;
+        return Some((character.to_string().into_bytes(), rest));
+    }
+    let rest = text.strip_prefix('x')?;
+    let (digits, rest) = rest.split_at_checked(2)?;
+    Some((vec![u8::from_str_radix(digits, 16).ok()?], rest))
+}
+
 /// Prefixes of commands that CI services obey anywhere in a line (GitHub, Azure, `TeamCity`).
 const COMMANDS: [&str; 3] = ["##[", "##vso[", "##teamcity["];
 
@@ -109,6 +145,14 @@ pub(crate) fn help_line(hint: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_escaped_text_has_its_bytes() {
+        for bytes in [&b"plain/path"[..], b"a\\b", b"\xff\xfe/x", "caf\u{e9}\u{202e}".as_bytes(), b"a\nb", b"\\x41"] {
+            assert_eq!(unescape(&escape(bytes)), bytes, "{}", escape(bytes));
+        }
+        assert_eq!(unescape("a\\q"), b"a\\q");
+    }
 
     #[test]
     fn hostile_text_cannot_control_a_terminal() {

@@ -1,18 +1,24 @@
 //! Collects the results of all images, since many services expect one document for all of them.
 
-use super::Report;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::html::HtmlDetail;
 use super::human::overview;
 use super::location::FileLocation;
 use super::plain_text::{clean, short};
+use super::provenance;
+use super::survey::Survey;
+use super::{Format, Report};
 use crate::image::dockerfile::Dockerfile;
 use crate::image::history;
 use crate::image::reference::untagged;
-use crate::judge::rules::{Outcome, Problem, Rule};
+use crate::judge::rules::{Judgement, Outcome, Problem, Rule};
 use crate::judge::{FindingIdentity, SharedJudgement, Verdict, across_hosts, distinct_names};
 use crate::model::{ImageSummary, Owner, Severity, Site};
 
 /// Maximum characters of a text that contains values of an image: services refuse or cut longer ones.
-const LONGEST: usize = 1000;
+pub(super) const LONGEST: usize = 1000;
 /// Maximum characters of a build step.
 const LONGEST_STEP: usize = 200;
 /// Maximum sites shown for one finding.
@@ -25,7 +31,46 @@ pub struct Collection {
     pub(super) images: Vec<Collected>,
     /// References of the images that could not be checked, each with the reason.
     pub(super) missing: Vec<(String, String)>,
+    /// A row for each image.
+    pub(super) survey: Survey,
+    /// The page on the image, while the run has only one.
+    pub(super) detail: Option<HtmlDetail>,
+    /// The texts of each rule, shared by all images.
+    texts: RuleShelf,
     dockerfile: Option<Dockerfile>,
+    keeps: Keeps,
+}
+
+/// What is kept of each image: the least that the requested formats need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Keeps {
+    rows: bool,
+    entries: bool,
+    /// True to keep a page on the only image.
+    page: bool,
+    /// True to keep an entry also for each rule that passed or does not apply.
+    passes: bool,
+}
+
+impl Default for Keeps {
+    fn default() -> Self {
+        Self { rows: true, entries: true, page: false, passes: true }
+    }
+}
+
+/// The texts of rules, by id. Stored reports of different releases may have different texts for one id.
+#[derive(Clone, Debug, Default)]
+struct RuleShelf(BTreeMap<String, Arc<RuleTexts>>);
+
+impl RuleShelf {
+    fn of(&mut self, rule: &Rule) -> Arc<RuleTexts> {
+        if let Some(known) = self.0.get(&rule.id).filter(|known| known.is_of(rule)) {
+            return Arc::clone(known);
+        }
+        let texts = Arc::new(RuleTexts::from(rule));
+        self.0.insert(rule.id.clone(), Arc::clone(&texts));
+        texts
+    }
 }
 
 /// One image, judged for all its hosts.
@@ -47,15 +92,17 @@ pub(super) struct Collected {
     pub(super) hosts: Vec<(String, Verdict)>,
     /// Rows of the overview: name and text.
     pub(super) facts: Vec<(&'static str, String)>,
-    /// Entries in the order of the rules.
+    /// Entries in the order of the rules; those of rules that passed or do not apply only if a format shows them.
     pub(super) entries: Vec<RuleEntry>,
+    /// Number of rules that passed, and of those that do not apply.
+    pub(super) quiet: (usize, usize),
     pub(super) notices: Vec<String>,
 }
 
 /// One rule's outcome, on all hosts or on some of them.
 #[derive(Clone, Debug)]
 pub(super) struct RuleEntry {
-    pub(super) rule: RuleTexts,
+    pub(super) rule: Arc<RuleTexts>,
     pub(super) state: EntryState,
     /// True if the verdict depends on it.
     pub(super) counts: bool,
@@ -106,26 +153,51 @@ pub(super) struct RuleTexts {
 }
 
 impl Collection {
-    /// Returns an empty collection. Findings are located in the Dockerfile, if there is one.
-    pub fn new(dockerfile: Option<Dockerfile>) -> Self {
-        Self { dockerfile, ..Self::default() }
+    /// Returns an empty collection that keeps what these formats need of each image. Findings are located in the
+    /// Dockerfile, if there is one.
+    pub fn new(formats: &[Format], dockerfile: Option<Dockerfile>) -> Self {
+        let needs = |wanted: fn(Format) -> bool| formats.iter().copied().any(wanted);
+        let keeps = Keeps {
+            rows: needs(Format::needs_rows),
+            entries: needs(Format::needs_entries),
+            page: needs(Format::needs_page),
+            passes: needs(Format::needs_passes),
+        };
+        Self { dockerfile, keeps, ..Self::default() }
     }
 
     /// Adds the reports on one image: one report, or one for each host.
     pub fn add(&mut self, reports: &[Report<'_>]) {
-        self.images.extend(Collected::of(reports, self.dockerfile.as_ref()));
-        self.name();
+        let texts = &mut self.texts;
+        if self.keeps.page {
+            let is_first = self.survey.rows.is_empty();
+            let only = is_first.then(|| Collected::of(reports, self.dockerfile.as_ref(), true, texts)).flatten();
+            self.detail = only.and_then(|image| HtmlDetail::of(reports, &image));
+        }
+        if self.keeps.rows {
+            self.survey.add(reports, &mut |judgement: &Judgement<'_>| texts.of(judgement.rule));
+        }
+        if self.keeps.entries {
+            self.images.extend(Collected::of(reports, self.dockerfile.as_ref(), self.keeps.passes, texts));
+        }
     }
 
     /// Adds an image that could not be checked.
     pub fn miss(&mut self, reference: &str, why: &str) {
         let why = why.lines().map(str::trim).collect::<Vec<_>>().join("; ");
-        self.missing.push((short(reference, LONGEST), short(&why, LONGEST)));
+        let (reference, why) = (short(reference, LONGEST), short(&why, LONGEST));
+        self.detail = None;
+        if self.keeps.rows {
+            self.survey.miss(reference.clone(), why.clone());
+        }
+        if self.keeps.entries {
+            self.missing.push((reference, why));
+        }
     }
 
     /// Divides the collection into parts of at most `most` images, at least one part.
     pub fn parts(&self, most: usize) -> Vec<Self> {
-        let empty = || Self { dockerfile: self.dockerfile.clone(), ..Self::default() };
+        let empty = || Self { dockerfile: self.dockerfile.clone(), keeps: self.keeps, ..Self::default() };
         let mut parts = vec![empty()];
         let mut add = |add: &dyn Fn(&mut Self)| match parts.last_mut() {
             Some(part) if part.images.len() + part.missing.len() < most => add(part),
@@ -140,8 +212,8 @@ impl Collection {
         parts
     }
 
-    /// Renames all images, since a later image may have the name of an earlier one.
-    fn name(&mut self) {
+    /// Names all images: whether a stable name is distinct is known once all are there.
+    pub fn name(&mut self) {
         let names: Vec<_> = self.images.iter().map(Collected::names).collect();
         for (image, name) in self.images.iter_mut().zip(distinct_names(&names)) {
             image.name = name;
@@ -150,7 +222,12 @@ impl Collection {
 }
 
 impl Collected {
-    fn of(reports: &[Report<'_>], dockerfile: Option<&Dockerfile>) -> Option<Self> {
+    fn of(
+        reports: &[Report<'_>],
+        dockerfile: Option<&Dockerfile>,
+        with_passes: bool,
+        texts: &mut RuleShelf,
+    ) -> Option<Self> {
         let first = reports.first()?;
         let image = first.image;
         let digest = image.manifest.as_ref().or(image.config.as_ref());
@@ -163,12 +240,26 @@ impl Collected {
         let heading = title(digest.map(|digest| format!("{}:{}", digest.algorithm(), digest.short())));
         let digest = digest.map(ToString::to_string);
         let title = title(digest.clone());
+        let unread = provenance::unread(image);
         let hosts = reports.iter().filter_map(|report| Some((clean(&report.host?.name), report.verdict()?)));
         let names: Vec<_> = reports.iter().filter_map(|report| report.host).map(|host| clean(&host.name)).collect();
         first.judgements?;
         let judged: Vec<_> = reports.iter().filter_map(|report| report.judgements).collect();
-        let entry = |shared| RuleEntry::of(first, &shared, &names, dockerfile);
-        let entries = across_hosts(&judged).into_iter().map(entry).collect();
+        let shared = across_hosts(&judged);
+        let count =
+            |wanted: fn(&Outcome) -> bool| shared.iter().filter(|shared| wanted(&shared.judgement.outcome)).count();
+        let quiet = (
+            count(|outcome| matches!(outcome, Outcome::Pass)),
+            count(|outcome| matches!(outcome, Outcome::NotApplicable)),
+        );
+        let is_kept = |shared: &&SharedJudgement<'_>| {
+            with_passes || !matches!(shared.judgement.outcome, Outcome::Pass | Outcome::NotApplicable)
+        };
+        let entries = shared
+            .iter()
+            .filter(is_kept)
+            .map(|shared| RuleEntry::of(first, shared, &names, dockerfile, texts.of(shared.judgement.rule)));
+        let entries = entries.collect();
         let facts = overview::rows(first.facts).into_iter().map(|(name, text)| (name, short(&text, LONGEST))).collect();
         Some(Self {
             name: String::new(),
@@ -181,7 +272,8 @@ impl Collected {
             hosts: hosts.collect(),
             facts,
             entries,
-            notices: first.notices.iter().map(|notice| short(notice, LONGEST)).collect(),
+            quiet,
+            notices: first.notices.iter().map(|notice| short(notice, LONGEST)).chain(unread).collect(),
         })
     }
 
@@ -210,6 +302,7 @@ impl RuleEntry {
         shared: &SharedJudgement<'_>,
         hosts: &[String],
         dockerfile: Option<&Dockerfile>,
+        texts: Arc<RuleTexts>,
     ) -> Self {
         let judgement = shared.judgement;
         let (rule, outcome) = (judgement.rule, &judgement.outcome);
@@ -218,7 +311,7 @@ impl RuleEntry {
         let gaps = || outcome.gaps().iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
         let message = finding.map_or_else(gaps, |finding| finding.message.clone());
         Self {
-            rule: rule.into(),
+            rule: texts,
             state: outcome.into(),
             counts: rule.counts(report.fail_on, report.fail_for),
             hosts: shared.hosts.iter().filter_map(|host| hosts.get(*host)).cloned().collect(),
@@ -253,6 +346,14 @@ impl RuleEntry {
     /// Identifies the finding across builds: 64 hexadecimal digits.
     pub(super) fn fingerprint(&self, image: &Collected) -> String {
         self.identity.fingerprint(&image.name, &self.hosts)
+    }
+}
+
+impl RuleTexts {
+    /// Returns true if these are the texts of a rule.
+    fn is_of(&self, rule: &Rule) -> bool {
+        (&self.title, self.severity, self.owner, &self.why, &self.fix, &self.references)
+            == (&rule.title, rule.severity, rule.owner, &rule.why, &rule.fix, &rule.references)
     }
 }
 

@@ -44,24 +44,42 @@ pub(super) fn one_line(text: &str) -> String {
     text.lines().collect::<Vec<_>>().join(" ")
 }
 
-/// Renders a fix in Markdown, with the lines to copy as code blocks.
-pub(super) fn markdown(fix: &str) -> String {
-    let parts = parts(fix);
-    let groups = parts.chunk_by(|a, b| matches!((a, b), (Part::Code(_), Part::Code(_))));
-    groups.filter_map(block).collect::<Vec<_>>().join("\n\n")
+/// A paragraph, or lines to copy without the indentation that they share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum FixBlock {
+    /// A paragraph, on one line.
+    Prose(String),
+    /// Lines to copy.
+    Code(String),
 }
 
-/// A paragraph, or a code block without the indentation that its lines share.
-fn block(group: &[Part<'_>]) -> Option<String> {
+/// The blocks of a fix.
+pub(super) fn blocks(fix: &str) -> Vec<FixBlock> {
+    let parts = parts(fix);
+    parts.chunk_by(|a, b| matches!((a, b), (Part::Code(_), Part::Code(_)))).filter_map(block).collect()
+}
+
+/// Renders a fix in Markdown, with the lines to copy as code blocks.
+pub(super) fn markdown(fix: &str) -> String {
+    let text = |block: FixBlock| match block {
+        FixBlock::Prose(text) => text,
+        FixBlock::Code(text) => {
+            let language = if is_instruction(text.trim_start().lines().next().unwrap_or_default()) { "dockerfile" } else { "sh" };
+            format!("```{language}\n{text}\n```")
+        }
+    };
+    blocks(fix).into_iter().map(text).collect::<Vec<_>>().join("\n\n")
+}
+
+fn block(group: &[Part<'_>]) -> Option<FixBlock> {
     match group.first()? {
         Part::Blank => None,
-        Part::Prose(text) => Some(text.clone()),
-        Part::Code(first) => {
+        Part::Prose(text) => Some(FixBlock::Prose(text.clone())),
+        Part::Code(_) => {
             let lines = group.iter().filter_map(|part| if let Part::Code(line) = part { Some(*line) } else { None });
             let indent = lines.clone().map(|line| line.len() - line.trim_start().len()).min().unwrap_or_default();
             let text = lines.map(|line| line.get(indent..).unwrap_or_default()).collect::<Vec<_>>().join("\n");
-            let language = if is_instruction(first.trim_start()) { "dockerfile" } else { "sh" };
-            Some(format!("```{language}\n{text}\n```"))
+            Some(FixBlock::Code(text))
         }
     }
 }

@@ -12,24 +12,44 @@ use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde_json::ser::Formatter;
 
-use super::{Report, Style};
+use super::survey::OutcomeCounts;
+use super::{Report, ReportRun, RulesInForce, Style, Unopened};
+use crate::image::history;
 use crate::judge::Verdict;
 use crate::judge::rules;
-use crate::model::{self, Owner, Severity, printable};
+use crate::model::{self, FailOn, Owner, Severity, printable};
 use crate::model::{ImageSummary, LayerSummary};
 use probe::ProbeJson;
 
 /// Name and major version of the format.
-const FORM: &str = "ncclcheck/1";
+pub(super) const FORM: &str = "ncclcheck/2";
+/// The version before, which has less.
+const FORM_1: &str = "ncclcheck/1";
 
-/// An ncclcheck report on one image. Later versions of this format may add keys.
+/// An ncclcheck report on one image, or on one that could not be opened. Later versions of this format may add keys.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "ncclcheck report")]
 struct ReportJson<'a> {
     /// Name and major version of the format.
     #[schemars(extend("const" = FORM))]
     schema: &'static str,
-    /// The image.
+    /// The program that wrote the report.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "ToolJson")]
+    tool: Option<ToolJson>,
+    /// Time when the run began, in UTC: 2026-01-31T12:00:00Z. Null if a library made the report.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    time: Option<Option<&'a str>>,
+    /// What was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "AskedJson<'_>")]
+    asked: Option<AskedJson<'a>>,
+    /// The rules and the policies that judged. Null if nothing was judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<RulesInForce>")]
+    rules: Option<Option<&'a RulesInForce>>,
+    /// The image. All but the reference is null or empty if it could not be opened.
     image: ImageJson<'a>,
     /// The host that the image was judged for: there is one report for each host. Left out if no host was described.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,6 +59,14 @@ struct ReportJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "VerdictName")]
     verdict: Option<VerdictName>,
+    /// Why the image could not be opened. Left out if it could.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    error: Option<&'a str>,
+    /// Number of rules with each outcome. Left out by `inspect`, and if the image could not be opened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "CountsJson")]
+    counts: Option<CountsJson>,
     /// The results of running the image. Left out if the image was not run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ProbeJson<'_>")]
@@ -51,6 +79,58 @@ struct ReportJson<'a> {
     judgements: Option<Vec<JudgementJson<'a>>>,
     /// Notices about the policy and the baseline, such as unused waivers.
     notices: &'a [String],
+}
+
+/// The program that wrote a report.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Tool")]
+struct ToolJson {
+    /// ncclcheck.
+    name: &'static str,
+    /// Its version.
+    version: &'static str,
+}
+
+/// What was asked for.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Asked")]
+struct AskedJson<'a> {
+    /// The command: check, inspect, probe, preflight or baseline. Null if a library made the report.
+    command: Option<&'a str>,
+    /// The reference as the user wrote it.
+    image: &'a str,
+    /// The platform: host, all, or os/arch[/variant]. Null if a library made the report.
+    platform: Option<&'a str>,
+    /// True if layers were to be judged by their tables of contents.
+    in_part: bool,
+    /// Names of the variables that the job sets.
+    variables: &'a [String],
+    /// The lowest severity that makes the verdict a failure.
+    fail_on: FailOn,
+    /// The owners whose findings count for the verdict.
+    fail_for: &'a [Owner],
+}
+
+/// Number of rules with each outcome.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Counts")]
+struct CountsJson {
+    /// Failures of severity error.
+    error: usize,
+    /// Failures of severity warning.
+    warning: usize,
+    /// Failures of severity info.
+    info: usize,
+    /// Rules without an answer.
+    unknown: usize,
+    /// Accepted failures and missing answers.
+    waived: usize,
+    /// Failures and missing answers that another finding explains.
+    consequence: usize,
+    /// Rules that found no problem.
+    pass: usize,
+    /// Rules that do not concern the image.
+    not_applicable: usize,
 }
 
 /// The image and its layers. Unknown values are null.
@@ -102,6 +182,8 @@ struct LayerJson<'a> {
     table_of_contents: Option<&'a str>,
     /// True if the scan came from the cache, which changes only `read`.
     cached: bool,
+    /// True if that cache was a shared one, into which other users write.
+    shared: bool,
     /// The build step that made the layer, as the builder wrote it.
     history: Option<&'a str>,
 }
@@ -140,6 +222,8 @@ enum VerdictName {
     Fail,
     /// No rule that counts failed, but at least one has no answer.
     Incomplete,
+    /// The image could not be opened.
+    Error,
 }
 
 /// A fact about the image.
@@ -202,6 +286,10 @@ enum SiteJson<'a> {
     Config {
         /// The key, such as `Env NCCL_DEBUG`.
         config: &'a str,
+        /// The build step that set it, if known. Only in judgements.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "String")]
+        step: Option<String>,
     },
     /// A step of a probe.
     Probe {
@@ -249,6 +337,23 @@ struct JudgementJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     fingerprint: Option<String>,
+    /// Why the problem matters. Left out if the rule passes or does not apply, as are `fix` and `references`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    why: Option<&'a str>,
+    /// How to fix the problem in this image. A line is for copying if it is indented or begins with an instruction of a
+    /// Dockerfile; of an unknown outcome, the fix of the rule, with the names of facts in braces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    fix: Option<&'a str>,
+    /// URLs of the sources.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<String>")]
+    references: Option<&'a [String]>,
+    /// The missing answers of an unknown outcome, one by one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<GapJson<'_>>")]
+    gaps: Option<Vec<GapJson<'a>>>,
     /// The waiver or baseline entry that accepts the problem, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "WaiverJson<'_>")]
@@ -257,6 +362,16 @@ struct JudgementJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     consequence_of: Option<&'a str>,
+}
+
+/// A missing answer.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Gap")]
+struct GapJson<'a> {
+    /// What could not be determined, and why.
+    why: &'a str,
+    /// What would determine it. Null if unknown.
+    help: Option<&'a str>,
 }
 
 /// Outcome of a rule.
@@ -291,8 +406,19 @@ struct WaiverJson<'a> {
     place: &'a str,
 }
 
+/// Writes the present form.
 pub(super) fn write(reports: &[Report<'_>], _: &Style, out: &mut dyn Write) -> io::Result<()> {
     reports.iter().try_for_each(|report| write_value(&ReportJson::from(report), out))
+}
+
+/// Writes the form of version 1.
+pub(super) fn write_1(reports: &[Report<'_>], _: &Style, out: &mut dyn Write) -> io::Result<()> {
+    reports.iter().try_for_each(|report| write_value(&ReportJson::version_1(report), out))
+}
+
+/// Writes an object for an image that could not be opened.
+pub(super) fn write_unopened(image: &Unopened<'_>, out: &mut dyn Write) -> io::Result<()> {
+    write_value(&ReportJson::from(image), out)
 }
 
 /// Writes a value as JSON on one line.
@@ -333,20 +459,105 @@ impl Formatter for Plain {
     }
 }
 
-impl<'a> From<&'a Report<'a>> for ReportJson<'a> {
-    fn from(report: &'a Report<'a>) -> Self {
+/// This program.
+const TOOL: ToolJson = ToolJson { name: env!("CARGO_PKG_NAME"), version: env!("CARGO_PKG_VERSION") };
+
+impl<'a> ReportJson<'a> {
+    /// The report without what version 2 added.
+    fn version_1(report: &'a Report<'a>) -> Self {
         let layers = &report.image.layers;
+        let judgement = |judgement: &'a rules::Judgement<'a>| JudgementJson::of(judgement, report.image);
         Self {
-            schema: FORM,
+            schema: FORM_1,
+            tool: None,
+            time: None,
+            asked: None,
+            rules: None,
             image: report.image.into(),
             host: report.host.map(Into::into),
             verdict: report.verdict().map(Into::into),
+            error: None,
+            counts: None,
             probe: report.probe.map(Into::into),
             facts: report.facts.iter().map(|(name, fact)| (name, FactJson::of(fact, layers))).collect(),
-            judgements: report
-                .judgements
-                .map(|judgements| judgements.iter().map(|judgement| JudgementJson::of(judgement, layers)).collect()),
+            judgements: report.judgements.map(|judgements| judgements.iter().map(judgement).collect()),
             notices: report.notices,
+        }
+    }
+}
+
+impl<'a> From<&'a Report<'a>> for ReportJson<'a> {
+    fn from(report: &'a Report<'a>) -> Self {
+        let judgement =
+            |judgement: &'a rules::Judgement<'a>| JudgementJson::of(judgement, report.image).with_texts(judgement);
+        Self {
+            schema: FORM,
+            tool: Some(TOOL),
+            time: Some(report.run.map(|run| &*run.time)),
+            asked: Some(AskedJson::of(&report.image.reference, report.run, report.fail_on, report.fail_for)),
+            rules: Some(report.rules),
+            counts: report.judgements.map(|judgements| OutcomeCounts::of(judgements).into()),
+            judgements: report.judgements.map(|judgements| judgements.iter().map(judgement).collect()),
+            ..Self::version_1(report)
+        }
+    }
+}
+
+impl<'a> From<&'a Unopened<'a>> for ReportJson<'a> {
+    fn from(image: &'a Unopened<'a>) -> Self {
+        Self {
+            schema: FORM,
+            tool: Some(TOOL),
+            time: Some(image.run.map(|run| &*run.time)),
+            asked: Some(AskedJson::of(image.reference, image.run, FailOn::default(), &Owner::ALL)),
+            rules: Some(None),
+            image: ImageJson {
+                reference: image.reference,
+                source: "",
+                served_by: None,
+                manifest: None,
+                config: None,
+                platform: None,
+                layers: Vec::new(),
+                notes: &[],
+            },
+            host: None,
+            verdict: Some(VerdictName::Error),
+            error: Some(image.why),
+            counts: None,
+            probe: None,
+            facts: BTreeMap::new(),
+            judgements: Some(Vec::new()),
+            notices: &[],
+        }
+    }
+}
+
+impl<'a> AskedJson<'a> {
+    fn of(image: &'a str, run: Option<&'a ReportRun>, fail_on: FailOn, fail_for: &'a [Owner]) -> Self {
+        Self {
+            command: run.map(|run| &*run.command),
+            image,
+            platform: run.map(|run| &*run.platform),
+            in_part: run.is_some_and(|run| run.in_part),
+            variables: run.map(|run| &*run.variables).unwrap_or_default(),
+            fail_on,
+            fail_for,
+        }
+    }
+}
+
+impl From<OutcomeCounts> for CountsJson {
+    fn from(counts: OutcomeCounts) -> Self {
+        Self {
+            error: counts.errors,
+            warning: counts.warnings,
+            info: counts.infos,
+            unknown: counts.unknown,
+            waived: counts.waived,
+            consequence: counts.consequences,
+            pass: counts.passed,
+            not_applicable: counts.not_applicable,
         }
     }
 }
@@ -396,6 +607,7 @@ impl<'a> From<&'a LayerSummary> for LayerJson<'a> {
             entries: layer.entries,
             table_of_contents: layer.table_of_contents,
             cached: layer.cached,
+            shared: layer.shared,
             history: layer.history.as_deref(),
         }
     }
@@ -445,15 +657,26 @@ fn sites<'a>(at: &'a [model::Site], layers: &'a [LayerSummary]) -> Vec<SiteJson<
                 path: path.to_string(),
                 within: within.as_deref(),
             },
-            model::Site::Config(key) => SiteJson::Config { config: key },
+            model::Site::Config(key) => SiteJson::Config { config: key, step: None },
             model::Site::Probe(step) => SiteJson::Probe { probe: step },
             model::Site::Launch { file, line, variable } => SiteJson::Launch { launch: file, line: *line, variable },
         })
         .collect()
 }
 
+/// The sites of a finding, with build steps.
+fn finding_sites<'a>(at: &'a [model::Site], image: &'a ImageSummary) -> Vec<SiteJson<'a>> {
+    let mut sites = sites(at, &image.layers);
+    for (shown, site) in sites.iter_mut().zip(at) {
+        if let SiteJson::Config { step, .. } = shown {
+            *step = history::step(site, image);
+        }
+    }
+    sites
+}
+
 impl<'a> JudgementJson<'a> {
-    fn of(judgement: &'a rules::Judgement<'a>, layers: &'a [LayerSummary]) -> Self {
+    fn of(judgement: &'a rules::Judgement<'a>, image: &'a ImageSummary) -> Self {
         let finding = judgement.outcome.finding();
         let gaps: Vec<_> = judgement.outcome.gaps().iter().map(ToString::to_string).collect();
         let message = finding.map(|finding| finding.message.clone());
@@ -464,9 +687,13 @@ impl<'a> JudgementJson<'a> {
             severity: judgement.rule.severity,
             owner: judgement.rule.owner,
             message: message.or_else(|| (!gaps.is_empty()).then(|| gaps.join("; "))),
-            at: finding.map(|finding| sites(&finding.at, layers)).unwrap_or_default(),
+            at: finding.map(|finding| finding_sites(&finding.at, image)).unwrap_or_default(),
             note: finding.and_then(|finding| finding.note.as_deref()),
             fingerprint: judgement.fingerprint(),
+            why: None,
+            fix: None,
+            references: None,
+            gaps: None,
             waiver: match &judgement.outcome {
                 rules::Outcome::Waived(waived) => Some(waived.into()),
                 _ => None,
@@ -476,6 +703,21 @@ impl<'a> JudgementJson<'a> {
                 _ => None,
             },
         }
+    }
+}
+
+impl<'a> JudgementJson<'a> {
+    /// Adds the texts that help with a problem.
+    fn with_texts(self, judgement: &'a rules::Judgement<'a>) -> Self {
+        if matches!(judgement.outcome, rules::Outcome::Pass | rules::Outcome::NotApplicable) {
+            return self;
+        }
+        let rule = judgement.rule;
+        let fix = judgement.outcome.finding().map_or(&rule.fix, |finding| &finding.fix);
+        let gaps = judgement.outcome.gaps().iter();
+        let gaps: Vec<_> = gaps.map(|gap| GapJson { why: &gap.why, help: gap.settle.as_deref() }).collect();
+        let gaps = (!gaps.is_empty()).then_some(gaps);
+        Self { why: Some(&rule.why), fix: Some(fix), references: Some(&rule.references), gaps, ..self }
     }
 }
 

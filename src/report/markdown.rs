@@ -9,12 +9,15 @@ use super::collected::{Collected, Collection, EntryState, RuleEntry};
 use super::fix_text::{self, one_line};
 use super::human::counted;
 use super::plain_text::short;
+use super::survey::{Survey, SurveyFinding};
 use crate::model::Severity;
 
 /// Maximum characters of the text. GitHub allows 65,536 in a comment; the rest is left for text around the report.
 const LONGEST: usize = 64_000;
 /// Maximum characters of a value.
 const VALUE: usize = 400;
+/// Maximum images named for one finding.
+const NAMED: usize = 10;
 /// Characters kept free for the last line.
 const RESERVE: usize = 200;
 
@@ -54,19 +57,60 @@ pub(super) fn write(collection: &Collection, out: &mut dyn Write) -> io::Result<
     for (reference, why) in &collection.missing {
         text.section(&format!("### ❌ {} could not be checked\n\n{}\n\n", code(reference), code(why)));
     }
-    // The verdicts on several images come first: there may be no room for the rest.
-    if collection.images.len() > 1 {
-        text.section("| image | verdict |\n| --- | --- |\n");
-        for image in &collection.images {
-            let (mark, word) = sign(image.verdict);
-            text.section(&format!("| {} | {mark} {word}: {} |\n", cell(&image.heading), counts(image)));
-        }
-        text.section("\n");
-    }
-    for image in &collection.images {
-        about(image, &mut text);
+    match &*collection.images {
+        [image] => about(image, &mut text),
+        images => several(images, &collection.survey, &mut text),
     }
     out.write_all(text.finish().as_bytes())
+}
+
+/// Writes a table of images, the worst first, and each finding once, the worst first: there may be no room for the rest.
+fn several(images: &[Collected], survey: &Survey, text: &mut MarkdownText) {
+    let mut sorted: Vec<_> = images.iter().collect();
+    sorted.sort_by_key(|image| std::cmp::Reverse(image.verdict));
+    if !sorted.is_empty() {
+        text.section("| image | verdict |\n| --- | --- |\n");
+    }
+    for image in &sorted {
+        let (mark, word) = sign(image.verdict);
+        text.section(&format!("| {} | {mark} {word}: {} |\n", cell(&image.heading), counts(image)));
+    }
+    text.section("\n");
+    for finding in survey.worst_findings() {
+        text.section(&shared_finding(finding, survey));
+    }
+    let mut notices: Vec<_> = images.iter().flat_map(|image| &image.notices).collect();
+    notices.sort();
+    notices.dedup();
+    let notices: Vec<_> = notices.into_iter().map(|notice| format!("- note: {}", code(notice))).collect();
+    if !notices.is_empty() {
+        text.section(&format!("{}\n\n", notices.join("\n")));
+    }
+}
+
+/// A finding or a missing answer, and the images that have it.
+fn shared_finding(finding: &SurveyFinding, survey: &Survey) -> String {
+    let rule = &finding.rule;
+    let heading = format!("<code>{}</code> {}", html(&rule.id), html(&rule.title));
+    let count = counted(finding.images.len(), "image", "images");
+    let summary = if finding.is_failure {
+        format!("{} {}: {heading} ({count})", severity_mark(rule.severity), rule.severity.name())
+    } else {
+        format!("❔ unknown, not ruled out: {heading} ({count})")
+    };
+    let names = finding.images.iter().filter_map(|index| survey.rows.get(*index)).take(NAMED);
+    let names: Vec<_> = names.map(|row| format!("- in {}", code(&row.reference))).collect();
+    let more = finding.images.len().saturating_sub(NAMED);
+    let more = (more > 0).then(|| format!("- and in {more} more"));
+    let hosts = (!finding.hosts.is_empty()).then(|| format!("on {}", code(&finding.hosts.join("; "))));
+    let images = names.into_iter().chain(more).collect::<Vec<_>>().join("\n");
+    let mut body = vec![Some(code(&finding.message)), hosts, Some(images)];
+    if finding.is_failure {
+        body.push(Some(format!("**Owner:** {}", rule.owner.name())));
+        body.push(Some(format!("**Why:** {}", one_line(&rule.why))));
+        body.push(Some(format!("**Fix:**\n\n{}", fix_text::markdown(&finding.fix))));
+    }
+    folded(&summary, &body.into_iter().flatten().collect::<Vec<_>>().join("\n\n"))
 }
 
 fn about(image: &Collected, text: &mut MarkdownText) {
@@ -154,8 +198,8 @@ fn counts(image: &Collected) -> String {
         (image.count(|entry| matches!(entry.state, EntryState::Waived { .. })), "waived", "waived"),
         (image.count(|entry| matches!(entry.state, EntryState::Consequence { .. })), "consequence", "consequences"),
         (image.count(|entry| entry.state == EntryState::Unknown), "unknown", "unknown"),
-        (image.count(|entry| entry.state == EntryState::Passed), "passed", "passed"),
-        (image.count(|entry| entry.state == EntryState::NotApplicable), "not applicable", "not applicable"),
+        (image.quiet.0, "passed", "passed"),
+        (image.quiet.1, "not applicable", "not applicable"),
     ];
     let parts = parts.iter().filter(|(count, ..)| *count > 0).map(|(count, one, many)| counted(*count, one, many));
     parts.collect::<Vec<_>>().join(", ")

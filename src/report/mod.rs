@@ -1,11 +1,13 @@
 //! Renders reports. A renderer formats and never decides; each format is one file and one line in [`Format`].
 
 mod collected;
+mod csv;
 mod difference;
 mod explain;
 mod fix_text;
 mod github;
 mod gitlab;
+mod html;
 mod human;
 pub(crate) mod json;
 mod junit;
@@ -13,7 +15,13 @@ mod location;
 mod markdown;
 pub mod pages;
 mod plain_text;
+mod prometheus;
+mod provenance;
+mod run;
 mod sarif;
+mod stored;
+mod survey;
+mod table;
 
 use std::io::{self, Write};
 use std::str::FromStr;
@@ -21,8 +29,8 @@ use std::str::FromStr;
 use crate::doctor::Offer;
 use crate::facts::Facts;
 use crate::host::Record;
-use crate::judge::Verdict;
 use crate::judge::rules::Judgement;
+use crate::judge::{RulesInForce, Verdict};
 use crate::model::{FailOn, Host, ImageSummary, Owner};
 use crate::probe::recording::Recording;
 
@@ -31,6 +39,8 @@ pub use difference::write_difference;
 pub use explain::Explanation;
 pub use human::Style;
 pub(crate) use location::relative;
+pub use run::{ReportRun, Unopened};
+pub use stored::{Stored, StoredError, StoredReport, StoredRules};
 
 /// The content of a report on one image.
 #[derive(Debug)]
@@ -52,14 +62,60 @@ pub struct Report<'a> {
     pub notices: &'a [String],
     /// The recording of the image's run, if it ran.
     pub probe: Option<&'a Recording>,
+    /// The rules and policies that judged, if any did.
+    pub rules: Option<&'a RulesInForce>,
+    /// What was asked for, if a command made the report.
+    pub run: Option<&'a ReportRun>,
 }
 
-/// The function that writes a format.
-enum Rendering {
-    /// Writes the reports on one image; called for each image.
-    Each(fn(&[Report<'_>], &Style, &mut dyn Write) -> io::Result<()>),
-    /// Writes one document on all images.
-    Whole(fn(&Collection, &mut dyn Write) -> io::Result<()>),
+/// Writes the reports on one image: one, or one for each host.
+type EachFn = fn(&[Report<'_>], &Style, &mut dyn Write) -> io::Result<()>;
+/// Writes that an image could not be opened.
+type UnopenedFn = fn(&Unopened<'_>, &mut dyn Write) -> io::Result<()>;
+/// Writes one document on all images.
+type DocumentFn = fn(&Collection, &mut dyn Write) -> io::Result<()>;
+/// Writes a row for each image.
+type RowsFn = fn(&Collection, &Style, &mut dyn Write) -> io::Result<()>;
+
+/// The functions that write a format.
+#[derive(Clone, Copy)]
+struct Rendering {
+    /// Called for each image.
+    each: Option<EachFn>,
+    /// Called for each image that could not be opened.
+    unopened: Option<UnopenedFn>,
+    /// Called at the end.
+    last: LastPart,
+}
+
+/// What is written at the end of a run, and what must be kept of each image for it.
+#[derive(Clone, Copy)]
+enum LastPart {
+    Nothing,
+    /// The entries of rules with a problem, and rows.
+    Problems(DocumentFn),
+    /// The entries of all rules.
+    Entries(DocumentFn),
+    /// A row.
+    Rows(RowsFn),
+}
+
+impl Rendering {
+    const fn each(each: EachFn) -> Self {
+        Self { each: Some(each), unopened: None, last: LastPart::Nothing }
+    }
+
+    const fn last(last: LastPart) -> Self {
+        Self { each: None, unopened: None, last }
+    }
+
+    const fn or(self, unopened: UnopenedFn) -> Self {
+        Self { unopened: Some(unopened), ..self }
+    }
+
+    const fn then(self, last: LastPart) -> Self {
+        Self { last, ..self }
+    }
 }
 
 macro_rules! formats {
@@ -91,18 +147,23 @@ macro_rules! formats {
 }
 
 formats! {
-    "Text for people." Human "human" Rendering::Each(human::write);
-    "JSON for programs: one object on one line for each report." Json "json" Rendering::Each(json::write);
-    "SARIF 2.1.0 for code scanning." Sarif "sarif" Rendering::Whole(sarif::write);
-    "JUnit XML for CI services that show tests." Junit "junit" Rendering::Whole(junit::write);
-    "Workflow commands that make annotations on GitHub." Github "github" Rendering::Whole(github::write);
-    "Code quality report for GitLab." Gitlab "gitlab" Rendering::Whole(gitlab::write);
-    "Markdown for comments and summaries." Markdown "markdown" Rendering::Whole(markdown::write);
+    "Text for people." Human "human" Rendering::each(human::write).then(LastPart::Rows(human::finish));
+    "A table of images, for people." Table "table" Rendering::last(LastPart::Rows(table::write));
+    "JSON for programs: one object on one line for each report." Json "json" Rendering::each(json::write).or(json::write_unopened);
+    "The first version of the JSON, which has less." Json1 "json/1" Rendering::each(json::write_1);
+    "CSV: one record for each image." Csv "csv" Rendering::last(LastPart::Rows(csv::write));
+    "SARIF 2.1.0 for code scanning." Sarif "sarif" Rendering::last(LastPart::Problems(sarif::write));
+    "JUnit XML for CI services that show tests." Junit "junit" Rendering::last(LastPart::Entries(junit::write));
+    "Workflow commands that make annotations on GitHub." Github "github" Rendering::last(LastPart::Problems(github::write));
+    "Code quality report for GitLab." Gitlab "gitlab" Rendering::last(LastPart::Problems(gitlab::write));
+    "Markdown for comments and summaries." Markdown "markdown" Rendering::last(LastPart::Problems(markdown::write));
+    "HTML: one page that loads nothing, for people." Html "html" Rendering::last(LastPart::Rows(html::write));
+    "Metrics for Prometheus' textfile collector." Prometheus "prometheus" Rendering::last(LastPart::Rows(prometheus::write));
 }
 
 impl Format {
     /// Formats for every command; the others show only judgements of images.
-    pub const GENERAL: &[Self] = &[Self::Human, Self::Json];
+    pub const GENERAL: &[Self] = &[Self::Human, Self::Json, Self::Json1];
 
     /// Formats of the comparison of two images.
     pub const OF_DIFFERENCE: &[Self] = &[Self::Human, Self::Json, Self::Github, Self::Markdown];
@@ -116,24 +177,48 @@ impl Format {
     }
 
     /// Returns true if the reports are written image by image, false if the format is one document on all images.
-    pub const fn is_by_image(self) -> bool {
-        matches!(self.form(), Rendering::Each(_))
+    pub fn is_by_image(self) -> bool {
+        self.form().each.is_some()
+    }
+
+    /// Returns true if the format has a row for each image.
+    fn needs_rows(self) -> bool {
+        matches!(self.form().last, LastPart::Rows(_) | LastPart::Problems(_))
+    }
+
+    /// Returns true if the format has more on an image that is the only one.
+    fn needs_page(self) -> bool {
+        self == Self::Html
+    }
+
+    /// Returns true if the format has an entry for each problem of each image.
+    fn needs_entries(self) -> bool {
+        matches!(self.form().last, LastPart::Problems(_) | LastPart::Entries(_))
+    }
+
+    /// Returns true if the format has an entry for each rule, whatever its outcome.
+    fn needs_passes(self) -> bool {
+        matches!(self.form().last, LastPart::Entries(_))
     }
 
     /// Writes the reports on one image, one for each host if there are hosts. Formats that are one document on all
     /// images write nothing. `style` affects only [`Format::Human`].
     pub fn write(self, reports: &[Report<'_>], style: &Style, out: &mut dyn Write) -> io::Result<()> {
-        match self.form() {
-            Rendering::Each(write) => write(reports, style, out),
-            Rendering::Whole(_) => Ok(()),
-        }
+        self.form().each.map_or(Ok(()), |write| write(reports, style, out))
     }
 
-    /// Writes the document on all images. Formats that are written image by image write nothing.
-    pub fn finish(self, collection: &Collection, out: &mut dyn Write) -> io::Result<()> {
-        match self.form() {
-            Rendering::Each(_) => Ok(()),
-            Rendering::Whole(write) => write(collection, out),
+    /// Writes that an image could not be opened, in formats that are written image by image and have a place for it.
+    pub fn write_unopened(self, image: &Unopened<'_>, out: &mut dyn Write) -> io::Result<()> {
+        self.form().unopened.map_or(Ok(()), |write| write(image, out))
+    }
+
+    /// Writes the document on all images, or what follows the reports on each of them. The images must be
+    /// [named](Collection::name).
+    pub fn finish(self, collection: &Collection, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+        match self.form().last {
+            LastPart::Nothing => Ok(()),
+            LastPart::Problems(write) | LastPart::Entries(write) => write(collection, out),
+            LastPart::Rows(write) => write(collection, style, out),
         }
     }
 }

@@ -10,6 +10,8 @@ mod junit;
 mod markdown;
 mod pages;
 mod sarif;
+mod stored;
+mod survey;
 
 use std::collections::BTreeMap;
 
@@ -91,6 +93,7 @@ fn layer(digit: char, size: u64, history: &str) -> LayerSummary {
         entries: 1200,
         table_of_contents: None,
         cached: false,
+        shared: false,
         history: Some(history.to_owned()),
     }
 }
@@ -171,7 +174,7 @@ fn hidden() -> Facts {
 }
 
 fn style(width: usize, verbose: bool) -> Style {
-    Style { color: false, width, verbose }
+    Style { color: false, width, verbose, brief: false }
 }
 
 fn rendered(image: &ImageSummary, facts: &Facts, rules: Option<&RuleSet>, format: Format, style: &Style) -> String {
@@ -181,14 +184,15 @@ fn rendered(image: &ImageSummary, facts: &Facts, rules: Option<&RuleSet>, format
     collection.add(std::slice::from_ref(&report));
     let mut out = Vec::new();
     format.write(&[report], style, &mut out).unwrap();
-    format.finish(&collection, &mut out).unwrap();
+    collection.name();
+    format.finish(&collection, style, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
 /// One document on images, each with its judgements.
 fn document(format: Format, images: &[(ImageSummary, Vec<Judgement<'_>>)], dockerfile: Option<&str>) -> String {
     let dockerfile = dockerfile.map(|text| Dockerfile::parse("docker/Dockerfile".to_owned(), text).unwrap());
-    let mut collection = Collection::new(dockerfile);
+    let mut collection = Collection::new(Format::ALL, dockerfile);
     let facts = bad();
     for (image, judgements) in images {
         collection.add(&[report_of(image, &facts, Some(judgements))]);
@@ -197,8 +201,9 @@ fn document(format: Format, images: &[(ImageSummary, Vec<Judgement<'_>>)], docke
 }
 
 fn finished(format: Format, collection: &Collection) -> String {
-    let mut out = Vec::new();
-    format.finish(collection, &mut out).unwrap();
+    let (mut out, mut collection) = (Vec::new(), collection.clone());
+    collection.name();
+    format.finish(&collection, &style(80, false), &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -281,6 +286,8 @@ fn report_of<'a>(image: &'a ImageSummary, facts: &'a Facts, judgements: Option<&
         fail_for: &Owner::ALL,
         notices: &[],
         probe: None,
+        rules: None,
+        run: None,
     }
 }
 

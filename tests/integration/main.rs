@@ -23,6 +23,7 @@ mod host_facts;
 mod hosts;
 mod imports;
 mod launch;
+mod many;
 mod media;
 mod mirrors;
 mod partial;

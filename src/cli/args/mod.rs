@@ -61,6 +61,8 @@ pub(super) enum Command {
     Probe(Box<ProbeArgs>),
     /// Check an image and probe it, as the step before a training job
     Preflight(Box<Preflight>),
+    /// Present stored reports in another form
+    Report(ReportArgs),
     /// Compare two images: contents and findings
     Diff(Box<DiffArgs>),
     /// Record today's findings and fail only on new ones
@@ -308,6 +310,22 @@ pub(super) struct ExplainArgs {
     pub(super) rulebook: RulebookArgs,
 }
 
+const REPORT_EXAMPLES: &str = "\
+Examples:
+  ncclcheck check --format json=reports.json --list images.txt
+  ncclcheck report reports.json
+  ncclcheck report reports.json --format markdown --format csv=images.csv";
+
+#[derive(Debug, Args)]
+#[command(after_help = sections(&[REPORT_EXAMPLES, EXIT_SUMMARY]))]
+pub(super) struct ReportArgs {
+    /// Files that `check --format json` wrote; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub(super) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+}
+
 const DIFF_EXIT: &str = "\
 Exit status:
   0  not worse      1  a rule newly fails      2  usage error, or an image could not be read
@@ -462,7 +480,9 @@ pub(super) struct ReadingArgs {
     /// Read the images of all platforms
     #[arg(long, help_heading = "Image")]
     pub(super) all_platforms: bool,
-    /// Number of layers to read in parallel [default: the number of CPUs]
+    /// Number of layers to read in parallel, and of images [default: the number of CPUs]
+    ///
+    /// Of several images, up to 8 are read at once.
     #[arg(short, long, value_name = "N", help_heading = "Image")]
     pub(super) jobs: Option<NonZeroUsize>,
     /// Judge layers by their tables of contents, and read only the parts that matter
@@ -501,7 +521,8 @@ pub(super) struct ReadingArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct OutputArgs {
-    /// Output format: human or json; for verdicts also sarif, junit, github, gitlab, markdown (repeatable)
+    /// Output format: human or json; for verdicts also table, csv, sarif, junit, github, gitlab, markdown, prometheus
+    /// (repeatable)
     ///
     /// FORMAT=FILE writes to FILE. Each of several formats needs its own file; one can go to standard output or
     /// --output.

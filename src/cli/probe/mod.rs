@@ -15,7 +15,7 @@ use crate::probe::recording::Recording;
 use crate::probe::{
     self, ContainerOptions, Interrupt, PreparedSession, ProbeError, Session, Watchdog, command_line, in_place, payload,
 };
-use crate::report::{Format, Style};
+use crate::report::{Format, Report, ReportRun, Style};
 
 use super::args::probe::{EntrypointChoice, LaunchArgs, Preflight, ProbeArgs, ProcessArgs, Steps};
 use super::output::Outputs;
@@ -60,12 +60,18 @@ pub(super) fn probe(asked: &ProbeArgs, environment: &Environment) -> Result<Exit
     };
     let check = Check::new(&rulebook).fail_on(asked.verdict.fail_on).fail_for(owners);
     let style = super::plan::style(&asked.output.look, environment);
+    let described = ReportRun {
+        command: "probe".to_owned(),
+        time: super::plan::now(),
+        platform: "host".to_owned(),
+        ..ReportRun::default()
+    };
     let mut exit = ExitStatus::Pass;
     for recording in recordings {
-        let verdict = report(&check, &Probed::new(recording, &expected), &mut outputs, &style)?;
+        let verdict = report(&check, &Probed::new(recording, &expected), &described, &mut outputs, &style)?;
         exit = exit.max(asked.verdict.exit().status(verdict));
     }
-    outputs.finish()?;
+    outputs.finish(&style)?;
     Ok(exit)
 }
 
@@ -101,6 +107,7 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
         options: &options,
     };
     let check = Check::new(&rulebook).fail_on(plan.fail_on).fail_for(owners);
+    let described = ReportRun { command: "preflight".to_owned(), ..plan.run.clone() };
     let mut exit = ExitStatus::Pass;
     for (index, request) in plan.requests.iter().enumerate() {
         if launch.dry_run {
@@ -128,9 +135,9 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
                 CliError::Usage(format!("{}: {why}", request.text))
             }
         })?;
-        exit = exit.max(plan.exit.status(report(&check, &probed, &mut outputs, &plan.style)?));
+        exit = exit.max(plan.exit.status(report(&check, &probed, &described, &mut outputs, &plan.style)?));
     }
-    outputs.finish()?;
+    outputs.finish(&plan.style)?;
     Ok(exit)
 }
 
@@ -239,9 +246,16 @@ fn refused(error: ProbeError) -> CliError {
 }
 
 /// Judges a run and writes the report.
-fn report(check: &Check<'_>, probed: &Probed, outputs: &mut Outputs, style: &Style) -> Result<Verdict, CliError> {
+fn report(
+    check: &Check<'_>,
+    probed: &Probed,
+    run: &ReportRun,
+    outputs: &mut Outputs,
+    style: &Style,
+) -> Result<Verdict, CliError> {
     let assessment = check.assess(probed.facts.clone(), &probed.image);
-    outputs.report(&[assessment.report(&probed.image, Some(&probed.recording))], style)?;
+    let report = Report { run: Some(run), ..assessment.report(&probed.image, Some(&probed.recording)) };
+    outputs.report(&[report], style)?;
     Ok(assessment.verdict().unwrap_or(Verdict::Pass))
 }
 

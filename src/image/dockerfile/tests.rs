@@ -54,6 +54,7 @@ fn image(history: &[&str]) -> ImageSummary {
         entries: 0,
         table_of_contents: None,
         cached: false,
+        shared: false,
         history: Some((*history).to_owned()),
     };
     ImageSummary {

@@ -21,7 +21,7 @@ use crate::image::source::{SourceError, read_bounded};
 /// Maximum size of a token service's answer in bytes. Some tokens are a few KiB long.
 const LARGEST_TOKEN: u64 = 1 << 20;
 
-/// The authentication state for one registry, shared by all threads.
+/// The authentication state for one repository, shared by all threads and images.
 #[derive(Debug)]
 pub(super) struct Auth {
     login: Login,
@@ -29,25 +29,16 @@ pub(super) struct Auth {
     hosts: TokenHosts,
     /// `repository:NAME:pull`, the scope of the requested token.
     scope: String,
-    /// The image being pulled, for errors.
-    name: String,
     /// True if secrets may be sent over plain HTTP: to a registry that offers nothing else.
     plain: bool,
     current: Mutex<Arc<Authorization>>,
 }
 
 impl Auth {
-    pub(super) fn new(
-        login: Login,
-        hosts: TokenHosts,
-        registry: &str,
-        repository: &str,
-        name: String,
-        plain: bool,
-    ) -> Self {
+    pub(super) fn new(login: Login, hosts: TokenHosts, registry: &str, repository: &str, plain: bool) -> Self {
         let access = login.access(registry);
         let scope = format!("repository:{repository}:pull");
-        Self { login, access, hosts, scope, name, plain, current: Mutex::new(Arc::new(Authorization::Nobody)) }
+        Self { login, access, hosts, scope, plain, current: Mutex::new(Arc::new(Authorization::Nobody)) }
     }
 
     /// The authorization that requests currently use.
@@ -68,12 +59,13 @@ impl Auth {
     }
 
     /// Answers the challenges of a 401 response to `stale`: fetches the first token, or replaces an expired one.
-    /// Returns false if there is nothing new to present. Only one thread fetches a token; the others wait for it.
+    /// Returns false if there is nothing new to present. Errors name `image`. Only one thread fetches a token; the others wait for it.
     pub(super) fn renew(
         &self,
         transport: &HttpTransport,
         challenged: &HeaderMap,
         stale: &Arc<Authorization>,
+        image: &str,
     ) -> Result<bool, AttemptError> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if !Arc::ptr_eq(&current, stale) {
@@ -95,7 +87,7 @@ impl Auth {
                         _ => None,
                     };
                     let scope = wanted.as_deref().unwrap_or(&self.scope);
-                    *current = Arc::new(Authorization::Bearer(self.token(transport, &realm, &service, scope)?));
+                    *current = Arc::new(Authorization::Bearer(self.token(transport, &realm, &service, scope, image)?));
                     return Ok(true);
                 }
                 basic |= challenge.scheme.eq_ignore_ascii_case("basic");
@@ -116,8 +108,9 @@ impl Auth {
         realm: &str,
         service: &str,
         scope: &str,
+        image: &str,
     ) -> Result<String, AttemptError> {
-        let object = RequestedObject::Token { name: &self.name };
+        let object = RequestedObject::Token { name: image };
         let invalid = |what: String| SourceError::invalid(format!("{object}: {what}"));
         let url = Url::parse(realm).map_err(|error| invalid(format!("the token service is not a URL: {error}")))?;
         if !(url.scheme() == "https" || url.scheme() == "http" && self.plain) {

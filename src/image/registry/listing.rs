@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::response_error::RequestedObject;
 use super::retry::Patience;
-use super::{Registry, open_patiently, patiently};
+use super::{Registry, RegistryContacts, open_patiently, patiently};
 use crate::image::source::{AccessOptions, SourceError, read_bounded};
 
 /// Maximum number of pages read: of a thousand entries each.
@@ -42,7 +42,7 @@ pub(in crate::image) fn repositories(host: &str, options: &AccessOptions) -> Res
 fn open(repository: &str, options: &AccessOptions) -> Result<Registry, SourceError> {
     let name =
         repository.parse().map_err(|error| SourceError::invalid(format!("{repository} is no repository: {error}")))?;
-    open_patiently(&name, options, Patience::default())
+    open_patiently(&name, options, &RegistryContacts::default(), Patience::default())
 }
 
 fn list(

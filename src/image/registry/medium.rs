@@ -29,6 +29,6 @@ pub(in crate::image) fn open(
     registries: &Registries,
     request: &Request,
 ) -> Result<Box<dyn Medium>, SourceError> {
-    let source = registries.open(name, &request.options)?;
+    let source = registries.open(name, &request.options, &request.contacts)?;
     Ok(Box::new(ByDigest { name: format!("docker://{name}"), selector: None, source }))
 }

@@ -8,6 +8,7 @@ mod certs;
 mod conceal;
 mod config;
 mod connect;
+mod contacts;
 mod credentials;
 mod helper;
 mod http;
@@ -25,6 +26,7 @@ mod retry;
 mod stored_logins;
 mod tls;
 
+pub use self::contacts::RegistryContacts;
 pub(super) use self::pull::Registries;
 pub use self::stored_logins::{StoredLogin, stored_logins};
 
@@ -34,6 +36,7 @@ mod tests;
 use std::fmt;
 use std::io::Read;
 use std::ops::Range;
+use std::sync::Arc;
 
 use oci_spec::distribution::Reference as Name;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -42,8 +45,10 @@ use serde::Deserialize;
 
 use self::answer::RegistryResponse;
 use self::auth::Auth;
+use self::authorization::Authorization;
 use self::blob::Blob;
 use self::connect::contact;
+use self::contacts::Contact;
 use self::credentials::Login;
 use self::http::{HttpTransport, unanswered};
 use self::network::is_local;
@@ -77,8 +82,8 @@ pub(super) struct Registry {
     pinned: Option<Digest>,
     /// `https://HOST/v2/NAME/`.
     base: Url,
-    transport: HttpTransport,
-    auth: Auth,
+    transport: Arc<HttpTransport>,
+    auth: Arc<Auth>,
     document_limit: u64,
     patience: Patience,
 }
@@ -90,20 +95,30 @@ impl fmt::Debug for Registry {
     }
 }
 
-/// Contacts the registry of `name` and authenticates.
-fn open_patiently(name: &Name, options: &AccessOptions, patience: Patience) -> Result<Registry, SourceError> {
+/// Contacts the registry of `name` and authenticates, unless that has been done.
+fn open_patiently(
+    name: &Name,
+    options: &AccessOptions,
+    contacts: &RegistryContacts,
+    patience: Patience,
+) -> Result<Registry, SourceError> {
     let host = name.registry();
     let pinned = name.digest().map(str::parse::<Digest>).transpose()?;
     let tag = name.tag().unwrap_or("latest");
     let login = Login::find(name, options)?;
-    let transport = HttpTransport::new(host, options, patience)?;
-    // Docker, too, accepts plain HTTP from a registry on the same machine.
-    let plain_allowed = is_local(host) || !options.tls_verify;
-    let (root, challenged) = contact(&transport, host, plain_allowed, patience)?;
+    let Contact { transport, root, challenged } = contacts.contact(host, options.tls_verify, || {
+        let transport = HttpTransport::new(host, options, patience)?;
+        // Docker, too, accepts plain HTTP from a registry on the same machine.
+        let plain_allowed = is_local(host) || !options.tls_verify;
+        let (root, challenged) = contact(&transport, host, plain_allowed, patience)?;
+        Ok(Contact { transport: Arc::new(transport), root, challenged })
+    })?;
     let base = root
         .join(&format!("{}/", name.repository()))
         .map_err(|error| SourceError::invalid(format!("{host} does not form a URL: {error}")))?;
     let plain = root.scheme() == "http" || !options.tls_verify;
+    let hosts = TokenHosts::new(host, &options.environment);
+    let auth = || Auth::new(login, hosts, host, name.repository(), plain);
     let registry = Registry {
         name: name.to_string(),
         repository: format!("{}/{}", name.registry(), name.repository()),
@@ -111,14 +126,7 @@ fn open_patiently(name: &Name, options: &AccessOptions, patience: Patience) -> R
         wanted: pinned.as_ref().map_or_else(|| tag.to_owned(), Digest::to_string),
         pinned,
         base,
-        auth: Auth::new(
-            login,
-            TokenHosts::new(host, &options.environment),
-            host,
-            name.repository(),
-            name.to_string(),
-            plain,
-        ),
+        auth: contacts.auth(host, options.tls_verify, name.repository(), auth),
         transport,
         document_limit: options.limits.document,
         patience,
@@ -127,8 +135,10 @@ fn open_patiently(name: &Name, options: &AccessOptions, patience: Patience) -> R
     // first if its API base requires it.
     if let Some(challenges) = challenged {
         let nobody = registry.auth.current();
-        patiently(patience, || registry.auth.renew(&registry.transport, &challenges, &nobody))
-            .map_err(|error| registry.auth.conceal(error))?;
+        if matches!(*nobody, Authorization::Nobody) {
+            patiently(patience, || registry.auth.renew(&registry.transport, &challenges, &nobody, &registry.name))
+                .map_err(|error| registry.auth.conceal(error))?;
+        }
     }
     Ok(registry)
 }
@@ -155,7 +165,7 @@ impl Registry {
             }
             if answer.status() == StatusCode::UNAUTHORIZED && !answer.elsewhere && !renewed {
                 renewed = true;
-                if self.auth.renew(&self.transport, answer.headers(), &authorization)? {
+                if self.auth.renew(&self.transport, answer.headers(), &authorization, &self.name)? {
                     authorization = self.auth.current();
                     continue;
                 }

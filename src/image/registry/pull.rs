@@ -4,7 +4,7 @@ use oci_spec::distribution::Reference as Name;
 
 use super::config::{Candidate, ConfigFiles, PullSource, RegistryConfig, is_short};
 use super::retry::Patience;
-use super::{Registry, open_patiently};
+use super::{Registry, RegistryContacts, open_patiently};
 use crate::image::source::{AccessOptions, Source as _, SourceError};
 use crate::model::printable;
 
@@ -38,10 +38,15 @@ impl Registries {
 
     /// Opens an image at the first place that has it. Fetches its manifest now, so that an unknown name is an error while
     /// other places can still be tried.
-    pub(in crate::image) fn open(&self, name: &Name, options: &AccessOptions) -> Result<Registry, SourceError> {
+    pub(in crate::image) fn open(
+        &self,
+        name: &Name,
+        options: &AccessOptions,
+        contacts: &RegistryContacts,
+    ) -> Result<Registry, SourceError> {
         let mut failed = Vec::new();
         for place in self.config.sources(name)? {
-            match self.attempt(&place, options) {
+            match self.attempt(&place, options, contacts) {
                 Ok(registry) => return Ok(registry),
                 Err(error) => failed.push((place, error)),
             }
@@ -49,7 +54,12 @@ impl Registries {
         Err(nowhere(failed))
     }
 
-    fn attempt(&self, place: &PullSource, options: &AccessOptions) -> Result<Registry, SourceError> {
+    fn attempt(
+        &self,
+        place: &PullSource,
+        options: &AccessOptions,
+        contacts: &RegistryContacts,
+    ) -> Result<Registry, SourceError> {
         if let Some(rule) = &place.blocked {
             return Err(SourceError::Denied {
                 what: format!("{} is not fetched: {rule} blocks {}", place.name, place.name.registry()),
@@ -57,7 +67,7 @@ impl Registries {
             });
         }
         let options = AccessOptions { tls_verify: options.tls_verify && !place.insecure, ..options.clone() };
-        let mut registry = open_patiently(&place.name, &options, self.patience)?;
+        let mut registry = open_patiently(&place.name, &options, contacts, self.patience)?;
         registry.top()?;
         registry.served_by = place.origin.as_ref().map(|origin| format!("docker://{} ({origin})", place.name));
         Ok(registry)

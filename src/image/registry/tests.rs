@@ -4,6 +4,7 @@ mod access;
 mod auth;
 mod blobs;
 mod cached;
+mod contacts;
 mod places;
 mod referrers;
 mod server;
@@ -44,7 +45,7 @@ fn open_in(server: &Server, image: &str, login: Option<&str>, patience: Patience
     let auths = login.map(|entry| format!(r#"{{"auths": {{"{host}": {entry}}}}}"#));
     std::fs::write(&authfile, auths.unwrap_or_else(|| "{}".to_owned())).unwrap();
     let options = AccessOptions { authfile: Some(authfile), ..options() };
-    open_patiently(&format!("{host}/{image}").parse().unwrap(), &options, patience)
+    open_patiently(&format!("{host}/{image}").parse().unwrap(), &options, &RegistryContacts::default(), patience)
 }
 
 fn anonymous(server: &Server) -> Registry {
@@ -168,7 +169,13 @@ fn a_refused_connection_is_reported() {
     let server = Server::start(|_| Reply::new(200, b""));
     let host = server.host();
     drop(server);
-    let error = open_patiently(&format!("{host}/a/b").parse().unwrap(), &options(), Patience::default()).unwrap_err();
+    let error = open_patiently(
+        &format!("{host}/a/b").parse().unwrap(),
+        &options(),
+        &RegistryContacts::default(),
+        Patience::default(),
+    )
+    .unwrap_err();
     assert!(matches!(error, SourceError::Unreachable { .. }), "{error:?}");
     let error = error.to_string();
     assert!(error.starts_with(&format!("no registry answers at {host}: connection refused\n  help: ")), "{error}");

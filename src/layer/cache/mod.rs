@@ -14,12 +14,13 @@ mod local;
 mod own_folder;
 mod shared;
 mod turn;
+mod turns;
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::layer::scan::LayerScan;
-use crate::model::cause;
+use crate::model::{Digest, cause};
 
 use breaker::Breaker;
 
@@ -27,6 +28,9 @@ pub use export::{Exported, export, export_all};
 pub use key::{ScanKey, Scanner};
 pub use local::{DEFAULT_BOUND, LocalCache, StoredScans};
 pub use shared::SharedCache;
+pub use turns::ScanTurn;
+
+use turns::ScanTurns;
 
 /// Finds and keeps scans. The default has no cache.
 #[derive(Debug, Default)]
@@ -39,6 +43,7 @@ pub struct ScanCache {
     unreported: Mutex<Vec<String>>,
     /// Name of this process, if it shares the scans of large layers with others while they are made.
     holder: Option<String>,
+    turns: ScanTurns,
 }
 
 /// The writers whose scans are believed.
@@ -85,6 +90,12 @@ impl ScanCache {
     #[must_use]
     pub fn trusting(self, trust: CacheTrust) -> Self {
         Self { trust, ..self }
+    }
+
+    /// Waits until no other image of this process scans this blob: then its scan is cached. `None` without a cache,
+    /// which would make the wait useless.
+    pub fn turn(&self, digest: &Digest) -> Option<ScanTurn<'_>> {
+        (self.local.is_some() || self.shared.is_some()).then(|| self.turns.take(digest))
     }
 
     /// Returns the cached scan of these bytes.

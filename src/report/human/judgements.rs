@@ -14,7 +14,7 @@ use crate::model::{Gap, Severity};
 use crate::report::fix_text::{self, Part, one_line};
 
 /// Column of the text after `at`, `of` (the owner), `why` and `fix`.
-const COLUMN: usize = 7;
+pub(super) const COLUMN: usize = 7;
 /// Column of the text after `help`.
 const GAP_COLUMN: usize = 8;
 
@@ -144,7 +144,7 @@ fn message(rule: &Rule, finding: &Finding, page: &mut Page<'_>) -> io::Result<()
 }
 
 /// Writes a fix: prose is wrapped, lines to copy are not.
-fn fix(text: &str, page: &mut Page<'_>) -> io::Result<()> {
+pub(super) fn fix(text: &str, page: &mut Page<'_>) -> io::Result<()> {
     for (index, part) in fix_text::parts(text).iter().enumerate() {
         let name = label(if index == 0 { "fix" } else { "" });
         match part {

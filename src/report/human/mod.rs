@@ -3,6 +3,7 @@
 
 mod doctor;
 mod facts;
+mod findings;
 mod hosts;
 mod judgements;
 mod machine;
@@ -16,6 +17,8 @@ use std::io::{self, Write};
 
 use anstyle::AnsiColor;
 
+use super::collected::Collection;
+use super::table::{self, TableDetail};
 use super::{Report, Verdict};
 use crate::doctor::Offer;
 use crate::host::Record;
@@ -32,6 +35,8 @@ pub struct Style {
     pub width: usize,
     /// True to show rules that passed or do not apply, absent facts, and all text that is cut otherwise.
     pub verbose: bool,
+    /// True to write, for several images, each finding once, in place of a report on each image.
+    pub brief: bool,
 }
 
 /// Writes what a machine offers.
@@ -46,6 +51,9 @@ pub(super) fn machine(record: &Record, style: &Style, out: &mut dyn Write) -> io
 
 pub(super) fn write(reports: &[Report<'_>], style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let Some(report) = reports.first() else { return Ok(()) };
+    if style.brief && report.judgements.is_some() {
+        return Ok(());
+    }
     let mut page = Page::new(out, style);
     headline(report, reports, &mut page)?;
     page.blank()?;
@@ -76,6 +84,19 @@ pub(super) fn write(reports: &[Report<'_>], style: &Style, out: &mut dyn Write) 
         (Some(verdict), Some(judgements)) => counts(verdict, judgements, &mut page),
         _ => Ok(()),
     }
+}
+
+/// Writes what is said once for several images: the findings, unless each image has a report with them, and the table.
+pub(super) fn finish(collection: &Collection, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let survey = &collection.survey;
+    if style.brief {
+        findings::write(survey, &mut Page::new(&mut *out, style))?;
+    } else if survey.rows.len() < 2 {
+        return Ok(());
+    } else {
+        writeln!(out)?;
+    }
+    table::rows(survey, TableDetail::First, style, out)
 }
 
 /// Writes the first line, which is never wrapped: the verdict, the image, and the numbers of layers or steps, rules and

@@ -6,6 +6,7 @@ use super::page::{Page, label};
 use crate::facts::Facts;
 use crate::facts::key;
 use crate::model::{Fact, ImageSummary, Value, size};
+use crate::report::provenance;
 
 /// Column of the values.
 const COLUMN: usize = 14;
@@ -22,7 +23,7 @@ pub(super) fn image(image: &ImageSummary, verbose: bool, page: &mut Page<'_>) ->
         let text = if verbose { digest.to_string() } else { format!("{}:{}", digest.algorithm(), digest.short()) };
         row(name, &text, page)?;
     }
-    row("layers", &layers(image, verbose), page)
+    row("layers", &layers(image), page)
 }
 
 /// Writes the facts that matter most to distributed training.
@@ -47,7 +48,7 @@ pub(in crate::report) fn rows(facts: &Facts) -> Vec<(&'static str, String)> {
 }
 
 /// Text of a fact: its value, `absent`, or the reason why it is unknown.
-pub(super) fn told(fact: &Fact) -> String {
+pub(in crate::report) fn told(fact: &Fact) -> String {
     match fact {
         Fact::Seen { value, .. } => value_text(value),
         Fact::Absent => "absent".to_owned(),
@@ -69,12 +70,15 @@ fn row(name: &str, text: &str, page: &mut Page<'_>) -> io::Result<()> {
     page.row(2, label(name), COLUMN, text)
 }
 
-fn layers(image: &ImageSummary, verbose: bool) -> String {
+fn layers(image: &ImageSummary) -> String {
     let stored = size(image.layers.iter().map(|layer| layer.size).sum());
     let unpacked = size(image.layers.iter().map(|layer| layer.unpacked).sum());
     let unpacked = if unpacked == stored { String::new() } else { format!(" ({unpacked} unpacked)") };
-    let cached = image.layers.iter().filter(|layer| layer.cached).count();
-    let cached = if verbose && cached > 0 { format!(", {cached} cached") } else { String::new() };
+    let cached = match provenance::cached(image) {
+        (0, _) => String::new(),
+        (cached, 0) => format!(", {cached} not read: cached"),
+        (cached, shared) => format!(", {cached} not read: cached, {shared} of them in a shared cache"),
+    };
     format!("{}, {stored}{unpacked}{cached}", image.layers.len())
 }
 

@@ -170,7 +170,7 @@ pub(in crate::report) fn label(text: &str) -> (&str, anstyle::Style) {
 }
 
 /// `text` cut to `room` columns.
-pub(super) fn cut(text: &str, room: usize) -> String {
+pub(in crate::report) fn cut(text: &str, room: usize) -> String {
     let text = clean(text);
     if text.width() <= room {
         return text;

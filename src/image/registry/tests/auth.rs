@@ -12,7 +12,7 @@ fn with_password(plain: bool) -> Auth {
     let mut login = Login::default();
     login.credential = Some(DockerCredential::UsernamePassword("u".to_owned(), "p".to_owned()));
     let environment = [(super::super::realm::VARIABLE.to_owned(), "127.0.0.1".to_owned())].into_iter().collect();
-    Auth::new(login, TokenHosts::new("r.io", &environment), "r.io", "a/b", "r.io/a/b".to_owned(), plain)
+    Auth::new(login, TokenHosts::new("r.io", &environment), "r.io", "a/b", plain)
 }
 
 /// Answers one challenge. Returns true if there is something new to present, and the authorization from then on.
@@ -20,7 +20,7 @@ fn renew(auth: &Auth, challenge: &str) -> Result<(bool, String), String> {
     let transport = HttpTransport::new("r.io", &options(), Patience::default()).unwrap();
     let mut headers = HeaderMap::new();
     headers.insert(WWW_AUTHENTICATE, challenge.parse().unwrap());
-    let renewed = auth.renew(&transport, &headers, &auth.current());
+    let renewed = auth.renew(&transport, &headers, &auth.current(), "r.io/a/b");
     renewed.map(|renewed| (renewed, format!("{:?}", auth.current()))).map_err(|fault| fault.into_error().to_string())
 }
 
@@ -60,14 +60,8 @@ fn a_password_is_sent_only_to_basic_authentication() {
         assert_eq!(renew(&auth, challenge), Ok((true, "Basic".to_owned())), "{challenge}");
         assert_eq!(renew(&auth, challenge), Ok((false, "Basic".to_owned())), "a refused password is not sent again");
     }
-    let anonymous = Auth::new(
-        Login::default(),
-        TokenHosts::new("r.io", &Environment::default()),
-        "r.io",
-        "a/b",
-        "r.io/a/b".to_owned(),
-        true,
-    );
+    let hosts = TokenHosts::new("r.io", &Environment::default());
+    let anonymous = Auth::new(Login::default(), hosts, "r.io", "a/b", true);
     assert_eq!(renew(&anonymous, "Basic"), Ok((false, "Nobody".to_owned())));
 }
 
@@ -77,7 +71,7 @@ fn a_token_of_another_thread_is_used() {
     let before = auth.current();
     renew(&auth, "Basic").unwrap();
     let transport = HttpTransport::new("r.io", &options(), Patience::default()).unwrap();
-    assert!(auth.renew(&transport, &HeaderMap::new(), &before).unwrap());
+    assert!(auth.renew(&transport, &HeaderMap::new(), &before, "r.io/a/b").unwrap());
     assert!(matches!(&*auth.current(), Authorization::Basic { .. }));
 }
 

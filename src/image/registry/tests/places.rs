@@ -29,7 +29,9 @@ fn pull(conf: &str, name: &str, login: Option<(&str, &str)>) -> Result<Registry,
     let patience = Patience { base: Duration::from_millis(1), ..Patience::default() };
     let registries = Registries::configured(&ConfigFiles::only(&file), patience).unwrap();
     let place = folder.path().display().to_string();
-    registries.open(&name.parse().unwrap(), &options).map_err(|error| error.to_string().replace(&place, "DIR"))
+    registries
+        .open(&name.parse().unwrap(), &options, &RegistryContacts::default())
+        .map_err(|error| error.to_string().replace(&place, "DIR"))
 }
 
 #[test]

@@ -40,7 +40,13 @@ fn server(certificate: &str, mutual: bool) -> Server {
 
 fn connect(server: &Server, folder: Option<&Path>, tls_verify: bool) -> Result<StoredDocument, SourceError> {
     let options = AccessOptions { cert_dir: folder.map(Path::to_owned), tls_verify, ..options() };
-    open_patiently(&format!("{}/a/b", server.host()).parse().unwrap(), &options, Patience::default())?.top()
+    open_patiently(
+        &format!("{}/a/b", server.host()).parse().unwrap(),
+        &options,
+        &RegistryContacts::default(),
+        Patience::default(),
+    )?
+    .top()
 }
 
 fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {

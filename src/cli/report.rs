@@ -1,0 +1,142 @@
+//! `ncclcheck report`: presents stored reports in another form.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, Read as _};
+use std::path::{Path, PathBuf};
+
+use crate::judge::Verdict;
+use crate::model::{Environment, cause};
+use crate::report::{Format, Report, Stored, StoredReport, StoredRules, Style, Unopened};
+
+use super::args::ReportArgs;
+use super::output::Outputs;
+use super::plan::{outputs, style};
+use super::{CliError, ExitStatus};
+
+/// Prints the reports of files. The exit status is that of their worst verdict.
+pub(super) fn report(asked: &ReportArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
+    let inputs = asked.files.iter().map(|file| ReportInput::open(file)).collect::<Result<Vec<_>, _>>()?;
+    let mut outputs = Outputs::open(&outputs(&asked.output, Format::ALL)?, None)?;
+    // The rules come first: reports borrow them, and are not kept.
+    let mut rules = StoredRules::default();
+    let mut count = 0;
+    for input in &inputs {
+        input.lines(|line| {
+            count += 1;
+            rules.add(line).map_err(|error| error.to_string())
+        })?;
+    }
+    rules.finish().map_err(|error| CliError::Usage(error.to_string()))?;
+    let style = style(&asked.output.look, environment);
+    let style = Style { brief: count > 1 && !style.verbose, ..style };
+    let mut presented =
+        Presented { rules: &rules, outputs: &mut outputs, style: &style, waiting: Vec::new(), exit: ExitStatus::Pass };
+    for input in &inputs {
+        let mut failed = None;
+        input.lines(|line| match Stored::read(line) {
+            Ok(stored) => {
+                // A failure to write is not the line's.
+                if failed.is_none() {
+                    failed = presented.take(stored).err();
+                }
+                Ok(())
+            }
+            Err(error) => Err(error.to_string()),
+        })?;
+        failed.map_or(Ok(()), Err)?;
+    }
+    presented.flush()?;
+    let exit = presented.exit;
+    outputs.finish(&style)?;
+    Ok(exit)
+}
+
+/// A file with one report on each line, which is read twice.
+struct ReportInput {
+    name: String,
+    source: ReportSource,
+}
+
+enum ReportSource {
+    File(PathBuf),
+    Text(Vec<u8>),
+}
+
+impl ReportInput {
+    fn open(file: &Path) -> Result<Self, CliError> {
+        if file.as_os_str() != "-" {
+            return Ok(Self { name: file.display().to_string(), source: ReportSource::File(file.to_owned()) });
+        }
+        let (name, mut text) = ("standard input".to_owned(), Vec::new());
+        io::stdin().lock().read_to_end(&mut text).map_err(|error| unread(&name, &error))?;
+        Ok(Self { name, source: ReportSource::Text(text) })
+    }
+
+    /// Calls `see` with each line that is not empty. An error of it names the file and the line.
+    fn lines(&self, mut see: impl FnMut(&[u8]) -> Result<(), String>) -> Result<(), CliError> {
+        let mut reader: Box<dyn BufRead> = match &self.source {
+            ReportSource::File(path) => {
+                Box::new(BufReader::new(File::open(path).map_err(|error| unread(&self.name, &error))?))
+            }
+            ReportSource::Text(text) => Box::new(Cursor::new(text)),
+        };
+        let (mut line, mut number) = (Vec::new(), 0);
+        loop {
+            line.clear();
+            if reader.read_until(b'\n', &mut line).map_err(|error| unread(&self.name, &error))? == 0 {
+                return Ok(());
+            }
+            number += 1;
+            if line.iter().any(|byte| !byte.is_ascii_whitespace()) {
+                see(&line).map_err(|why| CliError::Usage(format!("{}, line {number}: {why}", self.name)))?;
+            }
+        }
+    }
+}
+
+fn unread(name: &str, error: &io::Error) -> CliError {
+    CliError::Usage(format!("reading {name}: {}", cause(error)))
+}
+
+/// Presents reports, those on one image together.
+struct Presented<'a> {
+    rules: &'a StoredRules,
+    outputs: &'a mut Outputs,
+    style: &'a Style,
+    /// The reports on one image for different hosts.
+    waiting: Vec<StoredReport>,
+    exit: ExitStatus,
+}
+
+impl Presented<'_> {
+    fn take(&mut self, stored: Stored) -> Result<(), CliError> {
+        match stored {
+            Stored::Report(report) => {
+                if self.waiting.last().is_some_and(|other| !other.is_same_image(&report)) {
+                    self.flush()?;
+                }
+                self.waiting.push(*report);
+                Ok(())
+            }
+            Stored::Unopened { reference, why, run } => {
+                self.flush()?;
+                self.exit = ExitStatus::Error;
+                self.outputs.unopened(&Unopened { reference: &reference, why: &why, run: run.as_ref() })
+            }
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), CliError> {
+        let waiting = std::mem::take(&mut self.waiting);
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        let judged = waiting.iter().map(|report| report.judgements(self.rules)).collect::<Result<Vec<_>, _>>();
+        let judged = judged.map_err(|error| CliError::Usage(error.to_string()))?;
+        let reports: Vec<_> = waiting.iter().zip(&judged).map(|(report, judged)| report.report(judged)).collect();
+        self.outputs.report(&reports, self.style)?;
+        let verdict = Verdict::worst(reports.iter().filter_map(Report::verdict)).unwrap_or(Verdict::Pass);
+        self.exit = self.exit.max(verdict.into());
+        Ok(())
+    }
+}

@@ -1,0 +1,109 @@
+//! HTML: one page that loads nothing and is complete without a script. On one image it has the findings, the layers, the
+//! loader's path to NCCL and the results of a run; on several images a table, and the findings by rule and by layer.
+//!
+//! Every text passes through maud, which escapes it. A text from outside is never an attribute but as a number or, of a
+//! reference, as an address that begins with `https://` or `http://`.
+
+mod bandwidth;
+mod findings;
+mod layers;
+mod loader;
+mod many;
+mod page;
+mod pairs;
+mod probe;
+mod svg;
+mod timeline;
+mod topology;
+
+use std::io::{self, Write};
+
+use maud::{Markup, html};
+
+use super::collected::{Collected, Collection};
+use super::human::counted;
+use super::plain_text::clean;
+use super::{Report, Style};
+
+/// The page on one image, except its frame.
+#[derive(Clone, Debug)]
+pub(super) struct HtmlDetail {
+    title: String,
+    body: String,
+}
+
+impl HtmlDetail {
+    /// The page on an image, from its reports: one, or one for each host.
+    pub(super) fn of(reports: &[Report<'_>], image: &Collected) -> Option<Self> {
+        let report = reports.first()?;
+        let title = format!("{}: {}", image.verdict.name(), image.heading);
+        Some(Self { title, body: one(report, image).into_string() })
+    }
+}
+
+pub(super) fn write(collection: &Collection, _: &Style, out: &mut dyn Write) -> io::Result<()> {
+    match &collection.detail {
+        Some(detail) => page::write(&detail.title, &maud::PreEscaped(detail.body.clone()), out),
+        None => {
+            let survey = &collection.survey;
+            let title = format!("ncclcheck: {}", counted(survey.rows.len(), "image", "images"));
+            page::write(&title, &many::body(survey), out)
+        }
+    }
+}
+
+/// The page on one image.
+fn one(report: &Report<'_>, image: &Collected) -> Markup {
+    html! {
+        header {
+            h1 { (page::badge(image.verdict.name())) " " (image.reference) }
+            p.dim {
+                @if let Some(platform) = &image.platform { (platform) " " }
+                @if let Some(digest) = &image.digest { code { (digest) } }
+            }
+            (overview(report, image))
+        }
+        main {
+            (findings::all(image))
+            @if let Some(recording) = report.probe { (probe::sections(recording)) }
+            @if !report.image.layers.is_empty() {
+                (layers::section(report))
+                (loader::section(report.facts))
+            }
+            (judged(report, image))
+        }
+    }
+}
+
+/// The verdicts for hosts, and the main facts.
+fn overview(report: &Report<'_>, image: &Collected) -> Markup {
+    let facts = if report.probe.is_some() { probe::facts(report.facts) } else { image.facts.clone() };
+    html! {
+        @if !image.hosts.is_empty() {
+            ul.hosts {
+                @for (host, verdict) in &image.hosts { li { (page::badge(verdict.name())) " for " (host) } }
+            }
+        }
+        dl.facts {
+            @for (name, text) in &facts {
+                dt { (name) }
+                dd { (text) }
+            }
+        }
+    }
+}
+
+/// What the verdict rests on: the rules and the policy, what was not read, and the notes.
+fn judged(report: &Report<'_>, image: &Collected) -> Markup {
+    let notes = report.image.notes.iter().map(|note| clean(note)).chain(image.notices.iter().cloned());
+    html! {
+        section {
+            h2 { "What the verdict rests on" }
+            ul {
+                @if let Some(rules) = report.rules { li { "Judged by " (clean(&rules.to_string())) } }
+                @for note in notes { li { (note) } }
+                @if let Some(run) = report.run { li { "Run of " (clean(&run.time)) ", " (clean(&run.command)) } }
+            }
+        }
+    }
+}

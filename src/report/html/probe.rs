@@ -1,0 +1,72 @@
+//! The results of a run: topology, pairs, bandwidths and durations.
+
+use maud::{Markup, html};
+
+use crate::facts::Facts;
+use crate::facts::key::{self, Definition};
+use crate::model::Fact;
+use crate::probe::recording::Recording;
+use crate::probe::wire::StepBody as _;
+use crate::probe::wire::collectives::{CollectivesBody, FORCED_NETWORK};
+use crate::probe::wire::topology::TopologyBody;
+use crate::report::human::overview::told;
+use crate::report::plain_text::short;
+
+use super::{bandwidth, pairs, timeline, topology};
+
+/// Maximum characters of a fact.
+const FACT: usize = 400;
+
+/// Facts of a run, by name.
+const FACTS: [(&str, &Definition); 8] = [
+    ("engine", key::RUN_ENGINE.definition),
+    ("GPUs", key::RUN_GPU_MODELS.definition),
+    ("driver", key::RUN_DRIVER.definition),
+    ("torch", key::RUN_TORCH_VERSION.definition),
+    ("NCCL", key::RUN_NCCL_VERSION.definition),
+    ("transports", key::RUN_NCCL_TRANSPORTS.definition),
+    ("network", key::RUN_NCCL_NETWORK.definition),
+    ("RDMA", key::RUN_RDMA_DEVICES.definition),
+];
+
+/// The main facts of a run.
+pub(super) fn facts(facts: &Facts) -> Vec<(&'static str, String)> {
+    let known = FACTS.iter().filter(|(_, key)| !matches!(facts.view(key), Fact::Absent));
+    known.map(|(name, key)| (*name, short(&told(facts.view(key)), FACT))).collect()
+}
+
+/// The drawings of a run.
+pub(super) fn sections(probe: &Recording) -> Markup {
+    let topology = probe.result::<TopologyBody>();
+    let collectives = probe.find(CollectivesBody::STEP);
+    let network = probe.find(FORCED_NETWORK);
+    html! {
+        @if let Some((_, body)) = &topology {
+            section {
+                h2 { "Topology" }
+                (topology::figure(body))
+                @if let Some(matrix) = body.matrix.value() { (pairs::devices(matrix)) }
+            }
+        }
+        @if let Some(step) = collectives {
+            section {
+                h2 { "Collectives" }
+                (bandwidth::figure(step, "All transports"))
+                (pairs::ranks(step, "Transports between ranks"))
+                h2 { "First call" }
+                (timeline::first_call(step))
+            }
+        }
+        @if let Some(step) = network {
+            section {
+                h2 { "Over the network alone" }
+                (bandwidth::figure(step, "Network alone"))
+                (pairs::ranks(step, "Transports between ranks, over the network alone"))
+            }
+        }
+        section {
+            h2 { "Steps" }
+            (timeline::steps(probe))
+        }
+    }
+}

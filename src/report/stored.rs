@@ -1,0 +1,161 @@
+//! Reports read back from JSON, to present them in another form.
+
+mod document;
+mod fact;
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::json::FORM;
+use super::{Report, ReportRun, RulesInForce};
+use crate::document::DocumentError;
+use crate::facts::Facts;
+use crate::judge::rules::{Judgement, Outcome, RecordedRule, Rule};
+use crate::model::{FailOn, Host, ImageSummary, Owner};
+
+use document::{ReportDocument, StoredJudgement};
+
+/// Reason why a line is not a report that can be presented.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoredError {
+    /// The line is not JSON of this form.
+    #[error("not a report of `ncclcheck check --format json`: {0}")]
+    Form(#[from] serde_json::Error),
+    /// The report has another form.
+    #[error(
+        "its schema is '{0}', not '{form}'\n  help: write it with this version of ncclcheck and --format json",
+        form = FORM
+    )]
+    Schema(String),
+    /// The report is of an inspection.
+    #[error("it has no judgements\n  help: `ncclcheck inspect` judges nothing; store a report of `ncclcheck check`")]
+    NoJudgements,
+    /// The report is of a probe.
+    #[error(
+        "it holds a probe, whose recording has more than its report\n  help: record the probe with --record FILE, and \
+         present it with `ncclcheck probe --from FILE --format FORMAT`"
+    )]
+    Probe,
+    /// A value is not what it should be.
+    #[error("{0}")]
+    Value(String),
+    /// A rule is not one.
+    #[error(transparent)]
+    Rule(#[from] DocumentError),
+}
+
+/// The rules of stored reports, with the texts that the reports have.
+#[derive(Debug, Default)]
+pub struct StoredRules {
+    recorded: BTreeMap<RuleKey, RecordedRule>,
+    rules: BTreeMap<RuleKey, Rule>,
+}
+
+/// What tells two rules with one id apart.
+type RuleKey = (String, String, &'static str, &'static str);
+
+/// A stored report, or a stored error.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Stored {
+    /// A report on one image and at most one host.
+    Report(Box<StoredReport>),
+    /// An image that could not be opened.
+    Unopened {
+        /// The reference as the user wrote it.
+        reference: String,
+        /// The reason.
+        why: String,
+        /// What was asked for.
+        run: Option<ReportRun>,
+    },
+}
+
+/// A report on one image and at most one host.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct StoredReport {
+    /// The image.
+    pub image: ImageSummary,
+    host: Option<Host>,
+    facts: Facts,
+    outcomes: Vec<(RuleKey, Outcome)>,
+    fail_on: FailOn,
+    fail_for: Vec<Owner>,
+    notices: Vec<String>,
+    run: Option<ReportRun>,
+    rules: Option<RulesInForce>,
+}
+
+impl StoredRules {
+    /// Adds the rules of a line. A rule that passes has fewer texts than one that fails.
+    pub fn add(&mut self, line: &[u8]) -> Result<(), StoredError> {
+        #[derive(Deserialize)]
+        struct Judged {
+            #[serde(default)]
+            judgements: Vec<StoredJudgement>,
+        }
+        let judged: Judged = serde_json::from_slice(line)?;
+        for judgement in judged.judgements {
+            let known = self.recorded.entry(judgement.key()).or_insert_with(|| judgement.recorded());
+            if known.why.is_empty() && judgement.has_texts() {
+                *known = judgement.recorded();
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the rules.
+    pub fn finish(&mut self) -> Result<(), StoredError> {
+        for (key, recorded) in std::mem::take(&mut self.recorded) {
+            self.rules.insert(key, recorded.rule()?);
+        }
+        Ok(())
+    }
+}
+
+impl Stored {
+    /// Reads a line.
+    pub fn read(line: &[u8]) -> Result<Self, StoredError> {
+        let schema = document::schema(line)?;
+        if schema != FORM {
+            return Err(StoredError::Schema(schema));
+        }
+        let document: ReportDocument = serde_json::from_slice(line)?;
+        document.open()
+    }
+}
+
+impl StoredReport {
+    /// The judgements. Their rules must have been added.
+    pub fn judgements<'r>(&self, rules: &'r StoredRules) -> Result<Vec<Judgement<'r>>, StoredError> {
+        let judgement = |(key, outcome): &(RuleKey, Outcome)| match rules.rules.get(key) {
+            Some(rule) => Ok(Judgement { rule, outcome: outcome.clone() }),
+            None => Err(StoredError::Value(format!("the rule {} was not read", key.0))),
+        };
+        self.outcomes.iter().map(judgement).collect()
+    }
+
+    /// Returns true if another report is on the same image, for another host.
+    pub fn is_same_image(&self, other: &Self) -> bool {
+        self.host.is_some() && other.host.is_some() && self.host != other.host && self.image == other.image
+    }
+
+    /// The report.
+    pub fn report<'a>(&'a self, judgements: &'a [Judgement<'a>]) -> Report<'a> {
+        Report {
+            image: &self.image,
+            host: self.host.as_ref(),
+            facts: &self.facts,
+            judgements: Some(judgements),
+            fail_on: self.fail_on,
+            fail_for: &self.fail_for,
+            notices: &self.notices,
+            probe: None,
+            rules: self.rules.as_ref(),
+            run: self.run.as_ref(),
+        }
+    }
+}
