@@ -96,10 +96,14 @@ mod tests {
 
     #[test]
     fn rules_in_force_are_one_line() {
-        let built_in = RulesInForce { count: 118, off: 0, digest: "sha256:0".to_owned(), profile: None, policies: Vec::new() };
+        let built_in =
+            RulesInForce { count: 118, off: 0, digest: "sha256:0".to_owned(), profile: None, policies: Vec::new() };
         assert_eq!(built_in.to_string(), "118 rules, no policy");
         let policy = PolicyInForce { path: "p.yaml".to_owned(), digest: format!("sha256:{}", "a".repeat(64)) };
         let rules = RulesInForce { off: 2, profile: Some("ci".to_owned()), policies: vec![policy], ..built_in };
-        assert_eq!(rules.to_string(), "118 rules, profile ci, policy p.yaml (sha256:aaaaaaaaaaaa), 2 rules switched off");
+        assert_eq!(
+            rules.to_string(),
+            "118 rules, profile ci, policy p.yaml (sha256:aaaaaaaaaaaa), 2 rules switched off"
+        );
     }
 }

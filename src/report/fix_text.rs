@@ -64,7 +64,8 @@ pub(super) fn markdown(fix: &str) -> String {
     let text = |block: FixBlock| match block {
         FixBlock::Prose(text) => text,
         FixBlock::Code(text) => {
-            let language = if is_instruction(text.trim_start().lines().next().unwrap_or_default()) { "dockerfile" } else { "sh" };
+            let language =
+                if is_instruction(text.trim_start().lines().next().unwrap_or_default()) { "dockerfile" } else { "sh" };
             format!("```{language}\n{text}\n```")
         }
     };

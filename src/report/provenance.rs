@@ -84,14 +84,17 @@ impl SurveyProvenance {
     fn unread_line(&self) -> Option<String> {
         let Unread { images, of, layers, shared } = self.unread;
         let images = counted(images, "image", "images");
-        (layers > 0).then(|| format!("{layers} of {of} layers of {images} were not read in this run: {}", origin(layers, shared)))
+        (layers > 0).then(|| {
+            format!("{layers} of {of} layers of {images} were not read in this run: {}", origin(layers, shared))
+        })
     }
 }
 
 /// Number of the layers of an image that were not read because their scans were cached, and of those from a shared
 /// cache.
 pub(super) fn cached(image: &ImageSummary) -> (usize, usize) {
-    let count = |wanted: fn(&crate::model::LayerSummary) -> bool| image.layers.iter().filter(|layer| wanted(layer)).count();
+    let count =
+        |wanted: fn(&crate::model::LayerSummary) -> bool| image.layers.iter().filter(|layer| wanted(layer)).count();
     (count(|layer| layer.cached), count(|layer| layer.cached && layer.shared))
 }
 

@@ -169,7 +169,9 @@ impl Survey {
         for site in &finding.at {
             let step = history::step(site, image).map(|step| short(&step, LONGEST));
             let (name, step) = match site {
-                Site::File { layer, .. } => (image.layers.get(*layer).and_then(LayerSummary::name).map(ToString::to_string), step),
+                Site::File { layer, .. } => {
+                    (image.layers.get(*layer).and_then(LayerSummary::name).map(ToString::to_string), step)
+                }
                 Site::Config(_) => (step, None),
                 Site::Probe(_) | Site::Launch { .. } => (None, None),
             };

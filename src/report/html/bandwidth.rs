@@ -37,7 +37,8 @@ pub(super) fn figure(step: &StepRecord, title: &str) -> Markup {
         return table(&curves, title);
     }
     let scale = Scale { least: log2(least), most: log2(most), top: round_up(peak) };
-    let ticks: Vec<u64> = (0..64).step_by(2).map(|power| 1_u64 << power).filter(|size| (least..=most).contains(size)).collect();
+    let ticks: Vec<u64> =
+        (0..64).step_by(2).map(|power| 1_u64 << power).filter(|size| (least..=most).contains(size)).collect();
     html! {
         figure {
             svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) width=(WIDTH) role="img"
@@ -83,7 +84,10 @@ fn curves(step: &StepRecord) -> Vec<(String, Vec<Point>)> {
     let mut order: Vec<String> = Vec::new();
     let mut curves: BTreeMap<String, BTreeMap<u64, Point>> = BTreeMap::new();
     for part in step.parts_of::<Measurement>().filter(|part| part.variant.is_absent()) {
-        let (Some(operation), Some(size), Some(speed)) = (part.operation.text(), part.bytes.copied(), part.busbw()) else { continue };
+        let (Some(operation), Some(size), Some(speed)) = (part.operation.text(), part.bytes.copied(), part.busbw())
+        else {
+            continue;
+        };
         let operation = clean(operation);
         if !order.contains(&operation) {
             if order.len() == CURVES {
@@ -121,7 +125,10 @@ impl Scale {
 
 /// The path through points.
 fn line(points: impl Iterator<Item = (f64, f64)>) -> String {
-    points.enumerate().map(|(index, (x, y))| format!("{}{} {}", if index == 0 { "M" } else { "L" }, px(x), px(y))).collect()
+    points
+        .enumerate()
+        .map(|(index, (x, y))| format!("{}{} {}", if index == 0 { "M" } else { "L" }, px(x), px(y)))
+        .collect()
 }
 
 /// The curve that a fixed latency and a peak bandwidth give.

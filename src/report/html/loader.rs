@@ -59,7 +59,9 @@ fn text(facts: &Facts, key: &Definition) -> String {
 fn node(facts: &Facts, key: &Definition) -> Markup {
     let fact = facts.view(key);
     let layer = match fact {
-        Fact::Seen { at, .. } => at.iter().find_map(|site| if let Site::File { layer, .. } = site { Some(layer + 1) } else { None }),
+        Fact::Seen { at, .. } => {
+            at.iter().find_map(|site| if let Site::File { layer, .. } = site { Some(layer + 1) } else { None })
+        }
         Fact::Absent | Fact::Unknown(_) => None,
     };
     html! {

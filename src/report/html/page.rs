@@ -53,10 +53,12 @@ mod tests {
     /// RFC 4648, section 4, for 32 bytes.
     fn base64(hex: &str) -> String {
         const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        let bytes: Vec<u8> = (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect();
+        let bytes: Vec<u8> =
+            (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect();
         let mut text = String::new();
         for chunk in bytes.chunks(3) {
-            let group = chunk.iter().fold(0_u32, |group, byte| group << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+            let group =
+                chunk.iter().fold(0_u32, |group, byte| group << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
             for digit in 0..4 {
                 let sextet = group >> (18 - 6 * digit) & 63;
                 text.push(if digit <= chunk.len() { char::from(DIGITS[sextet as usize]) } else { '=' });

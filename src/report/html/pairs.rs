@@ -105,7 +105,14 @@ mod tests {
 
     #[test]
     fn words_have_colours_by_their_path() {
-        let pairs = [("NV18", "h0"), ("P2P/CUMEM", "h0"), ("SHM/direct/direct", "h3"), ("NET/Socket", "h5"), ("X", "self"), ("<b>", "h6")];
+        let pairs = [
+            ("NV18", "h0"),
+            ("P2P/CUMEM", "h0"),
+            ("SHM/direct/direct", "h3"),
+            ("NET/Socket", "h5"),
+            ("X", "self"),
+            ("<b>", "h6"),
+        ];
         for (word, expected) in pairs {
             assert_eq!(heat(word), expected, "{word}");
         }
