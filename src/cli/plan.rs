@@ -444,7 +444,8 @@ mod tests {
             (
                 &["toml"][..],
                 None,
-                "available formats: human, table, json, json/1, csv, sarif, junit, github, gitlab, markdown, prometheus",
+                "available formats: human, table, json, json/1, csv, sarif, junit, github, gitlab, markdown, \
+                 html, prometheus",
             ),
             (&["markdwon"], None, "--format markdwon: did you mean markdown?"),
             (&["json="], None, "expected a file name after '='"),

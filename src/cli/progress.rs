@@ -64,7 +64,8 @@ impl Terminal {
         let reference = crate::model::printable(reference).into_owned();
         let position = if count > 1 { format!("{number} of {count}") } else { String::new() };
         let heading = (self.verbosity == Verbosity::Bars).then(|| self.heading(&position, &reference));
-        ImageProgress { terminal: self.clone(), reference, position, heading }
+        let last = Mutex::new(heading.as_ref().map(|heading| heading.bar.clone()));
+        ImageProgress { terminal: self.clone(), reference, position, last, _heading: heading }
     }
 
     /// The line above the bars of an image.
@@ -80,10 +81,10 @@ impl Terminal {
     }
 
     /// Adds a bar below another, or at the end.
-    fn bar_below(&self, heading: Option<&Bar>, bar: ProgressBar, template: &str, message: String) -> Bar {
+    fn bar_below(&self, upper: Option<&ProgressBar>, bar: ProgressBar, template: &str, message: String) -> Bar {
         let _guard = self.drawing.lock().unwrap_or_else(PoisonError::into_inner);
-        let bar = match heading {
-            Some(heading) => self.bars.insert_after(&heading.bar, bar),
+        let bar = match upper {
+            Some(upper) => self.bars.insert_after(upper, bar),
             None => self.bars.add(bar),
         };
         // The templates are constants, so that parsing cannot fail.
@@ -127,8 +128,10 @@ pub(super) struct ImageProgress {
     reference: String,
     /// The image's place in the run, `12 of 50`; empty for the only image.
     position: String,
-    /// The line above its bars.
-    heading: Option<Bar>,
+    /// The lowest of its lines, cleared or not: images are loaded at the same time, and each keeps its lines together.
+    last: Mutex<Option<ProgressBar>>,
+    /// Not read: dropping it clears the line.
+    _heading: Option<Bar>,
 }
 
 impl Progress for ImageProgress {
@@ -152,7 +155,10 @@ impl Progress for ImageProgress {
                 let short = what.split(" (").next().unwrap_or(what);
                 let message = if self.is_whole(what) { "whole image" } else { short };
                 let message = crate::model::printable(message).into_owned();
-                Box::new(self.terminal.bar_below(self.heading.as_ref(), bar, template, message))
+                let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+                let bar = self.terminal.bar_below(last.as_ref(), bar, template, message);
+                *last = Some(bar.bar.clone());
+                Box::new(bar)
             }
         }
     }

@@ -342,10 +342,14 @@ struct JudgementJson<'a> {
     #[schemars(with = "String")]
     why: Option<&'a str>,
     /// How to fix the problem in this image. A line is for copying if it is indented or begins with an instruction of a
-    /// Dockerfile; of an unknown outcome, the fix of the rule, with the names of facts in braces.
+    /// Dockerfile; of an unknown outcome, the fix of the rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     fix: Option<&'a str>,
+    /// The fix of the rule, with the names of facts in braces. Left out where `fix` is the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    rule_fix: Option<&'a str>,
     /// URLs of the sources.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<String>")]
@@ -692,6 +696,7 @@ impl<'a> JudgementJson<'a> {
             fingerprint: judgement.fingerprint(),
             why: None,
             fix: None,
+            rule_fix: None,
             references: None,
             gaps: None,
             waiver: match &judgement.outcome {
@@ -717,7 +722,8 @@ impl<'a> JudgementJson<'a> {
         let gaps = judgement.outcome.gaps().iter();
         let gaps: Vec<_> = gaps.map(|gap| GapJson { why: &gap.why, help: gap.settle.as_deref() }).collect();
         let gaps = (!gaps.is_empty()).then_some(gaps);
-        Self { why: Some(&rule.why), fix: Some(fix), references: Some(&rule.references), gaps, ..self }
+        let rule_fix = (*fix != rule.fix).then_some(&*rule.fix);
+        Self { why: Some(&rule.why), fix: Some(fix), rule_fix, references: Some(&rule.references), gaps, ..self }
     }
 }
 

@@ -11,6 +11,7 @@ use super::human::counted;
 use super::human::page::{bold, cut};
 use super::survey::{JudgedRow, RowState, Survey, SurveyRow, Totals};
 use crate::judge::Verdict;
+use crate::model::command_guard;
 
 /// Minimum and maximum width in columns.
 const WIDTHS: (usize, usize) = (60, 200);
@@ -105,7 +106,7 @@ impl TableLayout {
             write!(out, "{:1$}{first}", "", column.saturating_sub(line.trim_end().width()))?;
         }
         writeln!(out)?;
-        lines.try_for_each(|text| writeln!(out, "{:column$}{text}", ""))
+        lines.try_for_each(|text| writeln!(out, "{:column$}{}{text}", "", command_guard(&text)))
     }
 }
 

@@ -59,7 +59,8 @@ impl Auth {
     }
 
     /// Answers the challenges of a 401 response to `stale`: fetches the first token, or replaces an expired one.
-    /// Returns false if there is nothing new to present. Errors name `image`. Only one thread fetches a token; the others wait for it.
+    /// Returns false if there is nothing new to present. Errors name `image`. Only one thread fetches a token; the others
+    /// wait for it.
     pub(super) fn renew(
         &self,
         transport: &HttpTransport,

@@ -1,5 +1,6 @@
 //! The frame of a page: its style and its script, both part of the file.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -35,8 +36,18 @@ pub(super) fn write(title: &str, body: &Markup, out: &mut dyn Write) -> io::Resu
             }
         }
     };
-    out.write_all(page.into_string().as_bytes())?;
-    out.write_all(b"\n")
+    for line in page.into_string().lines() {
+        writeln!(out, "{}", without_command(line))?;
+    }
+    Ok(())
+}
+
+/// A line that a build's log cannot take for a command, as GitHub takes one that begins with `::`.
+fn without_command(line: &str) -> Cow<'_, str> {
+    match line.trim_start().strip_prefix("::") {
+        Some(rest) => format!("&#58;:{rest}").into(),
+        None => line.into(),
+    }
 }
 
 /// A verdict or a severity in its colour.

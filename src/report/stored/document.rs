@@ -123,6 +123,7 @@ pub(super) struct StoredJudgement {
     why: String,
     #[serde(default)]
     fix: String,
+    rule_fix: Option<String>,
     #[serde(default)]
     references: Vec<String>,
     #[serde(default)]
@@ -282,7 +283,7 @@ impl StoredJudgement {
             severity: self.severity,
             owner: self.owner,
             why: self.why.clone(),
-            fix: self.fix.clone(),
+            fix: self.rule_fix.as_ref().unwrap_or(&self.fix).clone(),
             references: self.references.clone(),
         }
     }

@@ -47,6 +47,8 @@ fn on(hosts: &[&str], format: Format, width: usize) -> String {
             fail_for: &Owner::ALL,
             notices: &[],
             probe: None,
+            rules: None,
+            run: None,
         })
         .collect();
     let mut out = Vec::new();

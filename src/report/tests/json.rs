@@ -19,7 +19,7 @@ fn the_shape_of_a_report() {
     assert_eq!(report["counts"]["error"], 1);
     assert_eq!(report["asked"]["fail_on"], "error");
     assert_eq!(report["verdict"], "fail");
-    insta::assert_snapshot!(report["image"]["layers"][2], @r#"{"cached":false,"compression":"gzip","diff_id":"sha256:ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff","diff_id_verified":true,"digest":"sha256:3333333333333333333333333333333333333333333333333333333333333333","entries":1200,"history":"COPY train.py /workspace/ # buildkit","read":512,"size":512,"table_of_contents":null,"unpacked":1280}"#);
+    insta::assert_snapshot!(report["image"]["layers"][2], @r#"{"cached":false,"compression":"gzip","diff_id":"sha256:ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff","diff_id_verified":true,"digest":"sha256:3333333333333333333333333333333333333333333333333333333333333333","entries":1200,"history":"COPY train.py /workspace/ # buildkit","read":512,"shared":false,"size":512,"table_of_contents":null,"unpacked":1280}"#);
     insta::assert_snapshot!(report["facts"]["torch.cuda.version"], @r#"{"at":[{"digest":"sha256:2222222222222222222222222222222222222222222222222222222222222222","layer":1,"path":"/usr/local/lib/python3.12/dist-packages/torch/lib/libtorch_cuda.so","within":"DT_NEEDED"}],"state":"seen","value":"12.8"}"#);
     insta::assert_snapshot!(report["facts"]["image.env"], @r#"{"at":[{"config":"Env NCCL_DEBUG"}],"state":"seen","value":{"NCCL_DEBUG":"INFO"}}"#);
     insta::assert_snapshot!(report["facts"]["rdma.verbs"], @r#"{"state":"absent"}"#);
@@ -100,7 +100,7 @@ fn the_schema_rejects_broken_reports() {
         *report.pointer_mut(pointer).unwrap() = value;
         !validator.is_valid(&report)
     };
-    assert!(broken("/schema", "ncclcheck/2".into()));
+    assert!(broken("/schema", "ncclcheck/3".into()));
     assert!(broken("/verdict", Json::Null));
     assert!(broken("/judgements/0/outcome", "maybe".into()));
     assert!(!broken("/judgements/0/outcome", "waived".into()));

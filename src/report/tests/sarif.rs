@@ -209,7 +209,7 @@ fn more_images_than_a_file_may_have_are_an_error() {
     for _ in 0..21 {
         collection.add(&[report_of(&image, &facts, Some(&judgements))]);
     }
-    let error = Format::Sarif.finish(&collection, &mut Vec::new()).unwrap_err().to_string();
+    let error = Format::Sarif.finish(&collection, &style(80, false), &mut Vec::new()).unwrap_err().to_string();
     assert_eq!(error, "a SARIF file holds at most 20 images, but there are 21: check fewer at once");
 }
 

@@ -65,6 +65,7 @@ fn read(server: &Server, cache: &Arc<ScanCache>) -> Image {
         options: AccessOptions { authfile: Some(authfile), tls_verify: false, ..options() },
         cache: Arc::clone(cache),
         environment: BTreeMap::new(),
+        contacts: RegistryContacts::default(),
     };
     load(&request, &NoProgress, &Cancel::default()).unwrap().remove(0)
 }

@@ -5,8 +5,8 @@ use super::*;
 /// A registry that gives a token for each repository, and answers only with it.
 fn guarded() -> Server {
     Server::start(|ask| {
-        if let Some(scope) = ask.path.strip_prefix("/token?") {
-            assert!(scope.contains("scope=repository"), "{scope}");
+        if ask.path == "/token" {
+            assert!(ask.query.contains("scope=repository"), "{}", ask.query);
             return Reply::new(200, br#"{"token": "t"}"#);
         }
         if ask.header("authorization") != Some("Bearer t") {
