@@ -19,16 +19,12 @@ pub(super) fn report(asked: &ReportArgs, environment: &Environment) -> Result<Ex
     let mut outputs = Outputs::open(&outputs(&asked.output, Format::ALL)?, None)?;
     // The rules come first: reports borrow them, and are not kept.
     let mut rules = StoredRules::default();
-    let mut count = 0;
     for input in &inputs {
-        input.lines(|line| {
-            count += 1;
-            rules.add(line).map_err(|error| error.to_string())
-        })?;
+        input.lines(|line| rules.add(line).map_err(|error| error.to_string()))?;
     }
     rules.finish().map_err(|error| CliError::Usage(error.to_string()))?;
     let style = style(&asked.output.look, environment);
-    let style = Style { brief: count > 1 && !style.verbose, ..style };
+    let style = Style { brief: rules.are_of_several_images() && !style.verbose, ..style };
     let mut presented =
         Presented { rules: &rules, outputs: &mut outputs, style: &style, waiting: Vec::new(), exit: ExitStatus::Pass };
     for input in &inputs {
@@ -112,8 +108,9 @@ impl Presented<'_> {
     fn take(&mut self, stored: Stored) -> Result<(), CliError> {
         match stored {
             Stored::Report(report) => {
-                if self.waiting.last().is_some_and(|other| !other.is_same_image(&report)) {
-                    self.flush()?;
+                match self.waiting.first_mut() {
+                    Some(first) if first.is_same_image(&report) => first.add_steps(&report),
+                    _ => self.flush()?,
                 }
                 self.waiting.push(*report);
                 Ok(())

@@ -3,26 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::html::HtmlDetail;
+use super::entry::{EntryState, LONGEST, RuleEntry, RuleTexts};
 use super::human::overview;
-use super::location::FileLocation;
 use super::plain_text::{clean, short};
 use super::provenance;
 use super::survey::Survey;
 use super::{Format, Report};
 use crate::image::dockerfile::Dockerfile;
-use crate::image::history;
 use crate::image::reference::untagged;
-use crate::judge::rules::{Judgement, Outcome, Problem, Rule};
-use crate::judge::{FindingIdentity, SharedJudgement, Verdict, across_hosts, distinct_names};
-use crate::model::{ImageSummary, Owner, Severity, Site};
-
-/// Maximum characters of a text that contains values of an image: services refuse or cut longer ones.
-pub(super) const LONGEST: usize = 1000;
-/// Maximum characters of a build step.
-const LONGEST_STEP: usize = 200;
-/// Maximum sites shown for one finding.
-const SHOWN: usize = 6;
+use crate::judge::rules::{Judgement, Outcome, Rule};
+use crate::judge::{SharedJudgement, Verdict, across_hosts, distinct_names};
 
 /// All images of a run. Every value from an image is one line of plain text.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +24,7 @@ pub struct Collection {
     /// A row for each image.
     pub(super) survey: Survey,
     /// The page on the image, while the run has only one.
-    pub(super) detail: Option<HtmlDetail>,
+    pub(super) page: Option<ImagePage>,
     /// The texts of each rule, shared by all images.
     texts: RuleShelf,
     dockerfile: Option<Dockerfile>,
@@ -42,21 +32,31 @@ pub struct Collection {
 }
 
 /// What is kept of each image: the least that the requested formats need.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 struct Keeps {
     rows: bool,
     entries: bool,
-    /// True to keep a page on the only image.
-    page: bool,
+    /// Makes the page on the only image.
+    page: Option<PageFn>,
     /// True to keep an entry also for each rule that passed or does not apply.
     passes: bool,
 }
 
 impl Default for Keeps {
     fn default() -> Self {
-        Self { rows: true, entries: true, page: false, passes: true }
+        Self { rows: true, entries: true, page: None, passes: true }
     }
 }
+
+/// A page on one image, except its frame.
+#[derive(Clone, Debug)]
+pub(super) struct ImagePage {
+    pub(super) title: String,
+    pub(super) body: String,
+}
+
+/// Makes the page on an image, from its reports: one, or one for each host.
+pub(super) type PageFn = fn(&[Report<'_>], &Collected) -> Option<ImagePage>;
 
 /// The texts of rules, by id. Stored reports of different releases may have different texts for one id.
 #[derive(Clone, Debug, Default)]
@@ -99,59 +99,6 @@ pub(super) struct Collected {
     pub(super) notices: Vec<String>,
 }
 
-/// One rule's outcome, on all hosts or on some of them.
-#[derive(Clone, Debug)]
-pub(super) struct RuleEntry {
-    pub(super) rule: Arc<RuleTexts>,
-    pub(super) state: EntryState,
-    /// True if the verdict depends on it.
-    pub(super) counts: bool,
-    /// The hosts with this outcome; empty if all hosts share it.
-    pub(super) hosts: Vec<String>,
-    /// The finding's message, or why the outcome is unknown; empty otherwise.
-    pub(super) message: String,
-    /// How to fix the finding in this image; empty without a finding.
-    pub(super) fix: String,
-    pub(super) note: Option<String>,
-    /// Sites of the finding, each with its layer and build step.
-    pub(super) sites: Vec<String>,
-    pub(super) place: FileLocation,
-    identity: FindingIdentity,
-}
-
-/// An outcome without its texts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum EntryState {
-    Passed,
-    Failed,
-    NotApplicable,
-    Unknown,
-    Waived {
-        /// True for an accepted failure, false for an accepted unknown.
-        failed: bool,
-        reason: String,
-        /// Place of the waiver, and its last day.
-        terms: String,
-    },
-    /// A failure or a missing answer that another rule's finding explains.
-    Consequence {
-        /// Id of the rule that found the cause.
-        cause: String,
-    },
-}
-
-/// The texts of a rule.
-#[derive(Clone, Debug)]
-pub(super) struct RuleTexts {
-    pub(super) id: String,
-    pub(super) title: String,
-    pub(super) severity: Severity,
-    pub(super) owner: Owner,
-    pub(super) why: String,
-    pub(super) fix: String,
-    pub(super) references: Vec<String>,
-}
-
 impl Collection {
     /// Returns an empty collection that keeps what these formats need of each image. Findings are located in the
     /// Dockerfile, if there is one.
@@ -160,7 +107,7 @@ impl Collection {
         let keeps = Keeps {
             rows: needs(Format::needs_rows),
             entries: needs(Format::needs_entries),
-            page: needs(Format::needs_page),
+            page: formats.iter().find_map(|format| format.page()),
             passes: needs(Format::needs_passes),
         };
         Self { dockerfile, keeps, ..Self::default() }
@@ -169,10 +116,10 @@ impl Collection {
     /// Adds the reports on one image: one report, or one for each host.
     pub fn add(&mut self, reports: &[Report<'_>]) {
         let texts = &mut self.texts;
-        if self.keeps.page {
+        if let Some(page) = self.keeps.page {
             let is_first = self.survey.rows.is_empty();
             let only = is_first.then(|| Collected::of(reports, self.dockerfile.as_ref(), true, texts)).flatten();
-            self.detail = only.and_then(|image| HtmlDetail::of(reports, &image));
+            self.page = only.and_then(|image| page(reports, &image));
         }
         if self.keeps.rows {
             self.survey.add(reports, &mut |judgement: &Judgement<'_>| texts.of(judgement.rule));
@@ -186,7 +133,7 @@ impl Collection {
     pub fn miss(&mut self, reference: &str, why: &str) {
         let why = why.lines().map(str::trim).collect::<Vec<_>>().join("; ");
         let (reference, why) = (short(reference, LONGEST), short(&why, LONGEST));
-        self.detail = None;
+        self.page = None;
         if self.keeps.rows {
             self.survey.miss(reference.clone(), why.clone());
         }
@@ -297,33 +244,6 @@ impl Collected {
 }
 
 impl RuleEntry {
-    fn of(
-        report: &Report<'_>,
-        shared: &SharedJudgement<'_>,
-        hosts: &[String],
-        dockerfile: Option<&Dockerfile>,
-        texts: Arc<RuleTexts>,
-    ) -> Self {
-        let judgement = shared.judgement;
-        let (rule, outcome) = (judgement.rule, &judgement.outcome);
-        let finding = outcome.finding();
-        let at = finding.map(|finding| &*finding.at).unwrap_or_default();
-        let gaps = || outcome.gaps().iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        let message = finding.map_or_else(gaps, |finding| finding.message.clone());
-        Self {
-            rule: texts,
-            state: outcome.into(),
-            counts: rule.counts(report.fail_on, report.fail_for),
-            hosts: shared.hosts.iter().filter_map(|host| hosts.get(*host)).cloned().collect(),
-            message: short(&message, LONGEST),
-            fix: finding.map(|finding| finding.fix.clone()).unwrap_or_default(),
-            note: finding.and_then(|finding| finding.note.as_ref()).map(|note| short(note, LONGEST)),
-            sites: sites(at, report.image),
-            place: FileLocation::of(at, report.image, dockerfile),
-            identity: FindingIdentity::of(judgement),
-        }
-    }
-
     /// Describes the entry in a few lines. They name the image, since services show findings without the report's head.
     pub(super) fn text(&self, image: &Collected) -> String {
         let mut lines = vec![self.message.clone()];
@@ -346,62 +266,5 @@ impl RuleEntry {
     /// Identifies the finding across builds: 64 hexadecimal digits.
     pub(super) fn fingerprint(&self, image: &Collected) -> String {
         self.identity.fingerprint(&image.name, &self.hosts)
-    }
-}
-
-impl RuleTexts {
-    /// Returns true if these are the texts of a rule.
-    fn is_of(&self, rule: &Rule) -> bool {
-        (&self.title, self.severity, self.owner, &self.why, &self.fix, &self.references)
-            == (&rule.title, rule.severity, rule.owner, &rule.why, &rule.fix, &rule.references)
-    }
-}
-
-/// Sites, each with the layer and the build step that it comes from.
-fn sites(at: &[Site], image: &ImageSummary) -> Vec<String> {
-    let text = |site: &Site| {
-        let layer = match site {
-            Site::File { layer, .. } => Some(history::layer(*layer, image)),
-            Site::Config(_) | Site::Probe(_) | Site::Launch { .. } => None,
-        };
-        let step = history::step(site, image).map(|step| short(&step, LONGEST_STEP));
-        let parts = [Some(short(&site.to_string(), LONGEST)), layer, step];
-        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
-    };
-    let more = at.len().checked_sub(SHOWN).filter(|more| *more > 0).map(|more| format!("and {more} more places"));
-    at.iter().take(SHOWN).map(text).chain(more).collect()
-}
-
-impl From<&Rule> for RuleTexts {
-    fn from(rule: &Rule) -> Self {
-        Self {
-            id: rule.id.clone(),
-            title: rule.title.clone(),
-            severity: rule.severity,
-            owner: rule.owner,
-            why: rule.why.clone(),
-            fix: rule.fix.clone(),
-            references: rule.references.clone(),
-        }
-    }
-}
-
-impl From<&Outcome> for EntryState {
-    fn from(outcome: &Outcome) -> Self {
-        match outcome {
-            Outcome::Pass => Self::Passed,
-            Outcome::Fail(_) => Self::Failed,
-            Outcome::NotApplicable => Self::NotApplicable,
-            Outcome::Unknown(_) => Self::Unknown,
-            Outcome::Waived(waived) => {
-                let until = waived.expires.as_ref().map(|date| format!(", until {date}")).unwrap_or_default();
-                Self::Waived {
-                    failed: matches!(waived.problem, Problem::Failure(_)),
-                    reason: short(&waived.reason, LONGEST),
-                    terms: clean(&format!("{}{until}", waived.place)),
-                }
-            }
-            Outcome::Consequence(consequence) => Self::Consequence { cause: consequence.cause.clone() },
-        }
     }
 }

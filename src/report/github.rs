@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use super::collected::{Collected, Collection, EntryState, RuleEntry};
+use super::collected::{Collected, Collection};
+use super::entry::{EntryState, RuleEntry};
 use crate::model::Severity;
 
 /// Maximum annotations of one kind per step. GitHub silently drops the ones printed after that.

@@ -7,7 +7,8 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::collected::{Collected, Collection, EntryState, RuleEntry};
+use super::collected::{Collected, Collection};
+use super::entry::{EntryState, RuleEntry};
 use super::json;
 use crate::model::{Hasher, Severity};
 

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 
-use super::collected::{Collected, Collection, EntryState, RuleEntry};
+use super::collected::{Collected, Collection};
+use super::entry::{EntryState, RuleEntry};
 
 pub(super) fn write(collection: &Collection, out: &mut dyn Write) -> io::Result<()> {
     let mut report = Report::new("ncclcheck");

@@ -5,9 +5,10 @@
 use std::io::{self, Write};
 
 use super::Verdict;
-use super::collected::{Collected, Collection, EntryState, RuleEntry};
+use super::collected::{Collected, Collection};
+use super::counted::counted;
+use super::entry::{EntryState, RuleEntry};
 use super::fix_text::{self, one_line};
-use super::human::counted;
 use super::plain_text::short;
 use super::survey::{Survey, SurveyFinding};
 use crate::model::Severity;

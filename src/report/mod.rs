@@ -1,8 +1,10 @@
 //! Renders reports. A renderer formats and never decides; each format is one file and one line in [`Format`].
 
 mod collected;
+mod counted;
 mod csv;
 mod difference;
+mod entry;
 mod explain;
 mod fix_text;
 mod github;
@@ -35,6 +37,7 @@ use crate::model::{FailOn, Host, ImageSummary, Owner};
 use crate::probe::recording::Recording;
 
 pub use collected::Collection;
+use collected::PageFn;
 pub use difference::write_difference;
 pub use explain::Explanation;
 pub use human::Style;
@@ -186,9 +189,9 @@ impl Format {
         matches!(self.form().last, LastPart::Rows(_) | LastPart::Problems(_))
     }
 
-    /// Returns true if the format has more on an image that is the only one.
-    fn needs_page(self) -> bool {
-        self == Self::Html
+    /// What makes the page on an image that is the only one, in a format that has more on it.
+    fn page(self) -> Option<PageFn> {
+        (self == Self::Html).then_some(html::page as PageFn)
     }
 
     /// Returns true if the format has an entry for each problem of each image.

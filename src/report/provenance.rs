@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Report;
-use super::collected::EntryState;
-use super::human::counted;
+use super::counted::counted;
+use super::entry::EntryState;
 use super::plain_text::short;
 use crate::judge::SharedJudgement;
 use crate::model::ImageSummary;
 
 /// Maximum characters of a line.
 const LINE: usize = 1000;
-/// Maximum rules that a line names.
+/// Maximum waivers that have a line, and maximum notes.
 const NAMED: usize = 12;
 
 /// What the verdicts of a run rest on.
@@ -21,8 +21,10 @@ pub(super) struct SurveyProvenance {
     pub(super) policies: BTreeMap<String, usize>,
     /// Maximum number of rules that a policy switched off.
     pub(super) rules_off: usize,
-    /// Indexes of the images, by the rule that was waived in them.
-    pub(super) waived: BTreeMap<String, BTreeSet<usize>>,
+    /// Indexes of the images, by the rule that was waived in them and the reason.
+    pub(super) waived: BTreeMap<(String, String), BTreeSet<usize>>,
+    /// Indexes of the images, by a note on them.
+    pub(super) notes: BTreeMap<String, BTreeSet<usize>>,
     /// Images and layers that were not read, and those of them that came from a shared cache.
     pub(super) unread: Unread,
 }
@@ -46,9 +48,12 @@ impl SurveyProvenance {
             self.rules_off = self.rules_off.max(rules.off);
         }
         for judgement in judged.iter().map(|shared| shared.judgement) {
-            if matches!(EntryState::from(&judgement.outcome), EntryState::Waived { .. }) {
-                self.waived.entry(judgement.rule.id.clone()).or_default().insert(row);
+            if let EntryState::Waived { reason, .. } = EntryState::from(&judgement.outcome) {
+                self.waived.entry((judgement.rule.id.clone(), reason)).or_default().insert(row);
             }
+        }
+        for note in first.image.notes.iter().chain(first.notices) {
+            self.notes.entry(short(note, LINE)).or_default().insert(row);
         }
         let (cached, shared) = cached(first.image);
         if cached > 0 {
@@ -59,26 +64,29 @@ impl SurveyProvenance {
         }
     }
 
-    /// A line for each policy, one for what was waived, and one for what was not read.
+    /// A line for each policy, for each rule that was waived, for what was not read, and for each note.
     pub(super) fn lines(&self) -> Vec<String> {
         let several = self.policies.len() > 1;
         let policies = self.policies.iter().map(|(text, images)| {
             let images = if several { format!(", {}", counted(*images, "image", "images")) } else { String::new() };
             format!("judged by {text}{images}")
         });
-        policies.chain(self.waived_line()).chain(self.unread_line()).collect()
+        policies.chain(self.waived_lines()).chain(self.unread_line()).chain(self.note_lines()).collect()
     }
 
-    fn waived_line(&self) -> Option<String> {
-        if self.waived.is_empty() {
-            return None;
-        }
-        let rules = self.waived.iter().take(NAMED);
-        let rules: Vec<_> =
-            rules.map(|(rule, images)| format!("{rule} in {}", counted(images.len(), "image", "images"))).collect();
-        let more = self.waived.len().saturating_sub(NAMED);
-        let more = if more > 0 { format!(", and {}", counted(more, "more rule", "more rules")) } else { String::new() };
-        Some(format!("waived: {}{more}", rules.join(", ")))
+    fn waived_lines(&self) -> impl Iterator<Item = String> {
+        let rules = self.waived.iter().take(NAMED).map(|((rule, reason), images)| {
+            format!("waived: {rule} in {}: {reason}", counted(images.len(), "image", "images"))
+        });
+        rules.chain(beyond(self.waived.len(), "waived: ", "more waiver", "more waivers"))
+    }
+
+    fn note_lines(&self) -> impl Iterator<Item = String> {
+        let notes = self.notes.iter().take(NAMED).map(|(note, images)| match images.len() {
+            1 => format!("note: {note}"),
+            several => format!("note on {several} images: {note}"),
+        });
+        notes.chain(beyond(self.notes.len(), "", "more note", "more notes"))
     }
 
     fn unread_line(&self) -> Option<String> {
@@ -88,6 +96,12 @@ impl SurveyProvenance {
             format!("{layers} of {of} layers of {images} were not read in this run: {}", origin(layers, shared))
         })
     }
+}
+
+/// Says how many of `all` have no line.
+fn beyond(all: usize, before: &str, one: &str, many: &str) -> Option<String> {
+    let more = all.checked_sub(NAMED).filter(|more| *more > 0)?;
+    Some(format!("{before}{}; the report on each image has them all", counted(more, one, many)))
 }
 
 /// Number of the layers of an image that were not read because their scans were cached, and of those from a shared
@@ -122,14 +136,21 @@ mod tests {
     fn lines_name_what_was_waived_and_what_was_not_read() {
         let mut provenance = SurveyProvenance::default();
         assert!(provenance.lines().is_empty());
-        provenance.waived.insert("a/b".to_owned(), [0, 3].into());
+        provenance.waived.insert(("a/b".to_owned(), "TCP only".to_owned()), [0, 3].into());
+        provenance.notes = (10..24).map(|number| (format!("note {number}"), [1].into())).collect();
+        provenance.notes.insert("note 0".to_owned(), [0, 1].into());
         provenance.unread = Unread { images: 2, of: 9, layers: 5, shared: 2 };
+        let lines = provenance.lines();
         assert_eq!(
-            provenance.lines(),
+            lines[..3],
             [
-                "waived: a/b in 2 images",
-                "5 of 9 layers of 2 images were not read in this run: 3 scans come from the cache of this user, 2 from a shared cache"
+                "waived: a/b in 2 images: TCP only",
+                "5 of 9 layers of 2 images were not read in this run: 3 scans come from the cache of this user, 2 from a \
+                 shared cache",
+                "note on 2 images: note 0",
             ]
         );
+        assert_eq!(lines[3], "note: note 10");
+        assert_eq!(lines[14..], ["3 more notes; the report on each image has them all"]);
     }
 }

@@ -9,7 +9,8 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::collected::{Collected, Collection, EntryState, RuleEntry, RuleTexts};
+use super::collected::{Collected, Collection};
+use super::entry::{EntryState, RuleEntry, RuleTexts};
 use super::fix_text::one_line;
 use super::json;
 use super::plain_text::short;

@@ -6,6 +6,7 @@ mod fact;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::json::FORM;
 use super::{Report, ReportRun, RulesInForce};
@@ -51,6 +52,8 @@ pub enum StoredError {
 pub struct StoredRules {
     recorded: BTreeMap<RuleKey, RecordedRule>,
     rules: BTreeMap<RuleKey, Rule>,
+    /// Number of images, and the reference of the last one if it was judged for a host.
+    images: (usize, Option<String>),
 }
 
 /// What tells two rules with one id apart.
@@ -94,10 +97,21 @@ impl StoredRules {
     pub fn add(&mut self, line: &[u8]) -> Result<(), StoredError> {
         #[derive(Deserialize)]
         struct Judged {
+            image: Named,
+            #[serde(default)]
+            host: Option<IgnoredAny>,
             #[serde(default)]
             judgements: Vec<StoredJudgement>,
         }
+        #[derive(Deserialize)]
+        struct Named {
+            reference: String,
+        }
         let judged: Judged = serde_json::from_slice(line)?;
+        let image = judged.host.map(|_| judged.image.reference);
+        if image.is_none() || image != self.images.1 {
+            self.images = (self.images.0 + 1, image);
+        }
         for judgement in judged.judgements {
             let known = self.recorded.entry(judgement.key()).or_insert_with(|| judgement.recorded());
             if known.why.is_empty() && judgement.has_texts() {
@@ -105,6 +119,11 @@ impl StoredRules {
             }
         }
         Ok(())
+    }
+
+    /// Returns true if the lines are on several images. The reports on one image for several hosts follow one another.
+    pub const fn are_of_several_images(&self) -> bool {
+        self.images.0 > 1
     }
 
     /// Makes the rules.
@@ -140,7 +159,17 @@ impl StoredReport {
 
     /// Returns true if another report is on the same image, for another host.
     pub fn is_same_image(&self, other: &Self) -> bool {
-        self.host.is_some() && other.host.is_some() && self.host != other.host && self.image == other.image
+        let parts = |image: &ImageSummary| (image.reference.clone(), image.manifest.clone(), image.config.clone());
+        self.host.is_some()
+            && other.host.is_some()
+            && self.host != other.host
+            && (parts(&self.image), &self.image.platform, &self.image.layers)
+                == (parts(&other.image), &other.image.platform, &other.image.layers)
+    }
+
+    /// Adds the build steps of another report on the same image: a report stores only those that its findings are about.
+    pub fn add_steps(&mut self, other: &Self) {
+        self.image.empty_steps.extend(other.image.empty_steps.iter().cloned());
     }
 
     /// The report.

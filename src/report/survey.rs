@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Report;
-use super::collected::{EntryState, LONGEST, RuleTexts};
+use super::entry::{EntryState, LONGEST, RuleTexts};
 use super::plain_text::{clean, short};
 use super::provenance::{SurveyProvenance, cached};
 use crate::facts::{Facts, key};

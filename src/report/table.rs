@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::Style;
 use super::collected::Collection;
-use super::human::counted;
+use super::counted::counted;
 use super::human::page::{bold, cut};
 use super::survey::{JudgedRow, RowState, Survey, SurveyRow, Totals};
 use crate::judge::Verdict;

@@ -60,7 +60,7 @@ fn paths_and_names() {
     refused(&[&format!("oci:{}:other", layout.path().display())], None, &["no image ':other' in the index"]);
     refused(&["docker:debian"], None, &["write docker://NAME"]);
     refused(&["root:/nonexistent"], None, &["is not a folder"]);
-    refused(&["--format", "pdf", "x"], None, &["available formats: human, json"]);
+    refused(&["--format", "pdf", "x"], None, &["available formats: human, table, json"]);
     refused(&["-o", "json", "x"], None, &["help: write --format json, or -o ./json"]);
     refused(&["--severity", "high", "x"], None, &["a similar argument exists: '--fail-on'"]);
     refused(&["--limit", "entires=1", "x"], None, &["unknown limit 'entires'; did you mean entries?"]);

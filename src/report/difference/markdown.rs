@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use super::{counts, message};
 use crate::judge::{Change, ChangeKind, ChangedFact, ChangedRule, Difference, Verdict};
+use crate::report::counted::counted;
 use crate::report::fix_text;
-use crate::report::human::counted;
 use crate::report::markdown::{MarkdownText, code, folded, html, severity_mark};
 
 /// Maximum lines shown for one fact.

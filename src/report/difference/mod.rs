@@ -9,10 +9,8 @@ use std::io::{self, Write};
 use anstyle::AnsiColor;
 use serde_json::{Value as Json, json};
 
-use super::human::{
-    self,
-    page::{self, Page},
-};
+use super::counted::counted;
+use super::human::page::{self, Page};
 use super::{Format, Style, json as form};
 use crate::judge::rules::Judgement;
 use crate::judge::{Change, ChangeKind, ChangedRule, Difference, Verdict};
@@ -89,7 +87,7 @@ fn facts(difference: &Difference<'_>, style: &Style, page: &mut Page<'_>) -> io:
 /// Numbers of new and of fixed findings.
 fn counts(changed: &[ChangedRule<'_>]) -> String {
     let count = |kind| changed.iter().filter(|changed| changed.kind() == kind).count();
-    let new = human::counted(count(ChangeKind::New), "new finding", "new findings");
+    let new = counted(count(ChangeKind::New), "new finding", "new findings");
     format!("{new}, {} fixed", count(ChangeKind::Fixed))
 }
 

@@ -2,9 +2,10 @@
 
 use maud::{Markup, html};
 
-use crate::report::collected::{Collected, EntryState, RuleEntry};
+use crate::report::collected::Collected;
+use crate::report::counted::counted;
+use crate::report::entry::{EntryState, RuleEntry};
 use crate::report::fix_text::{self, FixBlock, one_line};
-use crate::report::human::counted;
 
 use super::page::badge;
 

@@ -20,30 +20,21 @@ use std::io::{self, Write};
 
 use maud::{Markup, html};
 
-use super::collected::{Collected, Collection};
-use super::human::counted;
+use super::collected::{Collected, Collection, ImagePage};
+use super::counted::counted;
 use super::plain_text::clean;
 use super::{Report, Style};
 
-/// The page on one image, except its frame.
-#[derive(Clone, Debug)]
-pub(super) struct HtmlDetail {
-    title: String,
-    body: String,
-}
-
-impl HtmlDetail {
-    /// The page on an image, from its reports: one, or one for each host.
-    pub(super) fn of(reports: &[Report<'_>], image: &Collected) -> Option<Self> {
-        let report = reports.first()?;
-        let title = format!("{}: {}", image.verdict.name(), image.heading);
-        Some(Self { title, body: one(report, image).into_string() })
-    }
+/// The page on an image, from its reports: one, or one for each host.
+pub(super) fn page(reports: &[Report<'_>], image: &Collected) -> Option<ImagePage> {
+    let report = reports.first()?;
+    let title = format!("{}: {}", image.verdict.name(), image.heading);
+    Some(ImagePage { title, body: one(report, image).into_string() })
 }
 
 pub(super) fn write(collection: &Collection, _: &Style, out: &mut dyn Write) -> io::Result<()> {
-    match &collection.detail {
-        Some(detail) => page::write(&detail.title, &maud::PreEscaped(detail.body.clone()), out),
+    match &collection.page {
+        Some(page) => page::write(&page.title, &maud::PreEscaped(page.body.clone()), out),
         None => {
             let survey = &collection.survey;
             let title = format!("ncclcheck: {}", counted(survey.rows.len(), "image", "images"));

@@ -20,7 +20,7 @@ const RIGHT: f64 = 60.0;
 const ROW: f64 = 24.0;
 
 /// A bar: its name, and the durations of its parts in seconds.
-struct Bar {
+struct TimelineBar {
     name: String,
     parts: Vec<f64>,
 }
@@ -29,7 +29,7 @@ struct Bar {
 pub(super) fn first_call(step: &StepRecord) -> Markup {
     const PHASES: [&str; 6] = ["import torch", "device", "rendezvous", "init", "first call", "second call"];
     let times: Vec<Times> = step.parts_of::<Times>().filter(|times| times.variant.is_absent()).collect();
-    let mut bars: Vec<(i64, Bar)> = times
+    let mut bars: Vec<(i64, TimelineBar)> = times
         .iter()
         .map(|times| {
             let rank = times.rank.copied().unwrap_or(-1);
@@ -42,7 +42,7 @@ pub(super) fn first_call(step: &StepRecord) -> Markup {
                 &times.second_call_seconds,
             ];
             let parts = parts.iter().map(|part| part.copied().unwrap_or_default().max(0.0)).collect();
-            (rank, Bar { name: format!("rank {rank}"), parts })
+            (rank, TimelineBar { name: format!("rank {rank}"), parts })
         })
         .collect();
     bars.sort_by_key(|(rank, _)| *rank);
@@ -55,7 +55,7 @@ pub(super) fn steps(probe: &Recording) -> Markup {
     let timed: Vec<_> = probe
         .steps
         .iter()
-        .filter_map(|step| Some(Bar { name: short(&step.name, NAME), parts: vec![step.seconds?.max(0.0)] }))
+        .filter_map(|step| Some(TimelineBar { name: short(&step.name, NAME), parts: vec![step.seconds?.max(0.0)] }))
         .collect();
     let ends = probe.steps.iter().filter_map(|step| {
         let end = match &step.outcome {
@@ -72,8 +72,8 @@ pub(super) fn steps(probe: &Recording) -> Markup {
     }
 }
 
-fn chart(bars: &[Bar], names: &[&str], title: &str) -> Markup {
-    let sum = |bar: &Bar| bar.parts.iter().sum::<f64>();
+fn chart(bars: &[TimelineBar], names: &[&str], title: &str) -> Markup {
+    let sum = |bar: &TimelineBar| bar.parts.iter().sum::<f64>();
     let longest = bars.iter().map(sum).fold(0.0, f64::max);
     if longest <= 0.0 {
         return html! {};

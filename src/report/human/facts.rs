@@ -5,7 +5,6 @@ use std::io;
 
 use anstyle::AnsiColor;
 
-use super::counted;
 use super::overview::{told, value_text};
 use super::page::{self, Page, cut, label};
 use crate::facts::Facts;
@@ -13,6 +12,7 @@ use crate::facts::key::{self, Definition};
 use crate::image::history;
 use crate::model::ImageSummary;
 use crate::model::{Fact, Site, Value};
+use crate::report::counted::counted;
 
 /// Maximum width of the name column of a map: a longer name, which may be any text, does not shift the other values.
 const LONGEST_NAME: usize = 30;

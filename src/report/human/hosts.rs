@@ -6,11 +6,12 @@ use std::io;
 
 use anstyle::AnsiColor;
 
+use super::colour;
 use super::judgements::{self, JudgementEntry};
 use super::page::{self, Page, label};
-use super::{colour, counted};
 use crate::judge::rules::{Judgement, Outcome, Rule};
 use crate::judge::{SharedJudgement, across_hosts};
+use crate::report::counted::counted;
 use crate::report::{Report, Verdict};
 
 /// Width of a host's column in the table: the longest word and two spaces.

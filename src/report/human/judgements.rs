@@ -5,12 +5,12 @@ use std::io;
 
 use anstyle::AnsiColor;
 
-use super::counted;
 use super::page::{self, Page, label};
 use super::site;
 use crate::judge::rules::{Finding, Judgement, Outcome, Problem, Rule, Waived};
 use crate::model::ImageSummary;
 use crate::model::{Gap, Severity};
+use crate::report::counted::counted;
 use crate::report::fix_text::{self, Part, one_line};
 
 /// Column of the text after `at`, `of` (the owner), `why` and `fix`.

@@ -18,6 +18,7 @@ use std::io::{self, Write};
 use anstyle::AnsiColor;
 
 use super::collected::Collection;
+use super::counted::counted;
 use super::table::{self, TableDetail};
 use super::{Report, Verdict};
 use crate::doctor::Offer;
@@ -176,9 +177,4 @@ fn colour(verdict: Verdict) -> anstyle::Style {
         Verdict::Fail => AnsiColor::Red,
         Verdict::Incomplete => AnsiColor::Magenta,
     })
-}
-
-/// Formats a count with its noun: `1 layer`, `2 layers`.
-pub(super) fn counted(number: usize, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
 }
