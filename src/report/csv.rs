@@ -82,13 +82,14 @@ fn record(fields: &[String], out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// A field in quotes where it needs them. Spreadsheets run a field that begins with one of four characters as a formula,
-/// so an apostrophe precedes it.
+/// and build logs a line that begins with two colons as a command, so an apostrophe precedes both.
 fn escaped(field: &str) -> String {
-    let formula = if field.starts_with(['=', '+', '-', '@']) { "'" } else { "" };
+    let runs = field.starts_with(['=', '+', '-', '@']) || field.trim_start().starts_with("::");
+    let guard = if runs { "'" } else { "" };
     if field.contains([',', '"', '\n', '\r']) {
-        format!("\"{formula}{}\"", field.replace('"', "\"\""))
+        format!("\"{guard}{}\"", field.replace('"', "\"\""))
     } else {
-        format!("{formula}{field}")
+        format!("{guard}{field}")
     }
 }
 
@@ -97,10 +98,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_quoted_and_never_formulas() {
-        for (field, expected) in
-            [("a b", "a b"), ("a,b", "\"a,b\""), ("a\"b", "\"a\"\"b\""), ("=1+1", "'=1+1"), ("@x,y", "\"'@x,y\"")]
-        {
+    fn fields_are_quoted_and_are_never_formulas_or_commands() {
+        for (field, expected) in [
+            ("a b", "a b"),
+            ("a,b", "\"a,b\""),
+            ("a\"b", "\"a\"\"b\""),
+            ("=1+1", "'=1+1"),
+            ("@x,y", "\"'@x,y\""),
+            (" ::error::x", "' ::error::x"),
+        ] {
             assert_eq!(escaped(field), expected);
         }
     }

@@ -107,6 +107,7 @@ impl StoredRules {
         struct Named {
             reference: String,
         }
+        require_form(line)?;
         let judged: Judged = serde_json::from_slice(line)?;
         let image = judged.host.map(|_| judged.image.reference);
         if image.is_none() || image != self.images.1 {
@@ -138,13 +139,15 @@ impl StoredRules {
 impl Stored {
     /// Reads a line.
     pub fn read(line: &[u8]) -> Result<Self, StoredError> {
-        let schema = document::schema(line)?;
-        if schema != FORM {
-            return Err(StoredError::Schema(schema));
-        }
+        require_form(line)?;
         let document: ReportDocument = serde_json::from_slice(line)?;
         document.open()
     }
+}
+
+fn require_form(line: &[u8]) -> Result<(), StoredError> {
+    let schema = document::schema(line)?;
+    if schema == FORM { Ok(()) } else { Err(StoredError::Schema(schema)) }
 }
 
 impl StoredReport {

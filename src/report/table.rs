@@ -172,13 +172,14 @@ fn colour(verdict: Option<Verdict>) -> anstyle::Style {
     })
 }
 
-/// A text without its middle, if it is too wide: the beginning of a reference names its registry, the end its tag.
+/// A text without its middle, if it is too wide: the beginning of a reference names its registry, and the end, which
+/// gets more room, its repository and tag.
 fn middle_cut(text: &str, room: usize) -> String {
     if text.width() <= room {
         return text.to_owned();
     }
     let characters: Vec<char> = text.chars().collect();
-    let tail = room / 2;
+    let tail = room * 2 / 3;
     let start = characters.len().saturating_sub(tail);
     let end: String = characters.get(start..).unwrap_or_default().iter().collect();
     cut(text, room.saturating_sub(end.width())) + &end

@@ -34,7 +34,7 @@ const NAMES: &[&str] = &[
 /// A report.
 #[derive(Deserialize)]
 pub(super) struct ReportDocument {
-    image: StoredImage,
+    image: ReportedImage,
     host: Option<StoredHost>,
     error: Option<String>,
     probe: Option<IgnoredAny>,
@@ -62,7 +62,7 @@ struct StoredAsked {
 }
 
 #[derive(Deserialize)]
-struct StoredImage {
+struct ReportedImage {
     reference: String,
     #[serde(default)]
     source: String,
@@ -214,7 +214,7 @@ impl ReportDocument {
     }
 }
 
-impl StoredImage {
+impl ReportedImage {
     fn summary(self) -> Result<ImageSummary, StoredError> {
         Ok(ImageSummary {
             manifest: digest(self.manifest.as_deref())?,
