@@ -23,7 +23,7 @@ pub(super) enum OutputTarget {
 
 /// The open outputs of a run.
 pub(super) struct Outputs {
-    outputs: Vec<OpenOutput>,
+    open: Vec<OpenOutput>,
     /// All reports, for formats that are a single document.
     collection: Collection,
     /// The terminal with the progress of other images, if any.
@@ -57,7 +57,7 @@ impl Outputs {
         };
         let outputs = targets.iter().map(open).collect::<Result<_, CliError>>()?;
         let formats: Vec<_> = targets.iter().map(|(format, _)| *format).collect();
-        Ok(Self { outputs, collection: Collection::new(&formats, dockerfile.cloned()), terminal: None })
+        Ok(Self { open: outputs, collection: Collection::new(&formats, dockerfile.cloned()), terminal: None })
     }
 
     /// Keeps progress on this terminal away while reports are written.
@@ -72,7 +72,7 @@ impl Outputs {
         let _still = terminal.as_ref().map(Terminal::close);
         self.each(style, |format, style, out| format.write(reports, style, out))?;
         // The reports so far are kept if the run is stopped.
-        self.outputs.iter_mut().filter(|output| output.format.is_by_image()).try_for_each(OpenOutput::keep)
+        self.open.iter_mut().filter(|output| output.format.is_by_image()).try_for_each(OpenOutput::keep)
     }
 
     /// Writes the difference between two images to each output in its format.
@@ -83,7 +83,7 @@ impl Outputs {
     /// Writes or records that an image could not be opened.
     pub(super) fn unopened(&mut self, image: &Unopened<'_>) -> Result<(), CliError> {
         self.collection.miss(image.reference, image.why);
-        for output in self.outputs.iter_mut().filter(|output| output.format.is_by_image()) {
+        for output in self.open.iter_mut().filter(|output| output.format.is_by_image()) {
             let format = output.format;
             output.write(|out| format.write_unopened(image, out))?;
             output.keep()?;
@@ -101,7 +101,7 @@ impl Outputs {
         style: &Style,
         write: impl Fn(Format, &Style, &mut dyn Write) -> io::Result<()>,
     ) -> Result<(), CliError> {
-        for output in &mut self.outputs {
+        for output in &mut self.open {
             let style = &output.style(style);
             let parted = output.used && output.format == Format::Human;
             let format = output.format;
@@ -117,14 +117,14 @@ impl Outputs {
 
     /// Writes a text to each output.
     pub(super) fn text(&mut self, text: &str) -> Result<(), CliError> {
-        self.outputs.iter_mut().try_for_each(|output| output.write(|out| out.write_all(text.as_bytes())))
+        self.open.iter_mut().try_for_each(|output| output.write(|out| out.write_all(text.as_bytes())))
     }
 
     /// Writes the documents and renames the files to their final paths. Returns the first failure after all outputs.
     pub(super) fn finish(self, style: &Style) -> Result<(), CliError> {
-        let Self { outputs, mut collection, .. } = self;
+        let Self { open, mut collection, .. } = self;
         collection.name();
-        let finished: Vec<_> = outputs.into_iter().map(|output| output.finish(&collection, style)).collect();
+        let finished: Vec<_> = open.into_iter().map(|output| output.finish(&collection, style)).collect();
         finished.into_iter().collect()
     }
 }

@@ -1,7 +1,7 @@
 //! `ncclcheck report`: presents stored reports in another form.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, Read as _};
+use std::io::{self, BufRead as _, BufReader, Seek as _};
 use std::path::{Path, PathBuf};
 
 use crate::judge::Verdict;
@@ -54,28 +54,32 @@ struct ReportInput {
 }
 
 enum ReportSource {
-    File(PathBuf),
-    Text(Vec<u8>),
+    Path(PathBuf),
+    /// Standard input, in a file without a name.
+    Spooled(File),
 }
 
 impl ReportInput {
     fn open(file: &Path) -> Result<Self, CliError> {
         if file.as_os_str() != "-" {
-            return Ok(Self { name: file.display().to_string(), source: ReportSource::File(file.to_owned()) });
+            return Ok(Self { name: file.display().to_string(), source: ReportSource::Path(file.to_owned()) });
         }
-        let (name, mut text) = ("standard input".to_owned(), Vec::new());
-        io::stdin().lock().read_to_end(&mut text).map_err(|error| unread(&name, &error))?;
-        Ok(Self { name, source: ReportSource::Text(text) })
+        let name = "standard input".to_owned();
+        let spool = || {
+            let mut file = tempfile::tempfile()?;
+            io::copy(&mut io::stdin().lock(), &mut file).map(|_| file)
+        };
+        let source = ReportSource::Spooled(spool().map_err(|error| unread(&name, &error))?);
+        Ok(Self { name, source })
     }
 
     /// Calls `see` with each line that is not empty. An error of it names the file and the line.
     fn lines(&self, mut see: impl FnMut(&[u8]) -> Result<(), String>) -> Result<(), CliError> {
-        let mut reader: Box<dyn BufRead> = match &self.source {
-            ReportSource::File(path) => {
-                Box::new(BufReader::new(File::open(path).map_err(|error| unread(&self.name, &error))?))
-            }
-            ReportSource::Text(text) => Box::new(Cursor::new(text)),
+        let file = match &self.source {
+            ReportSource::Path(path) => File::open(path),
+            ReportSource::Spooled(file) => file.try_clone().and_then(|mut file| file.rewind().map(|()| file)),
         };
+        let mut reader = BufReader::new(file.map_err(|error| unread(&self.name, &error))?);
         let (mut line, mut number) = (Vec::new(), 0);
         loop {
             line.clear();

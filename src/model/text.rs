@@ -37,15 +37,12 @@ pub(super) fn unescape(text: &str) -> Vec<u8> {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('\\') {
         bytes.extend(before.as_bytes());
-        rest = match escaped_part(after) {
-            Some((part, rest)) => {
-                bytes.extend(part);
-                rest
-            }
-            None => {
-                bytes.push(b'\\');
-                after
-            }
+        rest = if let Some((part, rest)) = escaped_part(after) {
+            bytes.extend(part);
+            rest
+        } else {
+            bytes.push(b'\\');
+            after
         };
     }
     bytes.extend(rest.as_bytes());

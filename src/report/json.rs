@@ -37,18 +37,18 @@ struct ReportJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ToolJson")]
     tool: Option<ToolJson>,
-    /// Time when the run began, in UTC: 2026-01-31T12:00:00Z. Null if a library made the report.
+    /// Time when the run began, in UTC: 2026-01-31T12:00:00Z. Left out if a library made the report.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
-    time: Option<Option<&'a str>>,
+    #[schemars(with = "String")]
+    time: Option<&'a str>,
     /// What was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "AskedJson<'_>")]
     asked: Option<AskedJson<'a>>,
-    /// The rules and the policies that judged. Null if nothing was judged.
+    /// The rules and the policies that judged. Left out if nothing was judged.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<RulesInForce>")]
-    rules: Option<Option<&'a RulesInForce>>,
+    #[schemars(with = "RulesInForce")]
+    rules: Option<&'a RulesInForce>,
     /// The image. All but the reference is null or empty if it could not be opened.
     image: ImageJson<'a>,
     /// The host that the image was judged for: there is one report for each host. Left out if no host was described.
@@ -497,9 +497,9 @@ impl<'a> From<&'a Report<'a>> for ReportJson<'a> {
         Self {
             schema: FORM,
             tool: Some(TOOL),
-            time: Some(report.run.map(|run| &*run.time)),
+            time: report.run.map(|run| &*run.time),
             asked: Some(AskedJson::of(&report.image.reference, report.run, report.fail_on, report.fail_for)),
-            rules: Some(report.rules),
+            rules: report.rules,
             counts: report.judgements.map(|judgements| OutcomeCounts::of(judgements).into()),
             judgements: report.judgements.map(|judgements| judgements.iter().map(judgement).collect()),
             ..Self::version_1(report)
@@ -512,9 +512,9 @@ impl<'a> From<&'a Unopened<'a>> for ReportJson<'a> {
         Self {
             schema: FORM,
             tool: Some(TOOL),
-            time: Some(image.run.map(|run| &*run.time)),
+            time: image.run.map(|run| &*run.time),
             asked: Some(AskedJson::of(image.reference, image.run, FailOn::default(), &Owner::ALL)),
-            rules: Some(None),
+            rules: None,
             image: ImageJson {
                 reference: image.reference,
                 source: "",

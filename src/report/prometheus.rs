@@ -50,8 +50,8 @@ fn verdicts(survey: &Survey, text: &mut String) {
         series
             .entry(labels)
             .and_modify(|known| {
-                if rank(*known) < rank(word) {
-                    *known = word
+                if rank(known) < rank(word) {
+                    *known = word;
                 }
             })
             .or_insert(word);

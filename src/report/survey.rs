@@ -137,7 +137,9 @@ impl Survey {
         findings.sort_by_key(rank);
         let (row, image) = (self.rows.len(), first.image);
         self.provenance.add(row, reports, &shared);
-        shared.iter().for_each(|shared| self.blame(row, shared.judgement, image));
+        for judged in &shared {
+            self.blame(row, judged.judgement, image);
+        }
         let digest = image.manifest.as_ref().or(image.config.as_ref());
         self.rows.push(SurveyRow {
             reference: short(&image.reference, LONGEST),

@@ -42,7 +42,7 @@ pub(super) fn write(collection: &Collection, style: &Style, out: &mut dyn Write)
 pub(super) fn rows(survey: &Survey, detail: TableDetail, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let layout = TableLayout::of(survey, style);
     let dim = if style.color { anstyle::Style::new().dimmed() } else { anstyle::Style::new() };
-    let heads = layout.line(HEADS.map(str::to_owned), "image");
+    let heads = layout.line(&HEADS.map(str::to_owned), "image");
     let heads = match layout.beside {
         Some(column) => format!("{heads:column$}finding"),
         None => heads,
@@ -85,7 +85,7 @@ impl TableLayout {
         Self { widths, image, beside: beside.then_some(start + image + GAP), width, color: style.color }
     }
 
-    fn line(&self, cells: [String; CELLS], image: &str) -> String {
+    fn line(&self, cells: &[String; CELLS], image: &str) -> String {
         let cells = cells
             .iter()
             .zip(self.widths)
@@ -95,7 +95,7 @@ impl TableLayout {
 
     /// Writes a row, and its texts beside or below it.
     fn row(&self, row: &SurveyRow, texts: &[String], out: &mut dyn Write) -> io::Result<()> {
-        let line = self.line(cells(row), &row.reference);
+        let line = self.line(&cells(row), &row.reference);
         let word = row.word();
         let look = if self.color { colour(row.verdict()) } else { anstyle::Style::new() };
         let rest = line.strip_prefix(word).unwrap_or(&line);

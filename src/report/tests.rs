@@ -4,6 +4,7 @@ mod github;
 mod gitlab;
 mod hostile;
 mod hosts;
+mod html;
 mod human;
 mod json;
 mod junit;

@@ -125,10 +125,8 @@ impl Scale {
 
 /// The path through points.
 fn line(points: impl Iterator<Item = (f64, f64)>) -> String {
-    points
-        .enumerate()
-        .map(|(index, (x, y))| format!("{}{} {}", if index == 0 { "M" } else { "L" }, px(x), px(y)))
-        .collect()
+    let steps: Vec<_> = points.map(|(x, y)| format!("{} {}", px(x), px(y))).collect();
+    format!("M{}", steps.join("L"))
 }
 
 /// The curve that a fixed latency and a peak bandwidth give.

@@ -64,7 +64,6 @@ fn quiet(title: &str, entries: &[&RuleEntry]) -> Markup {
 }
 
 fn article(entry: &RuleEntry, word: &'static str) -> Markup {
-    let fix = if entry.fix.is_empty() { &entry.rule.fix } else { &entry.fix };
     html! {
         article.(word) {
             h3 { (badge(word)) " " code { (entry.rule.id) } " " (entry.rule.title) }
@@ -78,11 +77,17 @@ fn article(entry: &RuleEntry, word: &'static str) -> Markup {
             @if !entry.hosts.is_empty() { p { "On: " (entry.hosts.join("; ")) } }
             @if !entry.sites.is_empty() { ul { @for site in &entry.sites { li { code { (site) } } } } }
             p.dim { "Owner: " (entry.rule.owner.name()) }
-            p { (one_line(&entry.rule.why)) }
-            (self::fix(fix))
+            p { (prose(&one_line(&entry.rule.why))) }
+            (fix(&entry.fix))
             (references(&entry.rule.references))
         }
     }
+}
+
+/// A text of a rule: what is between backticks is code.
+pub(super) fn prose(text: &str) -> Markup {
+    let parts = text.split('`').enumerate();
+    html! { @for (index, part) in parts { @if index % 2 == 1 { code { (part) } } @else { (part) } } }
 }
 
 /// A fix, with what to copy in boxes.
@@ -90,7 +95,7 @@ pub(super) fn fix(text: &str) -> Markup {
     html! {
         @for block in fix_text::blocks(text) {
             @match block {
-                FixBlock::Prose(text) => { p { (text) } }
+                FixBlock::Prose(text) => { p { (prose(&text)) } }
                 FixBlock::Code(text) => { pre.copy tabindex="0" { (text) } }
             }
         }

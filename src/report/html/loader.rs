@@ -41,10 +41,17 @@ pub(super) fn section(facts: &Facts) -> Markup {
 
 /// The rule of the loader, and below it the library that it takes and those that it does not.
 fn library(facts: &Facts, left: &[String]) -> Markup {
+    let path = facts.view(&key::NCCL_LOADED_PATH);
     html! {
-        "by " (text(facts, &key::NCCL_LOADED_ROUTE))
+        @match path {
+            Fact::Seen { .. } => { "by " (text(facts, &key::NCCL_LOADED_ROUTE)) }
+            Fact::Absent => { span.badge.fail { "not found" } " libnccl.so.2" }
+            Fact::Unknown(gap) => { span.badge.unknown { "unknown" } " " (short(&gap.to_string(), NODE)) }
+        }
         ul {
-            li { span.badge.pass { "loaded" } " " (node(facts, &key::NCCL_LOADED_PATH)) " " (text(facts, &key::NCCL_LOADED_VERSION)) }
+            @if let Fact::Seen { .. } = path {
+                li { span.badge.pass { "loaded" } " " (node(facts, &key::NCCL_LOADED_PATH)) " " (text(facts, &key::NCCL_LOADED_VERSION)) }
+            }
             @for copy in left.iter().take(COPIES) { li { span.badge.unknown { "not loaded" } " " (short(copy, NODE)) } }
             @if left.len() > COPIES { li { "and " (left.len() - COPIES) " more" } }
         }

@@ -154,7 +154,7 @@ fn rule(first: &SurveyFinding, all: &[&SurveyFinding], numbers: &[usize]) -> Mar
                     p { (counted(all.len() - MESSAGES, "more message", "more messages")) ". All images: " (ranges(&images, numbers)) }
                 }
                 p.dim { "Owner: " (first.owner().name()) }
-                p { (one_line(&first.rule.why)) }
+                p { (findings::prose(&one_line(&first.rule.why))) }
                 @if first.is_failure { (findings::fix(&first.fix)) }
                 (findings::references(&first.rule.references))
             }

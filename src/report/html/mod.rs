@@ -33,14 +33,12 @@ pub(super) fn page(reports: &[Report<'_>], image: &Collected) -> Option<ImagePag
 }
 
 pub(super) fn write(collection: &Collection, _: &Style, out: &mut dyn Write) -> io::Result<()> {
-    match &collection.page {
-        Some(page) => page::write(&page.title, &maud::PreEscaped(page.body.clone()), out),
-        None => {
-            let survey = &collection.survey;
-            let title = format!("ncclcheck: {}", counted(survey.rows.len(), "image", "images"));
-            page::write(&title, &many::body(survey), out)
-        }
+    if let Some(page) = &collection.page {
+        return page::write(&page.title, &maud::PreEscaped(page.body.clone()), out);
     }
+    let survey = &collection.survey;
+    let title = format!("ncclcheck: {}", counted(survey.rows.len(), "image", "images"));
+    page::write(&title, &many::body(survey), out)
 }
 
 /// The page on one image.

@@ -39,7 +39,8 @@ fn version_1_has_the_keys_that_it_had() {
     assert_eq!(keys(&old), ["facts", "image", "judgements", "notices", "schema", "verdict"]);
     assert_eq!(
         keys(&new),
-        ["asked", "counts", "facts", "image", "judgements", "notices", "rules", "schema", "time", "tool", "verdict"]
+        ["asked", "counts", "facts", "image", "judgements", "notices", "schema", "tool", "verdict"],
+        "and the time and the rules, where a command made the report"
     );
     let failed = ["at", "fingerprint", "message", "outcome", "owner", "rule", "severity", "title"];
     assert_eq!(keys(&old["judgements"][0]), failed);

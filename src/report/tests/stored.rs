@@ -44,9 +44,8 @@ fn a_stored_report_is_rendered_like_the_report_itself() {
         collection.name();
         format.finish(&collection, &style, &mut out).unwrap();
         let (expected, found) = (String::from_utf8(out).unwrap(), presented(&json, *format));
-        let timeless = |text: &str| {
-            text.lines().filter(|line| !line.contains("timestamp")).map(|line| format!("{line}\n")).collect::<String>()
-        };
+        let timeless =
+            |text: &str| text.lines().filter(|line| !line.contains("timestamp")).collect::<Vec<_>>().join("\n");
         assert_eq!(timeless(&found), timeless(&expected), "{}", format.name());
     }
 }
