@@ -50,7 +50,7 @@ class Process:
         """Waits for its success."""
         ended = self.wait()
         if ended.status:
-            fail(f'{" ".join(self.command)}: exit status {ended.status}\n{ended.errors}')
+            fail(f'no answer: {" ".join(self.command)}: exit status {ended.status}\n{ended.errors}')
         return ended
 
 

@@ -521,7 +521,7 @@ pub(super) struct ReadingArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct OutputArgs {
-    /// Output format: human or json; for verdicts also table, csv, sarif, junit, github, gitlab, markdown, prometheus
+    /// Output format: human or json; for verdicts also table, csv, sarif, junit, github, gitlab, markdown, html, prometheus
     /// (repeatable)
     ///
     /// FORMAT=FILE writes to FILE. Each of several formats needs its own file; one can go to standard output or
