@@ -238,16 +238,22 @@ fn wheels_that_overwrite_each_others_files_are_reported() {
 #[test]
 fn modules_that_would_load_another_nccl_are_reported() {
     const CUPY: &str = "usr/lib/python3/dist-packages/cupy_backends/nccl.so";
-    let reported = |module: &str, version: &str| {
-        let mut layer = layer(&[
+    let reported_with = |module: &str, version: &str, wheels: &[&str]| {
+        let wheels: Vec<_> =
+            wheels.iter().map(|wheel| format!("usr/lib/python3/dist-packages/{wheel}.dist-info/METADATA")).collect();
+        let files = [
             ("usr/bin/python3", "-> python3.11"),
             ("usr/bin/python3.11", "elf"),
             ("usr/lib/python3/dist-packages/torch/version.py", "__version__ = '1'\ncuda = '12.8'\n"),
             ("usr/lib/libnccl.so.2", "elf"),
             (module, "elf"),
-        ]);
+            ("usr/lib/python3/dist-packages/nvidia/nccl/lib/libnccl.so.2", "elf"),
+        ];
+        let wheels = wheels.iter().map(|path| (&**path, "#"));
+        let mut layer = layer(&files.into_iter().chain(wheels).collect::<Vec<_>>());
         put(&mut layer, 3, library("libnccl.so.2", &[], Some(nccl_of(version))));
         put(&mut layer, 4, library("nccl.so", &["libnccl.so.2"], None));
+        put(&mut layer, 5, library("libnccl.so.2", &[], Some(nccl_of("2.27.5"))));
         let rootfs = RootFs::fold(vec![Arc::new(layer)], &Limits::default());
         let config =
             ImageConfig { environment: [("PATH".to_owned(), "/usr/bin".to_owned())].into(), ..ImageConfig::default() };
@@ -256,11 +262,23 @@ fn modules_that_would_load_another_nccl_are_reported() {
         let loaded = Fact::known(crate::model::Version::parse("2.27.5").unwrap());
         nccl::other_users(&context, &loaded).value().map(|texts| texts.join(", ")).unwrap_or_default()
     };
+    let reported = |module: &str, version: &str| reported_with(module, version, &[]);
     assert_eq!(
         reported(CUPY, "2.16.2"),
         "/usr/lib/python3/dist-packages/cupy_backends/nccl.so would load NCCL 2.16.2 from /usr/lib/libnccl.so.2"
     );
     assert_eq!(reported(CUPY, "2.27.5"), "");
+    // The stand-in for NVIDIA's wheel has the NCCL of torch.
+    assert_eq!(reported_with(CUPY, "2.16.2", &["cupy_cuda12x-13.6.0", "nvidia_nccl_cu12-2.27.5"]), "");
+    for wheels in [
+        &["cupy_cuda12x-13.4.1", "nvidia_nccl_cu12-2.27.5"][..],
+        &["cupy_cuda12x-13.6.0", "nvidia_nccl_cu13-2.27.5"],
+        &["cupy_cuda12x-13.6.0", "nvidia_nccl_cu12-2.15.1"],
+        &["cupy_cuda12x-13.6.0"],
+        &["nvidia_nccl_cu12-2.27.5"],
+    ] {
+        assert!(reported_with(CUPY, "2.16.2", wheels).ends_with("2.16.2 from /usr/lib/libnccl.so.2"), "{wheels:?}");
+    }
     assert_eq!(reported("usr/lib/python3/dist-packages/torch/lib/libtorch_cuda.so", "2.16.2"), "");
     assert_eq!(reported("opt/nccl-tests/all_reduce_perf", "2.16.2"), "");
 }

@@ -1,5 +1,6 @@
 //! NCCL: every copy, and the one that torch would load.
 
+mod cupy;
 mod faults;
 mod loaded;
 mod plugins;

@@ -4,7 +4,7 @@ use crate::model::{Fact, Gap, Site, Version};
 use crate::rootfs::loader::elf;
 
 use super::super::{Context, Draft, key};
-use super::{SONAME, strings};
+use super::{SONAME, cupy, strings};
 
 pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     facts.insert(key::NCCL_OTHER_USERS, other_users(context, facts.get(key::NCCL_LOADED_VERSION)));
@@ -29,14 +29,17 @@ pub(in crate::facts) fn other_users(context: &Context<'_>, loaded: &Fact<Version
         if !is_module || is_own || strings(&file).is_some() {
             continue;
         }
-        let bound = match context.loader.find(SONAME, path, object) {
-            Err(unknown) => {
-                gap.get_or_insert(unknown);
-                continue;
-            }
-            Ok(bound) => bound.and_then(|bound| context.rootfs.open(&bound.path).ok()),
+        let bound = match cupy::opened(context.rootfs, path, folders) {
+            Some(opened) => Some(opened),
+            None => match context.loader.find(SONAME, path, object) {
+                Err(unknown) => {
+                    gap.get_or_insert(unknown);
+                    continue;
+                }
+                Ok(bound) => bound.map(|bound| bound.path),
+            },
         };
-        let Some((other, copy)) = bound else { continue };
+        let Some((other, copy)) = bound.and_then(|path| context.rootfs.open(&path).ok()) else { continue };
         if let Some(copy) = strings(&copy).filter(|copy| copy.version != loaded) {
             found.push((format!("{path} would load NCCL {} from {other}", copy.version), file.site(path, None)));
         }

@@ -20,17 +20,29 @@ const SMALL: u64 = 64 << 20;
 /// The first bytes of each format.
 const XZ: &[u8] = b"\xfd7zXZ\0";
 const BZIP2: &[u8] = b"BZh";
+const SQUASHFS: &[u8] = b"hsqs";
+/// The magic text of a SIF image follows its launcher, which has 32 bytes.
+const SIF: (std::ops::Range<usize>, &[u8]) = (32..42, b"SIF_MAGIC\0");
 
 /// Returns true if an archive that begins with these bytes is compressed with xz or bzip2.
 pub(super) fn is_packed(head: &[u8]) -> bool {
     head.starts_with(XZ) || head.starts_with(BZIP2)
 }
 
-/// Reads the bytes that [`is_packed`] needs; fewer at the end of the stream.
+/// Reads the first bytes, which tell the forms apart; fewer at the end of the stream.
 pub(super) fn head(bytes: &mut impl Read) -> io::Result<Vec<u8>> {
-    let mut head = Vec::with_capacity(XZ.len());
-    io::copy(&mut bytes.take(XZ.len() as u64), &mut head)?;
+    let mut head = Vec::with_capacity(SIF.0.end);
+    io::copy(&mut bytes.take(SIF.0.end as u64), &mut head)?;
     Ok(head)
+}
+
+/// The name of a form that a stream cannot have, because its parts are read by ranges.
+fn ranged_form(head: &[u8]) -> Option<&'static str> {
+    match head {
+        _ if head.starts_with(SQUASHFS) => Some("squashfs"),
+        _ if head.get(SIF.0) == Some(SIF.1) => Some("SIF"),
+        _ => None,
+    }
 }
 
 /// The content of a stream that may be compressed with xz or bzip2. Nothing is read before the first call.
@@ -64,6 +76,11 @@ impl Packed {
             return Ok(());
         };
         let head = head(&mut bytes)?;
+        if let Some(form) = ranged_form(&head) {
+            let what =
+                format!("it is a {form} image, which a stream cannot be: write it to a file, and check that file");
+            return Err(io::Error::new(ErrorKind::InvalidData, what));
+        }
         let (is_xz, is_bzip2) = (head.starts_with(XZ), head.starts_with(BZIP2));
         let bytes = Counted { inner: Cursor::new(head).chain(bytes), count: Arc::clone(&self.stored) };
         self.state = if is_xz {
@@ -167,6 +184,16 @@ mod tests {
 
     fn data() -> Vec<u8> {
         (0..300_000_u32).flat_map(|number| (number / 7).to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn images_that_are_read_by_ranges_are_named() {
+        let sif = [&b"#!/usr/bin/env run-singularity\n\0"[..], b"SIF_MAGIC\0", &[0; 100]].concat();
+        for (bytes, form) in [(b"hsqs\x01\0\0\0".to_vec(), "squashfs"), (sif, "SIF")] {
+            let error = unpacked(bytes, &Limits::default()).unwrap_err();
+            assert!(error.starts_with(&format!("it is a {form} image,")), "{error}");
+        }
+        assert!(unpacked(b"hsq".to_vec(), &Limits::default()).is_ok());
     }
 
     #[test]
