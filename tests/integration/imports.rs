@@ -103,7 +103,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("sha2", &["layer/cache", "model/digest"]),
     ("strsim", &["model/spelling"]),
     ("tar", &["layer/tar"]),
-    ("tempfile", &["image/daemon", "cli/output", "cli/interrupt", "doctor/cache", "layer"]),
+    ("tempfile", &["image/daemon", "cli/output", "cli/interrupt", "cli/report", "doctor/cache", "layer"]),
     ("terminal_size", &["cli"]),
     ("thiserror", &["*"]),
     ("tokio", &["image/daemon", "probe/engine", "store"]),

@@ -175,8 +175,8 @@ async fn send(
     let stream = Counted {
         inner: transport.connect().await?,
         bound: match allowance {
-            Some(allowance) => Bound::Item(allowance),
-            None => Bound::Answer { left: Allowance::new(transport.limits.engine_answer), deadline: None },
+            Some(allowance) => AnswerBound::Item(allowance),
+            None => AnswerBound::Answer { left: Allowance::new(transport.limits.engine_answer), deadline: None },
         },
         name,
     };
@@ -194,12 +194,12 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 /// A connection that fails once the engine has sent more than it may.
 struct Counted {
     inner: Box<dyn Duplex>,
-    bound: Bound,
+    bound: AnswerBound,
     /// The request: `GET /version`.
     name: String,
 }
 
-enum Bound {
+enum AnswerBound {
     /// A document, which is kept in memory whole, and the end of its time once it has begun.
     Answer { left: Allowance, deadline: Option<Pin<Box<Sleep>>> },
     /// A stream, of which one item is kept.
@@ -213,7 +213,7 @@ impl AsyncRead for Counted {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let Self { inner, bound, name } = &mut *self;
-        if let Bound::Answer { deadline: Some(deadline), .. } = bound
+        if let AnswerBound::Answer { deadline: Some(deadline), .. } = bound
             && deadline.as_mut().poll(context).is_ready()
         {
             let why = format!("the answer to {name} took more than {} seconds", ARRIVAL.as_secs());
@@ -223,7 +223,7 @@ impl AsyncRead for Counted {
         ready!(Pin::new(inner).poll_read(context, buffer))?;
         let count = buffer.filled().len().saturating_sub(before);
         let why = match bound {
-            Bound::Answer { left, deadline } => {
+            AnswerBound::Answer { left, deadline } => {
                 if deadline.is_none() {
                     *deadline = Some(Box::pin(tokio::time::sleep(ARRIVAL)));
                 }
@@ -233,8 +233,8 @@ impl AsyncRead for Counted {
                 let what = format!("the answer to {name} has more than {} bytes", left.full);
                 OverLimit::new(what, "engine_answer", left.full).to_string()
             }
-            Bound::Item(left) if left.charge(count) => return Poll::Ready(Ok(())),
-            Bound::Item(left) => format!("an item of the answer to {name} has more than {} bytes", left.full),
+            AnswerBound::Item(left) if left.charge(count) => return Poll::Ready(Ok(())),
+            AnswerBound::Item(left) => format!("an item of the answer to {name} has more than {} bytes", left.full),
         };
         Poll::Ready(Err(io::Error::new(ErrorKind::FileTooLarge, why)))
     }
