@@ -255,11 +255,11 @@ keys! {
     NCCL_PLUGINS_REFUSED "nccl.plugins_refused" Vec<String>, "Plugins that this NCCL opens but whose interfaces it does not support";
     NCCL_PLUGINS_BROKEN "nccl.plugins_broken" Vec<String>, "Plugins that this NCCL tries to open, and why the dynamic loader refuses them";
     NCCL_PLUGINS_NOT_FOUND "nccl.plugins_not_found" Vec<String>, "Plugins that variables name and the dynamic loader does not find";
-    ENV_VARIABLES "env.variables" Vec<VariableSetting>, "Settings of NCCL_*, TORCH_NCCL_*, CUDA_*, NVIDIA_*, UCX_*, FI_* and GLOO_* in the image configuration, in files of the image and at launch: name, value, source, family, state (known, foreign, other-version, misspelt, unknown, unchecked), meaning, default, read_in, since, until, problem";
+    ENV_VARIABLES "env.variables" Vec<VariableSetting>, "Settings of NCCL_*, TORCH_NCCL_*, CUDA_*, NVIDIA_*, UCX_*, FI_* and GLOO_* in the image configuration, in files of the image and at launch: name, value, source, family, state (known, foreign, other-version, other-backend, misspelt, unknown, unchecked), meaning, default, read_in, since, until, problem";
     ENV_EFFECTIVE "env.effective" BTreeMap<String, String>, "Settings of NCCL_* and TORCH_*, of GPUs and of ranks that a process of the job gets, from the first source that has each: the launch, the image's configuration, NCCL's own files";
     ENV_UNKNOWN "env.unknown" Vec<String>, "Variables that no library reads and that are not a misspelling of a known one";
     ENV_MISSPELT "env.misspelt" Vec<String>, "Misspelt variables, which no library reads, with the name that was probably meant";
-    ENV_REMOVED "env.removed" Vec<String>, "Variables that only releases older than the one in the image read";
+    ENV_REMOVED "env.removed" Vec<String>, "Variables that only releases older than the one in the image read, or only a backend of torch that the job does not select by default";
     ENV_NOT_YET "env.not_yet" Vec<String>, "Variables that only releases newer than the one in the image read";
     ENV_DEPRECATED "env.deprecated" Vec<String>, "Variables under a name that PyTorch has replaced";
     ENV_BAD_VALUES "env.bad_values" Vec<String>, "Values that the library reads differently from what they look like";

@@ -65,12 +65,14 @@ pub(super) static PRODUCER: Producer = Producer {
 
 fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     let copy = nccl::loaded_strings(context, facts);
-    let readers = Readers {
+    let mut readers = Readers {
         nccl: copy.value().copied(),
         nccl_version: facts.get(key::NCCL_LOADED_VERSION).value().cloned(),
         torch_version: facts.get(key::TORCH_VERSION).value().cloned(),
+        is_legacy_selected: false,
     };
     let settings = Settings::gather(context, readers.nccl_version.as_ref());
+    readers.is_legacy_selected = selects_legacy(&settings);
     let judged: Vec<_> =
         settings.all.iter().filter_map(|setting| Some((setting, readers.look_up(&setting.name)?))).collect();
 
@@ -94,6 +96,12 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     plugins::produce(context, &judged, gap, facts);
     notes::produce(&judged, &readers, facts);
     configuration_files(settings, facts);
+}
+
+/// Returns true where the settings select `ProcessGroupNCCL` of a PyTorch whose default is nccl2, or may do so.
+fn selects_legacy(settings: &Settings) -> bool {
+    let switch = "TORCH_DIST_USE_NCCL2";
+    settings.effective().get(switch).is_some_and(|setting| setting.value.as_deref().is_none_or(|value| value == "0"))
 }
 
 /// Names that the job sets itself.

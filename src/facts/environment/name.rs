@@ -57,6 +57,8 @@ pub(super) enum NameState {
     NotYet(String),
     /// No longer read; holds the last release that read it.
     Removed(String),
+    /// Only the process group that the job does not select reads it.
+    Unselected,
     /// Close to a known name; holds that name.
     Misspelt(String),
     /// No library reads it; holds the name that was possibly meant.
@@ -71,6 +73,7 @@ impl NameState {
             Self::Known | Self::Old(_) => "known",
             Self::Foreign => "foreign",
             Self::NotYet(_) | Self::Removed(_) => "other-version",
+            Self::Unselected => "other-backend",
             Self::Misspelt(_) => "misspelt",
             Self::Unknown(_) => "unknown",
             Self::Unchecked => "unchecked",
@@ -84,6 +87,8 @@ pub(super) struct Readers<'a> {
     pub(super) nccl: Option<&'a NcclStrings>,
     pub(super) nccl_version: Option<Version>,
     pub(super) torch_version: Option<Version>,
+    /// True where TORCH_DIST_USE_NCCL2 selects ProcessGroupNCCL or may do so.
+    pub(super) is_legacy_selected: bool,
 }
 
 /// Everything known about one name.
@@ -148,6 +153,9 @@ impl Readers<'_> {
             None => near().map_or(NameState::Unchecked, |meant| NameState::Misspelt(meant.to_owned())),
             Some((_, ReaderRelease::Since(first))) => NameState::NotYet(first),
             Some((_, ReaderRelease::Until(last))) => NameState::Removed(last),
+            Some((row, ReaderRelease::Now)) if !self.is_legacy_selected && row.is_ignored(version.as_ref()) => {
+                NameState::Unselected
+            }
             Some((row, ReaderRelease::Now)) => {
                 let new = row.old_name_of.as_ref().filter(|new| {
                     let release = vocabulary::row(&table().torch, new, version.as_ref()).map(|(_, release)| release);

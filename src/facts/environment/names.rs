@@ -52,6 +52,9 @@ fn sentence(state: &NameState) -> Option<String> {
         NameState::Old(new) => format!("the old spelling of {new}"),
         NameState::NotYet(first) => format!("read from {first} on"),
         NameState::Removed(last) => format!("last read by {last}"),
+        NameState::Unselected => {
+            "its default backend nccl2 does not read it; TORCH_DIST_USE_NCCL2=0 selects the one that does".to_owned()
+        }
         NameState::Misspelt(meant) | NameState::Unknown(Some(meant)) => format!("did you mean {meant}?"),
         NameState::Unknown(None) => "nothing reads it".to_owned(),
     })
@@ -69,7 +72,7 @@ pub(super) fn names(judged: &[(&Setting, Name)], gap: Option<&Gap>, facts: &mut 
             NameState::Known | NameState::Foreign | NameState::Unchecked => continue,
             NameState::Old(_) => &mut deprecated,
             NameState::NotYet(_) => &mut not_yet,
-            NameState::Removed(_) => &mut removed,
+            NameState::Removed(_) | NameState::Unselected => &mut removed,
             NameState::Misspelt(_) => &mut misspelt,
             NameState::Unknown(_) => &mut unknown,
         };

@@ -26,7 +26,7 @@ pub(crate) fn misread_values(
     nccl: Option<Version>,
     torch: Option<Version>,
 ) -> (Vec<MisreadValue>, Option<Gap>) {
-    let readers = Readers { nccl: None, nccl_version: nccl, torch_version: torch };
+    let readers = Readers { nccl: None, nccl_version: nccl, torch_version: torch, is_legacy_selected: true };
     let (mut found, mut unknown) = (Vec::new(), None);
     for (name, value) in variables {
         let Some((family, about)) = use_of(name, &readers) else { continue };

@@ -37,6 +37,7 @@ fn names_are_looked_up_in_the_copy_first() {
         nccl: Some(&copy),
         nccl_version: Version::parse("2.27.5"),
         torch_version: Version::parse("2.9.0+cu128"),
+        is_legacy_selected: false,
     };
     let meant = |name: &str| NameState::Misspelt(name.to_owned());
     for (name, expected) in [
@@ -73,11 +74,28 @@ fn names_are_looked_up_in_the_copy_first() {
         assert_eq!(readers.look_up(name).unwrap().state, expected, "{name}");
     }
     assert!(readers.look_up("PATH").is_none());
-    let old = Readers { torch_version: Version::parse("2.1.2"), nccl: None, nccl_version: None };
+    let torch = |version| Readers {
+        torch_version: Version::parse(version),
+        nccl: None,
+        nccl_version: None,
+        is_legacy_selected: false,
+    };
+    let old = torch("2.1.2");
     assert_eq!(old.look_up("NCCL_BLOCKING_WAIT").unwrap().state, NameState::Known);
     assert_eq!(old.look_up("TORCH_NCCL_BLOCKING_WAIT").unwrap().state, NameState::NotYet("2.2".to_owned()));
     assert_eq!(old.look_up("NCCL_IB_HCA").unwrap().state, NameState::Unchecked);
     assert_eq!(Family::of("FI_PROVIDER").unwrap().name(), "libfabric");
+
+    let is_legacy = |readers| Readers { is_legacy_selected: true, ..readers };
+    for (readers, heartbeat, blocking) in [
+        (torch("2.14.1"), NameState::Known, NameState::Known),
+        (torch("2.15.0+cu132"), NameState::Unselected, NameState::Known),
+        (is_legacy(torch("2.15.0")), NameState::Known, NameState::Known),
+    ] {
+        let state = |name: &str| readers.look_up(name).unwrap().state;
+        assert_eq!(state("TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC"), heartbeat);
+        assert_eq!(state("TORCH_NCCL_BLOCKING_WAIT"), blocking);
+    }
 }
 
 /// Facts of an image of text files, with an environment and launch settings.

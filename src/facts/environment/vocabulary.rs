@@ -78,6 +78,9 @@ pub(super) struct VariableRow {
     pub(super) until: Option<String>,
     /// The name that replaced it.
     pub(super) old_name_of: Option<String>,
+    /// Minor releases of PyTorch whose process group nccl2 does not read it.
+    #[serde(default)]
+    pub(super) nccl2_ignores: Vec<String>,
     #[serde(flatten)]
     pub(super) about: VariableUse,
 }
@@ -221,6 +224,11 @@ pub(super) fn row<'t>(
 }
 
 impl VariableRow {
+    /// Returns true where the default process group of a minor release of PyTorch does not read the variable.
+    pub(super) fn is_ignored(&self, minor: Option<&Version>) -> bool {
+        minor.is_some_and(|minor| self.nccl2_ignores.iter().any(|release| release == minor.as_str()))
+    }
+
     fn release(&self, version: &Version) -> ReaderRelease {
         let before = |bound: &str| Version::parse(bound).is_some_and(|bound| *version < bound);
         // A bound such as `2.14` includes all of its patch releases.
