@@ -93,7 +93,7 @@ class NoVerdict(unittest.TestCase):
             ncclcheck.check("image")
 
     def test_report_without_a_field(self):
-        for text in ('{"schema": "ncclcheck/1", "verdict": "pass", "image": {}}', "[]", "FAILED"):
+        for text in ('{"schema": "ncclcheck/2", "verdict": "pass", "image": {}}', "[]", "FAILED"):
             with self.program_that(f"echo '{text}'"), self.assertRaisesRegex(ncclcheck.Error, "image: .*no report of the form"):
                 ncclcheck.check("image")
 

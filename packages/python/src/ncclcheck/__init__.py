@@ -19,7 +19,7 @@ from typing import Any, Literal, Mapping, Sequence
 
 __all__ = ["Error", "Fact", "Judgement", "Report", "Site", "check", "program"]
 
-SCHEMA = "ncclcheck/1"
+SCHEMA = "ncclcheck/2"
 SEVERITIES = ("error", "warning", "info")
 
 
