@@ -45,7 +45,7 @@ use self::engine_error::message;
 pub(crate) use self::engine_error::{EngineError, EngineErrorKind};
 use self::export::Export;
 use self::ssh::SshTarget;
-use self::transport::Transport;
+use self::transport::EngineTransport;
 use self::tunnel::Tunnel;
 use super::source::{AccessOptions, SourceError};
 
@@ -60,7 +60,7 @@ const PLATFORM_API: (u32, u32) = (1, 48);
 /// An engine that answered.
 pub(crate) struct Engine {
     docker: Docker,
-    transport: Transport,
+    transport: EngineTransport,
     endpoint: Endpoint,
     /// `Docker` or `Podman`.
     product: &'static str,
@@ -270,11 +270,11 @@ fn explained(error: EngineError, tunnel: Option<&Tunnel>) -> EngineError {
 }
 
 /// The way to an address, or to the socket that leads there. Sends nothing.
-fn transport(address: &Address, tunnel: Option<&Tunnel>, limits: &Limits) -> Result<Transport, EngineError> {
+fn transport(address: &Address, tunnel: Option<&Tunnel>, limits: &Limits) -> Result<EngineTransport, EngineError> {
     if let Address::Unix(path) = address {
         fs::metadata(path).map_err(|error| EngineError::from(&error))?;
     }
-    Transport::new(address, tunnel.map(Tunnel::path).as_deref(), limits)
+    EngineTransport::new(address, tunnel.map(Tunnel::path).as_deref(), limits)
 }
 
 /// A client whose requests carry a platform. The library's export has no such parameter.

@@ -251,7 +251,7 @@ fn an_engine_is_reached_through_a_process() {
 
 /// A client through a tunnel.
 fn through(tunnel: &Tunnel) -> Docker {
-    Transport::new(&Address::Unix(tunnel.path().to_string_lossy().into()), None, &Limits::default())
+    EngineTransport::new(&Address::Unix(tunnel.path().to_string_lossy().into()), None, &Limits::default())
         .unwrap()
         .client()
         .unwrap()

@@ -45,13 +45,13 @@ const ITEM: u64 = 2 << 20;
 
 /// A way to an engine.
 #[derive(Clone)]
-pub(super) struct Transport {
-    way: Way,
+pub(super) struct EngineTransport {
+    way: EngineRoute,
     limits: Limits,
 }
 
 #[derive(Clone)]
-enum Way {
+enum EngineRoute {
     Unix(PathBuf),
     /// `HOST:PORT`.
     Tcp(String),
@@ -101,20 +101,20 @@ impl Allowance {
     }
 }
 
-impl Transport {
+impl EngineTransport {
     /// The way to an address, or to the socket that leads there. Connects to nothing.
     pub(super) fn new(address: &Address, tunnel: Option<&Path>, limits: &Limits) -> Result<Self, EngineError> {
         let way = match address {
             Address::Unusable(why) => return Err(EngineError::new(EngineErrorKind::Unreachable, why)),
-            Address::Ssh(_) => Way::Unix(tunnel.unwrap_or(Path::new("")).to_owned()),
-            Address::Unix(path) => Way::Unix(path.into()),
-            Address::Http(host) => Way::Tcp(with_port(host, 80)),
+            Address::Ssh(_) => EngineRoute::Unix(tunnel.unwrap_or(Path::new("")).to_owned()),
+            Address::Unix(path) => EngineRoute::Unix(path.into()),
+            Address::Http(host) => EngineRoute::Tcp(with_port(host, 80)),
             Address::Tls { host, certificates } => {
                 let name = ServerName::try_from(without_port(host).to_owned()).map_err(|_name| {
                     let why = format!("'{}' is no name of a host", printable(host));
                     EngineError::new(EngineErrorKind::Unreachable, why)
                 })?;
-                Way::Tls { host: with_port(host, 443), name, config: Arc::new(settings(certificates)?) }
+                EngineRoute::Tls { host: with_port(host, 443), name, config: Arc::new(settings(certificates)?) }
             }
         };
         Ok(Self { way, limits: limits.clone() })
@@ -135,8 +135,8 @@ impl Transport {
         let transport = self.clone();
         let send = move |request| send(transport.clone(), allowance.clone(), request);
         let host = match &self.way {
-            Way::Unix(_) => "localhost",
-            Way::Tcp(host) | Way::Tls { host, .. } => host,
+            EngineRoute::Unix(_) => "localhost",
+            EngineRoute::Tcp(host) | EngineRoute::Tls { host, .. } => host,
         };
         let docker = Docker::connect_with_custom_transport(
             send,
@@ -149,9 +149,9 @@ impl Transport {
 
     async fn connect(&self) -> io::Result<Box<dyn Duplex>> {
         Ok(match &self.way {
-            Way::Unix(path) => Box::new(UnixStream::connect(path).await?),
-            Way::Tcp(host) => Box::new(TcpStream::connect(host).await?),
-            Way::Tls { host, name, config } => {
+            EngineRoute::Unix(path) => Box::new(UnixStream::connect(path).await?),
+            EngineRoute::Tcp(host) => Box::new(TcpStream::connect(host).await?),
+            EngineRoute::Tls { host, name, config } => {
                 let stream = TcpStream::connect(host).await?;
                 Box::new(TlsConnector::from(Arc::clone(config)).connect(name.clone(), stream).await?)
             }
@@ -161,7 +161,7 @@ impl Transport {
 
 /// Sends one request on a connection of its own. Without an allowance, the answer is a document.
 async fn send(
-    transport: Transport,
+    transport: EngineTransport,
     allowance: Option<Allowance>,
     request: BollardRequest,
 ) -> Result<Response<Incoming>, Error> {
