@@ -25,7 +25,7 @@ use super::settings::Settings;
 use super::{Context, Draft, key, nccl};
 
 use list::SettingList;
-use name::{Family, Name, NameState, Readers};
+use name::{Family, Name, NameState, NcclBackend, Readers};
 use names::{names, variables};
 use readings::{bad_values, costly_values, refused_values};
 
@@ -69,10 +69,15 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
         nccl: copy.value().copied(),
         nccl_version: facts.get(key::NCCL_LOADED_VERSION).value().cloned(),
         torch_version: facts.get(key::TORCH_VERSION).value().cloned(),
-        is_legacy_selected: false,
+        backend: NcclBackend::Default,
     };
     let settings = Settings::gather(context, readers.nccl_version.as_ref());
-    readers.is_legacy_selected = selects_legacy(&settings);
+    let switch = settings.in_environment("TORCH_DIST_USE_NCCL2");
+    readers.backend = match &switch {
+        Ok(Some("0")) => NcclBackend::Legacy,
+        Ok(_) => NcclBackend::Default,
+        Err(_) => NcclBackend::Unknown,
+    };
     let judged: Vec<_> =
         settings.all.iter().filter_map(|setting| Some((setting, readers.look_up(&setting.name)?))).collect();
 
@@ -86,7 +91,7 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
         _ => None,
     };
     let gap = settings.gap.as_ref().or(unchecked);
-    names(&judged, gap, facts);
+    names(&judged, gap, switch.as_ref().err(), facts);
     bad_values(&judged, &readers, gap, facts);
     refused_values(context, &judged, &readers, &settings, facts);
     costly_values(&judged, &settings, gap, facts);
@@ -96,12 +101,6 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     plugins::produce(context, &judged, gap, facts);
     notes::produce(&judged, &readers, facts);
     configuration_files(settings, facts);
-}
-
-/// Returns true where the settings select `ProcessGroupNCCL` of a PyTorch whose default is nccl2, or may do so.
-fn selects_legacy(settings: &Settings) -> bool {
-    let switch = "TORCH_DIST_USE_NCCL2";
-    settings.effective().get(switch).is_some_and(|setting| setting.value.as_deref().is_none_or(|value| value == "0"))
 }
 
 /// Names that the job sets itself.

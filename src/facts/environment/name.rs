@@ -59,6 +59,8 @@ pub(super) enum NameState {
     Removed(String),
     /// Only the process group that the job does not select reads it.
     Unselected,
+    /// Only a process group reads it of which it is unknown whether the job selects it.
+    Undecided,
     /// Close to a known name; holds that name.
     Misspelt(String),
     /// No library reads it; holds the name that was possibly meant.
@@ -76,7 +78,7 @@ impl NameState {
             Self::Unselected => "other-backend",
             Self::Misspelt(_) => "misspelt",
             Self::Unknown(_) => "unknown",
-            Self::Unchecked => "unchecked",
+            Self::Undecided | Self::Unchecked => "unchecked",
         }
     }
 }
@@ -87,8 +89,19 @@ pub(super) struct Readers<'a> {
     pub(super) nccl: Option<&'a NcclStrings>,
     pub(super) nccl_version: Option<Version>,
     pub(super) torch_version: Option<Version>,
-    /// True where TORCH_DIST_USE_NCCL2 selects ProcessGroupNCCL or may do so.
-    pub(super) is_legacy_selected: bool,
+    /// The process group behind PyTorch's backend `nccl`.
+    pub(super) backend: NcclBackend,
+}
+
+/// The process group that TORCH_DIST_USE_NCCL2 selects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NcclBackend {
+    /// That of the release, which is nccl2 since 2.15.
+    Default,
+    /// `ProcessGroupNCCL`.
+    Legacy,
+    /// The value is not known.
+    Unknown,
 }
 
 /// Everything known about one name.
@@ -153,8 +166,10 @@ impl Readers<'_> {
             None => near().map_or(NameState::Unchecked, |meant| NameState::Misspelt(meant.to_owned())),
             Some((_, ReaderRelease::Since(first))) => NameState::NotYet(first),
             Some((_, ReaderRelease::Until(last))) => NameState::Removed(last),
-            Some((row, ReaderRelease::Now)) if !self.is_legacy_selected && row.is_ignored(version.as_ref()) => {
-                NameState::Unselected
+            Some((row, ReaderRelease::Now))
+                if self.backend != NcclBackend::Legacy && row.is_ignored(version.as_ref()) =>
+            {
+                if self.backend == NcclBackend::Unknown { NameState::Undecided } else { NameState::Unselected }
             }
             Some((row, ReaderRelease::Now)) => {
                 let new = row.old_name_of.as_ref().filter(|new| {

@@ -48,7 +48,7 @@ fn record(setting: &Setting, name: &Name, readers: &Readers<'_>) -> VariableSett
 /// Describes the problem of a name.
 fn sentence(state: &NameState) -> Option<String> {
     Some(match state {
-        NameState::Known | NameState::Foreign | NameState::Unchecked => return None,
+        NameState::Known | NameState::Foreign | NameState::Undecided | NameState::Unchecked => return None,
         NameState::Old(new) => format!("the old spelling of {new}"),
         NameState::NotYet(first) => format!("read from {first} on"),
         NameState::Removed(last) => format!("last read by {last}"),
@@ -60,8 +60,8 @@ fn sentence(state: &NameState) -> Option<String> {
     })
 }
 
-/// Lists of names, by problem.
-pub(super) fn names(judged: &[(&Setting, Name)], gap: Option<&Gap>, facts: &mut Draft<'_>) {
+/// Lists of names, by problem. `backend` is why the process group is unknown, if it is.
+pub(super) fn names(judged: &[(&Setting, Name)], gap: Option<&Gap>, backend: Option<&Gap>, facts: &mut Draft<'_>) {
     let mut of_nccl = SettingList::default();
     let [mut unknown, mut misspelt, mut removed, mut not_yet, mut deprecated] =
         [(); 5].map(|()| SettingList::default());
@@ -69,7 +69,7 @@ pub(super) fn names(judged: &[(&Setting, Name)], gap: Option<&Gap>, facts: &mut 
         let own = &setting.name;
         let detailed = || sentence(&name.state).map_or_else(|| own.clone(), |what| format!("{own} ({what})"));
         let list = match &name.state {
-            NameState::Known | NameState::Foreign | NameState::Unchecked => continue,
+            NameState::Known | NameState::Foreign | NameState::Undecided | NameState::Unchecked => continue,
             NameState::Old(_) => &mut deprecated,
             NameState::NotYet(_) => &mut not_yet,
             NameState::Removed(_) | NameState::Unselected => &mut removed,
@@ -82,11 +82,12 @@ pub(super) fn names(judged: &[(&Setting, Name)], gap: Option<&Gap>, facts: &mut 
             of_nccl.push(own.clone(), [setting.site.clone()]);
         }
     }
+    let undecided = backend.filter(|_| judged.iter().any(|(_, name)| name.state == NameState::Undecided));
+    facts.insert(key::ENV_REMOVED, removed.fact(undecided.or(gap)));
     for (key, list) in [
         (key::NCCL_UNKNOWN_VARIABLES, of_nccl),
         (key::ENV_UNKNOWN, unknown),
         (key::ENV_MISSPELT, misspelt),
-        (key::ENV_REMOVED, removed),
         (key::ENV_NOT_YET, not_yet),
         (key::ENV_DEPRECATED, deprecated),
     ] {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::model::{Gap, Version};
 
-use super::name::{Family, Readers, has_torch_row};
+use super::name::{Family, NcclBackend, Readers, has_torch_row};
 use super::readings::{in_use, reading};
 use super::vocabulary::{ReaderRelease, VariableUse, row, table};
 
@@ -26,7 +26,7 @@ pub(crate) fn misread_values(
     nccl: Option<Version>,
     torch: Option<Version>,
 ) -> (Vec<MisreadValue>, Option<Gap>) {
-    let readers = Readers { nccl: None, nccl_version: nccl, torch_version: torch, is_legacy_selected: true };
+    let readers = Readers { nccl: None, nccl_version: nccl, torch_version: torch, backend: NcclBackend::Legacy };
     let (mut found, mut unknown) = (Vec::new(), None);
     for (name, value) in variables {
         let Some((family, about)) = use_of(name, &readers) else { continue };

@@ -37,7 +37,7 @@ fn names_are_looked_up_in_the_copy_first() {
         nccl: Some(&copy),
         nccl_version: Version::parse("2.27.5"),
         torch_version: Version::parse("2.9.0+cu128"),
-        is_legacy_selected: false,
+        backend: NcclBackend::Default,
     };
     let meant = |name: &str| NameState::Misspelt(name.to_owned());
     for (name, expected) in [
@@ -78,7 +78,7 @@ fn names_are_looked_up_in_the_copy_first() {
         torch_version: Version::parse(version),
         nccl: None,
         nccl_version: None,
-        is_legacy_selected: false,
+        backend: NcclBackend::Default,
     };
     let old = torch("2.1.2");
     assert_eq!(old.look_up("NCCL_BLOCKING_WAIT").unwrap().state, NameState::Known);
@@ -86,11 +86,12 @@ fn names_are_looked_up_in_the_copy_first() {
     assert_eq!(old.look_up("NCCL_IB_HCA").unwrap().state, NameState::Unchecked);
     assert_eq!(Family::of("FI_PROVIDER").unwrap().name(), "libfabric");
 
-    let is_legacy = |readers| Readers { is_legacy_selected: true, ..readers };
+    let with = |backend, readers| Readers { backend, ..readers };
     for (readers, heartbeat, blocking) in [
         (torch("2.14.1"), NameState::Known, NameState::Known),
         (torch("2.15.0+cu132"), NameState::Unselected, NameState::Known),
-        (is_legacy(torch("2.15.0")), NameState::Known, NameState::Known),
+        (with(NcclBackend::Legacy, torch("2.15.0")), NameState::Known, NameState::Known),
+        (with(NcclBackend::Unknown, torch("2.15.0")), NameState::Undecided, NameState::Known),
     ] {
         let state = |name: &str| readers.look_up(name).unwrap().state;
         assert_eq!(state("TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC"), heartbeat);
@@ -148,6 +149,39 @@ fn every_place_is_read() {
     );
     assert!(!format!("{facts:?}").contains("secret"));
     assert_eq!(listed(&facts, &key::LAUNCH_VARIABLES), ["NCCL_PROTO"]);
+}
+
+#[test]
+fn the_backend_decides_which_variables_of_torch_are_read() {
+    let removed = |switch: &[(&str, &str)], conf: &str, launch: &[Setting]| {
+        let facts = facts_of(
+            &[
+                ("usr/bin/python3", "-> python3.11"),
+                ("usr/bin/python3.11", "elf"),
+                ("usr/lib/python3/dist-packages/torch/version.py", "__version__ = '2.15.0+cu132'\ncuda = '13.2'\n"),
+                ("etc/nccl.conf", conf),
+            ],
+            &[&[("PATH", "/usr/bin"), ("TORCH_NCCL_DESYNC_DEBUG", "1")][..], switch].concat(),
+            launch,
+        );
+        match facts.view(&key::ENV_REMOVED) {
+            Fact::Seen { value, .. } => value.to_string(),
+            Fact::Absent => "absent".to_owned(),
+            Fact::Unknown(gap) => format!("unknown: {}", gap.why),
+        }
+    };
+    let switch = "TORCH_DIST_USE_NCCL2";
+    let default = removed(&[], "", &[]);
+    assert!(default.starts_with("TORCH_NCCL_DESYNC_DEBUG (its default backend nccl2 does not read it"), "{default}");
+    assert_eq!(removed(&[(switch, "0")], "", &[]), "absent");
+    // Python reads the environment, and not NCCL's file.
+    assert_eq!(removed(&[], "TORCH_DIST_USE_NCCL2=0\n", &[]), default);
+    let site = Site::Launch { file: "job.sh".to_owned(), line: Some(3), variable: switch.to_owned() };
+    let computed = [Setting { name: switch.to_owned(), value: None, site }];
+    assert_eq!(
+        removed(&[], "", &computed),
+        "unknown: job.sh, line 3 (TORCH_DIST_USE_NCCL2) computes TORCH_DIST_USE_NCCL2"
+    );
 }
 
 #[test]

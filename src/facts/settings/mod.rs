@@ -59,7 +59,6 @@ impl Settings {
     fn bound(&mut self) {
         if self.all.len() > MOST {
             self.all.truncate(MOST);
-            self.all.truncate(MOST);
             let why = format!("more than {MOST} settings of variables were found, and only the first were read");
             self.excess = Some(Gap::new(why));
             self.gap.clone_from(&self.excess);
@@ -93,12 +92,24 @@ impl Settings {
         let effective = self.effective();
         let setting = effective.get(name);
         if let Some(Setting { value: None, site, .. }) = setting {
-            let how = format!("-e {name}=VALUE with the value that the job gets");
-            return Some(Gap::new(format!("{site} computes {name}")).settled_by(how));
+            return Some(computed(name, site));
         }
-        let is_of_files = self.gap.as_ref() == self.files.any_gap();
         let own = self.files.gap_of(name, setting.copied()).cloned();
-        own.or_else(|| self.gap.clone().filter(|_| !is_of_files))
+        own.or_else(|| self.environment_gap())
+    }
+
+    /// The value of one variable in the process's environment, which NCCL's files do not change, or why it is unknown.
+    pub(super) fn in_environment(&self, name: &str) -> Result<Option<&str>, Gap> {
+        match self.effective().get(name).filter(|setting| !self.files.is_of(&setting.site)) {
+            Some(Setting { value: None, site, .. }) => Err(computed(name, site)),
+            Some(setting) => Ok(setting.value.as_deref()),
+            None => self.environment_gap().map_or(Ok(None), Err),
+        }
+    }
+
+    /// Why the environment may have more variables. Gaps of NCCL's files do not concern it.
+    fn environment_gap(&self) -> Option<Gap> {
+        self.gap.clone().filter(|gap| Some(gap) != self.files.any_gap())
     }
 
     /// Variables of the image configuration that the launch does not override, and those that the command sets.
@@ -166,4 +177,9 @@ fn in_line(site: &Site, line: Option<usize>) -> Site {
         }
         _ => site.clone(),
     }
+}
+
+fn computed(name: &str, site: &Site) -> Gap {
+    let how = format!("-e {name}=VALUE with the value that the job gets");
+    Gap::new(format!("{site} computes {name}")).settled_by(how)
 }
