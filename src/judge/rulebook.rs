@@ -71,12 +71,12 @@ impl Rulebook {
             return Err(RulebookError::Empty);
         }
         let off = all - rules.iter().filter(|rule| !rule.is_required()).count();
-        let told = match off {
+        let without = match off {
             0 => String::new(),
             1 => ", 1 rule is off".to_owned(),
             off => format!(", {off} rules are off"),
         };
-        let about = (!about.is_empty()).then(|| format!("judged by {}{told}", about.join(" and ")));
+        let about = (!about.is_empty()).then(|| format!("judged by {}{without}", about.join(" and ")));
         let (profile, in_force) = (profile.map(str::to_owned), OnceLock::new());
         Ok(Self { policy, rules, about, off, profile, policies: read, in_force })
     }

@@ -205,7 +205,7 @@ impl Format {
     }
 
     /// Writes the reports on one image, one for each host if there are hosts. Formats that are one document on all
-    /// images write nothing. `style` affects only [`Format::Human`].
+    /// images write nothing. `style` affects only [`Format::Human`] and [`Format::Table`].
     pub fn write(self, reports: &[Report<'_>], style: &Style, out: &mut dyn Write) -> io::Result<()> {
         self.form().each.map_or(Ok(()), |write| write(reports, style, out))
     }

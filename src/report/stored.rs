@@ -56,7 +56,7 @@ pub struct StoredRules {
     images: (usize, Option<String>),
 }
 
-/// What tells two rules with one id apart.
+/// Id, title, severity and owner of a rule: reports of different releases may have different rules with one id.
 type RuleKey = (String, String, &'static str, &'static str);
 
 /// A stored report, or a stored error.

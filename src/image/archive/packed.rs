@@ -29,7 +29,7 @@ pub(super) fn is_packed(head: &[u8]) -> bool {
     head.starts_with(XZ) || head.starts_with(BZIP2)
 }
 
-/// Reads the first bytes, which tell the forms apart; fewer at the end of the stream.
+/// Reads the first bytes, by which the forms are recognised. A short stream has fewer.
 pub(super) fn head(bytes: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut head = Vec::with_capacity(SIF.0.end);
     io::copy(&mut bytes.take(SIF.0.end as u64), &mut head)?;
