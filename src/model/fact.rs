@@ -240,6 +240,12 @@ impl Gap {
         Self { why: why.into(), settle: None, passing: false }
     }
 
+    /// Names the file at fault before the reason.
+    #[must_use]
+    pub fn about(self, file: impl fmt::Display) -> Self {
+        Self { why: format!("{file}: {}", self.why), ..self }
+    }
+
     /// Adds the action that would determine the fact.
     #[must_use]
     pub fn settled_by(mut self, how: impl Into<String>) -> Self {

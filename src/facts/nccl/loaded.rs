@@ -158,7 +158,7 @@ pub(super) fn missing_symbols(context: &Context<'_>, loaded: &Loaded<'_>) -> Fac
                     let imported = symbols.iter().filter(|symbol| !symbol.defined && symbol.name.starts_with("nccl"));
                     wanted.extend(imported.map(|symbol| (&symbol.name, library.site(Some("dynamic symbols")))));
                 }
-                Err(gap) => return Fact::Unknown(Gap::new(format!("{}: {}", library.path, gap.why))),
+                Err(gap) => return Fact::Unknown(gap.clone()),
             }
         }
         let is_given =

@@ -233,7 +233,7 @@ impl Opener<'_, '_> {
         let symbols = match elf(&file).map(|elf| &elf.symbols) {
             Some(Ok(symbols)) => symbols.as_slice(),
             Some(Err(gap)) => {
-                outcomes.gap.get_or_insert_with(|| Gap::new(format!("{path}: {}", gap.why)));
+                outcomes.gap.get_or_insert_with(|| gap.clone());
                 return;
             }
             None => &[],

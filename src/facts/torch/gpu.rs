@@ -45,7 +45,7 @@ fn nccl_version(context: &Context<'_>) -> Fact<String> {
         for library in &libraries {
             let symbols = match &library.elf.symbols {
                 Ok(symbols) => symbols,
-                Err(gap) => return Fact::Unknown(Gap::new(format!("{}: {}", library.path, gap.why))),
+                Err(gap) => return Fact::Unknown(gap.clone()),
             };
             let Some(symbol) = symbols.iter().find(|symbol| symbol.defined && symbol.name == NCCL_VERSION) else {
                 continue;

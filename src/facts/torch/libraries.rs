@@ -23,7 +23,7 @@ impl TorchLibrary<'_> {
     fn symbols(&self, wanted: impl Fn(&DynamicSymbol) -> bool) -> Result<bool, Gap> {
         match &self.elf.symbols {
             Ok(symbols) => Ok(symbols.iter().any(wanted)),
-            Err(gap) => Err(Gap::new(format!("{}: {}", self.path, gap.why))),
+            Err(gap) => Err(gap.clone()),
         }
     }
 }

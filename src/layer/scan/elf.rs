@@ -205,9 +205,16 @@ impl Collect for Keeper {
             }
             Err(gap) => Some(gap),
         };
-        let unread = |why| Gap::new(format!("{}: the ELF file cannot be read: {why}", self.entry.path));
+        let path = &self.entry.path;
         let refused = refusal::refused(&self.kept, self.entry.size);
-        let parsed = parse(&self.kept, &self.limits).map_err(unread);
+        let parsed = match parse(&self.kept, &self.limits) {
+            Ok(info) => Ok(ElfInfo {
+                symbols: info.symbols.map_err(|gap| gap.about(path)),
+                links: info.links.map_err(|gap| gap.about(path)),
+                ..info
+            }),
+            Err(why) => Err(Gap::new(format!("the ELF file cannot be read: {why}")).about(path)),
+        };
         let parsed = match self.kept.beyond.take() {
             Some(beyond) => beyond.file.vouch(parsed)?,
             None => parsed,

@@ -45,7 +45,7 @@ impl<'a> Process<'a> {
                         });
                     }
                 }
-                Err(gap) => unread = unread.or_else(|| Some(unreadable(object, gap))),
+                Err(gap) => unread = unread.or_else(|| Some(gap.clone())),
             }
         }
         self.doubt = self.doubt.take().or(unread);
@@ -57,7 +57,7 @@ impl<'a> Process<'a> {
         list.sort_unstable();
         list.dedup();
         let objects: Vec<_> = list.into_iter().filter_map(|id| self.objects.get(id)).collect();
-        let gap = objects.iter().find_map(|object| object.elf.links.as_ref().err().map(|gap| unreadable(object, gap)));
+        let gap = objects.iter().find_map(|object| object.elf.links.as_ref().err().cloned());
         let mut exports: Vec<_> =
             objects.iter().filter_map(|object| Some(&object.elf.links.as_ref().ok()?.exports)).collect();
         exports.sort_by_key(|exports| std::cmp::Reverse(exports.len()));
@@ -77,10 +77,6 @@ impl SymbolScope<'_, '_> {
 fn message(object: &LoadedObject<'_>, import: &SymbolImport<'_>) -> String {
     let version = import.version.map(|version| format!(", version {}", version.name)).unwrap_or_default();
     format!("{}: undefined symbol: {}{version}", escape(&object.opened), escape(import.name))
-}
-
-fn unreadable(object: &LoadedObject<'_>, gap: &Gap) -> Gap {
-    Gap { why: format!("{}: {}", object.path, gap.why), ..gap.clone() }
 }
 
 /// The gap of a missing symbol that relocations may not refer to.

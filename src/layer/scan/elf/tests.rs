@@ -198,7 +198,9 @@ fn a_file_that_the_loader_refuses_keeps_its_header() {
         assert_eq!((info.bits, info.machine, info.kind), (whole.bits, whole.machine, whole.kind), "{why}");
     }
     let half = read(&bytes[..bytes.len() / 8], 4096).unwrap();
-    assert!(half.symbols.is_err() && half.links.is_err());
+    for gap in [half.symbols.unwrap_err(), half.links.unwrap_err()] {
+        assert!(gap.why.starts_with("/lib.so: the ELF file cannot be read: "), "{gap}");
+    }
     assert_eq!(read(&damaged(7, &[3]), 4096).unwrap().refusal, None, "ELFOSABI_GNU");
 }
 
@@ -305,7 +307,7 @@ fn names_of_symbols_have_a_budget_of_their_own() {
     let info = within(&Limits { elf_names: 12, ..Limits::default() }).unwrap();
     assert_eq!(info.rpath.len() + info.runpath.len(), 2, "the rest still counts");
     let why = info.symbols.unwrap_err().to_string();
-    assert!(why.contains("the dynamic symbols cannot be read: names of symbols of "), "{why}");
+    assert!(why.starts_with("/lib.so: the dynamic symbols cannot be read: names of symbols of "), "{why}");
     assert!(why.contains("the limit is 12 (raise it with --limit elf_names=N)"), "{why}");
     assert!(info.links.is_err());
 }

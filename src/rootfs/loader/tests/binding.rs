@@ -118,7 +118,7 @@ fn the_driver_defines_its_own_symbols() {
 
 #[test]
 fn unread_symbols_make_the_answer_unknown() {
-    let unread = || ElfInfo { links: Err(Gap::new("cut")), ..library(&[]) };
+    let unread = || ElfInfo { links: Err(Gap::new("cut").about("/lib64/libb.so")), ..library(&[]) };
     let gap = Err(Stop::Unknown(Gap::new("/lib64/libb.so: cut")));
     let files = vec![file("lib64/liba.so", linked(&["libb.so"], &[], &["one"])), file("lib64/libb.so", unread())];
     assert_eq!(opens(files, &[("liba.so", NOW)]), gap);
