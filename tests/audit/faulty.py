@@ -20,10 +20,13 @@ PAGE = 1000
 
 
 class Trouble:
-    """Which requests fail: one in `fail` with 500, one in `hang` after `seconds` without an answer; bursts with `busy`. 0: none."""
+    """Which requests fail: one in `fail` with 500, one in `hang` after `seconds` without an answer; bursts with `busy`. 0: none.
 
-    def __init__(self, busy, fail=0, hang=0, seconds=10.0, seed=1):
-        self.busy, self.fail, self.hang, self.seconds = busy, fail, hang, seconds
+    Every answer takes `latency` seconds.
+    """
+
+    def __init__(self, busy, fail=0, hang=0, seconds=10.0, latency=0.0, seed=1):
+        self.busy, self.fail, self.hang, self.seconds, self.latency = busy, fail, hang, seconds, latency
         self.chance, self.lock = random.Random(seed), threading.Lock()
         self.requests = self.failed = self.hung = self.refused = 0
 
@@ -37,8 +40,7 @@ class Trouble:
             self.refused += bool(refused)
             self.failed += bool(fails)
             self.hung += bool(hangs)
-        if hangs:
-            time.sleep(self.seconds)
+        time.sleep(self.latency + self.seconds * bool(hangs))
         return self.busy if refused else 500 if fails else None
 
     def half(self):
