@@ -299,6 +299,11 @@ impl<'a> Context<'a> {
 }
 
 impl Context<'_> {
+    /// The user of the process that the image starts, or why it is unknown.
+    fn job_user(&self) -> &Result<start::ContainerUser, Gap> {
+        self.python.as_ref().map_or(&self.start.user, |python| &python.call.state.user)
+    }
+
     /// The gap that remains when the loader finds no library but torch may: on failure, `torch/__init__.py` loads the
     /// libraries of NVIDIA's wheels by path from `sys.path` (`_preload_cuda_deps`), differently in each release.
     fn preloaded(&self, wheel: &[u8], soname: &str) -> Option<Gap> {
@@ -331,8 +336,9 @@ fn text<'a>(rootfs: &'a RootFs, path: &ImagePath) -> Fact<&'a [u8]> {
     if file.size == 0 {
         return Fact::seen(&[][..], [file.site(&real, None)]);
     }
-    // A link with a selected name may lead to a file whose own name is not selected.
-    Fact::Unknown(Gap::new(format!("{path} leads to {real}, whose content was not read")))
+    // A scan keeps the content of files by their names. A link with such a name may lead to a file with another.
+    let link = if *path == real { String::new() } else { format!("{path} leads to {real}: ") };
+    Fact::Unknown(Gap::new(format!("{link}the content of {real} was not read, since its name did not ask for that")))
 }
 
 /// Declares a regular expression that is compiled on first use.

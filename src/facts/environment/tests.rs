@@ -6,7 +6,7 @@ use super::name::Family;
 use super::*;
 use crate::facts::tests::synthetic::{rootfs, text_or_link};
 use crate::launch::Setting;
-use crate::model::{Site, Value, Version};
+use crate::model::{Gap, Site, Value, Version};
 
 mod unread;
 
@@ -249,6 +249,35 @@ fn configuration_files_are_read_as_nccl_does() {
     assert_eq!(listed(&named, &key::NCCL_CONFIG_FILES), ["/etc/site-nccl.conf", "/etc/nccl.conf"]);
     let missing = facts_of(&files, &[("NCCL_CONF_FILE", "/mnt/nccl.conf")], &[]);
     assert_eq!(missing.get(key::NCCL_CONFIG_MISSING).value().map(String::as_str), Some("/mnt/nccl.conf"));
+}
+
+#[test]
+fn the_home_directory_is_that_of_the_user_that_runs() {
+    let files = [
+        ("etc/passwd", "root:x:0:0::/root:/bin/sh\ntrainer:x:1000:1000::/home/trainer:/bin/sh\n"),
+        ("home/trainer/.nccl.conf", "NCCL_DEBUG=WARN\n"),
+        ("root/.nccl.conf", "NCCL_DEBUG=INFO\n"),
+        (".nccl.conf", "NCCL_DEBUG=TRACE\n"),
+    ];
+    let rootfs = rootfs(files.iter().map(|(path, text)| text_or_link(path, text)));
+    let read = |user: Option<&str>, unknown: Option<Gap>| {
+        let mut config = ImageConfig { user: "trainer".to_owned(), ..ImageConfig::default() };
+        config.start.user = user.map(ToOwned::to_owned);
+        config.unknown.user = unknown;
+        let facts = Facts::collect(&FactInputs { rootfs: &rootfs, layers: &[], config: Some(&config), launch: &[] });
+        match facts.view(&key::NCCL_CONFIG_FILES) {
+            Fact::Unknown(gap) => gap.why.clone(),
+            _ => listed(&facts, &key::NCCL_CONFIG_FILES).join(" "),
+        }
+    };
+    assert_eq!(read(None, None), "/home/trainer/.nccl.conf");
+    assert_eq!(read(Some("0"), None), "/root/.nccl.conf");
+    // Runtimes set HOME=/ for a user that the passwd file does not list.
+    assert_eq!(read(Some("1234"), None), "/.nccl.conf");
+    assert_eq!(
+        read(None, Some(Gap::new("why"))),
+        "NCCL reads /root/.nccl.conf if the job's user is its owner, and that user is unknown: why"
+    );
 }
 
 #[test]

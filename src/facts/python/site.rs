@@ -156,7 +156,7 @@ impl<'w> SitePath<'w> {
         match state.known("HOME") {
             // An empty one is the root directory in `~/.local`.
             Some(home) => Some(if home.is_empty() { "/".to_owned() } else { home.to_owned() }),
-            None => state.user.as_ref().ok().map(|user| user.home.to_string()),
+            None => state.user.as_ref().ok().map(|user| user.home().to_string()),
         }
     }
 

@@ -4,11 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::launch::Setting;
-use crate::model::{Fact, Gap, ImagePath, Site, Version};
+use crate::model::{Gap, ImagePath, Site, Version};
 
-use super::super::{Context, text};
+use super::super::Context;
+use super::super::start::homes;
 use super::conf_text::ConfText;
 use super::{MOST, in_line};
+
+/// The file in the user's home directory.
+const USER_FILE: &[u8] = b".nccl.conf";
 
 /// Maximum length in bytes of a name or a value.
 const LONGEST: usize = 1023;
@@ -53,7 +57,11 @@ impl ConfFiles {
                 }
                 files.file(context, &path, &dialect);
             }
-            UserFile::Home(home) => files.file(context, &home.join(b".nccl.conf"), &dialect),
+            UserFile::Home(home) => files.file(context, &home.join(USER_FILE), &dialect),
+            UserFile::OfUnknown(path, gap) => {
+                let why = format!("NCCL reads {path} if the job's user is its owner, and that user is unknown: {gap}");
+                files.gap = Some(Gap::new(why).settled_by("--user with the user that the job runs as"));
+            }
             UserFile::None => {}
         }
         files.file(context, &ImagePath::from("etc/nccl.conf"), &dialect);
@@ -171,8 +179,10 @@ struct Dialect {
     has_variable: bool,
     /// 2.26.2: lines that begin with `#` are skipped.
     has_comments: bool,
-    /// 2.30.3: carriage returns are stripped, and the home directory comes from `HOME`.
+    /// 2.30.3: carriage returns are stripped.
     strips_returns: bool,
+    /// 2.30.3: the home directory comes from `HOME`, before that from the passwd file.
+    asks_home: bool,
 }
 
 impl Dialect {
@@ -180,7 +190,12 @@ impl Dialect {
     fn of(version: Option<&Version>) -> Self {
         let from =
             |first: &str| version.is_none_or(|version| Version::parse(first).is_some_and(|first| *version >= first));
-        Self { has_variable: from("2.23.4"), has_comments: from("2.26.2"), strips_returns: from("2.30.3") }
+        Self {
+            has_variable: from("2.23.4"),
+            has_comments: from("2.26.2"),
+            strips_returns: from("2.30.3"),
+            asks_home: from("2.30.3"),
+        }
     }
 }
 
@@ -189,6 +204,8 @@ enum UserFile {
     /// A script or a launch file computes the name.
     Computed(Site),
     Home(ImagePath),
+    /// A user has this file, but the job's user is unknown.
+    OfUnknown(ImagePath, Gap),
     None,
 }
 
@@ -199,19 +216,21 @@ fn user_file(context: &Context<'_>, dialect: &Dialect, given: &BTreeMap<&str, &S
         Some(None) => return named.map_or(UserFile::None, |setting| UserFile::Computed(setting.site.clone())),
         _ => {}
     }
-    let home = given.get("HOME").and_then(|setting| setting.value.clone()).filter(|home| !home.is_empty());
-    let home = home.filter(|_| dialect.strips_returns);
-    home.or_else(|| password_home(context))
-        .map_or(UserFile::None, |home| UserFile::Home(ImagePath::from(home.as_str())))
-}
-
-/// The home directory of the image's user (passwd(5)), from which runtimes also set `HOME`.
-fn password_home(context: &Context<'_>) -> Option<String> {
-    let user = context.config.map_or("", |config| config.user.as_str()).split(':').next().unwrap_or_default();
-    let user = if user.is_empty() { "0" } else { user };
-    let Fact::Seen { value, .. } = text(context.rootfs, &ImagePath::from("etc/passwd")) else { return None };
-    let value = String::from_utf8_lossy(value).into_owned();
-    let mut entries = value.lines().map(|line| line.split(':').collect::<Vec<_>>());
-    let entry = entries.find(|fields| fields.first() == Some(&user) || fields.get(2) == Some(&user))?;
-    entry.get(5).map(|home| (*home).to_owned())
+    if dialect.asks_home
+        && let Some(Setting { value: Some(home), .. }) = given.get("HOME")
+        && !home.is_empty()
+    {
+        return UserFile::Home(ImagePath::from(home.as_str()));
+    }
+    match context.job_user() {
+        // Runtimes set HOME also for a user without an entry.
+        Ok(user) if dialect.asks_home => UserFile::Home(user.home()),
+        Ok(user) => user.listed_home.clone().map_or(UserFile::None, UserFile::Home),
+        Err(gap) => {
+            match homes(context.rootfs).map(|home| home.join(USER_FILE)).find(|path| context.rootfs.exists(path)) {
+                Some(path) => UserFile::OfUnknown(path, gap.clone()),
+                None => UserFile::None,
+            }
+        }
+    }
 }

@@ -23,7 +23,7 @@ const ANYBODY: Credentials = Credentials { user: u32::MAX, groups: Vec::new() };
 
 impl<'a> ConfText<'a> {
     pub(super) fn open(context: &Context<'a>, path: &ImagePath) -> Self {
-        let user = context.python.as_ref().map_or(&context.start.user, |python| &python.call.state.user);
+        let user = context.job_user();
         let who = user.as_ref().ok().and_then(ContainerUser::credentials).unwrap_or(ANYBODY);
         match (context.rootfs.access(&who, path.as_bytes(), FileAccess::Read), user) {
             (Ok(_), _) => Self::content(context, path),
@@ -45,7 +45,10 @@ impl<'a> ConfText<'a> {
     fn content(context: &Context<'a>, path: &ImagePath) -> Self {
         match text(context.rootfs, path) {
             Fact::Seen { value, at } => at.into_iter().next().map_or(Self::Missing, |site| Self::Read(value, site)),
-            Fact::Unknown(gap) => Self::Unread(gap),
+            Fact::Unknown(gap) => {
+                let advice = "give the file a name such as site-nccl.conf, or set its variables with -e";
+                Self::Unread(Gap { settle: gap.settle.or_else(|| Some(advice.to_owned())), ..gap })
+            }
             Fact::Absent if context.rootfs.is_directory(path) => Self::Ignored("it is a directory".to_owned(), None),
             Fact::Absent => Self::Ignored("it is no regular file".to_owned(), None),
         }

@@ -18,7 +18,7 @@ pub(super) use call::{PythonCall, PythonTarget};
 pub use handover::{Handover, NoHandover, handover};
 pub(super) use produce::PRODUCER;
 pub(super) use state::ProcessState;
-pub(super) use user::ContainerUser;
+pub(super) use user::{ContainerUser, homes};
 
 use crate::model::{Gap, ImageConfig, ImagePath};
 use crate::rootfs::RootFs;

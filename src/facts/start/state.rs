@@ -58,7 +58,7 @@ impl ProcessState {
         shell.gap.clone_from(&self.gap);
         shell.directory = Ok(self.directory.to_string());
         shell.export("PATH", Ok(DEFAULT_PATH.to_owned()));
-        shell.export("HOME", self.user.clone().map(|user| user.home.to_string()));
+        shell.export("HOME", self.user.clone().map(|user| user.home().to_string()));
         for (name, value) in &self.variables {
             let value = self.gap.clone().map_or_else(|| value.clone(), Err);
             shell.export(name, value);

@@ -13,8 +13,8 @@ pub(in crate::facts) struct ContainerUser {
     pub(in crate::facts) id: Option<u32>,
     /// The group, then the supplementary groups. A group that the configuration names is the only one.
     pub(in crate::facts) groups: Vec<u32>,
-    /// Home directory: the one of the passwd file, else `/`, as container runtimes set `HOME`.
-    pub(in crate::facts) home: ImagePath,
+    /// Home directory in the image's passwd file; `None` if the file does not list the user.
+    pub(in crate::facts) listed_home: Option<ImagePath>,
 }
 
 /// A line of a passwd file.
@@ -49,14 +49,23 @@ impl ContainerUser {
                 named.or(number).into_iter().collect()
             }
         };
-        let home = found.map_or_else(ImagePath::root, |line| line.home);
-        Self { id, groups, home }
+        Self { id, groups, listed_home: found.map(|line| line.home) }
+    }
+
+    /// Home directory as container runtimes set `HOME`: `/` for a user that the passwd file does not list.
+    pub(in crate::facts) fn home(&self) -> ImagePath {
+        self.listed_home.clone().unwrap_or_else(ImagePath::root)
     }
 
     /// What decides the permissions of a process of this user, if an engine starts it.
     pub(in crate::facts) fn credentials(&self) -> Option<Credentials> {
         Some(Credentials { user: self.id?, groups: self.groups.clone() })
     }
+}
+
+/// The home directories of all users that the image's passwd file lists.
+pub(in crate::facts) fn homes(rootfs: &RootFs) -> impl Iterator<Item = ImagePath> {
+    passwd(rootfs).into_iter().map(|line| line.home)
 }
 
 /// The lines of `/etc/passwd` that have all fields.

@@ -119,7 +119,7 @@ impl PathTrial {
 
     fn call(&self) -> PythonCall {
         let path = |path: &Path| ImagePath::from(path.to_str().unwrap());
-        let user = ContainerUser { id: Some(0), groups: vec![0], home: ImagePath::from("nonexistent") };
+        let user = ContainerUser { id: Some(0), groups: vec![0], listed_home: Some(ImagePath::from("nonexistent")) };
         let variables = self.variables.iter().map(|(name, value)| (name.clone(), Ok(value.clone()))).collect();
         let state = ProcessState {
             directory: path(&self.directory),

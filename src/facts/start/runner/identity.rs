@@ -70,7 +70,7 @@ fn as_user(runner: &mut Runner<'_>, user: &str, run: impl FnOnce(&mut Runner<'_>
 }
 
 fn home(runner: &Runner<'_>) -> Result<String, Gap> {
-    runner.user.clone().map(|user| user.home.to_string())
+    runner.user.clone().map(|user| user.home().to_string())
 }
 
 fn setpriv(runner: &mut Runner<'_>, start: &Start<'_>, state: &ShellState, words: &mut Words<'_>) -> Outcome {
