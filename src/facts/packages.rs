@@ -32,6 +32,12 @@ pub(super) struct Packages {
     unread: Option<Gap>,
 }
 
+/// Returns true for a file in the store from which conda or uv installs packages (conda's `pkgs`, `archive-v0` in uv's
+/// cache directory). No search path leads there.
+pub(super) fn is_stored(path: &ImagePath) -> bool {
+    path.components().any(|folder| matches!(folder, b"pkgs" | b"archive-v0"))
+}
+
 impl Packages {
     pub(super) fn read(rootfs: &RootFs) -> Self {
         let mut packages = Self::default();

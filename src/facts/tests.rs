@@ -285,9 +285,10 @@ fn modules_that_would_load_another_nccl_are_reported() {
 
 #[test]
 fn copies_of_libibverbs_that_nccl_does_not_open_are_reported() {
-    let mut layer = layer(&[("usr/lib/libibverbs.so.1", "elf"), ("opt/x/libibverbs.so.1", "elf")]);
-    put(&mut layer, 0, library("libibverbs.so.1", &[], None));
-    put(&mut layer, 1, library("libibverbs.so.1", &[], None));
+    // The last one is in conda's store, from which nothing is loaded.
+    let paths = ["usr/lib/libibverbs.so.1", "opt/x/libibverbs.so.1", "opt/conda/pkgs/rdma-core-1/lib/libibverbs.so.1"];
+    let mut layer = layer(&paths.map(|path| (path, "elf")));
+    (0..paths.len()).for_each(|index| put(&mut layer, index, library("libibverbs.so.1", &[], None)));
     if let Some(Ok(Found::Elf(elf))) = layer.found.get_mut(&1).and_then(|found| found.first_mut()) {
         elf.version_gives = vec!["IBVERBS_1.1".to_owned(), "IBVERBS_PRIVATE_59".to_owned()];
     }

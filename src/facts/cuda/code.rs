@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::model::{Arch, Fact, Found, Gap, GpuCode, ImagePath, Site};
 use crate::rootfs::RootFile;
 
+use super::super::packages::is_stored;
 use super::super::value::CodeLists;
 use super::super::{Context, Draft, key};
 use super::toolkit;
@@ -42,7 +43,7 @@ impl LibraryCode {
     fn read(context: &Context<'_>) -> Self {
         let mut read = Self::default();
         let all = context.rootfs.read_files().filter_map(|(path, file)| Some((path, code(&file)?, file)));
-        for (path, code, file) in all.filter(|(path, _, file)| !is_of_cuda(path, file)) {
+        for (path, code, file) in all.filter(|(path, _, file)| !is_of_cuda(path, file) && !is_stored(path)) {
             let site = || file.site(path, None);
             match code {
                 Err(gap) => {

@@ -3,6 +3,7 @@
 use crate::model::{Fact, ImagePath};
 use crate::rootfs::loader::elf;
 
+use super::super::packages::is_stored;
 use super::super::{Context, Draft, key};
 
 /// Libraries that NVIDIA's container runtime mounts from the host.
@@ -11,7 +12,10 @@ const OF_THE_DRIVER: [&str; 3] = ["libcuda.so", "libnvidia-ml.so", "libnvidia-pt
 pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     let libraries = context.rootfs.read_files().filter(|(path, file)| {
         let name = String::from_utf8_lossy(path.file_name());
-        OF_THE_DRIVER.iter().any(|prefix| name.starts_with(prefix)) && !is_meant(path) && elf(file).is_some()
+        OF_THE_DRIVER.iter().any(|prefix| name.starts_with(prefix))
+            && !is_meant(path)
+            && !is_stored(path)
+            && elf(file).is_some()
     });
     let (paths, at): (Vec<_>, Vec<_>) = libraries.map(|(path, file)| (path.to_string(), file.site(path, None))).unzip();
     facts.insert(

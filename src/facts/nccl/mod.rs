@@ -11,6 +11,7 @@ use crate::rootfs::RootFile;
 use crate::rootfs::loader::elf;
 
 use super::key::definitions;
+use super::packages::is_stored;
 use super::producer::Producer;
 use super::records::NcclCopy;
 use super::{Context, Draft, key};
@@ -103,7 +104,7 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     facts.insert(
         key::NCCL_NOT_LOADED,
         loaded.clone().and_then(|loaded, _| {
-            let others = copies.iter().filter(|(_, file, _)| !file.is_same(&loaded.file));
+            let others = copies.iter().filter(|(path, file, _)| !file.is_same(&loaded.file) && !is_stored(path));
             let others =
                 others.filter(|(_, file, _)| elf(file).is_some_and(|elf| elf.soname.as_deref() == Some(SONAME)));
             let (names, at): (Vec<_>, Vec<_>) = others

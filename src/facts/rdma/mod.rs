@@ -11,6 +11,7 @@ use crate::model::{ElfInfo, Endian, Fact, ImagePath, Version};
 use crate::rootfs::loader::elf;
 
 use super::key::definitions;
+use super::packages::is_stored;
 use super::producer::Producer;
 use super::records::LibraryFile;
 use super::{Context, Draft, key, nccl, settings};
@@ -109,8 +110,8 @@ fn not_loaded(context: &Context<'_>, verbs: &Fact<ImagePath>) -> Fact<Vec<String
     verbs.clone().and_then(|verbs, _| {
         let opened = context.rootfs.open(&verbs).ok();
         let others = context.rootfs.read_files().filter_map(|(path, file)| {
-            let is_opened = opened.as_ref().is_some_and(|(_, opened)| file.is_same(opened));
-            let elf = elf(&file).filter(|elf| elf.soname.as_deref() == Some("libibverbs.so.1") && !is_opened)?;
+            let is_other = !is_stored(path) && opened.as_ref().is_none_or(|(_, opened)| !file.is_same(opened));
+            let elf = elf(&file).filter(|elf| elf.soname.as_deref() == Some("libibverbs.so.1") && is_other)?;
             let private = elf.version_gives.iter().find(|version| version.starts_with("IBVERBS_PRIVATE_"));
             let private = private.map_or("no private interface", String::as_str);
             Some((format!("{path} ({private})"), file.site(path, None)))

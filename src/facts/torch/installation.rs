@@ -3,6 +3,7 @@
 use crate::model::{Fact, Gap, ImagePath, Site};
 use crate::rootfs::{Denied, FileAccess, Refusal, RootFs};
 
+use super::super::packages::is_stored;
 use super::super::python::{Importable, ModuleImport, ProcessFiles, Python};
 use super::super::start::{ContainerUser, PythonCall};
 use super::super::{Draft, key};
@@ -163,13 +164,13 @@ impl Installation {
 }
 
 /// Directories named torch with PyTorch's version file that can be imported by this name: not a part of another package,
-/// and not a copy in conda's cache.
+/// and not a copy in the store of an installer.
 fn packages(rootfs: &RootFs) -> Vec<(ImagePath, Site)> {
     let files =
         rootfs.files_named(|name| name == b"version.py").map(|(path, file)| (path.parent(), file.site(&path, None)));
     let is_own = |package: &ImagePath| {
         package.file_name() == b"torch"
-            && !package.components().any(|part| part == b"pkgs")
+            && !is_stored(package)
             && rootfs.open(&package.parent().join(b"__init__.py")).is_err()
     };
     files.filter(|(package, _)| is_own(package)).collect()
