@@ -18,6 +18,7 @@
 //! - [`report`] renders the judgements.
 //! - [`probe`] runs the image on this host's GPUs and adds facts.
 //! - [`host`] describes a machine, and [`launch`] reads the variables that a job's launch files set.
+//! - [`sandbox`] gives up the rights of a process that reading images does not need.
 //! - [`doctor`] examines what a machine offers.
 //! - [`check`] is the application: it judges one image for any number of hosts with a rule book and a baseline. The
 //!   command line is built on it.
@@ -59,6 +60,7 @@ pub mod model;
 pub mod probe;
 pub mod report;
 pub mod rootfs;
+pub mod sandbox;
 mod shell;
 pub mod store;
 

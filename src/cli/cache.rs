@@ -18,6 +18,7 @@ use super::args::ListFormat;
 use super::args::cache::{CacheClearArgs, CacheCommand, CacheExportArgs, CacheInfoArgs, CachingArgs, TrustChoice};
 use super::images::load;
 use super::plan::requests;
+use super::sandbox::CommandNeeds;
 use super::verbosity::Verbosity;
 use super::{CliError, ExitStatus, output, say};
 
@@ -138,7 +139,13 @@ fn exported(asked: CacheExportArgs, local: &LocalCache, environment: &Environmen
         return print(&format!("{to}: {}\n", counted(sum)));
     }
     let cache = Arc::new(ScanCache::new(Some(LocalCache::new(local.folder(), local.bound())), None));
+    let mut needs = CommandNeeds::new(asked.reading.no_sandbox);
     let requests = requests(&asked.images, asked.reading, &cache, environment)?;
+    needs.images(&requests).cache(&cache, environment).store(to.objects(), environment);
+    if let Some(request) = requests.first() {
+        needs.temporary(&request.limits);
+    }
+    needs.enter(environment);
     let mut exit = ExitStatus::Pass;
     for (request, loaded) in load(&requests, Verbosity::Lines) {
         for image in loaded? {

@@ -10,7 +10,7 @@ use super::plan::ImagesPlan;
 use super::{CliError, ExitStatus, args};
 
 pub(super) fn diff(check: args::CheckArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
-    let plan = ImagesPlan::check(check, environment)?;
+    let mut plan = ImagesPlan::check(check, environment)?;
     if plan.requests.len() != 2 || plan.hosts.len() > 1 {
         let what = "diff takes two images and at most one host: ncclcheck diff OLD NEW";
         return Err(CliError::Usage(what.to_owned()));
@@ -20,6 +20,7 @@ pub(super) fn diff(check: args::CheckArgs, environment: &Environment) -> Result<
         let wrong = format!("--format {}: available formats: {}", format.name(), names.join(", "));
         return Err(CliError::Usage(wrong));
     }
+    plan.confine(None, environment);
     let rulebook = rulebook(&plan)?;
     let check = Check::new(&rulebook).hosts(&plan.hosts).launch(&plan.launch).fail_on(plan.fail_on);
     let mut outputs = Outputs::open(&plan.outputs, None)?;

@@ -34,12 +34,15 @@ pub(super) fn check(
 ) -> Result<ExitStatus, CliError> {
     let known = if base.is_some() { KnownProblems::FirstImage } else { KnownProblems::None };
     check.common.images.splice(..0, base);
-    judge(&ImagesPlan::check(check, environment)?, known, |_| {})
+    let mut plan = ImagesPlan::check(check, environment)?;
+    plan.confine(None, environment);
+    judge(&plan, known, |_| {})
 }
 
 /// `ncclcheck inspect`.
 pub(super) fn inspect(inspect: InspectArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
-    let plan = ImagesPlan::inspect(inspect, environment)?;
+    let mut plan = ImagesPlan::inspect(inspect, environment)?;
+    plan.confine(None, environment);
     let outputs = Outputs::open(&plan.outputs, None)?;
     let loading = loading(&plan);
     let mut outputs = outputs.beside(loading.terminal());
@@ -54,7 +57,8 @@ pub(super) fn inspect(inspect: InspectArgs, environment: &Environment) -> Result
 pub(super) fn baseline(command: args::BaselineCommand, environment: &Environment) -> Result<ExitStatus, CliError> {
     match command {
         args::BaselineCommand::Write(write) => {
-            let plan = ImagesPlan::check(write.check, environment)?;
+            let mut plan = ImagesPlan::check(write.check, environment)?;
+            plan.confine(Some(&write.baseline), environment);
             let mut known = Baseline::default();
             let exit = judge(&plan, KnownProblems::None, |judgements| known.add(judgements))?;
             output::file(&write.baseline, &known.text().map_err(|error| CliError::Usage(error.to_string()))?)?;
@@ -68,7 +72,9 @@ pub(super) fn baseline(command: args::BaselineCommand, environment: &Environment
         args::BaselineCommand::Check(check) => {
             let (name, text) = (check.baseline.display().to_string(), read_text(&check.baseline, &Limits::default())?);
             let known = Baseline::read(Document { name: &name, text: &text })?;
-            judge(&ImagesPlan::check(check.check, environment)?, KnownProblems::File(&known), |_| {})
+            let mut plan = ImagesPlan::check(check.check, environment)?;
+            plan.confine(None, environment);
+            judge(&plan, KnownProblems::File(&known), |_| {})
         }
     }
 }

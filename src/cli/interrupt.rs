@@ -51,7 +51,9 @@ impl PendingFile {
         install();
         // An interrupt waits until the name is known.
         let mut pending = lock(&PENDING);
-        let file = builder.tempfile_in(folder)?;
+        // Only written, because the sandbox does not let the folder's files be read. The mode is that of any new file: the
+        // process's umask reduces it.
+        let file = builder.make_in(folder, |path| File::options().write(true).create_new(true).open(path))?;
         pending.insert(file.path().to_owned());
         Ok(Self(file))
     }

@@ -19,6 +19,7 @@ mod probe;
 mod progress;
 mod report;
 mod rules;
+mod sandbox;
 mod suggestions;
 mod terminal_margin;
 mod verbosity;

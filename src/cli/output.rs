@@ -198,11 +198,7 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
 /// Creates a temporary file in the folder of the final one.
 fn beside(path: &Path) -> Result<PendingFile, CliError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    // The mode of the final file is that of any new file: the process's umask reduces it.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let file = PendingFile::create(builder.prefix(".ncclcheck-"), folder);
+    let file = PendingFile::create(tempfile::Builder::new().prefix(".ncclcheck-"), folder);
     file.map_err(|error| {
         // The message of the library names the temporary file.
         let error = match error.kind() {

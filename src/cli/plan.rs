@@ -58,6 +58,8 @@ pub(super) struct ImagesPlan {
     pub(super) dockerfile: Option<Dockerfile>,
     /// What was asked for, for reports.
     pub(super) run: ReportRun,
+    /// True unless `--no-sandbox` was given.
+    pub(super) has_sandbox: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,7 +133,9 @@ impl ImagesPlan {
             platform: platform(&common.reading),
             in_part: common.reading.in_part,
             variables: launch.iter().map(|set| set.name.clone()).collect(),
+            sandbox: None,
         };
+        let has_sandbox = !common.reading.no_sandbox;
         let cache = Arc::new(common.caching.open(environment)?);
         let images = listed(common.images, &common.list, &common.reading.limits()?)?;
         let requests = requests(&images, common.reading, &cache, environment)?;
@@ -163,6 +167,7 @@ impl ImagesPlan {
             hosts: Vec::new(),
             dockerfile: None,
             run,
+            has_sandbox,
         })
     }
 }

@@ -5,18 +5,24 @@ use std::io::{self, BufRead as _, BufReader, Seek as _};
 use std::path::{Path, PathBuf};
 
 use crate::judge::Verdict;
-use crate::model::{Environment, cause};
+use crate::model::{Environment, Limits, cause};
 use crate::report::{Format, Report, Stored, StoredReport, StoredRules, Style, Unopened};
 
 use super::args::ReportArgs;
 use super::output::Outputs;
 use super::plan::{outputs, style};
+use super::sandbox::CommandNeeds;
 use super::{CliError, ExitStatus};
 
 /// Prints the reports of files. The exit status is that of their worst verdict.
 pub(super) fn report(asked: &ReportArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
+    let targets = outputs(&asked.output, Format::ALL)?;
+    // Files are read twice, and opened each time.
+    let mut needs = CommandNeeds::new(asked.no_sandbox);
+    needs.files(&asked.files).temporary(&Limits::default()).outputs(targets.iter().map(|(_, target)| target));
+    needs.enter(environment);
     let inputs = asked.files.iter().map(|file| ReportInput::open(file)).collect::<Result<Vec<_>, _>>()?;
-    let mut outputs = Outputs::open(&outputs(&asked.output, Format::ALL)?, None)?;
+    let mut outputs = Outputs::open(&targets, None)?;
     // The rules come first: reports borrow them, and are not kept.
     let mut rules = StoredRules::default();
     for input in &inputs {

@@ -5,6 +5,7 @@ use crate::host::Record;
 use crate::host::cgroups::ControlGroups;
 use crate::host::limits::Limit;
 use crate::model::{Fact, size};
+use crate::sandbox::landlock_version;
 
 const AREA: &str = "system";
 /// Locked memory that RDMA needs for each connection is far more than the kernel's default of 8 MiB.
@@ -14,7 +15,13 @@ const CONTROLLERS: [&str; 3] = ["cpu", "memory", "pids"];
 
 pub(super) fn offers(record: &Record) -> Vec<Offer> {
     let has_rdma = record.rdma.devices.value().is_some_and(|devices| !devices.is_empty());
-    vec![kernel(record), container(record), control_groups(&record.cgroups), memlock(&record.limits.memlock, has_rdma)]
+    vec![
+        kernel(record),
+        container(record),
+        control_groups(&record.cgroups),
+        sandbox(landlock_version()),
+        memlock(&record.limits.memlock, has_rdma),
+    ]
 }
 
 fn control_groups(groups: &ControlGroups) -> Offer {
@@ -59,6 +66,21 @@ fn container(record: &Record) -> Offer {
         Fact::Seen { value, .. } => Offer::works(AREA, "container", format!("this process runs in one ({value})")),
         Fact::Unknown(gap) => Offer::unknown(AREA, "container", gap.to_string()),
         Fact::Absent => Offer::absent(AREA, "container", "this process runs in none"),
+    }
+}
+
+/// What ncclcheck itself gives up while it reads images.
+fn sandbox(landlock: Option<u32>) -> Offer {
+    const NAME: &str = "sandbox";
+    match landlock {
+        Some(version) => {
+            Offer::works(AREA, NAME, format!("Landlock {version} for files, and a filter of system calls"))
+        }
+        None => Offer::absent(
+            AREA,
+            NAME,
+            "this kernel or this container has no Landlock: while it reads an image, ncclcheck can open all that you can",
+        ),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Chooses the medium that a reference means. Reads documents at most, never a layer.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -9,10 +10,11 @@ use crate::image::source::SourceError;
 use super::archive::{self, ArchiveForm, stream::Stream};
 use super::medium::Medium;
 use super::missing::{is_path, missing};
+use super::needs::{ImageNeeds, PlaceNeeds};
 use super::registry::Registries;
 use super::target::Target;
 use super::transports::TRANSPORTS;
-use super::{ImageError, Request, daemon, registry, squash};
+use super::{ImageError, Request, daemon, registry, squash, storage};
 
 /// Opens the medium that the request names.
 pub(super) fn choose(request: &Request) -> Result<Box<dyn Medium>, ImageError> {
@@ -21,6 +23,43 @@ pub(super) fn choose(request: &Request) -> Result<Box<dyn Medium>, ImageError> {
         Reference::Stdin(selector) => Ok(Box::new(Stream::standard_input(selector.as_ref()))),
         Reference::Bare(text) => bare(text, request),
     }
+}
+
+/// What reading the images that the requests name needs of this machine. The requests have the same options. An engine
+/// on this machine is asked where it keeps its images.
+pub fn needs<'r>(requests: impl IntoIterator<Item = &'r Request>) -> ImageNeeds {
+    let (mut needs, mut names, mut has_engine) = (ImageNeeds::default(), BTreeSet::new(), false);
+    let mut options = None;
+    for request in requests {
+        options = Some(&request.options);
+        let found = match &request.reference {
+            Reference::Stdin(_) => continue,
+            Reference::Transport(transport, target) => match transport.needs {
+                PlaceNeeds::Path => ImageNeeds::of_path(target.text()),
+                PlaceNeeds::Store => storage::needs(target.text(), request),
+                PlaceNeeds::Registry => {
+                    names.insert(target.text());
+                    continue;
+                }
+                PlaceNeeds::Engine => {
+                    has_engine = true;
+                    continue;
+                }
+            },
+            Reference::Bare(text) if fs::metadata(text).is_ok() || is_path(text) => ImageNeeds::of_path(text),
+            Reference::Bare(text) => {
+                has_engine = true;
+                names.insert(text);
+                continue;
+            }
+        };
+        needs = needs.and(found);
+    }
+    let Some(options) = options else { return needs };
+    if has_engine {
+        needs = needs.and(daemon::needs(options));
+    }
+    if names.is_empty() { needs } else { needs.and(registry::needs(&names, options)) }
 }
 
 /// Tries an existing path, then an image of the engine, then one of a registry.

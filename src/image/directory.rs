@@ -16,6 +16,7 @@ use super::Request;
 use super::by_digest::ByDigest;
 use super::layout::{Folder, LayoutFiles as _};
 use super::medium::{FolderMark, Medium, Transport, TransportKind};
+use super::needs::PlaceNeeds;
 use super::source::{Source, SourceError, StoredDocument, read_bounded};
 use super::target::Target;
 
@@ -25,6 +26,7 @@ pub(super) static TRANSPORT: Transport = Transport {
     description: "a folder written by `skopeo copy`",
     kind: TransportKind::Folder,
     mark: Some(FolderMark { description: "a copy by skopeo (version)", is_in: has_version }),
+    needs: PlaceNeeds::Path,
     parse: Target::plain,
     open: |target, request| open(target.path(), request),
 };

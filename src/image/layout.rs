@@ -10,6 +10,7 @@ use crate::model::{BlobRef, Digest, ImagePath, Limits, open_regular};
 use super::Request;
 use super::by_digest::ByDigest;
 use super::medium::{FolderMark, Medium, Transport, TransportKind};
+use super::needs::PlaceNeeds;
 use super::source::{Source, SourceError, StoredDocument, read_bounded};
 use super::target::{Selector, Target};
 
@@ -22,6 +23,7 @@ pub(super) static TRANSPORT: Transport = Transport {
         description: "an image layout (index.json)",
         is_in: |folder| ["index.json", "oci-layout"].iter().any(|name| folder.join(name).exists()),
     }),
+    needs: PlaceNeeds::Path,
     parse: Target::path_and_selector,
     open: |target, request| open(target.path(), target.selector(), request),
 };

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::image::source::SourceError;
 
+use super::needs::PlaceNeeds;
 use super::plan::ImagePlan;
 use super::scanned::ScannedLayer;
 use super::target::Target;
@@ -56,6 +57,8 @@ pub struct Transport {
     pub kind: TransportKind,
     /// Detects folders that are targets without a prefix; `None` if targets are not folders.
     pub(super) mark: Option<FolderMark>,
+    /// What a target needs of this machine.
+    pub(super) needs: PlaceNeeds,
     /// Parses a target, or returns the reason why it is invalid.
     pub(super) parse: fn(&str) -> Result<Target, String>,
     /// Opens a target. Reads documents at most.

@@ -13,6 +13,7 @@ mod layers;
 mod layout;
 mod medium;
 mod missing;
+mod needs;
 mod oci;
 mod overlay;
 mod partial;
@@ -49,8 +50,10 @@ use unpack::pipe::Cancel;
 use unpack::pool::Pool;
 
 pub use artifact::fetch_text;
+pub use choose::needs;
 pub use failure::FailureClass;
 use medium::Medium;
+pub use needs::ImageNeeds;
 use plan::ImagePlan;
 pub use registry::{RegistryContacts, StoredLogin, stored_logins};
 use scanned::{ScannedLayer, TableOfContents};

@@ -7,6 +7,7 @@ use crate::image::source::SourceError;
 use crate::layer::scan::{Annotations, scan_folder};
 
 use super::medium::{FolderMark, Medium, Transport, TransportKind};
+use super::needs::PlaceNeeds;
 use super::plan::{ImagePlan, LayerLocation, PlannedLayer};
 use super::scanned::ScannedLayer;
 use super::target::Target;
@@ -21,6 +22,7 @@ pub(super) static TRANSPORT: Transport = Transport {
         description: "a root file system (etc, usr)",
         is_in: |folder| ["etc", "usr", "bin"].iter().any(|name| folder.join(name).is_dir()),
     }),
+    needs: PlaceNeeds::Path,
     parse: Target::plain,
     open: |target, _| open(target.path()),
 };

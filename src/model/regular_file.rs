@@ -8,6 +8,8 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
+use super::confined::explained;
+
 /// Opens a file for reading if it is a regular one. The error is that of the system, or says what is there instead.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     open(path, |kind| kind.is_file())
@@ -18,7 +20,7 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
 pub(crate) fn open_named(path: &Path) -> io::Result<File> {
     let is_inherited = ["/dev/fd", "/proc/self/fd", "/dev/stdin"].iter().any(|folder| path.starts_with(folder));
     if is_inherited {
-        return File::open(path);
+        return File::open(path).map_err(|error| explained(error, path));
     }
     open(path, |kind| kind.is_file() || kind.is_char_device())
 }
@@ -28,7 +30,8 @@ fn open(path: &Path, is_wanted: impl Fn(std::fs::FileType) -> bool) -> io::Resul
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
     // The system opens no sockets.
-    let file = opened.map_err(|error| if is(&error, Errno::NXIO) { no_file("a socket") } else { error })?;
+    let file =
+        opened.map_err(|error| if is(&error, Errno::NXIO) { no_file("a socket") } else { explained(error, path) })?;
     let kind = file.metadata()?.file_type();
     if is_wanted(kind) {
         return Ok(file);

@@ -17,7 +17,7 @@ use super::survey::OutcomeCounts;
 use super::{Report, ReportRun, RulesInForce, Style, Unopened};
 use crate::judge::Verdict;
 use crate::judge::rules;
-use crate::model::{self, FailOn, Owner, printable};
+use crate::model::{self, FailOn, Owner, SandboxState, printable};
 use crate::model::{ImageSummary, LayerSummary};
 use judgement::JudgementJson;
 use probe::ProbeJson;
@@ -110,6 +110,8 @@ struct AskedJson<'a> {
     fail_on: FailOn,
     /// The owners whose findings count for the verdict.
     fail_for: &'a [Owner],
+    /// Whether the process that read the image had given up what it did not need. Null if a library made the report.
+    sandbox: Option<&'a SandboxState>,
 }
 
 /// Number of rules with each outcome.
@@ -447,6 +449,7 @@ impl<'a> AskedJson<'a> {
             variables: run.map(|run| &*run.variables).unwrap_or_default(),
             fail_on,
             fail_for,
+            sandbox: run.and_then(|run| run.sandbox.as_ref()),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What a run was asked for, as reports have it.
 
+use crate::model::SandboxState;
+
 /// A run of ncclcheck.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReportRun {
@@ -13,6 +15,8 @@ pub struct ReportRun {
     pub in_part: bool,
     /// Names of the variables that the job sets.
     pub variables: Vec<String>,
+    /// Whether the process was in a sandbox; `None` if a library made the report.
+    pub sandbox: Option<SandboxState>,
 }
 
 /// An image that could not be opened.

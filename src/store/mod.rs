@@ -9,7 +9,7 @@ pub mod lease;
 
 use std::fmt;
 use std::future::Future;
-use std::path::Path as File;
+use std::path::{Path as File, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
@@ -31,6 +31,22 @@ const WRITE: Duration = Duration::from_mins(1);
 
 /// Number of objects that are read at once.
 const AT_ONCE: usize = 32;
+
+/// Variables that name files with credentials of the cloud providers.
+const CREDENTIALS: [&str; 6] = [
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "GOOGLE_SERVICE_ACCOUNT",
+    "GOOGLE_SERVICE_ACCOUNT_PATH",
+    "AZURE_FEDERATED_TOKEN_FILE",
+];
+
+/// Where gcloud keeps the default credentials, below the home folder.
+const GOOGLE: &str = ".config/gcloud/application_default_credentials.json";
+
+/// Where Kubernetes mounts tokens. It replaces them while a program runs.
+const SECRETS: [&str; 2] = ["/var/run/secrets", "/run/secrets"];
 
 /// A folder of objects at a URL. The first access connects.
 pub struct ObjectFolder {
@@ -87,6 +103,18 @@ impl ObjectFolder {
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
+    }
+
+    /// The folder of a store that is a folder; `None` for one on a network.
+    pub(crate) fn folder(&self) -> Option<PathBuf> {
+        (self.url.scheme() == "file").then(|| self.url.to_file_path().ok()).flatten()
+    }
+
+    /// The files with the credentials of a store on a network, as far as the environment names them.
+    pub(crate) fn credentials(&self) -> Vec<PathBuf> {
+        let named = CREDENTIALS.iter().filter_map(|name| self.environment.get(name)).map(PathBuf::from);
+        let home = self.environment.get("HOME").map(|home| PathBuf::from(home).join(GOOGLE));
+        named.chain(home).chain(SECRETS.map(PathBuf::from)).collect()
     }
 
     /// Returns true if objects can be created only where none is. Web servers have no such request.

@@ -33,6 +33,7 @@ mod policy;
 mod probe;
 mod record;
 mod registry;
+mod sandbox;
 mod scanner_version;
 mod seekable;
 mod services;

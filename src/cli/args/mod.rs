@@ -322,6 +322,9 @@ pub(super) struct ReportArgs {
     /// Files that `check --format json` wrote; - is standard input
     #[arg(required = true, value_name = "FILE")]
     pub(super) files: Vec<PathBuf>,
+    /// Keep all rights of this user while the files are read
+    #[arg(long)]
+    pub(super) no_sandbox: bool,
     #[command(flatten)]
     pub(super) output: OutputArgs,
 }
@@ -506,6 +509,13 @@ pub(super) struct ReadingArgs {
     /// libtorch_cpu.so, of up to 0.6 GiB, is written there while it is read.
     #[arg(long, value_name = "DIR", help_heading = "Image")]
     pub(super) tmp_dir: Option<PathBuf>,
+
+    /// Keep all rights of this user while images are read
+    ///
+    /// Without it, ncclcheck gives up on Linux what the command does not need: other files than those that it names or that
+    /// are configured, programs, and connections where no image needs one.
+    #[arg(long, help_heading = "Image")]
+    pub(super) no_sandbox: bool,
 
     /// Folder with the registry's CA certificates (*.crt) and client certificates (*.cert, *.key)
     #[arg(long, value_name = "DIR", help_heading = "Registry")]

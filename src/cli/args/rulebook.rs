@@ -79,6 +79,11 @@ impl RulebookSource {
         self.profile.as_deref().into_iter().chain(policies).collect::<Vec<_>>().join("\0")
     }
 
+    /// The folders of rules that the policies name. A policy that is wrong is reported where the rules are loaded.
+    pub(in crate::cli) fn folders(&self) -> Vec<PathBuf> {
+        self.policies.iter().flat_map(|policy| policy.folders().unwrap_or_default()).collect()
+    }
+
     /// Names of images to judge by their tables of contents.
     pub(in crate::cli) fn in_part(&self) -> Result<Vec<ImagePatterns>, CliError> {
         let patterns = self.policies.iter().map(PolicyText::in_part).collect::<Result<_, _>>();

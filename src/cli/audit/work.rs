@@ -9,6 +9,7 @@ use crate::audit::{AuditError, AuditItem, AuditRules, Shard};
 use crate::check::{Check, read_hosts};
 use crate::cli::args::audit::{AuditRunArgs, ShardChoice};
 use crate::cli::plan::requests;
+use crate::cli::sandbox::CommandNeeds;
 use crate::cli::{CliError, ExitStatus, notice, say};
 use crate::image::source::AccessOptions;
 use crate::image::{PlatformChoice, Request};
@@ -19,22 +20,9 @@ const CACHE: &str = "NCCLCHECK_CACHE";
 
 /// Works on a run.
 pub(super) fn work(asked: AuditRunArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
-    let store = super::store(&asked.store, environment)?;
-    let run = super::open(&store, &asked.store)?;
     let limits = asked.reading.limits()?;
     let options = AccessOptions { environment: environment.clone(), ..AccessOptions::default() };
     let source = asked.rulebook.read(&options)?;
-    let rulebook = source.open()?.only(|rule| !rule.is_of_run());
-    let planned = &run.plan.rules;
-    let own = AuditRules::of(&rulebook, &source.identity(), planned.hosts.clone(), planned.fail_on, &limits);
-    planned.require(&own)?;
-    let hosts = read_hosts(&planned.hosts, &[])?;
-    let check = Check::new(&rulebook).hosts(&hosts).fail_on(planned.fail_on);
-    let shard = match asked.shard {
-        ShardChoice::One(shard) => shard,
-        ShardChoice::Auto => Shard::of_environment(environment, asked.shards)
-            .map_err(|error| CliError::Usage(format!("--shard auto: {error}")))?,
-    };
     // Workers share their scans in the store, unless they have another shared cache.
     let mut caching = asked.caching;
     if caching.cache.is_none() && !caching.no_cache && environment.get(CACHE).is_none() {
@@ -43,6 +31,7 @@ pub(super) fn work(asked: AuditRunArgs, environment: &Environment) -> Result<Exi
     let place = ["SLURMD_NODENAME", "HOSTNAME"].iter().find_map(|name| environment.get(name)).unwrap_or("worker");
     let name = format!("{place}-{}-{:08x}", std::process::id(), fastrand::u32(..));
     let cache = Arc::new(caching.open(environment)?.with_leases(name.clone()));
+    let mut needs = CommandNeeds::new(asked.reading.no_sandbox);
     let first = requests(&["docker://none".to_owned()], asked.reading, &cache, environment)?.pop();
     let pattern = first.ok_or_else(|| CliError::Usage("no request".to_owned()))?;
     let request = |item: &AuditItem| -> Result<Request, String> {
@@ -59,6 +48,28 @@ pub(super) fn work(asked: AuditRunArgs, environment: &Environment) -> Result<Exi
             unverified: pattern.unverified,
             ..parsed
         })
+    };
+    // The store says which images there are. It is opened twice, because it starts threads, which a sandbox would not reach.
+    {
+        let store = super::store(&asked.store, environment)?;
+        let items = super::open(&store, &asked.store)?.all_items()?;
+        // A reference that is wrong is reported where it is read.
+        needs.images(items.iter().filter_map(|item| request(item).ok()).collect::<Vec<_>>().iter());
+    }
+    let store = super::store(&asked.store, environment)?;
+    needs.store(&store, environment).cache(&cache, environment).files(source.folders()).temporary(&limits);
+    needs.enter(environment);
+    let run = super::open(&store, &asked.store)?;
+    let rulebook = source.open()?.only(|rule| !rule.is_of_run());
+    let planned = &run.plan.rules;
+    let own = AuditRules::of(&rulebook, &source.identity(), planned.hosts.clone(), planned.fail_on, &limits);
+    planned.require(&own)?;
+    let hosts = read_hosts(&planned.hosts, &[])?;
+    let check = Check::new(&rulebook).hosts(&hosts).fail_on(planned.fail_on);
+    let shard = match asked.shard {
+        ShardChoice::One(shard) => shard,
+        ShardChoice::Auto => Shard::of_environment(environment, asked.shards)
+            .map_err(|error| CliError::Usage(format!("--shard auto: {error}")))?,
     };
     let stop = Arc::new(WorkerStop::default());
     let signalled = Arc::clone(&stop);

@@ -9,7 +9,7 @@ use crate::check::probed::{ImageReading, PreflightError, Probed, preflight as re
 use crate::image::source::AccessOptions;
 use crate::judge::Verdict;
 use crate::judge::rules::Rule;
-use crate::model::{Environment, cause};
+use crate::model::{Environment, SandboxState, cause};
 use crate::probe::engine::Launcher;
 use crate::probe::recording::Recording;
 use crate::probe::{
@@ -20,6 +20,7 @@ use crate::report::{Format, Report, ReportRun, Style};
 use super::args::probe::{EntrypointChoice, LaunchArgs, Preflight, ProbeArgs, ProcessArgs, Steps};
 use super::output::Outputs;
 use super::progress::Terminal;
+use super::sandbox::STARTS_PROGRAMS;
 use super::verbosity::Verbosity;
 use super::{CliError, ExitStatus};
 use listener::{Listener, handle_interrupt, recorded};
@@ -64,6 +65,7 @@ pub(super) fn probe(asked: &ProbeArgs, environment: &Environment) -> Result<Exit
         command: "probe".to_owned(),
         time: super::plan::now(),
         platform: "host".to_owned(),
+        sandbox: Some(SandboxState::off(STARTS_PROGRAMS)),
         ..ReportRun::default()
     };
     let mut exit = ExitStatus::Pass;
@@ -107,7 +109,11 @@ pub(super) fn preflight(asked: Preflight, environment: &Environment) -> Result<E
         options: &options,
     };
     let check = Check::new(&rulebook).fail_on(plan.fail_on).fail_for(owners);
-    let described = ReportRun { command: "preflight".to_owned(), ..plan.run.clone() };
+    let described = ReportRun {
+        command: "preflight".to_owned(),
+        sandbox: Some(SandboxState::off(STARTS_PROGRAMS)),
+        ..plan.run.clone()
+    };
     let mut exit = ExitStatus::Pass;
     for (index, request) in plan.requests.iter().enumerate() {
         if launch.dry_run {

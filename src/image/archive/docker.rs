@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use crate::image::layout::LayoutFiles;
 use crate::image::medium::{Medium, Transport, TransportKind};
+use crate::image::needs::PlaceNeeds;
 use crate::image::plan::{DescribedLayer, ImagePlan, LayerLocation, check_platform, configure, digest_of};
 use crate::image::scanned::ScannedLayer;
 use crate::image::source::SourceError;
@@ -24,6 +25,7 @@ pub(in crate::image) static TRANSPORT: Transport = Transport {
     description: "an archive written by `docker save`",
     kind: TransportKind::File,
     mark: None,
+    needs: PlaceNeeds::Path,
     parse: Target::path_and_selector,
     open: |target, request| super::open(target.path(), target.selector(), ArchiveForm::Docker, request),
 };

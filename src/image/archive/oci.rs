@@ -6,6 +6,7 @@ use crate::image::Request;
 use crate::image::by_digest::ByDigest;
 use crate::image::layout::ImageLayout;
 use crate::image::medium::{Transport, TransportKind};
+use crate::image::needs::PlaceNeeds;
 use crate::image::source::SourceError;
 use crate::image::target::{Selector, Target};
 
@@ -18,6 +19,7 @@ pub(in crate::image) static TRANSPORT: Transport = Transport {
     description: "an OCI image layout in a tar archive",
     kind: TransportKind::File,
     mark: None,
+    needs: PlaceNeeds::Path,
     parse: Target::path_and_selector,
     open: |target, request| super::open(target.path(), target.selector(), ArchiveForm::Oci, request),
 };

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::image::archive::stream::Stream;
 use crate::image::medium::{Medium, Transport, TransportKind};
+use crate::image::needs::PlaceNeeds;
 use crate::image::plan::ImagePlan;
 use crate::image::scanned::ScannedLayer;
 use crate::image::source::SourceError;
@@ -22,6 +23,7 @@ pub(in crate::image) static TRANSPORT: Transport = Transport {
     description: "an image in an engine",
     kind: TransportKind::Engine,
     mark: None,
+    needs: PlaceNeeds::Engine,
     parse: Target::plain,
     open: |target, request| open(target.text(), request),
 };

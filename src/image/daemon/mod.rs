@@ -14,6 +14,7 @@ mod export;
 mod fake;
 mod folders;
 pub(super) mod medium;
+mod needs;
 mod ssh;
 mod store;
 mod transport;
@@ -44,6 +45,7 @@ pub(crate) use self::transport::Streaming;
 use self::engine_error::message;
 pub(crate) use self::engine_error::{EngineError, EngineErrorKind};
 use self::export::Export;
+pub(super) use self::needs::needs;
 use self::ssh::SshTarget;
 use self::transport::EngineTransport;
 use self::tunnel::Tunnel;
@@ -181,6 +183,11 @@ impl Engine {
         let info = ask(GREETING, self.docker.info()).ok()?;
         let root = info.docker_root_dir.map(PathBuf::from).filter(|root| root.is_absolute())?;
         Some((root, info.driver?))
+    }
+
+    /// The folders in which an engine on this machine keeps its images; none if it does not report them.
+    fn stores(&self) -> Vec<PathBuf> {
+        self.root().map(|(root, _)| store::folders(&root).into()).unwrap_or_default()
     }
 
     /// The names of all images, each with its tag; an image without a name by its ID.

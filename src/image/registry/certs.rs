@@ -81,7 +81,7 @@ impl CertificateFolderError {
     }
 }
 
-fn usual_folders(options: &AccessOptions) -> Vec<PathBuf> {
+pub(super) fn usual_folders(options: &AccessOptions) -> Vec<PathBuf> {
     let home = super::credentials::home(&options.environment).map(|home| home.join(".config/containers/certs.d"));
     home.into_iter().chain(["/etc/containers/certs.d", "/etc/docker/certs.d"].map(PathBuf::from)).collect()
 }

@@ -5,6 +5,7 @@ use oci_spec::distribution::Reference as Name;
 use crate::image::Request;
 use crate::image::by_digest::ByDigest;
 use crate::image::medium::{Medium, Transport, TransportKind};
+use crate::image::needs::PlaceNeeds;
 use crate::image::source::SourceError;
 use crate::image::target::Target;
 
@@ -16,6 +17,7 @@ pub(in crate::image) static TRANSPORT: Transport = Transport {
     description: "an image in a registry",
     kind: TransportKind::Registry,
     mark: None,
+    needs: PlaceNeeds::Registry,
     parse: Target::registry_name,
     open: |target, request| {
         let name = target.text().parse().map_err(|why| SourceError::invalid(format!("{why}")))?;

@@ -14,6 +14,7 @@ mod helper;
 mod http;
 pub(super) mod listing;
 pub(super) mod medium;
+mod needs;
 mod network;
 mod pace;
 mod proxy;
@@ -27,6 +28,7 @@ mod stored_logins;
 mod tls;
 
 pub use self::contacts::RegistryContacts;
+pub(super) use self::needs::needs;
 pub(super) use self::pull::Registries;
 pub use self::stored_logins::{StoredLogin, stored_logins};
 

@@ -1,5 +1,7 @@
 //! Finds the place that serves an image: mirrors first, then the registry itself or its rewritten location.
 
+use std::collections::BTreeSet;
+
 use oci_spec::distribution::Reference as Name;
 
 use super::config::{Candidate, ConfigFiles, PullSource, RegistryConfig, is_short};
@@ -34,6 +36,15 @@ impl Registries {
             .parse()
             .map_err(|error| SourceError::invalid(format!("'{}' is not an image name: {error}", printable(text))))?;
         Ok(vec![Candidate { name, origin: None }])
+    }
+
+    /// The hosts that may be asked for an image.
+    pub(super) fn hosts(&self, text: &str) -> Result<BTreeSet<String>, SourceError> {
+        let mut hosts = BTreeSet::new();
+        for candidate in self.candidates(text)? {
+            hosts.extend(self.config.sources(&candidate.name)?.iter().map(|place| place.name.registry().to_owned()));
+        }
+        Ok(hosts)
     }
 
     /// Opens an image at the first place that has it. Fetches its manifest now, so that an unknown name is an error while

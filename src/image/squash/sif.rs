@@ -9,6 +9,7 @@ use std::path::Path;
 
 use crate::image::Request;
 use crate::image::medium::{Medium, Transport, TransportKind};
+use crate::image::needs::PlaceNeeds;
 use crate::image::source::SourceError;
 use crate::image::target::Target;
 use crate::model::{Gap, Limits, OverLimit, Platform, open_regular, printable};
@@ -21,6 +22,7 @@ pub(in crate::image) static TRANSPORT: Transport = Transport {
     description: "an image of Apptainer or Singularity",
     kind: TransportKind::File,
     mark: None,
+    needs: PlaceNeeds::Path,
     parse: Target::plain,
     open: |target, request| open(target.path(), request),
 };

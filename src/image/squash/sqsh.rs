@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::image::Request;
 use crate::image::medium::{Medium, Transport, TransportKind};
+use crate::image::needs::PlaceNeeds;
 use crate::image::source::SourceError;
 use crate::image::target::Target;
 use crate::layer::squashfs::MAGIC;
@@ -17,6 +18,7 @@ pub(in crate::image) static TRANSPORT: Transport = Transport {
     description: "a squashfs image of enroot (pyxis)",
     kind: TransportKind::File,
     mark: None,
+    needs: PlaceNeeds::Path,
     parse: Target::plain,
     open: |target, request| open(target.path(), request),
 };

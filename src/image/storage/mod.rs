@@ -11,6 +11,7 @@ use crate::layer::scan::{OverlayMarks, ScanError};
 use crate::model::{Digest, printable};
 
 use super::medium::{Medium, Transport, TransportKind};
+use super::needs::{ImageNeeds, PlaceNeeds};
 use super::oci::Finder;
 use super::overlay::scan_folders;
 use super::plan::{ImagePlan, LayerLocation, check_platform};
@@ -28,9 +29,22 @@ pub(super) static TRANSPORT: Transport = Transport {
     description: "an image in the store of Podman or Buildah, read without them",
     kind: TransportKind::Engine,
     mark: None,
+    needs: PlaceNeeds::Store,
     parse: Target::plain,
     open: |target, request| open(target.text(), request),
 };
+
+/// The files that say where stores are, and the stores.
+pub(super) fn needs(text: &str, request: &Request) -> ImageNeeds {
+    let environment = &request.options.environment;
+    // Read now, while it can be.
+    let _users = config::has_users_of_the_machine();
+    let mut needs = ImageNeeds { files: config::configuration(environment).collect(), ..ImageNeeds::default() };
+    // A reference or a configuration that is wrong is reported where the store is opened.
+    let found = named(text).and_then(|(place, _)| stores(place, environment, &request.limits));
+    needs.files.extend(found.into_iter().flat_map(|stores| stores.roots));
+    needs
+}
 
 /// An image in a store.
 struct StorageImage {

@@ -10,6 +10,7 @@ use oci_spec::distribution::Reference as RegistryName;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::config::has_users_of_the_machine;
 use crate::image::source::{Source, SourceError, StoredDocument, read_bounded};
 use crate::layer::scan::OverlayMarks;
 use crate::model::{BlobRef, Digest, Limits, OverLimit, open_regular, printable};
@@ -182,8 +183,7 @@ impl Store {
     pub(super) fn marks(&self) -> Result<OverlayMarks, SourceError> {
         let io = |error| SourceError::io(format!("reading {}", self.root.display()), error);
         let owner = fs::metadata(&self.root).map_err(io)?.uid();
-        let users = fs::read_to_string("/proc/self/uid_map").map_err(io)?;
-        let is_host = users.split_whitespace().eq(["0", "0", "4294967295"]);
+        let is_host = has_users_of_the_machine()?;
         Ok(if owner == 0 && is_host { OverlayMarks::Trusted } else { OverlayMarks::User })
     }
 }

@@ -110,6 +110,12 @@ impl PolicyText {
         ImagePatterns::read(&layer.file.in_part, self.document())
     }
 
+    /// The folders of rules that the policy names.
+    pub fn folders(&self) -> Result<Vec<PathBuf>, DocumentError> {
+        let layer = PolicyLayer::read(self.document())?;
+        layer.file.rules.folders.iter().map(|folder| self.file(folder)).collect()
+    }
+
     /// The policies that this one builds on, with those that they build on, then this one. `fetch` returns the policy of
     /// a registry by its name.
     pub fn with_bases(self, fetch: &dyn Fn(&str) -> Result<String, String>) -> Result<Vec<Self>, PolicyError> {

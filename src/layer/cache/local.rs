@@ -62,6 +62,11 @@ impl LocalCache {
         self.bound
     }
 
+    /// Makes the folder, without access for other users (XDG Base Directory Specification: 0700).
+    pub(crate) fn make(&self) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)
+    }
+
     /// All scans in the folder, least recently used first.
     pub fn stored(&self) -> io::Result<Vec<StoredScans>> {
         let mut stored = Vec::new();

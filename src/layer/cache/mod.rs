@@ -86,6 +86,11 @@ impl ScanCache {
         Self { local, shared, ..Self::default() }
     }
 
+    /// The folder of this user's cache and the shared cache, of those that there are.
+    pub(crate) const fn places(&self) -> (Option<&LocalCache>, Option<&SharedCache>) {
+        (self.local.as_ref(), self.shared.as_ref())
+    }
+
     /// Believes only these writers.
     #[must_use]
     pub fn trusting(self, trust: CacheTrust) -> Self {

@@ -19,7 +19,7 @@ impl SharedCache {
     }
 
     /// The store of the cache.
-    pub(super) const fn objects(&self) -> &ObjectFolder {
+    pub(crate) const fn objects(&self) -> &ObjectFolder {
         &self.0
     }
 

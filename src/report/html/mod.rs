@@ -92,6 +92,9 @@ fn judged(report: &Report<'_>, image: &Collected) -> Markup {
                 @if let Some(rules) = report.rules { li { "Judged by " (clean(&rules.to_string())) } }
                 @for note in notes { li { (note) } }
                 @if let Some(run) = report.run { li { "Run of " (clean(&run.time)) ", " (clean(&run.command)) } }
+                @if let Some(sandbox) = report.run.and_then(|run| run.sandbox.as_ref()) {
+                    li { "The sandbox was " (clean(&sandbox.to_string())) }
+                }
             }
         }
     }

@@ -79,7 +79,10 @@ pub(super) fn write(reports: &[Report<'_>], style: &Style, out: &mut dyn Write) 
     if let Some(probe) = report.probe {
         probe::tables(probe, report.facts, &mut page)?;
     }
-    notes(report.image.notes.iter().chain(report.notices), &mut page)?;
+    // By default it is left out: it differs between machines, and not between images.
+    let sandbox = report.run.and_then(|run| run.sandbox.as_ref()).filter(|_| style.verbose);
+    let sandbox = sandbox.map(|state| format!("the sandbox was {state}"));
+    notes(report.image.notes.iter().chain(report.notices).chain(&sandbox), &mut page)?;
     match (report.verdict(), report.judgements) {
         (Some(_), Some(_)) if reports.len() > 1 => hosts::counts(reports, &mut page),
         (Some(verdict), Some(judgements)) => counts(verdict, judgements, &mut page),

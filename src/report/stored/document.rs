@@ -10,7 +10,8 @@ use super::{RuleKey, Stored, StoredError, StoredReport};
 use crate::facts::Facts;
 use crate::judge::rules::{Consequence, Finding, Outcome, Problem, RecordedRule, Waived};
 use crate::model::{
-    Digest, Fabric, FailOn, Gap, Gpu, Host, ImageSummary, LayerSummary, Nic, Owner, Severity, Site, Version,
+    Digest, Fabric, FailOn, Gap, Gpu, Host, ImageSummary, LayerSummary, Nic, Owner, SandboxState, Severity, Site,
+    Version,
 };
 use crate::report::{ReportRun, RulesInForce};
 
@@ -59,6 +60,7 @@ struct StoredAsked {
     #[serde(default)]
     fail_on: FailOn,
     fail_for: Option<Vec<Owner>>,
+    sandbox: Option<SandboxState>,
 }
 
 #[derive(Deserialize)]
@@ -180,6 +182,7 @@ impl ReportDocument {
             platform: asked.platform.clone().unwrap_or_default(),
             in_part: asked.in_part,
             variables: asked.variables.clone(),
+            sandbox: asked.sandbox.clone(),
         });
         if let Some(why) = self.error {
             return Ok(Stored::Unopened { reference: self.image.reference, why, run });

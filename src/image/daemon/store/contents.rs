@@ -17,6 +17,11 @@ const OWN_CONTENT: &str = "containerd/daemon/io.containerd.content.v1.content";
 /// The content store of the system's containerd (containerd, `docs/ops.md`).
 const SYSTEM_CONTENT: &str = "/var/lib/containerd/io.containerd.content.v1.content";
 
+/// The folders in which an engine with this root folder keeps images.
+pub(in crate::image::daemon) fn folders(root: &Path) -> [PathBuf; 2] {
+    [root.to_owned(), PathBuf::from(SYSTEM_CONTENT)]
+}
+
 /// The files of an engine's store, as far as this process can read them.
 #[derive(Debug, Default)]
 pub(super) struct StoreFiles {

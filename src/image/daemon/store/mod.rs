@@ -21,6 +21,7 @@ use crate::layer::scan::Annotations;
 use crate::model::{BlobRef, Digest};
 
 use super::Engine;
+pub(super) use contents::folders;
 use contents::{StoreContents, StoreFiles};
 use tar_split::TarSplit;
 

@@ -47,6 +47,13 @@ impl ConfigFiles {
         }
     }
 
+    /// All files and folders.
+    pub(in crate::image::registry) fn all(self) -> impl Iterator<Item = PathBuf> {
+        let single =
+            [Some(self.system), Some(self.system_folder), self.named, self.user, self.user_folder, Some(self.daemon)];
+        single.into_iter().flatten().chain(self.recorded)
+    }
+
     /// One `registries.conf` and nothing of this machine.
     #[cfg(test)]
     pub(in crate::image::registry) fn only(file: &Path) -> Self {

@@ -1,0 +1,132 @@
+//! The sandbox of a command: what its arguments need of this machine. It is entered once everything that the user names
+//! has been resolved, and before the first thread starts, which it would not reach.
+
+use std::path::Path;
+
+use crate::image::{self, ImageNeeds, Request};
+use crate::layer::cache::ScanCache;
+use crate::model::{Environment, Limits, SandboxState};
+use crate::sandbox::Sandbox;
+use crate::store::ObjectFolder;
+
+use super::output::OutputTarget;
+use super::plan::ImagesPlan;
+
+/// Why a command that starts programs itself has no sandbox.
+pub(super) const STARTS_PROGRAMS: &str = "a probe starts programs";
+
+/// What a command needs.
+#[derive(Debug, Default)]
+pub(super) struct CommandNeeds {
+    sandbox: Sandbox,
+    images: ImageNeeds,
+    is_unwanted: bool,
+}
+
+impl CommandNeeds {
+    /// A command that needs nothing. `is_unwanted` is true with `--no-sandbox`.
+    pub(super) fn new(is_unwanted: bool) -> Self {
+        Self { sandbox: Sandbox::new(), images: ImageNeeds::default(), is_unwanted }
+    }
+
+    /// Adds what reading images needs.
+    pub(super) fn images<'r>(&mut self, requests: impl IntoIterator<Item = &'r Request>) -> &mut Self {
+        if !self.is_unwanted {
+            self.images = std::mem::take(&mut self.images).and(image::needs(requests));
+        }
+        self
+    }
+
+    /// Adds temporary files.
+    pub(super) fn temporary(&mut self, limits: &Limits) -> &mut Self {
+        self.sandbox.spool(limits.temporary.clone().unwrap_or_else(std::env::temp_dir));
+        self
+    }
+
+    /// Adds files and folders that are read.
+    pub(super) fn files(&mut self, paths: impl IntoIterator<Item = impl AsRef<Path>>) -> &mut Self {
+        for path in paths {
+            self.sandbox.read(path);
+        }
+        self
+    }
+
+    /// Adds the outputs of reports.
+    pub(super) fn outputs<'t>(&mut self, targets: impl IntoIterator<Item = &'t OutputTarget>) -> &mut Self {
+        for target in targets {
+            if let OutputTarget::File(path) = target {
+                self.sandbox.output(path);
+            }
+        }
+        self
+    }
+
+    /// Adds the caches of layer scans. The folder of this user is made now, because a folder that does not exist cannot be
+    /// allowed.
+    pub(super) fn cache(&mut self, cache: &ScanCache, environment: &Environment) -> &mut Self {
+        if self.is_unwanted {
+            return self;
+        }
+        let (local, shared) = cache.places();
+        if let Some(local) = local {
+            // Without the folder the cache reports the error when it is used.
+            let _unmade = local.make();
+            self.sandbox.keep(local.folder());
+        }
+        if let Some(shared) = shared {
+            self.store(shared.objects(), environment);
+        }
+        self
+    }
+
+    /// Adds a store of objects.
+    pub(super) fn store(&mut self, store: &ObjectFolder, environment: &Environment) -> &mut Self {
+        match store.folder() {
+            _ if self.is_unwanted => {}
+            Some(folder) => {
+                let _unmade = std::fs::create_dir_all(&folder);
+                self.sandbox.keep(folder);
+            }
+            None => {
+                self.sandbox.network(environment);
+                self.files(store.credentials());
+            }
+        }
+        self
+    }
+
+    /// Gives up everything else, and returns whether that succeeded.
+    pub(super) fn enter(&mut self, environment: &Environment) -> SandboxState {
+        if self.is_unwanted {
+            return SandboxState::off("--no-sandbox");
+        }
+        if !self.images.programs.is_empty() {
+            let programs: Vec<_> = self.images.programs.iter().map(String::as_str).collect();
+            let why = format!("the configuration has {} started, which needs other files", programs.join(" and "));
+            return SandboxState::off(why);
+        }
+        self.files(self.images.files.clone());
+        self.images.folders.iter().for_each(|folder| {
+            self.sandbox.list(folder);
+        });
+        if self.images.has_network {
+            self.sandbox.network(environment);
+        }
+        self.sandbox.enter()
+    }
+}
+
+impl ImagesPlan {
+    /// Gives up what this plan does not need. `file` is written besides the outputs.
+    pub(super) fn confine(&mut self, file: Option<&Path>, environment: &Environment) {
+        let mut needs = CommandNeeds::new(!self.has_sandbox);
+        needs.images(&self.requests).files(self.rulebook.folders());
+        needs.outputs(self.outputs.iter().map(|(_, target)| target));
+        needs.outputs(file.map(|file| OutputTarget::File(file.to_owned())).as_ref());
+        // All requests of a plan have the same limits and the same cache.
+        if let Some(request) = self.requests.first() {
+            needs.temporary(&request.limits).cache(&request.cache, environment);
+        }
+        self.run.sandbox = Some(needs.enter(environment));
+    }
+}
