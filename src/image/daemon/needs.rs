@@ -5,6 +5,7 @@ use std::path::Path;
 use super::{Address, Engine, endpoints};
 use crate::image::needs::ImageNeeds;
 use crate::image::source::AccessOptions;
+use crate::layer::scan::OwnProcess;
 
 /// Programs that reach an engine on another machine.
 const SSH: &str = "ssh";
@@ -13,6 +14,8 @@ const SSH: &str = "ssh";
 /// this machine keeps images.
 pub(in crate::image) fn needs(options: &AccessOptions) -> ImageNeeds {
     let environment = &options.environment;
+    // Read now, while it can be: it says whether the folders of an engine can be understood.
+    let _kept = OwnProcess::read();
     let config = environment.get("DOCKER_CONFIG").map(Into::into);
     let config = config.or_else(|| environment.get("HOME").map(|home| Path::new(home).join(".docker")));
     let mut needs = ImageNeeds { files: config.into_iter().collect(), has_network: true, ..ImageNeeds::default() };

@@ -4,12 +4,11 @@ use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use serde::Deserialize;
 
 use crate::image::source::{SourceError, read_bounded};
-use crate::model::{Environment, Limits, cause, open_named, printable};
+use crate::model::{Environment, Limits, open_named, printable};
 
 /// The store of the system's engines.
 const SYSTEM: &str = "/var/lib/containers/storage";
@@ -90,17 +89,6 @@ pub(super) fn stores(
 /// The files that say where stores are.
 pub(super) fn configuration(environment: &Environment) -> impl Iterator<Item = PathBuf> {
     files(true, environment).into_iter().map(|(_, path)| path)
-}
-
-/// Returns true if user 0 of this process is that of the machine, and false in a user namespace. Read once: a sandbox has
-/// no access to it.
-pub(super) fn has_users_of_the_machine() -> Result<bool, SourceError> {
-    static READ: OnceLock<Result<bool, String>> = OnceLock::new();
-    let read = || {
-        let users = fs::read_to_string("/proc/self/uid_map").map_err(|error| cause(&error))?;
-        Ok(users.split_whitespace().eq(["0", "0", "4294967295"]))
-    };
-    READ.get_or_init(read).clone().map_err(|why| SourceError::invalid(format!("reading /proc/self/uid_map: {why}")))
 }
 
 /// Configuration files, of which the first that exists counts; true for one of the user.

@@ -7,7 +7,7 @@ mod records;
 use std::io;
 use std::path::PathBuf;
 
-use crate::layer::scan::{OverlayMarks, ScanError};
+use crate::layer::scan::{OverlayMarks, OwnProcess, ScanError};
 use crate::model::{Digest, printable};
 
 use super::medium::{Medium, Transport, TransportKind};
@@ -38,7 +38,7 @@ pub(super) static TRANSPORT: Transport = Transport {
 pub(super) fn needs(text: &str, request: &Request) -> ImageNeeds {
     let environment = &request.options.environment;
     // Read now, while it can be.
-    let _users = config::has_users_of_the_machine();
+    let _kept = OwnProcess::read();
     let mut needs = ImageNeeds { files: config::configuration(environment).collect(), ..ImageNeeds::default() };
     // A reference or a configuration that is wrong is reported where the store is opened.
     let found = named(text).and_then(|(place, _)| stores(place, environment, &request.limits));

@@ -10,9 +10,8 @@ use oci_spec::distribution::Reference as RegistryName;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::config::has_users_of_the_machine;
 use crate::image::source::{Source, SourceError, StoredDocument, read_bounded};
-use crate::layer::scan::OverlayMarks;
+use crate::layer::scan::{OverlayMarks, OwnProcess};
 use crate::model::{BlobRef, Digest, Limits, OverLimit, open_regular, printable};
 
 /// The way in which a store keeps layers.
@@ -183,7 +182,7 @@ impl Store {
     pub(super) fn marks(&self) -> Result<OverlayMarks, SourceError> {
         let io = |error| SourceError::io(format!("reading {}", self.root.display()), error);
         let owner = fs::metadata(&self.root).map_err(io)?.uid();
-        let is_host = has_users_of_the_machine()?;
+        let is_host = OwnProcess::read().map_err(|kind| io(kind.into()))?.has_users_of_the_machine();
         Ok(if owner == 0 && is_host { OverlayMarks::Trusted } else { OverlayMarks::User })
     }
 }

@@ -39,7 +39,7 @@ pub use decompress::{Compression, CompressionError, DecompressError};
 pub use error::ScanError;
 pub use fatbin::gpu_code;
 pub use folder::scan_folder;
-pub use overlay::{OverlayMarks, scan_overlay};
+pub use overlay::{OverlayMarks, OwnProcess, scan_overlay};
 pub use partial::{Annotations, OpenRange, Partly, Ranged, is_part_of_table, scan_partly, table_format};
 pub use squashfs::scan_squashfs;
 pub use tree::TreeJobs;

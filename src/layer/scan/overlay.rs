@@ -4,6 +4,7 @@
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use rustix::fs::lgetxattr;
 use rustix::io::Errno;
@@ -35,12 +36,35 @@ impl OverlayMarks {
     }
 }
 
+/// What the kernel says about the user of this process. It is read once, because a sandbox has no access to it later.
+#[derive(Debug)]
+pub struct OwnProcess {
+    /// `/proc/self/status`.
+    status: String,
+    /// `/proc/self/uid_map`.
+    users: String,
+}
+
+impl OwnProcess {
+    /// Reads it, or returns what was read before.
+    pub fn read() -> Result<&'static Self, io::ErrorKind> {
+        static READ: OnceLock<Result<OwnProcess, io::ErrorKind>> = OnceLock::new();
+        let file = |name: &str| fs::read_to_string(Path::new("/proc/self").join(name)).map_err(|error| error.kind());
+        let read = || Ok(Self { status: file("status")?, users: file("uid_map")? });
+        READ.get_or_init(read).as_ref().map_err(|kind| *kind)
+    }
+
+    /// Returns true if user 0 of this process is that of the machine, and false in a user namespace.
+    pub fn has_users_of_the_machine(&self) -> bool {
+        self.users.split_whitespace().eq(["0", "0", "4294967295"])
+    }
+}
+
 /// Scans a layer in the folder where an engine stores it. Its content cannot be verified.
 pub fn scan_overlay(root: &Path, marks: OverlayMarks, jobs: TreeJobs<'_>) -> Result<LayerScan, ScanError> {
     if marks == OverlayMarks::Trusted {
-        let status = fs::read_to_string("/proc/self/status").map_err(ScanError::Read)?;
-        let users = fs::read_to_string("/proc/self/uid_map").map_err(ScanError::Read)?;
-        if !sees_marks(&status, &users) {
+        let OwnProcess { status, users } = OwnProcess::read().map_err(|kind| ScanError::Read(kind.into()))?;
+        if !sees_marks(status, users) {
             let what = "only root on the host itself can see the marks of overlayfs: run as root, or check the image \
                         through its engine or registry";
             return Err(ScanError::Read(io::Error::new(io::ErrorKind::PermissionDenied, what)));
