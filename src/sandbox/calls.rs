@@ -57,7 +57,7 @@ const REFUSED: &[c_long] = &[
     libc::SYS_personality,
     // The machine.
     libc::SYS_kexec_load,
-    libc::SYS_kexec_file_load,
+    KEXEC_FILE_LOAD,
     libc::SYS_init_module,
     libc::SYS_finit_module,
     libc::SYS_delete_module,
@@ -79,6 +79,10 @@ const REFUSED: &[c_long] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_modify_ldt,
 ];
+
+/// The number of `kexec_file_load`, which the `libc` crate does not have for musl on AArch64 (Linux,
+/// `include/uapi/asm-generic/unistd.h`).
+const KEXEC_FILE_LOAD: c_long = if cfg!(target_arch = "x86_64") { 320 } else { 294 };
 
 /// The bit of a call's number in x32, the other calling convention that has the architecture of x86-64.
 #[cfg(target_arch = "x86_64")]
