@@ -26,6 +26,17 @@ fn checked(arguments: &[&str]) -> (Vec<Value>, String, Option<i32>) {
     (reports, stderr(&output), output.status.code())
 }
 
+/// Returns true, and says so, on a kernel that cannot show what a test is about.
+fn lacks_landlock(report: &Value) -> bool {
+    let sandbox = &report["asked"]["sandbox"];
+    let lacks = sandbox["landlock"].is_null();
+    if lacks {
+        assert_eq!(sandbox["state"], "partial", "{sandbox}");
+        eprintln!("not tried: this kernel has no Landlock");
+    }
+    lacks
+}
+
 #[test]
 fn a_link_in_an_image_leads_to_no_other_file() {
     let image = layout("no-nccl");
@@ -37,6 +48,9 @@ fn a_link_in_an_image_leads_to_no_other_file() {
     let reference = format!("oci:{}", image.path().display());
 
     let (reports, said, status) = checked(&[&reference]);
+    if lacks_landlock(&reports[0]) {
+        return;
+    }
     assert_eq!(status, Some(2), "{said}");
     assert!(said.contains("outside of the files that this command may read"), "{said}");
     assert!(said.contains("--no-sandbox allows it"), "{said}");
@@ -115,7 +129,7 @@ fn outputs_and_a_cache_are_written_in_the_sandbox() {
         assert_eq!(stderr(&output), "");
     }
     let report: Value = serde_json::from_slice(&fs::read(at("reports/a.json")).unwrap()).unwrap();
-    assert_eq!(report["asked"]["sandbox"]["state"], "on", "{}", report["asked"]);
+    assert!(lacks_landlock(&report) || report["asked"]["sandbox"]["state"] == "on", "{}", report["asked"]);
     let layers = report["image"]["layers"].as_array().unwrap();
     assert!(!layers.is_empty() && layers.iter().all(|layer| layer["cached"] == true), "{layers:?}");
     let left: Vec<_> = fs::read_dir(at("reports")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
