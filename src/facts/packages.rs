@@ -32,10 +32,19 @@ pub(super) struct Packages {
     unread: Option<Gap>,
 }
 
-/// Returns true for a file in the store from which conda or uv installs packages (conda's `pkgs`, `archive-v0` in uv's
-/// cache directory). No search path leads there.
-pub(super) fn is_stored(path: &ImagePath) -> bool {
-    path.components().any(|folder| matches!(folder, b"pkgs" | b"archive-v0"))
+/// Returns true for a file of a package in the store from which conda or uv installs it: a folder in conda's `pkgs`, which
+/// has the package's `info`, or in `archive-v0` of uv's cache directory. No search path leads there.
+pub(super) fn is_stored(rootfs: &RootFs, path: &ImagePath) -> bool {
+    let mut package = ImagePath::root();
+    let mut store: &[u8] = b"";
+    for folder in path.components() {
+        package = package.join(folder);
+        if store == b"archive-v0" || (store == b"pkgs" && rootfs.is_directory(&package.join(b"info"))) {
+            return true;
+        }
+        store = folder;
+    }
+    false
 }
 
 impl Packages {

@@ -163,6 +163,7 @@ fn the_torch_that_python_imports_is_chosen() {
         ("opt/venv/pyvenv.cfg", "home = /usr/bin"),
         ("opt/conda/bin/python", "-> python3.10"),
         ("opt/conda/bin/python3.10", "elf"),
+        ("opt/conda/pkgs/pytorch-1/info/index.json", "{}"),
     ];
     for (path, installs, expected) in [
         ("/usr/bin", &[system, local, venv][..], "/usr/local/lib/python3.11/dist-packages/torch"),
@@ -285,16 +286,23 @@ fn modules_that_would_load_another_nccl_are_reported() {
 
 #[test]
 fn copies_of_libibverbs_that_nccl_does_not_open_are_reported() {
-    // The last one is in conda's store, from which nothing is loaded.
-    let paths = ["usr/lib/libibverbs.so.1", "opt/x/libibverbs.so.1", "opt/conda/pkgs/rdma-core-1/lib/libibverbs.so.1"];
-    let mut layer = layer(&paths.map(|path| (path, "elf")));
+    // Nothing is loaded from the stores of conda and uv.
+    let paths = [
+        "usr/lib/libibverbs.so.1",
+        "opt/pkgs/x/libibverbs.so.1",
+        "opt/conda/pkgs/rdma-core-1/lib/libibverbs.so.1",
+        "root/.cache/uv/archive-v0/x/libibverbs.so.1",
+    ];
+    let files =
+        paths.map(|path| (path, "elf")).into_iter().chain([("opt/conda/pkgs/rdma-core-1/info/index.json", "{}")]);
+    let mut layer = layer(&files.collect::<Vec<_>>());
     (0..paths.len()).for_each(|index| put(&mut layer, index, library("libibverbs.so.1", &[], None)));
     if let Some(Ok(Found::Elf(elf))) = layer.found.get_mut(&1).and_then(|found| found.first_mut()) {
         elf.version_gives = vec!["IBVERBS_1.1".to_owned(), "IBVERBS_PRIVATE_59".to_owned()];
     }
     let facts = facts_of_layer(layer, &[]);
     assert_eq!(text_of(&facts, "rdma.verbs"), "/usr/lib/libibverbs.so.1");
-    assert_eq!(text_of(&facts, "rdma.not_loaded"), "/opt/x/libibverbs.so.1 (IBVERBS_PRIVATE_59)");
+    assert_eq!(text_of(&facts, "rdma.not_loaded"), "/opt/pkgs/x/libibverbs.so.1 (IBVERBS_PRIVATE_59)");
 }
 
 #[test]

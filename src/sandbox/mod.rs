@@ -52,8 +52,8 @@ const AUTHORITIES: &[&str] = &[
     "/etc/ssl/cert.pem",
 ];
 
-/// What the run-time libraries read of any machine: the number of its processors, and randomness. Nothing in /proc is
-/// granted: the kernel makes its files anew when they are opened, and a rule is about one that was.
+/// What the run-time libraries read of any machine: the number of its processors, and randomness. A rule for a file in
+/// /proc would grant nothing, because a rule names an inode, and the kernel makes a new one for each opening.
 const RUNTIME: &[&str] = &["/sys/devices/system/cpu", "/sys/fs/cgroup", "/dev/urandom", "/dev/random", "/dev/null"];
 
 /// What a run needs of this machine. Everything else is given up.

@@ -43,7 +43,9 @@ impl LibraryCode {
     fn read(context: &Context<'_>) -> Self {
         let mut read = Self::default();
         let all = context.rootfs.read_files().filter_map(|(path, file)| Some((path, code(&file)?, file)));
-        for (path, code, file) in all.filter(|(path, _, file)| !is_of_cuda(path, file) && !is_stored(path)) {
+        for (path, code, file) in
+            all.filter(|(path, _, file)| !is_of_cuda(path, file) && !is_stored(context.rootfs, path))
+        {
             let site = || file.site(path, None);
             match code {
                 Err(gap) => {

@@ -14,7 +14,7 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
         let name = String::from_utf8_lossy(path.file_name());
         OF_THE_DRIVER.iter().any(|prefix| name.starts_with(prefix))
             && !is_meant(path)
-            && !is_stored(path)
+            && !is_stored(context.rootfs, path)
             && elf(file).is_some()
     });
     let (paths, at): (Vec<_>, Vec<_>) = libraries.map(|(path, file)| (path.to_string(), file.site(path, None))).unzip();

@@ -79,7 +79,8 @@ fn in_processes<'a>(context: &Context<'a>, libraries: &[TorchLibrary<'a>]) -> Fa
 
 /// The NCCL of an image that does not show what uses it: the one that the loader finds by its name, else the only one.
 fn alone<'a>(context: &Context<'a>) -> Fact<Loaded<'a>> {
-    let files = context.rootfs.read_files().filter(|(path, file)| strings(file).is_some() && !is_stored(path));
+    let files =
+        context.rootfs.read_files().filter(|(path, file)| strings(file).is_some() && !is_stored(context.rootfs, path));
     let copies: Vec<_> = files.map(|(path, file)| (path.clone(), file)).collect();
     let shared = copies.iter().find_map(|(_, file)| elf(file).filter(|elf| elf.soname.as_deref() == Some(SONAME)));
     // Any program asks for the name as one without a search path of its own.

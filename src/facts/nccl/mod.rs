@@ -104,7 +104,8 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     facts.insert(
         key::NCCL_NOT_LOADED,
         loaded.clone().and_then(|loaded, _| {
-            let others = copies.iter().filter(|(path, file, _)| !file.is_same(&loaded.file) && !is_stored(path));
+            let others =
+                copies.iter().filter(|(path, file, _)| !file.is_same(&loaded.file) && !is_stored(context.rootfs, path));
             let others =
                 others.filter(|(_, file, _)| elf(file).is_some_and(|elf| elf.soname.as_deref() == Some(SONAME)));
             let (names, at): (Vec<_>, Vec<_>) = others

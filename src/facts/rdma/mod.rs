@@ -110,7 +110,8 @@ fn not_loaded(context: &Context<'_>, verbs: &Fact<ImagePath>) -> Fact<Vec<String
     verbs.clone().and_then(|verbs, _| {
         let opened = context.rootfs.open(&verbs).ok();
         let others = context.rootfs.read_files().filter_map(|(path, file)| {
-            let is_other = !is_stored(path) && opened.as_ref().is_none_or(|(_, opened)| !file.is_same(opened));
+            let is_other =
+                !is_stored(context.rootfs, path) && opened.as_ref().is_none_or(|(_, opened)| !file.is_same(opened));
             let elf = elf(&file).filter(|elf| elf.soname.as_deref() == Some("libibverbs.so.1") && is_other)?;
             let private = elf.version_gives.iter().find(|version| version.starts_with("IBVERBS_PRIVATE_"));
             let private = private.map_or("no private interface", String::as_str);

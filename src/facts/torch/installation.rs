@@ -170,7 +170,7 @@ fn packages(rootfs: &RootFs) -> Vec<(ImagePath, Site)> {
         rootfs.files_named(|name| name == b"version.py").map(|(path, file)| (path.parent(), file.site(&path, None)));
     let is_own = |package: &ImagePath| {
         package.file_name() == b"torch"
-            && !is_stored(package)
+            && !is_stored(rootfs, package)
             && rootfs.open(&package.parent().join(b"__init__.py")).is_err()
     };
     files.filter(|(package, _)| is_own(package)).collect()

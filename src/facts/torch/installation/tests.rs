@@ -98,10 +98,13 @@ fn unknown_code_matters_only_where_there_is_another_torch() {
         let Fact::Unknown(gap) = with(&[PACKAGES, other], &hook, "", &[]).chosen else { panic!("{other}") };
         assert!(gap.why.contains("mine.pth") && gap.why.contains(other), "{}", gap.why);
     }
-    // Neither a part of another package nor a copy in conda's cache can be imported by this name.
+    // Neither a part of another package nor a copy in conda's store can be imported by this name.
     let part = [hook[0], ("srv/horovod/__init__.py", 0o644)];
     assert!(with(&[PACKAGES, "srv/horovod"], &part, "", &[]).chosen.value().is_some());
-    assert!(with(&[PACKAGES, "opt/conda/pkgs/torch-2/site-packages"], &hook, "", &[]).chosen.value().is_some());
+    let stored = [hook[0], ("opt/conda/pkgs/torch-2/info/index.json", 0o644)];
+    let store = "opt/conda/pkgs/torch-2/site-packages";
+    assert!(with(&[PACKAGES, store], &stored, "", &[]).chosen.value().is_some());
+    assert!(matches!(with(&[PACKAGES, store], &hook, "", &[]).chosen, Fact::Unknown(_)), "only a folder named pkgs");
 }
 
 #[test]
