@@ -12,6 +12,7 @@ use crate::launch::Setting;
 use crate::model::{Fact, ImageSummary, Progress};
 use crate::probe;
 use crate::probe::expect::ExpectedRun;
+use crate::probe::facts::JobGpus;
 use crate::probe::recording::Recording;
 
 pub use reading::ImageReading;
@@ -44,12 +45,16 @@ pub enum PreflightError<E> {
 }
 
 impl Probed {
-    /// Collects the facts of a run alone.
-    pub fn new(recording: Recording, expected: &ExpectedRun) -> Self {
-        let mut facts = Facts::default();
-        probe::facts::add(&recording, &mut facts);
-        expected.compare(&recording, &mut facts);
-        Self { image: summary(&recording), facts, recording }
+    /// Collects the facts of runs alone: of one, or of the tasks of a job, which may each have other GPUs.
+    pub fn of_job(tasks: Vec<Recording>, expected: &ExpectedRun) -> Vec<Self> {
+        let job = JobGpus::of(&tasks);
+        let probed = |recording: Recording| {
+            let mut facts = Facts::default();
+            probe::facts::add(&recording, &job, &mut facts);
+            expected.compare(&recording, &mut facts);
+            Self { image: summary(&recording), facts, recording }
+        };
+        tasks.into_iter().map(probed).collect()
     }
 
     /// Collects the facts of a run and of the image's bytes, on the host where it ran. `launch` holds the variables
@@ -57,7 +62,7 @@ impl Probed {
     pub fn of_image(image: Image, launch: &[Setting], recording: Recording, expected: &ExpectedRun) -> Self {
         let facts = super::facts(&image, launch);
         let mut facts = on_its_host(&facts, &recording);
-        probe::facts::add(&recording, &mut facts);
+        probe::facts::add(&recording, &JobGpus::default(), &mut facts);
         probe::facts::compare(&recording, &reading::predicted(&image, &recording), &mut facts);
         expected.compare(&recording, &mut facts);
         Self { image: image.summary, facts, recording }
@@ -129,4 +134,38 @@ fn notes(recording: &Recording) -> Vec<String> {
     let noise = recording.noise.first().filter(|_| !is_behind_entrypoint);
     let noise = noise.map(|first| format!("the image writes to standard output: {first}"));
     refused.into_iter().chain(noise).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::key;
+
+    fn recorded(name: &str) -> Recording {
+        let path = format!("{}/fixtures/probe/h100-x2/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
+        Recording::read(&std::fs::read(path).unwrap())
+    }
+
+    /// What each task hides from its job.
+    fn hidden(names: &[&str]) -> Vec<Fact<String>> {
+        let tasks = names.iter().map(|name| recorded(name)).collect();
+        let probed = Probed::of_job(tasks, &ExpectedRun::default());
+        let fact = |probed: &Probed| {
+            let missed = probed.facts.get(key::RUN_GPU_CUDA_MISSES);
+            let hidden = probed.facts.get(key::RUN_GPU_HIDDEN).clone();
+            assert_eq!(missed.value().is_some(), hidden.value().is_some());
+            hidden
+        };
+        probed.iter().map(fact).collect()
+    }
+
+    #[test]
+    fn a_gpu_that_another_task_uses_is_not_hidden() {
+        assert_eq!(hidden(&["task-0", "task-1"]), [Fact::Absent, Fact::Absent]);
+        for alone in [&["task-0"][..], &["task-0", "task-0"]] {
+            let hidden = hidden(alone);
+            assert_eq!(hidden[0].value().unwrap(), "CUDA sees 1 with CUDA_VISIBLE_DEVICES=0");
+            assert_eq!(hidden.first(), hidden.last());
+        }
+    }
 }

@@ -9,6 +9,7 @@ use crate::facts::Facts;
 use crate::facts::key::{self, Definition};
 use crate::model::{Fact, Gap, Value, size};
 
+use super::facts::JobGpus;
 use super::recording::{Recording, StepRecord};
 use super::wire::StepBody as _;
 use super::wire::collectives::{CollectivesBody, Measurement};
@@ -116,7 +117,7 @@ fn plain(value: &serde_json::Value) -> String {
 /// counts.
 pub fn compare(good: &Recording, now: &Recording, facts: &mut Facts) {
     let mut before = Facts::default();
-    super::facts::add(good, &mut before);
+    super::facts::add(good, &JobGpus::default(), &mut before);
     let mut worse = Vec::new();
     let ways: &[&Definition] = key::definitions![RUN_GPU_MODELS, RUN_NCCL_TRANSPORTS, RUN_NCCL_NETWORK, RUN_NCCL_NODES];
     for key in ways {
@@ -168,7 +169,7 @@ mod tests {
 
     fn facts(recording: &Recording) -> Facts {
         let mut facts = Facts::default();
-        super::super::facts::add(recording, &mut facts);
+        super::super::facts::add(recording, &JobGpus::default(), &mut facts);
         facts
     }
 

@@ -69,8 +69,8 @@ pub(super) fn probe(asked: &ProbeArgs, environment: &Environment) -> Result<Exit
         ..ReportRun::default()
     };
     let mut exit = ExitStatus::Pass;
-    for recording in recordings {
-        let verdict = report(&check, &Probed::new(recording, &expected), &described, &mut outputs, &style)?;
+    for probed in Probed::of_job(recordings, &expected) {
+        let verdict = report(&check, &probed, &described, &mut outputs, &style)?;
         exit = exit.max(asked.verdict.exit().status(verdict));
     }
     outputs.finish(&style)?;

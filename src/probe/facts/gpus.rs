@@ -1,6 +1,6 @@
 //! Facts about the driver and the GPUs, from NVML.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::Facts;
 use crate::facts::key::{self, Definition};
@@ -39,7 +39,30 @@ const KEYS: &[&Definition] = key::definitions![
 /// nvmlClocksEventReason*).
 const TROUBLE: &[&str] = &["hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown"];
 
-pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
+/// The GPUs that CUDA lists in the tasks of a job. A launcher may give each task a GPU of its own and hide the others.
+#[derive(Debug, Default)]
+pub(crate) struct JobGpus {
+    /// As CUDA writes them, without the `GPU-` of NVML.
+    uuids: BTreeSet<String>,
+}
+
+impl JobGpus {
+    pub(crate) fn of<'r>(tasks: impl IntoIterator<Item = &'r Recording>) -> Self {
+        let bodies = tasks.into_iter().filter_map(|task| task.result::<GpusBody>());
+        let listed = |(_, body): (_, GpusBody)| {
+            let devices = body.cuda.value()?.devices.value()?;
+            Some(devices.iter().filter_map(|device| device.uuid.text().map(ToOwned::to_owned)).collect::<Vec<_>>())
+        };
+        Self { uuids: bodies.filter_map(listed).flatten().collect() }
+    }
+
+    /// Whether a task has the GPU with this UUID of NVML.
+    fn has(&self, uuid: &str) -> bool {
+        uuid.split_once('-').is_some_and(|(_, bare)| self.uuids.contains(bare))
+    }
+}
+
+pub(super) fn produce(recording: &Recording, job: &JobGpus, facts: &mut Facts) {
     facts.insert(key::RUN_GPU_MISSING, missing(recording));
     let Some((step, body)) = recording.result::<GpusBody>() else {
         return none_of(KEYS, &unanswered(recording, GpusBody::STEP), facts);
@@ -70,11 +93,13 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
         });
     facts.insert(key::RUN_GPU_UNREACHABLE, texts(step, unreachable.collect()));
     let misses = body.cuda.fact().as_ref().and_then(|cuda, _| cuda.only_nvml_sees.fact().clone());
-    let misses = misses.and_then(|uuids, _| texts(step, uuids));
+    let missed = misses.value().is_none_or(|uuids| uuids.iter().any(|uuid| !job.has(uuid)));
+    let misses = misses.and_then(|uuids, _| texts(step, uuids.into_iter().filter(|uuid| !job.has(uuid)).collect()));
     facts.insert(key::RUN_GPU_CUDA_MISSES, misses);
     facts.insert(key::RUN_GPU_BUSY, each(busy));
     facts.insert(key::RUN_GPU_TAKEN, each(memory_taken));
-    facts.insert(key::RUN_GPU_HIDDEN, hidden(&body).map_or(Fact::Absent, |text| seen(step, text)));
+    let hidden = hidden(&body).filter(|_| missed);
+    facts.insert(key::RUN_GPU_HIDDEN, hidden.map_or(Fact::Absent, |text| seen(step, text)));
     facts.insert(key::RUN_GPU_SLOWED, each(slowed));
     facts.insert(key::RUN_GPU_PCIE, each(narrow));
     facts.insert(key::RUN_GPU_NVLINK_DOWN, each(links_down));
@@ -256,7 +281,7 @@ mod tests {
         let line =
             format!(r#"{{"ncclcheck":1,"event":"result","step":"gpus","seconds":1.0,"body":{{"gpus":{gpus}}}}}"#);
         let mut facts = Facts::default();
-        produce(&Recording::read(line.as_bytes()), &mut facts);
+        produce(&Recording::read(line.as_bytes()), &JobGpus::default(), &mut facts);
         facts
     }
 
@@ -265,7 +290,7 @@ mod tests {
         let missing = |event: &str| {
             let line = format!(r#"{{"ncclcheck":1,"step":"gpus",{event}}}"#);
             let mut facts = Facts::default();
-            produce(&Recording::read(line.as_bytes()), &mut facts);
+            produce(&Recording::read(line.as_bytes()), &JobGpus::default(), &mut facts);
             facts.get(key::RUN_GPU_MISSING).clone()
         };
         let skipped = missing(r#""event":"skipped","why":"no driver""#);
@@ -316,7 +341,7 @@ mod tests {
                 r#"{{"ncclcheck":1,"event":"result","step":"gpus","seconds":1.0,"body":{{"environment":{{"CUDA_VISIBLE_DEVICES":"{value}"}},"gpus":[{{}},{{}}],"cuda":{cuda}}}}}"#
             );
             let mut facts = Facts::default();
-            produce(&Recording::read(line.as_bytes()), &mut facts);
+            produce(&Recording::read(line.as_bytes()), &JobGpus::default(), &mut facts);
             facts.get(key::RUN_GPU_HIDDEN).value().cloned()
         };
         let unread = r#"{"devices":null,"unread":{"devices":"cuInit: CUDA_ERROR_NO_DEVICE"}}"#;

@@ -19,13 +19,15 @@ use crate::model::{Fact, Gap, Host, Site};
 use super::recording::{Recording, StepOutcome, StepRecord};
 
 pub(crate) use collectives::{bandwidth, log};
+pub(crate) use gpus::JobGpus;
 
-/// Adds the facts of a probe to the facts about an image, which are empty if the image was not scanned.
-pub(crate) fn add(recording: &Recording, facts: &mut Facts) {
+/// Adds the facts of a probe to the facts about an image, which are empty if the image was not scanned. `job` has the GPUs
+/// of all tasks that are judged together.
+pub(crate) fn add(recording: &Recording, job: &JobGpus, facts: &mut Facts) {
     container::produce(recording, facts);
     entrypoint::produce(recording, facts);
     storage::produce(recording, facts);
-    gpus::produce(recording, facts);
+    gpus::produce(recording, job, facts);
     topology::produce(recording, facts);
     rdma::produce(recording, facts);
     pytorch::produce(recording, facts);
@@ -121,7 +123,7 @@ mod tests {
         let full = format!("{}/fixtures/probe/h200-x2/full.jsonl", env!("CARGO_MANIFEST_DIR"));
         for recording in [std::fs::read(full).unwrap(), Vec::new()] {
             let mut facts = Facts::default();
-            add(&Recording::read(&recording), &mut facts);
+            add(&Recording::read(&recording), &JobGpus::default(), &mut facts);
             assert_eq!(facts.iter().map(|(name, _)| name).collect::<BTreeSet<_>>(), of_run);
         }
     }
@@ -146,7 +148,7 @@ mod tests {
         for (step, event, keys) in cases {
             let line = format!(r#"{{"ncclcheck":1,"step":"{step}","run":0,"seconds":1.0,"event":{event}}}"#);
             let mut facts = Facts::default();
-            add(&Recording::read(line.as_bytes()), &mut facts);
+            add(&Recording::read(line.as_bytes()), &JobGpus::default(), &mut facts);
             for key in keys {
                 let fact = facts.view(key);
                 assert!(
