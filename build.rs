@@ -1,12 +1,15 @@
-//! Rebuilds the program when a file in the embedded rules folder changes, and computes what `--version` prints: the commit, and
-//! the versions of the rules and of the scanner.
+//! Compresses the texts that the program contains, and computes what `--version` prints: the commit, and the versions of the rules
+//! and of the scanner.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs, io};
 
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use sha2::{Digest as _, Sha256};
 
@@ -23,9 +26,16 @@ const SCANNER: &[&str] = &[
     "src/model",
 ];
 
+/// Built-in rules, profiles and tables.
+const RULES: &str = "rules";
+
+/// The program that runs in the container, and the file with the order of its modules.
+const PAYLOAD: &str = "src/probe/payload";
+const ORDER: &str = "MODULES";
+
 #[expect(clippy::disallowed_methods, reason = "cargo passes variables to build scripts")]
 fn main() -> io::Result<()> {
-    for path in ["rules", "build.rs", "Cargo.lock"].iter().chain(SCANNER) {
+    for path in [RULES, PAYLOAD, "build.rs", "Cargo.lock"].iter().chain(SCANNER) {
         println!("cargo::rerun-if-changed={path}");
     }
     let mut files = Vec::new();
@@ -48,7 +58,10 @@ fn main() -> io::Result<()> {
     // How large a number in a file may be.
     hasher.update(env::var("CARGO_CFG_TARGET_POINTER_WIDTH").unwrap_or_default());
     println!("cargo::rustc-env=NCCLCHECK_SCANNER={}", hex(&hasher.finalize()));
-    println!("cargo::rustc-env=NCCLCHECK_RULES={}", rules_version(Path::new("rules"))?);
+    println!("cargo::rustc-env=NCCLCHECK_RULES={}", rules_version(Path::new(RULES))?);
+    let output = env::var_os("OUT_DIR").map(PathBuf::from).unwrap_or_default();
+    fs::write(output.join("rules"), texts(Path::new(RULES), "yaml", &[])?)?;
+    fs::write(output.join("payload"), texts(Path::new(PAYLOAD), "py", &[ORDER])?)?;
     // In development, each commit would build the crate again.
     let is_optimized = env::var("PROFILE").is_ok_and(|profile| profile == "release");
     let commit = if is_optimized { commit(Path::new(".")) } else { None };
@@ -97,6 +110,24 @@ pub(crate) fn rules_version(folder: &Path) -> io::Result<String> {
         rules += usize::from(!name.starts_with("profiles") && !name.starts_with("tables"));
     }
     Ok(format!("{rules}, version {}", hex(&hasher.finalize()).get(..12).unwrap_or_default()))
+}
+
+/// The files below a folder that have this extension, and some others, as raw DEFLATE data: for each file its path in the folder and
+/// its text, each of them followed by a NUL.
+fn texts(folder: &Path, extension: &str, others: &[&str]) -> io::Result<Vec<u8>> {
+    let mut files = Vec::new();
+    gather(folder, extension, &mut files)?;
+    files.extend(others.iter().map(|name| folder.join(name)));
+    files.sort();
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
+    for path in files {
+        let text = fs::read_to_string(&path)?;
+        if text.contains('\0') {
+            return Err(io::Error::other(format!("{} contains a NUL", path.display())));
+        }
+        write!(encoder, "{}\0{text}\0", path.strip_prefix(folder).unwrap_or(&path).display())?;
+    }
+    encoder.finish()
 }
 
 fn hex(bytes: &[u8]) -> String {

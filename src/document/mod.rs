@@ -5,6 +5,7 @@ mod entries;
 mod file;
 mod node;
 pub(crate) mod shipped;
+mod texts;
 
 use std::fmt;
 use std::ops::Range;
@@ -19,6 +20,7 @@ use crate::model::suggestion;
 pub(crate) use entries::Entries;
 pub(crate) use file::{FileError, read_text, read_text_from};
 pub(crate) use node::YamlNode;
+pub(crate) use texts::Texts;
 
 /// A text and the name that messages use for it.
 #[derive(Clone, Copy, Debug)]

@@ -2,11 +2,12 @@
 //! that Python's tools work on them; the container receives one text, which a security team can read from top to
 //! bottom.
 
-use include_dir::{Dir, include_dir};
+use std::sync::LazyLock;
 
 use super::steps;
+use crate::document::Texts;
 
-static MODULES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/src/probe/payload");
+static MODULES: LazyLock<Texts> = LazyLock::new(|| Texts::unpack(include_bytes!(concat!(env!("OUT_DIR"), "/payload"))));
 
 /// Prefix of imports between the modules, which the concatenated text does not need.
 const OWN_IMPORT: &str = "from ncclcheck_probe.";
@@ -33,7 +34,7 @@ fn names() -> Vec<&'static str> {
 }
 
 fn text(name: &str) -> &'static str {
-    MODULES.get_file(name).and_then(|file| file.contents_utf8()).unwrap_or_default()
+    MODULES.get(name).unwrap_or_default()
 }
 
 /// Arguments that make the interpreter run the program from its standard input. It reads exactly the bytes of the
@@ -56,9 +57,11 @@ mod tests {
         let program = program();
         assert!(program.contains("def main(") && program.ends_with("sys.exit(main(sys.argv[1:]))\n"));
         assert!(!program.contains("ncclcheck_probe."));
-        for file in MODULES.files().filter(|file| file.path().extension().is_some_and(|extension| extension == "py")) {
-            let first = file.contents_utf8().unwrap().lines().next().unwrap();
-            assert!(program.contains(first), "{} is not in the program", file.path().display());
+        let modules: Vec<_> = MODULES.iter().filter(|(path, _)| *path != "MODULES").collect();
+        assert!(modules.len() > 40, "{modules:?}");
+        for (path, text) in modules {
+            assert!(path.strip_suffix(".py").is_some(), "{path}");
+            assert!(program.contains(text.lines().next().unwrap()), "{path} is not in the program");
         }
     }
 }

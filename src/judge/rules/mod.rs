@@ -130,8 +130,8 @@ impl RuleSet {
     /// The built-in rules.
     pub fn builtin() -> Result<Self, DocumentError> {
         let rules = shipped::rules().map(|(id, text)| {
-            let rule = Rule::parse(&id, Document { name: &format!("rules/{id}.yaml"), text })?;
-            Ok((id, rule))
+            let rule = Rule::parse(id, Document { name: &format!("rules/{id}.yaml"), text })?;
+            Ok((id.to_owned(), rule))
         });
         rules.collect::<Result<_, _>>().map(Self)
     }
