@@ -69,6 +69,8 @@ const DOORS: &[(&str, &[&str])] = &[
     ("jiff", &["judge/policy", "cli/audit", "cli/plan"]),
     ("landlock", &["sandbox"]),
     ("libc", &["sandbox"]),
+    // Only for their features.
+    ("log", &[]),
     ("lz4_flex", &["layer/squashfs/decompress"]),
     ("lzma_rust2", &["image/archive/packed", "layer/squashfs/decompress"]),
     ("maud", &["report/html"]),
@@ -117,6 +119,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("tokio", &["image/daemon", "probe/engine", "store"]),
     ("tokio_rustls", &["image/daemon/transport"]),
     ("toml", &["image/registry/config", "image/storage/config"]),
+    ("tracing", &[]),
     ("unicode_width", &["cli", "report/human", "report/table"]),
     ("unpack", &["image", "layer", "lib"]),
     ("url", &["store"]),
