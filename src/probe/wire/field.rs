@@ -101,17 +101,22 @@ impl<T> From<Option<T>> for Nullable<T> {
 
 impl<'de, T: DeserializeOwned, const NULLABLE: bool> Deserialize<'de> for Field<T, NULLABLE> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let fact = match Value::deserialize(deserializer)? {
-            Value::Null => Fact::Absent,
-            value => match value.get(REASON) {
-                Some(why) => Fact::Unknown(Gap::new(why.as_str().unwrap_or_default())),
-                None => match serde_json::from_value(value) {
-                    Ok(value) => Fact::seen(value, []),
-                    Err(error) => Fact::Unknown(Gap::new(error.to_string())),
-                },
+        Value::deserialize(deserializer).map(|value| Self(read(value)))
+    }
+}
+
+/// Reads a field. Not inlined, so that the many types of fields share more code.
+#[inline(never)]
+fn read<T: DeserializeOwned>(value: Value) -> Fact<T> {
+    match value {
+        Value::Null => Fact::Absent,
+        value => match value.get(REASON) {
+            Some(why) => Fact::Unknown(Gap::new(why.as_str().unwrap_or_default())),
+            None => match serde_json::from_value(value) {
+                Ok(value) => Fact::seen(value, []),
+                Err(error) => Fact::Unknown(Gap::new(error.to_string())),
             },
-        };
-        Ok(Self(fact))
+        },
     }
 }
 
