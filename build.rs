@@ -33,9 +33,12 @@ const RULES: &str = "rules";
 const PAYLOAD: &str = "src/probe/payload";
 const ORDER: &str = "MODULES";
 
+/// JSON schemas of the files that the program reads and writes.
+const SCHEMAS: &str = "schema";
+
 #[expect(clippy::disallowed_methods, reason = "cargo passes variables to build scripts")]
 fn main() -> io::Result<()> {
-    for path in [RULES, PAYLOAD, "build.rs", "Cargo.lock"].iter().chain(SCANNER) {
+    for path in [RULES, PAYLOAD, SCHEMAS, "build.rs", "Cargo.lock"].iter().chain(SCANNER) {
         println!("cargo::rerun-if-changed={path}");
     }
     let mut files = Vec::new();
@@ -61,6 +64,7 @@ fn main() -> io::Result<()> {
     println!("cargo::rustc-env=NCCLCHECK_RULES={}", rules_version(Path::new(RULES))?);
     let output = env::var_os("OUT_DIR").map(PathBuf::from).unwrap_or_default();
     fs::write(output.join("rules"), texts(Path::new(RULES), "yaml", &[])?)?;
+    fs::write(output.join("schemas"), texts(Path::new(SCHEMAS), "json", &[])?)?;
     fs::write(output.join("payload"), texts(Path::new(PAYLOAD), "py", &[ORDER])?)?;
     // In development, each commit would build the crate again.
     let is_optimized = env::var("PROFILE").is_ok_and(|profile| profile == "release");

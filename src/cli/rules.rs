@@ -3,13 +3,14 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+use std::sync::LazyLock;
 
-use crate::document::{Document, read_text};
+use crate::document::{Document, Texts, read_text};
 use crate::facts::key::KEYS;
-use crate::judge::policy::{self, Profile};
-use crate::judge::rules::{self, RuleFile, RuleSet, Trial};
+use crate::judge::policy::Profile;
+use crate::judge::rules::{RuleFile, RuleSet, Trial};
 use crate::model::{Environment, Limits, suggestion};
-use crate::report::{self, pages};
+use crate::report::pages;
 
 use super::args::{DocsArgs, RulesCommand, SchemaArgs, SchemaOf, ShowArgs, TestArgs};
 use super::{CliError, ExitStatus, output, plan};
@@ -39,14 +40,21 @@ fn profiles() -> Result<ExitStatus, CliError> {
     print(&text)
 }
 
+/// The folder `schema`. Tests verify that it is current: the program would be larger with the code that generates it.
+static SCHEMAS: LazyLock<Texts> = LazyLock::new(|| Texts::unpack(include_bytes!(concat!(env!("OUT_DIR"), "/schemas"))));
+
 fn schema(asked: &SchemaArgs) -> Result<ExitStatus, CliError> {
-    print(&match asked.what {
-        SchemaOf::Policy => policy::schema(),
-        SchemaOf::Rule => rules::schema(),
-        SchemaOf::Report => report::json::schema(),
-        SchemaOf::Audit => crate::audit::schema(),
-        SchemaOf::Facts => pages::contract(KEYS),
-    })
+    match asked.what {
+        SchemaOf::Policy => print(stored_schema("policy")),
+        SchemaOf::Rule => print(stored_schema("rule")),
+        SchemaOf::Report => print(stored_schema("report")),
+        SchemaOf::Audit => print(stored_schema("audit")),
+        SchemaOf::Facts => print(&pages::contract(KEYS)),
+    }
+}
+
+fn stored_schema(name: &str) -> &'static str {
+    SCHEMAS.get(&format!("{name}.schema.json")).unwrap_or_default()
 }
 
 /// Writes a page for each rule, and an index.
@@ -140,4 +148,20 @@ fn test(asked: &TestArgs) -> Result<ExitStatus, CliError> {
         writeln!(out)
     })?;
     Ok(if wrong.is_empty() { ExitStatus::Pass } else { ExitStatus::Fail })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::stored_schema;
+
+    #[test]
+    fn the_program_contains_the_schemas() {
+        for name in ["policy", "rule", "report", "audit"] {
+            let schema: Value = serde_json::from_str(stored_schema(name)).unwrap();
+            assert!(schema["properties"].is_object(), "{name}");
+        }
+        assert_eq!(stored_schema("facts"), "");
+    }
 }

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde_json::ser::Formatter;
 
@@ -334,10 +333,13 @@ pub(super) fn write_value(value: &impl Serialize, out: &mut dyn Write) -> io::Re
     out.write_all(b"\n")
 }
 
-/// The JSON schema of the report.
+/// The JSON schema of the report. The program has it in `schema/report.schema.json`.
+#[cfg(test)]
 pub(crate) fn schema() -> String {
-    let schema =
-        SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<ReportJson<'_>>();
+    let schema = schemars::generate::SchemaSettings::draft2020_12()
+        .for_serialize()
+        .into_generator()
+        .into_root_schema_for::<ReportJson<'_>>();
     format!("{:#}\n", schema.as_value())
 }
 
