@@ -36,7 +36,7 @@ const MOST_UNPACKED: u64 = 256 << 20;
 /// More than the size of the head of an unpacked entry, in bytes: two digests and a few numbers.
 const LONGEST_HEAD: u64 = 1 << 10;
 
-/// The default level of zstd.
+/// The default level of zstd. The programs of a release lack the compressors of higher levels.
 const LEVEL: i32 = 3;
 
 /// Header of the unpacked entry: the scanned bytes, the scanner, and the counts of what follows.
