@@ -59,9 +59,12 @@ impl Dockerfile {
         let dockerfile = parse_dockerfile::parse(text).map_err(|error| error.to_string())?;
         let escape = dockerfile.parser_directives.escape.as_ref().map_or('\\', |directive| directive.value.value);
         let stages: Vec<_> = dockerfile.stages().collect();
-        let ends = ends(text, &dockerfile.instructions);
-        let end = |at: usize| ends.iter().copied().find(|end| *end > at).unwrap_or(text.len());
-        let reader = Reader { text, escape, ends: &ends };
+        let reader = Reader {
+            text,
+            escape,
+            ends: ends(text, &dockerfile.instructions),
+            newlines: text.match_indices('\n').map(|(at, _)| at).collect(),
+        };
         let chain = chain(&stages);
         let instructions = || chain.iter().flat_map(|stage| stage.instructions);
         let steps = chain.iter().enumerate().flat_map(|(stage, part)| {
@@ -76,9 +79,9 @@ impl Dockerfile {
         let named = stages.iter().filter_map(|stage| {
             let (_, name) = stage.from.as_.as_ref()?;
             let last = stage.instructions.last().map_or(stage.from.from.span.start, start);
-            Some((name.value.to_string(), end(last)))
+            Some((name.value.to_string(), reader.end(last)))
         });
-        let beginning = stages.last().map_or(text.len(), |stage| end(stage.from.from.span.start));
+        let beginning = stages.last().map_or(text.len(), |stage| reader.end(stage.from.from.span.start));
         let (stages, shells) = (named.collect(), shells.collect());
         Ok(Self { path, text: text.to_owned(), escape, steps, shells, stages, beginning })
     }
@@ -164,8 +167,10 @@ fn chain<'a, 'b>(stages: &'b [Stage<'a, 'b>]) -> Vec<&'b Stage<'a, 'b>> {
 struct Reader<'t> {
     text: &'t str,
     escape: char,
-    /// Offset behind the last line of each instruction.
-    ends: &'t [usize],
+    /// Offset behind the last line of each instruction, ascending.
+    ends: Vec<usize>,
+    /// Offset of each newline, ascending.
+    newlines: Vec<usize>,
 }
 
 impl Reader<'_> {
@@ -174,7 +179,7 @@ impl Reader<'_> {
         let step = |keyword: &Span, text: String| DockerfileStep {
             line: self.line(keyword.start),
             start: keyword.start,
-            end: self.ends.iter().copied().find(|end| *end > keyword.start).unwrap_or(self.text.len()),
+            end: self.end(keyword.start),
             text,
             is_open: false,
             variables: Vec::new(),
@@ -234,8 +239,14 @@ impl Reader<'_> {
         self.text.get(span.clone()).unwrap_or_default()
     }
 
+    /// The offset behind the last line of the instruction at an offset.
+    fn end(&self, offset: usize) -> usize {
+        let at = self.ends.partition_point(|end| *end <= offset);
+        self.ends.get(at).copied().unwrap_or(self.text.len())
+    }
+
     fn line(&self, offset: usize) -> usize {
-        1 + self.text.get(..offset).unwrap_or_default().matches('\n').count()
+        1 + self.newlines.partition_point(|newline| *newline < offset)
     }
 }
 

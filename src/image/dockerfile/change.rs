@@ -188,16 +188,16 @@ impl Dockerfile {
 
     /// The line of an instruction that expands a variable.
     fn user_of(&self, name: &str) -> Option<usize> {
-        let users = self.text.match_indices(name).filter(|(at, _)| {
-            let (before, after) = self.text.split_at_checked(*at).unwrap_or_default();
-            let after = after.get(name.len()..).unwrap_or_default();
-            (before.ends_with('$') || before.ends_with("${"))
-                && !after.starts_with(|next: char| next.is_ascii_alphanumeric() || next == '_')
-        });
-        let lines = users.map(|(at, _)| self.line_at(at));
-        let is_comment =
-            |line: &usize| self.text.lines().nth(line - 1).is_some_and(|line| line.trim_start().starts_with('#'));
-        lines.into_iter().find(|line| !is_comment(line))
+        let expands = |line: &str| {
+            line.match_indices(name).any(|(at, _)| {
+                let (before, after) = line.split_at_checked(at).unwrap_or_default();
+                let after = after.get(name.len()..).unwrap_or_default();
+                (before.ends_with('$') || before.ends_with("${"))
+                    && !after.starts_with(|next: char| next.is_ascii_alphanumeric() || next == '_')
+            })
+        };
+        let mut lines = self.text.lines().zip(1..);
+        lines.find(|(line, _)| !line.trim_start().starts_with('#') && expands(line)).map(|(_, number)| number)
     }
 
     fn line_at(&self, offset: usize) -> usize {
