@@ -92,11 +92,11 @@ fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     let line = |key: &'static str, value: &str| {
         if value.is_empty() { Fact::Absent } else { Fact::seen(value.to_owned(), [Site::Config(key.to_owned())]) }
     };
-    // Launch settings override the image's own variables.
-    let place = |name: &str| {
-        let given = context.launch.iter().rev().find(|given| given.name == name && given.value.is_some());
-        given.map_or_else(|| Site::Config(format!("Env {name}")), |given| given.site.clone())
-    };
+    // Launch settings override the image's own variables, and later ones those before.
+    let given = context.launch.iter().filter(|setting| setting.value.is_some());
+    let given: BTreeMap<_, _> = given.map(|setting| (&*setting.name, &setting.site)).collect();
+    let place =
+        |name: &str| given.get(name).map_or_else(|| Site::Config(format!("Env {name}")), |site| Site::clone(site));
     let variable = |config: &ImageConfig, name: &str| -> Option<(String, Site)> {
         config.environment.get(name).map(|value| (value.clone(), place(name)))
     };
