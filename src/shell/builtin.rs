@@ -6,6 +6,8 @@ mod getopts;
 mod options;
 mod print;
 
+use crate::model::Gap;
+
 use super::evaluate::{Evaluator, Flow, Surroundings};
 use super::state::{Field, ShellKind, ShellState};
 use super::word::{Word, name_length};
@@ -62,7 +64,11 @@ impl<S: Surroundings> Evaluator<'_, S> {
             }
             "[" | "test" => status = self.test_status(state, call),
             "export" | "readonly" | "declare" | "typeset" | "local" => self.declare(state, call),
-            "unset" => unset(state, call),
+            "unset" => {
+                if let Err(gap) = unset(state, call) {
+                    self.doubt_all(state, &gap);
+                }
+            }
             "set" => self.set(state, call),
             "shift" => status = shift(state, call),
             "cd" | "pushd" => status = self.change_directory(state, call),
@@ -120,7 +126,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
             status = match field {
                 Ok(text) => self.compute(state, text, call.line).ok().map(|value| u8::from(value == 0)),
                 Err(unknown) => {
-                    state.doubt_all(&unknown.gap.clone());
+                    self.doubt_all(state, &unknown.gap.clone());
                     None
                 }
             };
@@ -148,7 +154,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
     pub(super) fn doubt_names(&mut self, state: &mut ShellState, call: &BuiltinCall<'_>) {
         let gap = self.gap(call.line, &format!("only a shell can determine what {} sets", call.name));
         for field in call.fields {
-            let Ok(text) = field else { return state.doubt_all(&gap) };
+            let Ok(text) = field else { return self.doubt_all(state, &gap) };
             for name in text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
                 if !name.is_empty() && name_length(name) == name.len() {
                     state.doubt(name, &gap);
@@ -161,7 +167,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
     }
 }
 
-fn unset(state: &mut ShellState, call: &BuiltinCall<'_>) {
+fn unset(state: &mut ShellState, call: &BuiltinCall<'_>) -> Result<(), Gap> {
     let is_function = call.fields.iter().any(|field| field.as_deref() == Ok("-f"));
     for field in call.fields {
         match field {
@@ -171,9 +177,10 @@ fn unset(state: &mut ShellState, call: &BuiltinCall<'_>) {
                 // Without a variable of this name, a function is removed.
                 state.unset(name);
             }
-            Err(unknown) => return state.doubt_all(&unknown.gap.clone()),
+            Err(unknown) => return Err(unknown.gap.clone()),
         }
     }
+    Ok(())
 }
 
 fn shift(state: &mut ShellState, call: &BuiltinCall<'_>) -> Option<u8> {

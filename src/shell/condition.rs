@@ -3,7 +3,6 @@
 use crate::model::Gap;
 
 use super::evaluate::{Evaluator, FileKind, Surroundings};
-use super::pattern::matches;
 use super::state::{Field, ShellState};
 use super::syntax::TestPart;
 use super::word::Word;
@@ -190,7 +189,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
             "=" | "==" | "!=" => {
                 let left = self.value(state, first)?;
                 let pattern = self.pattern(state, right)?;
-                match matches(&pattern, &left) {
+                match self.is_matched(&pattern, &left) {
                     Some(is_match) => Ok(is_match == (operator != "!=")),
                     None => unknown(self),
                 }

@@ -3,6 +3,7 @@
 //! Where only a shell can determine whether a command is run, both cases are followed and joined: what differs is
 //! unknown from there on.
 
+mod budget;
 mod commands;
 mod control;
 mod files;
@@ -21,6 +22,12 @@ use super::syntax::{AndOr, CommandList, Construct, Pipeline, Redirected};
 
 /// Depth of functions and sourced files.
 const DEPTH: usize = 24;
+
+/// Why a script is not followed to its end.
+const TOO_MANY: &str = "the script runs too many commands to be followed";
+
+/// Depth of constructs and of branches that are followed both.
+const NESTING: usize = 100;
 
 /// A script and its name for messages.
 #[derive(Clone, Debug)]
@@ -49,8 +56,8 @@ pub(crate) struct ProgramCall<'a> {
 
 /// The files and programs around a script.
 pub(crate) trait Surroundings {
-    /// Counts one command; false once a script has run too many.
-    fn step(&mut self) -> bool;
+    /// Takes steps from what a script may cost; false once they are spent.
+    fn spend(&mut self, steps: usize) -> bool;
     /// The text of the file at an absolute path; `None` if there is none.
     fn text(&mut self, path: &str) -> Option<Result<ShellSource, Gap>>;
     /// What an absolute path leads to; `None` if nothing is there.
@@ -96,6 +103,7 @@ pub(crate) struct Evaluator<'s, S> {
     path: String,
     frames: Vec<Frame>,
     depth: usize,
+    nesting: usize,
     /// Number of enclosing commands whose failure does not end the script.
     checked: usize,
     /// Number of enclosing command substitutions.
@@ -115,6 +123,7 @@ impl<'s, S: Surroundings> Evaluator<'s, S> {
             path: String::new(),
             frames: Vec::new(),
             depth: 0,
+            nesting: 0,
             checked: 0,
             captured: 0,
             substitutions: 0,
@@ -145,8 +154,9 @@ impl<'s, S: Surroundings> Evaluator<'s, S> {
     }
 
     /// Gives up on everything that a script can set.
-    pub(super) fn lose(&self, state: &mut ShellState, line: usize, why: &str) {
-        state.doubt_all(&self.gap(line, why));
+    pub(super) fn lose(&mut self, state: &mut ShellState, line: usize, why: &str) {
+        let gap = self.gap(line, why);
+        self.doubt_all(state, &gap);
     }
 
     fn source(&mut self, state: &mut ShellState, source: &ShellSource, path: &str) -> Flow {
@@ -158,6 +168,7 @@ impl<'s, S: Surroundings> Evaluator<'s, S> {
     }
 
     fn script(&mut self, state: &mut ShellState, text: &str, line: usize) -> Flow {
+        self.spend_on_text(text.len());
         let mut parser = Parser::new(text, line);
         while let Some(command) = parser.command() {
             match command {
@@ -205,38 +216,53 @@ impl<'s, S: Surroundings> Evaluator<'s, S> {
 
     /// Runs a pipeline and those behind it that its status selects.
     fn chain(&mut self, state: &mut ShellState, first: &Pipeline, rest: &[(bool, Pipeline)], line: usize) -> Flow {
-        let is_checked = usize::from(!rest.is_empty() || first.is_negated);
-        self.checked += is_checked;
-        let flow = self.pipeline(state, first);
-        self.checked -= is_checked;
-        let fails = state.status.is_some_and(|status| status != 0);
-        if flow == Flow::Next && fails && is_checked == 0 && self.checked == 0 && state.options.exits_on_error {
-            return Flow::Exit;
-        }
+        let flow = self.link(state, first, rest.is_empty());
         if flow == Flow::Next { self.chained(state, rest, line) } else { flow }
     }
 
-    fn chained(&mut self, state: &mut ShellState, rest: &[(bool, Pipeline)], line: usize) -> Flow {
-        let Some(((is_and, next), after)) = rest.split_first() else { return Flow::Next };
-        match state.status {
-            Some(status) if (status == 0) == *is_and => self.chain(state, next, after, line),
-            Some(_) => self.chained(state, after, line),
-            None => {
-                let gap = self.gap(line, "only a shell can determine whether the next command of a list is run");
-                self.branch(
-                    state,
-                    &gap,
-                    |this, state| {
-                        state.status = Some(0);
-                        this.chained(state, rest, line)
-                    },
-                    |this, state| {
-                        state.status = Some(1);
-                        this.chained(state, rest, line)
-                    },
-                )
+    fn chained(&mut self, state: &mut ShellState, mut rest: &[(bool, Pipeline)], line: usize) -> Flow {
+        while let Some(((is_and, next), after)) = rest.split_first() {
+            match state.status {
+                Some(status) if (status == 0) == *is_and => {
+                    let flow = self.link(state, next, after.is_empty());
+                    if flow != Flow::Next {
+                        return flow;
+                    }
+                }
+                Some(_) => _ = self.surroundings.spend(1),
+                None => return self.chained_both(state, rest, line),
             }
+            rest = after;
         }
+        Flow::Next
+    }
+
+    /// Follows the rest of a list for either status of the command before.
+    fn chained_both(&mut self, state: &mut ShellState, rest: &[(bool, Pipeline)], line: usize) -> Flow {
+        let gap = self.gap(line, "only a shell can determine whether the next command of a list is run");
+        self.branch(
+            state,
+            &gap,
+            |this, state| {
+                state.status = Some(0);
+                this.chained(state, rest, line)
+            },
+            |this, state| {
+                state.status = Some(1);
+                this.chained(state, rest, line)
+            },
+        )
+    }
+
+    /// Runs a pipeline of a list, whose failure ends a script with `set -e` if it is the last one.
+    fn link(&mut self, state: &mut ShellState, pipeline: &Pipeline, is_last: bool) -> Flow {
+        let is_checked = usize::from(!is_last || pipeline.is_negated);
+        self.checked += is_checked;
+        let flow = self.pipeline(state, pipeline);
+        self.checked -= is_checked;
+        let fails = state.status.is_some_and(|status| status != 0);
+        let ends = fails && is_checked == 0 && self.checked == 0 && state.options.exits_on_error;
+        if flow == Flow::Next && ends { Flow::Exit } else { flow }
     }
 
     fn pipeline(&mut self, state: &mut ShellState, pipeline: &Pipeline) -> Flow {
@@ -265,7 +291,7 @@ impl<'s, S: Surroundings> Evaluator<'s, S> {
 
     /// Runs commands whose changes to variables are lost.
     fn subshell(&mut self, state: &mut ShellState, run: impl FnOnce(&mut Self, &mut ShellState) -> Flow) -> Flow {
-        let mut inner = state.clone();
+        let mut inner = self.copy(state);
         self.frames.push(Frame::Subshell);
         run(self, &mut inner);
         self.frames.pop();

@@ -16,6 +16,12 @@ pub(super) use parameter::is_of_shell;
 /// Characters, each with whether it is quoted.
 type Quoted = Vec<(char, bool)>;
 
+/// Length of a command's words from which on they are unknown: Linux takes 2 MiB with the environment.
+const LONGEST: usize = 1 << 20;
+
+/// What a word adds to that length. Linux adds a pointer.
+const WORD: usize = 64;
+
 /// Words in the making.
 struct WordDraft {
     done: Vec<Result<Quoted, UnknownField>>,
@@ -24,6 +30,8 @@ struct WordDraft {
     gap: Option<Gap>,
     /// True if unquoted values are split into words.
     splits: bool,
+    /// Length of all words of the command.
+    length: usize,
 }
 
 /// The value of a parameter.
@@ -36,10 +44,11 @@ enum Expanded {
 
 impl WordDraft {
     fn new(splits: bool) -> Self {
-        Self { done: Vec::new(), current: None, gap: None, splits }
+        Self { done: Vec::new(), current: None, gap: None, splits, length: 0 }
     }
 
     fn push(&mut self, text: &str, is_quoted: bool) {
+        self.grow(text.len());
         if self.gap.is_none() {
             self.current.get_or_insert_default().extend(text.chars().map(|c| (c, is_quoted)));
         }
@@ -61,10 +70,24 @@ impl WordDraft {
         self.gap.get_or_insert(gap);
     }
 
+    fn grow(&mut self, bytes: usize) {
+        self.length += bytes;
+        if self.length > LONGEST {
+            self.fail(Gap::new(format!("the words of a command have more than {LONGEST} bytes")));
+        }
+    }
+
     /// Ends the current word.
     fn end(&mut self) {
-        let current = self.current.take();
-        match self.gap.take() {
+        if self.current.is_some() {
+            self.grow(WORD);
+        }
+        let (current, gap) = (self.current.take(), self.gap.take());
+        // An unknown word stands for any number of them.
+        if self.length > LONGEST && matches!(self.done.last(), Some(Err(_))) {
+            return;
+        }
+        match gap {
             Some(gap) => self.done.push(Err(UnknownField { prefix: unquoted(&current.unwrap_or_default()), gap })),
             None => self.done.extend(current.map(Ok)),
         }
@@ -79,8 +102,9 @@ impl<S: Surroundings> Evaluator<'_, S> {
     /// The words of a command.
     pub(super) fn fields(&mut self, state: &mut ShellState, words: &[Word]) -> Vec<Field> {
         let mut fields = Vec::new();
+        let mut length = 0;
         for word in words {
-            let mut draft = WordDraft::new(true);
+            let mut draft = WordDraft { length, ..WordDraft::new(true) };
             if state.kind == ShellKind::Bash && has_braces(word) {
                 draft.push(&known_prefix(word), false);
                 draft.fail(self.gap(word.line, "only a shell can determine what a word with braces becomes"));
@@ -88,6 +112,8 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 self.pieces(state, word, &mut draft);
             }
             draft.end();
+            self.spend_on_text(draft.length - length);
+            length = draft.length;
             for field in draft.done {
                 match field {
                     Ok(text) if is_magic(&text) && !state.options.expands_no_paths => {
@@ -96,6 +122,10 @@ impl<S: Surroundings> Evaluator<'_, S> {
                     Ok(text) => fields.push(Ok(unquoted(&text))),
                     Err(unknown) => fields.push(Err(unknown)),
                 }
+            }
+            // The last word is unknown, and stands for the others.
+            if length > LONGEST {
+                break;
             }
         }
         fields
@@ -111,6 +141,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
         let mut draft = WordDraft::new(false);
         self.pieces(state, word, &mut draft);
         draft.end();
+        self.spend_on_text(draft.length);
         let mut all = Quoted::new();
         for field in draft.done {
             all.extend(field.map_err(|unknown| unknown.gap)?);
@@ -125,6 +156,9 @@ impl<S: Surroundings> Evaluator<'_, S> {
 
     fn pieces(&mut self, state: &mut ShellState, word: &Word, draft: &mut WordDraft) {
         for (index, piece) in word.pieces.iter().enumerate() {
+            if draft.length > LONGEST {
+                return;
+            }
             match piece {
                 Piece::Text { text, is_quoted: false } if index == 0 && text.starts_with('~') => {
                     self.tilde(state, text, word.line, draft);

@@ -38,11 +38,7 @@ impl ShellState {
         self.options.exports_all |= other.options.exports_all;
         self.options.exits_on_error &= other.options.exits_on_error;
         self.options.refuses_unset |= other.options.refuses_unset;
-        for touched in other.touched {
-            if !self.touched.contains(&touched) {
-                self.touched.push(touched);
-            }
-        }
+        self.touched.extend(other.touched);
         self.output = match (self.output, other.output) {
             (Some(one), Some(two)) => Some(agreed(one, two, gap)),
             (one, two) => one.or(two),

@@ -2,7 +2,10 @@
 //! `@(a|b)`).
 
 /// Number of comparisons after which a match is given up.
-const STEPS: usize = 100_000;
+pub(super) const STEPS: usize = 100_000;
+
+/// Number of `*` and groups in a pattern.
+const DEPTH: usize = 100;
 
 /// A pattern: characters, each with whether it is quoted and so stands for itself.
 pub(super) type Pattern = [(char, bool)];
@@ -18,47 +21,44 @@ pub(super) fn is_magic(pattern: &Pattern) -> bool {
         || pattern.windows(2).any(|pair| matches!(pair, [('@' | '+' | '!', false), ('(', false)]))
 }
 
-/// True if the whole text matches; `None` for a pattern that is not understood.
-pub(super) fn matches(pattern: &Pattern, text: &str) -> Option<bool> {
-    let text: Vec<char> = text.chars().collect();
-    let mut steps = STEPS;
-    whole(pattern, &text, &mut steps)
+/// True if the whole text matches; `None` for a pattern that is not understood, or if `steps` comparisons do not suffice.
+pub(super) fn matches(pattern: &Pattern, text: &[char], steps: &mut usize) -> Option<bool> {
+    whole(pattern, text, DEPTH, steps)
 }
 
-fn whole(pattern: &Pattern, text: &[char], steps: &mut usize) -> Option<bool> {
-    *steps = steps.checked_sub(1)?;
-    let Some((&(c, is_quoted), rest)) = pattern.split_first() else { return Some(text.is_empty()) };
-    if !is_quoted && rest.first() == Some(&('(', false)) && "@?*+!".contains(c) {
-        return group(c, rest, text, steps);
-    }
-    match c {
-        '*' if !is_quoted => {
-            for taken in 0..=text.len() {
-                if whole(rest, text.get(taken..)?, steps)? {
-                    return Some(true);
-                }
-            }
-            Some(false)
+fn whole(mut pattern: &Pattern, mut text: &[char], depth: usize, steps: &mut usize) -> Option<bool> {
+    loop {
+        *steps = steps.checked_sub(1)?;
+        let Some((&(c, is_quoted), rest)) = pattern.split_first() else { return Some(text.is_empty()) };
+        if !is_quoted && rest.first() == Some(&('(', false)) && "@?*+!".contains(c) {
+            return group(c, rest, text, depth.checked_sub(1)?, steps);
         }
-        '[' if !is_quoted => {
-            let Some((set, after)) = bracket(rest) else { return literal('[', rest, text, steps) };
-            let Some((&first, tail)) = text.split_first() else { return Some(false) };
-            if in_set(set, first)? { whole(after, tail, steps) } else { Some(false) }
+        let set = if c == '[' && !is_quoted { bracket(rest) } else { None };
+        let (is_match, after) = match (c, set) {
+            ('*', _) if !is_quoted => return star(rest, text, depth.checked_sub(1)?, steps),
+            (_, Some((set, after))) => (text.first().map_or(Some(false), |&first| in_set(set, first))?, after),
+            ('?', _) if !is_quoted => (!text.is_empty(), rest),
+            _ => (text.first() == Some(&c), rest),
+        };
+        if !is_match {
+            return Some(false);
         }
-        '?' if !is_quoted => text.split_first().map_or(Some(false), |(_, tail)| whole(rest, tail, steps)),
-        _ => literal(c, rest, text, steps),
+        (pattern, text) = (after, text.get(1..)?);
     }
 }
 
-fn literal(c: char, rest: &Pattern, text: &[char], steps: &mut usize) -> Option<bool> {
-    match text.split_first() {
-        Some((&first, tail)) if first == c => whole(rest, tail, steps),
-        _ => Some(false),
+/// What follows `*`.
+fn star(rest: &Pattern, text: &[char], depth: usize, steps: &mut usize) -> Option<bool> {
+    for taken in 0..=text.len() {
+        if whole(rest, text.get(taken..)?, depth, steps)? {
+            return Some(true);
+        }
     }
+    Some(false)
 }
 
 /// `@(a|b)` and `?(a|b)`; the others are not understood.
-fn group(sign: char, rest: &Pattern, text: &[char], steps: &mut usize) -> Option<bool> {
+fn group(sign: char, rest: &Pattern, text: &[char], depth: usize, steps: &mut usize) -> Option<bool> {
     let close = rest.iter().position(|&(c, is_quoted)| c == ')' && !is_quoted)?;
     let (inner, after) = (rest.get(1..close)?, rest.get(close + 1..)?);
     if !matches!(sign, '@' | '?') || inner.iter().any(|&(c, is_quoted)| c == '(' && !is_quoted) {
@@ -67,7 +67,8 @@ fn group(sign: char, rest: &Pattern, text: &[char], steps: &mut usize) -> Option
     let empty: &Pattern = &[];
     let alternatives = inner.split(|&(c, is_quoted)| c == '|' && !is_quoted);
     for alternative in alternatives.chain((sign == '?').then_some(empty)) {
-        if whole(&[alternative, after].concat(), text, steps)? {
+        *steps = steps.checked_sub(alternative.len() + after.len())?;
+        if whole(&[alternative, after].concat(), text, depth, steps)? {
             return Some(true);
         }
     }

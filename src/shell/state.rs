@@ -1,6 +1,6 @@
 //! What is known of a shell while it runs a script.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use crate::model::{Gap, ImagePath};
@@ -82,7 +82,7 @@ pub(crate) struct ShellState {
     pub(super) status: Option<u8>,
     pub(super) options: ShellOptions,
     /// Words of programs that may have changed files, and targets of redirections.
-    pub(super) touched: Vec<String>,
+    pub(super) touched: BTreeSet<String>,
     /// What was printed, in a command substitution.
     pub(super) output: Option<Result<String, Gap>>,
 }
@@ -115,7 +115,7 @@ impl ShellState {
             functions: BTreeMap::new(),
             status: Some(0),
             options: ShellOptions::default(),
-            touched: Vec::new(),
+            touched: BTreeSet::new(),
             output: None,
         }
     }
@@ -210,6 +210,27 @@ impl ShellState {
         self.arguments = Err(gap.clone());
         self.functions.values_mut().for_each(|body| *body = None);
         self.status = None;
+    }
+
+    /// The number of entries that a copy makes, and the bytes of their texts.
+    pub(super) fn size(&self) -> (usize, usize) {
+        let of_list = |list: &[String]| list.iter().map(|text| text.len() + 1).sum::<usize>();
+        let of_variable = |variable: &ShellVariable| match &variable.value {
+            Ok(Some(ShellValue::Text(text))) => text.len(),
+            Ok(Some(ShellValue::List(list))) => of_list(list),
+            Ok(None) => 0,
+            Err(gap) => gap.why.len(),
+        };
+        let of_field = |field: &Field| match field {
+            Ok(text) => text.len(),
+            Err(unknown) => unknown.prefix.len() + unknown.gap.why.len(),
+        };
+        let arguments = self.arguments.as_deref().unwrap_or_default();
+        let entries = self.variables.len() + self.functions.len() + self.touched.len() + arguments.len();
+        let variables = self.variables.iter().map(|(name, variable)| name.len() + of_variable(variable));
+        let touched = self.touched.iter().map(String::len);
+        let output = self.output.as_ref().and_then(|output| output.as_ref().ok()).map_or(0, String::len);
+        (entries, variables.chain(touched).chain(arguments.iter().map(of_field)).sum::<usize>() + output)
     }
 
     /// The variables that a program inherits, by name.

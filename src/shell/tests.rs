@@ -13,8 +13,8 @@ fn unknown(what: &str) -> Gap {
 }
 
 impl Surroundings for Nothing {
-    fn step(&mut self) -> bool {
-        self.0 = self.0.saturating_sub(1);
+    fn spend(&mut self, steps: usize) -> bool {
+        self.0 = self.0.saturating_sub(steps);
         self.0 > 0
     }
 
@@ -192,8 +192,50 @@ fn scripts_of_any_size_end() {
     let recursive = "f() { f; f; }\nf\nA=1\n".to_owned();
     let endless = "while :; do A=$A.; done\n".to_owned();
     let nested = format!("A={}x{}", "${B:-".repeat(300), "}".repeat(300));
-    for text in [deep, twice, recursive, endless, nested, "`".repeat(1000), "$(".repeat(5000), "((".repeat(3000)] {
+    let of_arms = |word: &str, arm: &str| format!("case {word} in {} esac", arm.repeat(20_000));
+    let wide = "v".repeat(60_000);
+    let scripts = [
+        deep,
+        twice,
+        recursive,
+        endless,
+        nested,
+        "`".repeat(1000),
+        "$(".repeat(5000),
+        "((".repeat(3000),
+        of_arms("x", "a) A=1;;"),
+        of_arms("x", "x) A=1;&"),
+        of_arms("$(unknown)", "a) A=1;;"),
+        format!("true {}", "&& true ".repeat(20_000)),
+        format!("unknown {}", "&& unknown || unknown ".repeat(20_000)),
+        format!("if false; then A=1; {} fi", "elif false; then A=1; ".repeat(20_000)),
+        format!("if unknown; then A=1; {} fi", "elif unknown; then A=1; ".repeat(20_000)),
+        format!("{} {}", "A=1;".repeat(20), "if unknown; then :; fi; ".repeat(20_000)),
+        format!("A={wide}; case $A in {}) ;; {}b) ;; esac", "?".repeat(60_000), "*v".repeat(20_000)),
+        format!("A={wide}; {}", "B=${A//*v*v*b/c}; B=${A//v/$A}; ".repeat(500)),
+        format!("A={wide}; echo {}", "$A".repeat(20_000)),
+        format!("set -- ''; {} f() {{ f \"$@\"; }}; f", "set -- \"$@\" \"$@\"; ".repeat(60)),
+    ];
+    for text in scripts {
         let state = evaluate(ShellKind::Bash, &text);
         let _ = value(&state, "A");
+    }
+}
+
+#[test]
+fn what_a_script_does_beyond_its_budget_is_unknown() {
+    let long = "X=vvvvvvvv;".to_owned() + &"X=$X$X;".repeat(12);
+    for (text, is_known) in [
+        (format!("{long} set -- {}; A=$#", "$X ".repeat(10)), true),
+        (format!("{long} set -- {}; A=$#", "$X ".repeat(100)), false),
+        (format!("{long} {} A=1", "B=$X;".repeat(100)), true),
+        (format!("{long} {} A=1", "B=$X;".repeat(1000)), false),
+        (format!("{} A=1", "if unknown; then B=1; else B=1; fi;".repeat(100)), true),
+        (format!("{} B=1; {} A=1", "if unknown; then ".repeat(20), "fi;".repeat(20)), true),
+        ("case unknown in *nk*n*) A=1;; esac".to_owned(), true),
+        (format!("case unknown in {}) A=1;; *) A=1;; esac", "*n".repeat(200)), true),
+    ] {
+        let state = evaluate(ShellKind::Bash, &text);
+        assert_eq!(value(&state, "A").is_ok(), is_known, "{}", text.get(..200).unwrap_or(&text));
     }
 }

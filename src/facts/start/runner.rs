@@ -34,6 +34,11 @@ const STEPS: usize = 50_000;
 /// Programs that start one another.
 const DEPTH: usize = 24;
 
+/// The steps that a search in `PATH` costs.
+pub(super) fn path_cost(state: &ShellState) -> usize {
+    state.text("PATH").map_or(0, |path| path.len() / 64)
+}
+
 /// Words in which a program is started, and how.
 #[derive(Clone, Debug)]
 pub(super) struct Start<'w> {
@@ -78,7 +83,7 @@ impl<'a> Runner<'a> {
     /// Follows a program that is started with the exported variables of a state.
     pub(super) fn start(&mut self, start: &Start<'_>, state: &ShellState) -> Outcome {
         self.depth += 1;
-        let outcome = if self.depth > DEPTH || !self.step() {
+        let outcome = if self.depth > DEPTH || !self.spend(1 + path_cost(state)) {
             Err(Self::gap(start, "too many programs start one another"))
         } else {
             self.dispatch(start, state)

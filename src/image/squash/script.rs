@@ -71,8 +71,8 @@ fn unknown(path: &str) -> Gap {
 }
 
 impl Surroundings for ScriptFiles<'_> {
-    fn step(&mut self) -> bool {
-        self.steps = self.steps.saturating_sub(1);
+    fn spend(&mut self, steps: usize) -> bool {
+        self.steps = self.steps.saturating_sub(steps);
         self.steps > 0
     }
 

@@ -76,7 +76,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
                     if unknown.prefix.contains('=') && name_length(name) == name.len() {
                         state.doubt(name, &unknown.gap);
                     } else {
-                        state.doubt_all(&unknown.gap);
+                        self.doubt_all(state, &unknown.gap);
                     }
                 }
             }

@@ -28,13 +28,13 @@ impl<S: Surroundings> Evaluator<'_, S> {
         state.print(text);
     }
 
-    pub(super) fn printf(&self, state: &mut ShellState, call: &BuiltinCall<'_>) {
+    pub(super) fn printf(&mut self, state: &mut ShellState, call: &BuiltinCall<'_>) {
         let words: Vec<Option<&str>> = call.fields.iter().map(|field| field.as_deref().ok()).collect();
         if words.first() == Some(&Some("-v")) {
             let gap = self.gap(call.line, "only a shell can determine what printf makes");
             match words.get(1) {
                 Some(Some(name)) => state.doubt(name, &gap),
-                _ => state.doubt_all(&gap),
+                _ => self.doubt_all(state, &gap),
             }
             return;
         }

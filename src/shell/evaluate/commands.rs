@@ -124,7 +124,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
             return match script {
                 Ok(script) => self.nested(state, |this, state| this.script(state, &script, line)),
                 Err(gap) => {
-                    state.doubt_all(&gap);
+                    self.doubt_all(state, &gap);
                     Flow::Next
                 }
             };
@@ -191,6 +191,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
         if self.captured > 0 {
             self.captured_program(state, name, fields, line);
         } else {
+            self.spend_on(state);
             let call = ProgramCall { words: fields, place: self.place(line), has_input };
             match self.surroundings.run(&call, state) {
                 Ok(None) => {}
@@ -205,6 +206,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
             state.status = DEPENDABLE.contains(&name).then_some(0);
         }
         if !READERS.contains(&name) {
+            self.spend_on_list(fields.len() * state.touched.len());
             for text in fields.iter().skip(1).flatten() {
                 Self::touch(state, text);
             }

@@ -2,41 +2,40 @@
 
 use crate::model::Gap;
 
-use super::super::pattern::matches;
 use super::super::state::ShellState;
 use super::super::syntax::{CaseArm, CommandList};
 use super::super::word::Word;
-use super::{Evaluator, Flow, Frame, Surroundings};
+use super::{Evaluator, Flow, Frame, NESTING, Surroundings, TOO_MANY};
 
 impl<S: Surroundings> Evaluator<'_, S> {
     pub(super) fn conditional(
         &mut self,
         state: &mut ShellState,
-        arms: &[(CommandList, CommandList)],
+        mut arms: &[(CommandList, CommandList)],
         otherwise: &CommandList,
         line: usize,
     ) -> Flow {
-        let Some(((condition, body), rest)) = arms.split_first() else {
-            state.status = Some(0);
-            return self.list(state, otherwise);
-        };
-        let flow = self.condition(state, condition);
-        if flow != Flow::Next {
-            return flow;
-        }
-        match state.status {
-            Some(0) => self.list(state, body),
-            Some(_) => self.conditional(state, rest, otherwise, line),
-            None => {
-                let gap = self.gap(line, "only a shell can determine which branch is run");
-                self.branch(
-                    state,
-                    &gap,
-                    |this, state| this.list(state, body),
-                    |this, state| this.conditional(state, rest, otherwise, line),
-                )
+        while let Some(((condition, body), rest)) = arms.split_first() {
+            let flow = self.condition(state, condition);
+            if flow != Flow::Next {
+                return flow;
+            }
+            match state.status {
+                Some(0) => return self.list(state, body),
+                Some(_) => arms = rest,
+                None => {
+                    let gap = self.gap(line, "only a shell can determine which branch is run");
+                    return self.branch(
+                        state,
+                        &gap,
+                        |this, state| this.list(state, body),
+                        |this, state| this.conditional(state, rest, otherwise, line),
+                    );
+                }
             }
         }
+        state.status = Some(0);
+        self.list(state, otherwise)
     }
 
     pub(super) fn case(&mut self, state: &mut ShellState, word: &Word, arms: &[CaseArm], line: usize) -> Flow {
@@ -49,32 +48,35 @@ impl<S: Surroundings> Evaluator<'_, S> {
         &mut self,
         state: &mut ShellState,
         text: Result<&str, Gap>,
-        arms: &[CaseArm],
+        mut arms: &[CaseArm],
         line: usize,
     ) -> Flow {
-        let Some((arm, rest)) = arms.split_first() else { return Flow::Next };
-        let is_taken = match &text {
-            Err(_) => self.is_anything(state, arm).then_some(true),
-            Ok(text) => self.is_match(state, arm, text),
-        };
-        match is_taken {
-            Some(false) => self.arms(state, text, rest, line),
-            Some(true) if !arm.falls_through => self.list(state, &arm.body),
-            _ => {
-                let gap = self.gap(line, "only a shell can determine which branch is run");
-                let other = text.clone();
-                let falls = arm.falls_through;
-                self.branch(
-                    state,
-                    &gap,
-                    |this, state| match this.list(state, &arm.body) {
-                        Flow::Next if falls => this.arms(state, Err(gap.clone()), rest, line),
-                        flow => flow,
-                    },
-                    |this, state| this.arms(state, other, rest, line),
-                )
+        while let Some((arm, rest)) = arms.split_first() {
+            self.surroundings.spend(1);
+            let is_taken = match &text {
+                Err(_) => self.is_anything(state, arm).then_some(true),
+                Ok(text) => self.is_match(state, arm, text),
+            };
+            match is_taken {
+                Some(false) => arms = rest,
+                Some(true) if !arm.falls_through => return self.list(state, &arm.body),
+                _ => {
+                    let gap = self.gap(line, "only a shell can determine which branch is run");
+                    let other = text.clone();
+                    let falls = arm.falls_through;
+                    return self.branch(
+                        state,
+                        &gap,
+                        |this, state| match this.list(state, &arm.body) {
+                            Flow::Next if falls => this.arms(state, Err(gap.clone()), rest, line),
+                            flow => flow,
+                        },
+                        |this, state| this.arms(state, other, rest, line),
+                    );
+                }
             }
         }
+        Flow::Next
     }
 
     pub(super) fn is_anything(&mut self, state: &mut ShellState, arm: &CaseArm) -> bool {
@@ -84,7 +86,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
     pub(super) fn is_match(&mut self, state: &mut ShellState, arm: &CaseArm, text: &str) -> Option<bool> {
         let mut is_known = true;
         for pattern in &arm.patterns {
-            match self.pattern(state, pattern).ok().and_then(|pattern| matches(&pattern, text)) {
+            match self.pattern(state, pattern).ok().and_then(|pattern| self.is_matched(&pattern, text)) {
                 Some(true) => return Some(true),
                 Some(false) => {}
                 None => is_known = false,
@@ -101,11 +103,18 @@ impl<S: Surroundings> Evaluator<'_, S> {
         one: impl FnOnce(&mut Self, &mut ShellState) -> Flow,
         two: impl FnOnce(&mut Self, &mut ShellState) -> Flow,
     ) -> Flow {
-        let mut other = state.clone();
+        if self.nesting > NESTING {
+            self.lose(state, 0, TOO_MANY);
+            state.started = Err(self.gap(0, TOO_MANY));
+            return Flow::Exit;
+        }
+        self.nesting += 1;
+        let mut other = self.copy(state);
         let flows = (one(self, state), two(self, &mut other));
+        self.nesting -= 1;
         match flows {
             (one, two) if one == two => {
-                *state = state.clone().merge(other, gap);
+                self.join(state, other, gap);
                 one
             }
             (Flow::Exit, flow) => {

@@ -28,6 +28,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
         path: &str,
         line: usize,
     ) -> Result<Option<FileKind>, Gap> {
+        self.spend_on_list(state.touched.len());
         if Self::is_touched(state, path) {
             return Err(self.gap(line, &format!("a command before may have changed {path}")));
         }
@@ -43,7 +44,9 @@ impl<S: Surroundings> Evaluator<'_, S> {
         if Self::is_touched(state, folder) {
             return Err(self.gap(line, &format!("a command before may have changed {folder}")));
         }
-        self.surroundings.names(folder)
+        let names = self.surroundings.names(folder)?;
+        self.spend_on_list(names.len());
+        Ok(names)
     }
 
     pub(super) fn is_touched(state: &ShellState, path: &str) -> bool {
@@ -58,9 +61,8 @@ impl<S: Surroundings> Evaluator<'_, S> {
         if let Ok(path) = Self::absolute(state, word)
             && path != "/"
             && !path.starts_with("/dev/")
-            && !state.touched.contains(&path)
         {
-            state.touched.push(path);
+            state.touched.insert(path);
         }
     }
 }

@@ -21,7 +21,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
         line: usize,
     ) -> Flow {
         for _ in 0..TURNS {
-            let before = state.clone();
+            let before = self.copy(state);
             let flow = self.condition(state, condition);
             if flow != Flow::Next {
                 return flow;
@@ -121,21 +121,23 @@ impl<S: Surroundings> Evaluator<'_, S> {
         let Some(Frame::Loop { broken, continued }) = self.frames.pop() else { return Some(flow) };
         let goes_on = matches!(flow, Flow::Next | Flow::Continue(..=1));
         if !continued.is_empty() {
-            *state = if goes_on { state.clone() } else { continued.first().cloned().unwrap_or_else(|| state.clone()) };
+            if let Some(first) = continued.first().filter(|_| !goes_on) {
+                *state = self.copy(first);
+            }
             for other in continued {
-                *state = state.clone().merge(other, &gap);
+                self.join(state, other, &gap);
             }
             flow = if goes_on { flow } else { Flow::Next };
         }
         if !broken.is_empty() {
             // Which turn is the last one is unknown, and so is what any later one would set.
             for other in broken {
-                *state = state.clone().merge(other, &gap);
+                self.join(state, other, &gap);
             }
             if matches!(flow, Flow::Next | Flow::Continue(..=1)) {
-                let rest = state.clone();
+                let started = state.started.clone();
                 self.lose(state, line, "only a shell can determine where a loop ends");
-                state.started = rest.started;
+                state.started = started;
             }
             return Some(Flow::Next);
         }
@@ -157,18 +159,18 @@ impl<S: Surroundings> Evaluator<'_, S> {
     ) -> Flow {
         let gap = self.gap(line, "only a shell can determine how often a loop runs");
         for _ in 0..ROUNDS {
-            let mut once = state.clone();
+            let mut once = self.copy(state);
             self.frames.push(Frame::Loop { broken: Vec::new(), continued: Vec::new() });
             let flow = run(self, &mut once);
             let Some(Frame::Loop { broken, continued }) = self.frames.pop() else { return flow };
-            let mut merged = state.clone();
+            let mut merged = self.copy(state);
             match flow {
                 Flow::Exit => self.ended.push(once.started),
                 Flow::Return => self.escape(Flow::Return, once),
-                Flow::Next | Flow::Break(_) | Flow::Continue(_) => merged = merged.merge(once, &gap),
+                Flow::Next | Flow::Break(_) | Flow::Continue(_) => self.join(&mut merged, once, &gap),
             }
             for other in broken.into_iter().chain(continued) {
-                merged = merged.merge(other, &gap);
+                self.join(&mut merged, other, &gap);
             }
             merged.status = None;
             let is_stable = merged.variables == state.variables
@@ -180,7 +182,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 return Flow::Next;
             }
         }
-        state.doubt_all(&gap);
+        self.doubt_all(state, &gap);
         Flow::Next
     }
 }

@@ -27,7 +27,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
             return flow;
         }
         for other in returned {
-            *state = state.clone().merge(other, &gap);
+            self.join(state, other, &gap);
         }
         for (name, before) in locals.into_iter().rev() {
             restore(state, &name, before);
@@ -38,6 +38,11 @@ impl<S: Surroundings> Evaluator<'_, S> {
     /// Makes a variable local to the current function.
     pub(in crate::shell) fn make_local(&mut self, state: &ShellState, name: &str) {
         let before = state.variables.get(name).cloned();
+        let count = self.frames.last().map_or(0, |frame| match frame {
+            Frame::Function { locals, .. } => locals.len(),
+            _ => 0,
+        });
+        self.spend_on_list(count);
         if let Some(Frame::Function { locals, .. }) = self.frames.last_mut()
             && self.depth > 0
             && locals.iter().all(|(other, _)| other != name)
@@ -52,7 +57,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
         let name = match call.fields.first() {
             Some(Ok(name)) => name.clone(),
             Some(Err(unknown)) => {
-                state.doubt_all(&unknown.gap.clone());
+                self.doubt_all(state, &unknown.gap.clone());
                 return Flow::Next;
             }
             None => {
@@ -65,7 +70,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
         let path = match path {
             Ok(path) => path,
             Err(gap) => {
-                state.doubt_all(&gap);
+                self.doubt_all(state, &gap);
                 return Flow::Next;
             }
         };
@@ -87,7 +92,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 flow
             }
             Some(Err(gap)) => {
-                state.doubt_all(&gap);
+                self.doubt_all(state, &gap);
                 Flow::Next
             }
             None => {
@@ -124,7 +129,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 flow
             }
             Err(gap) => {
-                state.doubt_all(&gap);
+                self.doubt_all(state, &gap);
                 Flow::Next
             }
         }
@@ -137,7 +142,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
         script: &str,
         line: usize,
     ) -> Result<String, Gap> {
-        let mut inner = state.clone();
+        let mut inner = self.copy(state);
         inner.output = Some(Ok(String::new()));
         self.depth += 1;
         self.captured += 1;

@@ -5,19 +5,20 @@ use crate::model::Gap;
 use super::super::lexer::Redirection;
 use super::super::state::ShellState;
 use super::super::syntax::Redirected;
-use super::{DEPTH, Evaluator, Flow, Surroundings};
+use super::{DEPTH, Evaluator, Flow, NESTING, Surroundings, TOO_MANY};
 
 impl<S: Surroundings> Evaluator<'_, S> {
     pub(super) fn redirected(&mut self, state: &mut ShellState, command: &Redirected, has_input: bool) -> Flow {
-        if !self.surroundings.step() || self.depth > DEPTH {
-            let why = "the script runs too many commands to be followed";
-            self.lose(state, command.line, why);
-            state.started = Err(self.gap(command.line, why));
+        if !self.surroundings.spend(1) || self.depth > DEPTH || self.nesting > NESTING {
+            self.lose(state, command.line, TOO_MANY);
+            state.started = Err(self.gap(command.line, TOO_MANY));
             return Flow::Exit;
         }
         let output = self.redirect(state, &command.redirections);
         let reads = command.redirections.iter().any(|redirection| redirection.operator.starts_with('<'));
+        self.nesting += 1;
         let flow = self.command(state, command, has_input || reads);
+        self.nesting -= 1;
         if let Some(output) = output {
             state.output = output;
         }

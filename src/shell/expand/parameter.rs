@@ -5,7 +5,7 @@ use crate::model::Gap;
 use super::super::evaluate::{Evaluator, Surroundings};
 use super::super::state::{ShellKind, ShellState, ShellValue};
 use super::super::word::{Parameter, ParameterForm, Word};
-use super::{Expanded, WordDraft};
+use super::{Expanded, WORD, WordDraft};
 
 impl<S: Surroundings> Evaluator<'_, S> {
     pub(super) fn parameter(
@@ -20,6 +20,11 @@ impl<S: Surroundings> Evaluator<'_, S> {
             Ok(value) => value,
             Err(gap) => return draft.fail(gap),
         };
+        self.spend_on_text(match &value {
+            Expanded::Unset => 0,
+            Expanded::Text(text) => text.len(),
+            Expanded::Many(fields) => fields.iter().map(|field| field.as_ref().map_or(0, String::len) + WORD).sum(),
+        });
         match &parameter.form {
             ParameterForm::Plain => {
                 if state.options.refuses_unset && matches!(value, Expanded::Unset) {

@@ -3,7 +3,7 @@
 use crate::model::Gap;
 
 use super::super::evaluate::{Evaluator, Surroundings};
-use super::super::pattern::{is_magic, matches};
+use super::super::pattern::is_magic;
 use super::super::state::{Field, ShellState, UnknownField};
 use super::{Quoted, unquoted};
 
@@ -34,13 +34,16 @@ impl<S: Surroundings> Evaluator<'_, S> {
                     Ok(folder) => folder,
                     Err(gap) => return unknown(gap),
                 };
+                if !self.spend_on_list(next.len()) {
+                    return unknown(self.gap(line, "a pattern matches too many path names"));
+                }
                 let names = match self.names(state, &folder, line) {
                     Ok(names) => names,
                     Err(gap) => return unknown(gap),
                 };
                 for name in names {
                     let is_hidden = name.starts_with('.') && part.first() != Some(&('.', false));
-                    match matches(part, &name) {
+                    match self.is_matched(part, &name) {
                         Some(true) if !is_hidden => next.push(format!("{path}{slash}{name}")),
                         Some(_) => {}
                         None => {

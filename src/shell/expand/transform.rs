@@ -34,7 +34,8 @@ impl<S: Surroundings> Evaluator<'_, S> {
         };
         let text = match &parameter.form {
             ParameterForm::Removal { is_suffix, is_longest, pattern } => {
-                removed(&text, &self.pattern(state, pattern)?, *is_suffix, *is_longest)
+                let pattern = self.pattern(state, pattern)?;
+                self.matching(|steps| removed(&text, &pattern, *is_suffix, *is_longest, steps))
             }
             ParameterForm::Replacement { is_global, pattern, word } => {
                 self.replaced(state, &text, *is_global, pattern, word)?
@@ -62,7 +63,7 @@ impl<S: Surroundings> Evaluator<'_, S> {
         if matches!(pattern.first(), None | Some(('#' | '%', false))) || word.contains('&') {
             return Ok(None);
         }
-        Ok(replaced(text, &pattern, &word, is_global))
+        Ok(self.matching(|steps| replaced(text, &pattern, &word, is_global, steps)))
     }
 }
 
@@ -139,45 +140,47 @@ fn letters(text: &str, is_upper: bool, is_global: bool) -> Option<String> {
 
 /// A text whose first or all matches of a pattern, the longest at each place, are replaced; `None` if that is not
 /// understood.
-fn replaced(text: &str, pattern: &Pattern, word: &str, is_global: bool) -> Option<String> {
+fn replaced(text: &str, pattern: &Pattern, word: &str, is_global: bool, steps: &mut usize) -> Option<String> {
+    let text: Vec<char> = text.chars().collect();
     let mut made = String::new();
-    let mut rest = text;
-    while !rest.is_empty() {
-        let ends = rest.char_indices().map(|(at, c)| at + c.len_utf8()).rev();
+    let mut rest = text.as_slice();
+    while let Some((first, after)) = rest.split_first() {
         let mut found = None;
-        for end in ends {
-            if matches(pattern, rest.get(..end)?)? {
+        for end in (1..=rest.len()).rev() {
+            if matches(pattern, rest.get(..end)?, steps)? {
                 found = Some(end);
                 break;
             }
         }
-        let next = rest.chars().next()?.len_utf8();
         if let Some(end) = found {
+            *steps = steps.checked_sub(word.len())?;
             made.push_str(word);
             rest = rest.get(end..)?;
             if !is_global {
                 break;
             }
         } else {
-            made.push_str(rest.get(..next)?);
-            rest = rest.get(next..)?;
+            made.push(*first);
+            rest = after;
         }
     }
-    Some(made + rest)
+    made.extend(rest);
+    Some(made)
 }
 
 /// A text without the shortest or longest end that matches a pattern; `None` if that is not understood.
-fn removed(text: &str, pattern: &[(char, bool)], is_suffix: bool, is_longest: bool) -> Option<String> {
-    let mut cuts: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+fn removed(text: &str, pattern: &Pattern, is_suffix: bool, is_longest: bool, steps: &mut usize) -> Option<String> {
+    let text: Vec<char> = text.chars().collect();
+    let mut cuts: Vec<usize> = (0..=text.len()).collect();
     if is_suffix != is_longest {
         cuts.reverse();
     }
     for cut in cuts {
-        let (before, after) = text.split_at(cut);
+        let (before, after) = text.split_at_checked(cut)?;
         let (end, rest) = if is_suffix { (after, before) } else { (before, after) };
-        if matches(pattern, end)? {
-            return Some(rest.to_owned());
+        if matches(pattern, end, steps)? {
+            return Some(rest.iter().collect());
         }
     }
-    Some(text.to_owned())
+    Some(text.iter().collect())
 }

@@ -3,11 +3,11 @@
 use crate::model::{Gap, ImagePath};
 use crate::shell::{Field, FileKind, ProgramCall, ShellSource, ShellState, Surroundings};
 
-use super::{Outcome, Runner, SETTLE, Start, conda};
+use super::{Outcome, Runner, SETTLE, Start, conda, path_cost};
 
 impl Surroundings for Runner<'_> {
-    fn step(&mut self) -> bool {
-        self.steps = self.steps.saturating_sub(1);
+    fn spend(&mut self, steps: usize) -> bool {
+        self.steps = self.steps.saturating_sub(steps);
         self.steps > 0
     }
 
@@ -44,6 +44,7 @@ impl Surroundings for Runner<'_> {
     }
 
     fn program(&mut self, name: &str, state: &ShellState) -> Result<Option<String>, Gap> {
+        self.spend(path_cost(state));
         let found = self.locate(name, state)?;
         if found.is_none() && is_of_runtime(name) {
             return Err(Gap::new(format!("{name} depends on the machine that runs the container")).settled_by(SETTLE));
