@@ -3,7 +3,7 @@ import json
 
 import oci
 from attack import attack, check
-from made import CONFIG, INDEX, MANIFEST, Layout
+from made import CONFIG, INDEX, MANIFEST, Layout, with_shell
 
 ATTESTATION = {"vnd.docker.reference.type": "attestation-manifest"}
 
@@ -77,13 +77,40 @@ SCRIPTS = {
     "assignments": "X=1 " * 50_000 + "python3",
     "replace": "X=" + "a" * 5_000 + "; " + "X=${X//a/aa}; " * 40 + "python3",
     "if": "if true; then " * 5_000 + "true; " + "fi; " * 5_000 + "python3",
+    "elif": "if false; then :; " + "elif false; then :; " * 50_000 + "fi; python3",
+    "unknown elif": "if python3 -V; then :; " + "elif python3 -V; then :; " * 20_000 + "fi; python3",
+    "unknown cases": "case $(python3 -V) in " + "a) true;; " * 50_000 + "esac; python3",
+    "cases that fall through": "case x in " + "x) true;& " * 50_000 + "esac; python3",
+    "and": "true " + "&& true " * 100_000 + "; python3",
+    "unknown and": "python3 -V " + "&& python3 -V || python3 -V " * 20_000 + "; python3",
+    "pipeline": "true " + "| true " * 100_000 + "; python3",
+    "long pattern": "case " + "a" * 60_000 + " in " + "a" * 60_000 + ") :;; esac; python3",
+    "large state": "X=a; " + "X=$X$X; " * 16 + "".join("A%d=$X; " % number for number in range(500)) + "if python3 -V; then :; fi; " * 5_000 + "python3",
+    "many variables": "".join("A%d=a; " % number for number in range(20_000)) + "if python3 -V; then :; fi; " * 5_000 + "python3",
+    "long words": "X=a; " + "X=$X$X; " * 16 + "echo $X$X$X$X$X$X$X$X; " * 5_000 + "python3",
+    "sourced": "A=1; " + ". /usr/bin/start.sh; " * 5_000 + "python3",
+    "many replacements": "X=" + "a" * 60_000 + "; echo ${X//a/$X}; " * 5_000 + "python3",
+    "hard replacements": "X=" + "a" * 60_000 + "; " + "echo ${X//*a*a*a*b/c} ${X##*a*a*b}; " * 5_000 + "python3",
+    "stars": "case " + "a" * 60_000 + " in " + "*a" * 30_000 + "b) :;; esac; python3",
+    "empty words": "set -- '' ''; " + 'set -- "$@" "$@"; ' * 40 + 'for a in "$@" "$@"; do f() { :; }; f "$@"; done; python3',
+    "large word": "X=a; " + "X=$X$X; " * 16 + "echo " + "$X" * 20_000 + "; python3",
+    "large output": "X=a; " + "X=$X$X; " * 16 + "Y=$(" + "echo $X; " * 20_000 + "); python3",
+    "programs": "export X=a; " + "X=$X$X; " * 15 + "".join("export A%d=$X; " % number for number in range(100)) + "python3 -V; " * 10_000,
+    "path": "PATH=" + ":".join("/a%d" % number for number in range(8_000)) + ":/usr/bin; " + "python3 -V; " * 10_000,
+    "doubts": "".join("A%d=a; " % number for number in range(20_000)) + ". $(python3 -V); " * 10_000,
+    "redirections": "".join("echo > /tmp/%d; " % number for number in range(10_000)) + "[ -e /tmp/x ]; " * 10_000 + "if python3 -V; then :; fi; " * 1_000 + "python3",
+    "locals": "f() { " + "".join("local A%d=a; " % number for number in range(20_000)) + "}; f; python3",
+    "deep calls": "f() { " + "{ if true; then " * 25 + "f; " + "fi; }; " * 25 + "}; f; python3",
+    "deep substitutions": "f() { echo $(f) $(f); }; f; python3",
+    "substitutions": "X=" + "$(echo a)" * 20_000 + "; python3",
+    "files": "for a in /usr/*/*/* /usr/*/* /*/*/*; do for b in /usr/*/*/* /*/*/*; do [ -e $a/$b ]; done; done; python3",
 }
 
 
-@attack(quick={"script": "doubling"}, script=sorted(SCRIPTS))
-def command_of_shell(folder, script):
-    image = Layout(folder)
-    image.config["config"]["Entrypoint"] = ["/bin/sh", "-c", SCRIPTS[script]]
+@attack(quick={"shell": "bash", "script": "large state"}, shell=["sh", "bash"], script=sorted(SCRIPTS))
+def command_of_shell(folder, shell, script):
+    image = with_shell(folder)
+    image.config["config"]["Entrypoint"] = ["/bin/" + shell, "-c", SCRIPTS[script]]
     return check(image.finish())
 
 

@@ -1,5 +1,5 @@
 """Images for attacks: the small world `good`, or nothing, with layers and a configuration of the attack."""
-import hashlib, itertools, json, pathlib, sys, tarfile, zlib
+import hashlib, io, itertools, json, pathlib, sys, tarfile, zlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/merge"))
@@ -65,6 +65,17 @@ class Layout:
         (self.folder / "index.json").write_text(json.dumps({"schemaVersion": 2, "mediaType": INDEX, "manifests": manifests}))
         (self.folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
         return self.folder
+
+
+def with_shell(folder, world="good"):
+    """A layout whose scripts are evaluated: no world has shells, without which an engine starts none."""
+    image = Layout(folder, world)
+    for layer in image.layers:
+        with tarfile.open(fileobj=io.BytesIO(image.read(layer))) as archive:
+            if "usr/bin/python3.11" in archive.getnames():
+                program = archive.extractfile("usr/bin/python3.11").read()
+                return image.layer(member(b"bin/sh", program, mode=0o755) + member(b"bin/bash", program, mode=0o755))
+    raise ValueError("no program in " + world)
 
 
 def of_layer(folder, members, world="good"):

@@ -2,7 +2,7 @@
 import json
 
 from attack import Run, attack, check
-from made import ROOT, SITE, Layout, member, of_file, of_layer
+from made import ROOT, SITE, Layout, member, of_file, of_layer, with_shell
 
 GOOD = ROOT / "fixtures/images/good.oci.tar"
 
@@ -43,14 +43,14 @@ def nested_json_of_conda(folder, depth):
 SCRIPTS = {
     "source": b"#!/bin/sh\n. /usr/bin/python3\n", "long line": b"#!/bin/sh\necho " + b"a" * 900_000 + b"\nexec python3\n",
     "heredocs": b"#!/bin/sh\n" + b"cat << E\nx\nE\n" * 20_000 + b"exec python3\n",
-    "shebang": b"#!" + b"/" * 200_000 + b"\n", "itself": b"#!/usr/bin/start\n", "quotes": b"#!/bin/sh\n" + b"'\"" * 100_000,
+    "shebang": b"#!" + b"/" * 200_000 + b"\n", "itself": b"#!/usr/bin/start.sh\n", "quotes": b"#!/bin/sh\n" + b"'\"" * 100_000,
 }
 
 
 @attack(quick={"script": "heredocs"}, script=sorted(SCRIPTS))
 def entrypoints(folder, script):
-    image = Layout(folder).layer(member(b"usr/bin/start", SCRIPTS[script], mode=0o755))
-    image.config["config"]["Entrypoint"] = ["/usr/bin/start"]
+    image = with_shell(folder).layer(member(b"usr/bin/start.sh", SCRIPTS[script], mode=0o755))
+    image.config["config"]["Entrypoint"] = ["/usr/bin/start.sh"]
     return check(image.finish())
 
 
