@@ -6,6 +6,7 @@ import pwd
 import re
 import socket
 import tempfile
+from importlib import metadata
 
 from ncclcheck_probe.facts import Facts, Unread, in_words
 from ncclcheck_probe.mounts import mount_of
@@ -44,14 +45,29 @@ def temporary_folder():
 def inductor_cache():
     """Follows torch/_inductor/runtime/cache_dir_utils.py. Python skips a TMPDIR that it cannot write to."""
     given = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
-    if given:
-        return given, "TORCHINDUCTOR_CACHE_DIR"
+    release = torch_release()
     try:
         user = getpass.getuser()
     except (KeyError, OSError):
-        raise Unread("its path contains the user's name, but neither USER nor /etc/passwd names user %d" %
-                     os.getuid()) from None
+        # Since 2.13 torch has a name of its own for such a user. From 2.8 to 2.12 it needs one also for a cache that is
+        # given: torch/_inductor/codecache.py makes the default path when it is imported.
+        user = "uid_%d" % os.getuid() if release >= (2, 13) else None
+    if given and (user or release < (2, 8)):
+        return given, "TORCHINDUCTOR_CACHE_DIR"
+    if user is None:
+        also = " also with TORCHINDUCTOR_CACHE_DIR" if given else ""
+        raise Unread("torch.compile needs the user's name for a path%s, but neither USER nor /etc/passwd names "
+                     "user %d" % (also, os.getuid()))
     return os.path.join(tempfile.gettempdir(), "torchinductor_" + re.sub(r'[\\/:*?"<>|]', "_", user)), "default"
+
+
+def torch_release():
+    """Returns major and minor release of the installed torch, without importing it; (0, 0) if it has no metadata."""
+    try:
+        found = re.match(r"(\d+)\.(\d+)", metadata.version("torch"))
+    except metadata.PackageNotFoundError:
+        found = None
+    return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
 def triton_cache():

@@ -68,10 +68,35 @@ class Pieces(unittest.TestCase):
         with nobody, mock.patch.dict(os.environ, clear=True):
             folders = {folder["use"]: folder for folder in self.storage.probe_storage(None, None)["folders"]}
         for use, why in (("home folder", "HOME is not set, and /etc/passwd has no entry"),
-                         ("cache of torch.compile", "neither USER nor /etc/passwd names user"), ("cache of Triton", "HOME is not set")):
+                         ("cache of torch.compile", "neither USER nor /etc/passwd names user %d" % os.getuid()), ("cache of Triton", "HOME is not set")):
             self.assertIn(why, folders[use]["unnamed"])
             self.assertIsNone(folders[use]["path"])
         self.assertIsNone(folders["temporary files"]["unnamed"])
+
+    def test_what_torch_makes_of_a_user_without_a_name(self):
+        unnamed = "torch.compile needs the user's name for a path%s, but neither USER nor /etc/passwd names user 7"
+        for release, variables, expected in (
+                ((2, 7), {}, unnamed % ""), ((2, 7), {"TORCHINDUCTOR_CACHE_DIR": "/c"}, ("/c", "TORCHINDUCTOR_CACHE_DIR")),
+                ((2, 9), {"TORCHINDUCTOR_CACHE_DIR": "/c"}, unnamed % " also with TORCHINDUCTOR_CACHE_DIR"),
+                ((2, 9), {"TORCHINDUCTOR_CACHE_DIR": "/c", "USER": "u"}, ("/c", "TORCHINDUCTOR_CACHE_DIR")),
+                ((2, 13), {"TORCHINDUCTOR_CACHE_DIR": "/c"}, ("/c", "TORCHINDUCTOR_CACHE_DIR")),
+                ((2, 13), {}, (tempfile.gettempdir() + "/torchinductor_uid_7", "default"))):
+            nobody = mock.patch("pwd.getpwuid", side_effect=KeyError("getpwuid(): uid not found: 7"))
+            with nobody, mock.patch.dict(os.environ, variables, clear=True), mock.patch.object(os, "getuid", lambda: 7), \
+                    mock.patch.object(self.storage, "torch_release", lambda release=release: release):
+                try:
+                    answer = self.storage.inductor_cache()
+                except self.storage.Unread as why:
+                    answer = str(why)
+            self.assertEqual(answer, expected, (release, variables))
+
+    def test_the_release_of_torch(self):
+        for version, release in (("2.9.0+cu128", (2, 9)), ("2.13.1", (2, 13)), ("nightly", (0, 0))):
+            with mock.patch.object(self.storage.metadata, "version", lambda _, version=version: version):
+                self.assertEqual(self.storage.torch_release(), release)
+        missing = self.storage.metadata.PackageNotFoundError("torch")
+        with mock.patch.object(self.storage.metadata, "version", side_effect=missing):
+            self.assertEqual(self.storage.torch_release(), (0, 0))
 
     def test_a_home_of_the_table_of_users(self):
         with mock.patch.dict(os.environ, clear=True):
