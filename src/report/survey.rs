@@ -8,7 +8,7 @@ use super::Report;
 use super::entry::{EntryState, LONGEST, RuleTexts};
 use super::plain_text::{clean, short};
 use super::provenance::{SurveyProvenance, cached};
-use crate::facts::{Facts, key};
+use crate::facts::key;
 use crate::image::history;
 use crate::judge::rules::{Judgement, Outcome};
 use crate::judge::{SharedJudgement, Verdict, across_hosts};
@@ -147,9 +147,9 @@ impl Survey {
             digest: digest.map(ToString::to_string),
             state: RowState::Judged(Box::new(JudgedRow {
                 verdict,
-                torch: version(first.facts, &key::TORCH_VERSION),
-                cuda: version(first.facts, &key::TORCH_CUDA_VERSION),
-                nccl: version(first.facts, &key::NCCL_LOADED_VERSION),
+                torch: version(first, &key::TORCH_VERSION, Some(&key::RUN_TORCH_VERSION)),
+                cuda: version(first, &key::TORCH_CUDA_VERSION, None),
+                nccl: version(first, &key::NCCL_LOADED_VERSION, Some(&key::RUN_NCCL_VERSION)),
                 policy: first.rules.map(|rules| short(&rules.to_string(), LONGEST)).unwrap_or_default(),
                 rules_off: first.rules.map_or(0, |rules| rules.off),
                 layers: image.layers.len(),
@@ -331,9 +331,11 @@ fn is_told(report: &Report<'_>, judgement: &Judgement<'_>) -> bool {
     }
 }
 
-/// The version in a fact, or `absent` or `unknown`.
-fn version(facts: &Facts, key: &key::Definition) -> String {
-    match facts.view(key) {
+/// A version in the image, or in the run if the image was not read; else `absent`, `unknown` or `not read`.
+fn version(report: &Report<'_>, of_image: &key::Definition, of_run: Option<&key::Definition>) -> String {
+    let is_run_alone = report.probe.is_some() && report.image.layers.is_empty();
+    let Some(key) = (if is_run_alone { of_run } else { Some(of_image) }) else { return "not read".to_owned() };
+    match report.facts.view(key) {
         Fact::Seen { value, .. } => short(&value.to_string(), VERSION),
         Fact::Absent => "absent".to_owned(),
         Fact::Unknown(_) => "unknown".to_owned(),

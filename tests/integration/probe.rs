@@ -133,6 +133,22 @@ fn several_recordings_are_judged_in_one_run() {
 
 /// An engine is asked for what it supports, but the command line does not need one.
 #[test]
+fn tasks_with_a_gpu_of_their_own_are_judged_as_a_job() {
+    let task = |number| format!("{}/fixtures/probe/h100-x2/task-{number}.jsonl", env!("CARGO_MANIFEST_DIR"));
+    let table = |tasks: &[&str]| {
+        let files = tasks.iter().flat_map(|file| ["--from", file]);
+        let words: Vec<_> = ["probe", "--format", "csv"].into_iter().chain(files).collect();
+        let output = run(&words, None);
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (exit, both) = table(&[&task(0), &task(1)]);
+    assert_eq!(exit, Some(3), "whether one GPU reaches the other is unknown: {both}");
+    assert_eq!(both.matches("2.11.0+cu130,not read,2.28.9").count(), 2, "{both}");
+    let (exit, alone) = table(&[&task(0)]);
+    assert!(exit == Some(1) && alone.contains("runtime/gpus-hidden") && !both.contains("gpus-hidden"), "{alone}");
+}
+
+#[test]
 fn the_command_line_needs_no_engine() {
     let nowhere = [("DOCKER_HOST", "unix:///nonexistent/docker.sock")];
     let output = run_with(&nowhere, &["probe", "--dry-run", "my/image"], None);
