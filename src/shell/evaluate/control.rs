@@ -41,19 +41,19 @@ impl<S: Surroundings> Evaluator<'_, S> {
     pub(super) fn case(&mut self, state: &mut ShellState, word: &Word, arms: &[CaseArm], line: usize) -> Flow {
         let text = self.value(state, word);
         state.status = Some(0);
-        self.arms(state, text.as_deref().map_err(Clone::clone), arms, line)
+        self.arms(state, text.as_deref(), arms, line)
     }
 
     pub(super) fn arms(
         &mut self,
         state: &mut ShellState,
-        text: Result<&str, Gap>,
+        text: Result<&str, &Gap>,
         mut arms: &[CaseArm],
         line: usize,
     ) -> Flow {
         while let Some((arm, rest)) = arms.split_first() {
             self.surroundings.spend(1);
-            let is_taken = match &text {
+            let is_taken = match text {
                 Err(_) => self.is_anything(state, arm).then_some(true),
                 Ok(text) => self.is_match(state, arm, text),
             };
@@ -62,16 +62,15 @@ impl<S: Surroundings> Evaluator<'_, S> {
                 Some(true) if !arm.falls_through => return self.list(state, &arm.body),
                 _ => {
                     let gap = self.gap(line, "only a shell can determine which branch is run");
-                    let other = text.clone();
                     let falls = arm.falls_through;
                     return self.branch(
                         state,
                         &gap,
                         |this, state| match this.list(state, &arm.body) {
-                            Flow::Next if falls => this.arms(state, Err(gap.clone()), rest, line),
+                            Flow::Next if falls => this.arms(state, Err(&gap), rest, line),
                             flow => flow,
                         },
-                        |this, state| this.arms(state, other, rest, line),
+                        |this, state| this.arms(state, text, rest, line),
                     );
                 }
             }
