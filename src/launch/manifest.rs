@@ -1,6 +1,8 @@
 //! Kubernetes manifests (pods, and resources that contain a pod template: Job, Deployment, PyTorchJob, MPIJob …) and
 //! Compose files: one or more YAML or JSON documents.
 
+use std::collections::BTreeMap;
+
 use crate::document::{Document, DocumentError, YamlNode};
 
 use super::Assignment;
@@ -21,7 +23,7 @@ pub(super) fn is_manifest(text: &str) -> bool {
 
 /// Returns the variables of all containers, in document order.
 pub(super) fn read(name: &str, text: &str) -> Result<Vec<Assignment>, DocumentError> {
-    let mut found = ManifestVariables { text, line: 0, assignments: Vec::new() };
+    let mut found = ManifestVariables { lines: lines_of_names(text), line: 0, assignments: Vec::new() };
     let documents = Document { name, text }.parse_all::<YamlNode>();
     let invalid = |mut error: DocumentError| {
         error.what = format!("invalid YAML: {}", error.what);
@@ -33,9 +35,25 @@ pub(super) fn read(name: &str, text: &str) -> Result<Vec<Assignment>, DocumentEr
     Ok(found.assignments)
 }
 
+/// The lines on which each name stands as a word, from 1, ascending. Comments have none.
+fn lines_of_names(text: &str) -> BTreeMap<&str, Vec<usize>> {
+    let mut lines = BTreeMap::<_, Vec<_>>::new();
+    for (line, number) in text.lines().zip(1..) {
+        let content = line.split(" #").next().unwrap_or_default();
+        if content.trim_start().starts_with('#') {
+            continue;
+        }
+        let words = content.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        for word in words.filter(|word| is_name(word)) {
+            lines.entry(word).or_default().push(number);
+        }
+    }
+    lines
+}
+
 struct ManifestVariables<'a> {
-    text: &'a str,
-    /// Lines searched so far: the values of a document come in the order of its lines.
+    lines: BTreeMap<&'a str, Vec<usize>>,
+    /// The line of the last variable: the values of a document come in the order of its lines.
     line: usize,
     assignments: Vec<Assignment>,
 }
@@ -112,18 +130,10 @@ impl ManifestVariables<'_> {
 
     /// Finds the line of a variable, since [`YamlNode`] has no positions. A variable repeated by an alias is not found.
     fn find(&mut self, name: &str) -> Option<usize> {
-        let is_whole = |line: &str| {
-            line.match_indices(name).any(|(at, _)| {
-                let inside = |c: char| c.is_ascii_alphanumeric() || c == '_';
-                !line.get(..at).is_some_and(|before| before.ends_with(inside) || before.contains(" #"))
-                    && !line.get(at + name.len()..).is_some_and(|behind| behind.starts_with(inside))
-            })
-        };
-        let lines = self.text.lines().enumerate().skip(self.line.saturating_sub(1));
-        let found = lines.filter(|(_, line)| !line.trim_start().starts_with('#')).find(|(_, line)| is_whole(line));
-        let line = found.map(|(index, _)| index + 1);
-        self.line = line.unwrap_or(self.line);
-        line
+        let lines = self.lines.get(name)?;
+        let line = lines.get(lines.partition_point(|line| *line < self.line)).copied()?;
+        self.line = line;
+        Some(line)
     }
 }
 

@@ -173,7 +173,7 @@ def definitions(made, n):
     made.tag(elf.VERDEFNUM, n)
 
 
-facts("version needs", 3_000, lambda folder, n: library_attacks.version_needs_that_share(folder, n, 1))
+facts("version needs", 12_000, lambda folder, n: library_attacks.version_needs_that_share(folder, n, 1))
 
 
 @functools.partial(library, "needed libraries", 2_000, quick=True)
@@ -193,12 +193,12 @@ def runpath(made, n):
 
 facts("chain of needed libraries", 40, lambda folder, n: library_attacks.chain_of_needed(folder, n, 1))
 facts("notes", 4_000, lambda folder, n: library_attacks.notes_over_one_range(folder, 1, 12 * n, 12))
-facts("segments", 4_000, lambda folder, n: library_attacks.load_segments_over_one_range(folder, n))
+facts("segments", 12_000, lambda folder, n: library_attacks.load_segments_over_one_range(folder, n))
 facts("literals near the build options", 40_000, lambda folder, n: library_attacks.build_options_of_many_literals(folder, n))
-facts("copies of NCCL", 100, lambda folder, n: library_attacks.many_libraries(folder, n), True)
+facts("copies of NCCL", 300, lambda folder, n: library_attacks.many_libraries(folder, n), True)
 
 
-@functools.partial(facts, "copies of libtorch", 60)
+@functools.partial(facts, "copies of libtorch", 150)
 def torches(folder, n):
     made = elf.Library()
     made.strings(b"\0libc.so.6\0libtorch_cuda.so\0")
@@ -243,7 +243,7 @@ text("lines of RECORD", 4_000, SITE + b"/torch-2.9.0.dist-info/RECORD", b"torch/
 text("lines of ld.so.conf", 30_000, b"etc/ld.so.conf", b"/opt/%d\n")
 text("users", 8_000, b"etc/passwd", b"u%d:x:0:0::/:/bin/sh\n")
 text("packages of dpkg", 8_000, b"var/lib/dpkg/status", b"Package: p%d\nStatus: install ok installed\nVersion: 1\n\n")
-text("lines of version.py", 3_000, SITE + b"/torch/version.py", b"x%d = '1'\n")
+text("lines of version.py", 12_000, SITE + b"/torch/version.py", b"x%d = '1'\n")
 facts("installed packages of Python", 200, lambda folder, n: check(of_layer(folder, (
     member(SITE + b"/p%05d-1.0.dist-info/METADATA" % number, b"Name: p%05d\nVersion: 1.0\n" % number) for number in range(n)))))
 facts("installations of Python", 150, lambda folder, n: text_attacks.folders_of_python(folder, n))
@@ -268,7 +268,7 @@ def script(name, size, line, first=b"", end=b"exec python3 train.py\n"):
 
 # Of a script, 64 KiB are read, so that lines are short.
 script("functions of an entrypoint", 1_200, b"f%d(){ :;}\n")
-script("calls of an entrypoint's function", 6_000, b"f\n", first=b"f() { :; }\n")
+script("calls of an entrypoint's function", 2_500, b"f\n", first=b"f() { :; }\n")
 script("variables of an entrypoint", 1_600, b"V%d=1\n")
 script("conditions of an entrypoint", 1_000, b"if :;then :;fi\n")
 script("documents of an entrypoint", 1_600, b"cat<<E\nE\n")
@@ -286,10 +286,10 @@ def launch(name, size, kind, line, head=""):
 
 launch("lines of an env file", 1_000, "env", "NCCL_%d=a\n")
 launch("exports of a launch script", 1_000, "sh", "export NCCL_%d=a\n", "#!/bin/sh\n")
-launch("variables of a manifest", 300, "yaml", "    - {name: NCCL_%d, value: a}\n", "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - name: a\n    env:\n")
+launch("variables of a manifest", 1_000, "yaml", "    - {name: NCCL_%d, value: a}\n", "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - name: a\n    env:\n")
 
 
-@dimension("lines of a Dockerfile", 1_000, quick=True)
+@dimension("lines of a Dockerfile", 5_000, quick=True)
 def dockerfile(folder, n):
     (folder / "Dockerfile").write_text("FROM x\n" + "".join("ENV A%d=1\nRUN echo %d\n" % (number, number) for number in range(n)))
     image = Layout(folder, "debug-on").finish()
