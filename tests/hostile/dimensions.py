@@ -155,7 +155,7 @@ config("lines of history", 3_000, lambda config, n: config.update(history=[{"cre
 config("variables", 1_500, lambda config, n: config["config"].update(Env=["X%d=v" % number for number in range(n)]))
 config("variables like those of NCCL", 500, lambda config, n: config["config"].update(Env=["NCCL_IB_HCX%d=v" % number for number in range(n)]), True)
 config("words of the command", 4_000, lambda config, n: config["config"].update(Cmd=["python3"] + ["-x"] * n))
-config("folders of LD_LIBRARY_PATH", 500, lambda config, n: config["config"]["Env"].append("LD_LIBRARY_PATH=" + ":".join("/%05d" % k for k in range(n))), True)
+config("folders of LD_LIBRARY_PATH", 1_500, lambda config, n: config["config"]["Env"].append("LD_LIBRARY_PATH=" + ":".join("/%05d" % k for k in range(n))), True)
 config("folders of PYTHONPATH", 500, lambda config, n: config["config"]["Env"].append("PYTHONPATH=" + ":".join("/%05d" % k for k in range(n))))
 
 
