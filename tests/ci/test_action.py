@@ -61,6 +61,13 @@ class Action(unittest.TestCase):
         self.assertEqual(run.used, [])
         self.assertFalse((self.home / ".cache").exists())
 
+    def test_policy_of_the_repository_counts_only_if_it_is_named(self):
+        (self.workspace / "ncclcheck.yaml").write_text("rules:\n  severity:\n    nccl/missing-library: off\n")
+        run = self.run_action(image="no-nccl.oci.tar")
+        self.assertEqual((run.outputs["verdict"], run.outputs["errors"]), ("fail", "1"), run.log)
+        run = self.run_action(image="no-nccl.oci.tar", policy="ncclcheck.yaml")
+        self.assertEqual((run.status, run.outputs["errors"]), (0, "0"), run.log)
+
     def test_many_images_have_several_sarif_files(self):
         run = self.run_action(image="good.oci.tar\n" * 21, format="sarif")
         self.assertEqual(run.status, 0, run.log)
