@@ -12,6 +12,7 @@ use crate::audit::{AuditItem, AuditRules, AuditRun, collect, write_plan};
 use crate::check::read_hosts;
 use crate::cli::args::audit::AuditPlanArgs;
 use crate::cli::plan::{names, requests};
+use crate::cli::sandbox::CommandNeeds;
 use crate::cli::{CliError, ExitStatus, output, say};
 use crate::document::{read_text, read_text_from};
 use crate::image::source::AccessOptions;
@@ -58,11 +59,18 @@ pub(super) fn plan(asked: AuditPlanArgs, environment: &Environment) -> Result<Ex
         return Err(CliError::Usage(why.to_owned()));
     }
     let is_any = asked.reading.platform.is_none();
+    let mut needs = CommandNeeds::new(asked.reading.no_sandbox);
     let requests = requests(&images, asked.reading, &Arc::new(ScanCache::default()), environment)?;
     let requests: Vec<_> = requests
         .into_iter()
         .map(|request| if is_any { Request { choice: PlatformChoice::All, ..request } } else { request })
         .collect();
+    // The store starts threads, which the sandbox would not reach.
+    needs.images(&requests).store(&store, environment).temporary(&limits);
+    drop(again);
+    drop(store);
+    needs.enter(environment);
+    let store = super::store(&asked.store, environment)?;
     let (outlines, unresolved) = resolve(&requests);
     items.extend(found.items(outlines));
     let items = collect(items);
