@@ -14,6 +14,7 @@ use crate::facts::key;
 use crate::model::{Fact, Gap, Value};
 
 use super::condition::{self, Condition, facts_of, used};
+use super::cost;
 
 /// Value of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +72,10 @@ impl<'f> Scope<'f> {
     }
 
     pub(super) fn truth_of(&self, expression: &IdedExpr) -> ConditionTruth {
+        if cost::steps(expression, self.facts) > cost::STEPS {
+            let why = format!("the rule's condition may take more than {} steps with these facts", cost::STEPS);
+            return ConditionTruth::Unknown(vec![Gap::new(why).settled_by("write it with fewer loops in loops")]);
+        }
         self.truth(expression, &self.context)
     }
 

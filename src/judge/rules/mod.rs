@@ -2,6 +2,7 @@
 
 mod change;
 mod condition;
+mod cost;
 mod eval;
 mod files;
 mod fix;

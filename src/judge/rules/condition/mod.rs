@@ -19,7 +19,7 @@ use regex::Regex;
 use places::bytes;
 
 pub use functions::{FUNCTIONS, Function};
-pub(super) use names::{fact, facts_of, operands, path, used};
+pub(super) use names::{entry, fact, facts_of, operands, path, used};
 pub(super) use places::Places;
 
 static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(version::environment()));

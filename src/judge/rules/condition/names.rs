@@ -85,7 +85,7 @@ pub(in crate::judge::rules) fn operands(call: &CallExpr) -> impl Iterator<Item =
 }
 
 /// Key and value of a map entry.
-pub(super) fn entry(entry: &IdedEntryExpr) -> Option<(&IdedExpr, &IdedExpr)> {
+pub(in crate::judge::rules) fn entry(entry: &IdedEntryExpr) -> Option<(&IdedExpr, &IdedExpr)> {
     match &entry.expr {
         EntryExpr::MapEntry(entry) => Some((&entry.key, &entry.value)),
         EntryExpr::StructField(_) => None,
