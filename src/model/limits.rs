@@ -79,6 +79,9 @@ limits! {
     zstd_window_log: u32 = 27;
     /// Bytes of one text file.
     text_file: u64 = 16 << 20;
+    /// Bytes of one file of settings or code, such as `/etc/passwd` or a `.pth` file. What is made of them takes up to 70 times as much
+    /// memory. torch/__init__.py has 0.1 MB.
+    settings_file: u64 = 1 << 20;
     /// Bytes of the text files that are read of one image. An image with torch 2.9.0 has 3 MB.
     texts: u64 = 96 << 20;
     /// Bytes of one ELF file that are buffered in memory while it is streamed. What exceeds them is spooled.

@@ -12,7 +12,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use crate::model::{Class, Fact, Site, Version};
+use crate::model::{Class, Fact, Gap, Site, Version};
 
 use super::super::image::no_configuration;
 use super::super::value::Groups;
@@ -41,6 +41,15 @@ fn requirements(environment: &BTreeMap<String, String>) -> Fact<Groups> {
     }
     let is_requirement =
         |name: &str| name.starts_with("NVIDIA_REQUIRE_") && !name.starts_with("NVIDIA_REQUIRE_JETPACK");
+    // Linux starts no process with a longer variable (`MAX_ARG_STRLEN`).
+    const LONGEST: usize = 128 << 10;
+    if let Some((name, value)) = environment.iter().find(|(name, value)| is_requirement(name) && value.len() > LONGEST)
+    {
+        return Fact::Unknown(Gap::new(format!(
+            "{name} has {} bytes, and Linux starts no process with more than {LONGEST}",
+            value.len()
+        )));
+    }
     let mut said: BTreeMap<&str, String> = environment
         .iter()
         .filter(|(name, _)| is_requirement(name))

@@ -140,7 +140,7 @@ pub(super) fn decode(bytes: &[u8], key: &ScanKey<'_>) -> Result<LayerScan, Refus
         if file.is_none() || answers.is_empty() || scan.found.last_key_value().is_some_and(|(last, _)| *last >= index) {
             return Err(Refused::Unsound("findings that are out of order or not in a file"));
         }
-        answers.iter().try_for_each(|found| check_found(found, bounds.text_file))?;
+        answers.iter().try_for_each(|found| check_found(found, bounds.text_file.max(bounds.settings_file)))?;
         scan.found.insert(index, answers);
     }
     if let (Some(all), Some((count, _))) = (&mut scan.ambiguities, head.ambiguities) {

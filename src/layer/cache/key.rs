@@ -46,6 +46,7 @@ impl Scanner {
             expansion,
             zstd_window_log,
             text_file,
+            settings_file,
             texts,
             paths,
             implied_folders,
@@ -70,8 +71,8 @@ impl Scanner {
             temporary: _,
         } = limits;
         let bounds = format!(
-            "{entries} {path} {extended_header} {sparse_extents} {unpacked} {expansion} {zstd_window_log} {text_file} {texts} \
-             {paths} {implied_folders} {elf_kept} {elf_names} {elf_strings} {elf_notes} {spool}"
+            "{entries} {path} {extended_header} {sparse_extents} {unpacked} {expansion} {zstd_window_log} {text_file} \
+             {settings_file} {texts} {paths} {implied_folders} {elf_kept} {elf_names} {elf_strings} {elf_notes} {spool}"
         );
         let mut hasher = Hasher::sha256();
         hasher.update(SOURCES.as_bytes());

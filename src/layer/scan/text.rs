@@ -83,6 +83,14 @@ fn parent_name(path: &ImagePath) -> &[u8] {
     path.components().rev().nth(1).unwrap_or_default()
 }
 
+/// Returns true for what package managers and the loader write, which grows with what is installed.
+fn is_record(path: &ImagePath) -> bool {
+    let name = path.file_name();
+    matches!(name, b"METADATA" | b"RECORD" | b"status" | b"ld.so.cache")
+        || name.ends_with(b".list")
+        || name.ends_with(b".json")
+}
+
 /// Returns true for packages whose records are read: an image has hundreds of others. `name` ends in `suffix`.
 fn is_of_interest(name: &[u8], suffix: &[u8]) -> bool {
     const PREFIXES: &[&str] = &[
@@ -128,13 +136,20 @@ pub(super) fn within(bytes: u64, limits: &Limits) -> Result<(), OverLimit> {
 pub(super) struct TextCollector {
     path: ImagePath,
     size: u64,
+    /// The name of the limit.
+    name: &'static str,
     limit: u64,
     bytes: Vec<u8>,
 }
 
 impl TextCollector {
     pub(super) fn new(entry: &Entry, limits: &Limits) -> Self {
-        Self { path: entry.path.clone(), size: entry.size, limit: limits.text_file, bytes: Vec::new() }
+        let (name, limit) = if is_record(&entry.path) {
+            ("text_file", limits.text_file)
+        } else {
+            ("settings_file", limits.settings_file)
+        };
+        Self { path: entry.path.clone(), size: entry.size, name, limit, bytes: Vec::new() }
     }
 
     /// True if the text has this part.
@@ -160,7 +175,7 @@ impl Collect for TextCollector {
     fn finish(self: Box<Self>) -> Result<Option<Found>, Gap> {
         if self.size > self.limit {
             let what = format!("{}: {} bytes of text", self.path, self.size);
-            return Err(Gap::new(OverLimit::new(what, "text_file", self.limit).to_string()));
+            return Err(Gap::new(OverLimit::new(what, self.name, self.limit).to_string()));
         }
         Ok(Some(Found::Text(self.bytes.into())))
     }
