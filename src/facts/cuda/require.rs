@@ -34,6 +34,9 @@ pub(super) fn produce(context: &Context<'_>, facts: &mut Draft<'_>) {
     );
 }
 
+/// Length of a variable with which Linux starts no process, in bytes (`MAX_ARG_STRLEN`).
+const LONGEST: usize = 128 << 10;
+
 /// Requirements in an environment, by variable.
 fn requirements(environment: &BTreeMap<String, String>) -> Fact<Groups> {
     if environment.get("NVIDIA_DISABLE_REQUIRE").is_some_and(|value| TRUE.contains(&&**value)) {
@@ -41,8 +44,6 @@ fn requirements(environment: &BTreeMap<String, String>) -> Fact<Groups> {
     }
     let is_requirement =
         |name: &str| name.starts_with("NVIDIA_REQUIRE_") && !name.starts_with("NVIDIA_REQUIRE_JETPACK");
-    // Linux starts no process with a longer variable (`MAX_ARG_STRLEN`).
-    const LONGEST: usize = 128 << 10;
     if let Some((name, value)) = environment.iter().find(|(name, value)| is_requirement(name) && value.len() > LONGEST)
     {
         return Fact::Unknown(Gap::new(format!(
