@@ -17,7 +17,7 @@ const BYTES: usize = 64;
 
 /// A bound for a value.
 #[derive(Clone, Copy, Debug, Default)]
-struct Extent {
+struct ValueSize {
     /// Items of a list or a map.
     count: u64,
     /// Steps that copying the largest item takes.
@@ -26,7 +26,7 @@ struct Extent {
     whole: u64,
 }
 
-impl Extent {
+impl ValueSize {
     const ONE: Self = Self { count: 0, item: 0, whole: 1 };
 
     fn of_text(text: &str) -> Self {
@@ -68,7 +68,7 @@ impl Extent {
 }
 
 /// The loop variables in reach.
-type Variables<'e> = BTreeMap<&'e str, Extent>;
+type Variables<'e> = BTreeMap<&'e str, ValueSize>;
 
 /// The steps that an expression takes at most with the facts of an image.
 pub(super) fn steps(expression: &IdedExpr, facts: &Facts) -> u64 {
@@ -80,18 +80,18 @@ struct Costing<'f> {
 }
 
 impl Costing<'_> {
-    /// The value's extent, and the steps that computing it takes.
-    fn of(&self, expression: &IdedExpr, variables: &Variables<'_>) -> (Extent, u64) {
+    /// The value's size, and the steps that computing it takes.
+    fn of(&self, expression: &IdedExpr, variables: &Variables<'_>) -> (ValueSize, u64) {
         match &expression.expr {
-            Expr::Literal(LiteralValue::String(text)) => (Extent::of_text(text.inner()), 1),
-            Expr::Literal(_) | Expr::Struct(_) | Expr::Unspecified => (Extent::ONE, 1),
+            Expr::Literal(LiteralValue::String(text)) => (ValueSize::of_text(text.inner()), 1),
+            Expr::Literal(_) | Expr::Struct(_) | Expr::Unspecified => (ValueSize::ONE, 1),
             Expr::Ident(_) | Expr::Select(_) => match (path(expression), &expression.expr) {
                 ((Some(root), parts), _) => (self.of_name(root, &parts, variables), 1),
                 (_, Expr::Select(select)) => {
                     let (operand, steps) = self.of(&select.operand, variables);
                     (operand.one(), steps.saturating_add(1))
                 }
-                _ => (Extent::ONE, 1),
+                _ => (ValueSize::ONE, 1),
             },
             Expr::Call(call) => {
                 let parts = operands(call).map(|part| self.of(part, variables));
@@ -112,34 +112,34 @@ impl Costing<'_> {
     }
 
     /// A loop variable or a fact, or a part of one.
-    fn of_name(&self, root: &str, parts: &[&str], variables: &Variables<'_>) -> Extent {
+    fn of_name(&self, root: &str, parts: &[&str], variables: &Variables<'_>) -> ValueSize {
         match variables.get(root) {
             Some(variable) if parts.is_empty() => *variable,
             Some(variable) => variable.one(),
             None => {
                 let value = fact(root, parts).and_then(|(key, _)| self.facts.certain(key).value().cloned());
-                value.as_ref().map_or(Extent::ONE, Extent::of_value)
+                value.as_ref().map_or(ValueSize::ONE, ValueSize::of_value)
             }
         }
     }
 
-    fn of_parts<'e>(&self, parts: impl Iterator<Item = &'e IdedExpr>, variables: &Variables<'_>) -> (Extent, u64) {
+    fn of_parts<'e>(&self, parts: impl Iterator<Item = &'e IdedExpr>, variables: &Variables<'_>) -> (ValueSize, u64) {
         let parts: Vec<_> = parts.map(|part| self.of(part, variables)).collect();
         let steps = parts.iter().fold(1, |all: u64, (_, steps)| all.saturating_add(*steps));
-        let made = Extent::of_items(parts.into_iter().map(|(extent, _)| extent));
+        let made = ValueSize::of_items(parts.into_iter().map(|(size, _)| size));
         (made, steps.saturating_add(made.whole))
     }
 
-    fn of_loop(&self, each: &ComprehensionExpr, variables: &Variables<'_>) -> (Extent, u64) {
+    fn of_loop(&self, each: &ComprehensionExpr, variables: &Variables<'_>) -> (ValueSize, u64) {
         let (range, before) = self.of(&each.iter_range, variables);
         let mut inner = variables.clone();
         inner.insert(&each.iter_var, range.one());
         // What a turn adds does not depend on what the turns before it have made.
-        inner.insert(&each.accu_var, Extent::default());
+        inner.insert(&each.accu_var, ValueSize::default());
         let (added, steps) = self.of(&each.loop_step, &inner);
         let (_, condition) = self.of(&each.loop_cond, &inner);
         let turn = steps.saturating_add(condition).saturating_add(added.whole).saturating_add(1);
-        let made = Extent {
+        let made = ValueSize {
             count: range.count.saturating_mul(added.count.max(1)),
             item: added.item.max(added.whole),
             whole: range.count.saturating_mul(added.whole).saturating_add(1),
@@ -152,8 +152,8 @@ impl Costing<'_> {
 }
 
 /// The values of a call's operands together, and the steps for all.
-fn sum(parts: impl Iterator<Item = (Extent, u64)>) -> (Extent, u64) {
-    parts.fold((Extent::default(), 1), |(all, steps), (extent, more)| (all.and(extent), steps.saturating_add(more)))
+fn sum(parts: impl Iterator<Item = (ValueSize, u64)>) -> (ValueSize, u64) {
+    parts.fold((ValueSize::default(), 1), |(all, steps), (size, more)| (all.and(size), steps.saturating_add(more)))
 }
 
 #[cfg(test)]
