@@ -92,7 +92,7 @@ files("global PAX headers", 2_000, lambda folder, n: layer_attacks.global_record
 layer("GNU long names", 1_000, lambda n: tarball.long(b"L", b"n" * 150 + b"%06d" % n) + tarball.header(b"n"))
 layer("GNU long links", 1_000, lambda n: tarball.long(b"K", b"n" * 150 + b"%06d" % n) + tarball.symlink(b"l/%06d" % n, b"n"))
 files("sparse extents of PAX", 3_000, lambda folder, n: layer_attacks.sparse_maps(folder, n, 4))
-files("sparse extents of GNU", 5_000, lambda folder, n: check(of_layer(
+files("sparse extents of GNU", 15_000, lambda folder, n: check(of_layer(
     folder, [tarball.old_sparse(b"opt/x.pth", 2 * n, [(2 * number, 1) for number in range(n)])])), True)
 
 
@@ -161,7 +161,7 @@ config("folders of PYTHONPATH", 500, lambda config, n: config["config"]["Env"].a
 
 # ---- libraries ----
 
-facts("symbols", 4_000, lambda folder, n: library_attacks.symbols_of_own_names(folder, n, True), True)
+facts("symbols", 12_000, lambda folder, n: library_attacks.symbols_of_own_names(folder, n, True), True)
 facts("symbols of one name", 4_000, lambda folder, n: library_attacks.symbols_of_one_name(folder, n, 20, True))
 
 

@@ -70,6 +70,18 @@ impl ValueSize {
 /// The loop variables in reach.
 type Variables<'e> = BTreeMap<&'e str, ValueSize>;
 
+/// Returns true if an expression has a loop. Others take no more steps than they have parts.
+pub(super) fn has_loop(expression: &IdedExpr) -> bool {
+    match &expression.expr {
+        Expr::Comprehension(_) => true,
+        Expr::Call(call) => operands(call).any(has_loop),
+        Expr::List(list) => list.elements.iter().any(has_loop),
+        Expr::Map(map) => map.entries.iter().filter_map(entry).any(|(key, value)| has_loop(key) || has_loop(value)),
+        Expr::Select(select) => has_loop(&select.operand),
+        Expr::Ident(_) | Expr::Literal(_) | Expr::Struct(_) | Expr::Unspecified => false,
+    }
+}
+
 /// The steps that an expression takes at most with the facts of an image.
 pub(super) fn steps(expression: &IdedExpr, facts: &Facts) -> u64 {
     Costing { facts }.of(expression, &Variables::new()).1
@@ -117,8 +129,8 @@ impl Costing<'_> {
             Some(variable) if parts.is_empty() => *variable,
             Some(variable) => variable.one(),
             None => {
-                let value = fact(root, parts).and_then(|(key, _)| self.facts.certain(key).value().cloned());
-                value.as_ref().map_or(ValueSize::ONE, ValueSize::of_value)
+                let Some((key, _)) = fact(root, parts) else { return ValueSize::ONE };
+                self.facts.certain(key).value().map_or(ValueSize::ONE, ValueSize::of_value)
             }
         }
     }
