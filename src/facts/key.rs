@@ -362,6 +362,9 @@ keys! {
     RUN_SKIPPED_STEPS "run.skipped_steps" Vec<SkippedStep>, "Steps that could not run: step, why";
     RUN_UNCLEAN_EXITS "run.unclean_exits" Vec<String>, "Steps and ranks whose process ended badly after it had delivered its results";
     RUN_GIVEN_OTHERWISE "run.given_otherwise" Vec<String>, "What was requested for the container and not provided";
+    RUN_HOSTNAME "run.hostname" String, "The machine's name, where a network reaches it and the probe has looked the name up";
+    RUN_HOSTNAME_ERROR "run.hostname_error" String, "Why no address of that name can be used in the container";
+    RUN_PORT_TAKEN "run.port_taken" i64, "MASTER_PORT, if MASTER_ADDR is this machine and another process listens on the port";
     RUN_SHM "run.shm_bytes" i64, "Size of /dev/shm in bytes";
     RUN_MEMLOCK "run.memlock_bytes" i64, "Soft limit of locked memory in bytes; -1 is unlimited";
     RUN_NOFILE "run.nofile" i64, "Soft limit of open files";
@@ -386,6 +389,7 @@ keys! {
     RUN_GPU_ECC "run.gpu.ecc_errors" Vec<String>, "GPUs with uncorrected memory errors since the driver was loaded";
     RUN_GPU_ROWS "run.gpu.row_remapping" Vec<String>, "GPUs with memory row remapping that is pending a reset or has failed";
     RUN_GPU_MIG "run.gpu.mig" Vec<String>, "GPUs that are partitioned into MIG instances";
+    RUN_GPU_COMPUTE_MODE "run.gpu.compute_mode" Vec<String>, "GPUs whose compute mode limits the processes that may use them";
     RUN_GPU_FABRIC "run.gpu.fabric_incomplete" Vec<String>, "GPUs whose registration with the NVLink fabric is incomplete";
     RUN_GPU_LOG "run.gpu.log_readable" bool, "True when the kernel log, where the driver writes Xid errors, could be read";
     RUN_GPU_XID "run.gpu.xid" Vec<String>, "Xid errors in the kernel log";

@@ -25,13 +25,23 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
     facts.insert(key::RUN_UNCLEAN_EXITS, if unclean.is_empty() { Fact::Absent } else { Fact::seen(unclean, []) });
 
     let Some((step, body)) = recording.result::<LimitsBody>() else {
-        let keys = key::definitions![RUN_SHM, RUN_MEMLOCK, RUN_NOFILE, RUN_PROCESSORS, RUN_GIVEN_OTHERWISE,];
+        let keys = key::definitions![
+            RUN_SHM,
+            RUN_MEMLOCK,
+            RUN_NOFILE,
+            RUN_PROCESSORS,
+            RUN_GIVEN_OTHERWISE,
+            RUN_HOSTNAME,
+            RUN_HOSTNAME_ERROR,
+            RUN_PORT_TAKEN,
+        ];
         return none_of(keys, &unanswered(recording, LimitsBody::STEP), facts);
     };
     facts.insert(key::RUN_SHM, number(step, body.shm_bytes(), &body.shm));
     facts.insert(key::RUN_MEMLOCK, number(step, body.soft_limit("memlock"), &body.rlimits));
     facts.insert(key::RUN_NOFILE, number(step, body.soft_limit("nofile"), &body.rlimits));
     facts.insert(key::RUN_PROCESSORS, number(step, processors(&body), &body.affinity));
+    rendezvous(step, &body, facts);
     let otherwise = given::otherwise(recording, &body);
     facts.insert(
         key::RUN_GIVEN_OTHERWISE,
@@ -43,6 +53,28 @@ pub(super) fn produce(recording: &Recording, facts: &mut Facts) {
             _ => Fact::Absent,
         },
     );
+}
+
+/// What the ranks of a job need to meet. Older programs did not ask.
+fn rendezvous(step: &StepRecord, limits: &LimitsBody, facts: &mut Facts) {
+    let asked = limits.rendezvous.value();
+    // Without a network, a job runs on this machine alone, and needs no address of its name.
+    let has_network = limits.interfaces.list().iter().any(|interface| interface.name.text() != Some("lo"));
+    let addresses = asked.filter(|_| has_network).map(|asked| asked.hostname_addresses.fact());
+    let name = addresses.and(limits.hostname.text());
+    facts.insert(key::RUN_HOSTNAME, name.map_or(Fact::Absent, |name| seen(step, name.to_owned())));
+    let error = match addresses {
+        Some(Fact::Unknown(gap)) => seen(step, gap.why.to_string()),
+        _ => Fact::Absent,
+    };
+    facts.insert(key::RUN_HOSTNAME_ERROR, error);
+    let taken =
+        asked.map_or(Fact::Absent, |asked| {
+            asked.port_taken.fact().as_ref().and_then(|taken, _| {
+                asked.port.copied().filter(|_| *taken).map_or(Fact::Absent, |port| seen(step, port))
+            })
+        });
+    facts.insert(key::RUN_PORT_TAKEN, taken);
 }
 
 /// The reason for an early end. Whether a program with lines that were not accepted ran to its end is unknown.

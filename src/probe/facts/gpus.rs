@@ -26,6 +26,7 @@ const KEYS: &[&Definition] = key::definitions![
     RUN_GPU_ECC,
     RUN_GPU_ROWS,
     RUN_GPU_MIG,
+    RUN_GPU_COMPUTE_MODE,
     RUN_GPU_FABRIC,
     RUN_GPU_LOG,
     RUN_GPU_XID,
@@ -106,6 +107,7 @@ pub(super) fn produce(recording: &Recording, job: &JobGpus, facts: &mut Facts) {
     facts.insert(key::RUN_GPU_ECC, each(ecc_errors));
     facts.insert(key::RUN_GPU_ROWS, each(row_remapping));
     facts.insert(key::RUN_GPU_MIG, each(mig));
+    facts.insert(key::RUN_GPU_COMPUTE_MODE, each(compute_mode));
     facts.insert(key::RUN_GPU_FABRIC, each(fabric));
     let events = body.xid.fact().as_ref().and_then(|xid, _| xid.events.fact().as_ref());
     let describe = |event: &XidEvent| {
@@ -229,6 +231,12 @@ fn row_remapping(gpu: &GpuState) -> Result<Option<String>, Gap> {
 fn mig(gpu: &GpuState) -> Result<Option<String>, Gap> {
     let is_on = gpu.mig.known_in(|mig| &mig.enabled)? == Some(&true);
     Ok(is_on.then(|| "MIG is on".to_owned()))
+}
+
+/// Describes a compute mode other than the default, in which processes share a GPU (nvml.h, `nvmlComputeMode_t`).
+fn compute_mode(gpu: &GpuState) -> Result<Option<String>, Gap> {
+    let mode = gpu.compute_mode.known()?.filter(|mode| *mode != "default");
+    Ok(mode.map(|mode| mode.replace('_', " ")))
 }
 
 fn persistence_off(gpu: &GpuState) -> Result<Option<String>, Gap> {

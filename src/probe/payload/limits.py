@@ -11,6 +11,7 @@ from ncclcheck_probe.environment import variables_of_interest
 from ncclcheck_probe.facts import Facts, Unread, read_text
 from ncclcheck_probe.interfaces import default_routes, interface_bodies
 from ncclcheck_probe.mounts import mount_at
+from ncclcheck_probe.rendezvous import rendezvous_body
 
 RESOURCES = ("memlock", "nofile", "nproc", "stack", "core", "as")
 NAMESPACES = ("net", "ipc", "pid", "uts", "mnt", "user", "cgroup")
@@ -45,6 +46,7 @@ def probe_limits(_plan, _report):
     facts.read("process_1", process_1)
     facts.read("interfaces", interface_bodies)
     facts.read("default_routes", default_routes)
+    facts.read("rendezvous", rendezvous_body)
     facts.read("devices", device_nodes)
     facts.read("writable", lambda: [writable_place(place) for place in ("/", "/tmp", os.environ.get("HOME")) if place])
     facts.body["working_folder"] = os.getcwd()

@@ -44,6 +44,9 @@ objects! {
         pub process_1: Nullable<InitProcess>,
         pub interfaces: Nullable<Vec<NetworkInterface>>,
         pub default_routes: Nullable<Vec<DefaultRoute>>,
+        /// Older programs do not write it.
+        #[serde(skip_serializing_if = "Field::is_absent")]
+        pub rendezvous: Nullable<Rendezvous>,
         pub devices: Nullable<Vec<DeviceNode>>,
         pub writable: Nullable<Vec<Writable>>,
         pub working_folder: Nullable<String>,
@@ -125,6 +128,18 @@ objects! {
         pub interface: Field<String>,
         pub gateway: Nullable<String>,
         pub metric: Field<i64>,
+    }
+
+    /// What the ranks of a job need to meet.
+    pub struct Rendezvous {
+        /// Addresses of the name in `hostname`.
+        pub hostname_addresses: Nullable<Vec<String>>,
+        /// The value of MASTER_PORT, if it is set.
+        #[serde(skip_serializing_if = "Field::is_absent")]
+        pub port: Nullable<i64>,
+        /// True if MASTER_ADDR is this machine and another process listens on the port.
+        #[serde(skip_serializing_if = "Field::is_absent")]
+        pub port_taken: Nullable<bool>,
     }
 
     /// A device node for GPUs or RDMA.

@@ -2,7 +2,7 @@
 
 It lets tests run without PyTorch how the payload starts, follows, times and checks ranks. It is slow, and tests nothing of
 PyTorch itself. TORCH_GPUS is the number of GPUs that it claims to have. TORCH_FAULT injects a fault, as three words: the fault
-(spoil, crash, raise, exit, warn), the operation (or `every`), and the rank or GPU.
+(spoil, crash, raise, refuse, exit, warn), the operation (or `every`), and the rank or GPU.
 """
 import collections
 import ctypes
@@ -130,6 +130,8 @@ def ones(length, dtype=float32, device="cpu"):
     made = tensor([1] * length, dtype, device)
     if planted("raise", "ones", made.device.index):
         raise RuntimeError("CUDA error: no kernel image is available for execution on the device")
+    if planted("refuse", "ones", made.device.index):
+        raise RuntimeError("CUDA error: CUDA-capable device(s) is/are busy or unavailable")
     if planted("spoil", "ones", made.device.index):
         made[0] = 2
     return made
