@@ -47,7 +47,8 @@ pub(super) trait FileContent {
     /// Error of a read.
     type Error;
 
-    /// Returns bytes that include the one at `place`, with the offset of the first; empty at the end of the file.
+    /// Returns bytes that include the one at `place`, with the offset of the first; empty at the end of the file. In a
+    /// hole, which reads as zeros, the bytes may begin after `place`, but not among the first [`HEAD`] bytes of the file.
     fn read(&mut self, place: u64) -> Result<(u64, &[u8]), Self::Error>;
 
     /// Returns the bytes of a range, fewer at the end of the file, and begins again: the next read may be anywhere.

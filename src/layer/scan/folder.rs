@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, Stat, StatxFlags, fstat, major, minor, readlinkat, statat, statx};
+use rustix::io::Errno;
 
 use crate::model::{EntryKind, FileOwner, cause, part};
 
@@ -114,7 +115,7 @@ impl TreeFiles for FolderFiles {
     type Opened<'f> = FolderFile<'f>;
 
     fn open(&mut self, file: &PathBuf) -> io::Result<FolderFile<'_>> {
-        Ok(FolderFile { file: self.beneath.file(file)?, at: 0, buffer: &mut self.buffer })
+        Ok(FolderFile { file: self.beneath.file(file)?, at: 0, in_zeros: false, buffer: &mut self.buffer })
     }
 }
 
@@ -151,14 +152,33 @@ struct FolderFile<'f> {
     file: File,
     /// Offset of the next read.
     at: u64,
+    /// True if the last read filled the buffer with zeros, as in a hole.
+    in_zeros: bool,
     buffer: &'f mut [u8],
+}
+
+impl FolderFile<'_> {
+    /// Offset from which on bytes are read: `place`, or the end of the hole at `place`, which may be terabytes long. A
+    /// hole at the end of the file is read in its last bytes.
+    fn after_hole(&self, place: u64) -> io::Result<u64> {
+        match rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Data(place)) {
+            Ok(data) => Ok(data),
+            Err(Errno::NXIO) => {
+                let size = self.file.metadata()?.len();
+                Ok(size.saturating_sub(self.buffer.len() as u64).max(place))
+            }
+            // The file system does not know its holes.
+            Err(_) => Ok(place),
+        }
+    }
 }
 
 impl FileContent for FolderFile<'_> {
     type Error = io::Error;
 
     fn read(&mut self, place: u64) -> io::Result<(u64, &[u8])> {
-        if place != self.at {
+        let place = if self.in_zeros { self.after_hole(place)? } else { place };
+        if self.in_zeros || place != self.at {
             self.at = self.file.seek(SeekFrom::Start(place))?;
         }
         let count = loop {
@@ -168,6 +188,7 @@ impl FileContent for FolderFile<'_> {
             }
         };
         self.at += count as u64;
+        self.in_zeros = count == self.buffer.len() && self.buffer.iter().all(|byte| *byte == 0);
         Ok((place, part(self.buffer, ..count)?))
     }
 
@@ -177,7 +198,7 @@ impl FileContent for FolderFile<'_> {
         self.file.seek(SeekFrom::Start(range.start))?;
         (&self.file).take(range.end - range.start).read_to_end(&mut found)?;
         // Any other offset makes the next read seek.
-        self.at = u64::MAX;
+        (self.at, self.in_zeros) = (u64::MAX, false);
         Ok(Some(found))
     }
 }
@@ -197,5 +218,30 @@ mod tests {
         assert_eq!(mount_id(&outer, c"inner").unwrap(), id(&inner).unwrap());
         assert!(id(Path::new("/proc")).unwrap().is_none_or(|proc| Some(proc) != id(&inner).unwrap()));
         assert!(id(Path::new("/nonexistent")).is_err());
+    }
+    #[test]
+    fn a_hole_of_terabytes_takes_a_few_reads() {
+        use std::os::unix::fs::FileExt as _;
+
+        const SIZE: u64 = 1 << 42;
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(SIZE).unwrap();
+        file.write_all_at(b"middle", SIZE / 2).unwrap();
+        let mut content = FolderFile { file, at: 0, in_zeros: false, buffer: &mut vec![1; 1 << 16] };
+        let (mut at, mut reads, mut shown) = (0, 0, Vec::new());
+        loop {
+            let (offset, bytes) = content.read(at).unwrap();
+            assert!(offset >= at);
+            let end = offset + bytes.len() as u64;
+            if offset <= SIZE / 2 && end > SIZE / 2 {
+                shown.extend_from_slice(&bytes[usize::try_from(SIZE / 2 - offset).unwrap()..][..6]);
+            }
+            if bytes.is_empty() {
+                break;
+            }
+            (at, reads) = (end, reads + 1);
+        }
+        assert_eq!((at, shown.as_slice()), (SIZE, b"middle".as_slice()));
+        assert!(reads < 10, "{reads}");
     }
 }

@@ -64,7 +64,7 @@ fn rendezvous(step: &StepRecord, limits: &LimitsBody, facts: &mut Facts) {
     let name = addresses.and(limits.hostname.text());
     facts.insert(key::RUN_HOSTNAME, name.map_or(Fact::Absent, |name| seen(step, name.to_owned())));
     let error = match addresses {
-        Some(Fact::Unknown(gap)) => seen(step, gap.why.to_string()),
+        Some(Fact::Unknown(gap)) => seen(step, gap.why.clone()),
         _ => Fact::Absent,
     };
     facts.insert(key::RUN_HOSTNAME_ERROR, error);
