@@ -1,0 +1,336 @@
+//! What this program reads of others, as functions of bytes: each target ends without a panic, whatever the bytes are. libFuzzer
+//! runs them for hours (`fuzz/run`), and `cargo test` for a moment.
+
+use std::cell::RefCell;
+use std::io::{self, Cursor, Read, Write as _};
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::{fs, path::Path};
+
+use flate2::{Compression, write::GzEncoder};
+use ncclcheck::check::probed::Probed;
+use ncclcheck::image::dockerfile::Dockerfile;
+use ncclcheck::judge::{PolicyText, Rulebook};
+use ncclcheck::layer::cache::{DEFAULT_BOUND, LocalCache, ScanCache, ScanKey};
+use ncclcheck::layer::scan::{Annotations, Ranged, scan_partly};
+use ncclcheck::model::{BlobRef, Limits, NoProgress, Progress as _};
+use ncclcheck::probe::expect::ExpectedRun;
+use ncclcheck::probe::find_symptoms;
+use ncclcheck::probe::recording::Recording;
+use ncclcheck::report::{Stored, StoredRules};
+use unpack::pipe::{Cancel, Pipe};
+
+use super::world::{self, ENTRYPOINT, Part, World, digest, tar_of};
+
+/// A reader of hostile bytes.
+pub struct Target {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it reads.
+    pub input: Input,
+}
+
+/// What a target reads.
+#[derive(Clone, Copy)]
+pub enum Input {
+    /// A part of an image, which is then judged.
+    Part(Part),
+    /// Something else, with the files that it starts from.
+    Other(fn(&[u8]), &'static [&'static str]),
+}
+
+/// Expands to a path in the folder of Python's packages.
+macro_rules! package {
+    ($path:literal) => {
+        concat!("usr/local/lib/python3.11/dist-packages/", $path)
+    };
+}
+
+/// All targets.
+pub const TARGETS: &[Target] = &[
+    Target { name: "layer", input: Input::Part(Part::Layer) },
+    Target { name: "index", input: Input::Part(Part::Index) },
+    Target { name: "manifest", input: Input::Part(Part::Manifest) },
+    Target { name: "config", input: Input::Part(Part::Config) },
+    Target { name: "entrypoint", input: Input::Part(Part::File(ENTRYPOINT)) },
+    Target { name: "loader_cache", input: Input::Part(Part::File("etc/ld.so.cache")) },
+    Target { name: "loader_configuration", input: Input::Part(Part::File("etc/ld.so.conf")) },
+    Target { name: "nccl_conf", input: Input::Part(Part::File("etc/nccl.conf")) },
+    Target { name: "provider", input: Input::Part(Part::File("etc/libibverbs.d/mlx5.driver")) },
+    Target { name: "dpkg_status", input: Input::Part(Part::File("var/lib/dpkg/status")) },
+    Target { name: "torch_library", input: Input::Part(Part::File(package!("torch/lib/libtorch_cuda.so"))) },
+    Target { name: "nccl_library", input: Input::Part(Part::File(package!("nvidia/nccl/lib/libnccl.so.2"))) },
+    Target { name: "torch_version", input: Input::Part(Part::File(package!("torch/version.py"))) },
+    Target { name: "metadata", input: Input::Part(Part::File(package!("torch-2.9.0.dist-info/METADATA"))) },
+    Target { name: "record", input: Input::Part(Part::File(package!("nvidia_nccl_cu12-2.27.5.dist-info/RECORD"))) },
+    Target { name: "pth", input: Input::Part(Part::File(package!("hostile.pth"))) },
+    Target { name: "estargz", input: Input::Other(estargz, &[]) },
+    Target { name: "zstd_chunked", input: Input::Other(zstd_chunked, &[]) },
+    Target { name: "dockerfile", input: Input::Other(dockerfile, &[]) },
+    Target { name: "launch", input: Input::Other(launch, &[]) },
+    Target {
+        name: "policy",
+        input: Input::Other(
+            policy,
+            &[
+                "fixtures/policies/audit/ncclcheck.yaml",
+                "fixtures/policies/ci/ncclcheck.yaml",
+                "fixtures/policies/cluster/ncclcheck.yaml",
+            ],
+        ),
+    },
+    Target {
+        name: "rule",
+        input: Input::Other(
+            rule,
+            &["rules/nccl/gid-scan.yaml", "rules/runtime/gpu-held-by-mode.yaml", "rules/env/nvls-disabled.yaml"],
+        ),
+    },
+    Target {
+        name: "recording",
+        input: Input::Other(
+            recording,
+            &["fixtures/probe/h200-x2/hang.jsonl", "fixtures/probe/gloo/wrong-values.jsonl"],
+        ),
+    },
+    Target { name: "log", input: Input::Other(log, &["fixtures/probe/nccl-log/isolated-ipc-host-fails.log"]) },
+    Target { name: "report", input: Input::Other(report, &[]) },
+    Target { name: "cache_entry", input: Input::Other(cache_entry, &[]) },
+];
+
+impl Target {
+    /// Inputs to start from: real ones, where there are any.
+    pub fn seeds(&self) -> Vec<Vec<u8>> {
+        let mut seeds: Vec<Vec<u8>> =
+            OWN_SEEDS.iter().filter(|(name, _)| *name == self.name).map(|(_, text)| text.as_bytes().to_vec()).collect();
+        match self.input {
+            Input::Part(part) => seeds.extend(world::seeds(part)),
+            Input::Other(_, files) => {
+                seeds.extend(files.iter().filter_map(|file| fs::read(repository().join(file)).ok()));
+            }
+        }
+        if self.name == "report" {
+            seeds.push(World::new().judge(Part::File("etc/nccl.conf"), b"NCCL_DEBUG=INFO"));
+        }
+        if self.name == "cache_entry" {
+            seeds
+                .push(CACHE.with_borrow_mut(|cache| {
+                    fs::read(cache.get_or_insert_with(Cache::new).entry()).expect("an entry")
+                }));
+        }
+        seeds
+    }
+
+    /// Reads the bytes.
+    pub fn read(&self, bytes: &[u8]) {
+        thread_local! {
+            static WORLD: RefCell<Option<World>> = const { RefCell::new(None) };
+        }
+        match self.input {
+            Input::Part(part) => {
+                WORLD.with_borrow_mut(|world| drop(world.get_or_insert_with(World::new).judge(part, bytes)));
+            }
+            Input::Other(read, _) => read(bytes),
+        }
+    }
+}
+
+/// Seeds that no fixture has.
+const OWN_SEEDS: &[(&str, &str)] = &[
+    (
+        "entrypoint",
+        "#!/bin/sh\nset -e\nif [ -n \"${DEBUG:-}\" ]; then export NCCL_DEBUG=INFO; fi\nfor name in a b; do\n  case $name in a*) N=$((1 + 2));; esac\ndone\n\
+         run() { local x=\"$1\"; echo \"${x%%.*}\" | sed 's/a/b/'; }\nexport LD_LIBRARY_PATH=/opt/lib:${LD_LIBRARY_PATH}\ncat <<EOF\n$(run one)\nEOF\nexec \"$@\"\n",
+    ),
+    ("nccl_conf", "# comment\nNCCL_DEBUG=INFO\nNCCL_SOCKET_IFNAME=^lo,docker\nNCCL_IB_HCA==mlx5_0:1\n"),
+    ("pth", "import sys; sys.path.insert(0, '/opt/x')\n/opt/site\n../other\n"),
+    (
+        "estargz",
+        r#"{"version":1,"entries":[{"name":"etc/","type":"dir","mode":493},{"name":"etc/x","type":"reg","size":3,"offset":0,"digest":"sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad","chunkOffset":0,"chunkSize":3},{"name":"l","type":"symlink","linkName":"etc/x"}]}"#,
+    ),
+    (
+        "zstd_chunked",
+        r#"{"version":1,"entries":[{"type":"dir","name":"etc","mode":493},{"type":"reg","name":"etc/x","size":3,"offset":0,"endOffset":16,"digest":"sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},{"type":"hardlink","name":"h","linkName":"etc/x"}]}"#,
+    ),
+    (
+        "dockerfile",
+        "# syntax=docker/dockerfile:1\nARG BASE=debian\nFROM ${BASE}:12 AS build\nENV NCCL_P2P_DISABLE=1 A=\"b c\"\nRUN pip install torch==2.9.0 \\\n && rm -rf /x\n\
+         COPY --from=build /opt /opt\nENTRYPOINT [\"/entry.sh\"]\nRUN <<EOF\nexport X=1\nEOF\n",
+    ),
+    ("launch", "services:\n  train:\n    image: a\n    environment:\n      NCCL_DEBUG: INFO\n"),
+    (
+        "launch",
+        "#!/bin/bash\n#SBATCH -N 2\nexport NCCL_IB_HCA=mlx5\nsrun --export=ALL,NCCL_DEBUG=WARN python train.py\n",
+    ),
+    ("launch", "NCCL_DEBUG=INFO\nNCCL_ALGO='Ring'\n"),
+    (
+        "policy",
+        "profile: cluster\nrules:\n  nccl/gid-scan: {severity: error}\nrequire:\n  - {id: a, check: \"has(nccl.loaded.version)\"}\n",
+    ),
+];
+
+fn repository() -> &'static Path {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    if here.ends_with("fuzz") { here.parent().unwrap_or(here) } else { here }
+}
+
+/// Reads a layer by its table, as a part of it.
+fn partly(blob: &[u8], annotations: &Annotations) {
+    let open = |range: Range<u64>| -> io::Result<Option<Box<dyn Read + Send>>> {
+        let bytes = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
+        let bytes = bytes.and_then(|(start, end)| blob.get(start..end)).expect("no range leads out of the layer");
+        Ok(Some(Box::new(Cursor::new(bytes.to_vec()))))
+    };
+    let blob =
+        Ranged { annotations, ztoc: None, size: blob.len() as u64, open: &open, cost: 0, threads: NonZeroUsize::MIN };
+    let _ = scan_partly(&blob, &Limits::default(), &*NoProgress.begin("layer", None), &Cancel::default());
+}
+
+/// The table of contents of an eStargz layer with a file of three bytes.
+fn estargz(table: &[u8]) {
+    let mut blob = gzipped(&tar_of("etc/x", b"abc"));
+    let start = blob.len();
+    blob.extend(gzipped(&tar_of("stargz.index.json", table)));
+    blob.extend([0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 255, 26, 0, b'S', b'G', 22, 0]);
+    blob.extend(format!("{start:016x}STARGZ").bytes());
+    blob.extend([1, 0, 0, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0]);
+    partly(&blob, &Annotations::from([("containerd.io/snapshot/stargz/toc.digest".to_owned(), digest(table))]));
+}
+
+/// The table of contents of a zstd:chunked layer with a file of three bytes.
+fn zstd_chunked(table: &[u8]) {
+    let (mut blob, packed) = (in_zstd(b"abc"), in_zstd(table));
+    blob.extend(0x184d_2a50_u32.to_le_bytes());
+    blob.extend(u32::try_from(packed.len()).unwrap_or_default().to_le_bytes());
+    let position = format!("{}:{}:{}:1", blob.len(), packed.len(), table.len());
+    let checksum = digest(&packed);
+    blob.extend(packed);
+    let annotation = |name: &str, value| (format!("io.github.containers.zstd-chunked.manifest-{name}"), value);
+    partly(&blob, &Annotations::from([annotation("position", position), annotation("checksum", checksum)]));
+}
+
+fn gzipped(bytes: &[u8]) -> Vec<u8> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(bytes).expect("memory");
+    gzip.finish().expect("memory")
+}
+
+/// A zstd frame of raw blocks (RFC 8878, section 3.1.1).
+fn in_zstd(bytes: &[u8]) -> Vec<u8> {
+    const BLOCK: usize = 1 << 17;
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0xa0];
+    frame.extend(u32::try_from(bytes.len()).unwrap_or_default().to_le_bytes());
+    let last = bytes.len().saturating_sub(1) / BLOCK;
+    for number in 0..=last {
+        let block = &bytes[number * BLOCK..bytes.len().min((number + 1) * BLOCK)];
+        let header = u32::from(number == last) | u32::try_from(block.len()).unwrap_or_default() << 3;
+        frame.extend(&header.to_le_bytes()[..3]);
+        frame.extend(block);
+    }
+    frame
+}
+
+fn dockerfile(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    if let Ok(file) = Dockerfile::parse("Dockerfile".to_owned(), &text) {
+        file.variables().into_iter().for_each(|name| _ = file.value(name));
+    }
+}
+
+fn launch(bytes: &[u8]) {
+    let _ = ncclcheck::launch::read("job", &String::from_utf8_lossy(bytes));
+}
+
+fn policy(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    let policy = PolicyText::fetch("oci://registry/policy@sha256:0", |_| Ok(text.clone()));
+    let bases = |_: &str| Err("it cannot be reached".to_owned());
+    if let Ok(Some(policy)) = policy
+        && let Ok(policies) = policy.with_bases(&bases)
+    {
+        let _ = Rulebook::new(None, &policies);
+    }
+}
+
+/// A rule in a folder that a policy names: parsed, checked, and judged with its own examples.
+fn rule(bytes: &[u8]) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let policy = folder.path().join("ncclcheck.yaml");
+    fs::create_dir_all(folder.path().join("rules/own")).expect("a folder");
+    fs::write(&policy, "rules:\n  folders: [rules]\n").expect("room for a file");
+    fs::write(folder.path().join("rules/own/hostile.yaml"), bytes).expect("room for a file");
+    let policy = PolicyText::read(&policy).expect("a policy");
+    let _ = Rulebook::new(None, [&policy]);
+}
+
+fn recording(bytes: &[u8]) {
+    if let Ok(recording) = Recording::replay(bytes) {
+        drop(Probed::of_job(vec![recording], &ExpectedRun::default()));
+    }
+}
+
+fn log(bytes: &[u8]) {
+    drop(find_symptoms(&String::from_utf8_lossy(bytes)));
+}
+
+/// Lines of stored JSON reports.
+fn report(bytes: &[u8]) {
+    let mut rules = StoredRules::default();
+    for line in bytes.split(|byte| *byte == b'\n') {
+        let _ = rules.add(line);
+        if let Ok(Stored::Report(report)) = Stored::read(line) {
+            let _ = rules.finish();
+            let _ = report.judgements(&rules);
+        }
+    }
+}
+
+thread_local! {
+    static CACHE: RefCell<Option<Cache>> = const { RefCell::new(None) };
+}
+
+/// A cache with the scan of one layer.
+struct Cache {
+    scans: ScanCache,
+    folder: tempfile::TempDir,
+    blob: BlobRef,
+}
+
+impl Cache {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let scans = ScanCache::new(Some(LocalCache::new(folder.path(), DEFAULT_BOUND)), None);
+        let tar = world::seeds(Part::Layer).pop().expect("a layer");
+        let blob = BlobRef { digest: digest(&tar).parse().expect("a digest"), size: tar.len() as u64 };
+        let scan = ncclcheck::layer::scan::scan_layer(Pipe::of(&tar), &Limits::default(), true, None);
+        let made = Self { scans, folder, blob };
+        made.scans.put(&made.key(&Limits::default()), &scan.expect("a layer"));
+        made
+    }
+
+    const fn key<'a>(&'a self, limits: &'a Limits) -> ScanKey<'a> {
+        ScanKey { blob: &self.blob, limits }
+    }
+
+    /// The only file of the cache.
+    fn entry(&self) -> std::path::PathBuf {
+        let mut place = self.folder.path().to_owned();
+        while place.is_dir() {
+            let entry = fs::read_dir(&place).expect("a folder").next().expect("an entry");
+            place = entry.expect("an entry").path();
+        }
+        place
+    }
+}
+
+fn cache_entry(bytes: &[u8]) {
+    CACHE.with_borrow_mut(|cache| {
+        let cache = cache.get_or_insert_with(Cache::new);
+        let entry = cache.entry();
+        fs::write(&entry, bytes).expect("room for a file");
+        drop(cache.scans.get(&cache.key(&Limits::default())));
+        if !entry.exists() {
+            fs::write(&entry, bytes).expect("room for a file");
+        }
+    });
+}
