@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use crate::model::{printable, size};
+use crate::model::{counted, printable, size};
 
 use super::document::{AuditCounts, AuditLayer, AuditRow, AuditRule, AuditTeam};
 use super::plan::AuditPlan;
@@ -35,7 +35,8 @@ impl AuditSummary<'_> {
     pub(super) fn write(&self, is_markdown: bool, out: &mut dyn Write) -> io::Result<()> {
         let AuditCounts { images, pass, fail, incomplete, unavailable, pending } = self.counts;
         let line = format!(
-            "{images} images: {pass} pass, {fail} fail, {incomplete} incomplete, {unavailable} unavailable, {pending} pending"
+            "{}: {pass} pass, {fail} fail, {incomplete} incomplete, {unavailable} unavailable, {pending} pending",
+            counted(images, "image", "images")
         );
         if is_markdown {
             writeln!(out, "# Audit {}\n\n{line}", plain(&self.plan.run))?;

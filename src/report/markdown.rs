@@ -6,12 +6,12 @@ use std::io::{self, Write};
 
 use super::Verdict;
 use super::collected::{Collected, Collection};
-use super::counted::counted;
 use super::entry::{EntryState, RuleEntry};
 use super::fix_text::{self, one_line};
 use super::plain_text::short;
 use super::survey::{Survey, SurveyFinding};
 use crate::model::Severity;
+use crate::model::counted;
 
 /// Maximum characters of the text. GitHub allows 65,536 in a comment; the rest is left for text around the report.
 const LONGEST: usize = 64_000;

@@ -1,7 +1,6 @@
 //! Renders reports. A renderer formats and never decides; each format is one file and one line in [`Format`].
 
 mod collected;
-mod counted;
 mod csv;
 mod difference;
 mod entry;

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Report;
-use super::counted::counted;
 use super::entry::EntryState;
 use super::plain_text::short;
 use crate::judge::SharedJudgement;
 use crate::model::ImageSummary;
+use crate::model::counted;
 
 /// Maximum characters of a line.
 const LINE: usize = 1000;

@@ -7,11 +7,11 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::Style;
 use super::collected::Collection;
-use super::counted::counted;
 use super::human::page::{bold, cut};
 use super::survey::{JudgedRow, RowState, Survey, SurveyRow, Totals};
 use crate::judge::Verdict;
 use crate::model::command_guard;
+use crate::model::counted;
 
 /// Minimum and maximum width in columns.
 const WIDTHS: (usize, usize) = (60, 200);

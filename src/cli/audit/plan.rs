@@ -19,7 +19,7 @@ use crate::image::source::AccessOptions;
 use crate::image::survey::survey;
 use crate::image::{PlatformChoice, Request};
 use crate::layer::cache::ScanCache;
-use crate::model::{Environment, Limits};
+use crate::model::{Environment, Limits, counted};
 
 /// Images whose documents are read at once. Registries answer most of them within milliseconds, and limit more.
 const AT_ONCE: usize = 8;
@@ -89,8 +89,8 @@ pub(super) fn plan(asked: AuditPlanArgs, environment: &Environment) -> Result<Ex
     }
     let is_whole = unresolved.is_empty();
     let plan = write_plan(&store, &run, created, rules, &items, unresolved)?;
-    let (images, chunks) = (plan.items, plan.chunks.len());
-    output::stdout(|out| writeln!(out, "run {run}: {images} images in {chunks} chunks"))?;
+    let (images, chunks) = (counted(plan.items, "image", "images"), counted(plan.chunks.len(), "chunk", "chunks"));
+    output::stdout(|out| writeln!(out, "run {run}: {images} in {chunks}"))?;
     Ok(if is_whole { ExitStatus::Pass } else { ExitStatus::Incomplete })
 }
 

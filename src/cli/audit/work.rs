@@ -13,7 +13,7 @@ use crate::cli::sandbox::CommandNeeds;
 use crate::cli::{CliError, ExitStatus, notice, say};
 use crate::image::source::AccessOptions;
 use crate::image::{PlatformChoice, Request};
-use crate::model::Environment;
+use crate::model::{Environment, counted};
 
 /// Environment variable with `off` or the URL of the shared cache.
 const CACHE: &str = "NCCLCHECK_CACHE";
@@ -108,7 +108,6 @@ fn report(done: &[WorkDone]) -> ExitStatus {
     }
     let is_complete = done.iter().any(|done| done.is_complete);
     let rest = if is_complete { "every image of the run has a result" } else { "not finished: run it again" };
-    let images = if judged == 1 { "image" } else { "images" };
-    say(&format!("judged {judged} {images}; {rest}"));
+    say(&format!("judged {}; {rest}", counted(judged, "image", "images")));
     if is_complete { ExitStatus::Pass } else { ExitStatus::Retry }
 }

@@ -104,15 +104,16 @@ pub(super) fn refusal(answer: RegistryResponse, object: RequestedObject<'_>, acc
             SourceError::Denied { what: format!("{what}, {}", access.used), hint }.into()
         }
         StatusCode::NOT_FOUND
-            if matches!(
-                object,
-                RequestedObject::Image { .. }
-                    | RequestedObject::Referrers { .. }
-                    | RequestedObject::Tags { .. }
-                    | RequestedObject::Catalog { .. }
-            ) =>
+            if matches!(object, RequestedObject::Image { .. } | RequestedObject::Referrers { .. }) =>
         {
             SourceError::NotFound(what).into()
+        }
+        StatusCode::NOT_FOUND if matches!(object, RequestedObject::Tags { .. } | RequestedObject::Catalog { .. }) => {
+            let hint = match object {
+                RequestedObject::Catalog { .. } => "this registry does not list its repositories: name them".to_owned(),
+                _ => "check the name of the repository".to_owned(),
+            };
+            SourceError::Missing { what, hint: Some(hint) }.into()
         }
         StatusCode::NOT_FOUND if matches!(object, RequestedObject::Token { .. }) => SourceError::invalid(what).into(),
         StatusCode::NOT_FOUND => {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use super::{counts, message};
 use crate::judge::{Change, ChangeKind, ChangedFact, ChangedRule, Difference, Verdict};
-use crate::report::counted::counted;
+use crate::model::counted;
 use crate::report::fix_text;
 use crate::report::markdown::{MarkdownText, code, folded, html, severity_mark};
 

@@ -9,12 +9,12 @@ use std::io::{self, Write};
 use anstyle::AnsiColor;
 use serde_json::{Value as Json, json};
 
-use super::counted::counted;
 use super::human::page::{self, Page};
 use super::{Format, Style, json as form};
 use crate::judge::rules::Judgement;
 use crate::judge::{Change, ChangeKind, ChangedRule, Difference, Verdict};
 use crate::model::Fact;
+use crate::model::counted;
 
 /// Maximum lines shown for one fact without `--verbose`.
 const LINES: usize = 12;

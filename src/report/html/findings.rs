@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 
+use crate::model::counted;
 use crate::report::collected::Collected;
-use crate::report::counted::counted;
 use crate::report::entry::{EntryState, RuleEntry};
 use crate::report::fix_text::{self, FixBlock, one_line};
 

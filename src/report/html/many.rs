@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use crate::report::counted::counted;
+use crate::model::counted;
 use crate::report::fix_text::one_line;
 use crate::report::plain_text::short;
 use crate::report::survey::{JudgedRow, RowState, Survey, SurveyFinding, SurveyLayer, SurveyRow};

@@ -21,9 +21,9 @@ use std::io::{self, Write};
 use maud::{Markup, html};
 
 use super::collected::{Collected, Collection, ImagePage};
-use super::counted::counted;
 use super::plain_text::clean;
 use super::{Report, Style};
+use crate::model::counted;
 
 /// The page on an image, from its reports: one, or one for each host.
 pub(super) fn page(reports: &[Report<'_>], image: &Collected) -> Option<ImagePage> {

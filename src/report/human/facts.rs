@@ -11,8 +11,8 @@ use crate::facts::Facts;
 use crate::facts::key::{self, Definition};
 use crate::image::history;
 use crate::model::ImageSummary;
+use crate::model::counted;
 use crate::model::{Fact, Site, Value};
-use crate::report::counted::counted;
 
 /// Maximum width of the name column of a map: a longer name, which may be any text, does not shift the other values.
 const LONGEST_NAME: usize = 30;

@@ -11,7 +11,7 @@ use super::judgements::{self, JudgementEntry};
 use super::page::{self, Page, label};
 use crate::judge::rules::{Judgement, Outcome, Rule};
 use crate::judge::{SharedJudgement, across_hosts};
-use crate::report::counted::counted;
+use crate::model::counted;
 use crate::report::{Report, Verdict};
 
 /// Width of a host's column in the table: the longest word and two spaces.

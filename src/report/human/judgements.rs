@@ -9,8 +9,8 @@ use super::page::{self, Page, label};
 use super::site;
 use crate::judge::rules::{Finding, Judgement, Outcome, Problem, Rule, Waived};
 use crate::model::ImageSummary;
+use crate::model::counted;
 use crate::model::{Gap, Severity};
-use crate::report::counted::counted;
 use crate::report::fix_text::{self, Part, one_line};
 
 /// Column of the text after `at`, `of` (the owner), `why` and `fix`.

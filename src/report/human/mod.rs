@@ -18,12 +18,12 @@ use std::io::{self, Write};
 use anstyle::AnsiColor;
 
 use super::collected::Collection;
-use super::counted::counted;
 use super::table::{self, TableDetail};
 use super::{Report, Verdict};
 use crate::doctor::Offer;
 use crate::host::Record;
 use crate::judge::rules::{Judgement, Outcome};
+use crate::model::counted;
 use judgements::JudgementEntry;
 use page::Page;
 

@@ -1,6 +1,6 @@
 //! Numbers with their nouns.
 
 /// Formats a count with its noun: `1 layer`, `2 layers`.
-pub(super) fn counted(number: usize, one: &str, many: &str) -> String {
+pub(crate) fn counted(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
