@@ -1,5 +1,6 @@
 //! Recording of a probe: its events, grouped by step.
 
+use super::nccl_log::NcclLog;
 use super::order::{EventOrder, EventWriter};
 use super::wire::events::{Event, EventBody, EventLine, Hello, LaunchEvent, LogEvent, StepFailure};
 use super::wire::{self, PartBody, StepBody};
@@ -42,6 +43,8 @@ pub struct StepRecord {
     pub parts: Vec<EventBody>,
     /// NCCL's debug output.
     pub log: Vec<LogEvent>,
+    /// What that output says, in a record that was made from a report: a report has no lines.
+    pub(super) read_log: Option<Box<NcclLog>>,
     /// Outcome of the step.
     pub outcome: StepOutcome,
     /// Duration in seconds.
@@ -71,6 +74,11 @@ impl Recording {
     /// A recording of a program that is asked to run these steps.
     pub(super) fn of_steps(requested: Vec<String>) -> Self {
         Self { requested, ..Self::default() }
+    }
+
+    /// The recording that a stored report shows: without the program's environment, and without what was not accepted.
+    pub(crate) fn stored(launch: Option<LaunchEvent>, steps: Vec<StepRecord>, unfinished: Option<String>) -> Self {
+        Self { launch, steps, ended: unfinished.is_none(), broken: unfinished, ..Self::default() }
     }
 
     /// Reads a recording of an earlier probe. Returns an error if nothing ran.
@@ -203,7 +211,14 @@ impl Recording {
     fn step(&mut self, name: String) -> &mut StepRecord {
         let index = self.steps.iter().position(|step| step.name == name).unwrap_or_else(|| {
             let log = Vec::new();
-            self.steps.push(StepRecord { name, parts: Vec::new(), log, outcome: StepOutcome::Open, seconds: None });
+            self.steps.push(StepRecord {
+                name,
+                parts: Vec::new(),
+                log,
+                read_log: None,
+                outcome: StepOutcome::Open,
+                seconds: None,
+            });
             self.steps.len() - 1
         });
         #[expect(clippy::indexing_slicing, reason = "it was found or pushed")]
@@ -234,6 +249,23 @@ fn launch_in(line: &[u8]) -> Option<LaunchEvent> {
 }
 
 impl StepRecord {
+    /// A step of a stored report. `log` is the JSON of what NCCL's debug output says.
+    pub(crate) fn stored(
+        name: String,
+        parts: Vec<EventBody>,
+        log: Option<serde_json::Value>,
+        outcome: StepOutcome,
+        seconds: Option<f64>,
+    ) -> serde_json::Result<Self> {
+        let read_log = log.map(serde_json::from_value).transpose()?;
+        Ok(Self { name, parts, log: Vec::new(), read_log, outcome, seconds })
+    }
+
+    /// Returns true if NCCL wrote debug output.
+    pub(crate) fn has_log(&self) -> bool {
+        !self.log.is_empty() || self.read_log.is_some()
+    }
+
     /// Partial results of one kind.
     pub fn parts_of<P: PartBody>(&self) -> impl Iterator<Item = P> {
         self.parts.iter().filter_map(wire::read_part)

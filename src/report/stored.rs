@@ -2,6 +2,7 @@
 
 mod document;
 mod fact;
+mod probe;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,7 @@ use crate::document::DocumentError;
 use crate::facts::Facts;
 use crate::judge::rules::{Judgement, Outcome, RecordedRule, Rule};
 use crate::model::{FailOn, Host, ImageSummary, Owner};
+use crate::probe::recording::Recording;
 
 use document::{ReportDocument, StoredJudgement};
 
@@ -33,12 +35,6 @@ pub enum StoredError {
     /// The report is of an inspection.
     #[error("it has no judgements\n  help: `ncclcheck inspect` judges nothing; store a report of `ncclcheck check`")]
     NoJudgements,
-    /// The report is of a probe.
-    #[error(
-        "it holds a probe, whose recording has more than its report\n  help: record the probe with --record FILE, and \
-         present it with `ncclcheck probe --from FILE --format FORMAT`"
-    )]
-    Probe,
     /// A value is not what it should be.
     #[error("{0}")]
     Value(String),
@@ -90,6 +86,7 @@ pub struct StoredReport {
     notices: Vec<String>,
     run: Option<ReportRun>,
     rules: Option<RulesInForce>,
+    probe: Option<Recording>,
 }
 
 impl StoredRules {
@@ -185,7 +182,7 @@ impl StoredReport {
             fail_on: self.fail_on,
             fail_for: &self.fail_for,
             notices: &self.notices,
-            probe: None,
+            probe: self.probe.as_ref(),
             rules: self.rules.as_ref(),
             run: self.run.as_ref(),
         }

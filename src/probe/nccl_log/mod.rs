@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex, RegexSet};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::document::shipped;
 
@@ -74,7 +74,8 @@ impl LineForm {
 }
 
 /// Content of the debug output of all ranks in one run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct NcclLog {
     /// Version of the library that ran.
     pub version: Option<String>,
@@ -97,7 +98,7 @@ pub(crate) struct NcclLog {
     /// HCAs, each with true if GPUDirect RDMA is enabled for it.
     pub gpu_direct: BTreeMap<String, bool>,
     /// Transports between pairs of ranks, such as `P2P/CUMEM`, `SHM`, `NET/IB/GDRDMA`, `NET/Socket`.
-    #[serde(serialize_with = "pairs")]
+    #[serde(with = "pairs")]
     pub pairs: BTreeMap<(u32, u32), BTreeSet<String>>,
     /// Rings as lists of ranks, each with the largest channel count of any communicator.
     pub rings: BTreeMap<String, u32>,
@@ -252,9 +253,33 @@ impl NcclLog {
     }
 }
 
-/// Serializes each pair as `0 -> 1`, because keys in JSON are strings.
-fn pairs<S: Serializer>(pairs: &BTreeMap<(u32, u32), BTreeSet<String>>, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(pairs.iter().map(|((from, to), ways)| (format!("{from} -> {to}"), ways)))
+/// The JSON of pairs: each is `0 -> 1`, because keys in JSON are strings.
+mod pairs {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use serde::{Deserialize as _, Deserializer, Serializer, de};
+
+    type Ways = BTreeSet<String>;
+
+    pub(super) fn serialize<S: Serializer>(
+        pairs: &BTreeMap<(u32, u32), Ways>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(pairs.iter().map(|((from, to), ways)| (format!("{from} -> {to}"), ways)))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<BTreeMap<(u32, u32), Ways>, D::Error> {
+        let pairs = BTreeMap::<String, Ways>::deserialize(deserializer)?;
+        let pair =
+            |text: &str| text.split_once(" -> ").and_then(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?)));
+        let read = |(text, ways): (String, Ways)| match pair(&text) {
+            Some(pair) => Ok((pair, ways)),
+            None => Err(de::Error::custom(format!("'{text}' is not a pair of ranks"))),
+        };
+        pairs.into_iter().map(read).collect()
+    }
 }
 
 /// The entries of `[0]mlx5_0:1/IB [1]mlx5_1:1/RoCE`.

@@ -5,8 +5,6 @@ use serde::Serialize;
 
 use crate::probe::facts::log;
 use crate::probe::recording::{Recording, StepOutcome, StepRecord};
-use crate::probe::wire::StepBody as _;
-use crate::probe::wire::collectives::CollectivesBody;
 use crate::probe::wire::events::{EventBody, StepFailure};
 
 /// Results of a probe.
@@ -24,9 +22,6 @@ pub(super) struct ProbeJson<'a> {
     unfinished: Option<&'a str>,
     /// The steps in order.
     steps: Vec<ProbeStep<'a>>,
-    /// NCCL's log of the step `collectives`, parsed.
-    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
-    nccl: Option<serde_json::Value>,
 }
 
 /// One step of a probe. The probe program's schema, src/probe/payload/events.schema.json, describes the bodies.
@@ -46,6 +41,9 @@ struct ProbeStep<'a> {
     /// Partial results.
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     parts: &'a [EventBody],
+    /// NCCL's log of the step, parsed.
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
+    nccl: Option<serde_json::Value>,
     /// Details of the failure.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     failure: Option<FailedStep<'a>>,
@@ -63,14 +61,12 @@ struct FailedStep<'a> {
 impl<'a> From<&'a Recording> for ProbeJson<'a> {
     fn from(probe: &'a Recording) -> Self {
         let launch = probe.launch.as_ref();
-        let collectives = probe.find(CollectivesBody::STEP).filter(|step| !step.log.is_empty());
         Self {
             engine: launch.map(|launch| &*launch.engine),
             command: launch.map(|launch| &*launch.command),
             given: launch.and_then(|launch| launch.given.as_ref()),
             unfinished: probe.broken.as_deref().filter(|_| !probe.ended),
             steps: probe.steps.iter().map(Into::into).collect(),
-            nccl: collectives.and_then(|step| serde_json::to_value(log(step)).ok()),
         }
     }
 }
@@ -85,6 +81,7 @@ impl<'a> From<&'a StepRecord> for ProbeStep<'a> {
         };
         let (seconds, body) = (step.seconds, step.body());
         let failure = failure.map(|failure| FailedStep { step: &step.name, seconds, failure });
-        Self { step: &step.name, outcome, seconds, why, body, parts: &step.parts, failure }
+        let nccl = step.has_log().then(|| serde_json::to_value(log(step)).ok()).flatten();
+        Self { step: &step.name, outcome, seconds, why, body, parts: &step.parts, nccl, failure }
     }
 }

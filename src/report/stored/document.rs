@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 use super::fact::{StoredFact, StoredSite, add};
+use super::probe::StoredProbe;
 use super::{RuleKey, Stored, StoredError, StoredReport};
 use crate::facts::Facts;
 use crate::judge::rules::{Consequence, Finding, Outcome, Problem, RecordedRule, Waived};
@@ -38,7 +38,7 @@ pub(super) struct ReportDocument {
     image: ReportedImage,
     host: Option<StoredHost>,
     error: Option<String>,
-    probe: Option<IgnoredAny>,
+    probe: Option<StoredProbe>,
     asked: Option<StoredAsked>,
     time: Option<String>,
     rules: Option<RulesInForce>,
@@ -187,9 +187,6 @@ impl ReportDocument {
         if let Some(why) = self.error {
             return Ok(Stored::Unopened { reference: self.image.reference, why, run });
         }
-        if self.probe.is_some() {
-            return Err(StoredError::Probe);
-        }
         let judgements = self.judgements.ok_or(StoredError::NoJudgements)?;
         let mut facts = Facts::default();
         for (name, fact) in self.facts {
@@ -213,6 +210,7 @@ impl ReportDocument {
             notices: self.notices,
             run,
             rules: self.rules,
+            probe: self.probe.map(StoredProbe::recording).transpose()?,
         })))
     }
 }

@@ -1,6 +1,11 @@
 //! Reports read back from JSON.
 
 use super::*;
+use crate::check::Check;
+use crate::check::probed::Probed;
+use crate::judge::Rulebook;
+use crate::probe::expect::ExpectedRun;
+use crate::probe::recording::Recording;
 use crate::report::{Stored, StoredRules};
 
 /// The JSON of an image's judgements.
@@ -12,6 +17,18 @@ fn json_of(image: &ImageSummary, facts: &Facts, judgements: &[Judgement<'_>]) ->
     out
 }
 
+/// Renders a report, without the times of the run.
+fn shown(report: &Report<'_>, format: Format) -> String {
+    let mut collection = Collection::new(&[format], None);
+    let (mut out, style) = (Vec::new(), style(80, true));
+    collection.add(std::slice::from_ref(report));
+    format.write(std::slice::from_ref(report), &style, &mut out).unwrap();
+    collection.name();
+    format.finish(&collection, &style, &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    text.split_inclusive('\n').filter(|line| !line.contains("timestamp")).collect()
+}
+
 /// Renders JSON in another form.
 fn presented(json: &[u8], format: Format) -> String {
     let mut rules = StoredRules::default();
@@ -19,14 +36,7 @@ fn presented(json: &[u8], format: Format) -> String {
     rules.finish().unwrap();
     let Stored::Report(stored) = Stored::read(json).unwrap() else { panic!("not a report") };
     let judgements = stored.judgements(&rules).unwrap();
-    let report = stored.report(&judgements);
-    let mut collection = Collection::new(&[format], None);
-    let (mut out, style) = (Vec::new(), style(80, true));
-    collection.add(std::slice::from_ref(&report));
-    format.write(&[report], &style, &mut out).unwrap();
-    collection.name();
-    format.finish(&collection, &style, &mut out).unwrap();
-    String::from_utf8(out).unwrap()
+    shown(&stored.report(&judgements), format)
 }
 
 #[test]
@@ -34,19 +44,26 @@ fn a_stored_report_is_rendered_like_the_report_itself() {
     let rules = nine_rules();
     let (image, facts, judgements) = (image(), bad(), outcomes(&rules));
     let json = json_of(&image, &facts, &judgements);
+    let notices = ["judged by p.yaml".to_owned()];
+    let report = Report { notices: &notices, ..report_of(&image, &facts, Some(&judgements)) };
     for format in Format::ALL {
-        let notices = ["judged by p.yaml".to_owned()];
-        let report = Report { notices: &notices, ..report_of(&image, &facts, Some(&judgements)) };
-        let mut collection = Collection::new(&[*format], None);
-        let (mut out, style) = (Vec::new(), style(80, true));
-        collection.add(std::slice::from_ref(&report));
-        format.write(&[report], &style, &mut out).unwrap();
-        collection.name();
-        format.finish(&collection, &style, &mut out).unwrap();
-        let (expected, found) = (String::from_utf8(out).unwrap(), presented(&json, *format));
-        let timeless =
-            |text: &str| text.lines().filter(|line| !line.contains("timestamp")).collect::<Vec<_>>().join("\n");
-        assert_eq!(timeless(&found), timeless(&expected), "{}", format.name());
+        assert_eq!(presented(&json, *format), shown(&report, *format), "{}", format.name());
+    }
+}
+
+#[test]
+fn a_stored_probe_is_rendered_like_the_probe_itself() {
+    let rulebook = Rulebook::builtin().unwrap();
+    for name in ["quick", "full", "hang"] {
+        let path = format!("{}/fixtures/probe/h200-x2/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
+        let recording = Recording::replay(&std::fs::read(path).unwrap()).unwrap();
+        let probed = Probed::of_job(vec![recording], &ExpectedRun::default()).remove(0);
+        let assessment = Check::new(&rulebook).assess(probed.facts, &probed.image);
+        let report = assessment.report(&probed.image, Some(&probed.recording));
+        let json = shown(&report, Format::Json);
+        for format in Format::ALL {
+            assert_eq!(presented(json.as_bytes(), *format), shown(&report, *format), "{name} as {}", format.name());
+        }
     }
 }
 
@@ -68,7 +85,6 @@ fn what_is_no_stored_report_is_refused() {
         ("[1", "not a report of"),
         (r#"{"schema":"ncclcheck/1"}"#, "its schema is 'ncclcheck/1', not 'ncclcheck/2'\n  help: "),
         (r#"{"schema":"ncclcheck/2","image":{"reference":"a"}}"#, "it has no judgements\n  help: "),
-        (r#"{"schema":"ncclcheck/2","image":{"reference":"a"},"probe":{}}"#, "it holds a probe"),
         (
             r#"{"schema":"ncclcheck/2","image":{"reference":"a"},"facts":{"torch.version":{"state":"seen","value":[],"at":[]}},"judgements":[]}"#,
             "facts.torch.version is not",

@@ -13,7 +13,7 @@ fn body(value: Json) -> EventBody {
 
 fn step(name: &str, parts: Vec<Json>, outcome: StepOutcome) -> StepRecord {
     let parts = parts.into_iter().map(body).collect();
-    StepRecord { name: name.to_owned(), parts, log: Vec::new(), outcome, seconds: None }
+    StepRecord { name: name.to_owned(), parts, log: Vec::new(), read_log: None, outcome, seconds: None }
 }
 
 fn done() -> StepOutcome {
