@@ -219,6 +219,7 @@ mod tests {
         assert!(id(Path::new("/proc")).unwrap().is_none_or(|proc| Some(proc) != id(&inner).unwrap()));
         assert!(id(Path::new("/nonexistent")).is_err());
     }
+
     #[test]
     fn a_hole_of_terabytes_takes_a_few_reads() {
         use std::os::unix::fs::FileExt as _;

@@ -13,7 +13,8 @@ def rendezvous_body():
     facts = Facts()
     facts.read("hostname_addresses", own_addresses)
     port = os.environ.get("MASTER_PORT")
-    if port is not None:
+    # The agent of torchrun serves the ranks that it started, on this port.
+    if port is not None and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
         facts.read("port", int, port)
         facts.read("port_taken", port_is_taken, os.environ.get("MASTER_ADDR", "localhost"), port)
     return facts.body

@@ -35,6 +35,7 @@ class Rendezvous(unittest.TestCase):
             port = str(server.getsockname()[1])
             self.assertTrue(self.body(MASTER_PORT=port, MASTER_ADDR="127.0.0.1")["port_taken"])
             self.assertFalse(self.body(MASTER_PORT=port, MASTER_ADDR="192.0.2.7")["port_taken"])
+            self.assertNotIn("port_taken", self.body(MASTER_PORT=port, TORCHELASTIC_USE_AGENT_STORE="True"))
         body = self.body(MASTER_PORT=port)
         self.assertEqual((body["port"], body["port_taken"]), (int(port), False))
 
