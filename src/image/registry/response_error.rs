@@ -108,11 +108,11 @@ pub(super) fn refusal(answer: RegistryResponse, object: RequestedObject<'_>, acc
         {
             SourceError::NotFound(what).into()
         }
-        StatusCode::NOT_FOUND if matches!(object, RequestedObject::Tags { .. } | RequestedObject::Catalog { .. }) => {
-            let hint = match object {
-                RequestedObject::Catalog { .. } => "this registry does not list its repositories: name them".to_owned(),
-                _ => "check the name of the repository".to_owned(),
-            };
+        StatusCode::NOT_FOUND if matches!(object, RequestedObject::Tags { .. }) => {
+            SourceError::Missing { what, hint: Some("check the name of the repository".to_owned()) }.into()
+        }
+        StatusCode::NOT_FOUND if matches!(object, RequestedObject::Catalog { .. }) => {
+            let hint = "this registry does not list its repositories: name them".to_owned();
             SourceError::Missing { what, hint: Some(hint) }.into()
         }
         StatusCode::NOT_FOUND if matches!(object, RequestedObject::Token { .. }) => SourceError::invalid(what).into(),

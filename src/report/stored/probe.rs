@@ -3,6 +3,7 @@
 
 use serde::Deserialize;
 
+use super::StoredError;
 use crate::probe::recording::{Recording, StepOutcome, StepRecord};
 use crate::probe::wire::events::{EventBody, LaunchEvent, StepFailure};
 
@@ -23,7 +24,6 @@ struct StoredStep {
     outcome: StoredStepOutcome,
     seconds: Option<f64>,
     why: Option<String>,
-    #[serde(default)]
     body: Option<EventBody>,
     #[serde(default)]
     parts: Vec<EventBody>,
@@ -41,28 +41,30 @@ enum StoredStepOutcome {
 }
 
 impl StoredProbe {
-    pub(super) fn recording(self) -> serde_json::Result<Recording> {
+    pub(super) fn recording(self) -> Result<Recording, StoredError> {
         let launch = |engine| LaunchEvent {
             engine,
             command: self.command.unwrap_or_default(),
             given: self.given,
             ..LaunchEvent::default()
         };
-        let steps = self.steps.into_iter().map(StoredStep::record).collect::<Result<_, _>>()?;
+        let steps = self.steps.into_iter().map(StoredStep::record).collect::<Result<_, StoredError>>()?;
         Ok(Recording::stored(self.engine.map(launch), steps, self.unfinished))
     }
 }
 
 impl StoredStep {
-    fn record(self) -> serde_json::Result<StepRecord> {
-        let outcome = match (self.outcome, self.failure) {
-            (StoredStepOutcome::Open | StoredStepOutcome::Failed, None) => StepOutcome::Open,
-            (StoredStepOutcome::Done, _) => {
-                StepOutcome::Done { body: self.body.unwrap_or_default(), unclean_exit: self.why }
+    fn record(self) -> Result<StepRecord, StoredError> {
+        let Self { step, outcome, seconds, why, body, parts, nccl, failure } = self;
+        let missing = |what: &str| StoredError::Value(format!("probe.steps: the step {step} has no {what}"));
+        let outcome = match outcome {
+            StoredStepOutcome::Open => StepOutcome::Open,
+            StoredStepOutcome::Done => {
+                StepOutcome::Done { body: body.ok_or_else(|| missing("body"))?, unclean_exit: why }
             }
-            (StoredStepOutcome::Skipped, _) => StepOutcome::Skipped(self.why.unwrap_or_default()),
-            (StoredStepOutcome::Open | StoredStepOutcome::Failed, Some(failure)) => StepOutcome::Failed(failure),
+            StoredStepOutcome::Failed => StepOutcome::Failed(failure.ok_or_else(|| missing("failure"))?),
+            StoredStepOutcome::Skipped => StepOutcome::Skipped(why.ok_or_else(|| missing("reason"))?),
         };
-        StepRecord::stored(self.step, self.parts, self.nccl, outcome, self.seconds)
+        Ok(StepRecord::stored(step, parts, nccl, outcome, seconds)?)
     }
 }

@@ -86,6 +86,10 @@ fn what_is_no_stored_report_is_refused() {
         (r#"{"schema":"ncclcheck/1"}"#, "its schema is 'ncclcheck/1', not 'ncclcheck/2'\n  help: "),
         (r#"{"schema":"ncclcheck/2","image":{"reference":"a"}}"#, "it has no judgements\n  help: "),
         (
+            r#"{"schema":"ncclcheck/2","image":{"reference":"a"},"probe":{"steps":[{"step":"gpus","outcome":"failed"}]},"judgements":[]}"#,
+            "probe.steps: the step gpus has no failure",
+        ),
+        (
             r#"{"schema":"ncclcheck/2","image":{"reference":"a"},"facts":{"torch.version":{"state":"seen","value":[],"at":[]}},"judgements":[]}"#,
             "facts.torch.version is not",
         ),
