@@ -252,7 +252,7 @@ fn policy(bytes: &[u8]) {
     }
 }
 
-/// A rule in a folder that a policy names: parsed, checked, and judged with its own examples.
+/// A rule in a folder that a policy names.
 fn rule(bytes: &[u8]) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let policy = folder.path().join("ncclcheck.yaml");
