@@ -44,6 +44,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read files of this repository"))]
+
 pub mod audit;
 pub mod check;
 #[doc(hidden)]

@@ -1,6 +1,12 @@
 //! The stages of a check that take time, each as something that can be done again and again, on what ships with the sources.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::string_slice, reason = "what is prepared is known")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::disallowed_methods,
+    reason = "what is prepared is known"
+)]
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, Read as _, Write as _};

@@ -1,11 +1,11 @@
 //! `ncclcheck report`: presents stored reports in another form.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Seek as _};
+use std::io::{self, BufReader, Seek as _};
 use std::path::{Path, PathBuf};
 
 use crate::judge::Verdict;
-use crate::model::{Environment, Limits, cause};
+use crate::model::{Environment, Limits, cause, line_within, size};
 use crate::report::{Format, Report, Stored, StoredReport, StoredRules, Style, Unopened};
 
 use super::args::ReportArgs;
@@ -13,6 +13,9 @@ use super::output::Outputs;
 use super::plan::{outputs, style};
 use super::sandbox::CommandNeeds;
 use super::{CliError, ExitStatus};
+
+/// Most bytes of a report. One with a probe of two GPUs has 0.2 MB.
+const LARGEST: u64 = 64 << 20;
 
 /// Prints the reports of files. The exit status is that of their worst verdict.
 pub(super) fn report(asked: &ReportArgs, environment: &Environment) -> Result<ExitStatus, CliError> {
@@ -86,17 +89,18 @@ impl ReportInput {
             ReportSource::Spooled(file) => file.try_clone().and_then(|mut file| file.rewind().map(|()| file)),
         };
         let mut reader = BufReader::new(file.map_err(|error| unread(&self.name, &error))?);
-        let (mut line, mut number) = (Vec::new(), 0);
-        loop {
-            line.clear();
-            if reader.read_until(b'\n', &mut line).map_err(|error| unread(&self.name, &error))? == 0 {
-                return Ok(());
-            }
+        let wrong = |number, why| CliError::Usage(format!("{}, line {number}: {why}", self.name));
+        let mut number = 0;
+        while let Some(line) = line_within(&mut reader, LARGEST + 1).map_err(|error| unread(&self.name, &error))? {
             number += 1;
+            if line.len() as u64 > LARGEST {
+                return Err(wrong(number, format!("more than {}, which no report has", size(LARGEST))));
+            }
             if line.iter().any(|byte| !byte.is_ascii_whitespace()) {
-                see(&line).map_err(|why| CliError::Usage(format!("{}, line {number}: {why}", self.name)))?;
+                see(&line).map_err(|why| wrong(number, why))?;
             }
         }
+        Ok(())
     }
 }
 

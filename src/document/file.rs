@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::model::{Limits, OverLimit, cause, open_named};
+use crate::model::{Limits, OverLimit, bytes_within, cause, open_named};
 
 /// A text file that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,12 +25,8 @@ pub(crate) fn read_text(path: &Path, limits: &Limits) -> Result<String, FileErro
 /// Reads a text of at most [`Limits::text_file`] bytes, which errors call `path`.
 pub(crate) fn read_text_from(reader: impl Read, path: &Path, limits: &Limits) -> Result<String, FileError> {
     let failed = |why: String| FileError { path: path.to_owned(), why };
-    let mut bytes = Vec::new();
-    #[expect(clippy::disallowed_methods, reason = "bounded by the limit")]
-    reader.take(limits.text_file + 1).read_to_end(&mut bytes).map_err(|error| failed(cause(&error)))?;
-    if bytes.len() as u64 > limits.text_file {
-        return Err(failed(OverLimit::new("file too large", "text_file", limits.text_file).to_string()));
-    }
+    let too_large = || failed(OverLimit::new("file too large", "text_file", limits.text_file).to_string());
+    let bytes = bytes_within(reader, limits.text_file).map_err(|error| failed(cause(&error)))?.ok_or_else(too_large)?;
     String::from_utf8(bytes).map_err(|error| {
         let good = error.utf8_error().valid_up_to();
         let line = error.as_bytes().iter().take(good).filter(|byte| **byte == b'\n').count() + 1;

@@ -1,11 +1,11 @@
 //! File tree of a machine.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::model::{Fact, cause};
+use crate::model::{Fact, bytes_within, cause};
 
 /// Maximum bytes to read of a file. The largest of these files, CDI specifications, have some kilobytes.
 const LIMIT: u64 = 4 << 20;
@@ -44,15 +44,9 @@ impl HostTree {
 
     /// Content of a file.
     pub(super) fn bytes(&self, path: &str) -> Fact<Vec<u8>> {
-        let read = || -> io::Result<Vec<u8>> {
-            let mut bytes = Vec::new();
-            #[expect(clippy::disallowed_methods, reason = "bounded by the limit")]
-            File::open(self.at(path))?.take(LIMIT + 1).read_to_end(&mut bytes)?;
-            Ok(bytes)
-        };
-        match read() {
-            Ok(bytes) if bytes.len() as u64 > LIMIT => Fact::unknown(format!("{path} is larger than {LIMIT} bytes")),
-            read => found(path, read),
+        match File::open(self.at(path)).and_then(|file| bytes_within(file, LIMIT)).transpose() {
+            Some(read) => found(path, read),
+            None => Fact::unknown(format!("{path} is larger than {LIMIT} bytes")),
         }
     }
 

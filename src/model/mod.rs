@@ -2,6 +2,7 @@
 
 mod ambiguity;
 mod blob;
+mod bounded;
 mod bounds;
 mod config;
 mod confined;
@@ -32,6 +33,7 @@ mod version;
 
 pub use ambiguity::{Ambiguities, Ambiguity, AmbiguousForm};
 pub use blob::BlobRef;
+pub(crate) use bounded::{bytes_within, line_within, text_within};
 pub use bounds::BoundsError;
 pub(crate) use bounds::{index, part, part_mut};
 pub use config::{ImageConfig, StartChoice, UnknownConfig};

@@ -1,16 +1,19 @@
 //! Runs the program without an engine: on this host, or in the container in which ncclcheck itself runs.
 
-use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::io::{BufReader, Read, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use crate::model::cause;
+use crate::model::{cause, line_within};
 
 use super::ProbeError;
 use super::engine::Finished;
 use super::lines::Lines;
 use super::payload;
 use super::tail::Tail;
+
+/// Most bytes of standard error that are kept as one line.
+const LONGEST_ERROR: u64 = 4 << 10;
 
 /// Runs the program to its end and passes each line of its standard output to `line`. If this process ends first, the
 /// program notices it by the end of its standard input.
@@ -41,9 +44,11 @@ fn converse(child: &mut Child, program: &str, line: &mut dyn FnMut(&[u8])) -> Fi
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let errors = thread::spawn(move || {
         let mut tail = Tail::default();
-        let lines = stderr.map(BufReader::new).into_iter().flat_map(|stderr| stderr.split(b'\n'));
+        let Some(mut stderr) = stderr.map(BufReader::new) else { return tail.text() };
         // A read error is harmless here: it only shortens an error message.
-        lines.map_while(Result::ok).for_each(|line| tail.push(&[line, b"\n".to_vec()].concat()));
+        while let Ok(Some(line)) = line_within(&mut stderr, LONGEST_ERROR) {
+            tail.push(&line);
+        }
         tail.text()
     });
     let mut lifeline = stdin;

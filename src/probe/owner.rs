@@ -1,6 +1,11 @@
 //! Owner of a container: the process that launched it, distinguished from any later process with the same ID.
 
-use std::fs;
+use std::path::Path;
+
+use crate::model::text_within;
+
+/// The most bytes of a file of /proc that this module reads: a page.
+const PROC_BYTES: u64 = 4096;
 
 /// Identifies this process: machine, boot ID, process ID, and start time in clock ticks since boot (proc_pid_stat(5)).
 pub(super) fn this() -> String {
@@ -21,12 +26,12 @@ fn boot() -> String {
 }
 
 fn kernel(name: &str) -> String {
-    fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default().trim().to_owned()
+    text_within(&Path::new("/proc/sys/kernel").join(name), PROC_BYTES).unwrap_or_default().trim().to_owned()
 }
 
 /// The start time of a process that runs; `None` also for one that has ended and whose parent has not noticed it.
 fn start(id: u32) -> Option<String> {
-    let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    let stat = text_within(Path::new(&format!("/proc/{id}/stat")), PROC_BYTES).ok()?;
     started(&stat)
 }
 

@@ -1,6 +1,6 @@
 //! Benchmarks of decoding, by format and number of threads: `cargo bench -p ncclcheck-unpack`.
 
-#![allow(missing_docs, clippy::unwrap_used, reason = "a program, on data that is known")]
+#![allow(missing_docs, clippy::unwrap_used, clippy::disallowed_methods, reason = "a program, on data that is known")]
 
 use std::fs;
 use std::hint::black_box;

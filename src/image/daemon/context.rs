@@ -2,16 +2,15 @@
 //! (docker-context(1)). The folder layout is that of the Docker CLI.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufReader, Read};
+use std::io;
 use std::path::Path;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::model::{Hasher, cause, open_named, printable};
+use crate::model::{Environment, Hasher, bytes_within, cause, open_named, printable, size};
 
 use super::endpoint::{Endpoint, Tls};
-use crate::model::Environment;
 
 /// Maximum size of Docker's own configuration files in bytes; real ones have a few hundred.
 const CONFIG_BYTES: u64 = 1 << 20;
@@ -96,8 +95,9 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(format!("cannot open {shown}: {}", cause(&error))),
     };
-    let value = serde_json::from_reader(BufReader::new(file).take(CONFIG_BYTES));
-    value.map(Some).map_err(|error| format!("cannot read {shown}: {error}"))
+    let bytes = bytes_within(file, CONFIG_BYTES).map_err(|error| format!("cannot read {shown}: {}", cause(&error)))?;
+    let bytes = bytes.ok_or_else(|| format!("cannot read {shown}: it has more than {}", size(CONFIG_BYTES)))?;
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| format!("cannot read {shown}: {error}"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! A socket of this process whose connections lead to processes, because the client library knows sockets only.
 
 use std::fmt;
-use std::io::{self, BufRead as _, BufReader, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use std::thread;
 
 use tempfile::TempDir;
 
-use crate::model::{cause, part};
+use crate::model::{cause, line_within, part};
 
 /// Maximum number of bytes kept of a line that a process writes to standard error.
 const LONGEST_LINE: u64 = 4 << 10;
@@ -115,10 +115,9 @@ impl TunnelState {
     fn listen(&self, errors: impl Read) {
         let mut reader = BufReader::new(errors);
         loop {
-            let mut line = Vec::new();
-            match (&mut reader).take(LONGEST_LINE).read_until(b'\n', &mut line) {
-                Ok(0) | Err(_) => return,
-                Ok(_) => self.complain(String::from_utf8_lossy(&line).trim().to_owned()),
+            match line_within(&mut reader, LONGEST_LINE) {
+                Ok(None) | Err(_) => return,
+                Ok(Some(line)) => self.complain(String::from_utf8_lossy(&line).trim().to_owned()),
             }
         }
     }

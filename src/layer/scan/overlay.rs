@@ -1,7 +1,6 @@
 //! Scans a layer as overlayfs stores it: a folder with marks of its own (Linux,
 //! `Documentation/filesystems/overlayfs.rst`).
 
-use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -9,7 +8,7 @@ use std::sync::OnceLock;
 use rustix::fs::lgetxattr;
 use rustix::io::Errno;
 
-use crate::model::{EntryKind, part};
+use crate::model::{EntryKind, part, text_within};
 
 use super::folder::scan_marked;
 use super::tree::{Mark, TreeJobs};
@@ -36,6 +35,9 @@ impl OverlayMarks {
     }
 }
 
+/// The most bytes of a file of /proc. `uid_map` has at most 340 lines (user_namespaces(7)).
+const PROC_BYTES: u64 = 64 << 10;
+
 /// What the kernel says about the user of this process. It is read once, because a sandbox has no access to it later.
 #[derive(Debug)]
 pub struct OwnProcess {
@@ -49,7 +51,8 @@ impl OwnProcess {
     /// Reads it, or returns what was read before.
     pub fn read() -> Result<&'static Self, io::ErrorKind> {
         static READ: OnceLock<Result<OwnProcess, io::ErrorKind>> = OnceLock::new();
-        let file = |name: &str| fs::read_to_string(Path::new("/proc/self").join(name)).map_err(|error| error.kind());
+        let file =
+            |name: &str| text_within(&Path::new("/proc/self").join(name), PROC_BYTES).map_err(|error| error.kind());
         let read = || Ok(Self { status: file("status")?, users: file("uid_map")? });
         READ.get_or_init(read).as_ref().map_err(|kind| *kind)
     }
@@ -118,6 +121,8 @@ fn sees_marks(status: &str, users: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::model::{Limits, NoProgress, Progress as _};
     use std::num::NonZeroUsize;

@@ -48,7 +48,6 @@ pub(crate) fn toolchain(machine: &str) -> Option<&'static Toolchain> {
     None
 }
 
-#[expect(clippy::disallowed_methods, reason = "a differential test runs compilers and what they make")]
 fn command(program: impl AsRef<OsStr>) -> Command {
     Command::new(program)
 }

@@ -1,15 +1,14 @@
 //! Docker's store with a storage driver: where it keeps the configuration and the layers of an image (moby,
 //! `image/fs.go`, `layer/filestore.go`, `daemon/graphdriver`).
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::model::{Digest, Hasher};
+use crate::model::{Digest, Hasher, text_within};
 
 use super::tar_split::TarSplit;
 
 /// The longest name of a layer's folder; Docker's have 64 or 65 characters.
-const LONGEST_NAME: usize = 100;
+const LONGEST_NAME: u64 = 100;
 
 /// The store of one storage driver.
 #[derive(Debug)]
@@ -41,8 +40,8 @@ impl LayerDb {
     /// The layer on top of a chain, by the chain's digest; `None` if it cannot be read.
     pub(super) fn layer(&self, chain: &Digest) -> Option<TarSplit> {
         let folder = self.images.join("layerdb").join(chain.algorithm()).join(chain.hex());
-        let name = fs::read_to_string(folder.join("cache-id")).ok()?;
-        let is_plain = name.len() <= LONGEST_NAME && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+        let name = text_within(&folder.join("cache-id"), LONGEST_NAME).ok()?;
+        let is_plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
         let content = is_plain.then(|| self.layers.join(name).join(self.content))?;
         TarSplit::open(folder.join("tar-split.json.gz"), &content).ok()
     }

@@ -1,9 +1,8 @@
 //! The tars of layers that Docker has unpacked. It keeps all but the content of files, such as headers and padding, in a
 //! record, and can thus write each tar again, byte for byte (github.com/vbatts/tar-split, `tar/storage`).
 
-use crate::model::open_regular;
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Cursor, Read};
+use std::io::{self, BufReader, Cursor, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
@@ -13,6 +12,8 @@ use base64::prelude::BASE64_STANDARD;
 use flate2::read::GzDecoder;
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use serde::Deserialize;
+
+use crate::model::{line_within, open_regular};
 
 /// Maximum length of a line in a record, in bytes. A line has the headers, and the padding, between two files.
 const LONGEST_LINE: u64 = 64 << 20;
@@ -115,13 +116,9 @@ impl Iterator for TarPieces {
     type Item = io::Result<TarPiece>;
 
     fn next(&mut self) -> Option<io::Result<TarPiece>> {
-        let mut line = Vec::new();
-        match self.lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {
-            Ok(0) => None,
-            // A longer line is cut, and then is not JSON.
-            Ok(_) => Some(serde_json::from_slice(&line).map_err(io::Error::other).and_then(RecordLine::piece)),
-            Err(error) => Some(Err(error)),
-        }
+        // A longer line is cut, and then is not JSON.
+        let line = line_within(&mut self.lines, LONGEST_LINE).transpose()?;
+        Some(line.and_then(|line| serde_json::from_slice(&line).map_err(io::Error::other)).and_then(RecordLine::piece))
     }
 }
 
