@@ -20,6 +20,7 @@ use ncclcheck::probe::recording::Recording;
 use ncclcheck::report::{Stored, StoredRules};
 use unpack::pipe::{Cancel, Pipe};
 
+use super::engine::{self, Engine};
 use super::world::{self, ENTRYPOINT, Part, World, digest, tar_of};
 
 /// A reader of hostile bytes.
@@ -28,6 +29,8 @@ pub struct Target {
     pub name: &'static str,
     /// What it reads.
     pub input: Input,
+    /// What it starts from.
+    pub seeds: Seeds,
 }
 
 /// What a target reads.
@@ -35,8 +38,21 @@ pub struct Target {
 pub enum Input {
     /// A part of an image, which is then judged.
     Part(Part),
-    /// Something else, with the files that it starts from.
-    Other(fn(&[u8]), &'static [&'static str]),
+    /// Something else.
+    Other(fn(&[u8])),
+}
+
+/// Inputs that a target starts from.
+#[derive(Clone, Copy)]
+pub enum Seeds {
+    /// What the part is in the world itself.
+    World,
+    /// Files of this repository.
+    Files(&'static [&'static str]),
+    /// Texts.
+    Texts(&'static [&'static str]),
+    /// Bytes that this program writes itself.
+    Written(fn() -> Vec<u8>),
 }
 
 /// Expands to a path in the folder of Python's packages.
@@ -48,77 +64,129 @@ macro_rules! package {
 
 /// All targets.
 pub const TARGETS: &[Target] = &[
-    Target { name: "layer", input: Input::Part(Part::Layer) },
-    Target { name: "index", input: Input::Part(Part::Index) },
-    Target { name: "manifest", input: Input::Part(Part::Manifest) },
-    Target { name: "config", input: Input::Part(Part::Config) },
-    Target { name: "entrypoint", input: Input::Part(Part::File(ENTRYPOINT)) },
-    Target { name: "loader_cache", input: Input::Part(Part::File("etc/ld.so.cache")) },
-    Target { name: "loader_configuration", input: Input::Part(Part::File("etc/ld.so.conf")) },
-    Target { name: "nccl_conf", input: Input::Part(Part::File("etc/nccl.conf")) },
-    Target { name: "provider", input: Input::Part(Part::File("etc/libibverbs.d/mlx5.driver")) },
-    Target { name: "dpkg_status", input: Input::Part(Part::File("var/lib/dpkg/status")) },
-    Target { name: "torch_library", input: Input::Part(Part::File(package!("torch/lib/libtorch_cuda.so"))) },
-    Target { name: "nccl_library", input: Input::Part(Part::File(package!("nvidia/nccl/lib/libnccl.so.2"))) },
-    Target { name: "torch_version", input: Input::Part(Part::File(package!("torch/version.py"))) },
-    Target { name: "metadata", input: Input::Part(Part::File(package!("torch-2.9.0.dist-info/METADATA"))) },
-    Target { name: "record", input: Input::Part(Part::File(package!("nvidia_nccl_cu12-2.27.5.dist-info/RECORD"))) },
-    Target { name: "pth", input: Input::Part(Part::File(package!("hostile.pth"))) },
-    Target { name: "estargz", input: Input::Other(estargz, &[]) },
-    Target { name: "zstd_chunked", input: Input::Other(zstd_chunked, &[]) },
-    Target { name: "dockerfile", input: Input::Other(dockerfile, &[]) },
-    Target { name: "launch", input: Input::Other(launch, &[]) },
+    Target { name: "layer", input: Input::Part(Part::Layer), seeds: Seeds::World },
+    Target { name: "index", input: Input::Part(Part::Index), seeds: Seeds::World },
+    Target { name: "manifest", input: Input::Part(Part::Manifest), seeds: Seeds::World },
+    Target { name: "config", input: Input::Part(Part::Config), seeds: Seeds::World },
+    Target {
+        name: "entrypoint",
+        input: Input::Part(Part::File(ENTRYPOINT)),
+        seeds: Seeds::Texts(&[
+            "#!/bin/sh\nset -e\nif [ -n \"${DEBUG:-}\" ]; then export NCCL_DEBUG=INFO; fi\nfor name in a b; do\n  case $name in a*) N=$((1 + 2));; esac\ndone\n\
+         run() { local x=\"$1\"; echo \"${x%%.*}\" | sed 's/a/b/'; }\nexport LD_LIBRARY_PATH=/opt/lib:${LD_LIBRARY_PATH}\ncat <<EOF\n$(run one)\nEOF\nexec \"$@\"\n",
+        ]),
+    },
+    Target { name: "loader_cache", input: Input::Part(Part::File("etc/ld.so.cache")), seeds: Seeds::World },
+    Target { name: "loader_configuration", input: Input::Part(Part::File("etc/ld.so.conf")), seeds: Seeds::World },
+    Target {
+        name: "nccl_conf",
+        input: Input::Part(Part::File("etc/nccl.conf")),
+        seeds: Seeds::Texts(&["# comment\nNCCL_DEBUG=INFO\nNCCL_SOCKET_IFNAME=^lo,docker\nNCCL_IB_HCA==mlx5_0:1\n"]),
+    },
+    Target { name: "provider", input: Input::Part(Part::File("etc/libibverbs.d/mlx5.driver")), seeds: Seeds::World },
+    Target { name: "dpkg_status", input: Input::Part(Part::File("var/lib/dpkg/status")), seeds: Seeds::World },
+    Target {
+        name: "torch_library",
+        input: Input::Part(Part::File(package!("torch/lib/libtorch_cuda.so"))),
+        seeds: Seeds::World,
+    },
+    Target {
+        name: "nccl_library",
+        input: Input::Part(Part::File(package!("nvidia/nccl/lib/libnccl.so.2"))),
+        seeds: Seeds::World,
+    },
+    Target { name: "torch_version", input: Input::Part(Part::File(package!("torch/version.py"))), seeds: Seeds::World },
+    Target {
+        name: "metadata",
+        input: Input::Part(Part::File(package!("torch-2.9.0.dist-info/METADATA"))),
+        seeds: Seeds::World,
+    },
+    Target {
+        name: "record",
+        input: Input::Part(Part::File(package!("nvidia_nccl_cu12-2.27.5.dist-info/RECORD"))),
+        seeds: Seeds::World,
+    },
+    Target {
+        name: "pth",
+        input: Input::Part(Part::File(package!("hostile.pth"))),
+        seeds: Seeds::Texts(&["import sys; sys.path.insert(0, '/opt/x')\n/opt/site\n../other\n"]),
+    },
+    Target {
+        name: "estargz",
+        input: Input::Other(estargz),
+        seeds: Seeds::Texts(&[
+            r#"{"version":1,"entries":[{"name":"etc/","type":"dir","mode":493},{"name":"etc/x","type":"reg","size":3,"offset":0,"digest":"sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad","chunkOffset":0,"chunkSize":3},{"name":"l","type":"symlink","linkName":"etc/x"}]}"#,
+        ]),
+    },
+    Target {
+        name: "zstd_chunked",
+        input: Input::Other(zstd_chunked),
+        seeds: Seeds::Texts(&[
+            r#"{"version":1,"entries":[{"type":"dir","name":"etc","mode":493},{"type":"reg","name":"etc/x","size":3,"offset":0,"endOffset":16,"digest":"sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},{"type":"hardlink","name":"h","linkName":"etc/x"}]}"#,
+        ]),
+    },
+    Target {
+        name: "dockerfile",
+        input: Input::Other(dockerfile),
+        seeds: Seeds::Texts(&[
+            "# syntax=docker/dockerfile:1\nARG BASE=debian\nFROM ${BASE}:12 AS build\nENV NCCL_P2P_DISABLE=1 A=\"b c\"\nRUN pip install torch==2.9.0 \\\n && rm -rf /x\n\
+         COPY --from=build /opt /opt\nENTRYPOINT [\"/entry.sh\"]\nRUN <<EOF\nexport X=1\nEOF\n",
+        ]),
+    },
+    Target {
+        name: "launch",
+        input: Input::Other(launch),
+        seeds: Seeds::Texts(&[
+            "services:\n  train:\n    image: a\n    environment:\n      NCCL_DEBUG: INFO\n",
+            "#!/bin/bash\n#SBATCH -N 2\nexport NCCL_IB_HCA=mlx5\nsrun --export=ALL,NCCL_DEBUG=WARN python train.py\n",
+            "NCCL_DEBUG=INFO\nNCCL_ALGO='Ring'\n",
+        ]),
+    },
     Target {
         name: "policy",
-        input: Input::Other(
-            policy,
-            &[
-                "fixtures/policies/audit/ncclcheck.yaml",
-                "fixtures/policies/ci/ncclcheck.yaml",
-                "fixtures/policies/cluster/ncclcheck.yaml",
-            ],
-        ),
+        input: Input::Other(policy),
+        seeds: Seeds::Files(&[
+            "fixtures/policies/audit/ncclcheck.yaml",
+            "fixtures/policies/ci/ncclcheck.yaml",
+            "fixtures/policies/cluster/ncclcheck.yaml",
+        ]),
     },
     Target {
         name: "rule",
-        input: Input::Other(
-            rule,
-            &["rules/nccl/gid-scan.yaml", "rules/runtime/gpu-held-by-mode.yaml", "rules/env/nvls-disabled.yaml"],
-        ),
+        input: Input::Other(rule),
+        seeds: Seeds::Files(&[
+            "rules/nccl/gid-scan.yaml",
+            "rules/runtime/gpu-held-by-mode.yaml",
+            "rules/env/nvls-disabled.yaml",
+        ]),
     },
     Target {
         name: "recording",
-        input: Input::Other(
-            recording,
-            &["fixtures/probe/h200-x2/hang.jsonl", "fixtures/probe/gloo/wrong-values.jsonl"],
-        ),
+        input: Input::Other(recording),
+        seeds: Seeds::Files(&["fixtures/probe/h200-x2/hang.jsonl", "fixtures/probe/gloo/wrong-values.jsonl"]),
     },
-    Target { name: "log", input: Input::Other(log, &["fixtures/probe/nccl-log/isolated-ipc-host-fails.log"]) },
-    Target { name: "report", input: Input::Other(report, &[]) },
-    Target { name: "cache_entry", input: Input::Other(cache_entry, &[]) },
+    Target {
+        name: "log",
+        input: Input::Other(log),
+        seeds: Seeds::Files(&["fixtures/probe/nccl-log/isolated-ipc-host-fails.log"]),
+    },
+    Target { name: "report", input: Input::Other(report), seeds: Seeds::Written(a_report) },
+    Target { name: "cache_entry", input: Input::Other(cache_entry), seeds: Seeds::Written(a_cache_entry) },
+    Target { name: "engine", input: Input::Other(engine), seeds: Seeds::Texts(&[engine::ANSWER]) },
 ];
 
 impl Target {
     /// Inputs to start from: real ones, where there are any.
     pub fn seeds(&self) -> Vec<Vec<u8>> {
-        let mut seeds: Vec<Vec<u8>> =
-            OWN_SEEDS.iter().filter(|(name, _)| *name == self.name).map(|(_, text)| text.as_bytes().to_vec()).collect();
-        match self.input {
-            Input::Part(part) => seeds.extend(world::seeds(part)),
-            Input::Other(_, files) => {
-                seeds.extend(files.iter().filter_map(|file| fs::read(repository().join(file)).ok()));
-            }
+        match self.seeds {
+            Seeds::World => match self.input {
+                Input::Part(part) => world::seeds(part),
+                Input::Other(_) => Vec::new(),
+            },
+            Seeds::Files(files) => files.iter().filter_map(|file| fs::read(repository().join(file)).ok()).collect(),
+            Seeds::Texts(texts) => texts.iter().map(|text| text.as_bytes().to_vec()).collect(),
+            Seeds::Written(write) => vec![write()],
         }
-        if self.name == "report" {
-            seeds.push(World::new().judge(Part::File("etc/nccl.conf"), b"NCCL_DEBUG=INFO"));
-        }
-        if self.name == "cache_entry" {
-            seeds
-                .push(CACHE.with_borrow_mut(|cache| {
-                    fs::read(cache.get_or_insert_with(Cache::new).entry()).expect("an entry")
-                }));
-        }
-        seeds
     }
 
     /// Reads the bytes.
@@ -130,44 +198,10 @@ impl Target {
             Input::Part(part) => {
                 WORLD.with_borrow_mut(|world| drop(world.get_or_insert_with(World::new).judge(part, bytes)));
             }
-            Input::Other(read, _) => read(bytes),
+            Input::Other(read) => read(bytes),
         }
     }
 }
-
-/// Seeds that no fixture has.
-const OWN_SEEDS: &[(&str, &str)] = &[
-    (
-        "entrypoint",
-        "#!/bin/sh\nset -e\nif [ -n \"${DEBUG:-}\" ]; then export NCCL_DEBUG=INFO; fi\nfor name in a b; do\n  case $name in a*) N=$((1 + 2));; esac\ndone\n\
-         run() { local x=\"$1\"; echo \"${x%%.*}\" | sed 's/a/b/'; }\nexport LD_LIBRARY_PATH=/opt/lib:${LD_LIBRARY_PATH}\ncat <<EOF\n$(run one)\nEOF\nexec \"$@\"\n",
-    ),
-    ("nccl_conf", "# comment\nNCCL_DEBUG=INFO\nNCCL_SOCKET_IFNAME=^lo,docker\nNCCL_IB_HCA==mlx5_0:1\n"),
-    ("pth", "import sys; sys.path.insert(0, '/opt/x')\n/opt/site\n../other\n"),
-    (
-        "estargz",
-        r#"{"version":1,"entries":[{"name":"etc/","type":"dir","mode":493},{"name":"etc/x","type":"reg","size":3,"offset":0,"digest":"sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad","chunkOffset":0,"chunkSize":3},{"name":"l","type":"symlink","linkName":"etc/x"}]}"#,
-    ),
-    (
-        "zstd_chunked",
-        r#"{"version":1,"entries":[{"type":"dir","name":"etc","mode":493},{"type":"reg","name":"etc/x","size":3,"offset":0,"endOffset":16,"digest":"sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},{"type":"hardlink","name":"h","linkName":"etc/x"}]}"#,
-    ),
-    (
-        "dockerfile",
-        "# syntax=docker/dockerfile:1\nARG BASE=debian\nFROM ${BASE}:12 AS build\nENV NCCL_P2P_DISABLE=1 A=\"b c\"\nRUN pip install torch==2.9.0 \\\n && rm -rf /x\n\
-         COPY --from=build /opt /opt\nENTRYPOINT [\"/entry.sh\"]\nRUN <<EOF\nexport X=1\nEOF\n",
-    ),
-    ("launch", "services:\n  train:\n    image: a\n    environment:\n      NCCL_DEBUG: INFO\n"),
-    (
-        "launch",
-        "#!/bin/bash\n#SBATCH -N 2\nexport NCCL_IB_HCA=mlx5\nsrun --export=ALL,NCCL_DEBUG=WARN python train.py\n",
-    ),
-    ("launch", "NCCL_DEBUG=INFO\nNCCL_ALGO='Ring'\n"),
-    (
-        "policy",
-        "profile: cluster\nrules:\n  nccl/gid-scan: {severity: error}\nrequire:\n  - {id: a, check: \"has(nccl.loaded.version)\"}\n",
-    ),
-];
 
 fn repository() -> &'static Path {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -273,6 +307,11 @@ fn log(bytes: &[u8]) {
     drop(find_symptoms(&String::from_utf8_lossy(bytes)));
 }
 
+/// The report on an image of the world.
+fn a_report() -> Vec<u8> {
+    World::new().judge(Part::File("etc/nccl.conf"), b"NCCL_DEBUG=INFO")
+}
+
 /// Lines of stored JSON reports.
 fn report(bytes: &[u8]) {
     let mut rules = StoredRules::default();
@@ -283,6 +322,14 @@ fn report(bytes: &[u8]) {
             let _ = report.judgements(&rules);
         }
     }
+}
+
+/// What an engine answers.
+fn engine(answer: &[u8]) {
+    thread_local! {
+        static ENGINE: Engine = Engine::new();
+    }
+    ENGINE.with(|engine| engine.search(answer));
 }
 
 thread_local! {
@@ -321,6 +368,11 @@ impl Cache {
         }
         place
     }
+}
+
+/// What the cache keeps of the layer.
+fn a_cache_entry() -> Vec<u8> {
+    CACHE.with_borrow_mut(|cache| fs::read(cache.get_or_insert_with(Cache::new).entry()).expect("an entry"))
 }
 
 fn cache_entry(bytes: &[u8]) {

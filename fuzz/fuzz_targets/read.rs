@@ -1,6 +1,8 @@
 //! The target that NCCLCHECK_TARGET names. Its seeds are written into the folder NCCLCHECK_SEEDS first.
 #![no_main]
 
+#[path = "../engine.rs"]
+mod engine;
 #[path = "../targets.rs"]
 mod targets;
 #[path = "../world.rs"]

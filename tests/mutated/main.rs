@@ -10,6 +10,8 @@
     reason = "a test that cannot continue fails"
 )]
 
+#[path = "../../fuzz/engine.rs"]
+mod engine;
 #[path = "../../fuzz/targets.rs"]
 mod targets;
 #[path = "../../fuzz/world.rs"]
@@ -38,7 +40,7 @@ macro_rules! tests {
 tests! {
     layer index manifest config entrypoint loader_cache loader_configuration nccl_conf provider dpkg_status torch_library
     nccl_library torch_version metadata record pth estargz zstd_chunked dockerfile launch policy rule recording log report
-    cache_entry
+    cache_entry engine
 }
 
 fn run(name: &str) {
