@@ -42,31 +42,52 @@ pub(super) fn sections(probe: &Recording) -> Markup {
     let network = probe.find(FORCED_NETWORK);
     html! {
         @if let Some((_, body)) = &topology {
-            section {
-                h2 { "Topology" }
+            (titled("Topology", &html! {
                 (topology::figure(body))
                 @if let Some(matrix) = body.matrix.value() { (pairs::devices(matrix)) }
-            }
+            }))
         }
         @if let Some(step) = collectives {
-            section {
-                h2 { "Collectives" }
+            (titled("Collectives", &html! {
                 (bandwidth::figure(step, "All transports"))
                 (pairs::ranks(step, "Transports between ranks"))
-                h2 { "First call" }
-                (timeline::first_call(step))
-            }
+            }))
+            (titled("First call", &timeline::first_call(step)))
         }
         @if let Some(step) = network {
-            section {
-                h2 { "Over the network alone" }
+            (titled("Over the network alone", &html! {
                 (bandwidth::figure(step, "Network alone"))
                 (pairs::ranks(step, "Transports between ranks, over the network alone"))
+            }))
+        }
+        (titled("Steps", &timeline::steps(probe)))
+    }
+}
+
+/// A section with a title; nothing if it would be empty. One rank has no collectives to draw.
+fn titled(title: &str, content: &Markup) -> Markup {
+    html! {
+        @if !content.0.is_empty() {
+            section {
+                h2 { (title) }
+                (content)
             }
         }
-        section {
-            h2 { "Steps" }
-            (timeline::steps(probe))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_section_is_empty() {
+        for (name, has_collectives) in [("healthy", false), ("both-healthy", true)] {
+            let path = format!("{}/fixtures/probe/h100-x2/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
+            let page = sections(&Recording::read(&std::fs::read(path).unwrap())).0;
+            assert!(!page.contains("</h2></section>"), "{name}");
+            assert_eq!(page.contains("<h2>Collectives</h2>"), has_collectives, "{name}");
+            assert!(page.contains("<h2>First call</h2>") && page.contains("<h2>Steps</h2>"), "{name}");
         }
     }
 }
