@@ -143,8 +143,7 @@ impl<'r> Check<'r> {
     /// Judges facts from any source: applies the rules, then the policy's waivers, then the baseline, and finds the
     /// causes of what remains.
     pub fn assess(&self, facts: Facts, image: &ImageSummary) -> Assessment<'r> {
-        let names = ImageNames { engine: engine_name(image), reference: Some(quoted(&image.reference)) };
-        let (mut judgements, mut notices) = self.rulebook.judge(&facts, image, &names);
+        let (mut judgements, mut notices) = self.rulebook.judge(&facts, image, &names(image));
         if let Some(baseline) = self.baseline {
             let (accepted, more) = baseline.accept(judgements);
             judgements = accepted;
@@ -161,6 +160,15 @@ impl<'r> Check<'r> {
             rules: Some(self.rulebook.in_force()),
         }
     }
+}
+
+/// The names of an image for commands. What ran in place has none.
+fn names(image: &ImageSummary) -> ImageNames {
+    if image.source.is_empty() {
+        return ImageNames { run: Some("--in-place".to_owned()), ..ImageNames::default() };
+    }
+    let reference = Some(quoted(&image.reference));
+    ImageNames { engine: engine_name(image), reference: reference.clone(), run: reference }
 }
 
 /// A reference as one word of a shell's command.

@@ -8,7 +8,8 @@ use super::{Digest, Platform};
 pub struct ImageSummary {
     /// Image reference as the user wrote it.
     pub reference: String,
-    /// Resolved source: a transport and a location, such as `docker://localhost:5000/torch:2.9.0`.
+    /// Resolved source: a transport and a location, such as `docker://localhost:5000/torch:2.9.0`. Empty for a program
+    /// that ran in place.
     pub source: String,
     /// The place that served the image if it is not the one in `source`: a mirror or a rewritten location, with the file
     /// and line that configure it.

@@ -61,6 +61,8 @@ pub struct ImageNames {
     pub engine: Option<String>,
     /// The reference by which ncclcheck opens the image.
     pub reference: Option<String>,
+    /// What `ncclcheck probe` and `preflight` are told to run: the reference, or `--in-place`.
+    pub run: Option<String>,
 }
 
 /// What a fix is filled with, besides facts.
@@ -190,8 +192,11 @@ impl FixPart {
             // Other words in braces belong to commands: `awk '{print}'`.
             return Ok(FixWord::find(name).map(Self::Word));
         }
-        let is_own = line.trim_start().starts_with("ncclcheck ");
-        let word = if is_own { FixWord::Reference } else { FixWord::Image };
+        let word = match line.trim_start().strip_prefix("ncclcheck ") {
+            Some(own) if own.starts_with("probe ") || own.starts_with("preflight ") => FixWord::Run,
+            Some(_) => FixWord::Reference,
+            None => FixWord::Image,
+        };
         Ok(line.starts_with([' ', '\t']).then_some(Self::Word(word)))
     }
 

@@ -50,14 +50,19 @@ fn steps_have_the_facts_of_the_image() {
 
 #[test]
 fn commands_have_the_name_that_their_program_takes() {
-    let text = "The IMAGE:\n  docker run IMAGE a\n  ncclcheck probe IMAGE\n  docker tag IMAGES";
-    let names =
-        ImageNames { engine: Some("lab/train:7".to_owned()), reference: Some("docker://lab/train:7".to_owned()) };
-    let expected =
-        "The IMAGE:\n  docker run lab/train:7 a\n  ncclcheck probe docker://lab/train:7\n  docker tag IMAGES";
-    assert_eq!(filled(text, &facts(), &names), expected);
-    let unnamed = "The IMAGE:\n  docker run … a\n  ncclcheck probe …\n  docker tag IMAGES";
-    assert_eq!(filled(text, &facts(), &ImageNames::default()), unnamed);
+    let text = "The IMAGE:\n  docker run IMAGE a\n  ncclcheck inspect IMAGE\n  ncclcheck probe --quick IMAGE\n  docker tag IMAGES";
+    let expected = |engine: &str, reference: &str, run: &str| {
+        format!(
+            "The IMAGE:\n  docker run {engine} a\n  ncclcheck inspect {reference}\n  ncclcheck probe --quick {run}\n  docker tag IMAGES"
+        )
+    };
+    let reference = Some("docker://lab/train:7".to_owned());
+    let names = ImageNames { engine: Some("lab/train:7".to_owned()), reference: reference.clone(), run: reference };
+    let named = expected("lab/train:7", "docker://lab/train:7", "docker://lab/train:7");
+    assert_eq!(filled(text, &facts(), &names), named);
+    let in_place = ImageNames { run: Some("--in-place".to_owned()), ..ImageNames::default() };
+    assert_eq!(filled(text, &facts(), &in_place), expected("…", "…", "--in-place"));
+    assert_eq!(filled(text, &facts(), &ImageNames::default()), expected("…", "…", "…"));
 }
 
 #[test]

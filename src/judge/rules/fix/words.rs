@@ -17,6 +17,8 @@ pub(super) enum FixWord {
     Image,
     /// The image's reference in a command of ncclcheck.
     Reference,
+    /// What a probe runs: the image's reference, or `--in-place`.
+    Run,
     /// The command that installs a Python package, up to the package's name.
     Install,
     /// The command that installs a Python package again without what it requires.
@@ -64,6 +66,7 @@ impl FixWord {
             // The rest of a user's own command.
             Self::Image => Some(subject.names.engine.clone().unwrap_or_else(|| "…".to_owned())),
             Self::Reference => Some(subject.names.reference.clone().unwrap_or_else(|| "…".to_owned())),
+            Self::Run => Some(subject.names.run.clone().unwrap_or_else(|| "…".to_owned())),
             Self::Remove => Some(remove(subject.at)),
             Self::Where => Some(places(subject.at)),
             Self::Baked => is_baked(subject.at).then(|| "the image's value".to_owned()),
