@@ -1,11 +1,11 @@
 //! `ncclcheck report`: presents stored reports in another form.
 
 use std::fs::File;
-use std::io::{self, BufReader, Seek as _};
+use std::io::{self, BufReader, Read, Seek as _};
 use std::path::{Path, PathBuf};
 
 use crate::judge::Verdict;
-use crate::model::{Environment, Limits, cause, line_within, size};
+use crate::model::{Environment, Limits, cause, line_within, open_named, size};
 use crate::report::{Format, Report, Stored, StoredReport, StoredRules, Style, Unopened};
 
 use super::args::ReportArgs;
@@ -64,21 +64,23 @@ struct ReportInput {
 
 enum ReportSource {
     Path(PathBuf),
-    /// Standard input, in a file without a name.
+    /// What can be read only once, in a file without a name.
     Spooled(File),
 }
 
 impl ReportInput {
     fn open(file: &Path) -> Result<Self, CliError> {
-        if file.as_os_str() != "-" {
-            return Ok(Self { name: file.display().to_string(), source: ReportSource::Path(file.to_owned()) });
+        if file.as_os_str() == "-" {
+            let name = "standard input".to_owned();
+            let source = spooled(io::stdin().lock()).map_err(|error| unread(&name, &error))?;
+            return Ok(Self { name, source });
         }
-        let name = "standard input".to_owned();
-        let spool = || {
-            let mut file = tempfile::tempfile()?;
-            io::copy(&mut io::stdin().lock(), &mut file).map(|_| file)
+        let name = file.display().to_string();
+        let source = || {
+            let opened = open_named(file)?;
+            if opened.metadata()?.is_file() { Ok(ReportSource::Path(file.to_owned())) } else { spooled(opened) }
         };
-        let source = ReportSource::Spooled(spool().map_err(|error| unread(&name, &error))?);
+        let source = source().map_err(|error| unread(&name, &error))?;
         Ok(Self { name, source })
     }
 
@@ -102,6 +104,16 @@ impl ReportInput {
         }
         Ok(())
     }
+}
+
+/// Keeps what can be read only once, such as `<(command)`.
+fn spooled(reader: impl Read) -> io::Result<ReportSource> {
+    let most = Limits::default().spool;
+    let mut file = tempfile::tempfile()?;
+    if io::copy(&mut reader.take(most + 1), &mut file)? > most {
+        return Err(io::Error::other(format!("it has more than {}", size(most))));
+    }
+    Ok(ReportSource::Spooled(file))
 }
 
 fn unread(name: &str, error: &io::Error) -> CliError {

@@ -156,6 +156,9 @@ fn what_is_no_report_is_an_error_with_its_line() {
     assert_eq!(output.status.code(), Some(2));
     let errors = stderr(&output);
     assert!(errors.contains("x.json, line 2: its schema is 'ncclcheck/1'") && errors.contains("help:"), "{errors}");
+    fs::write(&file, vec![b'x'; (64 << 20) + 1]).unwrap();
+    let output = run(&["report", &file.display().to_string()], None);
+    assert!(stderr(&output).contains("x.json, line 1: more than 64 MiB"), "{}", stderr(&output));
     let output = run(&["report", "/nonexistent/reports.json"], None);
     assert!(stderr(&output).contains("/nonexistent/reports.json"), "{}", stderr(&output));
 }
