@@ -29,7 +29,15 @@ pub(super) fn report(asked: &ReportArgs, environment: &Environment) -> Result<Ex
     // The rules come first: reports borrow them, and are not kept.
     let mut rules = StoredRules::default();
     for input in &inputs {
-        input.lines(|line| rules.add(line).map_err(|error| error.to_string()))?;
+        let mut is_empty = true;
+        input.lines(|line| {
+            is_empty = false;
+            rules.add(line).map_err(|error| error.to_string())
+        })?;
+        if is_empty {
+            let help = "write one with --format json=FILE";
+            return Err(CliError::Usage(format!("{}: it has no report\n  help: {help}", input.name)));
+        }
     }
     rules.finish().map_err(|error| CliError::Usage(error.to_string()))?;
     let style = style(&asked.output.look, environment);
