@@ -351,6 +351,9 @@ pub(super) fn outputs<F: OutputForm>(output: &OutputArgs, forms: &[F]) -> Result
         };
         let target = match file {
             Some("") => return Err(CliError::Usage(format!("--format {text}: expected a file name after '='"))),
+            Some(file) if is_list(file, &names) => {
+                return Err(CliError::Usage(format!("--format {text}: give each format its own --format")));
+            }
             Some("-") => OutputTarget::Stdout,
             Some(file) => OutputTarget::File(file.into()),
             None => rest.clone(),
@@ -370,6 +373,11 @@ pub(super) fn outputs<F: OutputForm>(output: &OutputArgs, forms: &[F]) -> Result
         return Err(CliError::Usage(format!("--output {}: every --format already has its own file", path.display())));
     }
     Ok(outputs)
+}
+
+/// Returns true for `FILE,FORMAT=FILE`, which is no name that a user means.
+fn is_list(file: &str, names: &[&str]) -> bool {
+    file.split(',').skip(1).filter_map(|part| part.split_once('=')).any(|(name, _)| names.contains(&name))
 }
 
 /// Refuses standard output for more images than a document of the format holds: files can be numbered.
@@ -445,6 +453,7 @@ mod tests {
         assert_eq!(pair(&[], Some("./json")).unwrap(), [(Format::Human, file("./json"))]);
         let both = [(Format::Human, OutputTarget::Stdout), (Format::Json, file("r.json"))];
         assert_eq!(pair(&["human", "json=r.json"], None).unwrap(), both);
+        assert_eq!(pair(&["json=a,b=c"], None).unwrap(), [(Format::Json, file("a,b=c"))]);
         for (formats, output, why) in [
             (
                 &["toml"][..],
@@ -454,6 +463,7 @@ mod tests {
             ),
             (&["markdwon"], None, "--format markdwon: did you mean markdown?"),
             (&["json="], None, "expected a file name after '='"),
+            (&["json=a,html=b"], None, "--format json=a,html=b: give each format its own --format"),
             (&["json", "human"], None, "another format has the same target"),
             (&["json=a"], Some("b"), "every --format already has its own file"),
             (&[], Some("json"), "write --format json, or -o ./json for a file of this name"),
