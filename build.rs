@@ -1,11 +1,6 @@
 //! Compresses the texts that the program contains, and computes what `--version` prints: the commit, and the versions of the rules
 //! and of the scanner.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a build script runs git, and reads variables and files of this repository"
-)]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -41,6 +36,7 @@ const ORDER: &str = "MODULES";
 /// JSON schemas of the files that the program reads and writes.
 const SCHEMAS: &str = "schema";
 
+#[expect(clippy::disallowed_methods, reason = "cargo passes variables to build scripts")]
 fn main() -> io::Result<()> {
     for path in [RULES, PAYLOAD, SCHEMAS, "build.rs", "Cargo.lock"].iter().chain(SCANNER) {
         println!("cargo::rerun-if-changed={path}");
@@ -98,6 +94,7 @@ pub(crate) fn commit(root: &Path) -> Option<String> {
 }
 
 /// The output of git without the last line break; `None` if it fails or is not installed.
+#[expect(clippy::disallowed_methods, reason = "the program runs nothing, its build does")]
 fn git(root: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").arg("-C").arg(root).args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?.trim_end().to_owned();
@@ -105,6 +102,7 @@ fn git(root: &Path, arguments: &[&str]) -> Option<String> {
 }
 
 /// The number of rules, and a digest of the whole folder: profiles and tables decide verdicts too.
+#[expect(clippy::disallowed_methods, reason = "files of this repository")]
 pub(crate) fn rules_version(folder: &Path) -> io::Result<String> {
     let mut files = Vec::new();
     gather(folder, "yaml", &mut files)?;
@@ -121,6 +119,7 @@ pub(crate) fn rules_version(folder: &Path) -> io::Result<String> {
 
 /// The files below a folder that have this extension, and some others, as raw DEFLATE data: for each file its path in the folder and
 /// its text, each of them followed by a NUL.
+#[expect(clippy::disallowed_methods, reason = "files of this repository")]
 fn texts(folder: &Path, extension: &str, others: &[&str]) -> io::Result<Vec<u8>> {
     let mut files = Vec::new();
     gather(folder, extension, &mut files)?;

@@ -1,12 +1,6 @@
 //! The stages of a check that take time, each as something that can be done again and again, on what ships with the sources.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::string_slice,
-    clippy::disallowed_methods,
-    reason = "what is prepared is known"
-)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::string_slice, reason = "what is prepared is known")]
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, Read as _, Write as _};
@@ -105,6 +99,7 @@ fn facts() -> Work {
 }
 
 /// `caffe2::GetBuildOptions()`, from its code.
+#[expect(clippy::disallowed_methods, reason = "files of this repository")]
 fn interpreter() -> Work {
     let library = std::fs::read(fixture("elf/build-options/cxx11-O2.so")).unwrap();
     Box::new(move || scan::build_options(&library).unwrap().unwrap().options.len())
@@ -128,6 +123,7 @@ fn fixture(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(path)
 }
 
+#[expect(clippy::disallowed_methods, reason = "files of this repository")]
 fn libraries() -> Vec<Vec<u8>> {
     let mut paths: Vec<_> = ["elf/build-options", "elf/gpu-code"]
         .iter()

@@ -1,6 +1,6 @@
 //! Benchmarks of decoding, by format and number of threads: `cargo bench -p ncclcheck-unpack`.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::disallowed_methods, reason = "a program, on data that is known")]
+#![allow(missing_docs, clippy::unwrap_used, reason = "a program, on data that is known")]
 
 use std::fs;
 use std::hint::black_box;
@@ -20,6 +20,7 @@ const THREADS: [usize; 4] = [0, 1, 2, 4];
 const FRAME: usize = 64 << 10;
 
 /// Machine code: this program, repeated.
+#[expect(clippy::disallowed_methods, reason = "this program")]
 fn content() -> Vec<u8> {
     const ENOUGH: usize = 16 << 20;
     let program = fs::read(std::env::current_exe().unwrap()).unwrap();

@@ -114,11 +114,8 @@ impl TunnelState {
 
     fn listen(&self, errors: impl Read) {
         let mut reader = BufReader::new(errors);
-        loop {
-            match line_within(&mut reader, LONGEST_LINE) {
-                Ok(None) | Err(_) => return,
-                Ok(Some(line)) => self.complain(String::from_utf8_lossy(&line).trim().to_owned()),
-            }
+        while let Ok(Some(line)) = line_within(&mut reader, LONGEST_LINE) {
+            self.complain(String::from_utf8_lossy(&line).trim().to_owned());
         }
     }
 

@@ -48,6 +48,7 @@ pub(crate) fn toolchain(machine: &str) -> Option<&'static Toolchain> {
     None
 }
 
+#[expect(clippy::disallowed_methods, reason = "a differential test runs compilers and what they make")]
 fn command(program: impl AsRef<OsStr>) -> Command {
     Command::new(program)
 }
@@ -65,6 +66,7 @@ fn output(command: &mut Command) -> String {
 
 impl Toolchain {
     /// Compiles a source to a shared library.
+    #[expect(clippy::disallowed_methods, reason = "what a compiler has just written")]
     pub(crate) fn library(&self, source: &str, options: &[&str]) -> Library {
         let folder = tempfile::tempdir().unwrap();
         let (code, path) = (folder.path().join("library.cc"), folder.path().join("library.so"));
