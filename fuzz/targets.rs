@@ -29,8 +29,8 @@ pub struct Target {
     pub name: &'static str,
     /// What it reads.
     pub input: Input,
-    /// What it starts from.
-    pub seeds: Seeds,
+    /// What it starts from, besides what a part is in the world itself.
+    pub seeds: &'static [Seed],
 }
 
 /// What a target reads.
@@ -42,15 +42,13 @@ pub enum Input {
     Other(fn(&[u8])),
 }
 
-/// Inputs that a target starts from.
+/// An input that a target starts from.
 #[derive(Clone, Copy)]
-pub enum Seeds {
-    /// What the part is in the world itself.
-    World,
-    /// Files of this repository.
-    Files(&'static [&'static str]),
-    /// Texts.
-    Texts(&'static [&'static str]),
+pub enum Seed {
+    /// A file of this repository.
+    File(&'static str),
+    /// A text.
+    Text(&'static str),
     /// Bytes that this program writes itself.
     Written(fn() -> Vec<u8>),
 }
@@ -64,129 +62,131 @@ macro_rules! package {
 
 /// All targets.
 pub const TARGETS: &[Target] = &[
-    Target { name: "layer", input: Input::Part(Part::Layer), seeds: Seeds::World },
-    Target { name: "index", input: Input::Part(Part::Index), seeds: Seeds::World },
-    Target { name: "manifest", input: Input::Part(Part::Manifest), seeds: Seeds::World },
-    Target { name: "config", input: Input::Part(Part::Config), seeds: Seeds::World },
+    Target { name: "layer", input: Input::Part(Part::Layer), seeds: &[] },
+    Target { name: "index", input: Input::Part(Part::Index), seeds: &[] },
+    Target { name: "manifest", input: Input::Part(Part::Manifest), seeds: &[] },
+    Target { name: "config", input: Input::Part(Part::Config), seeds: &[] },
     Target {
         name: "entrypoint",
         input: Input::Part(Part::File(ENTRYPOINT)),
-        seeds: Seeds::Texts(&[
+        seeds: &[Seed::Text(
             "#!/bin/sh\nset -e\nif [ -n \"${DEBUG:-}\" ]; then export NCCL_DEBUG=INFO; fi\nfor name in a b; do\n  case $name in a*) N=$((1 + 2));; esac\ndone\n\
          run() { local x=\"$1\"; echo \"${x%%.*}\" | sed 's/a/b/'; }\nexport LD_LIBRARY_PATH=/opt/lib:${LD_LIBRARY_PATH}\ncat <<EOF\n$(run one)\nEOF\nexec \"$@\"\n",
-        ]),
+        )],
     },
-    Target { name: "loader_cache", input: Input::Part(Part::File("etc/ld.so.cache")), seeds: Seeds::World },
-    Target { name: "loader_configuration", input: Input::Part(Part::File("etc/ld.so.conf")), seeds: Seeds::World },
+    Target { name: "loader_cache", input: Input::Part(Part::File("etc/ld.so.cache")), seeds: &[] },
+    Target { name: "loader_configuration", input: Input::Part(Part::File("etc/ld.so.conf")), seeds: &[] },
     Target {
         name: "nccl_conf",
         input: Input::Part(Part::File("etc/nccl.conf")),
-        seeds: Seeds::Texts(&["# comment\nNCCL_DEBUG=INFO\nNCCL_SOCKET_IFNAME=^lo,docker\nNCCL_IB_HCA==mlx5_0:1\n"]),
+        seeds: &[Seed::Text("# comment\nNCCL_DEBUG=INFO\nNCCL_SOCKET_IFNAME=^lo,docker\nNCCL_IB_HCA==mlx5_0:1\n")],
     },
-    Target { name: "provider", input: Input::Part(Part::File("etc/libibverbs.d/mlx5.driver")), seeds: Seeds::World },
-    Target { name: "dpkg_status", input: Input::Part(Part::File("var/lib/dpkg/status")), seeds: Seeds::World },
+    Target { name: "provider", input: Input::Part(Part::File("etc/libibverbs.d/mlx5.driver")), seeds: &[] },
+    Target { name: "dpkg_status", input: Input::Part(Part::File("var/lib/dpkg/status")), seeds: &[] },
     Target {
         name: "torch_library",
         input: Input::Part(Part::File(package!("torch/lib/libtorch_cuda.so"))),
-        seeds: Seeds::World,
+        seeds: &[],
     },
     Target {
         name: "nccl_library",
         input: Input::Part(Part::File(package!("nvidia/nccl/lib/libnccl.so.2"))),
-        seeds: Seeds::World,
+        seeds: &[],
     },
-    Target { name: "torch_version", input: Input::Part(Part::File(package!("torch/version.py"))), seeds: Seeds::World },
-    Target {
-        name: "metadata",
-        input: Input::Part(Part::File(package!("torch-2.9.0.dist-info/METADATA"))),
-        seeds: Seeds::World,
-    },
+    Target { name: "torch_version", input: Input::Part(Part::File(package!("torch/version.py"))), seeds: &[] },
+    Target { name: "metadata", input: Input::Part(Part::File(package!("torch-2.9.0.dist-info/METADATA"))), seeds: &[] },
     Target {
         name: "record",
         input: Input::Part(Part::File(package!("nvidia_nccl_cu12-2.27.5.dist-info/RECORD"))),
-        seeds: Seeds::World,
+        seeds: &[],
     },
     Target {
         name: "pth",
         input: Input::Part(Part::File(package!("hostile.pth"))),
-        seeds: Seeds::Texts(&["import sys; sys.path.insert(0, '/opt/x')\n/opt/site\n../other\n"]),
+        seeds: &[Seed::Text("import sys; sys.path.insert(0, '/opt/x')\n/opt/site\n../other\n")],
     },
     Target {
         name: "estargz",
         input: Input::Other(estargz),
-        seeds: Seeds::Texts(&[
+        seeds: &[Seed::Text(
             r#"{"version":1,"entries":[{"name":"etc/","type":"dir","mode":493},{"name":"etc/x","type":"reg","size":3,"offset":0,"digest":"sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad","chunkOffset":0,"chunkSize":3},{"name":"l","type":"symlink","linkName":"etc/x"}]}"#,
-        ]),
+        )],
     },
     Target {
         name: "zstd_chunked",
         input: Input::Other(zstd_chunked),
-        seeds: Seeds::Texts(&[
+        seeds: &[Seed::Text(
             r#"{"version":1,"entries":[{"type":"dir","name":"etc","mode":493},{"type":"reg","name":"etc/x","size":3,"offset":0,"endOffset":16,"digest":"sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},{"type":"hardlink","name":"h","linkName":"etc/x"}]}"#,
-        ]),
+        )],
     },
     Target {
         name: "dockerfile",
         input: Input::Other(dockerfile),
-        seeds: Seeds::Texts(&[
+        seeds: &[Seed::Text(
             "# syntax=docker/dockerfile:1\nARG BASE=debian\nFROM ${BASE}:12 AS build\nENV NCCL_P2P_DISABLE=1 A=\"b c\"\nRUN pip install torch==2.9.0 \\\n && rm -rf /x\n\
          COPY --from=build /opt /opt\nENTRYPOINT [\"/entry.sh\"]\nRUN <<EOF\nexport X=1\nEOF\n",
-        ]),
+        )],
     },
     Target {
         name: "launch",
         input: Input::Other(launch),
-        seeds: Seeds::Texts(&[
-            "services:\n  train:\n    image: a\n    environment:\n      NCCL_DEBUG: INFO\n",
-            "#!/bin/bash\n#SBATCH -N 2\nexport NCCL_IB_HCA=mlx5\nsrun --export=ALL,NCCL_DEBUG=WARN python train.py\n",
-            "NCCL_DEBUG=INFO\nNCCL_ALGO='Ring'\n",
-        ]),
+        seeds: &[
+            Seed::Text("services:\n  train:\n    image: a\n    environment:\n      NCCL_DEBUG: INFO\n"),
+            Seed::Text(
+                "#!/bin/bash\n#SBATCH -N 2\nexport NCCL_IB_HCA=mlx5\nsrun --export=ALL,NCCL_DEBUG=WARN python train.py\n",
+            ),
+            Seed::Text("NCCL_DEBUG=INFO\nNCCL_ALGO='Ring'\n"),
+        ],
     },
     Target {
         name: "policy",
         input: Input::Other(policy),
-        seeds: Seeds::Files(&[
-            "fixtures/policies/audit/ncclcheck.yaml",
-            "fixtures/policies/ci/ncclcheck.yaml",
-            "fixtures/policies/cluster/ncclcheck.yaml",
-        ]),
+        seeds: &[
+            Seed::File("fixtures/policies/audit/ncclcheck.yaml"),
+            Seed::File("fixtures/policies/ci/ncclcheck.yaml"),
+            Seed::File("fixtures/policies/cluster/ncclcheck.yaml"),
+            Seed::Text(
+                "profile: cluster\nrules:\n  nccl/gid-scan: {severity: error}\nrequire:\n  - {id: a, check: \"has(nccl.loaded.version)\"}\n",
+            ),
+        ],
     },
     Target {
         name: "rule",
         input: Input::Other(rule),
-        seeds: Seeds::Files(&[
-            "rules/nccl/gid-scan.yaml",
-            "rules/runtime/gpu-held-by-mode.yaml",
-            "rules/env/nvls-disabled.yaml",
-        ]),
+        seeds: &[
+            Seed::File("rules/nccl/gid-scan.yaml"),
+            Seed::File("rules/runtime/gpu-held-by-mode.yaml"),
+            Seed::File("rules/env/nvls-disabled.yaml"),
+        ],
     },
     Target {
         name: "recording",
         input: Input::Other(recording),
-        seeds: Seeds::Files(&["fixtures/probe/h200-x2/hang.jsonl", "fixtures/probe/gloo/wrong-values.jsonl"]),
+        seeds: &[Seed::File("fixtures/probe/h200-x2/hang.jsonl"), Seed::File("fixtures/probe/gloo/wrong-values.jsonl")],
     },
     Target {
         name: "log",
         input: Input::Other(log),
-        seeds: Seeds::Files(&["fixtures/probe/nccl-log/isolated-ipc-host-fails.log"]),
+        seeds: &[Seed::File("fixtures/probe/nccl-log/isolated-ipc-host-fails.log")],
     },
-    Target { name: "report", input: Input::Other(report), seeds: Seeds::Written(a_report) },
-    Target { name: "cache_entry", input: Input::Other(cache_entry), seeds: Seeds::Written(a_cache_entry) },
-    Target { name: "engine", input: Input::Other(engine), seeds: Seeds::Texts(&[engine::ANSWER]) },
+    Target { name: "report", input: Input::Other(report), seeds: &[Seed::Written(a_report)] },
+    Target { name: "cache_entry", input: Input::Other(cache_entry), seeds: &[Seed::Written(a_cache_entry)] },
+    Target { name: "engine", input: Input::Other(engine), seeds: &[Seed::Text(engine::ANSWER)] },
 ];
 
 impl Target {
     /// Inputs to start from: real ones, where there are any.
     pub fn seeds(&self) -> Vec<Vec<u8>> {
-        match self.seeds {
-            Seeds::World => match self.input {
-                Input::Part(part) => world::seeds(part),
-                Input::Other(_) => Vec::new(),
-            },
-            Seeds::Files(files) => files.iter().filter_map(|file| fs::read(repository().join(file)).ok()).collect(),
-            Seeds::Texts(texts) => texts.iter().map(|text| text.as_bytes().to_vec()).collect(),
-            Seeds::Written(write) => vec![write()],
-        }
+        let of_world = match self.input {
+            Input::Part(part) => world::seeds(part),
+            Input::Other(_) => Vec::new(),
+        };
+        let others = self.seeds.iter().map(|seed| match seed {
+            Seed::File(file) => fs::read(repository().join(file)).expect("a file of this repository"),
+            Seed::Text(text) => text.as_bytes().to_vec(),
+            Seed::Written(write) => write(),
+        });
+        of_world.into_iter().chain(others).collect()
     }
 
     /// Reads the bytes.
