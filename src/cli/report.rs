@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Read, Seek as _};
 use std::path::{Path, PathBuf};
 
 use crate::judge::Verdict;
-use crate::model::{Environment, Limits, cause, line_within, open_named, size};
+use crate::model::{Environment, Limits, cause, line_within, open_named, open_regular, size};
 use crate::report::{Format, Report, Stored, StoredReport, StoredRules, Style, Unopened};
 
 use super::args::ReportArgs;
@@ -95,7 +95,7 @@ impl ReportInput {
     /// Calls `see` with each line that is not empty. An error of it names the file and the line.
     fn lines(&self, mut see: impl FnMut(&[u8]) -> Result<(), String>) -> Result<(), CliError> {
         let file = match &self.source {
-            ReportSource::Path(path) => File::open(path),
+            ReportSource::Path(path) => open_regular(path),
             ReportSource::Spooled(file) => file.try_clone().and_then(|mut file| file.rewind().map(|()| file)),
         };
         let mut reader = BufReader::new(file.map_err(|error| unread(&self.name, &error))?);
