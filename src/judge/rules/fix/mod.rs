@@ -61,7 +61,7 @@ pub struct ImageNames {
     pub engine: Option<String>,
     /// The reference by which ncclcheck opens the image.
     pub reference: Option<String>,
-    /// What `ncclcheck probe` and `preflight` are told to run: the reference, or `--in-place`.
+    /// The argument that selects the image for `ncclcheck probe` and `preflight`: its reference, or `--in-place`.
     pub run: Option<String>,
 }
 

@@ -17,7 +17,7 @@ pub(super) enum FixWord {
     Image,
     /// The image's reference in a command of ncclcheck.
     Reference,
-    /// What a probe runs: the image's reference, or `--in-place`.
+    /// The argument that selects the image for a probe: its reference, or `--in-place`.
     Run,
     /// The command that installs a Python package, up to the package's name.
     Install,
