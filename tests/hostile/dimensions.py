@@ -156,7 +156,7 @@ config("variables", 1_500, lambda config, n: config["config"].update(Env=["X%d=v
 config("variables like those of NCCL", 500, lambda config, n: config["config"].update(Env=["NCCL_IB_HCX%d=v" % number for number in range(n)]), True)
 config("words of the command", 4_000, lambda config, n: config["config"].update(Cmd=["python3"] + ["-x"] * n))
 config("folders of LD_LIBRARY_PATH", 1_500, lambda config, n: config["config"]["Env"].append("LD_LIBRARY_PATH=" + ":".join("/%05d" % k for k in range(n))), True)
-config("folders of PYTHONPATH", 500, lambda config, n: config["config"]["Env"].append("PYTHONPATH=" + ":".join("/%05d" % k for k in range(n))))
+config("folders of PYTHONPATH", 2_000, lambda config, n: config["config"]["Env"].append("PYTHONPATH=" + ":".join("/%05d" % k for k in range(n))))
 
 
 # ---- libraries ----
@@ -176,7 +176,7 @@ def definitions(made, n):
 facts("version needs", 12_000, lambda folder, n: library_attacks.version_needs_that_share(folder, n, 1))
 
 
-@functools.partial(library, "needed libraries", 2_000, quick=True)
+@functools.partial(library, "needed libraries", 8_000, quick=True)
 def needed(made, n):
     made.strings(b"\0" + b"".join(b"lib%05d.so\0" % number for number in range(n)))
     for number in range(n):
@@ -192,7 +192,7 @@ def runpath(made, n):
 
 
 facts("chain of needed libraries", 40, lambda folder, n: library_attacks.chain_of_needed(folder, n, 1))
-facts("notes", 4_000, lambda folder, n: library_attacks.notes_over_one_range(folder, 1, 12 * n, 12))
+facts("notes", 24_000, lambda folder, n: library_attacks.notes_over_one_range(folder, 1, 12 * n, 12))
 facts("segments", 12_000, lambda folder, n: library_attacks.load_segments_over_one_range(folder, n))
 facts("literals near the build options", 40_000, lambda folder, n: library_attacks.build_options_of_many_literals(folder, n))
 facts("copies of NCCL", 300, lambda folder, n: library_attacks.many_libraries(folder, n), True)
@@ -289,7 +289,7 @@ launch("exports of a launch script", 1_000, "sh", "export NCCL_%d=a\n", "#!/bin/
 launch("variables of a manifest", 1_000, "yaml", "    - {name: NCCL_%d, value: a}\n", "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - name: a\n    env:\n")
 
 
-@dimension("lines of a Dockerfile", 5_000, quick=True)
+@dimension("lines of a Dockerfile", 10_000, quick=True)
 def dockerfile(folder, n):
     (folder / "Dockerfile").write_text("FROM x\n" + "".join("ENV A%d=1\nRUN echo %d\n" % (number, number) for number in range(n)))
     image = Layout(folder, "debug-on").finish()
