@@ -287,10 +287,13 @@ fn launch(files: &[PathBuf], options: &[String], limits: &Limits) -> Result<Vec<
         let wrong = |what: String| CliError::Usage(format!("--launch {name}: {what}"));
         let text = read_text(path, limits).map_err(|error| wrong(error.why))?;
         let read = launch::read(&name, &text).map_err(|error| CliError::Usage(format!("--launch {error}")))?;
-        if read.len() > MOST_VARIABLES {
-            return Err(wrong(format!("it sets {} variables, of which at most {MOST_VARIABLES} are read", read.len())));
+        read.notes.iter().for_each(|note| super::say(&format!("note: --launch {name}: {note}")));
+        let count = read.assignments.len();
+        if count > MOST_VARIABLES {
+            return Err(wrong(format!("it sets {count} variables, of which at most {MOST_VARIABLES} are read")));
         }
-        settings.extend(read.into_iter().filter(|given| is_shown(&given.name)).map(|given| given.in_launch(&name)));
+        let shown = read.assignments.into_iter().filter(|given| is_shown(&given.name));
+        settings.extend(shown.map(|given| given.in_launch(&name)));
     }
     for text in options {
         let (name, value) = variable(text)?;

@@ -174,7 +174,7 @@ impl Shell {
                     None if option.starts_with('-') => {}
                     None => launcher = None,
                 },
-                (Some(LaunchProgram::Shell), "-c" | "-lc" | "-ec" | "-xc") => {
+                (Some(LaunchProgram::Shell), flags) if takes_script(flags) => {
                     if let Some(script) = words.next() {
                         // Only the known part: a `$` of the outer shell hides the rest.
                         self.run(&script.text, script.line, depth + 1);
@@ -220,6 +220,12 @@ impl Shell {
             self.handed.push(Assignment { name: name.to_owned(), value, line: None });
         }
     }
+}
+
+/// Returns true for `-c`, alone or behind other flags of a shell, as in `-euxc`.
+fn takes_script(flags: &str) -> bool {
+    let letters = flags.strip_prefix('-').and_then(|flags| flags.strip_suffix('c'));
+    letters.is_some_and(|letters| letters.bytes().all(|letter| letter.is_ascii_alphabetic()))
 }
 
 /// Drops the first bytes of a word.

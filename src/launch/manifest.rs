@@ -1,43 +1,53 @@
-//! Kubernetes manifests (pods, and resources that contain a pod template: Job, Deployment, PyTorchJob, MPIJob …) and
-//! Compose files: one or more YAML or JSON documents.
+//! YAML and JSON documents that start jobs: Kubernetes resources with a pod template (Job, Deployment, PyTorchJob, MPIJob …),
+//! Compose files, and those of SkyPilot, Ray, dstack, Determined or Helm, whose keys for variables and scripts are alike.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::document::{Document, DocumentError, YamlNode};
 
-use super::Assignment;
 use super::command::of_words;
 use super::lines::is_name;
+use super::{Assignment, Launch};
 
-/// Returns true if a text has one of the top-level keys that every such document has.
-pub(super) fn is_manifest(text: &str) -> bool {
+/// Keys whose values are variables: a list of `{name: NAME, value: VALUE}` or `NAME=VALUE`, or a map.
+const VARIABLES: &[&str] = &["env", "environment", "envs", "env_vars", "envVars", "environment_variables"];
+/// Keys of the words of one command line, in their order in it.
+const WORDS: &[&str] = &["entrypoint", "command", "args"];
+/// Keys whose values are scripts: a text, or a list of them.
+const SCRIPTS: &[&str] = &["run", "setup", "commands"];
+
+/// Returns true if a file is a document: by its name, or by one of the top-level keys of Kubernetes and Compose.
+pub(super) fn is_manifest(name: &str, text: &str) -> bool {
     let key = |line: &str| {
         ["apiVersion:", "kind:", "services:", "\"apiVersion\":", "\"kind\":", "\"services\":"]
             .iter()
             .any(|key| line.starts_with(key))
     };
-    text.lines().any(key)
+    [".yaml", ".yml", ".json"].iter().any(|ending| name.ends_with(ending))
+        || text.lines().any(key)
         || (text.trim_start().starts_with('{')
             && text.lines().any(|line| key(line.trim_start_matches([' ', '{', '\t']))))
 }
 
 /// Returns the variables of all containers, in document order.
-pub(super) fn read(name: &str, text: &str) -> Result<Vec<Assignment>, DocumentError> {
-    let mut found = ManifestVariables { lines: lines_of_names(text), line: 0, assignments: Vec::new() };
-    let documents = Document { name, text }.parse_all::<YamlNode>();
-    let invalid = |mut error: DocumentError| {
-        error.what = format!("invalid YAML: {}", error.what);
-        error
-    };
-    for document in documents.map_err(invalid)? {
+pub(super) fn read(name: &str, text: &str) -> Result<Launch, DocumentError> {
+    let mut found = ManifestVariables { lines: lines_of_names(text), ..ManifestVariables::default() };
+    for document in documents(name, text)? {
         found.walk(&document);
     }
-    Ok(found.assignments)
+    Ok(found.resolve())
+}
+
+fn documents(name: &str, text: &str) -> Result<Vec<YamlNode>, DocumentError> {
+    Document { name, text }.parse_all::<YamlNode>().map_err(|mut error| {
+        error.what = format!("invalid YAML: {}", error.what);
+        error
+    })
 }
 
 /// The lines on which each name stands as a word, from 1, ascending. Comments have none.
-fn lines_of_names(text: &str) -> BTreeMap<&str, Vec<usize>> {
-    let mut lines = BTreeMap::<_, Vec<_>>::new();
+fn lines_of_names(text: &str) -> BTreeMap<&str, VecDeque<usize>> {
+    let mut lines = BTreeMap::<_, VecDeque<_>>::new();
     for (line, number) in text.lines().zip(1..) {
         let content = line.split(" #").next().unwrap_or_default();
         if content.trim_start().starts_with('#') {
@@ -45,39 +55,118 @@ fn lines_of_names(text: &str) -> BTreeMap<&str, Vec<usize>> {
         }
         let words = content.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
         for word in words.filter(|word| is_name(word)) {
-            lines.entry(word).or_default().push(number);
+            lines.entry(word).or_default().push_back(number);
         }
     }
     lines
 }
 
+/// What a container is given.
+enum ContainerVariable {
+    Assigned(Assignment),
+    /// One key of a Kubernetes ConfigMap, as the value of a variable.
+    OfKey {
+        variable: Assignment,
+        map: String,
+        key: String,
+    },
+    /// All keys of a ConfigMap, each with this prefix.
+    OfMap {
+        map: String,
+        prefix: String,
+    },
+    /// All keys of a Secret.
+    OfSecret(String),
+}
+
+#[derive(Default)]
 struct ManifestVariables<'a> {
-    lines: BTreeMap<&'a str, Vec<usize>>,
+    lines: BTreeMap<&'a str, VecDeque<usize>>,
     /// The line of the last variable: the values of a document come in the order of its lines.
     line: usize,
-    assignments: Vec<Assignment>,
+    found: Vec<ContainerVariable>,
+    /// The data of each ConfigMap in the file.
+    config_maps: BTreeMap<String, Vec<Assignment>>,
 }
 
 impl ManifestVariables<'_> {
     fn walk(&mut self, value: &YamlNode) {
         match value {
             YamlNode::List(values) => values.iter().for_each(|value| self.walk(value)),
-            YamlNode::Map(entries) => {
-                for (key, value) in entries {
-                    match (&**key, value) {
-                        ("env" | "environment", YamlNode::List(values)) => {
-                            for value in values {
-                                self.item(value);
-                            }
-                        }
-                        ("environment", YamlNode::Map(values)) => self.pairs(values),
-                        ("command" | "args", YamlNode::List(values)) => self.command(values),
-                        ("command" | "entrypoint", YamlNode::Scalar(line)) => self.several(super::script(line)),
-                        _ => self.walk(value),
-                    }
-                }
+            YamlNode::Map(_) if value.get("kind").and_then(YamlNode::as_str) == Some("ConfigMap") => {
+                self.config_map(value);
             }
+            YamlNode::Map(entries) => self.container(value, entries),
             YamlNode::Null | YamlNode::Scalar(_) => {}
+        }
+    }
+
+    /// Reads a map, which may be a container. Its command line is read where its last part stands, and has the last word.
+    fn container(&mut self, container: &YamlNode, entries: &[(String, YamlNode)]) {
+        // What `env` sets takes precedence over `envFrom`.
+        container.get("envFrom").into_iter().for_each(|sources| self.sources(sources));
+        let is_list = |value: &YamlNode| matches!(value, YamlNode::List(_));
+        let last = entries.iter().rposition(|(key, value)| WORDS.contains(&&**key) && is_list(value));
+        let (mut begin, mut end) = (0, 0);
+        for (index, (key, value)) in entries.iter().enumerate() {
+            self.entry(key, value);
+            if Some(index) == last {
+                begin = self.found.len();
+                self.command(container);
+                end = self.found.len();
+            }
+        }
+        if let Some(rest) = self.found.get_mut(begin..) {
+            rest.rotate_left(end - begin);
+        }
+    }
+
+    fn entry(&mut self, key: &str, value: &YamlNode) {
+        match value {
+            YamlNode::List(values) if VARIABLES.contains(&key) => values.iter().for_each(|value| self.item(value)),
+            YamlNode::Map(values) if VARIABLES.contains(&key) && values.iter().all(|(_, value)| is_single(value)) => {
+                self.pairs(values);
+            }
+            YamlNode::Scalar(script) if SCRIPTS.contains(&key) || WORDS.contains(&key) => {
+                self.several(super::script(script));
+            }
+            YamlNode::List(scripts) if SCRIPTS.contains(&key) => {
+                scripts.iter().filter_map(YamlNode::as_str).for_each(|script| self.several(super::script(script)));
+            }
+            // A document in a text, of Ray's resources in Kubernetes.
+            YamlNode::Scalar(text) if key == "runtimeEnvYAML" => {
+                let documents = documents(key, text).unwrap_or_default();
+                let variables = documents.iter().filter_map(|document| document.get("env_vars"));
+                variables.for_each(|variables| self.entry("env_vars", variables));
+            }
+            _ => self.walk(value),
+        }
+    }
+
+    /// Reads the variables of a ConfigMap, for the containers that refer to it.
+    fn config_map(&mut self, resource: &YamlNode) {
+        let name = resource.get("metadata").and_then(|metadata| metadata.get("name")).and_then(YamlNode::as_str);
+        let (Some(name), Some(YamlNode::Map(data))) = (name, resource.get("data")) else { return };
+        let data = data.iter().filter_map(|(key, value)| {
+            let (value, line) = (value.as_str()?.to_owned(), self.find(key));
+            Some(Assignment { name: key.clone(), value: Some(value), line })
+        });
+        let data = data.collect();
+        self.config_maps.insert(name.to_owned(), data);
+    }
+
+    /// Reads `envFrom` of Kubernetes.
+    fn sources(&mut self, sources: &YamlNode) {
+        let YamlNode::List(sources) = sources else { return };
+        let text = |node: &YamlNode, key: &str| node.get(key).and_then(YamlNode::as_str).map(ToOwned::to_owned);
+        for source in sources {
+            let prefix = text(source, "prefix").unwrap_or_default();
+            if let Some(map) = source.get("configMapRef").and_then(|reference| text(reference, "name")) {
+                self.found.push(ContainerVariable::OfMap { map, prefix });
+            }
+            if let Some(secret) = source.get("secretRef").and_then(|reference| text(reference, "name")) {
+                self.found.push(ContainerVariable::OfSecret(secret));
+            }
         }
     }
 
@@ -85,14 +174,13 @@ impl ManifestVariables<'_> {
     fn item(&mut self, value: &YamlNode) {
         match value {
             YamlNode::Map(_) => {
-                if let Some(name) = value.get("name").and_then(YamlNode::as_str) {
-                    // Only the cluster knows a value from a secret or a pod field. A missing value is empty.
-                    let given = match (value.get("valueFrom"), value.get("value")) {
-                        (Some(_), _) => None,
-                        (None, given) => given.map_or(Some(""), YamlNode::as_str),
-                    };
-                    self.push(name, given.filter(|text| !text.contains("$(")).map(ToOwned::to_owned));
-                }
+                let Some(name) = value.get("name").and_then(YamlNode::as_str) else { return };
+                // Only the cluster knows a value from a secret or a pod field. A missing value is empty.
+                let given = match (value.get("valueFrom"), value.get("value")) {
+                    (Some(source), _) => return self.taken(name, source),
+                    (None, given) => given.map_or(Some(""), YamlNode::as_str),
+                };
+                self.push(name, given.filter(|text| !text.contains("$(")).map(ToOwned::to_owned));
             }
             YamlNode::Scalar(text) => match text.split_once('=') {
                 Some((name, value)) => self.push(name, interpolated(value)),
@@ -102,15 +190,32 @@ impl ManifestVariables<'_> {
         }
     }
 
-    /// Reads `N: V` of Compose. Without a value, Compose takes it from its own environment.
+    /// Reads `valueFrom` of Kubernetes.
+    fn taken(&mut self, name: &str, source: &YamlNode) {
+        self.push(name, None);
+        let key = source.get("configMapKeyRef");
+        let text = |name: &str| key.and_then(|key| key.get(name)).and_then(YamlNode::as_str).map(ToOwned::to_owned);
+        if let (Some(map), Some(key)) = (text("name"), text("key"))
+            && let Some(ContainerVariable::Assigned(variable)) = self.found.pop_if(|_| is_name(name))
+        {
+            self.found.push(ContainerVariable::OfKey { variable, map, key });
+        }
+    }
+
+    /// Reads `N: V` of Compose and others. Without a value, Compose takes it from its own environment.
     fn pairs(&mut self, entries: &[(String, YamlNode)]) {
         for (name, value) in entries {
             self.push(name, value.as_str().and_then(interpolated));
         }
     }
 
-    fn command(&mut self, words: &[YamlNode]) {
-        let words: Vec<_> = words.iter().filter_map(YamlNode::as_str).map(ToOwned::to_owned).collect();
+    /// Reads the words of the command line that a container's keys make up together.
+    fn command(&mut self, container: &YamlNode) {
+        let lists = WORDS.iter().filter_map(|key| match container.get(key) {
+            Some(YamlNode::List(words)) => Some(words),
+            _ => None,
+        });
+        let words: Vec<_> = lists.flatten().filter_map(YamlNode::as_str).map(ToOwned::to_owned).collect();
         self.several(of_words(&words));
     }
 
@@ -124,17 +229,52 @@ impl ManifestVariables<'_> {
     fn push(&mut self, name: &str, value: Option<String>) {
         if is_name(name) {
             let line = self.find(name);
-            self.assignments.push(Assignment { name: name.to_owned(), value, line });
+            self.found.push(ContainerVariable::Assigned(Assignment { name: name.to_owned(), value, line }));
         }
     }
 
     /// Finds the line of a variable, since [`YamlNode`] has no positions. A variable repeated by an alias is not found.
     fn find(&mut self, name: &str) -> Option<usize> {
-        let lines = self.lines.get(name)?;
-        let line = lines.get(lines.partition_point(|line| *line < self.line)).copied()?;
+        let lines = self.lines.get_mut(name)?;
+        lines.drain(..lines.partition_point(|line| *line < self.line));
+        // Another assignment of the same variable is on another line, if there is one.
+        let line = if lines.len() > 1 { lines.pop_front()? } else { lines.front().copied()? };
         self.line = line;
         Some(line)
     }
+
+    /// Puts the values of ConfigMaps in their places.
+    fn resolve(self) -> Launch {
+        let mut launch = Launch::default();
+        let absent = |kind: &str, name: &str| {
+            format!("the variables of the {kind} '{name}' are unknown: the file does not hold it")
+        };
+        for variable in self.found {
+            match variable {
+                ContainerVariable::Assigned(given) => launch.assignments.push(given),
+                ContainerVariable::OfKey { variable, map, key } => {
+                    let data = self.config_maps.get(&map);
+                    let given = data.and_then(|data| data.iter().find(|given| given.name == key));
+                    let value = given.and_then(|given| given.value.clone());
+                    launch.assignments.push(Assignment { value, ..variable });
+                }
+                ContainerVariable::OfMap { map, prefix } => match self.config_maps.get(&map) {
+                    Some(data) => launch.assignments.extend(
+                        data.iter()
+                            .map(|given| Assignment { name: format!("{prefix}{}", given.name), ..given.clone() }),
+                    ),
+                    None => launch.notes.push(absent("ConfigMap", &map)),
+                },
+                ContainerVariable::OfSecret(name) => launch.notes.push(absent("Secret", &name)),
+            }
+        }
+        launch
+    }
+}
+
+/// Returns true for what may be the value of a variable.
+const fn is_single(value: &YamlNode) -> bool {
+    matches!(value, YamlNode::Null | YamlNode::Scalar(_))
 }
 
 /// Resolves Compose's `$$` to a dollar sign. Returns `None` for any other `$`, which refers to the environment of

@@ -1,7 +1,7 @@
 //! Variables that a job sets for its processes, read from its launch files. Nothing in them is executed.
 //!
-//! The content determines the kind of file: a Kubernetes or Compose document, a file of `NAME=VALUE` lines, or
-//! otherwise a shell script, such as a Slurm batch script. A value that a shell would compute is unknown.
+//! The name and the content determine the kind of file: a YAML or JSON document, a file of `NAME=VALUE` lines, or otherwise a
+//! shell script, such as a Slurm batch script. A value that a shell would compute is unknown.
 
 mod command;
 mod lines;
@@ -13,6 +13,16 @@ use crate::model::Site;
 
 pub use command::script;
 pub use lines::lines;
+
+/// What a launch file sets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Launch {
+    /// The variables, in file order: the last assignment of a variable counts.
+    pub assignments: Vec<Assignment>,
+    /// Notes for the reader about variables that the file does not hold.
+    pub notes: Vec<String>,
+}
 
 /// A variable that a launch file sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,19 +54,22 @@ impl Assignment {
     }
 }
 
-/// Returns the variables that a launch file sets, in file order. `name` is the file's name in errors.
+/// Reads a launch file. `name` is its name, which errors have too.
 ///
 /// # Errors
 ///
-/// Fails if a file looks like a manifest but is not valid YAML.
-pub fn read(name: &str, text: &str) -> Result<Vec<Assignment>, DocumentError> {
-    if !text.starts_with("#!") && manifest::is_manifest(text) {
-        manifest::read(name, text)
-    } else if lines::is_list(text) {
-        Ok(lines(text))
+/// Fails if a file is a document by its name or its keys, but not valid YAML.
+pub fn read(name: &str, text: &str) -> Result<Launch, DocumentError> {
+    let mut launch = if !text.starts_with("#!") && manifest::is_manifest(name, text) {
+        manifest::read(name, text)?
     } else {
-        Ok(script(text))
+        let assignments = if lines::is_list(text) { lines(text) } else { script(text) };
+        Launch { assignments, notes: Vec::new() }
+    };
+    if launch.assignments.is_empty() && launch.notes.is_empty() {
+        launch.notes.push("it sets no variable".to_owned());
     }
+    Ok(launch)
 }
 
 #[cfg(test)]

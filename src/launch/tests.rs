@@ -2,11 +2,16 @@ use super::*;
 
 /// Formats assignments as `NAME=VALUE@line`, with `?` for what is unknown.
 fn told(text: &str) -> Vec<String> {
+    told_of("job", text)
+}
+
+/// The same of a file with this name.
+fn told_of(name: &str, text: &str) -> Vec<String> {
     let told = |given: Assignment| {
         let value = given.value.unwrap_or_else(|| "?".to_owned());
         format!("{}={value}@{}", given.name, given.line.map_or("?".to_owned(), |line| line.to_string()))
     };
-    read("job", text).unwrap().into_iter().map(told).collect()
+    read(name, text).unwrap().assignments.into_iter().map(told).collect()
 }
 
 #[test]
@@ -143,6 +148,69 @@ spec:
     );
     assert_eq!(told("{\"kind\": \"Pod\", \"env\": [{\"name\": \"A\", \"value\": \"1\"}]}"), ["A=1@1"]);
     assert!(read("job", "kind: Pod\n  x: [\n").unwrap_err().to_string().starts_with("job:2:4: invalid YAML: "));
+}
+
+#[test]
+fn a_container_is_given_config_maps_and_a_command_in_parts() {
+    let text = r#"
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: fabric}
+data:
+  NCCL_IB_HCA: mlx5
+  NCCL_DEBUG: INFO
+---
+kind: Job
+spec:
+  template:
+    spec:
+      containers:
+        - command: [bash, -euxc]
+          args: ["export NCCL_DEBUG=TRACE && train"]
+          env:
+            - {name: NCCL_DEBUG, value: WARN}
+            - name: NCCL_SOCKET_IFNAME
+              valueFrom: {configMapKeyRef: {name: fabric, key: NCCL_IB_HCA}}
+            - name: NCCL_ALGO
+              valueFrom: {configMapKeyRef: {name: other, key: ALGO}}
+          envFrom:
+            - {configMapRef: {name: fabric}, prefix: A_}
+            - configMapRef: {name: elsewhere}
+            - secretRef: {name: token}
+"#;
+    let launch = read("job", text).unwrap();
+    assert_eq!(
+        told(text),
+        [
+            "A_NCCL_IB_HCA=mlx5@6",
+            "A_NCCL_DEBUG=INFO@7",
+            "NCCL_DEBUG=WARN@17",
+            "NCCL_SOCKET_IFNAME=mlx5@18",
+            "NCCL_ALGO=?@20",
+            "NCCL_DEBUG=TRACE@15",
+        ]
+    );
+    assert_eq!(
+        launch.notes,
+        [
+            "the variables of the ConfigMap 'elsewhere' are unknown: the file does not hold it",
+            "the variables of the Secret 'token' are unknown: the file does not hold it",
+        ]
+    );
+}
+
+#[test]
+fn documents_of_other_launchers() {
+    let sky = "num_nodes: 2\nenvs:\n  NCCL_ALGO: Ring\n  TOKEN:\nrun: |\n  export NCCL_PROTO=LL\n  torchrun train.py\n";
+    assert_eq!(told_of("sky.yaml", sky), ["NCCL_ALGO=Ring@3", "TOKEN=?@4", "NCCL_PROTO=LL@6"]);
+    let ray = "kind: RayJob\nspec:\n  runtimeEnvYAML: |\n    env_vars:\n      NCCL_ALGO: Tree\n";
+    assert_eq!(told(ray), ["NCCL_ALGO=Tree@5"]);
+    let determined = "environment:\n  image: a/b\n  environment_variables:\n    - NCCL_ALGO=Ring\n";
+    assert_eq!(told_of("job.yaml", determined), ["NCCL_ALGO=Ring@4"]);
+    let dstack = "type: task\nenv:\n  - NCCL_ALGO=Ring\ncommands:\n  - export NCCL_PROTO=LL\n  - torchrun train.py\n";
+    assert_eq!(told_of("task.yml", dstack), ["NCCL_ALGO=Ring@3", "NCCL_PROTO=LL@5"]);
+    let nothing = read("job.yaml", "resources: {accelerators: H100}\n").unwrap();
+    assert_eq!(nothing.notes, ["it sets no variable"]);
 }
 
 #[test]

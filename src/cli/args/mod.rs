@@ -448,7 +448,7 @@ pub(super) struct ImageArgs {
     pub(super) env: Vec<String>,
     /// Read environment variables from a launch file of the job (repeatable)
     ///
-    /// Supported are shell and Slurm scripts, Compose files, Kubernetes manifests, and files of NAME=VALUE lines.
+    /// Supported are shell and Slurm scripts, Compose files, Kubernetes manifests and other YAML, and files of NAME=VALUE lines.
     /// Nothing in the file is executed. --env takes precedence.
     #[arg(long, value_name = "FILE", help_heading = "Image")]
     pub(super) launch: Vec<PathBuf>,
