@@ -1,6 +1,6 @@
 //! The values of the variables that are set, as their readers take them.
 
-use crate::facts::settings::Settings;
+use crate::facts::settings::{Settings, computed};
 use crate::facts::{Context, Draft, key};
 use crate::launch::Setting;
 use crate::model::{Gap, Site, Version};
@@ -16,6 +16,24 @@ use super::{bootstrap, files, network, value};
 pub(super) fn misreading(setting: &Setting, name: &Name, readers: &Readers<'_>) -> Result<Option<Misreading>, Gap> {
     let (Some(about), Some(value)) = (in_use(name), setting.value.as_deref()) else { return Ok(None) };
     reading((&setting.name, value), name.family, about, readers)
+}
+
+/// What makes the job stop at the value of a setting; unknown if the value is computed and some values would.
+fn refusal(setting: &Setting, name: &Name, readers: &Readers<'_>) -> Result<Option<Misreading>, Gap> {
+    if setting.value.is_none()
+        && in_use(name).is_some_and(|about| can_stop((&setting.name, name.family), about, readers))
+    {
+        return Err(computed(&setting.name, &setting.site));
+    }
+    Ok(misreading(setting, name, readers)?.filter(|found| found.stops))
+}
+
+/// Returns true if the job stops at one of the values that every reader refuses which refuses any.
+fn can_stop((name, family): (&str, Family), about: &VariableUse, readers: &Readers<'_>) -> bool {
+    value::DOUBTFUL.iter().any(|value| match reading((name, value), family, about, readers) {
+        Ok(found) => found.is_some_and(|found| found.stops),
+        Err(_) => true,
+    })
 }
 
 /// The setting and what becomes of its value, for a report.
@@ -79,9 +97,9 @@ pub(super) fn refused_values(
     let effective = settings.effective();
     let (mut list, mut gap) = (SettingList::default(), settings.gap.clone());
     for (setting, name) in judged.iter().filter(|(setting, _)| is_effective(&effective, setting)) {
-        match misreading(setting, name, readers) {
-            Ok(Some(found)) if found.stops => list.push(describe(&found, setting), [setting.site.clone()]),
-            Ok(_) => {}
+        match refusal(setting, name, readers) {
+            Ok(Some(found)) => list.push(describe(&found, setting), [setting.site.clone()]),
+            Ok(None) => {}
             Err(undecided) => gap = Some(undecided),
         }
     }

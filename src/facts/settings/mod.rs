@@ -179,7 +179,8 @@ fn in_line(site: &Site, line: Option<usize>) -> Site {
     }
 }
 
-fn computed(name: &str, site: &Site) -> Gap {
+/// Why the value of a variable is unknown that something computes at this site.
+pub(super) fn computed(name: &str, site: &Site) -> Gap {
     let how = format!("-e {name}=VALUE with the value that the job gets");
     Gap::new(format!("{site} computes {name}")).settled_by(how)
 }

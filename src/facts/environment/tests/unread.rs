@@ -105,6 +105,22 @@ fn a_value_that_the_launch_computes_is_unknown_alone() {
 }
 
 #[test]
+fn a_computed_value_may_stop_the_job_where_some_values_do() {
+    let refused = |name: &str| {
+        let site = Site::Launch { file: "job.sh".to_owned(), line: Some(3), variable: name.to_owned() };
+        let launch = Setting { name: name.to_owned(), value: None, site };
+        facts_of(&[], &[], &[launch]).get(key::ENV_REFUSED_VALUES).clone()
+    };
+    for name in ["TORCH_DISTRIBUTED_DEBUG", "TORCH_NCCL_NAN_CHECK"] {
+        let Fact::Unknown(gap) = refused(name) else { panic!("{name} may be anything") };
+        assert!(gap.to_string().starts_with(&format!("job.sh, line 3 ({name}) computes {name}")), "{gap}");
+    }
+    for name in ["TORCH_CPP_LOG_LEVEL", "MASTER_ADDR"] {
+        assert!(matches!(refused(name), Fact::Absent), "{name}");
+    }
+}
+
+#[test]
 fn a_script_that_is_not_followed_leaves_what_is_not_found_unknown() {
     let environment = [("NCCL_DEBUG".to_owned(), "WARN".to_owned())].into_iter().collect();
     let mut config = ImageConfig { environment, ..ImageConfig::default() };

@@ -12,6 +12,10 @@ use crate::model::Version;
 use super::super::settings::strtoll;
 use super::vocabulary::{Reads, VariableUse, table};
 
+/// Values of which a reader that refuses any value refuses at least one: none, a word, a number with more behind it, a size that
+/// is no multiple of eight, an address range without a length, and a number that nothing holds.
+pub(super) const DOUBTFUL: [&str; 6] = ["", "?", "-1x", "4M", "10.0.0.0", "99999999999999999999"];
+
 /// A value that its reader does not take as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Misreading {
